@@ -1,0 +1,73 @@
+/**
+ * Everything that can be wrong with a request to the domain, as a closed set of codes. A code is part of the API
+ * (K48); the message is the sentence of the contract, complete and safe to show: it never holds an OS error.
+ */
+export type SkillErrorCode =
+  | 'invalid_skill_name'
+  | 'skill_not_found'
+  | 'main_file_not_found'
+  | 'main_file_too_large'
+  | 'main_file_permission_denied'
+  | 'main_file_not_utf8'
+  | 'main_file_unreadable'
+  | 'invalid_file_path'
+  | 'path_traversal'
+  | 'file_not_found'
+  | 'file_permission_denied'
+  | 'file_is_directory'
+  | 'file_not_regular'
+  | 'file_not_text'
+  | 'file_too_large'
+  | 'file_io_error'
+  | 'skills_folder_not_found'
+  | 'skills_folder_permission_denied'
+  | 'skill_invalid'
+
+export class SkillError extends Error {
+  readonly code: SkillErrorCode
+
+  /** @param cause what the operating system said; for the log only. */
+  constructor (code: SkillErrorCode, message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.name = 'SkillError'
+    this.code = code
+  }
+}
+
+/** `get_skill`'s sentences (K16). */
+export const documentError = {
+  invalidName: (name: string) =>
+    new SkillError('invalid_skill_name', `Invalid skill name: '${name}'. Skill names must not contain '/', '\\', or '..'`),
+  skillNotFound: (name: string) => new SkillError('skill_not_found', `Skill '${name}' not found in skills folder`),
+  notFound: (name: string) => new SkillError('main_file_not_found', `SKILL.MD not found for skill '${name}'`),
+  tooLarge: (name: string) => new SkillError('main_file_too_large', `SKILL.MD too large (>1MB) for skill '${name}'`),
+  permissionDenied: (name: string, cause?: unknown) =>
+    new SkillError('main_file_permission_denied', `Permission denied reading SKILL.MD for skill '${name}'`, cause),
+  notUtf8: (name: string) => new SkillError('main_file_not_utf8', `SKILL.MD contains invalid UTF-8 for skill '${name}'`),
+  unreadable: (name: string, cause?: unknown) => new SkillError('main_file_unreadable', `Error reading SKILL.MD for skill '${name}'`, cause)
+} as const
+
+/** `read_file_in_skill`'s sentences (K18). */
+export const fileError = {
+  invalidName: () => new SkillError('invalid_skill_name', 'Invalid skill name: must not contain special characters'),
+  invalidPath: () => new SkillError('invalid_file_path', 'Invalid file path'),
+  traversal: () => new SkillError('path_traversal', 'Path traversal detected: cannot access files outside skill folder'),
+  notFound: (name: string, file: string) => new SkillError('file_not_found', `File '${file}' not found in skill '${name}'`),
+  permissionDenied: (file: string, cause?: unknown) => cannotRead('file_permission_denied', file, 'permission denied', cause),
+  isDirectory: (file: string) => cannotRead('file_is_directory', file, 'is a directory'),
+  notRegular: (file: string) => cannotRead('file_not_regular', file, 'not a regular file'),
+  notText: (file: string) => cannotRead('file_not_text', file, 'not a text file'),
+  tooLarge: (file: string, bytes: number | bigint, limit: number) =>
+    cannotRead('file_too_large', file, `file too large (${bytes} bytes, limit ${limit})`),
+  ioError: (file: string, cause?: unknown) => cannotRead('file_io_error', file, 'I/O error', cause)
+} as const
+
+/** `list_skills`' sentences, and every tool's while there is no root to look in (K14). */
+export const folderError = {
+  notFound: (path: string) => new SkillError('skills_folder_not_found', `Skills folder not found at path: ${path}`),
+  permissionDenied: (cause?: unknown) => new SkillError('skills_folder_permission_denied', 'Permission denied reading skills folder', cause)
+} as const
+
+function cannotRead (code: SkillErrorCode, file: string, reason: string, cause?: unknown): SkillError {
+  return new SkillError(code, `Cannot read file '${file}': ${reason}`, cause)
+}

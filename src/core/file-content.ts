@@ -1,0 +1,39 @@
+import { createHash } from 'node:crypto'
+import { decodeText, decodeUtf8, type DecodedText } from './text.ts'
+
+/**
+ * The bytes of one file in one state, with what is derived from them. Made once per state and shared by every
+ * door; derived forms are made on first use, so that a caller may hang its own renderings on the object through
+ * a WeakMap and pay for them once.
+ */
+export class FileContent {
+  readonly bytes: Buffer
+  /** `sha256:<hex>` of the bytes. */
+  readonly digest: string
+  /** Modification time, for `Last-Modified` only: never a validator of its own. */
+  readonly modified: Date
+  #text: DecodedText | undefined | null = null
+  #utf8: string | undefined | null = null
+
+  constructor (bytes: Buffer, modified: Date) {
+    this.bytes = bytes
+    this.digest = sha256(bytes)
+    this.modified = modified
+  }
+
+  /** The text by `read_file_in_skill`'s rules (K20); undefined when it is not text. */
+  get text (): DecodedText | undefined {
+    if (this.#text === null) this.#text = decodeText(this.bytes)
+    return this.#text
+  }
+
+  /** The text as strict UTF-8, a BOM kept (K15); undefined when it is not UTF-8. */
+  get utf8 (): string | undefined {
+    if (this.#utf8 === null) this.#utf8 = decodeUtf8(this.bytes)
+    return this.#utf8
+  }
+}
+
+export function sha256 (bytes: Uint8Array | string): string {
+  return `sha256:${createHash('sha256').update(bytes).digest('hex')}`
+}

@@ -1,0 +1,69 @@
+/** The vocabulary of the domain. Everything here is a value that never changes once it is made. */
+
+/** A project root beats the personal root (K7). */
+export type SkillType = 'project' | 'personal'
+
+export type FindingSeverity = 'error' | 'warning' | 'info'
+
+/**
+ * Something about a skill that its author should know (K9). Findings never stop a skill from being served as
+ * files; a skill with a finding of severity `error` is not valid, so it is not offered to `Skill` (K25).
+ */
+export interface Finding {
+  /** Stable snake_case name of the kind of finding. */
+  readonly code: string
+  readonly severity: FindingSeverity
+  /** One sentence that says what is wrong, without a full stop. */
+  readonly message: string
+  /** One instruction that mends it. */
+  readonly fix: string
+  /** The frontmatter field that it is about, if it is about one. */
+  readonly field?: string
+}
+
+/** Parsed frontmatter, YAML 1.2 core types. Untrusted content: own properties only, read with `Object.hasOwn`. */
+export type Frontmatter = Readonly<Record<string, unknown>>
+
+/**
+ * What identifies a state of a file or folder without reading it: if all five are equal, the bytes (or, for a
+ * folder, the names in it) are the same.
+ */
+export interface Signature {
+  readonly dev: bigint
+  readonly ino: bigint
+  readonly size: bigint
+  readonly mtimeNs: bigint
+  readonly ctimeNs: bigint
+}
+
+/** What the source documents call skill metadata (Wave's and Neovate's fields together, K33). */
+export interface SkillMetadata {
+  /** The frontmatter's `name`, or the folder's when there is none. */
+  readonly name: string
+  /** The frontmatter's `description`; empty when there is none. */
+  readonly description: string
+  readonly type: SkillType
+  /** Absolute path of the skill's folder, as configured. */
+  readonly skillPath: string
+  /** Absolute path of the main file, `skillPath` + `/SKILL.md` when there is none yet. */
+  readonly path: string
+}
+
+/** A skill as the catalogue knows it: one folder in one state. */
+export interface CatalogueSkill {
+  /** The folder's name: the one address of the skill (K5). */
+  readonly name: string
+  readonly metadata: SkillMetadata
+  readonly frontmatter: Frontmatter
+  readonly findings: readonly Finding[]
+  /** No finding of severity `error`. */
+  readonly valid: boolean
+  /** `sha256:<hex>` of the main file, absent when it cannot be read. */
+  readonly digest?: string
+}
+
+/** A skill with its content: what Wave's `loadSkill` returns (K33). */
+export interface Skill extends CatalogueSkill {
+  /** The whole main file, frontmatter included, verbatim. */
+  readonly content: string
+}

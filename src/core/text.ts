@@ -1,0 +1,89 @@
+import { isUtf8 } from 'node:buffer'
+
+export type TextEncoding = 'utf-8' | 'utf-16le' | 'utf-16be' | 'latin-1'
+
+export interface DecodedText {
+  /** Verbatim: no newline translation, a BOM kept as U+FEFF. */
+  readonly content: string
+  readonly encoding: TextEncoding
+}
+
+/** `ignoreBOM` keeps the BOM in the text: without it TextDecoder drops it and the content is no longer verbatim. */
+const utf16le = new TextDecoder('utf-16le', { fatal: true, ignoreBOM: true })
+const utf16be = new TextDecoder('utf-16be', { fatal: true, ignoreBOM: true })
+
+/** Strict UTF-8: undefined where a byte sequence is not valid, instead of U+FFFD. */
+export function decodeUtf8 (bytes: Buffer): string | undefined {
+  return isUtf8(bytes) ? bytes.toString('utf8') : undefined
+}
+
+/** Text as K20 defines it, or undefined for what is binary. */
+export function decodeText (bytes: Buffer): DecodedText | undefined {
+  const utf16 = decodeUtf16(bytes)
+  if (utf16 !== undefined) return utf16
+  if (bytes.includes(0)) return undefined
+  const utf8 = decodeUtf8(bytes)
+  if (utf8 !== undefined) return { content: utf8, encoding: 'utf-8' }
+  return looksLikeLatin1(bytes) ? { content: bytes.toString('latin1'), encoding: 'latin-1' } : undefined
+}
+
+/**
+ * UTF-16 is taken only with a BOM, and only when it decodes to something without a NUL character: FF FE 00 01 is
+ * a BOM too, and binary all the same.
+ */
+function decodeUtf16 (bytes: Buffer): DecodedText | undefined {
+  const little = bytes[0] === 0xff && bytes[1] === 0xfe
+  const big = bytes[0] === 0xfe && bytes[1] === 0xff
+  if (!little && !big) return undefined
+  try {
+    const content = (little ? utf16le : utf16be).decode(bytes)
+    return content.includes('\0') ? undefined : { content, encoding: little ? 'utf-16le' : 'utf-16be' }
+  } catch {
+    return undefined
+  }
+}
+
+/** Of what is not UTF-8, text is what has neither C0 controls other than white space, nor DEL, nor C1 controls. */
+function looksLikeLatin1 (bytes: Buffer): boolean {
+  for (const byte of bytes) {
+    if (byte < 0x20 && byte !== 0x09 && byte !== 0x0a && byte !== 0x0c && byte !== 0x0d) return false
+    if (byte >= 0x7f && byte < 0xa0) return false
+  }
+  return true
+}
+
+/**
+ * Order by Unicode code point (K11), which differs from JavaScript's default order by UTF-16 code unit for characters
+ * beyond U+FFFF: a surrogate (U+D800–DFFF) sorts above U+E000–FFFF.
+ */
+export function compareCodePoints (a: string, b: string): number {
+  const length = Math.min(a.length, b.length)
+  for (let i = 0; i < length; i++) {
+    const x = a.charCodeAt(i)
+    const y = b.charCodeAt(i)
+    if (x !== y) return surrogatesLast(x) - surrogatesLast(y)
+  }
+  return a.length - b.length
+}
+
+function surrogatesLast (unit: number): number {
+  if (unit < 0xd800) return unit
+  return unit < 0xe000 ? unit + 0x2000 : unit - 0x800
+}
+
+/** Text in one line, for listings: every run of white space becomes one blank. */
+export function foldWhitespace (text: string): string {
+  return text.replaceAll(/\s+/g, ' ').trim()
+}
+
+/** Number of Unicode code points, which is what the format's limits count. */
+export function countCodePoints (text: string): number {
+  let count = 0
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i)
+    const low = unit >= 0xdc00 && unit < 0xe000
+    const paired = low && i > 0 && text.charCodeAt(i - 1) >= 0xd800 && text.charCodeAt(i - 1) < 0xdc00
+    if (!paired) count++
+  }
+  return count
+}
