@@ -1,6 +1,5 @@
-/** C0 controls, DEL, C1 controls and the line separators: nothing that may stand in a name or start a log line. */
-// eslint-disable-next-line no-control-regex
-const CONTROL_CHARACTER = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/
+/** C0 controls, DEL and C1 controls: none may stand in a name (K4). */
+const CONTROL_CHARACTER = /\p{Cc}/u
 
 /** The seeds' rule for names in a call: no `/`, `\` or `..`, and not empty (K16, K18). */
 export function hasForbiddenSequence (name: string): boolean {
