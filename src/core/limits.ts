@@ -53,3 +53,9 @@ export const MAX_JSON_DEPTH = 64
 
 /** Longest line of K39, in characters. */
 export const MAX_LOG_LINE_CHARACTERS = 200
+
+/** Digests of files kept by identity, so that an unchanged file is hashed once (K43). About 250 bytes each. */
+export const MAX_CACHED_DIGESTS = 50_000
+
+/** Files and folders whose signatures are kept with manifests, over all skills (K43). About 300 bytes each. */
+export const MAX_CACHED_MANIFEST_ENTRIES = 30_000

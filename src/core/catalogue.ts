@@ -1,0 +1,133 @@
+import type { RefusedError } from './skill-reader.ts'
+import type { SkillFolder } from './discover.ts'
+import type { CatalogueSkill, Signature, SkillMetadata } from './skill.ts'
+import { compareCodePoints } from './text.ts'
+
+/** A skill as the index holds it: what the catalogue says of it, and how to tell whether that still holds. */
+export interface IndexedSkill extends CatalogueSkill {
+  readonly folder: SkillFolder
+  readonly folderSignature: Signature
+  /** Names in the folder that are a main file by their letters, in any casing (K6). */
+  readonly mainFiles: readonly string[]
+  /** The one that the index was read from. */
+  readonly mainFile: { readonly name: string, readonly signature: Signature } | undefined
+  /** Why the main file, or the folder, could not be read. */
+  readonly refused: RefusedError | undefined
+  /** False while a signature is too young to be trusted. */
+  readonly settled: boolean
+  /** Order of loading: a slow load never replaces a later one. */
+  readonly sequence: number
+}
+
+/** What one step changed, by folder name. */
+export interface CatalogueChange {
+  readonly generation: number
+  readonly added: readonly string[]
+  readonly changed: readonly string[]
+  readonly removed: readonly string[]
+}
+
+/** The changes that one lookup layer takes before it is merged: a step costs the same in a catalogue of any size. */
+const MAX_LAYER = 128
+
+/**
+ * All skills in one state. Never changes: a step makes a new one that shares nearly everything with the old, and
+ * the manager swaps it in with one assignment, so that no reader sees half a step (K53).
+ */
+export class Catalogue {
+  /** Goes up when something that a caller can see has changed, and only then. */
+  readonly generation: number
+  readonly folders: ReadonlyMap<string, SkillFolder>
+  /** Folders hidden by one of the same name in an earlier root (K7). */
+  readonly shadowed: readonly SkillFolder[]
+  /** Names of all folders, sorted by code point. */
+  readonly names: readonly string[]
+  readonly #base: ReadonlyMap<string, IndexedSkill>
+  readonly #layer: ReadonlyMap<string, IndexedSkill>
+  #available: readonly SkillMetadata[] | undefined
+  #labels: ReadonlyMap<string, string> | undefined
+
+  constructor (
+    generation = 0,
+    folders: ReadonlyMap<string, SkillFolder> = new Map(),
+    shadowed: readonly SkillFolder[] = [],
+    names: readonly string[] = [],
+    base: ReadonlyMap<string, IndexedSkill> = new Map(),
+    layer: ReadonlyMap<string, IndexedSkill> = new Map()
+  ) {
+    this.generation = generation
+    this.folders = folders
+    this.shadowed = shadowed
+    this.names = names
+    this.#base = base
+    this.#layer = layer
+  }
+
+  /** What the index holds of a skill; undefined for one that is not indexed yet, or no longer there. */
+  get (name: string): IndexedSkill | undefined {
+    const folder = this.folders.get(name)
+    if (folder === undefined) return undefined
+    const skill = this.#layer.get(name) ?? this.#base.get(name)
+    return skill?.folder === folder ? skill : undefined
+  }
+
+  /** The next state when the folders are others. Folder objects that are kept keep their index entries. */
+  withFolders (folders: ReadonlyMap<string, SkillFolder>, shadowed: readonly SkillFolder[]): Catalogue {
+    const names = [...folders.keys()].sort(compareCodePoints)
+    const base = new Map<string, IndexedSkill>()
+    for (const [name, folder] of folders) {
+      const skill = this.#layer.get(name) ?? this.#base.get(name)
+      if (skill?.folder === folder) base.set(name, skill)
+    }
+    return new Catalogue(this.generation + 1, folders, shadowed, names, base)
+  }
+
+  /** The next state when skills were read. `visible` says whether a caller can see the difference. */
+  withSkills (skills: readonly IndexedSkill[], visible: boolean): Catalogue {
+    let base = this.#base
+    let layer = new Map(this.#layer)
+    for (const skill of skills) layer.set(skill.name, skill)
+    if (layer.size > MAX_LAYER) {
+      base = new Map([...base, ...layer])
+      layer = new Map()
+    }
+    const next = new Catalogue(this.generation + (visible ? 1 : 0), this.folders, this.shadowed, this.names, base, layer)
+    if (!visible) {
+      next.#available = this.#available
+      next.#labels = this.#labels
+    }
+    return next
+  }
+
+  /** Metadata of the valid skills, sorted by folder name. */
+  get available (): readonly SkillMetadata[] {
+    this.#available ??= this.#indexed().filter(({ valid }) => valid).map(({ metadata }) => metadata)
+    return this.#available
+  }
+
+  /** All skills whose main file could be read, sorted by folder name. */
+  get readable (): readonly IndexedSkill[] {
+    return this.#indexed().filter(({ mainFile, refused }) => mainFile !== undefined && refused === undefined)
+  }
+
+  /** Folder name of the skill with this frontmatter name; of several, the first in order. */
+  folderOfLabel (label: string): string | undefined {
+    if (this.#labels === undefined) {
+      const labels = new Map<string, string>()
+      for (const { metadata, name } of this.readable) {
+        if (!labels.has(metadata.name)) labels.set(metadata.name, name)
+      }
+      this.#labels = labels
+    }
+    return this.#labels.get(label)
+  }
+
+  #indexed (): IndexedSkill[] {
+    const skills: IndexedSkill[] = []
+    for (const name of this.names) {
+      const skill = this.get(name)
+      if (skill !== undefined) skills.push(skill)
+    }
+    return skills
+  }
+}

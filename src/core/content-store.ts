@@ -1,0 +1,136 @@
+import { LRUCache } from 'lru-cache'
+import type { IndexedSkill } from './catalogue.ts'
+import type { Disk } from './disk.ts'
+import { FileContent } from './file-content.ts'
+import { CONTENT_CACHE_BYTES, MAX_BUFFERED_FILE_BYTES, MAX_CACHED_DIGESTS, MAX_MAIN_FILE_BYTES } from './limits.ts'
+import type { PhaseStats } from './phase-stats.ts'
+import { isSameState, isSettled, signatureOf } from './signature.ts'
+import { openInside, RefusedError, type OpenFile } from './skill-reader.ts'
+import type { Signature } from './skill.ts'
+
+/** A file as it can be sent: in memory, or open and to be streamed by the one who asked, who must close it. */
+export type ServableFile =
+  | { readonly kind: 'content', readonly content: FileContent }
+  | { readonly kind: 'stream', readonly file: OpenFile, readonly digest: string }
+
+interface CachedContent {
+  readonly content: FileContent
+  readonly signature: Signature
+  /** State of the skill folder and of each folder on the way: while they are the same, the path leads to the same file. */
+  readonly folders: ReadonlyArray<Signature>
+}
+
+/** Bytes, their text, and what the doors hang on it: escaped once for JSON, once more inside a tool message. */
+const WEIGHT_PER_BYTE = 6
+const WEIGHT_PER_ENTRY = 2_048
+
+/**
+ * File contents in memory, bounded by weight (K32). An entry is served only after its signatures, and those of the
+ * folders that lead to it, were found unchanged on the disk (K51).
+ */
+export class ContentStore {
+  readonly #stats: PhaseStats
+  readonly #contents: LRUCache<string, CachedContent>
+  /** Digests by identity of the file: the same inode in the same state has the same bytes. */
+  readonly #digests = new LRUCache<string, string>({ max: MAX_CACHED_DIGESTS })
+
+  constructor (stats: PhaseStats, maxBytes = CONTENT_CACHE_BYTES) {
+    this.#stats = stats
+    this.#contents = new LRUCache({
+      maxSize: maxBytes,
+      sizeCalculation: ({ content }) => content.bytes.length * WEIGHT_PER_BYTE + WEIGHT_PER_ENTRY
+    })
+  }
+
+  /**
+   * A file of a skill, whole.
+   * @param path relative, lexically inside (`parseRelativePath`)
+   * @param limit largest size in bytes
+   * @throws {RefusedError}
+   */
+  async read (disk: Disk, skill: IndexedSkill, path: string, limit: number): Promise<FileContent> {
+    const cached = await this.#cached(disk, skill, path)
+    if (cached === undefined) return await this.#load(disk, skill, path, limit)
+    if (cached.bytes.length > limit) throw new RefusedError('too_large', undefined, BigInt(cached.bytes.length))
+    return cached
+  }
+
+  /** A file of any size: small ones whole, large ones open, with the digest of what will be sent. */
+  async open (disk: Disk, skill: IndexedSkill, path: string): Promise<ServableFile> {
+    const cached = await this.#cached(disk, skill, path)
+    if (cached !== undefined) return { kind: 'content', content: cached }
+    const file = await openInside(disk, skill.folder.realPath, path)
+    if (file.stats.size <= MAX_BUFFERED_FILE_BYTES) {
+      await file.close()
+      return { kind: 'content', content: await this.#load(disk, skill, path, MAX_MAIN_FILE_BYTES) }
+    }
+    try {
+      return { kind: 'stream', file, digest: await this.digest(file) }
+    } catch (error) {
+      await file.close()
+      throw error
+    }
+  }
+
+  /** `sha256:<hex>` of an open file; computed once per state of the file. */
+  async digest (file: OpenFile): Promise<string> {
+    const signature = signatureOf(file.stats)
+    const known = this.knownDigest(signature)
+    if (known !== undefined) return known
+    const seenAt = Date.now()
+    const digest = await file.digest()
+    if (isSettled(signature, seenAt)) this.#digests.set(identity(signature), digest)
+    return digest
+  }
+
+  knownDigest (signature: Signature): string | undefined {
+    return this.#digests.get(identity(signature))
+  }
+
+  async #cached (disk: Disk, skill: IndexedSkill, path: string): Promise<FileContent | undefined> {
+    const entry = this.#contents.get(key(skill, path))
+    if (entry === undefined) return undefined
+    const [skillFolder, ...folders] = entry.folders
+    if (skillFolder === undefined || !isSameState(skillFolder, skill.folderSignature)) return undefined
+    const base = skill.folder.realPath
+    let end = -1
+    for (const folder of folders) {
+      end = path.indexOf('/', end + 1)
+      const now = await this.#stats.stat(disk, `${base}/${path.slice(0, end)}`)
+      if (now === undefined || !isSameState(now, folder)) return undefined
+    }
+    const now = await this.#stats.stat(disk, `${base}/${path}`)
+    return now !== undefined && isSameState(now, entry.signature) ? entry.content : undefined
+  }
+
+  async #load (disk: Disk, skill: IndexedSkill, path: string, limit: number): Promise<FileContent> {
+    const seenAt = Date.now()
+    const folders = [skill.folderSignature]
+    for (let end = path.indexOf('/'); end !== -1; end = path.indexOf('/', end + 1)) {
+      const folder = await this.#stats.look(disk, `${skill.folder.realPath}/${path.slice(0, end)}`)
+      if (folder === undefined) break
+      folders.push(folder)
+    }
+    const file = await openInside(disk, skill.folder.realPath, path)
+    try {
+      const { bytes, signature } = await file.readAll(limit)
+      const content = new FileContent(bytes, file.stats.mtime)
+      // Behind a link the path says nothing about the folders that lead to the file.
+      const cacheable = file.realPath === path && bytes.length <= MAX_MAIN_FILE_BYTES
+      if (cacheable && [signature, ...folders].every((each) => isSettled(each, seenAt))) {
+        this.#contents.set(key(skill, path), { content, signature, folders })
+      }
+      return content
+    } finally {
+      await file.close()
+    }
+  }
+}
+
+function key ({ folder }: IndexedSkill, path: string): string {
+  return `${folder.realPath}\n${path}`
+}
+
+function identity ({ dev, ino, size, mtimeNs, ctimeNs }: Signature): string {
+  return `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`
+}

@@ -1,0 +1,114 @@
+import type { Dirent } from 'node:fs'
+import { errorCode, type Disk } from './disk.ts'
+import { isHiddenPath } from './relative-path.ts'
+import { isSettled, signatureOf } from './signature.ts'
+import { isSafeName } from './skill-name.ts'
+import type { Signature, SkillType } from './skill.ts'
+
+/** A folder that is served as a skill. */
+export interface SkillFolder {
+  readonly name: string
+  readonly type: SkillType
+  /** Index of its root; lower wins (K7). */
+  readonly root: number
+  /** Absolute path as configured, shown to agents (K23, K30). */
+  readonly path: string
+  /** Where it really is: below the root's real path (K4). */
+  readonly realPath: string
+  /** Whether the entry in the root is a symbolic link. */
+  readonly linked: boolean
+}
+
+/** What a look at a root came to. `failed` is a look that says nothing about the root: the last good one stands (K53). */
+export type RootScan =
+  | {
+    readonly state: 'ok'
+    readonly signature: Signature
+    readonly settled: boolean
+    readonly realPath: string
+    readonly folders: ReadonlyMap<string, SkillFolder>
+  }
+  | { readonly state: 'missing' | 'unreadable' }
+  | { readonly state: 'failed', readonly cause: unknown }
+
+export interface Root {
+  /** Absolute path as configured. */
+  readonly path: string
+  readonly type: SkillType
+  readonly index: number
+}
+
+/** Lists the skills of one root (K4). Reads names and types only, never a file. */
+export async function scanRoot (disk: Disk, root: Root): Promise<RootScan> {
+  try {
+    const seenAt = Date.now()
+    const stats = await disk.stat(root.path)
+    if (!stats?.isDirectory()) return { state: 'missing' }
+    // Signature before names: a change in between shows as a difference on the next look.
+    const signature = signatureOf(stats)
+    const realPath = await disk.realpath(root.path)
+    const entries = await disk.readdir(realPath)
+    const folders = new Map<string, SkillFolder>()
+    const listed = await withoutInvalidUtf8(disk, realPath, entries)
+    for (const entry of listed) {
+      const folder = await skillFolder(disk, root, realPath, entry)
+      if (folder !== undefined) folders.set(folder.name, folder)
+    }
+    return { state: 'ok', signature, settled: isSettled(signature, seenAt), realPath, folders }
+  } catch (cause) {
+    switch (errorCode(cause)) {
+      case 'ENOENT':
+      case 'ENOTDIR':
+      case 'ELOOP':
+      case 'ENAMETOOLONG':
+        return { state: 'missing' }
+      case 'EACCES':
+      case 'EPERM':
+        return { state: 'unreadable' }
+      default:
+        return { state: 'failed', cause }
+    }
+  }
+}
+
+async function skillFolder (disk: Disk, root: Root, rootRealPath: string, entry: Dirent): Promise<SkillFolder | undefined> {
+  const { name } = entry
+  if (!isSafeName(name)) return undefined
+  const path = join(root.path, name)
+  const base = { name, type: root.type, root: root.index, path }
+  if (entry.isDirectory()) return { ...base, realPath: join(rootRealPath, name), linked: false }
+  if (!entry.isSymbolicLink()) return undefined
+  const realPath = await resolveLinkedFolder(disk, rootRealPath, join(rootRealPath, name))
+  return realPath === undefined ? undefined : { ...base, realPath, linked: true }
+}
+
+/** The real path of a link to a folder strictly below the root; undefined for every other link (K4). */
+export async function resolveLinkedFolder (disk: Disk, rootRealPath: string, path: string): Promise<string | undefined> {
+  try {
+    const realPath = await disk.realpath(path)
+    const prefix = join(rootRealPath, '')
+    if (!realPath.startsWith(prefix) || isHiddenPath(realPath.slice(prefix.length).split('/'))) return undefined
+    return (await disk.stat(realPath))?.isDirectory() ? realPath : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Node shows bytes that are not UTF-8 as U+FFFD. A name with that character is therefore either really called so, or
+ * cannot be opened by its string: only the bytes tell.
+ */
+export async function withoutInvalidUtf8 (disk: Disk, folder: string, entries: Dirent[]): Promise<Dirent[]> {
+  if (!entries.some(({ name }) => name.includes('\uFFFD'))) return entries
+  const valid = new Set<string>()
+  for (const bytes of await disk.readdirBytes(folder)) {
+    const name = bytes.toString('utf8')
+    if (Buffer.from(name).equals(bytes)) valid.add(name)
+  }
+  return entries.filter(({ name }) => valid.has(name))
+}
+
+/** Joins without normalising; a root may be `/` itself. */
+function join (folder: string, name: string): string {
+  return folder === '/' ? `/${name}` : `${folder}/${name}`
+}

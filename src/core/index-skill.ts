@@ -1,0 +1,179 @@
+import type { IndexedSkill } from './catalogue.ts'
+import { withoutInvalidUtf8, type SkillFolder } from './discover.ts'
+import type { Disk } from './disk.ts'
+import { sha256 } from './file-content.ts'
+import { MAX_MAIN_FILE_BYTES } from './limits.ts'
+import { isSettled, signatureOf } from './signature.ts'
+import { parseSkillBytes } from './skill-file.ts'
+import { openInside, RefusedError, refusalOf, type Refusal } from './skill-reader.ts'
+import type { Finding, Frontmatter, Signature } from './skill.ts'
+import type { MainFilePreference } from './skill-source.ts'
+
+const NO_FRONTMATTER: Frontmatter = Object.freeze({})
+
+/** A main file by its letters, in any casing (K6). Only ASCII: no locale makes another name equal. */
+const MAIN_FILE = /^skill\.md$/i
+
+/** The names in the order in which they are tried: the preferred spelling, the other one, then the rest sorted (K6). */
+export function orderMainFiles (names: readonly string[], preferred: MainFilePreference): readonly string[] {
+  if (names.length < 2) return names
+  const other = preferred === 'SKILL.md' ? 'SKILL.MD' : 'SKILL.md'
+  const rank = (name: string) => name === preferred ? 0 : name === other ? 1 : 2
+  return names.toSorted((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1))
+}
+
+interface MainFile {
+  readonly name: string
+  readonly signature: Signature
+  readonly bytes: Buffer
+}
+
+/**
+ * Reads what the index keeps of a skill. Whatever is wrong inside the folder is a finding (K9).
+ * @returns undefined when the folder is no longer the one that the root listed
+ */
+export async function indexSkill (disk: Disk, folder: SkillFolder, sequence: number, shadowing: boolean): Promise<IndexedSkill | undefined> {
+  const seenAt = Date.now()
+  let folderSignature: Signature
+  let mainFiles: readonly string[] = []
+  let main: MainFile | undefined
+  let refused: RefusedError | undefined
+  try {
+    const stats = await disk.stat(folder.path)
+    if (!stats?.isDirectory() || await disk.realpath(folder.path) !== folder.realPath) return undefined
+    folderSignature = signatureOf(stats)
+  } catch {
+    return undefined
+  }
+  try {
+    mainFiles = await listMainFiles(disk, folder.realPath)
+    main = await readMainFile(disk, folder.realPath, mainFiles)
+  } catch (error) {
+    refused = error instanceof RefusedError ? error : new RefusedError(refusalOf(error), error)
+  }
+  const parsed = main && parseSkillBytes(main.bytes, folder.name)
+  const findings = [
+    ...mainFileFindings(mainFiles, main?.name, refused),
+    ...parsed?.findings ?? [],
+    ...shadowing ? [SHADOWING] : []
+  ]
+  return {
+    name: folder.name,
+    metadata: {
+      name: parsed?.label.name ?? folder.name,
+      description: parsed?.label.description ?? '',
+      type: folder.type,
+      skillPath: folder.path,
+      path: `${folder.path}/${main?.name ?? mainFiles[0] ?? 'SKILL.md'}`
+    },
+    frontmatter: parsed?.frontmatter ?? NO_FRONTMATTER,
+    findings,
+    valid: !findings.some(({ severity }) => severity === 'error'),
+    ...main && { digest: sha256(main.bytes) },
+    folder,
+    folderSignature,
+    mainFiles,
+    mainFile: main && { name: main.name, signature: main.signature },
+    refused,
+    settled: isSettled(folderSignature, seenAt) && (main === undefined || isSettled(main.signature, seenAt)),
+    sequence
+  }
+}
+
+async function listMainFiles (disk: Disk, path: string): Promise<readonly string[]> {
+  const entries = await withoutInvalidUtf8(disk, path, await disk.readdir(path))
+  return entries.map(({ name }) => name).filter((name) => MAIN_FILE.test(name))
+}
+
+/** The first of the main files that is a regular file of this skill. */
+async function readMainFile (disk: Disk, path: string, names: readonly string[]): Promise<MainFile | undefined> {
+  for (const name of orderMainFiles(names, 'SKILL.md')) {
+    try {
+      const file = await openInside(disk, path, name)
+      try {
+        return { name, ...await file.readAll(MAX_MAIN_FILE_BYTES) }
+      } finally {
+        await file.close()
+      }
+    } catch (error) {
+      if (!(error instanceof RefusedError) || !isNoMainFile(error.refusal)) throw error
+    }
+  }
+  return undefined
+}
+
+/** K16: what is not a regular file of this skill is no main file. */
+export function isNoMainFile (refusal: Refusal): boolean {
+  return refusal === 'not_found' || refusal === 'outside' || refusal === 'is_directory' || refusal === 'not_regular'
+}
+
+const SHADOWING: Finding = {
+  code: 'shadowed',
+  severity: 'warning',
+  message: 'a skill of the same name in a later root is hidden by this one',
+  fix: 'Rename or remove one of the two folders'
+}
+
+function mainFileFindings (names: readonly string[], used: string | undefined, refused: RefusedError | undefined): Finding[] {
+  const findings: Finding[] = []
+  if (refused !== undefined) findings.push(refusedFinding(refused.refusal))
+  else if (used === undefined) findings.push(names.length === 0 ? MISSING : NOT_A_FILE)
+  if (names.length > 1) findings.push(SEVERAL)
+  if (used !== undefined && used !== 'SKILL.md') {
+    findings.push({
+      code: 'main_file_casing',
+      severity: 'warning',
+      message: `the main file is called '${used}'`,
+      fix: 'Rename it to SKILL.md'
+    })
+  }
+  return findings
+}
+
+const MISSING: Finding = {
+  code: 'main_file_missing',
+  severity: 'error',
+  message: 'SKILL.md is missing',
+  fix: 'Add a SKILL.md file with YAML frontmatter that has a name and a description'
+}
+
+const NOT_A_FILE: Finding = {
+  code: 'main_file_not_a_file',
+  severity: 'error',
+  message: 'SKILL.md is not a regular file inside the skill folder',
+  fix: 'Replace SKILL.md with a regular file, or with a link to a file of the same skill'
+}
+
+const SEVERAL: Finding = {
+  code: 'main_file_ambiguous',
+  severity: 'warning',
+  message: 'the folder has several main files that differ only in case',
+  fix: 'Keep SKILL.md and remove or rename the others'
+}
+
+function refusedFinding (refusal: Refusal): Finding {
+  const severity = 'error'
+  switch (refusal) {
+    case 'too_large':
+      return {
+        code: 'main_file_too_large',
+        severity,
+        message: `SKILL.md is larger than ${MAX_MAIN_FILE_BYTES} bytes`,
+        fix: 'Move details into supporting files and link to them from SKILL.md'
+      }
+    case 'permission_denied':
+      return {
+        code: 'main_file_permission_denied',
+        severity,
+        message: 'SKILL.md may not be read by the server',
+        fix: 'Give the user that runs the server permission to read the folder and SKILL.md'
+      }
+    default:
+      return {
+        code: 'main_file_unreadable',
+        severity,
+        message: 'SKILL.md cannot be read',
+        fix: 'Check the disk, and write SKILL.md again'
+      }
+  }
+}

@@ -1,0 +1,5 @@
+/** Where the core tells what happened: object first, then a sentence. pino fits. */
+export interface CoreLog {
+  info (details: object, message: string): void
+  warn (details: object, message: string): void
+}

@@ -1,0 +1,159 @@
+import type { Dirent } from 'node:fs'
+import { LRUCache } from 'lru-cache'
+import { createSlicer } from './async.ts'
+import type { IndexedSkill } from './catalogue.ts'
+import type { ContentStore } from './content-store.ts'
+import { withoutInvalidUtf8 } from './discover.ts'
+import { errorCode, type Disk } from './disk.ts'
+import { sha256 } from './file-content.ts'
+import { MAX_CACHED_MANIFEST_ENTRIES } from './limits.ts'
+import { mediaType } from './media-type.ts'
+import { isHiddenFile, isHiddenPath } from './relative-path.ts'
+import { isSameState, isSettled, signatureOf } from './signature.ts'
+import { openInside, RefusedError, refusalOf } from './skill-reader.ts'
+import type { Signature } from './skill.ts'
+import { compareCodePoints } from './text.ts'
+
+export interface ManifestFile {
+  /** Relative to the skill's folder, `/` between segments. */
+  readonly path: string
+  readonly size_bytes: number
+  readonly media_type: string
+  /** `sha256:<hex>` of the bytes. */
+  readonly digest: string
+}
+
+/** All files of a skill in one state (K43). */
+export interface Manifest {
+  readonly skill_name: string
+  /** `sha256:<hex>` over paths and digests: the same content has the same revision everywhere. */
+  readonly revision: string
+  readonly files: readonly ManifestFile[]
+}
+
+/** What was looked at to make a manifest; it holds while all of it is as it was. */
+type Seen = ReadonlyMap<string, Signature>
+
+interface CachedManifest {
+  readonly manifest: Manifest
+  readonly seen: Seen
+}
+
+const MAX_ATTEMPTS = 4
+
+/** Makes manifests, and keeps them with the signatures of everything that they were made from (K51). */
+export class ManifestStore {
+  readonly #contents: ContentStore
+  readonly #cache = new LRUCache<string, CachedManifest>({
+    maxSize: MAX_CACHED_MANIFEST_ENTRIES,
+    sizeCalculation: ({ seen }) => seen.size + 1
+  })
+
+  constructor (contents: ContentStore) {
+    this.#contents = contents
+  }
+
+  /** @throws {RefusedError} `not_found` when the folder went away, `io_error` when it never holds still */
+  async get (disk: Disk, skill: IndexedSkill): Promise<Manifest> {
+    const { realPath } = skill.folder
+    const cached = this.#cache.get(realPath)
+    if (cached !== undefined && await isUnchanged(disk, cached.seen)) return cached.manifest
+    for (let attempt = 1; ; attempt++) {
+      const seenAt = Date.now()
+      const seen = new Map<string, Signature>()
+      try {
+        const files = await this.#walk(disk, realPath, seen)
+        // Nothing moved between the first look and the last: all of it is one state (K53).
+        if (!await isUnchanged(disk, seen)) throw new RefusedError('io_error', new Error('the skill changed while it was listed'))
+        const manifest = { skill_name: skill.name, revision: revisionOf(files), files }
+        if ([...seen.values()].every((signature) => isSettled(signature, seenAt))) this.#cache.set(realPath, { manifest, seen })
+        return manifest
+      } catch (error) {
+        if (attempt === MAX_ATTEMPTS || !(error instanceof RefusedError) || error.refusal !== 'io_error') throw error
+      }
+    }
+  }
+
+  async #walk (disk: Disk, base: string, seen: Map<string, Signature>): Promise<readonly ManifestFile[]> {
+    const breathe = createSlicer()
+    const files: ManifestFile[] = []
+    const folders = ['']
+    for (let prefix = folders.pop(); prefix !== undefined; prefix = folders.pop()) {
+      for (const entry of await listFolder(disk, base, prefix, seen)) {
+        const path = prefix + entry.name
+        if (isHiddenPath([entry.name])) continue
+        if (entry.isDirectory()) folders.push(`${path}/`)
+        else if (!isHiddenFile(entry.name)) {
+          const file = await this.#describe(disk, base, path, entry, seen)
+          if (file !== undefined) files.push(file)
+        }
+        await breathe()
+      }
+    }
+    return files.sort((a, b) => compareCodePoints(a.path, b.path))
+  }
+
+  /** Undefined for what is not served: links that leave, links to folders, FIFOs, devices, what may not be read. */
+  async #describe (disk: Disk, base: string, path: string, entry: Dirent, seen: Map<string, Signature>): Promise<ManifestFile | undefined> {
+    const place = `${base}/${path}`
+    const media_type = mediaType(path)
+    if (entry.isFile()) {
+      const stats = await disk.lstat(place)
+      const digest = stats?.isFile() ? this.#contents.knownDigest(signatureOf(stats)) : undefined
+      if (stats !== undefined && digest !== undefined) {
+        seen.set(place, signatureOf(stats))
+        return { path, size_bytes: Number(stats.size), media_type, digest }
+      }
+    } else if (!entry.isSymbolicLink()) {
+      return undefined
+    }
+    try {
+      const file = await openInside(disk, base, path)
+      try {
+        const digest = await this.#contents.digest(file)
+        seen.set(place, signatureOf(file.stats))
+        return { path, size_bytes: Number(file.stats.size), media_type, digest }
+      } finally {
+        await file.close()
+      }
+    } catch (error) {
+      if (error instanceof RefusedError && error.refusal !== 'io_error') return undefined
+      throw error
+    }
+  }
+}
+
+async function listFolder (disk: Disk, base: string, prefix: string, seen: Map<string, Signature>): Promise<readonly Dirent[]> {
+  const place = prefix === '' ? base : `${base}/${prefix.slice(0, -1)}`
+  try {
+    const stats = await disk.stat(place)
+    if (stats === undefined) throw new RefusedError('not_found')
+    seen.set(place, signatureOf(stats))
+    return await withoutInvalidUtf8(disk, place, await disk.readdir(place))
+  } catch (error) {
+    // A folder inside that went away or may not be read has no files; the skill's own folder has to be there.
+    const code = errorCode(error)
+    if (prefix !== '' && (error instanceof RefusedError || code === 'EACCES' || code === 'ENOENT' || code === 'ENOTDIR')) return []
+    throw error instanceof RefusedError ? error : new RefusedError(refusalOf(error), error)
+  }
+}
+
+/** Everything that was seen, seen again: links followed, so that a target's change counts. */
+async function isUnchanged (disk: Disk, seen: Seen): Promise<boolean> {
+  const breathe = createSlicer()
+  for (const [place, before] of seen) {
+    try {
+      const now = await disk.stat(place)
+      if (now === undefined || !isSameState(signatureOf(now), before)) return false
+    } catch {
+      return false
+    }
+    await breathe()
+  }
+  return true
+}
+
+/** NUL ends each entry: it is the one character that no path holds, so two lists never look alike. */
+function revisionOf (files: readonly ManifestFile[]): string {
+  return sha256(files.map(({ path, digest }) => `${digest} ${path}\0`).join(''))
+}

@@ -1,0 +1,166 @@
+import { coalesce } from './async.ts'
+import { createLocalDisk, createNetworkDisk, errorCode, isOnNetwork, type Disk } from './disk.ts'
+import { resolveLinkedFolder, scanRoot, type Root, type RootScan, type SkillFolder } from './discover.ts'
+import { folderError, type SkillError } from './errors.ts'
+import type { PhaseStats } from './phase-stats.ts'
+import { isSameState } from './signature.ts'
+
+type GoodScan = Extract<RootScan, { state: 'ok' }>
+
+/** What is known of a root: for /readyz and the log. */
+export interface RootStatus {
+  readonly type: Root['type']
+  readonly state: 'ok' | 'missing' | 'unreadable' | 'failed'
+  readonly skills: number
+}
+
+interface RootState extends Root {
+  disk: Disk
+  scan: RootScan | undefined
+  /** The last look that succeeded: what is served while looks fail for other reasons than a missing root (K53). */
+  good: GoodScan | undefined
+  /** Code of the error of the last look that failed, '' when it did not. */
+  failure: string
+  readonly rescan: () => Promise<void>
+}
+
+export interface RootSetOptions {
+  readonly projectRoots: readonly string[]
+  readonly personalRoot?: string
+  /** Given: used for all roots. Otherwise each root gets the disk that fits its file system. */
+  readonly disk?: Disk
+  readonly stats: PhaseStats
+  /** Called after a root has other folders than before, or another real path. */
+  readonly onChange: (root: Root, relocated: boolean) => void
+  readonly onFailure: (root: Root, cause: unknown) => void
+}
+
+/** The configured roots in their order, each with the folders that it was last seen to hold. */
+export class RootSet {
+  readonly #roots: readonly RootState[]
+  readonly #stats: PhaseStats
+  readonly #options: RootSetOptions
+
+  constructor (options: RootSetOptions) {
+    this.#options = options
+    this.#stats = options.stats
+    const personal = options.personalRoot === undefined ? [] : [{ path: options.personalRoot, type: 'personal' as const }]
+    const roots = [...options.projectRoots.map((path) => ({ path, type: 'project' as const })), ...personal]
+    const local = options.disk ?? createLocalDisk()
+    this.#roots = roots.map((root, index) => ({
+      ...root,
+      index,
+      disk: local,
+      scan: undefined,
+      good: undefined,
+      failure: '',
+      rescan: coalesce(() => this.#scan(index))
+    }))
+  }
+
+  get size (): number {
+    return this.#roots.length
+  }
+
+  get status (): readonly RootStatus[] {
+    return this.#roots.map(({ type, scan, good }) => ({ type, state: scan?.state ?? 'missing', skills: good?.folders.size ?? 0 }))
+  }
+
+  /** Codes of the looks that failed last time, without paths. */
+  get failures (): readonly string[] {
+    return this.#roots.map(({ failure }) => failure).filter((failure) => failure !== '')
+  }
+
+  diskOf (folder: SkillFolder): Disk {
+    return this.#at(folder.root).disk
+  }
+
+  /** Looks again at each of the first `count` roots that is not as it was seen last. */
+  async sync (count = this.#roots.length, links = false): Promise<void> {
+    for (const root of this.#roots.slice(0, count)) {
+      if (!await this.#isFresh(root, links)) await root.rescan()
+    }
+  }
+
+  rescan (index: number): Promise<void> {
+    return this.#at(index).rescan()
+  }
+
+  indexOf (path: string): number {
+    return this.#roots.findIndex((root) => root.path === path)
+  }
+
+  /** K14: the error of a catalogue that has no root to look in; undefined while one root is there. */
+  get unavailable (): SkillError | undefined {
+    if (this.#roots.some(({ good }) => good !== undefined)) return undefined
+    if (this.#roots.some(({ scan }) => scan?.state === 'unreadable')) return folderError.permissionDenied()
+    return folderError.notFound(this.#roots[0]?.path ?? '')
+  }
+
+  /** The folders of all roots, the winners and the hidden ones (K7). */
+  merge (): { folders: ReadonlyMap<string, SkillFolder>, shadowed: readonly SkillFolder[] } {
+    const [only] = this.#roots
+    if (this.#roots.length === 1 && only?.good !== undefined) return { folders: only.good.folders, shadowed: [] }
+    const folders = new Map<string, SkillFolder>()
+    const shadowed: SkillFolder[] = []
+    for (const { good } of this.#roots) {
+      for (const folder of good?.folders.values() ?? []) {
+        if (folders.has(folder.name)) shadowed.push(folder)
+        else folders.set(folder.name, folder)
+      }
+    }
+    return { folders, shadowed }
+  }
+
+  async #isFresh (root: RootState, links: boolean): Promise<boolean> {
+    const { scan, disk } = root
+    if (scan?.state !== 'ok' || !scan.settled) return false
+    const now = await this.#stats.stat(disk, root.path)
+    if (now === undefined || !isSameState(now, scan.signature)) return false
+    return !links || await this.#areLinksFresh(root, scan)
+  }
+
+  /** A link to a folder may change its meaning without a change to the root. */
+  async #areLinksFresh ({ disk }: RootState, scan: GoodScan): Promise<boolean> {
+    for (const folder of scan.folders.values()) {
+      if (folder.linked && await resolveLinkedFolder(disk, scan.realPath, folder.path) !== folder.realPath) return false
+    }
+    return true
+  }
+
+  async #scan (index: number): Promise<void> {
+    const root = this.#at(index)
+    const before = root.good
+    const scan = await scanRoot(root.disk, root)
+    root.scan = scan
+    root.failure = scan.state === 'failed' ? errorCode(scan.cause) || 'error' : ''
+    if (scan.state === 'failed') return this.#options.onFailure(root, scan.cause)
+    root.good = scan.state === 'ok' ? keepObjects(scan, before) : undefined
+    const relocated = root.good?.realPath !== before?.realPath || root.good?.signature.ino !== before?.signature.ino
+    if (relocated && root.good !== undefined && this.#options.disk === undefined) {
+      root.disk = await isOnNetwork(root.good.realPath) ? createNetworkDisk() : createLocalDisk()
+    }
+    if (relocated || root.good?.folders !== before?.folders) this.#options.onChange(root, relocated)
+  }
+
+  #at (index: number): RootState {
+    const root = this.#roots[index]
+    if (root === undefined) throw new RangeError(`no root ${index}`)
+    return root
+  }
+}
+
+/** A look that found what was there before keeps the old objects: everything that hangs on their identity stays. */
+function keepObjects (scan: GoodScan, before: GoodScan | undefined): GoodScan {
+  if (before === undefined) return scan
+  const folders = new Map<string, SkillFolder>()
+  let kept = 0
+  for (const [name, folder] of scan.folders) {
+    const old = before.folders.get(name)
+    const same = old?.realPath === folder.realPath && old.linked === folder.linked
+    folders.set(name, same ? old : folder)
+    if (same) kept++
+  }
+  const unchanged = kept === folders.size && kept === before.folders.size
+  return { ...scan, folders: unchanged ? before.folders : folders }
+}

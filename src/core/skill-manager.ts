@@ -1,0 +1,458 @@
+import { basename } from 'node:path'
+import { coalesce, createSlicer } from './async.ts'
+import { Catalogue, type CatalogueChange, type IndexedSkill } from './catalogue.ts'
+import { ContentStore, type ServableFile } from './content-store.ts'
+import type { SkillFolder } from './discover.ts'
+import type { Disk } from './disk.ts'
+import { documentError, fileError } from './errors.ts'
+import type { FileContent } from './file-content.ts'
+import { indexSkill, isNoMainFile, orderMainFiles } from './index-skill.ts'
+import { MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from './limits.ts'
+import type { CoreLog } from './log.ts'
+import { ManifestStore, type Manifest } from './manifest.ts'
+import { PhaseStats } from './phase-stats.ts'
+import { Refresher, type RefresherStatus, type RefreshTimes } from './refresher.ts'
+import { parseRelativePath } from './relative-path.ts'
+import { RootSet, type RootStatus } from './root-set.ts'
+import { isSameState } from './signature.ts'
+import { skillBody } from './skill-file.ts'
+import { hasForbiddenSequence } from './skill-name.ts'
+import { RefusedError } from './skill-reader.ts'
+import type { MainFilePreference, SkillSource } from './skill-source.ts'
+import type { CatalogueSkill, Skill, SkillMetadata } from './skill.ts'
+import type { WatcherFactory } from './watcher.ts'
+
+export interface SkillManagerOptions {
+  /** Absolute paths; the earlier wins (K7). They need not exist (K3). */
+  readonly projectRoots: readonly string[]
+  /** Absolute path; loses to every project root. */
+  readonly personalRoot?: string
+  /** Ask the disk at intervals instead of the kernel for events (K54). */
+  readonly polling?: boolean
+  readonly log?: CoreLog
+  /** How a watcher is made; `false` runs without one. */
+  readonly watcher?: WatcherFactory | false
+  /** The file system, for all roots. Without it each root gets what fits its kind of disk. */
+  readonly disk?: Disk
+  readonly times?: RefreshTimes
+}
+
+/** What /readyz tells (K50). */
+export interface SkillManagerStatus {
+  /** The first index is complete and a root is there. */
+  readonly ready: boolean
+  readonly indexed: boolean
+  readonly generation: number
+  readonly skills: number
+  readonly roots: readonly RootStatus[]
+  readonly watcher: RefresherStatus['watcher']
+  /** Codes of what kept the last refresh from looking; what was there before is served (K53). */
+  readonly failures: readonly string[]
+}
+
+type ChangeListener = (change: CatalogueChange) => void
+
+const SILENT: CoreLog = { info () {}, warn () {} }
+
+/**
+ * The catalogue of all skills, fresh at every question. What an answer is made of is compared with the disk before the
+ * answer is given (K51); the watcher and the reconciling walks keep the rest of the index near (K52), they are not
+ * what makes an answer right.
+ */
+export class SkillManager implements SkillSource {
+  readonly #stats = new PhaseStats()
+  readonly #roots: RootSet
+  readonly #contents = new ContentStore(this.#stats)
+  readonly #manifests = new ManifestStore(this.#contents)
+  readonly #refresher: Refresher
+  readonly #log: CoreLog
+  readonly #listeners = new Set<ChangeListener>()
+  readonly #verifyAll = coalesce(() => this.#verifyEach(this.#catalogue.names))
+  #catalogue = new Catalogue()
+  #sequence = 0
+  #indexed = false
+  #firstIndex: Promise<void> | undefined
+
+  constructor (options: SkillManagerOptions) {
+    this.#log = options.log ?? SILENT
+    this.#roots = new RootSet({
+      projectRoots: options.projectRoots,
+      ...options.personalRoot !== undefined && { personalRoot: options.personalRoot },
+      ...options.disk && { disk: options.disk },
+      stats: this.#stats,
+      onChange: (root, relocated) => {
+        this.#replaceFolders()
+        if (relocated) this.#refresher.rewatch(root.path)
+      },
+      onFailure: (root, cause) => this.#log.warn({ err: cause, root: root.path }, 'a skills folder could not be listed; what was there before is served')
+    })
+    this.#refresher = new Refresher({
+      roots: [...options.projectRoots, ...options.personalRoot === undefined ? [] : [options.personalRoot]],
+      polling: options.polling ?? false,
+      ...options.watcher !== undefined && { watcher: options.watcher },
+      ...options.times && { times: options.times },
+      log: this.#log,
+      lookAgain: (root, names) => this.#lookAgain(root, names),
+      lookAtAll: async () => {
+        await this.#roots.sync(undefined, true)
+        await this.#verifyAll()
+      }
+    })
+  }
+
+  /** Lists the roots, and returns when `list` can be answered; the index and the watcher follow in the background. */
+  async start (): Promise<void> {
+    this.#firstIndex ??= this.#startOnce()
+    await this.#roots.sync()
+  }
+
+  /** Wave's `initialize`: like `start`, and waits until every skill has been read (K33). */
+  async initialize (): Promise<void> {
+    await this.start()
+    await this.#firstIndex
+  }
+
+  async close (): Promise<void> {
+    this.#listeners.clear()
+    await this.#refresher.close()
+  }
+
+  /** A request has just been received on this connection: see `PhaseStats`. */
+  beginRequest (connection: object): void {
+    this.#stats.begin(connection)
+  }
+
+  /** Tells each change of the catalogue once it is in place. Returns the way to stop. */
+  subscribe (listener: ChangeListener): () => void {
+    this.#listeners.add(listener)
+    return () => { this.#listeners.delete(listener) }
+  }
+
+  get status (): SkillManagerStatus {
+    return {
+      ready: this.#indexed && this.#roots.unavailable === undefined,
+      indexed: this.#indexed,
+      generation: this.#catalogue.generation,
+      skills: this.#catalogue.names.length,
+      roots: this.#roots.status,
+      watcher: this.#refresher.status.watcher,
+      failures: this.#roots.failures
+    }
+  }
+
+  /** The same after a look at the roots. */
+  async freshStatus (): Promise<SkillManagerStatus> {
+    await this.#roots.sync()
+    return this.status
+  }
+
+  async list (): Promise<readonly string[]> {
+    await this.#roots.sync(undefined, true)
+    this.#requireRoot()
+    return this.#catalogue.names
+  }
+
+  async find (name: string): Promise<CatalogueSkill | undefined> {
+    return await this.#current(name)
+  }
+
+  async findByLabel (label: string): Promise<CatalogueSkill | undefined> {
+    const folder = await this.#current(label)
+    if (folder?.metadata.name === label) return folder
+    await this.#firstIndex
+    const known = await this.#currentByLabel(label)
+    if (known !== undefined) return known
+    // Any skill may have taken this name a moment ago: only a look at all of them can say no (K51).
+    await this.#verifyAll()
+    return await this.#currentByLabel(label) ?? folder
+  }
+
+  async available (): Promise<readonly SkillMetadata[]> {
+    await this.#firstIndex
+    return this.#catalogue.available
+  }
+
+  availableNow (): readonly SkillMetadata[] {
+    return this.#catalogue.available
+  }
+
+  async readDocument (name: string, preference: MainFilePreference): Promise<FileContent> {
+    const content = await this.readMainFile(name, preference)
+    if (content.utf8 === undefined) throw documentError.notUtf8(name)
+    return content
+  }
+
+  /** The same without a word on the encoding, for a door that sends bytes (K42). */
+  async readMainFile (name: string, preference: MainFilePreference): Promise<FileContent> {
+    if (hasForbiddenSequence(name)) throw documentError.invalidName(name)
+    const skill = await this.#current(name)
+    if (skill === undefined) throw documentError.skillNotFound(name)
+    return await this.#readMainFile(skill, preference)
+  }
+
+  async readFile (name: string, filePath: string): Promise<FileContent> {
+    const { skill, path } = await this.#locate(name, filePath)
+    try {
+      return await this.#contents.read(this.#diskOf(skill), skill, path, MAX_TEXT_FILE_BYTES)
+    } catch (error) {
+      throw fileSentence(error, name, filePath)
+    }
+  }
+
+  /** A file of any size, for a door that sends bytes (K44). Same checks and sentences as `readFile`. */
+  async openFile (name: string, filePath: string): Promise<ServableFile> {
+    const { skill, path } = await this.#locate(name, filePath)
+    try {
+      return await this.#contents.open(this.#diskOf(skill), skill, path)
+    } catch (error) {
+      throw fileSentence(error, name, filePath)
+    }
+  }
+
+  /** All files of a skill (K43). */
+  async manifest (name: string): Promise<Manifest> {
+    const skill = await this.#require(name)
+    try {
+      return await this.#manifests.get(this.#diskOf(skill), skill)
+    } catch (error) {
+      if (error instanceof RefusedError && error.refusal === 'not_found') throw documentError.skillNotFound(name)
+      throw fileSentence(error, name, '.')
+    }
+  }
+
+  /** Wave's and Neovate's reading interface (K33). */
+  getAvailableSkills (): SkillMetadata[] {
+    return [...this.#catalogue.available]
+  }
+
+  getSkills (): SkillMetadata[] {
+    return this.#catalogue.readable.map(({ metadata }) => metadata)
+  }
+
+  async loadSkill (skillName: string): Promise<Skill | null> {
+    const skill = await this.#current(skillName)
+    if (skill === undefined) return null
+    const content = await this.readDocument(skillName, 'SKILL.md')
+    return { ...toCatalogueSkill(skill), content: content.utf8 ?? '' }
+  }
+
+  async readSkillBody (skill: Pick<SkillMetadata, 'skillPath'>): Promise<string> {
+    const content = await this.readDocument(basename(skill.skillPath), 'SKILL.md')
+    return skillBody(content.utf8 ?? '')
+  }
+
+  async #startOnce (): Promise<void> {
+    await this.#roots.sync()
+    await this.#verifyAll()
+    this.#indexed = true
+    const { names, available } = this.#catalogue
+    this.#log.info({ skills: names.length, valid: available.length, roots: this.#roots.status }, 'the skills are indexed')
+    this.#refresher.start()
+  }
+
+  /** The skill of this name as it is on the disk now; undefined when there is none. */
+  async #current (name: string): Promise<IndexedSkill | undefined> {
+    // Each turn ends with the skill, or with a root listed anew; a name that keeps coming and going is not there.
+    for (let turn = 0; turn < 3; turn++) {
+      // A root before the skill's own may have got a folder of that name; an unknown name may be in any.
+      await this.#roots.sync(this.#catalogue.folders.get(name)?.root)
+      const folder = this.#catalogue.folders.get(name)
+      if (folder === undefined) {
+        this.#requireRoot()
+        return undefined
+      }
+      const known = this.#catalogue.get(name)
+      if (known !== undefined && await this.#isFresh(known)) return known
+      const loaded = await this.#load(folder)
+      if (loaded !== undefined) {
+        this.#commit([loaded])
+        return loaded
+      }
+      await this.#roots.rescan(folder.root)
+    }
+    return undefined
+  }
+
+  async #currentByLabel (label: string): Promise<IndexedSkill | undefined> {
+    const name = this.#catalogue.folderOfLabel(label)
+    const skill = name === undefined ? undefined : await this.#current(name)
+    return skill?.metadata.name === label ? skill : undefined
+  }
+
+  async #require (name: string): Promise<IndexedSkill> {
+    if (hasForbiddenSequence(name)) throw fileError.invalidName()
+    const skill = await this.#current(name)
+    if (skill === undefined) throw documentError.skillNotFound(name)
+    return skill
+  }
+
+  async #locate (name: string, filePath: string): Promise<{ skill: IndexedSkill, path: string }> {
+    const skill = await this.#require(name)
+    const parsed = parseRelativePath(filePath)
+    switch (parsed.kind) {
+      case 'empty': throw fileError.invalidPath()
+      case 'outside': throw fileError.traversal()
+      case 'unusable': throw fileError.notFound(name, filePath)
+      case 'inside': return { skill, path: withMainFileFallback(skill, parsed.path) }
+    }
+  }
+
+  async #readMainFile (skill: IndexedSkill, preference: MainFilePreference): Promise<FileContent> {
+    const { name, mainFiles } = skill
+    if (mainFiles.length === 0 && skill.refused !== undefined) throw documentSentence(skill.refused, name)
+    for (const mainFile of orderMainFiles(mainFiles, preference)) {
+      try {
+        return await this.#contents.read(this.#diskOf(skill), skill, mainFile, MAX_MAIN_FILE_BYTES)
+      } catch (error) {
+        if (!(error instanceof RefusedError) || !isNoMainFile(error.refusal)) throw documentSentence(error, name)
+      }
+    }
+    throw documentError.notFound(name)
+  }
+
+  #requireRoot (): void {
+    const { unavailable } = this.#roots
+    if (unavailable !== undefined) throw unavailable
+  }
+
+  #diskOf ({ folder }: IndexedSkill): Disk {
+    return this.#roots.diskOf(folder)
+  }
+
+  /** Whether the disk still holds what the index says. */
+  async #isFresh (skill: IndexedSkill): Promise<boolean> {
+    const { folder, mainFile } = skill
+    if (!skill.settled || skill.refused !== undefined) return false
+    const disk = this.#diskOf(skill)
+    const now = await this.#stats.stat(disk, folder.path)
+    if (now === undefined || !isSameState(now, skill.folderSignature)) return false
+    if (folder.linked && await realpathOrNothing(disk, folder.path) !== folder.realPath) return false
+    if (mainFile === undefined) return skill.mainFiles.length === 0
+    const main = await this.#stats.stat(disk, skill.metadata.path)
+    return main !== undefined && isSameState(main, mainFile.signature)
+  }
+
+  async #load (folder: SkillFolder): Promise<IndexedSkill | undefined> {
+    const shadowing = this.#catalogue.shadowed.some(({ name }) => name === folder.name)
+    return await indexSkill(this.#roots.diskOf(folder), folder, ++this.#sequence, shadowing)
+  }
+
+  /** Reads again what is not as the index says, in slices; each slice is one step of the catalogue. */
+  async #verifyEach (names: Iterable<string>): Promise<void> {
+    const breathe = createSlicer()
+    let loaded: IndexedSkill[] = []
+    const gone = new Set<number>()
+    for (const name of names) {
+      const folder = this.#catalogue.folders.get(name)
+      if (folder === undefined) continue
+      const known = this.#catalogue.get(name)
+      if (known === undefined || !await this.#isFresh(known)) {
+        const skill = await this.#load(folder)
+        if (skill === undefined) gone.add(folder.root)
+        else loaded.push(skill)
+      }
+      const pause = breathe()
+      if (pause !== undefined) {
+        this.#commit(loaded)
+        loaded = []
+        await pause
+      }
+    }
+    this.#commit(loaded)
+    for (const root of gone) await this.#roots.rescan(root)
+  }
+
+  async #lookAgain (root: string, names: ReadonlySet<string>): Promise<void> {
+    const index = this.#roots.indexOf(root)
+    if (index !== -1) await this.#roots.sync(index + 1, names.size === 0)
+    await this.#verifyEach(names)
+  }
+
+  #commit (loaded: readonly IndexedSkill[]): void {
+    const before = this.#catalogue
+    const added: string[] = []
+    const changed: string[] = []
+    const accepted = loaded.filter((skill) => {
+      const { name } = skill
+      const known = before.get(name)
+      if (before.folders.get(name) !== skill.folder || (known?.sequence ?? 0) >= skill.sequence) return false
+      if (known === undefined) added.push(name)
+      else if (!isSameToCallers(known, skill)) changed.push(name)
+      return true
+    })
+    if (accepted.length === 0) return
+    this.#catalogue = before.withSkills(accepted, added.length + changed.length > 0)
+    this.#announce(added, changed, [])
+  }
+
+  #replaceFolders (): void {
+    const before = this.#catalogue
+    const { folders, shadowed } = this.#roots.merge()
+    this.#catalogue = before.withFolders(folders, shadowed)
+    this.#announce([], [], before.names.filter((name) => !folders.has(name)))
+    const unread = this.#catalogue.names.filter((name) => this.#catalogue.get(name) === undefined)
+    if (this.#indexed && unread.length > 0) this.#refresher.hintAt(unread)
+  }
+
+  #announce (added: readonly string[], changed: readonly string[], removed: readonly string[]): void {
+    if (added.length + changed.length + removed.length === 0) return
+    const change = { generation: this.#catalogue.generation, added, changed, removed }
+    for (const listener of this.#listeners) listener(change)
+  }
+}
+
+export function createSkillManager (options: SkillManagerOptions): SkillManager {
+  return new SkillManager(options)
+}
+
+function toCatalogueSkill ({ name, metadata, frontmatter, findings, valid, digest }: IndexedSkill): CatalogueSkill {
+  return { name, metadata, frontmatter, findings, valid, ...digest !== undefined && { digest } }
+}
+
+/** A touch, or a checkout back and forth, is no change: same bytes under the same name. */
+function isSameToCallers (a: IndexedSkill, b: IndexedSkill): boolean {
+  return a.digest === b.digest && a.metadata.path === b.metadata.path && a.refused?.refusal === b.refused?.refusal &&
+    a.findings.length === b.findings.length && a.findings.every(({ code }, index) => code === b.findings[index]?.code)
+}
+
+/** K6: at the top of a skill, the two usual spellings mean the main file that is there. */
+function withMainFileFallback ({ mainFiles }: IndexedSkill, path: string): string {
+  if ((path !== 'SKILL.md' && path !== 'SKILL.MD') || mainFiles.includes(path)) return path
+  return orderMainFiles(mainFiles, path)[0] ?? path
+}
+
+async function realpathOrNothing (disk: Disk, path: string): Promise<string | undefined> {
+  try {
+    return await disk.realpath(path)
+  } catch {
+    return undefined
+  }
+}
+
+/** K16's sentence for why a main file was not read. */
+function documentSentence (error: unknown, name: string): unknown {
+  if (!(error instanceof RefusedError)) return error
+  switch (error.refusal) {
+    case 'not_found':
+    case 'outside':
+    case 'is_directory':
+    case 'not_regular': return documentError.notFound(name)
+    case 'too_large': return documentError.tooLarge(name)
+    case 'permission_denied': return documentError.permissionDenied(name, error.cause)
+    case 'io_error': return documentError.unreadable(name, error.cause)
+  }
+}
+
+/** K18's sentence for why a file was not read. */
+function fileSentence (error: unknown, name: string, file: string): unknown {
+  if (!(error instanceof RefusedError)) return error
+  switch (error.refusal) {
+    case 'not_found': return fileError.notFound(name, file)
+    case 'outside': return fileError.traversal()
+    case 'is_directory': return fileError.isDirectory(file)
+    case 'not_regular': return fileError.notRegular(file)
+    case 'too_large': return fileError.tooLarge(file, error.size, MAX_TEXT_FILE_BYTES)
+    case 'permission_denied': return fileError.permissionDenied(file, error.cause)
+    case 'io_error': return fileError.ioError(file, error.cause)
+  }
+}

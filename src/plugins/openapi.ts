@@ -1,0 +1,85 @@
+import swagger from '@fastify/swagger'
+import swaggerUi from '@fastify/swagger-ui'
+import type { TSchema } from '@sinclair/typebox'
+import fp from 'fastify-plugin'
+import { notModified, problems } from '../schemas/responses.ts'
+
+export interface OpenapiOptions {
+  readonly version: string
+  /** Shared schemas: each becomes a component under its $id. */
+  readonly schemas: readonly TSchema[]
+}
+
+/** Swagger UI brings its own scripts and styles, and fetches the document: nothing else may run on its pages. */
+const DOCS_CSP = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+
+/** The OpenAPI document, made of the schemas of the routes, and pages that show it (K50). Register before the routes. */
+export const openapi = fp<OpenapiOptions>(async function openapi (app, { version, schemas }) {
+  for (const schema of schemas) app.addSchema(schema)
+
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'skillserve',
+        summary: 'Agent Skills over HTTP',
+        description: 'Serves folders of Agent Skills to agents that have no file system of their own: the same skills, the same bytes and the same checks through REST and through tool calls.',
+        version,
+        license: { name: 'MIT', identifier: 'MIT' },
+        contact: { name: 'skillserve maintainers', url: 'https://www.npmjs.com/package/skillserve' }
+      },
+      servers: [{ url: '/', description: 'This service' }],
+      security: [],
+      tags: [
+        { name: 'skills', description: 'Skills as resources' },
+        { name: 'agent', description: "What a model's tool calls need" },
+        { name: 'service', description: 'The service itself' }
+      ]
+    },
+    refResolver: { buildLocalReference: (schema, _base, _fragment, index) => typeof schema.$id === 'string' ? schema.$id : `schema-${index}` },
+    transform: ({ schema, url }) => nameWildcard(schema as RouteSchema, url)
+  })
+
+  await app.register(async (docs) => {
+    docs.addHook('onRequest', (_request, reply, next) => {
+      reply.header('content-security-policy', DOCS_CSP)
+      next()
+    })
+    await docs.register(swaggerUi, { routePrefix: '/docs', uiConfig: { deepLinking: true } })
+  })
+
+  app.get('/openapi.json', {
+    schema: documentSchema('getOpenapiJson', 'This document as JSON', 'application/json')
+  }, async (_request, reply) => reply.type('application/json; charset=utf-8').send(JSON.stringify(app.swagger())))
+
+  app.get('/openapi.yaml', {
+    schema: documentSchema('getOpenapiYaml', 'This document as YAML', 'application/yaml')
+  }, async (_request, reply) => reply.type('application/yaml; charset=utf-8').send(app.swagger({ yaml: true })))
+}, { name: 'openapi', fastify: '5.x' })
+
+function documentSchema (operationId: string, summary: string, mediaType: string): object {
+  return {
+    operationId,
+    summary,
+    description: 'The OpenAPI document of the service.',
+    tags: ['service'],
+    response: {
+      200: { description: 'The document', content: { [mediaType]: { schema: {}, examples: { example: { value: { openapi: '3.1.0' } } } } } },
+      304: notModified(),
+      ...problems(403)
+    }
+  }
+}
+
+interface RouteSchema {
+  readonly params?: { readonly properties?: Readonly<Record<string, object>>, readonly required?: readonly string[] }
+}
+
+/** OpenAPI has no wildcards: the rest of a path becomes a parameter called `path`. */
+function nameWildcard<Schema extends RouteSchema> (schema: Schema, url: string): { schema: Schema, url: string } {
+  if (!url.endsWith('/*')) return { schema, url }
+  const { '*': path = {}, ...named } = schema.params?.properties ?? {}
+  const params = { ...schema.params, properties: { ...named, path }, required: [...Object.keys(named), 'path'] }
+  return { schema: { ...schema, params }, url: `${url.slice(0, -1)}:path` }
+}

@@ -1,0 +1,92 @@
+import { Readable } from 'node:stream'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { ServableFile } from '../core/content-store.ts'
+import type { FileContent } from '../core/file-content.ts'
+import { isTextType } from '../core/media-type.ts'
+import type { OpenFile } from '../core/skill-reader.ts'
+import { strongEtag } from '../plugins/conditional.ts'
+import { HttpProblem } from '../plugins/errors.ts'
+import { selectRange } from '../plugins/range.ts'
+
+/** The headers that describe one file, made once for each state of it. */
+interface FileHeaders {
+  readonly type: string
+  readonly etag: string
+  readonly modified: string
+}
+
+const headersOf = new WeakMap<FileContent, FileHeaders>()
+
+/** Sends the bytes of a file (K44): from memory, or streamed when it is large, whole or the range asked for. */
+export async function sendFile (request: FastifyRequest, reply: FastifyReply, file: ServableFile, mediaType: string): Promise<FastifyReply> {
+  switch (file.kind) {
+    case 'content': return sendContent(request, reply, file.content, mediaType)
+    case 'stream': return await sendStream(request, reply, file.file, file.digest, mediaType)
+  }
+}
+
+/** @param mediaType without parameters; text that is UTF-8 gets its charset */
+export function sendContent (request: FastifyRequest, reply: FastifyReply, content: FileContent, mediaType: string): FastifyReply {
+  const { bytes } = content
+  const headers = describe(content, mediaType)
+  reply
+    .header('content-type', headers.type)
+    .header('etag', headers.etag)
+    .header('last-modified', headers.modified)
+    .header('accept-ranges', 'bytes')
+  const range = chooseRange(request, reply, bytes.length, headers.etag, content.modified)
+  return reply.send(range === undefined ? bytes : bytes.subarray(range.start, range.end + 1))
+}
+
+async function sendStream (
+  request: FastifyRequest, reply: FastifyReply, file: OpenFile, digest: string, mediaType: string
+): Promise<FastifyReply> {
+  try {
+    const size = Number(file.stats.size)
+    const { mtime } = file.stats
+    const etag = strongEtag(digest)
+    reply
+      .header('content-type', mediaType)
+      .header('etag', etag)
+      .header('last-modified', mtime.toUTCString())
+      .header('accept-ranges', 'bytes')
+    const { start, end } = chooseRange(request, reply, size, etag, mtime) ?? { start: 0, end: size - 1 }
+    const stream = Readable.from(file.chunks(start, end), { objectMode: false, highWaterMark: 1 })
+    // Also when nothing is read of it: a 304, a HEAD, a client that went away.
+    stream.once('close', () => { void file.close() })
+    return reply.header('content-length', end - start + 1).send(stream)
+  } catch (error) {
+    await file.close()
+    throw error
+  }
+}
+
+/** The bytes to send; undefined for all of them. Sets what a partial answer says of itself. */
+function chooseRange (
+  request: FastifyRequest, reply: FastifyReply, size: number, etag: string, modified: Date
+): { readonly start: number, readonly end: number } | undefined {
+  const { range, 'if-range': ifRange } = request.headers
+  if (range === undefined || request.method !== 'GET') return undefined
+  const selection = selectRange(range, typeof ifRange === 'string' ? ifRange : undefined, { size, etag, modified })
+  switch (selection.kind) {
+    case 'full': return undefined
+    case 'partial':
+      reply.code(206).header('content-range', `bytes ${selection.start}-${selection.end}/${size}`)
+      return selection
+    case 'unsatisfiable':
+      throw new HttpProblem('range_not_satisfiable', undefined, { 'content-range': `bytes */${size}` })
+  }
+}
+
+function describe (content: FileContent, mediaType: string): FileHeaders {
+  const known = headersOf.get(content)
+  if (known?.type.startsWith(mediaType)) return known
+  const hasCharset = isTextType(mediaType) && content.utf8 !== undefined
+  const headers = {
+    type: hasCharset ? `${mediaType}; charset=utf-8` : mediaType,
+    etag: strongEtag(content.digest),
+    modified: content.modified.toUTCString()
+  }
+  headersOf.set(content, headers)
+  return headers
+}

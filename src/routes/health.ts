@@ -1,0 +1,39 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { SkillManager } from '../core/skill-manager.ts'
+import { HttpProblem } from '../plugins/errors.ts'
+import { LivenessSchema, ReadinessSchema } from '../schemas/health.ts'
+import { json, notModified, problems } from '../schemas/responses.ts'
+
+export interface HealthRoutesOptions {
+  readonly skills: SkillManager
+  /** Whether the service has been told to stop: it answers, but wants no new work. */
+  readonly isDraining: () => boolean
+}
+
+/** K50. */
+export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (app, { skills, isDraining }) {
+  app.get('/livez', {
+    schema: {
+      operationId: 'getLiveness',
+      summary: 'Whether the process answers',
+      description: 'Touches no disk.',
+      tags: ['service'],
+      response: { 200: json(LivenessSchema, 'It does'), 304: notModified(), ...problems(403) }
+    }
+  }, async () => ({ status: 'ok' as const }))
+
+  app.get('/readyz', {
+    schema: {
+      operationId: 'getReadiness',
+      summary: 'Whether the service can do its work',
+      description: 'Ready once the first index is built and while at least one root is there; tells the state of the index and of the watcher.',
+      tags: ['service'],
+      response: { 200: json(ReadinessSchema, 'Ready'), 304: notModified(), ...problems(403, 503) }
+    }
+  }, async () => {
+    const { ready, indexed, skills: count, generation, roots, watcher, failures } = await skills.freshStatus()
+    if (isDraining()) throw new HttpProblem('not_ready', 'The service is stopping')
+    if (!ready) throw new HttpProblem('not_ready', indexed ? 'No skills folder is there' : 'The first index is not complete')
+    return { status: 'ready' as const, skills: count, generation, roots: [...roots], watcher, failures: [...failures] }
+  })
+}

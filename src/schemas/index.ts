@@ -1,0 +1,23 @@
+import type { TSchema } from '@sinclair/typebox'
+import {
+  ToolArgumentsSchema, ToolCallRequestSchema, ToolCallResponseSchema, ToolDefinitionsSchema, ToolResultSchema
+} from './agent.ts'
+import { LivenessSchema, ReadinessSchema } from './health.ts'
+import { ProblemSchema } from './problem.ts'
+import { SkillDocumentSchema, SkillFileSchema, SkillListSchema, SkillManifestSchema } from './skills.ts'
+
+/** Wire shapes that routes name: each is a component of the OpenAPI document. */
+export const sharedSchemas: readonly TSchema[] = [
+  ProblemSchema,
+  LivenessSchema,
+  ReadinessSchema,
+  SkillListSchema,
+  SkillDocumentSchema,
+  SkillFileSchema,
+  SkillManifestSchema,
+  ToolCallRequestSchema,
+  ToolCallResponseSchema,
+  ToolDefinitionsSchema,
+  ToolArgumentsSchema,
+  ToolResultSchema
+]

@@ -1,0 +1,82 @@
+import { Type, type Static } from '@sinclair/typebox'
+import type { SkillErrorCode } from '../core/errors.ts'
+
+interface ProblemKind {
+  readonly status: number
+  /** The same for every occurrence (RFC 9457 §3.1.3). */
+  readonly title: string
+  /** What the caller can do next: follows the domain's own sentence in `detail`. */
+  readonly hint: string
+}
+
+/** The domain's errors as HTTP (K48). */
+export const skillProblems = {
+  invalid_skill_name: { status: 400, title: 'Invalid skill name', hint: 'GET /skills lists the names there are' },
+  skill_not_found: { status: 404, title: 'Skill not found', hint: 'GET /skills lists the names there are' },
+  main_file_not_found: { status: 404, title: 'Main file not found', hint: 'The skill has no SKILL.md; GET /skills/:name/files lists the files it has' },
+  main_file_too_large: { status: 413, title: 'Main file too large', hint: 'GET /skills/:name/files/SKILL.md streams it' },
+  main_file_permission_denied: { status: 403, title: 'Permission denied', hint: 'The service may not read this file' },
+  main_file_not_utf8: { status: 422, title: 'Main file is not UTF-8', hint: 'GET /skills/:name/files/SKILL.md returns its bytes' },
+  main_file_unreadable: { status: 500, title: 'Main file unreadable', hint: 'Try again; the log of the service has the cause' },
+  invalid_file_path: { status: 400, title: 'Invalid file path', hint: 'Name a file relative to the skill; GET /skills/:name/files lists them' },
+  path_traversal: { status: 403, title: 'Path traversal', hint: 'Name a file relative to the skill, without leaving it' },
+  file_not_found: { status: 404, title: 'File not found', hint: 'GET /skills/:name/files lists the files of the skill' },
+  file_permission_denied: { status: 403, title: 'Permission denied', hint: 'The service may not read this file' },
+  file_is_directory: { status: 404, title: 'Is a directory', hint: 'GET /skills/:name/files lists the files of the skill' },
+  file_not_regular: { status: 404, title: 'Not a regular file', hint: 'GET /skills/:name/files lists the files of the skill' },
+  file_not_text: { status: 422, title: 'Not a text file', hint: 'Add ?encoding=base64, or ask for the bytes without Accept: application/json' },
+  file_too_large: { status: 413, title: 'File too large', hint: 'Ask for the bytes without Accept: application/json; Range works there' },
+  file_io_error: { status: 500, title: 'I/O error', hint: 'Try again; the log of the service has the cause' },
+  skills_folder_not_found: { status: 503, title: 'Skills folder not found', hint: 'The service recovers by itself when the folder appears' },
+  skills_folder_permission_denied: { status: 503, title: 'Skills folder unreadable', hint: 'The service recovers by itself when the folder can be read' },
+  skill_invalid: { status: 422, title: 'Skill is invalid', hint: 'GET /catalog/:name shows what to mend' }
+} as const satisfies Record<SkillErrorCode, ProblemKind>
+
+/**
+ * What only HTTP can get wrong: a closed set, part of the API like the codes of the domain. `detail` is the sentence
+ * that is sent when whoever reports the problem has none of its own.
+ */
+export const httpProblems = {
+  bad_request: { status: 400, title: 'Bad request', detail: 'The request is not valid HTTP, or not what this route takes' },
+  bad_url: { status: 400, title: 'Bad URL', detail: 'The path is not percent-encoded UTF-8' },
+  bad_query: { status: 400, title: 'Bad query', detail: 'A query parameter is not valid' },
+  invalid_json: { status: 400, title: 'Invalid JSON', detail: 'The body is not valid JSON in UTF-8' },
+  json_too_deep: { status: 400, title: 'JSON nested too deeply', detail: 'The body nests arrays and objects too deeply' },
+  too_many_calls: { status: 400, title: 'Too many calls', detail: 'The request holds more tool calls than one request may' },
+  unrecognised_tool_call: { status: 400, title: 'Unrecognised tool call', detail: 'No tool call of a known shape is in the body' },
+  host_not_allowed: { status: 403, title: 'Host not allowed', detail: 'The service does not answer to the name in the Host header; see ALLOWED_HOSTS' },
+  route_not_found: { status: 404, title: 'Route not found', detail: 'There is no such route; /openapi.json lists those there are' },
+  tool_not_found: { status: 404, title: 'Tool not found', detail: 'There is no such tool; GET /agent/tools lists those there are' },
+  method_not_allowed: { status: 405, title: 'Method not allowed', detail: 'The route does not take this method; the Allow header lists those it takes' },
+  request_timeout: { status: 408, title: 'Request timeout', detail: 'The request arrived too slowly' },
+  body_too_large: { status: 413, title: 'Body too large', detail: 'The body of the request is too large' },
+  uri_too_long: { status: 414, title: 'URI too long', detail: 'A segment of the path is too long' },
+  unsupported_media_type: { status: 415, title: 'Unsupported media type', detail: 'Send the body as application/json, in UTF-8 and without Content-Encoding' },
+  range_not_satisfiable: { status: 416, title: 'Range not satisfiable', detail: 'The range lies beyond the end of the file; Content-Range has its size' },
+  expectation_failed: { status: 417, title: 'Expectation failed', detail: 'The only expectation that is met is 100-continue' },
+  headers_too_large: { status: 431, title: 'Header fields too large', detail: 'The request line and headers together are too large' },
+  internal_error: { status: 500, title: 'Internal error', detail: 'Something went wrong in the service; its log has the cause under this request id' },
+  not_ready: { status: 503, title: 'Not ready', detail: 'The service is not ready; try again soon' }
+} as const satisfies Record<string, { readonly status: number, readonly title: string, readonly detail: string }>
+
+export type HttpProblemCode = keyof typeof httpProblems
+export type ProblemCode = SkillErrorCode | HttpProblemCode
+
+/** Every error answer of the service (K48, RFC 9457), sent as `application/problem+json`. */
+export const ProblemSchema = Type.Object({
+  type: Type.String({ description: '`urn:skillserve:problem:` and the code', examples: ['urn:skillserve:problem:skill_not_found'] }),
+  title: Type.String({ description: 'The kind of problem, the same for every occurrence', examples: ['Skill not found'] }),
+  status: Type.Integer({ minimum: 400, maximum: 599, examples: [404] }),
+  detail: Type.String({ description: 'What happened, and what to do next', examples: ["Skill 'demo' not found in skills folder. GET /skills lists the names there are."] }),
+  instance: Type.String({ description: 'Path of the request, percent-encoded, without the query', examples: ['/skills/demo'] }),
+  error: Type.String({ description: "The tool's own sentence: the same as through a tool call", examples: ["Skill 'demo' not found in skills folder"] }),
+  code: Type.Unsafe<ProblemCode>({
+    type: 'string',
+    description: 'Stable name of the problem',
+    enum: [...Object.keys(skillProblems), ...Object.keys(httpProblems)],
+    examples: ['skill_not_found']
+  }),
+  requestId: Type.Optional(Type.String({ description: 'Names the request in the log of the service', examples: ['5f0c9a1e-1'] }))
+}, { $id: 'Problem', title: 'Problem' })
+
+export type Problem = Readonly<Static<typeof ProblemSchema>>

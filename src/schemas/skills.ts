@@ -1,0 +1,78 @@
+import { Type } from '@sinclair/typebox'
+import { StringEnum } from './string-enum.ts'
+
+export const SkillNameParamsSchema = Type.Object({
+  name: Type.String({ description: "The skill's folder name, compared exactly", examples: ['calculator'] })
+})
+
+/** The wildcard is called `path` in the OpenAPI document, `*` by the router. */
+export const SkillFileParamsSchema = Type.Object({
+  name: Type.String({ description: "The skill's folder name, compared exactly", examples: ['calculator'] }),
+  '*': Type.String({ description: 'Path of the file relative to the skill; may hold slashes', examples: ['examples/basic.py'] })
+})
+
+export const SkillFileQuerySchema = Type.Object({
+  encoding: Type.Optional(Type.Literal('base64', {
+    description: 'JSON form only: the content as base64, whatever it is',
+    examples: ['base64']
+  }))
+})
+
+/** K11. */
+export const SkillListSchema = Type.Object({
+  skills: Type.Array(Type.String(), { description: 'Names, sorted by code point' })
+}, { $id: 'SkillList', title: 'SkillList', examples: [{ skills: ['calculator', 'weather'] }] })
+
+/** K15. */
+export const SkillDocumentSchema = Type.Object({
+  skill_name: Type.String(),
+  documentation: Type.String({ description: 'The whole main file, frontmatter included, verbatim' })
+}, {
+  $id: 'SkillDocument',
+  title: 'SkillDocument',
+  examples: [{ skill_name: 'calculator', documentation: '# Calculator Skill\n\nProvides basic arithmetic operations.\n' }]
+})
+
+/** K17. */
+export const SkillFileSchema = Type.Object({
+  success: Type.Literal(true),
+  skill_name: Type.String(),
+  file_path: Type.String({ description: 'As it was asked for' }),
+  content: Type.String({ description: 'The text, verbatim; base64 with ?encoding=base64' }),
+  size_bytes: Type.Integer({ minimum: 0 }),
+  encoding: StringEnum(['utf-8', 'utf-16le', 'utf-16be', 'latin-1', 'base64'])
+}, {
+  $id: 'SkillFile',
+  title: 'SkillFile',
+  examples: [{
+    success: true,
+    skill_name: 'calculator',
+    file_path: 'examples/basic.py',
+    content: 'def add(a, b):\n    return a + b\n',
+    size_bytes: 32,
+    encoding: 'utf-8'
+  }]
+})
+
+const DigestSchema = Type.String({ pattern: '^sha256:[0-9a-f]{64}$', description: 'SHA-256 of the bytes' })
+const EXAMPLE_DIGEST = `sha256:${'0123456789abcdef'.repeat(4)}`
+
+/** K43. */
+export const SkillManifestSchema = Type.Object({
+  skill_name: Type.String(),
+  revision: DigestSchema,
+  files: Type.Array(Type.Object({
+    path: Type.String(),
+    size_bytes: Type.Integer({ minimum: 0 }),
+    media_type: Type.String(),
+    digest: DigestSchema
+  }), { description: 'Sorted by path; links that leave the skill are left out' })
+}, {
+  $id: 'SkillManifest',
+  title: 'SkillManifest',
+  examples: [{
+    skill_name: 'calculator',
+    revision: EXAMPLE_DIGEST,
+    files: [{ path: 'SKILL.md', size_bytes: 620, media_type: 'text/markdown', digest: EXAMPLE_DIGEST }]
+  }]
+})
