@@ -9,6 +9,8 @@ function noImports (files, patterns, message) {
 export default [
   { ignores: ['dist/', '.tap/', 'coverage/', 'skills/**'] },
   ...neostandard({ ts: true }),
+  // `void` says that a promise is left to itself on purpose (no-floating-promises).
+  { rules: { 'no-void': ['error', { allowAsStatement: true }] } },
   {
     files: ['src/**/*.ts'],
     plugins: { '@typescript-eslint': tseslint.plugin },

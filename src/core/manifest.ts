@@ -96,13 +96,13 @@ export class ManifestStore {
   /** Undefined for what is not served: links that leave, links to folders, FIFOs, devices, what may not be read. */
   async #describe (disk: Disk, base: string, path: string, entry: Dirent, seen: Map<string, Signature>): Promise<ManifestFile | undefined> {
     const place = `${base}/${path}`
-    const media_type = mediaType(path)
+    const type = mediaType(path)
     if (entry.isFile()) {
       const stats = await disk.lstat(place)
       const digest = stats?.isFile() ? this.#contents.knownDigest(signatureOf(stats)) : undefined
       if (stats !== undefined && digest !== undefined) {
         seen.set(place, signatureOf(stats))
-        return { path, size_bytes: Number(stats.size), media_type, digest }
+        return { path, size_bytes: Number(stats.size), media_type: type, digest }
       }
     } else if (!entry.isSymbolicLink()) {
       return undefined
@@ -112,7 +112,7 @@ export class ManifestStore {
       try {
         const digest = await this.#contents.digest(file)
         seen.set(place, signatureOf(file.stats))
-        return { path, size_bytes: Number(file.stats.size), media_type, digest }
+        return { path, size_bytes: Number(file.stats.size), media_type: type, digest }
       } finally {
         await file.close()
       }

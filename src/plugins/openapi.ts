@@ -13,7 +13,6 @@ export interface OpenapiOptions {
 /** Swagger UI brings its own scripts and styles, and fetches the document: nothing else may run on its pages. */
 const DOCS_CSP = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-
 /** The OpenAPI document, made of the schemas of the routes, and pages that show it (K50). Register before the routes. */
 export const openapi = fp<OpenapiOptions>(async function openapi (app, { version, schemas }) {
   for (const schema of schemas) app.addSchema(schema)
