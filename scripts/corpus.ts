@@ -1,0 +1,215 @@
+/**
+ * Serves folders of skills with the real process and holds every answer against the disk: `npm run corpus -- DIR...`.
+ * Every folder must be listed, every document and text file must be byte-exact through REST and through tool calls, every
+ * binary file byte-exact through REST and refused as text. Prints what it found; exits with 1 when anything differs.
+ */
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join, relative, resolve } from 'node:path'
+import { createInterface } from 'node:readline'
+import { createSkillManager } from '../src/core/skill-manager.ts'
+
+const HIDDEN_FOLDERS = new Set(['.git', '.hg', '.svn'])
+const MAX_MAIN_FILE_BYTES = 1_048_576
+const MAX_TEXT_FILE_BYTES = 10 * 1_048_576
+const CONCURRENCY = 16
+
+interface SkillOnDisk {
+  readonly name: string
+  readonly path: string
+  /** Relative paths with their bytes. */
+  readonly files: ReadonlyMap<string, Buffer>
+}
+
+interface FileAnswer {
+  readonly content: string
+  readonly size_bytes: number
+  readonly encoding: string
+}
+
+const differences: string[] = []
+const counts = { skills: 0, documents: 0, files: 0, texts: 0, binaries: 0, bytes: 0, requests: 0 }
+
+const roots = process.argv.slice(2).map((dir) => resolve(dir))
+if (roots.length === 0) {
+  console.error('usage: npm run corpus -- DIR...')
+  process.exit(2)
+}
+
+const skills = readDisk(roots)
+const { child, base } = await startService(roots)
+try {
+  await checkList()
+  await forEachConcurrently([...skills.values()], checkSkill)
+  const findings = await countFindings()
+  report(findings)
+} finally {
+  const exited = once(child, 'exit')
+  child.kill('SIGTERM')
+  const [code] = await exited as [number | null]
+  expect(code === 0, `the service ended with ${code}`)
+}
+for (const difference of differences.slice(0, 50)) console.error(`DIFFERENT: ${difference}`)
+console.log(`corpus: ${skills.size} skills, ${counts.requests} requests, ${differences.length} differences`)
+process.exitCode = differences.length === 0 ? 0 : 1
+
+/** What a plain walk finds; of a name in several roots the first counts (K7). */
+function readDisk (dirs: readonly string[]): Map<string, SkillOnDisk> {
+  const found = new Map<string, SkillOnDisk>()
+  for (const dir of dirs) {
+    for (const entry of readdirSync(dir, { withFileTypes: true })) {
+      if (!entry.isDirectory() || entry.name.startsWith('.') || found.has(entry.name)) continue
+      const path = join(dir, entry.name)
+      found.set(entry.name, { name: entry.name, path, files: readFiles(path) })
+    }
+  }
+  return found
+}
+
+function readFiles (skill: string): Map<string, Buffer> {
+  const files = new Map<string, Buffer>()
+  for (const entry of readdirSync(skill, { withFileTypes: true, recursive: true })) {
+    const path = relative(skill, join(entry.parentPath, entry.name))
+    const hidden = path.split('/').some((segment) => HIDDEN_FOLDERS.has(segment)) || entry.name === '.env'
+    if (!hidden && statSync(join(skill, path)).isFile()) files.set(path, readFileSync(join(skill, path)))
+  }
+  return files
+}
+
+async function startService (dirs: readonly string[]): Promise<{ child: ChildProcess, base: string }> {
+  const main = new URL('../dist/cli/main.js', import.meta.url).pathname
+  const process_ = spawn(process.execPath, [main, '--port', '0', ...dirs], { stdio: ['ignore', 'pipe', 'inherit'] })
+  for await (const line of createInterface({ input: process_.stdout })) {
+    const url = /http:\/\/[^"\s]+/.exec(line)?.[0]
+    if (url === undefined) continue
+    process_.stdout.resume()
+    return { child: process_, base: url }
+  }
+  throw new Error('the service did not start; was it built?')
+}
+
+async function checkList (): Promise<void> {
+  const { skills: listed } = await getJson<{ skills: string[] }>('/skills')
+  const called = JSON.parse(await callTool('list_skills', {})) as { skills: string[] }
+  expect(JSON.stringify(called.skills) === JSON.stringify(listed), 'list_skills and GET /skills')
+  for (const name of skills.keys()) expect(listed.includes(name), `${name} is not listed`)
+  for (const name of listed) expect(skills.has(name), `${name} is listed and not on the disk`)
+  counts.skills = listed.length
+}
+
+async function checkSkill (skill: SkillOnDisk): Promise<void> {
+  await checkDocument(skill)
+  const { files } = await getJson<{ files: Array<{ path: string, size_bytes: number }> }>(`/skills/${encodeURIComponent(skill.name)}/files`)
+  const listed = new Map(files.map((file) => [file.path, file.size_bytes]))
+  for (const [path, bytes] of skill.files) {
+    expect(listed.get(path) === bytes.length, `${skill.name}/${path} in the manifest`)
+    await checkFile(skill, path, bytes)
+  }
+  expect(listed.size === skill.files.size, `${skill.name}: ${listed.size} files in the manifest, ${skill.files.size} on the disk`)
+}
+
+async function checkDocument ({ name, files }: SkillOnDisk): Promise<void> {
+  const main = ['SKILL.MD', 'SKILL.md', ...files.keys()].find((path) => /^skill\.md$/i.test(path) && files.has(path))
+  const bytes = main === undefined ? undefined : files.get(main)
+  const path = `/skills/${encodeURIComponent(name)}`
+  const rest = await get(path)
+  const called = JSON.parse(await callTool('get_skill', { skill_name: name })) as { documentation?: string, error?: string }
+  if (bytes === undefined || bytes.length > MAX_MAIN_FILE_BYTES || !isText(bytes)) {
+    expect(rest.status >= 400 && called.error !== undefined, `${name} has no readable document and was served one`)
+    return
+  }
+  const { documentation } = await rest.json() as { documentation: string }
+  const raw = await get(path, { accept: 'text/markdown' })
+  expect(Buffer.from(documentation).equals(bytes), `${name}: the document through REST`)
+  expect(called.documentation === documentation, `${name}: the document through get_skill`)
+  expect(Buffer.from(await raw.arrayBuffer()).equals(bytes), `${name}: the document as Markdown`)
+  counts.documents++
+}
+
+async function checkFile ({ name }: SkillOnDisk, path: string, bytes: Buffer): Promise<void> {
+  const url = `/skills/${encodeURIComponent(name)}/files/${path.split('/').map(encodeURIComponent).join('/')}`
+  const raw = Buffer.from(await (await get(url)).arrayBuffer())
+  expect(raw.equals(bytes), `${name}/${path}: the bytes through REST`)
+  counts.files++
+  counts.bytes += bytes.length
+
+  const asJson = await get(url, { accept: 'application/json' })
+  const called = await callTool('read_file_in_skill', { skill_name: name, file_path: path })
+  if (asJson.status === 200) {
+    const { content, size_bytes: size, encoding } = await asJson.json() as FileAnswer
+    expect(encode(content, encoding).equals(bytes) && size === bytes.length, `${name}/${path}: the text through REST`)
+    expect(called === content, `${name}/${path}: the text through read_file_in_skill`)
+    counts.texts++
+  } else {
+    expect(asJson.status === 422 || bytes.length > MAX_TEXT_FILE_BYTES, `${name}/${path}: status ${asJson.status} for the text`)
+    expect(called.startsWith(`ERROR: Cannot read file '${path}': `), `${name}/${path}: read_file_in_skill said ${called.slice(0, 80)}`)
+    expect(!isText(bytes) || bytes.includes(0), `${name}/${path} is text and was refused`)
+    counts.binaries++
+  }
+}
+
+function isText (bytes: Buffer): boolean {
+  return Buffer.from(bytes.toString('utf8')).equals(bytes)
+}
+
+function encode (content: string, encoding: string): Buffer {
+  switch (encoding) {
+    case 'latin-1': return Buffer.from(content, 'latin1')
+    case 'utf-16le': return Buffer.from(content, 'utf16le')
+    case 'utf-16be': return Buffer.from(content, 'utf16le').swap16()
+    default: return Buffer.from(content)
+  }
+}
+
+async function countFindings (): Promise<Map<string, number>> {
+  const manager = createSkillManager({ projectRoots: roots, watcher: false })
+  await manager.initialize()
+  const byCode = new Map<string, number>()
+  for (const name of skills.keys()) {
+    for (const { severity, code } of (await manager.find(name))?.findings ?? []) {
+      byCode.set(`${severity} ${code}`, (byCode.get(`${severity} ${code}`) ?? 0) + 1)
+    }
+  }
+  await manager.close()
+  return byCode
+}
+
+function report (findings: ReadonlyMap<string, number>): void {
+  console.log(`skills     ${counts.skills}`)
+  console.log(`documents  ${counts.documents}`)
+  console.log(`files      ${counts.files} (${counts.texts} as text, ${counts.binaries} binary), ${counts.bytes} bytes`)
+  console.log('findings')
+  for (const [code, count] of [...findings].sort()) console.log(`  ${String(count).padStart(5)}  ${code}`)
+}
+
+async function get (path: string, headers: Record<string, string> = {}): Promise<Response> {
+  counts.requests++
+  return await fetch(base + path, { headers })
+}
+
+async function getJson<Body> (path: string): Promise<Body> {
+  return await (await get(path)).json() as Body
+}
+
+async function callTool (name: string, args: object): Promise<string> {
+  counts.requests++
+  const response = await fetch(`${base}/agent/tool-call`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ id: 'call_1', type: 'function', function: { name, arguments: JSON.stringify(args) } })
+  })
+  const { content } = await response.json() as { content: string }
+  return content
+}
+
+function expect (holds: boolean, what: string): void {
+  if (!holds) differences.push(what)
+}
+
+async function forEachConcurrently<Item> (items: Item[], job: (item: Item) => Promise<void>): Promise<void> {
+  const queue = items[Symbol.iterator]()
+  await Promise.all(Array.from({ length: CONCURRENCY }, async () => {
+    for (const item of queue) await job(item)
+  }))
+}
