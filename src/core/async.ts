@@ -8,19 +8,17 @@ import { SLICE_MS } from './limits.ts'
 export function coalesce (job: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | undefined
   let queued: Promise<void> | undefined
-  return async function run (): Promise<void> {
-    if (running === undefined) {
-      running = job().finally(() => { running = undefined })
-      return await running
-    }
-    queued ??= running.then(again, again)
-    return await queued
+  return function run (): Promise<void> {
+    if (running === undefined) return start()
+    queued ??= running.then(start, start)
+    return queued
   }
 
-  async function again (): Promise<void> {
+  function start (): Promise<void> {
     queued = undefined
-    running = job().finally(() => { running = undefined })
-    return await running
+    // With a queued run it stays set: a call in the turns before that one begins must not start a third.
+    running = job().finally(() => { if (queued === undefined) running = undefined })
+    return running
   }
 }
 

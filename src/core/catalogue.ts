@@ -13,6 +13,8 @@ export interface IndexedSkill extends CatalogueSkill {
   readonly mainFile: { readonly name: string, readonly signature: Signature } | undefined
   /** Why the main file, or the folder, could not be read. */
   readonly refused: RefusedError | undefined
+  /** Whether it was read while it hid a skill of the same name in a later root. */
+  readonly shadowing: boolean
   /** False while a signature is too young to be trusted. */
   readonly settled: boolean
   /** Order of loading: a slow load never replaces a later one. */
@@ -38,8 +40,8 @@ export class Catalogue {
   /** Goes up when something that a caller can see has changed, and only then. */
   readonly generation: number
   readonly folders: ReadonlyMap<string, SkillFolder>
-  /** Folders hidden by one of the same name in an earlier root (K7). */
-  readonly shadowed: readonly SkillFolder[]
+  /** Names of the folders that hide one of the same name in a later root (K7). */
+  readonly shadowing: ReadonlySet<string>
   /** Names of all folders, sorted by code point. */
   readonly names: readonly string[]
   readonly #base: ReadonlyMap<string, IndexedSkill>
@@ -50,36 +52,44 @@ export class Catalogue {
   constructor (
     generation = 0,
     folders: ReadonlyMap<string, SkillFolder> = new Map(),
-    shadowed: readonly SkillFolder[] = [],
+    shadowing: ReadonlySet<string> = new Set(),
     names: readonly string[] = [],
     base: ReadonlyMap<string, IndexedSkill> = new Map(),
     layer: ReadonlyMap<string, IndexedSkill> = new Map()
   ) {
     this.generation = generation
     this.folders = folders
-    this.shadowed = shadowed
+    this.shadowing = shadowing
     this.names = names
     this.#base = base
     this.#layer = layer
   }
 
-  /** What the index holds of a skill; undefined for one that is not indexed yet, or no longer there. */
+  /** What the index holds of a skill, as old as it may be; undefined for one that is not indexed yet, or no longer there. */
   get (name: string): IndexedSkill | undefined {
-    const folder = this.folders.get(name)
-    if (folder === undefined) return undefined
-    const skill = this.#layer.get(name) ?? this.#base.get(name)
-    return skill?.folder === folder ? skill : undefined
+    return this.folders.has(name) ? this.#layer.get(name) ?? this.#base.get(name) : undefined
   }
 
-  /** The next state when the folders are others. Folder objects that are kept keep their index entries. */
-  withFolders (folders: ReadonlyMap<string, SkillFolder>, shadowed: readonly SkillFolder[]): Catalogue {
+  /** Whether an entry was read from the folder that its name means now, in the place that it has now. */
+  isInPlace ({ name, folder, shadowing }: IndexedSkill): boolean {
+    return this.folders.get(name) === folder && this.shadowing.has(name) === shadowing
+  }
+
+  /**
+   * The next state when the folders are others. A name that is kept keeps its entry until it is read from its new
+   * folder: when a root is replaced as a whole, the old skills stand until the new ones are known (K53).
+   */
+  withFolders (folders: ReadonlyMap<string, SkillFolder>, shadowing: ReadonlySet<string>): Catalogue {
+    const unchanged = folders.size === this.folders.size && shadowing.size === this.shadowing.size &&
+      [...folders].every(([name, folder]) => this.folders.get(name) === folder && this.shadowing.has(name) === shadowing.has(name))
+    if (unchanged) return this
     const names = [...folders.keys()].sort(compareCodePoints)
     const base = new Map<string, IndexedSkill>()
-    for (const [name, folder] of folders) {
-      const skill = this.#layer.get(name) ?? this.#base.get(name)
-      if (skill?.folder === folder) base.set(name, skill)
+    for (const name of names) {
+      const skill = this.get(name)
+      if (skill !== undefined) base.set(name, skill)
     }
-    return new Catalogue(this.generation + 1, folders, shadowed, names, base)
+    return new Catalogue(this.generation + 1, folders, shadowing, names, base)
   }
 
   /** The next state when skills were read. `visible` says whether a caller can see the difference. */
@@ -91,7 +101,7 @@ export class Catalogue {
       base = new Map([...base, ...layer])
       layer = new Map()
     }
-    const next = new Catalogue(this.generation + (visible ? 1 : 0), this.folders, this.shadowed, this.names, base, layer)
+    const next = new Catalogue(this.generation + (visible ? 1 : 0), this.folders, this.shadowing, this.names, base, layer)
     if (!visible) {
       next.#available = this.#available
       next.#labels = this.#labels

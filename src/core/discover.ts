@@ -27,6 +27,8 @@ export type RootScan =
     readonly settled: boolean
     readonly realPath: string
     readonly folders: ReadonlyMap<string, SkillFolder>
+    /** Real paths of the links by name, undefined for one that is no skill: their meaning may change without the root. */
+    readonly links: ReadonlyMap<string, string | undefined>
   }
   | { readonly state: 'missing' | 'unreadable' }
   | { readonly state: 'failed', readonly cause: unknown }
@@ -42,19 +44,21 @@ export interface Root {
 export async function scanRoot (disk: Disk, root: Root): Promise<RootScan> {
   try {
     const seenAt = Date.now()
-    const stats = await disk.stat(root.path)
+    const realPath = await disk.realpath(root.path)
+    const stats = await disk.stat(realPath)
     if (!stats?.isDirectory()) return { state: 'missing' }
     // Signature before names: a change in between shows as a difference on the next look.
     const signature = signatureOf(stats)
-    const realPath = await disk.realpath(root.path)
     const entries = await disk.readdir(realPath)
     const folders = new Map<string, SkillFolder>()
-    const listed = await withoutInvalidUtf8(disk, realPath, entries)
-    for (const entry of listed) {
+    const links = new Map<string, string | undefined>()
+    for (const entry of await withoutInvalidUtf8(disk, realPath, entries)) {
+      if (!isSafeName(entry.name)) continue
       const folder = await skillFolder(disk, root, realPath, entry)
       if (folder !== undefined) folders.set(folder.name, folder)
+      if (entry.isSymbolicLink()) links.set(entry.name, folder?.realPath)
     }
-    return { state: 'ok', signature, settled: isSettled(signature, seenAt), realPath, folders }
+    return { state: 'ok', signature, settled: isSettled(signature, seenAt), realPath, folders, links }
   } catch (cause) {
     switch (errorCode(cause)) {
       case 'ENOENT':
@@ -73,7 +77,6 @@ export async function scanRoot (disk: Disk, root: Root): Promise<RootScan> {
 
 async function skillFolder (disk: Disk, root: Root, rootRealPath: string, entry: Dirent): Promise<SkillFolder | undefined> {
   const { name } = entry
-  if (!isSafeName(name)) return undefined
   const path = join(root.path, name)
   const base = { name, type: root.type, root: root.index, path }
   if (entry.isDirectory()) return { ...base, realPath: join(rootRealPath, name), linked: false }

@@ -5,9 +5,12 @@ import { sha256 } from './file-content.ts'
 import { MAX_MAIN_FILE_BYTES } from './limits.ts'
 import { isSettled, signatureOf } from './signature.ts'
 import { parseSkillBytes } from './skill-file.ts'
-import { openInside, RefusedError, refusalOf, type Refusal } from './skill-reader.ts'
+import { asRefused, openInside, RefusedError, type Refusal } from './skill-reader.ts'
 import type { Finding, Frontmatter, Signature } from './skill.ts'
 import type { MainFilePreference } from './skill-source.ts'
+
+/** Of a folder that could not be looked at: equal to no folder's. */
+const UNSEEN: Signature = { dev: 0n, ino: 0n, size: 0n, mtimeNs: 0n, ctimeNs: 0n }
 
 const NO_FRONTMATTER: Frontmatter = Object.freeze({})
 
@@ -34,7 +37,7 @@ interface MainFile {
  */
 export async function indexSkill (disk: Disk, folder: SkillFolder, sequence: number, shadowing: boolean): Promise<IndexedSkill | undefined> {
   const seenAt = Date.now()
-  let folderSignature: Signature
+  let folderSignature = UNSEEN
   let mainFiles: readonly string[] = []
   let main: MainFile | undefined
   let refused: RefusedError | undefined
@@ -42,14 +45,12 @@ export async function indexSkill (disk: Disk, folder: SkillFolder, sequence: num
     const stats = await disk.stat(folder.path)
     if (!stats?.isDirectory() || await disk.realpath(folder.path) !== folder.realPath) return undefined
     folderSignature = signatureOf(stats)
-  } catch {
-    return undefined
-  }
-  try {
     mainFiles = await listMainFiles(disk, folder.realPath)
     main = await readMainFile(disk, folder.realPath, mainFiles)
   } catch (error) {
-    refused = error instanceof RefusedError ? error : new RefusedError(refusalOf(error), error)
+    // A failing disk does not say that the folder went away (K53).
+    if (folderSignature === UNSEEN && asRefused(error).refusal === 'not_found') return undefined
+    refused = asRefused(error)
   }
   const parsed = main && parseSkillBytes(main.bytes, folder.name)
   const findings = [
@@ -75,6 +76,7 @@ export async function indexSkill (disk: Disk, folder: SkillFolder, sequence: num
     mainFiles,
     mainFile: main && { name: main.name, signature: main.signature },
     refused,
+    shadowing,
     settled: isSettled(folderSignature, seenAt) && (main === undefined || isSettled(main.signature, seenAt)),
     sequence
   }

@@ -12,8 +12,11 @@ export const MAX_BUFFERED_FILE_BYTES = 262_144
 /** Weight of all file contents kept in memory together, in bytes, renderings included (K32). */
 export const CONTENT_CACHE_BYTES = 32 * 1_048_576
 
-/** Largest frontmatter that is handed to the YAML parser, in bytes (K10). */
-export const MAX_FRONTMATTER_BYTES = 65_536
+/**
+ * Largest frontmatter that is handed to the YAML parser, in bytes (K10): twice the largest one known, and no arrangement
+ * of that many bytes takes the parser more than a few milliseconds.
+ */
+export const MAX_FRONTMATTER_BYTES = 8_192
 
 /** Deepest nesting of frontmatter (K10). */
 export const MAX_FRONTMATTER_DEPTH = 32
@@ -29,6 +32,9 @@ export const SLICE_MS = 5
 /** Quiet time after a watcher event before the index looks, and the longest it waits in a storm, in milliseconds (K52). */
 export const DEBOUNCE_MS = 50
 export const MAX_DEBOUNCE_MS = 150
+
+/** Pause between two looks at a folder or file when the watcher polls, in milliseconds (K54). */
+export const POLL_MS = 1_000
 
 /** Pause between two full comparisons of index and disk, in milliseconds: without and with a working watcher (K52, K54). */
 export const RECONCILE_DEGRADED_MS = 20_000

@@ -4,13 +4,13 @@ import { createSlicer } from './async.ts'
 import type { IndexedSkill } from './catalogue.ts'
 import type { ContentStore } from './content-store.ts'
 import { withoutInvalidUtf8 } from './discover.ts'
-import { errorCode, type Disk } from './disk.ts'
+import type { Disk } from './disk.ts'
 import { sha256 } from './file-content.ts'
 import { MAX_CACHED_MANIFEST_ENTRIES } from './limits.ts'
 import { mediaType } from './media-type.ts'
 import { isHiddenFile, isHiddenPath } from './relative-path.ts'
 import { isSameState, isSettled, signatureOf } from './signature.ts'
-import { openInside, RefusedError, refusalOf } from './skill-reader.ts'
+import { asRefused, openInside, RefusedError } from './skill-reader.ts'
 import type { Signature } from './skill.ts'
 import { compareCodePoints } from './text.ts'
 
@@ -31,8 +31,8 @@ export interface Manifest {
   readonly files: readonly ManifestFile[]
 }
 
-/** What was looked at to make a manifest; it holds while all of it is as it was. */
-type Seen = ReadonlyMap<string, Signature>
+/** What was looked at to make a manifest, undefined where nothing was; it holds while all of it is as it was. */
+type Seen = ReadonlyMap<string, Signature | undefined>
 
 interface CachedManifest {
   readonly manifest: Manifest
@@ -60,13 +60,13 @@ export class ManifestStore {
     if (cached !== undefined && await isUnchanged(disk, cached.seen)) return cached.manifest
     for (let attempt = 1; ; attempt++) {
       const seenAt = Date.now()
-      const seen = new Map<string, Signature>()
+      const seen = new Map<string, Signature | undefined>()
       try {
         const files = await this.#walk(disk, realPath, seen)
         // Nothing moved between the first look and the last: all of it is one state (K53).
         if (!await isUnchanged(disk, seen)) throw new RefusedError('io_error', new Error('the skill changed while it was listed'))
         const manifest = { skill_name: skill.name, revision: revisionOf(files), files }
-        if ([...seen.values()].every((signature) => isSettled(signature, seenAt))) this.#cache.set(realPath, { manifest, seen })
+        if ([...seen.values()].every((signature) => signature === undefined || isSettled(signature, seenAt))) this.#cache.set(realPath, { manifest, seen })
         return manifest
       } catch (error) {
         if (attempt === MAX_ATTEMPTS || !(error instanceof RefusedError) || error.refusal !== 'io_error') throw error
@@ -74,7 +74,7 @@ export class ManifestStore {
     }
   }
 
-  async #walk (disk: Disk, base: string, seen: Map<string, Signature>): Promise<readonly ManifestFile[]> {
+  async #walk (disk: Disk, base: string, seen: Map<string, Signature | undefined>): Promise<readonly ManifestFile[]> {
     const breathe = createSlicer()
     const files: ManifestFile[] = []
     const folders = ['']
@@ -94,20 +94,19 @@ export class ManifestStore {
   }
 
   /** Undefined for what is not served: links that leave, links to folders, FIFOs, devices, what may not be read. */
-  async #describe (disk: Disk, base: string, path: string, entry: Dirent, seen: Map<string, Signature>): Promise<ManifestFile | undefined> {
+  async #describe (
+    disk: Disk, base: string, path: string, entry: Dirent, seen: Map<string, Signature | undefined>
+  ): Promise<ManifestFile | undefined> {
+    if (!entry.isFile() && !entry.isSymbolicLink()) return undefined
     const place = `${base}/${path}`
     const type = mediaType(path)
-    if (entry.isFile()) {
-      const stats = await disk.lstat(place)
-      const digest = stats?.isFile() ? this.#contents.knownDigest(signatureOf(stats)) : undefined
-      if (stats !== undefined && digest !== undefined) {
-        seen.set(place, signatureOf(stats))
-        return { path, size_bytes: Number(stats.size), media_type: type, digest }
-      }
-    } else if (!entry.isSymbolicLink()) {
-      return undefined
-    }
     try {
+      const stats = entry.isFile() ? await disk.lstat(place) : undefined
+      const known = stats?.isFile() ? this.#contents.knownDigest(signatureOf(stats)) : undefined
+      if (stats !== undefined && known !== undefined) {
+        seen.set(place, signatureOf(stats))
+        return { path, size_bytes: Number(stats.size), media_type: type, digest: known }
+      }
       const file = await openInside(disk, base, path)
       try {
         const digest = await this.#contents.digest(file)
@@ -117,13 +116,16 @@ export class ManifestStore {
         await file.close()
       }
     } catch (error) {
-      if (error instanceof RefusedError && error.refusal !== 'io_error') return undefined
-      throw error
+      const refused = asRefused(error)
+      if (refused.refusal === 'io_error') throw refused
+      // It may be served one day without a change to its folder: a permission given, a link's target made.
+      seen.set(place, await signatureAt(disk, place))
+      return undefined
     }
   }
 }
 
-async function listFolder (disk: Disk, base: string, prefix: string, seen: Map<string, Signature>): Promise<readonly Dirent[]> {
+async function listFolder (disk: Disk, base: string, prefix: string, seen: Map<string, Signature | undefined>): Promise<readonly Dirent[]> {
   const place = prefix === '' ? base : `${base}/${prefix.slice(0, -1)}`
   try {
     const stats = await disk.stat(place)
@@ -132,9 +134,9 @@ async function listFolder (disk: Disk, base: string, prefix: string, seen: Map<s
     return await withoutInvalidUtf8(disk, place, await disk.readdir(place))
   } catch (error) {
     // A folder inside that went away or may not be read has no files; the skill's own folder has to be there.
-    const code = errorCode(error)
-    if (prefix !== '' && (error instanceof RefusedError || code === 'EACCES' || code === 'ENOENT' || code === 'ENOTDIR')) return []
-    throw error instanceof RefusedError ? error : new RefusedError(refusalOf(error), error)
+    const refused = asRefused(error)
+    if (prefix !== '' && refused.refusal !== 'io_error') return []
+    throw refused
   }
 }
 
@@ -142,15 +144,21 @@ async function listFolder (disk: Disk, base: string, prefix: string, seen: Map<s
 async function isUnchanged (disk: Disk, seen: Seen): Promise<boolean> {
   const breathe = createSlicer()
   for (const [place, before] of seen) {
-    try {
-      const now = await disk.stat(place)
-      if (now === undefined || !isSameState(signatureOf(now), before)) return false
-    } catch {
-      return false
-    }
+    const now = await signatureAt(disk, place)
+    if (now === undefined || before === undefined ? now !== before : !isSameState(now, before)) return false
     await breathe()
   }
   return true
+}
+
+/** Undefined for what is not there or may not be seen. */
+async function signatureAt (disk: Disk, place: string): Promise<Signature | undefined> {
+  try {
+    const stats = await disk.stat(place)
+    return stats && signatureOf(stats)
+  } catch {
+    return undefined
+  }
 }
 
 /** NUL ends each entry: it is the one character that no path holds, so two lists never look alike. */

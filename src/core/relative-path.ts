@@ -4,7 +4,8 @@ export type RelativePath =
   | { readonly kind: 'empty' | 'outside' | 'unusable' }
 
 const ABSOLUTE = /^(?:[/\\]|[A-Za-z]:[/\\])/
-const SEPARATOR = /[/\\]/
+/** `\` is a letter on POSIX: a path must stay inside in both readings. */
+const SEPARATORS = ['/', /[/\\]/] as const
 
 /** Version control folders inside a skill: never served (K8). */
 const HIDDEN_FOLDERS = new Set(['.git', '.hg', '.svn'])
@@ -18,7 +19,7 @@ const HIDDEN_FILE = '.env'
  */
 export function parseRelativePath (text: string): RelativePath {
   if (text === '') return { kind: 'empty' }
-  if (ABSOLUTE.test(text) || climbsOut(text)) return { kind: 'outside' }
+  if (ABSOLUTE.test(text) || SEPARATORS.some((separator) => climbsOut(text.split(separator)))) return { kind: 'outside' }
   // A lone surrogate would be written as U+FFFD and open a file of that name.
   if (text.includes('\0') || !text.isWellFormed()) return { kind: 'unusable' }
   const segments: string[] = []
@@ -30,9 +31,9 @@ export function parseRelativePath (text: string): RelativePath {
   return { kind: 'inside', path: segments.length === 0 ? '.' : segments.join('/') + folder, segments }
 }
 
-function climbsOut (text: string): boolean {
+function climbsOut (segments: readonly string[]): boolean {
   let depth = 0
-  for (const segment of text.split(SEPARATOR)) {
+  for (const segment of segments) {
     if (segment === '..') depth--
     else if (segment !== '' && segment !== '.') depth++
     if (depth < 0) return true

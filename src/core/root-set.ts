@@ -97,19 +97,17 @@ export class RootSet {
     return folderError.notFound(this.#roots[0]?.path ?? '')
   }
 
-  /** The folders of all roots, the winners and the hidden ones (K7). */
-  merge (): { folders: ReadonlyMap<string, SkillFolder>, shadowed: readonly SkillFolder[] } {
-    const [only] = this.#roots
-    if (this.#roots.length === 1 && only?.good !== undefined) return { folders: only.good.folders, shadowed: [] }
+  /** The folders of all roots by name, and the names for which there is another one in a later root (K7). */
+  merge (): { folders: ReadonlyMap<string, SkillFolder>, shadowing: ReadonlySet<string> } {
     const folders = new Map<string, SkillFolder>()
-    const shadowed: SkillFolder[] = []
+    const shadowing = new Set<string>()
     for (const { good } of this.#roots) {
       for (const folder of good?.folders.values() ?? []) {
-        if (folders.has(folder.name)) shadowed.push(folder)
+        if (folders.has(folder.name)) shadowing.add(folder.name)
         else folders.set(folder.name, folder)
       }
     }
-    return { folders, shadowed }
+    return { folders, shadowing }
   }
 
   async #isFresh (root: RootState, links: boolean): Promise<boolean> {
@@ -121,9 +119,9 @@ export class RootSet {
   }
 
   /** A link to a folder may change its meaning without a change to the root. */
-  async #areLinksFresh ({ disk }: RootState, scan: GoodScan): Promise<boolean> {
-    for (const folder of scan.folders.values()) {
-      if (folder.linked && await resolveLinkedFolder(disk, scan.realPath, folder.path) !== folder.realPath) return false
+  async #areLinksFresh ({ disk, path }: RootState, scan: GoodScan): Promise<boolean> {
+    for (const [name, realPath] of scan.links) {
+      if (await resolveLinkedFolder(disk, scan.realPath, `${path}/${name}`) !== realPath) return false
     }
     return true
   }
@@ -133,8 +131,13 @@ export class RootSet {
     const before = root.good
     const scan = await scanRoot(root.disk, root)
     root.scan = scan
+    const failedBefore = root.failure
     root.failure = scan.state === 'failed' ? errorCode(scan.cause) || 'error' : ''
-    if (scan.state === 'failed') return this.#options.onFailure(root, scan.cause)
+    if (scan.state === 'failed') {
+      // Every request looks again: the same failure is told once.
+      if (root.failure !== failedBefore) this.#options.onFailure(root, scan.cause)
+      return
+    }
     root.good = scan.state === 'ok' ? keepObjects(scan, before) : undefined
     const relocated = root.good?.realPath !== before?.realPath || root.good?.signature.ino !== before?.signature.ino
     if (relocated && root.good !== undefined && this.#options.disk === undefined) {

@@ -52,6 +52,9 @@ export interface SkillManagerStatus {
 
 type ChangeListener = (change: CatalogueChange) => void
 
+/** How often a question is asked anew when the disk changes under it. */
+const MAX_TURNS = 3
+
 const SILENT: CoreLog = { info () {}, warn () {} }
 
 /**
@@ -163,6 +166,7 @@ export class SkillManager implements SkillSource {
     const known = await this.#currentByLabel(label)
     if (known !== undefined) return known
     // Any skill may have taken this name a moment ago: only a look at all of them can say no (K51).
+    await this.#roots.sync(undefined, true)
     await this.#verifyAll()
     return await this.#currentByLabel(label) ?? folder
   }
@@ -230,10 +234,14 @@ export class SkillManager implements SkillSource {
   }
 
   async loadSkill (skillName: string): Promise<Skill | null> {
-    const skill = await this.#current(skillName)
-    if (skill === undefined) return null
-    const content = await this.readDocument(skillName, 'SKILL.md')
-    return { ...toCatalogueSkill(skill), content: content.utf8 ?? '' }
+    for (let turn = 0; turn < MAX_TURNS; turn++) {
+      const skill = await this.#current(skillName)
+      if (skill === undefined) return null
+      const content = await this.readDocument(skillName, 'SKILL.md')
+      // What is said of a file and the file itself are of one state (K53).
+      if (content.digest === skill.digest) return { ...toCatalogueSkill(skill), content: content.utf8 ?? '' }
+    }
+    throw documentError.unreadable(skillName)
   }
 
   async readSkillBody (skill: Pick<SkillMetadata, 'skillPath'>): Promise<string> {
@@ -253,9 +261,10 @@ export class SkillManager implements SkillSource {
   /** The skill of this name as it is on the disk now; undefined when there is none. */
   async #current (name: string): Promise<IndexedSkill | undefined> {
     // Each turn ends with the skill, or with a root listed anew; a name that keeps coming and going is not there.
-    for (let turn = 0; turn < 3; turn++) {
+    for (let turn = 0; turn < MAX_TURNS; turn++) {
       // A root before the skill's own may have got a folder of that name; an unknown name may be in any.
-      await this.#roots.sync(this.#catalogue.folders.get(name)?.root)
+      const root = this.#catalogue.folders.get(name)?.root
+      await this.#roots.sync(root, root === undefined)
       const folder = this.#catalogue.folders.get(name)
       if (folder === undefined) {
         this.#requireRoot()
@@ -264,11 +273,13 @@ export class SkillManager implements SkillSource {
       const known = this.#catalogue.get(name)
       if (known !== undefined && await this.#isFresh(known)) return known
       const loaded = await this.#load(folder)
-      if (loaded !== undefined) {
+      if (loaded === undefined) await this.#roots.rescan(folder.root)
+      // What may not be read may be the root's doing (K14).
+      else if (loaded.refused !== undefined) await this.#roots.sync(folder.root + 1)
+      if (loaded !== undefined && this.#catalogue.folders.get(name) === folder) {
         this.#commit([loaded])
         return loaded
       }
-      await this.#roots.rescan(folder.root)
     }
     return undefined
   }
@@ -322,19 +333,20 @@ export class SkillManager implements SkillSource {
   /** Whether the disk still holds what the index says. */
   async #isFresh (skill: IndexedSkill): Promise<boolean> {
     const { folder, mainFile } = skill
-    if (!skill.settled || skill.refused !== undefined) return false
+    if (!skill.settled || skill.refused !== undefined || !this.#catalogue.isInPlace(skill)) return false
     const disk = this.#diskOf(skill)
     const now = await this.#stats.stat(disk, folder.path)
     if (now === undefined || !isSameState(now, skill.folderSignature)) return false
     if (folder.linked && await realpathOrNothing(disk, folder.path) !== folder.realPath) return false
-    if (mainFile === undefined) return skill.mainFiles.length === 0
+    // A main file that was passed over may be of use now: a link's target made.
+    if (mainFile?.name !== orderMainFiles(skill.mainFiles, 'SKILL.md')[0]) return false
+    if (mainFile === undefined) return true
     const main = await this.#stats.stat(disk, skill.metadata.path)
     return main !== undefined && isSameState(main, mainFile.signature)
   }
 
   async #load (folder: SkillFolder): Promise<IndexedSkill | undefined> {
-    const shadowing = this.#catalogue.shadowed.some(({ name }) => name === folder.name)
-    return await indexSkill(this.#roots.diskOf(folder), folder, ++this.#sequence, shadowing)
+    return await indexSkill(this.#roots.diskOf(folder), folder, ++this.#sequence, this.#catalogue.shadowing.has(folder.name))
   }
 
   /** Reads again what is not as the index says, in slices; each slice is one step of the catalogue. */
@@ -376,6 +388,8 @@ export class SkillManager implements SkillSource {
       const { name } = skill
       const known = before.get(name)
       if (before.folders.get(name) !== skill.folder || (known?.sequence ?? 0) >= skill.sequence) return false
+      // A disk that fails says nothing about the skill: what was known before stands (K53).
+      if (known !== undefined && skill.refused?.refusal === 'io_error') return false
       if (known === undefined) added.push(name)
       else if (!isSameToCallers(known, skill)) changed.push(name)
       return true
@@ -387,11 +401,17 @@ export class SkillManager implements SkillSource {
 
   #replaceFolders (): void {
     const before = this.#catalogue
-    const { folders, shadowed } = this.#roots.merge()
-    this.#catalogue = before.withFolders(folders, shadowed)
+    const { folders, shadowing } = this.#roots.merge()
+    const catalogue = before.withFolders(folders, shadowing)
+    this.#catalogue = catalogue
     this.#announce([], [], before.names.filter((name) => !folders.has(name)))
-    const unread = this.#catalogue.names.filter((name) => this.#catalogue.get(name) === undefined)
-    if (this.#indexed && unread.length > 0) this.#refresher.hintAt(unread)
+    if (this.#indexed) this.#refresher.hintAt(catalogue.names.filter((name) => !this.#isRead(name)))
+  }
+
+  /** Whether the index holds this skill as it was read from its present folder. */
+  #isRead (name: string): boolean {
+    const skill = this.#catalogue.get(name)
+    return skill !== undefined && this.#catalogue.isInPlace(skill)
   }
 
   #announce (added: readonly string[], changed: readonly string[], removed: readonly string[]): void {

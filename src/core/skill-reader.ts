@@ -56,7 +56,7 @@ export class OpenFile {
     for (let attempt = 0; ; attempt++) {
       if (before.size > limit) throw new RefusedError('too_large', undefined, before.size)
       const bytes = await this.#readOnce(Number(before.size), limit)
-      const after = signatureOf(await this.disk.fstat(this.descriptor))
+      const after = await this.#signature()
       if (isSameState(before, after)) return { bytes, signature: after }
       if (attempt === 1) throw new RefusedError('io_error', new Error('the file changed while it was being read, twice'))
       before = after
@@ -68,7 +68,7 @@ export class OpenFile {
     const hash = createHash('sha256')
     const buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES)
     for (let position = 0; ;) {
-      const count = await this.disk.read(this.descriptor, buffer, 0, CHUNK_BYTES, position)
+      const count = await this.#read(buffer, 0, CHUNK_BYTES, position)
       if (count === 0) break
       hash.update(buffer.subarray(0, count))
       position += count
@@ -82,7 +82,7 @@ export class OpenFile {
   async * chunks (start: number, end: number): AsyncGenerator<Buffer> {
     for (let position = start; position <= end;) {
       const buffer = Buffer.allocUnsafe(Math.min(STREAM_CHUNK_BYTES, end - position + 1))
-      const count = await this.disk.read(this.descriptor, buffer, 0, buffer.length, position)
+      const count = await this.#read(buffer, 0, buffer.length, position)
       if (count === 0) throw new RefusedError('io_error', new Error('the file became shorter while it was being sent'))
       position += count
       if (position > end) await this.confirmUnchanged()
@@ -91,7 +91,7 @@ export class OpenFile {
   }
 
   async confirmUnchanged (): Promise<void> {
-    if (!isSameState(signatureOf(this.stats), signatureOf(await this.disk.fstat(this.descriptor)))) {
+    if (!isSameState(signatureOf(this.stats), await this.#signature())) {
       throw new RefusedError('io_error', new Error('the file changed while it was being read'))
     }
   }
@@ -104,10 +104,26 @@ export class OpenFile {
         if (length > limit) throw new RefusedError('too_large', undefined, BigInt(length))
         buffer = Buffer.concat([buffer], Math.min(limit + 1, Math.max(length * 2, 4096)))
       }
-      const count = await this.disk.read(this.descriptor, buffer, length, Math.min(buffer.length - length, CHUNK_BYTES), length)
+      const count = await this.#read(buffer, length, Math.min(buffer.length - length, CHUNK_BYTES), length)
       if (count === 0) return length + 1 === buffer.length ? buffer.subarray(0, length) : Buffer.from(buffer.subarray(0, length))
       length += count
       if (count === CHUNK_BYTES) await nextTurn()
+    }
+  }
+
+  async #read (buffer: Buffer, offset: number, length: number, position: number): Promise<number> {
+    try {
+      return await this.disk.read(this.descriptor, buffer, offset, length, position)
+    } catch (error) {
+      throw asRefused(error)
+    }
+  }
+
+  async #signature (): Promise<Signature> {
+    try {
+      return signatureOf(await this.disk.fstat(this.descriptor))
+    } catch (error) {
+      throw asRefused(error)
     }
   }
 
@@ -131,11 +147,20 @@ export async function openInside (disk: Disk, folder: string, path: string): Pro
     const open = disk.hasProc ? openThroughProc : openByComparison
     return await open(disk, folder, path)
   } catch (error) {
-    if (error instanceof RefusedError) throw error
-    const refusal = refusalOf(error)
+    const refused = asRefused(error)
     // Whether a link leads to a place that may not be searched says something about the outside: refuse it as a link.
-    if (refusal === 'permission_denied' && await hasLink(disk, folder, segments)) throw new RefusedError('outside', error)
-    throw new RefusedError(refusal, error)
+    if (refused.refusal === 'permission_denied' && await mayLeave(disk, folder, segments)) throw new RefusedError('outside', error)
+    throw refused
+  }
+}
+
+/** Whether a path that could not be opened leads out of the skill, or has a link on the way and nobody can tell. */
+async function mayLeave (disk: Disk, folder: string, segments: readonly string[]): Promise<boolean> {
+  try {
+    pathBelow(folder, await disk.realpath(`${folder}/${segments.join('/')}`))
+    return false
+  } catch (error) {
+    return error instanceof RefusedError || await hasLink(disk, folder, segments)
   }
 }
 
@@ -206,8 +231,13 @@ function checkServable (path: string, realPath: string, stats: BigIntStats): voi
   if (!stats.isFile()) throw new RefusedError('not_regular')
 }
 
+/** An error of the operating system as a refusal; a refusal as it is. */
+export function asRefused (error: unknown): RefusedError {
+  return error instanceof RefusedError ? error : new RefusedError(refusalOf(error), error)
+}
+
 /** What the operating system's error means. Its text and code go no further than the log. */
-export function refusalOf (error: unknown): Refusal {
+function refusalOf (error: unknown): Refusal {
   switch (errorCode(error)) {
     case 'ENOENT':
     case 'ENOTDIR':

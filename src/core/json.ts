@@ -1,0 +1,42 @@
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const OPEN_BRACKET = 0x5b
+const CLOSE_BRACKET = 0x5d
+const OPEN_BRACE = 0x7b
+const CLOSE_BRACE = 0x7d
+
+/**
+ * Whether JSON text nests arrays and objects deeper than `max` levels (K57); `[]` is one level. Looks at the text,
+ * in one pass and before it is parsed: JSON.parse survives 200,000 levels, whatever walks or prints the value
+ * afterwards does not. Exact for JSON; of other text it says something, and JSON.parse refuses that anyway.
+ */
+export function jsonDepthExceeds (text: string, max: number): boolean {
+  if (text.length <= max) return false
+  let depth = 0
+  for (let i = 0; i < text.length; i++) {
+    switch (text.charCodeAt(i)) {
+      case QUOTE:
+        i = endOfString(text, i)
+        break
+      case OPEN_BRACKET:
+      case OPEN_BRACE:
+        if (++depth > max) return true
+        break
+      case CLOSE_BRACKET:
+      case CLOSE_BRACE:
+        depth--
+        break
+    }
+  }
+  return false
+}
+
+/** Index of the quote that ends the string opened at `start`; the end of the text when none does. */
+function endOfString (text: string, start: number): number {
+  for (let i = start + 1; i < text.length; i++) {
+    const unit = text.charCodeAt(i)
+    if (unit === QUOTE) return i
+    if (unit === BACKSLASH) i++
+  }
+  return text.length
+}
