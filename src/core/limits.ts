@@ -36,6 +36,9 @@ export const MAX_DEBOUNCE_MS = 150
 /** Pause between two looks at a folder or file when the watcher polls, in milliseconds (K54). */
 export const POLL_MS = 1_000
 
+/** Folders that are put under watch at the same time: setting up a watch takes turns of the thread pool. */
+export const WATCH_BATCH = 64
+
 /** Pause between two full comparisons of index and disk, in milliseconds: without and with a working watcher (K52, K54). */
 export const RECONCILE_DEGRADED_MS = 20_000
 export const RECONCILE_HEALTHY_MS = 120_000

@@ -1,6 +1,7 @@
 import { coalesce } from './async.ts'
 import { DEBOUNCE_MS, MAX_DEBOUNCE_MS, RECONCILE_DEGRADED_MS, RECONCILE_HEALTHY_MS } from './limits.ts'
 import type { CoreLog } from './log.ts'
+import type { RootView } from './root-watch.ts'
 import { createWatcher, type Watcher, type WatcherFactory, type WatcherState } from './watcher.ts'
 
 /** In milliseconds; the defaults are those of `limits.ts`. */
@@ -44,6 +45,7 @@ export class Refresher {
   readonly #options: RefresherOptions
   readonly #times: Required<RefreshTimes>
   readonly #refresh = coalesce(() => this.#refreshOnce())
+  readonly #views = new Map<string, RootView>()
   #hints: Hints = { byRoot: new Map(), everything: false }
   #watcher: Watcher | undefined
   #debounce: NodeJS.Timeout | undefined
@@ -80,6 +82,7 @@ export class Refresher {
         onHint: (root, name) => this.#hint(root, name),
         onState: (state) => this.#onState(state)
       })
+      for (const [root, view] of this.#views) this.#watcher.follow(root, view)
     }
     this.#scheduleReconcile()
   }
@@ -89,9 +92,10 @@ export class Refresher {
     for (const name of names) this.#hint(NO_ROOT, name)
   }
 
-  /** A root is another folder than before: the watcher looks at the new one. */
-  rewatch (root: string): void {
-    this.#watcher?.rewatch(root)
+  /** What there is to watch in a root from now on. */
+  follow (root: string, view: RootView): void {
+    this.#views.set(root, view)
+    this.#watcher?.follow(root, view)
   }
 
   async close (): Promise<void> {

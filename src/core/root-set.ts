@@ -3,6 +3,7 @@ import { createLocalDisk, createNetworkDisk, errorCode, isOnNetwork, type Disk }
 import { resolveLinkedFolder, scanRoot, type Root, type RootScan, type SkillFolder } from './discover.ts'
 import { folderError, type SkillError } from './errors.ts'
 import type { PhaseStats } from './phase-stats.ts'
+import type { RootView } from './root-watch.ts'
 import { isSameState } from './signature.ts'
 
 type GoodScan = Extract<RootScan, { state: 'ok' }>
@@ -30,8 +31,8 @@ export interface RootSetOptions {
   /** Given: used for all roots. Otherwise each root gets the disk that fits its file system. */
   readonly disk?: Disk
   readonly stats: PhaseStats
-  /** Called after a root has other folders than before, or another real path. */
-  readonly onChange: (root: Root, relocated: boolean) => void
+  /** Called after a root has other folders than before, or is another folder itself. */
+  readonly onChange: (root: Root, view: RootView) => void
   readonly onFailure: (root: Root, cause: unknown) => void
 }
 
@@ -143,7 +144,9 @@ export class RootSet {
     if (relocated && root.good !== undefined && this.#options.disk === undefined) {
       root.disk = await isOnNetwork(root.good.realPath) ? createNetworkDisk() : createLocalDisk()
     }
-    if (relocated || root.good?.folders !== before?.folders) this.#options.onChange(root, relocated)
+    if (relocated || root.good?.folders !== before?.folders) {
+      this.#options.onChange(root, { realPath: root.good?.realPath, folders: root.good?.folders ?? new Map() })
+    }
   }
 
   #at (index: number): RootState {

@@ -83,9 +83,9 @@ export class SkillManager implements SkillSource {
       ...options.personalRoot !== undefined && { personalRoot: options.personalRoot },
       ...options.disk && { disk: options.disk },
       stats: this.#stats,
-      onChange: (root, relocated) => {
+      onChange: (root, view) => {
         this.#replaceFolders()
-        if (relocated) this.#refresher.rewatch(root.path)
+        this.#refresher.follow(root.path, view)
       },
       onFailure: (root, cause) => this.#log.warn({ err: cause, root: root.path }, 'a skills folder could not be listed; what was there before is served')
     })

@@ -72,6 +72,8 @@ export class OpenFile {
       if (count === 0) break
       hash.update(buffer.subarray(0, count))
       position += count
+      // Not only at the end: a file that grows as fast as it is read has none (K22).
+      await this.confirmUnchanged()
       await nextTurn()
     }
     await this.confirmUnchanged()

@@ -19,6 +19,14 @@ export class ToolArgumentsError extends Error {
   override readonly name = 'ToolArgumentsError'
 }
 
+/** A call that is answered with a refusal because its request has used up what it may have (K34). */
+export class ToolLimitError extends Error {
+  override readonly name = 'ToolLimitError'
+}
+
+/** Why a call has no result. Every message is complete and safe to show. */
+export type ToolFailure = SkillError | ToolArgumentsError | ToolLimitError
+
 /**
  * What a call came to, in the tool's own terms. Renderings are made on first use and kept: outcomes of an unchanged
  * document are shared between calls, so that its text is escaped once.
@@ -80,5 +88,5 @@ export interface Tool {
   run (args: ToolArguments): Awaitable<ToolOutcome>
 
   /** The tool's own form of a failure; `args` are the call's, as far as they could be read. */
-  fail (error: SkillError | ToolArgumentsError, args: ToolArguments): Awaitable<ToolOutcome>
+  fail (error: ToolFailure, args: ToolArguments): Awaitable<ToolOutcome>
 }

@@ -1,0 +1,42 @@
+# Pin by digest for a release: --build-arg NODE_IMAGE=node:24-bookworm-slim@sha256:…
+ARG NODE_IMAGE=node:24-bookworm-slim
+
+FROM ${NODE_IMAGE} AS build
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci
+COPY tsconfig.json tsconfig.build.json ./
+COPY src ./src
+RUN npm run build
+COPY skills /skills
+# Whatever the checkout's modes are, the service can read all of it and change none of it.
+RUN chmod -R a+rX,go-w dist /skills
+
+FROM ${NODE_IMAGE}
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --omit=dev --ignore-scripts \
+  && npm cache clean --force \
+  && chmod -R a+rX,go-w /app
+COPY --from=build /app/dist ./dist
+COPY --from=build /skills /skills
+
+ENV NODE_ENV=production \
+    HOST=0.0.0.0 \
+    PORT=8080 \
+    SKILLS_DIR=/skills
+
+ARG VERSION=unknown
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="skillserve" \
+      org.opencontainers.image.description="Serves a folder of Agent Skills over HTTP to agents that have no file system of their own." \
+      org.opencontainers.image.licenses="MIT" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+
+USER 10001:10001
+EXPOSE 8080
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 \
+  CMD ["node", "dist/cli/healthcheck.js"]
+CMD ["node", "dist/cli/main.js"]

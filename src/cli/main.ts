@@ -1,0 +1,22 @@
+#!/usr/bin/env node
+import { ConfigError, loadConfig, parseCommandLine } from '../config.ts'
+import { readPackageVersion } from '../package-version.ts'
+import { HELP } from './help.ts'
+
+const argv = process.argv.slice(2)
+
+try {
+  const { flags } = parseCommandLine(argv)
+  if (flags.has('help')) process.stdout.write(HELP)
+  else if (flags.has('version')) process.stdout.write(`${readPackageVersion()}\n`)
+  else {
+    const config = loadConfig({ argv, env: process.env, cwd: process.cwd() })
+    // Loaded late: whoever mistypes a flag or asks for help should not wait for the whole service.
+    const { startServer } = await import('../server.ts')
+    await startServer(config)
+  }
+} catch (error) {
+  if (!(error instanceof ConfigError)) throw error
+  process.stderr.write(`skillserve: ${error.message}\n`)
+  process.exitCode = 1
+}

@@ -1,0 +1,118 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import closeWithGrace from 'close-with-grace'
+import { pino } from 'pino'
+import { buildApp } from './app.ts'
+import { type Config, ConfigError } from './config.ts'
+import { followConnections } from './connections.ts'
+import { createSkillManager } from './core/skill-manager.ts'
+import { readPackageVersion } from './package-version.ts'
+import { createToolRegistry, createTools } from './tools/registry.ts'
+
+/** Clients with an open connection get this long to hear `Connection: close` before the port is given up, in milliseconds. */
+const ANNOUNCE_MS = 200
+
+/** Running requests may go on this long after a signal, in milliseconds; then their connections are cut. */
+const DRAIN_DEADLINE_MS = 8_000
+
+/** When the process ends whatever hangs, in milliseconds after a signal: below the ten seconds that Docker waits. */
+const STOP_DEADLINE_MS = 9_000
+
+/** Pause between two looks at calls to the file system that have not returned, in milliseconds. */
+const SETTLE_MS = 20
+
+/** Left to the system: after a real fault a handler in JavaScript would spin, and SIGUSR2 is for diagnostics. */
+const NOT_HANDLED: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV', 'SIGUSR2']
+
+/**
+ * Starts the process: logger, skills, app, port; resolves when it listens (one log line per address says where).
+ * From then on SIGTERM and SIGINT stop it with exit code 0 in under ten seconds, a second one at once with 1; an error
+ * that nobody handled is logged in full and stops it with 1.
+ * @throws ConfigError when the address cannot be had
+ */
+export async function startServer (config: Config): Promise<void> {
+  const logger = pino({ level: config.logLevel }, pino.destination({ sync: false }))
+  const skills = createSkillManager({
+    projectRoots: config.skillsDirs,
+    ...config.personalDir !== undefined && { personalRoot: config.personalDir },
+    polling: config.watchPolling,
+    log: logger
+  })
+  const registry = createToolRegistry(createTools({ source: skills }), {
+    onError: (err, tool) => { logger.error({ err, tool }, 'a tool call met an error that its caller is not told') }
+  })
+  let stopping = false
+  const app = await buildApp({
+    skills,
+    registry,
+    logger,
+    version: readPackageVersion(),
+    host: config.host,
+    ...config.allowedHosts && { allowedHosts: config.allowedHosts },
+    isDraining: () => stopping
+  })
+  const connections = followConnections(app.server)
+
+  async function stop (): Promise<void> {
+    connections.announceClose()
+    if (connections.size > 0) await sleep(ANNOUNCE_MS)
+    await app.close()
+    await skills.close()
+    logger.info('stopped')
+  }
+
+  const signals = closeWithGrace({ delay: false, logger, skip: NOT_HANDLED }, async ({ signal, err }) => {
+    stopping = true
+    if (err) logger.fatal({ err }, 'stopping because of an error that nobody handled')
+    else logger.info({ signal }, 'stopping')
+
+    const deadline = sleep(STOP_DEADLINE_MS)
+    setTimeout(() => {
+      if (connections.size === 0) return
+      logger.warn({ connections: connections.size }, 'cutting the connections that are still open')
+      connections.destroy()
+    }, DRAIN_DEADLINE_MS)
+    await Promise.race([stop(), deadline])
+    // A call to the file system that never returns (a dead network mount, a log that nobody reads) holds a thread,
+    // and exit() would wait for that thread.
+    const settled = await Promise.race([fileSystemSettled(), deadline.then(() => false)])
+    if (!settled) process.kill(process.pid, 'SIGKILL')
+  })
+
+  try {
+    await skills.start()
+    await app.listen({
+      host: config.host,
+      port: config.port,
+      listenTextResolver: (address) => `skillserve listening at ${address}`
+    })
+  } catch (error) {
+    if (stopping) return
+    signals.uninstall()
+    await app.close()
+    await skills.close()
+    throw explainListenError(error, config)
+  }
+}
+
+/** Resolves with true when no call to the file system is under way, lines of the log included. */
+async function fileSystemSettled (): Promise<true> {
+  while (process.getActiveResourcesInfo().some((resource) => resource.startsWith('FSReq'))) await sleep(SETTLE_MS)
+  return true
+}
+
+function explainListenError (error: unknown, { host, port }: Config): unknown {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  switch (code) {
+    case 'EADDRINUSE':
+      return new ConfigError(`port ${port} of ${host} is in use, PORT or --port chooses another (0 takes any free port)`, { cause: error })
+    case 'EADDRNOTAVAIL':
+      return new ConfigError(`${host} is not an address of this machine, HOST or --host chooses another`, { cause: error })
+    case 'EACCES':
+      return new ConfigError(`no permission to listen on port ${port} of ${host}, PORT or --port chooses another`, { cause: error })
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return new ConfigError(`no address is known for ${host}, HOST or --host chooses another`, { cause: error })
+    default:
+      return error
+  }
+}

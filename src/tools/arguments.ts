@@ -1,0 +1,59 @@
+import { jsonDepthExceeds } from '../core/json.ts'
+import { MAX_JSON_DEPTH } from '../core/limits.ts'
+import { isJsonObject, own } from './json-object.ts'
+import { findJsonSyntaxError } from './json-syntax.ts'
+import { type ToolArguments, ToolArgumentsError, type ToolParameters } from './tool.ts'
+
+/** How much of a broken text is quoted on each side of the error, in characters. */
+const QUOTED_CONTEXT = 16
+
+/**
+ * The arguments of a call, whatever the dialect wrapped them in (K37): an object, a JSON string of one, or nothing,
+ * which means `{}`. Nothing is repaired: a call that runs with guessed arguments does what nobody asked for.
+ *
+ * @throws {ToolArgumentsError} `Invalid tool arguments: <what and where>` with the schema
+ */
+export function parseArguments (raw: unknown, parameters: ToolParameters): ToolArguments {
+  const value = typeof raw === 'string' ? parseText(raw, parameters) : raw
+  if (value === undefined || value === null) return {}
+  if (!isJsonObject(value)) throw invalidArguments(`expected a JSON object, got ${kindOf(value)}`, parameters)
+  return value
+}
+
+/**
+ * An argument that must be a string; `5` is not `"5"`.
+ * @throws {ToolArgumentsError} when it is missing or something else
+ */
+export function stringArgument (args: ToolArguments, key: string, parameters: ToolParameters): string {
+  const value = own(args, key)
+  if (typeof value !== 'string') throw invalidArguments(`'${key}' must be a string`, parameters)
+  return value
+}
+
+/** A refusal that a model can repair its call from: what is wrong, and what would be right. */
+export function invalidArguments (problem: string, parameters: ToolParameters): ToolArgumentsError {
+  return new ToolArgumentsError(`Invalid tool arguments: ${problem}\n\nParameters: ${JSON.stringify(parameters)}`)
+}
+
+function parseText (text: string, parameters: ToolParameters): unknown {
+  if (text.trim() === '') return undefined
+  if (jsonDepthExceeds(text, MAX_JSON_DEPTH)) {
+    throw invalidArguments(`nested deeper than ${MAX_JSON_DEPTH} levels`, parameters)
+  }
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw invalidArguments(describeSyntaxError(text), parameters)
+  }
+}
+
+function describeSyntaxError (text: string): string {
+  const error = findJsonSyntaxError(text)
+  if (error === undefined) return 'not valid JSON'
+  const near = text.slice(Math.max(0, error.position - QUOTED_CONTEXT), error.position + QUOTED_CONTEXT)
+  return `${error.problem} at position ${error.position}, near ${JSON.stringify(near)}`
+}
+
+function kindOf (value: unknown): string {
+  return Array.isArray(value) ? 'an array' : `a ${typeof value}`
+}

@@ -1,0 +1,79 @@
+import { MAX_LOG_LINE_CHARACTERS } from '../core/limits.ts'
+import { printable } from './printable.ts'
+import type { Tool, ToolArguments, ToolOutcome } from './tool.ts'
+
+/** What the log lines of K39 need of a logger; pino's has more. */
+export interface CallLogger {
+  info (fields: object, message: string): void
+}
+
+/** Longest name of a tool or argument in a line, quotes included, in characters: room stays for a value. */
+const MAX_LOGGED_NAME_CHARACTERS = 64
+
+const ELLIPSIS = '…'
+
+/** What ends a line that has no room for the next argument. */
+const REST = `, ${ELLIPSIS})`
+
+/** An argument's name that may stand in a line as it is. */
+const PLAIN_NAME = /^\w{1,64}$/
+
+/**
+ * `[Tool Call] name(key="value", …)`, at most MAX_LOG_LINE_CHARACTERS long.
+ * @param tool a tool, or what was called instead of one: that comes from outside and is quoted
+ */
+export function toolCallLine (tool: Tool | string, args: ToolArguments): string {
+  let line = `[Tool Call] ${typeof tool === 'string' ? quoteWithin(tool, MAX_LOGGED_NAME_CHARACTERS) : tool.name}(`
+  let separator = ''
+  // Keys and not entries: only the first few of perhaps 100,000 arguments have room.
+  for (const key of Object.keys(args)) {
+    const head = `${separator}${PLAIN_NAME.test(key) ? key : quoteWithin(key, MAX_LOGGED_NAME_CHARACTERS)}=`
+    const room = MAX_LOG_LINE_CHARACTERS - line.length - head.length - REST.length
+    const shown = describeValue(args[key], room)
+    if (shown.length > room) return `${line}${separator}${ELLIPSIS})`
+    line += head + shown
+    separator = ', '
+  }
+  return `${line})`
+}
+
+/** Outcomes of unchanged documents are shared between calls: their lines are too. */
+const resultLines = new WeakMap<ToolOutcome, string>()
+
+/** `[Tool Result] "first characters"`, marked when it is an error; at most MAX_LOG_LINE_CHARACTERS long. */
+export function toolResultLine (outcome: ToolOutcome): string {
+  let line = resultLines.get(outcome)
+  if (line === undefined) {
+    const head = outcome.isError ? '[Tool Result] error ' : '[Tool Result] '
+    line = head + quoteWithin(outcome.text, MAX_LOG_LINE_CHARACTERS - head.length)
+    resultLines.set(outcome, line)
+  }
+  return line
+}
+
+/** Only strings are shown: anything else that a caller nests in its arguments may be as large as the body. */
+function describeValue (value: unknown, room: number): string {
+  if (typeof value === 'string') return quoteWithin(value, room)
+  if (Array.isArray(value)) return `[${ELLIPSIS}]`
+  if (typeof value === 'object' && value !== null) return `{${ELLIPSIS}}`
+  return String(value)
+}
+
+/**
+ * Text as a JSON string of at most `room` characters. The text is cut first and quoted after, so that the cut never
+ * falls into an escape and the cost is that of the line, not of the text.
+ */
+function quoteWithin (text: string, room: number): string {
+  const longest = Math.max(0, room - 2)
+  let quoted = quote(text.slice(0, longest + 1))
+  if (quoted.length <= room) return quoted
+  for (let length = longest - ELLIPSIS.length; length > 0; length = Math.floor(length * room / (quoted.length + 1))) {
+    quoted = quote(text.slice(0, length) + ELLIPSIS)
+    if (quoted.length <= room) return quoted
+  }
+  return `"${ELLIPSIS}"`
+}
+
+function quote (text: string): string {
+  return printable(JSON.stringify(text))
+}

@@ -1,0 +1,63 @@
+import { isJsonObject, type JsonObject, own } from '../json-object.ts'
+import { type Dialect, idMember, readId, readName } from './dialect.ts'
+
+/** Where bare calls put their arguments. */
+const BARE_ARGUMENT_KEYS = ['arguments', 'input', 'args'] as const
+
+/**
+ * OpenAI Chat Completions: `{"id","type":"function","function":{"name","arguments"}}`, answered by a `tool` message
+ * (K35). Bare calls `{"name","arguments"}`, as Ollama's clients write them, are answered in the same way.
+ */
+export const openaiChat: Dialect = {
+  name: 'openai',
+
+  recognise: (value) => typeof own(own(value, 'function'), 'name') === 'string' || isCustomCall(value) || isBareCall(value),
+
+  unwrap (value) {
+    const calls = own(value, 'tool_calls')
+    if (Array.isArray(calls)) return calls
+    const choices = own(value, 'choices')
+    const message = Array.isArray(choices) ? own(choices[0], 'message') : undefined
+    if (!isJsonObject(message)) return undefined
+    const messageCalls = own(message, 'tool_calls')
+    return Array.isArray(messageCalls) && messageCalls.length > 0 ? messageCalls : [message]
+  },
+
+  readCall (value) {
+    const id = readId(own(value, 'id'))
+    const definition = own(value, 'function')
+    if (isJsonObject(definition)) return { id, name: readName(own(definition, 'name')), args: own(definition, 'arguments') }
+    if (isJsonObject(value) && isCustomCall(value)) {
+      return {
+        id,
+        name: readName(own(own(value, 'custom'), 'name')),
+        args: undefined,
+        problem: 'A custom tool call carries free text: call the tool as a function with JSON arguments'
+      }
+    }
+    return { id, name: readName(own(value, 'name')), args: bareArguments(value) }
+  },
+
+  writeResult: (call, outcome) =>
+    `{"role":"tool",${idMember('tool_call_id', call)}"name":${JSON.stringify(call.name)},"content":${outcome.quotedText}}`,
+
+  writeDefinitions: (tools) => tools.map(({ name, description, parameters }) =>
+    ({ type: 'function', function: { name, description, parameters } }))
+}
+
+function isCustomCall (value: JsonObject): boolean {
+  return own(value, 'type') === 'custom' && isJsonObject(own(value, 'custom'))
+}
+
+/** Any other `type` or `role` says that this is another provider's item, or a message: never guess. */
+function isBareCall (value: JsonObject): boolean {
+  const type = own(value, 'type')
+  return typeof own(value, 'name') === 'string' && (type === undefined || type === 'function') &&
+    !Object.hasOwn(value, 'role') && !Object.hasOwn(value, 'jsonrpc') &&
+    BARE_ARGUMENT_KEYS.some((key) => Object.hasOwn(value, key))
+}
+
+function bareArguments (value: unknown): unknown {
+  const key = BARE_ARGUMENT_KEYS.find((name) => own(value, name) !== undefined)
+  return key === undefined ? undefined : own(value, key)
+}

@@ -1,0 +1,28 @@
+import { own } from '../json-object.ts'
+import { describeTool, type Dialect, idMember, readId, readName } from './dialect.ts'
+
+/**
+ * OpenAI Responses: `{"type":"function_call","call_id","name","arguments"}`, answered by a `function_call_output` with
+ * the `call_id`. `callId` is how agent SDKs keep the same item in memory.
+ */
+export const openaiResponses: Dialect = {
+  name: 'openai-responses',
+
+  recognise: (value) => own(value, 'type') === 'function_call' && typeof callId(value) === 'string',
+
+  unwrap (value) {
+    const output = own(value, 'output')
+    return Array.isArray(output) ? output.filter((item) => own(item, 'type') === 'function_call') : undefined
+  },
+
+  readCall: (value) => ({ id: readId(callId(value)), name: readName(own(value, 'name')), args: own(value, 'arguments') }),
+
+  writeResult: (call, outcome) => `{"type":"function_call_output",${idMember('call_id', call)}"output":${outcome.quotedText}}`,
+
+  writeDefinitions: (tools) => tools.map((tool) =>
+    ({ type: 'function', name: tool.name, description: describeTool(tool), parameters: tool.parameters, strict: false }))
+}
+
+function callId (value: unknown): unknown {
+  return own(value, 'call_id') ?? own(value, 'callId')
+}

@@ -1,0 +1,26 @@
+import type { SkillSource } from '../core/skill-source.ts'
+import { failWithError } from './error-result.ts'
+import { SharedOutcomes } from './shared-outcome.ts'
+import { spacedJson } from './spaced-json.ts'
+import { type Tool, ToolOutcome } from './tool.ts'
+
+/** `list_skills`: `{"skills":[names]}` (K11, K12), failure `{"error"}` (K14). */
+export function createListSkillsTool ({ source }: { readonly source: SkillSource }): Tool {
+  const outcomes = new SharedOutcomes<readonly string[], undefined>()
+  return {
+    name: 'list_skills',
+    toolset: 'reader',
+    description: 'List all available skills in the skills folder. Returns skill names as a JSON array.',
+    parameters: { type: 'object', properties: {}, required: [] },
+
+    async run () {
+      const names = await source.list()
+      return outcomes.get(names, undefined, () => {
+        const result = { skills: names }
+        return new ToolOutcome(result, () => spacedJson(result))
+      })
+    },
+
+    fail: failWithError
+  }
+}

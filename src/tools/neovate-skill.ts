@@ -1,0 +1,38 @@
+import { documentError, SkillError } from '../core/errors.ts'
+import type { FileContent } from '../core/file-content.ts'
+import type { CatalogueSkill } from '../core/skill.ts'
+import { skillBody } from '../core/skill-file.ts'
+import type { SkillSource } from '../core/skill-source.ts'
+import { stringArgument } from './arguments.ts'
+import { neovateDefinition, neovateFailure, neovateSuccess, notFoundSentence } from './create-skill-tool.ts'
+import { own } from './json-object.ts'
+import { SharedOutcomes } from './shared-outcome.ts'
+import { type Tool, ToolOutcome } from './tool.ts'
+
+/** `skill`: `{"llmContent","returnDisplay"}`, failure `{"isError":true,"llmContent"}` (K29, K30). */
+export function createNeovateSkillTool ({ source }: { readonly source: SkillSource }): Tool {
+  const outcomes = new SharedOutcomes<FileContent, CatalogueSkill>()
+  return {
+    ...neovateDefinition,
+    toolset: 'neovate',
+
+    async run (args) {
+      const label = stringArgument(args, 'skill', neovateDefinition.parameters).trim()
+      const skill = await source.findByLabel(label)
+      if (skill === undefined) throw documentError.skillNotFound(label)
+      const content = await source.readDocument(skill.name, 'SKILL.md')
+      const make = () => {
+        if (content.utf8 === undefined) throw documentError.notUtf8(skill.name)
+        const result = neovateSuccess(label, skill.metadata, skillBody(content.utf8))
+        return new ToolOutcome(result, result.llmContent)
+      }
+      return label === skill.metadata.name ? outcomes.get(content, skill, make) : make()
+    },
+
+    fail (error, args) {
+      const missing = error instanceof SkillError && error.code === 'skill_not_found'
+      const result = neovateFailure(missing ? notFoundSentence(String(own(args, 'skill')).trim()) : error.message)
+      return new ToolOutcome(result, result.llmContent, true)
+    }
+  }
+}

@@ -1,0 +1,119 @@
+import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES, TOOL_CALL_CONCURRENCY } from '../core/limits.ts'
+import { parseArguments } from './arguments.ts'
+import { type CallLogger, toolCallLine, toolResultLine } from './call-log.ts'
+import type { Dialect, ToolCall } from './dialects/dialect.ts'
+import { openEnvelope } from './dialects/index.ts'
+import type { ToolRegistry } from './registry.ts'
+import { type Tool, type ToolArguments, ToolArgumentsError, ToolLimitError, ToolOutcome } from './tool.ts'
+
+export type ToolCallAnswer =
+  /** The whole answer as JSON text: one result for one call, an array for a batch or a container (K34). */
+  | { readonly kind: 'answer', readonly json: string }
+  /** Nothing in the body is a tool call (K38). */
+  | { readonly kind: 'unrecognised', readonly detail: string }
+  /** More than MAX_TOOL_CALLS; none was run. */
+  | { readonly kind: 'too_many_calls', readonly detail: string }
+
+export type ToolCallHandler = (body: unknown, context: { readonly requestId: string }) => Promise<ToolCallAnswer>
+
+/** What became of one call. `refused`: it was not a call of a tool there is. */
+interface Settled {
+  readonly outcome: ToolOutcome
+  readonly refused: boolean
+}
+
+const RESULT_LIMIT_MESSAGE =
+  `The results of one request are limited to ${MAX_TOOL_RESULTS_BYTES} bytes together, and this call is past the limit: send it in another request`
+
+export interface ToolCallHandlerOptions {
+  readonly registry: ToolRegistry
+  readonly log: CallLogger
+}
+
+/** The engine behind POST /agent/tool-call: parsed JSON in, the answer's JSON text out. Never throws (K34 to K39). */
+export function createToolCallHandler ({ registry, log }: ToolCallHandlerOptions): ToolCallHandler {
+  return async function handle (body, { requestId }) {
+    const envelope = openEnvelope(body)
+    if (envelope.kind === 'unrecognised') return envelope
+    const { dialect, calls, batch } = envelope
+    if (calls.length > MAX_TOOL_CALLS) {
+      return { kind: 'too_many_calls', detail: `${calls.length} tool calls in one request: the limit is ${MAX_TOOL_CALLS}` }
+    }
+    const fields = { reqId: requestId }
+    const results = await runAll(dialect, calls, fields)
+    return { kind: 'answer', json: batch ? `[${results.join(',')}]` : results.join('') }
+  }
+
+  /**
+   * Runs the calls concurrently and writes their results in order. A call begins when the one TOOL_CALL_CONCURRENCY
+   * places before it has been written, so that no more outcomes than that wait in memory behind a slow one.
+   */
+  async function runAll (dialect: Dialect, calls: readonly ToolCall[], fields: object): Promise<string[]> {
+    const running: Array<Promise<Settled>> = []
+    const results: string[] = []
+    let begun = 0
+    let budget = MAX_TOOL_RESULTS_BYTES
+    for (const [index, call] of calls.entries()) {
+      const due = budget > 0 ? calls.slice(begun, index + TOOL_CALL_CONCURRENCY) : []
+      begun += due.length
+      running.push(...due.map((next) => run(next, fields)))
+      const settled = await running.shift()
+      const result = settled === undefined ? undefined : writeWithin(budget, dialect, call, settled)
+      if (result === undefined) {
+        budget = 0
+        results.push(dialect.writeResult(call, await refuseForSize(call, settled === undefined, fields)))
+      } else {
+        budget -= Buffer.byteLength(result)
+        results.push(result)
+      }
+    }
+    return results
+  }
+
+  async function run (call: ToolCall, fields: object): Promise<Settled> {
+    const tool = call.problem === undefined ? registry.find(call.name) : undefined
+    if (tool === undefined) {
+      log.info(fields, toolCallLine(call.name, {}))
+      const message = call.problem ?? registry.unknownTool(call.name)
+      const outcome = new ToolOutcome({ error: message }, message, true)
+      log.info(fields, toolResultLine(outcome))
+      return { outcome, refused: true }
+    }
+    const args = readArguments(tool, call)
+    log.info(fields, toolCallLine(tool, args instanceof ToolArgumentsError ? {} : args))
+    const outcome = args instanceof ToolArgumentsError ? await registry.refuse(tool, args) : await registry.call(tool, args)
+    log.info(fields, toolResultLine(outcome))
+    return { outcome, refused: false }
+  }
+
+  /** Every call has its answer and its two lines, also the one that was never begun. */
+  async function refuseForSize (call: ToolCall, unbegun: boolean, fields: object): Promise<ToolOutcome> {
+    const tool = registry.find(call.name)
+    const outcome = tool === undefined
+      ? new ToolOutcome({ error: RESULT_LIMIT_MESSAGE }, RESULT_LIMIT_MESSAGE, true)
+      : await registry.refuse(tool, new ToolLimitError(RESULT_LIMIT_MESSAGE))
+    if (unbegun) {
+      log.info(fields, toolCallLine(tool ?? call.name, {}))
+      log.info(fields, toolResultLine(outcome))
+    }
+    return outcome
+  }
+}
+
+function readArguments (tool: Tool, call: ToolCall): ToolArguments | ToolArgumentsError {
+  try {
+    return parseArguments(call.args, tool.parameters)
+  } catch (error) {
+    if (error instanceof ToolArgumentsError) return error
+    throw error
+  }
+}
+
+/** The result as JSON text, or undefined when it has more bytes than are left. A text has at least as many bytes as units. */
+function writeWithin (budget: number, dialect: Dialect, call: ToolCall, { outcome, refused }: Settled): string | undefined {
+  if (outcome.text.length >= budget) return undefined
+  const result = refused && dialect.writeRefusal !== undefined
+    ? dialect.writeRefusal(call, outcome.text)
+    : dialect.writeResult(call, outcome)
+  return Buffer.byteLength(result) > budget ? undefined : result
+}

@@ -1,0 +1,142 @@
+import { documentError, SkillError } from '../core/errors.ts'
+import type { FileContent } from '../core/file-content.ts'
+import type { CatalogueSkill, Finding, SkillMetadata } from '../core/skill.ts'
+import { isSafeName } from '../core/skill-name.ts'
+import type { SkillSource } from '../core/skill-source.ts'
+import { invalidArguments } from './arguments.ts'
+import { own } from './json-object.ts'
+import { SharedOutcomes } from './shared-outcome.ts'
+import { type Tool, type ToolArguments, ToolArgumentsError, type ToolFailure, ToolLimitError, ToolOutcome, type ToolParameters } from './tool.ts'
+import {
+  describeCatalogue, failureResult, invalidResult, notFoundResult, refusalResult,
+  WAVE_ERROR_TYPES, type WaveProblem, type WaveToolResult
+} from './wave-messages.ts'
+
+const parameters: ToolParameters = {
+  type: 'object',
+  properties: {
+    skill_name: { type: 'string', description: 'Name of the skill to invoke from available skills' }
+  },
+  required: ['skill_name'],
+  additionalProperties: false
+}
+
+/** A skill that changes between two looks is looked at again, this many times in all. */
+const LOAD_ATTEMPTS = 3
+
+const UNSAFE_NAME: WaveProblem = {
+  type: 'skill_invalid',
+  message: "a skill name must not be empty, begin with '.', or contain '/', '\\', '..' or control characters",
+  fixes: ['Use the name of one of the available skills', 'Name skills with lowercase letters, digits and hyphens only']
+}
+
+const NO_MAIN_FILE: WaveProblem = {
+  type: 'skill_invalid',
+  message: 'SKILL.md is missing',
+  fixes: ['Add a SKILL.md file with YAML frontmatter']
+}
+
+/** Findings that mean that the frontmatter could not be read at all (K27). */
+const MALFORMED_FINDINGS: ReadonlySet<string> = new Set([
+  'yaml_invalid', 'yaml_refused', 'frontmatter_unclosed', 'frontmatter_not_mapping', 'frontmatter_too_large'
+])
+
+/** Wave's `Skill`: a ToolResult (K23) whose `content` is what the model reads, failures included (K24 to K27). */
+export function createWaveSkillTool ({ source }: { readonly source: SkillSource }): Tool {
+  const outcomes = new SharedOutcomes<FileContent, CatalogueSkill>()
+  const descriptions = new WeakMap<readonly SkillMetadata[], string>()
+
+  /** The failure to report is worth more than a second one from the list that illustrates it. */
+  async function availableSkills (): Promise<readonly SkillMetadata[]> {
+    try {
+      return await source.available()
+    } catch (error) {
+      if (error instanceof SkillError) return []
+      throw error
+    }
+  }
+
+  return {
+    name: 'Skill',
+    toolset: 'wave',
+    description: 'Invoke a skill to apply specialized expertise and capabilities',
+    parameters,
+
+    currentDescription () {
+      const available = source.availableNow()
+      let description = descriptions.get(available)
+      if (description === undefined) {
+        description = describeCatalogue(available)
+        descriptions.set(available, description)
+      }
+      return description
+    },
+
+    async run (args) {
+      const name = skillName(args)
+      if (!isSafeName(name)) return toOutcome(invalidResult(name, UNSAFE_NAME, await availableSkills()))
+      const { skill, content } = await load(source, name)
+      const problem = problemOf(skill.findings)
+      if (problem !== undefined) return toOutcome(invalidResult(name, problem, await availableSkills()))
+      return outcomes.get(content, skill, () => toOutcome(successResult(skill, content)))
+    },
+
+    async fail (error, args) {
+      if (error instanceof ToolLimitError) return toOutcome(refusalResult(error.message))
+      return toOutcome(explain(error, nameAsSent(args), await availableSkills()))
+    }
+  }
+}
+
+/** The skill and its main file in one and the same state (K53). */
+async function load (source: SkillSource, name: string): Promise<{ skill: CatalogueSkill, content: FileContent }> {
+  for (let attempt = 1; ; attempt++) {
+    const skill = await source.find(name)
+    if (skill === undefined) throw documentError.skillNotFound(name)
+    const content = await source.readDocument(name, 'SKILL.md')
+    if (skill.digest === content.digest || attempt === LOAD_ATTEMPTS) return { skill, content }
+  }
+}
+
+function skillName (args: ToolArguments): string {
+  const name = own(args, 'skill_name')
+  if (typeof name !== 'string') throw new ToolArgumentsError('skill_name parameter is required and must be a string')
+  const extra = Object.keys(args).find((key) => key !== 'skill_name')
+  if (extra !== undefined) throw invalidArguments(`unknown argument ${JSON.stringify(extra)}, the only one is 'skill_name'`, parameters)
+  return name
+}
+
+function nameAsSent (args: ToolArguments): string {
+  const name = own(args, 'skill_name')
+  return typeof name === 'string' ? name : ''
+}
+
+function problemOf (findings: readonly Finding[]): WaveProblem | undefined {
+  const errors = findings.filter(({ severity }) => severity === 'error')
+  const first = errors[0]
+  if (first === undefined) return undefined
+  const malformed = errors.some(({ code }) => MALFORMED_FINDINGS.has(code))
+  return { type: malformed ? 'skill_malformed' : 'skill_invalid', message: first.message, fixes: errors.map(({ fix }) => fix) }
+}
+
+function successResult ({ metadata }: CatalogueSkill, content: FileContent): WaveToolResult {
+  if (content.utf8 === undefined) throw documentError.notUtf8(metadata.name)
+  return {
+    success: true,
+    content: `Skill: ${metadata.name} (Type: ${metadata.type})\nPath: ${metadata.skillPath}\n\n${content.utf8}`,
+    shortResult: `${metadata.name}: ${metadata.description}`
+  }
+}
+
+function explain (error: ToolFailure, name: string, available: readonly SkillMetadata[]): WaveToolResult {
+  if (!(error instanceof SkillError)) return failureResult(name, 'skill_invalid', error.message, available)
+  switch (error.code) {
+    case 'skill_not_found': return notFoundResult(name, available)
+    case 'main_file_not_found': return invalidResult(name, NO_MAIN_FILE, available)
+    default: return failureResult(name, WAVE_ERROR_TYPES[error.code], error.message, available)
+  }
+}
+
+function toOutcome (result: WaveToolResult): ToolOutcome {
+  return new ToolOutcome(result, result.content, !result.success)
+}

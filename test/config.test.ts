@@ -1,0 +1,145 @@
+import { delimiter, resolve } from 'node:path'
+import { Value } from '@sinclair/typebox/value'
+import fc from 'fast-check'
+import t from 'tap'
+import { ConfigError, ConfigSchema, loadConfig, parseCommandLine } from '../src/config.ts'
+
+const cwd = resolve('/srv')
+
+function load (argv: readonly string[] = [], env: Readonly<Record<string, string>> = {}) {
+  return loadConfig({ argv, env, cwd })
+}
+
+function refusal (argv: readonly string[], env: Readonly<Record<string, string>> = {}): string {
+  try {
+    load(argv, env)
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message
+    throw error
+  }
+  return 'accepted'
+}
+
+t.test('K2: the defaults', async (t) => {
+  t.strictSame(load(), {
+    skillsDirs: [resolve(cwd, 'skills')], host: '127.0.0.1', port: 8080, logLevel: 'info', watchPolling: false
+  })
+})
+
+t.test('K2: every setting can come from the environment', async (t) => {
+  const config = load([], {
+    SKILLS_DIR: ['a', resolve('/b')].join(delimiter),
+    SKILLS_PERSONAL_DIR: 'mine',
+    HOST: '::1',
+    PORT: '0',
+    LOG_LEVEL: 'silent',
+    ALLOWED_HOSTS: 'localhost, Skills.Example.org:8443,[::1]:80,::1,10.0.0.1',
+    WATCH_POLLING: '1'
+  })
+  t.strictSame(config, {
+    skillsDirs: [resolve(cwd, 'a'), resolve('/b')],
+    personalDir: resolve(cwd, 'mine'),
+    host: '::1',
+    port: 0,
+    logLevel: 'silent',
+    allowedHosts: ['localhost', 'skills.example.org', '::1', '::1', '10.0.0.1'],
+    watchPolling: true
+  })
+  t.ok(Value.Check(ConfigSchema, config))
+})
+
+t.test('K2: flags beat the environment', async (t) => {
+  const env = { SKILLS_DIR: 'env', SKILLS_PERSONAL_DIR: 'env', HOST: '0.0.0.0', PORT: '1', LOG_LEVEL: 'fatal' }
+  const argv = ['serve', 'a', '--personal', 'p', '--host=localhost', 'b', '--port', '65535', '--log-level', 'trace']
+  t.strictSame(load(argv, env), {
+    skillsDirs: [resolve(cwd, 'a'), resolve(cwd, 'b')],
+    personalDir: resolve(cwd, 'p'),
+    host: 'localhost',
+    port: 65_535,
+    logLevel: 'trace',
+    watchPolling: false
+  })
+})
+
+t.test('a flag that is right hides a variable that is wrong', async (t) => {
+  t.equal(load(['--port', '80'], { PORT: 'http' }).port, 80)
+})
+
+t.test('an empty variable counts as unset', async (t) => {
+  const env = { SKILLS_DIR: '', SKILLS_PERSONAL_DIR: '', HOST: '', PORT: '', LOG_LEVEL: '', ALLOWED_HOSTS: '', WATCH_POLLING: '' }
+  t.strictSame(load([], env), load())
+})
+
+t.test('a folder that is named twice is one root', async (t) => {
+  t.strictSame(load(['a', './a', resolve(cwd, 'a')]).skillsDirs, [resolve(cwd, 'a')])
+})
+
+t.test('a folder named like the subcommand is given as ./serve, or after it', async (t) => {
+  t.strictSame(load(['./serve']).skillsDirs, [resolve(cwd, 'serve')])
+  t.strictSame(load(['serve', 'serve']).skillsDirs, [resolve(cwd, 'serve')])
+  t.strictSame(load(['serve']).skillsDirs, [resolve(cwd, 'skills')])
+})
+
+t.test('a folder argument is taken literally, path delimiters too, and after -- dashes too', async (t) => {
+  const odd = `a${delimiter}b`
+  t.strictSame(load([odd, '--', '-x']).skillsDirs, [resolve(cwd, odd), resolve(cwd, '-x')])
+})
+
+t.test('of a repeated flag the last counts', async (t) => {
+  t.equal(load(['--port', '1', '--port', '2']).port, 2)
+})
+
+t.test('K2: a bad value is refused in one line that names where it came from and what is allowed', async (t) => {
+  const cases: readonly (readonly [argv: readonly string[], env: Readonly<Record<string, string>>, message: RegExp])[] = [
+    ...['65536', '-1', '1e3', '0x50', '80.0', ' 80', '８０', '080', 'http', '99999999999999999999'].map(
+      (port) => [[], { PORT: port }, /^PORT must be a whole number from 0 to 65535/] as const),
+    [['--port', '65536'], {}, /^--port must be a whole number from 0 to 65535 .*, not "65536"$/],
+    [['--port='], {}, /^--port must be a whole number/],
+    [['--port', '-1'], {}, /^--port must be a whole number/],
+    [['--port'], {}, /^--port needs a value$/],
+    [['--host', '--port', '80'], {}, /^--host needs a value$/],
+    [['--personal', '--help'], {}, /^--personal needs a value$/],
+    [['--personal='], {}, /^--personal must be a folder, not ""$/],
+    ...['1.2.3', '256.1.1.1', 'a b', 'a:80', '[::1]', 'http://a', '-a', 'a..b', 'é.example', 'a'.repeat(64), 'a.'.repeat(200)].map(
+      (host) => [[], { HOST: host }, /^HOST must be a host name or an IP address, not /] as const),
+    ...['INFO', 'verbose', '30'].map(
+      (level) => [[], { LOG_LEVEL: level }, /^LOG_LEVEL must be trace, debug, info, warn, error, fatal or silent, not /] as const),
+    [['--log-level', 'x'], {}, /^--log-level must be trace/],
+    [[], { SKILLS_DIR: `a${delimiter}` }, /^SKILLS_DIR must be a folder or several joined by ".", none of them empty, not /],
+    [[], { SKILLS_DIR: delimiter }, /^SKILLS_DIR must be /],
+    [[''], {}, /^DIR must be a folder, not ""$/],
+    ...['a,', ',', '*', 'a b', 'http://a', '[a]', '[1.2.3.4]', 'a:b', '[::1]x'].map(
+      (hosts) => [[], { ALLOWED_HOSTS: hosts }, /^ALLOWED_HOSTS must be host names or IP addresses joined by ","/] as const),
+    ...['yes', 'TRUE', '2'].map((flag) => [[], { WATCH_POLLING: flag }, /^WATCH_POLLING must be true, false, 1 or 0, not /] as const),
+    [['--prot', '80'], {}, /^"--prot" is not a flag, there are --personal, --host, --port, --log-level, --help, --version$/],
+    [['-p'], {}, /^"-p" is not a flag/],
+    [['--constructor'], {}, /^"--constructor" is not a flag/],
+    [['--help=yes'], {}, /^--help takes no value, not "yes"$/],
+    [[], { LOG_LEVEL: 'a\nb' }, /, not "a\\nb"$/]
+  ]
+  for (const [argv, env, message] of cases) {
+    const line = refusal(argv, env)
+    t.match(line, message, JSON.stringify([argv, env]))
+    t.notMatch(line, '\n')
+  }
+})
+
+t.test('K2: whatever the arguments and variables are, the outcome is a valid configuration or one short line', async (t) => {
+  const text = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('0', '80', '::1', 'a', 'a,b', '--port', '--host', '--', 'serve', 'info'))
+  const names = ['SKILLS_DIR', 'SKILLS_PERSONAL_DIR', 'HOST', 'PORT', 'LOG_LEVEL', 'ALLOWED_HOSTS', 'WATCH_POLLING']
+  fc.assert(fc.property(fc.array(text, { maxLength: 5 }), fc.dictionary(fc.constantFrom(...names), text), (argv, env) => {
+    try {
+      return Value.Check(ConfigSchema, loadConfig({ argv, env, cwd }))
+    } catch (error) {
+      return error instanceof ConfigError && !error.message.includes('\n') && error.message.length < 700
+    }
+  }))
+  t.pass()
+})
+
+t.test('the arguments tell when help or the version is asked for', async (t) => {
+  t.ok(parseCommandLine(['--help']).flags.has('help'))
+  t.ok(parseCommandLine(['dir', '-h']).flags.has('help'))
+  t.ok(parseCommandLine(['-v']).flags.has('version'))
+  t.notOk(parseCommandLine(['--', '--help']).flags.has('help'))
+})

@@ -1,0 +1,96 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
+
+const DIST = new URL('../../dist/', import.meta.url)
+const LISTENING = /skillserve listening at (http:\/\/[^\s"]+)/
+
+export interface ProcessOptions {
+  readonly args?: readonly string[]
+  /** The whole environment but PATH. PORT is 0, any free port, unless it says otherwise. */
+  readonly env?: Readonly<Record<string, string>>
+  readonly cwd?: string
+  readonly nodeOptions?: readonly string[]
+  /** Default `cli/main.js`. */
+  readonly script?: string
+}
+
+/** How a process ended, and what it had written by then. */
+export interface Ended {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** A process of the built service (`npm run build` comes before). */
+export interface ServiceProcess {
+  readonly pid: number
+  /** Where the line says that it listens, without a slash at the end. */
+  readonly url: string
+  readonly port: number
+  readonly ended: Promise<Ended>
+  /** Lines of the log so far, parsed. */
+  log (): readonly Readonly<Record<string, unknown>>[]
+  /** Resolves when a text is on stdout, now or later; rejects if the process ends without. */
+  printed (text: string | RegExp): Promise<void>
+  signal (signal: NodeJS.Signals): void
+  /** Sends the signal, SIGTERM by default, and waits for the end. */
+  stop (signal?: NodeJS.Signals): Promise<Ended>
+}
+
+/** Starts the service and waits until it listens. The test's teardown kills what is left of it. */
+export async function startProcess (t: Test, options: ProcessOptions = {}): Promise<ServiceProcess> {
+  const running = launch(t, options)
+  await running.printed(LISTENING)
+  const url = LISTENING.exec(running.stdout())?.[1] ?? ''
+  return {
+    pid: running.pid,
+    url,
+    port: Number(new URL(url).port),
+    ended: running.ended,
+    printed: running.printed,
+    log: () => running.stdout().split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as Record<string, unknown>),
+    signal: (signal) => { process.kill(running.pid, signal) },
+    stop: (signal = 'SIGTERM') => {
+      process.kill(running.pid, signal)
+      return running.ended
+    }
+  }
+}
+
+/** Runs a process that ends by itself. */
+export function runProcess (t: Test, options: ProcessOptions = {}): Promise<Ended> {
+  return launch(t, options).ended
+}
+
+function launch (t: Test, { args = [], env = {}, cwd, nodeOptions = [], script = 'cli/main.js' }: ProcessOptions) {
+  const child: ChildProcess = spawn(process.execPath, [...nodeOptions, fileURLToPath(new URL(script, DIST)), ...args], {
+    env: { PATH: process.env.PATH, PORT: '0', ...env },
+    ...cwd !== undefined && { cwd },
+    stdio: ['ignore', 'pipe', 'pipe']
+  })
+  t.teardown(() => { child.kill('SIGKILL') })
+
+  let stdout = ''
+  let stderr = ''
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => { stdout += text })
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => { stderr += text })
+
+  const ended = once(child, 'close').then(([code, signal]): Ended => ({
+    code: code as number | null, signal: signal as NodeJS.Signals | null, stdout, stderr
+  }))
+
+  async function printed (text: string | RegExp): Promise<void> {
+    while (stdout.search(text) === -1) {
+      const over = await Promise.race([
+        once(child.stdout ?? child, 'data').then(() => false),
+        ended.then(() => true)
+      ])
+      if (over && stdout.search(text) === -1) throw new Error(`the process ended without ${text}: ${stdout}${stderr}`)
+    }
+  }
+
+  return { pid: child.pid ?? 0, ended, printed, stdout: () => stdout }
+}

@@ -1,0 +1,282 @@
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { Agent, get, type IncomingMessage } from 'node:http'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { delimiter, join } from 'node:path'
+import t, { type Test } from 'tap'
+import { type ProcessOptions, runProcess, type ServiceProcess, startProcess } from './helper/process.ts'
+
+/** Far above what a stop needs, far below the deadline of the drain. */
+const AT_ONCE_MS = 4_000
+const UPPER_BOUND_MS = 10_000
+const LARGE_FILE_BYTES = 40_000_000
+
+// Some thirty processes, two of which are stopped by their deadline.
+t.setTimeout(300_000)
+
+const skillFile = (name: string) => `---\nname: ${name}\ndescription: A test\n---\n# ${name}\n`
+
+function skillsFolder (t: Test): string {
+  return t.testdir({ skills: { demo: { 'SKILL.md': skillFile('demo') } }, other: { second: { 'SKILL.md': skillFile('second') } } })
+}
+
+function start (t: Test, options: ProcessOptions = {}): Promise<ServiceProcess> {
+  return startProcess(t, { cwd: skillsFolder(t), ...options })
+}
+
+async function skillNames ({ url }: ServiceProcess): Promise<readonly string[]> {
+  const response = await fetch(`${url}/skills`, { headers: { connection: 'close' } })
+  return ((await response.json()) as { skills: string[] }).skills
+}
+
+async function open (port: number): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1').on('error', () => {})
+  await once(socket, 'connect')
+  return socket
+}
+
+/** Sends a request for a file that no socket buffer holds, and reads nothing of the answer's body. */
+async function startDownload (t: Test, service: ServiceProcess, folder: string): Promise<IncomingMessage> {
+  writeFileSync(join(folder, 'skills/demo/large.bin'), Buffer.alloc(LARGE_FILE_BYTES))
+  const request = get(`${service.url}/skills/demo/files/large.bin`, { agent: false })
+  t.teardown(() => { request.destroy() })
+  const [response] = await once(request, 'response') as [IncomingMessage]
+  response.on('error', () => {})
+  return response
+}
+
+/** A process that prints nothing cannot be waited for: this one stops itself. */
+const STOP_WHEN_LISTENING = 'data:text/javascript,' + encodeURIComponent(`
+  import { Server } from 'node:net'
+  const { listen } = Server.prototype
+  Server.prototype.listen = function (...args) {
+    this.once('listening', () => setImmediate(() => process.kill(process.pid, 'SIGTERM')))
+    return listen.apply(this, args)
+  }
+`)
+
+async function timed<T> (promise: Promise<T>): Promise<readonly [value: T, ms: number]> {
+  const before = performance.now()
+  const value = await promise
+  return [value, performance.now() - before]
+}
+
+t.test('K1: ./skills is served on a loopback address by default', async (t) => {
+  const service = await start(t)
+  t.match(service.url, /^http:\/\/127\.0\.0\.1:\d+$/)
+  t.strictSame(await skillNames(service), ['demo'])
+})
+
+t.test('K2: the line that says it listens carries the port that was found, and nothing else is printed but JSON lines', async (t) => {
+  const service = await start(t)
+  t.not(service.port, 0)
+  const lines = service.log().filter(({ msg }) => String(msg).includes('listening at'))
+  t.strictSame(lines.map(({ msg }) => msg), [`skillserve listening at ${service.url}`])
+  const { stderr } = await service.stop()
+  t.equal(stderr, '')
+})
+
+t.test('K2: folders, personal folder, host, port and level: flags beat the environment', async (t) => {
+  const env = { SKILLS_DIR: 'skills', PORT: '1', HOST: '192.0.2.1', LOG_LEVEL: 'silent' }
+  const service = await start(t, { env, args: ['other', '--personal', 'skills', '--port', '0', '--host', '127.0.0.1', '--log-level=info'] })
+  t.strictSame(await skillNames(service), ['demo', 'second'])
+})
+
+t.test('K2: SKILLS_DIR holds several folders', async (t) => {
+  const service = await start(t, { env: { SKILLS_DIR: ['skills', 'other'].join(delimiter) } })
+  t.strictSame(await skillNames(service), ['demo', 'second'])
+})
+
+t.test('K2: the subcommand serve is the default one', async (t) => {
+  const service = await start(t, { args: ['serve', 'other'] })
+  t.strictSame(await skillNames(service), ['second'])
+})
+
+t.test('K2: a bad value stops the process with one line on stderr that names it, and exit code 1', async (t) => {
+  const cases: readonly (readonly [options: ProcessOptions, named: string])[] = [
+    [{ env: { PORT: '65536' } }, 'PORT'],
+    [{ env: { LOG_LEVEL: 'loud' } }, 'LOG_LEVEL'],
+    [{ env: { SKILLS_DIR: `a${delimiter}` } }, 'SKILLS_DIR'],
+    [{ args: ['--port', 'http'] }, '--port'],
+    [{ args: ['--no-such-flag'] }, '--no-such-flag']
+  ]
+  for (const [options, named] of cases) {
+    const { code, stdout, stderr } = await runProcess(t, options)
+    t.equal(code, 1, named)
+    t.equal(stdout, '')
+    t.match(stderr, /^skillserve: [^\n]+\n$/)
+    t.ok(stderr.includes(named))
+  }
+})
+
+t.test('a port in use is one line on stderr and exit code 1', async (t) => {
+  const holder = createServer().listen(0, '127.0.0.1')
+  t.teardown(() => holder.close())
+  await once(holder, 'listening')
+  const { port } = holder.address() as AddressInfo
+  const { code, stderr } = await runProcess(t, { args: ['--port', String(port)] })
+  t.equal(code, 1)
+  t.equal(stderr, `skillserve: port ${port} of 127.0.0.1 is in use, PORT or --port chooses another (0 takes any free port)\n`)
+})
+
+t.test('an address of another machine is one line on stderr and exit code 1', async (t) => {
+  const { code, stderr } = await runProcess(t, { env: { HOST: '192.0.2.1' } })
+  t.equal(code, 1)
+  t.equal(stderr, 'skillserve: 192.0.2.1 is not an address of this machine, HOST or --host chooses another\n')
+})
+
+t.test('--version and --help answer on stdout with exit code 0', async (t) => {
+  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
+  t.match(await runProcess(t, { args: ['--version'] }), { code: 0, stdout: `${version}\n`, stderr: '' })
+  const help = await runProcess(t, { args: ['--help'] })
+  t.match(help, { code: 0, stderr: '' })
+  for (const name of ['DIR', '--personal', '--host', '--port', '--log-level', '--help', '--version',
+    'SKILLS_DIR', 'SKILLS_PERSONAL_DIR', 'HOST', 'PORT', 'LOG_LEVEL', 'ALLOWED_HOSTS', 'WATCH_POLLING']) {
+    t.match(help.stdout, name)
+  }
+})
+
+t.test('K3: a missing root is not created, is an error and not ready, and is served when it appears, goes, returns or is swapped', async (t) => {
+  const folder = t.testdir({ a: { one: {} }, b: { two: {} } })
+  const root = join(folder, 'root')
+  const service = await startProcess(t, { args: [root] })
+  const ask = async (path: string) => {
+    const response = await fetch(`${service.url}${path}`)
+    return { status: response.status, body: await response.json() as unknown }
+  }
+  const missing = { status: 503, body: { error: `Skills folder not found at path: ${root}` } }
+  t.match(await ask('/skills'), missing)
+  t.match(await ask('/readyz'), { status: 503 })
+  t.notOk(existsSync(root))
+
+  mkdirSync(join(root, 'new'), { recursive: true })
+  t.match(await ask('/skills'), { status: 200, body: { skills: ['new'] } })
+  t.match(await ask('/readyz'), { status: 200 })
+
+  rmSync(root, { recursive: true })
+  t.match(await ask('/skills'), missing)
+
+  symlinkSync(join(folder, 'a'), root)
+  t.match(await ask('/skills'), { status: 200, body: { skills: ['one'] } })
+  symlinkSync(join(folder, 'b'), `${root}.next`)
+  renameSync(`${root}.next`, root)
+  t.match(await ask('/skills'), { status: 200, body: { skills: ['two'] } })
+})
+
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  t.test(`${signal} with idle clients ends the process at once with exit code 0`, async (t) => {
+    const service = await start(t)
+    const agent = new Agent({ keepAlive: true })
+    t.teardown(() => { agent.destroy() })
+    const [response] = await once(get(`${service.url}/skills`, { agent }), 'response') as [IncomingMessage]
+    response.resume()
+    await once(response, 'end')
+    const silent = await open(service.port)
+    t.teardown(() => { silent.destroy() })
+
+    const [{ code, stderr }, ms] = await timed(service.stop(signal))
+    t.equal(code, 0)
+    t.equal(stderr, '')
+    t.ok(ms < AT_ONCE_MS, `${ms} ms`)
+    t.equal(service.log().at(-1)?.msg, 'stopped')
+  })
+
+  t.test(`${signal} with a request in flight answers it, as the last of its connection, and ends with exit code 0`, async (t) => {
+    const service = await start(t)
+    const socket = await open(service.port)
+    const body = JSON.stringify({ function: { name: 'list_skills' } })
+    socket.write('POST /agent/tool-call HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n' +
+      `Expect: 100-continue\r\nContent-Length: ${body.length}\r\n\r\n`)
+    await once(socket, 'data')
+    service.signal(signal)
+    await service.printed('"stopping"')
+    socket.write(body)
+    let answer = ''
+    for await (const chunk of socket) answer += String(chunk)
+    t.match(answer, /^HTTP\/1\.1 200 OK\r\n/)
+    t.match(answer, /\r\nconnection: close\r\n/i)
+    t.match(answer, 'demo')
+    t.equal((await service.ended).code, 0)
+  })
+}
+
+t.test('a download that goes on after SIGTERM is complete', async (t) => {
+  const folder = skillsFolder(t)
+  const service = await startProcess(t, { cwd: folder })
+  const response = await startDownload(t, service, folder)
+  service.signal('SIGTERM')
+  await service.printed('"stopping"')
+  let bytes = 0
+  for await (const chunk of response) bytes += (chunk as Buffer).length
+  t.equal(bytes, LARGE_FILE_BYTES)
+  t.equal((await service.ended).code, 0)
+})
+
+t.test('SIGTERM with a client that does not read ends in under 10 s with exit code 0', async (t) => {
+  const folder = skillsFolder(t)
+  const service = await startProcess(t, { cwd: folder })
+  await startDownload(t, service, folder)
+  const [{ code }, ms] = await timed(service.stop())
+  t.equal(code, 0)
+  t.ok(ms < UPPER_BOUND_MS, `${ms} ms`)
+})
+
+t.test('a second signal ends the process at once with exit code 1', async (t) => {
+  const folder = skillsFolder(t)
+  const service = await startProcess(t, { cwd: folder })
+  await startDownload(t, service, folder)
+  service.signal('SIGINT')
+  await service.printed('"stopping"')
+  const [{ code }, ms] = await timed(service.stop('SIGTERM'))
+  t.equal(code, 1)
+  t.ok(ms < AT_ONCE_MS, `${ms} ms`)
+})
+
+t.test('a call to the file system that never returns does not keep the process', async (t) => {
+  const folder = skillsFolder(t)
+  const fifo = join(folder, 'fifo')
+  execFileSync('mkfifo', [fifo])
+  const preload = `data:text/javascript,import { open } from 'node:fs'; open(${JSON.stringify(fifo)}, 'r', () => {})`
+  const service = await startProcess(t, { cwd: folder, nodeOptions: ['--import', preload] })
+  const [{ signal }, ms] = await timed(service.stop())
+  t.equal(signal, 'SIGKILL')
+  t.ok(ms < UPPER_BOUND_MS, `${ms} ms`)
+})
+
+t.test('K39: the log is complete when the process has ended', async (t) => {
+  const service = await start(t)
+  const requests = 200
+  await Promise.all(Array.from({ length: requests }, () => skillNames(service)))
+  await service.stop()
+  t.equal(service.log().filter(({ route, status }) => route === '/skills' && status === 200).length, requests)
+})
+
+t.test('K2: with the level silent nothing is printed', async (t) => {
+  const holder = createServer().listen(0, '127.0.0.1')
+  await once(holder, 'listening')
+  const { port } = holder.address() as AddressInfo
+  holder.close()
+  await once(holder, 'close')
+  const ended = runProcess(t, { env: { LOG_LEVEL: 'silent', PORT: String(port) }, nodeOptions: ['--import', STOP_WHEN_LISTENING] })
+  t.match(await ended, { code: 0, stdout: '', stderr: '' })
+})
+
+for (const [what, action] of [['an exception', "throw new Error('boom')"], ['a rejection', "Promise.reject(new Error('boom'))"]] as const) {
+  t.test(`${what} that nobody handles is logged in full and ends the process with exit code 1`, async (t) => {
+    const preload = `data:text/javascript,${encodeURIComponent(`process.on('SIGUSR2', () => { ${action} })`)}`
+    const service = await start(t, { nodeOptions: ['--import', preload] })
+    t.equal((await service.stop('SIGUSR2')).code, 1)
+    const line = service.log().find(({ level }) => level === 60)
+    t.match(line, { err: { message: 'boom', stack: /^Error: boom\n {4}at / } })
+  })
+}
+
+t.test('K50: the health check passes on a ready service, whatever hosts it allows, and fails without one', async (t) => {
+  const service = await start(t, { env: { HOST: '0.0.0.0', ALLOWED_HOSTS: 'skills.example.org' } })
+  const env = { HOST: '0.0.0.0', PORT: String(service.port), ALLOWED_HOSTS: 'skills.example.org' }
+  t.match(await runProcess(t, { script: 'cli/healthcheck.js', env }), { code: 0, stdout: '', stderr: '' })
+  t.match(await runProcess(t, { script: 'cli/healthcheck.js', env: { ...env, ALLOWED_HOSTS: 'other.example.org' } }), { code: 1 })
+  await service.stop()
+  t.match(await runProcess(t, { script: 'cli/healthcheck.js', env }), { code: 1, stderr: /^skillserve: .*ECONNREFUSED/ })
+})

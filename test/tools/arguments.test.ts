@@ -1,0 +1,82 @@
+import t from 'tap'
+import { MAX_JSON_DEPTH } from '../../src/core/limits.ts'
+import { parseArguments, stringArgument } from '../../src/tools/arguments.ts'
+import { ToolArgumentsError, type ToolParameters } from '../../src/tools/tool.ts'
+
+const parameters: ToolParameters = {
+  type: 'object',
+  properties: { skill_name: { type: 'string', description: 'Name' } },
+  required: ['skill_name']
+}
+const SCHEMA = JSON.stringify(parameters)
+
+function refusal (run: () => unknown): string {
+  try {
+    run()
+  } catch (error) {
+    if (error instanceof ToolArgumentsError) return error.message
+    throw error
+  }
+  throw new Error('nothing was refused')
+}
+
+t.test('K37: an empty string, a blank one, null and nothing mean no arguments', async (t) => {
+  for (const raw of ['', '  \n', null, undefined, 'null', '{}', {}]) t.same(parseArguments(raw, parameters), {})
+})
+
+t.test('K37: a JSON string and an object are the same', async (t) => {
+  t.same(parseArguments('{"skill_name":"a"}', parameters), { skill_name: 'a' })
+  t.same(parseArguments({ skill_name: 'a' }, parameters), { skill_name: 'a' })
+})
+
+t.test('K37, J14: malformed JSON is refused with what, where and the schema', async (t) => {
+  const message = refusal(() => parseArguments('{"skill_name": calculator}', parameters))
+  t.equal(message, `Invalid tool arguments: expected a JSON value at position 15, near "{\\"skill_name\\": calculator}"\n\nParameters: ${SCHEMA}`)
+})
+
+t.test('K37: at most a short part of a long input is quoted', async (t) => {
+  const message = refusal(() => parseArguments(`{"skill_name":"${'x'.repeat(100_000)}`, parameters))
+  t.ok(message.length < 250 + SCHEMA.length)
+})
+
+t.test('J14: what is no object is refused and never unwrapped', async (t) => {
+  const rows: ReadonlyArray<readonly [raw: unknown, problem: string]> = [
+    ['[1]', 'expected a JSON object, got an array'],
+    [[1], 'expected a JSON object, got an array'],
+    ['"x"', 'expected a JSON object, got a string'],
+    ['"{\\"skill_name\\":\\"a\\"}"', 'expected a JSON object, got a string'],
+    ['1', 'expected a JSON object, got a number'],
+    [1, 'expected a JSON object, got a number'],
+    ['true', 'expected a JSON object, got a boolean'],
+    ['{}""', 'unexpected text after the JSON value at position 2, near "{}\\"\\""']
+  ]
+  for (const [raw, problem] of rows) {
+    t.equal(refusal(() => parseArguments(raw, parameters)), `Invalid tool arguments: ${problem}\n\nParameters: ${SCHEMA}`)
+  }
+})
+
+t.test('J18: a string nested deeper than 64 levels is refused, 64 levels are taken', async (t) => {
+  const nested = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`
+  t.ok(parseArguments(nested(MAX_JSON_DEPTH), parameters))
+  for (const levels of [MAX_JSON_DEPTH + 1, 200_000]) {
+    t.match(refusal(() => parseArguments(nested(levels), parameters)), 'Invalid tool arguments: nested deeper than 64 levels')
+  }
+})
+
+t.test('J15, K38: `__proto__` in a string is data', async (t) => {
+  const args = parseArguments('{"__proto__":{"skill_name":"x"},"constructor":{"prototype":{"polluted":1}}}', parameters)
+  t.match(refusal(() => stringArgument(args, 'skill_name', parameters)), "'skill_name' must be a string")
+  t.notOk('polluted' in {})
+})
+
+t.test('J7: an argument is never coerced', async (t) => {
+  for (const value of [['a'], { toString: 'x' }, 123, null, true, undefined]) {
+    t.equal(refusal(() => stringArgument({ skill_name: value }, 'skill_name', parameters)),
+      `Invalid tool arguments: 'skill_name' must be a string\n\nParameters: ${SCHEMA}`)
+  }
+  t.equal(stringArgument({ skill_name: '5' }, 'skill_name', parameters), '5')
+})
+
+t.test('an inherited property is no argument', async (t) => {
+  t.match(refusal(() => stringArgument(Object.create({ skill_name: 'x' }), 'skill_name', parameters)), "'skill_name' must be a string")
+})

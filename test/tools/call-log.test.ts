@@ -1,0 +1,53 @@
+import t from 'tap'
+import fc from 'fast-check'
+import { MAX_LOG_LINE_CHARACTERS } from '../../src/core/limits.ts'
+import { toolCallLine, toolResultLine } from '../../src/tools/call-log.ts'
+import { createTools } from '../../src/tools/registry.ts'
+import { ToolOutcome } from '../../src/tools/tool.ts'
+import { FakeSource } from './fake-source.ts'
+
+const readTool = createTools({ source: new FakeSource() }).find(({ name }) => name === 'read_file_in_skill')
+const tool = readTool ?? 'unknown'
+
+t.test('K39: the line of a call is the seed\'s', async (t) => {
+  t.equal(toolCallLine(tool, { skill_name: 'calculator', file_path: 'examples/basic.py' }),
+    '[Tool Call] read_file_in_skill(skill_name="calculator", file_path="examples/basic.py")')
+  t.equal(toolCallLine(tool, {}), '[Tool Call] read_file_in_skill()')
+})
+
+t.test('K39: the line of a result quotes the beginning of the text', async (t) => {
+  t.equal(toolResultLine(new ToolOutcome({}, '\ndef add', false)), '[Tool Result] "\\ndef add"')
+  t.equal(toolResultLine(new ToolOutcome({}, "ERROR: File 'x'", true)), '[Tool Result] error "ERROR: File \'x\'"')
+  const line = toolResultLine(new ToolOutcome({}, 'x'.repeat(10_000_000), false))
+  t.equal(line.length, MAX_LOG_LINE_CHARACTERS)
+  t.ok(line.endsWith('x…"'))
+})
+
+t.test('K39: values are cut first and quoted after', async (t) => {
+  const line = toolCallLine(tool, { skill_name: '\n'.repeat(1_000), file_path: 'x' })
+  t.ok(line.length <= MAX_LOG_LINE_CHARACTERS)
+  t.match(line, /^\[Tool Call\] read_file_in_skill\(skill_name="(?:\\n)+…", …\)$/)
+})
+
+t.test('K39: a name from outside is quoted and cut', async (t) => {
+  t.equal(toolCallLine('evil\n[Tool Call] x', {}), '[Tool Call] "evil\\n[Tool Call] x"()')
+  t.ok(toolCallLine('x'.repeat(10_000), { a: 'b' }).endsWith('…"(a="b")'))
+  t.match(toolCallLine(tool, { 'a\nb': 1 }), '("a\\nb"=1)')
+})
+
+t.test('K39: what is no string is shown by its kind only', async (t) => {
+  t.equal(toolCallLine(tool, { a: [1], b: { c: 1 }, d: null, e: 5, f: true }), '[Tool Call] read_file_in_skill(a=[…], b={…}, d=null, e=5, f=true)')
+})
+
+t.test('C12: terminal escapes, C1 controls, line separators and bidi controls are escaped', async (t) => {
+  const line = toolResultLine(new ToolOutcome({}, '\u001b[31m\u007f\u0085\u009b\u2028\u2029\u202e\u2066', false))
+  t.equal(line, '[Tool Result] "\\u001b[31m\\u007f\\u0085\\u009b\\u2028\\u2029\\u202e\\u2066"')
+})
+
+t.test('K39: no input makes a line too long or breaks it', async () => {
+  const text = fc.string({ unit: 'binary', maxLength: 400 })
+  fc.assert(fc.property(text, fc.dictionary(text, fc.oneof(text, fc.jsonValue())), (name, args) => {
+    return [toolCallLine(name, args), toolCallLine(tool, args), toolResultLine(new ToolOutcome({}, name, true))].every((line) =>
+      line.length <= MAX_LOG_LINE_CHARACTERS && !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(line))
+  }))
+})

@@ -1,0 +1,125 @@
+import { documentError, fileError, type SkillError } from '../../src/core/errors.ts'
+import { FileContent } from '../../src/core/file-content.ts'
+import { parseRelativePath } from '../../src/core/relative-path.ts'
+import type { CatalogueSkill, Finding, SkillMetadata, SkillType } from '../../src/core/skill.ts'
+import { hasForbiddenSequence } from '../../src/core/skill-name.ts'
+import type { SkillSource } from '../../src/core/skill-source.ts'
+import { compareCodePoints } from '../../src/core/text.ts'
+import type { ToolOutcome } from '../../src/tools/tool.ts'
+
+export interface FakeSkill {
+  /** The frontmatter's name, when it is not the folder's. */
+  readonly label?: string
+  readonly description?: string
+  readonly type?: SkillType
+  readonly findings?: readonly Finding[]
+  readonly files?: Readonly<Record<string, string | Buffer | SkillError>>
+}
+
+/** A SkillSource in memory. `skills` may be replaced by `set`; `failure` is what every question then gets. */
+export class FakeSource implements SkillSource {
+  #skills = new Map<string, CatalogueSkill>()
+  #contents = new Map<string, FileContent | SkillError>()
+  #names: readonly string[] = []
+  #available: readonly SkillMetadata[] = []
+  failure: Error | undefined
+  readonly asked: string[] = []
+
+  constructor (skills: Readonly<Record<string, FakeSkill>> = {}) {
+    this.set(skills)
+  }
+
+  set (skills: Readonly<Record<string, FakeSkill>>): void {
+    this.#skills = new Map()
+    this.#contents = new Map()
+    for (const [name, skill] of Object.entries(skills)) {
+      for (const [path, body] of Object.entries(skill.files ?? {})) {
+        this.#contents.set(`${name}/${path}`, body instanceof Error ? body : new FileContent(Buffer.from(body), new Date(0)))
+      }
+      this.#skills.set(name, this.#entry(name, skill))
+    }
+    this.#names = [...this.#skills.keys()].sort(compareCodePoints)
+    this.#available = this.#names.flatMap((name) => {
+      const skill = this.#skills.get(name)
+      return skill?.valid === true ? [skill.metadata] : []
+    })
+  }
+
+  list (): readonly string[] {
+    this.#ask('list')
+    return this.#names
+  }
+
+  async find (name: string): Promise<CatalogueSkill | undefined> {
+    this.#ask(`find ${name.slice(0, 50)}`)
+    return this.#skills.get(name)
+  }
+
+  async findByLabel (label: string): Promise<CatalogueSkill | undefined> {
+    this.#ask(`findByLabel ${label.slice(0, 50)}`)
+    return [...this.#skills.values()].find(({ metadata }) => metadata.name === label) ?? this.#skills.get(label)
+  }
+
+  available (): readonly SkillMetadata[] {
+    this.#ask('available')
+    return this.#available
+  }
+
+  availableNow (): readonly SkillMetadata[] {
+    return this.#available
+  }
+
+  readDocument (name: string): FileContent {
+    this.#ask(`readDocument ${name.slice(0, 50)}`)
+    if (hasForbiddenSequence(name)) throw documentError.invalidName(name)
+    if (!this.#skills.has(name)) throw documentError.skillNotFound(name)
+    const content = this.#contents.get(`${name}/SKILL.md`)
+    if (content === undefined) throw documentError.notFound(name)
+    if (content instanceof Error) throw content
+    return content
+  }
+
+  async readFile (name: string, filePath: string): Promise<FileContent> {
+    this.#ask(`readFile ${name.slice(0, 50)} ${filePath.slice(0, 50)}`)
+    if (hasForbiddenSequence(name)) throw fileError.invalidName()
+    if (!this.#skills.has(name)) throw documentError.skillNotFound(name)
+    const parsed = parseRelativePath(filePath)
+    if (parsed.kind === 'empty') throw fileError.invalidPath()
+    if (parsed.kind === 'outside') throw fileError.traversal()
+    if (parsed.kind !== 'inside') throw fileError.notFound(name, filePath)
+    if ([...this.#contents.keys()].some((key) => parsed.path === '.' || key.startsWith(`${name}/${parsed.path}/`))) {
+      throw fileError.isDirectory(filePath)
+    }
+    const content = this.#contents.get(`${name}/${parsed.path}`)
+    if (content === undefined) throw fileError.notFound(name, filePath)
+    if (content instanceof Error) throw content
+    return content
+  }
+
+  #ask (question: string): void {
+    this.asked.push(question)
+    if (this.failure !== undefined) throw this.failure
+  }
+
+  #entry (name: string, { label = name, description = '', type = 'project', findings = [] }: FakeSkill): CatalogueSkill {
+    const skillPath = `/srv/skills/${name}`
+    const content = this.#contents.get(`${name}/SKILL.md`)
+    return {
+      name,
+      metadata: { name: label, description, type, skillPath, path: `${skillPath}/SKILL.md` },
+      frontmatter: {},
+      findings,
+      valid: !findings.some(({ severity }) => severity === 'error'),
+      ...content instanceof FileContent && { digest: content.digest }
+    }
+  }
+}
+
+export function errorFinding (code: string, message: string, fix: string): Finding {
+  return { code, severity: 'error', message, fix }
+}
+
+/** What a test compares of an outcome. */
+export function shown ({ result, text, isError }: ToolOutcome): object {
+  return { result, text, isError }
+}

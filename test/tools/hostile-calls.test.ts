@@ -1,0 +1,153 @@
+import t from 'tap'
+import fc from 'fast-check'
+import { createToolRegistry, createTools } from '../../src/tools/registry.ts'
+import { createToolCallHandler } from '../../src/tools/tool-call.ts'
+import { FakeSource } from './fake-source.ts'
+
+const source = new FakeSource({
+  demo: { description: 'A demo', files: { 'SKILL.md': '# Demo', 'references/a.md': 'a', '\ufffd': 'canary' } },
+  constructorish: {}
+})
+const handle = createToolCallHandler({ registry: createToolRegistry(createTools({ source })), log: { info () {} } })
+
+/** The dialects that every row goes through; each gives the text of its answer. */
+const DOORS: ReadonlyArray<readonly [title: string, body: (name: string, args: unknown) => unknown, text: (answer: unknown) => unknown]> = [
+  ['OpenAI, object', (name, args) => ({ id: 'a', function: { name, arguments: args } }), (answer) => pick(answer, 'content')],
+  ['OpenAI, string', (name, args) => ({ function: { name, arguments: JSON.stringify(args) } }), (answer) => pick(answer, 'content')],
+  ['Anthropic', (name, args) => ({ type: 'tool_use', id: 'a', name, input: args }), (answer) => pick(answer, 'content')],
+  ['Gemini', (name, args) => ({ functionCall: { name, args } }), (answer) => {
+    const response = pick(pick(answer, 'functionResponse'), 'response')
+    return pick(response, 'error') ?? pick(response, 'output')
+  }],
+  ['MCP', (name, args) => ({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } }), (answer) =>
+    pick(pick(pick(pick(answer, 'result'), 'content'), '0'), 'text') ?? pick(pick(answer, 'error'), 'message')]
+]
+
+const TRAVERSAL = 'ERROR: Path traversal detected: cannot access files outside skill folder'
+const noFile = (path: string) => `ERROR: File '${path}' not found in skill 'demo'`
+const noSkill = (name: string) => `{"error": ${JSON.stringify(`Skill '${name}' not found in skills folder`)}}`
+
+interface Row {
+  readonly id: string
+  readonly tool: string
+  readonly args: unknown
+  readonly text: string | RegExp
+}
+
+const read = (id: string, path: unknown, text: string | RegExp): Row => ({ id, tool: 'read_file_in_skill', args: { skill_name: 'demo', file_path: path }, text })
+const get = (id: string, name: unknown, text: string | RegExp): Row => ({ id, tool: 'get_skill', args: { skill_name: name }, text })
+const NOT_STRINGS: readonly unknown[] = [['SKILL.md'], { toString: 'x' }, 123, null, true, undefined]
+
+const ROWS: readonly Row[] = [
+  ...['../../etc/passwd', '..\\..\\etc\\passwd', '/etc/passwd', 'C:\\x', '\\\\host\\share'].map((path) => read('J1', path, TRAVERSAL)),
+  ...['%2e%2e%2fetc', 'references%2fa.md'].map((path) => read('J2', path, noFile(path))),
+  ...['SKILL.md\0.png', 'a\u202eb', '~/.ssh/id_rsa', '$HOME/x', ' '].map((path) => read('J3', path, noFile(path))),
+  read('J4', '\ud800', noFile('\ud800')),
+  read('J5', '', 'ERROR: Invalid file path'),
+  ...['.', 'references'].map((path) => read('J6', path, `ERROR: Cannot read file '${path}': is a directory`)),
+  ...NOT_STRINGS.map((path) => read('J7', path, /^ERROR: Invalid tool arguments: 'file_path' must be a string/)),
+  ...NOT_STRINGS.map((name) => get('J7', name, /^\{"error": "Invalid tool arguments: 'skill_name' must be a string/)),
+  ...NOT_STRINGS.map((name) => ({ id: 'J7', tool: 'Skill', args: { skill_name: name }, text: /skill_name parameter is required and must be a string/ })),
+  read('J8', 'a'.repeat(1_000_000), noFile('a'.repeat(1_000_000))),
+  get('J8', 'a'.repeat(1_000_000), noSkill('a'.repeat(1_000_000))),
+  ...['', '..', 'demo/../other', 'a\\b'].map((name) =>
+    get('J9', name, `{"error": ${JSON.stringify(`Invalid skill name: '${name}'. Skill names must not contain '/', '\\', or '..'`)}}`)),
+  ...['.', 'DEMO', 'demo\n', 'demo ', '__proto__', 'constructor', 'x'.repeat(65), 'x'.repeat(300)].map((name) => get('J10', name, noSkill(name))),
+  { id: 'J11', tool: 'Skill', args: { skill_name: '../x' }, text: /^Error invoking skill '\.\.\/x': Skill '\.\.\/x' is invalid: / },
+  { id: 'J11', tool: 'Skill', args: { skill_name: 'x\n- evil: do this' }, text: /^Error invoking skill 'x\\u000a- evil: do this': / },
+  { id: 'J12', tool: 'skill', args: { skill: ' demo ' }, text: /demo is running…/ },
+  ...['../demo', '/etc/passwd', 'demo/SKILL.md'].map((name) => ({ id: 'J12', tool: 'skill', args: { skill: name }, text: `Skill "${name}" not found` })),
+  ...['constructor', '__proto__', 'toString', 'SKILL', 'List_Skills', ''].map((tool) =>
+    ({ id: 'J13', tool, args: {}, text: `Unknown tool: ${tool}. Available tools: list_skills, get_skill, read_file_in_skill, Skill, skill` })),
+  ...[[1], 'x', 1, true].map((args) => ({ id: 'J14', tool: 'get_skill', args, text: /^\{"error": "Invalid tool arguments: .*Parameters: / })),
+  { id: 'J15', tool: 'get_skill', args: JSON.parse('{"skill_name":"demo","__proto__":{"p":1},"constructor":{"prototype":{"p":1}}}'), text: /# Demo/ },
+  { id: 'J15', tool: 'Skill', args: JSON.parse('{"skill_name":"demo","__proto__":{"p":1}}'), text: /unknown argument "__proto__"/ }
+]
+
+for (const [title, body, textOf] of DOORS) {
+  t.test(`J1 to J15 through ${title}`, async (t) => {
+    for (const { id, tool, args, text } of ROWS) {
+      const begun = performance.now()
+      const answer = await handle(body(tool, args), { requestId: 'r' })
+      if (answer.kind !== 'answer') throw new Error(`${id}: ${answer.kind}`)
+      const shown = textOf(JSON.parse(answer.json))
+      if (typeof text === 'string') t.ok(shown === text, id)
+      else t.match(shown, text, id)
+      t.notMatch(answer.json.slice(0, 10_000), 'canary', id)
+      t.ok(performance.now() - begun < 1_000, id)
+    }
+    t.notOk('p' in {}, 'Object.prototype is as it was')
+  })
+}
+
+t.test('J16: `__proto__` beside a call is data', async (t) => {
+  const body: unknown = JSON.parse('{"__proto__":{"x":1},"constructor":{"prototype":{}},"function":{"name":"list_skills","__proto__":{"arguments":"{"}}}')
+  t.match(await handle(body, { requestId: 'r' }), { kind: 'answer', json: /"content":"\{\\"skills\\": / })
+})
+
+t.test('J19: of duplicate keys the last wins', async (t) => {
+  const body: unknown = JSON.parse('{"function":{"name":"x","name":"list_skills"}}')
+  t.match(await handle(body, { requestId: 'r' }), { json: /"name":"list_skills"/ })
+})
+
+t.test('J23: many keys and strange numbers are answered within a second', async (t) => {
+  const many = Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`k${i}`, i]))
+  const begun = performance.now()
+  t.match(await handle({ function: { name: 'list_skills', arguments: many } }, { requestId: 'r' }), { kind: 'answer' })
+  t.match(await handle({ ...many, function: { name: 'list_skills' } }, { requestId: 'r' }), { kind: 'answer' })
+  t.match(await handle(JSON.parse('{"id":12345678901234567,"function":{"name":"get_skill","arguments":{"skill_name":1e400}}}'), { requestId: 'r' }),
+    { kind: 'answer', json: /must be a string/ })
+  t.ok(performance.now() - begun < 1_000)
+})
+
+const KEYS = [
+  'id', 'type', 'function', 'name', 'arguments', 'tool_calls', 'role', 'content', 'function_call', 'functionCall', 'args', 'input', 'call_id', 'callId',
+  'jsonrpc', 'method', 'params', 'output', 'parts', 'candidates', 'choices', 'message', 'custom', 'skill_name', 'file_path', 'skill', '__proto__', 'constructor'
+]
+const WORDS = [
+  'list_skills', 'get_skill', 'read_file_in_skill', 'Skill', 'skill', 'demo', 'SKILL.md', 'tools/call', '2.0', 'tool_use', 'function_call', 'function',
+  'custom', 'assistant', 'message', '{}', '{"skill_name":"demo"}', '', '..', '{'
+]
+const { value: callLike } = fc.letrec((tie) => ({
+  value: fc.oneof({ maxDepth: 5 }, fc.constantFrom(...WORDS), fc.jsonValue({ maxDepth: 1 }), tie('object'), tie('array')),
+  object: fc.array(fc.tuple(fc.constantFrom(...KEYS), tie('value')), { maxLength: 5 }).map((members) => {
+    const json = members.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join(',')
+    return JSON.parse(`{${json}}`)
+  }),
+  array: fc.array(tie('value'), { maxLength: 3 })
+}))
+
+t.test('whatever JSON comes, handle() does not throw and answers in a known shape', async (t) => {
+  let answered = 0
+  await fc.assert(fc.asyncProperty(fc.oneof(fc.jsonValue(), callLike), async (body) => {
+    const answer = await handle(body, { requestId: 'r' })
+    if (answer.kind !== 'answer') return answer.detail.length > 0
+    answered++
+    const parsed: unknown = JSON.parse(answer.json)
+    return (Array.isArray(parsed) ? parsed : [parsed]).every(isResult)
+  }), { numRuns: 3_000 })
+  t.ok(answered > 0)
+})
+
+t.test('each call of a batch has one result, in place, whatever its name and arguments', async (t) => {
+  const call = fc.record({ id: fc.string(), function: fc.record({ name: fc.constantFrom(...WORDS), arguments: fc.oneof(fc.constantFrom(...WORDS), fc.jsonValue()) }) })
+  await fc.assert(fc.asyncProperty(fc.array(call, { minLength: 1, maxLength: 20 }), async (calls) => {
+    const answer = await handle({ tool_calls: calls }, { requestId: 'r' })
+    if (answer.kind !== 'answer') return false
+    const results: Array<{ tool_call_id: string }> = JSON.parse(answer.json)
+    return results.length === calls.length && results.every(({ tool_call_id: id }, i) => id === calls[i]?.id)
+  }))
+  t.notOk('p' in {})
+})
+
+function isResult (value: unknown): boolean {
+  return ((pick(value, 'role') === 'tool' || pick(value, 'role') === 'function') && typeof pick(value, 'content') === 'string') ||
+    (pick(value, 'type') === 'function_call_output' && typeof pick(value, 'output') === 'string') ||
+    (pick(value, 'type') === 'tool_result' && typeof pick(value, 'content') === 'string') ||
+    typeof (pick(value, 'functionResponse') ?? pick(value, 'function_response')) === 'object' ||
+    (pick(value, 'jsonrpc') === '2.0' && (pick(value, 'result') ?? pick(value, 'error')) !== undefined)
+}
+
+function pick (value: unknown, key: string): unknown {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined
+}
