@@ -116,7 +116,7 @@ function problemOf (findings: readonly Finding[]): WaveProblem | undefined {
   const first = errors[0]
   if (first === undefined) return undefined
   const malformed = errors.some(({ code }) => MALFORMED_FINDINGS.has(code))
-  return { type: malformed ? 'skill_malformed' : 'skill_invalid', message: first.message, fixes: errors.map(({ fix }) => fix) }
+  return { type: malformed ? 'skill_malformed' : 'skill_invalid', message: first.message, fixes: [...new Set(errors.map(({ fix }) => fix))] }
 }
 
 function successResult ({ metadata }: CatalogueSkill, content: FileContent): WaveToolResult {
