@@ -42,7 +42,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   await app.register(errors)
   await app.register(jsonBody)
   await app.register(conditional)
-  await app.register(draining)
+  await app.register(draining, { isDraining })
   await app.register(stalledResponses)
   await app.register(openapi, { version, schemas: sharedSchemas })
 

@@ -1,12 +1,17 @@
+import { lookup } from 'node:dns/promises'
+import type { Server } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import closeWithGrace from 'close-with-grace'
 import { pino } from 'pino'
 import { buildApp } from './app.ts'
 import { type Config, ConfigError } from './config.ts'
-import { followConnections } from './connections.ts'
 import { createSkillManager } from './core/skill-manager.ts'
 import { readPackageVersion } from './package-version.ts'
 import { createToolRegistry, createTools } from './tools/registry.ts'
+
+/** Open connections at the same time: more would take the descriptors that reading skills needs. */
+const MAX_CONNECTIONS = 10_000
 
 /** Clients with an open connection get this long to hear `Connection: close` before the port is given up, in milliseconds. */
 const ANNOUNCE_MS = 200
@@ -50,11 +55,10 @@ export async function startServer (config: Config): Promise<void> {
     ...config.allowedHosts && { allowedHosts: config.allowedHosts },
     isDraining: () => stopping
   })
-  const connections = followConnections(app.server)
+  app.server.maxConnections = MAX_CONNECTIONS
 
   async function stop (): Promise<void> {
-    connections.announceClose()
-    if (connections.size > 0) await sleep(ANNOUNCE_MS)
+    if (await countConnections(app.server) > 0) await sleep(ANNOUNCE_MS)
     await app.close()
     await skills.close()
     logger.info('stopped')
@@ -67,9 +71,8 @@ export async function startServer (config: Config): Promise<void> {
 
     const deadline = sleep(STOP_DEADLINE_MS)
     setTimeout(() => {
-      if (connections.size === 0) return
-      logger.warn({ connections: connections.size }, 'cutting the connections that are still open')
-      connections.destroy()
+      logger.warn('cutting the connections that are still open')
+      app.server.closeAllConnections()
     }, DRAIN_DEADLINE_MS)
     await Promise.race([stop(), deadline])
     // A call to the file system that never returns (a dead network mount, a log that nobody reads) holds a thread,
@@ -81,7 +84,8 @@ export async function startServer (config: Config): Promise<void> {
   try {
     await skills.start()
     await app.listen({
-      host: config.host,
+      // For `localhost` Fastify would make a second server, with none of what the first one was given.
+      host: config.host === 'localhost' ? (await lookup(config.host)).address : config.host,
       port: config.port,
       listenTextResolver: (address) => `skillserve listening at ${address}`
     })
@@ -92,6 +96,10 @@ export async function startServer (config: Config): Promise<void> {
     await skills.close()
     throw explainListenError(error, config)
   }
+}
+
+function countConnections (server: Server): Promise<number> {
+  return promisify(server.getConnections.bind(server))()
 }
 
 /** Resolves with true when no call to the file system is under way, lines of the log included. */

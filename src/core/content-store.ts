@@ -116,7 +116,8 @@ export class ContentStore {
       const { bytes, signature } = await file.readAll(limit)
       const content = new FileContent(bytes, file.stats.mtime)
       // Behind a link the path says nothing about the folders that lead to the file.
-      const cacheable = file.realPath === path && bytes.length <= MAX_MAIN_FILE_BYTES
+      const known = file.realPath === path && folders.length === path.split('/').length
+      const cacheable = known && bytes.length <= MAX_MAIN_FILE_BYTES
       if (cacheable && [signature, ...folders].every((each) => isSettled(each, seenAt))) {
         this.#contents.set(key(skill, path), { content, signature, folders })
       }

@@ -55,8 +55,10 @@ export class ManifestStore {
 
   /** @throws {RefusedError} `not_found` when the folder went away, `io_error` when it never holds still */
   async get (disk: Disk, skill: IndexedSkill): Promise<Manifest> {
-    const { realPath } = skill.folder
-    const cached = this.#cache.get(realPath)
+    const { name, realPath } = skill.folder
+    // Two skills may be one folder (a link beside it): each manifest has its own name in it.
+    const key = `${realPath}\n${name}`
+    const cached = this.#cache.get(key)
     if (cached !== undefined && await isUnchanged(disk, cached.seen)) return cached.manifest
     for (let attempt = 1; ; attempt++) {
       const seenAt = Date.now()
@@ -65,8 +67,8 @@ export class ManifestStore {
         const files = await this.#walk(disk, realPath, seen)
         // Nothing moved between the first look and the last: all of it is one state (K53).
         if (!await isUnchanged(disk, seen)) throw new RefusedError('io_error', new Error('the skill changed while it was listed'))
-        const manifest = { skill_name: skill.name, revision: revisionOf(files), files }
-        if ([...seen.values()].every((signature) => signature === undefined || isSettled(signature, seenAt))) this.#cache.set(realPath, { manifest, seen })
+        const manifest = { skill_name: name, revision: revisionOf(files), files }
+        if ([...seen.values()].every((signature) => signature === undefined || isSettled(signature, seenAt))) this.#cache.set(key, { manifest, seen })
         return manifest
       } catch (error) {
         if (attempt === MAX_ATTEMPTS || !(error instanceof RefusedError) || error.refusal !== 'io_error') throw error

@@ -1,11 +1,7 @@
-import { once } from 'node:events'
-import { lstatSync, type Stats } from 'node:fs'
-import { basename, dirname, relative, resolve, sep } from 'node:path'
+import { lstatSync, readlinkSync } from 'node:fs'
+import { basename, dirname, join, parse, resolve, sep } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { FSWatcher, type ChokidarOptions } from 'chokidar'
-import { POLL_MS, WATCH_BATCH } from './limits.ts'
-
-export type CreateFsWatcher = (options: ChokidarOptions) => FSWatcher
+import { FolderWatcher, type CreateFsWatcher } from './folder-watcher.ts'
 
 /** What there is to watch of a root. */
 export interface RootView {
@@ -26,26 +22,20 @@ export interface RootWatchOptions {
   readonly onReady: () => void
 }
 
-interface FolderWatch {
-  readonly path: string
-  readonly watcher: FSWatcher
-}
+/** Links that are followed on the way to a root, as many as Linux follows. */
+const MAX_LINKS = 40
 
-const MAIN_FILE = /[/\\]skill\.md$/i
-
-/**
- * The watches of one root: on the folder it stands in, on the root, and one on each skill folder. chokidar gets a
- * watcher of its own for each folder, told to look at nothing but the folder: one for the whole tree lists a folder of
- * 10,000 entries anew, entry by entry, with each change in it, and keeps twice the memory.
- */
+/** The watches of one root: on the folders that lead to it, on the root, and on each skill folder. */
 export class RootWatch {
   readonly #options: RootWatchOptions
-  readonly #above: FSWatcher
-  readonly #folders = new Map<string, FolderWatch>()
-  /** Names of folders, and of the root as `undefined`, that may be other folders than the ones under watch. */
-  readonly #stale = new Set<string | undefined>()
-  #root: FolderWatch | undefined
+  readonly #folders: FolderWatcher
+  /** Folders that may be other ones by now than those under watch. */
+  readonly #stale = new Set<string>()
   #view: RootView = { realPath: undefined, folders: new Map() }
+  /** Names of the skills by the real path of their folder. */
+  #names: ReadonlyMap<string, readonly string[]> = new Map()
+  /** Paths that decide what the root is. */
+  #way: ReadonlySet<string> = new Set()
   #working: Promise<void> | undefined
   #isDue = false
   /** Everything of some view has been under watch: what is added now may have changed already. */
@@ -54,17 +44,8 @@ export class RootWatch {
 
   constructor (options: RootWatchOptions) {
     this.#options = options
-    const { root, onHint } = options
-    // A root that is a link turns wherever a link beside it turns: `skills -> ..data/skills` is itself never touched.
-    const isLink = isSymbolicLink(root)
-    // From above, since a watch dies with its folder: the comings and goings of the root are seen there (K3).
-    const parent = dirname(root)
-    this.#above = this.#watch(parent, (path, isRename) => {
-      const isRoot = basename(path) === basename(root)
-      if (isRoot && isRename) this.#renew(undefined)
-      // Polling tells of the parent only that something in it is new.
-      if (isRoot || isLink || path === parent) onHint(undefined)
-    })
+    this.#folders = new FolderWatcher({ ...options, onChange: (folder, entry) => this.#onChange(folder, entry) })
+    this.#beginWork()
   }
 
   /** Everything that was to be watched is. */
@@ -73,20 +54,43 @@ export class RootWatch {
   }
 
   follow (view: RootView): void {
+    const names = new Map<string, string[]>()
+    for (const [name, { realPath }] of view.folders) {
+      const others = names.get(realPath)
+      if (others === undefined) names.set(realPath, [name])
+      else others.push(name)
+    }
     this.#view = view
+    this.#names = names
     this.#beginWork()
   }
 
   async close (): Promise<void> {
     this.#closed = true
-    await this.#working
-    const watches = [...this.#folders.values(), ...this.#root === undefined ? [] : [this.#root]]
-    await Promise.all([this.#above.close(), ...watches.map(({ watcher }) => watcher.close())])
+    await this.#folders.close()
   }
 
-  #renew (name: string | undefined): void {
-    this.#stale.add(name)
-    if (this.#isSetUp) this.#beginWork()
+  #onChange (folder: string, entry: string): void {
+    if (this.#closed) return
+    const path = join(folder, entry)
+    // A watch holds on to the folder that it was set on, wherever that goes; of its end it tells under its own name.
+    if (entry !== '' && this.#way.has(path)) this.#renew(this.#folders.folders)
+    else if (entry !== '' && this.#folders.has(path)) this.#renew([path])
+    else if (entry === basename(folder) && this.#leadsToRoot(folder)) this.#renew([folder])
+    this.#hint(folder, entry)
+  }
+
+  /** Passes on that `entry` of `folder` may be different, or, without an entry, anything in it. */
+  #hint (folder: string, entry = ''): void {
+    const { onHint } = this.#options
+    if (entry === '' ? this.#leadsToRoot(folder) : this.#way.has(join(folder, entry))) onHint(undefined)
+    if (folder === this.#view.realPath) onHint(entry === '' ? undefined : entry)
+    this.#names.get(folder)?.forEach((name) => onHint(name))
+  }
+
+  #renew (folders: readonly string[]): void {
+    for (const folder of folders) this.#stale.add(folder)
+    this.#beginWork()
   }
 
   #beginWork (): void {
@@ -94,84 +98,75 @@ export class RootWatch {
     this.#working ??= this.#work()
   }
 
-  /** Brings the watches in line with the view, a batch at a time, until they are. */
+  /** Brings the watches in line with the disk and the view, until they are. */
   async #work (): Promise<void> {
     // Events come in bursts: all that this turn delivers is one piece of work.
     await nextTurn()
     while (this.#isDue && !this.#closed) {
       this.#isDue = false
-      const { realPath, folders } = this.#view
-      const stale = new Set(this.#stale)
+      this.#way = traceWay(this.#options.root)
+      const { realPath } = this.#view
+      const wanted = new Set([...this.#way].map((path) => dirname(path)))
+      if (realPath !== undefined) wanted.add(realPath)
+      for (const folder of this.#names.keys()) wanted.add(folder)
+      for (const folder of this.#folders.folders) {
+        if (!wanted.has(folder) || this.#stale.has(folder)) this.#folders.remove(folder)
+      }
       this.#stale.clear()
-      await this.#watchRoot(realPath, stale.has(undefined))
-      for (const [name, { path, watcher }] of this.#folders) {
-        if (folders.get(name)?.realPath === path && !stale.has(name) && !stale.has(undefined)) continue
-        this.#folders.delete(name)
-        await watcher.close()
-      }
-      const added = [...folders].filter(([name]) => !this.#folders.has(name))
-      for (let start = 0; start < added.length && !this.#closed; start += WATCH_BATCH) {
-        await Promise.all(added.slice(start, start + WATCH_BATCH).map(([name, folder]) => this.#watchFolder(name, folder.realPath)))
-      }
+      const added = [...wanted].filter((folder) => !this.#folders.has(folder))
+      await this.#folders.add(added)
+      // What changed before the watches stood gave no event.
+      if (added.some((folder) => this.#leadsToRoot(folder))) this.#isDue = true
+      if (this.#isSetUp && !this.#closed) for (const folder of added) this.#hint(folder)
     }
     this.#working = undefined
     this.#isSetUp = true
     if (!this.#closed) this.#options.onReady()
   }
 
-  async #watchRoot (path: string | undefined, isStale: boolean): Promise<void> {
-    if (this.#root?.path === path && !isStale) return
-    await this.#root?.watcher.close()
-    this.#root = undefined
-    if (path === undefined) return
-    const watcher = this.#watch(path, (changed, isRename) => {
-      const [name = ''] = relative(path, changed).split(sep)
-      if (isRename && this.#view.folders.has(name)) this.#renew(name)
-      this.#options.onHint(name === '' || name === '..' ? undefined : name)
-    })
-    this.#root = { path, watcher }
-    await once(watcher, 'ready')
-  }
-
-  async #watchFolder (name: string, path: string): Promise<void> {
-    const watcher = this.#watch(path, () => { this.#options.onHint(name) })
-    this.#folders.set(name, { path, watcher })
-    await once(watcher, 'ready')
-    // What was put into a new folder before the watch stood gave no event.
-    if (this.#isSetUp && !this.#closed) this.#options.onHint(name)
-  }
-
-  #watch (folder: string, onChange: (path: string, isRename: boolean) => void): FSWatcher {
-    const { polling, createFsWatcher = (settings) => new FSWatcher(settings), onError } = this.#options
-    const watcher = createFsWatcher({
-      depth: 0,
-      ignored: polling ? isNeitherMainFile(folder) : (path) => path !== folder,
-      usePolling: polling,
-      interval: POLL_MS,
-      binaryInterval: POLL_MS,
-      ignoreInitial: true,
-      followSymlinks: false,
-      persistent: false
-    })
-    watcher.on('error', (error) => { if (!this.#closed) onError(error) })
-    watcher.on('all', (_event, path) => { if (!this.#closed) onChange(path, false) })
-    // A watched folder reports its entries here: to all other events they are ignored. Polling gives absolute paths.
-    watcher.on('raw', (event, name) => {
-      if (!this.#closed) onChange(resolve(folder, typeof name === 'string' ? name : ''), event === 'rename')
-    })
-    watcher.add(folder)
-    return watcher
+  #leadsToRoot (folder: string): boolean {
+    return [...this.#way].some((path) => dirname(path) === folder)
   }
 }
 
-/** Polling sees only the names in a folder: an edit in place shows at the file alone. */
-function isNeitherMainFile (folder: string): (path: string, stats?: Stats) => boolean {
-  return (path, stats) => path !== folder && (stats?.isDirectory() === true || !MAIN_FILE.test(path))
+/**
+ * The paths that decide which folder `path` is: where it ends, or the first that is missing, and each link that is
+ * passed on the way (K3). Their own folders are real.
+ */
+function traceWay (path: string): Set<string> {
+  const way = new Set<string>()
+  let { root: folder } = parse(path)
+  let rest = namesOf(path)
+  let links = 0
+  for (let name = rest.shift(); name !== undefined; name = rest.shift()) {
+    const entry = join(folder, name)
+    const target = linkTarget(entry)
+    if (target !== undefined && ++links <= MAX_LINKS) {
+      way.add(entry)
+      const next = resolve(folder, target)
+      folder = parse(next).root
+      rest = [...namesOf(next), ...rest]
+    } else if (rest.length === 0 || !isFolder(entry)) return way.add(entry)
+    else folder = entry
+  }
+  return way
 }
 
-function isSymbolicLink (path: string): boolean {
+function namesOf (path: string): string[] {
+  return path.slice(parse(path).root.length).split(sep).filter((name) => name !== '')
+}
+
+function linkTarget (path: string): string | undefined {
   try {
-    return lstatSync(path).isSymbolicLink()
+    return readlinkSync(path)
+  } catch {
+    return undefined
+  }
+}
+
+function isFolder (path: string): boolean {
+  try {
+    return lstatSync(path).isDirectory()
   } catch {
     return false
   }

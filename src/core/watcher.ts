@@ -1,5 +1,6 @@
 import { errorCode } from './disk.ts'
-import { RootWatch, type CreateFsWatcher, type RootView } from './root-watch.ts'
+import type { CreateFsWatcher } from './folder-watcher.ts'
+import { RootWatch, type RootView } from './root-watch.ts'
 
 export interface WatcherState {
   /** `degraded`: some changes give no hint. `off`: closed, or never opened. */

@@ -2,13 +2,22 @@ import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import type { TSchema } from '@sinclair/typebox'
 import fp from 'fastify-plugin'
-import { notModified, problems } from '../schemas/responses.ts'
+import { httpProblems, type ProblemCode, skillProblems } from '../schemas/problem.ts'
+import { problemExample } from '../schemas/problem-examples.ts'
+import { content, notModified, problems } from '../schemas/responses.ts'
 
 export interface OpenapiOptions {
   readonly version: string
   /** Shared schemas: each becomes a component under its $id. */
   readonly schemas: readonly TSchema[]
 }
+
+const DOCUMENT_SCHEMA = {
+  type: 'object',
+  required: ['openapi', 'info', 'paths'],
+  properties: { openapi: { type: 'string' }, info: { type: 'object' }, paths: { type: 'object' } }
+}
+const EXAMPLE = { openapi: '3.1.0', info: { title: 'skillserve' }, paths: {} }
 
 /** Swagger UI brings its own scripts and styles, and fetches the document: nothing else may run on its pages. */
 const DOCS_CSP = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -30,6 +39,7 @@ export const openapi = fp<OpenapiOptions>(async function openapi (app, { version
       },
       servers: [{ url: '/', description: 'This service' }],
       security: [],
+      components: { examples: problemExamples() },
       tags: [
         { name: 'skills', description: 'Skills as resources' },
         { name: 'agent', description: "What a model's tool calls need" },
@@ -37,7 +47,8 @@ export const openapi = fp<OpenapiOptions>(async function openapi (app, { version
       ]
     },
     refResolver: { buildLocalReference: (schema, _base, _fragment, index) => typeof schema.$id === 'string' ? schema.$id : `schema-${index}` },
-    transform: ({ schema, url }) => nameWildcard(schema as RouteSchema, url)
+    transform: ({ schema, url }) => nameWildcard(schema as RouteSchema, url),
+    transformObject: (document) => 'openapiObject' in document ? withoutUnusedExamples(document.openapiObject) : document.swaggerObject
   })
 
   await app.register(async (docs) => {
@@ -49,26 +60,37 @@ export const openapi = fp<OpenapiOptions>(async function openapi (app, { version
   })
 
   app.get('/openapi.json', {
-    schema: documentSchema('getOpenapiJson', 'This document as JSON', 'application/json')
+    schema: documentSchema('getOpenapiJson', 'This document as JSON', 'application/json', DOCUMENT_SCHEMA, EXAMPLE)
   }, async (_request, reply) => reply.type('application/json; charset=utf-8').send(JSON.stringify(app.swagger())))
 
   app.get('/openapi.yaml', {
-    schema: documentSchema('getOpenapiYaml', 'This document as YAML', 'application/yaml')
+    schema: documentSchema('getOpenapiYaml', 'This document as YAML', 'application/yaml', { type: 'string' }, 'openapi: 3.1.0\ninfo:\n  title: skillserve\n')
   }, async (_request, reply) => reply.type('application/yaml; charset=utf-8').send(app.swagger({ yaml: true })))
 }, { name: 'openapi', fastify: '5.x' })
 
-function documentSchema (operationId: string, summary: string, mediaType: string): object {
+function documentSchema (operationId: string, summary: string, mediaType: string, schema: object, example: unknown): object {
   return {
     operationId,
     summary,
     description: 'The OpenAPI document of the service.',
     tags: ['service'],
-    response: {
-      200: { description: 'The document', content: { [mediaType]: { schema: {}, examples: { example: { value: { openapi: '3.1.0' } } } } } },
-      304: notModified(),
-      ...problems(403)
-    }
+    response: { 200: content('The document', mediaType, schema, example), 304: notModified(), ...problems() }
   }
+}
+
+/** An example of every problem there is, for the responses of the routes to refer to. */
+function problemExamples (): Readonly<Record<string, { readonly summary: string, readonly value: object }>> {
+  const kinds = { ...skillProblems, ...httpProblems }
+  const codes = Object.keys(kinds) as ProblemCode[]
+  return Object.fromEntries(codes.map((code) => [code, { summary: kinds[code].title, value: problemExample(code) }]))
+}
+
+/** Of problems that no operation has, such as an unknown route. */
+function withoutUnusedExamples<Document extends { paths?: object, components?: { examples?: Record<string, unknown> } }> (document: Document): Document {
+  const { paths, components } = document
+  const text = JSON.stringify(paths)
+  const used = Object.entries(components?.examples ?? {}).filter(([code]) => text.includes(`"#/components/examples/${code}"`))
+  return { ...document, components: { ...components, examples: Object.fromEntries(used) } }
 }
 
 interface RouteSchema {

@@ -1,14 +1,18 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyBaseLogger, FastifySchema, FastifySchemaCompiler } from 'fastify'
 import { HttpProblem } from '../plugins/errors.ts'
 import {
   ToolArgumentsSchema, ToolCallRequestSchema, ToolCallResponseSchema, ToolDefinitionsSchema, ToolParamsSchema, ToolQuerySchema,
   ToolResultSchema
 } from '../schemas/agent.ts'
-import { json, notModified, problems, reference } from '../schemas/responses.ts'
+import { json, notModified, problems, requestBody, result } from '../schemas/responses.ts'
+import { toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples } from '../schemas/tool-call-examples.ts'
+import { parseArguments } from '../tools/arguments.ts'
+import { toolCallLine, toolResultLine } from '../tools/call-log.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import type { ToolCallHandler } from '../tools/tool-call.ts'
 import { toolDefinitions } from '../tools/tool-definitions.ts'
-import type { ToolArguments } from '../tools/tool.ts'
+import { type Tool, type ToolArguments, ToolArgumentsError, type ToolOutcome } from '../tools/tool.ts'
 import { JSON_MEDIA_TYPE } from './outcome.ts'
 
 export interface AgentRoutesOptions {
@@ -16,17 +20,26 @@ export interface AgentRoutesOptions {
   readonly handleToolCall: ToolCallHandler
 }
 
+/** What is wrong with a call is for the model to read, in the form of its dialect or tool: no schema refuses it first (K38). */
+const takeAnyBody: FastifySchemaCompiler<FastifySchema> = () => () => true
+
+const BODY_PROBLEMS = ['invalid_json', 'json_too_deep', 'body_too_large', 'unsupported_media_type'] as const
+
 /** K34–K40: what a model's tool calls need. A tool's outcome is always a 200: it is for the model to read (K38). */
 export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async function agentRoutes (app, { registry, handleToolCall }) {
   app.post('/agent/tool-call', {
     schema: {
       operationId: 'callTools',
       summary: 'Run tool calls as a model made them',
-      description: 'Takes the calls in the shape in which the provider gave them, and answers in the same shape: results to paste back into the conversation.',
+      description: 'Takes the calls in the shape in which the provider gave them, and answers in the same shape: results to paste back into the conversation. At most 128 calls in one request; one that fails does not stop the rest.',
       tags: ['agent'],
-      body: reference(ToolCallRequestSchema),
-      response: { 200: json(ToolCallResponseSchema, 'The results'), ...problems(400, 403, 413, 415) }
-    }
+      body: requestBody(ToolCallRequestSchema, toolCallExamples),
+      response: {
+        200: result(ToolCallResponseSchema, 'The results', toolCallAnswerExamples),
+        ...problems(...BODY_PROBLEMS, 'unrecognised_tool_call', 'too_many_calls')
+      }
+    },
+    validatorCompiler: takeAnyBody
   }, async (request, reply) => {
     const answer = await handleToolCall(request.body, { requestId: request.id })
     switch (answer.kind) {
@@ -43,7 +56,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       description: 'The definitions of the tools in the form that a provider wants in a request.',
       tags: ['agent'],
       querystring: ToolQuerySchema,
-      response: { 200: json(ToolDefinitionsSchema, 'The definitions'), 304: notModified(), ...problems(400, 403) }
+      response: { 200: json(ToolDefinitionsSchema, 'The definitions'), 304: notModified(), ...problems('bad_query') }
     }
   }, async (request, reply) => {
     const { format = 'openai', toolset = 'reader' } = request.query
@@ -57,14 +70,36 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       description: 'The arguments as the JSON body; answers with the result object of the tool, also for a failure of the tool.',
       tags: ['agent'],
       params: ToolParamsSchema,
-      body: reference(ToolArgumentsSchema),
-      response: { 200: json(ToolResultSchema, 'The result'), ...problems(400, 403, 404, 413, 415) }
-    }
+      body: requestBody(ToolArgumentsSchema, toolArgumentsExamples),
+      response: {
+        200: result(ToolResultSchema, 'The result'),
+        ...problems(...BODY_PROBLEMS, 'bad_url', 'uri_too_long', 'tool_not_found')
+      }
+    },
+    validatorCompiler: takeAnyBody
   }, async (request, reply) => {
     const { name } = request.params
     const tool = registry.find(name)
     if (tool === undefined) throw new HttpProblem('tool_not_found', registry.unknownTool(name))
-    const outcome = await registry.call(tool, request.body as ToolArguments)
+    const outcome = await callTool(registry, tool, request.body, request.log)
     return reply.header('content-type', JSON_MEDIA_TYPE).send(outcome.json)
   })
+}
+
+/** @param body the arguments as they came: no body means none, as everywhere else (K37) */
+async function callTool (registry: ToolRegistry, tool: Tool, body: unknown, log: FastifyBaseLogger): Promise<ToolOutcome> {
+  const args = readArguments(tool, body)
+  log.info(toolCallLine(tool, args instanceof ToolArgumentsError ? {} : args))
+  const outcome = args instanceof ToolArgumentsError ? await registry.refuse(tool, args) : await registry.call(tool, args)
+  log.info(toolResultLine(outcome))
+  return outcome
+}
+
+function readArguments (tool: Tool, body: unknown): ToolArguments | ToolArgumentsError {
+  try {
+    return parseArguments(body, tool.parameters)
+  } catch (error) {
+    if (error instanceof ToolArgumentsError) return error
+    throw error
+  }
 }

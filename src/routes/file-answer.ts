@@ -4,12 +4,14 @@ import type { ServableFile } from '../core/content-store.ts'
 import type { FileContent } from '../core/file-content.ts'
 import { isTextType } from '../core/media-type.ts'
 import type { OpenFile } from '../core/skill-reader.ts'
-import { strongEtag } from '../plugins/conditional.ts'
+import { matchesEtag, strongEtag } from '../plugins/conditional.ts'
 import { HttpProblem } from '../plugins/errors.ts'
 import { selectRange } from '../plugins/range.ts'
 
 /** The headers that describe one file, made once for each state of it. */
 interface FileHeaders {
+  readonly mediaType: string
+  readonly variant: string | undefined
   readonly type: string
   readonly etag: string
   readonly modified: string
@@ -25,16 +27,21 @@ export async function sendFile (request: FastifyRequest, reply: FastifyReply, fi
   }
 }
 
-/** @param mediaType without parameters; text that is UTF-8 gets its charset */
-export function sendContent (request: FastifyRequest, reply: FastifyReply, content: FileContent, mediaType: string): FastifyReply {
+/**
+ * @param mediaType without parameters; text that is UTF-8 gets its charset
+ * @param variant names the representation where one resource has several of the same bytes (K49)
+ */
+export function sendContent (
+  request: FastifyRequest, reply: FastifyReply, content: FileContent, mediaType: string, variant?: string
+): FastifyReply {
   const { bytes } = content
-  const headers = describe(content, mediaType)
+  const headers = describe(content, mediaType, variant)
   reply
     .header('content-type', headers.type)
     .header('etag', headers.etag)
     .header('last-modified', headers.modified)
     .header('accept-ranges', 'bytes')
-  const range = chooseRange(request, reply, bytes.length, headers.etag, content.modified)
+  const range = chooseRange(request, reply, bytes.length, headers.etag)
   return reply.send(range === undefined ? bytes : bytes.subarray(range.start, range.end + 1))
 }
 
@@ -50,7 +57,7 @@ async function sendStream (
       .header('etag', etag)
       .header('last-modified', mtime.toUTCString())
       .header('accept-ranges', 'bytes')
-    const { start, end } = chooseRange(request, reply, size, etag, mtime) ?? { start: 0, end: size - 1 }
+    const { start, end } = chooseRange(request, reply, size, etag) ?? { start: 0, end: size - 1 }
     const stream = Readable.from(file.chunks(start, end), { objectMode: false, highWaterMark: 1 })
     // Also when nothing is read of it: a 304, a HEAD, a client that went away.
     stream.once('close', () => { void file.close() })
@@ -63,11 +70,13 @@ async function sendStream (
 
 /** The bytes to send; undefined for all of them. Sets what a partial answer says of itself. */
 function chooseRange (
-  request: FastifyRequest, reply: FastifyReply, size: number, etag: string, modified: Date
+  request: FastifyRequest, reply: FastifyReply, size: number, etag: string
 ): { readonly start: number, readonly end: number } | undefined {
-  const { range, 'if-range': ifRange } = request.headers
+  const { range, 'if-range': ifRange, 'if-none-match': ifNoneMatch } = request.headers
   if (range === undefined || request.method !== 'GET') return undefined
-  const selection = selectRange(range, typeof ifRange === 'string' ? ifRange : undefined, { size, etag, modified })
+  // What becomes a 304 has no range that could be wrong (RFC 9110 §13.2.2).
+  if (ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag)) return undefined
+  const selection = selectRange(range, typeof ifRange === 'string' ? ifRange : undefined, { size, etag })
   switch (selection.kind) {
     case 'full': return undefined
     case 'partial':
@@ -78,13 +87,15 @@ function chooseRange (
   }
 }
 
-function describe (content: FileContent, mediaType: string): FileHeaders {
+function describe (content: FileContent, mediaType: string, variant: string | undefined): FileHeaders {
   const known = headersOf.get(content)
-  if (known?.type.startsWith(mediaType)) return known
+  if (known?.mediaType === mediaType && known.variant === variant) return known
   const hasCharset = isTextType(mediaType) && content.utf8 !== undefined
   const headers = {
+    mediaType,
+    variant,
     type: hasCharset ? `${mediaType}; charset=utf-8` : mediaType,
-    etag: strongEtag(content.digest),
+    etag: strongEtag(content.digest, variant),
     modified: content.modified.toUTCString()
   }
   headersOf.set(content, headers)

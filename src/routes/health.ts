@@ -18,7 +18,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
       summary: 'Whether the process answers',
       description: 'Touches no disk.',
       tags: ['service'],
-      response: { 200: json(LivenessSchema, 'It does'), 304: notModified(), ...problems(403) }
+      response: { 200: json(LivenessSchema, 'It does'), 304: notModified(), ...problems() }
     }
   }, async () => ({ status: 'ok' as const }))
 
@@ -28,7 +28,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
       summary: 'Whether the service can do its work',
       description: 'Ready once the first index is built and while at least one root is there; tells the state of the index and of the watcher.',
       tags: ['service'],
-      response: { 200: json(ReadinessSchema, 'Ready'), 304: notModified(), ...problems(403, 503) }
+      response: { 200: json(ReadinessSchema, 'Ready'), 304: notModified(), ...problems('not_ready') }
     }
   }, async () => {
     const { ready, indexed, skills: count, generation, roots, watcher, failures } = await skills.freshStatus()

@@ -1,7 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply } from 'fastify'
 import type { FileContent } from '../core/file-content.ts'
-import type { Manifest } from '../core/manifest.ts'
 import { mediaType } from '../core/media-type.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import { prefers } from '../plugins/accept.ts'
@@ -13,7 +12,7 @@ import {
 } from '../schemas/skills.ts'
 import type { Tool } from '../tools/tool.ts'
 import { sendContent, sendFile } from './file-answer.ts'
-import { JSON_MEDIA_TYPE, sendOutcome } from './outcome.ts'
+import { JSON_MEDIA_TYPE, sendOutcome, sendRendered } from './outcome.ts'
 
 export interface SkillRoutesOptions {
   readonly skills: SkillManager
@@ -27,7 +26,12 @@ const DOCUMENT_TYPES = ['application/json', 'text/markdown', 'text/plain'] as co
 /** Stands for a file's own media type when its JSON form is weighed against it (K44). */
 const ANY_BYTES = 'application/octet-stream'
 
-const manifests = new WeakMap<Manifest, Buffer>()
+/** For the document: the beginning of a main file and of a script. */
+const EXAMPLE_DOCUMENT = '---\nname: calculator\ndescription: Basic arithmetic\n---\n# Calculator Skill\n'
+const EXAMPLE_FILE = 'def add(a, b):\n    return a + b\n'
+
+/** What a request that names a skill can meet. */
+const SKILL_PROBLEMS = ['bad_url', 'uri_too_long', 'invalid_skill_name', 'skill_not_found', 'skills_folder_not_found', 'skills_folder_permission_denied'] as const
 
 /** K42–K44: list, document, manifest and files of skills. */
 export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async function skillRoutes (app, { skills, tools }) {
@@ -37,7 +41,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       summary: 'List all skills',
       description: 'Names of all skills from every root, sorted by code point.',
       tags: ['skills'],
-      response: { 200: json(SkillListSchema, 'The names'), 304: notModified(), ...problems(400, 403, 503) }
+      response: { 200: json(SkillListSchema, 'The names'), 304: notModified(), ...problems('skills_folder_not_found', 'skills_folder_permission_denied') }
     }
   }, async (_request, reply) => sendOutcome(reply, await tools.listSkills.run({})))
 
@@ -49,9 +53,11 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       tags: ['skills'],
       params: SkillNameParamsSchema,
       response: {
-        200: jsonOr(SkillDocumentSchema, 'The document', ['text/markdown', 'text/plain']),
+        200: jsonOr(SkillDocumentSchema, 'The document', ['text/markdown', 'text/plain'], EXAMPLE_DOCUMENT),
+        206: partial(EXAMPLE_DOCUMENT.slice(0, 14)),
         304: notModified(),
-        ...problems(400, 403, 404, 413, 422, 500, 503)
+        ...problems(...SKILL_PROBLEMS, 'main_file_permission_denied', 'main_file_not_found', 'main_file_too_large',
+          'range_not_satisfiable', 'main_file_not_utf8', 'main_file_unreadable')
       }
     }
   }, async (request, reply) => {
@@ -59,7 +65,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     reply.header('vary', 'Accept')
     const type = prefers(request.headers.accept, DOCUMENT_TYPES)
     if (type === 'application/json') return sendOutcome(reply, await tools.getSkill.run({ skill_name: name }))
-    return sendContent(request, reply, await skills.readMainFile(name, 'SKILL.MD'), type)
+    return sendContent(request, reply, await skills.readMainFile(name, 'SKILL.MD'), type, type.slice('text/'.length))
   })
 
   app.get('/skills/:name/files', {
@@ -69,16 +75,11 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       description: 'Every file with its size, media type and digest, and the revision of the whole: equal content has an equal revision everywhere.',
       tags: ['skills'],
       params: SkillNameParamsSchema,
-      response: { 200: json(SkillManifestSchema, 'The manifest'), 304: notModified(), ...problems(400, 403, 404, 500, 503) }
+      response: { 200: json(SkillManifestSchema, 'The manifest'), 304: notModified(), ...problems(...SKILL_PROBLEMS, 'file_permission_denied', 'file_io_error') }
     }
   }, async (request, reply) => {
     const manifest = await skills.manifest(request.params.name)
-    let body = manifests.get(manifest)
-    if (body === undefined) {
-      body = Buffer.from(JSON.stringify(manifest))
-      manifests.set(manifest, body)
-    }
-    return reply.header('content-type', JSON_MEDIA_TYPE).header('etag', strongEtag(manifest.revision)).send(body)
+    return sendRendered(reply, manifest, () => JSON.stringify(manifest))
   })
 
   app.get('/skills/:name/files/*', {
@@ -90,10 +91,11 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       params: SkillFileParamsSchema,
       querystring: SkillFileQuerySchema,
       response: {
-        200: binary('The bytes, under the media type of the file', SkillFileSchema),
-        206: partial(),
+        200: binary(SkillFileSchema, 'The bytes, under the media type of the file', EXAMPLE_FILE),
+        206: partial(EXAMPLE_FILE.slice(0, 14)),
         304: notModified(),
-        ...problems(400, 403, 404, 413, 416, 422, 500, 503)
+        ...problems(...SKILL_PROBLEMS, 'bad_query', 'invalid_file_path', 'path_traversal', 'file_permission_denied', 'file_not_found',
+          'file_is_directory', 'file_not_regular', 'file_too_large', 'range_not_satisfiable', 'file_not_text', 'file_io_error')
       }
     }
   }, async (request, reply) => {

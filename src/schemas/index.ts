@@ -1,7 +1,5 @@
 import type { TSchema } from '@sinclair/typebox'
-import {
-  ToolArgumentsSchema, ToolCallRequestSchema, ToolCallResponseSchema, ToolDefinitionsSchema, ToolResultSchema
-} from './agent.ts'
+import { ToolCallResponseSchema, ToolDefinitionsSchema, ToolResultSchema } from './agent.ts'
 import { LivenessSchema, ReadinessSchema } from './health.ts'
 import { ProblemSchema } from './problem.ts'
 import { SkillDocumentSchema, SkillFileSchema, SkillListSchema, SkillManifestSchema } from './skills.ts'
@@ -15,9 +13,7 @@ export const sharedSchemas: readonly TSchema[] = [
   SkillDocumentSchema,
   SkillFileSchema,
   SkillManifestSchema,
-  ToolCallRequestSchema,
   ToolCallResponseSchema,
   ToolDefinitionsSchema,
-  ToolArgumentsSchema,
   ToolResultSchema
 ]

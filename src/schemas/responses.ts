@@ -1,71 +1,133 @@
-import { STATUS_CODES } from 'node:http'
 import type { TSchema } from '@sinclair/typebox'
-import { ProblemSchema } from './problem.ts'
+import { httpProblems, type ProblemCode, ProblemSchema, skillProblems } from './problem.ts'
 
 /** What a route may answer, as Fastify's response schema: `content` by media type, so that bytes are never serialised. */
-interface MediaTypeObject {
-  readonly schema: object
-  readonly examples?: Readonly<Record<string, { readonly value: unknown }>>
-}
-
 interface ResponseObject {
   readonly description: string
   readonly content?: Readonly<Record<string, MediaTypeObject>>
-  readonly headers?: Readonly<Record<string, object>>
+  readonly headers?: Headers
   readonly type?: 'null'
 }
 
-const ETAG_HEADER = { etag: { type: 'string', description: 'Strong; derived from the content alone' } }
-
-/** JSON of a shared schema, shown with the schema's first example. */
-export function json (schema: TSchema, description: string): ResponseObject {
-  return { description, headers: ETAG_HEADER, content: { 'application/json': mediaTypeObject(schema) } }
+interface MediaTypeObject {
+  readonly schema: object
+  readonly examples?: Examples
 }
 
-/** JSON, or the same content as bytes under one of these media types. */
-export function jsonOr (schema: TSchema, description: string, types: readonly string[]): ResponseObject {
-  const bytes = types.map((type) => [type, { schema: { type: 'string' } }] as const)
-  return { ...json(schema, description), content: { 'application/json': mediaTypeObject(schema), ...Object.fromEntries(bytes) } }
+type Headers = Readonly<Record<string, object>>
+export type Examples = Readonly<Record<string, { readonly summary?: string, readonly value: unknown } | { readonly $ref: string }>>
+
+const CACHE_CONTROL = { type: 'string', description: '`no-cache`: revalidate before each use' }
+const NO_STORE = { type: 'string', description: '`no-store`: an error is not kept' }
+const ETAG = { type: 'string', description: 'Strong, derived from the content alone, and so the same on every replica' }
+const VALIDATORS: Headers = { etag: ETAG, 'cache-control': CACHE_CONTROL }
+const VARY = { type: 'string', description: 'The answer depends on the Accept header' }
+const LAST_MODIFIED = { type: 'string', description: 'With bytes: when the file was last modified' }
+const ACCEPT_RANGES = { type: 'string', description: 'With bytes: `Range` is understood' }
+
+/** Of answers that are JSON or bytes, as `Accept` wants it. */
+const NEGOTIATED: Headers = { ...VALIDATORS, vary: VARY, 'last-modified': LAST_MODIFIED, 'accept-ranges': ACCEPT_RANGES }
+
+/** The answer to a GET: JSON of a shared schema, shown with the schema's first example. */
+export function json (schema: TSchema, description: string): ResponseObject {
+  return { description, headers: VALIDATORS, content: { 'application/json': mediaTypeObject(schema) } }
+}
+
+/** The answer to a POST: JSON that nobody can revalidate. */
+export function result (schema: TSchema, description: string, examples?: Examples): ResponseObject {
+  return { description, headers: { 'cache-control': CACHE_CONTROL }, content: { 'application/json': mediaTypeObject(schema, examples) } }
+}
+
+/** JSON, or the same content as text under one of these media types. */
+export function jsonOr (schema: TSchema, description: string, types: readonly string[], example: string): ResponseObject {
+  return { description, headers: NEGOTIATED, content: { 'application/json': mediaTypeObject(schema), ...textContent(types, example) } }
 }
 
 /** Bytes under any media type, or JSON of a shared schema. */
-export function binary (description: string, schema: TSchema): ResponseObject {
-  return { description, headers: ETAG_HEADER, content: { '*/*': { schema: {} }, 'application/json': mediaTypeObject(schema) } }
+export function binary (schema: TSchema, description: string, example: string): ResponseObject {
+  // A file may be JSON of its own.
+  const ownJson = { title: 'A JSON file', description: 'The bytes of a file that is JSON itself' }
+  const asJson = { ...mediaTypeObject(schema), schema: { anyOf: [reference(schema), ownJson] } }
+  return { description, headers: NEGOTIATED, content: { 'application/json': asJson, '*/*': anyBytes(example) } }
 }
 
-/** Text under one media type. */
-export function text (description: string, type: string): ResponseObject {
-  return { description, headers: ETAG_HEADER, content: { [type]: { schema: { type: 'string' } } } }
+/** The answer to a GET under one media type. */
+export function content (description: string, type: string, schema: object, example: unknown): ResponseObject {
+  return { description, headers: VALIDATORS, content: { [type]: { schema, examples: { example: { value: example } } } } }
 }
 
-export function partial (): ResponseObject {
+export function partial (example: string): ResponseObject {
+  const contentRange = { type: 'string', description: '`bytes first-last/size`' }
   return {
     description: 'The range asked for',
-    headers: { 'content-range': { type: 'string', description: '`bytes first-last/size`' } },
-    content: { '*/*': { schema: {} } }
+    headers: { ...NEGOTIATED, 'content-range': contentRange },
+    content: { '*/*': anyBytes(example) }
   }
 }
 
 export function notModified (): ResponseObject {
-  return { description: 'The content is the one that If-None-Match names', headers: ETAG_HEADER, type: 'null' }
+  return { description: 'The content is the one that If-None-Match names', headers: VALIDATORS, type: 'null' }
 }
 
-/** Error answers, all of one shape (K48). */
-export function problems (...statuses: readonly number[]): Readonly<Record<number, ResponseObject>> {
-  return Object.fromEntries(statuses.map((status) => [status, {
-    description: STATUS_CODES[status] ?? 'Error',
-    content: { 'application/problem+json': { schema: reference(ProblemSchema) } },
-    ...status === 503 && { headers: { 'retry-after': { type: 'integer', description: 'In seconds' } } }
-  }]))
+/** A JSON body; `x-examples` is how @fastify/swagger takes the examples of a body. */
+export function requestBody (schema: TSchema, examples: Examples): object {
+  return { ...schema, 'x-examples': examples }
+}
+
+const PROBLEMS = { ...skillProblems, ...httpProblems }
+
+/** What any request can meet, whatever its route. */
+const COMMON_PROBLEMS: readonly ProblemCode[] = ['bad_request', 'host_not_allowed']
+const OTHER_PROBLEMS: readonly ProblemCode[] = ['request_timeout', 'expectation_failed', 'headers_too_large', 'internal_error']
+
+/**
+ * Error answers, all of one shape (K48): these codes by their statuses, and `default` for what HTTP itself refuses.
+ * The examples are components of the document: see `openapi.ts`.
+ */
+export function problems (...codes: readonly ProblemCode[]): Readonly<Record<string, ResponseObject>> {
+  const byStatus = new Map<number, ProblemCode[]>()
+  for (const code of new Set([...codes, ...COMMON_PROBLEMS])) {
+    const { status } = PROBLEMS[code]
+    byStatus.set(status, [...byStatus.get(status) ?? [], code])
+  }
+  return {
+    ...Object.fromEntries([...byStatus].map(([status, group]) => [status, problem(group, status)])),
+    default: problem(OTHER_PROBLEMS)
+  }
+}
+
+function problem (codes: readonly ProblemCode[], status?: number): ResponseObject {
+  const examples = Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]))
+  return {
+    description: codes.map((code) => `${PROBLEMS[code].title} (\`${code}\`)`).join(', '),
+    headers: {
+      'cache-control': NO_STORE,
+      ...status === 416 && { 'content-range': { type: 'string', description: '`bytes */size`' } },
+      ...status === 503 && { 'retry-after': { type: 'integer', description: 'In seconds' } }
+    },
+    content: { 'application/problem+json': { schema: reference(ProblemSchema), examples } }
+  }
 }
 
 /** A shared schema by its name, for Fastify and for the OpenAPI document alike. */
-export function reference ({ $id }: TSchema): object {
+export function reference ({ $id }: TSchema): { readonly $ref: string } {
   if ($id === undefined) throw new Error('a shared schema needs an $id')
   return { $ref: `${$id}#` }
 }
 
-function mediaTypeObject (schema: TSchema): MediaTypeObject {
-  const example: unknown = (schema['examples'] as readonly unknown[] | undefined)?.[0]
-  return { schema: reference(schema), ...example !== undefined && { examples: { example: { value: example } } } }
+function mediaTypeObject (schema: TSchema, examples: Examples = firstExample(schema)): MediaTypeObject {
+  return { schema: reference(schema), examples }
+}
+
+function firstExample (schema: TSchema): Examples {
+  const [value] = (schema['examples'] ?? []) as readonly unknown[]
+  return value === undefined ? {} : { example: { value } }
+}
+
+function textContent (types: readonly string[], example: string): Record<string, MediaTypeObject> {
+  return Object.fromEntries(types.map((type) => [type, { schema: { type: 'string' }, examples: { text: { value: example } } }]))
+}
+
+function anyBytes (example: string): MediaTypeObject {
+  return { schema: {}, examples: { text: { value: example } } }
 }

@@ -1,19 +1,25 @@
 import { Type } from '@sinclair/typebox'
 import { StringEnum } from './string-enum.ts'
 
-export const SkillNameParamsSchema = Type.Object({
-  name: Type.String({ description: "The skill's folder name, compared exactly", examples: ['calculator'] })
+const NameSchema = Type.String({
+  description: "The skill's folder name, compared exactly: no case folding, no trimming",
+  examples: ['calculator']
 })
+
+export const SkillNameParamsSchema = Type.Object({ name: NameSchema })
 
 /** The wildcard is called `path` in the OpenAPI document, `*` by the router. */
 export const SkillFileParamsSchema = Type.Object({
-  name: Type.String({ description: "The skill's folder name, compared exactly", examples: ['calculator'] }),
-  '*': Type.String({ description: 'Path of the file relative to the skill; may hold slashes', examples: ['examples/basic.py'] })
+  name: NameSchema,
+  '*': Type.String({
+    description: 'Path of the file relative to the skill. May hold slashes, as they are or as `%2F`; `.` and `..` are resolved, and must not leave the skill',
+    examples: ['examples/basic.py']
+  })
 })
 
 export const SkillFileQuerySchema = Type.Object({
   encoding: Type.Optional(Type.Literal('base64', {
-    description: 'JSON form only: the content as base64, whatever it is',
+    description: 'JSON form only: the content as base64, whatever kind of file it is',
     examples: ['base64']
   }))
 })

@@ -1,0 +1,37 @@
+import { LogController, type FastifyReply, type FastifyRequest } from 'fastify'
+
+/** Longest URL in a line, in characters. */
+const MAX_LOGGED_URL_CHARACTERS = 256
+
+/**
+ * One line a request, written when it is over, whatever became of it. Everything in it is a number, a constant, or text
+ * that cannot hold a control character (the encoded URL, the checked request id), and pino escapes the rest.
+ */
+export class RequestLogController extends LogController {
+  override incomingRequest (request: FastifyRequest, reply: FastifyReply): void {
+    // `close` comes after every response, `finish` only after a complete one.
+    reply.raw.once('close', () => { logRequest(request, reply) })
+  }
+
+  override requestCompleted (): void {}
+
+  override streamError (error: Error & { code?: string }, request: FastifyRequest): void {
+    if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') request.log.error({ err: error }, 'response stream failed')
+  }
+}
+
+function logRequest (request: FastifyRequest, reply: FastifyReply): void {
+  const { url, method } = request
+  // A destroyed socket "finishes" what it still held; a whole answer is reported before its socket goes.
+  const complete = reply.raw.writableFinished && !request.raw.socket.destroyed
+  const bytes = method === 'HEAD' ? undefined : reply.getHeader('content-length')
+  // Plain fields: Fastify's `req` and `res` serialisers would build and walk two more objects.
+  request.log.info({
+    method,
+    url: url.length > MAX_LOGGED_URL_CHARACTERS ? url.slice(0, MAX_LOGGED_URL_CHARACTERS) : url,
+    route: request.routeOptions.url,
+    status: reply.statusCode,
+    ms: Math.round(reply.elapsedTime * 1000) / 1000,
+    bytes: bytes === undefined ? undefined : Number(bytes)
+  }, complete ? 'request completed' : 'request aborted')
+}

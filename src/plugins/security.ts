@@ -1,0 +1,86 @@
+import type { IncomingMessage } from 'node:http'
+import { isIPv4 } from 'node:net'
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { HttpProblem } from './errors.ts'
+
+export interface SecurityOptions {
+  /** The service is bound to a loopback address (K55). A function when that is known only after listening. */
+  readonly loopbackOnly: boolean | (() => boolean)
+  /** Host names, with or without a port, which does not count. Empty: no restriction beyond `loopbackOnly`. */
+  readonly allowedHosts: readonly string[]
+}
+
+/**
+ * On every answer, errors written by hand included. Skills are other people's content on our origin: without a CSP
+ * of its own no answer runs scripts, submits forms or has an origin.
+ */
+export const securityHeaders = {
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-resource-policy': 'same-origin',
+  'content-security-policy': "default-src 'none'; sandbox"
+} as const
+
+/** RFC 3986's host without percent-encoding and sub-delimiters, which no name that resolves has; RFC 9110's port. */
+const HOST = /^(\[[\da-f:.]+\]|[\w.-]+)(?::\d*)?$/i
+
+/** The name in a `Host` value, in lower case and without the port; undefined when it is not a valid one. */
+export function parseHost (value: string): string | undefined {
+  return HOST.exec(value)?.[1]?.toLowerCase()
+}
+
+/** Loopback as a resolver would never disagree: `127.1` and `localhost.` are left out. */
+function isLoopback (name: string): boolean {
+  return name === 'localhost' || name === '[::1]' || (name.startsWith('127.') && isIPv4(name))
+}
+
+/** Node keeps the first of two Host lines; RFC 9112 §3.2 wants the request refused. */
+function hasSeveralHosts (request: IncomingMessage): boolean {
+  let count = 0
+  for (let i = 0; i < request.rawHeaders.length; i += 2) {
+    const name = request.rawHeaders[i]
+    if (name?.length === 4 && name.toLowerCase() === 'host') count++
+  }
+  return count > 1
+}
+
+/**
+ * The check of `Host` against DNS rebinding (K55): on a loopback binding loopback names and those of `allowedHosts`,
+ * elsewhere exactly those of `allowedHosts`, or any when the list is empty.
+ * @throws {Error} when an entry of `allowedHosts` is not a host
+ */
+function createHostCheck (options: SecurityOptions): (request: IncomingMessage) => HttpProblem | undefined {
+  const { loopbackOnly } = options
+  const allowed = new Set(options.allowedHosts.map((entry) => {
+    const name = parseHost(entry)
+    if (name === undefined) throw new Error(`Not a host name: '${entry}'`)
+    return name
+  }))
+
+  return function check (request) {
+    const { host } = request.headers
+    if (host === undefined && request.httpVersion !== '1.0') return new HttpProblem('bad_request', 'Send exactly one Host header')
+    if (hasSeveralHosts(request)) return new HttpProblem('bad_request', 'Send exactly one Host header')
+
+    const name = host === undefined ? undefined : parseHost(host)
+    const onLoopback = typeof loopbackOnly === 'function' ? loopbackOnly() : loopbackOnly
+    if (onLoopback || allowed.size > 0) {
+      const accepted = name !== undefined && ((onLoopback && isLoopback(name)) || allowed.has(name))
+      return accepted ? undefined : new HttpProblem('host_not_allowed')
+    }
+    return host !== undefined && name === undefined ? new HttpProblem('bad_request', 'The Host header is not a host and port') : undefined
+  }
+}
+
+/** Register first: its hook is the fence, and gives the headers that every answer has. */
+export const security = fp(async function security (app: FastifyInstance, options: SecurityOptions) {
+  const check = createHostCheck(options)
+  const headers = Object.entries(securityHeaders)
+
+  app.addHook('onRequest', (request, reply, next) => {
+    for (const [name, value] of headers) reply.header(name, value)
+    reply.header('x-request-id', request.id)
+    next(check(request.raw))
+  })
+}, { name: 'security', fastify: '5.x' })

@@ -1,0 +1,48 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { jsonDepthExceeds } from '../../src/core/json.ts'
+
+t.test('counts arrays and objects alike', (t) => {
+  t.equal(jsonDepthExceeds('[{"a":[]}]', 3), false)
+  t.equal(jsonDepthExceeds('[{"a":[]}]', 2), true)
+  t.equal(jsonDepthExceeds('[[],[],[],[]]', 2), false, 'siblings do not add up')
+  t.equal(jsonDepthExceeds('"a long enough string"', 0), false)
+  t.end()
+})
+
+t.test('brackets inside strings do not count, whatever is escaped there', (t) => {
+  for (const text of ['"[[[["', '["\\"[[[", "[["]', '["\\\\", "[["]', '{"[[[":"]]]"}', '["\\u005b[["]']) {
+    t.equal(jsonDepthExceeds(text, 1), false, text)
+  }
+  t.equal(jsonDepthExceeds('["\\\\", []]', 1), true, 'an escaped backslash does not escape the quote')
+  t.end()
+})
+
+t.test('K57: 64 levels are accepted and 65 are not', (t) => {
+  t.equal(jsonDepthExceeds('['.repeat(64) + ']'.repeat(64), 64), false)
+  t.equal(jsonDepthExceeds('['.repeat(65) + ']'.repeat(65), 64), true)
+  t.equal(jsonDepthExceeds('{"a":'.repeat(200_000), 64), true)
+  t.end()
+})
+
+t.test('says of any JSON exactly what its value shows', (t) => {
+  fc.assert(fc.property(fc.jsonValue({ maxDepth: 8 }), fc.integer({ min: 0, max: 8 }), (value, max) => {
+    return jsonDepthExceeds(JSON.stringify(value, null, 1), max) === (depthOf(value) > max)
+  }))
+  t.end()
+})
+
+t.test('takes any text in linear time', (t) => {
+  fc.assert(fc.property(fc.string(), (text) => typeof jsonDepthExceeds(text, 3) === 'boolean'))
+  for (const text of ['"'.repeat(1_000_000), '\\'.repeat(1_000_000), '"\\'.repeat(500_000), '[]'.repeat(500_000)]) {
+    const start = performance.now()
+    jsonDepthExceeds(text, 64)
+    t.ok(performance.now() - start < 500)
+  }
+  t.end()
+})
+
+function depthOf (value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0
+  return 1 + Math.max(0, ...Object.values(value).map(depthOf))
+}

@@ -1,0 +1,147 @@
+import { EventEmitter, on } from 'node:events'
+import { join } from 'node:path'
+import { Writable } from 'node:stream'
+import type { FastifyInstance } from 'fastify'
+import { pino } from 'pino'
+import type { Test } from 'tap'
+import { type AppOptions, buildApp } from '../../src/app.ts'
+import { createSkillManager, type SkillManager, type SkillManagerOptions } from '../../src/core/skill-manager.ts'
+import { readPackageVersion } from '../../src/package-version.ts'
+import { createToolRegistry, createTools, type ToolRegistry } from '../../src/tools/registry.ts'
+import { createResponseCheck } from './openapi.ts'
+import { rawRequest, type RawResponse, request, type RequestHead } from './raw-http.ts'
+
+/** Text or bytes for a file, an object for a folder, `t.fixture(…)` for links. */
+export type Files = Readonly<Record<string, NonNullable<Parameters<Test['testdir']>[0]>>>
+
+export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'watcher'>, Partial<Pick<AppOptions, 'host' | 'allowedHosts' | 'isDraining'>> {
+  /** What lies beside the skills folder. */
+  readonly siblings?: Files
+  /** Several project roots instead of `skills`, as paths below the test's folder. */
+  readonly roots?: readonly string[]
+  /** Below the test's folder too. */
+  readonly personalRoot?: string
+  /** Whether to wait for the first index, as the process does not. Default true. */
+  readonly indexed?: boolean
+}
+
+/** An answer that has been held against the OpenAPI document. */
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly bytes: Buffer
+  readonly text: string
+  json (): unknown
+}
+
+export interface Service {
+  /** Origin, for example `http://127.0.0.1:40123`. */
+  readonly url: string
+  /** The test's folder, which holds the roots. */
+  readonly folder: string
+  /** Absolute path of the first root. */
+  readonly root: string
+  readonly app: FastifyInstance
+  readonly skills: SkillManager
+  readonly registry: ToolRegistry
+  /** How many requests have been sent with `fetch`, `post` and `raw`. */
+  readonly sent: number
+  /** The log so far, parsed. */
+  log (): ReadonlyArray<Readonly<Record<string, unknown>>>
+  /** The log as it was written. */
+  logText (): string
+  /** Resolves when the next line with this text is written. */
+  logged (text: string): Promise<void>
+  /** Sends an ordinary request and checks the answer against the OpenAPI document. */
+  fetch (path: string, init?: RequestInit): Promise<Answer>
+  /** POSTs JSON, likewise: a value, or the JSON text itself. */
+  post (path: string, body: unknown): Promise<Answer>
+  /** Sends a request target as it is over a bare socket, likewise. */
+  raw (method: string, target: string, head?: RequestHead): Promise<RawResponse>
+}
+
+/**
+ * Starts the whole service on a free port over skills in the test's folder; the test's teardown ends it.
+ * @param files what is in `skills`, the root; null for no such folder
+ */
+export async function buildService (t: Test, { files = {}, options = {} }: { readonly files?: Files | null, readonly options?: ServiceOptions } = {}): Promise<Service> {
+  const { siblings = {}, roots = ['skills'], personalRoot, disk, watcher = false, indexed = true, host = '127.0.0.1', ...appOptions } = options
+  const folder = t.testdir({ ...files === null ? {} : { skills: files }, ...siblings })
+  const projectRoots = roots.map((root) => join(folder, root))
+  const { logger, text, logged } = createLog()
+
+  const skills = createSkillManager({
+    projectRoots,
+    ...personalRoot !== undefined && { personalRoot: join(folder, personalRoot) },
+    watcher,
+    ...disk && { disk },
+    log: logger
+  })
+  const registry = createToolRegistry(createTools({ source: skills }))
+  const app = await buildApp({ skills, registry, logger, version: readPackageVersion(), host, ...appOptions })
+  t.teardown(async () => {
+    app.server.closeAllConnections()
+    await app.close()
+    await skills.close()
+  })
+  await (indexed ? skills.initialize() : skills.start())
+  const url = await app.listen({ host, port: 0 })
+  const check = createResponseCheck(app.swagger())
+  let sent = 0
+
+  async function send (path: string, init: RequestInit = {}): Promise<Answer> {
+    sent++
+    const response = await fetch(`${url}${path}`, init)
+    const bytes = Buffer.from(await response.arrayBuffer())
+    const { status, headers } = response
+    check({ method: init.method ?? 'GET', target: path, status, headers: Object.fromEntries(headers), body: bytes })
+    const text = bytes.toString('utf8')
+    return { status, headers, bytes, text, json: () => JSON.parse(text) }
+  }
+
+  return {
+    url,
+    folder,
+    root: projectRoots[0] ?? folder,
+    app,
+    skills,
+    registry,
+    get sent () { return sent },
+    logText: text,
+    logged,
+    log: () => text().split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as Record<string, unknown>),
+    fetch: send,
+    post: (path, body) => send(path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: typeof body === 'string' ? body : JSON.stringify(body)
+    }),
+    raw: async (method, target, head = {}) => {
+      sent++
+      const response = await rawRequest(url, request(method, target, head))
+      check({ method, target, status: response.status, headers: response.headers, body: response.body })
+      return response
+    }
+  }
+}
+
+/** A logger like the process's, its lines kept. */
+function createLog (): Pick<Service, 'logged'> & { readonly logger: ReturnType<typeof pino>, readonly text: () => string } {
+  let text = ''
+  const lines = new EventEmitter()
+  const destination = new Writable({
+    write (chunk: Buffer, _encoding, done) {
+      const line = chunk.toString()
+      text += line
+      lines.emit('line', line)
+      done()
+    }
+  })
+  return {
+    logger: pino({ level: 'info' }, destination),
+    text: () => text,
+    logged: async (wanted) => {
+      for await (const [line] of on(lines, 'line') as AsyncIterable<[string]>) if (line.includes(wanted)) return
+    }
+  }
+}

@@ -1,0 +1,122 @@
+import { Readable } from 'node:stream'
+import fc from 'fast-check'
+import t from 'tap'
+import { matchesEtag, strongEtag } from '../../src/plugins/conditional.ts'
+import { listenWithPlugins } from '../helper/plugin-app.ts'
+import { type RawResponse, openRaw, rawRequest, request } from '../helper/raw-http.ts'
+
+const etag = strongEtag(`sha256:${'ab'.repeat(32)}`, 'json')
+const modified = 'Sat, 21 Nov 2026 10:00:00 GMT'
+
+t.test('K49: a strong ETag is the digest, with a variant where content has several forms', (t) => {
+  t.equal(strongEtag('sha256:abc'), '"abc"')
+  t.equal(strongEtag('sha256:abc', 'json'), '"abc-json"')
+  t.end()
+})
+
+t.test('H16: If-None-Match is a tag, a list or *, compared weakly', (t) => {
+  for (const header of [etag, `W/${etag}`, `"x", ${etag}`, `${etag},"x"`, `"x",W/${etag} , "y"`, '*', ' * ']) t.equal(matchesEtag(header, etag), true, header)
+  for (const header of ['', '"x"', 'abc', etag.slice(1, -1), etag.slice(0, -1), '**', `"x${etag.slice(1)}`, '"*"', ',,,']) t.equal(matchesEtag(header, etag), false, header)
+  t.equal(matchesEtag('"x"', 'W/"x"'), true)
+  t.end()
+})
+
+t.test('H16: any header is looked at in linear time', (t) => {
+  fc.assert(fc.property(fc.string(), fc.string(), (a, b) => typeof matchesEtag(a, `"${b}"`) === 'boolean'))
+  fc.assert(fc.property(fc.array(fc.stringMatching(/^[\da-f]*$/), { minLength: 1 }), fc.nat(), (tags, i) => {
+    const tag = tags[i % tags.length] ?? ''
+    return matchesEtag(tags.map((each) => `"${each}"`).join(', '), `"${tag}"`) && !matchesEtag(tags.map((each) => `"${each}"`).join(', '), `"${tag}-json"`)
+  }))
+  const start = performance.now()
+  matchesEtag('"x",'.repeat(10_000), etag)
+  matchesEtag(etag.slice(0, -1).repeat(10_000), etag)
+  matchesEtag(' '.repeat(100_000), etag)
+  t.ok(performance.now() - start < 200)
+  t.end()
+})
+
+t.test('conditional requests', async (t) => {
+  const streams: Readable[] = []
+  const { url } = await listenWithPlugins(t, (app) => {
+    app.get('/tagged', (_request, reply) => reply.header('etag', etag).header('last-modified', modified).header('vary', 'accept').send({ a: 1 }))
+    app.get('/plain', () => ({ a: 1 }))
+    app.get('/buffer', () => Buffer.from('bytes'))
+    app.get('/dated', (_request, reply) => reply.header('last-modified', modified).send('x'))
+    app.get('/part', (_request, reply) => reply.code(206).header('etag', etag).header('content-range', 'bytes 0-0/2').send('x'))
+    app.get('/private', (_request, reply) => reply.header('cache-control', 'private').send('x'))
+    app.get('/stream', (_request, reply) => {
+      const stream = new Readable({ read () { this.push('x'.repeat(1000)) } })
+      streams.push(stream)
+      return reply.header('etag', etag).header('content-length', 2 ** 40).type('text/plain').send(stream)
+    })
+    app.post('/post', (_request, reply) => reply.header('etag', etag).send('x'))
+    app.get('/missing', (_request, reply) => reply.code(404).header('etag', etag).send('x'))
+  })
+  const send = (method: string, target: string, headers: string[] = []) => rawRequest(url, request(method, target, { headers }))
+
+  function checkNotModified (response: RawResponse): void {
+    t.equal(response.status, 304)
+    t.equal(response.body.length, 0)
+    for (const name of ['content-type', 'content-length', 'transfer-encoding', 'content-range']) t.equal(response.headers[name], undefined, name)
+    t.equal(response.headers['cache-control'], 'no-cache')
+    t.ok(response.headers.etag)
+  }
+
+  t.test('K49: GET and HEAD with a matching If-None-Match are 304 and keep the validators', async (t) => {
+    for (const method of ['GET', 'HEAD']) {
+      const response = await send(method, '/tagged', [`If-None-Match: "x", W/${etag}`])
+      checkNotModified(response)
+      t.match(response.headers, { etag, vary: 'accept', 'last-modified': modified })
+    }
+    t.equal((await send('GET', '/tagged', ['If-None-Match: "x"'])).status, 200)
+    checkNotModified(await send('GET', '/part', [`If-None-Match: ${etag}`]))
+  })
+
+  t.test('K49: an answer without an ETag gets one from its bytes, the same each time', async (t) => {
+    for (const target of ['/plain', '/buffer']) {
+      const response = await send('GET', target)
+      t.match(response.headers.etag, /^"[\da-f]{64}"$/)
+      t.equal((await send('HEAD', target)).headers.etag, response.headers.etag)
+      checkNotModified(await send('GET', target, [`If-None-Match: ${response.headers.etag}`]))
+      checkNotModified(await send('HEAD', target, ['If-None-Match: *']))
+    }
+  })
+
+  t.test('K51: If-Modified-Since never hides an edit of the same second', async (t) => {
+    for (const since of ['Sat, 21 Nov 2026 09:59:59 GMT', modified, 'Sun, 22 Nov 2026 10:00:00 GMT', 'nonsense', '']) {
+      t.equal((await send('GET', '/dated', [`If-Modified-Since: ${since}`])).status, 200, since)
+    }
+  })
+
+  t.test('only a good answer to GET or HEAD becomes 304', async (t) => {
+    t.equal((await send('POST', '/post', [`If-None-Match: ${etag}`])).status, 200)
+    t.equal((await send('GET', '/missing', [`If-None-Match: ${etag}`])).status, 404)
+    t.equal((await send('GET', '/nowhere', ['If-None-Match: *'])).status, 404)
+  })
+
+  t.test('K49: Cache-Control is no-cache, no-store for errors, or what the route says', async (t) => {
+    t.equal((await send('GET', '/tagged')).headers['cache-control'], 'no-cache')
+    t.equal((await send('GET', '/missing')).headers['cache-control'], 'no-store')
+    t.equal((await send('GET', '/nowhere')).headers['cache-control'], 'no-store')
+    t.equal((await send('GET', '/private')).headers['cache-control'], 'private')
+  })
+
+  t.test('a stream that is not sent is destroyed, and HEAD never reads it', async (t) => {
+    checkNotModified(await send('GET', '/stream', [`If-None-Match: ${etag}`]))
+    checkNotModified(await send('HEAD', '/stream', [`If-None-Match: ${etag}`]))
+    const head = await send('HEAD', '/stream')
+    t.equal(head.status, 200)
+    t.match(head.headers, { 'content-length': String(2 ** 40), 'content-type': /^text\/plain/ })
+    t.equal(streams.length, 3)
+    t.ok(streams.every((stream) => stream.destroyed))
+  })
+
+  t.test('H16: 10,000 tags in 16 KiB are answered, the connection stays in step', async (t) => {
+    const connection = await openRaw(url)
+    const headers = [`If-None-Match: ${'"",'.repeat(5000)}`]
+    t.equal((await connection.send(request('GET', '/tagged', { headers })).response()).status, 200)
+    t.equal((await connection.send(request('GET', '/tagged', { headers: [`If-None-Match: ${etag}`] })).response()).status, 304)
+    t.equal((await connection.send(request('GET', '/tagged')).response()).text, '{"a":1}')
+    connection.destroy()
+  })
+})

@@ -1,0 +1,168 @@
+import t, { type Test } from 'tap'
+import { listenWithPlugins, type PluginApp } from '../helper/plugin-app.ts'
+import { openRaw, rawRequest, type RawResponse, request } from '../helper/raw-http.ts'
+
+function checkProblem (t: Test, response: RawResponse, status: number, code: string): void {
+  t.equal(response.status, status)
+  t.equal(response.headers['content-type'], 'application/problem+json')
+  t.equal(response.headers['content-length'], String(response.body.length))
+  t.equal(response.headers.connection, 'close')
+  t.equal(response.headers['x-content-type-options'], 'nosniff')
+  t.match(response.json(), { type: `urn:skillserve:problem:${code}`, title: /./, status, detail: /./, instance: /./, error: /./, code })
+}
+
+t.test('what never becomes a request', async (t) => {
+  const service = await listenWithPlugins(t, (app) => {
+    app.get('/ok', () => 'ok')
+    app.post('/ok', () => 'ok')
+  })
+  const { url } = service
+
+  t.test('H5, N21: a head over 16 KiB or of 3,000 lines is 431 in the problem shape', async (t) => {
+    const lines = Array.from({ length: 3000 }, (_, i) => `X-${i}: a`)
+    checkProblem(t, await rawRequest(url, request('GET', '/ok', { headers: [`X: ${'a'.repeat(20_000)}`] })), 431, 'headers_too_large')
+    checkProblem(t, await rawRequest(url, request('GET', '/ok', { headers: lines })), 431, 'headers_too_large')
+    checkProblem(t, await rawRequest(url, request('GET', `/${'a'.repeat(20_000)}`)), 431, 'headers_too_large')
+  })
+
+  t.test('H6: contradictory or broken framing is 400 and closed', async (t) => {
+    for (const headers of [
+      ['Content-Length: 3', 'Transfer-Encoding: chunked'],
+      ['Content-Length: 3', 'Content-Length: 4'],
+      ['Content-Length: -1'],
+      ['Content-Length: 1e3']
+    ]) {
+      const connection = await openRaw(url)
+      checkProblem(t, await connection.send(request('POST', '/ok', { headers, body: 'abc' })).response(), 400, 'bad_request')
+      await connection.closed()
+    }
+    const chunked = request('POST', '/ok', { headers: ['Content-Type: application/json', 'Transfer-Encoding: chunked'], body: 'zz\r\n{}\r\n0\r\n\r\n' })
+    t.equal((await rawRequest(url, chunked)).status, 400)
+  })
+
+  t.test('H7, U16: malformed requests are 400 and closed', async (t) => {
+    for (const [name, bytes] of Object.entries({
+      'obs-fold': 'GET /ok HTTP/1.1\r\nHost: localhost\r\nX: a\r\n b\r\n\r\n',
+      'space before the colon': 'GET /ok HTTP/1.1\r\nHost : localhost\r\n\r\n',
+      'bare LF': 'GET /ok HTTP/1.1\nHost: localhost\n\n',
+      'unknown method': 'FOO /ok HTTP/1.1\r\nHost: localhost\r\n\r\n',
+      'raw byte in the path': 'GET /\xff HTTP/1.1\r\nHost: localhost\r\n\r\n',
+      'NUL in a header': 'GET /ok HTTP/1.1\r\nHost: localhost\r\nX: a\0b\r\n\r\n',
+      'TLS hello': '\x16\x03\x01\x00\xc8\x01\x00\x00\xc4\x03\x03',
+      'HTTP/2 preface': 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+      'no version': 'GET /ok\r\n\r\n'
+    })) {
+      t.comment(name)
+      const connection = await openRaw(url)
+      checkProblem(t, await connection.send(bytes).response(), 400, 'bad_request')
+      await connection.closed()
+    }
+  })
+
+  t.test('the answer names the path where the request line came with the error', async (t) => {
+    t.match((await rawRequest(url, 'FOO /a/%zz<?q HTTP/1.1\r\n\r\n')).json(), { instance: '/a/%25zz%3C' })
+    t.match((await rawRequest(url, '\x16\x03\x01')).json(), { instance: '/' })
+  })
+
+  t.test('a malformed request behind a good one is answered after it', async (t) => {
+    const connection = await openRaw(url)
+    connection.send(request('GET', '/ok'))
+    t.equal((await connection.response()).text, 'ok')
+    connection.send('nonsense\r\n\r\n')
+    checkProblem(t, await connection.response(), 400, 'bad_request')
+    await connection.closed()
+  })
+
+  t.test('it leaves one log entry', async (t) => {
+    await rawRequest(url, 'BAR\x1b[31m /x HTTP/1.1\r\n\r\n')
+    t.match(await service.logged(({ msg }) => msg === 'request refused'), { level: 30, code: /^HPE_/ })
+    t.notOk(service.lines.join('').includes('\x1b'))
+  })
+
+  t.test('CONNECT is closed without an answer', async (t) => {
+    const connection = await openRaw(url)
+    await connection.send(request('CONNECT', 'evil.example:443')).closed()
+    t.equal(connection.received.length, 0)
+  })
+
+  t.test('H19: 1,000 pipelined requests are all answered', async (t) => {
+    const connection = await openRaw(url)
+    connection.send(Buffer.concat(Array.from({ length: 1000 }, () => request('GET', '/ok'))))
+    for (let i = 0; i < 1000; i++) {
+      const response = await connection.response()
+      if (response.text !== 'ok') t.equal(response.text, 'ok')
+    }
+    connection.destroy()
+    t.pass('in step')
+  })
+})
+
+t.test('slow clients', async (t) => {
+  const timeouts = { headers: 150, request: 300, check: 20 }
+  const service = await listenWithPlugins(t, (app) => {
+    app.get('/ok', () => 'ok')
+    app.post('/ok', () => 'ok')
+  }, { timeouts })
+
+  t.test('H1, H2, K56: a slow head, a slow body and a silent connection get 408 and are closed', async (t) => {
+    for (const bytes of ['GET /ok HTTP/1.1\r\nHost: localhost\r\nX', request('POST', '/ok', { headers: ['Content-Type: application/json', 'Content-Length: 10'], body: '{' }), '']) {
+      const connection = await openRaw(service.url)
+      connection.send(bytes)
+      checkProblem(t, await connection.response(), 408, 'request_timeout')
+      await connection.closed()
+    }
+  })
+
+  t.test('K56: dripping does not extend the time', async (t) => {
+    const connection = await openRaw(service.url)
+    connection.send('GET /ok HTTP/1.1\r\nHost: localhost\r\n')
+    const drip = setInterval(() => connection.send('X: a\r\n'), 30)
+    t.teardown(() => clearInterval(drip))
+    checkProblem(t, await connection.response(), 408, 'request_timeout')
+  })
+
+  t.test('H3, K56: 200 slow clients do not delay a normal one', async (t) => {
+    const slow = await Promise.all(Array.from({ length: 200 }, () => openRaw(service.url)))
+    for (const connection of slow) connection.send('GET /ok HTTP/1.1\r\nHost: localhost\r\n')
+    const start = performance.now()
+    t.equal((await rawRequest(service.url, request('GET', '/ok'))).status, 200)
+    t.ok(performance.now() - start < 1000)
+    for (const connection of slow) connection.destroy()
+  })
+})
+
+t.test('a connection without traffic is closed, and so is one that waits for its next request', async (t) => {
+  const { url } = await listenWithPlugins(t, (app) => {
+    app.get('/ok', () => 'ok')
+    app.get('/never', () => new Promise(() => {}))
+  }, { timeouts: { connection: 100, keepAlive: 50 } })
+  const stuck = await openRaw(url)
+  await stuck.send(request('GET', '/never')).closed()
+  t.equal(stuck.received.length, 0)
+  const idle = await openRaw(url)
+  t.equal((await idle.send(request('GET', '/ok')).response()).status, 200)
+  await idle.closed()
+})
+
+t.test('request ids', async (t) => {
+  const service: PluginApp = await listenWithPlugins(t, (app) => { app.get('/id', (request) => ({ id: request.id })) })
+  const get = (headers: string[] = []) => rawRequest(service.url, request('GET', '/id', { headers }))
+
+  t.test('K39: every answer names its request, and no two are alike', async (t) => {
+    const [a, b] = [await get(), await get()]
+    t.match(a.headers['x-request-id'], /^[\w.-]{1,64}$/)
+    t.equal(a.headers['x-request-id'], (a.json() as { id: string }).id)
+    t.not(a.headers['x-request-id'], b.headers['x-request-id'])
+  })
+
+  t.test('H12: an id of the caller is taken when it is harmless, and only then', async (t) => {
+    const given = await get(['X-Request-Id: trace_1.2-x'])
+    t.equal(given.headers['x-request-id'], 'trace_1.2-x')
+    t.ok(await service.logged(({ reqId }) => reqId === 'trace_1.2-x'))
+    for (const id of ['', 'a b', 'a"b', 'a'.repeat(65), 'a'.repeat(10_000), '\xe9', 'a, b']) {
+      t.match((await get([`X-Request-Id: ${id}`])).headers['x-request-id'], /^[\da-f]{12}-[\da-z]+$/)
+    }
+    t.equal((await get(['X-Request-Id: \x1b[31m'])).status, 400)
+    t.match((await get(['X-Request-Id: a', 'X-Request-Id: b'])).headers['x-request-id'], /^[\da-f]{12}-/)
+  })
+})

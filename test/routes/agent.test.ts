@@ -1,0 +1,271 @@
+import { rmSync } from 'node:fs'
+import t from 'tap'
+import { MAX_BODY_BYTES, MAX_JSON_DEPTH, MAX_TOOL_CALLS } from '../../src/core/limits.ts'
+import { toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples } from '../../src/schemas/tool-call-examples.ts'
+import { buildService, type Files, type Service } from '../helper/build.ts'
+
+const DOCUMENT = '---\nname: calculator\ndescription: Sums\n---\n# Calculator\n'
+
+const FILES: Files = {
+  calculator: { 'SKILL.md': DOCUMENT, examples: { 'basic.py': 'print(1)\n' } },
+  broken: { 'SKILL.md': 'no frontmatter' },
+  bare: { 'x.md': 'x' }
+}
+
+const CALL = '/agent/tool-call'
+
+function openaiCall (name: string, args: unknown, id?: string): object {
+  return { ...id !== undefined && { id }, type: 'function', function: { name, arguments: args } }
+}
+
+function nested (levels: number): string {
+  return '['.repeat(levels) + ']'.repeat(levels)
+}
+
+t.test('one service', async (t) => {
+  const service = await buildService(t, { files: FILES })
+  const documentText = JSON.stringify({ skill_name: 'calculator', documentation: DOCUMENT }).replace('":"', '": "').replace('","', '", "').replace('":"', '": "')
+
+  t.test('K34, K35: each dialect is answered in its own shape, ids echoed', async (t) => {
+    const content = documentText
+    const answers = {
+      openai: { role: 'tool', tool_call_id: 'call_abc123', name: 'get_skill', content },
+      openaiBatch: [
+        { role: 'tool', tool_call_id: 'call_1', name: 'list_skills', content: '{"skills": ["bare", "broken", "calculator"]}' },
+        { role: 'tool', tool_call_id: 'call_2', name: 'get_skill', content }
+      ],
+      openaiResponses: { type: 'function_call_output', call_id: 'call_abc123', output: content },
+      anthropic: { type: 'tool_result', tool_use_id: 'toolu_01', content, is_error: false },
+      gemini: { functionResponse: { id: 'call-1', name: 'get_skill', response: { output: content } } },
+      mcp: { jsonrpc: '2.0', id: 1, result: { resultType: 'complete', content: [{ type: 'text', text: content }], isError: false } }
+    } satisfies Record<keyof typeof toolCallExamples, object>
+    for (const [dialect, { value }] of Object.entries(toolCallExamples)) {
+      const response = await service.post(CALL, value)
+      t.equal(response.status, 200, dialect)
+      t.equal(response.headers.get('content-type'), 'application/json; charset=utf-8')
+      t.equal(response.headers.get('etag'), null, 'an answer to a POST cannot be revalidated')
+      const expected = answers[dialect as keyof typeof answers]
+      t.same(response.json(), expected, dialect)
+      t.same(shapeOf(expected), shapeOf(toolCallAnswerExamples[dialect as keyof typeof answers].value), `${dialect}: the documented example has this shape`)
+    }
+  })
+
+  t.test('K35: an id is echoed only if one came', async (t) => {
+    const response = await service.post(CALL, { function: { name: 'list_skills' } })
+    t.same(response.json(), { role: 'tool', name: 'list_skills', content: '{"skills": ["bare", "broken", "calculator"]}' })
+  })
+
+  t.test('K36: the content is what the tool says', async (t) => {
+    const table: ReadonlyArray<readonly [name: string, args: object, content: string | RegExp]> = [
+      ['read_file_in_skill', { skill_name: 'calculator', file_path: 'examples/basic.py' }, 'print(1)\n'],
+      ['read_file_in_skill', { skill_name: 'calculator', file_path: '../x' }, 'ERROR: Path traversal detected: cannot access files outside skill folder'],
+      ['get_skill', { skill_name: 'nope' }, '{"error": "Skill \'nope\' not found in skills folder"}'],
+      ['Skill', { skill_name: 'calculator' }, `Skill: calculator (Type: project)\nPath: ${service.root}/calculator\n\n${DOCUMENT}`],
+      ['Skill', { skill_name: 'nope' }, /^Error invoking skill 'nope': Skill 'nope' not found\.\n\nAvailable skills:\n- calculator: Sums\n\nTo create/],
+      ['skill', { skill: ' calculator ' }, /^\[.*calculator is running….*Base directory for this skill/s],
+      ['skill', { skill: '../calculator' }, 'Skill "../calculator" not found'],
+      ['SKILL', {}, /^Unknown tool: SKILL\. Available tools: list_skills, get_skill, read_file_in_skill, Skill, skill$/]
+    ]
+    for (const [name, args, expected] of table) {
+      for (const form of [args, JSON.stringify(args)]) {
+        const response = await service.post(CALL, openaiCall(name, form))
+        t.equal(response.status, 200)
+        const { content } = response.json() as { content: string }
+        if (typeof expected === 'string') t.equal(content, expected, name)
+        else t.match(content, expected, name)
+      }
+    }
+  })
+
+  t.test('K34: one failing call does not stop the rest, whatever it is', async (t) => {
+    const response = await service.post(CALL, [
+      openaiCall('get_skill', { skill_name: '..' }, 'a'), 1, null, { no: 'call' }, openaiCall('constructor', {}, 'b'), openaiCall('list_skills', '{', 'c'), openaiCall('list_skills', '', 'd')
+    ])
+    t.equal(response.status, 200)
+    const answers = response.json() as ReadonlyArray<{ tool_call_id?: string, content: string }>
+    t.same(answers.map((answer) => answer.tool_call_id), ['a', undefined, undefined, undefined, 'b', 'c', 'd'])
+    t.match(answers[4]?.content, /^Unknown tool: constructor\./)
+    t.match(answers[5]?.content, 'Invalid tool arguments: ')
+    t.equal(answers[6]?.content, '{"skills": ["bare", "broken", "calculator"]}')
+  })
+
+  t.test('K34: 128 calls run, 129 are refused and none is run', async (t) => {
+    const calls = (count: number) => Array.from({ length: count }, (_, index) => openaiCall('list_skills', {}, `call_${index}`))
+    const full = await service.post(CALL, { tool_calls: calls(MAX_TOOL_CALLS) })
+    t.equal((full.json() as unknown[]).length, MAX_TOOL_CALLS)
+    const logged = service.log().length
+    const response = await service.post(CALL, { tool_calls: calls(MAX_TOOL_CALLS + 1) })
+    t.equal(response.status, 400)
+    t.match(response.json(), { code: 'too_many_calls', error: '129 tool calls in one request: the limit is 128' })
+    t.notOk(service.log().slice(logged).some(({ msg }) => String(msg).startsWith('[Tool Call]')), 'none was run')
+  })
+
+  t.test('K38: 400 only when no call can be recognised', async (t) => {
+    for (const body of [{}, [], { tool_calls: [] }, [1], { role: 'tool', content: 'x' }, { jsonrpc: '2.0', method: 'tools/list' }]) {
+      const response = await service.post(CALL, body)
+      t.equal(response.status, 400, JSON.stringify(body))
+      t.match(response.json(), { code: 'unrecognised_tool_call' })
+    }
+    for (const body of ['null', '1', 'true', '"{\\"function\\":{\\"name\\":\\"list_skills\\"}}"']) {
+      const response = await service.post(CALL, body)
+      t.equal(response.status, 400, body)
+      t.match(response.json(), { code: 'unrecognised_tool_call' })
+    }
+    const none = await service.fetch(CALL, { method: 'POST' })
+    t.equal(none.status, 400)
+    t.match(none.json(), { code: 'unrecognised_tool_call' })
+  })
+
+  t.test('K57: limits of the body', async (t) => {
+    const call = JSON.stringify(openaiCall('list_skills', {}))
+    const padded = (length: number) => call.padEnd(length)
+    const rows: ReadonlyArray<readonly [what: string, body: string | Uint8Array<ArrayBuffer>, type: string, status: number, code: string]> = [
+      ['1 MiB', padded(MAX_BODY_BYTES), 'application/json', 200, ''],
+      ['one byte more', padded(MAX_BODY_BYTES + 1), 'application/json', 413, 'body_too_large'],
+      ['64 levels', call.replace('{}', `{"x":${nested(MAX_JSON_DEPTH - 3)}}`), 'application/json', 200, ''],
+      ['65 levels', call.replace('{}', `{"x":${nested(MAX_JSON_DEPTH - 2)}}`), 'application/json', 400, 'json_too_deep'],
+      ['200,000 levels', nested(200_000), 'application/json', 400, 'json_too_deep'],
+      ['not JSON', '{', 'application/json', 400, 'invalid_json'],
+      ['nothing', '', 'application/json', 400, 'invalid_json'],
+      ['not UTF-8', Uint8Array.from([0x22, 0xff, 0x22]), 'application/json', 400, 'invalid_json'],
+      ['text', call, 'text/plain', 415, 'unsupported_media_type'],
+      ['a form', 'a=1', 'application/x-www-form-urlencoded', 415, 'unsupported_media_type'],
+      ['UTF-16', call, 'application/json; charset=utf-16', 415, 'unsupported_media_type'],
+      ['no JSON but its name', call, 'application/jsonx', 415, 'unsupported_media_type'],
+      ['upper case', call, 'APPLICATION/JSON; charset=UTF-8', 200, '']
+    ]
+    for (const path of [CALL, '/agent/tools/list_skills']) {
+      for (const [what, body, type, status, code] of rows) {
+        const response = await service.fetch(path, { method: 'POST', body, headers: { 'content-type': type } })
+        t.equal(response.status, status, `${path}: ${what}`)
+        if (status !== 200) t.match(response.json(), { code }, what)
+      }
+    }
+    const zipped = await service.fetch(CALL, { method: 'POST', body: 'x', headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' } })
+    t.equal(zipped.status, 415)
+  })
+
+  t.test('K38: __proto__ and constructor are data', async (t) => {
+    for (const args of ['{"skill_name":"calculator","__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}']) {
+      const body = `{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}},"function":{"name":"get_skill","arguments":${args}}}`
+      t.equal(((await service.post(CALL, body)).json() as { content: string }).content, documentText)
+      t.match((await service.post('/agent/tools/get_skill', args)).json(), { skill_name: 'calculator' })
+      t.match((await service.post('/agent/tools/Skill', args)).json(), { success: false, error: /^Invalid tool arguments: unknown argument "__proto__"/ })
+    }
+    t.equal(({} as { polluted?: number }).polluted, undefined)
+  })
+
+  t.test('K40: GET /agent/tools, every format and toolset', async (t) => {
+    const names = { reader: ['list_skills', 'get_skill', 'read_file_in_skill'], wave: ['Skill'], neovate: ['skill'] }
+    const toolsets = { ...names, all: [...names.reader, ...names.wave, ...names.neovate] }
+    type Definition = Readonly<Record<string, unknown>>
+    const nameIn: Readonly<Record<string, (definitions: readonly Definition[]) => unknown[]>> = {
+      openai: (definitions) => definitions.map(({ type, function: { name } = {} as { name: string } }: { type?: unknown, function?: { name: string } }) => type === 'function' && name),
+      'openai-responses': (definitions) => definitions.map(({ type, name, parameters }) => type === 'function' && parameters !== undefined && name),
+      anthropic: (definitions) => definitions.map(({ name, input_schema: schema }) => schema !== undefined && name),
+      gemini: (definitions) => definitions.flatMap(({ functionDeclarations }) => (functionDeclarations as Definition[]).map(({ name }) => name)),
+      mcp: (definitions) => definitions.map(({ name, inputSchema }) => inputSchema !== undefined && name)
+    }
+    const etags = new Set<string>()
+    for (const [format, read] of Object.entries(nameIn)) {
+      for (const [toolset, expected] of Object.entries(toolsets)) {
+        const path = `/agent/tools?format=${format}&toolset=${toolset}`
+        const response = await service.fetch(path)
+        t.equal(response.status, 200, path)
+        t.same(read(response.json() as Definition[]), expected, path)
+        const etag = response.headers.get('etag') ?? ''
+        etags.add(etag)
+        t.equal((await service.fetch(path, { headers: { 'if-none-match': etag } })).status, 304)
+        t.equal((await service.fetch(path, { method: 'HEAD' })).headers.get('etag'), etag)
+      }
+    }
+    t.equal(etags.size, 20)
+    t.equal((await service.fetch('/agent/tools')).text, (await service.fetch('/agent/tools?format=openai&toolset=reader')).text, 'the defaults')
+    t.match((await service.fetch('/agent/tools?format=anthropic&toolset=wave')).text, 'Skills: calculator: Sums', 'K28: it follows the catalogue')
+  })
+
+  t.test('Q4: a bad query is 400', async (t) => {
+    for (const query of ['format=constructor', 'format=__proto__', 'format=', 'format=OpenAI', 'toolset=x', 'format=mcp&format=mcp', 'toolset=all&toolset=all']) {
+      const response = await service.fetch(`/agent/tools?${query}`)
+      t.equal(response.status, 400, query)
+      t.match(response.json(), { code: 'bad_query' })
+    }
+  })
+
+  t.test("K40: POST /agent/tools/:name returns the tool's own result object", async (t) => {
+    const table: ReadonlyArray<readonly [name: string, args: unknown, result: object]> = [
+      ['list_skills', {}, { skills: ['bare', 'broken', 'calculator'] }],
+      ['list_skills', null, { skills: ['bare', 'broken', 'calculator'] }],
+      ['list_skills', { extra: 1 }, { skills: ['bare', 'broken', 'calculator'] }],
+      ['get_skill', { skill_name: 'calculator' }, { skill_name: 'calculator', documentation: DOCUMENT }],
+      ['get_skill', { skill_name: 'bare' }, { error: "SKILL.MD not found for skill 'bare'" }],
+      ['get_skill', { skill_name: 5 }, { error: /^Invalid tool arguments: 'skill_name' must be a string\n/ }],
+      ['get_skill', [1], { error: /^Invalid tool arguments: expected a JSON object, got an array\n/ }],
+      ['get_skill', 1, { error: /^Invalid tool arguments: expected a JSON object, got a number\n/ }],
+      ['read_file_in_skill', { skill_name: 'calculator', file_path: 'examples/basic.py' },
+        { success: true, skill_name: 'calculator', file_path: 'examples/basic.py', content: 'print(1)\n', size_bytes: 9, encoding: 'utf-8' }],
+      ['read_file_in_skill', { skill_name: 'calculator', file_path: '/etc/passwd' },
+        { success: false, skill_name: 'calculator', file_path: '/etc/passwd', error: 'Path traversal detected: cannot access files outside skill folder' }],
+      ['Skill', { skill_name: 'calculator' }, { success: true, shortResult: 'calculator: Sums' }],
+      ['Skill', {}, { success: false, error: 'skill_name parameter is required and must be a string' }],
+      ['skill', { skill: 'calculator' }, { returnDisplay: 'Loaded skill: calculator' }],
+      ['skill', { skill: 'nope' }, { isError: true, llmContent: 'Skill "nope" not found' }]
+    ]
+    for (const [name, args, result] of table) {
+      const response = await service.post(`/agent/tools/${name}`, args)
+      t.equal(response.status, 200, name)
+      t.equal(response.headers.get('content-type'), 'application/json; charset=utf-8')
+      t.match(response.json(), result, `${name} ${JSON.stringify(args)}`)
+    }
+    const bodiless = await service.fetch('/agent/tools/list_skills', { method: 'POST' })
+    t.match(bodiless.json(), { skills: ['bare', 'broken', 'calculator'] }, 'no body means no arguments')
+    for (const { value } of Object.values(toolArgumentsExamples)) {
+      const name = 'skill' in value ? 'skill' : 'file_path' in value ? 'read_file_in_skill' : 'skill_name' in value ? 'get_skill' : 'list_skills'
+      t.equal((await service.post(`/agent/tools/${name}`, value)).status, 200)
+    }
+  })
+
+  t.test('K27: Skill tells the type of its error, suggestions and what is available', async (t) => {
+    for (const [name, type] of [['nope', 'skill_not_found'], ['broken', 'skill_malformed|skill_invalid'], ['bare', 'skill_invalid'], ['../x', 'skill_invalid']] as const) {
+      const response = await service.post('/agent/tools/Skill', { skill_name: name })
+      t.match(response.json(), { success: false, errorDetails: { type: new RegExp(`^(${type})$`), skillName: name, suggestions: [String], availableSkills: ['calculator'] } }, name)
+    }
+  })
+
+  t.test('an unknown tool is 404 with the names there are', async (t) => {
+    for (const name of ['constructor', '__proto__', 'toString', 'SKILL', 'List_Skills', 'get_skill%20', '%2e%2e%2fx', '', 'a'.repeat(500)]) {
+      const response = await service.raw('POST', `/agent/tools/${name}`, { headers: ['Content-Type: application/json'], body: '{}' })
+      t.equal(response.status, 404, name)
+      t.match(response.json(), { code: 'tool_not_found', error: /^Unknown tool: [^]*Available tools: list_skills, get_skill, / }, name)
+    }
+    t.equal((await service.raw('POST', '/agent/tools/%zz')).status, 400)
+  })
+
+  t.test('K39: each call leaves two lines with the request id', async (t) => {
+    for (const [path, body] of [[CALL, openaiCall('get_skill', { skill_name: 'calculator' })], ['/agent/tools/get_skill', { skill_name: 'calculator' }]] as const) {
+      const response = await service.post(path, body)
+      const reqId = response.headers.get('x-request-id')
+      const lines = service.log().filter((line) => line.reqId === reqId && String(line.msg).startsWith('[Tool ')).map(({ msg }) => String(msg))
+      t.equal(lines[0], '[Tool Call] get_skill(skill_name="calculator")', path)
+      t.match(lines[1], /^\[Tool Result\] "/)
+      t.equal(lines.length, 2)
+      t.ok(lines.every((line) => line.length <= 200))
+    }
+  })
+})
+
+t.test('K14, K38: without a root a tool still answers 200, with its own error', async (t) => {
+  const service: Service = await buildService(t, { files: FILES })
+  rmSync(service.root, { recursive: true })
+  const error = `Skills folder not found at path: ${service.root}`
+  t.same((await service.post('/agent/tools/list_skills', {})).json(), { error })
+  t.same((await service.post(CALL, openaiCall('list_skills', {}))).json(), { role: 'tool', name: 'list_skills', content: `{"error": ${JSON.stringify(error)}}` })
+  t.match((await service.post(CALL, { type: 'tool_use', id: 'x', name: 'list_skills', input: {} })).json(), { is_error: true })
+})
+
+/** A value with its texts and numbers replaced by their types. */
+function shapeOf (value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(shapeOf)
+  if (typeof value !== 'object' || value === null) return typeof value
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, shapeOf(member)]))
+}

@@ -1,0 +1,308 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { MAX_BUFFERED_FILE_BYTES } from '../../src/core/limits.ts'
+import { buildService, type Files } from '../helper/build.ts'
+import { createToldDisk } from '../helper/disk.ts'
+import { openRaw, request } from '../helper/raw-http.ts'
+
+const BIG = randomBytes(20_000_000)
+/** The largest file that is read whole, and the smallest that is streamed. */
+const EDGE = randomBytes(MAX_BUFFERED_FILE_BYTES)
+const OVER = randomBytes(MAX_BUFFERED_FILE_BYTES + 1)
+const BINARY = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0, 1, 2, 3])
+const SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
+
+const DEMO: Readonly<Record<string, string | Buffer>> = {
+  'SKILL.md': '# Demo\n',
+  'a.md': 'é\n',
+  'latin.md': Buffer.from('caf\xe9\n', 'latin1'),
+  'utf16.txt': Buffer.from('\uFEFFhé', 'utf16le'),
+  'page.html': '<script>alert(1)</script>',
+  'pic.svg': SVG,
+  'data.json': '{"a": 1}\n',
+  'data.yaml': 'a: 1\n',
+  'tool.py': 'print(1)\n',
+  'logo.png': BINARY,
+  'doc.pdf': BINARY,
+  LICENSE: 'MIT\n',
+  'strange.xyzzy': 'x',
+  'empty.txt': '',
+  'edge.bin': EDGE,
+  'over.bin': OVER,
+  'big.bin': BIG
+}
+
+const FILES: Files = { demo: { ...DEMO } }
+
+const base = '/skills/demo/files'
+
+const AXIOS = 'application/json, text/plain, */*'
+const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8'
+
+function digest (bytes: Buffer | string): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}
+
+t.test('one service', async (t) => {
+  const service = await buildService(t, { files: FILES })
+
+  t.test('K44: each file goes out under its media type, text with its charset only if it is UTF-8', async (t) => {
+    const table = {
+      'SKILL.md': 'text/markdown; charset=utf-8',
+      'a.md': 'text/markdown; charset=utf-8',
+      'latin.md': 'text/markdown',
+      'utf16.txt': 'text/plain',
+      'page.html': 'text/html; charset=utf-8',
+      'pic.svg': 'image/svg+xml; charset=utf-8',
+      'data.json': 'application/json; charset=utf-8',
+      'data.yaml': 'application/yaml; charset=utf-8',
+      'tool.py': 'text/x-python; charset=utf-8',
+      'logo.png': 'image/png',
+      'doc.pdf': 'application/pdf',
+      LICENSE: 'application/octet-stream',
+      'strange.xyzzy': 'application/octet-stream',
+      'empty.txt': 'text/plain; charset=utf-8',
+      'big.bin': 'application/octet-stream'
+    }
+    for (const [path, type] of Object.entries(table)) {
+      const response = await service.fetch(`${base}/${path}`)
+      const expected = DEMO[path] ?? ''
+      t.equal(response.status, 200, path)
+      t.equal(response.headers.get('content-type'), type, path)
+      t.equal(digest(response.bytes), digest(expected), path)
+      t.equal(response.headers.get('etag'), `"${digest(expected)}"`, path)
+      t.equal(response.headers.get('content-length'), String(Buffer.byteLength(expected)), path)
+      t.equal(response.headers.get('x-content-type-options'), 'nosniff', path)
+      t.equal(response.headers.get('content-security-policy'), "default-src 'none'; sandbox", path)
+      t.equal(response.headers.get('cross-origin-resource-policy'), 'same-origin', path)
+      t.equal(response.headers.get('referrer-policy'), 'no-referrer', path)
+      t.equal(response.headers.get('accept-ranges'), 'bytes', path)
+      t.equal(response.headers.get('vary'), 'Accept', path)
+      t.equal(response.headers.get('cache-control'), 'no-cache', path)
+      t.match(response.headers.get('last-modified'), / GMT$/, path)
+    }
+  })
+
+  t.test('K44: only an Accept that prefers JSON gets the JSON form', async (t) => {
+    const table: ReadonlyArray<readonly [accept: string, path: string, json: boolean]> = [
+      ['application/json', 'a.md', true],
+      ['APPLICATION/JSON', 'a.md', true],
+      ['application/json;q=0.5', 'a.md', true],
+      ['application/json, text/markdown;q=0.9', 'a.md', true],
+      [AXIOS, 'a.md', true],
+      ['*/*', 'a.md', false],
+      ['', 'a.md', false],
+      [BROWSER, 'page.html', false],
+      [BROWSER, 'a.md', false],
+      ['image/*', 'logo.png', false],
+      ['text/markdown', 'a.md', false],
+      ['text/markdown, application/json;q=0.9', 'a.md', false],
+      ['text/csv', 'a.md', false],
+      ['application/json;q=0', 'a.md', false],
+      ['application/json;q=0, */*', 'a.md', false],
+      ['application/octet-stream', 'a.md', false],
+      ['application/json;q=0.1, */*;q=0.9', 'a.md', false]
+    ]
+    for (const [accept, path, json] of table) {
+      const response = await service.fetch(`${base}/${path}`, { headers: { accept } })
+      t.equal(response.status, 200)
+      t.equal(response.headers.get('content-type')?.startsWith('application/json') ?? false, json, `${accept} ${path}`)
+      t.equal(response.headers.get('vary'), 'Accept')
+    }
+    const none = await service.raw('GET', `${base}/a.md`)
+    t.equal(none.headers['content-type'], 'text/markdown; charset=utf-8', 'no Accept header')
+  })
+
+  t.test('K17, K44: the JSON form is the object of read_file_in_skill', async (t) => {
+    for (const path of ['a.md', 'latin.md', 'utf16.txt', 'empty.txt', 'data.json', 'page.html']) {
+      const response = await service.fetch(`${base}/${path}`, { headers: { accept: 'application/json' } })
+      t.equal(response.status, 200, path)
+      t.equal(response.headers.get('content-type'), 'application/json; charset=utf-8')
+      const tool = await service.post('/agent/tools/read_file_in_skill', { skill_name: 'demo', file_path: path })
+      t.equal(response.text, tool.text, path)
+    }
+    const latin = await service.fetch(`${base}/latin.md`, { headers: { accept: 'application/json' } })
+    t.equal(latin.text, '{"success":true,"skill_name":"demo","file_path":"latin.md","content":"café\\n","size_bytes":5,"encoding":"latin-1"}')
+    const range = await service.fetch(`${base}/a.md`, { headers: { accept: 'application/json', range: 'bytes=0-1' } })
+    t.equal(range.status, 200, 'JSON has no ranges')
+  })
+
+  t.test('K44: binary as JSON is 422, and base64 with ?encoding=base64', async (t) => {
+    const json = { headers: { accept: 'application/json' } }
+    const refused = await service.fetch(`${base}/logo.png`, json)
+    t.equal(refused.status, 422)
+    t.match(refused.json(), { code: 'file_not_text', error: "Cannot read file 'logo.png': not a text file" })
+    const response = await service.fetch(`${base}/logo.png?encoding=base64`, json)
+    t.equal(response.text, JSON.stringify({
+      success: true, skill_name: 'demo', file_path: 'logo.png', content: BINARY.toString('base64'), size_bytes: 8, encoding: 'base64'
+    }))
+    t.equal(response.headers.get('etag'), `"${digest(BINARY)}-base64"`)
+    t.match((await service.fetch(`${base}/a.md?encoding=base64`, json)).json(), { content: Buffer.from('é\n').toString('base64'), size_bytes: 3 })
+    t.match((await service.fetch(`${base}/empty.txt?encoding=base64`, json)).json(), { content: '', size_bytes: 0 })
+    t.ok((await service.fetch(`${base}/logo.png?encoding=base64`)).bytes.equals(BINARY), 'the query chooses no form')
+  })
+
+  t.test('Q5: a bad query is 400', async (t) => {
+    for (const query of ['encoding=hex', 'encoding=', 'encoding', 'encoding=BASE64', 'encoding=base64&encoding=base64', 'encoding=__proto__']) {
+      for (const accept of ['*/*', 'application/json']) {
+        const response = await service.fetch(`${base}/a.md?${query}`, { headers: { accept } })
+        t.equal(response.status, 400, query)
+        t.match(response.json(), { code: 'bad_query', instance: `${base}/a.md` })
+        t.match((response.json() as { error: string }).error, 'encoding', 'names the parameter')
+      }
+    }
+  })
+
+  t.test('K44: Range, on a file from memory and on one that is streamed', async (t) => {
+    for (const [path, bytes] of [['edge.bin', EDGE], ['over.bin', OVER]] as const) {
+      const size = bytes.length
+      const table: ReadonlyArray<readonly [range: string, start: number, end: number]> = [
+        ['bytes=0-0', 0, 0],
+        ['bytes=0-99', 0, 99],
+        ['bytes=100-', 100, size - 1],
+        ['bytes=-1', size - 1, size - 1],
+        ['bytes=-500', size - 500, size - 1],
+        [`bytes=-${size * 2}`, 0, size - 1],
+        [`bytes=${size - 1}-`, size - 1, size - 1],
+        [`bytes=5-${size * 2}`, 5, size - 1],
+        ['bytes=0-99999999999999999999', 0, size - 1],
+        ['bytes=65530-131080', 65530, 131080]
+      ]
+      for (const [range, start, end] of table) {
+        const response = await service.fetch(`${base}/${path}`, { headers: { range } })
+        t.equal(response.status, 206, `${path} ${range}`)
+        t.equal(response.headers.get('content-range'), `bytes ${start}-${end}/${size}`, `${path} ${range}`)
+        t.equal(response.headers.get('content-length'), String(end - start + 1))
+        t.equal(digest(response.bytes), digest(bytes.subarray(start, end + 1)), `${path} ${range}`)
+        t.equal(response.headers.get('etag'), `"${digest(bytes)}"`)
+      }
+      for (const range of [`bytes=${size}-`, 'bytes=-0', `bytes=${size}-${size + 5}`, 'bytes=99999999999999999999-']) {
+        const response = await service.fetch(`${base}/${path}`, { headers: { range } })
+        t.equal(response.status, 416, `${path} ${range}`)
+        t.equal(response.headers.get('content-range'), `bytes */${size}`)
+        t.match(response.json(), { code: 'range_not_satisfiable' })
+        t.equal(response.headers.get('etag'), null)
+      }
+    }
+    for (const range of ['bytes=0-1,3-4', `bytes=${'0-1,'.repeat(1000)}0-1`, 'bytes=5-1', 'bytes=abc', 'bytes=', 'bytes=-', 'lines=0-1', '0-1']) {
+      const response = await service.fetch(`${base}/over.bin`, { headers: { range } })
+      t.equal(response.status, 200, range.slice(0, 40))
+      t.equal(response.bytes.length, MAX_BUFFERED_FILE_BYTES + 1)
+    }
+    t.equal((await service.fetch(`${base}/empty.txt`, { headers: { range: 'bytes=0-0' } })).status, 416)
+    t.equal((await service.fetch(`${base}/empty.txt`, { headers: { range: 'bytes=-5' } })).status, 200)
+  })
+
+  t.test('G16: a 20 MB file, whole and in parts', async (t) => {
+    for (const [range, start, end] of [['bytes=0-99', 0, 99], ['bytes=10000000-', 10_000_000, 19_999_999], ['bytes=-500', 19_999_500, 19_999_999]] as const) {
+      const response = await service.fetch(`${base}/big.bin`, { headers: { range } })
+      t.equal(response.status, 206)
+      t.equal(response.headers.get('content-range'), `bytes ${start}-${end}/20000000`)
+      t.equal(digest(response.bytes), digest(BIG.subarray(start, end + 1)))
+    }
+    t.equal((await service.fetch(`${base}/big.bin`, { headers: { range: 'bytes=20000000-' } })).status, 416)
+  })
+
+  t.test('K44: If-Range gives the range only of the very same content', async (t) => {
+    for (const path of ['edge.bin', 'over.bin']) {
+      const { headers } = await service.fetch(`${base}/${path}`, { method: 'HEAD' })
+      const etag = headers.get('etag') ?? ''
+      const modified = headers.get('last-modified') ?? ''
+      for (const [value, status] of [[etag, 206], [modified, 200], [`W/${etag}`, 200], ['"x"', 200], ['Fri, 01 Jan 2100 00:00:00 GMT', 200]] as const) {
+        const response = await service.fetch(`${base}/${path}`, { headers: { range: 'bytes=0-1', 'if-range': value } })
+        t.equal(response.status, status, `${path} ${value}`)
+      }
+    }
+  })
+
+  t.test('K47, K49: HEAD and 304 on files, from memory and streamed', async (t) => {
+    for (const path of ['a.md', 'empty.txt', 'over.bin']) {
+      for (const accept of path === 'a.md' ? ['*/*', 'application/json'] : ['*/*']) {
+        const get = await service.fetch(`${base}/${path}`, { headers: { accept } })
+        const head = await service.fetch(`${base}/${path}`, { method: 'HEAD', headers: { accept, range: 'bytes=0-0' } })
+        t.equal(head.status, 200, 'a HEAD has no range')
+        t.equal(head.bytes.length, 0)
+        for (const name of ['content-type', 'content-length', 'etag', 'last-modified', 'accept-ranges', 'vary', 'cache-control']) {
+          t.equal(head.headers.get(name), get.headers.get(name), `${path} ${name}`)
+        }
+        const etag = get.headers.get('etag') ?? ''
+        for (const method of ['GET', 'HEAD']) {
+          for (const extra of [{}, { range: 'bytes=0-1' }, { range: 'bytes=99999999-' }]) {
+            const headers = { accept, 'if-none-match': etag, ...extra }
+            const response = await service.fetch(`${base}/${path}`, { method, headers })
+            t.equal(response.status, 304, `${method} ${path} ${JSON.stringify(extra)}`)
+            t.equal(response.headers.get('etag'), etag)
+            t.equal(response.headers.get('content-length'), null)
+            t.equal(response.headers.get('content-range'), null)
+          }
+        }
+        const modified = get.headers.get('last-modified') ?? ''
+        t.equal((await service.fetch(`${base}/${path}`, { headers: { accept, 'if-modified-since': modified } })).status, 200, 'a date proves nothing (K51)')
+      }
+    }
+  })
+
+  t.test('K49: bytes, JSON and base64 have their own ETags', async (t) => {
+    const etags = await Promise.all([['*/*', ''], ['application/json', ''], ['application/json', '?encoding=base64']].map(async ([accept = '', query = '']) =>
+      (await service.fetch(`${base}/a.md${query}`, { headers: { accept } })).headers.get('etag')))
+    t.equal(new Set(etags).size, 3)
+  })
+})
+
+t.test('no file stays open behind a 304, a HEAD, a 416, a part or a client that goes away', async (t) => {
+  let open = 0
+  let allClosed = () => {}
+  const disk = createToldDisk((call) => {
+    if (call === 'open') open++
+    if (call === 'close' && --open === 0) allClosed()
+  })
+  const service = await buildService(t, { files: FILES, options: { disk } })
+  const { headers } = await service.fetch(`${base}/big.bin`, { method: 'HEAD' })
+  await service.fetch(`${base}/big.bin`, { headers: { 'if-none-match': headers.get('etag') ?? '' } })
+  await service.fetch(`${base}/big.bin`, { headers: { range: 'bytes=99999999-' } })
+  await service.fetch(`${base}/big.bin`, { headers: { range: 'bytes=0-1' } })
+
+  const aborted = service.logged('request aborted')
+  const connection = await openRaw(service.url)
+  connection.send(request('GET', `${base}/big.bin`))
+  await once(connection.socket, 'data')
+  t.ok(open > 0, 'it is being sent')
+  connection.destroy()
+  await aborted
+  if (open > 0) await new Promise<void>((resolve) => { allClosed = resolve })
+  t.equal(open, 0)
+})
+
+t.test('G16: a streamed file whose digest is known is not read for HEAD, for a 304, nor beyond its range', async (t) => {
+  let reads = 0
+  const disk = createToldDisk((call, path) => { if (call === 'read' && path.endsWith('big.bin')) reads++ })
+  const service = await buildService(t, { files: FILES, options: { disk } })
+  const first = await service.fetch(`${base}/big.bin`, { method: 'HEAD' })
+  t.ok(reads > 0, 'the digest comes from the bytes')
+  reads = 0
+  const second = await service.fetch(`${base}/big.bin`, { method: 'HEAD' })
+  t.equal(second.headers.get('etag'), first.headers.get('etag'))
+  await service.fetch(`${base}/big.bin`, { headers: { 'if-none-match': first.headers.get('etag') ?? '' } })
+  t.equal(reads, 0)
+  await service.fetch(`${base}/big.bin`, { headers: { range: 'bytes=100-200' } })
+  t.equal(reads, 1)
+})
+
+t.test('K51: a file that is rewritten or pointed elsewhere is never answered with 304 for its old content', async (t) => {
+  const service = await buildService(t, { files: { demo: { 'SKILL.md': 'x', 'a.txt': 'one', 'b.txt': 'two', 'link.txt': t.fixture('symlink', 'a.txt') } } })
+  let etag = ''
+  for (const text of ['one', 'two', 'six']) {
+    writeFileSync(join(service.root, 'demo/a.txt'), text)
+    for (const path of ['a.txt', 'link.txt']) {
+      const response = await service.fetch(`${base}/${path}`, { headers: { 'if-none-match': etag } })
+      t.equal(response.text, text)
+      t.equal(response.headers.get('etag'), `"${digest(text)}"`)
+    }
+    etag = `"${digest(text)}"`
+  }
+  symlinkSync('a.txt', join(service.root, 'demo/new.txt'))
+  t.equal((await service.fetch(`${base}/new.txt`)).text, 'six')
+})

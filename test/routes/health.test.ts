@@ -1,0 +1,138 @@
+import { mkdirSync, renameSync, rmSync } from 'node:fs'
+import t from 'tap'
+import { createLocalDisk, type Disk } from '../../src/core/disk.ts'
+import { buildService } from '../helper/build.ts'
+import { createToldDisk } from '../helper/disk.ts'
+
+const DEMO = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A test\n---\n# Demo\n' } }
+
+t.test('K50: GET /livez says ok and touches no disk', async (t) => {
+  let calls = 0
+  const disk = createToldDisk(() => { calls++ })
+  const service = await buildService(t, { files: DEMO, options: { disk } })
+  const before = calls
+  const response = await service.fetch('/livez')
+  t.equal(response.status, 200)
+  t.equal(response.text, '{"status":"ok"}')
+  t.equal(response.headers.get('content-type'), 'application/json; charset=utf-8')
+  t.equal(response.headers.get('x-content-type-options'), 'nosniff')
+  t.equal(response.headers.get('cache-control'), 'no-cache')
+  t.equal(calls, before)
+  await service.fetch('/skills')
+  t.ok(calls > before, 'the disk that counts is the one in use')
+})
+
+t.test('K50: GET /livez answers while no root is there', async (t) => {
+  const service = await buildService(t, { files: null })
+  t.equal((await service.fetch('/livez')).status, 200)
+})
+
+t.test('K50: GET /readyz reports skills, generation, roots and watcher', async (t) => {
+  const service = await buildService(t, {
+    files: DEMO,
+    options: { siblings: { mine: { own: { 'x.md': '' }, other: { 'x.md': '' } } }, personalRoot: 'mine' }
+  })
+  const response = await service.fetch('/readyz')
+  t.equal(response.status, 200)
+  t.match(response.json(), {
+    status: 'ready',
+    skills: 3,
+    generation: Number,
+    roots: [{ type: 'project', state: 'ok', skills: 1 }, { type: 'personal', state: 'ok', skills: 2 }],
+    watcher: { status: 'off', mode: 'events', errors: 0 },
+    failures: []
+  })
+  t.notMatch(response.text, service.folder, 'no server path')
+})
+
+t.test('K3, K50: readiness follows the root: absent, appears, is removed, is created again, all without a restart', async (t) => {
+  const service = await buildService(t, { files: null })
+
+  async function refused (): Promise<void> {
+    const response = await service.fetch('/readyz')
+    t.equal(response.status, 503)
+    t.match(response.headers.get('retry-after'), /^\d+$/)
+    t.equal(response.headers.get('cache-control'), 'no-store')
+    t.match(response.json(), { code: 'not_ready', detail: 'No skills folder is there', instance: '/readyz' })
+    const list = await service.fetch('/skills')
+    t.equal(list.status, 503)
+    t.match(list.headers.get('retry-after'), /^\d+$/)
+    t.match(list.json(), { code: 'skills_folder_not_found', error: `Skills folder not found at path: ${service.root}` })
+  }
+  async function ready (names: readonly string[]): Promise<void> {
+    const response = await service.fetch('/readyz')
+    t.equal(response.status, 200)
+    t.match(response.json(), { status: 'ready', skills: names.length })
+    t.same((await service.fetch('/skills')).json(), { skills: names })
+  }
+
+  await refused()
+  mkdirSync(`${service.root}/demo`, { recursive: true })
+  await ready(['demo'])
+  rmSync(service.root, { recursive: true })
+  await refused()
+  mkdirSync(service.root)
+  await ready([])
+  mkdirSync(`${service.root}/other`)
+  await ready(['other'])
+  renameSync(service.root, `${service.root}-away`)
+  await refused()
+  renameSync(`${service.root}-away`, service.root)
+  await ready(['other'])
+})
+
+t.test('K3: a root that is a file counts as not there', async (t) => {
+  const service = await buildService(t, { files: null, options: { siblings: { skills: 'no folder' } } })
+  t.equal((await service.fetch('/readyz')).status, 503)
+  t.match((await service.fetch('/skills')).json(), { code: 'skills_folder_not_found' })
+})
+
+t.test('K50: before the first index is complete the service is not ready, and says so', async (t) => {
+  const local = createLocalDisk()
+  let finish = () => {}
+  const indexing = new Promise<void>((resolve) => { finish = resolve })
+  const disk: Disk = {
+    ...local,
+    readdir: async (path) => {
+      if (path.endsWith('/demo')) await indexing
+      return await local.readdir(path)
+    }
+  }
+  const service = await buildService(t, { files: DEMO, options: { disk, indexed: false } })
+  const early = await service.fetch('/readyz')
+  t.equal(early.status, 503)
+  t.match(early.json(), { detail: 'The first index is not complete' })
+  t.same((await service.fetch('/skills')).json(), { skills: ['demo'] }, 'the list is complete all the same')
+  finish()
+  await service.skills.initialize()
+  t.equal((await service.fetch('/readyz')).status, 200)
+})
+
+t.test('a service that is stopping is not ready, and answers', async (t) => {
+  let draining = false
+  const service = await buildService(t, { files: DEMO, options: { isDraining: () => draining } })
+  t.equal((await service.fetch('/readyz')).status, 200)
+  draining = true
+  const response = await service.fetch('/readyz')
+  t.equal(response.status, 503)
+  t.match(response.json(), { code: 'not_ready', detail: 'The service is stopping' })
+  t.equal((await service.fetch('/livez')).status, 200)
+  t.equal((await service.fetch('/skills/demo')).status, 200)
+})
+
+t.test('K47, K49: HEAD and 304 on the routes of the service itself', async (t) => {
+  const service = await buildService(t, { files: DEMO })
+  for (const path of ['/livez', '/readyz', '/openapi.json', '/openapi.yaml']) {
+    const get = await service.fetch(path)
+    t.equal(get.status, 200, path)
+    const head = await service.fetch(path, { method: 'HEAD' })
+    t.equal(head.status, 200, path)
+    t.equal(head.bytes.length, 0, path)
+    for (const name of ['etag', 'content-type', 'content-length', 'cache-control']) t.equal(head.headers.get(name), get.headers.get(name), `${path} ${name}`)
+    const etag = get.headers.get('etag') ?? ''
+    t.match(etag, /^"[\da-f]{64}"$/)
+    t.equal((await service.fetch(path, { headers: { 'if-none-match': etag } })).status, 304, path)
+    t.equal((await service.fetch(path, { method: 'HEAD', headers: { 'if-none-match': etag } })).status, 304, path)
+    t.equal((await service.fetch(path, { headers: { 'if-none-match': '"other"' } })).status, 200, path)
+  }
+})

@@ -1,0 +1,154 @@
+import { execFileSync } from 'node:child_process'
+import { rmSync, truncateSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import type { SkillErrorCode } from '../../src/core/errors.ts'
+import { MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../../src/core/limits.ts'
+import { HttpProblem, toProblem } from '../../src/plugins/errors.ts'
+import { problemExample } from '../../src/schemas/problem-examples.ts'
+import { httpProblems, type HttpProblemCode, skillProblems } from '../../src/schemas/problem.ts'
+import { buildService, type Files, type Service } from '../helper/build.ts'
+import { createToldDisk, systemError } from '../helper/disk.ts'
+
+const OVER_LIMIT = MAX_TEXT_FILE_BYTES + 1
+
+const FILES: Files = {
+  demo: { 'SKILL.md': 'x', 'logo.png': Buffer.from([0, 1]), 'secret.md': 'x', 'broken.md': 'x', 'huge.bin': '', references: { 'a.md': 'x' } },
+  bare: { 'x.md': '' },
+  large: { 'SKILL.md': 'a'.repeat(MAX_MAIN_FILE_BYTES + 1) },
+  latin: { 'SKILL.md': Buffer.from('\xe9', 'latin1') },
+  locked: { 'SKILL.md': 'x' },
+  broken: { 'SKILL.md': 'x' }
+}
+
+/** What the disk throws instead of opening or reading. */
+const FAULTS: ReadonlyArray<readonly [call: string, path: RegExp, code: string]> = [
+  ['open', /locked\/SKILL\.md$/, 'EACCES'],
+  ['open', /demo\/secret\.md$/, 'EACCES'],
+  ['read', /broken\/SKILL\.md$/, 'EIO'],
+  ['read', /demo\/broken\.md$/, 'EIO']
+]
+
+interface Row {
+  readonly path: string
+  readonly status: number
+  readonly error: string
+  /** The tool that says the same. */
+  readonly tool: readonly [name: string, args: object]
+}
+
+const document = (skillName: string) => ['get_skill', { skill_name: skillName }] as const
+const file = (path: string) => ['read_file_in_skill', { skill_name: 'demo', file_path: path }] as const
+
+/** A real request for each code of the domain (K48); null where no route and no tool has it. */
+const table: Readonly<Record<SkillErrorCode, Row | null>> = {
+  invalid_skill_name: {
+    path: '/skills/a%2Fb', status: 400, error: "Invalid skill name: 'a/b'. Skill names must not contain '/', '\\', or '..'", tool: document('a/b')
+  },
+  skill_not_found: { path: '/skills/nope', status: 404, error: "Skill 'nope' not found in skills folder", tool: document('nope') },
+  main_file_not_found: { path: '/skills/bare', status: 404, error: "SKILL.MD not found for skill 'bare'", tool: document('bare') },
+  main_file_too_large: { path: '/skills/large', status: 413, error: "SKILL.MD too large (>1MB) for skill 'large'", tool: document('large') },
+  main_file_permission_denied: {
+    path: '/skills/locked', status: 403, error: "Permission denied reading SKILL.MD for skill 'locked'", tool: document('locked')
+  },
+  main_file_not_utf8: { path: '/skills/latin', status: 422, error: "SKILL.MD contains invalid UTF-8 for skill 'latin'", tool: document('latin') },
+  main_file_unreadable: { path: '/skills/broken', status: 500, error: "Error reading SKILL.MD for skill 'broken'", tool: document('broken') },
+  invalid_file_path: { path: '/skills/demo/files/', status: 400, error: 'Invalid file path', tool: file('') },
+  path_traversal: {
+    path: '/skills/demo/files/..%2Fx', status: 403, error: 'Path traversal detected: cannot access files outside skill folder', tool: file('../x')
+  },
+  file_not_found: { path: '/skills/demo/files/nope', status: 404, error: "File 'nope' not found in skill 'demo'", tool: file('nope') },
+  file_permission_denied: {
+    path: '/skills/demo/files/secret.md', status: 403, error: "Cannot read file 'secret.md': permission denied", tool: file('secret.md')
+  },
+  file_is_directory: { path: '/skills/demo/files/references', status: 404, error: "Cannot read file 'references': is a directory", tool: file('references') },
+  file_not_regular: { path: '/skills/demo/files/pipe', status: 404, error: "Cannot read file 'pipe': not a regular file", tool: file('pipe') },
+  file_not_text: { path: '/skills/demo/files/logo.png', status: 422, error: "Cannot read file 'logo.png': not a text file", tool: file('logo.png') },
+  file_too_large: {
+    path: '/skills/demo/files/huge.bin',
+    status: 413,
+    error: `Cannot read file 'huge.bin': file too large (${OVER_LIMIT} bytes, limit ${MAX_TEXT_FILE_BYTES})`,
+    tool: file('huge.bin')
+  },
+  file_io_error: { path: '/skills/demo/files/broken.md', status: 500, error: "Cannot read file 'broken.md': I/O error", tool: file('broken.md') },
+  skills_folder_not_found: { path: '/skills', status: 503, error: 'Skills folder not found at path: ROOT', tool: ['list_skills', {}] },
+  skills_folder_permission_denied: { path: '/skills', status: 503, error: 'Permission denied reading skills folder', tool: ['list_skills', {}] },
+  skill_invalid: null
+}
+
+async function checkRow (t: Test, service: Service, code: SkillErrorCode): Promise<void> {
+  const row = table[code]
+  if (row === null) return
+  const error = row.error.replace('ROOT', service.root)
+  const response = await service.fetch(row.path, { headers: { accept: 'application/json' } })
+  t.equal(response.status, row.status, code)
+  t.equal(response.headers.get('content-type'), 'application/problem+json')
+  t.equal(response.headers.get('cache-control'), 'no-store')
+  t.equal(response.headers.get('etag'), null)
+  t.same(response.json(), {
+    type: `urn:skillserve:problem:${code}`,
+    title: skillProblems[code].title,
+    status: row.status,
+    detail: `${error}. ${skillProblems[code].hint}`,
+    instance: row.path,
+    error,
+    code,
+    requestId: response.headers.get('x-request-id')
+  })
+  t.notMatch(response.text, /EACCES|EIO|errno|secret\/place|\n +at /)
+  if (row.status === 503) t.match(response.headers.get('retry-after'), /^\d+$/)
+
+  const head = await service.fetch(row.path, { method: 'HEAD', headers: { accept: 'application/json' } })
+  t.equal(head.status, row.status, `HEAD ${code}`)
+
+  const [name, args] = row.tool
+  const result = await service.post(`/agent/tools/${name}`, args)
+  t.equal(result.status, 200)
+  t.equal((result.json() as { error: string }).error, error, `${code}: the same sentence through the tool`)
+}
+
+t.test('K48: every code of the domain has its status, and the sentence of the tool', async (t) => {
+  const disk = createToldDisk((call, path) => {
+    for (const [faultyCall, pattern, code] of FAULTS) if (call === faultyCall && pattern.test(path)) throw systemError(code)
+  })
+  const service = await buildService(t, { files: FILES, options: { disk } })
+  execFileSync('mkfifo', [join(service.root, 'demo/pipe')])
+  truncateSync(join(service.root, 'demo/huge.bin'), OVER_LIMIT)
+
+  const needsRoot = (Object.keys(table) as SkillErrorCode[]).filter((code) => !code.startsWith('skills_folder'))
+  for (const code of needsRoot) await checkRow(t, service, code)
+
+  const raw = await service.fetch('/skills/demo/files/huge.bin')
+  t.equal(raw.bytes.length, OVER_LIMIT, 'the way out that file_too_large names')
+
+  await t.test('K14: the root may not be read', async (t) => {
+    const locked = createToldDisk((call, path) => { if (call === 'readdir' && path.endsWith('/skills')) throw systemError('EACCES') })
+    await checkRow(t, await buildService(t, { files: FILES, options: { disk: locked } }), 'skills_folder_permission_denied')
+  })
+
+  rmSync(service.root, { recursive: true })
+  await checkRow(t, service, 'skills_folder_not_found')
+  for (const path of ['/skills/demo', '/skills/nope', '/skills/demo/files', '/skills/demo/files/SKILL.md']) {
+    const response = await service.fetch(path)
+    t.equal(response.status, 503, path)
+    t.match(response.json(), { code: 'skills_folder_not_found' })
+  }
+  t.equal((await service.fetch('/skills/..%2Fx')).status, 400, 'a name that is none is told first (K16)')
+})
+
+t.test('K48: what the operating system said is in the log, under the request id', async (t) => {
+  const disk = createToldDisk((call, path) => { if (call === 'read' && path.endsWith('broken/SKILL.md')) throw systemError('EIO') })
+  const service = await buildService(t, { files: FILES, options: { disk } })
+  const response = await service.fetch('/skills/broken')
+  t.equal(response.status, 500)
+  const line = service.log().find(({ msg }) => msg === 'request failed')
+  t.equal(line?.reqId, response.headers.get('x-request-id'))
+  t.match(JSON.stringify(line), 'EIO')
+})
+
+t.test('K48: the examples of the document are what the service sends', (t) => {
+  for (const code of Object.keys(httpProblems) as HttpProblemCode[]) {
+    t.same(problemExample(code), toProblem(new HttpProblem(code), '/skills/calculator', '5f0c9a1e-1'), code)
+  }
+  t.end()
+})

@@ -1,0 +1,315 @@
+import { createHash } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { MAX_MAIN_FILE_BYTES } from '../../src/core/limits.ts'
+import { type Answer, buildService, type Files } from '../helper/build.ts'
+
+const DOCUMENT = '\uFEFF---\r\nname: demo\r\ndescription: A test\r\n---\r\n# Demo\r\n\r\n  "quotes", \\ and é \u2028\n'
+const FULL_WIDTH_A = '\uFF21'
+const EMOJI = '\u{1F600}'
+const LATIN1 = Buffer.from('caf\xe9\n', 'latin1')
+
+const FILES: Files = {
+  demo: { 'SKILL.md': DOCUMENT, references: { 'a.md': '# A\n' }, 'logo.png': Buffer.from([0x89, 0x50, 0, 1]), '.git': { config: 'x' }, '.env': 'x' },
+  bare: { 'x.md': 'x' },
+  latin: { 'SKILL.md': LATIN1 },
+  full: { 'SKILL.md': 'a'.repeat(MAX_MAIN_FILE_BYTES) },
+  large: { 'SKILL.md': 'a'.repeat(MAX_MAIN_FILE_BYTES + 1) },
+  both: { 'SKILL.md': 'lower', 'SKILL.MD': 'upper' }
+}
+
+const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8'
+const AXIOS = 'application/json, text/plain, */*'
+
+function sha256 (bytes: Buffer | string): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}
+
+/** What every JSON answer to a GET carries. */
+function checkJson (t: Test, response: Answer): void {
+  t.equal(response.status, 200)
+  t.equal(response.headers.get('content-type'), 'application/json; charset=utf-8')
+  t.equal(response.headers.get('cache-control'), 'no-cache')
+  t.equal(response.headers.get('x-content-type-options'), 'nosniff')
+  t.equal(response.headers.get('content-length'), String(response.bytes.length))
+  t.match(response.headers.get('etag'), /^"[\da-f]{64}(?:-\w+)?"$/)
+}
+
+t.test('K11, K42: GET /skills is the object of list_skills, every folder, sorted', async (t) => {
+  const service = await buildService(t, { files: { ...FILES, Zeta: { x: '' }, [FULL_WIDTH_A]: { x: '' }, [EMOJI]: { x: '' }, '.hidden': { 'SKILL.md': '' }, 'README.md': 'no skill' } })
+  const response = await service.fetch('/skills')
+  checkJson(t, response)
+  t.equal(response.text, '{"skills":["Zeta","bare","both","demo","full","large","latin","\uFF21","\u{1F600}"]}', 'by code point, not by UTF-16 unit')
+  t.same((await service.post('/agent/tools/list_skills', {})).text, response.text)
+  t.equal((await service.fetch('/skills?unknown=1')).text, response.text)
+})
+
+t.test('K12: a root without skills has an empty list', async (t) => {
+  const service = await buildService(t)
+  t.equal((await service.fetch('/skills')).text, '{"skills":[]}')
+})
+
+t.test('K7: roots together, the earlier one wins', async (t) => {
+  const service = await buildService(t, {
+    files: null,
+    options: {
+      roots: ['one', 'two'],
+      personalRoot: 'mine',
+      siblings: { one: { a: { 'SKILL.md': 'one' } }, two: { a: { 'SKILL.md': 'two' }, b: { 'SKILL.md': 'two' } }, mine: { b: { 'SKILL.md': 'mine' }, c: { 'SKILL.md': 'mine' } } }
+    }
+  })
+  t.same((await service.fetch('/skills')).json(), { skills: ['a', 'b', 'c'] })
+  const documents = await Promise.all(['a', 'b', 'c'].map(async (name) => (await service.fetch(`/skills/${name}`)).json()))
+  t.same(documents, [{ skill_name: 'a', documentation: 'one' }, { skill_name: 'b', documentation: 'two' }, { skill_name: 'c', documentation: 'mine' }])
+})
+
+t.test('one service', async (t) => {
+  const service = await buildService(t, { files: FILES })
+
+  t.test('K15, K42: GET /skills/:name is the object of get_skill, verbatim', async (t) => {
+    const response = await service.fetch('/skills/demo')
+    checkJson(t, response)
+    t.equal(response.text, JSON.stringify({ skill_name: 'demo', documentation: DOCUMENT }))
+    t.equal(response.headers.get('vary'), 'Accept')
+    t.equal((await service.post('/agent/tools/get_skill', { skill_name: 'demo' })).text, response.text)
+  })
+
+  t.test('K16: exactly 1,048,576 bytes are returned, one more is refused in every form', async (t) => {
+    const full = await service.fetch('/skills/full')
+    t.equal((full.json() as { documentation: string }).documentation.length, MAX_MAIN_FILE_BYTES)
+    for (const accept of ['application/json', 'text/markdown', 'text/plain']) {
+      const response = await service.fetch('/skills/large', { headers: { accept } })
+      t.equal(response.status, 413)
+      t.match(response.json(), { code: 'main_file_too_large', error: "SKILL.MD too large (>1MB) for skill 'large'" })
+    }
+    const hint = await service.fetch('/skills/large/files/SKILL.md')
+    t.equal(hint.bytes.length, MAX_MAIN_FILE_BYTES + 1, 'the way out that the problem names')
+  })
+
+  t.test('K42: Accept chooses between JSON and the bytes', async (t) => {
+    const json = 'application/json; charset=utf-8'
+    const markdown = 'text/markdown; charset=utf-8'
+    const plain = 'text/plain; charset=utf-8'
+    const table: ReadonlyArray<readonly [accept: string, type: string]> = [
+      ['*/*', json],
+      ['application/json', json],
+      ['application/*', json],
+      [AXIOS, json],
+      [BROWSER, json],
+      ['image/png', json],
+      ['text/html', json],
+      ['garbage', json],
+      ['', json],
+      ['text/markdown', markdown],
+      ['Text/Markdown', markdown],
+      ['text/plain', plain],
+      ['text/markdown, application/json;q=0.9', markdown],
+      ['text/markdown;q=0.5, application/json;q=0.9', json],
+      ['text/markdown;q=0.5, text/plain;q=0.9', plain],
+      ['application/json;q=0, text/*', markdown],
+      ['text/*', markdown],
+      ['text/markdown;q=0', json],
+      ['text/markdown, text/plain', markdown],
+      [`text/markdown, ${'a/b, '.repeat(5000)}`.slice(0, 8000), json]
+    ]
+    for (const [accept, type] of table) {
+      const response = await service.fetch('/skills/demo', { headers: { accept } })
+      t.equal(response.status, 200)
+      t.equal(response.headers.get('content-type'), type, accept.slice(0, 100))
+      t.equal(response.headers.get('vary'), 'Accept')
+      if (type !== json) t.ok(response.bytes.equals(Buffer.from(DOCUMENT)), 'the bytes, BOM and line ends kept')
+    }
+    const none = await service.raw('GET', '/skills/demo')
+    t.equal(none.headers['content-type'], json, 'no Accept header')
+  })
+
+  t.test('K42, K44: the bytes come with validators, range support and a sandbox', async (t) => {
+    const response = await service.fetch('/skills/demo', { headers: { accept: 'text/markdown' } })
+    t.equal(response.headers.get('content-security-policy'), "default-src 'none'; sandbox")
+    t.equal(response.headers.get('x-content-type-options'), 'nosniff')
+    t.equal(response.headers.get('accept-ranges'), 'bytes')
+    t.match(response.headers.get('last-modified'), /^\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT$/)
+    const part = await service.fetch('/skills/demo', { headers: { accept: 'text/markdown', range: 'bytes=3-5' } })
+    t.equal(part.status, 206)
+    t.equal(part.text, '---')
+    const whole = await service.fetch('/skills/demo', { headers: { range: 'bytes=3-5' } })
+    t.equal(whole.status, 200, 'JSON has no ranges')
+    const beyond = await service.fetch('/skills/demo', { headers: { accept: 'text/plain', range: 'bytes=9999-' } })
+    t.equal(beyond.status, 416)
+    t.equal(beyond.headers.get('content-range'), `bytes */${Buffer.byteLength(DOCUMENT)}`)
+  })
+
+  t.test('K42, K48: a main file that is not UTF-8 is 422 as JSON, and its bytes otherwise, without a charset', async (t) => {
+    const json = await service.fetch('/skills/latin')
+    t.equal(json.status, 422)
+    t.match(json.json(), { code: 'main_file_not_utf8', error: "SKILL.MD contains invalid UTF-8 for skill 'latin'" })
+    for (const accept of ['text/markdown', 'text/plain']) {
+      const bytes = await service.fetch('/skills/latin', { headers: { accept } })
+      t.equal(bytes.status, 200)
+      t.equal(bytes.headers.get('content-type'), accept)
+      t.ok(bytes.bytes.equals(LATIN1))
+    }
+  })
+
+  t.test('K6: GET /skills/:name prefers SKILL.MD in every form', async (t) => {
+    t.same((await service.fetch('/skills/both')).json(), { skill_name: 'both', documentation: 'upper' })
+    t.equal((await service.fetch('/skills/both', { headers: { accept: 'text/markdown' } })).text, 'upper')
+    t.equal((await service.fetch('/skills/both/files/SKILL.md')).text, 'lower')
+  })
+
+  t.test('K43: the manifest lists every file, and its digests are those of the bytes', async (t) => {
+    const response = await service.fetch('/skills/demo/files')
+    checkJson(t, response)
+    const { skill_name: name, revision, files } = response.json() as Manifest
+    t.equal(name, 'demo')
+    t.match(revision, /^sha256:[\da-f]{64}$/)
+    t.same(Object.keys(response.json() as object), ['skill_name', 'revision', 'files'])
+    t.same(files.map(({ path, media_type: type, size_bytes: size }) => [path, type, size]), [
+      ['SKILL.md', 'text/markdown', Buffer.byteLength(DOCUMENT)],
+      ['logo.png', 'image/png', 4],
+      ['references/a.md', 'text/markdown', 4]
+    ])
+    for (const { path, digest } of files) {
+      const file = await service.fetch(`/skills/demo/files/${path}`)
+      t.equal(digest, `sha256:${sha256(file.bytes)}`, path)
+      t.equal(file.headers.get('etag'), `"${digest.slice(7)}"`, 'the ETag of a file is its digest')
+    }
+  })
+
+  t.test('K47: HEAD is GET without the body', async (t) => {
+    for (const path of ['/skills', '/skills/demo', '/skills/demo/files', '/skills/large', '/skills/nope', '/skills/nope/files']) {
+      for (const accept of ['*/*', 'text/markdown']) {
+        const get = await service.fetch(path, { headers: { accept } })
+        const head = await service.fetch(path, { method: 'HEAD', headers: { accept } })
+        t.equal(head.status, get.status, `${path} ${accept}`)
+        t.equal(head.bytes.length, 0)
+        for (const header of ['content-type', 'etag', 'vary', 'cache-control', 'last-modified', 'accept-ranges']) {
+          t.equal(head.headers.get(header), get.headers.get(header), `${path} ${accept} ${header}`)
+        }
+      }
+    }
+    const length = async (method: string) => (await service.fetch('/skills/demo', { method })).headers.get('content-length')
+    t.equal(await length('HEAD'), await length('GET'))
+  })
+
+  t.test('K49: If-None-Match is answered with 304, on every GET', async (t) => {
+    for (const path of ['/skills', '/skills/demo', '/skills/demo/files']) {
+      for (const accept of ['application/json', 'text/markdown', 'text/plain']) {
+        const { headers } = await service.fetch(path, { headers: { accept } })
+        const etag = headers.get('etag') ?? ''
+        for (const value of [etag, `W/${etag}`, `"x", ${etag}`, '*']) {
+          const response = await service.fetch(path, { headers: { accept, 'if-none-match': value } })
+          t.equal(response.status, 304, `${path} ${accept} ${value}`)
+          t.equal(response.bytes.length, 0)
+          t.equal(response.headers.get('etag'), etag)
+          t.equal(response.headers.get('cache-control'), 'no-cache')
+          t.equal(response.headers.get('vary'), headers.get('vary'))
+          t.equal(response.headers.get('content-length'), null)
+        }
+        const other = await service.fetch(path, { headers: { accept, 'if-none-match': '"x"', 'if-modified-since': 'Fri, 01 Jan 2100 00:00:00 GMT' } })
+        t.equal(other.status, 200, 'If-Modified-Since does not count beside If-None-Match')
+      }
+    }
+  })
+
+  t.test('K49: each representation of a document has its own ETag', async (t) => {
+    const etags = await Promise.all(['application/json', 'text/markdown', 'text/plain'].map(async (accept) =>
+      (await service.fetch('/skills/demo', { headers: { accept } })).headers.get('etag')))
+    t.equal(new Set(etags).size, 3)
+    const markdown = { accept: 'text/markdown', 'if-none-match': etags[0] ?? '' }
+    t.equal((await service.fetch('/skills/demo', { headers: markdown })).status, 200, "the JSON's tag is not the text's")
+  })
+
+  t.test('K47: other methods are 405 with Allow, and unknown routes 404', async (t) => {
+    for (const path of ['/skills', '/skills/demo', '/skills/demo?x=1', '/skills/demo/files', '/skills/demo/files/SKILL.md', '/skills/nope', '/livez', '/agent/tools']) {
+      for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+        const response = await service.fetch(path, { method })
+        t.equal(response.status, 405, `${method} ${path}`)
+        t.match(response.headers.get('allow'), /^(?=.*\bGET\b)(?=.*\bHEAD\b)/)
+        t.match(response.json(), { code: 'method_not_allowed' })
+      }
+    }
+    for (const path of ['/agent/tool-call', '/agent/tools/get_skill']) {
+      const response = await service.fetch(path)
+      t.equal(response.status, 405)
+      t.equal(response.headers.get('allow'), 'POST')
+    }
+    for (const path of ['/', '/nope', '/skill', '/skills/demo/nope', '/agent', '/favicon.ico']) {
+      for (const method of ['GET', 'HEAD', 'POST', 'DELETE']) {
+        const response = await service.fetch(path, { method })
+        t.equal(response.status, 404, `${method} ${path}`)
+        if (method !== 'HEAD') t.match(response.json(), { code: 'route_not_found', instance: path })
+      }
+    }
+  })
+})
+
+interface Manifest {
+  readonly skill_name: string
+  readonly revision: string
+  readonly files: ReadonlyArray<{ readonly path: string, readonly size_bytes: number, readonly media_type: string, readonly digest: string }>
+}
+
+t.test('K43: what leaves the skill or is hidden is not in the manifest, links inside are', async (t) => {
+  const service = await buildService(t, {
+    files: {
+      demo: {
+        'SKILL.md': 'x',
+        '.hidden.md': 'x',
+        '.env': 'x',
+        '.env.example': 'x',
+        '.git': { config: 'x' },
+        sub: { '.svn': { x: 'x' }, '.env': 'x', 'b.md': 'b' },
+        'inside.md': t.fixture('symlink', 'sub/b.md'),
+        'outside.md': t.fixture('symlink', '../../outside/secret.txt'),
+        'other.md': t.fixture('symlink', '../other/x.md'),
+        'dangling.md': t.fixture('symlink', 'nowhere'),
+        loop: t.fixture('symlink', 'loop'),
+        up: t.fixture('symlink', '..')
+      },
+      other: { 'x.md': 'x' }
+    },
+    options: { siblings: { outside: { 'secret.txt': 'canary' } } }
+  })
+  const { files } = (await service.fetch('/skills/demo/files')).json() as Manifest
+  t.same(files.map(({ path }) => path), ['.env.example', '.hidden.md', 'SKILL.md', 'inside.md', 'sub/b.md'])
+})
+
+t.test('K49: ETags and revision are the same on two servers over copies of the same files', async (t) => {
+  const targets = [
+    ['/skills', '*/*'],
+    ['/skills/demo', '*/*'],
+    ['/skills/demo', 'text/markdown'],
+    ['/skills/demo/files', '*/*'],
+    ['/skills/demo/files/logo.png', '*/*'],
+    ['/skills/demo/files/SKILL.md', 'application/json'],
+    ['/skills/demo/files/logo.png?encoding=base64', 'application/json'],
+    ['/agent/tools?format=mcp&toolset=all', '*/*']
+  ] as const
+  const seen: unknown[] = []
+  for (const copy of ['one', 'two']) {
+    await t.test(copy, async (t) => {
+      const service = await buildService(t, { files: FILES })
+      const etags = await Promise.all(targets.map(async ([path, accept]) => (await service.fetch(path, { headers: { accept } })).headers.get('etag')))
+      t.equal(new Set(etags).size, targets.length, 'one for each representation')
+      seen.push(etags)
+    })
+  }
+  t.same(seen[0], seen[1])
+})
+
+t.test('K51: a change that was complete before a request is in its answer, with another ETag', async (t) => {
+  const service = await buildService(t, { files: FILES })
+  const seen = new Set<string | null>()
+  for (const text of ['one', 'two', 'six']) {
+    writeFileSync(join(service.root, 'demo/SKILL.md'), text)
+    const response = await service.fetch('/skills/demo')
+    t.same(response.json(), { skill_name: 'demo', documentation: text })
+    seen.add(response.headers.get('etag'))
+    t.equal((await service.fetch('/skills/demo/files/SKILL.md')).text, text)
+    const { files } = (await service.fetch('/skills/demo/files')).json() as Manifest
+    t.equal(files.find(({ path }) => path === 'SKILL.md')?.digest, `sha256:${sha256(readFileSync(join(service.root, 'demo/SKILL.md')))}`)
+  }
+  t.equal(seen.size, 3)
+})
