@@ -1,0 +1,298 @@
+import fs from 'node:fs'
+import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import type { CoreLog } from '../../src/core/log.ts'
+import { Refresher, type RefresherOptions } from '../../src/core/refresher.ts'
+import type { Watcher, WatcherFactory, WatcherOptions, WatcherState } from '../../src/core/watcher.ts'
+import { createFaultyDisk, osError, skill, skills, skillText, startManager, until } from '../helper/skills.ts'
+
+/** No pause at all; and one that a test does not live to see. */
+const AT_ONCE = { debounce: 0, maxDebounce: 0 }
+const NEVER_MS = 3_600_000
+
+/** A watcher that says what a test makes it say. */
+function createFakeWatcher (initial: WatcherState['status'] = 'watching') {
+  const made: WatcherOptions[] = []
+  const calls = { restart: 0, close: 0, followed: new Map<string, number>() }
+  let state: WatcherState = { status: 'starting', mode: 'events', errors: 0 }
+  function become (status: WatcherState['status'], more: Partial<WatcherState> = {}): void {
+    state = { status, mode: 'events', errors: 0, ...more }
+    for (const { onState } of made) onState(state)
+  }
+  const fake = {
+    calls,
+    become,
+    hint: (root: string, name?: string) => { for (const { onHint } of made) onHint(root, name) },
+    onRestart: () => {},
+    factory: ((options) => {
+      made.push(options)
+      state = { ...state, status: initial }
+      const watcher: Watcher = {
+        get state () { return state },
+        follow (root) { calls.followed.set(root, (calls.followed.get(root) ?? 0) + 1) },
+        async restart () { calls.restart++; fake.onRestart() },
+        async close () { calls.close++; state = { ...state, status: 'off' } }
+      }
+      return watcher
+    }) satisfies WatcherFactory
+  }
+  return fake
+}
+
+function collectLog () {
+  const lines: string[] = []
+  const log: CoreLog = { info: (_details, message) => { lines.push(`info ${message}`) }, warn: (_details, message) => { lines.push(`warn ${message}`) } }
+  return { log, lines }
+}
+
+/** A refresher over nothing, that notes what it is asked to look at. */
+function createRefresher (t: Test, options: Partial<RefresherOptions> = {}) {
+  const looks: string[] = []
+  const { log, lines } = collectLog()
+  const refresher = new Refresher({
+    roots: ['/root', '/other'],
+    polling: false,
+    log,
+    lookAgain: async (root, names) => { looks.push(`${root}: ${[...names].join()}`) },
+    lookAtAll: async () => { looks.push('all') },
+    times: AT_ONCE,
+    ...options
+  })
+  t.teardown(() => refresher.close())
+  return { refresher, looks, lines }
+}
+
+t.test('K52: hints are collected until it is quiet, by root and name', async (t) => {
+  const watcher = createFakeWatcher()
+  const { refresher, looks } = createRefresher(t, { watcher: watcher.factory })
+  refresher.start()
+  watcher.hint('/root', 'a')
+  watcher.hint('/root', 'b')
+  watcher.hint('/root', 'a')
+  watcher.hint('/other')
+  refresher.hintAt(['c'])
+  await until(() => looks.length === 3)
+  t.strictSame(looks, ['/root: a,b', '/other: ', ': c'])
+})
+
+t.test('K52: a storm of hints does not put the refresh off for ever', async (t) => {
+  const watcher = createFakeWatcher()
+  const { refresher, looks } = createRefresher(t, { watcher: watcher.factory, times: { debounce: 30, maxDebounce: 60 } })
+  refresher.start()
+  const start = performance.now()
+  await until(() => {
+    watcher.hint('/root', 'a')
+    return looks.length > 0
+  })
+  t.ok(performance.now() - start >= 25, 'it waits for quiet')
+})
+
+t.test('K53: one refresh runs at a time, and what comes meanwhile is one more', async (t) => {
+  const watcher = createFakeWatcher()
+  let release = () => {}
+  const held = new Promise<void>((resolve) => { release = resolve })
+  let running = 0
+  let most = 0
+  const looks: string[] = []
+  const { refresher } = createRefresher(t, {
+    watcher: watcher.factory,
+    lookAgain: async (_root, names) => {
+      most = Math.max(most, ++running)
+      looks.push([...names].join())
+      await held
+      running--
+    }
+  })
+  refresher.start()
+  watcher.hint('/root', 'a')
+  await until(() => looks.length === 1)
+  for (const name of ['b', 'c', 'd']) {
+    watcher.hint('/root', name)
+    await nextTurn()
+  }
+  release()
+  await until(() => looks.length === 2)
+  t.strictSame(looks, ['a', 'b,c,d'])
+  t.equal(most, 1)
+})
+
+t.test('K53: a refresh that fails is logged, and the next one runs', async (t) => {
+  const watcher = createFakeWatcher()
+  const looks: string[] = []
+  const { refresher, lines } = createRefresher(t, {
+    watcher: watcher.factory,
+    lookAgain: async (_root, names) => {
+      looks.push([...names].join())
+      if (names.has('bad')) throw new Error('failed')
+    }
+  })
+  refresher.start()
+  watcher.hint('/root', 'bad')
+  await until(() => lines.length === 1)
+  t.match(lines, ['warn a refresh failed; what was there before is served'])
+  watcher.hint('/root', 'good')
+  await until(() => looks.length === 2)
+})
+
+t.test('K54: a watcher that works is followed by one comparison of everything', async (t) => {
+  const watcher = createFakeWatcher('starting')
+  const { refresher, looks, lines } = createRefresher(t, { watcher: watcher.factory })
+  refresher.start()
+  t.match(refresher.status, { watcher: { status: 'starting' } })
+  watcher.become('watching')
+  await until(() => looks.length === 1)
+  t.strictSame(looks, ['all'])
+  t.strictSame(lines, ['info watching the skills folders'])
+})
+
+t.test('K54: a watcher that breaks is logged, and everything is compared at intervals', async (t) => {
+  const watcher = createFakeWatcher()
+  const { refresher, looks, lines } = createRefresher(t, {
+    watcher: watcher.factory, times: { ...AT_ONCE, reconcileDegraded: 1, reconcileHealthy: NEVER_MS }
+  })
+  refresher.start()
+  watcher.become('degraded', { errors: 1, lastError: 'ENOSPC' })
+  t.match(refresher.status, { watcher: { status: 'degraded', lastError: 'ENOSPC' } })
+  await until(() => looks.length >= 5)
+  t.ok(looks.every((look) => look === 'all'))
+  t.equal(lines.length, 1)
+  t.match(lines[0], /^warn the watcher does not work/)
+})
+
+t.test('K54: the watcher is tried again with growing pauses, and healed', async (t) => {
+  const watcher = createFakeWatcher()
+  const { refresher, looks } = createRefresher(t, { watcher: watcher.factory, times: { ...AT_ONCE, reconcileDegraded: 1, reconcileHealthy: NEVER_MS } })
+  const at: number[] = []
+  watcher.onRestart = () => {
+    at.push(looks.length)
+    if (at.length === 7) watcher.become('watching')
+  }
+  refresher.start()
+  watcher.become('degraded', { errors: 1, lastError: 'EMFILE' })
+  await until(() => at.length === 7)
+  const walks = at.map((count) => count - (at[0] ?? 0) + 1)
+  t.strictSame(walks, [1, 2, 4, 8, 16, 32, 48])
+  await until(() => looks.length === (at[6] ?? 0) + 1)
+  t.match(refresher.status, { watcher: { status: 'watching' } })
+  watcher.onRestart = () => { at.push(looks.length) }
+  watcher.become('degraded', { errors: 1, lastError: 'EMFILE' })
+  await until(() => at.length === 9)
+  t.ok((at[8] ?? 0) - (at[7] ?? 0) <= 2, 'from the beginning, when it breaks again')
+})
+
+t.test('K52: with a working watcher everything is compared too, now and then', async (t) => {
+  const watcher = createFakeWatcher()
+  const { refresher, looks } = createRefresher(t, { watcher: watcher.factory, times: { ...AT_ONCE, reconcileDegraded: NEVER_MS, reconcileHealthy: 1 } })
+  refresher.start()
+  watcher.become('watching')
+  await until(() => looks.length >= 3)
+  t.equal(watcher.calls.restart, 0)
+})
+
+t.test('without a watcher everything is compared at intervals', async (t) => {
+  const { refresher, looks } = createRefresher(t, { watcher: false, times: { ...AT_ONCE, reconcileDegraded: 1, reconcileHealthy: NEVER_MS } })
+  refresher.start()
+  t.match(refresher.status, { watcher: { status: 'off', mode: 'events' } })
+  await until(() => looks.length >= 2)
+  t.match(createRefresher(t, { watcher: false, polling: true }).refresher.status, { watcher: { mode: 'polling' } })
+})
+
+t.test('nothing happens after the end', async (t) => {
+  const watcher = createFakeWatcher()
+  const { refresher, looks } = createRefresher(t, { watcher: watcher.factory, times: { ...AT_ONCE, reconcileDegraded: 1, reconcileHealthy: 1 } })
+  refresher.start()
+  watcher.hint('/root', 'a')
+  await refresher.close()
+  watcher.hint('/root', 'b')
+  watcher.become('degraded')
+  refresher.start()
+  for (let turn = 0; turn < 20; turn++) await nextTurn()
+  t.strictSame(looks, [])
+  t.equal(watcher.calls.close, 1)
+})
+
+t.test('K52: the index follows the hints of a watcher', async (t) => {
+  const base = t.testdir({ root: skills('a', 'b') })
+  const root = join(base, 'root')
+  const watcher = createFakeWatcher()
+  const manager = await startManager(t, [root], { watcher: watcher.factory, times: { ...AT_ONCE, reconcileDegraded: NEVER_MS, reconcileHealthy: NEVER_MS } })
+  const labels = () => manager.getAvailableSkills().map(({ description }) => description).join()
+  fs.writeFileSync(join(root, 'a/SKILL.md'), '---\nname: a\ndescription: changed\n---\ntext')
+  watcher.hint(root, 'a')
+  await until(() => labels() === 'changed,What b is for')
+  fs.mkdirSync(join(root, 'c'))
+  fs.writeFileSync(join(root, 'c/SKILL.md'), skillText('c'))
+  watcher.hint(root, 'c')
+  await until(() => labels() === 'changed,What b is for,What c is for')
+  fs.rmSync(join(root, 'b'), { recursive: true })
+  watcher.hint(root)
+  await until(() => labels() === 'changed,What c is for')
+  watcher.hint(root, 'no such skill')
+  watcher.hint('/no/such/root', 'a')
+  t.equal(manager.status.watcher.status, 'watching')
+})
+
+t.test('K52: a linked skill that is re-pointed is found by a hint at the root', async (t) => {
+  const base = t.testdir({ root: { '..v1': skill('x'), '..v2': skill('y'), linked: t.fixture('symlink', '..data'), '..data': t.fixture('symlink', '..v1') } })
+  const root = join(base, 'root')
+  const watcher = createFakeWatcher()
+  const manager = await startManager(t, [root], { watcher: watcher.factory, times: { ...AT_ONCE, reconcileDegraded: NEVER_MS, reconcileHealthy: NEVER_MS } })
+  t.match(manager.getSkills(), [{ name: 'x' }])
+  fs.symlinkSync('..v2', join(root, '..tmp'))
+  fs.renameSync(join(root, '..tmp'), join(root, '..data'))
+  watcher.hint(root)
+  await until(() => manager.getSkills()[0]?.name === 'y')
+})
+
+t.test('K52 K54: without events the index follows at the next comparison', async (t) => {
+  const base = t.testdir({ root: skills('a', 'b') })
+  const root = join(base, 'root')
+  const watcher = createFakeWatcher('degraded')
+  const manager = await startManager(t, [root], { watcher: watcher.factory, times: { ...AT_ONCE, reconcileDegraded: 1 } })
+  fs.writeFileSync(join(root, 'a/SKILL.md'), '---\nname: a\ndescription: changed\n---\ntext')
+  fs.rmSync(join(root, 'b'), { recursive: true })
+  await until(() => manager.getAvailableSkills().map(({ description }) => description).join() === 'changed')
+  t.match(manager.status, { watcher: { status: 'degraded' }, skills: 1 })
+})
+
+t.test('K7 K52: a skill that begins or ceases to hide another one says so without a question', async (t) => {
+  const base = t.testdir({ root: skills('a'), personal: skills('b') })
+  const manager = await startManager(t, [join(base, 'root')], { personalRoot: join(base, 'personal'), times: AT_ONCE })
+  const told: string[] = []
+  manager.subscribe(({ changed }) => { told.push(...changed) })
+  fs.cpSync(join(base, 'root/a'), join(base, 'personal/a'), { recursive: true })
+  await manager.list()
+  await until(() => told.length === 1)
+  fs.rmSync(join(base, 'personal/a'), { recursive: true })
+  await manager.list()
+  await until(() => told.length === 2)
+  t.strictSame(told, ['a', 'a'])
+})
+
+t.test('K53: a comparison on a failing disk keeps the index', async (t) => {
+  const base = t.testdir({ root: skills('a', 'b') })
+  const disk = createFaultyDisk()
+  const manager = await startManager(t, [join(base, 'root')], { disk, times: { ...AT_ONCE, reconcileDegraded: 1 } })
+  let failures = 0
+  disk.intercept = () => { failures++; throw osError('EIO') }
+  await until(() => failures > 20)
+  t.strictSame(manager.getAvailableSkills().map(({ name }) => name), ['a', 'b'])
+  t.match(manager.status, { failures: ['EIO'], skills: 2 })
+  disk.intercept = () => {}
+  await until(() => manager.status.failures.length === 0)
+})
+
+t.test('K3: a root that is another folder than before is watched anew', async (t) => {
+  const base = t.testdir({ root: skills('a') })
+  const root = join(base, 'root')
+  const watcher = createFakeWatcher()
+  const manager = await startManager(t, [root], { watcher: watcher.factory, times: AT_ONCE })
+  const before = watcher.calls.followed.get(root) ?? 0
+  t.ok(before > 0, 'told when the watcher is made')
+  fs.renameSync(root, join(base, 'away'))
+  await manager.freshStatus()
+  fs.cpSync(join(base, 'away'), root, { recursive: true })
+  await manager.list()
+  t.equal(watcher.calls.followed.get(root), before + 2, 'when it is gone, and when it is back')
+})
