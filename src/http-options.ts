@@ -37,6 +37,9 @@ export function httpServerOptions ({ logger, timeouts = {} }: HttpServerOptions 
   return {
     ...(logger === undefined ? undefined : { loggerInstance: logger }),
     logController: new RequestLogController(),
+    // One logger for all requests, and the request id in each line: a child for each request would cost all of them
+    // for what few ever use.
+    childLoggerFactory: (parent) => parent,
     genReqId: createRequestIds(),
     requestTimeout: timeouts.request ?? 30_000,
     connectionTimeout: timeouts.connection ?? 60_000,

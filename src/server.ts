@@ -10,6 +10,10 @@ import { createSkillManager } from './core/skill-manager.ts'
 import { readPackageVersion } from './package-version.ts'
 import { createToolRegistry, createTools } from './tools/registry.ts'
 
+/** Log lines are written together: up to this many characters, or this many milliseconds, wait for each other. */
+const LOG_BUFFER_CHARACTERS = 8_192
+const LOG_FLUSH_MS = 100
+
 /** Open connections at the same time: more would take the descriptors that reading skills needs. */
 const MAX_CONNECTIONS = 10_000
 
@@ -35,7 +39,8 @@ const NOT_HANDLED: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT',
  * @throws ConfigError when the address cannot be had
  */
 export async function startServer (config: Config): Promise<void> {
-  const logger = pino({ level: config.logLevel }, pino.destination({ sync: false }))
+  const destination = pino.destination({ sync: false, minLength: LOG_BUFFER_CHARACTERS, periodicFlush: LOG_FLUSH_MS })
+  const logger = pino({ level: config.logLevel }, destination)
   const skills = createSkillManager({
     projectRoots: config.skillsDirs,
     ...config.personalDir !== undefined && { personalRoot: config.personalDir },

@@ -21,7 +21,6 @@ export type SkillErrorCode =
   | 'file_io_error'
   | 'skills_folder_not_found'
   | 'skills_folder_permission_denied'
-  | 'skill_invalid'
 
 export class SkillError extends Error {
   readonly code: SkillErrorCode

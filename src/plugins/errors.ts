@@ -71,7 +71,7 @@ export function toProblem (error: SkillError | HttpProblem, url: string, request
 export function sendProblem (error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const known = toKnownError(error)
   const problem = toProblem(known, request.url, request.id)
-  if (problem.status === 500) request.log.error({ err: error }, 'request failed')
+  if (problem.status === 500) request.log.error({ reqId: request.id, err: error }, 'request failed')
   for (const name of HEADERS_OF_CONTENT) reply.removeHeader(name)
   if (known instanceof HttpProblem) reply.headers(known.headers)
   if (problem.status === 503) reply.header('retry-after', RETRY_AFTER_SECONDS)

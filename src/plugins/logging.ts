@@ -16,7 +16,7 @@ export class RequestLogController extends LogController {
   override requestCompleted (): void {}
 
   override streamError (error: Error & { code?: string }, request: FastifyRequest): void {
-    if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') request.log.error({ err: error }, 'response stream failed')
+    if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') request.log.error({ reqId: request.id, err: error }, 'response stream failed')
   }
 }
 
@@ -27,9 +27,9 @@ function logRequest (request: FastifyRequest, reply: FastifyReply): void {
   const bytes = method === 'HEAD' ? undefined : reply.getHeader('content-length')
   // Plain fields: Fastify's `req` and `res` serialisers would build and walk two more objects.
   request.log.info({
+    reqId: request.id,
     method,
     url: url.length > MAX_LOGGED_URL_CHARACTERS ? url.slice(0, MAX_LOGGED_URL_CHARACTERS) : url,
-    route: request.routeOptions.url,
     status: reply.statusCode,
     ms: Math.round(reply.elapsedTime * 1000) / 1000,
     bytes: bytes === undefined ? undefined : Number(bytes)

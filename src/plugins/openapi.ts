@@ -2,6 +2,7 @@ import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import type { TSchema } from '@sinclair/typebox'
 import fp from 'fastify-plugin'
+import { contentHeaders } from './security.ts'
 import { httpProblems, type ProblemCode, skillProblems } from '../schemas/problem.ts'
 import { problemExample } from '../schemas/problem-examples.ts'
 import { content, notModified, problems } from '../schemas/responses.ts'
@@ -53,7 +54,7 @@ export const openapi = fp<OpenapiOptions>(async function openapi (app, { version
 
   await app.register(async (docs) => {
     docs.addHook('onRequest', (_request, reply, next) => {
-      reply.header('content-security-policy', DOCS_CSP)
+      reply.headers({ ...contentHeaders, 'content-security-policy': DOCS_CSP })
       next()
     })
     await docs.register(swaggerUi, { routePrefix: '/docs', uiConfig: { deepLinking: true } })

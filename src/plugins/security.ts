@@ -11,12 +11,16 @@ export interface SecurityOptions {
   readonly allowedHosts: readonly string[]
 }
 
-/**
- * On every answer, errors written by hand included. Skills are other people's content on our origin: without a CSP
- * of its own no answer runs scripts, submits forms or has an origin.
- */
+/** On every answer, errors written by hand included: JSON that stays JSON needs no more. */
 export const securityHeaders = {
-  'x-content-type-options': 'nosniff',
+  'x-content-type-options': 'nosniff'
+} as const
+
+/**
+ * On the bytes of skills: other people's content on our origin, that a browser may show. It runs no scripts, submits no
+ * forms and has no origin.
+ */
+export const contentHeaders = {
   'referrer-policy': 'no-referrer',
   'cross-origin-resource-policy': 'same-origin',
   'content-security-policy': "default-src 'none'; sandbox"

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyBaseLogger, FastifySchema, FastifySchemaCompiler } from 'fastify'
+import type { FastifyRequest, FastifySchema, FastifySchemaCompiler } from 'fastify'
 import { HttpProblem } from '../plugins/errors.ts'
 import {
   ToolArgumentsSchema, ToolCallRequestSchema, ToolCallResponseSchema, ToolDefinitionsSchema, ToolParamsSchema, ToolQuerySchema,
@@ -81,17 +81,17 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     const { name } = request.params
     const tool = registry.find(name)
     if (tool === undefined) throw new HttpProblem('tool_not_found', registry.unknownTool(name))
-    const outcome = await callTool(registry, tool, request.body, request.log)
+    const outcome = await callTool(registry, tool, request.body, request)
     return reply.header('content-type', JSON_MEDIA_TYPE).send(outcome.json)
   })
 }
 
 /** @param body the arguments as they came: no body means none, as everywhere else (K37) */
-async function callTool (registry: ToolRegistry, tool: Tool, body: unknown, log: FastifyBaseLogger): Promise<ToolOutcome> {
+async function callTool (registry: ToolRegistry, tool: Tool, body: unknown, { id: reqId, log }: FastifyRequest): Promise<ToolOutcome> {
   const args = readArguments(tool, body)
-  log.info(toolCallLine(tool, args instanceof ToolArgumentsError ? {} : args))
+  log.info({ reqId }, toolCallLine(tool, args instanceof ToolArgumentsError ? {} : args))
   const outcome = args instanceof ToolArgumentsError ? await registry.refuse(tool, args) : await registry.call(tool, args)
-  log.info(toolResultLine(outcome))
+  log.info({ reqId }, toolResultLine(outcome))
   return outcome
 }
 

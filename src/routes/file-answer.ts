@@ -7,6 +7,7 @@ import type { OpenFile } from '../core/skill-reader.ts'
 import { matchesEtag, strongEtag } from '../plugins/conditional.ts'
 import { HttpProblem } from '../plugins/errors.ts'
 import { selectRange } from '../plugins/range.ts'
+import { contentHeaders } from '../plugins/security.ts'
 
 /** The headers that describe one file, made once for each state of it. */
 interface FileHeaders {
@@ -37,6 +38,7 @@ export function sendContent (
   const { bytes } = content
   const headers = describe(content, mediaType, variant)
   reply
+    .headers(contentHeaders)
     .header('content-type', headers.type)
     .header('etag', headers.etag)
     .header('last-modified', headers.modified)
@@ -53,6 +55,7 @@ async function sendStream (
     const { mtime } = file.stats
     const etag = strongEtag(digest)
     reply
+      .headers(contentHeaders)
       .header('content-type', mediaType)
       .header('etag', etag)
       .header('last-modified', mtime.toUTCString())

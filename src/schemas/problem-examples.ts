@@ -23,8 +23,7 @@ const sentences = {
   file_too_large: fileError.tooLarge(FILE, 20_000_000, MAX_TEXT_FILE_BYTES).message,
   file_io_error: fileError.ioError(FILE).message,
   skills_folder_not_found: folderError.notFound('/srv/skills').message,
-  skills_folder_permission_denied: folderError.permissionDenied().message,
-  skill_invalid: "Skill 'calculator' is invalid: SKILL.md is missing"
+  skills_folder_permission_denied: folderError.permissionDenied().message
 } as const satisfies Record<SkillErrorCode, string>
 
 /** A problem of this code as the service would send it. */

@@ -41,8 +41,7 @@ export const WAVE_ERROR_TYPES = {
   file_too_large: 'skill_invalid',
   file_io_error: 'system_error',
   skills_folder_not_found: 'system_error',
-  skills_folder_permission_denied: 'skill_inaccessible',
-  skill_invalid: 'skill_invalid'
+  skills_folder_permission_denied: 'skill_inaccessible'
 } as const satisfies Record<SkillErrorCode, WaveErrorType>
 
 const SUGGESTIONS = {

@@ -41,8 +41,7 @@ t.test('K48: every error of the domain has the status of the contract', (t) => {
     file_too_large: 413,
     file_io_error: 500,
     skills_folder_not_found: 503,
-    skills_folder_permission_denied: 503,
-    skill_invalid: 422
+    skills_folder_permission_denied: 503
   }
   t.same(Object.fromEntries(Object.entries(skillProblems).map(([code, { status }]) => [code, status])), statuses)
   t.end()
@@ -216,6 +215,6 @@ t.test('errors through a route', async (t) => {
 
 t.test('an unknown code is a compile error, a known one makes its own sentence', (t) => {
   t.match(new HttpProblem('bad_url'), { message: /UTF-8/, headers: {} })
-  t.match(toProblem(new SkillError('skill_invalid', 'Skill is invalid'), '/x'), { status: 422, requestId: undefined })
+  t.match(toProblem(new SkillError('file_not_text', 'Not text'), '/x'), { status: 422, requestId: undefined })
   t.end()
 })

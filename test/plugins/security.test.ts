@@ -97,20 +97,11 @@ t.test('parseHost takes names, dotted quads and bracketed IPv6, in linear time',
   t.end()
 })
 
-t.test('every answer has the security headers, and a route may have its own policy', async (t) => {
-  const { url } = await listenWithPlugins(t, (app) => {
-    app.get('/ok', () => 'ok')
-    app.get('/docs', (_request, reply) => reply.header('content-security-policy', "default-src 'self'").send('docs'))
-  })
+t.test('no answer can be taken for another type, errors written by hand included', async (t) => {
+  const { url } = await listenWithPlugins(t, (app) => { app.get('/ok', () => 'ok') })
   for (const bytes of [request('GET', '/ok'), request('HEAD', '/ok'), request('GET', '/nowhere'), request('GET', '/%zz'), request('GET', '/ok', { host: 'x' }), 'nonsense\r\n\r\n']) {
     const { headers } = await rawRequest(url, bytes)
-    t.match(headers, {
-      'x-content-type-options': 'nosniff',
-      'referrer-policy': 'no-referrer',
-      'cross-origin-resource-policy': 'same-origin',
-      'content-security-policy': "default-src 'none'; sandbox"
-    })
+    t.equal(headers['x-content-type-options'], 'nosniff')
     t.equal(headers['access-control-allow-origin'], undefined)
   }
-  t.equal((await rawRequest(url, request('GET', '/docs'))).headers['content-security-policy'], "default-src 'self'")
 })

@@ -1,0 +1,122 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { startProcess } from './helper/process.ts'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const SKILLS = fileURLToPath(new URL('../skills', import.meta.url))
+const TYPESCRIPT = [process.execPath, '--import', 'tsx'] as const
+const QUESTION = 'What is the weather in Lyon?'
+
+t.setTimeout(120_000)
+
+interface Ended {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Starts a command in the checkout; the environment has nothing but PATH and what is given. */
+function launch (t: Test, [command = '', ...args]: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const child = spawn(command, args, { cwd: ROOT, env: { PATH: process.env['PATH'], ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  t.teardown(() => { child.kill('SIGKILL') })
+  return child
+}
+
+async function run (t: Test, command: readonly string[], env?: Readonly<Record<string, string>>): Promise<Ended> {
+  const child = launch(t, command, env)
+  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
+  return { stdout, stderr, code: code as number | null }
+}
+
+/** The scripted model of the examples; gives its base URL. */
+async function startModel (t: Test): Promise<string> {
+  const child = launch(t, [...TYPESCRIPT, 'examples/fake-model.ts', '0'])
+  child.stderr.pipe(process.stderr)
+  const [line] = await once(child.stdout, 'data') as [Buffer]
+  return /http:\S+/.exec(line.toString())?.[0] ?? ''
+}
+
+function isInstalled (command: string): boolean {
+  return spawnSync(command, ['--version']).status === 0
+}
+
+function lengthOf (path: string): number {
+  return readFileSync(`${SKILLS}/${path}`, 'utf8').length
+}
+
+/** What a loop prints that lists the skills, reads one, then its files, and answers with what it has read. */
+function conversation (): string {
+  return [
+    '> list_skills {}',
+    '> get_skill {"skill_name":"weather"}',
+    '> read_file_in_skill {"skill_name":"weather","file_path":"docs/api_reference.md"}',
+    '> read_file_in_skill {"skill_name":"weather","file_path":"config.json"}',
+    `I have read the skill weather, docs/api_reference.md (${lengthOf('weather/docs/api_reference.md')} characters), ` +
+      `config.json (${lengthOf('weather/config.json')} characters).`,
+    ''
+  ].join('\n')
+}
+
+const loops = [
+  { name: 'agent-loop.ts', command: [...TYPESCRIPT, 'examples/agent-loop.ts'], missing: false },
+  { name: 'agent_loop.py', command: ['python3', 'examples/agent_loop.py'], missing: !isInstalled('python3') && 'python3 is not installed' }
+] as const
+
+const [service, model] = await Promise.all([startProcess(t, { args: [SKILLS] }), startModel(t)])
+
+for (const { name, command, missing } of loops) {
+  t.test(`${name} lists the skills, reads one and its files, and answers`, { skip: missing }, async (t) => {
+    const { stdout, stderr, code } = await run(t, [...command, QUESTION], { SKILLS_URL: service.url, OPENAI_BASE_URL: model })
+    t.equal(stdout, conversation())
+    t.equal(code, 0, stderr)
+  })
+
+  t.test(`${name} stops with the answer of a server that refuses`, { skip: missing }, async (t) => {
+    const refusing = createServer((_request, response) => { response.writeHead(401).end('no key') }).listen(0, '127.0.0.1')
+    t.teardown(() => { refusing.close() })
+    await once(refusing, 'listening')
+    const url = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}/v1`
+    const { stderr, code } = await run(t, command, { SKILLS_URL: service.url, OPENAI_BASE_URL: url })
+    t.match(stderr, `${url}/chat/completions answered 401: no key`)
+    t.equal(code, 1)
+  })
+}
+
+t.test('the README shows what the loops print', async (t) => {
+  const readme = readFileSync(`${ROOT}README.md`, 'utf8')
+  t.ok(readme.includes(`\`\`\`text\n${conversation()}\`\`\``), conversation())
+})
+
+t.test('the scripted model refuses a conversation in which a tool call has no result', async (t) => {
+  const tools = ['list_skills', 'get_skill', 'read_file_in_skill'].map((name) => ({ type: 'function', function: { name } }))
+  const call = { id: 'call_0', type: 'function', function: { name: 'list_skills', arguments: '{}' } }
+  const messages = [
+    { role: 'user', content: QUESTION },
+    { role: 'assistant', content: null, tool_calls: [call] },
+    { role: 'user', content: 'Well?' }
+  ]
+  const response = await fetch(`${model}/chat/completions`, { method: 'POST', body: JSON.stringify({ messages, tools }) })
+  t.equal(response.status, 400)
+  t.match(await response.text(), 'call_0 has no result')
+})
+
+t.test('tool-call.sh shows one result in each dialect, and the results of two calls', { skip: !isInstalled('curl') && 'curl is not installed' }, async (t) => {
+  const { stdout, stderr, code } = await run(t, ['sh', 'examples/tool-call.sh', service.url])
+  t.equal(code, 0, stderr)
+  const results = stdout.split('\n').filter((line) => line !== '' && !line.startsWith('#')).map((line) => JSON.parse(line) as unknown)
+  t.match(results, [
+    { role: 'tool', tool_call_id: 'call_1', name: 'list_skills', content: /"weather"/ },
+    { type: 'function_call_output', call_id: 'call_1', output: /"weather"/ },
+    { type: 'tool_result', tool_use_id: 'toolu_1', content: /"weather"/, is_error: false },
+    { functionResponse: { id: 'call-1', name: 'list_skills', response: { output: /"weather"/ } } },
+    { jsonrpc: '2.0', id: 1, result: { content: [{ type: 'text', text: /"weather"/ }], isError: false } },
+    [{ tool_call_id: 'call_1', content: /"weather"/ }, { tool_call_id: 'call_2', content: /Skill 'missing' not found/ }]
+  ])
+  t.equal(results.length, 6)
+})
