@@ -1,7 +1,15 @@
 #!/usr/bin/env node
+import nodeModule from 'node:module'
 import { ConfigError, loadConfig, parseCommandLine } from '../config.ts'
 import { readPackageVersion } from '../package-version.ts'
 import { HELP } from './help.ts'
+
+// Node 22 and later keep compiled code from one start to the next, where there is a folder to keep it in.
+if ('enableCompileCache' in nodeModule && typeof nodeModule.enableCompileCache === 'function') nodeModule.enableCompileCache()
+
+// chokidar would let these decide over WATCH_POLLING.
+delete process.env['CHOKIDAR_USEPOLLING']
+delete process.env['CHOKIDAR_INTERVAL']
 
 const argv = process.argv.slice(2)
 

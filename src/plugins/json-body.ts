@@ -4,11 +4,13 @@ import { MAX_BODY_BYTES, MAX_JSON_DEPTH } from '../core/limits.ts'
 import { decodeUtf8 } from '../core/text.ts'
 import { HttpProblem } from './errors.ts'
 
+const MEDIA_TYPE = 'application/json'
 const BOM = '\uFEFF'
 const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]*)/gi
 
 /** The charset parameters of a Content-Type: there is no JSON but in UTF-8 (RFC 8259 §8.1). */
 function hasForeignCharset (contentType: string): boolean {
+  if (contentType === MEDIA_TYPE) return false
   for (const [, charset] of contentType.matchAll(CHARSET)) {
     if (charset?.toLowerCase() !== 'utf-8') return true
   }
@@ -35,7 +37,7 @@ function parseBody (bytes: Buffer): unknown {
 export const jsonBody = fp(function jsonBody (app, _options, done) {
   app.removeAllContentTypeParsers()
 
-  app.addContentTypeParser('application/json', { parseAs: 'buffer', bodyLimit: MAX_BODY_BYTES }, (request, body: Buffer, next) => {
+  app.addContentTypeParser(MEDIA_TYPE, { parseAs: 'buffer', bodyLimit: MAX_BODY_BYTES }, (request, body: Buffer, next) => {
     const { 'content-type': contentType, 'content-encoding': encoding } = request.headers
     if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
       next(new HttpProblem('unsupported_media_type', 'Send the body without Content-Encoding'))

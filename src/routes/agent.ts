@@ -43,7 +43,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
   }, async (request, reply) => {
     const answer = await handleToolCall(request.body, { requestId: request.id })
     switch (answer.kind) {
-      case 'answer': return reply.header('content-type', JSON_MEDIA_TYPE).send(answer.json)
+      case 'answer': return reply.header('content-type', JSON_MEDIA_TYPE).send(Buffer.from(answer.json))
       case 'unrecognised': throw new HttpProblem('unrecognised_tool_call', answer.detail)
       case 'too_many_calls': throw new HttpProblem('too_many_calls', answer.detail)
     }
@@ -82,7 +82,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     const tool = registry.find(name)
     if (tool === undefined) throw new HttpProblem('tool_not_found', registry.unknownTool(name))
     const outcome = await callTool(registry, tool, request.body, request)
-    return reply.header('content-type', JSON_MEDIA_TYPE).send(outcome.json)
+    return reply.header('content-type', JSON_MEDIA_TYPE).send(Buffer.from(outcome.json))
   })
 }
 

@@ -63,7 +63,8 @@ export function createToolCallHandler ({ registry, log }: ToolCallHandlerOptions
         budget = 0
         results.push(dialect.writeResult(call, await refuseForSize(call, settled === undefined, fields)))
       } else {
-        budget -= Buffer.byteLength(result)
+        // To count the bytes of a long text takes as long as to send it: not for the last one, which is often the only one.
+        if (index < calls.length - 1) budget -= Buffer.byteLength(result)
         results.push(result)
       }
     }
@@ -109,11 +110,14 @@ function readArguments (tool: Tool, call: ToolCall): ToolArguments | ToolArgumen
   }
 }
 
+/** No UTF-16 unit takes more bytes in UTF-8. */
+const MAX_BYTES_PER_UNIT = 3
+
 /** The result as JSON text, or undefined when it has more bytes than are left. A text has at least as many bytes as units. */
 function writeWithin (budget: number, dialect: Dialect, call: ToolCall, { outcome, refused }: Settled): string | undefined {
   if (outcome.text.length >= budget) return undefined
   const result = refused && dialect.writeRefusal !== undefined
     ? dialect.writeRefusal(call, outcome.text)
     : dialect.writeResult(call, outcome)
-  return Buffer.byteLength(result) > budget ? undefined : result
+  return result.length * MAX_BYTES_PER_UNIT > budget && Buffer.byteLength(result) > budget ? undefined : result
 }
