@@ -249,7 +249,7 @@ t.test('K39: the log is complete when the process has ended', async (t) => {
   const requests = 200
   await Promise.all(Array.from({ length: requests }, () => skillNames(service)))
   await service.stop()
-  t.equal(service.log().filter(({ route, status }) => route === '/skills' && status === 200).length, requests)
+  t.equal(service.log().filter(({ url, status }) => url === '/skills' && status === 200).length, requests)
 })
 
 t.test('K2: with the level silent nothing is printed', async (t) => {

@@ -2,6 +2,7 @@ import { load, YAMLException } from 'js-yaml'
 import { finding, quote, quoteList } from './findings.ts'
 import { MAX_FRONTMATTER_BYTES, MAX_FRONTMATTER_DEPTH } from './limits.ts'
 import type { Finding, Frontmatter } from './skill.ts'
+import { readPlainLines } from './plain-lines.ts'
 
 /** Where the frontmatter of a main file is, in bytes. The fences and a BOM belong to neither span. */
 export type FrontmatterLocation =
@@ -95,6 +96,8 @@ export function parseFrontmatter (bytes: Buffer): ParsedFrontmatter {
       'Move long text from the frontmatter into the body of SKILL.md'))
   }
   const source = bytes.toString()
+  const plain = readPlainLines(source)
+  if (plain !== undefined) return fromValue(plain, [])
   const asWritten = readYaml(source)
   if (asWritten.kind === 'value') return fromValue(asWritten.value, [])
   if (asWritten.reason.startsWith(TOO_DEEP)) {
