@@ -6,7 +6,7 @@ import { startReference, startSkillserve } from './process.ts'
 import { median, type Row, spread } from './table.ts'
 
 const SKILLS = 100
-const ROUNDS = 7
+const ROUNDS = 5
 const SECONDS = 2
 
 interface Comparison {
