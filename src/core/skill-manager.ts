@@ -12,6 +12,7 @@ import type { CoreLog } from './log.ts'
 import { ManifestStore, type Manifest } from './manifest.ts'
 import { PhaseStats } from './phase-stats.ts'
 import { Refresher, type RefresherStatus, type RefreshTimes } from './refresher.ts'
+import { documentSentence, fileSentence } from './refusal-sentences.ts'
 import { parseRelativePath } from './relative-path.ts'
 import { RootSet, type RootStatus } from './root-set.ts'
 import { isSameState } from './signature.ts'
@@ -446,33 +447,5 @@ async function realpathOrNothing (disk: Disk, path: string): Promise<string | un
     return await disk.realpath(path)
   } catch {
     return undefined
-  }
-}
-
-/** K16's sentence for why a main file was not read. */
-function documentSentence (error: unknown, name: string): unknown {
-  if (!(error instanceof RefusedError)) return error
-  switch (error.refusal) {
-    case 'not_found':
-    case 'outside':
-    case 'is_directory':
-    case 'not_regular': return documentError.notFound(name)
-    case 'too_large': return documentError.tooLarge(name)
-    case 'permission_denied': return documentError.permissionDenied(name, error.cause)
-    case 'io_error': return documentError.unreadable(name, error.cause)
-  }
-}
-
-/** K18's sentence for why a file was not read. */
-function fileSentence (error: unknown, name: string, file: string): unknown {
-  if (!(error instanceof RefusedError)) return error
-  switch (error.refusal) {
-    case 'not_found': return fileError.notFound(name, file)
-    case 'outside': return fileError.traversal()
-    case 'is_directory': return fileError.isDirectory(file)
-    case 'not_regular': return fileError.notRegular(file)
-    case 'too_large': return fileError.tooLarge(file, error.size, MAX_TEXT_FILE_BYTES)
-    case 'permission_denied': return fileError.permissionDenied(file, error.cause)
-    case 'io_error': return fileError.ioError(file, error.cause)
   }
 }

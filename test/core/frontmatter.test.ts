@@ -2,24 +2,12 @@ import t from 'tap'
 import fc from 'fast-check'
 import { locateFrontmatter, parseFrontmatter } from '../../src/core/frontmatter.ts'
 import { MAX_FRONTMATTER_BYTES, MAX_FRONTMATTER_DEPTH } from '../../src/core/limits.ts'
+import { milliseconds } from '../helper/timing.ts'
 
 const BUDGET_MS = 50
 
 const parse = (text: string) => parseFrontmatter(Buffer.from(text))
 const codes = (text: string) => parse(text).findings.map(({ code }) => code)
-
-/**
- * The best of ten runs, of each the less of wall clock and CPU time: neither other processes nor the compiler's
- * threads are the parser's doing.
- */
-function milliseconds (run: () => void): number {
-  return Math.min(...Array.from({ length: 10 }, () => {
-    const start = { wall: performance.now(), cpu: process.cpuUsage() }
-    run()
-    const { user, system } = process.cpuUsage(start.cpu)
-    return Math.min(performance.now() - start.wall, (user + system) / 1_000)
-  }))
-}
 
 const filled = (unit: string, bytes = MAX_FRONTMATTER_BYTES) => unit.repeat(Math.floor(bytes / Buffer.byteLength(unit)))
 

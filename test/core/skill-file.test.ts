@@ -4,6 +4,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { MAX_MAIN_FILE_BYTES } from '../../src/core/limits.ts'
 import { parseSkillBytes, skillBody } from '../../src/core/skill-file.ts'
+import { milliseconds } from '../helper/timing.ts'
 
 /** For 1 MiB, counted by the coverage too, which is four times the work: what is not linear takes minutes. */
 const BUDGET_MS = 250
@@ -12,19 +13,6 @@ const parse = (text: string, folder = 'demo') => parseSkillBytes(Buffer.from(tex
 const codes = (text: string, folder?: string) => parse(text, folder).findings.map(({ code }) => code)
 const fields = 'name: demo\ndescription: Shows how.\n'
 const valid = `---\n${fields}---\n# Demo\n`
-
-/**
- * The best of ten runs, of each the less of wall clock and CPU time: neither other processes nor the compiler's
- * threads are the parser's doing.
- */
-function milliseconds (run: () => void): number {
-  return Math.min(...Array.from({ length: 10 }, () => {
-    const start = { wall: performance.now(), cpu: process.cpuUsage() }
-    run()
-    const { user, system } = process.cpuUsage(start.cpu)
-    return Math.min(performance.now() - start.wall, (user + system) / 1_000)
-  }))
-}
 
 t.test('K9: P1: a valid file has fields, a label, and no findings', async t => {
   t.same(parse(valid), {

@@ -29,6 +29,16 @@ async function textOf (question: () => unknown): Promise<unknown> {
   }
 }
 
+t.test('K13: 100 skills are listed in under a second, from nothing', async (t) => {
+  const names = Array.from({ length: 100 }, (_, index) => `skill-${String(index).padStart(3, '0')}`)
+  const root = t.testdir(skills(...names))
+  const start = performance.now()
+  const manager = createManager(t, [root])
+  await manager.start()
+  t.same(await manager.list(), names)
+  t.ok(performance.now() - start < 1_000, `${performance.now() - start} ms`)
+})
+
 t.test('K11 K12: every skill of every root by name, sorted by code point', async (t) => {
   const base = t.testdir({
     a: { ...skills('zebra', 'Alpha', '\u{1F600}'), 'without main file': {} },
