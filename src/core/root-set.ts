@@ -59,10 +59,6 @@ export class RootSet {
     }))
   }
 
-  get size (): number {
-    return this.#roots.length
-  }
-
   get status (): readonly RootStatus[] {
     return this.#roots.map(({ type, scan, good }) => ({ type, state: scan?.state ?? 'missing', skills: good?.folders.size ?? 0 }))
   }

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyRequest, FastifySchema, FastifySchemaCompiler } from 'fastify'
+import type { FastifySchema, FastifySchemaCompiler } from 'fastify'
 import { HttpProblem } from '../plugins/errors.ts'
 import {
   ToolArgumentsSchema, ToolCallRequestSchema, ToolCallResponseSchema, ToolDefinitionsSchema, ToolParamsSchema, ToolQuerySchema,
@@ -7,12 +7,10 @@ import {
 } from '../schemas/agent.ts'
 import { json, notModified, problems, requestBody, result } from '../schemas/responses.ts'
 import { toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples } from '../schemas/tool-call-examples.ts'
-import { parseArguments } from '../tools/arguments.ts'
-import { toolCallLine, toolResultLine } from '../tools/call-log.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
+import { runTool } from '../tools/run-tool.ts'
 import type { ToolCallHandler } from '../tools/tool-call.ts'
 import { toolDefinitions } from '../tools/tool-definitions.ts'
-import { type Tool, type ToolArguments, ToolArgumentsError, type ToolOutcome } from '../tools/tool.ts'
 import { JSON_MEDIA_TYPE } from './outcome.ts'
 
 export interface AgentRoutesOptions {
@@ -81,25 +79,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     const { name } = request.params
     const tool = registry.find(name)
     if (tool === undefined) throw new HttpProblem('tool_not_found', registry.unknownTool(name))
-    const outcome = await callTool(registry, tool, request.body, request)
+    const outcome = await runTool(tool, request.body, { registry, log: request.log, fields: { reqId: request.id } })
     return reply.header('content-type', JSON_MEDIA_TYPE).send(Buffer.from(outcome.json))
   })
-}
-
-/** @param body the arguments as they came: no body means none, as everywhere else (K37) */
-async function callTool (registry: ToolRegistry, tool: Tool, body: unknown, { id: reqId, log }: FastifyRequest): Promise<ToolOutcome> {
-  const args = readArguments(tool, body)
-  log.info({ reqId }, toolCallLine(tool, args instanceof ToolArgumentsError ? {} : args))
-  const outcome = args instanceof ToolArgumentsError ? await registry.refuse(tool, args) : await registry.call(tool, args)
-  log.info({ reqId }, toolResultLine(outcome))
-  return outcome
-}
-
-function readArguments (tool: Tool, body: unknown): ToolArguments | ToolArgumentsError {
-  try {
-    return parseArguments(body, tool.parameters)
-  } catch (error) {
-    if (error instanceof ToolArgumentsError) return error
-    throw error
-  }
 }

@@ -1,10 +1,10 @@
 import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES, TOOL_CALL_CONCURRENCY } from '../core/limits.ts'
-import { parseArguments } from './arguments.ts'
 import { type CallLogger, toolCallLine, toolResultLine } from './call-log.ts'
 import type { Dialect, ToolCall } from './dialects/dialect.ts'
 import { openEnvelope } from './dialects/index.ts'
 import type { ToolRegistry } from './registry.ts'
-import { type Tool, type ToolArguments, ToolArgumentsError, ToolLimitError, ToolOutcome } from './tool.ts'
+import { runTool } from './run-tool.ts'
+import { ToolLimitError, ToolOutcome } from './tool.ts'
 
 export type ToolCallAnswer =
   /** The whole answer as JSON text: one result for one call, an array for a batch or a container (K34). */
@@ -80,11 +80,7 @@ export function createToolCallHandler ({ registry, log }: ToolCallHandlerOptions
       log.info(fields, toolResultLine(outcome))
       return { outcome, refused: true }
     }
-    const args = readArguments(tool, call)
-    log.info(fields, toolCallLine(tool, args instanceof ToolArgumentsError ? {} : args))
-    const outcome = args instanceof ToolArgumentsError ? await registry.refuse(tool, args) : await registry.call(tool, args)
-    log.info(fields, toolResultLine(outcome))
-    return { outcome, refused: false }
+    return { outcome: await runTool(tool, call.args, { registry, log, fields }), refused: false }
   }
 
   /** Every call has its answer and its two lines, also the one that was never begun. */
@@ -98,15 +94,6 @@ export function createToolCallHandler ({ registry, log }: ToolCallHandlerOptions
       log.info(fields, toolResultLine(outcome))
     }
     return outcome
-  }
-}
-
-function readArguments (tool: Tool, call: ToolCall): ToolArguments | ToolArgumentsError {
-  try {
-    return parseArguments(call.args, tool.parameters)
-  } catch (error) {
-    if (error instanceof ToolArgumentsError) return error
-    throw error
   }
 }
 

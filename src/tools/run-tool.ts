@@ -1,0 +1,32 @@
+import { parseArguments } from './arguments.ts'
+import { type CallLogger, toolCallLine, toolResultLine } from './call-log.ts'
+import type { ToolRegistry } from './registry.ts'
+import { type Tool, type ToolArguments, ToolArgumentsError, type ToolOutcome } from './tool.ts'
+
+export interface ToolRun {
+  readonly registry: ToolRegistry
+  readonly log: CallLogger
+  /** Fields of the two log lines, such as the request id. */
+  readonly fields: object
+}
+
+/**
+ * Runs one call of a tool, whatever door it came through: its arguments checked, its two lines logged (K37, K39). Never throws.
+ * @param raw the arguments as they came: none means `{}`
+ */
+export async function runTool (tool: Tool, raw: unknown, { registry, log, fields }: ToolRun): Promise<ToolOutcome> {
+  const args = readArguments(tool, raw)
+  log.info(fields, toolCallLine(tool, args instanceof ToolArgumentsError ? {} : args))
+  const outcome = args instanceof ToolArgumentsError ? await registry.refuse(tool, args) : await registry.call(tool, args)
+  log.info(fields, toolResultLine(outcome))
+  return outcome
+}
+
+function readArguments (tool: Tool, raw: unknown): ToolArguments | ToolArgumentsError {
+  try {
+    return parseArguments(raw, tool.parameters)
+  } catch (error) {
+    if (error instanceof ToolArgumentsError) return error
+    throw error
+  }
+}
