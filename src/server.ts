@@ -3,16 +3,12 @@ import type { Server } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import closeWithGrace from 'close-with-grace'
-import { pino } from 'pino'
 import { buildApp } from './app.ts'
 import { type Config, ConfigError } from './config.ts'
 import { createSkillManager } from './core/skill-manager.ts'
-import { readPackageVersion } from './package-version.ts'
+import { createLogger, createLogOutput } from './logger.ts'
+import { readPackageVersion } from './cli/package-version.ts'
 import { createToolRegistry, createTools } from './tools/registry.ts'
-
-/** Log lines are written together: up to this many characters, or this many milliseconds, wait for each other. */
-const LOG_BUFFER_CHARACTERS = 8_192
-const LOG_FLUSH_MS = 100
 
 /** Open connections at the same time: more would take the descriptors that reading skills needs. */
 const MAX_CONNECTIONS = 10_000
@@ -39,8 +35,9 @@ const NOT_HANDLED: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT',
  * @throws ConfigError when the address cannot be had
  */
 export async function startServer (config: Config): Promise<void> {
-  const destination = pino.destination({ sync: false, minLength: LOG_BUFFER_CHARACTERS, periodicFlush: LOG_FLUSH_MS })
-  const logger = pino({ level: config.logLevel }, destination)
+  const output = createLogOutput()
+  process.once('exit', () => { output.flushSync() })
+  const logger = createLogger(config.logLevel, output)
   const skills = createSkillManager({
     projectRoots: config.skillsDirs,
     ...config.personalDir !== undefined && { personalRoot: config.personalDir },
