@@ -12,7 +12,7 @@ import { parseArgs } from 'node:util'
 import { pino } from 'pino'
 import { buildApp } from '../src/app.ts'
 import { createSkillManager } from '../src/core/skill-manager.ts'
-import { readPackageVersion } from '../src/package-version.ts'
+import { readPackageVersion } from '../src/cli/package-version.ts'
 import { createToolRegistry, createTools } from '../src/tools/registry.ts'
 
 const DEFAULT_FILE = fileURLToPath(new URL('../openapi/openapi.yaml', import.meta.url))
@@ -22,9 +22,8 @@ async function renderDocument (): Promise<string> {
   const skills = createSkillManager({ projectRoots: [], watcher: false })
   const registry = createToolRegistry(createTools({ source: skills }))
   const app = await buildApp({ skills, registry, logger: pino({ level: 'silent' }), version: readPackageVersion(), host: '127.0.0.1' })
-  await app.ready()
   try {
-    return app.swagger({ yaml: true })
+    return (await app.inject('/openapi.yaml')).payload
   } finally {
     await app.close()
   }

@@ -1,6 +1,7 @@
 import { isIPv4 } from 'node:net'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import { fastify, type FastifyBaseLogger, type FastifyInstance } from 'fastify'
+import { pino } from 'pino'
 import type { SkillManager } from './core/skill-manager.ts'
 import { httpServerOptions, type HttpTimeouts } from './http-options.ts'
 import { conditional } from './plugins/conditional.ts'
@@ -8,11 +9,12 @@ import { draining } from './plugins/draining.ts'
 import { errors } from './plugins/errors.ts'
 import { freshness } from './plugins/freshness.ts'
 import { jsonBody } from './plugins/json-body.ts'
-import { openapi } from './plugins/openapi.ts'
+import { lazyValidation } from './plugins/lazy-validation.ts'
 import { security } from './plugins/security.ts'
 import { stalledResponses } from './plugins/stalled-responses.ts'
 import { agentRoutes } from './routes/agent.ts'
 import { healthRoutes } from './routes/health.ts'
+import { docsRoutes, openapiRoutes } from './routes/openapi.ts'
 import { skillRoutes } from './routes/skills.ts'
 import { sharedSchemas } from './schemas/index.ts'
 import type { ToolRegistry } from './tools/registry.ts'
@@ -32,24 +34,54 @@ export interface AppOptions {
   readonly isDraining?: () => boolean
 }
 
+const SILENT = pino({ level: 'silent' })
+
 /** The whole HTTP service, not yet listening. */
 export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
-  const { skills, registry, logger, version, host, allowedHosts = [], timeouts, isDraining = () => false } = options
+  let description: Promise<FastifyInstance> | undefined
+  const describe = (): Promise<FastifyInstance> => {
+    description ??= describeApp(options)
+    return description
+  }
+
+  const app = await assemble(options, async (app) => {
+    await app.register(openapiRoutes, { describe })
+    await app.register(docsRoutes, { describe })
+  })
+  app.addHook('onClose', async () => { await (await description)?.close() })
+  return app
+}
+
+/** The same service for the sake of its description: its routes are read, only its own pages are ever asked for. */
+async function describeApp ({ version, ...options }: AppOptions): Promise<FastifyInstance> {
+  const { description } = await import('./plugins/description.ts')
+  const app = await assemble({ ...options, version, logger: SILENT }, async (app) => {
+    await app.register(description, { version })
+    await app.register(openapiRoutes, { describe: async () => app })
+  })
+  await app.ready()
+  return app
+}
+
+async function assemble (options: AppOptions, registerDescription: (app: FastifyInstance) => Promise<void>): Promise<FastifyInstance> {
+  const { skills, registry, logger, host, allowedHosts = [], timeouts, isDraining = () => false } = options
   const app = fastify(httpServerOptions({ logger, ...timeouts && { timeouts } })).withTypeProvider<TypeBoxTypeProvider>()
 
   // Answers are made once, from values of our own: the schemas describe them, and are held against them by the tests. A
   // serialiser for each of them would cost a third of the start, and drop in silence what a schema forgot.
   app.setSerializerCompiler(() => JSON.stringify)
+  for (const schema of sharedSchemas) app.addSchema(schema)
 
   await app.register(security, { loopbackOnly: isLoopback(host), allowedHosts: allowedHosts.map(bracketed) })
   await app.register(freshness, { skills })
+  await app.register(lazyValidation)
   await app.register(errors)
   await app.register(jsonBody)
   await app.register(conditional)
   await app.register(draining, { isDraining })
   await app.register(stalledResponses)
-  await app.register(openapi, { version, schemas: sharedSchemas })
 
+  await registerDescription(app)
   await app.register(healthRoutes, { skills, isDraining })
   await app.register(skillRoutes, { skills, tools: readerTools(registry) })
   await app.register(agentRoutes, { registry, handleToolCall: createToolCallHandler({ registry, log: logger }) })

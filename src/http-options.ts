@@ -55,7 +55,6 @@ export function httpServerOptions ({ logger, timeouts = {} }: HttpServerOptions 
     // `jsonBody` has its own parser: such keys are data (K38).
     onProtoPoisoning: 'ignore',
     onConstructorPoisoning: 'ignore',
-    ajv: { customOptions: { coerceTypes: false, removeAdditional: false } },
     // A request that was sent on an open connection before the drain is answered, by `draining` as its last.
     return503OnClosing: false,
     frameworkErrors: answerFrameworkError,

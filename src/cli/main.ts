@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import nodeModule from 'node:module'
 import { ConfigError, loadConfig, parseCommandLine } from '../config.ts'
-import { readPackageVersion } from '../package-version.ts'
+import { readPackageVersion } from './package-version.ts'
 import { HELP } from './help.ts'
 
 // Node 22 and later keep compiled code from one start to the next, where there is a folder to keep it in.

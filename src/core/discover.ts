@@ -54,9 +54,12 @@ export async function scanRoot (disk: Disk, root: Root): Promise<RootScan> {
     const links = new Map<string, string | undefined>()
     for (const entry of await withoutInvalidUtf8(disk, realPath, entries)) {
       if (!isSafeName(entry.name)) continue
-      const folder = await skillFolder(disk, root, realPath, entry)
-      if (folder !== undefined) folders.set(folder.name, folder)
-      if (entry.isSymbolicLink()) links.set(entry.name, folder?.realPath)
+      if (entry.isDirectory()) folders.set(entry.name, skillFolder(root, entry.name, join(realPath, entry.name), false))
+      else if (entry.isSymbolicLink()) {
+        const target = await resolveLinkedFolder(disk, realPath, join(realPath, entry.name))
+        links.set(entry.name, target)
+        if (target !== undefined) folders.set(entry.name, skillFolder(root, entry.name, target, true))
+      }
     }
     return { state: 'ok', signature, settled: isSettled(signature, seenAt), realPath, folders, links }
   } catch (cause) {
@@ -75,14 +78,8 @@ export async function scanRoot (disk: Disk, root: Root): Promise<RootScan> {
   }
 }
 
-async function skillFolder (disk: Disk, root: Root, rootRealPath: string, entry: Dirent): Promise<SkillFolder | undefined> {
-  const { name } = entry
-  const path = join(root.path, name)
-  const base = { name, type: root.type, root: root.index, path }
-  if (entry.isDirectory()) return { ...base, realPath: join(rootRealPath, name), linked: false }
-  if (!entry.isSymbolicLink()) return undefined
-  const realPath = await resolveLinkedFolder(disk, rootRealPath, join(rootRealPath, name))
-  return realPath === undefined ? undefined : { ...base, realPath, linked: true }
+function skillFolder ({ path, type, index }: Root, name: string, realPath: string, linked: boolean): SkillFolder {
+  return { name, type, root: index, path: join(path, name), realPath, linked }
 }
 
 /** The real path of a link to a folder strictly below the root; undefined for every other link (K4). */

@@ -6,7 +6,7 @@ import { pino } from 'pino'
 import type { Test } from 'tap'
 import { type AppOptions, buildApp } from '../../src/app.ts'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from '../../src/core/skill-manager.ts'
-import { readPackageVersion } from '../../src/package-version.ts'
+import { readPackageVersion } from '../../src/cli/package-version.ts'
 import { createToolRegistry, createTools, type ToolRegistry } from '../../src/tools/registry.ts'
 import { createResponseCheck } from './openapi.ts'
 import { rawRequest, type RawResponse, request, type RequestHead } from './raw-http.ts'
@@ -86,7 +86,7 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
   })
   await (indexed ? skills.initialize() : skills.start())
   const url = await app.listen({ host, port: 0 })
-  const check = createResponseCheck(app.swagger())
+  const check = createResponseCheck((await app.inject('/openapi.json')).json())
   let sent = 0
 
   async function send (path: string, init: RequestInit = {}): Promise<Answer> {

@@ -7,6 +7,7 @@ import { conditional } from '../../src/plugins/conditional.ts'
 import { draining, type DrainingOptions } from '../../src/plugins/draining.ts'
 import { errors } from '../../src/plugins/errors.ts'
 import { jsonBody } from '../../src/plugins/json-body.ts'
+import { lazyValidation } from '../../src/plugins/lazy-validation.ts'
 import { security, type SecurityOptions } from '../../src/plugins/security.ts'
 import { stalledResponses, type StalledResponsesOptions } from '../../src/plugins/stalled-responses.ts'
 
@@ -47,6 +48,7 @@ export async function listenWithPlugins (t: Test, addRoutes: (app: FastifyInstan
     return app.close()
   })
   app.register(security, { loopbackOnly: true, allowedHosts: [], ...options.security })
+  app.register(lazyValidation)
   app.register(errors)
   app.register(jsonBody)
   app.register(conditional)

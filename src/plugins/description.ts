@@ -1,31 +1,22 @@
-import swagger from '@fastify/swagger'
-import swaggerUi from '@fastify/swagger-ui'
-import type { TSchema } from '@sinclair/typebox'
+import type {} from '@fastify/swagger'
 import fp from 'fastify-plugin'
 import { contentHeaders } from './security.ts'
 import { httpProblems, type ProblemCode, skillProblems } from '../schemas/problem.ts'
 import { problemExample } from '../schemas/problem-examples.ts'
-import { content, notModified, problems } from '../schemas/responses.ts'
 
-export interface OpenapiOptions {
+export interface DescriptionOptions {
   readonly version: string
-  /** Shared schemas: each becomes a component under its $id. */
-  readonly schemas: readonly TSchema[]
 }
-
-const DOCUMENT_SCHEMA = {
-  type: 'object',
-  required: ['openapi', 'info', 'paths'],
-  properties: { openapi: { type: 'string' }, info: { type: 'object' }, paths: { type: 'object' } }
-}
-const EXAMPLE = { openapi: '3.1.0', info: { title: 'skillserve' }, paths: {} }
 
 /** Swagger UI brings its own scripts and styles, and fetches the document: nothing else may run on its pages. */
 const DOCS_CSP = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-/** The OpenAPI document, made of the schemas of the routes, and pages that show it (K50). Register before the routes. */
-export const openapi = fp<OpenapiOptions>(async function openapi (app, { version, schemas }) {
-  for (const schema of schemas) app.addSchema(schema)
+/**
+ * The OpenAPI document of the routes that are registered after it, and pages that show it (K50). Loaded at the first
+ * question for them: with the libraries behind it, it takes a quarter of the time that the whole service needs to start.
+ */
+export const description = fp<DescriptionOptions>(async function description (app, { version }) {
+  const [{ default: swagger }, { default: swaggerUi }] = await Promise.all([import('@fastify/swagger'), import('@fastify/swagger-ui')])
 
   await app.register(swagger, {
     openapi: {
@@ -59,25 +50,7 @@ export const openapi = fp<OpenapiOptions>(async function openapi (app, { version
     })
     await docs.register(swaggerUi, { routePrefix: '/docs', uiConfig: { deepLinking: true } })
   })
-
-  app.get('/openapi.json', {
-    schema: documentSchema('getOpenapiJson', 'This document as JSON', 'application/json', DOCUMENT_SCHEMA, EXAMPLE)
-  }, async (_request, reply) => reply.type('application/json; charset=utf-8').send(JSON.stringify(app.swagger())))
-
-  app.get('/openapi.yaml', {
-    schema: documentSchema('getOpenapiYaml', 'This document as YAML', 'application/yaml', { type: 'string' }, 'openapi: 3.1.0\ninfo:\n  title: skillserve\n')
-  }, async (_request, reply) => reply.type('application/yaml; charset=utf-8').send(app.swagger({ yaml: true })))
-}, { name: 'openapi', fastify: '5.x' })
-
-function documentSchema (operationId: string, summary: string, mediaType: string, schema: object, example: unknown): object {
-  return {
-    operationId,
-    summary,
-    description: 'The OpenAPI document of the service.',
-    tags: ['service'],
-    response: { 200: content('The document', mediaType, schema, example), 304: notModified(), ...problems() }
-  }
-}
+}, { name: 'description', fastify: '5.x' })
 
 /** An example of every problem there is, for the responses of the routes to refer to. */
 function problemExamples (): Readonly<Record<string, { readonly summary: string, readonly value: object }>> {

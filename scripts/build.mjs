@@ -1,0 +1,32 @@
+/**
+ * Builds dist/: the library with its types, module by module, and the command line in as few files as it can be, since
+ * looking for modules and compiling them is most of the time that a process needs to start. What is loaded late keeps
+ * files of its own.
+ */
+import { execFileSync } from 'node:child_process'
+import { chmodSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
+
+process.chdir(fileURLToPath(new URL('..', import.meta.url)))
+rmSync('dist', { recursive: true, force: true })
+execFileSync(process.execPath, [createRequire(import.meta.url).resolve('typescript/bin/tsc'), '-p', 'tsconfig.build.json'], { stdio: 'inherit' })
+await build({
+  entryPoints: { 'cli/main': 'dist/cli/main.js' },
+  outdir: 'dist',
+  allowOverwrite: true,
+  bundle: true,
+  splitting: true,
+  chunkNames: 'chunks/[name]-[hash]',
+  platform: 'node',
+  format: 'esm',
+  target: 'node20.19',
+  keepNames: true,
+  // These read files of their own package.
+  external: ['@fastify/swagger', '@fastify/swagger-ui'],
+  // CommonJS in a module: what it requires of Node has to come from somewhere.
+  banner: { js: "import { createRequire as createRequireForBundle } from 'node:module'\nconst require = createRequireForBundle(import.meta.url)" },
+  logLevel: 'warning'
+})
+chmodSync('dist/cli/main.js', 0o755)
