@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { SLICE_MS } from './limits.ts'
+import type { Awaitable } from './skill-source.ts'
 
 /**
  * Makes a job that never runs twice at the same time. A call while it runs gets the next run, which begins after the
@@ -29,4 +30,9 @@ export function createSlicer (sliceMs = SLICE_MS): () => Promise<void> | undefin
     if (performance.now() - start < sliceMs) return undefined
     return nextTurn().then(() => { start = performance.now() })
   }
+}
+
+/** `then` without a detour: what is there already is used at once, in the same turn. */
+export function whenReady<T, R> (value: Awaitable<T>, use: (value: T) => R): Awaitable<R> {
+  return value instanceof Promise ? value.then(use) : use(value)
 }

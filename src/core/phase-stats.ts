@@ -15,10 +15,17 @@ export class PhaseStats {
   readonly #seen = new Map<string, Signature | undefined>()
   readonly #sources = new Set<object>()
   #inPhase = false
+  #phase = 0
   readonly #end = () => {
     this.#inPhase = false
+    this.#phase++
     this.#seen.clear()
     this.#sources.clear()
+  }
+
+  /** Names the present phase: what was found out in it holds as long as this is the same. Undefined outside of one. */
+  get phase (): number | undefined {
+    return this.#inPhase ? this.#phase : undefined
   }
 
   /**
@@ -26,8 +33,10 @@ export class PhaseStats {
    * @param source its connection: a second request of one connection may have been sent after the phase began
    */
   begin (source: object): void {
-    if (this.#sources.has(source)) this.#seen.clear()
-    else this.#sources.add(source)
+    if (this.#sources.has(source)) {
+      this.#seen.clear()
+      this.#phase++
+    } else this.#sources.add(source)
     if (this.#inPhase) return
     this.#inPhase = true
     setImmediate(this.#end)
@@ -53,5 +62,31 @@ export class PhaseStats {
     } catch {
       return undefined
     }
+  }
+}
+
+/** Answers of one phase: what was true for the first of its requests is true for the others. */
+export class PhaseMemo<T> {
+  readonly #stats: PhaseStats
+  readonly #answers = new Map<string, T>()
+  #phase: number | undefined
+
+  constructor (stats: PhaseStats) {
+    this.#stats = stats
+  }
+
+  get (key: string): T | undefined {
+    const { phase } = this.#stats
+    return phase !== undefined && phase === this.#phase ? this.#answers.get(key) : undefined
+  }
+
+  /** @param phase that in which the question was asked: an answer that took longer is too old for the next one's requests */
+  set (key: string, answer: T, phase: number | undefined): void {
+    if (phase === undefined || phase !== this.#stats.phase) return
+    if (phase !== this.#phase) {
+      this.#answers.clear()
+      this.#phase = phase
+    }
+    this.#answers.set(key, answer)
   }
 }

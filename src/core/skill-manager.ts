@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import { coalesce, createSlicer } from './async.ts'
+import { coalesce, createSlicer, whenReady } from './async.ts'
 import { Catalogue, type CatalogueChange, type IndexedSkill } from './catalogue.ts'
 import { ContentStore, type ServableFile } from './content-store.ts'
 import type { SkillFolder } from './discover.ts'
@@ -10,7 +10,7 @@ import { indexSkill, isNoMainFile, orderMainFiles } from './index-skill.ts'
 import { MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from './limits.ts'
 import type { CoreLog } from './log.ts'
 import { ManifestStore, type Manifest } from './manifest.ts'
-import { PhaseStats } from './phase-stats.ts'
+import { PhaseMemo, PhaseStats } from './phase-stats.ts'
 import { Refresher, type RefresherStatus, type RefreshTimes } from './refresher.ts'
 import { documentSentence, fileSentence } from './refusal-sentences.ts'
 import { parseRelativePath } from './relative-path.ts'
@@ -19,7 +19,7 @@ import { isSameState } from './signature.ts'
 import { skillBody } from './skill-file.ts'
 import { hasForbiddenSequence } from './skill-name.ts'
 import { RefusedError } from './skill-reader.ts'
-import type { MainFilePreference, SkillSource } from './skill-source.ts'
+import type { Awaitable, MainFilePreference, SkillSource } from './skill-source.ts'
 import type { CatalogueSkill, Skill, SkillMetadata } from './skill.ts'
 import type { WatcherFactory } from './watcher.ts'
 
@@ -65,6 +65,9 @@ const SILENT: CoreLog = { info () {}, warn () {} }
  */
 export class SkillManager implements SkillSource {
   readonly #stats = new PhaseStats()
+  readonly #lists = new PhaseMemo<readonly string[]>(this.#stats)
+  readonly #mainFiles = { 'SKILL.MD': new PhaseMemo<FileContent>(this.#stats), 'SKILL.md': new PhaseMemo<FileContent>(this.#stats) }
+  readonly #files = new PhaseMemo<FileContent>(this.#stats)
   readonly #roots: RootSet
   readonly #contents = new ContentStore(this.#stats)
   readonly #manifests = new ManifestStore(this.#contents)
@@ -150,10 +153,8 @@ export class SkillManager implements SkillSource {
     return this.status
   }
 
-  async list (): Promise<readonly string[]> {
-    await this.#roots.sync(undefined, true)
-    this.#requireRoot()
-    return this.#catalogue.names
+  list (): Awaitable<readonly string[]> {
+    return this.#lists.get('') ?? this.#list()
   }
 
   async find (name: string): Promise<CatalogueSkill | undefined> {
@@ -181,37 +182,26 @@ export class SkillManager implements SkillSource {
     return this.#catalogue.available
   }
 
-  async readDocument (name: string, preference: MainFilePreference): Promise<FileContent> {
-    const content = await this.readMainFile(name, preference)
-    if (content.utf8 === undefined) throw documentError.notUtf8(name)
-    return content
+  readDocument (name: string, preference: MainFilePreference): Awaitable<FileContent> {
+    return whenReady(this.readMainFile(name, preference), (content) => {
+      if (content.utf8 === undefined) throw documentError.notUtf8(name)
+      return content
+    })
   }
 
   /** The same without a word on the encoding, for a door that sends bytes (K42). */
-  async readMainFile (name: string, preference: MainFilePreference): Promise<FileContent> {
-    if (hasForbiddenSequence(name)) throw documentError.invalidName(name)
-    const skill = await this.#current(name)
-    if (skill === undefined) throw documentError.skillNotFound(name)
-    return await this.#readMainFile(skill, preference)
+  readMainFile (name: string, preference: MainFilePreference): Awaitable<FileContent> {
+    return this.#mainFiles[preference].get(name) ?? this.#findMainFile(name, preference)
   }
 
-  async readFile (name: string, filePath: string): Promise<FileContent> {
-    const { skill, path } = await this.#locate(name, filePath)
-    try {
-      return await this.#contents.read(this.#diskOf(skill), skill, path, MAX_TEXT_FILE_BYTES)
-    } catch (error) {
-      throw fileSentence(error, name, filePath)
-    }
+  readFile (name: string, filePath: string): Awaitable<FileContent> {
+    return this.#files.get(fileKey(name, filePath)) ?? this.#readFile(name, filePath)
   }
 
   /** A file of any size, for a door that sends bytes (K44). Same checks and sentences as `readFile`. */
-  async openFile (name: string, filePath: string): Promise<ServableFile> {
-    const { skill, path } = await this.#locate(name, filePath)
-    try {
-      return await this.#contents.open(this.#diskOf(skill), skill, path)
-    } catch (error) {
-      throw fileSentence(error, name, filePath)
-    }
+  openFile (name: string, filePath: string): Awaitable<ServableFile> {
+    const content = this.#files.get(fileKey(name, filePath))
+    return content === undefined ? this.#openFile(name, filePath) : { kind: 'content', content }
   }
 
   /** All files of a skill (K43). */
@@ -248,6 +238,49 @@ export class SkillManager implements SkillSource {
   async readSkillBody (skill: Pick<SkillMetadata, 'skillPath'>): Promise<string> {
     const content = await this.readDocument(basename(skill.skillPath), 'SKILL.md')
     return skillBody(content.utf8 ?? '')
+  }
+
+  async #list (): Promise<readonly string[]> {
+    const { phase } = this.#stats
+    await this.#roots.sync(undefined, true)
+    this.#requireRoot()
+    const { names } = this.#catalogue
+    this.#lists.set('', names, phase)
+    return names
+  }
+
+  async #findMainFile (name: string, preference: MainFilePreference): Promise<FileContent> {
+    if (hasForbiddenSequence(name)) throw documentError.invalidName(name)
+    const { phase } = this.#stats
+    const skill = await this.#current(name)
+    if (skill === undefined) throw documentError.skillNotFound(name)
+    const content = await this.#readMainFile(skill, preference)
+    this.#mainFiles[preference].set(name, content, phase)
+    return content
+  }
+
+  async #readFile (name: string, filePath: string): Promise<FileContent> {
+    const { phase } = this.#stats
+    const { skill, path } = await this.#locate(name, filePath)
+    try {
+      const content = await this.#contents.read(this.#diskOf(skill), skill, path, MAX_TEXT_FILE_BYTES)
+      this.#files.set(fileKey(name, filePath), content, phase)
+      return content
+    } catch (error) {
+      throw fileSentence(error, name, filePath)
+    }
+  }
+
+  async #openFile (name: string, filePath: string): Promise<ServableFile> {
+    const { phase } = this.#stats
+    const { skill, path } = await this.#locate(name, filePath)
+    try {
+      const file = await this.#contents.open(this.#diskOf(skill), skill, path)
+      if (file.kind === 'content') this.#files.set(fileKey(name, filePath), file.content, phase)
+      return file
+    } catch (error) {
+      throw fileSentence(error, name, filePath)
+    }
   }
 
   async #startOnce (): Promise<void> {
@@ -428,6 +461,11 @@ export function createSkillManager (options: SkillManagerOptions): SkillManager 
 
 function toCatalogueSkill ({ name, metadata, frontmatter, findings, valid, digest }: IndexedSkill): CatalogueSkill {
   return { name, metadata, frontmatter, findings, valid, ...digest !== undefined && { digest } }
+}
+
+/** A name that was found holds no slash, so that the two together are unambiguous. */
+function fileKey (name: string, filePath: string): string {
+  return `${name}/${filePath}`
 }
 
 /** A touch, or a checkout back and forth, is no change: same bytes under the same name. */

@@ -62,8 +62,18 @@ function createHostCheck (options: SecurityOptions): (request: IncomingMessage) 
     return name
   }))
 
+  // Clients keep to one name: the one that was let through last is known by comparing it.
+  let accepted: string | undefined
+
   return function check (request) {
     const { host } = request.headers
+    if (host !== undefined && host === accepted && !hasSeveralHosts(request)) return undefined
+    const problem = refuse(request, host)
+    if (problem === undefined) accepted = host
+    return problem
+  }
+
+  function refuse (request: IncomingMessage, host: string | undefined): HttpProblem | undefined {
     if (host === undefined && request.httpVersion !== '1.0') return new HttpProblem('bad_request', 'Send exactly one Host header')
     if (hasSeveralHosts(request)) return new HttpProblem('bad_request', 'Send exactly one Host header')
 
@@ -80,11 +90,11 @@ function createHostCheck (options: SecurityOptions): (request: IncomingMessage) 
 /** Register first: its hook is the fence, and gives the headers that every answer has. */
 export const security = fp(async function security (app: FastifyInstance, options: SecurityOptions) {
   const check = createHostCheck(options)
-  const headers = Object.entries(securityHeaders)
 
   app.addHook('onRequest', (request, reply, next) => {
-    for (const [name, value] of headers) reply.header(name, value)
-    reply.header('x-request-id', request.id)
-    next(check(request.raw))
+    reply.headers(securityHeaders).header('x-request-id', request.id)
+    const problem = check(request.raw)
+    if (problem === undefined) next()
+    else next(problem)
   })
 }, { name: 'security', fastify: '5.x' })

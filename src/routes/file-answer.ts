@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ServableFile } from '../core/content-store.ts'
 import type { FileContent } from '../core/file-content.ts'
 import { isTextType } from '../core/media-type.ts'
+import type { Awaitable } from '../core/skill-source.ts'
 import type { OpenFile } from '../core/skill-reader.ts'
 import { matchesEtag, strongEtag } from '../plugins/conditional.ts'
 import { HttpProblem } from '../plugins/errors.ts'
@@ -21,10 +22,10 @@ interface FileHeaders {
 const headersOf = new WeakMap<FileContent, FileHeaders>()
 
 /** Sends the bytes of a file (K44): from memory, or streamed when it is large, whole or the range asked for. */
-export async function sendFile (request: FastifyRequest, reply: FastifyReply, file: ServableFile, mediaType: string): Promise<FastifyReply> {
+export function sendFile (request: FastifyRequest, reply: FastifyReply, file: ServableFile, mediaType: string): Awaitable<FastifyReply> {
   switch (file.kind) {
     case 'content': return sendContent(request, reply, file.content, mediaType)
-    case 'stream': return await sendStream(request, reply, file.file, file.digest, mediaType)
+    case 'stream': return sendStream(request, reply, file.file, file.digest, mediaType)
   }
 }
 

@@ -1,5 +1,6 @@
 import type { FastifyReply } from 'fastify'
 import { sha256 } from '../core/file-content.ts'
+import type { Awaitable } from '../core/skill-source.ts'
 import { strongEtag } from '../plugins/conditional.ts'
 import type { ToolOutcome } from '../tools/tool.ts'
 
@@ -18,13 +19,20 @@ export function sendOutcome (reply: FastifyReply, outcome: ToolOutcome): Fastify
   return sendRendered(reply, outcome, () => outcome.json)
 }
 
+/** Answers with what `send` makes of a value: in the same turn when the value is there. */
+export function answer<T> (value: Awaitable<T>, send: (value: T) => unknown): Promise<unknown> | undefined {
+  if (value instanceof Promise) return value.then(send)
+  send(value)
+  return undefined
+}
+
 /** Sends the JSON text that `render` makes of a value that never changes. */
 export function sendRendered (reply: FastifyReply, value: object, render: () => string): FastifyReply {
-  let answer = rendered.get(value)
-  if (answer === undefined) {
+  let known = rendered.get(value)
+  if (known === undefined) {
     const body = Buffer.from(render())
-    answer = { body, etag: strongEtag(sha256(body)) }
-    rendered.set(value, answer)
+    known = { body, etag: strongEtag(sha256(body)) }
+    rendered.set(value, known)
   }
-  return reply.header('content-type', JSON_MEDIA_TYPE).header('etag', answer.etag).send(answer.body)
+  return reply.header('content-type', JSON_MEDIA_TYPE).header('etag', known.etag).send(known.body)
 }

@@ -12,7 +12,7 @@ import {
 } from '../schemas/skills.ts'
 import type { Tool } from '../tools/tool.ts'
 import { sendContent, sendFile } from './file-answer.ts'
-import { JSON_MEDIA_TYPE, sendOutcome, sendRendered } from './outcome.ts'
+import { answer, JSON_MEDIA_TYPE, sendOutcome, sendRendered } from './outcome.ts'
 
 export interface SkillRoutesOptions {
   readonly skills: SkillManager
@@ -43,7 +43,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       tags: ['skills'],
       response: { 200: json(SkillListSchema, 'The names'), 304: notModified(), ...problems('skills_folder_not_found', 'skills_folder_permission_denied') }
     }
-  }, async (_request, reply) => sendOutcome(reply, await tools.listSkills.run({})))
+  }, (_request, reply) => answer(tools.listSkills.run({}), (outcome) => sendOutcome(reply, outcome)))
 
   app.get('/skills/:name', {
     schema: {
@@ -60,12 +60,12 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
           'range_not_satisfiable', 'main_file_not_utf8', 'main_file_unreadable')
       }
     }
-  }, async (request, reply) => {
+  }, (request, reply) => {
     const { name } = request.params
     reply.header('vary', 'Accept')
     const type = prefers(request.headers.accept, DOCUMENT_TYPES)
-    if (type === 'application/json') return sendOutcome(reply, await tools.getSkill.run({ skill_name: name }))
-    return sendContent(request, reply, await skills.readMainFile(name, 'SKILL.MD'), type, type.slice('text/'.length))
+    if (type === 'application/json') return answer(tools.getSkill.run({ skill_name: name }), (outcome) => sendOutcome(reply, outcome))
+    return answer(skills.readMainFile(name, 'SKILL.MD'), (content) => sendContent(request, reply, content, type, type.slice('text/'.length)))
   })
 
   app.get('/skills/:name/files', {
@@ -98,15 +98,15 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
           'file_is_directory', 'file_not_regular', 'file_too_large', 'range_not_satisfiable', 'file_not_text', 'file_io_error')
       }
     }
-  }, async (request, reply) => {
+  }, (request, reply) => {
     const { name, '*': path } = request.params
     const type = mediaType(path)
     reply.header('vary', 'Accept')
     if (prefers(request.headers.accept, [ANY_BYTES, type, 'application/json']) !== 'application/json') {
-      return await sendFile(request, reply, await skills.openFile(name, path), type)
+      return answer(skills.openFile(name, path), (file) => sendFile(request, reply, file, type))
     }
-    if (request.query.encoding === 'base64') return sendBase64(reply, name, path, await skills.readFile(name, path))
-    return sendOutcome(reply, await tools.readFileInSkill.run({ skill_name: name, file_path: path }))
+    if (request.query.encoding === 'base64') return answer(skills.readFile(name, path), (content) => sendBase64(reply, name, path, content))
+    return answer(tools.readFileInSkill.run({ skill_name: name, file_path: path }), (outcome) => sendOutcome(reply, outcome))
   })
 }
 

@@ -1,3 +1,4 @@
+import { whenReady } from '../core/async.ts'
 import { documentError } from '../core/errors.ts'
 import type { FileContent } from '../core/file-content.ts'
 import type { SkillSource } from '../core/skill-source.ts'
@@ -24,14 +25,13 @@ export function createGetSkillTool ({ source }: { readonly source: SkillSource }
     description: 'Read the SKILL.MD documentation for a specific skill. Returns the full text content of the documentation file.',
     parameters,
 
-    async run (args) {
+    run (args) {
       const name = stringArgument(args, 'skill_name', parameters)
-      const content = await source.readDocument(name, 'SKILL.MD')
-      return outcomes.get(content, name, () => {
+      return whenReady(source.readDocument(name, 'SKILL.MD'), (content) => outcomes.get(content, name, () => {
         if (content.utf8 === undefined) throw documentError.notUtf8(name)
         const result = { skill_name: name, documentation: content.utf8 }
         return new ToolOutcome(result, () => spacedJson(result))
-      })
+      }))
     },
 
     fail: failWithError

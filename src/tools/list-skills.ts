@@ -1,3 +1,4 @@
+import { whenReady } from '../core/async.ts'
 import type { SkillSource } from '../core/skill-source.ts'
 import { failWithError } from './error-result.ts'
 import { SharedOutcomes } from './shared-outcome.ts'
@@ -13,13 +14,10 @@ export function createListSkillsTool ({ source }: { readonly source: SkillSource
     description: 'List all available skills in the skills folder. Returns skill names as a JSON array.',
     parameters: { type: 'object', properties: {}, required: [] },
 
-    async run () {
-      const names = await source.list()
-      return outcomes.get(names, undefined, () => {
-        const result = { skills: names }
-        return new ToolOutcome(result, () => spacedJson(result))
-      })
-    },
+    run: () => whenReady(source.list(), (names) => outcomes.get(names, undefined, () => {
+      const result = { skills: names }
+      return new ToolOutcome(result, () => spacedJson(result))
+    })),
 
     fail: failWithError
   }

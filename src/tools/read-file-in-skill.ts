@@ -1,3 +1,4 @@
+import { whenReady } from '../core/async.ts'
 import { fileError } from '../core/errors.ts'
 import type { FileContent } from '../core/file-content.ts'
 import type { SkillSource } from '../core/skill-source.ts'
@@ -30,12 +31,11 @@ export function createReadFileInSkillTool ({ source }: { readonly source: SkillS
     description: "Read any file within a skill's folder. Use this when SKILL.MD references additional documentation, examples, or configuration files. Path must be relative to skill folder.",
     parameters,
 
-    async run (args) {
+    run (args) {
       const name = stringArgument(args, 'skill_name', parameters)
       const filePath = stringArgument(args, 'file_path', parameters)
-      const file = await source.readFile(name, filePath)
       // No name of a skill holds a slash, so that the two together are unambiguous.
-      return outcomes.get(file, `${name}/${filePath}`, () => {
+      return whenReady(source.readFile(name, filePath), (file) => outcomes.get(file, `${name}/${filePath}`, () => {
         const { text } = file
         if (text === undefined) throw fileError.notText(filePath)
         const result = {
@@ -47,7 +47,7 @@ export function createReadFileInSkillTool ({ source }: { readonly source: SkillS
           encoding: text.encoding
         }
         return new ToolOutcome(result, text.content)
-      })
+      }))
     },
 
     fail (error, args) {
