@@ -3,6 +3,8 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import { fastify, type FastifyBaseLogger, type FastifyInstance } from 'fastify'
 import type { SkillManager } from './core/skill-manager.ts'
 import { httpServerOptions, type HttpTimeouts } from './http-options.ts'
+import { createOriginCheck } from './mcp/origin.ts'
+import { mcpDoor } from './mcp/plugin.ts'
 import { conditional } from './plugins/conditional.ts'
 import { draining } from './plugins/draining.ts'
 import { errors } from './plugins/errors.ts'
@@ -28,13 +30,15 @@ export interface AppOptions {
   /** The address it will listen on, which decides on the Host check (K55). */
   readonly host: string
   readonly allowedHosts?: readonly string[]
+  /** Web pages that may use `/mcp`, besides loopback ones on a loopback address. */
+  readonly allowedOrigins?: readonly string[]
   readonly timeouts?: Partial<HttpTimeouts>
   readonly isDraining?: () => boolean
 }
 
 /** The whole HTTP service, not yet listening. */
 export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
-  const { skills, registry, logger, version, host, allowedHosts = [], timeouts, isDraining = () => false } = options
+  const { skills, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], timeouts, isDraining = () => false } = options
   const app = fastify(httpServerOptions({ logger, ...timeouts && { timeouts } })).withTypeProvider<TypeBoxTypeProvider>()
 
   // Answers are made once, from values of our own: the schemas describe them, and are held against them by the tests. A
@@ -53,6 +57,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   await app.register(healthRoutes, { skills, isDraining })
   await app.register(skillRoutes, { skills, tools: readerTools(registry) })
   await app.register(agentRoutes, { registry, handleToolCall: createToolCallHandler({ registry, log: logger }) })
+  await app.register(mcpDoor, { skills, registry, version, checkOrigin: createOriginCheck({ loopbackOnly: isLoopback(host), allowedOrigins }) })
   return app
 }
 
