@@ -45,8 +45,8 @@ async function readAll (client: Client): Promise<{ readonly skills: readonly Ski
     t.not(skill.resources, 'dynamic')
     if (skill.resources === 'dynamic') continue
     for (const { uri } of skill.resources) {
-      const file = await reader.read(skill, uri)
-      files.set(uri, 'text' in file && file.text !== undefined ? Buffer.from(file.text) : Buffer.from(('bytes' in file && file.bytes) || []))
+      const { bytes } = await reader.read(skill, uri)
+      files.set(uri, Buffer.from(bytes))
     }
   }
   return { skills, files }
