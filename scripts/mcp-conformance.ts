@@ -112,7 +112,7 @@ async function judge (roots: readonly string[], folder: string): Promise<void> {
     judgeScenarios((await run(node, [bin('conformance'), 'server', '--url', url], folder)).output)
     for (const args of INSPECTIONS) {
       const { code, output } = await run(node, [bin('mcp-inspector'), '--cli', url, ...args], folder)
-      report(`inspector ${args.join(' ')}`, code === 0, code === 0 ? output.trimEnd().split('\n').at(-1)?.slice(0, 120) ?? '' : `exit ${code}\n${output.slice(-2000)}`)
+      report(`inspector ${args.join(' ')}`, code === 0, code === 0 ? 'passes' : `exit ${code}\n${output.slice(-2000)}`)
     }
   } finally {
     await app.close()

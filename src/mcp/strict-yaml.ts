@@ -6,8 +6,7 @@ const KEY = /^([A-Za-z_][\w./-]*(?: [\w./-]+)*):(?: +(.*))?$/
 const NOT_TEXT = /^(?:true|false|null|~)$/i
 
 const BLOCK_HEADER = /^[|>][+-]?(?: +#.*)?$/
-const DOUBLE_QUOTED = /^"(?:[^"\\]|\\.)*"(?: +#.*)?$/
-const SINGLE_QUOTED = /^'(?:[^']|'')*'(?: +#.*)?$/
+const QUOTED = /^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')(?: +#.*)?$/
 const FLOW = /^([[{].*[\]}])(?: +#.*)?$/
 /** Begins an anchor, an alias, a tag, a directive, a nested collection, or what YAML keeps for itself. */
 const NOT_PLAIN = /^[&*!%@`,\]}]|^[-?:](?: |$)/
@@ -98,14 +97,9 @@ function readNode (content: string, indent: number, valueOf: number | undefined)
 
 function readValue (value: string, parent: number): Open | string | undefined {
   if (value === '' || value.startsWith('#')) return { kind: 'value', indent: parent }
-  switch (value[0]) {
-    case '|':
-    case '>': return BLOCK_HEADER.test(value) ? { kind: 'block', indent: parent } : 'a block of text with an indentation of its own'
-    case '"': return DOUBLE_QUOTED.test(value) ? undefined : 'a quoted value that does not end on its line'
-    case "'": return SINGLE_QUOTED.test(value) ? undefined : 'a quoted value that does not end on its line'
-    case '[':
-    case '{': return isPlainFlow(value) ? undefined : 'a collection in brackets that is not plain'
-  }
+  if (/^[|>]/.test(value)) return BLOCK_HEADER.test(value) ? { kind: 'block', indent: parent } : 'a block of text with an indentation of its own'
+  if (/^["']/.test(value)) return QUOTED.test(value) ? undefined : 'a quoted value that does not end on its line'
+  if (/^[[{]/.test(value)) return isPlainFlow(value) ? undefined : 'a collection in brackets that is not plain'
   if (NOT_PLAIN.test(value)) return 'an anchor, alias, tag or other special value'
   if (NUMBER_LIKE.test(value) && !DECIMAL.test(value) && !VERSION_OR_DATE.test(value)) return 'a number that is not plain'
   return readPlain(value, parent)
