@@ -4,6 +4,8 @@ import { fastify, type FastifyBaseLogger, type FastifyInstance } from 'fastify'
 import { pino } from 'pino'
 import type { SkillManager } from './core/skill-manager.ts'
 import { httpServerOptions, type HttpTimeouts } from './http-options.ts'
+import { createOriginCheck } from './mcp/origin.ts'
+import { mcpDoor } from './mcp/plugin.ts'
 import { conditional } from './plugins/conditional.ts'
 import { draining } from './plugins/draining.ts'
 import { errors } from './plugins/errors.ts'
@@ -30,6 +32,8 @@ export interface AppOptions {
   /** The address it will listen on, which decides on the Host check (K55). */
   readonly host: string
   readonly allowedHosts?: readonly string[]
+  /** Web pages that may use `/mcp`, besides loopback ones on a loopback address. */
+  readonly allowedOrigins?: readonly string[]
   readonly timeouts?: Partial<HttpTimeouts>
   readonly isDraining?: () => boolean
 }
@@ -64,7 +68,7 @@ async function describeApp ({ version, ...options }: AppOptions): Promise<Fastif
 }
 
 async function assemble (options: AppOptions, registerDescription: (app: FastifyInstance) => Promise<void>): Promise<FastifyInstance> {
-  const { skills, registry, logger, host, allowedHosts = [], timeouts, isDraining = () => false } = options
+  const { skills, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], timeouts, isDraining = () => false } = options
   const app = fastify(httpServerOptions({ logger, ...timeouts && { timeouts } })).withTypeProvider<TypeBoxTypeProvider>()
 
   // Answers are made once, from values of our own: the schemas describe them, and are held against them by the tests. A
@@ -85,6 +89,7 @@ async function assemble (options: AppOptions, registerDescription: (app: Fastify
   await app.register(healthRoutes, { skills, isDraining })
   await app.register(skillRoutes, { skills, tools: readerTools(registry) })
   await app.register(agentRoutes, { registry, handleToolCall: createToolCallHandler({ registry, log: logger }) })
+  await app.register(mcpDoor, { skills, registry, version, checkOrigin: createOriginCheck({ loopbackOnly: isLoopback(host), allowedOrigins }) })
   return app
 }
 

@@ -32,6 +32,11 @@ export const ConfigSchema = Type.Object({
     minItems: 1,
     description: 'host names or IP addresses joined by ",", none of them empty'
   }))),
+  /** Origins as browsers write them: `https://app.example`, no default port. Absent: loopback ones, on a loopback address. */
+  allowedOrigins: Type.ReadonlyOptional(Type.Unsafe<readonly string[]>(Type.Array(Type.String({ minLength: 1 }), {
+    minItems: 1,
+    description: 'origins such as https://app.example joined by ","'
+  }))),
   /** Watch by polling instead of by the operating system's events (K54). */
   watchPolling: Type.Readonly(Type.Boolean({ description: 'true, false, 1 or 0' }))
 }, { $id: 'Config' })
@@ -120,6 +125,7 @@ export function loadConfig ({ argv, env, cwd }: {
     : checked('skillsDirs', given('SKILLS_DIR'), parseFolders)
   const personal = checked('personalDir', given('SKILLS_PERSONAL_DIR', 'personal'), (text) => text || undefined)
   const allowedHosts = checked('allowedHosts', given('ALLOWED_HOSTS'), parseHosts)
+  const allowedOrigins = checked('allowedOrigins', given('ALLOWED_ORIGINS'), parseOrigins)
 
   return {
     skillsDirs: [...new Set((roots ?? ['skills']).map((dir) => resolve(cwd, dir)))],
@@ -128,6 +134,7 @@ export function loadConfig ({ argv, env, cwd }: {
     port: checked('port', given('PORT', 'port'), parsePort) ?? 8080,
     logLevel: checked('logLevel', given('LOG_LEVEL', 'log-level'), parseLogLevel) ?? 'info',
     ...allowedHosts && { allowedHosts },
+    ...allowedOrigins && { allowedOrigins },
     watchPolling: checked('watchPolling', given('WATCH_POLLING'), (text) => BOOLEANS.get(text)) ?? false
   }
 }
@@ -189,6 +196,20 @@ function parseHosts (text: string): readonly string[] | undefined {
     return BRACKETED_HOST.exec(host)?.[1] ?? HOST_AND_PORT.exec(host)?.[1] ?? host
   })
   return hosts.every(isHost) ? hosts : undefined
+}
+
+const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^\s/?#@\\]+$/
+
+/** As a browser would send them. Other schemes than http are those of extensions: `chrome-extension://<id>`. */
+function parseOrigins (text: string): readonly string[] | undefined {
+  const origins = text.toLowerCase().split(',').map((entry) => parseOrigin(entry.trim()))
+  return origins.every((origin) => origin !== undefined) ? origins : undefined
+}
+
+function parseOrigin (text: string): string | undefined {
+  if (!ORIGIN.test(text) || !URL.canParse(text)) return undefined
+  const { origin } = new URL(text)
+  return origin === 'null' ? text : origin
 }
 
 const MAX_QUOTED_CHARACTERS = 80

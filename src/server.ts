@@ -55,6 +55,7 @@ export async function startServer (config: Config): Promise<void> {
     version: readPackageVersion(),
     host: config.host,
     ...config.allowedHosts && { allowedHosts: config.allowedHosts },
+    ...config.allowedOrigins && { allowedOrigins: config.allowedOrigins },
     isDraining: () => stopping
   })
   app.server.maxConnections = MAX_CONNECTIONS

@@ -34,6 +34,7 @@ t.test('K2: every setting can come from the environment', async (t) => {
     PORT: '0',
     LOG_LEVEL: 'silent',
     ALLOWED_HOSTS: 'localhost, Skills.Example.org:8443,[::1]:80,::1,10.0.0.1',
+    ALLOWED_ORIGINS: 'https://App.example:443, http://localhost:5173,chrome-extension://abc',
     WATCH_POLLING: '1'
   })
   t.strictSame(config, {
@@ -43,6 +44,7 @@ t.test('K2: every setting can come from the environment', async (t) => {
     port: 0,
     logLevel: 'silent',
     allowedHosts: ['localhost', 'skills.example.org', '::1', '::1', '10.0.0.1'],
+    allowedOrigins: ['https://app.example', 'http://localhost:5173', 'chrome-extension://abc'],
     watchPolling: true
   })
   t.ok(Value.Check(ConfigSchema, config))
@@ -66,7 +68,7 @@ t.test('a flag that is right hides a variable that is wrong', async (t) => {
 })
 
 t.test('an empty variable counts as unset', async (t) => {
-  const env = { SKILLS_DIR: '', SKILLS_PERSONAL_DIR: '', HOST: '', PORT: '', LOG_LEVEL: '', ALLOWED_HOSTS: '', WATCH_POLLING: '' }
+  const env = { SKILLS_DIR: '', SKILLS_PERSONAL_DIR: '', HOST: '', PORT: '', LOG_LEVEL: '', ALLOWED_HOSTS: '', ALLOWED_ORIGINS: '', WATCH_POLLING: '' }
   t.strictSame(load([], env), load())
 })
 
@@ -110,6 +112,8 @@ t.test('K2: a bad value is refused in one line that names where it came from and
     [[''], {}, /^DIR must be a folder, not ""$/],
     ...['a,', ',', '*', 'a b', 'http://a', '[a]', '[1.2.3.4]', 'a:b', '[::1]x'].map(
       (hosts) => [[], { ALLOWED_HOSTS: hosts }, /^ALLOWED_HOSTS must be host names or IP addresses joined by ","/] as const),
+    ...['*', 'null', 'app.example', 'https://', 'https://a/', 'https://a/b', 'https://a,', ',', 'https://u@a', 'https://a b', 'https://a:99999', 'https://a?b'].map(
+      (origins) => [[], { ALLOWED_ORIGINS: origins }, /^ALLOWED_ORIGINS must be origins such as https:\/\/app\.example joined by ","/] as const),
     ...['yes', 'TRUE', '2'].map((flag) => [[], { WATCH_POLLING: flag }, /^WATCH_POLLING must be true, false, 1 or 0, not /] as const),
     [['--prot', '80'], {}, /^"--prot" is not a flag, there are --personal, --host, --port, --log-level, --help, --version$/],
     [['-p'], {}, /^"-p" is not a flag/],
@@ -126,7 +130,7 @@ t.test('K2: a bad value is refused in one line that names where it came from and
 
 t.test('K2: whatever the arguments and variables are, the outcome is a valid configuration or one short line', async (t) => {
   const text = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('0', '80', '::1', 'a', 'a,b', '--port', '--host', '--', 'serve', 'info'))
-  const names = ['SKILLS_DIR', 'SKILLS_PERSONAL_DIR', 'HOST', 'PORT', 'LOG_LEVEL', 'ALLOWED_HOSTS', 'WATCH_POLLING']
+  const names = ['SKILLS_DIR', 'SKILLS_PERSONAL_DIR', 'HOST', 'PORT', 'LOG_LEVEL', 'ALLOWED_HOSTS', 'ALLOWED_ORIGINS', 'WATCH_POLLING']
   fc.assert(fc.property(fc.array(text, { maxLength: 5 }), fc.dictionary(fc.constantFrom(...names), text), (argv, env) => {
     try {
       return Value.Check(ConfigSchema, loadConfig({ argv, env, cwd }))

@@ -88,6 +88,16 @@ for (const { name, command, missing } of loops) {
   })
 }
 
+t.test('mcp-client.ts lists the skills and reads the files of one', async (t) => {
+  const example = [...TYPESCRIPT, 'examples/mcp-client.ts', `${service.url}/mcp`]
+  const { stdout, stderr, code } = await run(t, [...example, 'weather'])
+  t.equal(code, 0, stderr)
+  t.match(stdout, /^calculator: Provides basic arithmetic operations/m)
+  t.match(stdout, /^skill:\/\/weather\/config\.json \(application\/json, 153 bytes\)$/m)
+  t.match(stdout, /^skill:\/\/weather\/docs\/api_reference\.md \(text\/markdown, \d+ bytes\)$/m)
+  t.match(await run(t, [...example, 'missing']), { code: 1, stderr: /there is no skill missing/ })
+})
+
 t.test('the README shows what the loops print', async (t) => {
   const readme = readFileSync(`${ROOT}README.md`, 'utf8')
   t.ok(readme.includes(`\`\`\`text\n${conversation()}\`\`\``), conversation())

@@ -15,6 +15,8 @@ Flags beat the environment, the environment beats defaults.
   --log-level LEVEL  LOG_LEVEL            info       trace, debug, info, warn, error, fatal or silent
                      ALLOWED_HOSTS        loopback   host names to answer to, joined by commas; without
                                                      it any, unless HOST is a loopback address
+                     ALLOWED_ORIGINS      loopback   web pages that may use /mcp, joined by commas; without
+                                                     it none, unless HOST is a loopback address
                      WATCH_POLLING        false      true where the system sends no change events
   -h, --help                                         prints this
   -v, --version                                      prints the version

@@ -68,3 +68,18 @@ export const MAX_CACHED_DIGESTS = 50_000
 
 /** Files and folders whose signatures are kept with manifests, over all skills (K43). About 300 bytes each. */
 export const MAX_CACHED_MANIFEST_ENTRIES = 30_000
+
+/** Entries on one page of an MCP listing; files, over all entries, on one page of `skills/list`. */
+export const MCP_PAGE_ENTRIES = 200
+export const MCP_PAGE_FILES = 5_000
+
+/** Most files of a skill that `skills/list` has an entry for: a client takes the whole listing or nothing. */
+export const MAX_MCP_LISTED_FILES = 5_000
+
+/** What hosts of the MCP Skills extension have to support for one skill, in files and bytes. More is listed, with a finding. */
+export const MCP_ADVISED_SKILL_FILES = 512
+export const MCP_ADVISED_SKILL_BYTES = 16 * 1_048_576
+
+/** Open `subscriptions/listen` streams; and the pause in which changes are gathered for one notification, in milliseconds. */
+export const MAX_MCP_STREAMS = 1_000
+export const MCP_NOTIFY_MS = 50

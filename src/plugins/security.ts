@@ -35,7 +35,7 @@ export function parseHost (value: string): string | undefined {
 }
 
 /** Loopback as a resolver would never disagree: `127.1` and `localhost.` are left out. */
-function isLoopback (name: string): boolean {
+export function isLoopback (name: string): boolean {
   return name === 'localhost' || name === '[::1]' || (name.startsWith('127.') && isIPv4(name))
 }
 

@@ -14,7 +14,7 @@ import { rawRequest, type RawResponse, request, type RequestHead } from './raw-h
 /** Text or bytes for a file, an object for a folder, `t.fixture(…)` for links. */
 export type Files = Readonly<Record<string, NonNullable<Parameters<Test['testdir']>[0]>>>
 
-export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'watcher'>, Partial<Pick<AppOptions, 'host' | 'allowedHosts' | 'isDraining'>> {
+export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'watcher'>, Partial<Pick<AppOptions, 'host' | 'allowedHosts' | 'allowedOrigins' | 'isDraining'>> {
   /** What lies beside the skills folder. */
   readonly siblings?: Files
   /** Several project roots instead of `skills`, as paths below the test's folder. */

@@ -1,0 +1,27 @@
+/**
+ * Lists the skills of a service through MCP, and reads one of them whole: its instructions and every file, each held
+ * against the digest in its entry.
+ *
+ *   npx tsx examples/mcp-client.ts [URL] [SKILL]
+ */
+
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { SkillsClient } from '@modelcontextprotocol/client/ext/skills'
+
+const [url = 'http://127.0.0.1:8080/mcp', wanted = 'calculator'] = process.argv.slice(2)
+
+// `auto` takes the newest revision that both sides speak.
+const client = new Client({ name: 'example', version: '1.0.0' }, { versionNegotiation: { mode: 'auto' } })
+await client.connect(new StreamableHTTPClientTransport(new URL(url)))
+
+const reader = new SkillsClient(client)
+const { skills } = await reader.list()
+for (const { frontmatter } of skills) console.log(`${frontmatter.name}: ${frontmatter.description}`)
+
+const skill = skills.find(({ frontmatter }) => frontmatter.name === wanted)
+if (skill === undefined || skill.resources === 'dynamic') throw new Error(`there is no skill ${wanted}`)
+for (const { uri } of skill.resources) {
+  const { mimeType, bytes } = await reader.read(skill, uri)
+  console.log(`${uri} (${mimeType}, ${bytes.length} bytes)`)
+}
+await client.close()

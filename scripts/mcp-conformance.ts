@@ -1,0 +1,136 @@
+/**
+ * Holds the MCP door against the official judges: the conformance suite and the Inspector's verification of skills, in
+ * both eras. Prints one line for each check and exits with 1 when any differs from what is expected below. The judges
+ * are installed into a temporary folder, without their install scripts; where that cannot be done, nothing is checked.
+ *
+ *   tsx scripts/mcp-conformance.ts [DIR...]
+ */
+
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { pino } from 'pino'
+import { buildApp } from '../src/app.ts'
+import { createSkillManager } from '../src/core/skill-manager.ts'
+import { readPackageVersion } from '../src/cli/package-version.ts'
+import { createToolRegistry, createTools } from '../src/tools/registry.ts'
+
+/** Pinned: what they check changes with them. The judges need Node 22.19, the service runs on 20. */
+const NODE = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}@22.23.3`
+const JUDGES = ['@modelcontextprotocol/conformance@0.1.16', '@modelcontextprotocol/inspector@2.12.0']
+
+const TIMEOUT_MS = 300_000
+
+const FIXTURES = 'calls a tool, resource or prompt of the test server that the suite was written for'
+const NOT_OFFERED = 'a capability that the service does not declare'
+
+/** Outcome of each scenario of the suite; with a reason where it is not a pass. */
+const SCENARIOS: Readonly<Record<string, 'pass' | { readonly fails: string }>> = {
+  'server-initialize': 'pass',
+  'logging-set-level': { fails: `${NOT_OFFERED}: logging` },
+  ping: 'pass',
+  'completion-complete': { fails: `${NOT_OFFERED}: completions` },
+  'tools-list': 'pass',
+  'tools-call-simple-text': { fails: FIXTURES },
+  'tools-call-image': { fails: FIXTURES },
+  'tools-call-audio': { fails: FIXTURES },
+  'tools-call-embedded-resource': { fails: FIXTURES },
+  'tools-call-mixed-content': { fails: FIXTURES },
+  'tools-call-with-logging': { fails: FIXTURES },
+  'tools-call-error': { fails: FIXTURES },
+  'tools-call-with-progress': { fails: FIXTURES },
+  'tools-call-sampling': { fails: FIXTURES },
+  'tools-call-elicitation': { fails: FIXTURES },
+  'elicitation-sep1034-defaults': { fails: FIXTURES },
+  'server-sse-multiple-streams': 'pass',
+  'elicitation-sep1330-enums': { fails: FIXTURES },
+  'resources-list': 'pass',
+  'resources-read-text': { fails: FIXTURES },
+  'resources-read-binary': { fails: FIXTURES },
+  'resources-templates-read': { fails: FIXTURES },
+  'resources-subscribe': { fails: `${NOT_OFFERED} in this revision: subscriptions need sessions` },
+  'resources-unsubscribe': { fails: `${NOT_OFFERED} in this revision: subscriptions need sessions` },
+  'prompts-list': 'pass',
+  'prompts-get-simple': { fails: FIXTURES },
+  'prompts-get-with-args': { fails: FIXTURES },
+  'prompts-get-embedded-resource': { fails: FIXTURES },
+  'prompts-get-with-image': { fails: FIXTURES },
+  'dns-rebinding-protection': 'pass'
+}
+
+const INSPECTIONS: ReadonlyArray<readonly string[]> = ['modern', 'legacy'].flatMap((era) => [
+  ['--protocol-era', era, '--method', 'skills/list', '--verify', '--require-digests'],
+  ['--protocol-era', era, '--method', 'tools/list', '--strict']
+])
+
+interface Ended {
+  readonly code: number | null
+  readonly output: string
+}
+
+/** Runs to its end; both outputs as one text. */
+async function run (command: string, args: readonly string[], cwd: string): Promise<Ended> {
+  // Without the variable the Inspector would write into the user's own catalogue of servers.
+  const env = { ...process.env, MCP_CATALOG_PATH: join(cwd, 'catalog.json') }
+  const child = spawn(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], timeout: TIMEOUT_MS })
+  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
+  return { code: code as number | null, output: stdout + stderr }
+}
+
+let differences = 0
+
+function report (name: string, isExpected: boolean, outcome: string): void {
+  if (!isExpected) differences++
+  console.log(`${isExpected ? 'as expected' : 'DIFFERENT  '}  ${name}: ${outcome}`)
+}
+
+/** The summary of the suite, a line for each scenario: `✓ ping: 1 passed, 0 failed`. */
+function judgeScenarios (output: string): void {
+  const passed = new Map(Array.from(output.matchAll(/^([✓✗]) ([\w-]+): \d+ passed, \d+ failed/gm), ([, mark, name = '']) => [name, mark === '✓'] as const))
+  for (const name of new Set([...Object.keys(SCENARIOS), ...passed.keys()])) {
+    const expected = SCENARIOS[name]
+    const actual = passed.get(name)
+    if (expected === undefined || actual === undefined) report(name, false, expected === undefined ? 'a scenario that nothing is expected of' : 'did not run')
+    else if (expected === 'pass') report(name, actual, actual ? 'passes' : 'fails')
+    else report(name, !actual, actual ? 'passes now: take it off the list' : `fails: ${expected.fails}`)
+  }
+}
+
+async function judge (roots: readonly string[], folder: string): Promise<void> {
+  const skills = createSkillManager({ projectRoots: roots, watcher: false })
+  const registry = createToolRegistry(createTools({ source: skills }))
+  const app = await buildApp({ skills, registry, logger: pino({ level: 'silent' }), version: readPackageVersion(), host: '127.0.0.1' })
+  try {
+    await skills.initialize()
+    const url = `${await app.listen({ host: '127.0.0.1', port: 0 })}/mcp`
+    const node = join(folder, 'node_modules', NODE.slice(0, NODE.indexOf('@')), 'bin', 'node')
+    const bin = (name: string) => join(folder, 'node_modules', '.bin', name)
+
+    judgeScenarios((await run(node, [bin('conformance'), 'server', '--url', url], folder)).output)
+    for (const args of INSPECTIONS) {
+      const { code, output } = await run(node, [bin('mcp-inspector'), '--cli', url, ...args], folder)
+      report(`inspector ${args.join(' ')}`, code === 0, code === 0 ? 'passes' : `exit ${code}\n${output.slice(-2000)}`)
+    }
+  } finally {
+    await app.close()
+    await skills.close()
+  }
+}
+
+const dirs = process.argv.slice(2)
+const folder = mkdtempSync(join(tmpdir(), 'mcp-conformance-'))
+try {
+  const { code, output } = await run('npm', ['install', '--no-save', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', folder, NODE, ...JUDGES], folder)
+  if (code === 0) {
+    await judge((dirs.length > 0 ? dirs : ['skills']).map((dir) => resolve(dir)), folder)
+    console.log(`mcp-conformance: ${differences} differences`)
+    process.exitCode = differences === 0 ? 0 : 1
+  } else {
+    console.log(`mcp-conformance: SKIPPED, the judges cannot be installed (no network?): ${output.trim().split('\n').find((line) => line.includes('code')) ?? `npm ended with ${code}`}`)
+  }
+} finally {
+  rmSync(folder, { recursive: true, force: true })
+}

@@ -1,0 +1,115 @@
+import { createMcpHandler, fromJsonSchema, type McpRequestContext, Server } from '@modelcontextprotocol/server'
+import { MAX_LOG_LINE_CHARACTERS, MAX_MCP_STREAMS } from '../core/limits.ts'
+import type { CoreLog } from '../core/log.ts'
+import type { SkillManager } from '../core/skill-manager.ts'
+import type { ToolRegistry } from '../tools/registry.ts'
+import { announceChanges } from './changes.ts'
+import { withFaults } from './faults.ts'
+import { getPrompt, listPrompts } from './prompts.ts'
+import { listResources, readDirectory, readResource, resourceTemplates } from './resources.ts'
+import { getSkillEntry, listSkillEntries } from './skill-entries.ts'
+import { callTool, listTools } from './tools.ts'
+
+export interface McpOptions {
+  readonly skills: SkillManager
+  readonly registry: ToolRegistry
+  readonly log: CoreLog
+  /** Of the service. */
+  readonly version: string
+}
+
+/** MCP without HTTP framework: web standards in and out. */
+export interface McpDoor {
+  /** Answers one POST, whatever revision it speaks. `body` is the parsed message. */
+  fetch (request: Request, body: unknown): Promise<Response>
+  /** Ends the open streams. */
+  close (): Promise<void>
+}
+
+/** Header of the request by which the handlers learn its id. */
+export const REQUEST_ID_HEADER = 'x-request-id'
+
+const SKILLS_EXTENSION = 'io.modelcontextprotocol/skills'
+
+const INSTRUCTIONS = 'Agent Skills: folders of instructions and files. list_skills names them, get_skill reads the SKILL.md of one, ' +
+  'read_file_in_skill reads the files that it refers to. The same files are resources: skill://<name>/<path>.'
+
+/** Nothing may be kept: the next request sees every change (K51), and a proxy may let callers see different things. */
+const MODERN_CACHE = { ttlMs: 0, cacheScope: 'private' } as const
+
+/** Makes the door. Everything that it answers is read from `skills` at the time; it keeps nothing between requests. */
+export function createMcpDoor (options: McpOptions): McpDoor {
+  const { skills, registry, log } = options
+  const params = {
+    page: fromJsonSchema<{ cursor?: string }>({ type: 'object', properties: { cursor: { type: 'string' } } }),
+    place: fromJsonSchema<{ uri: string }>({ type: 'object', properties: { uri: { type: 'string' } }, required: ['uri'] }),
+    folder: fromJsonSchema<{ uri: string, cursor?: string }>({
+      type: 'object', properties: { uri: { type: 'string' }, cursor: { type: 'string' } }, required: ['uri']
+    })
+  }
+
+  // The SDK wants a server for each request: it is a table of handlers, and knows which revision it speaks.
+  function createServer ({ era, requestInfo }: McpRequestContext): Server {
+    const isModern = era === 'modern'
+    // Streams that tell of changes are of the newer revision: the older one has them in sessions, which there are none of.
+    const pushed = isModern ? { listChanged: true } : {}
+    const server = new Server({ name: 'skillserve', version: options.version }, {
+      capabilities: {
+        tools: pushed,
+        prompts: pushed,
+        resources: { ...pushed, ...isModern && { subscribe: true } },
+        extensions: { [SKILLS_EXTENSION]: { directoryRead: true } }
+      },
+      instructions: INSTRUCTIONS
+    })
+    const fields = { reqId: requestInfo?.headers.get(REQUEST_ID_HEADER) ?? undefined }
+    const cache = isModern ? MODERN_CACHE : {}
+    const guard = <Result>(run: () => Promise<Result>) => withFaults(run, (err) => {
+      log.warn({ ...fields, err }, 'an MCP request met an error that its caller is not told')
+    })
+
+    server.setRequestHandler('tools/list', () => listTools(registry))
+    server.setRequestHandler('tools/call', ({ params: { name, arguments: args } }) =>
+      guard(() => callTool(skills, name, args, { registry, log, fields })))
+
+    server.setRequestHandler('prompts/list', ({ params }) => guard(async () => {
+      const { items, ...next } = await listPrompts(skills, params?.cursor)
+      return { prompts: items, ...next }
+    }))
+    server.setRequestHandler('prompts/get', ({ params: { name, arguments: args } }) => guard(() => getPrompt(skills, name, args?.['task'])))
+
+    server.setRequestHandler('resources/list', ({ params }) => guard(async () => {
+      const { items, ...next } = await listResources(skills, params?.cursor)
+      return { resources: items, ...next }
+    }))
+    server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates }))
+    server.setRequestHandler('resources/read', ({ params: { uri } }) => guard(() => readResource(skills, uri)))
+
+    server.setRequestHandler('skills/list', { params: params.page }, ({ cursor }) => guard(async () => {
+      const { items, ...next } = await listSkillEntries(skills, cursor)
+      return { skills: items, ...next, ...cache }
+    }))
+    server.setRequestHandler('skills/get', { params: params.place }, ({ uri }) => guard(async () =>
+      ({ skill: await getSkillEntry(skills, uri), ...cache })))
+    server.setRequestHandler('resources/directory/read', { params: params.folder }, ({ uri, cursor }) => guard(async () => {
+      const { items, ...next } = await readDirectory(skills, uri, cursor)
+      return { resources: items, ...next, ...cache }
+    }))
+    return server
+  }
+
+  const handler = createMcpHandler(createServer, {
+    maxSubscriptions: MAX_MCP_STREAMS,
+    // Its messages quote the request.
+    onerror: ({ message }) => { log.info({ reason: message.slice(0, MAX_LOG_LINE_CHARACTERS) }, 'an MCP request was refused') }
+  })
+  const stopAnnouncing = announceChanges(skills, registry, handler.notify)
+
+  return {
+    fetch: (request, body) => handler.fetch(request, { parsedBody: body }),
+    async close () {
+      stopAnnouncing()
+      await handler.close()
+    }
+  }
+}

@@ -1,0 +1,24 @@
+import { type GetPromptResult, type Prompt, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
+import { MCP_PAGE_ENTRIES } from '../core/limits.ts'
+import type { SkillManager } from '../core/skill-manager.ts'
+import { type Page, readPage } from './paging.ts'
+
+const TASK = { name: 'task', description: 'What to do with the skill; comes after its instructions', required: false }
+
+/** One page of prompts: each valid skill is one. */
+export async function listPrompts (skills: SkillManager, cursor: string | undefined): Promise<Page<Prompt>> {
+  return await readPage(await skills.list(), cursor, async (name) => {
+    const skill = await skills.find(name)
+    return skill?.valid ? { name, description: skill.metadata.description, arguments: [TASK] } : undefined
+  }, (prompts) => prompts.length >= MCP_PAGE_ENTRIES)
+}
+
+/** The document of a skill as the user's message, and the task, if there is one, as the next. */
+export async function getPrompt (skills: SkillManager, name: string, task: string | undefined): Promise<GetPromptResult> {
+  const skill = await skills.loadSkill(name)
+  if (!skill?.valid) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'There is no such prompt; prompts/list has the names')
+  return {
+    description: skill.metadata.description,
+    messages: [skill.content, ...task === undefined ? [] : [task]].map((text) => ({ role: 'user', content: { type: 'text', text } }))
+  }
+}

@@ -1,0 +1,89 @@
+import { ProtocolError, ProtocolErrorCode, type ReadResourceResult, type Resource, ResourceNotFoundError } from '@modelcontextprotocol/server'
+import type { FileContent } from '../core/file-content.ts'
+import { MCP_PAGE_ENTRIES } from '../core/limits.ts'
+import type { Manifest } from '../core/manifest.ts'
+import { mediaType } from '../core/media-type.ts'
+import type { SkillManager } from '../core/skill-manager.ts'
+import { compareCodePoints } from '../core/text.ts'
+import { type Page, readPage } from './paging.ts'
+import { mainFileUri, parseSkillUri, skillUri } from './skill-uri.ts'
+
+/** In `_meta` of what was read of a skill: the revision of the state that it is from (K43). */
+export const REVISION_KEY = 'skillserve/revision'
+
+export const resourceTemplates = [{
+  uriTemplate: 'skill://{name}/{+path}',
+  name: 'skill-file',
+  title: 'File of a skill',
+  description: 'Any file of a skill. `name` is the folder name of the skill, `path` is relative to it; both percent-encoded'
+}]
+
+/** Of the extension: the media type of a folder. */
+const DIRECTORY = 'inode/directory'
+
+/** How often a file and the manifest of its skill are read again when they are of two states. */
+const MAX_TURNS = 4
+
+const isFull = (items: readonly unknown[]) => items.length >= MCP_PAGE_ENTRIES
+
+/** One page of the main files of all skills, valid or not; the other files follow from the template and the manifests. */
+export async function listResources (skills: SkillManager, cursor: string | undefined): Promise<Page<Resource>> {
+  return await readPage(await skills.list(), cursor, async (name) => {
+    const skill = await skills.find(name)
+    if (skill?.digest === undefined) return undefined
+    const { metadata } = skill
+    return {
+      uri: mainFileUri(name),
+      name: metadata.name,
+      ...metadata.description !== '' && { description: metadata.description },
+      mimeType: mediaType('SKILL.md')
+    }
+  }, isFull)
+}
+
+/** Bytes of a file as they are: `text` when they are UTF-8, otherwise `blob`; with the revision of the skill. */
+export async function readResource (skills: SkillManager, uri: string): Promise<ReadResourceResult> {
+  const place = parseSkillUri(uri)
+  if (place === undefined || place.path === '') {
+    throw new ResourceNotFoundError(uri, 'No such resource: files are skill://<name>/<path>, percent-encoded; folders are for resources/directory/read')
+  }
+  const { content, revision } = await readOneState(skills, place.name, place.path)
+  const body = content.utf8 === undefined ? { blob: content.bytes.toString('base64') } : { text: content.utf8 }
+  return { contents: [{ uri, mimeType: mediaType(place.path), ...body }], _meta: { [REVISION_KEY]: revision } }
+}
+
+/** One page of the direct children of a folder (Skills extension, `resources/directory/read`). */
+export async function readDirectory (skills: SkillManager, uri: string, cursor: string | undefined): Promise<Page<Resource>> {
+  const place = parseSkillUri(uri)
+  if (place === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'No such folder: folders are skill://<name> and skill://<name>/<path>')
+  const { name, path } = place
+  const children = childrenOf(await skills.manifest(name), path === '' ? '' : `${path}/`)
+  if (children.size === 0 && path !== '') throw new ProtocolError(ProtocolErrorCode.InvalidParams, `No folder of a skill is at ${skillUri(name, path)}`)
+  return await readPage([...children.keys()].sort(compareCodePoints), cursor, async (child) => {
+    const size = children.get(child)
+    const place = { uri: skillUri(name, path === '' ? child : `${path}/${child}`), name: child }
+    return size === undefined ? { ...place, mimeType: DIRECTORY } : { ...place, mimeType: mediaType(child), size }
+  }, isFull)
+}
+
+/** Names in a folder, with the sizes of those that are files. Of folders only those are known that have files. */
+function childrenOf ({ files }: Manifest, prefix: string): ReadonlyMap<string, number | undefined> {
+  const children = new Map<string, number | undefined>()
+  for (const { path, size_bytes: size } of files) {
+    if (!path.startsWith(prefix)) continue
+    const [child = '', ...rest] = path.slice(prefix.length).split('/')
+    children.set(child, rest.length === 0 ? size : undefined)
+  }
+  return children
+}
+
+/** A file and the revision that has it: each is fresh, and the digest says whether they belong together. */
+async function readOneState (skills: SkillManager, name: string, path: string): Promise<{ readonly content: FileContent, readonly revision: string }> {
+  for (let turn = 0; turn < MAX_TURNS; turn++) {
+    const content = await skills.readFile(name, path)
+    const { revision, files } = await skills.manifest(name)
+    // By digest alone: SKILL.md may stand for another spelling of it (K6).
+    if (files.some(({ digest }) => digest === content.digest)) return { content, revision }
+  }
+  throw new ProtocolError(ProtocolErrorCode.InternalError, `Skill '${name}' keeps changing; try again`)
+}

@@ -1,0 +1,294 @@
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Client, Resource } from '@modelcontextprotocol/client'
+import { SkillsClient, type Skill } from '@modelcontextprotocol/client/ext/skills'
+import t from 'tap'
+import { buildService, type Files } from '../helper/build.ts'
+import { connectClient, ERAS } from '../helper/mcp.ts'
+
+function document (name: string, description = `About ${name}`): string {
+  return `---\nname: ${name}\ndescription: ${description}\n---\n# ${name}\n`
+}
+
+const BINARY = Buffer.from([0, 1, 2, 0xff, 0xfe, 0x80])
+const ODD_NAMES = ['a b.md', '[a] b#c?%.md', '100%.txt', '%2e%2e', 'é.md', 'e\u0301.md', 'a+b;c,d@e!.txt', 'œufs/出汁.md', "it's (odd) *~.md"]
+
+function oddFiles (): Files {
+  return {
+    'SKILL.md': document('odd'),
+    'bom.txt': '\uFEFFmarked',
+    'empty.txt': '',
+    'data.bin': BINARY,
+    'crlf.txt': 'a\r\nb\r\n',
+    œufs: { '出汁.md': 'œufs/出汁.md' },
+    ...Object.fromEntries(ODD_NAMES.filter((name) => !name.includes('/')).map((name) => [name, name]))
+  }
+}
+
+const FILES: Files = {
+  odd: oddFiles(),
+  plain: { 'SKILL.md': document('plain'), docs: { deep: { 'a.md': 'A' }, 'b.md': 'B' }, 'z.json': '{}' },
+  // What no strict client would accept, each for a reason of its own.
+  broken: { 'SKILL.md': 'no frontmatter' },
+  listed: { 'SKILL.md': '---\nname: listed\ndescription: x\nmetadata:\n  tags: [a]\n---\n' },
+  upper: { 'SKILL.MD': document('upper') },
+  'no-main': { 'a.txt': 'a' }
+}
+
+async function readAll (client: Client): Promise<{ readonly skills: readonly Skill[], readonly files: ReadonlyMap<string, Buffer> }> {
+  const reader = new SkillsClient(client)
+  const { skills } = await reader.list()
+  const files = new Map<string, Buffer>()
+  for (const skill of skills) {
+    t.not(skill.resources, 'dynamic')
+    if (skill.resources === 'dynamic') continue
+    for (const { uri } of skill.resources) {
+      const { bytes } = await reader.read(skill, uri)
+      files.set(uri, Buffer.from(bytes))
+    }
+  }
+  return { skills, files }
+}
+
+for (const era of ERAS) {
+  t.test(`the official client, ${era === 'auto' ? '2026-07-28' : '2025-11-25'}`, async (t) => {
+    const service = await buildService(t, { files: FILES })
+    const client = await connectClient(t, service.url, era)
+
+    t.test('it is told who answers, and what there is', async (t) => {
+      t.equal(client.getNegotiatedProtocolVersion(), era === 'auto' ? '2026-07-28' : '2025-11-25')
+      t.match(client.getServerVersion(), { name: 'skillserve' })
+      t.match(client.getInstructions(), /list_skills/)
+      t.match(client.getServerCapabilities(), { extensions: { 'io.modelcontextprotocol/skills': { directoryRead: true } } })
+    })
+
+    t.test('every skill that a strict client takes is listed, and every file of it read and verified', async (t) => {
+      const { skills, files } = await readAll(client)
+      t.same(skills.map(({ uri }) => uri), ['skill://odd/SKILL.md', 'skill://plain/SKILL.md'])
+      t.equal(files.size, ODD_NAMES.length + 5 + 4)
+      t.same(files.get('skill://odd/data.bin'), BINARY)
+      t.equal(files.get('skill://odd/bom.txt')?.toString(), '\uFEFFmarked')
+      t.equal(files.get('skill://odd/crlf.txt')?.toString(), 'a\r\nb\r\n')
+      for (const name of ODD_NAMES) t.equal(files.get(`skill://odd/${name.split('/').map(encodeURIComponent).join('/')}`)?.toString(), name, name)
+    })
+
+    t.test('an entry is what the manifest says (K43), and skills/get gives the same one', async (t) => {
+      const reader = new SkillsClient(client)
+      const { skill } = await reader.get('skill://plain/SKILL.md')
+      const manifest = await service.skills.manifest('plain')
+      t.same(skill.frontmatter, { name: 'plain', description: 'About plain' })
+      t.same(skill.resources, manifest.files.map(({ path, digest, size_bytes: size }) => ({ uri: `skill://plain/${path}`, digest, size })))
+      t.same((await reader.list()).skills.find(({ uri }) => uri === skill.uri), skill)
+    })
+
+    t.test('skills/get says why a skill is not listed', async (t) => {
+      const reader = new SkillsClient(client)
+      const reasons = { broken: /no frontmatter/, listed: /metadata/, upper: /not called SKILL\.md/, missing: /not found/ }
+      for (const [name, reason] of Object.entries(reasons)) {
+        await t.rejects(reader.get(`skill://${name}/SKILL.md`), { code: -32602, message: reason }, name)
+      }
+      await t.rejects(reader.get('skill://plain/z.json'), { code: -32602 })
+    })
+
+    t.test('folders are read with their children, files and folders', async (t) => {
+      const reader = new SkillsClient(client)
+      const names = ({ resources }: { readonly resources: readonly Resource[] }) => resources.map(({ name, mimeType }) => [name, mimeType])
+      t.same(names(await reader.readDirectory('skill://plain')), [['SKILL.md', 'text/markdown'], ['docs', 'inode/directory'], ['z.json', 'application/json']])
+      t.same(names(await reader.readDirectory('skill://plain/docs')), [['b.md', 'text/markdown'], ['deep', 'inode/directory']])
+      t.match(await reader.readDirectory('skill://odd/%C5%93ufs'), { resources: [{ uri: 'skill://odd/%C5%93ufs/%E5%87%BA%E6%B1%81.md', size: 15 }] })
+      for (const uri of ['skill://plain/z.json', 'skill://plain/nope', 'skill://nope', 'file:///etc', 'skill://plain/docs/']) {
+        await t.rejects(reader.readDirectory(uri), { code: -32602 }, uri)
+      }
+    })
+
+    t.test('the reader tools are there, read-only, with schemas that their results fit', async (t) => {
+      const { tools } = await client.listTools()
+      t.same(tools.map(({ name }) => name), service.registry.list('reader').map(({ name }) => name))
+      for (const tool of tools) {
+        t.match(tool.annotations, { readOnlyHint: true, idempotentHint: true, openWorldHint: false })
+        t.same(tool.inputSchema.required, service.registry.find(tool.name)?.parameters.required)
+      }
+      // The client holds each result against the tool's output schema.
+      const calls = [
+        ['list_skills', {}],
+        ['get_skill', { skill_name: 'plain' }],
+        ['read_file_in_skill', { skill_name: 'plain', file_path: 'docs/b.md' }]
+      ] as const
+      for (const [name, args] of calls) {
+        const result = await client.callTool({ name, arguments: args })
+        const [rest] = (await service.post('/agent/tool-call', [{ function: { name, arguments: args } }])).json() as [{ content: string }]
+        t.match(result.content, [{ type: 'text', text: rest.content }], `${name}: the text of POST /agent/tool-call`)
+        t.same(result.structuredContent, (await service.post(`/agent/tools/${name}`, args)).json(), `${name}: the result object`)
+        const revision = 'skill_name' in args ? (await service.skills.manifest(args.skill_name)).revision : undefined
+        t.equal(result._meta?.['skillserve/revision'], revision, `${name}: the revision`)
+      }
+    })
+
+    t.test('what a model can mend is an error result, an unknown tool an error', async (t) => {
+      t.match(await client.callTool({ name: 'get_skill', arguments: { skill_name: 'nope' } }),
+        { isError: true, content: [{ text: '{"error": "Skill \'nope\' not found in skills folder"}' }] })
+      t.match(await client.callTool({ name: 'get_skill', arguments: { skill_name: 5 } }), { isError: true, content: [{ text: /must be a string/ }] })
+      t.match(await client.callTool({ name: 'read_file_in_skill', arguments: { skill_name: 'plain', file_path: '../odd/SKILL.md' } }),
+        { isError: true, content: [{ text: /^ERROR: Path traversal detected/ }] })
+      for (const name of ['nope', 'Skill', '__proto__']) await t.rejects(client.callTool({ name }), { code: -32602, message: /^Unknown tool: .*list_skills/ }, name)
+    })
+
+    t.test('K39: a call leaves its two lines, with the id of the request', async (t) => {
+      await client.callTool({ name: 'get_skill', arguments: { skill_name: 'plain' } })
+      const lines = service.log().filter(({ msg }) => /\[Tool (?:Call|Result)\]/.test(String(msg))).slice(-2)
+      t.match(lines, [{ msg: '[Tool Call] get_skill(skill_name="plain")', reqId: /./ }, { msg: /^\[Tool Result\]/, reqId: lines[0]?.['reqId'] }])
+    })
+
+    t.test('every main file is a resource, of skills that are not valid too; other files follow the template', async (t) => {
+      const { resources } = await client.listResources()
+      t.same(resources.map(({ uri }) => uri), ['broken', 'listed', 'odd', 'plain', 'upper'].map((name) => `skill://${name}/SKILL.md`))
+      t.match(resources[3], { name: 'plain', description: 'About plain', mimeType: 'text/markdown' })
+      t.match(await client.listResourceTemplates(), { resourceTemplates: [{ uriTemplate: 'skill://{name}/{+path}' }] })
+    })
+
+    t.test('a resource is text or a blob, under its media type, with the revision it is of', async (t) => {
+      const { revision } = await service.skills.manifest('odd')
+      t.match(await client.readResource({ uri: 'skill://odd/data.bin' }),
+        { contents: [{ uri: 'skill://odd/data.bin', mimeType: 'application/octet-stream', blob: BINARY.toString('base64') }], _meta: { 'skillserve/revision': revision } })
+      t.match(await client.readResource({ uri: 'skill://upper/SKILL.md' }), { contents: [{ mimeType: 'text/markdown', text: /upper/ }] }, 'K6')
+      t.match(await client.readResource({ uri: 'skill://odd/empty.txt' }), { contents: [{ mimeType: 'text/plain', text: '' }] })
+    })
+
+    t.test('a resource that is not there is -32602, whatever its URI tries', async (t) => {
+      const uris = [
+        'skill://nope/SKILL.md', 'skill://plain/nope', 'skill://plain', 'skill://plain/docs', 'skill://plain/', 'skill://', 'skill:///etc/passwd',
+        'skill://plain/../odd/SKILL.md', 'skill://plain/%2e%2e/odd/SKILL.md', 'skill://plain/..%2fodd%2fSKILL.md', 'skill://plain/%00', 'skill://plain/%zz',
+        'skill://plain/z.json?x', 'skill://plain/z.json#x', 'skill://../etc/passwd', 'skill://%2e%2e/x', 'SKILL://plain/z.json', 'file:///etc/passwd', '', `skill://${'a'.repeat(9000)}/x`
+      ]
+      for (const uri of uris) await t.rejects(client.readResource({ uri }), { code: -32602 }, uri.slice(0, 60))
+    })
+
+    t.test('each valid skill is a prompt', async (t) => {
+      const { prompts } = await client.listPrompts()
+      t.match(prompts, [{ name: 'listed' }, { name: 'odd' }, { name: 'plain', description: 'About plain', arguments: [{ name: 'task', required: false }] }, { name: 'upper' }])
+      t.equal(prompts.length, 4)
+      t.match(await client.getPrompt({ name: 'plain' }), { messages: [{ role: 'user', content: { type: 'text', text: document('plain') } }] })
+      const { messages } = await client.getPrompt({ name: 'plain', arguments: { task: 'Do it' } })
+      t.match(messages, [{ content: { text: document('plain') } }, { role: 'user', content: { type: 'text', text: 'Do it' } }])
+      for (const name of ['broken', 'nope', '../odd']) await t.rejects(client.getPrompt({ name }), { code: -32602 }, name)
+    })
+
+    t.test('K51: an edit is in the next answer, and entry and bytes are of one state', async (t) => {
+      const reader = new SkillsClient(client)
+      const { skill: before } = await reader.get('skill://plain/SKILL.md')
+      writeFileSync(join(service.root, 'plain/z.json'), '{"new":true}')
+      await t.rejects(reader.read(before, 'z.json'), { name: 'SkillVerificationError' })
+      const { skill: after } = await reader.get('skill://plain/SKILL.md')
+      t.match(await reader.read(after, 'z.json'), { text: '{"new":true}' })
+      writeFileSync(join(service.root, 'plain/z.json'), '{}')
+    })
+  })
+}
+
+t.test('a service that never met MCP closes', async (t) => {
+  const service = await buildService(t, { files: FILES })
+  t.equal((await service.fetch('/skills')).status, 200)
+  await service.app.close()
+})
+
+t.test('pages survive changes between them', async (t) => {
+  const names = Array.from({ length: 450 }, (_, i) => `skill-${String(i).padStart(3, '0')}`)
+  const service = await buildService(t, { files: Object.fromEntries(names.map((name) => [name, { 'SKILL.md': document(name) }])) })
+  const client = await connectClient(t, service.url, 'auto')
+  const pages = { resources: 'resources/list', prompts: 'prompts/list' } as const
+
+  async function follow (method: string, member: string, between: () => void): Promise<string[]> {
+    const seen: string[] = []
+    let cursor: string | undefined
+    let changed = false
+    do {
+      const init = { method: 'POST', headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' } }
+      const response = await fetch(`${service.url}/mcp`, { ...init, body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: cursor === undefined ? {} : { cursor } }) })
+      const data = /^data: (.*)$/m.exec(await response.text())?.[1] ?? ''
+      const { result } = JSON.parse(data) as { result: Record<string, Array<{ name?: string, frontmatter?: { name: string } }>> & { nextCursor?: string } }
+      seen.push(...(result[member] ?? []).map((item) => item.name ?? item.frontmatter?.name ?? ''))
+      cursor = result.nextCursor
+      if (!changed) between()
+      changed = true
+    } while (cursor !== undefined)
+    return seen
+  }
+
+  await t.test('nothing is twice or left out when a name before the cursor goes and one comes', async (t) => {
+    for (const [member, method] of Object.entries({ ...pages, skills: 'skills/list' })) {
+      const seen = await follow(method, member, () => {
+        rmSync(join(service.root, 'skill-000'), { recursive: true })
+        mkdirSync(join(service.root, 'aaa'))
+        writeFileSync(join(service.root, 'aaa/SKILL.md'), document('aaa'))
+      })
+      t.same(seen, names, method)
+      rmSync(join(service.root, 'aaa'), { recursive: true })
+      mkdirSync(join(service.root, 'skill-000'))
+      writeFileSync(join(service.root, 'skill-000/SKILL.md'), document('skill-000'))
+    }
+  })
+
+  await t.test('a cursor of a name that is gone goes on behind it', async (t) => {
+    const seen = await follow('prompts/list', 'prompts', () => { renameSync(join(service.root, 'skill-199'), join(service.root, '.skill-199')) })
+    t.same(seen, names)
+    renameSync(join(service.root, '.skill-199'), join(service.root, 'skill-199'))
+  })
+
+  await t.test('a cursor that is none of ours is -32602', async (t) => {
+    for (const cursor of ['', 'x', '2', Buffer.from('skill-1').toString('base64url'), `${Buffer.from('after:a').toString('base64url')}=`, 'é', '\0', 'a'.repeat(10_000)]) {
+      for (const method of ['resources/list', 'prompts/list', 'skills/list']) {
+        const params = { cursor }
+        const requests: Readonly<Record<string, () => Promise<unknown>>> = {
+          'resources/list': () => client.listResources(params), 'prompts/list': () => client.listPrompts(params), 'skills/list': () => new SkillsClient(client).list(params)
+        }
+        await t.rejects(async () => requests[method]?.(), { code: -32602, message: /Invalid cursor/ }, `${method} ${JSON.stringify(cursor.slice(0, 20))}`)
+      }
+    }
+  })
+})
+
+t.test('no bytes go out that are not of the entry, while a writer keeps replacing both files of a skill', async (t) => {
+  const service = await buildService(t, { files: { live: { 'SKILL.md': document('live', 'state 0'), 'data.txt': 'state 0' } } })
+  const client = await connectClient(t, service.url, 'auto')
+  const reader = new SkillsClient(client)
+  let state = 0
+  const writer = setInterval(() => {
+    state++
+    const file = join(service.root, 'live/data.txt')
+    writeFileSync(`${file}~`, `state ${state}`)
+    renameSync(`${file}~`, file)
+  }, 3)
+  t.teardown(() => { clearInterval(writer) })
+  for (let i = 0; i < 30; i++) {
+    const result = await client.readResource({ uri: 'skill://live/data.txt' }).catch((error: unknown) => error as { code: number })
+    if ('code' in result) {
+      t.equal(result.code, -32603, 'rather an error than a mixture')
+      continue
+    }
+    const [content] = result.contents
+    t.match(content, { text: /^state \d+$/ })
+    t.match(result._meta?.['skillserve/revision'], /^sha256:/)
+  }
+  clearInterval(writer)
+  const { skill } = await reader.get('skill://live/SKILL.md')
+  const text = `state ${state}`
+  t.match(skill.resources, [{}, { digest: `sha256:${createHash('sha256').update(text).digest('hex')}` }])
+  t.match(await reader.read(skill, 'data.txt'), { text })
+})
+
+t.test('changes are told to a client that listens', async (t) => {
+  const service = await buildService(t, { files: { one: { 'SKILL.md': document('one') } } })
+  const client = await connectClient(t, service.url, 'auto')
+  const told = new EventTarget()
+  client.setNotificationHandler('notifications/resources/list_changed', () => { told.dispatchEvent(new Event('resources')) })
+  client.setNotificationHandler('notifications/prompts/list_changed', () => { told.dispatchEvent(new Event('prompts')) })
+  client.setNotificationHandler('notifications/resources/updated', ({ params }) => { told.dispatchEvent(new Event(params.uri)) })
+  await client.listen({ resourcesListChanged: true, promptsListChanged: true, resourceSubscriptions: ['skill://one/SKILL.md'] })
+  const events = Promise.all(['resources', 'prompts', 'skill://one/SKILL.md'].map((name) => once(told, name)))
+  writeFileSync(join(service.root, 'one/SKILL.md'), document('one', 'changed'))
+  await service.fetch('/skills/one')
+  await events
+  t.match(await client.listPrompts(), { prompts: [{ description: 'changed' }] })
+})

@@ -1,0 +1,200 @@
+import { type EventEmitter, once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { buildService } from '../helper/build.ts'
+import { modernRequest } from '../helper/mcp.ts'
+import { jsonRequest, openRaw } from '../helper/raw-http.ts'
+
+const FILES = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo\n', 'big.txt': 'x'.repeat(2_000_000) } }
+
+const LEGACY = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+
+interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  readonly body: { readonly error?: { readonly code: number, readonly message: string }, readonly code?: string, readonly result?: object }
+}
+
+async function send (url: string, init: RequestInit): Promise<Answer> {
+  const response = await fetch(`${url}/mcp`, init)
+  const { status, headers } = response
+  const text = await response.text()
+  const json = /^data: (.*)$/m.exec(text)?.[1] ?? text
+  return { status, headers, text, body: json === '' ? {} : JSON.parse(json) as Answer['body'] }
+}
+
+function legacy (message: unknown, headers: Readonly<Record<string, string>> = {}): RequestInit {
+  return { method: 'POST', headers: { ...LEGACY, ...headers }, body: typeof message === 'string' ? message : JSON.stringify(message) }
+}
+
+/** Ping of either revision: what answers it lives. */
+async function lives (t: Test, url: string): Promise<void> {
+  t.match(await send(url, modernRequest({ method: 'tools/list' })), { status: 200, body: { result: {} } }, 'and it lives')
+}
+
+t.test('hostile requests', async (t) => {
+  const service = await buildService(t, { files: FILES })
+  const { url } = service
+
+  t.test('what is not one JSON object is refused before MCP sees it, as everywhere (K48, K57)', async (t) => {
+    const ping = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })
+    const cases: ReadonlyArray<readonly [name: string, init: RequestInit, status: number, code: string]> = [
+      ['broken JSON', legacy('{'), 400, 'invalid_json'],
+      ['no body', legacy(''), 400, 'invalid_json'],
+      ['invalid UTF-8', { method: 'POST', headers: LEGACY, body: Buffer.from([0x22, 0xff, 0x22]) }, 400, 'invalid_json'],
+      ['a batch', legacy(`[${ping},${ping}]`), 400, 'bad_request'],
+      ['a string', legacy('"ping"'), 400, 'bad_request'],
+      ['null', legacy('null'), 400, 'bad_request'],
+      ['deep nesting', legacy(`${'{"a":'.repeat(70)}1${'}'.repeat(70)}`), 400, 'json_too_deep'],
+      ['a large body', legacy({ jsonrpc: '2.0', id: 1, method: 'ping', params: { x: 'x'.repeat(1_100_000) } }), 413, 'body_too_large'],
+      ['text', legacy(ping, { 'content-type': 'text/plain' }), 415, 'unsupported_media_type'],
+      ['a compressed body', legacy(ping, { 'content-encoding': 'gzip' }), 415, 'unsupported_media_type']
+    ]
+    for (const [name, init, status, code] of cases) {
+      const answer = await send(url, init)
+      t.match(answer, { status, body: { code } }, name)
+      t.equal(answer.headers.get('content-type'), 'application/problem+json', name)
+    }
+    const connection = await openRaw(url)
+    connection.send(jsonRequest('POST', '/mcp', ping, { host: 'rebind.example' }))
+    t.match(await connection.response(), { status: 403, headers: { 'content-type': 'application/problem+json' } })
+    connection.destroy()
+    await lives(t, url)
+  })
+
+  t.test('K47: other methods are 405 with Allow', async (t) => {
+    for (const method of ['GET', 'DELETE', 'PUT', 'PATCH', 'OPTIONS']) {
+      const answer = await send(url, { method })
+      t.match(answer, { status: 405, body: { code: 'method_not_allowed' } }, method)
+      t.equal(answer.headers.get('allow'), 'POST', method)
+    }
+  })
+
+  t.test('what is no message, or asks for what there is not, gets a JSON-RPC error', async (t) => {
+    const cases: ReadonlyArray<readonly [name: string, init: RequestInit, status: number, code: number]> = [
+      ['no message', legacy({}), 400, -32600],
+      ['a response', legacy({ jsonrpc: '2.0', id: 1, result: {} }), 202, 0],
+      ['an unknown method', legacy({ jsonrpc: '2.0', id: 1, method: 'nope' }), 200, -32601],
+      ['an unknown method, modern', modernRequest({ method: 'nope' }), 404, -32601],
+      ['a version from the future', modernRequest({ method: 'tools/list', params: { _meta: { 'io.modelcontextprotocol/protocolVersion': '2099-01-01', 'io.modelcontextprotocol/clientCapabilities': {} } } }, { 'mcp-protocol-version': '2099-01-01' }), 400, -32022],
+      ['a version header from the future', legacy({ jsonrpc: '2.0', id: 1, method: 'ping' }, { 'mcp-protocol-version': '2099-01-01' }), 400, -32602],
+      ['a method header that differs', modernRequest({ method: 'tools/list' }, { 'mcp-method': 'tools/call' }), 400, -32020],
+      ['a name header that differs', modernRequest({ method: 'tools/call', params: { name: 'get_skill' } }, { 'mcp-name': 'list_skills' }), 400, -32020],
+      ['no Accept for a stream', legacy({ jsonrpc: '2.0', id: 1, method: 'ping' }, { accept: 'application/json' }), 406, -32000],
+      ['parameters of a wrong type', modernRequest({ method: 'resources/directory/read', params: { uri: 5 } }), 200, -32602],
+      ['no parameters', modernRequest({ method: 'skills/get' }), 200, -32602],
+      ['a filter that is none', modernRequest({ method: 'subscriptions/listen', params: { notifications: 5 } }), 200, -32602]
+    ]
+    for (const [name, init, status, code] of cases) {
+      const { status: actual, body, text } = await send(url, init)
+      t.equal(actual, status, `${name}: ${text.slice(0, 200)}`)
+      t.equal(body.error?.code ?? 0, code, `${name}: ${text.slice(0, 200)}`)
+    }
+    await lives(t, url)
+  })
+
+  t.test('prototype names are data', async (t) => {
+    for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
+      t.match(await send(url, modernRequest({ method: 'tools/call', params: { name } })), { body: { error: { code: -32602 } } }, name)
+      t.match(await send(url, modernRequest({ method: 'prompts/get', params: { name } })), { body: { error: { code: -32602 } } }, name)
+      t.match(await send(url, modernRequest({ method: 'resources/read', params: { uri: `skill://${name}/SKILL.md` } })), { body: { error: { code: -32602 } } }, name)
+    }
+    const poisoned = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_skill","arguments":{"__proto__":{"skill_name":"demo"}}}}'
+    t.match(await send(url, legacy(poisoned)), { body: { result: { isError: true } } })
+  })
+
+  t.test('nothing of the inside is told: no path, no error of the system', async (t) => {
+    for (const uri of ['skill://demo/nope', 'skill://demo/../../x', `skill://demo/${'a'.repeat(300)}`, 'skill://demo/SKILL.md/x']) {
+      const { text } = await send(url, modernRequest({ method: 'resources/read', params: { uri } }))
+      t.notMatch(text, /ENOENT|ENOTDIR|ENAMETOOLONG|errno|\n +at /, uri)
+      t.notOk(text.includes(service.folder), uri)
+    }
+  })
+
+  t.test('a line of the log is short, whatever was sent', async (t) => {
+    await send(url, legacy({ jsonrpc: '2.0', what: 'y'.repeat(100_000) }))
+    await send(url, modernRequest({ method: 'tools/list' }, { 'mcp-method': 'z'.repeat(5_000) }))
+    const longest = Math.max(...service.logText().split('\n').map(({ length }) => length))
+    t.ok(longest < 1_000, `${longest} characters`)
+  })
+})
+
+t.test('Origin', async (t) => {
+  const message = { method: 'tools/list' }
+
+  t.test('K55: on a loopback address programs and local pages pass, other pages get 403', async (t) => {
+    const { url } = await buildService(t, { files: FILES })
+    t.equal((await send(url, modernRequest(message))).status, 200, 'no Origin')
+    for (const origin of ['http://localhost:6274', 'https://127.0.0.1', 'http://[::1]:3000', 'HTTP://LOCALHOST']) {
+      t.equal((await send(url, modernRequest(message, { origin }))).status, 200, origin)
+    }
+    for (const origin of ['https://evil.example', 'null', 'http://localhost.evil.example', 'http://127.0.0.1.evil.example', 'http://127.1', 'chrome-extension://abc', 'file://', 'http://localhost@evil.example', 'http://evil.example, http://localhost']) {
+      const answer = await send(url, modernRequest(message, { origin }))
+      t.match(answer, { status: 403, body: { code: 'origin_not_allowed' } }, origin)
+      t.equal(answer.headers.get('content-type'), 'application/problem+json')
+    }
+  })
+
+  t.test('ALLOWED_ORIGINS are those of a service that is bound elsewhere', async (t) => {
+    const { url } = await buildService(t, { files: FILES, options: { host: '0.0.0.0', allowedOrigins: ['https://app.example', 'chrome-extension://abc'] } })
+    for (const origin of ['https://app.example', 'https://APP.example', 'chrome-extension://abc']) {
+      t.equal((await send(url, modernRequest(message, { origin }))).status, 200, origin)
+    }
+    t.equal((await send(url, modernRequest(message))).status, 200, 'no Origin')
+    for (const origin of ['http://app.example', 'https://app.example:444', 'https://sub.app.example', 'http://localhost', 'null']) {
+      t.equal((await send(url, modernRequest(message, { origin }))).status, 403, origin)
+    }
+  })
+})
+
+const LISTEN = modernRequest({ method: 'subscriptions/listen', params: { notifications: { resourcesListChanged: true } } })
+
+async function listen (url: string, signal?: AbortSignal): Promise<ReadableStreamDefaultReader<Uint8Array>> {
+  const { body } = await fetch(`${url}/mcp`, { ...LISTEN, ...signal && { signal } })
+  const reader = body?.getReader()
+  if (reader === undefined) throw new Error('no stream')
+  t.match(Buffer.from((await reader.read()).value ?? '').toString(), /notifications\/subscriptions\/acknowledged/)
+  return reader
+}
+
+t.test('open streams', async (t) => {
+  t.test('closing ends them with their result, at once', async (t) => {
+    const { url, app } = await buildService(t, { files: FILES })
+    const reader = await listen(url)
+    const started = performance.now()
+    const closed = app.close()
+    let rest = ''
+    for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) rest += Buffer.from(chunk.value).toString()
+    await closed
+    t.match(rest, /"result":\{"resultType":"complete"/)
+    t.ok(performance.now() - started < 2_000)
+  })
+
+  t.test('a client that hangs up is forgotten', async (t) => {
+    const { url, root, app, fetch: get } = await buildService(t, { files: FILES })
+    const gone = new AbortController()
+    const closed = once(app.server, 'connection').then(([socket]) => once(socket as EventEmitter, 'close'))
+    await listen(url, gone.signal)
+    gone.abort()
+    await closed
+    const other = await listen(url)
+    writeFileSync(join(root, 'demo/SKILL.md'), '---\nname: demo\ndescription: New\n---\n')
+    await get('/skills/demo')
+    t.match(Buffer.from((await other.read()).value ?? '').toString(), /resources\/list_changed/)
+    await other.cancel()
+  })
+
+  t.test('a client that breaks off in the middle of an answer takes nobody with it', async (t) => {
+    const { url } = await buildService(t, { files: FILES })
+    for (let i = 0; i < 5; i++) {
+      const connection = await openRaw(url)
+      const { headers, body } = modernRequest({ method: 'resources/read', params: { uri: 'skill://demo/big.txt' } })
+      connection.send(jsonRequest('POST', '/mcp', String(body), { headers: Object.entries(headers ?? {}).filter(([name]) => name !== 'content-type').map(([name, value]) => `${name}: ${value}`) }))
+      await once(connection.socket, 'data')
+      connection.destroy()
+    }
+    t.equal((await send(url, modernRequest({ method: 'tools/list' }))).status, 200)
+  })
+})
