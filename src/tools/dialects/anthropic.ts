@@ -5,13 +5,15 @@ import { describeTool, type Dialect, idMember, readId, readName } from './dialec
 export const anthropic: Dialect = {
   name: 'anthropic',
 
-  recognise: (value) => own(value, 'type') === 'tool_use',
+  recognise: isToolUse,
 
   unwrap (value) {
     const content = own(value, 'content')
     const isMessage = own(value, 'role') === 'assistant' || own(value, 'type') === 'message'
-    return isMessage && Array.isArray(content) ? content.filter((block) => own(block, 'type') === 'tool_use') : undefined
+    return isMessage && Array.isArray(content) ? content.filter(isToolUse) : undefined
   },
+
+  isContent: (value) => typeof own(value, 'type') === 'string',
 
   readCall: (value) => ({ id: readId(own(value, 'id')), name: readName(own(value, 'name')), args: own(value, 'input') }),
 
@@ -20,4 +22,8 @@ export const anthropic: Dialect = {
 
   writeDefinitions: (tools) => tools.map((tool) =>
     ({ name: tool.name, description: describeTool(tool), input_schema: tool.parameters }))
+}
+
+function isToolUse (value: unknown): boolean {
+  return own(value, 'type') === 'tool_use'
 }

@@ -8,6 +8,8 @@ export const gemini = createGeminiDialect('functionCall', 'functionResponse')
 export const geminiSnakeCase = createGeminiDialect('function_call', 'function_response')
 
 function createGeminiDialect (callKey: string, responseKey: string): Dialect {
+  const isCall = (part: unknown) => isJsonObject(own(part, callKey))
+
   return {
     name: 'gemini',
 
@@ -17,9 +19,11 @@ function createGeminiDialect (callKey: string, responseKey: string): Dialect {
       const candidates = own(value, 'candidates')
       const content = Array.isArray(candidates) ? own(candidates[0], 'content') : own(value, 'content')
       const parts = own(content, 'parts') ?? own(value, 'parts')
-      const calls = Array.isArray(parts) ? parts.filter((part) => isJsonObject(own(part, callKey))) : []
-      return calls.length > 0 ? calls : undefined
+      return Array.isArray(parts) ? parts.filter(isCall) : undefined
     },
+
+    // Only a `functionCall` can be a call: parts are told apart by their keys, and there are more kinds with each version.
+    isContent: (value) => !isCall(value),
 
     readCall (value) {
       const call = own(value, callKey)

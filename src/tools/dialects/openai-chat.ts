@@ -6,7 +6,8 @@ const BARE_ARGUMENT_KEYS = ['arguments', 'input', 'args'] as const
 
 /**
  * OpenAI Chat Completions: `{"id","type":"function","function":{"name","arguments"}}`, answered by a `tool` message
- * (K35). Bare calls `{"name","arguments"}`, as Ollama's clients write them, are answered in the same way.
+ * (K35). Bare calls `{"name","arguments"}`, as Ollama's clients write them, are answered in the same way; Ollama's whole
+ * response has its `message` without `choices`.
  */
 export const openaiChat: Dialect = {
   name: 'openai',
@@ -17,10 +18,11 @@ export const openaiChat: Dialect = {
     const calls = own(value, 'tool_calls')
     if (Array.isArray(calls)) return calls
     const choices = own(value, 'choices')
-    const message = Array.isArray(choices) ? own(choices[0], 'message') : undefined
+    const message = own(Array.isArray(choices) ? choices[0] : value, 'message')
     if (!isJsonObject(message)) return undefined
     const messageCalls = own(message, 'tool_calls')
-    return Array.isArray(messageCalls) && messageCalls.length > 0 ? messageCalls : [message]
+    if (Array.isArray(messageCalls) && messageCalls.length > 0) return messageCalls
+    return isJsonObject(own(message, 'function_call')) ? [message] : []
   },
 
   readCall (value) {

@@ -8,12 +8,14 @@ import { describeTool, type Dialect, idMember, readId, readName } from './dialec
 export const openaiResponses: Dialect = {
   name: 'openai-responses',
 
-  recognise: (value) => own(value, 'type') === 'function_call' && typeof callId(value) === 'string',
+  recognise: (value) => isFunctionCall(value) && typeof callId(value) === 'string',
 
   unwrap (value) {
     const output = own(value, 'output')
-    return Array.isArray(output) ? output.filter((item) => own(item, 'type') === 'function_call') : undefined
+    return Array.isArray(output) ? output.filter(isFunctionCall) : undefined
   },
+
+  isContent: (value) => typeof own(value, 'type') === 'string' && !isFunctionCall(value),
 
   readCall: (value) => ({ id: readId(callId(value)), name: readName(own(value, 'name')), args: own(value, 'arguments') }),
 
@@ -21,6 +23,10 @@ export const openaiResponses: Dialect = {
 
   writeDefinitions: (tools) => tools.map((tool) =>
     ({ type: 'function', name: tool.name, description: describeTool(tool), parameters: tool.parameters, strict: false }))
+}
+
+function isFunctionCall (value: unknown): boolean {
+  return own(value, 'type') === 'function_call'
 }
 
 function callId (value: unknown): unknown {
