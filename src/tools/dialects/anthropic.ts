@@ -2,7 +2,7 @@ import { own } from '../json-object.ts'
 import { describeTool, type Dialect, idMember, readId, readName } from './dialect.ts'
 
 /** Anthropic Messages: a `tool_use` block, answered by a `tool_result` block for the next user message. */
-export const anthropic: Dialect = {
+export const anthropic = {
   name: 'anthropic',
 
   recognise: isToolUse,
@@ -22,7 +22,7 @@ export const anthropic: Dialect = {
 
   writeDefinitions: (tools) => tools.map((tool) =>
     ({ name: tool.name, description: describeTool(tool), input_schema: tool.parameters }))
-}
+} satisfies Dialect
 
 function isToolUse (value: unknown): boolean {
   return own(value, 'type') === 'tool_use'

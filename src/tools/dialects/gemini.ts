@@ -7,7 +7,7 @@ export const gemini = createGeminiDialect('functionCall', 'functionResponse')
 /** The same in snake case, as the Python SDK and Vertex write it. */
 export const geminiSnakeCase = createGeminiDialect('function_call', 'function_response')
 
-function createGeminiDialect (callKey: string, responseKey: string): Dialect {
+function createGeminiDialect (callKey: string, responseKey: string) {
   const isCall = (part: unknown) => isJsonObject(own(part, callKey))
 
   return {
@@ -39,5 +39,5 @@ function createGeminiDialect (callKey: string, responseKey: string): Dialect {
       functionDeclarations: tools.map((tool) =>
         ({ name: tool.name, description: describeTool(tool), parametersJsonSchema: tool.parameters }))
     }]
-  }
+  } satisfies Dialect
 }

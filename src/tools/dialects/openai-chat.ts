@@ -9,7 +9,7 @@ const BARE_ARGUMENT_KEYS = ['arguments', 'input', 'args'] as const
  * (K35). Bare calls `{"name","arguments"}`, as Ollama's clients write them, are answered in the same way; Ollama's whole
  * response has its `message` without `choices`.
  */
-export const openaiChat: Dialect = {
+export const openaiChat = {
   name: 'openai',
 
   recognise: (value) => typeof own(own(value, 'function'), 'name') === 'string' || isCustomCall(value) || isBareCall(value),
@@ -44,8 +44,8 @@ export const openaiChat: Dialect = {
     `{"role":"tool",${idMember('tool_call_id', call)}"name":${JSON.stringify(call.name)},"content":${outcome.quotedText}}`,
 
   writeDefinitions: (tools) => tools.map(({ name, description, parameters }) =>
-    ({ type: 'function', function: { name, description, parameters } }))
-}
+    ({ type: 'function' as const, function: { name, description, parameters } }))
+} satisfies Dialect
 
 function isCustomCall (value: JsonObject): boolean {
   return own(value, 'type') === 'custom' && isJsonObject(own(value, 'custom'))
