@@ -13,6 +13,7 @@ import { security } from './plugins/security.ts'
 import { stalledResponses } from './plugins/stalled-responses.ts'
 import { agentRoutes } from './routes/agent.ts'
 import { healthRoutes } from './routes/health.ts'
+import { promptRoutes } from './routes/prompt.ts'
 import { skillRoutes } from './routes/skills.ts'
 import { sharedSchemas } from './schemas/index.ts'
 import type { ToolRegistry } from './tools/registry.ts'
@@ -52,7 +53,8 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
 
   await app.register(healthRoutes, { skills, isDraining })
   await app.register(skillRoutes, { skills, tools: readerTools(registry) })
-  await app.register(agentRoutes, { registry, handleToolCall: createToolCallHandler({ registry, log: logger }) })
+  await app.register(agentRoutes, { registry, skills, handleToolCall: createToolCallHandler({ registry, log: logger }) })
+  await app.register(promptRoutes, { skills })
   return app
 }
 

@@ -18,13 +18,13 @@ export function sendOutcome (reply: FastifyReply, outcome: ToolOutcome): Fastify
   return sendRendered(reply, outcome, () => outcome.json)
 }
 
-/** Sends the JSON text that `render` makes of a value that never changes. */
-export function sendRendered (reply: FastifyReply, value: object, render: () => string): FastifyReply {
+/** Sends the text, of JSON unless `type` says otherwise, that `render` makes of a value that never changes. */
+export function sendRendered (reply: FastifyReply, value: object, render: () => string, type = JSON_MEDIA_TYPE): FastifyReply {
   let answer = rendered.get(value)
   if (answer === undefined) {
     const body = Buffer.from(render())
     answer = { body, etag: strongEtag(sha256(body)) }
     rendered.set(value, answer)
   }
-  return reply.header('content-type', JSON_MEDIA_TYPE).header('etag', answer.etag).send(answer.body)
+  return reply.header('content-type', type).header('etag', answer.etag).send(answer.body)
 }
