@@ -9,6 +9,17 @@ export interface PromptSkill {
   readonly location: string
 }
 
+export interface PromptOptions<Skill> {
+  readonly form: PromptForm
+  /**
+   * Most characters (UTF-16 code units) of the whole, at least MIN_PROMPT_CHARACTERS; what says how many skills were left
+   * out counts too. Default: no limit.
+   */
+  readonly budget?: number | undefined
+  /** The location of a skill, as those who read the prompt know it. */
+  readonly locate: (skill: Skill) => string
+}
+
 export type PromptForm = keyof typeof FORMS
 
 interface Form {
@@ -56,10 +67,10 @@ const FORMS = {
  * The skills for a system prompt, in their order (K41). No text of a skill ends its entry or begins another one. A skill
  * whose entry does not fit any more is left out, and those after it are tried: a long one takes nobody's place but its own.
  * Works in slices.
- * @param budget most characters (UTF-16 code units) of the whole, at least MIN_PROMPT_CHARACTERS; what says how many
- * skills were left out counts too
  */
-export async function renderPrompt (skills: readonly PromptSkill[], form: PromptForm, budget = Infinity): Promise<string> {
+export async function renderPrompt<Skill extends Omit<PromptSkill, 'location'>> (
+  skills: readonly Skill[], { form, budget = Infinity, locate }: PromptOptions<Skill>
+): Promise<string> {
   const { entry, write }: Form = FORMS[form]
   const breathe = createSlicer()
   const all: string[] = []
@@ -71,9 +82,9 @@ export async function renderPrompt (skills: readonly PromptSkill[], form: Prompt
   for (const skill of skills) {
     const pause = breathe()
     if (pause !== undefined) await pause
-    const { name, description, location } = skill
-    if (whole > budget && least + name.length + description.length + location.length >= room) continue
-    const text = entry(skill)
+    const { name, description } = skill
+    if (whole > budget && least + name.length + description.length >= room) continue
+    const text = entry({ name, description, location: locate(skill) })
     whole += text.length + 1
     if (whole <= budget) all.push(text)
     if (text.length >= room) continue

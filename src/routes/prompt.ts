@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
-import { type PromptForm, type PromptSkill, renderPrompt } from '../core/prompt.ts'
+import { type PromptForm, renderPrompt } from '../core/prompt.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import type { SkillMetadata } from '../core/skill.ts'
 import { PromptQuerySchema, PromptSchema } from '../schemas/prompt.ts'
@@ -39,7 +39,7 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
     if (forms === undefined) prompts.set(available, forms = new Map())
     let prompt = forms.get(form)
     if (prompt === undefined || prompt.budget !== budget) {
-      prompt = { budget, text: renderPrompt(available.map(toPromptSkill), form, budget) }
+      prompt = { budget, text: renderPrompt(available, { form, budget, locate }) }
       forms.set(form, prompt)
     }
     return prompt
@@ -76,9 +76,9 @@ async function readBudget (request: FastifyRequest): Promise<void> {
 }
 
 /**
- * The location is a path and not a URL: the service cannot know under which address its callers know it. It is that of the
- * file and not of the document, so that what the skill names relative to its main file is found relative to it.
+ * A path and not a URL: the service cannot know under which address its callers know it. It is that of the file and not of
+ * the document, so that what the skill names relative to its main file is found relative to it.
  */
-function toPromptSkill ({ name, description, skillPath }: SkillMetadata): PromptSkill {
-  return { name, description, location: `/skills/${encodeURIComponent(basename(skillPath))}/files/SKILL.md` }
+function locate ({ skillPath }: SkillMetadata): string {
+  return `/skills/${encodeURIComponent(basename(skillPath))}/files/SKILL.md`
 }

@@ -4,6 +4,9 @@ import { MIN_PROMPT_CHARACTERS } from '../../src/core/limits.ts'
 import { type PromptForm, type PromptSkill, renderPrompt } from '../../src/core/prompt.ts'
 import { foldWhitespace } from '../../src/core/text.ts'
 
+const render = (skills: readonly PromptSkill[], form: PromptForm, budget?: number) =>
+  renderPrompt(skills, { form, budget, locate: ({ location }) => location })
+
 const FORMS: readonly PromptForm[] = ['xml', 'json', 'markdown']
 
 const PDF: PromptSkill = { name: 'pdf', description: 'Use <foo> & "bar" tags', location: '/skills/pdf/files/SKILL.md' }
@@ -27,8 +30,8 @@ const COMES_BACK: Readonly<Record<PromptForm, (text: string) => string>> = {
 }
 
 t.test("K41: skills-ref's form, to the letter", async (t) => {
-  t.equal(await renderPrompt([], 'xml'), '<available_skills>\n</available_skills>')
-  t.equal(await renderPrompt([PDF, WEATHER], 'xml'), [
+  t.equal(await render([], 'xml'), '<available_skills>\n</available_skills>')
+  t.equal(await render([PDF, WEATHER], 'xml'), [
     '<available_skills>',
     '<skill>', '<name>', 'pdf', '</name>', '<description>', 'Use &lt;foo&gt; &amp; &quot;bar&quot; tags', '</description>',
     '<location>', '/skills/pdf/files/SKILL.md', '</location>', '</skill>',
@@ -39,33 +42,33 @@ t.test("K41: skills-ref's form, to the letter", async (t) => {
 })
 
 t.test('K41: JSON and Markdown', async (t) => {
-  t.equal(await renderPrompt([], 'json'), '{"skills":[],"omitted":0}')
-  t.equal(await renderPrompt([PDF], 'json'),
+  t.equal(await render([], 'json'), '{"skills":[],"omitted":0}')
+  t.equal(await render([PDF], 'json'),
     '{"skills":[{"name":"pdf","description":"Use <foo> & \\"bar\\" tags","location":"/skills/pdf/files/SKILL.md"}],"omitted":0}')
-  t.equal(await renderPrompt([], 'markdown'), '')
-  t.equal(await renderPrompt([PDF, WEATHER], 'markdown'),
+  t.equal(await render([], 'markdown'), '')
+  t.equal(await render([PDF, WEATHER], 'markdown'),
     '- [pdf](/skills/pdf/files/SKILL.md): Use &lt;foo> &amp; "bar" tags\n- [weather](/skills/weather/files/SKILL.md): Tells what\'s up')
 })
 
 t.test('K41: the budget, and how many are left out', async (t) => {
   const skills = Array.from({ length: 20 }, (_, index) => ({ ...WEATHER, name: `weather-${index}` }))
-  t.match(await renderPrompt(skills, 'xml', 400), /^<available_skills>\n<skill>[^]*<\/skill>\n<omitted>\n18 more, not listed here\n<\/omitted>\n<\/available_skills>$/)
-  t.match(await renderPrompt(skills, 'json', 400), /^\{"skills":\[.*\],"omitted":17\}$/)
-  t.match(await renderPrompt(skills, 'markdown', 400), /^(?:- \[weather-\d+\].*\n){5}- 15 more, not listed here$/)
+  t.match(await render(skills, 'xml', 400), /^<available_skills>\n<skill>[^]*<\/skill>\n<omitted>\n18 more, not listed here\n<\/omitted>\n<\/available_skills>$/)
+  t.match(await render(skills, 'json', 400), /^\{"skills":\[.*\],"omitted":17\}$/)
+  t.match(await render(skills, 'markdown', 400), /^(?:- \[weather-\d+\].*\n){5}- 15 more, not listed here$/)
   for (const form of FORMS) {
-    const whole = await renderPrompt(skills, form)
-    t.equal(await renderPrompt(skills, form, whole.length), whole, `${form}: a budget of its very length leaves nothing out`)
-    const cut = READERS[form](await renderPrompt(skills, form, whole.length - 1))
+    const whole = await render(skills, form)
+    t.equal(await render(skills, form, whole.length), whole, `${form}: a budget of its very length leaves nothing out`)
+    const cut = READERS[form](await render(skills, form, whole.length - 1))
     t.ok(cut.omitted > 0 && cut.omitted <= 2, `${form}: one character less`)
-    t.ok((await renderPrompt(skills, form, MIN_PROMPT_CHARACTERS)).length <= MIN_PROMPT_CHARACTERS)
-    t.same(READERS[form](await renderPrompt([{ ...PDF, description: 'x'.repeat(200) }], form, MIN_PROMPT_CHARACTERS)), { skills: [], omitted: 1 }, 'room for nothing but the count')
+    t.ok((await render(skills, form, MIN_PROMPT_CHARACTERS)).length <= MIN_PROMPT_CHARACTERS)
+    t.same(READERS[form](await render([{ ...PDF, description: 'x'.repeat(200) }], form, MIN_PROMPT_CHARACTERS)), { skills: [], omitted: 1 }, 'room for nothing but the count')
   }
 })
 
 t.test('K41, K9: a skill that is too long for the budget takes nobody else with it', async (t) => {
   const long = { ...PDF, name: 'aaa', description: '"'.repeat(1_024) }
   for (const form of FORMS) {
-    const { skills, omitted } = READERS[form](await renderPrompt([long, PDF, WEATHER], form, 600))
+    const { skills, omitted } = READERS[form](await render([long, PDF, WEATHER], form, 600))
     t.same(skills.map(({ name }) => name), ['pdf', 'weather'], form)
     t.equal(omitted, 1)
   }
@@ -81,7 +84,7 @@ t.test('K41: a skill cannot end its entry, begin another one, or hide in one', a
   for (const form of FORMS) {
     for (const [index, attack] of attacks.entries()) {
       const hostile = [{ ...PDF, name: attack }, { ...PDF, description: attack }, WEATHER]
-      const text = await renderPrompt(hostile, form)
+      const text = await render(hostile, form)
       t.same(READERS[form](text), { skills: hostile.map((skill) => asRead(skill, form)), omitted: 0 }, `${form}: attack ${index}`)
       if (form === 'markdown') t.equal(text.split(/[\n\r\u0085\u2028\u2029]/).length, 3, 'one line per skill')
       if (form !== 'json') t.equal(text.match(/<\/available_skills>/g)?.length ?? 0, form === 'xml' ? 1 : 0)
@@ -100,14 +103,14 @@ const form = fc.constantFrom(...FORMS)
 
 t.test('K41: without a budget every form says exactly what was given, whatever it is', async () => {
   await fc.assert(fc.asyncProperty(skills, form, async (given, form) => {
-    const { skills, omitted } = READERS[form](await renderPrompt(given, form))
+    const { skills, omitted } = READERS[form](await render(given, form))
     return omitted === 0 && isSame(skills, given.map((each) => asRead(each, form)))
   }), { numRuns: 500 })
 })
 
 t.test('K41: with a budget nothing exceeds it, the counts add up, and the rest is what was given, in order', async () => {
   await fc.assert(fc.asyncProperty(skills, form, fc.integer({ min: MIN_PROMPT_CHARACTERS, max: 3_000 }), async (given, form, budget) => {
-    const text = await renderPrompt(given, form, budget)
+    const text = await render(given, form, budget)
     if (text.length > budget) return false
     const { skills, omitted } = READERS[form](text)
     const expected = given.map((each) => JSON.stringify(asRead(each, form)))
@@ -116,7 +119,7 @@ t.test('K41: with a budget nothing exceeds it, the counts add up, and the rest i
       next = expected.indexOf(JSON.stringify(each), next) + 1
       if (next === 0) return false
     }
-    const whole = await renderPrompt(given, form)
+    const whole = await render(given, form)
     return skills.length + omitted === given.length && (omitted === 0) === (whole.length <= budget)
   }), { numRuns: 1_000 })
 })
@@ -130,7 +133,7 @@ t.test('10,000 skills are worked on in slices', async (t) => {
     if (!done) setImmediate(count)
   }
   setImmediate(count)
-  const text = await renderPrompt(many, 'xml')
+  const text = await render(many, 'xml')
   done = true
   t.ok(text.includes('skill-9999'))
   t.ok(turns > 3, `${turns} turns of the event loop`)
