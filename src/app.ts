@@ -17,6 +17,7 @@ import { stalledResponses } from './plugins/stalled-responses.ts'
 import { agentRoutes } from './routes/agent.ts'
 import { healthRoutes } from './routes/health.ts'
 import { docsRoutes, openapiRoutes } from './routes/openapi.ts'
+import { promptRoutes } from './routes/prompt.ts'
 import { skillRoutes } from './routes/skills.ts'
 import { sharedSchemas } from './schemas/index.ts'
 import type { ToolRegistry } from './tools/registry.ts'
@@ -88,8 +89,9 @@ async function assemble (options: AppOptions, registerDescription: (app: Fastify
   await registerDescription(app)
   await app.register(healthRoutes, { skills, isDraining })
   await app.register(skillRoutes, { skills, tools: readerTools(registry) })
-  await app.register(agentRoutes, { registry, handleToolCall: createToolCallHandler({ registry, log: logger }) })
   await app.register(mcpDoor, { skills, registry, version, checkOrigin: createOriginCheck({ loopbackOnly: isLoopback(host), allowedOrigins }) })
+  await app.register(agentRoutes, { registry, skills, handleToolCall: createToolCallHandler({ registry, log: logger }) })
+  await app.register(promptRoutes, { skills })
   return app
 }
 

@@ -34,7 +34,7 @@ async function run (t: Test, command: readonly string[], env?: Readonly<Record<s
   return { stdout, stderr, code: code as number | null }
 }
 
-/** The scripted model of the examples; gives its base URL. */
+/** The scripted model of the examples; gives its origin. */
 async function startModel (t: Test): Promise<string> {
   const child = launch(t, [...TYPESCRIPT, 'examples/fake-model.ts', '0'])
   child.stderr.pipe(process.stderr)
@@ -63,17 +63,50 @@ function conversation (): string {
   ].join('\n')
 }
 
-const loops = [
-  { name: 'agent-loop.ts', command: [...TYPESCRIPT, 'examples/agent-loop.ts'], missing: false },
-  { name: 'agent_loop.py', command: ['python3', 'examples/agent_loop.py'], missing: !isInstalled('python3') && 'python3 is not installed' }
-] as const
+interface Loop {
+  readonly name: string
+  readonly command: readonly string[]
+  readonly missing?: string | false
+  /** The environment that makes it ask the model at this origin. */
+  env (origin: string): Readonly<Record<string, string>>
+  /** What it says about a server that answers 401 `no key`. */
+  refused (origin: string): string
+}
+
+const chat = {
+  env: (origin: string) => ({ OPENAI_BASE_URL: `${origin}/v1` }),
+  refused: (origin: string) => `${origin}/v1/chat/completions answered 401: no key`
+}
+
+const loops: readonly Loop[] = [
+  { name: 'agent-loop.ts', command: [...TYPESCRIPT, 'examples/agent-loop.ts'], ...chat },
+  { name: 'agent_loop.py', command: ['python3', 'examples/agent_loop.py'], missing: !isInstalled('python3') && 'python3 is not installed', ...chat },
+  {
+    name: 'openai-responses.ts',
+    command: [...TYPESCRIPT, 'examples/openai-responses.ts'],
+    env: (origin) => ({ OPENAI_BASE_URL: `${origin}/v1`, OPENAI_API_KEY: 'x' }),
+    refused: () => '401'
+  },
+  {
+    name: 'anthropic.ts',
+    command: [...TYPESCRIPT, 'examples/anthropic.ts'],
+    env: (origin) => ({ ANTHROPIC_BASE_URL: origin, ANTHROPIC_API_KEY: 'x' }),
+    refused: () => '401'
+  },
+  {
+    name: 'gemini.ts',
+    command: [...TYPESCRIPT, 'examples/gemini.ts'],
+    env: (origin) => ({ GEMINI_BASE_URL: origin, GEMINI_API_KEY: 'x' }),
+    refused: () => '401'
+  }
+]
 
 const [service, model] = await Promise.all([startProcess(t, { args: [SKILLS] }), startModel(t)])
 
-for (const { name, command, missing } of loops) {
+for (const { name, command, missing = false, env, refused } of loops) {
   t.test(`${name} lists the skills, reads one and its files, and answers`, { skip: missing }, async (t) => {
-    const { stdout, stderr, code } = await run(t, [...command, QUESTION], { SKILLS_URL: service.url, OPENAI_BASE_URL: model })
-    t.equal(stdout, conversation())
+    const { stdout, stderr, code } = await run(t, [...command, QUESTION], { SKILLS_URL: service.url, ...env(model) })
+    t.equal(stdout, conversation(), stderr)
     t.equal(code, 0, stderr)
   })
 
@@ -81,9 +114,9 @@ for (const { name, command, missing } of loops) {
     const refusing = createServer((_request, response) => { response.writeHead(401).end('no key') }).listen(0, '127.0.0.1')
     t.teardown(() => { refusing.close() })
     await once(refusing, 'listening')
-    const url = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}/v1`
-    const { stderr, code } = await run(t, command, { SKILLS_URL: service.url, OPENAI_BASE_URL: url })
-    t.match(stderr, `${url}/chat/completions answered 401: no key`)
+    const origin = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}`
+    const { stderr, code } = await run(t, command, { SKILLS_URL: service.url, ...env(origin) })
+    t.match(stderr, refused(origin))
     t.equal(code, 1)
   })
 }
@@ -103,17 +136,43 @@ t.test('the README shows what the loops print', async (t) => {
   t.ok(readme.includes(`\`\`\`text\n${conversation()}\`\`\``), conversation())
 })
 
-t.test('the scripted model refuses a conversation in which a tool call has no result', async (t) => {
-  const tools = ['list_skills', 'get_skill', 'read_file_in_skill'].map((name) => ({ type: 'function', function: { name } }))
-  const call = { id: 'call_0', type: 'function', function: { name: 'list_skills', arguments: '{}' } }
-  const messages = [
-    { role: 'user', content: QUESTION },
-    { role: 'assistant', content: null, tool_calls: [call] },
-    { role: 'user', content: 'Well?' }
+t.test('the scripted model refuses a conversation in which a tool call has no result, as its provider does', async (t) => {
+  const names = ['list_skills', 'get_skill', 'read_file_in_skill'].map((name) => ({ name }))
+  const id = 'call_0'
+  const user = { role: 'user', content: QUESTION }
+  const rows: ReadonlyArray<readonly [path: string, body: object, message: string]> = [
+    ['/v1/chat/completions', {
+      tools: names.map((fn) => ({ type: 'function', function: fn })),
+      messages: [user, { role: 'assistant', content: null, tool_calls: [{ id, type: 'function', function: { name: 'list_skills', arguments: '{}' } }] }, user]
+    }, 'did not have response messages: call_0'],
+    ['/v1/responses', {
+      tools: names,
+      input: [user, { type: 'function_call', call_id: id, name: 'list_skills', arguments: '{}' }]
+    }, 'No tool output found for function call call_0'],
+    ['/v1/responses', {
+      tools: names,
+      input: [user, { type: 'function_call_output', call_id: id, output: '{}' }]
+    }, 'No tool call found for function call output with call_id call_0'],
+    ['/v1/messages', {
+      tools: names,
+      messages: [
+        user, { role: 'assistant', content: [{ type: 'tool_use', id, name: 'list_skills', input: {} }] },
+        { role: 'user', content: [{ type: 'text', text: 'Here:' }, { type: 'tool_result', tool_use_id: id, content: '{}' }] }
+      ]
+    }, '`tool_result` blocks immediately after: call_0'],
+    ['/v1beta/models/scripted:generateContent', {
+      tools: [{ functionDeclarations: names }],
+      contents: [
+        { role: 'user', parts: [{ text: QUESTION }] }, { role: 'model', parts: [{ functionCall: { id, name: 'list_skills' } }] },
+        { role: 'user', parts: [{ functionResponse: { id, name: 'list_skills', response: { output: '{}' } } }, { text: 'Here.' }] }
+      ]
+    }, 'number of function response parts is equal to the number of function call parts']
   ]
-  const response = await fetch(`${model}/chat/completions`, { method: 'POST', body: JSON.stringify({ messages, tools }) })
-  t.equal(response.status, 400)
-  t.match(await response.text(), 'call_0 has no result')
+  for (const [path, body, message] of rows) {
+    const response = await fetch(model + path, { method: 'POST', body: JSON.stringify(body) })
+    t.equal(response.status, 400, path)
+    t.match(await response.text(), message)
+  }
 })
 
 t.test('tool-call.sh shows one result in each dialect, and the results of two calls', { skip: !isInstalled('curl') && 'curl is not installed' }, async (t) => {

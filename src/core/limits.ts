@@ -60,6 +60,9 @@ export const TOOL_CALL_CONCURRENCY = 16
 export const MAX_BODY_BYTES = 1_048_576
 export const MAX_JSON_DEPTH = 64
 
+/** Smallest budget of a prompt, in UTF-16 code units (K41): room for a frame and for what says how many skills were left out. */
+export const MIN_PROMPT_CHARACTERS = 128
+
 /** Longest line of K39, in characters. */
 export const MAX_LOG_LINE_CHARACTERS = 200
 

@@ -71,9 +71,12 @@ function surrogatesLast (unit: number): number {
   return unit < 0xe000 ? unit + 0x2000 : unit - 0x800
 }
 
+/** White space that `foldWhitespace` would change: nearly every text is one line already, and a search is far cheaper. */
+const UNFOLDED = /[^\S ]| {2}|^ | $/
+
 /** Text in one line, for listings: every run of white space becomes one blank. */
 export function foldWhitespace (text: string): string {
-  return text.replaceAll(/\s+/g, ' ').trim()
+  return UNFOLDED.test(text) ? text.replaceAll(/\s+/g, ' ').trim() : text
 }
 
 /** Number of Unicode code points, which is what the format's limits count. */

@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifySchema, FastifySchemaCompiler } from 'fastify'
+import type { SkillManager } from '../core/skill-manager.ts'
 import { HttpProblem } from '../plugins/errors.ts'
 import {
   ToolArgumentsSchema, ToolCallRequestSchema, ToolCallResponseSchema, ToolDefinitionsSchema, ToolParamsSchema, ToolQuerySchema,
@@ -15,6 +16,7 @@ import { JSON_MEDIA_TYPE } from './outcome.ts'
 
 export interface AgentRoutesOptions {
   readonly registry: ToolRegistry
+  readonly skills: SkillManager
   readonly handleToolCall: ToolCallHandler
 }
 
@@ -24,7 +26,7 @@ const takeAnyBody: FastifySchemaCompiler<FastifySchema> = () => () => true
 const BODY_PROBLEMS = ['invalid_json', 'json_too_deep', 'body_too_large', 'unsupported_media_type'] as const
 
 /** K34–K40: what a model's tool calls need. A tool's outcome is always a 200: it is for the model to read (K38). */
-export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async function agentRoutes (app, { registry, handleToolCall }) {
+export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async function agentRoutes (app, { registry, skills, handleToolCall }) {
   app.post('/agent/tool-call', {
     schema: {
       operationId: 'callTools',
@@ -58,6 +60,8 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     }
   }, async (request, reply) => {
     const { format = 'openai', toolset = 'reader' } = request.query
+    // The description of `Skill` follows the index (K28), which has nothing to say before it is complete.
+    if (toolset === 'wave' || toolset === 'all') await skills.available()
     return reply.header('content-type', JSON_MEDIA_TYPE).send(JSON.stringify(toolDefinitions(registry, format, toolset)))
   })
 

@@ -26,13 +26,13 @@ export function answer<T> (value: Awaitable<T>, send: (value: T) => unknown): Pr
   return undefined
 }
 
-/** Sends the JSON text that `render` makes of a value that never changes. */
-export function sendRendered (reply: FastifyReply, value: object, render: () => string): FastifyReply {
+/** Sends the text, of JSON unless `type` says otherwise, that `render` makes of a value that never changes. */
+export function sendRendered (reply: FastifyReply, value: object, render: () => string, type = JSON_MEDIA_TYPE): FastifyReply {
   let known = rendered.get(value)
   if (known === undefined) {
     const body = Buffer.from(render())
     known = { body, etag: strongEtag(sha256(body)) }
     rendered.set(value, known)
   }
-  return reply.header('content-type', JSON_MEDIA_TYPE).header('etag', known.etag).send(known.body)
+  return reply.header('content-type', type).header('etag', known.etag).send(known.body)
 }

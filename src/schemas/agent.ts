@@ -9,7 +9,7 @@ const ID = { description: 'Echoed in the result', type: ['string', 'integer', 'n
 /** The body in any dialect (K34): for the document. The handler tells the dialects apart and says what is wrong. */
 export const ToolCallRequestSchema = Type.Unsafe<unknown>({
   title: 'ToolCallRequest',
-  description: 'One call, `{"tool_calls": […]}`, an array of calls, or the message of a provider that holds them. `arguments` is an object or a JSON string of one.',
+  description: 'One call, `{"tool_calls": […]}`, an array of calls, or the message or the whole response of a provider that holds them. `arguments` is an object or a JSON string of one.',
   anyOf: [
     { title: 'OpenAI Chat Completions', ...object({ id: ID, function: object({ name: TEXT, arguments: {} }, ['name']) }, ['function']) },
     { title: 'OpenAI Responses', ...object({ type: { enum: ['function_call'] }, call_id: TEXT, name: TEXT, arguments: {} }, ['type', 'call_id', 'name']) },
@@ -19,7 +19,7 @@ export const ToolCallRequestSchema = Type.Unsafe<unknown>({
       title: 'MCP tools/call',
       ...object({ jsonrpc: { enum: ['2.0'] }, id: ID, method: { enum: ['tools/call'] }, params: object({ name: TEXT, arguments: {} }, ['name']) }, ['jsonrpc', 'method', 'params'])
     },
-    { title: 'Calls in a message of a provider', type: 'object' },
+    { title: 'Calls in a message or response of a provider', type: 'object' },
     { title: 'An array of calls', type: 'array', items: {}, minItems: 1, maxItems: 128 }
   ]
 })

@@ -2,6 +2,7 @@ import type { TSchema } from '@sinclair/typebox'
 import { ToolCallResponseSchema, ToolDefinitionsSchema, ToolResultSchema } from './agent.ts'
 import { LivenessSchema, ReadinessSchema } from './health.ts'
 import { ProblemSchema } from './problem.ts'
+import { PromptSchema } from './prompt.ts'
 import { SkillDocumentSchema, SkillFileSchema, SkillListSchema, SkillManifestSchema } from './skills.ts'
 
 /** Wire shapes that routes name: each is a component of the OpenAPI document. */
@@ -15,5 +16,6 @@ export const sharedSchemas: readonly TSchema[] = [
   SkillManifestSchema,
   ToolCallResponseSchema,
   ToolDefinitionsSchema,
-  ToolResultSchema
+  ToolResultSchema,
+  PromptSchema
 ]

@@ -43,6 +43,11 @@ export function jsonOr (schema: TSchema, description: string, types: readonly st
   return { description, headers: NEGOTIATED, content: { 'application/json': mediaTypeObject(schema), ...textContent(types, example) } }
 }
 
+/** Text, or JSON of a shared schema, as the query wants it. */
+export function textOrJson (schema: TSchema, description: string, example: string): ResponseObject {
+  return { description, headers: VALIDATORS, content: { ...textContent(['text/plain'], example), 'application/json': mediaTypeObject(schema) } }
+}
+
 /** Bytes under any media type, or JSON of a shared schema. */
 export function binary (schema: TSchema, description: string, example: string): ResponseObject {
   // A file may be JSON of its own.

@@ -111,9 +111,6 @@ function failure (
   }
 }
 
-/** White space that `foldWhitespace` would change. */
-const UNFOLDED = /[^\S ]| {2}|^ | $/
-
 const bulletLists = new WeakMap<readonly SkillMetadata[], string>()
 
 /** Kept for as long as the catalogue is unchanged: an error text takes microseconds among a thousand skills (K32). */
@@ -126,7 +123,6 @@ function bulletList (available: readonly SkillMetadata[]): string {
   return list
 }
 
-/** Nearly every description is one line already, and a search is far cheaper than a replacement. */
 function describe ({ name, description }: SkillMetadata): string {
-  return `${name}: ${UNFOLDED.test(description) ? foldWhitespace(description) : description}`
+  return `${name}: ${foldWhitespace(description)}`
 }

@@ -132,13 +132,43 @@ t.test('containers give up their calls and leave out the rest', async (t) => {
     [{ role: 'model', parts: [{ text: 'x' }, part] }, 'gemini'],
     [{ content: { role: 'model', parts: [part] } }, 'gemini'],
     [{ candidates: [{ content: { parts: [part, { text: 'x' }] } }] }, 'gemini'],
-    [{ parts: [snake] }, 'gemini']
+    [{ parts: [snake] }, 'gemini'],
+    [{ candidates: [{ content: { role: 'model', parts: [{ text: 'x', function_call: null }, { ...snake, text: null }] } }] }, 'gemini'],
+    [{ model: 'x', message: { role: 'assistant', content: '', tool_calls: [chat] }, done: true }, 'openai'],
+    [{ role: 'assistant', content: null, function_call: { ...NAME, arguments: '{}' }, tool_calls: [chat] }, 'openai']
   ]
   for (const [body, dialect] of rows) {
     t.match(openEnvelope(body), { kind: 'calls', batch: true, dialect: { name: dialect }, calls: [{ id: 'a', ...NAME }] })
   }
   t.match(openEnvelope({ choices: [{ message: { role: 'assistant', function_call: { ...NAME, arguments: '{}' } } }] }),
     { kind: 'calls', batch: true, dialect: openaiLegacy, calls: [NAME] })
+})
+
+t.test('the lists inside a response may be sent alone: what stands beside the calls gets no answer', async (t) => {
+  const use = { type: 'tool_use', id: 'a', ...NAME, input: {} }
+  const item = { type: 'function_call', call_id: 'a', ...NAME, arguments: '{}' }
+  const part = { functionCall: { id: 'a', ...NAME, args: {} } }
+  const rows: ReadonlyArray<readonly [list: readonly object[], dialect: string]> = [
+    [[{ type: 'thinking', thinking: 'x' }, { type: 'text', text: 'x' }, use, { type: 'server_tool_use', id: 'b', name: 'web', input: {} }], 'anthropic'],
+    [[{ type: 'reasoning', id: 'rs_1', summary: [] }, item, { type: 'message', role: 'assistant', content: [] }], 'openai-responses'],
+    [[{ text: 'x', thought: true }, { ...part, thoughtSignature: 'x' }, { executableCode: { code: 'x' } }, { text: 'y', functionCall: null }], 'gemini']
+  ]
+  for (const [list, dialect] of rows) {
+    const envelope = openCalls(list)
+    t.equal(envelope.dialect.name, dialect)
+    t.match(envelope.calls, [{ id: 'a', ...NAME, problem: undefined }])
+    t.equal(envelope.calls.length, 1)
+    t.ok(envelope.batch)
+  }
+})
+
+t.test('a broken call in such a list keeps its answer', async (t) => {
+  const rows: ReadonlyArray<readonly [list: readonly unknown[], ids: readonly unknown[]]> = [
+    [[{ type: 'tool_use', id: 'a', ...NAME }, { type: 'tool_use', id: 'b' }, null], ['a', 'b', undefined]],
+    [[{ type: 'function_call', call_id: 'a', ...NAME }, { type: 'function_call', id: 'b', ...NAME }, { id: 'c', function: NAME }], ['a', undefined, undefined]],
+    [[{ functionCall: { id: 'a', ...NAME } }, { functionCall: { id: 'b' } }, 5], ['a', 'b', undefined]]
+  ]
+  for (const [list, ids] of rows) t.same(openCalls(list).calls.map(({ id }) => id), ids)
 })
 
 t.test('near misses: Responses, Gemini in snake case and OpenAI legacy are told apart', async (t) => {
@@ -166,6 +196,12 @@ t.test('what is no call is refused, with the accepted shapes', async (t) => {
     [{ type: 'function_call_output', call_id: 'a' }, /^This is the result/],
     [{ functionResponse: { name: 'get_skill' } }, /^This is the result/],
     [[{ role: 'tool', content: 'x' }], /^This is the result/],
+    [{ jsonrpc: '2.0', id: 1, result: { content: [] } }, /^This is the result/],
+    [{ jsonrpc: '2.0', id: 1, error: { code: -32602, message: 'x' } }, /^This is the result/],
+    [{ jsonrpc: '2.0', id: 1, method: 'tools/list', function: NAME }, /^The only JSON-RPC/],
+    [{ choices: [{ message: { role: 'assistant', content: 'Done.' } }] }, /^No tool call is in it\. Send one tool call/],
+    [{ type: 'message', role: 'assistant', content: [{ type: 'text', text: 'Done.' }] }, /^No tool call is in it/],
+    [{ candidates: [{ content: { parts: [{ text: 'Done.' }] } }] }, /^No tool call is in it/],
     [{ jsonrpc: '2.0', id: 1, method: 'tools/list' }, /^The only JSON-RPC 2\.0 method here is tools\/call/],
     [{ jsonrpc: '1.0', method: 'tools/call', ...NAME, arguments: {} }, /^The only JSON-RPC/],
     [{ type: 'function_call', ...NAME, arguments: '{}' }, /^No tool call/],

@@ -28,8 +28,11 @@ export interface Dialect {
   /** Whether the object is a call in this shape. Asked in the order of the table: the first that says yes is meant. */
   recognise (value: JsonObject): boolean
 
-  /** The calls inside a provider's message or response; undefined when the object is no container of this dialect. */
+  /** The calls inside a provider's message or response, and nothing else; undefined when the object is no container of this dialect. */
   unwrap? (value: JsonObject): readonly unknown[] | undefined
+
+  /** Whether a model says this beside its calls, so that it needs no answer: text, reasoning. Asked of what is no call. */
+  isContent? (value: JsonObject): boolean
 
   /** Reads what can be read, also from something that is not recognised: each call of a batch needs an answer with its id. */
   readCall (value: unknown): ToolCall

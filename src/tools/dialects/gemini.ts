@@ -7,7 +7,9 @@ export const gemini = createGeminiDialect('functionCall', 'functionResponse')
 /** The same in snake case, as the Python SDK and Vertex write it. */
 export const geminiSnakeCase = createGeminiDialect('function_call', 'function_response')
 
-function createGeminiDialect (callKey: string, responseKey: string): Dialect {
+function createGeminiDialect (callKey: string, responseKey: string) {
+  const isCall = (part: unknown) => isJsonObject(own(part, callKey))
+
   return {
     name: 'gemini',
 
@@ -17,9 +19,11 @@ function createGeminiDialect (callKey: string, responseKey: string): Dialect {
       const candidates = own(value, 'candidates')
       const content = Array.isArray(candidates) ? own(candidates[0], 'content') : own(value, 'content')
       const parts = own(content, 'parts') ?? own(value, 'parts')
-      const calls = Array.isArray(parts) ? parts.filter((part) => isJsonObject(own(part, callKey))) : []
-      return calls.length > 0 ? calls : undefined
+      return Array.isArray(parts) ? parts.filter(isCall) : undefined
     },
+
+    // Only a `functionCall` can be a call: parts are told apart by their keys, and there are more kinds with each version.
+    isContent: (value) => !isCall(value),
 
     readCall (value) {
       const call = own(value, callKey)
@@ -35,5 +39,5 @@ function createGeminiDialect (callKey: string, responseKey: string): Dialect {
       functionDeclarations: tools.map((tool) =>
         ({ name: tool.name, description: describeTool(tool), parametersJsonSchema: tool.parameters }))
     }]
-  }
+  } satisfies Dialect
 }

@@ -21,8 +21,8 @@ export const DIALECTS_BY_NAME: Readonly<Record<DialectName, Dialect>> = {
   mcp
 }
 
-const ACCEPTED_SHAPES = 'Send one tool call, an array of them or {"tool_calls":[…]}, in the shape of OpenAI Chat Completions, ' +
-  'OpenAI Responses, Anthropic, Gemini or MCP tools/call'
+const ACCEPTED_SHAPES = 'Send one tool call, an array of them, {"tool_calls":[…]} or the whole response of the model, in the ' +
+  'shape of OpenAI Chat Completions, OpenAI Responses, Anthropic, Gemini or MCP tools/call'
 
 /** A request body, read as far as its shape: calls of one dialect, or why there are none. */
 export type Envelope =
@@ -32,31 +32,38 @@ export type Envelope =
 /** Tells the dialect of a body by its shape (K34). The first call that is recognised decides for its whole batch. */
 export function openEnvelope (body: unknown): Envelope {
   const list = listCalls(body)
-  if (list === undefined) {
+  if (list === undefined || list.length === 0) {
     const dialect = recognise(body)
-    if (dialect === undefined) return unrecognised(body)
-    return { kind: 'calls', dialect, calls: [dialect.readCall(body)], batch: false }
+    if (dialect !== undefined) return { kind: 'calls', dialect, calls: [dialect.readCall(body)], batch: false }
+    return unrecognised(list === undefined ? explain(body) : 'No tool call is in it')
   }
   for (const item of list) {
     const dialect = recognise(item)
-    if (dialect !== undefined) return { kind: 'calls', dialect, calls: list.map((each) => readBatched(dialect, each)), batch: true }
+    if (dialect !== undefined) return { kind: 'calls', dialect, calls: readBatch(dialect, list), batch: true }
   }
-  return unrecognised(list.length === 0 ? body : list[0])
+  return unrecognised(explain(list[0]))
 }
 
 function recognise (value: unknown): Dialect | undefined {
-  return isJsonObject(value) ? DIALECTS.find((dialect) => dialect.recognise(value)) : undefined
+  if (!isJsonObject(value)) return undefined
+  // JSON-RPC says what it is: a request of another method is no call of another dialect.
+  if (own(value, 'jsonrpc') === '2.0') return mcp.recognise(value) ? mcp : undefined
+  return DIALECTS.find((dialect) => dialect.recognise(value))
 }
 
-/** The elements of an array or of a container that has some; undefined for what may be a single call. */
+/** The elements of an array, or the calls of a container, which may have none; undefined for what is neither. */
 function listCalls (body: unknown): readonly unknown[] | undefined {
   if (Array.isArray(body)) return body
   if (!isJsonObject(body)) return undefined
-  for (const container of CONTAINERS) {
-    const calls = container.unwrap?.(body)
-    if (calls !== undefined && calls.length > 0) return calls
-  }
-  return undefined
+  const lists = CONTAINERS.map((container) => container.unwrap?.(body))
+  return lists.find((calls) => calls !== undefined && calls.length > 0) ?? lists.find((calls) => calls !== undefined)
+}
+
+/** What a model said beside its calls is left out: an answer to it would be one too many. */
+function readBatch (dialect: Dialect, list: readonly unknown[]): ToolCall[] {
+  return list
+    .filter((item) => !isJsonObject(item) || recognise(item) !== undefined || dialect.isContent?.(item) !== true)
+    .map((item) => readBatched(dialect, item))
 }
 
 function readBatched (dialect: Dialect, value: unknown): ToolCall {
@@ -64,8 +71,8 @@ function readBatched (dialect: Dialect, value: unknown): ToolCall {
   return recognise(value) === dialect ? call : { ...call, problem: 'Not a tool call in the shape of the other calls of this batch' }
 }
 
-function unrecognised (value: unknown): Envelope {
-  return { kind: 'unrecognised', detail: `${explain(value)}. ${ACCEPTED_SHAPES}` }
+function unrecognised (reason: string): Envelope {
+  return { kind: 'unrecognised', detail: `${reason}. ${ACCEPTED_SHAPES}` }
 }
 
 function explain (value: unknown): string {
@@ -80,5 +87,6 @@ function isAnswer (value: JsonObject): boolean {
   const role = own(value, 'role')
   const type = own(value, 'type')
   return role === 'tool' || role === 'function' || type === 'tool_result' || type === 'function_call_output' ||
-    Object.hasOwn(value, 'functionResponse') || Object.hasOwn(value, 'function_response')
+    Object.hasOwn(value, 'functionResponse') || Object.hasOwn(value, 'function_response') ||
+    (own(value, 'jsonrpc') === '2.0' && (Object.hasOwn(value, 'result') || Object.hasOwn(value, 'error')))
 }

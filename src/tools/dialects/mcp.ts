@@ -6,7 +6,7 @@ const INVALID_REQUEST = -32_600
 const INVALID_PARAMS = -32_602
 
 /** MCP: a JSON-RPC request `tools/call`. What a model can correct is a result with `isError`, an unknown tool is an error. */
-export const mcp: Dialect = {
+export const mcp = {
   name: 'mcp',
 
   recognise: (value) => own(value, 'jsonrpc') === '2.0' && own(value, 'method') === 'tools/call',
@@ -30,7 +30,7 @@ export const mcp: Dialect = {
     inputSchema: tool.parameters,
     annotations: { readOnlyHint: true }
   }))
-}
+} satisfies Dialect
 
 /** A JSON-RPC response always has an id: `null` when none could be read. */
 function envelope ({ id }: ToolCall, member: string): string {

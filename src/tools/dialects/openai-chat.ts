@@ -6,9 +6,10 @@ const BARE_ARGUMENT_KEYS = ['arguments', 'input', 'args'] as const
 
 /**
  * OpenAI Chat Completions: `{"id","type":"function","function":{"name","arguments"}}`, answered by a `tool` message
- * (K35). Bare calls `{"name","arguments"}`, as Ollama's clients write them, are answered in the same way.
+ * (K35). Bare calls `{"name","arguments"}`, as Ollama's clients write them, are answered in the same way; Ollama's whole
+ * response has its `message` without `choices`.
  */
-export const openaiChat: Dialect = {
+export const openaiChat = {
   name: 'openai',
 
   recognise: (value) => typeof own(own(value, 'function'), 'name') === 'string' || isCustomCall(value) || isBareCall(value),
@@ -17,10 +18,11 @@ export const openaiChat: Dialect = {
     const calls = own(value, 'tool_calls')
     if (Array.isArray(calls)) return calls
     const choices = own(value, 'choices')
-    const message = Array.isArray(choices) ? own(choices[0], 'message') : undefined
+    const message = own(Array.isArray(choices) ? choices[0] : value, 'message')
     if (!isJsonObject(message)) return undefined
     const messageCalls = own(message, 'tool_calls')
-    return Array.isArray(messageCalls) && messageCalls.length > 0 ? messageCalls : [message]
+    if (Array.isArray(messageCalls) && messageCalls.length > 0) return messageCalls
+    return isJsonObject(own(message, 'function_call')) ? [message] : []
   },
 
   readCall (value) {
@@ -42,8 +44,8 @@ export const openaiChat: Dialect = {
     `{"role":"tool",${idMember('tool_call_id', call)}"name":${JSON.stringify(call.name)},"content":${outcome.quotedText}}`,
 
   writeDefinitions: (tools) => tools.map(({ name, description, parameters }) =>
-    ({ type: 'function', function: { name, description, parameters } }))
-}
+    ({ type: 'function' as const, function: { name, description, parameters } }))
+} satisfies Dialect
 
 function isCustomCall (value: JsonObject): boolean {
   return own(value, 'type') === 'custom' && isJsonObject(own(value, 'custom'))

@@ -6,7 +6,7 @@ import { openaiChat } from './openai-chat.ts'
  * OpenAI's older form, one call on the assistant message: `{"role":"assistant","function_call":{"name","arguments"}}`,
  * answered by `{"role":"function","name","content"}`. Gemini's `function_call` has neither `role` nor `arguments`.
  */
-export const openaiLegacy: Dialect = {
+export const openaiLegacy = {
   name: 'openai',
 
   recognise (value) {
@@ -22,4 +22,4 @@ export const openaiLegacy: Dialect = {
   writeResult: (call, outcome) => `{"role":"function","name":${JSON.stringify(call.name)},"content":${outcome.quotedText}}`,
 
   writeDefinitions: openaiChat.writeDefinitions
-}
+} satisfies Dialect

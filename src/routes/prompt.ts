@@ -1,0 +1,84 @@
+import { basename } from 'node:path'
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyRequest } from 'fastify'
+import { type PromptForm, renderPrompt } from '../core/prompt.ts'
+import type { SkillManager } from '../core/skill-manager.ts'
+import type { SkillMetadata } from '../core/skill.ts'
+import { PromptQuerySchema, PromptSchema } from '../schemas/prompt.ts'
+import { notModified, problems, textOrJson } from '../schemas/responses.ts'
+import { JSON_MEDIA_TYPE, sendRendered } from './outcome.ts'
+
+export interface PromptRoutesOptions {
+  readonly skills: SkillManager
+}
+
+/** A prompt on its way or done. */
+interface Prompt {
+  readonly budget: number | undefined
+  readonly text: Promise<string>
+}
+
+const MEDIA_TYPES = {
+  xml: 'text/plain; charset=utf-8',
+  json: JSON_MEDIA_TYPE,
+  markdown: 'text/plain; charset=utf-8'
+} as const satisfies Record<PromptForm, string>
+
+const DECIMAL = /^\d{1,9}$/
+
+const EXAMPLE = '<available_skills>\n<skill>\n<name>\ncalculator\n</name>\n<description>\nBasic arithmetic\n</description>\n' +
+  '<location>\n/skills/calculator/files/SKILL.md\n</location>\n</skill>\n</available_skills>'
+
+/** K41: the catalogue for a system prompt. */
+export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = async function promptRoutes (app, { skills }) {
+  // One prompt per form, the last that was asked for, for as long as the catalogue is unchanged.
+  const prompts = new WeakMap<readonly SkillMetadata[], Map<PromptForm, Prompt>>()
+
+  function promptOf (available: readonly SkillMetadata[], form: PromptForm, budget: number | undefined): Prompt {
+    let forms = prompts.get(available)
+    if (forms === undefined) prompts.set(available, forms = new Map())
+    let prompt = forms.get(form)
+    if (prompt === undefined || prompt.budget !== budget) {
+      prompt = { budget, text: renderPrompt(available, { form, budget, locate }) }
+      forms.set(form, prompt)
+    }
+    return prompt
+  }
+
+  app.get('/agent/prompt', {
+    schema: {
+      operationId: 'getPrompt',
+      summary: 'The catalogue for a system prompt',
+      description: 'Name, description and location of every valid skill, for a model to choose from. Text of skills is escaped: none can end its entry or begin another.',
+      tags: ['agent'],
+      querystring: PromptQuerySchema,
+      response: {
+        200: textOrJson(PromptSchema, 'The skills', EXAMPLE),
+        304: notModified(),
+        ...problems('bad_query', 'skills_folder_not_found', 'skills_folder_permission_denied')
+      }
+    },
+    preValidation: readBudget
+  }, async (request, reply) => {
+    const { format = 'xml', budget } = request.query
+    // Without a folder to look in there is no catalogue, which is not the same as an empty one (K14, K48).
+    await skills.list()
+    const prompt = promptOf(await skills.available(), format, budget)
+    const text = await prompt.text
+    return sendRendered(reply, prompt, () => text, MEDIA_TYPES[format])
+  })
+}
+
+/** A query has nothing but text: what is a number in it becomes one, for the schema to judge. */
+async function readBudget (request: FastifyRequest): Promise<void> {
+  const query = request.query as Record<string, unknown>
+  if (typeof query['budget'] === 'string' && DECIMAL.test(query['budget'])) query['budget'] = Number(query['budget'])
+}
+
+/**
+ * A path and not a URL: the service cannot know under which address its callers know it. It is that of the file and not of
+ * the document, so that what the skill names relative to its main file is found relative to it.
+ */
+function locate ({ skillPath }: SkillMetadata): string {
+  return `/skills/${encodeURIComponent(basename(skillPath))}/files/SKILL.md`
+}
