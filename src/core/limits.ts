@@ -68,3 +68,13 @@ export const MAX_CACHED_DIGESTS = 50_000
 
 /** Files and folders whose signatures are kept with manifests, over all skills (K43). About 300 bytes each. */
 export const MAX_CACHED_MANIFEST_ENTRIES = 30_000
+
+/**
+ * Most files in an archive, and its largest size in bytes (K45): what the ZIP format holds without its 64-bit extension,
+ * which not every reader knows.
+ */
+export const MAX_ARCHIVE_FILES = 65_534
+export const MAX_ARCHIVE_BYTES = 4_294_967_294
+
+/** Pieces of an archive that are sent together, in bytes: what is in memory of it is less than twice that. */
+export const ARCHIVE_CHUNK_BYTES = 65_536

@@ -27,6 +27,7 @@ export const skillProblems = {
   file_not_text: { status: 422, title: 'Not a text file', hint: 'Add ?encoding=base64, or ask for the bytes without Accept: application/json' },
   file_too_large: { status: 413, title: 'File too large', hint: 'Ask for the bytes without Accept: application/json; Range works there' },
   file_io_error: { status: 500, title: 'I/O error', hint: 'Try again; the log of the service has the cause' },
+  archive_too_large: { status: 413, title: 'Archive too large', hint: 'Fetch the files one by one; GET /skills/:name/files lists them' },
   skills_folder_not_found: { status: 503, title: 'Skills folder not found', hint: 'The service recovers by itself when the folder appears' },
   skills_folder_permission_denied: { status: 503, title: 'Skills folder unreadable', hint: 'The service recovers by itself when the folder can be read' }
 } as const satisfies Record<SkillErrorCode, ProblemKind>
