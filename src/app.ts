@@ -19,6 +19,7 @@ import { sharedSchemas } from './schemas/index.ts'
 import type { ToolRegistry } from './tools/registry.ts'
 import { createToolCallHandler } from './tools/tool-call.ts'
 import type { Tool } from './tools/tool.ts'
+import { wellKnown } from './well-known/well-known.ts'
 
 export interface AppOptions {
   readonly skills: SkillManager
@@ -55,6 +56,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   await app.register(skillRoutes, { skills, tools: readerTools(registry) })
   await app.register(archiveRoutes, { skills })
   await app.register(agentRoutes, { registry, handleToolCall: createToolCallHandler({ registry, log: logger }) })
+  await app.register(wellKnown, { skills, isPublic: !isLoopback(host) && (allowedHosts.length === 0 || !allowedHosts.every(isLoopback)) })
   return app
 }
 

@@ -44,6 +44,7 @@ export const openapi = fp<OpenapiOptions>(async function openapi (app, { version
       tags: [
         { name: 'skills', description: 'Skills as resources' },
         { name: 'agent', description: "What a model's tool calls need" },
+        { name: 'discovery', description: 'Skills at well-known addresses, for clients that install them' },
         { name: 'service', description: 'The service itself' }
       ]
     },

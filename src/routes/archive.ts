@@ -38,18 +38,18 @@ export const archiveRoutes: FastifyPluginAsyncTypebox<ArchiveRoutesOptions> = as
     const { name } = request.params
     const wrapped = request.query.wrap === 'true'
     const archive = await skills.archive(name, wrapped ? (path) => `${name}/${path}` : undefined)
-    return sendArchive(request, reply, archive, { name, variant: wrapped ? `${FORMAT}wrap` : FORMAT })
+    return sendArchive(request, reply, archive, { name, etag: strongEtag(archive.revision, wrapped ? `${FORMAT}wrap` : FORMAT) })
   })
 }
 
 /** Sends an archive, whole or the range asked for: `name`.zip. */
 export function sendArchive (
-  request: FastifyRequest, reply: FastifyReply, archive: SkillArchive, { name, variant }: { readonly name: string, readonly variant: string }
+  request: FastifyRequest, reply: FastifyReply, archive: SkillArchive, { name, etag }: { readonly name: string, readonly etag: string }
 ): FastifyReply {
   return sendChunks(request, reply.header('content-disposition', attachment(`${name}.zip`)), {
     mediaType: ZIP,
     size: archive.size,
-    etag: strongEtag(archive.revision, variant),
+    etag,
     chunks: (start, end) => archive.chunks(start, end)
   })
 }

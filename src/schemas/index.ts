@@ -3,6 +3,7 @@ import { ToolCallResponseSchema, ToolDefinitionsSchema, ToolResultSchema } from 
 import { LivenessSchema, ReadinessSchema } from './health.ts'
 import { ProblemSchema } from './problem.ts'
 import { SkillDocumentSchema, SkillFileSchema, SkillListSchema, SkillManifestSchema } from './skills.ts'
+import { DiscoveryIndexSchema, LegacyDiscoveryIndexSchema } from './well-known.ts'
 
 /** Wire shapes that routes name: each is a component of the OpenAPI document. */
 export const sharedSchemas: readonly TSchema[] = [
@@ -15,5 +16,7 @@ export const sharedSchemas: readonly TSchema[] = [
   SkillManifestSchema,
   ToolCallResponseSchema,
   ToolDefinitionsSchema,
-  ToolResultSchema
+  ToolResultSchema,
+  DiscoveryIndexSchema,
+  LegacyDiscoveryIndexSchema
 ]

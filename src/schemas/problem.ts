@@ -47,6 +47,7 @@ export const httpProblems = {
   host_not_allowed: { status: 403, title: 'Host not allowed', detail: 'The service does not answer to the name in the Host header; see ALLOWED_HOSTS' },
   route_not_found: { status: 404, title: 'Route not found', detail: 'There is no such route; /openapi.json lists those there are' },
   tool_not_found: { status: 404, title: 'Tool not found', detail: 'There is no such tool; GET /agent/tools lists those there are' },
+  artifact_not_found: { status: 404, title: 'Artifact not found', detail: 'The index does not list this address, or no longer; fetch the index again' },
   method_not_allowed: { status: 405, title: 'Method not allowed', detail: 'The route does not take this method; the Allow header lists those it takes' },
   request_timeout: { status: 408, title: 'Request timeout', detail: 'The request arrived too slowly' },
   body_too_large: { status: 413, title: 'Body too large', detail: 'The body of the request is too large' },
