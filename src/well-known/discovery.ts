@@ -61,6 +61,12 @@ export class Discovery {
     return this.#indexes
   }
 
+  /** Whether the index 0.1.0 lists a file, without a look at the others: a client asks for all of them at once. */
+  async listsFile (name: string, file: string): Promise<boolean> {
+    await this.indexes()
+    return this.#looks.get(name)?.legacyEntry?.files.includes(file) ?? false
+  }
+
   /**
    * The archive that the index lists for an offer.
    * @throws {SkillError} `file_io_error` when the skill is no longer as it was offered

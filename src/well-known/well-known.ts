@@ -9,7 +9,6 @@ import { sendRendered } from '../routes/outcome.ts'
 import { bytes, json, notModified, problems } from '../schemas/responses.ts'
 import { ArtifactParamsSchema, DiscoveryIndexSchema, LegacyDiscoveryIndexSchema, LegacyFileParamsSchema } from '../schemas/well-known.ts'
 import { Discovery, hexOf, isSingleFile } from './discovery.ts'
-import type { DiscoveryVersion } from './eligibility.ts'
 import { type Offer, readOffer } from './offer.ts'
 
 export interface WellKnownOptions {
@@ -26,8 +25,8 @@ const IMMUTABLE = 'max-age=31536000, immutable'
 
 /** What a request for something that an index lists can meet. */
 const ARTIFACT_PROBLEMS = [
-  'bad_url', 'uri_too_long', 'artifact_not_found', 'range_not_satisfiable', 'file_io_error', 'main_file_unreadable', 'file_permission_denied',
-  'main_file_permission_denied', 'skills_folder_not_found', 'skills_folder_permission_denied'
+  'bad_url', 'uri_too_long', 'artifact_not_found', 'skill_not_found', 'main_file_not_found', 'file_not_found', 'range_not_satisfiable',
+  'file_permission_denied', 'main_file_permission_denied', 'file_io_error', 'main_file_unreadable', 'skills_folder_not_found', 'skills_folder_permission_denied'
 ] as const
 
 const INDEX_PROBLEMS = ['skills_folder_not_found', 'skills_folder_permission_denied'] as const
@@ -72,7 +71,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     }
   }, async (request, reply) => {
     const { name, digest } = request.params
-    const offer = await requireOffer(name, '0.2.0')
+    const offer = await requireOffer(name)
     if (!isSingleFile(offer) || hexOf(offer.document.digest) !== digest) throw new HttpProblem('artifact_not_found')
     return sendContent(request, reply.header('cache-control', IMMUTABLE), offer.document, 'text/markdown')
   })
@@ -88,7 +87,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     }
   }, async (request, reply) => {
     const { name, digest } = request.params
-    const offer = await requireOffer(name, '0.2.0')
+    const offer = await requireOffer(name)
     if (isSingleFile(offer)) throw new HttpProblem('artifact_not_found')
     const made = await discovery.archive(offer)
     if (hexOf(made.digest) !== digest) throw new HttpProblem('artifact_not_found')
@@ -118,16 +117,15 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       response: { ...bytes('The bytes, under the media type of the file', '*/*', EXAMPLE_DOCUMENT), 304: notModified(), ...problems(...ARTIFACT_PROBLEMS) }
     }
   }, async (request, reply) => {
-    const { name, '*': wanted } = request.params
-    const { manifest, nameOf } = await requireOffer(name, '0.1.0')
-    const file = manifest.files.find(({ path }) => nameOf(path) === wanted)
-    if (file === undefined) throw new HttpProblem('artifact_not_found')
-    return await sendFile(request, reply, await skills.openFile(name, file.path), mediaType(wanted))
+    const { name, '*': file } = request.params
+    if (!await discovery.listsFile(name, file)) throw new HttpProblem('artifact_not_found')
+    // `SKILL.md` is the main file in any casing (K6).
+    return await sendFile(request, reply, await skills.openFile(name, file), mediaType(file))
   })
 
-  async function requireOffer (name: string, version: DiscoveryVersion): Promise<Offer> {
+  async function requireOffer (name: string): Promise<Offer> {
     const offer = await readOffer(skills, name)
-    if (offer?.versions.has(version) !== true) throw new HttpProblem('artifact_not_found')
+    if (offer?.versions.has('0.2.0') !== true) throw new HttpProblem('artifact_not_found')
     return offer
   }
 }

@@ -64,8 +64,15 @@ t.test('K45: names are the manifest\'s or what the caller makes of them; nothing
     outside: { secret: 'secret' },
     root: {
       demo: {
-        'skill.md': 'main', docs: { 'a.md': 'a', '.env': 'x', '.env.example': 'y' }, '.git': { config: 'x' }, '.env': 'x', folder: {},
-        inside: link('docs/a.md'), out: link('../../outside/secret'), dangling: link('nothing'), all: link('.')
+        'skill.md': 'main',
+        docs: { 'a.md': 'a', '.env': 'x', '.env.example': 'y' },
+        '.git': { config: 'x' },
+        '.env': 'x',
+        folder: {},
+        inside: link('docs/a.md'),
+        out: link('../../outside/secret'),
+        dangling: link('nothing'),
+        all: link('.')
       },
       bare: {}
     }
