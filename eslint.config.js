@@ -1,7 +1,7 @@
 import neostandard from 'neostandard'
 import tseslint from 'typescript-eslint'
 
-/** Arrows point inward only: cli, server → app → routes, plugins → tools, schemas → core. */
+/** Arrows point inward only: cli, server → app → well-known → routes, plugins → tools, schemas → core. */
 function noImports (files, patterns, message) {
   return { files, rules: { 'no-restricted-imports': ['error', { patterns: [{ group: patterns, message }] }] } }
 }
@@ -28,7 +28,7 @@ export default [
     plugins: { '@typescript-eslint': tseslint.plugin },
     rules: { '@typescript-eslint/no-explicit-any': 'error' }
   },
-  noImports(['src/core/**/*.ts'], ['fastify', 'fastify-plugin', '@fastify/*', '@sinclair/*', '**/tools/**', '**/routes/**', '**/schemas/**', '**/plugins/**', '**/cli/**', '**/app.ts', '**/config.ts', '**/server.ts'], 'core is the domain: no HTTP, nothing from outside src/core'),
+  noImports(['src/core/**/*.ts'], ['fastify', 'fastify-plugin', '@fastify/*', '@sinclair/*', '**/tools/**', '**/routes/**', '**/schemas/**', '**/plugins/**', '**/well-known/**', '**/cli/**', '**/app.ts', '**/config.ts', '**/server.ts'], 'core is the domain: no HTTP, nothing from outside src/core'),
   noImports(['src/tools/**/*.ts'], ['fastify', 'fastify-plugin', '@fastify/*', '**/routes/**', '**/plugins/**', '**/cli/**', '**/app.ts', '**/config.ts', '**/server.ts'], 'tools know the core, not HTTP'),
-  noImports(['src/schemas/**/*.ts', 'src/plugins/**/*.ts', 'src/routes/**/*.ts'], ['**/cli/**', '**/app.ts', '**/server.ts'], 'imports point inward')
+  noImports(['src/schemas/**/*.ts', 'src/plugins/**/*.ts', 'src/routes/**/*.ts', 'src/well-known/**/*.ts'], ['**/cli/**', '**/app.ts', '**/server.ts'], 'imports point inward')
 ]

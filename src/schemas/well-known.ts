@@ -24,7 +24,8 @@ export const DiscoveryIndexSchema = Type.Object({
   $id: 'DiscoveryIndex',
   title: 'DiscoveryIndex',
   examples: [{
-    $schema: DISCOVERY_SCHEMA_ID,
+    // See `unescapeSchemaKeys`.
+    $$schema: DISCOVERY_SCHEMA_ID,
     skills: [{
       name: 'calculator',
       type: 'archive',
