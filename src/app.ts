@@ -15,6 +15,7 @@ import { lazyValidation } from './plugins/lazy-validation.ts'
 import { security } from './plugins/security.ts'
 import { stalledResponses } from './plugins/stalled-responses.ts'
 import { agentRoutes } from './routes/agent.ts'
+import { archiveRoutes } from './routes/archive.ts'
 import { healthRoutes } from './routes/health.ts'
 import { docsRoutes, openapiRoutes } from './routes/openapi.ts'
 import { promptRoutes } from './routes/prompt.ts'
@@ -23,6 +24,7 @@ import { sharedSchemas } from './schemas/index.ts'
 import type { ToolRegistry } from './tools/registry.ts'
 import { createToolCallHandler } from './tools/tool-call.ts'
 import type { Tool } from './tools/tool.ts'
+import { wellKnown } from './well-known/well-known.ts'
 
 export interface AppOptions {
   readonly skills: SkillManager
@@ -92,6 +94,8 @@ async function assemble (options: AppOptions, registerDescription: (app: Fastify
   await app.register(mcpDoor, { skills, registry, version, checkOrigin: createOriginCheck({ loopbackOnly: isLoopback(host), allowedOrigins }) })
   await app.register(agentRoutes, { registry, skills, handleToolCall: createToolCallHandler({ registry, log: logger }) })
   await app.register(promptRoutes, { skills })
+  await app.register(archiveRoutes, { skills })
+  await app.register(wellKnown, { skills, isPublic: !isLoopback(host) && (allowedHosts.length === 0 || !allowedHosts.every(isLoopback)) })
   return app
 }
 

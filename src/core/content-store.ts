@@ -4,8 +4,8 @@ import type { Disk } from './disk.ts'
 import { FileContent } from './file-content.ts'
 import { CONTENT_CACHE_BYTES, MAX_BUFFERED_FILE_BYTES, MAX_CACHED_DIGESTS, MAX_MAIN_FILE_BYTES } from './limits.ts'
 import type { PhaseStats } from './phase-stats.ts'
-import { isSameState, isSettled, signatureOf } from './signature.ts'
-import { openInside, RefusedError, type OpenFile } from './skill-reader.ts'
+import { isSameState, isSettled, signatureOf, stateId } from './signature.ts'
+import { openInside, RefusedError, type Checksums, type OpenFile } from './skill-reader.ts'
 import type { Signature } from './skill.ts'
 
 /** A file as it can be sent: in memory, or open and to be streamed by the one who asked, who must close it. */
@@ -31,8 +31,8 @@ const WEIGHT_PER_ENTRY = 2_048
 export class ContentStore {
   readonly #stats: PhaseStats
   readonly #contents: LRUCache<string, CachedContent>
-  /** Digests by identity of the file: the same inode in the same state has the same bytes. */
-  readonly #digests = new LRUCache<string, string>({ max: MAX_CACHED_DIGESTS })
+  /** By identity of the file: the same inode in the same state has the same bytes. */
+  readonly #checksums = new LRUCache<string, Checksums>({ max: MAX_CACHED_DIGESTS })
 
   constructor (stats: PhaseStats, maxBytes = CONTENT_CACHE_BYTES) {
     this.#stats = stats
@@ -65,26 +65,26 @@ export class ContentStore {
       return { kind: 'content', content: await this.#load(disk, skill, path, MAX_MAIN_FILE_BYTES) }
     }
     try {
-      return { kind: 'stream', file, digest: await this.digest(file) }
+      return { kind: 'stream', file, digest: (await this.checksums(file)).digest }
     } catch (error) {
       await file.close()
       throw error
     }
   }
 
-  /** `sha256:<hex>` of an open file; computed once per state of the file. */
-  async digest (file: OpenFile): Promise<string> {
+  /** Of an open file; computed once per state of the file. */
+  async checksums (file: OpenFile): Promise<Checksums> {
     const signature = signatureOf(file.stats)
-    const known = this.knownDigest(signature)
+    const known = this.knownChecksums(signature)
     if (known !== undefined) return known
     const seenAt = Date.now()
-    const digest = await file.digest()
-    if (isSettled(signature, seenAt)) this.#digests.set(identity(signature), digest)
-    return digest
+    const checksums = await file.checksums()
+    if (isSettled(signature, seenAt)) this.#checksums.set(stateId(signature), checksums)
+    return checksums
   }
 
-  knownDigest (signature: Signature): string | undefined {
-    return this.#digests.get(identity(signature))
+  knownChecksums (signature: Signature): Checksums | undefined {
+    return this.#checksums.get(stateId(signature))
   }
 
   async #cached (disk: Disk, skill: IndexedSkill, path: string): Promise<FileContent | undefined> {
@@ -130,8 +130,4 @@ export class ContentStore {
 
 function key ({ folder }: IndexedSkill, path: string): string {
   return `${folder.realPath}\n${path}`
-}
-
-function identity ({ dev, ino, size, mtimeNs, ctimeNs }: Signature): string {
-  return `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`
 }

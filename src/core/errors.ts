@@ -1,3 +1,5 @@
+import { MAX_ARCHIVE_BYTES, MAX_ARCHIVE_FILES } from './limits.ts'
+
 /**
  * Everything that can be wrong with a request to the domain, as a closed set of codes. A code is part of the API
  * (K48); the message is the sentence of the contract, complete and safe to show: it never holds an OS error.
@@ -19,6 +21,7 @@ export type SkillErrorCode =
   | 'file_not_text'
   | 'file_too_large'
   | 'file_io_error'
+  | 'archive_too_large'
   | 'skills_folder_not_found'
   | 'skills_folder_permission_denied'
 
@@ -59,6 +62,12 @@ export const fileError = {
   tooLarge: (file: string, bytes: number | bigint, limit: number) =>
     cannotRead('file_too_large', file, `file too large (${bytes} bytes, limit ${limit})`),
   ioError: (file: string, cause?: unknown) => cannotRead('file_io_error', file, 'I/O error', cause)
+} as const
+
+/** K45. */
+export const archiveError = {
+  tooLarge: (name: string) =>
+    new SkillError('archive_too_large', `Skill '${name}' does not fit into an archive (${MAX_ARCHIVE_FILES} files, ${MAX_ARCHIVE_BYTES} bytes)`)
 } as const
 
 /** `list_skills`' sentences, and every tool's while there is no root to look in (K14). */

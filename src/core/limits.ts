@@ -86,3 +86,31 @@ export const MCP_ADVISED_SKILL_BYTES = 16 * 1_048_576
 /** Open `subscriptions/listen` streams; and the pause in which changes are gathered for one notification, in milliseconds. */
 export const MAX_MCP_STREAMS = 1_000
 export const MCP_NOTIFY_MS = 50
+/**
+ * Most files in an archive, and its largest size in bytes (K45): what the ZIP format holds without its 64-bit extension,
+ * which not every reader knows.
+ */
+export const MAX_ARCHIVE_FILES = 65_534
+export const MAX_ARCHIVE_BYTES = 4_294_967_294
+
+/** Pieces of an archive that are sent together, in bytes: what is in memory of it is less than twice that. */
+export const ARCHIVE_CHUNK_BYTES = 65_536
+
+/**
+ * What the clients of the well-known indexes take: UTF-16 units of a description, files and bytes of an unpacked archive.
+ * A skill beyond these is left out. The size in bytes after which one client cuts a file is only told.
+ */
+export const MAX_DISCOVERY_DESCRIPTION_UNITS = 1024
+export const MAX_DISCOVERY_FILES = 1_000
+export const MAX_DISCOVERY_UNPACKED_BYTES = 52_428_800
+export const ADVISED_DISCOVERY_FILE_BYTES = 1_048_576
+
+/**
+ * A look at all skills for the well-known indexes is good for this many times as long as it took, and for no longer than
+ * this many milliseconds, so that asking all the time costs a fraction of the processor (K52).
+ */
+export const DISCOVERY_LOOK_FACTOR = 10
+export const MAX_DISCOVERY_LOOK_AGE_MS = 10_000
+
+/** Digests of archives kept by revision for the well-known indexes. About 250 bytes each. */
+export const MAX_CACHED_ARCHIVE_DIGESTS = 20_000

@@ -9,7 +9,7 @@ import { sha256 } from './file-content.ts'
 import { MAX_CACHED_MANIFEST_ENTRIES } from './limits.ts'
 import { mediaType } from './media-type.ts'
 import { isHiddenFile, isHiddenPath } from './relative-path.ts'
-import { isSameState, isSettled, signatureOf } from './signature.ts'
+import { isSameState, isSettled, signatureOf, stateId } from './signature.ts'
 import { asRefused, openInside, RefusedError } from './skill-reader.ts'
 import type { Signature } from './skill.ts'
 import { compareCodePoints } from './text.ts'
@@ -31,10 +31,11 @@ export interface Manifest {
   readonly files: readonly ManifestFile[]
 }
 
-/** What was looked at to make a manifest, undefined where nothing was; it holds while all of it is as it was. */
+/** What was looked at, by absolute path, undefined where nothing was: what was made of it holds while all of it is as it was. */
 type Seen = ReadonlyMap<string, Signature | undefined>
 
-interface CachedManifest {
+/** A manifest and the states that it was made from. */
+export interface Snapshot {
   readonly manifest: Manifest
   readonly seen: Seen
 }
@@ -44,7 +45,7 @@ const MAX_ATTEMPTS = 4
 /** Makes manifests, and keeps them with the signatures of everything that they were made from (K51). */
 export class ManifestStore {
   readonly #contents: ContentStore
-  readonly #cache = new LRUCache<string, CachedManifest>({
+  readonly #cache = new LRUCache<string, Snapshot>({
     maxSize: MAX_CACHED_MANIFEST_ENTRIES,
     sizeCalculation: ({ seen }) => seen.size + 1
   })
@@ -54,43 +55,33 @@ export class ManifestStore {
   }
 
   /** @throws {RefusedError} `not_found` when the folder went away, `io_error` when it never holds still */
-  async get (disk: Disk, skill: IndexedSkill): Promise<Manifest> {
+  async get (disk: Disk, skill: IndexedSkill): Promise<Snapshot> {
     const { name, realPath } = skill.folder
     // Two skills may be one folder (a link beside it): each manifest has its own name in it.
     const key = `${realPath}\n${name}`
     const cached = this.#cache.get(key)
-    if (cached !== undefined && await isUnchanged(disk, cached.seen)) return cached.manifest
+    if (cached !== undefined && await isUnchanged(disk, cached.seen)) return cached
     for (let attempt = 1; ; attempt++) {
       const seenAt = Date.now()
       const seen = new Map<string, Signature | undefined>()
       try {
-        const files = await this.#walk(disk, realPath, seen)
+        const files = await this.#describeAll(disk, realPath, seen)
         // Nothing moved between the first look and the last: all of it is one state (K53).
         if (!await isUnchanged(disk, seen)) throw new RefusedError('io_error', new Error('the skill changed while it was listed'))
-        const manifest = { skill_name: name, revision: revisionOf(files), files }
-        if ([...seen.values()].every((signature) => signature === undefined || isSettled(signature, seenAt))) this.#cache.set(key, { manifest, seen })
-        return manifest
+        const snapshot = { manifest: { skill_name: name, revision: revisionOf(files), files }, seen }
+        if (isAllSettled(seen, seenAt)) this.#cache.set(key, snapshot)
+        return snapshot
       } catch (error) {
         if (attempt === MAX_ATTEMPTS || !(error instanceof RefusedError) || error.refusal !== 'io_error') throw error
       }
     }
   }
 
-  async #walk (disk: Disk, base: string, seen: Map<string, Signature | undefined>): Promise<readonly ManifestFile[]> {
-    const breathe = createSlicer()
+  async #describeAll (disk: Disk, base: string, seen: Map<string, Signature | undefined>): Promise<readonly ManifestFile[]> {
     const files: ManifestFile[] = []
-    const folders = ['']
-    for (let prefix = folders.pop(); prefix !== undefined; prefix = folders.pop()) {
-      for (const entry of await listFolder(disk, base, prefix, seen)) {
-        const path = prefix + entry.name
-        if (isHiddenPath([entry.name])) continue
-        if (entry.isDirectory()) folders.push(`${path}/`)
-        else if (!isHiddenFile(entry.name)) {
-          const file = await this.#describe(disk, base, path, entry, seen)
-          if (file !== undefined) files.push(file)
-        }
-        await breathe()
-      }
+    for await (const { path, entry } of walk(disk, base, seen)) {
+      const file = await this.#describe(disk, base, path, entry, seen)
+      if (file !== undefined) files.push(file)
     }
     return files.sort((a, b) => compareCodePoints(a.path, b.path))
   }
@@ -104,14 +95,14 @@ export class ManifestStore {
     const type = mediaType(path)
     try {
       const stats = entry.isFile() ? await disk.lstat(place) : undefined
-      const known = stats?.isFile() ? this.#contents.knownDigest(signatureOf(stats)) : undefined
+      const known = stats?.isFile() ? this.#contents.knownChecksums(signatureOf(stats)) : undefined
       if (stats !== undefined && known !== undefined) {
         seen.set(place, signatureOf(stats))
-        return { path, size_bytes: Number(stats.size), media_type: type, digest: known }
+        return { path, size_bytes: Number(stats.size), media_type: type, digest: known.digest }
       }
       const file = await openInside(disk, base, path)
       try {
-        const digest = await this.#contents.digest(file)
+        const { digest } = await this.#contents.checksums(file)
         seen.set(place, signatureOf(file.stats))
         return { path, size_bytes: Number(file.stats.size), media_type: type, digest }
       } finally {
@@ -123,6 +114,35 @@ export class ManifestStore {
       // It may be served one day without a change to its folder: a permission given, a link's target made.
       seen.set(place, await signatureAt(disk, place))
       return undefined
+    }
+  }
+}
+
+/**
+ * Names the state of everything that a manifest of the skill is made from, for the price of a look at each file and
+ * without memory of them: while two stamps are equal, so are the manifests that were made after them. Undefined while
+ * something is too young to tell.
+ * @throws {RefusedError} `not_found` when the folder went away
+ */
+export async function stampOf (disk: Disk, { folder: { realPath } }: IndexedSkill): Promise<string | undefined> {
+  const seenAt = Date.now()
+  const seen = new Map<string, Signature | undefined>()
+  for await (const { path } of walk(disk, realPath, seen)) seen.set(`${realPath}/${path}`, await signatureAt(disk, `${realPath}/${path}`))
+  if (!isAllSettled(seen, seenAt)) return undefined
+  return sha256(Array.from(seen, ([place, signature]) => `${place}\0${signature === undefined ? '' : stateId(signature)}\0`).join(''))
+}
+
+/** Everything in a skill but its folders and what is hidden, in the order of the disk. Tells `seen` the state of the folders. */
+async function * walk (disk: Disk, base: string, seen: Map<string, Signature | undefined>): AsyncGenerator<{ readonly path: string, readonly entry: Dirent }> {
+  const breathe = createSlicer()
+  const folders = ['']
+  for (let prefix = folders.pop(); prefix !== undefined; prefix = folders.pop()) {
+    for (const entry of await listFolder(disk, base, prefix, seen)) {
+      const path = prefix + entry.name
+      if (isHiddenPath([entry.name])) continue
+      if (entry.isDirectory()) folders.push(`${path}/`)
+      else if (!isHiddenFile(entry.name)) yield { path, entry }
+      await breathe()
     }
   }
 }
@@ -161,6 +181,11 @@ async function signatureAt (disk: Disk, place: string): Promise<Signature | unde
   } catch {
     return undefined
   }
+}
+
+function isAllSettled (seen: Seen, seenAt: number): boolean {
+  for (const signature of seen.values()) if (signature !== undefined && !isSettled(signature, seenAt)) return false
+  return true
 }
 
 /** NUL ends each entry: it is the one character that no path holds, so two lists never look alike. */

@@ -1,4 +1,5 @@
 import { basename } from 'node:path'
+import { createArchive, type SkillArchive } from './archive.ts'
 import { coalesce, createSlicer, whenReady } from './async.ts'
 import { Catalogue, type CatalogueChange, type IndexedSkill } from './catalogue.ts'
 import { ContentStore, type ServableFile } from './content-store.ts'
@@ -9,7 +10,7 @@ import type { FileContent } from './file-content.ts'
 import { indexSkill, isNoMainFile, orderMainFiles } from './index-skill.ts'
 import { MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from './limits.ts'
 import type { CoreLog } from './log.ts'
-import { ManifestStore, type Manifest } from './manifest.ts'
+import { ManifestStore, stampOf, type Manifest } from './manifest.ts'
 import { PhaseMemo, PhaseStats } from './phase-stats.ts'
 import { Refresher, type RefresherStatus, type RefreshTimes } from './refresher.ts'
 import { documentSentence, fileSentence } from './refusal-sentences.ts'
@@ -206,13 +207,20 @@ export class SkillManager implements SkillSource {
 
   /** All files of a skill (K43). */
   async manifest (name: string): Promise<Manifest> {
-    const skill = await this.#require(name)
-    try {
-      return await this.#manifests.get(this.#diskOf(skill), skill)
-    } catch (error) {
-      if (error instanceof RefusedError && error.refusal === 'not_found') throw documentError.skillNotFound(name)
-      throw fileSentence(error, name, '.')
-    }
+    return await this.#askWhole(name, async (disk, skill) => (await this.#manifests.get(disk, skill)).manifest)
+  }
+
+  /**
+   * All files of a skill as a ZIP archive (K45), to be read after the call.
+   * @param nameOf what a file of the manifest is called in the archive; default: its path
+   */
+  async archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive> {
+    return await this.#askWhole(name, (disk, skill) => createArchive({ disk, skill, manifests: this.#manifests, contents: this.#contents, nameOf }))
+  }
+
+  /** Names the state of all files of a skill: see `stampOf`. */
+  async stamp (name: string): Promise<string | undefined> {
+    return await this.#askWhole(name, stampOf)
   }
 
   /** Wave's and Neovate's reading interface (K33). */
@@ -329,6 +337,17 @@ export class SkillManager implements SkillSource {
     const skill = await this.#current(name)
     if (skill === undefined) throw documentError.skillNotFound(name)
     return skill
+  }
+
+  /** An answer about a skill as a whole, with the sentences of a file called `.`. */
+  async #askWhole<Answer> (name: string, ask: (disk: Disk, skill: IndexedSkill) => Promise<Answer>): Promise<Answer> {
+    const skill = await this.#require(name)
+    try {
+      return await ask(this.#diskOf(skill), skill)
+    } catch (error) {
+      if (error instanceof RefusedError && error.refusal === 'not_found') throw documentError.skillNotFound(name)
+      throw fileSentence(error, name, '.')
+    }
   }
 
   async #locate (name: string, filePath: string): Promise<{ skill: IndexedSkill, path: string }> {

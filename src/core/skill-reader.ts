@@ -2,6 +2,7 @@ import type { BigIntStats } from 'node:fs'
 import { constants } from 'node:fs'
 import { createHash } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { crc32 } from 'node:zlib'
 import { errorCode, type Disk } from './disk.ts'
 import { isHiddenFile, isHiddenPath } from './relative-path.ts'
 import { isSameState, signatureOf } from './signature.ts'
@@ -31,6 +32,14 @@ const NO_FOLLOW = constants.O_NOFOLLOW
 
 const CHUNK_BYTES = 1_048_576
 const STREAM_CHUNK_BYTES = 65_536
+
+/** What one pass over all bytes of a file in one state gives. */
+export interface Checksums {
+  /** `sha256:<hex>`. */
+  readonly digest: string
+  /** As ZIP archives want it. */
+  readonly crc32: number
+}
 
 /** A regular file inside a skill, open and verified. Close it. */
 export class OpenFile {
@@ -63,21 +72,25 @@ export class OpenFile {
     }
   }
 
-  /** `sha256:<hex>` of all bytes, read in chunks, of the state that `stats` describe. */
-  async digest (): Promise<string> {
+  /** Of all bytes, read in chunks, of the state that `stats` describe. */
+  async checksums (): Promise<Checksums> {
     const hash = createHash('sha256')
-    const buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES)
+    // A whole chunk for a small file would cost more than reading it; one byte more than its size shows that it has grown.
+    const buffer = Buffer.allocUnsafeSlow(Math.min(CHUNK_BYTES, Number(this.stats.size) + 1))
+    let crc = 0
     for (let position = 0; ;) {
-      const count = await this.#read(buffer, 0, CHUNK_BYTES, position)
+      const count = await this.#read(buffer, 0, buffer.length, position)
       if (count === 0) break
-      hash.update(buffer.subarray(0, count))
+      const bytes = buffer.subarray(0, count)
+      hash.update(bytes)
+      crc = crc32(bytes, crc)
       position += count
       // Not only at the end: a file that grows as fast as it is read has none (K22).
       await this.confirmUnchanged()
-      await nextTurn()
+      if (count === buffer.length) await nextTurn()
     }
     await this.confirmUnchanged()
-    return `sha256:${hash.digest('hex')}`
+    return { digest: `sha256:${hash.digest('hex')}`, crc32: crc }
   }
 
   /** The bytes from `start` to `end`, both included, with back-pressure; fails when the file changes under it. */

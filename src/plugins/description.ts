@@ -35,12 +35,13 @@ export const description = fp<DescriptionOptions>(async function description (ap
       tags: [
         { name: 'skills', description: 'Skills as resources' },
         { name: 'agent', description: "What a model's tool calls need" },
+        { name: 'discovery', description: 'Skills at well-known addresses, for clients that install them' },
         { name: 'service', description: 'The service itself' }
       ]
     },
     refResolver: { buildLocalReference: (schema, _base, _fragment, index) => typeof schema.$id === 'string' ? schema.$id : `schema-${index}` },
     transform: ({ schema, url }) => nameWildcard(schema as RouteSchema, url),
-    transformObject: (document) => 'openapiObject' in document ? withoutUnusedExamples(document.openapiObject) : document.swaggerObject
+    transformObject: (document) => 'openapiObject' in document ? unescapeSchemaKeys(withoutUnusedExamples(document.openapiObject)) : document.swaggerObject
   })
 
   await app.register(async (docs) => {
@@ -65,6 +66,11 @@ function withoutUnusedExamples<Document extends { paths?: object, components?: {
   const text = JSON.stringify(paths)
   const used = Object.entries(components?.examples ?? {}).filter(([code]) => text.includes(`"#/components/examples/${code}"`))
   return { ...document, components: { ...components, examples: Object.fromEntries(used) } }
+}
+
+/** A key `$schema` in an example would be taken for a keyword and dropped: such examples say `$$schema`. */
+function unescapeSchemaKeys<Document extends object> (document: Document): Document {
+  return JSON.parse(JSON.stringify(document).replaceAll('"$$schema":', () => '"$schema":')) as Document
 }
 
 interface RouteSchema {

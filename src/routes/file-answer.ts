@@ -52,24 +52,42 @@ async function sendStream (
   request: FastifyRequest, reply: FastifyReply, file: OpenFile, digest: string, mediaType: string
 ): Promise<FastifyReply> {
   try {
-    const size = Number(file.stats.size)
-    const { mtime } = file.stats
-    const etag = strongEtag(digest)
-    reply
-      .headers(contentHeaders)
-      .header('content-type', mediaType)
-      .header('etag', etag)
-      .header('last-modified', mtime.toUTCString())
-      .header('accept-ranges', 'bytes')
-    const { start, end } = chooseRange(request, reply, size, etag) ?? { start: 0, end: size - 1 }
-    const stream = Readable.from(file.chunks(start, end), { objectMode: false, highWaterMark: 1 })
-    // Also when nothing is read of it: a 304, a HEAD, a client that went away.
-    stream.once('close', () => { void file.close() })
-    return reply.header('content-length', end - start + 1).send(stream)
+    const { size, mtime } = file.stats
+    reply.header('last-modified', mtime.toUTCString())
+    const chunks = (start: number, end: number) => file.chunks(start, end)
+    const close = () => { void file.close() }
+    return sendChunks(request, reply, { mediaType, size: Number(size), etag: strongEtag(digest), chunks, close })
   } catch (error) {
     await file.close()
     throw error
   }
+}
+
+/** Bytes that are read while they are sent. */
+export interface ChunkedContent {
+  /** Without parameters. */
+  readonly mediaType: string
+  /** In bytes. */
+  readonly size: number
+  readonly etag: string
+  /** From `start` to `end`, both included. */
+  chunks (start: number, end: number): AsyncIterable<Buffer>
+  /** Called once the answer has been sent, or will not be. */
+  close? (): void
+}
+
+export function sendChunks (request: FastifyRequest, reply: FastifyReply, content: ChunkedContent): FastifyReply {
+  const { mediaType, size, etag } = content
+  reply
+    .headers(contentHeaders)
+    .header('content-type', mediaType)
+    .header('etag', etag)
+    .header('accept-ranges', 'bytes')
+  const { start, end } = chooseRange(request, reply, size, etag) ?? { start: 0, end: size - 1 }
+  const stream = Readable.from(content.chunks(start, end), { objectMode: false, highWaterMark: 1 })
+  // Also when nothing is read of it: a 304, a HEAD, a client that went away.
+  stream.once('close', () => { content.close?.() })
+  return reply.header('content-length', end - start + 1).send(stream)
 }
 
 /** The bytes to send; undefined for all of them. Sets what a partial answer says of itself. */

@@ -31,7 +31,7 @@ const EXAMPLE_DOCUMENT = '---\nname: calculator\ndescription: Basic arithmetic\n
 const EXAMPLE_FILE = 'def add(a, b):\n    return a + b\n'
 
 /** What a request that names a skill can meet. */
-const SKILL_PROBLEMS = ['bad_url', 'uri_too_long', 'invalid_skill_name', 'skill_not_found', 'skills_folder_not_found', 'skills_folder_permission_denied'] as const
+export const SKILL_PROBLEMS = ['bad_url', 'uri_too_long', 'invalid_skill_name', 'skill_not_found', 'skills_folder_not_found', 'skills_folder_permission_denied'] as const
 
 /** K42–K44: list, document, manifest and files of skills. */
 export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async function skillRoutes (app, { skills, tools }) {

@@ -4,6 +4,7 @@ import { LivenessSchema, ReadinessSchema } from './health.ts'
 import { ProblemSchema } from './problem.ts'
 import { PromptSchema } from './prompt.ts'
 import { SkillDocumentSchema, SkillFileSchema, SkillListSchema, SkillManifestSchema } from './skills.ts'
+import { DiscoveryIndexSchema, LegacyDiscoveryIndexSchema } from './well-known.ts'
 
 /** Wire shapes that routes name: each is a component of the OpenAPI document. */
 export const sharedSchemas: readonly TSchema[] = [
@@ -17,5 +18,7 @@ export const sharedSchemas: readonly TSchema[] = [
   ToolCallResponseSchema,
   ToolDefinitionsSchema,
   ToolResultSchema,
-  PromptSchema
+  PromptSchema,
+  DiscoveryIndexSchema,
+  LegacyDiscoveryIndexSchema
 ]

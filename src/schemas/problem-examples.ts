@@ -1,4 +1,4 @@
-import { documentError, fileError, folderError, type SkillErrorCode } from '../core/errors.ts'
+import { archiveError, documentError, fileError, folderError, type SkillErrorCode } from '../core/errors.ts'
 import { MAX_TEXT_FILE_BYTES } from '../core/limits.ts'
 import { httpProblems, type Problem, type ProblemCode, skillProblems } from './problem.ts'
 
@@ -22,6 +22,7 @@ const sentences = {
   file_not_text: fileError.notText(FILE).message,
   file_too_large: fileError.tooLarge(FILE, 20_000_000, MAX_TEXT_FILE_BYTES).message,
   file_io_error: fileError.ioError(FILE).message,
+  archive_too_large: archiveError.tooLarge('calculator').message,
   skills_folder_not_found: folderError.notFound('/srv/skills').message,
   skills_folder_permission_denied: folderError.permissionDenied().message
 } as const satisfies Record<SkillErrorCode, string>

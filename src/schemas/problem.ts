@@ -27,6 +27,7 @@ export const skillProblems = {
   file_not_text: { status: 422, title: 'Not a text file', hint: 'Add ?encoding=base64, or ask for the bytes without Accept: application/json' },
   file_too_large: { status: 413, title: 'File too large', hint: 'Ask for the bytes without Accept: application/json; Range works there' },
   file_io_error: { status: 500, title: 'I/O error', hint: 'Try again; the log of the service has the cause' },
+  archive_too_large: { status: 413, title: 'Archive too large', hint: 'Fetch the files one by one; GET /skills/:name/files lists them' },
   skills_folder_not_found: { status: 503, title: 'Skills folder not found', hint: 'The service recovers by itself when the folder appears' },
   skills_folder_permission_denied: { status: 503, title: 'Skills folder unreadable', hint: 'The service recovers by itself when the folder can be read' }
 } as const satisfies Record<SkillErrorCode, ProblemKind>
@@ -47,6 +48,7 @@ export const httpProblems = {
   origin_not_allowed: { status: 403, title: 'Origin not allowed', detail: 'The service does not answer to web pages of this origin; see ALLOWED_ORIGINS' },
   route_not_found: { status: 404, title: 'Route not found', detail: 'There is no such route; /openapi.json lists those there are' },
   tool_not_found: { status: 404, title: 'Tool not found', detail: 'There is no such tool; GET /agent/tools lists those there are' },
+  artifact_not_found: { status: 404, title: 'Artifact not found', detail: 'The index does not list this address, or no longer; fetch the index again' },
   method_not_allowed: { status: 405, title: 'Method not allowed', detail: 'The route does not take this method; the Allow header lists those it takes' },
   request_timeout: { status: 408, title: 'Request timeout', detail: 'The request arrived too slowly' },
   body_too_large: { status: 413, title: 'Body too large', detail: 'The body of the request is too large' },

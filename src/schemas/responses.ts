@@ -25,6 +25,8 @@ const VARY = { type: 'string', description: 'The answer depends on the Accept he
 const LAST_MODIFIED = { type: 'string', description: 'With bytes: when the file was last modified' }
 const ACCEPT_RANGES = { type: 'string', description: 'With bytes: `Range` is understood' }
 
+const CONTENT_RANGE = { type: 'string', description: '`bytes first-last/size`' }
+
 /** Of answers that are JSON or bytes, as `Accept` wants it. */
 const NEGOTIATED: Headers = { ...VALIDATORS, vary: VARY, 'last-modified': LAST_MODIFIED, 'accept-ranges': ACCEPT_RANGES }
 
@@ -62,11 +64,20 @@ export function content (description: string, type: string, schema: object, exam
 }
 
 export function partial (example: string): ResponseObject {
-  const contentRange = { type: 'string', description: '`bytes first-last/size`' }
   return {
     description: 'The range asked for',
-    headers: { ...NEGOTIATED, 'content-range': contentRange },
+    headers: { ...NEGOTIATED, 'content-range': CONTENT_RANGE },
     content: { '*/*': anyBytes(example) }
+  }
+}
+
+/** Bytes and nothing else, whole and as a range. */
+export function bytes (description: string, type: string, example: string): { readonly 200: ResponseObject, readonly 206: ResponseObject } {
+  const content = { [type]: anyBytes(example) }
+  const headers = { ...VALIDATORS, 'accept-ranges': ACCEPT_RANGES }
+  return {
+    200: { description, headers, content },
+    206: { description: 'The range asked for', headers: { ...headers, 'content-range': CONTENT_RANGE }, content }
   }
 }
 

@@ -24,6 +24,14 @@ export const SkillFileQuerySchema = Type.Object({
   }))
 })
 
+export const SkillArchiveQuerySchema = Type.Object({
+  wrap: Type.Optional(StringEnum(['true', 'false'], {
+    default: 'false',
+    description: 'Whether everything is in one folder with the name of the skill',
+    examples: ['true']
+  }))
+})
+
 /** K11. */
 export const SkillListSchema = Type.Object({
   skills: Type.Array(Type.String(), { description: 'Names, sorted by code point' })

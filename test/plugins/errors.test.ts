@@ -40,6 +40,7 @@ t.test('K48: every error of the domain has the status of the contract', (t) => {
     file_not_text: 422,
     file_too_large: 413,
     file_io_error: 500,
+    archive_too_large: 413,
     skills_folder_not_found: 503,
     skills_folder_permission_denied: 503
   }

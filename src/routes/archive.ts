@@ -1,0 +1,55 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { SkillArchive } from '../core/archive.ts'
+import type { SkillManager } from '../core/skill-manager.ts'
+import { strongEtag } from '../plugins/conditional.ts'
+import { attachment } from '../plugins/content-disposition.ts'
+import { bytes, notModified, problems } from '../schemas/responses.ts'
+import { SkillArchiveQuerySchema, SkillNameParamsSchema } from '../schemas/skills.ts'
+import { sendChunks } from './file-answer.ts'
+import { SKILL_PROBLEMS } from './skills.ts'
+
+export interface ArchiveRoutesOptions {
+  readonly skills: SkillManager
+}
+
+const ZIP = 'application/zip'
+
+/** Names what these bytes are made of beside the content: another way to write archives needs another number. */
+const FORMAT = 'zip1'
+
+/** K45. */
+export const archiveRoutes: FastifyPluginAsyncTypebox<ArchiveRoutesOptions> = async function archiveRoutes (app, { skills }) {
+  app.get('/skills/:name/archive.zip', {
+    schema: {
+      operationId: 'getSkillArchive',
+      summary: 'Read a whole skill as a ZIP archive',
+      description: 'Every file of the manifest, the main file at the root. Not compressed, and without times and permissions of the files: the same content is the same bytes on every replica.',
+      tags: ['skills'],
+      params: SkillNameParamsSchema,
+      querystring: SkillArchiveQuerySchema,
+      response: {
+        ...bytes('The archive', ZIP, 'PK'),
+        304: notModified(),
+        ...problems(...SKILL_PROBLEMS, 'bad_query', 'archive_too_large', 'range_not_satisfiable', 'file_permission_denied', 'file_io_error')
+      }
+    }
+  }, async (request, reply) => {
+    const { name } = request.params
+    const wrapped = request.query.wrap === 'true'
+    const archive = await skills.archive(name, wrapped ? (path) => `${name}/${path}` : undefined)
+    return sendArchive(request, reply, archive, { name, etag: strongEtag(archive.revision, wrapped ? `${FORMAT}wrap` : FORMAT) })
+  })
+}
+
+/** Sends an archive, whole or the range asked for: `name`.zip. */
+export function sendArchive (
+  request: FastifyRequest, reply: FastifyReply, archive: SkillArchive, { name, etag }: { readonly name: string, readonly etag: string }
+): FastifyReply {
+  return sendChunks(request, reply.header('content-disposition', attachment(`${name}.zip`)), {
+    mediaType: ZIP,
+    size: archive.size,
+    etag,
+    chunks: (start, end) => archive.chunks(start, end)
+  })
+}

@@ -1,0 +1,131 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { mediaType } from '../core/media-type.ts'
+import type { SkillManager } from '../core/skill-manager.ts'
+import { strongEtag } from '../plugins/conditional.ts'
+import { HttpProblem } from '../plugins/errors.ts'
+import { sendArchive } from '../routes/archive.ts'
+import { sendContent, sendFile } from '../routes/file-answer.ts'
+import { sendRendered } from '../routes/outcome.ts'
+import { bytes, json, notModified, problems } from '../schemas/responses.ts'
+import { ArtifactParamsSchema, DiscoveryIndexSchema, LegacyDiscoveryIndexSchema, LegacyFileParamsSchema } from '../schemas/well-known.ts'
+import { Discovery, hexOf, isSingleFile } from './discovery.ts'
+import { type Offer, readOffer } from './offer.ts'
+
+export interface WellKnownOptions {
+  readonly skills: SkillManager
+  /**
+   * Whether any web page may read these documents (`Access-Control-Allow-Origin: *`). Not where only this machine reaches
+   * the service: then any page that its user opens could read the skills.
+   */
+  readonly isPublic: boolean
+}
+
+/** Of what lies at an address that names its digest. Not `public`: a cache behind somebody's authentication keeps nothing. */
+const IMMUTABLE = 'max-age=31536000, immutable'
+
+/** What a request for something that an index lists can meet. */
+const ARTIFACT_PROBLEMS = [
+  'bad_url', 'uri_too_long', 'artifact_not_found', 'skill_not_found', 'main_file_not_found', 'file_not_found', 'range_not_satisfiable',
+  'file_permission_denied', 'main_file_permission_denied', 'file_io_error', 'main_file_unreadable', 'skills_folder_not_found', 'skills_folder_permission_denied'
+] as const
+
+const INDEX_PROBLEMS = ['skills_folder_not_found', 'skills_folder_permission_denied'] as const
+
+const EXAMPLE_DOCUMENT = '---\nname: calculator\ndescription: Basic arithmetic\n---\n# Calculator Skill\n'
+
+/**
+ * Skill discovery over well-known URIs, versions 0.2.0 and 0.1.0 of the draft. A client that has an index fetches all that
+ * it lists at once, so no answer here waits for another.
+ */
+export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async function wellKnown (app, { skills, isPublic }) {
+  const discovery = new Discovery(skills)
+  app.addHook('onClose', async () => { discovery.close() })
+  if (isPublic) {
+    app.addHook('onRequest', (_request, reply, next) => {
+      reply.header('access-control-allow-origin', '*')
+      next()
+    })
+  }
+
+  app.get('/.well-known/agent-skills/index.json', {
+    schema: {
+      operationId: 'getDiscoveryIndex',
+      summary: 'The skills that clients can install, with digests',
+      description: 'Version 0.2.0 of skill discovery. Lists the skills that its clients take; the addresses in it name the digests of what lies there.',
+      tags: ['discovery'],
+      response: { 200: json(DiscoveryIndexSchema, 'The index'), 304: notModified(), ...problems(...INDEX_PROBLEMS) }
+    }
+  }, async (_request, reply) => {
+    const index = (await discovery.indexes())['0.2.0']
+    return sendRendered(reply, index, () => JSON.stringify(index))
+  })
+
+  app.get('/.well-known/agent-skills/:name/:digest/SKILL.md', {
+    schema: {
+      operationId: 'getDiscoveryDocument',
+      summary: 'A skill that is one SKILL.md',
+      description: 'What the index lists as `skill-md`. Never changes: 404 once the skill has another digest.',
+      tags: ['discovery'],
+      params: ArtifactParamsSchema,
+      response: { ...bytes('The bytes', 'text/markdown', EXAMPLE_DOCUMENT), 304: notModified(), ...problems(...ARTIFACT_PROBLEMS) }
+    }
+  }, async (request, reply) => {
+    const { name, digest } = request.params
+    const offer = await requireOffer(name)
+    if (!isSingleFile(offer) || hexOf(offer.document.digest) !== digest) throw new HttpProblem('artifact_not_found')
+    return sendContent(request, reply.header('cache-control', IMMUTABLE), offer.document, 'text/markdown')
+  })
+
+  app.get('/.well-known/agent-skills/:name/:digest/archive.zip', {
+    schema: {
+      operationId: 'getDiscoveryArchive',
+      summary: 'A skill of several files as a ZIP archive',
+      description: 'What the index lists as `archive`. Never changes: 404 once the skill has another digest.',
+      tags: ['discovery'],
+      params: ArtifactParamsSchema,
+      response: { ...bytes('The archive', 'application/zip', 'PK'), 304: notModified(), ...problems(...ARTIFACT_PROBLEMS) }
+    }
+  }, async (request, reply) => {
+    const { name, digest } = request.params
+    const offer = await requireOffer(name)
+    if (isSingleFile(offer)) throw new HttpProblem('artifact_not_found')
+    const made = await discovery.archive(offer)
+    if (hexOf(made.digest) !== digest) throw new HttpProblem('artifact_not_found')
+    return sendArchive(request, reply.header('cache-control', IMMUTABLE), made.archive, { name, etag: strongEtag(made.digest) })
+  })
+
+  app.get('/.well-known/skills/index.json', {
+    schema: {
+      operationId: 'getLegacyDiscoveryIndex',
+      summary: 'The skills that clients can install, with their files',
+      description: 'Version 0.1.0 of skill discovery. Lists the skills whose files all have names that its clients can ask for.',
+      tags: ['discovery'],
+      response: { 200: json(LegacyDiscoveryIndexSchema, 'The index'), 304: notModified(), ...problems(...INDEX_PROBLEMS) }
+    }
+  }, async (_request, reply) => {
+    const index = (await discovery.indexes())['0.1.0']
+    return sendRendered(reply, index, () => JSON.stringify(index))
+  })
+
+  app.get('/.well-known/skills/:name/*', {
+    schema: {
+      operationId: 'getLegacyDiscoveryFile',
+      summary: 'A file that the index lists',
+      description: 'The bytes of a file of a skill in the index 0.1.0.',
+      tags: ['discovery'],
+      params: LegacyFileParamsSchema,
+      response: { ...bytes('The bytes, under the media type of the file', '*/*', EXAMPLE_DOCUMENT), 304: notModified(), ...problems(...ARTIFACT_PROBLEMS) }
+    }
+  }, async (request, reply) => {
+    const { name, '*': file } = request.params
+    if (!await discovery.listsFile(name, file)) throw new HttpProblem('artifact_not_found')
+    // `SKILL.md` is the main file in any casing (K6).
+    return await sendFile(request, reply, await skills.openFile(name, file), mediaType(file))
+  })
+
+  async function requireOffer (name: string): Promise<Offer> {
+    const offer = await readOffer(skills, name)
+    if (offer?.versions.has('0.2.0') !== true) throw new HttpProblem('artifact_not_found')
+    return offer
+  }
+}

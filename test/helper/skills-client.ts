@@ -1,0 +1,89 @@
+/** The real `skills` command-line client, run against a service: offline, with telemetry off, in a folder of its own. */
+
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
+
+export interface ClientRun {
+  /** The program of the client. */
+  readonly cli: string
+  /** Default: the Node that runs this. */
+  readonly node?: string
+  /** An empty folder to work in. */
+  readonly cwd: string
+}
+
+export interface ClientResult {
+  readonly succeeded: boolean
+  /** Both streams, without colours. */
+  readonly output: string
+  /** Where the skills are now. */
+  readonly folder: string
+}
+
+/** Refuses every connection that does not stay on this machine, and says so. */
+const OFFLINE = `
+import net from 'node:net'
+const { connect } = net.Socket.prototype
+net.Socket.prototype.connect = function (...args) {
+  const [options] = Array.isArray(args[0]) ? args[0] : args
+  if (options.host === '127.0.0.1' || options.path) return connect.apply(this, args)
+  console.error('OFFLINE: no connection to ' + options.host)
+  process.nextTick(() => { this.destroy(new Error('offline')) })
+  return this
+}`
+
+/** Installs everything that a server offers. */
+export async function installSkills (url: string, { cli, node = process.execPath, cwd }: ClientRun): Promise<ClientResult> {
+  const preload = `data:text/javascript,${encodeURIComponent(OFFLINE)}`
+  return await new Promise((resolve) => {
+    execFile(node, ['--import', preload, cli, 'add', url, '-y', '--agent', 'claude-code'], {
+      cwd,
+      timeout: 60_000,
+      env: { PATH: process.env['PATH'], HOME: cwd, DISABLE_TELEMETRY: '1', DO_NOT_TRACK: '1', CI: '1' }
+    }, (error, stdout, stderr) => {
+      resolve({ succeeded: error === null, output: stripVTControlCharacters(stdout + stderr), folder: join(cwd, '.claude/skills') })
+    })
+  })
+}
+
+/** A server that passes on what lies below one path, so that a client finds one index only. Close it with `close`. */
+export async function serveOnly (prefix: string, origin: string): Promise<{ readonly url: string, close (): void }> {
+  const server = createServer((request, response) => {
+    const pass = async () => {
+      const target = request.url ?? ''
+      const answer = target.startsWith(prefix) ? await fetch(origin + target) : new Response(null, { status: 404 })
+      response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? 'text/plain' })
+      response.end(Buffer.from(await answer.arrayBuffer()))
+    }
+    pass().catch((error: unknown) => { response.destroy(error as Error) })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: () => {
+      server.closeAllConnections()
+      server.close()
+    }
+  }
+}
+
+/** Paths of files that are not the same in two folders, or in one of them only. */
+export function differences (a: string, b: string): readonly string[] {
+  const paths = new Set([a, b].flatMap(filesIn))
+  return [...paths].filter((path) => {
+    const [one, two] = [join(a, path), join(b, path)]
+    return !existsSync(one) || !existsSync(two) || !readFileSync(one).equals(readFileSync(two))
+  })
+}
+
+function filesIn (folder: string): readonly string[] {
+  if (!existsSync(folder)) return []
+  const entries = readdirSync(folder, { withFileTypes: true, recursive: true })
+  return entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name).slice(folder.length + 1))
+}

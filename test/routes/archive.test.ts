@@ -1,0 +1,203 @@
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { ARCHIVE_CHUNK_BYTES } from '../../src/core/limits.ts'
+import { buildService, type Files } from '../helper/build.ts'
+import { createToldDisk, systemError } from '../helper/disk.ts'
+import { openRaw, request } from '../helper/raw-http.ts'
+import { until } from '../helper/skills.ts'
+
+const FILES: Files = {
+  demo: { 'SKILL.md': '# Demo\n', docs: { 'é.md': 'é\n' }, 'logo.png': Buffer.from([0x89, 0x50, 0, 1]), '.env': 'x', '.git': { config: 'x' } },
+  'Crème "b%" (1)': { 'SKILL.md': 'x' },
+  empty: {}
+}
+
+const PATH = '/skills/demo/archive.zip'
+
+function sha256 (bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}
+
+/** Names in the central directory. */
+function namesIn (zip: Buffer): string[] {
+  const names: string[] = []
+  for (let at = zip.readUInt32LE(zip.length - 6); zip.readUInt32LE(at) === 0x02014b50;) {
+    const length = zip.readUInt16LE(at + 28)
+    names.push(zip.toString('utf8', at + 46, at + 46 + length))
+    at += 46 + length
+  }
+  return names
+}
+
+t.test('one service', async (t) => {
+  const service = await buildService(t, { files: FILES })
+
+  t.test('K45: every file of the manifest, the main file at the root, or all in one folder', async (t) => {
+    const { files } = (await service.fetch('/skills/demo/files')).json() as { files: ReadonlyArray<{ path: string }> }
+    const paths = files.map(({ path }) => path)
+    for (const query of ['', '?wrap=false']) {
+      const response = await service.fetch(PATH + query)
+      t.equal(response.status, 200)
+      t.equal(response.headers.get('content-type'), 'application/zip')
+      t.equal(response.headers.get('content-length'), String(response.bytes.length))
+      t.equal(response.headers.get('cache-control'), 'no-cache')
+      t.equal(response.headers.get('x-content-type-options'), 'nosniff')
+      t.equal(response.headers.get('content-disposition'), "attachment; filename=\"demo.zip\"; filename*=UTF-8''demo.zip")
+      t.same(namesIn(response.bytes), paths)
+    }
+    const wrapped = await service.fetch(`${PATH}?wrap=true`)
+    t.same(namesIn(wrapped.bytes), paths.map((path) => `demo/${path}`))
+    for (const query of ['wrap=1', 'wrap=', 'wrap', 'wrap=TRUE', 'wrap=true&wrap=true']) {
+      t.match((await service.fetch(`${PATH}?${query}`)).json(), { code: 'bad_query' }, query)
+    }
+  })
+
+  t.test('K45: the name of the skill is that of the download, whatever it is', async (t) => {
+    const name = 'Crème "b%" (1)'
+    const response = await service.fetch(`/skills/${encodeURIComponent(name)}/archive.zip?wrap=true`)
+    t.equal(response.headers.get('content-disposition'), "attachment; filename=\"Cr_me _b__ (1).zip\"; filename*=UTF-8''Cr%C3%A8me%20%22b%25%22%20%281%29.zip")
+    t.same(namesIn(response.bytes), [`${name}/SKILL.md`])
+    t.equal((await service.fetch('/skills/empty/archive.zip')).bytes.length, 22)
+  })
+
+  t.test('K47, K49: HEAD and 304, an ETag for each form', async (t) => {
+    const etags = new Set<string>()
+    for (const path of [PATH, `${PATH}?wrap=true`]) {
+      const get = await service.fetch(path)
+      const etag = get.headers.get('etag') ?? ''
+      t.match(etag, /^"[\da-f]{64}-\w+"$/)
+      etags.add(etag)
+      const head = await service.fetch(path, { method: 'HEAD', headers: { range: 'bytes=0-0' } })
+      t.equal(head.status, 200)
+      t.equal(head.bytes.length, 0)
+      for (const name of ['etag', 'content-length', 'content-type', 'content-disposition', 'accept-ranges', 'cache-control']) {
+        t.equal(head.headers.get(name), get.headers.get(name), name)
+      }
+      for (const method of ['GET', 'HEAD']) {
+        const response = await service.fetch(path, { method, headers: { 'if-none-match': etag, range: 'bytes=0-1' } })
+        t.equal(response.status, 304)
+        t.equal(response.headers.get('etag'), etag)
+        t.equal(response.headers.get('content-disposition'), null)
+      }
+    }
+    t.equal(etags.size, 2)
+  })
+
+  t.test('K45: Range', async (t) => {
+    const { bytes, headers } = await service.fetch(PATH)
+    const size = bytes.length
+    for (const [range, start, end] of [['bytes=0-3', 0, 3], ['bytes=50-', 50, size - 1], ['bytes=-22', size - 22, size - 1]] as const) {
+      const response = await service.fetch(PATH, { headers: { range, 'if-range': headers.get('etag') ?? '' } })
+      t.equal(response.status, 206)
+      t.equal(response.headers.get('content-range'), `bytes ${start}-${end}/${size}`)
+      t.ok(response.bytes.equals(bytes.subarray(start, end + 1)), range)
+    }
+    const beyond = await service.fetch(PATH, { headers: { range: `bytes=${size}-` } })
+    t.equal(beyond.status, 416)
+    t.equal(beyond.headers.get('content-range'), `bytes */${size}`)
+    t.equal(beyond.headers.get('content-disposition'), null)
+  })
+
+  t.test('K48: what is no skill, and other methods', async (t) => {
+    t.match((await service.fetch('/skills/nope/archive.zip')).json(), { status: 404, code: 'skill_not_found' })
+    t.match((await service.fetch('/skills/..%2Fdemo/archive.zip')).json(), { status: 400, code: 'invalid_skill_name' })
+    t.equal((await service.fetch(PATH, { method: 'POST' })).status, 405)
+    t.equal((await service.fetch('/skills/demo/archive.tar.gz')).status, 404)
+  })
+
+  t.test('K51: a change is in the next answer, with another ETag', async (t) => {
+    const before = await service.fetch(PATH)
+    writeFileSync(join(service.root, 'demo/docs/é.md'), 'changed')
+    const after = await service.fetch(PATH, { headers: { 'if-none-match': before.headers.get('etag') ?? '' } })
+    t.equal(after.status, 200)
+    t.match(after.bytes.toString('latin1'), 'changed')
+  })
+})
+
+t.test('K49: two servers over copies of the same files send the same bytes', async (t) => {
+  const seen: string[] = []
+  for (const copy of ['one', 'two']) {
+    await t.test(copy, async (t) => {
+      const service = await buildService(t, { files: FILES })
+      const { bytes, headers } = await service.fetch(PATH)
+      seen.push(`${headers.get('etag')} ${sha256(bytes)}`)
+    })
+  }
+  t.equal(seen[0], seen[1])
+})
+
+t.test('K53: a file that changes while the archive is sent ends the connection', async (t) => {
+  const service = await buildService(t, { files: { demo: { a: Buffer.alloc(64 * ARCHIVE_CHUNK_BYTES), z: 'one' } } })
+  const connection = await openRaw(service.url)
+  connection.socket.pause()
+  connection.send(request('GET', PATH))
+  const failed = service.logged('request aborted')
+  connection.socket.resume()
+  await once(connection.socket, 'data')
+  connection.socket.pause()
+  writeFileSync(join(service.root, 'demo/z'), 'two')
+  connection.socket.resume()
+  await t.rejects(connection.response(), /The connection ended/)
+  await failed
+  connection.destroy()
+  t.match((await service.fetch(PATH)).bytes.toString('latin1'), 'two')
+})
+
+t.test('K53: what fails before the first byte is a problem like any other', async (t) => {
+  let reads = 0
+  let fails = false
+  const disk = createToldDisk((call, path) => {
+    if (call !== 'read' || !path.endsWith('/z')) return
+    reads++
+    if (fails) throw systemError('EIO')
+  })
+  const service = await buildService(t, { files: { demo: { a: 'a', z: 'one' } }, options: { disk } })
+  // Once the file is old enough for its checksum to be kept.
+  await until(async () => {
+    reads = 0
+    await service.fetch(PATH, { method: 'HEAD' })
+    return reads === 0
+  })
+  fails = true
+  t.equal((await service.fetch(PATH, { method: 'HEAD' })).status, 200, 'nothing is read for a HEAD')
+  const response = await service.fetch(PATH)
+  t.equal(response.status, 500)
+  t.match(response.json(), { code: 'file_io_error', error: "Cannot read file 'z': I/O error" })
+  for (const name of ['etag', 'content-disposition', 'accept-ranges']) t.equal(response.headers.get(name), null, name)
+  t.equal(response.headers.get('content-length'), String(response.bytes.length))
+})
+
+t.test('no file stays open behind a 304, a HEAD, a 416, a part or a client that goes away', async (t) => {
+  let open = 0
+  let allClosed = () => {}
+  const disk = createToldDisk((call) => {
+    if (call === 'open') open++
+    if (call === 'close' && --open === 0) allClosed()
+  })
+  const service = await buildService(t, { files: { demo: { a: Buffer.alloc(300 * ARCHIVE_CHUNK_BYTES), z: '' } }, options: { disk } })
+  const { headers } = await service.fetch(PATH, { method: 'HEAD' })
+  await service.fetch(PATH, { headers: { 'if-none-match': headers.get('etag') ?? '' } })
+  await service.fetch(PATH, { headers: { range: 'bytes=99999999-' } })
+  await service.fetch(PATH, { headers: { range: 'bytes=0-1' } })
+  t.equal(open, 0)
+
+  const aborted = service.logged('request aborted')
+  const connection = await openRaw(service.url)
+  connection.send(request('GET', PATH))
+  await once(connection.socket, 'data')
+  connection.socket.pause()
+  t.ok(open > 0, 'it is being sent, and waits for its reader')
+  connection.destroy()
+  await aborted
+  if (open > 0) await new Promise<void>((resolve) => { allClosed = resolve })
+  t.equal(open, 0)
+})
+
+t.test('K45: a hundred at a time', async (t) => {
+  const service = await buildService(t, { files: { demo: { 'SKILL.md': 'x', big: Buffer.alloc(1_000_000, 'abc') } } })
+  const digests = await Promise.all(Array.from({ length: 100 }, async () => sha256((await service.fetch(PATH)).bytes)))
+  t.equal(new Set(digests).size, 1)
+})

@@ -1,0 +1,144 @@
+import fs from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { sha256 } from '../../src/core/file-content.ts'
+import type { SkillManager } from '../../src/core/skill-manager.ts'
+import { Discovery } from '../../src/well-known/discovery.ts'
+import { type Offer, readOffer } from '../../src/well-known/offer.ts'
+import { createFaultyDisk, failing, passTick, skill, skills, skillText, startManager, until } from '../helper/skills.ts'
+
+const HOUR_MS = 3_600_000
+
+async function createDiscovery (t: Test, files: NonNullable<Parameters<Test['testdir']>[0]>) {
+  const base = t.testdir(files)
+  const disk = createFaultyDisk({ ageMs: HOUR_MS })
+  const manager = await startManager(t, [base], { disk })
+  const discovery = new Discovery(manager)
+  t.teardown(() => { discovery.close() })
+  const names = async () => (await discovery.indexes())['0.2.0'].skills.map(({ name }) => name)
+  return { base, disk, manager, discovery, names }
+}
+
+async function requireOffer (manager: SkillManager, name: string): Promise<Offer> {
+  const offer = await readOffer(manager, name)
+  if (offer === undefined) throw new Error(`${name} is not offered`)
+  return offer
+}
+
+t.test('one SKILL.md is listed as that, more files as an archive, both with the digest in the address', async (t) => {
+  const { manager, discovery } = await createDiscovery(t, { one: skill('one', { '.env': 'x' }), two: skill('two', { 'a.md': 'a' }), none: { 'a.md': 'a' } })
+  const { '0.2.0': index, '0.1.0': legacy } = await discovery.indexes()
+  const { archive, digest } = await discovery.archive(await requireOffer(manager, 'two'))
+  t.equal(digest, await archive.digest())
+  const hex = sha256(skillText('one')).slice(7)
+  t.same(index, {
+    $schema: 'https://schemas.agentskills.io/discovery/0.2.0/schema.json',
+    skills: [
+      { name: 'one', type: 'skill-md', description: 'What one is for', url: `one/${hex}/SKILL.md`, digest: `sha256:${hex}` },
+      { name: 'two', type: 'archive', description: 'What two is for', url: `two/${digest.slice(7)}/archive.zip`, digest }
+    ]
+  })
+  t.same(legacy, {
+    skills: [
+      { name: 'one', description: 'What one is for', files: ['SKILL.md'] },
+      { name: 'two', description: 'What two is for', files: ['SKILL.md', 'a.md'] }
+    ]
+  })
+})
+
+t.test('a look at unchanged skills opens nothing, and the indexes stay the same objects', async (t) => {
+  const { disk, discovery } = await createDiscovery(t, { ...skills('a', 'b'), c: skill('c', { docs: { 'x.md': 'x' }, link: t.fixture('symlink', 'docs/x.md') }) })
+  const first = await discovery.indexes()
+  const opened = disk.calls.get('open')
+  const looked = disk.calls.get('readdir') ?? 0
+  await until(async () => {
+    t.equal(await discovery.indexes(), first)
+    return (disk.calls.get('readdir') ?? 0) > looked
+  })
+  t.equal(disk.calls.get('open'), opened)
+})
+
+t.test('K52: whatever changes in a skill is in the next look', async (t) => {
+  const { base, discovery } = await createDiscovery(t, { demo: skill('demo', { docs: { 'a.md': 'a', 'b.md': 'b' }, link: t.fixture('symlink', 'docs/a.md') }), other: skill('other') })
+  const changes: Readonly<Record<string, () => void>> = {
+    'a file deep inside': () => { fs.writeFileSync(join(base, 'demo/docs/a.md'), 'changed') },
+    'a new file': () => { fs.writeFileSync(join(base, 'demo/docs/c.md'), 'c') },
+    'a file that went away': () => { fs.rmSync(join(base, 'demo/docs/b.md')) },
+    'another target of a link': () => {
+      fs.rmSync(join(base, 'demo/link'))
+      fs.symlinkSync('docs/c.md', join(base, 'demo/link'))
+    },
+    'the main file': () => { fs.writeFileSync(join(base, 'demo/SKILL.md'), skillText('demo', 'other text')) },
+    'a skill that became invalid': () => { fs.writeFileSync(join(base, 'demo/SKILL.md'), 'no frontmatter') },
+    'a skill that became valid again': () => { fs.writeFileSync(join(base, 'demo/SKILL.md'), skillText('demo')) },
+    'a new skill': () => { fs.cpSync(join(base, 'other'), join(base, 'other-copy'), { recursive: true }) },
+    'a skill that went away': () => { fs.rmSync(join(base, 'demo'), { recursive: true }) }
+  }
+  let before = JSON.stringify((await discovery.indexes())['0.2.0'])
+  for (const [what, change] of Object.entries(changes)) {
+    passTick(base)
+    change()
+    if (what === 'a new skill') fs.writeFileSync(join(base, 'other-copy/SKILL.md'), skillText('other-copy'))
+    await until(async () => JSON.stringify((await discovery.indexes())['0.2.0']) !== before)
+    before = JSON.stringify((await discovery.indexes())['0.2.0'])
+    t.pass(what)
+  }
+  t.match(before, /"other".*"other-copy"/)
+  t.notMatch(before, '"demo"')
+})
+
+t.test('a thousand questions at once are one or two looks', async (t) => {
+  const { disk, names } = await createDiscovery(t, skills('a', 'b', 'c'))
+  const before = disk.calls.get('readdir') ?? 0
+  const answers = await Promise.all(Array.from({ length: 1_000 }, names))
+  t.ok(answers.every((answer) => answer.join() === 'a,b,c'), 'nobody sees an empty index')
+  t.ok((disk.calls.get('readdir') ?? 0) - before <= 2 * 3 * 3, 'twice: stamp, manifest and its check, for each skill')
+})
+
+t.test('K9, K53: a skill that cannot be read is as it was, or left out; the others are there', async (t) => {
+  const { base, disk, discovery, names } = await createDiscovery(t, { a: skill('a', { x: 'x' }), b: skill('b', { x: 'x' }) })
+  disk.intercept = failing('read', '', 'EIO')
+  t.same(await names(), [], 'no skill can be read')
+  disk.intercept = () => {}
+  await until(async () => (await names()).join() === 'a,b')
+  const [entry] = (await discovery.indexes())['0.2.0'].skills
+
+  passTick(base)
+  fs.writeFileSync(join(base, 'a/x'), 'changed')
+  const looked = disk.calls.get('readdir') ?? 0
+  disk.intercept = failing('read', '', 'EIO')
+  await until(async () => {
+    await names()
+    return (disk.calls.get('readdir') ?? 0) > looked
+  })
+  t.same((await discovery.indexes())['0.2.0'].skills[0], entry, 'what was known stands')
+  disk.intercept = () => {}
+  await until(async () => (await discovery.indexes())['0.2.0'].skills[0]?.digest !== entry?.digest)
+  t.same(await names(), ['a', 'b'])
+})
+
+t.test('K53: description, files and digest of an entry are of one state', async (t) => {
+  const { base, disk, manager, discovery } = await createDiscovery(t, { demo: skill('demo', { x: 'one' }) })
+  let turn = 0
+  disk.intercept = (operation, path) => {
+    if (operation !== 'open' || !path.endsWith('demo/x') || turn++ > 0) return
+    fs.writeFileSync(join(base, 'demo/SKILL.md'), '---\nname: demo\ndescription: Another one\n---\nText\n')
+    fs.writeFileSync(join(base, 'demo/y'), 'y')
+  }
+  await until(async () => (await discovery.indexes())['0.1.0'].skills[0]?.files.length === 3)
+  const { '0.2.0': index, '0.1.0': legacy } = await discovery.indexes()
+  t.equal(legacy.skills[0]?.description, 'Another one')
+  t.equal(index.skills[0]?.description, 'Another one')
+  t.equal(index.skills[0]?.digest, await (await manager.archive('demo')).digest())
+
+  const offer = await requireOffer(manager, 'demo')
+  passTick(base)
+  fs.writeFileSync(join(base, 'demo/x'), 'two')
+  await t.rejects(discovery.archive(offer), { code: 'file_io_error' }, 'an archive of another state is not that of the offer')
+})
+
+t.test('without a root there is no index', async (t) => {
+  const { base, discovery } = await createDiscovery(t, skills('a'))
+  fs.rmSync(base, { recursive: true })
+  await t.rejects(discovery.indexes(), { code: 'skills_folder_not_found' })
+})

@@ -1,0 +1,78 @@
+import { cpSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { buildService, type Service } from '../helper/build.ts'
+import { differences, installSkills, serveOnly } from '../helper/skills-client.ts'
+import { skill, skillText } from '../helper/skills.ts'
+
+const EXAMPLES = fileURLToPath(new URL('../../skills/', import.meta.url))
+const cli = fileURLToPath(new URL('../../node_modules/skills/bin/cli.mjs', import.meta.url))
+
+t.setTimeout(120_000)
+
+t.test('the skills client installs every example skill, byte for byte', async (t) => {
+  const service = await buildService(t)
+  const names = readdirSync(EXAMPLES)
+  cpSync(EXAMPLES, service.root, { recursive: true })
+
+  await t.test('through the index 0.2.0', async (t) => {
+    const { succeeded, output, folder } = await installSkills(service.url, { cli, cwd: t.testdir() })
+    t.ok(succeeded, output)
+    t.notMatch(output, 'OFFLINE')
+    t.same(readdirSync(folder), names)
+    for (const name of names) t.same(differences(join(EXAMPLES, name), join(folder, name)), [], name)
+  })
+
+  await t.test('through the index 0.1.0, but for the one that it cannot name the files of', async (t) => {
+    const gateway = await serveOnly('/.well-known/skills/', service.url)
+    t.teardown(gateway.close)
+    const { succeeded, output, folder } = await installSkills(gateway.url, { cli, cwd: t.testdir() })
+    t.ok(succeeded, output)
+    t.same(readdirSync(folder), names.filter((name) => name !== 'recettes-maison'))
+    for (const name of readdirSync(folder)) t.same(differences(join(EXAMPLES, name), join(folder, name)), [], name)
+  })
+})
+
+t.test('the client drops nothing that an index lists, however odd', async (t) => {
+  const service = await buildService(t, {
+    files: {
+      bom: { 'SKILL.md': `\uFEFF${skillText('bom')}` },
+      casing: { 'skill.md': skillText('casing'), 'a b.md': 'x' },
+      'closing-fence': { 'SKILL.md': '---\nname: closing-fence\ndescription: d\n---' },
+      colon: { 'SKILL.md': '---\nname: colon\ndescription: Use when: asked\n---\nText\n' },
+      crlf: { 'SKILL.md': skillText('crlf').replaceAll('\n', '\r\n') },
+      dashes: { 'SKILL.md': '---\nname: dashes\ndescription: a\n----: c\n---\nText\n' },
+      dots: skill('dots', { 'a..b.md': 'x', 'c#d?e%20[f].md': 'x', '$&+,;=@~!\'()*.md': 'x' }),
+      emoji: { 'SKILL.md': `---\nname: emoji\ndescription: ${'\u{1F600}'.repeat(600)}\n---\nText\n` },
+      fence: { 'SKILL.md': skillText('fence').replace('---', '---  ') },
+      folded: { 'SKILL.md': '---\nname: folded\ndescription: >-\n  one\n  two\nmetadata: {a: "b"}\n---\nText\n' },
+      invalid: { 'SKILL.md': '# No frontmatter\n' },
+      many: skill('many', Object.fromEntries(Array.from({ length: 1_000 }, (_, index) => [`f${index}`, 'x']))),
+      plain: skill('plain', { '$&+,;=@~!\'()*"<>|^`{}.md': 'x', ' lead.md': 'x' }),
+      slash: skill('slash', { 'a\\b.md': 'x' })
+    }
+  })
+  const expected = {
+    '/.well-known/agent-skills/': ['bom', 'casing', 'closing-fence', 'crlf', 'dots', 'folded', 'plain'],
+    '/.well-known/skills/': ['bom', 'casing', 'closing-fence', 'crlf', 'emoji', 'folded', 'many', 'plain']
+  }
+  for (const [prefix, names] of Object.entries(expected)) {
+    await t.test(`through ${prefix}`, async (t) => {
+      t.same(await listedNames(service, prefix), names)
+      const gateway = await serveOnly(prefix, service.url)
+      t.teardown(gateway.close)
+      const { output, folder } = await installSkills(gateway.url, { cli, cwd: t.testdir() })
+      t.match(output, `Found ${names.length} skills`)
+      t.same(readdirSync(folder), names)
+      // The client writes decoded text, so that a byte order mark is gone, and gives the main file its usual name.
+      const changed = { bom: ['SKILL.md'], casing: ['skill.md', 'SKILL.md'] }
+      for (const name of names) t.same(differences(join(service.root, name), join(folder, name)), { [name]: [], ...changed }[name], name)
+    })
+  }
+})
+
+async function listedNames (service: Service, prefix: string): Promise<readonly string[]> {
+  const { skills } = (await service.fetch(`${prefix}index.json`)).json() as { readonly skills: ReadonlyArray<{ readonly name: string }> }
+  return skills.map(({ name }) => name)
+}

@@ -1,0 +1,191 @@
+import { createHash } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import type { DiscoveryIndex, LegacyDiscoveryIndex } from '../../src/well-known/discovery.ts'
+import { buildService, type Files, type Service } from '../helper/build.ts'
+import { skill, skillText, until } from '../helper/skills.ts'
+
+const INDEX = '/.well-known/agent-skills/index.json'
+const LEGACY_INDEX = '/.well-known/skills/index.json'
+
+const files = (): Files => ({
+  alone: skill('alone'),
+  lower: { 'skill.md': skillText('lower'), 'a.txt': 'a' },
+  more: skill('more', { 'a b.md': 'blank', docs: { 'x.json': '{}', 'page.html': '<p>' }, '.env': 'secret' }),
+  accents: skill('accents', { 'é.md': 'é' }),
+  repaired: { 'SKILL.md': '---\nname: repaired\ndescription: Use when: asked\n---\nText\n' },
+  invalid: { 'SKILL.md': '# No frontmatter\n' },
+  'Upper Case': skill('Upper Case')
+})
+
+function digestOf (bytes: Buffer): string {
+  return `sha256:${createHash('sha256').update(bytes).digest('hex')}`
+}
+
+async function readIndex (service: Service): Promise<DiscoveryIndex> {
+  return (await service.fetch(INDEX)).json() as DiscoveryIndex
+}
+
+/** As a client does: RFC 3986 §5. */
+function resolve ({ url }: DiscoveryIndex['skills'][number]): string {
+  return new URL(url, `http://localhost${INDEX}`).pathname
+}
+
+t.test('one service', async (t) => {
+  const service = await buildService(t, { files: files() })
+
+  t.test('both indexes: JSON with an ETag, 304, HEAD, no cache without asking', async (t) => {
+    for (const path of [INDEX, LEGACY_INDEX]) {
+      const get = await service.fetch(path)
+      t.equal(get.status, 200)
+      t.match(get.headers.get('content-type'), /^application\/json(?:;|$)/)
+      t.equal(get.headers.get('cache-control'), 'no-cache')
+      const etag = get.headers.get('etag') ?? ''
+      t.match(etag, /^"[\da-f]{64}"$/)
+      const head = await service.fetch(path, { method: 'HEAD' })
+      t.equal(head.headers.get('content-length'), String(get.bytes.length))
+      t.equal(head.headers.get('etag'), etag)
+      t.equal((await service.fetch(path, { headers: { 'if-none-match': etag } })).status, 304)
+      t.equal((await service.fetch(path, { method: 'POST' })).status, 405)
+      t.equal(get.headers.get('access-control-allow-origin'), null, 'bound to loopback: not for every page that the user opens')
+    }
+  })
+
+  t.test('0.2.0: what clients take, and each artifact has its digest, type and a strong ETag', async (t) => {
+    const { $schema, skills } = await readIndex(service)
+    t.equal($schema, 'https://schemas.agentskills.io/discovery/0.2.0/schema.json')
+    t.same(skills.map(({ name, type }) => [name, type]), [['accents', 'archive'], ['alone', 'skill-md'], ['lower', 'archive'], ['more', 'archive']])
+    for (const entry of skills) {
+      const path = resolve(entry)
+      const get = await service.fetch(path)
+      t.equal(get.status, 200, path)
+      t.equal(digestOf(get.bytes), entry.digest)
+      t.equal(get.headers.get('etag'), `"${entry.digest.slice('sha256:'.length)}"`)
+      t.match(get.headers.get('content-type'), entry.type === 'archive' ? /^application\/zip$/ : /^text\/markdown; charset=utf-8$/)
+      t.equal(get.headers.get('cache-control'), 'max-age=31536000, immutable')
+      t.equal(get.headers.get('content-encoding'), null)
+      const head = await service.fetch(path, { method: 'HEAD' })
+      t.equal(head.status, 200)
+      t.equal(head.headers.get('content-length'), String(get.bytes.length))
+      t.equal((await service.fetch(path, { headers: { 'if-none-match': get.headers.get('etag') ?? '' } })).status, 304)
+      const part = await service.fetch(path, { headers: { range: 'bytes=2-5' } })
+      t.equal(part.status, 206)
+      t.ok(part.bytes.equals(get.bytes.subarray(2, 6)))
+    }
+    const [lower = ''] = skills.filter(({ name }) => name === 'lower').map(resolve)
+    t.match((await service.fetch(lower)).bytes.toString('latin1'), /SKILL\.md---/, 'the main file has the name that clients look for')
+  })
+
+  t.test('0.1.0: every file that is listed, under its own type', async (t) => {
+    const { skills } = (await service.fetch(LEGACY_INDEX)).json() as LegacyDiscoveryIndex
+    t.same(skills.map(({ name, files }) => [name, ...files]), [
+      ['alone', 'SKILL.md'],
+      ['lower', 'SKILL.md', 'a.txt'],
+      ['more', 'SKILL.md', 'a b.md', 'docs/page.html', 'docs/x.json']
+    ])
+    for (const { name, files } of skills) {
+      for (const file of files) {
+        const path = `/.well-known/skills/${name}/${file.replace(' ', '%20')}`
+        const get = await service.fetch(path)
+        t.equal(get.status, 200, path)
+        t.match(get.headers.get('content-type'), { md: /^text\/markdown/, txt: /^text\/plain/, json: /^application\/json/, html: /^text\/html/ }[file.split('.')[1] ?? ''])
+        t.match(get.headers.get('content-security-policy'), 'sandbox')
+        t.equal(get.headers.get('cache-control'), 'no-cache')
+        t.equal((await service.fetch(path, { method: 'HEAD' })).headers.get('content-length'), String(get.bytes.length))
+        t.equal((await service.fetch(path, { headers: { 'if-none-match': get.headers.get('etag') ?? '' } })).status, 304)
+      }
+    }
+  })
+
+  t.test('everything else is 404, and no redirect', async (t) => {
+    const { skills: [accents, alone] } = await readIndex(service)
+    const zeros = '0'.repeat(64)
+    const hex = alone?.digest.slice('sha256:'.length)
+    const archive = accents?.digest.slice('sha256:'.length)
+    const paths = [
+      `/.well-known/agent-skills/alone/${zeros}/SKILL.md`,
+      `/.well-known/agent-skills/alone/${hex}/archive.zip`,
+      `/.well-known/agent-skills/alone/${hex?.toUpperCase()}/SKILL.md`,
+      `/.well-known/agent-skills/alone/sha256:${hex}/SKILL.md`,
+      `/.well-known/agent-skills/accents/${archive}/SKILL.md`,
+      `/.well-known/agent-skills/accents/${zeros}/archive.zip`,
+      `/.well-known/agent-skills/invalid/${zeros}/archive.zip`,
+      `/.well-known/agent-skills/nope/${zeros}/archive.zip`,
+      `/.well-known/agent-skills/__proto__/${zeros}/archive.zip`,
+      '/.well-known/agent-skills/',
+      '/.well-known/agent-skills/alone/SKILL.md',
+      '/.well-known/skills/',
+      '/.well-known/skills/more/.env',
+      '/.well-known/skills/more/nope',
+      '/.well-known/skills/more/',
+      '/.well-known/skills/more/docs',
+      '/.well-known/skills/more/docs/../SKILL.md',
+      '/.well-known/skills/more/..%2Falone%2FSKILL.md',
+      '/.well-known/skills/more/%2Fetc%2Fpasswd',
+      '/.well-known/skills/lower/skill.md',
+      '/.well-known/skills/accents/SKILL.md',
+      '/.well-known/skills/repaired/SKILL.md',
+      '/.well-known/skills/invalid/SKILL.md',
+      '/.well-known/skills/Upper%20Case/SKILL.md',
+      '/.well-known/skills/nope/SKILL.md',
+      '/.well-known/skills/..%2Fskills/SKILL.md'
+    ]
+    for (const path of paths) {
+      for (const method of ['GET', 'HEAD']) {
+        const response = await service.raw(method, path)
+        t.equal(response.status, 404, `${method} ${path}`)
+        t.equal(response.headers['cache-control'], 'no-store')
+      }
+    }
+    t.match((await service.fetch('/.well-known/skills/nope/SKILL.md')).json(), { code: 'artifact_not_found' })
+  })
+
+  t.test('§8.6: after a change the old address is gone, and the next index has the new one', async (t) => {
+    const find = async (name: string) => (await readIndex(service)).skills.find((entry) => entry.name === name)
+    for (const [name, file] of [['alone', 'SKILL.md'], ['more', 'docs/x.json']] as const) {
+      const before = await find(name)
+      writeFileSync(join(service.root, name, file), name === 'alone' ? skillText(name, 'Changed\n') : '{"changed": true}')
+      t.match((await service.fetch(before === undefined ? '' : resolve(before))).json(), { code: 'artifact_not_found' }, name)
+      await until(async () => (await find(name))?.digest !== before?.digest)
+      const after = await find(name)
+      t.equal(digestOf((await service.fetch(after === undefined ? '' : resolve(after))).bytes), after?.digest)
+    }
+  })
+})
+
+t.test('§8.10: everything that an index lists, at once', async (t) => {
+  const names = Array.from({ length: 300 }, (_, index) => `skill-${index}`)
+  const service = await buildService(t, { files: Object.fromEntries(names.map((name, index) => [name, skill(name, index % 3 === 0 ? {} : { 'a.md': name, docs: { 'b.md': name } })])) })
+  const { skills } = await readIndex(service)
+  t.equal(skills.length, names.length)
+  const answers = await Promise.all(skills.map(async (entry) => digestOf((await service.fetch(resolve(entry))).bytes) === entry.digest))
+  t.ok(answers.every(Boolean))
+})
+
+t.test('any page may read what is public, and nothing else', async (t) => {
+  const options = { host: '0.0.0.0' }
+  const service = await buildService(t, { files: files(), options })
+  for (const path of [INDEX, LEGACY_INDEX, '/.well-known/skills/alone/SKILL.md', '/.well-known/skills/nope/SKILL.md', ...(await readIndex(service)).skills.map(resolve)]) {
+    t.equal((await service.fetch(path)).headers.get('access-control-allow-origin'), '*', path)
+  }
+  t.equal((await service.fetch('/skills')).headers.get('access-control-allow-origin'), null)
+  await t.test('published on loopback, as the compose file does', async (t) => {
+    const fenced = await buildService(t, { files: files(), options: { ...options, allowedHosts: ['localhost', '127.0.0.1'] } })
+    t.equal((await fenced.fetch(INDEX)).headers.get('access-control-allow-origin'), null)
+  })
+  await t.test('published under a name', async (t) => {
+    const named = await buildService(t, { files: files(), options: { ...options, allowedHosts: ['skills.example.com', '127.0.0.1', '0.0.0.0'] } })
+    t.equal((await named.fetch(INDEX)).headers.get('access-control-allow-origin'), '*')
+  })
+})
+
+t.test('no root is 503, and an empty one has empty indexes', async (t) => {
+  const none = await buildService(t, { files: null })
+  for (const path of [INDEX, LEGACY_INDEX, '/.well-known/skills/alone/SKILL.md']) t.match((await none.fetch(path)).json(), { code: 'skills_folder_not_found' }, path)
+  await t.test('empty', async (t) => {
+    const empty = await buildService(t)
+    t.same((await readIndex(empty)).skills, [])
+    t.equal((await empty.fetch(LEGACY_INDEX)).text, '{"skills":[]}')
+  })
+})
