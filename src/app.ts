@@ -12,6 +12,7 @@ import { openapi } from './plugins/openapi.ts'
 import { security } from './plugins/security.ts'
 import { stalledResponses } from './plugins/stalled-responses.ts'
 import { agentRoutes } from './routes/agent.ts'
+import { catalogRoutes } from './routes/catalog.ts'
 import { healthRoutes } from './routes/health.ts'
 import { skillRoutes } from './routes/skills.ts'
 import { sharedSchemas } from './schemas/index.ts'
@@ -52,6 +53,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
 
   await app.register(healthRoutes, { skills, isDraining })
   await app.register(skillRoutes, { skills, tools: readerTools(registry) })
+  await app.register(catalogRoutes, { skills })
   await app.register(agentRoutes, { registry, handleToolCall: createToolCallHandler({ registry, log: logger }) })
   return app
 }

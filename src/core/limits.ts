@@ -68,3 +68,26 @@ export const MAX_CACHED_DIGESTS = 50_000
 
 /** Files and folders whose signatures are kept with manifests, over all skills (K43). About 300 bytes each. */
 export const MAX_CACHED_MANIFEST_ENTRIES = 30_000
+
+/** Entries in one page of GET /catalog without and with a `limit`, and the characters of all of them together (K46). */
+export const DEFAULT_PAGE_ENTRIES = 50
+export const MAX_PAGE_ENTRIES = 500
+export const MAX_PAGE_CHARACTERS = 4 * 1_048_576
+
+/** Longest cursor that is looked at, in characters: three times what the longest folder name takes. */
+export const MAX_CURSOR_CHARACTERS = 1_536
+
+/** Longest query of a search, in code points, the words of it that are searched for, and the longest of these, in characters (K46). */
+export const MAX_QUERY_CODE_POINTS = 1_000
+export const MAX_QUERY_TERMS = 16
+export const MAX_TERM_CHARACTERS = 64
+
+/** How much of the body of a skill is searched, in characters: nearly all are shorter (K46). */
+export const MAX_SEARCHED_BODY_CHARACTERS = 65_536
+
+/** Skills that `search_skills` returns without and with a `limit`. */
+export const DEFAULT_FOUND_SKILLS = 10
+export const MAX_FOUND_SKILLS = 50
+
+/** Places in rankings that are kept for cursors, over all searches (K46). About 60 bytes each. */
+export const MAX_CACHED_RANKING_PLACES = 100_000

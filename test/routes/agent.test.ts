@@ -64,7 +64,7 @@ t.test('one service', async (t) => {
       ['Skill', { skill_name: 'nope' }, /^Error invoking skill 'nope': Skill 'nope' not found\.\n\nAvailable skills:\n- calculator: Sums\n\nTo create/],
       ['skill', { skill: ' calculator ' }, /^\[.*calculator is running….*Base directory for this skill/s],
       ['skill', { skill: '../calculator' }, 'Skill "../calculator" not found'],
-      ['SKILL', {}, /^Unknown tool: SKILL\. Available tools: list_skills, get_skill, read_file_in_skill, Skill, skill$/]
+      ['SKILL', {}, /^Unknown tool: SKILL\. Available tools: list_skills, get_skill, read_file_in_skill, Skill, skill, search_skills$/]
     ]
     for (const [name, args, expected] of table) {
       for (const form of [args, JSON.stringify(args)]) {

@@ -60,6 +60,6 @@ t.test('what the operating system said is reported and not shown', async (t) => 
 
 t.test('K37: an unknown tool is named, with the names there are', async (t) => {
   const registry = createToolRegistry(createTools({ source: new FakeSource() }))
-  t.equal(registry.unknownTool('nope'), 'Unknown tool: nope. Available tools: list_skills, get_skill, read_file_in_skill, Skill, skill')
+  t.equal(registry.unknownTool('nope'), 'Unknown tool: nope. Available tools: list_skills, get_skill, read_file_in_skill, Skill, skill, search_skills')
   t.match(registry.unknownTool('a\nb'), 'Unknown tool: a\\u000ab. ')
 })
