@@ -194,16 +194,21 @@ export class SearchIndex {
   /** The words meant by a word of a query: itself, those that it begins, and only if there are none those that are spelt nearly so. */
   #match (term: string): Match[] {
     const exact = this.#terms.get(term)
-    const matches: Match[] = exact === undefined ? [] : [{ id: exact, quality: 1 }]
+    const matches: Match[] = exact !== undefined && this.#isUsed(exact) ? [{ id: exact, quality: 1 }] : []
     if (canBegin(term)) {
       for (const id of this.#dictionary.atPrefix(term).values()) {
-        if (id !== exact) matches.push({ id, quality: PREFIX_QUALITY * term.length / (this.#words[id] ?? '').length })
+        if (id !== exact && this.#isUsed(id)) matches.push({ id, quality: PREFIX_QUALITY * term.length / (this.#words[id] ?? '').length })
       }
     }
     const wrong = maxWrong(term)
     if (matches.length > 0 || wrong === 0) return matches
     return Array.from(this.#dictionary.fuzzyGet(term, wrong).values(), ([id, distance]) =>
       ({ id, quality: FUZZY_QUALITY * (1 - distance / term.length) }))
+  }
+
+  /** Whether any document has the word still. */
+  #isUsed (id: number): boolean {
+    return (this.#postings[id] ?? []).some((posting) => this.#names[posting >>> WEIGHT_BITS] !== undefined)
   }
 }
 

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
 import { MAX_CURSOR_CHARACTERS } from '../../src/core/limits.ts'
@@ -5,17 +6,15 @@ import { fingerprint, formatCursor, parseCursor } from '../../src/core/page-curs
 
 const RANKED = { score: 12.345, ranking: fingerprint('x') }
 const names = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 60 }).filter((name) => !/\p{Cc}/u.test(name) && name.isWellFormed())
-const positions = fc.oneof(
-  fc.record({ after: names }),
-  fc.record({ after: names, ranked: fc.record({ score: fc.nat().map((steps) => steps / 1_000), ranking: fc.string().map(fingerprint) }) })
-)
+const ranks = fc.tuple(fc.nat(), fc.string()).map(([steps, text]) => ({ score: steps / 1_000, ranking: fingerprint(text) }))
+const positions = fc.tuple(names, fc.option(ranks)).map(([after, ranked]) => ({ after, ...ranked !== null && { ranked } }))
 
 t.test('K46: a cursor is read as it was written, for the same question only', async (t) => {
   fc.assert(fc.property(fc.string(), fc.string(), positions, (scope, other, position) => {
     const cursor = formatCursor(scope, position)
-    t.match(cursor, /^[\w-]+$/)
-    t.strictSame(parseCursor(scope, cursor), position)
-    if (other !== scope) t.equal(parseCursor(other, cursor), undefined)
+    assert.match(cursor, /^[\w-]+$/)
+    assert.deepEqual(parseCursor(scope, cursor), position)
+    if (other !== scope) assert.equal(parseCursor(other, cursor), undefined)
   }))
 })
 
@@ -24,7 +23,7 @@ t.test('K46: one changed character makes it none', async (t) => {
     const cursor = formatCursor('s', position)
     const place = at % (cursor.length + 1)
     const changed = cursor.slice(0, place) + character + cursor.slice(place + 1)
-    if (changed !== cursor) t.equal(parseCursor('s', changed), undefined, changed)
+    if (changed !== cursor) assert.equal(parseCursor('s', changed), undefined)
   }))
 })
 

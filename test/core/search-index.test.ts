@@ -98,10 +98,10 @@ t.test('K46: equally good ones come by name, however they came in', async (t) =>
 })
 
 t.test('K46: a query is text and no pattern, and has an end', async (t) => {
-  const library = await createLibrary({ a: { body: 'alpha beta constructor' } })
+  const library = await createLibrary({ demo: { body: 'alpha beta constructor' } })
   for (const query of ['', '   ', '.*', '(a+)+$', '[', '\\', '\0', '?', '*', '\ud800', '__proto__', 'toString']) t.same(library.find(query), [], JSON.stringify(query))
-  t.same(library.find('constructor'), ['a'])
-  t.same(library.find('alpha AND (beta)'), ['a'])
+  t.same(library.find('constructor'), ['demo'])
+  t.same(library.find('alpha AND (beta)'), ['demo'])
   for (const hostile of ['a'.repeat(10_000), 'ab '.repeat(4_000), '(a+)+$'.repeat(2_000), '日'.repeat(5_000), '\u0301'.repeat(10_000), '\ufdfa'.repeat(1_000)]) {
     t.ok(milliseconds(() => { library.find(hostile) }) < 20, hostile.slice(0, 10))
   }
