@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict'
+import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import t from 'tap'
 import { MAX_CURSOR_CHARACTERS } from '../../src/core/limits.ts'
@@ -9,21 +9,20 @@ const names = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 60 }).filte
 const ranks = fc.tuple(fc.nat(), fc.string()).map(([steps, text]) => ({ score: steps / 1_000, ranking: fingerprint(text) }))
 const positions = fc.tuple(names, fc.option(ranks)).map(([after, ranked]) => ({ after, ...ranked !== null && { ranked } }))
 
-t.test('K46: a cursor is read as it was written, for the same question only', async (t) => {
+t.test('K46: a cursor is read as it was written, for the same question only', async () => {
   fc.assert(fc.property(fc.string(), fc.string(), positions, (scope, other, position) => {
     const cursor = formatCursor(scope, position)
-    assert.match(cursor, /^[\w-]+$/)
-    assert.deepEqual(parseCursor(scope, cursor), position)
-    if (other !== scope) assert.equal(parseCursor(other, cursor), undefined)
+    return /^[\w-]+$/.test(cursor) && isDeepStrictEqual(parseCursor(scope, cursor), position) &&
+      (other === scope || parseCursor(other, cursor) === undefined)
   }))
 })
 
-t.test('K46: one changed character makes it none', async (t) => {
+t.test('K46: one changed character makes it none', async () => {
   fc.assert(fc.property(positions, fc.nat(), fc.constantFrom('A', 'z', '0', '-', '=', '+', ' ', 'é'), (position, at, character) => {
     const cursor = formatCursor('s', position)
     const place = at % (cursor.length + 1)
     const changed = cursor.slice(0, place) + character + cursor.slice(place + 1)
-    if (changed !== cursor) assert.equal(parseCursor('s', changed), undefined)
+    return changed === cursor || parseCursor('s', changed) === undefined
   }))
 })
 

@@ -45,7 +45,7 @@ t.test('words are cut, and a query has sixteen of them, each once', async (t) =>
   t.equal(queryTermsOf(Array.from({ length: 400 }, (_, index) => `w${index}`).join(' ')).length, MAX_QUERY_TERMS)
 })
 
-t.test('any text has words that are found again', async (t) => {
+t.test('any text has words that are found again', async () => {
   fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (text) => {
     const terms = new Set(termsOf(text))
     for (const term of terms) if (term === '' || term.length > MAX_TERM_CHARACTERS) return false
