@@ -43,15 +43,8 @@ interface Candidate {
 interface Course {
   readonly candidates: readonly Candidate[]
   readonly start: number
-  /** Of a search: names the order. */
+  /** Names an order that is kept already. */
   readonly ranking?: string
-}
-
-interface Search {
-  readonly words: string
-  readonly scope: string
-  readonly valid: boolean | undefined
-  readonly position: PagePosition | undefined
 }
 
 /** Entries that are read at the same time: on a network disk each waits for many answers. */
@@ -66,9 +59,9 @@ const READ_TOGETHER = 16
  */
 export class CataloguePager {
   readonly #options: CataloguePagerOptions
-  readonly #rankings = new LRUCache<string, readonly SearchHit[]>({
+  readonly #rankings = new LRUCache<string, readonly Candidate[]>({
     maxSize: MAX_CACHED_RANKING_PLACES,
-    sizeCalculation: (hits) => hits.length + 1
+    sizeCalculation: (candidates) => candidates.length + 1
   })
 
   readonly #validNames = new WeakMap<readonly SkillMetadata[], ReadonlySet<string>>()
@@ -86,13 +79,13 @@ export class CataloguePager {
     const scope = JSON.stringify([words, valid ?? null])
     const position = cursor === undefined ? undefined : parseCursor(scope, cursor)
     if (cursor !== undefined && (position === undefined || (position.ranked === undefined) !== (words === ''))) return undefined
-    const course = words === '' ? await this.#byName(valid, position) : await this.#byRank({ words, scope, valid, position })
+    const course = words === '' ? await this.#byName(valid, position) : await this.#byRank(words, valid, position)
     const { entries, end } = await this.#read(course, valid, limit)
     const last = end < course.candidates.length ? course.candidates[end - 1] : undefined
     return {
       entries,
       total: course.candidates.length,
-      nextCursor: last && formatCursor(scope, positionOf(last, course))
+      nextCursor: last && formatCursor(scope, this.#positionOf(last, scope, course))
     }
   }
 
@@ -102,7 +95,7 @@ export class CataloguePager {
     return { candidates: names.map((name) => ({ name })), start }
   }
 
-  async #byRank ({ words, scope, valid, position }: Search): Promise<Course> {
+  async #byRank (words: string, valid: boolean | undefined, position: PagePosition | undefined): Promise<Course> {
     const { skills } = this.#options
     const kept = this.#rankings.get(position?.ranked?.ranking ?? '')
     if (kept !== undefined && position?.ranked !== undefined) {
@@ -111,10 +104,15 @@ export class CataloguePager {
       return { candidates: kept, start: kept.findIndex(({ name }) => name === position.after) + 1, ranking: position.ranked.ranking }
     }
     const hits = await this.#filter(await skills.search(words), valid, ({ name }) => name)
-    const ranking = fingerprint([scope, ...hits.map(({ name }) => name)].join('\n'))
-    this.#rankings.set(ranking, hits)
-    const start = position?.ranked === undefined ? 0 : orEnd(hits, hits.findIndex((hit) => isAfter(hit, position)))
-    return { candidates: hits, start, ranking }
+    return { candidates: hits, start: position?.ranked === undefined ? 0 : orEnd(hits, hits.findIndex((hit) => isAfter(hit, position))) }
+  }
+
+  /** Where the page ends; the order of a search is kept for those that follow. */
+  #positionOf ({ name, score }: Candidate, scope: string, { candidates, ranking }: Course): PagePosition {
+    if (score === undefined) return { after: name }
+    const order = ranking ?? fingerprint([scope, ...candidates.map((candidate) => candidate.name)].join('\n'))
+    this.#rankings.set(order, candidates)
+    return { after: name, ranked: { score, ranking: order } }
   }
 
   /** By what the index knows (K52): to look at every skill for a page of a few would take seconds. */
@@ -152,10 +150,6 @@ export class CataloguePager {
     }
     return { entries, end }
   }
-}
-
-function positionOf ({ name, score }: Candidate, { ranking }: Course): PagePosition {
-  return { after: name, ...score !== undefined && ranking !== undefined && { ranked: { score, ranking } } }
 }
 
 function isAfter ({ name, score }: SearchHit, { after, ranked }: PagePosition): boolean {
