@@ -4,13 +4,14 @@ import { cpus, release, tmpdir, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { chooseLoad } from './load.ts'
 import { measureScale } from './scale.ts'
+import { measureSearch } from './search.ts'
 import { toMarkdown } from './table.ts'
 import { measureThroughput } from './throughput.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'skillserve-bench-'))
 try {
   const { name, load } = await chooseLoad()
-  const rows = [...await measureThroughput(join(folder, 'throughput'), load), ...await measureScale(join(folder, 'scale'), load)]
+  const rows = [...await measureThroughput(join(folder, 'throughput'), load), ...await measureScale(join(folder, 'scale'), load), ...await measureSearch(folder)]
   const missed = rows.filter(({ pass }) => pass === false).length
   const [cpu] = cpus()
   const machine = `${cpus().length} × ${cpu?.model ?? 'unknown CPU'}, ${Math.round(totalmem() / 2 ** 30)} GiB, Linux ${release()}, Node ${process.version}`

@@ -2,9 +2,11 @@ import { isIPv4 } from 'node:net'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import { fastify, type FastifyBaseLogger, type FastifyInstance } from 'fastify'
 import { pino } from 'pino'
+import type { FindingSource } from './core/catalogue-entry.ts'
 import type { SkillManager } from './core/skill-manager.ts'
 import { httpServerOptions, type HttpTimeouts } from './http-options.ts'
 import { createOriginCheck } from './mcp/origin.ts'
+import { mcpFindings } from './mcp/eligibility.ts'
 import { mcpDoor } from './mcp/plugin.ts'
 import { conditional } from './plugins/conditional.ts'
 import { draining } from './plugins/draining.ts'
@@ -16,6 +18,7 @@ import { security } from './plugins/security.ts'
 import { stalledResponses } from './plugins/stalled-responses.ts'
 import { agentRoutes } from './routes/agent.ts'
 import { archiveRoutes } from './routes/archive.ts'
+import { catalogRoutes } from './routes/catalog.ts'
 import { healthRoutes } from './routes/health.ts'
 import { docsRoutes, openapiRoutes } from './routes/openapi.ts'
 import { promptRoutes } from './routes/prompt.ts'
@@ -24,6 +27,7 @@ import { sharedSchemas } from './schemas/index.ts'
 import type { ToolRegistry } from './tools/registry.ts'
 import { createToolCallHandler } from './tools/tool-call.ts'
 import type { Tool } from './tools/tool.ts'
+import { wellKnownFindings } from './well-known/eligibility.ts'
 import { wellKnown } from './well-known/well-known.ts'
 
 export interface AppOptions {
@@ -96,8 +100,13 @@ async function assemble (options: AppOptions, registerDescription: (app: Fastify
   await app.register(promptRoutes, { skills })
   await app.register(archiveRoutes, { skills })
   await app.register(wellKnown, { skills, isPublic: !isLoopback(host) && (allowedHosts.length === 0 || !allowedHosts.every(isLoopback)) })
+  await app.register(catalogRoutes, { skills, moreFindings: [ofMcp, ofDiscovery] })
   return app
 }
+
+/** Why a skill is not offered through a door that has rules of its own: told in the catalogue. */
+const ofMcp: FindingSource = (skill, manifest, document) => document === undefined ? [] : mcpFindings(skill, manifest, document)
+const ofDiscovery: FindingSource = (skill, manifest, document) => wellKnownFindings(skill, manifest, document?.utf8)
 
 /** The tools behind the REST routes. */
 function readerTools (registry: ToolRegistry): { listSkills: Tool, getSkill: Tool, readFileInSkill: Tool } {

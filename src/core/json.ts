@@ -40,3 +40,26 @@ function endOfString (text: string, start: number): number {
   }
   return text.length
 }
+
+/**
+ * A value that a parser made of untrusted text as plain JSON data (K46): a number that JSON has no form for becomes text,
+ * and what is nested deeper than `maxDepth` levels becomes `null`, so that cycles end too. `__proto__` is a key like any other.
+ */
+export function toJsonValue (value: unknown, maxDepth: number): unknown {
+  switch (typeof value) {
+    case 'string':
+    case 'boolean':
+      return value
+    case 'number':
+      return Number.isFinite(value) ? value : String(value)
+    case 'bigint':
+      return String(value)
+    case 'object':
+      if (value === null || maxDepth === 0) return null
+      if (value instanceof Date) return Number.isNaN(value.getTime()) ? String(value) : value.toISOString()
+      if (Array.isArray(value)) return value.map((item) => toJsonValue(item, maxDepth - 1))
+      return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, toJsonValue(member, maxDepth - 1)]))
+    default:
+      return null
+  }
+}

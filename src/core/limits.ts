@@ -86,6 +86,7 @@ export const MCP_ADVISED_SKILL_BYTES = 16 * 1_048_576
 /** Open `subscriptions/listen` streams; and the pause in which changes are gathered for one notification, in milliseconds. */
 export const MAX_MCP_STREAMS = 1_000
 export const MCP_NOTIFY_MS = 50
+
 /**
  * Most files in an archive, and its largest size in bytes (K45): what the ZIP format holds without its 64-bit extension,
  * which not every reader knows.
@@ -114,3 +115,25 @@ export const MAX_DISCOVERY_LOOK_AGE_MS = 10_000
 
 /** Digests of archives kept by revision for the well-known indexes. About 250 bytes each. */
 export const MAX_CACHED_ARCHIVE_DIGESTS = 20_000
+/** Entries in one page of GET /catalog without and with a `limit`, and the characters of all of them together (K46). */
+export const DEFAULT_PAGE_ENTRIES = 50
+export const MAX_PAGE_ENTRIES = 500
+export const MAX_PAGE_CHARACTERS = 4 * 1_048_576
+
+/** Longest cursor that is looked at, in characters: three times what the longest folder name takes. */
+export const MAX_CURSOR_CHARACTERS = 1_536
+
+/** Longest query of a search, in code points, the words of it that are searched for, and the longest of these, in characters (K46). */
+export const MAX_QUERY_CODE_POINTS = 1_000
+export const MAX_QUERY_TERMS = 16
+export const MAX_TERM_CHARACTERS = 64
+
+/** How much of the body of a skill is searched, in characters: nearly all are shorter (K46). */
+export const MAX_SEARCHED_BODY_CHARACTERS = 65_536
+
+/** Skills that `search_skills` returns without and with a `limit`. */
+export const DEFAULT_FOUND_SKILLS = 10
+export const MAX_FOUND_SKILLS = 50
+
+/** Places in rankings that are kept for cursors, over all searches (K46). About 60 bytes each. */
+export const MAX_CACHED_RANKING_PLACES = 100_000

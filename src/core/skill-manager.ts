@@ -16,6 +16,8 @@ import { Refresher, type RefresherStatus, type RefreshTimes } from './refresher.
 import { documentSentence, fileSentence } from './refusal-sentences.ts'
 import { parseRelativePath } from './relative-path.ts'
 import { RootSet, type RootStatus } from './root-set.ts'
+import type { SearchHit } from './search-index.ts'
+import { SkillSearch } from './search.ts'
 import { isSameState } from './signature.ts'
 import { skillBody } from './skill-file.ts'
 import { hasForbiddenSequence } from './skill-name.ts'
@@ -73,6 +75,7 @@ export class SkillManager implements SkillSource {
   readonly #contents = new ContentStore(this.#stats)
   readonly #manifests = new ManifestStore(this.#contents)
   readonly #refresher: Refresher
+  readonly #search = new SkillSearch(this)
   readonly #log: CoreLog
   readonly #listeners = new Set<ChangeListener>()
   readonly #verifyAll = coalesce(() => this.#verifyEach(this.#catalogue.names))
@@ -181,6 +184,10 @@ export class SkillManager implements SkillSource {
 
   availableNow (): readonly SkillMetadata[] {
     return this.#catalogue.available
+  }
+
+  async search (query: string): Promise<readonly SearchHit[]> {
+    return await this.#search.search(query)
   }
 
   readDocument (name: string, preference: MainFilePreference): Awaitable<FileContent> {

@@ -1,4 +1,5 @@
 import type { FileContent } from './file-content.ts'
+import type { SearchHit } from './search-index.ts'
 import type { CatalogueSkill, SkillMetadata } from './skill.ts'
 
 /** A value, or a promise of it: local disks answer at once, network disks later. Always `await` it. */
@@ -26,6 +27,12 @@ export interface SkillSource {
 
   /** The valid skills that the index holds now, without waiting. */
   availableNow (): readonly SkillMetadata[]
+
+  /**
+   * Skills with at least one word of the query in name, description or body, the best first (K46); as fresh as the
+   * index (K52). Throws `folderError`'s sentences without a root.
+   */
+  search (query: string): Awaitable<readonly SearchHit[]>
 
   /** The main file of a skill. Throws `documentError`'s sentences in K16's order, `folderError`'s without a root. */
   readDocument (name: string, preference: MainFilePreference): Awaitable<FileContent>

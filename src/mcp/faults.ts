@@ -7,6 +7,7 @@ const { InvalidParams, InternalError } = ProtocolErrorCode
 const CODES = {
   invalid_skill_name: InvalidParams,
   skill_not_found: InvalidParams,
+  archive_too_large: InvalidParams,
   main_file_not_found: InvalidParams,
   main_file_too_large: InvalidParams,
   main_file_permission_denied: InvalidParams,

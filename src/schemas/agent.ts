@@ -50,9 +50,9 @@ export const ToolQuerySchema = Type.Object({
     description: 'The dialect of the definitions',
     examples: ['anthropic']
   })),
-  toolset: Type.Optional(StringEnum(['reader', 'wave', 'neovate', 'all'], {
+  toolset: Type.Optional(StringEnum(['reader', 'search', 'wave', 'neovate', 'all'], {
     default: 'reader',
-    description: 'Which tools: `reader` has list_skills, get_skill and read_file_in_skill, `wave` has Skill, `neovate` has skill',
+    description: 'Which tools: `reader` has list_skills, get_skill and read_file_in_skill, `search` has these and search_skills, `wave` has Skill, `neovate` has skill',
     examples: ['reader']
   }))
 })
@@ -97,13 +97,14 @@ export const ToolResultSchema = Type.Unsafe<object>({
     reference(SkillListSchema),
     reference(SkillDocumentSchema),
     reference(SkillFileSchema),
+    { title: 'search_skills', ...object({ skills: { type: 'array', items: object({ skill_name: TEXT, description: TEXT }, ['skill_name', 'description']) } }, ['skills']) },
     { title: 'Failure of read_file_in_skill', ...object({ success: { enum: [false] }, skill_name: TEXT, file_path: TEXT, error: TEXT }, ['success', 'skill_name', 'file_path', 'error']) },
     {
       title: 'Skill',
       ...object({ success: { type: 'boolean' }, content: TEXT, error: TEXT, shortResult: TEXT, errorDetails: waveError }, ['success', 'content'])
     },
     { title: 'skill', ...object({ isError: { enum: [true] }, llmContent: TEXT, returnDisplay: TEXT }, ['llmContent']) },
-    { title: 'Failure of list_skills and get_skill', ...object({ error: TEXT }, ['error']) }
+    { title: 'Failure of list_skills, get_skill and search_skills', ...object({ error: TEXT }, ['error']) }
   ],
   examples: [{ skill_name: 'calculator', documentation: '# Calculator Skill\n\nProvides basic arithmetic operations.\n' }]
 })

@@ -1,5 +1,6 @@
 import type { TSchema } from '@sinclair/typebox'
 import { ToolCallResponseSchema, ToolDefinitionsSchema, ToolResultSchema } from './agent.ts'
+import { CatalogEntrySchema, CatalogPageSchema } from './catalog.ts'
 import { LivenessSchema, ReadinessSchema } from './health.ts'
 import { ProblemSchema } from './problem.ts'
 import { PromptSchema } from './prompt.ts'
@@ -15,6 +16,8 @@ export const sharedSchemas: readonly TSchema[] = [
   SkillDocumentSchema,
   SkillFileSchema,
   SkillManifestSchema,
+  CatalogEntrySchema,
+  CatalogPageSchema,
   ToolCallResponseSchema,
   ToolDefinitionsSchema,
   ToolResultSchema,

@@ -68,8 +68,8 @@ export const SkillFileSchema = Type.Object({
   }]
 })
 
-const DigestSchema = Type.String({ pattern: '^sha256:[0-9a-f]{64}$', description: 'SHA-256 of the bytes' })
-const EXAMPLE_DIGEST = `sha256:${'0123456789abcdef'.repeat(4)}`
+export const DigestSchema = Type.String({ pattern: '^sha256:[0-9a-f]{64}$', description: 'SHA-256 of the bytes' })
+export const EXAMPLE_DIGEST = `sha256:${'0123456789abcdef'.repeat(4)}`
 
 /** K43. */
 export const SkillManifestSchema = Type.Object({

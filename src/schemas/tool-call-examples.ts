@@ -77,5 +77,6 @@ export const toolArgumentsExamples = {
   get_skill: { summary: 'get_skill, Skill', value: ARGUMENTS },
   read_file_in_skill: { summary: 'read_file_in_skill', value: { ...ARGUMENTS, file_path: 'examples/basic.py' } },
   list_skills: { summary: 'list_skills', value: {} },
+  search_skills: { summary: 'search_skills', value: { query: 'exact decimal arithmetic', limit: 5 } },
   skill: { summary: 'skill', value: { skill: 'calculator' } }
 } as const satisfies Examples

@@ -30,6 +30,19 @@ export function stringArgument (args: ToolArguments, key: string, parameters: To
   return value
 }
 
+/**
+ * An argument that may be left out, and otherwise must be an integer within bounds; `"5"` is not `5`.
+ * @throws {ToolArgumentsError} when it is something else
+ */
+export function integerArgument (
+  args: ToolArguments, key: string, { min, max, absent }: { readonly min: number, readonly max: number, readonly absent: number }, parameters: ToolParameters
+): number {
+  const value = own(args, key)
+  if (value === undefined) return absent
+  if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value
+  throw invalidArguments(`'${key}' must be an integer from ${min} to ${max}`, parameters)
+}
+
 /** A refusal that a model can repair its call from: what is wrong, and what would be right. */
 export function invalidArguments (problem: string, parameters: ToolParameters): ToolArgumentsError {
   return new ToolArgumentsError(`Invalid tool arguments: ${problem}\n\nParameters: ${JSON.stringify(parameters)}`)

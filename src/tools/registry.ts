@@ -7,11 +7,12 @@ import { createReadFileInSkillTool } from './read-file-in-skill.ts'
 import { printable } from './printable.ts'
 import { failWithError } from './error-result.ts'
 import { type Tool, type ToolArguments, ToolArgumentsError, type ToolFailure, ToolLimitError, type ToolOutcome, type Toolset } from './tool.ts'
+import { createSearchSkillsTool } from './search-skills.ts'
 import { createWaveSkillTool } from './wave-skill.ts'
 
 /** All tools, found by their exact names (K31). */
 export interface ToolRegistry {
-  /** The tools of one toolset, or all of them, in the order of registration. */
+  /** The tools of one toolset and of those that it contains, or all of them, in the order of registration. */
   list (toolset?: Toolset): readonly Tool[]
 
   find (name: string): Tool | undefined
@@ -31,6 +32,14 @@ export interface ToolRegistryOptions {
   readonly onError?: (error: unknown, toolName: string) => void
 }
 
+/** What a toolset contains: to find a skill is of no use without the tools that read it. */
+const CONTENTS: Readonly<Record<Toolset, readonly Toolset[]>> = {
+  reader: ['reader'],
+  search: ['reader', 'search'],
+  wave: ['wave'],
+  neovate: ['neovate']
+}
+
 /** Every tool of the service. */
 export function createTools (options: { readonly source: SkillSource }): readonly Tool[] {
   return [
@@ -38,7 +47,8 @@ export function createTools (options: { readonly source: SkillSource }): readonl
     createGetSkillTool(options),
     createReadFileInSkillTool(options),
     createWaveSkillTool(options),
-    createNeovateSkillTool(options)
+    createNeovateSkillTool(options),
+    createSearchSkillsTool(options)
   ]
 }
 
@@ -69,7 +79,7 @@ export function createToolRegistry (tools: readonly Tool[], { onError = () => {}
   }
 
   return {
-    list: (toolset) => toolset === undefined ? tools : tools.filter((tool) => tool.toolset === toolset),
+    list: (toolset) => toolset === undefined ? tools : tools.filter((tool) => CONTENTS[toolset].includes(tool.toolset)),
 
     find: (name) => byName.get(name),
 

@@ -4,12 +4,12 @@ import type { Awaitable } from '../core/skill-source.ts'
 /** The plain subset of JSON Schema that every provider accepts. Key order is the seeds': it is sent as it is. */
 export interface ToolParameters {
   readonly type: 'object'
-  readonly properties: Readonly<Record<string, { readonly type: 'string', readonly description: string }>>
+  readonly properties: Readonly<Record<string, { readonly type: 'string' | 'integer', readonly description: string }>>
   readonly required: readonly string[]
   readonly additionalProperties?: false
 }
 
-export type Toolset = 'reader' | 'wave' | 'neovate'
+export type Toolset = 'reader' | 'search' | 'wave' | 'neovate'
 
 /** Arguments of a call: an object from outside. Read own properties only. */
 export type ToolArguments = Readonly<Record<string, unknown>>

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { jsonDepthExceeds } from '../../src/core/json.ts'
+import { jsonDepthExceeds, toJsonValue } from '../../src/core/json.ts'
 
 t.test('counts arrays and objects alike', (t) => {
   t.equal(jsonDepthExceeds('[{"a":[]}]', 3), false)
@@ -46,3 +46,18 @@ function depthOf (value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0
   return 1 + Math.max(0, ...Object.values(value).map(depthOf))
 }
+
+t.test('K46: any value is plain JSON data', async (t) => {
+  const cycle: unknown[] = []
+  cycle.push(cycle)
+  const rows: ReadonlyArray<readonly [value: unknown, json: string]> = [
+    [{ a: [1, 'x', true, null], b: {} }, '{"a":[1,"x",true,null],"b":{}}'],
+    [[Number.NaN, -Infinity, 10n ** 30n, -0], '["NaN","-Infinity","1000000000000000000000000000000",0]'],
+    [[new Date(0), new Date(Number.NaN)], '["1970-01-01T00:00:00.000Z","Invalid Date"]'],
+    [[undefined, () => 1, Symbol('x')], '[null,null,null]'],
+    [JSON.parse('{"__proto__":{"x":1},"toJSON":1}'), '{"__proto__":{"x":1},"toJSON":1}'],
+    [{ toJSON: () => 'no' }, '{"toJSON":null}'],
+    [cycle, '[[[null]]]']
+  ]
+  for (const [value, json] of rows) t.equal(JSON.stringify(toJsonValue(value, 3)), json)
+})

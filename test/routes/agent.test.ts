@@ -64,7 +64,7 @@ t.test('one service', async (t) => {
       ['Skill', { skill_name: 'nope' }, /^Error invoking skill 'nope': Skill 'nope' not found\.\n\nAvailable skills:\n- calculator: Sums\n\nTo create/],
       ['skill', { skill: ' calculator ' }, /^\[.*calculator is running….*Base directory for this skill/s],
       ['skill', { skill: '../calculator' }, 'Skill "../calculator" not found'],
-      ['SKILL', {}, /^Unknown tool: SKILL\. Available tools: list_skills, get_skill, read_file_in_skill, Skill, skill$/]
+      ['SKILL', {}, /^Unknown tool: SKILL\. Available tools: list_skills, get_skill, read_file_in_skill, Skill, skill, search_skills$/]
     ]
     for (const [name, args, expected] of table) {
       for (const form of [args, JSON.stringify(args)]) {
@@ -157,7 +157,8 @@ t.test('one service', async (t) => {
 
   t.test('K40: GET /agent/tools, every format and toolset', async (t) => {
     const names = { reader: ['list_skills', 'get_skill', 'read_file_in_skill'], wave: ['Skill'], neovate: ['skill'] }
-    const toolsets = { ...names, all: [...names.reader, ...names.wave, ...names.neovate] }
+    const search = [...names.reader, 'search_skills']
+    const toolsets = { ...names, search, all: [...names.reader, ...names.wave, ...names.neovate, 'search_skills'] }
     type Definition = Readonly<Record<string, unknown>>
     const nameIn: Readonly<Record<string, (definitions: readonly Definition[]) => unknown[]>> = {
       openai: (definitions) => definitions.map(({ type, function: { name } = {} as { name: string } }: { type?: unknown, function?: { name: string } }) => type === 'function' && name),
@@ -179,7 +180,7 @@ t.test('one service', async (t) => {
         t.equal((await service.fetch(path, { method: 'HEAD' })).headers.get('etag'), etag)
       }
     }
-    t.equal(etags.size, 20)
+    t.equal(etags.size, 25)
     t.equal((await service.fetch('/agent/tools')).text, (await service.fetch('/agent/tools?format=openai&toolset=reader')).text, 'the defaults')
     t.match((await service.fetch('/agent/tools?format=anthropic&toolset=wave')).text, 'Skills: calculator: Sums', 'K28: it follows the catalogue')
   })

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { MAX_JSON_DEPTH } from '../../src/core/limits.ts'
-import { parseArguments, stringArgument } from '../../src/tools/arguments.ts'
+import { integerArgument, parseArguments, stringArgument } from '../../src/tools/arguments.ts'
 import { ToolArgumentsError, type ToolParameters } from '../../src/tools/tool.ts'
 
 const parameters: ToolParameters = {
@@ -79,4 +79,13 @@ t.test('J7: an argument is never coerced', async (t) => {
 
 t.test('an inherited property is no argument', async (t) => {
   t.match(refusal(() => stringArgument(Object.create({ skill_name: 'x' }), 'skill_name', parameters)), "'skill_name' must be a string")
+})
+
+t.test('K37: an integer is an integer within bounds, or absent', async (t) => {
+  const read = (value: unknown) => integerArgument({ limit: value }, 'limit', { min: 1, max: 9, absent: 5 }, parameters)
+  t.equal(integerArgument({}, 'limit', { min: 1, max: 9, absent: 5 }, parameters), 5)
+  for (const value of [1, 9, 3.0]) t.equal(read(value), value)
+  for (const value of ['3', 0, 10, 1.5, null, true, [3], Number.NaN, Infinity]) {
+    t.equal(refusal(() => read(value)), `Invalid tool arguments: 'limit' must be an integer from 1 to 9\n\nParameters: ${SCHEMA}`)
+  }
 })

@@ -2,6 +2,7 @@ import { documentError, fileError, type SkillError } from '../../src/core/errors
 import { FileContent } from '../../src/core/file-content.ts'
 import { parseRelativePath } from '../../src/core/relative-path.ts'
 import type { CatalogueSkill, Finding, SkillMetadata, SkillType } from '../../src/core/skill.ts'
+import type { SearchHit } from '../../src/core/search-index.ts'
 import { hasForbiddenSequence } from '../../src/core/skill-name.ts'
 import type { SkillSource } from '../../src/core/skill-source.ts'
 import { compareCodePoints } from '../../src/core/text.ts'
@@ -67,6 +68,12 @@ export class FakeSource implements SkillSource {
 
   availableNow (): readonly SkillMetadata[] {
     return this.#available
+  }
+
+  /** Those with the text in their name, in order. */
+  search (query: string): readonly SearchHit[] {
+    this.#ask(`search ${query.slice(0, 50)}`)
+    return this.#names.filter((name) => name.includes(query)).map((name) => ({ name, score: 1 }))
   }
 
   readDocument (name: string): FileContent {

@@ -58,7 +58,7 @@ const ROWS: readonly Row[] = [
   { id: 'J12', tool: 'skill', args: { skill: ' demo ' }, text: /demo is running…/ },
   ...['../demo', '/etc/passwd', 'demo/SKILL.md'].map((name) => ({ id: 'J12', tool: 'skill', args: { skill: name }, text: `Skill "${name}" not found` })),
   ...['constructor', '__proto__', 'toString', 'SKILL', 'List_Skills', ''].map((tool) =>
-    ({ id: 'J13', tool, args: {}, text: `Unknown tool: ${tool}. Available tools: list_skills, get_skill, read_file_in_skill, Skill, skill` })),
+    ({ id: 'J13', tool, args: {}, text: `Unknown tool: ${tool}. Available tools: list_skills, get_skill, read_file_in_skill, Skill, skill, search_skills` })),
   ...[[1], 'x', 1, true].map((args) => ({ id: 'J14', tool: 'get_skill', args, text: /^\{"error": "Invalid tool arguments: .*Parameters: / })),
   { id: 'J15', tool: 'get_skill', args: JSON.parse('{"skill_name":"demo","__proto__":{"p":1},"constructor":{"prototype":{"p":1}}}'), text: /# Demo/ },
   { id: 'J15', tool: 'Skill', args: JSON.parse('{"skill_name":"demo","__proto__":{"p":1}}'), text: /unknown argument "__proto__"/ }

@@ -16,10 +16,11 @@ function brokenTool (overrides: Partial<Tool>): Tool {
   }
 }
 
-t.test('K31: the five tools, found by their exact names', async (t) => {
+t.test('K31: all tools, found by their exact names', async (t) => {
   const registry = createToolRegistry(createTools({ source: new FakeSource() }))
-  t.same(registry.list().map(({ name }) => name), ['list_skills', 'get_skill', 'read_file_in_skill', 'Skill', 'skill'])
+  t.same(registry.list().map(({ name }) => name), ['list_skills', 'get_skill', 'read_file_in_skill', 'Skill', 'skill', 'search_skills'])
   t.same(registry.list('reader').map(({ name }) => name), ['list_skills', 'get_skill', 'read_file_in_skill'])
+  t.same(registry.list('search').map(({ name }) => name), ['list_skills', 'get_skill', 'read_file_in_skill', 'search_skills'])
   t.same(registry.list('wave').map(({ name }) => name), ['Skill'])
   t.same(registry.list('neovate').map(({ name }) => name), ['skill'])
   t.not(registry.find('Skill'), registry.find('skill'))
@@ -60,6 +61,6 @@ t.test('what the operating system said is reported and not shown', async (t) => 
 
 t.test('K37: an unknown tool is named, with the names there are', async (t) => {
   const registry = createToolRegistry(createTools({ source: new FakeSource() }))
-  t.equal(registry.unknownTool('nope'), 'Unknown tool: nope. Available tools: list_skills, get_skill, read_file_in_skill, Skill, skill')
+  t.equal(registry.unknownTool('nope'), 'Unknown tool: nope. Available tools: list_skills, get_skill, read_file_in_skill, Skill, skill, search_skills')
   t.match(registry.unknownTool('a\nb'), 'Unknown tool: a\\u000ab. ')
 })

@@ -6,7 +6,7 @@ import { type Tool, ToolOutcome } from '../../src/tools/tool.ts'
 import { FakeSource } from './fake-source.ts'
 
 const SKILLS = { calculator: { description: 'Calculates', files: { 'SKILL.md': '# Calculator', 'a.py': 'print(1)' } }, weather: {} }
-const NAMES = 'list_skills, get_skill, read_file_in_skill, Skill, skill'
+const NAMES = 'list_skills, get_skill, read_file_in_skill, Skill, skill, search_skills'
 
 function setUp (tools: readonly Tool[] = createTools({ source: new FakeSource(SKILLS) })) {
   const lines: Array<readonly [fields: object, line: string]> = []

@@ -19,9 +19,10 @@ t.test('K40: definitions in each provider\'s form, keys in order', async (t) => 
 
 t.test('K40: toolsets', async (t) => {
   t.equal(toolDefinitions(registry, 'openai', 'reader').length, 3)
+  t.equal(toolDefinitions(registry, 'openai', 'search').length, 4)
   t.equal(toolDefinitions(registry, 'openai', 'wave').length, 1)
   t.equal(toolDefinitions(registry, 'openai', 'neovate').length, 1)
-  t.equal(toolDefinitions(registry, 'openai', 'all').length, 5)
+  t.equal(toolDefinitions(registry, 'openai', 'all').length, 6)
 })
 
 t.test('K28: function.description is fixed, other forms follow the catalogue', async (t) => {

@@ -1,0 +1,94 @@
+import { coalesce, createSlicer } from './async.ts'
+import type { CatalogueChange } from './catalogue.ts'
+import { SkillError } from './errors.ts'
+import { MAX_SEARCHED_BODY_CHARACTERS } from './limits.ts'
+import { createSearchIndex, type SearchHit, type SearchIndex } from './search-index.ts'
+import { skillBody } from './skill-file.ts'
+import type { SkillSource } from './skill-source.ts'
+
+/** What a search needs of the skills: the same questions as anybody, and to be told of changes. */
+export interface SearchSource extends Pick<SkillSource, 'list' | 'find' | 'readDocument'> {
+  subscribe (listener: (change: CatalogueChange) => void): () => void
+}
+
+/**
+ * Ranked search over skills (K46). The index is made for the first search, which waits for it; a service that is never
+ * asked has none. From then on it follows the catalogue (K52): what has changed is read again in the background, and a
+ * search that comes meanwhile waits for that, so that nobody sees an index that is empty or half built (K53).
+ */
+export class SkillSearch {
+  readonly #source: SearchSource
+  readonly #refresh = coalesce(() => this.#refreshOnce())
+  #index: Promise<SearchIndex> | undefined
+  /** Names of the skills that the index has not read as they are now. */
+  #stale = new Set<string>()
+  #refreshing = false
+
+  constructor (source: SearchSource) {
+    this.#source = source
+  }
+
+  /**
+   * All skills with at least one word of the query in name, description or body, the best first.
+   * @throws {SkillError} `folderError`'s sentences without a root
+   */
+  async search (query: string): Promise<readonly SearchHit[]> {
+    // At each search: this tells whether there is a root, and has what is gone from it removed.
+    const names = await this.#source.list()
+    this.#index ??= this.#begin(names)
+    const index = await this.#index
+    if (this.#refreshing || this.#stale.size > 0) await this.#refresh()
+    return index.search(query, names)
+  }
+
+  #begin (names: readonly string[]): Promise<SearchIndex> {
+    this.#stale = new Set(names)
+    this.#source.subscribe(({ added, changed, removed }) => {
+      for (const name of [...added, ...changed, ...removed]) this.#stale.add(name)
+      // What fails stays stale: the next search tries again, and hears of it.
+      this.#refresh().catch(() => {})
+    })
+    return createSearchIndex()
+  }
+
+  async #refreshOnce (): Promise<void> {
+    const index = await this.#index
+    if (index === undefined) return
+    const due = this.#stale
+    this.#stale = new Set()
+    this.#refreshing = true
+    const breathe = createSlicer()
+    try {
+      for (const name of due) {
+        await this.#refreshSkill(index, name)
+        due.delete(name)
+        await breathe()
+      }
+      await index.sweep(breathe)
+    } finally {
+      for (const name of due) this.#stale.add(name)
+      this.#refreshing = false
+    }
+  }
+
+  async #refreshSkill (index: SearchIndex, name: string): Promise<void> {
+    const skill = await this.#source.find(name)
+    if (skill === undefined) {
+      index.remove(name)
+      return
+    }
+    const { name: label, description } = skill.metadata
+    index.put({ name, label, description, body: await this.#readBody(name) })
+  }
+
+  /** Empty when the main file cannot be read: a skill can be found by its name all the same. */
+  async #readBody (name: string): Promise<string> {
+    try {
+      const { utf8 = '' } = await this.#source.readDocument(name, 'SKILL.md')
+      return skillBody(utf8).slice(0, MAX_SEARCHED_BODY_CHARACTERS)
+    } catch (error) {
+      if (error instanceof SkillError) return ''
+      throw error
+    }
+  }
+}

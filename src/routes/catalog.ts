@@ -1,0 +1,72 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyRequest } from 'fastify'
+import { type FindingSource, readCatalogueEntry } from '../core/catalogue-entry.ts'
+import { CataloguePager } from '../core/catalogue-page.ts'
+import { DEFAULT_PAGE_ENTRIES } from '../core/limits.ts'
+import type { SkillManager } from '../core/skill-manager.ts'
+import { HttpProblem } from '../plugins/errors.ts'
+import { CatalogEntrySchema, CatalogPageSchema, CatalogQuerySchema } from '../schemas/catalog.ts'
+import { json, notModified, problems } from '../schemas/responses.ts'
+import { SkillNameParamsSchema } from '../schemas/skills.ts'
+import { JSON_MEDIA_TYPE } from './outcome.ts'
+
+export interface CatalogRoutesOptions {
+  readonly skills: SkillManager
+  /** What other doors have to say about a skill. */
+  readonly moreFindings?: readonly FindingSource[]
+}
+
+const DECIMAL = /^\d{1,9}$/
+
+/** K46: what there is to know about each skill, page by page, and search. */
+export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (app, { skills, moreFindings = [] }) {
+  const options = { skills, moreFindings }
+  const pager = new CataloguePager(options)
+
+  app.get('/catalog', {
+    schema: {
+      operationId: 'browseCatalog',
+      summary: 'Browse and search the skills',
+      description: 'Rich entries, a page at a time; a page that would be very large is shorter than `limit`. Follow `next_cursor` until it is `null`: a skill that is there throughout comes exactly once, also when the catalogue changes in between.',
+      tags: ['skills'],
+      querystring: CatalogQuerySchema,
+      response: {
+        200: json(CatalogPageSchema, 'The page'),
+        304: notModified(),
+        ...problems('bad_query', 'bad_cursor', 'skills_folder_not_found', 'skills_folder_permission_denied')
+      }
+    },
+    preValidation: readScalars
+  }, async (request, reply) => {
+    const { q, valid, limit = DEFAULT_PAGE_ENTRIES, cursor } = request.query
+    const page = await pager.page({ limit, ...q !== undefined && { query: q }, ...valid !== undefined && { valid }, ...cursor !== undefined && { cursor } })
+    if (page === undefined) throw new HttpProblem('bad_cursor')
+    const { entries, total, nextCursor = null } = page
+    return reply.header('content-type', JSON_MEDIA_TYPE).send(`{"skills":[${entries.join(',')}],"total":${total},"next_cursor":${JSON.stringify(nextCursor)}}`)
+  })
+
+  app.get('/catalog/:name', {
+    schema: {
+      operationId: 'getCatalogEntry',
+      summary: 'Describe a skill',
+      description: 'The entry of one skill, as in the catalogue: frontmatter, revision, size, and what is wrong with it.',
+      tags: ['skills'],
+      params: SkillNameParamsSchema,
+      response: {
+        200: json(CatalogEntrySchema, 'The entry'),
+        304: notModified(),
+        ...problems('bad_url', 'uri_too_long', 'invalid_skill_name', 'skill_not_found', 'skills_folder_not_found', 'skills_folder_permission_denied')
+      }
+    }
+  }, async (request, reply) => {
+    const entry = await readCatalogueEntry(options, request.params.name)
+    return reply.header('content-type', JSON_MEDIA_TYPE).send(JSON.stringify(entry))
+  })
+}
+
+/** A query has nothing but text: what is a number or a truth value in it becomes one, for the schema to judge. */
+async function readScalars (request: FastifyRequest): Promise<void> {
+  const query = request.query as Record<string, unknown>
+  if (typeof query['limit'] === 'string' && DECIMAL.test(query['limit'])) query['limit'] = Number(query['limit'])
+  if (query['valid'] === 'true' || query['valid'] === 'false') query['valid'] = query['valid'] === 'true'
+}

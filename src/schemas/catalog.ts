@@ -1,0 +1,84 @@
+import { Type } from '@sinclair/typebox'
+import { DEFAULT_PAGE_ENTRIES, MAX_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS } from '../core/limits.ts'
+import { reference } from './responses.ts'
+import { DigestSchema, EXAMPLE_DIGEST } from './skills.ts'
+import { StringEnum } from './string-enum.ts'
+
+export const CatalogQuerySchema = Type.Object({
+  q: Type.Optional(Type.String({
+    maxLength: MAX_QUERY_CODE_POINTS,
+    description: 'Words to search for in name, description and body: the best match first. Blank is as good as none',
+    examples: ['decimal arithmetic']
+  })),
+  valid: Type.Optional(Type.Boolean({ description: 'Only skills that are valid, or that are not', examples: [true] })),
+  limit: Type.Optional(Type.Integer({
+    minimum: 1,
+    maximum: MAX_PAGE_ENTRIES,
+    default: DEFAULT_PAGE_ENTRIES,
+    description: 'Most entries in the answer',
+    examples: [DEFAULT_PAGE_ENTRIES]
+  })),
+  cursor: Type.Optional(Type.String({
+    description: '`next_cursor` of the page before, sent with the same `q` and `valid`',
+    examples: ['ZjM4ZGZiNmVmMGUxYjZlZQoKY2FsY3VsYXRvcg']
+  }))
+})
+
+const FindingSchema = Type.Object({
+  code: Type.String({ description: 'Stable name of the kind of finding' }),
+  severity: StringEnum(['error', 'warning', 'info']),
+  message: Type.String({ description: 'What is wrong' }),
+  fix: Type.String({ description: 'What mends it' }),
+  field: Type.Optional(Type.String({ description: 'The frontmatter field that it is about' }))
+})
+
+const EXAMPLE_ENTRY = {
+  name: 'calculator',
+  description: 'Provides basic arithmetic operations',
+  type: 'project',
+  frontmatter: { name: 'calculator', description: 'Provides basic arithmetic operations', license: 'MIT', metadata: { version: 2 } },
+  revision: EXAMPLE_DIGEST,
+  size_bytes: 2691,
+  file_count: 2,
+  valid: true,
+  findings: [{
+    code: 'metadata_not_text',
+    severity: 'warning',
+    message: "metadata has values that are not text: 'version'",
+    fix: "Put the values of 'version' in double quotes",
+    field: 'metadata'
+  }]
+}
+
+/** K46. */
+export const CatalogEntrySchema = Type.Object({
+  name: Type.String({ description: 'The address of the skill: the name of its folder' }),
+  description: Type.String({ description: "The frontmatter's; empty when there is none" }),
+  type: StringEnum(['project', 'personal'], { description: 'Which kind of root it comes from' }),
+  frontmatter: Type.Unsafe<unknown>({
+    type: 'object',
+    description: 'All fields as JSON; `{}` when there are none or they cannot be read. What JSON has no form for is text'
+  }),
+  revision: nullable({ ...DigestSchema, description: 'Equal for equal content, as in the manifest; `null` when the files cannot be listed' }),
+  size_bytes: nullable({ type: 'integer', minimum: 0, description: 'Of all files together; `null` when they cannot be listed' }),
+  file_count: nullable({ type: 'integer', minimum: 0, description: '`null` when the files cannot be listed' }),
+  valid: Type.Boolean({ description: 'Whether the skill has no finding of severity `error` of its own' }),
+  findings: Type.Array(FindingSchema, { description: 'What the author should know, in the order in which it should be mended' }),
+  score: Type.Optional(Type.Number({ description: 'With `q`: the greater the better, to be compared within one answer only' }))
+}, { $id: 'CatalogEntry', title: 'CatalogEntry', examples: [EXAMPLE_ENTRY] })
+
+export const CatalogPageSchema = Type.Object({
+  skills: Type.Array(Type.Unsafe<unknown>(reference(CatalogEntrySchema)), {
+    description: 'Sorted by name; with `q` by score, and by name where that is equal'
+  }),
+  total: Type.Integer({ minimum: 0, description: 'How many there are on all pages together' }),
+  next_cursor: nullable({ type: 'string', description: 'Gets the next page; `null` on the last one' })
+}, {
+  $id: 'CatalogPage',
+  title: 'CatalogPage',
+  examples: [{ skills: [EXAMPLE_ENTRY], total: 6, next_cursor: 'ZjM4ZGZiNmVmMGUxYjZlZQoKY2FsY3VsYXRvcg' }]
+})
+
+function nullable ({ type, ...rest }: { readonly type: string } & Readonly<Record<string, unknown>>) {
+  return Type.Unsafe<unknown>({ type: [type, 'null'], ...rest })
+}
