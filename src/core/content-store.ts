@@ -4,7 +4,7 @@ import type { Disk } from './disk.ts'
 import { FileContent } from './file-content.ts'
 import { CONTENT_CACHE_BYTES, MAX_BUFFERED_FILE_BYTES, MAX_CACHED_DIGESTS, MAX_MAIN_FILE_BYTES } from './limits.ts'
 import type { PhaseStats } from './phase-stats.ts'
-import { isSameState, isSettled, signatureOf } from './signature.ts'
+import { identity, isSameState, isSettled, signatureOf } from './signature.ts'
 import { openInside, RefusedError, type OpenFile } from './skill-reader.ts'
 import type { Signature } from './skill.ts'
 
@@ -130,8 +130,4 @@ export class ContentStore {
 
 function key ({ folder }: IndexedSkill, path: string): string {
   return `${folder.realPath}\n${path}`
-}
-
-function identity ({ dev, ino, size, mtimeNs, ctimeNs }: Signature): string {
-  return `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`
 }

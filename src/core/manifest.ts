@@ -9,7 +9,7 @@ import { sha256 } from './file-content.ts'
 import { MAX_CACHED_MANIFEST_ENTRIES } from './limits.ts'
 import { mediaType } from './media-type.ts'
 import { isHiddenFile, isHiddenPath } from './relative-path.ts'
-import { isSameState, isSettled, signatureOf } from './signature.ts'
+import { identity, isSameState, isSettled, signatureOf } from './signature.ts'
 import { asRefused, openInside, RefusedError } from './skill-reader.ts'
 import type { Signature } from './skill.ts'
 import { compareCodePoints } from './text.ts'
@@ -31,6 +31,25 @@ export interface Manifest {
   readonly files: readonly ManifestFile[]
 }
 
+/** A skill as the change feed compares it. */
+export interface SkillState {
+  /** That of its manifest; undefined when its folder may not be read. */
+  readonly revision: string | undefined
+  /**
+   * Stands for the signatures of everything that the revision was made from; undefined while one of them is too young to be
+   * trusted.
+   */
+  readonly print: string | undefined
+  /** Latest `ctime` among them, in milliseconds. */
+  readonly changedAt: number
+}
+
+export interface Inspection {
+  readonly state: SkillState
+  /** Real paths of the folders below the skill's own, hidden ones left out. */
+  readonly inside: readonly string[]
+}
+
 /** What was looked at to make a manifest, undefined where nothing was; it holds while all of it is as it was. */
 type Seen = ReadonlyMap<string, Signature | undefined>
 
@@ -39,7 +58,16 @@ interface CachedManifest {
   readonly seen: Seen
 }
 
+/** A walk through a skill: what it looked at, and the prefixes of the folders that it came through, '' first. */
+interface Walk {
+  readonly base: string
+  readonly seen: Map<string, Signature | undefined>
+  readonly folders: string[]
+}
+
 const MAX_ATTEMPTS = 4
+
+const UNREADABLE: Inspection = { state: { revision: undefined, print: 'unreadable', changedAt: 0 }, inside: [] }
 
 /** Makes manifests, and keeps them with the signatures of everything that they were made from (K51). */
 export class ManifestStore {
@@ -60,46 +88,58 @@ export class ManifestStore {
     const key = `${realPath}\n${name}`
     const cached = this.#cache.get(key)
     if (cached !== undefined && await isUnchanged(disk, cached.seen)) return cached.manifest
+    const { files, walk, settled } = await this.#read(disk, realPath)
+    const manifest = { skill_name: name, revision: revisionOf(files), files }
+    if (settled) this.#cache.set(key, { manifest, seen: walk.seen })
+    return manifest
+  }
+
+  /**
+   * The state of a skill, without a place in the cache: whoever inspects all of them leaves no room for those asked for.
+   * @param known what it was: comes back as it is when nothing was touched since, and then no file is read
+   * @throws {RefusedError} as `get`, but for a folder that may not be read
+   */
+  async inspect (disk: Disk, skill: IndexedSkill, known?: SkillState): Promise<Inspection> {
+    const { realPath } = skill.folder
+    try {
+      if (known?.print !== undefined) {
+        const walk = await lookThrough(disk, realPath)
+        if (printOf(walk.seen) === known.print) return { state: known, inside: insideOf(walk) }
+      }
+      const { files, walk, settled } = await this.#read(disk, realPath)
+      const state = { revision: revisionOf(files), print: settled ? printOf(walk.seen) : undefined, changedAt: latestChange(walk.seen) }
+      return { state, inside: insideOf(walk) }
+    } catch (error) {
+      if (error instanceof RefusedError && error.refusal === 'permission_denied') return UNREADABLE
+      throw error
+    }
+  }
+
+  /** All files of a skill, in one state. */
+  async #read (disk: Disk, base: string): Promise<{ files: readonly ManifestFile[], walk: Walk, settled: boolean }> {
     for (let attempt = 1; ; attempt++) {
       const seenAt = Date.now()
-      const seen = new Map<string, Signature | undefined>()
+      const walk = startWalk(base)
       try {
-        const files = await this.#walk(disk, realPath, seen)
+        const files: ManifestFile[] = []
+        for await (const { path, entry } of entriesOf(disk, walk)) {
+          const file = await this.#describe(disk, base, path, entry, walk.seen)
+          if (file !== undefined) files.push(file)
+        }
         // Nothing moved between the first look and the last: all of it is one state (K53).
-        if (!await isUnchanged(disk, seen)) throw new RefusedError('io_error', new Error('the skill changed while it was listed'))
-        const manifest = { skill_name: name, revision: revisionOf(files), files }
-        if ([...seen.values()].every((signature) => signature === undefined || isSettled(signature, seenAt))) this.#cache.set(key, { manifest, seen })
-        return manifest
+        if (!await isUnchanged(disk, walk.seen)) throw new RefusedError('io_error', new Error('the skill changed while it was listed'))
+        const settled = [...walk.seen.values()].every((signature) => signature === undefined || isSettled(signature, seenAt))
+        return { files: files.sort((a, b) => compareCodePoints(a.path, b.path)), walk, settled }
       } catch (error) {
         if (attempt === MAX_ATTEMPTS || !(error instanceof RefusedError) || error.refusal !== 'io_error') throw error
       }
     }
   }
 
-  async #walk (disk: Disk, base: string, seen: Map<string, Signature | undefined>): Promise<readonly ManifestFile[]> {
-    const breathe = createSlicer()
-    const files: ManifestFile[] = []
-    const folders = ['']
-    for (let prefix = folders.pop(); prefix !== undefined; prefix = folders.pop()) {
-      for (const entry of await listFolder(disk, base, prefix, seen)) {
-        const path = prefix + entry.name
-        if (isHiddenPath([entry.name])) continue
-        if (entry.isDirectory()) folders.push(`${path}/`)
-        else if (!isHiddenFile(entry.name)) {
-          const file = await this.#describe(disk, base, path, entry, seen)
-          if (file !== undefined) files.push(file)
-        }
-        await breathe()
-      }
-    }
-    return files.sort((a, b) => compareCodePoints(a.path, b.path))
-  }
-
   /** Undefined for what is not served: links that leave, links to folders, FIFOs, devices, what may not be read. */
   async #describe (
     disk: Disk, base: string, path: string, entry: Dirent, seen: Map<string, Signature | undefined>
   ): Promise<ManifestFile | undefined> {
-    if (!entry.isFile() && !entry.isSymbolicLink()) return undefined
     const place = `${base}/${path}`
     const type = mediaType(path)
     try {
@@ -125,6 +165,38 @@ export class ManifestStore {
       return undefined
     }
   }
+}
+
+function startWalk (base: string): Walk {
+  return { base, seen: new Map(), folders: [''] }
+}
+
+/** Files and links of a skill, hidden ones left out. */
+async function * entriesOf (disk: Disk, { base, seen, folders }: Walk): AsyncGenerator<{ readonly path: string, readonly entry: Dirent }> {
+  const breathe = createSlicer()
+  for (const prefix of folders) {
+    for (const entry of await listFolder(disk, base, prefix, seen)) {
+      const path = prefix + entry.name
+      if (isHiddenPath([entry.name])) continue
+      if (entry.isDirectory()) folders.push(`${path}/`)
+      else if (!isHiddenFile(entry.name) && (entry.isFile() || entry.isSymbolicLink())) yield { path, entry }
+      await breathe()
+    }
+  }
+}
+
+/** Sees what a manifest would be made from, and opens nothing. */
+async function lookThrough (disk: Disk, base: string): Promise<Walk> {
+  const walk = startWalk(base)
+  for await (const { path } of entriesOf(disk, walk)) {
+    const place = `${base}/${path}`
+    walk.seen.set(place, await signatureAt(disk, place))
+  }
+  return walk
+}
+
+function insideOf ({ base, folders }: Walk): readonly string[] {
+  return folders.slice(1).map((prefix) => `${base}/${prefix.slice(0, -1)}`)
 }
 
 async function listFolder (disk: Disk, base: string, prefix: string, seen: Map<string, Signature | undefined>): Promise<readonly Dirent[]> {
@@ -161,6 +233,16 @@ async function signatureAt (disk: Disk, place: string): Promise<Signature | unde
   } catch {
     return undefined
   }
+}
+
+function printOf (seen: Seen): string {
+  return sha256([...seen].map(([place, signature]) => `${place}\0${signature === undefined ? '' : identity(signature)}\0`).join(''))
+}
+
+function latestChange (seen: Seen): number {
+  let latest = 0n
+  for (const signature of seen.values()) if (signature !== undefined && signature.ctimeNs > latest) latest = signature.ctimeNs
+  return Number(latest / 1_000_000n)
 }
 
 /** NUL ends each entry: it is the one character that no path holds, so two lists never look alike. */

@@ -9,6 +9,11 @@ export function signatureOf (stats: BigIntStats): Signature {
   return { dev: stats.dev, ino: stats.ino, size: stats.size, mtimeNs: stats.mtimeNs, ctimeNs: stats.ctimeNs }
 }
 
+/** A file in one state, as a key. */
+export function identity ({ dev, ino, size, mtimeNs, ctimeNs }: Signature): string {
+  return `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`
+}
+
 /** `ctime` first: it moves with every change, also with one that puts size and `mtime` back. */
 export function isSameState (a: Signature, b: Signature): boolean {
   return a.ctimeNs === b.ctimeNs && a.ino === b.ino && a.mtimeNs === b.mtimeNs && a.size === b.size && a.dev === b.dev
