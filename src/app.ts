@@ -1,6 +1,7 @@
 import { isIPv4 } from 'node:net'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import { fastify, type FastifyBaseLogger, type FastifyInstance } from 'fastify'
+import { createChangeFeed } from './core/change-feed.ts'
 import type { SkillManager } from './core/skill-manager.ts'
 import { httpServerOptions, type HttpTimeouts } from './http-options.ts'
 import { conditional } from './plugins/conditional.ts'
@@ -12,6 +13,7 @@ import { openapi } from './plugins/openapi.ts'
 import { security } from './plugins/security.ts'
 import { stalledResponses } from './plugins/stalled-responses.ts'
 import { agentRoutes } from './routes/agent.ts'
+import { eventRoutes } from './routes/events.ts'
 import { healthRoutes } from './routes/health.ts'
 import { skillRoutes } from './routes/skills.ts'
 import { sharedSchemas } from './schemas/index.ts'
@@ -50,8 +52,12 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   await app.register(stalledResponses)
   await app.register(openapi, { version, schemas: sharedSchemas })
 
+  const feed = createChangeFeed({ skills, log: logger })
+  app.addHook('onClose', async () => { feed.close() })
+
   await app.register(healthRoutes, { skills, isDraining })
   await app.register(skillRoutes, { skills, tools: readerTools(registry) })
+  await app.register(eventRoutes, { feed, isDraining })
   await app.register(agentRoutes, { registry, handleToolCall: createToolCallHandler({ registry, log: logger }) })
   return app
 }
