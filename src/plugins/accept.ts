@@ -8,7 +8,7 @@ const PARAMETERS = /;(?!\s*q\s*=)[^;,]*/gi
 
 /** Whether an `Accept` header allows a media type: for the one route where nothing else can be sent. */
 export function accepts (accept: string | undefined, type: string): boolean {
-  if (accept === undefined || accept === '*/*' || accept === type || accept.length > MAX_ACCEPT_CHARACTERS) return true
+  if (accept === undefined || accept === '' || accept === '*/*' || accept.length > MAX_ACCEPT_CHARACTERS) return true
   return new Negotiator({ headers: { accept: accept.replace(PARAMETERS, '') } }).mediaType([type]) !== undefined
 }
 
