@@ -72,14 +72,18 @@ export class ContentStore {
     }
   }
 
-  /** `sha256:<hex>` of an open file; computed once per state of the file. */
-  async digest (file: OpenFile): Promise<string> {
+  /**
+   * `sha256:<hex>` of an open file; computed once per state of the file.
+   * @param keep false: a small one is not kept, by whoever goes through more files than there is room for
+   */
+  async digest (file: OpenFile, keep = true): Promise<string> {
     const signature = signatureOf(file.stats)
     const known = this.knownDigest(signature)
     if (known !== undefined) return known
     const seenAt = Date.now()
     const digest = await file.digest()
-    if (isSettled(signature, seenAt)) this.#digests.set(identity(signature), digest)
+    const isKept = keep || signature.size > MAX_BUFFERED_FILE_BYTES
+    if (isKept && isSettled(signature, seenAt)) this.#digests.set(identity(signature), digest)
     return digest
   }
 

@@ -88,14 +88,14 @@ export class ManifestStore {
     const key = `${realPath}\n${name}`
     const cached = this.#cache.get(key)
     if (cached !== undefined && await isUnchanged(disk, cached.seen)) return cached.manifest
-    const { files, walk, settled } = await this.#read(disk, realPath)
+    const { files, walk, settled } = await this.#read(disk, realPath, true)
     const manifest = { skill_name: name, revision: revisionOf(files), files }
     if (settled) this.#cache.set(key, { manifest, seen: walk.seen })
     return manifest
   }
 
   /**
-   * The state of a skill, without a place in the cache: whoever inspects all of them leaves no room for those asked for.
+   * The state of a skill, kept in no cache: whoever inspects all of them would leave no room for those that are asked for.
    * @param known what it was: comes back as it is when nothing was touched since, and then no file is read
    * @throws {RefusedError} as `get`, but for a folder that may not be read
    */
@@ -106,7 +106,7 @@ export class ManifestStore {
         const walk = await lookThrough(disk, realPath)
         if (printOf(walk.seen) === known.print) return { state: known, inside: insideOf(walk) }
       }
-      const { files, walk, settled } = await this.#read(disk, realPath)
+      const { files, walk, settled } = await this.#read(disk, realPath, false)
       const state = { revision: revisionOf(files), print: settled ? printOf(walk.seen) : undefined, changedAt: latestChange(walk.seen) }
       return { state, inside: insideOf(walk) }
     } catch (error) {
@@ -115,15 +115,15 @@ export class ManifestStore {
     }
   }
 
-  /** All files of a skill, in one state. */
-  async #read (disk: Disk, base: string): Promise<{ files: readonly ManifestFile[], walk: Walk, settled: boolean }> {
+  /** All files of a skill, in one state. `keep`: see `ContentStore.digest`. */
+  async #read (disk: Disk, base: string, keep: boolean): Promise<{ files: readonly ManifestFile[], walk: Walk, settled: boolean }> {
     for (let attempt = 1; ; attempt++) {
       const seenAt = Date.now()
       const walk = startWalk(base)
       try {
         const files: ManifestFile[] = []
         for await (const { path, entry } of entriesOf(disk, walk)) {
-          const file = await this.#describe(disk, base, path, entry, walk.seen)
+          const file = await this.#describe(disk, walk, path, entry, keep)
           if (file !== undefined) files.push(file)
         }
         // Nothing moved between the first look and the last: all of it is one state (K53).
@@ -137,9 +137,7 @@ export class ManifestStore {
   }
 
   /** Undefined for what is not served: links that leave, links to folders, FIFOs, devices, what may not be read. */
-  async #describe (
-    disk: Disk, base: string, path: string, entry: Dirent, seen: Map<string, Signature | undefined>
-  ): Promise<ManifestFile | undefined> {
+  async #describe (disk: Disk, { base, seen }: Walk, path: string, entry: Dirent, keep: boolean): Promise<ManifestFile | undefined> {
     const place = `${base}/${path}`
     const type = mediaType(path)
     try {
@@ -151,7 +149,7 @@ export class ManifestStore {
       }
       const file = await openInside(disk, base, path)
       try {
-        const digest = await this.#contents.digest(file)
+        const digest = await this.#contents.digest(file, keep)
         seen.set(place, signatureOf(file.stats))
         return { path, size_bytes: Number(file.stats.size), media_type: type, digest }
       } finally {
