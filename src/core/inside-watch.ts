@@ -69,7 +69,7 @@ export class InsideWatch {
   }
 
   #tell (folder: string): void {
-    if (!this.#closed) this.#skillFolders.get(folder)?.forEach(this.#options.onChange)
+    if (!this.#closed) this.#skillFolders.get(folder)?.forEach((skillFolder) => this.#options.onChange(skillFolder))
   }
 
   #watch (folder: string): void {
