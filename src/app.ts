@@ -3,6 +3,7 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import { fastify, type FastifyBaseLogger, type FastifyInstance } from 'fastify'
 import { pino } from 'pino'
 import type { FindingSource } from './core/catalogue-entry.ts'
+import { createChangeFeed } from './core/change-feed.ts'
 import type { SkillManager } from './core/skill-manager.ts'
 import { httpServerOptions, type HttpTimeouts } from './http-options.ts'
 import { createOriginCheck } from './mcp/origin.ts'
@@ -19,6 +20,7 @@ import { stalledResponses } from './plugins/stalled-responses.ts'
 import { agentRoutes } from './routes/agent.ts'
 import { archiveRoutes } from './routes/archive.ts'
 import { catalogRoutes } from './routes/catalog.ts'
+import { eventRoutes } from './routes/events.ts'
 import { healthRoutes } from './routes/health.ts'
 import { docsRoutes, openapiRoutes } from './routes/openapi.ts'
 import { promptRoutes } from './routes/prompt.ts'
@@ -92,15 +94,19 @@ async function assemble (options: AppOptions, registerDescription: (app: Fastify
   await app.register(draining, { isDraining })
   await app.register(stalledResponses)
 
+  const feed = createChangeFeed({ skills, log: logger })
+  app.addHook('onClose', async () => { feed.close() })
+
   await registerDescription(app)
   await app.register(healthRoutes, { skills, isDraining })
   await app.register(skillRoutes, { skills, tools: readerTools(registry) })
-  await app.register(mcpDoor, { skills, registry, version, checkOrigin: createOriginCheck({ loopbackOnly: isLoopback(host), allowedOrigins }) })
+  await app.register(archiveRoutes, { skills })
+  await app.register(catalogRoutes, { skills, moreFindings: [ofMcp, ofDiscovery] })
+  await app.register(eventRoutes, { feed, isDraining })
   await app.register(agentRoutes, { registry, skills, handleToolCall: createToolCallHandler({ registry, log: logger }) })
   await app.register(promptRoutes, { skills })
-  await app.register(archiveRoutes, { skills })
+  await app.register(mcpDoor, { skills, registry, version, checkOrigin: createOriginCheck({ loopbackOnly: isLoopback(host), allowedOrigins }) })
   await app.register(wellKnown, { skills, isPublic: !isLoopback(host) && (allowedHosts.length === 0 || !allowedHosts.every(isLoopback)) })
-  await app.register(catalogRoutes, { skills, moreFindings: [ofMcp, ofDiscovery] })
   return app
 }
 

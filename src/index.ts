@@ -4,6 +4,8 @@
  */
 export { SkillManager, createSkillManager } from './core/skill-manager.ts'
 export type { SkillManagerOptions, SkillManagerStatus } from './core/skill-manager.ts'
+export { createChangeFeed } from './core/change-feed.ts'
+export type { ChangeFeed, ChangeFeedOptions, FeedEvent } from './core/change-feed.ts'
 export { parseSkillFile } from './core/parse-skill-file.ts'
 export type { ParsedSkillFile } from './core/parse-skill-file.ts'
 export { createSkillTool } from './tools/create-skill-tool.ts'

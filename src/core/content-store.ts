@@ -72,14 +72,18 @@ export class ContentStore {
     }
   }
 
-  /** Of an open file; computed once per state of the file. */
-  async checksums (file: OpenFile): Promise<Checksums> {
+  /**
+   * Of an open file; computed once per state of the file.
+   * @param keep false: those of a small one are not kept, by whoever goes through more files than there is room for
+   */
+  async checksums (file: OpenFile, keep = true): Promise<Checksums> {
     const signature = signatureOf(file.stats)
     const known = this.knownChecksums(signature)
     if (known !== undefined) return known
     const seenAt = Date.now()
     const checksums = await file.checksums()
-    if (isSettled(signature, seenAt)) this.#checksums.set(stateId(signature), checksums)
+    const isKept = keep || signature.size > MAX_BUFFERED_FILE_BYTES
+    if (isKept && isSettled(signature, seenAt)) this.#checksums.set(stateId(signature), checksums)
     return checksums
   }
 

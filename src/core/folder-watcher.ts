@@ -16,6 +16,8 @@ export interface FolderWatcherOptions {
 interface Group {
   readonly watcher: FSWatcher
   readonly folders: Set<string>
+  /** Ends the wait for `ready`, which a closed watcher never says. */
+  settle: () => void
 }
 
 const MAIN_FILE = /[/\\]skill\.md$/i
@@ -71,8 +73,11 @@ export class FolderWatcher {
     if (group === undefined) return
     this.#groups.delete(folder)
     group.folders.delete(folder)
-    if (group.folders.size === 0) void group.watcher.close()
-    else group.watcher.unwatch(folder)
+    if (group.folders.size > 0) group.watcher.unwatch(folder)
+    else {
+      void group.watcher.close()
+      group.settle()
+    }
   }
 
   async close (): Promise<void> {
@@ -103,14 +108,15 @@ export class FolderWatcher {
       const [folder, entry] = locate(folders, path, details)
       if (folders.has(folder)) onChange(folder, entry)
     })
-    const group = { watcher, folders }
+    const group: Group = { watcher, folders, settle () {} }
     for (const folder of folders) this.#groups.set(folder, group)
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, READY_MS).unref()
-      watcher.once('ready', () => {
+      group.settle = () => {
         clearTimeout(timer)
         resolve()
-      })
+      }
+      watcher.once('ready', group.settle)
       watcher.add([...folders])
     })
   }

@@ -56,6 +56,30 @@ export const MAX_TOOL_RESULTS_BYTES = 32 * 1_048_576
 /** Calls of one batch that run at the same time (K34): bounds the memory that results wait in. */
 export const TOOL_CALL_CONCURRENCY = 16
 
+/** Change events that a listener who was away can still be told: one that missed more reads the catalogue again. */
+export const MAX_RECENT_EVENTS = 1_024
+
+/** How long the change feed goes on after its last listener has left, in milliseconds: one that comes back misses nothing. */
+export const FEED_GRACE_MS = 60_000
+
+/**
+ * Coarsest timestamps of a file system, in milliseconds (FAT's): a file that carries one older than this when the change
+ * feed begins has not changed since.
+ */
+export const TIMESTAMP_STEP_MS = 2_000
+
+/** Streams of GET /events that are open at the same time. */
+export const MAX_EVENT_STREAMS = 256
+
+/** What waits for one client of GET /events, in bytes, before it is dropped: all recent events fit, whatever their names. */
+export const MAX_EVENT_STREAM_BYTES = 1_048_576
+
+/** Pause between two comments that keep a silent stream open, in milliseconds: less than proxies and we ourselves wait. */
+export const EVENT_HEARTBEAT_MS = 15_000
+
+/** What a client of GET /events is told to wait before it connects again, in milliseconds. */
+export const EVENT_RETRY_MS = 3_000
+
 /** Largest request body, in bytes, and deepest JSON in it or in a call's `arguments` (K57). */
 export const MAX_BODY_BYTES = 1_048_576
 export const MAX_JSON_DEPTH = 64

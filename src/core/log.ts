@@ -3,3 +3,5 @@ export interface CoreLog {
   info (details: object, message: string): void
   warn (details: object, message: string): void
 }
+
+export const SILENT: CoreLog = { info () {}, warn () {} }

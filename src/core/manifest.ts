@@ -31,6 +31,25 @@ export interface Manifest {
   readonly files: readonly ManifestFile[]
 }
 
+/** A skill as the change feed compares it. */
+export interface SkillState {
+  /** That of its manifest; undefined when its folder may not be read. */
+  readonly revision: string | undefined
+  /**
+   * Stands for the signatures of everything that the revision was made from; undefined while one of them is too young to be
+   * trusted.
+   */
+  readonly print: string | undefined
+  /** Latest `ctime` among them, in milliseconds. */
+  readonly changedAt: number
+}
+
+export interface Inspection {
+  readonly state: SkillState
+  /** Real paths of the folders below the skill's own, hidden ones left out. */
+  readonly inside: readonly string[]
+}
+
 /** What was looked at, by absolute path, undefined where nothing was: what was made of it holds while all of it is as it was. */
 type Seen = ReadonlyMap<string, Signature | undefined>
 
@@ -40,7 +59,16 @@ export interface Snapshot {
   readonly seen: Seen
 }
 
+/** A walk through a skill: what it looked at, and the prefixes of the folders that it came through, '' first. */
+interface Walk {
+  readonly base: string
+  readonly seen: Map<string, Signature | undefined>
+  readonly folders: string[]
+}
+
 const MAX_ATTEMPTS = 4
+
+const UNREADABLE: Inspection = { state: { revision: undefined, print: 'unreadable', changedAt: 0 }, inside: [] }
 
 /** Makes manifests, and keeps them with the signatures of everything that they were made from (K51). */
 export class ManifestStore {
@@ -61,36 +89,55 @@ export class ManifestStore {
     const key = `${realPath}\n${name}`
     const cached = this.#cache.get(key)
     if (cached !== undefined && await isUnchanged(disk, cached.seen)) return cached
+    const { files, walk, settled } = await this.#read(disk, realPath, true)
+    const snapshot = { manifest: { skill_name: name, revision: revisionOf(files), files }, seen: walk.seen }
+    if (settled) this.#cache.set(key, snapshot)
+    return snapshot
+  }
+
+  /**
+   * The state of a skill, kept in no cache: whoever inspects all of them would leave no room for those that are asked for.
+   * @param known what it was: comes back as it is when nothing was touched since, and then no file is read
+   * @throws {RefusedError} as `get`, but for a folder that may not be read
+   */
+  async inspect (disk: Disk, skill: IndexedSkill, known?: SkillState): Promise<Inspection> {
+    const { realPath } = skill.folder
+    try {
+      if (known?.print !== undefined) {
+        const walk = await lookThrough(disk, realPath)
+        if (printOf(walk.seen) === known.print) return { state: known, inside: insideOf(walk) }
+      }
+      const { files, walk, settled } = await this.#read(disk, realPath, false)
+      const state = { revision: revisionOf(files), print: settled ? printOf(walk.seen) : undefined, changedAt: latestChange(walk.seen) }
+      return { state, inside: insideOf(walk) }
+    } catch (error) {
+      if (error instanceof RefusedError && error.refusal === 'permission_denied') return UNREADABLE
+      throw error
+    }
+  }
+
+  /** All files of a skill, in one state. `keep`: see `ContentStore.checksums`. */
+  async #read (disk: Disk, base: string, keep: boolean): Promise<{ files: readonly ManifestFile[], walk: Walk, settled: boolean }> {
     for (let attempt = 1; ; attempt++) {
       const seenAt = Date.now()
-      const seen = new Map<string, Signature | undefined>()
+      const walk = startWalk(base)
       try {
-        const files = await this.#describeAll(disk, realPath, seen)
+        const files: ManifestFile[] = []
+        for await (const { path, entry } of entriesOf(disk, walk)) {
+          const file = await this.#describe(disk, walk, path, entry, keep)
+          if (file !== undefined) files.push(file)
+        }
         // Nothing moved between the first look and the last: all of it is one state (K53).
-        if (!await isUnchanged(disk, seen)) throw new RefusedError('io_error', new Error('the skill changed while it was listed'))
-        const snapshot = { manifest: { skill_name: name, revision: revisionOf(files), files }, seen }
-        if (isAllSettled(seen, seenAt)) this.#cache.set(key, snapshot)
-        return snapshot
+        if (!await isUnchanged(disk, walk.seen)) throw new RefusedError('io_error', new Error('the skill changed while it was listed'))
+        return { files: files.sort((a, b) => compareCodePoints(a.path, b.path)), walk, settled: isAllSettled(walk.seen, seenAt) }
       } catch (error) {
         if (attempt === MAX_ATTEMPTS || !(error instanceof RefusedError) || error.refusal !== 'io_error') throw error
       }
     }
   }
 
-  async #describeAll (disk: Disk, base: string, seen: Map<string, Signature | undefined>): Promise<readonly ManifestFile[]> {
-    const files: ManifestFile[] = []
-    for await (const { path, entry } of walk(disk, base, seen)) {
-      const file = await this.#describe(disk, base, path, entry, seen)
-      if (file !== undefined) files.push(file)
-    }
-    return files.sort((a, b) => compareCodePoints(a.path, b.path))
-  }
-
   /** Undefined for what is not served: links that leave, links to folders, FIFOs, devices, what may not be read. */
-  async #describe (
-    disk: Disk, base: string, path: string, entry: Dirent, seen: Map<string, Signature | undefined>
-  ): Promise<ManifestFile | undefined> {
-    if (!entry.isFile() && !entry.isSymbolicLink()) return undefined
+  async #describe (disk: Disk, { base, seen }: Walk, path: string, entry: Dirent, keep: boolean): Promise<ManifestFile | undefined> {
     const place = `${base}/${path}`
     const type = mediaType(path)
     try {
@@ -102,7 +149,7 @@ export class ManifestStore {
       }
       const file = await openInside(disk, base, path)
       try {
-        const { digest } = await this.#contents.checksums(file)
+        const { digest } = await this.#contents.checksums(file, keep)
         seen.set(place, signatureOf(file.stats))
         return { path, size_bytes: Number(file.stats.size), media_type: type, digest }
       } finally {
@@ -126,25 +173,40 @@ export class ManifestStore {
  */
 export async function stampOf (disk: Disk, { folder: { realPath } }: IndexedSkill): Promise<string | undefined> {
   const seenAt = Date.now()
-  const seen = new Map<string, Signature | undefined>()
-  for await (const { path } of walk(disk, realPath, seen)) seen.set(`${realPath}/${path}`, await signatureAt(disk, `${realPath}/${path}`))
-  if (!isAllSettled(seen, seenAt)) return undefined
-  return sha256(Array.from(seen, ([place, signature]) => `${place}\0${signature === undefined ? '' : stateId(signature)}\0`).join(''))
+  const { seen } = await lookThrough(disk, realPath)
+  return isAllSettled(seen, seenAt) ? printOf(seen) : undefined
 }
 
-/** Everything in a skill but its folders and what is hidden, in the order of the disk. Tells `seen` the state of the folders. */
-async function * walk (disk: Disk, base: string, seen: Map<string, Signature | undefined>): AsyncGenerator<{ readonly path: string, readonly entry: Dirent }> {
+function startWalk (base: string): Walk {
+  return { base, seen: new Map(), folders: [''] }
+}
+
+/** Files and links of a skill, hidden ones left out. */
+async function * entriesOf (disk: Disk, { base, seen, folders }: Walk): AsyncGenerator<{ readonly path: string, readonly entry: Dirent }> {
   const breathe = createSlicer()
-  const folders = ['']
-  for (let prefix = folders.pop(); prefix !== undefined; prefix = folders.pop()) {
+  for (const prefix of folders) {
     for (const entry of await listFolder(disk, base, prefix, seen)) {
       const path = prefix + entry.name
       if (isHiddenPath([entry.name])) continue
       if (entry.isDirectory()) folders.push(`${path}/`)
-      else if (!isHiddenFile(entry.name)) yield { path, entry }
+      else if (!isHiddenFile(entry.name) && (entry.isFile() || entry.isSymbolicLink())) yield { path, entry }
       await breathe()
     }
   }
+}
+
+/** Sees what a manifest would be made from, and opens nothing. */
+async function lookThrough (disk: Disk, base: string): Promise<Walk> {
+  const walk = startWalk(base)
+  for await (const { path } of entriesOf(disk, walk)) {
+    const place = `${base}/${path}`
+    walk.seen.set(place, await signatureAt(disk, place))
+  }
+  return walk
+}
+
+function insideOf ({ base, folders }: Walk): readonly string[] {
+  return folders.slice(1).map((prefix) => `${base}/${prefix.slice(0, -1)}`)
 }
 
 async function listFolder (disk: Disk, base: string, prefix: string, seen: Map<string, Signature | undefined>): Promise<readonly Dirent[]> {
@@ -186,6 +248,16 @@ async function signatureAt (disk: Disk, place: string): Promise<Signature | unde
 function isAllSettled (seen: Seen, seenAt: number): boolean {
   for (const signature of seen.values()) if (signature !== undefined && !isSettled(signature, seenAt)) return false
   return true
+}
+
+function printOf (seen: Seen): string {
+  return sha256([...seen].map(([place, signature]) => `${place}\0${signature === undefined ? '' : stateId(signature)}\0`).join(''))
+}
+
+function latestChange (seen: Seen): number {
+  let latest = 0n
+  for (const signature of seen.values()) if (signature !== undefined && signature.ctimeNs > latest) latest = signature.ctimeNs
+  return Number(latest / 1_000_000n)
 }
 
 /** NUL ends each entry: it is the one character that no path holds, so two lists never look alike. */

@@ -52,6 +52,7 @@ export class Refresher {
   #reconcile: NodeJS.Timeout | undefined
   #firstHintAt = 0
   #restarts = 0
+  #wantsInside = false
   #closed = false
 
   constructor (options: RefresherOptions) {
@@ -96,6 +97,19 @@ export class Refresher {
   follow (root: string, view: RootView): void {
     this.#views.set(root, view)
     this.#watcher?.follow(root, view)
+  }
+
+  /** Whether changes inside of skills' folders are wanted too: then `followInside` says where to watch. */
+  wantInside (wanted: boolean): void {
+    if (wanted === this.#wantsInside) return
+    this.#wantsInside = wanted
+    if (!wanted) this.#watcher?.leaveInside()
+    if (this.#reconcile !== undefined && this.#options.polling) this.#scheduleReconcile()
+  }
+
+  /** The folders inside of a skill's own, by their real paths. */
+  followInside (root: string, skillFolder: string, inside: readonly string[]): void {
+    if (this.#wantsInside) this.#watcher?.followInside(root, skillFolder, inside)
   }
 
   async close (): Promise<void> {
@@ -150,7 +164,9 @@ export class Refresher {
   #scheduleReconcile (): void {
     clearTimeout(this.#reconcile)
     if (this.#closed) return
-    const healthy = this.#watcher?.state.status === 'watching'
+    // Who polls sees names and main files, and no edit of another file: only the walks find it.
+    const blind = this.#wantsInside && this.#options.polling
+    const healthy = this.#watcher?.state.status === 'watching' && !blind
     this.#reconcile = setTimeout(() => { void this.#reconcileOnce() }, healthy ? this.#times.reconcileHealthy : this.#times.reconcileDegraded)
     this.#reconcile.unref()
   }

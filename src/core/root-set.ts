@@ -72,6 +72,11 @@ export class RootSet {
     return this.#at(folder.root).disk
   }
 
+  /** As configured. */
+  pathOf (folder: SkillFolder): string {
+    return this.#at(folder.root).path
+  }
+
   /** Looks again at each of the first `count` roots that is not as it was seen last. */
   async sync (count = this.#roots.length, links = false): Promise<void> {
     for (const root of this.#roots.slice(0, count)) {

@@ -2,6 +2,7 @@ import { lstatSync, readlinkSync } from 'node:fs'
 import { basename, dirname, join, parse, resolve, sep } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { FolderWatcher, type CreateFsWatcher } from './folder-watcher.ts'
+import { InsideWatch } from './inside-watch.ts'
 
 /** What there is to watch of a root. */
 export interface RootView {
@@ -36,6 +37,7 @@ export class RootWatch {
   #names: ReadonlyMap<string, readonly string[]> = new Map()
   /** Paths that decide what the root is. */
   #way: ReadonlySet<string> = new Set()
+  #inside: InsideWatch | undefined
   #working: Promise<void> | undefined
   #isDue = false
   /** Everything of some view has been under watch: what is added now may have changed already. */
@@ -62,12 +64,30 @@ export class RootWatch {
     }
     this.#view = view
     this.#names = names
+    this.#inside?.keep(names)
     this.#beginWork()
+  }
+
+  /** What there is to watch inside of the skill with this folder from now on, until `leaveInside`. Not when polling. */
+  followInside (skillFolder: string, inside: readonly string[]): void {
+    const { polling, onHint } = this.#options
+    if (this.#closed || polling || !this.#names.has(skillFolder)) return
+    this.#inside ??= new InsideWatch({
+      ...this.#options,
+      onChange: (folder) => { this.#names.get(folder)?.forEach((name) => onHint(name)) }
+    })
+    this.#inside.follow(skillFolder, inside)
+  }
+
+  async leaveInside (): Promise<void> {
+    const inside = this.#inside
+    this.#inside = undefined
+    await inside?.close()
   }
 
   async close (): Promise<void> {
     this.#closed = true
-    await this.#folders.close()
+    await Promise.all([this.#folders.close(), this.leaveInside()])
   }
 
   #onChange (folder: string, entry: string): void {
@@ -77,6 +97,7 @@ export class RootWatch {
     if (entry !== '' && this.#way.has(path)) this.#renew(this.#folders.folders)
     else if (entry !== '' && this.#folders.has(path)) this.#renew([path])
     else if (entry === basename(folder) && this.#leadsToRoot(folder)) this.#renew([folder])
+    else if (entry !== '') this.#inside?.renew(path)
     this.#hint(folder, entry)
   }
 
@@ -89,7 +110,10 @@ export class RootWatch {
   }
 
   #renew (folders: readonly string[]): void {
-    for (const folder of folders) this.#stale.add(folder)
+    for (const folder of folders) {
+      this.#stale.add(folder)
+      this.#inside?.renew(folder)
+    }
     this.#beginWork()
   }
 

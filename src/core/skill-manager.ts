@@ -5,12 +5,12 @@ import { Catalogue, type CatalogueChange, type IndexedSkill } from './catalogue.
 import { ContentStore, type ServableFile } from './content-store.ts'
 import type { SkillFolder } from './discover.ts'
 import type { Disk } from './disk.ts'
-import { documentError, fileError } from './errors.ts'
+import { documentError, fileError, SkillError } from './errors.ts'
 import type { FileContent } from './file-content.ts'
 import { indexSkill, isNoMainFile, orderMainFiles } from './index-skill.ts'
 import { MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from './limits.ts'
-import type { CoreLog } from './log.ts'
-import { ManifestStore, stampOf, type Manifest } from './manifest.ts'
+import { SILENT, type CoreLog } from './log.ts'
+import { ManifestStore, stampOf, type Manifest, type SkillState } from './manifest.ts'
 import { PhaseMemo, PhaseStats } from './phase-stats.ts'
 import { Refresher, type RefresherStatus, type RefreshTimes } from './refresher.ts'
 import { documentSentence, fileSentence } from './refusal-sentences.ts'
@@ -56,10 +56,11 @@ export interface SkillManagerStatus {
 
 type ChangeListener = (change: CatalogueChange) => void
 
+/** Told the names of skills that may be different in any of their files, or nothing: all may be. Must not throw. */
+type LookListener = (names?: Iterable<string>) => void
+
 /** How often a question is asked anew when the disk changes under it. */
 const MAX_TURNS = 3
-
-const SILENT: CoreLog = { info () {}, warn () {} }
 
 /**
  * The catalogue of all skills, fresh at every question. What an answer is made of is compared with the disk before the
@@ -78,6 +79,7 @@ export class SkillManager implements SkillSource {
   readonly #search = new SkillSearch(this)
   readonly #log: CoreLog
   readonly #listeners = new Set<ChangeListener>()
+  readonly #lookListeners = new Set<LookListener>()
   readonly #verifyAll = coalesce(() => this.#verifyEach(this.#catalogue.names))
   #catalogue = new Catalogue()
   #sequence = 0
@@ -107,6 +109,7 @@ export class SkillManager implements SkillSource {
       lookAtAll: async () => {
         await this.#roots.sync(undefined, true)
         await this.#verifyAll()
+        this.#tellLook()
       }
     })
   }
@@ -125,6 +128,7 @@ export class SkillManager implements SkillSource {
 
   async close (): Promise<void> {
     this.#listeners.clear()
+    this.#lookListeners.clear()
     await this.#refresher.close()
   }
 
@@ -137,6 +141,38 @@ export class SkillManager implements SkillSource {
   subscribe (listener: ChangeListener): () => void {
     this.#listeners.add(listener)
     return () => { this.#listeners.delete(listener) }
+  }
+
+  /**
+   * Tells where to look for changes in files of every kind, which `subscribe` does not see, until the way to stop is called;
+   * as long as somebody wants to know, the folders inside of the skills that `inspect` was asked for are watched too.
+   */
+  observe (listener: LookListener): () => void {
+    this.#lookListeners.add(listener)
+    this.#refresher.wantInside(true)
+    return () => {
+      this.#lookListeners.delete(listener)
+      this.#refresher.wantInside(this.#lookListeners.size > 0)
+    }
+  }
+
+  /**
+   * The state of all files of a skill; undefined when there is no such skill.
+   * @param known what it was: comes back as it is when nothing was touched since
+   * @throws {SkillError} `file_io_error` when it never holds still, or the disk fails
+   */
+  async inspect (name: string, known?: SkillState): Promise<SkillState | undefined> {
+    try {
+      const skill = await this.#require(name)
+      const { state, inside } = await this.#manifests.inspect(this.#diskOf(skill), skill, known)
+      this.#refresher.followInside(this.#roots.pathOf(skill.folder), skill.folder.realPath, inside)
+      return state
+    } catch (error) {
+      if (error instanceof RefusedError && error.refusal !== 'not_found') throw fileSentence(error, name, '.')
+      // Not there, or no root to look in, or gone meanwhile.
+      if (error instanceof SkillError || error instanceof RefusedError) return undefined
+      throw error
+    }
   }
 
   get status (): SkillManagerStatus {
@@ -184,6 +220,11 @@ export class SkillManager implements SkillSource {
 
   availableNow (): readonly SkillMetadata[] {
     return this.#catalogue.available
+  }
+
+  /** What `list` said last, without a look at the disk. */
+  namesNow (): readonly string[] {
+    return this.#catalogue.names
   }
 
   async search (query: string): Promise<readonly SearchHit[]> {
@@ -438,6 +479,7 @@ export class SkillManager implements SkillSource {
     const index = this.#roots.indexOf(root)
     if (index !== -1) await this.#roots.sync(index + 1, names.size === 0)
     await this.#verifyEach(names)
+    this.#tellLook(names)
   }
 
   #commit (loaded: readonly IndexedSkill[]): void {
@@ -472,6 +514,10 @@ export class SkillManager implements SkillSource {
   #isRead (name: string): boolean {
     const skill = this.#catalogue.get(name)
     return skill !== undefined && this.#catalogue.isInPlace(skill)
+  }
+
+  #tellLook (names?: Iterable<string>): void {
+    for (const listener of this.#lookListeners) listener(names)
   }
 
   #announce (added: readonly string[], changed: readonly string[], removed: readonly string[]): void {

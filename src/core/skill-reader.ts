@@ -31,6 +31,7 @@ const READ_ONLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY
 const NO_FOLLOW = constants.O_NOFOLLOW
 
 const CHUNK_BYTES = 1_048_576
+const MIN_CHUNK_BYTES = 4_096
 const STREAM_CHUNK_BYTES = 65_536
 
 /** What one pass over all bytes of a file in one state gives. */
@@ -75,8 +76,9 @@ export class OpenFile {
   /** Of all bytes, read in chunks, of the state that `stats` describe. */
   async checksums (): Promise<Checksums> {
     const hash = createHash('sha256')
-    // A whole chunk for a small file would cost more than reading it; one byte more than its size shows that it has grown.
-    const buffer = Buffer.allocUnsafeSlow(Math.min(CHUNK_BYTES, Number(this.stats.size) + 1))
+    // No larger than it takes: a megabyte for each of ten thousand small files keeps the garbage collector busy. One byte more
+    // than its size shows that a file has grown.
+    const buffer = Buffer.allocUnsafeSlow(Math.min(CHUNK_BYTES, Math.max(MIN_CHUNK_BYTES, Number(this.stats.size) + 1)))
     let crc = 0
     for (let position = 0; ;) {
       const count = await this.#read(buffer, 0, buffer.length, position)
@@ -87,7 +89,7 @@ export class OpenFile {
       position += count
       // Not only at the end: a file that grows as fast as it is read has none (K22).
       await this.confirmUnchanged()
-      if (count === buffer.length) await nextTurn()
+      if (count === CHUNK_BYTES) await nextTurn()
     }
     await this.confirmUnchanged()
     return { digest: `sha256:${hash.digest('hex')}`, crc32: crc }

@@ -35,6 +35,12 @@ export interface Watcher {
   readonly state: WatcherState
   /** What there is to watch in a root from now on. */
   follow (root: string, view: RootView): void
+  /**
+   * What there is to watch inside of the skill with this folder, all by their real paths, from now on and until
+   * `leaveInside`. A restart forgets it, and its `watching` asks for it again.
+   */
+  followInside (root: string, skillFolder: string, inside: readonly string[]): void
+  leaveInside (): void
   /** Sets up everything anew: the way out of `degraded`. */
   restart (): Promise<void>
   /** Ends everything; nothing is called afterwards. */
@@ -67,6 +73,14 @@ export function createWatcher (options: WatcherOptions): Watcher {
     follow (root, view) {
       views.set(root, view)
       watches.get(root)?.follow(view)
+    },
+
+    followInside (root, skillFolder, inside) {
+      watches.get(root)?.followInside(skillFolder, inside)
+    },
+
+    leaveInside () {
+      for (const watch of watches.values()) void watch.leaveInside()
     },
 
     async restart () {

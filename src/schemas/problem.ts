@@ -51,6 +51,7 @@ export const httpProblems = {
   tool_not_found: { status: 404, title: 'Tool not found', detail: 'There is no such tool; GET /agent/tools lists those there are' },
   artifact_not_found: { status: 404, title: 'Artifact not found', detail: 'The index does not list this address, or no longer; fetch the index again' },
   method_not_allowed: { status: 405, title: 'Method not allowed', detail: 'The route does not take this method; the Allow header lists those it takes' },
+  not_acceptable: { status: 406, title: 'Not acceptable', detail: 'Accept does not allow text/event-stream, which is all that this route sends' },
   request_timeout: { status: 408, title: 'Request timeout', detail: 'The request arrived too slowly' },
   body_too_large: { status: 413, title: 'Body too large', detail: 'The body of the request is too large' },
   uri_too_long: { status: 414, title: 'URI too long', detail: 'A segment of the path is too long' },
@@ -59,6 +60,7 @@ export const httpProblems = {
   expectation_failed: { status: 417, title: 'Expectation failed', detail: 'The only expectation that is met is 100-continue' },
   headers_too_large: { status: 431, title: 'Header fields too large', detail: 'The request line and headers together are too large' },
   internal_error: { status: 500, title: 'Internal error', detail: 'Something went wrong in the service; its log has the cause under this request id' },
+  too_many_streams: { status: 503, title: 'Too many streams', detail: 'As many clients follow events as may at the same time; try again later, or ask GET /skills' },
   not_ready: { status: 503, title: 'Not ready', detail: 'The service is not ready; try again soon' }
 } as const satisfies Record<string, { readonly status: number, readonly title: string, readonly detail: string }>
 

@@ -63,6 +63,18 @@ export function content (description: string, type: string, schema: object, exam
   return { description, headers: VALIDATORS, content: { [type]: { schema, examples: { example: { value: example } } } } }
 }
 
+/** A stream of server-sent events. */
+export function eventStream (description: string, example: string): ResponseObject {
+  return {
+    description,
+    headers: {
+      'cache-control': { type: 'string', description: '`no-store`: a stream is not kept' },
+      'x-accel-buffering': { type: 'string', description: '`no`: a proxy passes each event on at once' }
+    },
+    content: { 'text/event-stream': { schema: { type: 'string' }, examples: { events: { value: example } } } }
+  }
+}
+
 export function partial (example: string): ResponseObject {
   return {
     description: 'The range asked for',

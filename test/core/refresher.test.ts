@@ -14,7 +14,7 @@ const NEVER_MS = 3_600_000
 /** A watcher that says what a test makes it say. */
 function createFakeWatcher (initial: WatcherState['status'] = 'watching') {
   const made: WatcherOptions[] = []
-  const calls = { restart: 0, close: 0, followed: new Map<string, number>() }
+  const calls = { restart: 0, close: 0, followed: new Map<string, number>(), inside: new Map<string, readonly string[]>() }
   let state: WatcherState = { status: 'starting', mode: 'events', errors: 0 }
   function become (status: WatcherState['status'], more: Partial<WatcherState> = {}): void {
     state = { status, mode: 'events', errors: 0, ...more }
@@ -31,6 +31,8 @@ function createFakeWatcher (initial: WatcherState['status'] = 'watching') {
       const watcher: Watcher = {
         get state () { return state },
         follow (root) { calls.followed.set(root, (calls.followed.get(root) ?? 0) + 1) },
+        followInside (_root, skillFolder, inside) { calls.inside.set(skillFolder, inside) },
+        leaveInside () { calls.inside.clear() },
         async restart () { calls.restart++; fake.onRestart() },
         async close () { calls.close++; state = { ...state, status: 'off' } }
       }

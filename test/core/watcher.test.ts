@@ -9,6 +9,7 @@ import t, { type Test } from 'tap'
 import type { CreateFsWatcher } from '../../src/core/folder-watcher.ts'
 import type { RootView } from '../../src/core/root-watch.ts'
 import { createWatcher, type Watcher, type WatcherOptions, type WatcherState } from '../../src/core/watcher.ts'
+import { countKernelWatches } from '../helper/kernel-watches.ts'
 import { until } from '../helper/skills.ts'
 
 /** Generous: other tests run on the same cores. */
@@ -651,19 +652,6 @@ function keep (made: FSWatcher[]): CreateFsWatcher {
     const watcher = new FSWatcher(options)
     made.push(watcher)
     return watcher
-  }
-}
-
-function countKernelWatches (): number {
-  return fs.readdirSync('/proc/self/fdinfo').reduce((sum, descriptor) => sum + kernelWatchesOf(descriptor), 0)
-}
-
-function kernelWatchesOf (descriptor: string): number {
-  try {
-    return fs.readFileSync(`/proc/self/fdinfo/${descriptor}`, 'utf8').split('\n').filter((line) => line.startsWith('inotify wd:')).length
-  } catch {
-    // The descriptor of the list itself is closed by now.
-    return 0
   }
 }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { prefers } from '../../src/plugins/accept.ts'
+import { accepts, prefers } from '../../src/plugins/accept.ts'
 
 const offered = ['application/json', 'text/markdown', 'text/plain'] as const
 
@@ -41,5 +41,16 @@ t.test('H17: no header throws, and the answer is one of those offered', (t) => {
   const part = fc.constantFrom('text/plain', 'application/json', '*/*', 'text/*', ';q=', '0.5', '1', ',', ';', '"', '\\', '=', ' ', '__proto__', '/')
   const header = fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.array(part).map((parts) => parts.join('')))
   fc.assert(fc.property(header, (accept) => offered.includes(prefers(accept, offered))))
+  t.end()
+})
+
+t.test('whether one media type is allowed', (t) => {
+  const type = 'text/event-stream'
+  for (const accept of [undefined, '', '*/*', type, 'text/*', 'Text/Event-Stream; charset=utf-8', 'application/json, */*;q=0.1', 'x'.repeat(2000)]) {
+    t.equal(accepts(accept, type), true, String(accept))
+  }
+  for (const accept of ['application/json', 'text/html', `${type};q=0`, `*/*;q=0`, `application/json, ${type}; q=0`]) {
+    t.equal(accepts(accept, type), false, accept)
+  }
   t.end()
 })

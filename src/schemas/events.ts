@@ -1,0 +1,27 @@
+import { Type } from '@sinclair/typebox'
+
+const ID = '8f3a51c09d2e-17'
+
+export const EventsHeadersSchema = Type.Object({
+  'last-event-id': Type.Optional(Type.String({ description: 'Id of the last event that is known, as EventSource sends it: those after it come first', examples: [ID] }))
+})
+
+export const EventsQuerySchema = Type.Object({
+  last_event_id: Type.Optional(Type.String({ description: 'The same, for who cannot set headers; the header counts when both are there', examples: [ID] }))
+})
+
+export const EVENTS_EXAMPLE = `retry: 3000
+
+id: 8f3a51c09d2e-16
+
+id: ${ID}
+event: changed
+data: {"name":"calculator","revision":"sha256:${'0123456789abcdef'.repeat(4)}"}
+
+: still here
+
+id: 8f3a51c09d2e-18
+event: removed
+data: {"name":"weather"}
+
+`

@@ -1,0 +1,293 @@
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { appendFileSync, readFileSync, rmSync } from 'node:fs'
+import type { Socket } from 'node:net'
+import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import t, { type Test } from 'tap'
+import type { FeedEvent, FeedListener } from '../../src/core/change-feed.ts'
+import { MAX_EVENT_STREAMS } from '../../src/core/limits.ts'
+import { createWatcher } from '../../src/core/watcher.ts'
+import { eventRoutes, type EventRoutesOptions } from '../../src/routes/events.ts'
+import { ProblemSchema } from '../../src/schemas/problem.ts'
+import { buildService, type Service } from '../helper/build.ts'
+import { type EventStream, type EventStreamOptions, openEvents, type ServerEvent } from '../helper/event-stream.ts'
+import { listenWithPlugins } from '../helper/plugin-app.ts'
+import { startProcess } from '../helper/process.ts'
+import { openRaw, request } from '../helper/raw-http.ts'
+import { skill, until } from '../helper/skills.ts'
+
+/** Far above what a stop needs, far below the deadline of the drain. */
+const AT_ONCE_MS = 4_000
+
+const HEAD = [
+  'HTTP/1.1 200 OK', 'x-content-type-options: nosniff', /^x-request-id: /, 'content-type: text/event-stream', 'cache-control: no-store',
+  'x-accel-buffering: no', /^Date: /, 'Connection: keep-alive', /^Keep-Alive: /, 'Transfer-Encoding: chunked'
+]
+
+function deepSkill (name: string) {
+  return skill(name, { references: { 'x.md': 'x' } })
+}
+
+async function startService (t: Test): Promise<Service> {
+  const service = await buildService(t, { files: { a: deepSkill('a'), b: deepSkill('b') }, options: { watcher: createWatcher } })
+  await until(() => service.skills.status.watcher.status === 'watching')
+  return service
+}
+
+async function open (t: Test, url: string, options?: EventStreamOptions): Promise<EventStream> {
+  const stream = await openEvents(url, options)
+  t.teardown(() => { stream.destroy() })
+  return stream
+}
+
+/** Edits a file of a skill, and waits for the event about that: files that are as young as these may be told before. */
+async function editAndWait (service: Pick<Service, 'url' | 'root'>, stream: EventStream, name: string, file: string): Promise<ServerEvent> {
+  appendFileSync(join(service.root, name, file), '!')
+  const response = await fetch(`${service.url}/skills/${name}/files`)
+  const { revision } = await response.json() as { revision: string }
+  const find = () => stream.events.find(({ data }) => data['name'] === name && data['revision'] === revision)
+  await stream.until(`an event about ${name}`, () => find() !== undefined)
+  return find() as ServerEvent
+}
+
+t.test('K52: changes arrive as they happen, with the revision of the manifest', async (t) => {
+  const service = await startService(t)
+  const stream = await open(t, service.url)
+  const lines = stream.head?.split('\r\n') ?? []
+  t.match(lines, HEAD)
+  t.equal(lines.length, HEAD.length, 'no ETag, no length')
+  await stream.until('its beginning', () => stream.lastEventId !== '')
+  t.equal(stream.retry, '3000')
+
+  for (const file of ['references/x.md', 'SKILL.md']) {
+    t.match(await editAndWait(service, stream, 'a', file), { type: 'changed', id: /^[\da-f]{12}-\d+$/ })
+  }
+  rmSync(join(service.root, 'b'), { recursive: true })
+  await stream.until('the removal', () => stream.events.at(-1)?.type === 'removed')
+  t.strictSame(stream.events.at(-1), { id: stream.lastEventId, type: 'removed', data: { name: 'b' } })
+})
+
+t.test('a client resumes after the last event that it knows, by header or query', async (t) => {
+  const service = await startService(t)
+  const other = await open(t, service.url)
+  for (const name of ['a', 'b']) await editAndWait(service, other, name, 'SKILL.md')
+  const known = other.lastEventId
+  const count = other.events.length
+  for (const name of ['a', 'b', 'a']) await editAndWait(service, other, name, 'references/x.md')
+
+  for (const options of [
+    { headers: [`Last-Event-ID: ${known}`] },
+    { target: `/events?last_event_id=${known}` },
+    { target: '/events?last_event_id=old', headers: [`Last-Event-ID: ${known}`] }
+  ]) {
+    const again = await open(t, service.url, options)
+    await again.event(other.events.length - count - 1)
+    t.strictSame(again.events, other.events.slice(count), JSON.stringify(options))
+  }
+
+  for (const id of ['nonsense', `${known}0000`, '0123456789ab-1', '__proto__', 'ÿ', 'x'.repeat(5000)]) {
+    const reset = await open(t, service.url, { headers: [`Last-Event-ID: ${id}`] })
+    t.match(await reset.event(0), { type: 'reset', id: other.lastEventId, data: { message: /read the skills/ } }, id.slice(0, 20))
+  }
+  const fresh = await open(t, service.url, { headers: ['Last-Event-ID: '] })
+  await fresh.until('its beginning', () => fresh.lastEventId === other.lastEventId)
+  t.strictSame(fresh.events, [])
+  const bad = await service.raw('GET', '/events?last_event_id=1&last_event_id=2')
+  t.match(bad, { status: 400, text: /"code":"bad_query"/ })
+})
+
+t.test('what is not a stream: HEAD, other methods, a client that wants something else', async (t) => {
+  const service = await startService(t)
+  const head = await service.raw('HEAD', '/events')
+  t.match(head, { status: 200, headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store', etag: undefined, 'content-length': undefined } })
+  for (const ifNoneMatch of ['*', '"x"']) t.equal((await service.raw('HEAD', '/events', { headers: [`If-None-Match: ${ifNoneMatch}`] })).status, 200)
+  t.match(await service.raw('POST', '/events', { body: '' }), { status: 405, headers: { allow: /GET/ } })
+  for (const accept of ['application/json', 'text/html;q=1', 'text/event-stream;q=0', 'text/*;q=0, application/json']) {
+    t.match(await service.raw('GET', '/events', { headers: [`Accept: ${accept}`] }), { status: 406, text: /"code":"not_acceptable"/ }, accept)
+  }
+  for (const accept of ['text/event-stream', '*/*', 'text/*', 'application/json, */*;q=0.1', 'TEXT/EVENT-STREAM; charset=utf-8', '']) {
+    const stream = await open(t, service.url, { headers: [`Accept: ${accept}`, 'If-None-Match: *'] })
+    t.match(stream.head, /^HTTP\/1.1 200/, accept)
+    stream.destroy()
+  }
+})
+
+interface FakeFeed {
+  readonly feed: EventRoutesOptions['feed']
+  readonly listeners: ReadonlySet<FeedListener>
+  emit (name: string): void
+}
+
+function createFakeFeed (): FakeFeed {
+  const listeners = new Set<FeedListener>()
+  let count = 0
+  return {
+    listeners,
+    feed: {
+      get position () { return `0123456789ab-${count}` },
+      subscribe (listener) {
+        listeners.add(listener)
+        return () => { listeners.delete(listener) }
+      }
+    },
+    emit (name) {
+      const event: FeedEvent = { id: `0123456789ab-${++count}`, type: 'changed', name, revision: 'sha256:0' }
+      for (const listener of listeners) listener(event)
+    }
+  }
+}
+
+async function listen (t: Test, options: Partial<EventRoutesOptions> = {}) {
+  const fake = createFakeFeed()
+  const service = await listenWithPlugins(t, (app) => {
+    app.addSchema(ProblemSchema)
+    app.register(eventRoutes, { feed: fake.feed, isDraining: () => false, ...options })
+  })
+  return { ...service, ...fake }
+}
+
+t.test('a comment now and then keeps a silent stream open', async (t) => {
+  const { url } = await listen(t, { heartbeatMs: 10 })
+  const stream = await open(t, url)
+  await stream.until('three of them', () => stream.comments.length >= 3)
+  t.strictSame(stream.events, [])
+})
+
+t.test('a client that hangs up is forgotten', async (t) => {
+  const { url, listeners, emit } = await listen(t)
+  const streams = await Promise.all(Array.from({ length: 20 }, () => open(t, url)))
+  t.equal(listeners.size, 20)
+  streams.forEach((stream, index) => {
+    if (index % 2 === 0) stream.destroy()
+    else stream.connection.socket.end()
+  })
+  await until(() => listeners.size === 0)
+  emit('a')
+})
+
+t.test('so many streams and no more, until one ends', async (t) => {
+  t.equal(MAX_EVENT_STREAMS, 256)
+  const { url, listeners } = await listen(t, { maxStreams: 3 })
+  const streams = await Promise.all(Array.from({ length: 3 }, () => open(t, url)))
+  for (const method of ['GET', 'HEAD']) {
+    const connection = await openRaw(url)
+    const refused = await connection.send(request(method, '/events')).response({ head: method === 'HEAD' })
+    t.match(refused, { status: 503, headers: { 'retry-after': /^\d+$/, 'content-type': 'application/problem+json', 'cache-control': 'no-store' } })
+    if (method === 'GET') t.match(refused.json(), { code: 'too_many_streams' })
+    connection.destroy()
+  }
+  streams[0]?.destroy()
+  await until(() => listeners.size === 2)
+  t.match((await open(t, url)).head, /^HTTP\/1.1 200/)
+})
+
+t.test('a client that reads nothing is dropped with what waits for it; another one gets everything', async (t) => {
+  const { url, listeners, emit, logged } = await listen(t, { maxStreamBytes: 100_000 })
+  const fast = await open(t, url)
+  const slow = await open(t, url)
+  slow.connection.socket.pause()
+  const name = 'x'.repeat(1_000)
+  const before = process.memoryUsage().rss
+  let count = 0
+  while (listeners.size === 2 && count < 50_000) {
+    emit(name)
+    if (++count % 10 === 0) await nextTurn()
+  }
+  const megabytes = count * 1_000 / 1e6
+  t.comment(`dropped after ${megabytes.toFixed(1)} MB, most of them in the buffers of the kernel`)
+  t.equal(listeners.size, 1)
+  t.ok(megabytes < 40)
+  t.ok((process.memoryUsage().rss - before) / 1e6 < 80)
+  await logged(({ msg }) => msg === 'a client that does not read its events was dropped')
+  emit('last')
+  await fast.until('the last one', () => fast.events.at(-1)?.data['name'] === 'last')
+  t.equal(fast.events.length, count + 1)
+  slow.connection.socket.resume()
+  await once(slow.connection.socket, 'close')
+  t.notOk(slow.complete, 'its answer has no proper end')
+})
+
+t.test('app.close() ends streams at once, also one that nobody reads', async (t) => {
+  const { app, url, listeners, emit } = await listen(t)
+  const streams = await Promise.all([open(t, url), open(t, url)])
+  const slow = await open(t, url)
+  slow.connection.socket.pause()
+  const response = await stuckSocket(app.server, () => { for (let i = 0; i < 100; i++) emit('x'.repeat(1_000)) })
+  t.ok(response.writableLength > 0)
+  const start = performance.now()
+  await app.close()
+  t.ok(performance.now() - start < 1_000, `closed after ${Math.round(performance.now() - start)} ms`)
+  for (const stream of streams) {
+    await until(() => stream.connection.ended)
+    t.ok(stream.complete, 'with a proper end')
+  }
+  t.equal(listeners.size, 0)
+})
+
+/** Does something until a socket of a server holds data that its client does not take. */
+async function stuckSocket (server: { getConnections: unknown }, act: () => void): Promise<Socket> {
+  const handles = (process as unknown as { _getActiveHandles (): unknown[] })._getActiveHandles()
+  const sockets = handles.filter((handle): handle is Socket & { server?: unknown } => (handle as { server?: unknown }).server === server)
+  for (;;) {
+    act()
+    await nextTurn()
+    const stuck = sockets.find(({ writableLength }) => writableLength > 0)
+    if (stuck !== undefined) return stuck
+  }
+}
+
+t.test('while the service stops there are no new streams', async (t) => {
+  const { url } = await listen(t, { isDraining: () => true })
+  const connection = await openRaw(url)
+  const refused = await connection.send(request('GET', '/events')).response()
+  t.match(refused.json(), { status: 503, code: 'not_ready' })
+  connection.destroy()
+})
+
+t.test('a real process: a restart resets, and a stop is not held up by open streams', async (t) => {
+  const root = t.testdir({ a: deepSkill('a') })
+  const old = await startProcess(t, { args: [root] })
+  await old.printed('watching the skills folders')
+  const stream = await open(t, old.url)
+  await editAndWait({ url: old.url, root }, stream, 'a', 'references/x.md')
+  const silent = await open(t, old.url)
+  silent.connection.socket.pause()
+  const start = performance.now()
+  const ended = await old.stop()
+  t.match(ended, { code: 0, stderr: '' })
+  t.ok(performance.now() - start < AT_ONCE_MS, `ended after ${Math.round(performance.now() - start)} ms`)
+  await until(() => stream.connection.ended)
+  t.ok(stream.complete)
+
+  const restarted = await startProcess(t, { args: [root] })
+  const again = await open(t, restarted.url, { headers: [`Last-Event-ID: ${stream.lastEventId}`] })
+  t.match(await again.event(0), { type: 'reset' })
+  await restarted.stop()
+})
+
+t.test('the EventSource example in docs/events.md', async (t) => {
+  const [, example = ''] = /```js\n([^]*?)```/.exec(readFileSync(new URL('../../docs/events.md', import.meta.url), 'utf8')) ?? []
+  const root = t.testdir({ calculator: deepSkill('calculator') })
+  const service = await startProcess(t, { args: [root] })
+  await service.printed('watching the skills folders')
+  const untilBothLines = `
+    const { log } = console
+    const seen = new Set()
+    console.log = (...line) => {
+      log(...line)
+      if (seen.add(String(line[0]).startsWith('all')).size === 2) process.exit()
+    }
+  `
+  const run = promisify(execFile)(process.execPath, [
+    '--no-warnings', '--experimental-eventsource', '--input-type=module', '-e',
+    untilBothLines + example.replaceAll('http://127.0.0.1:8080', service.url)
+  ], { timeout: 60_000 })
+  const edits = setInterval(() => { appendFileSync(join(root, 'calculator/references/x.md'), '!') }, 300)
+  t.teardown(() => { clearInterval(edits) })
+  const { stdout } = await run
+  clearInterval(edits)
+  t.match(stdout, /^all skills: calculator$/m)
+  t.match(stdout, /^calculator is at sha256:[\da-f]{64}$/m)
+})
