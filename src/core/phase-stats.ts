@@ -33,6 +33,11 @@ export class PhaseStats {
     setImmediate(this.#end)
   }
 
+  /** The disk is known to have changed since the phase began. */
+  forget (): void {
+    this.#seen.clear()
+  }
+
   /** The signature of what is at a path, links followed; undefined when nothing is there or it may not be seen. */
   stat (disk: Disk, path: string): Awaitable<Signature | undefined> {
     if (this.#inPhase) {

@@ -190,35 +190,23 @@ export class SkillManager implements SkillSource {
   /** The same without a word on the encoding, for a door that sends bytes (K42). */
   async readMainFile (name: string, preference: MainFilePreference): Promise<FileContent> {
     if (hasForbiddenSequence(name)) throw documentError.invalidName(name)
-    const skill = await this.#current(name)
-    if (skill === undefined) throw documentError.skillNotFound(name)
-    return await this.#readMainFile(skill, preference)
+    return await this.#ask(name, (skill) => this.#readMainFile(skill, preference))
   }
 
   async readFile (name: string, filePath: string): Promise<FileContent> {
-    const { skill, path } = await this.#locate(name, filePath)
-    try {
-      return await this.#contents.read(this.#diskOf(skill), skill, path, MAX_TEXT_FILE_BYTES)
-    } catch (error) {
-      throw fileSentence(error, name, filePath)
-    }
+    return await this.#askForFile(name, filePath, (skill, path) => this.#contents.read(this.#diskOf(skill), skill, path, MAX_TEXT_FILE_BYTES))
   }
 
   /** A file of any size, for a door that sends bytes (K44). Same checks and sentences as `readFile`. */
   async openFile (name: string, filePath: string): Promise<ServableFile> {
-    const { skill, path } = await this.#locate(name, filePath)
-    try {
-      return await this.#contents.open(this.#diskOf(skill), skill, path)
-    } catch (error) {
-      throw fileSentence(error, name, filePath)
-    }
+    return await this.#askForFile(name, filePath, (skill, path) => this.#contents.open(this.#diskOf(skill), skill, path))
   }
 
   /** All files of a skill (K43). */
   async manifest (name: string): Promise<Manifest> {
-    const skill = await this.#require(name)
+    if (hasForbiddenSequence(name)) throw fileError.invalidName()
     try {
-      return await this.#manifests.get(this.#diskOf(skill), skill)
+      return await this.#ask(name, (skill) => this.#manifests.get(this.#diskOf(skill), skill))
     } catch (error) {
       if (error instanceof RefusedError && error.refusal === 'not_found') throw documentError.skillNotFound(name)
       throw fileSentence(error, name, '.')
@@ -291,21 +279,30 @@ export class SkillManager implements SkillSource {
     return skill?.metadata.name === label ? skill : undefined
   }
 
-  async #require (name: string): Promise<IndexedSkill> {
-    if (hasForbiddenSequence(name)) throw fileError.invalidName()
-    const skill = await this.#current(name)
-    if (skill === undefined) throw documentError.skillNotFound(name)
-    return skill
+  /**
+   * What `answer` makes of the skill of this name. A failure counts only while the skill is still the same: otherwise its
+   * folder was taken away under the question, which then goes to what the name means now (K53).
+   */
+  async #ask<T> (name: string, answer: (skill: IndexedSkill) => Promise<T>): Promise<T> {
+    for (let turn = 1; ; turn++) {
+      const skill = await this.#current(name)
+      if (skill === undefined) throw documentError.skillNotFound(name)
+      try {
+        return await answer(skill)
+      } catch (error) {
+        if (turn === MAX_TURNS) throw error
+        this.#stats.forget()
+        if (await this.#current(name) === skill) throw error
+      }
+    }
   }
 
-  async #locate (name: string, filePath: string): Promise<{ skill: IndexedSkill, path: string }> {
-    const skill = await this.#require(name)
-    const parsed = parseRelativePath(filePath)
-    switch (parsed.kind) {
-      case 'empty': throw fileError.invalidPath()
-      case 'outside': throw fileError.traversal()
-      case 'unusable': throw fileError.notFound(name, filePath)
-      case 'inside': return { skill, path: withMainFileFallback(skill, parsed.path) }
+  async #askForFile<T> (name: string, filePath: string, answer: (skill: IndexedSkill, path: string) => Promise<T>): Promise<T> {
+    if (hasForbiddenSequence(name)) throw fileError.invalidName()
+    try {
+      return await this.#ask(name, (skill) => answer(skill, pathInside(skill, filePath)))
+    } catch (error) {
+      throw fileSentence(error, name, filePath)
     }
   }
 
@@ -434,6 +431,17 @@ function toCatalogueSkill ({ name, metadata, frontmatter, findings, valid, diges
 function isSameToCallers (a: IndexedSkill, b: IndexedSkill): boolean {
   return a.digest === b.digest && a.metadata.path === b.metadata.path && a.refused?.refusal === b.refused?.refusal &&
     a.findings.length === b.findings.length && a.findings.every(({ code }, index) => code === b.findings[index]?.code)
+}
+
+/** Where a caller's path leads in a skill, by its text alone. */
+function pathInside (skill: IndexedSkill, filePath: string): string {
+  const parsed = parseRelativePath(filePath)
+  switch (parsed.kind) {
+    case 'empty': throw fileError.invalidPath()
+    case 'outside': throw fileError.traversal()
+    case 'unusable': throw fileError.notFound(skill.name, filePath)
+    case 'inside': return withMainFileFallback(skill, parsed.path)
+  }
 }
 
 /** K6: at the top of a skill, the two usual spellings mean the main file that is there. */
