@@ -76,15 +76,15 @@ export class RootSet {
   }
 
   /**
-   * Looks again at each of the first `count` roots that is not as it was seen last, until a look at all of them changed
-   * none: what is moved from one root to another meanwhile is never in neither (K53).
+   * Looks again at each of the first `count` roots that is not as it was seen last, until all of them are as they were when
+   * the turn began: then what moves from one root to another is in one of them (K53).
    */
   async sync (count = this.#roots.length, links = false): Promise<void> {
     const roots = this.#roots.slice(0, count)
     for (let turn = 0; turn < MAX_TURNS; turn++) {
-      const before = roots.map(({ good }) => good?.folders)
+      const before = roots.map(({ good }) => good)
       for (const root of roots) if (!await this.#isFresh(root, links)) await root.rescan()
-      if (count < 2 || roots.every(({ good }, index) => good?.folders === before[index])) return
+      if (count < 2 || roots.every(({ good }, index) => isSameLook(good, before[index]))) return
       this.#stats.forget()
     }
   }
@@ -163,6 +163,10 @@ export class RootSet {
     if (root === undefined) throw new RangeError(`no root ${index}`)
     return root
   }
+}
+
+function isSameLook (a: GoodScan | undefined, b: GoodScan | undefined): boolean {
+  return a === b || (a !== undefined && b !== undefined && a.folders === b.folders && isSameState(a.signature, b.signature))
 }
 
 /** A look that found what was there before keeps the old objects: everything that hangs on their identity stays. */

@@ -251,6 +251,8 @@ export class SkillManager implements SkillSource {
   async #current (name: string): Promise<IndexedSkill | undefined> {
     // Each turn ends with the skill, or with a root listed anew; a name that keeps coming and going is not there.
     for (let turn = 0; turn < MAX_TURNS; turn++) {
+      // What was seen before it went away says nothing about where it went.
+      if (turn > 0) this.#stats.forget()
       // A root before the skill's own may have got a folder of that name; an unknown name may be in any.
       const root = this.#catalogue.folders.get(name)?.root
       await this.#roots.sync(root, root === undefined)
