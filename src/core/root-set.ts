@@ -7,7 +7,7 @@ import type { RootView } from './root-watch.ts'
 import { isSameState } from './signature.ts'
 
 /** How often roots that change while they are looked at are looked at anew. */
-const MAX_TURNS = 5
+const MAX_TURNS = 8
 
 type GoodScan = Extract<RootScan, { state: 'ok' }>
 

@@ -54,7 +54,7 @@ export interface SkillManagerStatus {
 type ChangeListener = (change: CatalogueChange) => void
 
 /** How often a question is asked anew when the disk changes under it. */
-const MAX_TURNS = 3
+const MAX_TURNS = 8
 
 const SILENT: CoreLog = { info () {}, warn () {} }
 

@@ -1,10 +1,10 @@
-import { documentError } from '../core/errors.ts'
-import type { FileContent } from '../core/file-content.ts'
+import { documentError, SkillError } from '../core/errors.ts'
+import { FileContent } from '../core/file-content.ts'
 import type { Awaitable, SkillSource } from '../core/skill-source.ts'
 import type { CatalogueSkill } from '../core/skill.ts'
 
 /** A skill that changes between two looks is looked at again, this many times in all. */
-const LOAD_ATTEMPTS = 3
+const LOAD_ATTEMPTS = 8
 
 /**
  * A skill and its main file in one and the same state (K53).
@@ -15,11 +15,24 @@ const LOAD_ATTEMPTS = 3
 export async function loadSkill (
   source: SkillSource, name: string, find: () => Awaitable<CatalogueSkill | undefined>
 ): Promise<{ readonly skill: CatalogueSkill, readonly content: FileContent }> {
+  let skill = await find()
   for (let attempt = 0; attempt < LOAD_ATTEMPTS; attempt++) {
-    const skill = await find()
     if (skill === undefined) throw documentError.skillNotFound(name)
-    const content = await source.readDocument(skill.name, 'SKILL.md')
-    if (skill.digest === content.digest) return { skill, content }
+    const content = await readDocument(source, skill.name)
+    if (content instanceof FileContent && content.digest === skill.digest) return { skill, content }
+    const next = await find()
+    // A failure counts only for the skill that the caller means: another one may have that name by now.
+    if (content instanceof SkillError && next?.name === skill.name && next.digest === skill.digest) throw content
+    skill = next
   }
   throw documentError.unreadable(name)
+}
+
+async function readDocument (source: SkillSource, name: string): Promise<FileContent | SkillError> {
+  try {
+    return await source.readDocument(name, 'SKILL.md')
+  } catch (error) {
+    if (error instanceof SkillError) return error
+    throw error
+  }
 }

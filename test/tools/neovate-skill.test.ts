@@ -72,6 +72,16 @@ t.test('K53: a skill that gives its name away during the call is looked for agai
   t.match((await call('Label')).text, 'the new one')
 })
 
+t.test('K53: nor does what became of it count, once another has the name', async (t) => {
+  const { source, call } = setUp()
+  const readDocument = source.readDocument.bind(source)
+  source.readDocument = (name) => {
+    source.set({ folder: { label: 'mine', files: { 'SKILL.md': documentError.notUtf8('folder') } }, other: { label: 'Label', files: { 'SKILL.md': 'the new one' } } })
+    return readDocument(name)
+  }
+  t.match((await call('Label')).text, 'the new one')
+})
+
 t.test('K53: a skill that never holds still is an error, not a mixture', async (t) => {
   const { source, call } = setUp()
   const readDocument = source.readDocument.bind(source)
