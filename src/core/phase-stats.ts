@@ -15,8 +15,10 @@ export class PhaseStats {
   readonly #seen = new Map<string, Signature | undefined>()
   readonly #sources = new Set<object>()
   #inPhase = false
+  #phase = 0
   readonly #end = () => {
     this.#inPhase = false
+    this.#phase++
     this.#seen.clear()
     this.#sources.clear()
   }
@@ -31,6 +33,11 @@ export class PhaseStats {
     if (this.#inPhase) return
     this.#inPhase = true
     setImmediate(this.#end)
+  }
+
+  /** A number that is the same as long as one phase lasts. */
+  get phase (): number {
+    return this.#phase
   }
 
   /** The disk is known to have changed since the phase began. */

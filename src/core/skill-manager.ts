@@ -199,7 +199,8 @@ export class SkillManager implements SkillSource {
 
   /** A file of any size, for a door that sends bytes (K44). Same checks and sentences as `readFile`. */
   async openFile (name: string, filePath: string): Promise<ServableFile> {
-    return await this.#askForFile(name, filePath, (skill, path) => this.#contents.open(this.#diskOf(skill), skill, path))
+    return await this.#askForFile(name, filePath, (skill, path) => this.#contents.open(this.#diskOf(skill), skill, path),
+      (file) => { if (file.kind === 'stream') return file.file.close() })
   }
 
   /** All files of a skill (K43). */
@@ -282,27 +283,38 @@ export class SkillManager implements SkillSource {
   }
 
   /**
-   * What `answer` makes of the skill of this name. A failure counts only while the skill is still the same: otherwise its
-   * folder was taken away under the question, which then goes to what the name means now (K53).
+   * What `answer` makes of the skill of this name. A failure, or an answer that took more than a turn of the event loop,
+   * counts only while the skill is still what it was: otherwise its folder was taken away or exchanged under the question,
+   * which then goes to what the name means now (K53).
+   * @param discard gives back an answer that does not count
    */
-  async #ask<T> (name: string, answer: (skill: IndexedSkill) => Promise<T>): Promise<T> {
+  async #ask<T> (name: string, answer: (skill: IndexedSkill) => Promise<T>, discard?: (value: T) => unknown): Promise<T> {
     for (let turn = 1; ; turn++) {
+      const phase = this.#stats.phase
       const skill = await this.#current(name)
       if (skill === undefined) throw documentError.skillNotFound(name)
       try {
-        return await answer(skill)
+        const value = await answer(skill)
+        if (turn === MAX_TURNS || phase === this.#stats.phase || await this.#isStill(skill)) return value
+        await discard?.(value)
       } catch (error) {
-        if (turn === MAX_TURNS) throw error
-        this.#stats.forget()
-        if (await this.#current(name) === skill) throw error
+        if (turn === MAX_TURNS || await this.#isStill(skill)) throw error
       }
     }
   }
 
-  async #askForFile<T> (name: string, filePath: string, answer: (skill: IndexedSkill, path: string) => Promise<T>): Promise<T> {
+  async #isStill (skill: IndexedSkill): Promise<boolean> {
+    this.#stats.forget()
+    const now = await this.#current(skill.name)
+    return now?.folder === skill.folder && isSameState(now.folderSignature, skill.folderSignature)
+  }
+
+  async #askForFile<T> (
+    name: string, filePath: string, answer: (skill: IndexedSkill, path: string) => Promise<T>, discard?: (value: T) => unknown
+  ): Promise<T> {
     if (hasForbiddenSequence(name)) throw fileError.invalidName()
     try {
-      return await this.#ask(name, (skill) => answer(skill, pathInside(skill, filePath)))
+      return await this.#ask(name, (skill) => answer(skill, pathInside(skill, filePath)), discard)
     } catch (error) {
       throw fileSentence(error, name, filePath)
     }

@@ -1,9 +1,10 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ServableFile } from '../core/content-store.ts'
+import { fileError } from '../core/errors.ts'
 import type { FileContent } from '../core/file-content.ts'
 import { isTextType } from '../core/media-type.ts'
-import type { OpenFile } from '../core/skill-reader.ts'
+import { type OpenFile, RefusedError } from '../core/skill-reader.ts'
 import { matchesEtag, strongEtag } from '../plugins/conditional.ts'
 import { HttpProblem } from '../plugins/errors.ts'
 import { selectRange } from '../plugins/range.ts'
@@ -20,11 +21,16 @@ interface FileHeaders {
 
 const headersOf = new WeakMap<FileContent, FileHeaders>()
 
-/** Sends the bytes of a file (K44): from memory, or streamed when it is large, whole or the range asked for. */
-export async function sendFile (request: FastifyRequest, reply: FastifyReply, file: ServableFile, mediaType: string): Promise<FastifyReply> {
+/**
+ * Sends the bytes of a file (K44): from memory, or streamed when it is large, whole or the range asked for.
+ * @param path what the caller calls the file
+ */
+export async function sendFile (
+  request: FastifyRequest, reply: FastifyReply, file: ServableFile, mediaType: string, path: string
+): Promise<FastifyReply> {
   switch (file.kind) {
     case 'content': return sendContent(request, reply, file.content, mediaType)
-    case 'stream': return await sendStream(request, reply, file.file, file.digest, mediaType)
+    case 'stream': return await sendStream(request, reply, file.file, file.digest, mediaType, path)
   }
 }
 
@@ -48,7 +54,7 @@ export function sendContent (
 }
 
 async function sendStream (
-  request: FastifyRequest, reply: FastifyReply, file: OpenFile, digest: string, mediaType: string
+  request: FastifyRequest, reply: FastifyReply, file: OpenFile, digest: string, mediaType: string, path: string
 ): Promise<FastifyReply> {
   try {
     const size = Number(file.stats.size)
@@ -61,13 +67,22 @@ async function sendStream (
       .header('last-modified', mtime.toUTCString())
       .header('accept-ranges', 'bytes')
     const { start, end } = chooseRange(request, reply, size, etag) ?? { start: 0, end: size - 1 }
-    const stream = Readable.from(file.chunks(start, end), { objectMode: false, highWaterMark: 1 })
+    const stream = Readable.from(explained(file.chunks(start, end), path), { objectMode: false, highWaterMark: 1 })
     // Also when nothing is read of it: a 304, a HEAD, a client that went away.
     stream.once('close', () => { void file.close() })
     return reply.header('content-length', end - start + 1).send(stream)
   } catch (error) {
     await file.close()
     throw error
+  }
+}
+
+/** A file that changes before its first byte is out gets an answer, and that is one of the domain (K18). */
+async function * explained (chunks: AsyncIterable<Buffer>, path: string): AsyncGenerator<Buffer> {
+  try {
+    yield * chunks
+  } catch (error) {
+    throw error instanceof RefusedError ? fileError.ioError(path, error) : error
   }
 }
 

@@ -103,7 +103,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     const type = mediaType(path)
     reply.header('vary', 'Accept')
     if (prefers(request.headers.accept, [ANY_BYTES, type, 'application/json']) !== 'application/json') {
-      return await sendFile(request, reply, await skills.openFile(name, path), type)
+      return await sendFile(request, reply, await skills.openFile(name, path), type, path)
     }
     if (request.query.encoding === 'base64') return sendBase64(reply, name, path, await skills.readFile(name, path))
     return sendOutcome(reply, await tools.readFileInSkill.run({ skill_name: name, file_path: path }))

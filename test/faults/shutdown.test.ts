@@ -38,10 +38,10 @@ interface Client {
 for (const [kind, size] of [['keep-alive', 1], ['pipelining', BATCH.length]] as const) {
   t.test(`SIGTERM under load: every request of ${kind} clients that had arrived is answered completely`, async (t) => {
     const service = await start(t)
-    let stopped = false
+    const stopped = new AbortController()
 
     async function ask (connection: RawConnection, client: Client, first: number): Promise<void> {
-      for (let turn = first; !stopped; turn++) {
+      for (let turn = first; !stopped.signal.aborted; turn++) {
         const batch = Array.from({ length: size }, (_, index) => (turn + index) % BATCH.length)
         connection.send(Buffer.concat(batch.map((index) => BATCH[index] ?? Buffer.alloc(0))))
         for (const index of batch) {
@@ -59,7 +59,7 @@ for (const [kind, size] of [['keep-alive', 1], ['pipelining', BATCH.length]] as 
     const asking = clients.map((client, index) => ask(connections[index] as RawConnection, client, index))
     await sleep(300)
     // From here on nobody sends any more: what is still open had been sent before the signal.
-    stopped = true
+    stopped.abort()
     service.signal('SIGTERM')
     await Promise.all(asking)
     t.strictSame(clients.flatMap(({ losses }) => losses), [])
