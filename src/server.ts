@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises'
 import type { Server } from 'node:http'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import closeWithGrace from 'close-with-grace'
 import { buildApp } from './app.ts'
@@ -15,6 +15,9 @@ const MAX_CONNECTIONS = 10_000
 
 /** Clients with an open connection get this long to hear `Connection: close` before the port is given up, in milliseconds. */
 const ANNOUNCE_MS = 200
+
+/** Connections that wait to be accepted are taken for this long, in milliseconds, before the port is given up. */
+const ACCEPT_MS = 1_000
 
 /** Running requests may go on this long after a signal, in milliseconds; then their connections are cut. */
 const DRAIN_DEADLINE_MS = 8_000
@@ -62,6 +65,7 @@ export async function startServer (config: Config): Promise<void> {
 
   async function stop (): Promise<void> {
     if (await countConnections(app.server) > 0) await sleep(ANNOUNCE_MS)
+    await readWaiting(app.server)
     await app.close()
     await skills.close()
     logger.info('stopped')
@@ -98,6 +102,22 @@ export async function startServer (config: Config): Promise<void> {
     await app.close()
     await skills.close()
     throw explainListenError(error, config)
+  }
+}
+
+/**
+ * Returns when all that has arrived by now is read: on a busy machine many connections wait with their requests, one or
+ * few are accepted in a turn of the event loop, and to give up the port would reset the others.
+ */
+async function readWaiting (server: Server): Promise<void> {
+  let isQuiet = false
+  server.on('connection', () => { isQuiet = false })
+  const deadline = performance.now() + ACCEPT_MS
+  // One turn more than the last connection came in: in that one its request is read.
+  for (let quietTurns = 0; quietTurns < 3 && performance.now() < deadline;) {
+    isQuiet = true
+    await nextTurn()
+    quietTurns = isQuiet ? quietTurns + 1 : 0
   }
 }
 

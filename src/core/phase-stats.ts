@@ -23,11 +23,6 @@ export class PhaseStats {
     this.#sources.clear()
   }
 
-  /** Names the present phase: what was found out in it holds as long as this is the same. Undefined outside of one. */
-  get phase (): number | undefined {
-    return this.#inPhase ? this.#phase : undefined
-  }
-
   /**
    * A request has just been received from the network.
    * @param source its connection: a second request of one connection may have been sent after the phase began
@@ -39,7 +34,23 @@ export class PhaseStats {
     } else this.#sources.add(source)
     if (this.#inPhase) return
     this.#inPhase = true
+    this.#phase++
     setImmediate(this.#end)
+  }
+
+  /** A number that is the same as long as one phase lasts, or the time between two. */
+  get phase (): number {
+    return this.#phase
+  }
+
+  /** Whether requests of a phase are being answered. */
+  get inPhase (): boolean {
+    return this.#inPhase
+  }
+
+  /** The disk is known to have changed since the phase began. */
+  forget (): void {
+    this.#seen.clear()
   }
 
   /** The signature of what is at a path, links followed; undefined when nothing is there or it may not be seen. */
@@ -69,20 +80,19 @@ export class PhaseStats {
 export class PhaseMemo<T> {
   readonly #stats: PhaseStats
   readonly #answers = new Map<string, T>()
-  #phase: number | undefined
+  #phase = -1
 
   constructor (stats: PhaseStats) {
     this.#stats = stats
   }
 
   get (key: string): T | undefined {
-    const { phase } = this.#stats
-    return phase !== undefined && phase === this.#phase ? this.#answers.get(key) : undefined
+    return this.#stats.phase === this.#phase ? this.#answers.get(key) : undefined
   }
 
   /** @param phase that in which the question was asked: an answer that took longer is too old for the next one's requests */
-  set (key: string, answer: T, phase: number | undefined): void {
-    if (phase === undefined || phase !== this.#stats.phase) return
+  set (key: string, answer: T, phase: number): void {
+    if (!this.#stats.inPhase || phase !== this.#stats.phase) return
     if (phase !== this.#phase) {
       this.#answers.clear()
       this.#phase = phase

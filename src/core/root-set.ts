@@ -6,6 +6,9 @@ import type { PhaseStats } from './phase-stats.ts'
 import type { RootView } from './root-watch.ts'
 import { isSameState } from './signature.ts'
 
+/** How often roots that change while they are looked at are looked at anew. */
+const MAX_TURNS = 8
+
 type GoodScan = Extract<RootScan, { state: 'ok' }>
 
 /** What is known of a root: for /readyz and the log. */
@@ -77,10 +80,17 @@ export class RootSet {
     return this.#at(folder.root).path
   }
 
-  /** Looks again at each of the first `count` roots that is not as it was seen last. */
+  /**
+   * Looks again at each of the first `count` roots that is not as it was seen last, until all of them are as they were when
+   * the turn began: then what moves from one root to another is in one of them (K53).
+   */
   async sync (count = this.#roots.length, links = false): Promise<void> {
-    for (const root of this.#roots.slice(0, count)) {
-      if (!await this.#isFresh(root, links)) await root.rescan()
+    const roots = this.#roots.slice(0, count)
+    for (let turn = 0; turn < MAX_TURNS; turn++) {
+      const before = roots.map(({ good }) => good)
+      for (const root of roots) if (!await this.#isFresh(root, links)) await root.rescan()
+      if (count < 2 || roots.every(({ good }, index) => isSameLook(good, before[index]))) return
+      this.#stats.forget()
     }
   }
 
@@ -132,6 +142,12 @@ export class RootSet {
     const root = this.#at(index)
     const before = root.good
     const scan = await scanRoot(root.disk, root)
+    const good = scan.state === 'ok' ? keepObjects(scan, before) : undefined
+    const relocated = good?.realPath !== before?.realPath || good?.signature.ino !== before?.signature.ino
+    const disk = relocated && good !== undefined && this.#options.disk === undefined
+      ? await isOnNetwork(good.realPath) ? createNetworkDisk() : createLocalDisk()
+      : root.disk
+    // All at once: whoever finds the new scan relies on its folders being in the catalogue (K51).
     root.scan = scan
     const failedBefore = root.failure
     root.failure = scan.state === 'failed' ? errorCode(scan.cause) || 'error' : ''
@@ -140,13 +156,10 @@ export class RootSet {
       if (root.failure !== failedBefore) this.#options.onFailure(root, scan.cause)
       return
     }
-    root.good = scan.state === 'ok' ? keepObjects(scan, before) : undefined
-    const relocated = root.good?.realPath !== before?.realPath || root.good?.signature.ino !== before?.signature.ino
-    if (relocated && root.good !== undefined && this.#options.disk === undefined) {
-      root.disk = await isOnNetwork(root.good.realPath) ? createNetworkDisk() : createLocalDisk()
-    }
-    if (relocated || root.good?.folders !== before?.folders) {
-      this.#options.onChange(root, { realPath: root.good?.realPath, folders: root.good?.folders ?? new Map() })
+    root.good = good
+    root.disk = disk
+    if (relocated || good?.folders !== before?.folders) {
+      this.#options.onChange(root, { realPath: good?.realPath, folders: good?.folders ?? new Map() })
     }
   }
 
@@ -155,6 +168,10 @@ export class RootSet {
     if (root === undefined) throw new RangeError(`no root ${index}`)
     return root
   }
+}
+
+function isSameLook (a: GoodScan | undefined, b: GoodScan | undefined): boolean {
+  return a === b || (a !== undefined && b !== undefined && a.folders === b.folders && isSameState(a.signature, b.signature))
 }
 
 /** A look that found what was there before keeps the old objects: everything that hangs on their identity stays. */

@@ -60,7 +60,7 @@ type ChangeListener = (change: CatalogueChange) => void
 type LookListener = (names?: Iterable<string>) => void
 
 /** How often a question is asked anew when the disk changes under it. */
-const MAX_TURNS = 3
+const MAX_TURNS = 8
 
 /**
  * The catalogue of all skills, fresh at every question. What an answer is made of is compared with the disk before the
@@ -163,10 +163,11 @@ export class SkillManager implements SkillSource {
    */
   async inspect (name: string, known?: SkillState): Promise<SkillState | undefined> {
     try {
-      const skill = await this.#require(name)
-      const { state, inside } = await this.#manifests.inspect(this.#diskOf(skill), skill, known)
-      this.#refresher.followInside(this.#roots.pathOf(skill.folder), skill.folder.realPath, inside)
-      return state
+      return await this.#ask(name, async (skill) => {
+        const { state, inside } = await this.#manifests.inspect(this.#diskOf(skill), skill, known)
+        this.#refresher.followInside(this.#roots.pathOf(skill.folder), skill.folder.realPath, inside)
+        return state
+      })
     } catch (error) {
       if (error instanceof RefusedError && error.refusal !== 'not_found') throw fileSentence(error, name, '.')
       // Not there, or no root to look in, or gone meanwhile.
@@ -308,35 +309,24 @@ export class SkillManager implements SkillSource {
   async #findMainFile (name: string, preference: MainFilePreference): Promise<FileContent> {
     if (hasForbiddenSequence(name)) throw documentError.invalidName(name)
     const { phase } = this.#stats
-    const skill = await this.#current(name)
-    if (skill === undefined) throw documentError.skillNotFound(name)
-    const content = await this.#readMainFile(skill, preference)
+    const content = await this.#ask(name, (skill) => this.#readMainFile(skill, preference))
     this.#mainFiles[preference].set(name, content, phase)
     return content
   }
 
   async #readFile (name: string, filePath: string): Promise<FileContent> {
     const { phase } = this.#stats
-    const { skill, path } = await this.#locate(name, filePath)
-    try {
-      const content = await this.#contents.read(this.#diskOf(skill), skill, path, MAX_TEXT_FILE_BYTES)
-      this.#files.set(fileKey(name, filePath), content, phase)
-      return content
-    } catch (error) {
-      throw fileSentence(error, name, filePath)
-    }
+    const content = await this.#askForFile(name, filePath, (skill, path) => this.#contents.read(this.#diskOf(skill), skill, path, MAX_TEXT_FILE_BYTES))
+    this.#files.set(fileKey(name, filePath), content, phase)
+    return content
   }
 
   async #openFile (name: string, filePath: string): Promise<ServableFile> {
     const { phase } = this.#stats
-    const { skill, path } = await this.#locate(name, filePath)
-    try {
-      const file = await this.#contents.open(this.#diskOf(skill), skill, path)
-      if (file.kind === 'content') this.#files.set(fileKey(name, filePath), file.content, phase)
-      return file
-    } catch (error) {
-      throw fileSentence(error, name, filePath)
-    }
+    const file = await this.#askForFile(name, filePath, (skill, path) => this.#contents.open(this.#diskOf(skill), skill, path),
+      (file) => { if (file.kind === 'stream') return file.file.close() })
+    if (file.kind === 'content') this.#files.set(fileKey(name, filePath), file.content, phase)
+    return file
   }
 
   async #startOnce (): Promise<void> {
@@ -352,6 +342,8 @@ export class SkillManager implements SkillSource {
   async #current (name: string): Promise<IndexedSkill | undefined> {
     // Each turn ends with the skill, or with a root listed anew; a name that keeps coming and going is not there.
     for (let turn = 0; turn < MAX_TURNS; turn++) {
+      // What was seen before it went away says nothing about where it went.
+      if (turn > 0) this.#stats.forget()
       // A root before the skill's own may have got a folder of that name; an unknown name may be in any.
       const root = this.#catalogue.folders.get(name)?.root
       await this.#roots.sync(root, root === undefined)
@@ -380,32 +372,52 @@ export class SkillManager implements SkillSource {
     return skill?.metadata.name === label ? skill : undefined
   }
 
-  async #require (name: string): Promise<IndexedSkill> {
-    if (hasForbiddenSequence(name)) throw fileError.invalidName()
-    const skill = await this.#current(name)
-    if (skill === undefined) throw documentError.skillNotFound(name)
-    return skill
+  /**
+   * What `answer` makes of the skill of this name. A failure, or an answer that took more than a turn of the event loop,
+   * counts only while the skill is still what it was: otherwise its folder was taken away or exchanged under the question,
+   * which then goes to what the name means now (K53).
+   * @param discard gives back an answer that does not count
+   */
+  async #ask<T> (name: string, answer: (skill: IndexedSkill) => Promise<T>, discard?: (value: T) => unknown): Promise<T> {
+    for (let turn = 1; ; turn++) {
+      const phase = this.#stats.phase
+      const skill = await this.#current(name)
+      if (skill === undefined) throw documentError.skillNotFound(name)
+      try {
+        const value = await answer(skill)
+        if (turn === MAX_TURNS || phase === this.#stats.phase || await this.#isStill(skill)) return value
+        await discard?.(value)
+      } catch (error) {
+        if (turn === MAX_TURNS || await this.#isStill(skill)) throw error
+      }
+    }
   }
 
   /** An answer about a skill as a whole, with the sentences of a file called `.`. */
-  async #askWhole<Answer> (name: string, ask: (disk: Disk, skill: IndexedSkill) => Promise<Answer>): Promise<Answer> {
-    const skill = await this.#require(name)
+  async #askWhole<T> (name: string, answer: (disk: Disk, skill: IndexedSkill) => Promise<T>): Promise<T> {
+    if (hasForbiddenSequence(name)) throw fileError.invalidName()
     try {
-      return await ask(this.#diskOf(skill), skill)
+      return await this.#ask(name, (skill) => answer(this.#diskOf(skill), skill))
     } catch (error) {
       if (error instanceof RefusedError && error.refusal === 'not_found') throw documentError.skillNotFound(name)
       throw fileSentence(error, name, '.')
     }
   }
 
-  async #locate (name: string, filePath: string): Promise<{ skill: IndexedSkill, path: string }> {
-    const skill = await this.#require(name)
-    const parsed = parseRelativePath(filePath)
-    switch (parsed.kind) {
-      case 'empty': throw fileError.invalidPath()
-      case 'outside': throw fileError.traversal()
-      case 'unusable': throw fileError.notFound(name, filePath)
-      case 'inside': return { skill, path: withMainFileFallback(skill, parsed.path) }
+  async #isStill (skill: IndexedSkill): Promise<boolean> {
+    this.#stats.forget()
+    const now = await this.#current(skill.name)
+    return now?.folder === skill.folder && isSameState(now.folderSignature, skill.folderSignature)
+  }
+
+  async #askForFile<T> (
+    name: string, filePath: string, answer: (skill: IndexedSkill, path: string) => Promise<T>, discard?: (value: T) => unknown
+  ): Promise<T> {
+    if (hasForbiddenSequence(name)) throw fileError.invalidName()
+    try {
+      return await this.#ask(name, (skill) => answer(skill, pathInside(skill, filePath)), discard)
+    } catch (error) {
+      throw fileSentence(error, name, filePath)
     }
   }
 
@@ -544,6 +556,17 @@ function fileKey (name: string, filePath: string): string {
 function isSameToCallers (a: IndexedSkill, b: IndexedSkill): boolean {
   return a.digest === b.digest && a.metadata.path === b.metadata.path && a.refused?.refusal === b.refused?.refusal &&
     a.findings.length === b.findings.length && a.findings.every(({ code }, index) => code === b.findings[index]?.code)
+}
+
+/** Where a caller's path leads in a skill, by its text alone. */
+function pathInside (skill: IndexedSkill, filePath: string): string {
+  const parsed = parseRelativePath(filePath)
+  switch (parsed.kind) {
+    case 'empty': throw fileError.invalidPath()
+    case 'outside': throw fileError.traversal()
+    case 'unusable': throw fileError.notFound(skill.name, filePath)
+    case 'inside': return withMainFileFallback(skill, parsed.path)
+  }
 }
 
 /** K6: at the top of a skill, the two usual spellings mean the main file that is there. */

@@ -165,6 +165,8 @@ export async function openInside (disk: Disk, folder: string, path: string): Pro
     return await open(disk, folder, path)
   } catch (error) {
     const refused = asRefused(error)
+    // The folder itself was moved between opening and asking where: nobody tried to get out.
+    if (refused.refusal === 'outside' && !await hasLink(disk, folder, segments)) throw new RefusedError('io_error', new Error('the skill was moved while its file was opened'))
     // Whether a link leads to a place that may not be searched says something about the outside: refuse it as a link.
     if (refused.refusal === 'permission_denied' && await mayLeave(disk, folder, segments)) throw new RefusedError('outside', error)
     throw refused

@@ -1,10 +1,11 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ServableFile } from '../core/content-store.ts'
+import { fileError } from '../core/errors.ts'
 import type { FileContent } from '../core/file-content.ts'
 import { isTextType } from '../core/media-type.ts'
 import type { Awaitable } from '../core/skill-source.ts'
-import type { OpenFile } from '../core/skill-reader.ts'
+import { type OpenFile, RefusedError } from '../core/skill-reader.ts'
 import { matchesEtag, strongEtag } from '../plugins/conditional.ts'
 import { HttpProblem } from '../plugins/errors.ts'
 import { selectRange } from '../plugins/range.ts'
@@ -21,11 +22,16 @@ interface FileHeaders {
 
 const headersOf = new WeakMap<FileContent, FileHeaders>()
 
-/** Sends the bytes of a file (K44): from memory, or streamed when it is large, whole or the range asked for. */
-export function sendFile (request: FastifyRequest, reply: FastifyReply, file: ServableFile, mediaType: string): Awaitable<FastifyReply> {
+/**
+ * Sends the bytes of a file (K44): from memory, or streamed when it is large, whole or the range asked for.
+ * @param path what the caller calls the file
+ */
+export function sendFile (
+  request: FastifyRequest, reply: FastifyReply, file: ServableFile, mediaType: string, path: string
+): Awaitable<FastifyReply> {
   switch (file.kind) {
     case 'content': return sendContent(request, reply, file.content, mediaType)
-    case 'stream': return sendStream(request, reply, file.file, file.digest, mediaType)
+    case 'stream': return sendStream(request, reply, file.file, file.digest, mediaType, path)
   }
 }
 
@@ -49,17 +55,26 @@ export function sendContent (
 }
 
 async function sendStream (
-  request: FastifyRequest, reply: FastifyReply, file: OpenFile, digest: string, mediaType: string
+  request: FastifyRequest, reply: FastifyReply, file: OpenFile, digest: string, mediaType: string, path: string
 ): Promise<FastifyReply> {
   try {
     const { size, mtime } = file.stats
     reply.header('last-modified', mtime.toUTCString())
-    const chunks = (start: number, end: number) => file.chunks(start, end)
+    const chunks = (start: number, end: number) => explained(file.chunks(start, end), path)
     const close = () => { void file.close() }
     return sendChunks(request, reply, { mediaType, size: Number(size), etag: strongEtag(digest), chunks, close })
   } catch (error) {
     await file.close()
     throw error
+  }
+}
+
+/** A file that changes before its first byte is out gets an answer, and that is one of the domain (K18). */
+async function * explained (chunks: AsyncIterable<Buffer>, path: string): AsyncGenerator<Buffer> {
+  try {
+    yield * chunks
+  } catch (error) {
+    throw error instanceof RefusedError ? fileError.ioError(path, error) : error
   }
 }
 

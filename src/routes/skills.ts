@@ -103,7 +103,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     const type = mediaType(path)
     reply.header('vary', 'Accept')
     if (prefers(request.headers.accept, [ANY_BYTES, type, 'application/json']) !== 'application/json') {
-      return answer(skills.openFile(name, path), (file) => sendFile(request, reply, file, type))
+      return answer(skills.openFile(name, path), (file) => sendFile(request, reply, file, type, path))
     }
     if (request.query.encoding === 'base64') return answer(skills.readFile(name, path), (content) => sendBase64(reply, name, path, content))
     return answer(tools.readFileInSkill.run({ skill_name: name, file_path: path }), (outcome) => sendOutcome(reply, outcome))

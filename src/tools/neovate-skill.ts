@@ -6,6 +6,7 @@ import type { SkillSource } from '../core/skill-source.ts'
 import { stringArgument } from './arguments.ts'
 import { neovateDefinition, neovateFailure, neovateSuccess, notFoundSentence } from './create-skill-tool.ts'
 import { own } from './json-object.ts'
+import { loadSkill } from './load-skill.ts'
 import { SharedOutcomes } from './shared-outcome.ts'
 import { type Tool, ToolOutcome } from './tool.ts'
 
@@ -18,9 +19,7 @@ export function createNeovateSkillTool ({ source }: { readonly source: SkillSour
 
     async run (args) {
       const label = stringArgument(args, 'skill', neovateDefinition.parameters).trim()
-      const skill = await source.findByLabel(label)
-      if (skill === undefined) throw documentError.skillNotFound(label)
-      const content = await source.readDocument(skill.name, 'SKILL.md')
+      const { skill, content } = await loadSkill(source, label, () => source.findByLabel(label))
       const make = () => {
         if (content.utf8 === undefined) throw documentError.notUtf8(skill.name)
         const result = neovateSuccess(label, skill.metadata, skillBody(content.utf8))

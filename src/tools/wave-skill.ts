@@ -5,6 +5,7 @@ import { isSafeName } from '../core/skill-name.ts'
 import type { SkillSource } from '../core/skill-source.ts'
 import { invalidArguments } from './arguments.ts'
 import { own } from './json-object.ts'
+import { loadSkill } from './load-skill.ts'
 import { SharedOutcomes } from './shared-outcome.ts'
 import { type Tool, type ToolArguments, ToolArgumentsError, type ToolFailure, ToolLimitError, ToolOutcome, type ToolParameters } from './tool.ts'
 import {
@@ -20,9 +21,6 @@ const parameters: ToolParameters = {
   required: ['skill_name'],
   additionalProperties: false
 }
-
-/** A skill that changes between two looks is looked at again, this many times in all. */
-const LOAD_ATTEMPTS = 3
 
 const UNSAFE_NAME: WaveProblem = {
   type: 'skill_invalid',
@@ -75,7 +73,7 @@ export function createWaveSkillTool ({ source }: { readonly source: SkillSource 
     async run (args) {
       const name = skillName(args)
       if (!isSafeName(name)) return toOutcome(invalidResult(name, UNSAFE_NAME, await availableSkills()))
-      const { skill, content } = await load(source, name)
+      const { skill, content } = await loadSkill(source, name, () => source.find(name))
       const problem = problemOf(skill.findings)
       if (problem !== undefined) return toOutcome(invalidResult(name, problem, await availableSkills()))
       return outcomes.get(content, skill, () => toOutcome(successResult(skill, content)))
@@ -85,16 +83,6 @@ export function createWaveSkillTool ({ source }: { readonly source: SkillSource 
       if (error instanceof ToolLimitError) return toOutcome(refusalResult(error.message))
       return toOutcome(explain(error, nameAsSent(args), await availableSkills()))
     }
-  }
-}
-
-/** The skill and its main file in one and the same state (K53). */
-async function load (source: SkillSource, name: string): Promise<{ skill: CatalogueSkill, content: FileContent }> {
-  for (let attempt = 1; ; attempt++) {
-    const skill = await source.find(name)
-    if (skill === undefined) throw documentError.skillNotFound(name)
-    const content = await source.readDocument(name, 'SKILL.md')
-    if (skill.digest === content.digest || attempt === LOAD_ATTEMPTS) return { skill, content }
   }
 }
 

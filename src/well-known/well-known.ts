@@ -120,7 +120,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     const { name, '*': file } = request.params
     if (!await discovery.listsFile(name, file)) throw new HttpProblem('artifact_not_found')
     // `SKILL.md` is the main file in any casing (K6).
-    return await sendFile(request, reply, await skills.openFile(name, file), mediaType(file))
+    return await sendFile(request, reply, await skills.openFile(name, file), mediaType(file), file)
   })
 
   async function requireOffer (name: string): Promise<Offer> {

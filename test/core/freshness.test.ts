@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { createNetworkDisk, type Disk } from '../../src/core/disk.ts'
+import { RACY_WINDOW_MS } from '../../src/core/limits.ts'
 import type { SkillManager } from '../../src/core/skill-manager.ts'
 import { createFaultyDisk, failing, osError, outcome, passTick, skill, skills, skillText, startManager, until } from '../helper/skills.ts'
 
@@ -373,4 +374,53 @@ t.test('a skill that comes and goes with every look is not found', async (t) => 
     if (operation === 'realpath' && path.endsWith('/root') && fs.existsSync(join(base, 'away'))) fs.renameSync(join(base, 'away'), join(base, 'root/demo'))
   }
   t.equal(await manager.find('demo'), undefined)
+})
+
+t.test('K51: while one question looks at a root that became another folder, the next one does not get the old skills', async (t) => {
+  const base = t.testdir({ v1: skills('old'), v2: skills('new'), root: t.fixture('symlink', 'v1') })
+  const manager = await startManager(t, [join(base, 'root')])
+  const { ctimeMs } = fs.statSync(join(base, 'v2'))
+  await until(() => Date.now() - ctimeMs > 2 * RACY_WINDOW_MS)
+  fs.symlinkSync('v2', join(base, 'next'))
+  fs.renameSync(join(base, 'next'), join(base, 'root'))
+  // What kind of disk the new folder lies on is asked through the thread pool: all of these come before it is known.
+  const lists: Array<Promise<readonly string[]>> = []
+  for (let moment = 0; moment < 50; moment++) {
+    lists.push(manager.list())
+    await Promise.resolve()
+  }
+  t.strictSame(new Set((await Promise.all(lists)).map((names) => names.join())), new Set(['new']))
+})
+
+t.test('K53: a skill that moves from one root to another is in the answer, whenever it moves', async (t) => {
+  const base = t.testdir({ one: skills('other'), two: { demo: skill('demo', { docs: { 'a.md': 'text' } }) } })
+  const disk = createFaultyDisk({ ageMs: HOUR_MS })
+  const manager = await startManager(t, [join(base, 'one'), join(base, 'two')], { disk })
+  const questions: Readonly<Record<string, () => unknown>> = {
+    list: async () => (await manager.list()).includes('demo'),
+    find: async () => (await manager.find('demo'))?.name === 'demo',
+    document: async () => (await manager.readDocument('demo', 'SKILL.MD')).bytes.length > 0,
+    file: async () => (await manager.readFile('demo', 'docs/a.md')).text?.content === 'text',
+    opened: async () => (await manager.openFile('demo', 'docs/a.md')).kind === 'content',
+    manifest: async () => (await manager.manifest('demo')).files.length === 2
+  }
+  for (const [what, ask, isSecond] of Object.entries(questions).flatMap(([what, ask]) => [[what, ask, false], [what, ask, true]] as const)) {
+    for (const [from, to] of [['two', 'one'], ['one', 'two']] as const) {
+      for (let moment = 1; ; moment++) {
+        let operations = 0
+        // As for the second of two requests that one turn of the event loop delivers: the roots have been seen before the move.
+        await nextTurn()
+        manager.beginRequest({})
+        if (isSecond) await manager.list()
+        disk.intercept = () => { if (++operations === moment) fs.renameSync(join(base, from, 'demo'), join(base, to, 'demo')) }
+        const answer = await outcome(ask)
+        disk.intercept = () => {}
+        if (answer !== true) t.fail(`${what}${isSecond ? ', second in a turn' : ''}: ${String(answer)} when moved from ${from} to ${to} before operation ${moment}`)
+        if (operations < moment) break
+        fs.renameSync(join(base, to, 'demo'), join(base, from, 'demo'))
+        await manager.list()
+      }
+      fs.renameSync(join(base, from, 'demo'), join(base, to, 'demo'))
+    }
+  }
 })

@@ -1,10 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import type { Test } from 'tap'
 
 const DIST = new URL('../../dist/', import.meta.url)
 const LISTENING = /skillserve listening at (http:\/\/[^\s"]+)/
+
+/** Whoever starts a process and ends what is left of it: a test, or a script. */
+export interface ProcessOwner {
+  teardown (end: () => void): void
+}
 
 export interface ProcessOptions {
   readonly args?: readonly string[]
@@ -14,6 +18,10 @@ export interface ProcessOptions {
   readonly nodeOptions?: readonly string[]
   /** Default `cli/main.js`. */
   readonly script?: string
+  /** A limit of the shell that the process runs under: `-n 64` for 64 descriptors. */
+  readonly ulimit?: string
+  /** The user that the process runs as, for an owner who is root. */
+  readonly uid?: number
 }
 
 /** How a process ended, and what it had written by then. */
@@ -41,7 +49,7 @@ export interface ServiceProcess {
 }
 
 /** Starts the service and waits until it listens. The test's teardown kills what is left of it. */
-export async function startProcess (t: Test, options: ProcessOptions = {}): Promise<ServiceProcess> {
+export async function startProcess (t: ProcessOwner, options: ProcessOptions = {}): Promise<ServiceProcess> {
   const running = launch(t, options)
   await running.printed(LISTENING)
   const url = LISTENING.exec(running.stdout())?.[1] ?? ''
@@ -61,14 +69,17 @@ export async function startProcess (t: Test, options: ProcessOptions = {}): Prom
 }
 
 /** Runs a process that ends by itself. */
-export function runProcess (t: Test, options: ProcessOptions = {}): Promise<Ended> {
+export function runProcess (t: ProcessOwner, options: ProcessOptions = {}): Promise<Ended> {
   return launch(t, options).ended
 }
 
-function launch (t: Test, { args = [], env = {}, cwd, nodeOptions = [], script = 'cli/main.js' }: ProcessOptions) {
-  const child: ChildProcess = spawn(process.execPath, [...nodeOptions, fileURLToPath(new URL(script, DIST)), ...args], {
+function launch (t: ProcessOwner, { args = [], env = {}, cwd, nodeOptions = [], script = 'cli/main.js', ulimit, uid }: ProcessOptions) {
+  const command = [process.execPath, ...nodeOptions, fileURLToPath(new URL(script, DIST)), ...args]
+  const [file = '', ...rest] = ulimit === undefined ? command : ['bash', '-c', `ulimit ${ulimit}; exec "$0" "$@"`, ...command]
+  const child: ChildProcess = spawn(file, rest, {
     env: { PATH: process.env.PATH, PORT: '0', ...env },
     ...cwd !== undefined && { cwd },
+    ...uid !== undefined && { uid },
     stdio: ['ignore', 'pipe', 'pipe']
   })
   t.teardown(() => { child.kill('SIGKILL') })

@@ -81,3 +81,28 @@ t.test('while draining requests are served, each as the last of its connection',
   t.equal((await client.send(request('GET', '/ok')).response()).headers.connection, 'close')
   await client.closed()
 })
+
+t.test('while draining every pipelined request is answered, and the last of them says that it is the last', async (t) => {
+  let isDraining = false
+  const started = new EventTarget()
+  let finish = () => {}
+  const { url } = await listenWithPlugins(t, (app) => {
+    app.get('/wait', () => new Promise((resolve) => {
+      finish = () => resolve('done')
+      started.dispatchEvent(new Event('started'))
+    }))
+    app.get('/ok', () => 'ok')
+  }, { draining: { isDraining: () => isDraining } })
+  const client = await openRaw(url)
+  const waiting = once(started, 'started')
+  // What is refused early is answered before the requests behind it are parsed.
+  client.send(Buffer.concat([request('GET', '/nowhere'), request('GET', '/wait'), request('GET', '/ok'), request('GET', '/nowhere')]))
+  isDraining = true
+  await waiting
+  finish()
+  const answers = []
+  for (let i = 0; i < 4; i++) answers.push(await client.response())
+  t.strictSame(answers.map(({ status }) => status), [404, 200, 200, 404])
+  t.strictSame(answers.map(({ headers }) => headers.connection === 'close'), [false, false, false, true])
+  await client.closed()
+})

@@ -1,0 +1,287 @@
+import { once, EventEmitter } from 'node:events'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import { openRaw, request, type RawConnection, type RawResponse } from '../../helper/raw-http.ts'
+import { chooseMutation } from './mutations.ts'
+import { createOracle, type OracleOptions } from './oracle.ts'
+import { getRequest, isToolCall, saidByResponse, saidByTools, toolCallRequest, type Kind, type Question, type Said } from './questions.ts'
+import { createRandom, type Random } from './random.ts'
+import { ASKED_NAMES, ASKED_PATHS, CANARIES, LABELS, NAMES, ROOTS, type World } from './world.ts'
+
+export interface ChaosOptions extends Pick<OracleOptions, 'bound'> {
+  readonly world: World
+  /** Origin of a service over the roots of the world. */
+  readonly url: string
+  /** Decides what the readers ask. */
+  readonly seed: number
+  /** When the changes end: after so many, or after so many seconds. */
+  readonly operations?: number
+  readonly seconds?: number
+  /** Connections that ask at the same time. Default 12. */
+  readonly readers?: number
+  /** How long the index may take to follow, in milliseconds. Default 5 s: generous, for a busy machine (K52). */
+  readonly indexDeadlineMs?: number
+}
+
+/** An answer that no state of the disk explains. */
+export interface Violation {
+  readonly question: Question | 'the description of Skill'
+  readonly said: Said
+  /** What would have been right: in each state between sending and answer, latest first. */
+  readonly expected: readonly string[]
+  /** The changes up to the answer, latest first; `>` marks those that it may show. */
+  readonly history: readonly string[]
+}
+
+export interface ChaosReport {
+  /** Changes, and the system calls that they took. */
+  operations: number
+  steps: number
+  requests: number
+  /** Answers held against the model, by kind. */
+  readonly answers: Map<Kind, number>
+  /** Of these, such as a cache was told are still right. */
+  notModified: number
+  /** Answers from a folder that no longer had the name by the time it was read: the content is of one moment, its name of another. */
+  renamed: number
+  /** Answers that gave up on what would not hold still: an I/O error, or a stream that was cut. */
+  gaveUp: number
+  readonly violations: Violation[]
+}
+
+/** As many as say enough. */
+const MAX_VIOLATIONS = 20
+const MAX_SHOWN_STEPS = 30
+const MAX_SHOWN_CHARACTERS = 300
+
+const PIPELINED = 6
+const CALLS = 4
+
+const KINDS: readonly Kind[] = [
+  'list', 'list_skills', 'document', 'document', 'document bytes', 'get_skill', 'manifest', 'manifest', 'Skill', 'skill',
+  'file', 'file', 'file text', 'read_file_in_skill'
+]
+const GET_KINDS = KINDS.filter((kind) => !isToolCall({ kind } as Question))
+const TOOL_KINDS = KINDS.filter((kind) => isToolCall({ kind } as Question))
+
+const TOUCHING = /^(?:chmod|link|unlink|rename|rm) /
+const GAVE_UP = /Error reading SKILL\.MD for skill|: I\/O error$/
+
+/**
+ * Changes the world at random while readers ask the service, and holds each answer against every state that the disk
+ * was in from the moment of sending to the answer: it must be right for one of them (K51, K53). In the end, when nothing
+ * moves any more, everything is asked once more.
+ */
+export async function runChaos ({ world, url, seed, operations, seconds, readers = 12, indexDeadlineMs = 5_000, bound }: ChaosOptions): Promise<ChaosReport> {
+  const { disk } = world
+  const { history } = disk
+  const { expected, meaning, validSkills } = createOracle({ roots: ROOTS, folder: disk.folder, bound })
+  const report: ChaosReport = { operations: 0, steps: 0, requests: 0, answers: new Map(), notModified: 0, renamed: 0, gaveUp: 0, violations: [] }
+  const answered = new EventEmitter().setMaxListeners(0)
+  const sentAt = new Map<object, number>()
+  const over = new AbortController()
+
+  const reading = Promise.all(Array.from({ length: readers }, (_, index) => read(createRandom(seed * 1_000 + index + 1))))
+  // A reader ends early only by failing.
+  await Promise.race([change(), reading])
+  over.abort()
+  await reading
+  await checkQuiet()
+  report.steps = history.last.index
+  return report
+
+  async function change (): Promise<void> {
+    const { random } = world
+    const end = performance.now() + (seconds ?? Number.POSITIVE_INFINITY) * 1_000
+    while (report.operations < (operations ?? Number.POSITIVE_INFINITY) && performance.now() < end && report.violations.length < MAX_VIOLATIONS) {
+      // Storms, in which nothing is old enough to be trusted, and calms, in which caches fill.
+      const isStorm = random.oneIn(2)
+      for (let left = 5 + random.below(30); left > 0; left--) {
+        const before = history.last.index
+        for (const moment of chooseMutation(world)(world)) {
+          void moment
+          if (random.oneIn(3)) await (random.oneIn(4) ? once(answered, 'answer') : nextTurn())
+        }
+        if (history.last.index === before) continue
+        report.operations++
+        await (isStorm ? nextTurn() : sleep(1 + random.below(60)))
+      }
+      history.forget(Math.min(history.last.index, ...sentAt.values()))
+    }
+  }
+
+  /** One client: asks, waits for everything that it asked for, holds it against the model, asks again. */
+  async function read (random: Random): Promise<void> {
+    const etags = new Map<string, { readonly etag: string, readonly said: Said }>()
+    let connection = await openRaw(url)
+    while (!over.signal.aborted) {
+      const exchange = random.oneIn(3) ? callTools(random) : get(random, etags)
+      if (!await exchange(connection)) {
+        connection.destroy()
+        connection = await openRaw(url)
+      }
+    }
+    connection.destroy()
+  }
+
+  function callTools (random: Random): Exchange {
+    const questions = Array.from({ length: 1 + random.below(CALLS) }, () => chooseQuestion(random, TOOL_KINDS))
+    return async (connection) => {
+      const sent = begin()
+      connection.send(toolCallRequest(questions))
+      const response = await connection.response()
+      const said = saidByTools(questions, response)
+      questions.forEach((question, index) => { check(question, said[index] ?? '', sent.index) })
+      checkCanaries(questions[0], response, sent.index)
+      sent.end()
+      return true
+    }
+  }
+
+  /** Pipelined: the answers come in the order of the questions. */
+  function get (random: Random, etags: Map<string, { readonly etag: string, readonly said: Said }>): Exchange {
+    const questions = Array.from({ length: random.oneIn(3) ? PIPELINED : 1 }, () => chooseQuestion(random, GET_KINDS))
+    const known = questions.map((question) => etags.get(JSON.stringify(question)))
+    return async (connection) => {
+      const sent = begin()
+      connection.send(Buffer.concat(questions.map((question, index) => getRequest(question, known[index]?.etag))))
+      try {
+        for (const [index, question] of questions.entries()) {
+          const response = await connection.response().catch((error: unknown) => {
+            if (!connection.ended) throw error
+          })
+          if (response === undefined) {
+            gaveUp(question, 'the connection was cut', sent.index)
+            return false
+          }
+          checkCanaries(question, response, sent.index)
+          const { etag } = response.headers
+          if (response.status === 304) report.notModified++
+          const said = response.status === 304 ? known[index]?.said ?? 'a 304 that nobody asked for' : saidByResponse(question, response)
+          if (response.status === 200 && etag !== undefined) etags.set(JSON.stringify(question), { etag, said })
+          check(question, said, sent.index)
+        }
+        return true
+      } finally {
+        sent.end()
+      }
+    }
+  }
+
+  function begin (): { readonly index: number, readonly end: () => void } {
+    const { index } = history.last
+    const key = {}
+    sentAt.set(key, index)
+    report.requests++
+    return {
+      index,
+      end: () => {
+        sentAt.delete(key)
+        answered.emit('answer')
+      }
+    }
+  }
+
+  function check (question: Question, said: Said, sent: number): void {
+    report.answers.set(question.kind, (report.answers.get(question.kind) ?? 0) + 1)
+    if (GAVE_UP.test(said)) gaveUp(question, said, sent)
+    else if (!history.since(sent).some(({ disk }) => expected(disk, question) === said)) {
+      if (isOfTwoMoments(question, said, sent)) report.renamed++
+      else violate(question, said, sent)
+    }
+  }
+
+  /** The folder that the name meant at one moment, in its state at another. */
+  function isOfTwoMoments (question: Question, said: Said, sent: number): boolean {
+    if (!('name' in question)) return false
+    const window = history.since(sent)
+    const named = new Map(window.map(({ disk }) => [meaning(disk, question.name), disk]))
+    return [...named.values()].some((each) => window.some(({ disk }) => expected(disk, question, each) === said))
+  }
+
+  /** Only what changed meanwhile may be given up on; other names and permissions of a file count as changes of it too. */
+  function gaveUp (question: Question, said: Said, sent: number): void {
+    report.gaveUp++
+    const window = history.since(sent)
+    const possible = new Set(window.map(({ disk }) => expected(disk, question)))
+    if (possible.size === 1 && !window.some(({ index, what }) => index > sent && TOUCHING.test(what))) violate(question, said, sent)
+  }
+
+  function checkCanaries (question: Question | undefined, { text }: RawResponse, sent: number): void {
+    const canary = CANARIES.find((each) => text.includes(each))
+    if (canary !== undefined && question !== undefined) violate(question, `an answer with the ${canary}`, sent)
+  }
+
+  function violate (question: Question, said: Said, sent: number): void {
+    const window = history.since(sent)
+    const before = history.since(sent - MAX_SHOWN_STEPS)
+    report.violations.push({
+      question,
+      said: shorten(said),
+      expected: [...new Set(window.map(({ disk }) => shorten(expected(disk, question))))],
+      history: before.slice(0, 2 * MAX_SHOWN_STEPS).map(({ index, what, disk }) => `${index >= sent ? '>' : ' '} ${index} ${what}${expected(disk, question) === said ? '   <- this is what was said' : ''}`)
+    })
+  }
+
+  /** When nothing moves any more: every question of every kind, and the index (K52). */
+  async function checkQuiet (): Promise<void> {
+    const connection = await openRaw(url)
+    const names = [...ASKED_NAMES, ...LABELS]
+    for (const question of [...new Set(KINDS)].flatMap((kind) => everyQuestion(kind, names))) {
+      const sent = begin()
+      const response = await connection.send(isToolCall(question) ? toolCallRequest([question]) : getRequest(question)).response()
+      check(question, isToolCall(question) ? saidByTools([question], response)[0] ?? '' : saidByResponse(question, response), sent.index)
+      sent.end()
+    }
+    await checkIndex(connection)
+    connection.destroy()
+  }
+
+  /** The description of `Skill` lists the valid skills of the index, which follows by itself (K28, K52). */
+  async function checkIndex (connection: RawConnection): Promise<void> {
+    const skills = validSkills(history.last.disk).map(({ name, description }) => `${name}: ${description}`)
+    const wanted = `Invoke skills based on available skill metadata. Skills: ${skills.length === 0 ? 'No skills currently available' : skills.join(', ')}`
+    const deadline = performance.now() + indexDeadlineMs
+    let description: string | undefined
+    do {
+      const response = await connection.send(request('GET', '/agent/tools?toolset=wave&format=anthropic')).response()
+      description = (response.json() as ReadonlyArray<{ readonly description: string }>)[0]?.description
+    } while (description !== wanted && performance.now() < deadline)
+    if (description !== wanted) report.violations.push({ question: 'the description of Skill', said: String(description), expected: [wanted], history: [] })
+  }
+}
+
+/** Returns false when the connection is of no further use. */
+type Exchange = (connection: RawConnection) => Promise<boolean>
+
+function chooseQuestion (random: Random, kinds: readonly Kind[]): Question {
+  const kind = random.pick(kinds) ?? 'list'
+  switch (kind) {
+    case 'list':
+    case 'list_skills': return { kind }
+    case 'skill': return { kind, name: random.oneIn(3) ? random.pick(LABELS) : random.pick(ASKED_NAMES) }
+    case 'file':
+    case 'file text':
+    case 'read_file_in_skill': return { kind, name: random.oneIn(10) ? random.pick(ASKED_NAMES) : random.pick(NAMES), path: random.pick(ASKED_PATHS) }
+    default: return { kind, name: random.pick(ASKED_NAMES) }
+  }
+}
+
+function everyQuestion (kind: Kind, names: readonly string[]): Question[] {
+  switch (kind) {
+    case 'list':
+    case 'list_skills': return [{ kind }]
+    case 'file':
+    case 'file text':
+    case 'read_file_in_skill': return names.flatMap((name) => [...new Set(ASKED_PATHS)].map((path) => ({ kind, name, path })))
+    default: return names.map((name) => ({ kind, name }))
+  }
+}
+
+/** Manifests by what tells them apart. */
+function shorten (said: Said): string {
+  if (said.startsWith('200 {"skill_name"') && said.includes('"files":')) {
+    const { files } = JSON.parse(said.slice('200 '.length)) as { readonly files: ReadonlyArray<{ readonly path: string, readonly size_bytes: number }> }
+    return `200 ${files.map(({ path, size_bytes: size }) => `${path} (${size})`).join(', ')}`
+  }
+  return said.length > MAX_SHOWN_CHARACTERS ? `${said.slice(0, MAX_SHOWN_CHARACTERS)}… (${said.length} characters)` : said
+}

@@ -1,0 +1,82 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { startProcess, type ServiceProcess } from '../helper/process.ts'
+import { jsonRequest, openRaw, request, type RawConnection } from '../helper/raw-http.ts'
+import { skills } from '../helper/skills.ts'
+
+t.setTimeout(120_000)
+
+const CLIENTS = 24
+const LARGE_BYTES = 2_000_000
+
+/** What a client sends in one piece: some answers take turns of the event loop, others none. */
+const BATCH = [
+  request('GET', '/skills'),
+  request('GET', '/skills/one/files/large.bin'),
+  request('GET', '/nowhere'),
+  jsonRequest('POST', '/agent/tool-call', { function: { name: 'get_skill', arguments: { skill_name: 'two' } } }),
+  request('GET', '/skills/two/files'),
+  request('GET', '/livez')
+]
+const STATUSES = [200, 200, 404, 200, 200, 200]
+
+async function start (t: Test, port = 0): Promise<ServiceProcess> {
+  const folder = t.testdir({ skills: skills('one', 'two') })
+  writeFileSync(join(folder, 'skills/one/large.bin'), Buffer.alloc(LARGE_BYTES, 'x'))
+  return await startProcess(t, { args: [join(folder, 'skills')], env: { PORT: String(port) } })
+}
+
+interface Client {
+  /** Answers to batches that were sent in time. */
+  answered: number
+  /** What was wrong with them. */
+  readonly losses: string[]
+}
+
+for (const [kind, size] of [['keep-alive', 1], ['pipelining', BATCH.length]] as const) {
+  t.test(`SIGTERM under load: every request of ${kind} clients that had arrived is answered completely`, async (t) => {
+    const service = await start(t)
+    const stopped = new AbortController()
+
+    async function ask (connection: RawConnection, client: Client, first: number): Promise<void> {
+      for (let turn = first; !stopped.signal.aborted; turn++) {
+        const batch = Array.from({ length: size }, (_, index) => (turn + index) % BATCH.length)
+        connection.send(Buffer.concat(batch.map((index) => BATCH[index] ?? Buffer.alloc(0))))
+        for (const index of batch) {
+          const response = await connection.response().catch((error: Error) => error.message)
+          if (typeof response === 'string') client.losses.push(response)
+          else if (response.status !== STATUSES[index]) client.losses.push(`${response.status} instead of ${STATUSES[index]}`)
+          client.answered++
+        }
+        if (connection.ended) return
+      }
+    }
+
+    const connections = await Promise.all(Array.from({ length: CLIENTS }, () => openRaw(service.url)))
+    const clients = connections.map((): Client => ({ answered: 0, losses: [] }))
+    const asking = clients.map((client, index) => ask(connections[index] as RawConnection, client, index))
+    await sleep(300)
+    // From here on nobody sends any more: what is still open had been sent before the signal.
+    stopped.abort()
+    service.signal('SIGTERM')
+    await Promise.all(asking)
+    t.strictSame(clients.flatMap(({ losses }) => losses), [])
+    t.ok(clients.every(({ answered }) => answered > 0), `${clients.reduce((sum, { answered }) => sum + answered, 0)} answers`)
+    t.match(await service.ended, { code: 0, stderr: '' })
+  })
+}
+
+t.test('after SIGKILL under load the next process serves at once, on the same port', async (t) => {
+  const service = await start(t)
+  const connections = await Promise.all(Array.from({ length: CLIENTS }, () => openRaw(service.url)))
+  for (const connection of connections) connection.send(Buffer.concat(BATCH))
+  t.match(await service.stop('SIGKILL'), { signal: 'SIGKILL' })
+  const next = await start(t, service.port)
+  t.equal(next.url, service.url)
+  const connection = await openRaw(next.url)
+  t.strictSame((await connection.send(request('GET', '/skills')).response()).json(), { skills: ['one', 'two'] })
+  connection.destroy()
+  t.match(await next.stop(), { code: 0, stderr: '' })
+})
