@@ -384,7 +384,7 @@ t.test('K51: while one question looks at a root that became another folder, the 
   fs.symlinkSync('v2', join(base, 'next'))
   fs.renameSync(join(base, 'next'), join(base, 'root'))
   // What kind of disk the new folder lies on is asked through the thread pool: all of these come before it is known.
-  const lists: Array<Promise<readonly string[]>> = []
+  const lists: Array<ReturnType<typeof manager.list>> = []
   for (let moment = 0; moment < 50; moment++) {
     lists.push(manager.list())
     await Promise.resolve()
