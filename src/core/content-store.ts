@@ -11,7 +11,7 @@ import type { Signature } from './skill.ts'
 /** A file as it can be sent: in memory, or open and to be streamed by the one who asked, who must close it. */
 export type ServableFile =
   | { readonly kind: 'content', readonly content: FileContent }
-  | { readonly kind: 'stream', readonly file: OpenFile, readonly digest: string }
+  | { readonly kind: 'stream', readonly file: OpenFile, readonly digest: string, readonly revision?: string }
 
 interface CachedContent {
   readonly content: FileContent
@@ -70,6 +70,14 @@ export class ContentStore {
       await file.close()
       throw error
     }
+  }
+
+  /** The same content, known from now on to belong to this revision of its skill. */
+  pin (skill: IndexedSkill, path: string, content: FileContent, revision: string | undefined): FileContent {
+    const pinned = content.inRevision(revision)
+    const entry = this.#contents.peek(key(skill, path))
+    if (entry?.content === content) this.#contents.set(key(skill, path), { ...entry, content: pinned })
+    return pinned
   }
 
   /**

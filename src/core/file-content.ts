@@ -12,13 +12,23 @@ export class FileContent {
   readonly digest: string
   /** Modification time, for `Last-Modified` only: never a validator of its own. */
   readonly modified: Date
+  /**
+   * The revision of a state of the skill in which the file has these bytes: two answers with one revision belong together.
+   * Undefined while it is not known, and for a file that belongs to none, behind a link to a folder.
+   */
+  readonly revision: string | undefined
   #text: DecodedText | undefined | null = null
   #utf8: string | undefined | null = null
 
-  constructor (bytes: Buffer, modified: Date) {
+  constructor (bytes: Buffer, modified: Date, digest = sha256(bytes), revision?: string) {
     this.bytes = bytes
-    this.digest = sha256(bytes)
+    this.digest = digest
     this.modified = modified
+    this.revision = revision
+  }
+
+  inRevision (revision: string | undefined): FileContent {
+    return new FileContent(this.bytes, this.modified, this.digest, revision)
   }
 
   /** The text by `read_file_in_skill`'s rules (K20); undefined when it is not text. */

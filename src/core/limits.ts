@@ -96,6 +96,9 @@ export const MAX_CACHED_DIGESTS = 50_000
 /** Files and folders whose signatures are kept with manifests, over all skills (K43). About 300 bytes each. */
 export const MAX_CACHED_MANIFEST_ENTRIES = 30_000
 
+/** Skills whose last revision is kept, for the answers that are given without a look at all of their files. About 200 bytes each. */
+export const MAX_KNOWN_REVISIONS = 50_000
+
 /** Entries on one page of an MCP listing; files, over all entries, on one page of `skills/list`. */
 export const MCP_PAGE_ENTRIES = 200
 export const MCP_PAGE_FILES = 5_000

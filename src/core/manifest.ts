@@ -6,7 +6,7 @@ import type { ContentStore } from './content-store.ts'
 import { withoutInvalidUtf8 } from './discover.ts'
 import type { Disk } from './disk.ts'
 import { sha256 } from './file-content.ts'
-import { MAX_CACHED_MANIFEST_ENTRIES } from './limits.ts'
+import { MAX_CACHED_MANIFEST_ENTRIES, MAX_KNOWN_REVISIONS } from './limits.ts'
 import { mediaType } from './media-type.ts'
 import { isHiddenFile, isHiddenPath } from './relative-path.ts'
 import { isSameState, isSettled, signatureOf, stateId } from './signature.ts'
@@ -78,20 +78,37 @@ export class ManifestStore {
     sizeCalculation: ({ seen }) => seen.size + 1
   })
 
+  /** By the same keys: the last revision that was seen, until something is heard of the skill. */
+  readonly #revisions = new LRUCache<string, string>({ max: MAX_KNOWN_REVISIONS })
+
   constructor (contents: ContentStore) {
     this.#contents = contents
+  }
+
+  /** The revision that the last manifest had, without a look at the disk; undefined when it is not known, or in doubt. */
+  lastRevision (skill: IndexedSkill): string | undefined {
+    return this.#revisions.get(keyOf(skill))
+  }
+
+  /** Something may have changed in a skill, or in all of them. */
+  doubt (skill?: IndexedSkill): void {
+    if (skill === undefined) this.#revisions.clear()
+    else this.#revisions.delete(keyOf(skill))
   }
 
   /** @throws {RefusedError} `not_found` when the folder went away, `io_error` when it never holds still */
   async get (disk: Disk, skill: IndexedSkill): Promise<Snapshot> {
     const { name, realPath } = skill.folder
-    // Two skills may be one folder (a link beside it): each manifest has its own name in it.
-    const key = `${realPath}\n${name}`
+    const key = keyOf(skill)
     const cached = this.#cache.get(key)
-    if (cached !== undefined && await isUnchanged(disk, cached.seen)) return cached
+    if (cached !== undefined && await isUnchanged(disk, cached.seen)) {
+      this.#revisions.set(key, cached.manifest.revision)
+      return cached
+    }
     const { files, walk, settled } = await this.#read(disk, realPath, true)
     const snapshot = { manifest: { skill_name: name, revision: revisionOf(files), files }, seen: walk.seen }
     if (settled) this.#cache.set(key, snapshot)
+    this.#revisions.set(key, snapshot.manifest.revision)
     return snapshot
   }
 
@@ -243,6 +260,11 @@ async function signatureAt (disk: Disk, place: string): Promise<Signature | unde
   } catch {
     return undefined
   }
+}
+
+/** Two skills may be one folder (a link beside it): each manifest has its own name in it. */
+function keyOf ({ folder: { name, realPath } }: IndexedSkill): string {
+  return `${realPath}\n${name}`
 }
 
 function isAllSettled (seen: Seen, seenAt: number): boolean {

@@ -1,26 +1,24 @@
 import { basename } from 'node:path'
-import { createArchive, type SkillArchive } from './archive.ts'
+import type { SkillArchive } from './archive.ts'
 import { coalesce, createSlicer, whenReady } from './async.ts'
 import { Catalogue, type CatalogueChange, type IndexedSkill } from './catalogue.ts'
-import { ContentStore, type ServableFile } from './content-store.ts'
+import type { ServableFile } from './content-store.ts'
 import type { SkillFolder } from './discover.ts'
 import type { Disk } from './disk.ts'
-import { documentError, fileError, SkillError } from './errors.ts'
+import { documentError, SkillError } from './errors.ts'
 import type { FileContent } from './file-content.ts'
-import { indexSkill, isNoMainFile, orderMainFiles } from './index-skill.ts'
-import { MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from './limits.ts'
+import { indexSkill, orderMainFiles } from './index-skill.ts'
 import { SILENT, type CoreLog } from './log.ts'
-import { ManifestStore, stampOf, type Manifest, type SkillState } from './manifest.ts'
+import type { Manifest, SkillState } from './manifest.ts'
 import { PhaseMemo, PhaseStats } from './phase-stats.ts'
 import { Refresher, type RefresherStatus, type RefreshTimes } from './refresher.ts'
-import { documentSentence, fileSentence } from './refusal-sentences.ts'
-import { parseRelativePath } from './relative-path.ts'
+import { fileSentence } from './refusal-sentences.ts'
 import { RootSet, type RootStatus } from './root-set.ts'
 import type { SearchHit } from './search-index.ts'
 import { SkillSearch } from './search.ts'
 import { isSameState } from './signature.ts'
 import { skillBody } from './skill-file.ts'
-import { hasForbiddenSequence } from './skill-name.ts'
+import { SkillFiles } from './skill-files.ts'
 import { RefusedError } from './skill-reader.ts'
 import type { Awaitable, MainFilePreference, SkillSource } from './skill-source.ts'
 import type { CatalogueSkill, Skill, SkillMetadata } from './skill.ts'
@@ -70,11 +68,8 @@ const MAX_TURNS = 8
 export class SkillManager implements SkillSource {
   readonly #stats = new PhaseStats()
   readonly #lists = new PhaseMemo<readonly string[]>(this.#stats)
-  readonly #mainFiles = { 'SKILL.MD': new PhaseMemo<FileContent>(this.#stats), 'SKILL.md': new PhaseMemo<FileContent>(this.#stats) }
-  readonly #files = new PhaseMemo<FileContent>(this.#stats)
   readonly #roots: RootSet
-  readonly #contents = new ContentStore(this.#stats)
-  readonly #manifests = new ManifestStore(this.#contents)
+  readonly #files: SkillFiles
   readonly #refresher: Refresher
   readonly #search = new SkillSearch(this)
   readonly #log: CoreLog
@@ -88,6 +83,11 @@ export class SkillManager implements SkillSource {
 
   constructor (options: SkillManagerOptions) {
     this.#log = options.log ?? SILENT
+    this.#files = new SkillFiles({
+      stats: this.#stats,
+      diskOf: (skill) => this.#diskOf(skill),
+      ask: (name, answer, discard) => this.#ask(name, answer, discard)
+    })
     this.#roots = new RootSet({
       projectRoots: options.projectRoots,
       ...options.personalRoot !== undefined && { personalRoot: options.personalRoot },
@@ -164,7 +164,7 @@ export class SkillManager implements SkillSource {
   async inspect (name: string, known?: SkillState): Promise<SkillState | undefined> {
     try {
       return await this.#ask(name, async (skill) => {
-        const { state, inside } = await this.#manifests.inspect(this.#diskOf(skill), skill, known)
+        const { state, inside } = await this.#files.inspect(skill, known)
         this.#refresher.followInside(this.#roots.pathOf(skill.folder), skill.folder.realPath, inside)
         return state
       })
@@ -241,35 +241,34 @@ export class SkillManager implements SkillSource {
 
   /** The same without a word on the encoding, for a door that sends bytes (K42). */
   readMainFile (name: string, preference: MainFilePreference): Awaitable<FileContent> {
-    return this.#mainFiles[preference].get(name) ?? this.#findMainFile(name, preference)
+    return this.#files.readMainFile(name, preference)
   }
 
   readFile (name: string, filePath: string): Awaitable<FileContent> {
-    return this.#files.get(fileKey(name, filePath)) ?? this.#readFile(name, filePath)
+    return this.#files.readFile(name, filePath)
   }
 
   /** A file of any size, for a door that sends bytes (K44). Same checks and sentences as `readFile`. */
   openFile (name: string, filePath: string): Awaitable<ServableFile> {
-    const content = this.#files.get(fileKey(name, filePath))
-    return content === undefined ? this.#openFile(name, filePath) : { kind: 'content', content }
+    return this.#files.openFile(name, filePath)
   }
 
   /** All files of a skill (K43). */
-  async manifest (name: string): Promise<Manifest> {
-    return await this.#askWhole(name, async (disk, skill) => (await this.#manifests.get(disk, skill)).manifest)
+  manifest (name: string): Promise<Manifest> {
+    return this.#files.manifest(name)
   }
 
   /**
    * All files of a skill as a ZIP archive (K45), to be read after the call.
    * @param nameOf what a file of the manifest is called in the archive; default: its path
    */
-  async archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive> {
-    return await this.#askWhole(name, (disk, skill) => createArchive({ disk, skill, manifests: this.#manifests, contents: this.#contents, nameOf }))
+  archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive> {
+    return this.#files.archive(name, nameOf)
   }
 
   /** Names the state of all files of a skill: see `stampOf`. */
-  async stamp (name: string): Promise<string | undefined> {
-    return await this.#askWhole(name, stampOf)
+  stamp (name: string): Promise<string | undefined> {
+    return this.#files.stamp(name)
   }
 
   /** Wave's and Neovate's reading interface (K33). */
@@ -304,29 +303,6 @@ export class SkillManager implements SkillSource {
     const { names } = this.#catalogue
     this.#lists.set('', names, phase)
     return names
-  }
-
-  async #findMainFile (name: string, preference: MainFilePreference): Promise<FileContent> {
-    if (hasForbiddenSequence(name)) throw documentError.invalidName(name)
-    const { phase } = this.#stats
-    const content = await this.#ask(name, (skill) => this.#readMainFile(skill, preference))
-    this.#mainFiles[preference].set(name, content, phase)
-    return content
-  }
-
-  async #readFile (name: string, filePath: string): Promise<FileContent> {
-    const { phase } = this.#stats
-    const content = await this.#askForFile(name, filePath, (skill, path) => this.#contents.read(this.#diskOf(skill), skill, path, MAX_TEXT_FILE_BYTES))
-    this.#files.set(fileKey(name, filePath), content, phase)
-    return content
-  }
-
-  async #openFile (name: string, filePath: string): Promise<ServableFile> {
-    const { phase } = this.#stats
-    const file = await this.#askForFile(name, filePath, (skill, path) => this.#contents.open(this.#diskOf(skill), skill, path),
-      (file) => { if (file.kind === 'stream') return file.file.close() })
-    if (file.kind === 'content') this.#files.set(fileKey(name, filePath), file.content, phase)
-    return file
   }
 
   async #startOnce (): Promise<void> {
@@ -393,45 +369,10 @@ export class SkillManager implements SkillSource {
     }
   }
 
-  /** An answer about a skill as a whole, with the sentences of a file called `.`. */
-  async #askWhole<T> (name: string, answer: (disk: Disk, skill: IndexedSkill) => Promise<T>): Promise<T> {
-    if (hasForbiddenSequence(name)) throw fileError.invalidName()
-    try {
-      return await this.#ask(name, (skill) => answer(this.#diskOf(skill), skill))
-    } catch (error) {
-      if (error instanceof RefusedError && error.refusal === 'not_found') throw documentError.skillNotFound(name)
-      throw fileSentence(error, name, '.')
-    }
-  }
-
   async #isStill (skill: IndexedSkill): Promise<boolean> {
     this.#stats.forget()
     const now = await this.#current(skill.name)
     return now?.folder === skill.folder && isSameState(now.folderSignature, skill.folderSignature)
-  }
-
-  async #askForFile<T> (
-    name: string, filePath: string, answer: (skill: IndexedSkill, path: string) => Promise<T>, discard?: (value: T) => unknown
-  ): Promise<T> {
-    if (hasForbiddenSequence(name)) throw fileError.invalidName()
-    try {
-      return await this.#ask(name, (skill) => answer(skill, pathInside(skill, filePath)), discard)
-    } catch (error) {
-      throw fileSentence(error, name, filePath)
-    }
-  }
-
-  async #readMainFile (skill: IndexedSkill, preference: MainFilePreference): Promise<FileContent> {
-    const { name, mainFiles } = skill
-    if (mainFiles.length === 0 && skill.refused !== undefined) throw documentSentence(skill.refused, name)
-    for (const mainFile of orderMainFiles(mainFiles, preference)) {
-      try {
-        return await this.#contents.read(this.#diskOf(skill), skill, mainFile, MAX_MAIN_FILE_BYTES)
-      } catch (error) {
-        if (!(error instanceof RefusedError) || !isNoMainFile(error.refusal)) throw documentSentence(error, name)
-      }
-    }
-    throw documentError.notFound(name)
   }
 
   #requireRoot (): void {
@@ -528,7 +469,14 @@ export class SkillManager implements SkillSource {
     return skill !== undefined && this.#catalogue.isInPlace(skill)
   }
 
-  #tellLook (names?: Iterable<string>): void {
+  #tellLook (names?: ReadonlySet<string>): void {
+    if (names === undefined) this.#files.doubt()
+    else {
+      for (const name of names) {
+        const skill = this.#catalogue.get(name)
+        if (skill !== undefined) this.#files.doubt(skill)
+      }
+    }
     for (const listener of this.#lookListeners) listener(names)
   }
 
@@ -547,32 +495,10 @@ function toCatalogueSkill ({ name, metadata, frontmatter, findings, valid, diges
   return { name, metadata, frontmatter, findings, valid, ...digest !== undefined && { digest } }
 }
 
-/** A name that was found holds no slash, so that the two together are unambiguous. */
-function fileKey (name: string, filePath: string): string {
-  return `${name}/${filePath}`
-}
-
 /** A touch, or a checkout back and forth, is no change: same bytes under the same name. */
 function isSameToCallers (a: IndexedSkill, b: IndexedSkill): boolean {
   return a.digest === b.digest && a.metadata.path === b.metadata.path && a.refused?.refusal === b.refused?.refusal &&
     a.findings.length === b.findings.length && a.findings.every(({ code }, index) => code === b.findings[index]?.code)
-}
-
-/** Where a caller's path leads in a skill, by its text alone. */
-function pathInside (skill: IndexedSkill, filePath: string): string {
-  const parsed = parseRelativePath(filePath)
-  switch (parsed.kind) {
-    case 'empty': throw fileError.invalidPath()
-    case 'outside': throw fileError.traversal()
-    case 'unusable': throw fileError.notFound(skill.name, filePath)
-    case 'inside': return withMainFileFallback(skill, parsed.path)
-  }
-}
-
-/** K6: at the top of a skill, the two usual spellings mean the main file that is there. */
-function withMainFileFallback ({ mainFiles }: IndexedSkill, path: string): string {
-  if ((path !== 'SKILL.md' && path !== 'SKILL.MD') || mainFiles.includes(path)) return path
-  return orderMainFiles(mainFiles, path)[0] ?? path
 }
 
 async function realpathOrNothing (disk: Disk, path: string): Promise<string | undefined> {

@@ -70,7 +70,7 @@ export function createMcpDoor (options: McpOptions): McpDoor {
 
     server.setRequestHandler('tools/list', () => listTools(registry))
     server.setRequestHandler('tools/call', ({ params: { name, arguments: args } }) =>
-      guard(() => callTool(skills, name, args, { registry, log, fields })))
+      guard(() => callTool(name, args, { registry, log, fields })))
 
     server.setRequestHandler('prompts/list', ({ params }) => guard(async () => {
       const { items, ...next } = await listPrompts(skills, params?.cursor)

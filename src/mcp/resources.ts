@@ -7,9 +7,9 @@ import type { SkillManager } from '../core/skill-manager.ts'
 import { compareCodePoints } from '../core/text.ts'
 import { type Page, readPage } from './paging.ts'
 import { mainFileUri, parseSkillUri, skillUri } from './skill-uri.ts'
+import { REVISION_KEY } from '../tools/dialects/mcp.ts'
 
 /** In `_meta` of what was read of a skill: the revision of the state that it is from (K43). */
-export const REVISION_KEY = 'skillserve/revision'
 
 export const resourceTemplates = [{
   uriTemplate: 'skill://{name}/{+path}',

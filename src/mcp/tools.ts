@@ -1,13 +1,10 @@
 import { type CallToolResult, type ListToolsResult, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import type { TObject } from '@sinclair/typebox'
-import { SkillError } from '../core/errors.ts'
-import type { SkillManager } from '../core/skill-manager.ts'
 import { SkillDocumentSchema, SkillFileSchema, SkillListSchema } from '../schemas/skills.ts'
 import { describeTool } from '../tools/dialects/dialect.ts'
-import { own } from '../tools/json-object.ts'
+import { REVISION_KEY } from '../tools/dialects/mcp.ts'
 import { createToolRegistry, type ToolRegistry } from '../tools/registry.ts'
 import { runTool, type ToolRun } from '../tools/run-tool.ts'
-import { REVISION_KEY } from './resources.ts'
 
 /** The tools of this door: those that any agent can use. */
 const TOOLSET = 'reader'
@@ -38,34 +35,20 @@ export function listTools (registry: ToolRegistry): ListToolsResult {
 }
 
 /** Runs one tool: the same text as through `POST /agent/tool-call`, the result object, and the revision of the skill. */
-export async function callTool (skills: SkillManager, name: string, args: unknown, run: ToolRun): Promise<CallToolResult> {
+export async function callTool (name: string, args: unknown, run: ToolRun): Promise<CallToolResult> {
   const { registry } = run
   const tool = registry.find(name)
   if (tool?.toolset !== TOOLSET) {
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, createToolRegistry(registry.list(TOOLSET)).unknownTool(name))
   }
-  const skill = own(args, 'skill_name')
-  const before = await revisionOf(skills, skill)
   const outcome = await runTool(tool, args, run)
   const content = [{ type: 'text' as const, text: outcome.text }]
   if (outcome.isError) return { content, isError: true }
-  // Of a skill that changed meanwhile nobody knows which state was read.
-  const revision = before !== undefined && before === await revisionOf(skills, skill) ? before : undefined
+  const { revision } = outcome
   return {
     content,
     structuredContent: { ...outcome.result },
     ...revision !== undefined && { _meta: { [REVISION_KEY]: revision } }
-  }
-}
-
-/** Undefined when no skill is concerned, or none that can be told. */
-async function revisionOf (skills: SkillManager, name: unknown): Promise<string | undefined> {
-  if (typeof name !== 'string') return undefined
-  try {
-    return (await skills.manifest(name)).revision
-  } catch (error) {
-    if (error instanceof SkillError) return undefined
-    throw error
   }
 }
 

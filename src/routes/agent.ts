@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifySchema, FastifySchemaCompiler } from 'fastify'
+import type { FastifyReply, FastifySchema, FastifySchemaCompiler } from 'fastify'
 import type { SkillManager } from '../core/skill-manager.ts'
 import { HttpProblem } from '../plugins/errors.ts'
 import {
@@ -13,6 +13,7 @@ import { runTool } from '../tools/run-tool.ts'
 import type { ToolCallHandler } from '../tools/tool-call.ts'
 import { toolDefinitions } from '../tools/tool-definitions.ts'
 import { JSON_MEDIA_TYPE } from './outcome.ts'
+import { REVISION_HEADER } from './revision.ts'
 
 export interface AgentRoutesOptions {
   readonly registry: ToolRegistry
@@ -43,7 +44,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
   }, async (request, reply) => {
     const answer = await handleToolCall(request.body, { requestId: request.id })
     switch (answer.kind) {
-      case 'answer': return reply.header('content-type', JSON_MEDIA_TYPE).send(Buffer.from(answer.json))
+      case 'answer': return sendResult(reply, answer.json, answer.revision)
       case 'unrecognised': throw new HttpProblem('unrecognised_tool_call', answer.detail)
       case 'too_many_calls': throw new HttpProblem('too_many_calls', answer.detail)
     }
@@ -84,6 +85,11 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     const tool = registry.find(name)
     if (tool === undefined) throw new HttpProblem('tool_not_found', registry.unknownTool(name))
     const outcome = await runTool(tool, request.body, { registry, log: request.log, fields: { reqId: request.id } })
-    return reply.header('content-type', JSON_MEDIA_TYPE).send(Buffer.from(outcome.json))
+    return sendResult(reply, outcome.json, outcome.revision)
   })
+}
+
+function sendResult (reply: FastifyReply, json: string, revision: string | undefined): FastifyReply {
+  if (revision !== undefined) reply.header(REVISION_HEADER, revision)
+  return reply.header('content-type', JSON_MEDIA_TYPE).send(Buffer.from(json))
 }

@@ -7,6 +7,7 @@ import { attachment } from '../plugins/content-disposition.ts'
 import { bytes, notModified, problems } from '../schemas/responses.ts'
 import { SkillArchiveQuerySchema, SkillNameParamsSchema } from '../schemas/skills.ts'
 import { sendChunks } from './file-answer.ts'
+import { PIN_PROBLEMS } from './revision.ts'
 import { SKILL_PROBLEMS } from './skills.ts'
 
 export interface ArchiveRoutesOptions {
@@ -31,7 +32,7 @@ export const archiveRoutes: FastifyPluginAsyncTypebox<ArchiveRoutesOptions> = as
       response: {
         ...bytes('The archive', ZIP, 'PK'),
         304: notModified(),
-        ...problems(...SKILL_PROBLEMS, 'bad_query', 'archive_too_large', 'range_not_satisfiable', 'file_permission_denied', 'file_io_error')
+        ...problems(...SKILL_PROBLEMS, ...PIN_PROBLEMS, 'archive_too_large', 'range_not_satisfiable', 'file_permission_denied', 'file_io_error')
       }
     }
   }, async (request, reply) => {
@@ -50,6 +51,7 @@ export function sendArchive (
     mediaType: ZIP,
     size: archive.size,
     etag,
+    revision: archive.revision,
     chunks: (start, end) => archive.chunks(start, end)
   })
 }

@@ -3,12 +3,15 @@ import type { FastifyRequest } from 'fastify'
 import { type FindingSource, readCatalogueEntry } from '../core/catalogue-entry.ts'
 import { CataloguePager } from '../core/catalogue-page.ts'
 import { DEFAULT_PAGE_ENTRIES } from '../core/limits.ts'
+import { sha256 } from '../core/file-content.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
+import { strongEtag } from '../plugins/conditional.ts'
 import { HttpProblem } from '../plugins/errors.ts'
 import { CatalogEntrySchema, CatalogPageSchema, CatalogQuerySchema } from '../schemas/catalog.ts'
 import { json, notModified, problems } from '../schemas/responses.ts'
-import { SkillNameParamsSchema } from '../schemas/skills.ts'
+import { SkillNameParamsSchema, SkillQuerySchema } from '../schemas/skills.ts'
 import { JSON_MEDIA_TYPE } from './outcome.ts'
+import { PIN_PROBLEMS, stampRevision } from './revision.ts'
 
 export interface CatalogRoutesOptions {
   readonly skills: SkillManager
@@ -52,15 +55,19 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
       description: 'The entry of one skill, as in the catalogue: frontmatter, revision, size, and what is wrong with it.',
       tags: ['skills'],
       params: SkillNameParamsSchema,
+      querystring: SkillQuerySchema,
       response: {
         200: json(CatalogEntrySchema, 'The entry'),
         304: notModified(),
-        ...problems('bad_url', 'uri_too_long', 'invalid_skill_name', 'skill_not_found', 'skills_folder_not_found', 'skills_folder_permission_denied')
+        ...problems(...PIN_PROBLEMS, 'bad_url', 'uri_too_long', 'invalid_skill_name', 'skill_not_found', 'skills_folder_not_found', 'skills_folder_permission_denied')
       }
     }
   }, async (request, reply) => {
     const entry = await readCatalogueEntry(options, request.params.name)
-    return reply.header('content-type', JSON_MEDIA_TYPE).send(JSON.stringify(entry))
+    const body = Buffer.from(JSON.stringify(entry))
+    const etag = strongEtag(sha256(body))
+    stampRevision(request, reply, entry.revision ?? undefined, etag)
+    return reply.header('content-type', JSON_MEDIA_TYPE).header('etag', etag).send(body)
   })
 }
 

@@ -5,11 +5,12 @@ import { fileError } from '../core/errors.ts'
 import type { FileContent } from '../core/file-content.ts'
 import { isTextType } from '../core/media-type.ts'
 import type { Awaitable } from '../core/skill-source.ts'
-import { type OpenFile, RefusedError } from '../core/skill-reader.ts'
+import { RefusedError } from '../core/skill-reader.ts'
 import { matchesEtag, strongEtag } from '../plugins/conditional.ts'
 import { HttpProblem } from '../plugins/errors.ts'
 import { selectRange } from '../plugins/range.ts'
 import { contentHeaders } from '../plugins/security.ts'
+import { stampRevision } from './revision.ts'
 
 /** The headers that describe one file, made once for each state of it. */
 interface FileHeaders {
@@ -19,6 +20,8 @@ interface FileHeaders {
   readonly etag: string
   readonly modified: string
 }
+
+type StreamedFile = Extract<ServableFile, { kind: 'stream' }>
 
 const headersOf = new WeakMap<FileContent, FileHeaders>()
 
@@ -31,7 +34,7 @@ export function sendFile (
 ): Awaitable<FastifyReply> {
   switch (file.kind) {
     case 'content': return sendContent(request, reply, file.content, mediaType)
-    case 'stream': return sendStream(request, reply, file.file, file.digest, mediaType, path)
+    case 'stream': return sendStream(request, reply, file, mediaType, path)
   }
 }
 
@@ -44,6 +47,7 @@ export function sendContent (
 ): FastifyReply {
   const { bytes } = content
   const headers = describe(content, mediaType, variant)
+  stampRevision(request, reply, content.revision, headers.etag)
   reply
     .headers(contentHeaders)
     .header('content-type', headers.type)
@@ -55,14 +59,14 @@ export function sendContent (
 }
 
 async function sendStream (
-  request: FastifyRequest, reply: FastifyReply, file: OpenFile, digest: string, mediaType: string, path: string
+  request: FastifyRequest, reply: FastifyReply, { file, digest, revision }: StreamedFile, mediaType: string, path: string
 ): Promise<FastifyReply> {
   try {
     const { size, mtime } = file.stats
     reply.header('last-modified', mtime.toUTCString())
     const chunks = (start: number, end: number) => explained(file.chunks(start, end), path)
     const close = () => { void file.close() }
-    return sendChunks(request, reply, { mediaType, size: Number(size), etag: strongEtag(digest), chunks, close })
+    return sendChunks(request, reply, { mediaType, size: Number(size), etag: strongEtag(digest), revision, chunks, close })
   } catch (error) {
     await file.close()
     throw error
@@ -85,6 +89,8 @@ export interface ChunkedContent {
   /** In bytes. */
   readonly size: number
   readonly etag: string
+  /** Of the skill; undefined when the bytes belong to none. */
+  readonly revision: string | undefined
   /** From `start` to `end`, both included. */
   chunks (start: number, end: number): AsyncIterable<Buffer>
   /** Called once the answer has been sent, or will not be. */
@@ -92,7 +98,8 @@ export interface ChunkedContent {
 }
 
 export function sendChunks (request: FastifyRequest, reply: FastifyReply, content: ChunkedContent): FastifyReply {
-  const { mediaType, size, etag } = content
+  const { mediaType, size, etag, revision } = content
+  stampRevision(request, reply, revision, etag)
   reply
     .headers(contentHeaders)
     .header('content-type', mediaType)

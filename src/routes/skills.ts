@@ -1,18 +1,19 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyReply } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { FileContent } from '../core/file-content.ts'
 import { mediaType } from '../core/media-type.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import { prefers } from '../plugins/accept.ts'
 import { strongEtag } from '../plugins/conditional.ts'
-import { binary, json, jsonOr, notModified, partial, problems } from '../schemas/responses.ts'
+import { binary, json, jsonOr, notModified, partial, problems, withRevision } from '../schemas/responses.ts'
 import {
-  SkillDocumentSchema, SkillFileParamsSchema, SkillFileQuerySchema, SkillFileSchema, SkillListSchema, SkillManifestSchema,
+  SkillDocumentSchema, SkillFileParamsSchema, SkillFileQuerySchema, SkillFileSchema, SkillListSchema, SkillManifestSchema, SkillQuerySchema,
   SkillNameParamsSchema
 } from '../schemas/skills.ts'
 import type { Tool } from '../tools/tool.ts'
 import { sendContent, sendFile } from './file-answer.ts'
-import { answer, JSON_MEDIA_TYPE, sendOutcome, sendRendered } from './outcome.ts'
+import { answer, JSON_MEDIA_TYPE, renderOnce, sendOutcome, sendRendered } from './outcome.ts'
+import { PIN_PROBLEMS, settleRevision, stampRevision } from './revision.ts'
 
 export interface SkillRoutesOptions {
   readonly skills: SkillManager
@@ -35,6 +36,8 @@ export const SKILL_PROBLEMS = ['bad_url', 'uri_too_long', 'invalid_skill_name', 
 
 /** K42–K44: list, document, manifest and files of skills. */
 export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async function skillRoutes (app, { skills, tools }) {
+  const preHandler = settleRevision(skills)
+
   app.get('/skills', {
     schema: {
       operationId: 'listSkills',
@@ -43,7 +46,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       tags: ['skills'],
       response: { 200: json(SkillListSchema, 'The names'), 304: notModified(), ...problems('skills_folder_not_found', 'skills_folder_permission_denied') }
     }
-  }, (_request, reply) => answer(tools.listSkills.run({}), (outcome) => sendOutcome(reply, outcome)))
+  }, (request, reply) => answer(tools.listSkills.run({}), (outcome) => sendOutcome(request, reply, outcome)))
 
   app.get('/skills/:name', {
     schema: {
@@ -52,19 +55,21 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       description: 'The whole SKILL.md, verbatim: inside JSON, or as its bytes with `Accept: text/markdown` or `text/plain`.',
       tags: ['skills'],
       params: SkillNameParamsSchema,
+      querystring: SkillQuerySchema,
       response: {
         200: jsonOr(SkillDocumentSchema, 'The document', ['text/markdown', 'text/plain'], EXAMPLE_DOCUMENT),
         206: partial(EXAMPLE_DOCUMENT.slice(0, 14)),
         304: notModified(),
-        ...problems(...SKILL_PROBLEMS, 'main_file_permission_denied', 'main_file_not_found', 'main_file_too_large',
+        ...problems(...SKILL_PROBLEMS, ...PIN_PROBLEMS, 'main_file_permission_denied', 'main_file_not_found', 'main_file_too_large',
           'range_not_satisfiable', 'main_file_not_utf8', 'main_file_unreadable')
       }
-    }
+    },
+    preHandler
   }, (request, reply) => {
     const { name } = request.params
     reply.header('vary', 'Accept')
     const type = prefers(request.headers.accept, DOCUMENT_TYPES)
-    if (type === 'application/json') return answer(tools.getSkill.run({ skill_name: name }), (outcome) => sendOutcome(reply, outcome))
+    if (type === 'application/json') return answer(tools.getSkill.run({ skill_name: name }), (outcome) => sendOutcome(request, reply, outcome))
     return answer(skills.readMainFile(name, 'SKILL.MD'), (content) => sendContent(request, reply, content, type, type.slice('text/'.length)))
   })
 
@@ -75,11 +80,18 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       description: 'Every file with its size, media type and digest, and the revision of the whole: equal content has an equal revision everywhere.',
       tags: ['skills'],
       params: SkillNameParamsSchema,
-      response: { 200: json(SkillManifestSchema, 'The manifest'), 304: notModified(), ...problems(...SKILL_PROBLEMS, 'file_permission_denied', 'file_io_error') }
+      querystring: SkillQuerySchema,
+      response: {
+        200: withRevision(json(SkillManifestSchema, 'The manifest')),
+        304: notModified(),
+        ...problems(...SKILL_PROBLEMS, ...PIN_PROBLEMS, 'file_permission_denied', 'file_io_error')
+      }
     }
   }, async (request, reply) => {
     const manifest = await skills.manifest(request.params.name)
-    return sendRendered(reply, manifest, () => JSON.stringify(manifest))
+    const render = () => JSON.stringify(manifest)
+    stampRevision(request, reply, manifest.revision, renderOnce(manifest, render).etag)
+    return sendRendered(reply, manifest, render)
   })
 
   app.get('/skills/:name/files/*', {
@@ -94,10 +106,11 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
         200: binary(SkillFileSchema, 'The bytes, under the media type of the file', EXAMPLE_FILE),
         206: partial(EXAMPLE_FILE.slice(0, 14)),
         304: notModified(),
-        ...problems(...SKILL_PROBLEMS, 'bad_query', 'invalid_file_path', 'path_traversal', 'file_permission_denied', 'file_not_found',
+        ...problems(...SKILL_PROBLEMS, ...PIN_PROBLEMS, 'invalid_file_path', 'path_traversal', 'file_permission_denied', 'file_not_found',
           'file_is_directory', 'file_not_regular', 'file_too_large', 'range_not_satisfiable', 'file_not_text', 'file_io_error')
       }
-    }
+    },
+    preHandler
   }, (request, reply) => {
     const { name, '*': path } = request.params
     const type = mediaType(path)
@@ -105,20 +118,22 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     if (prefers(request.headers.accept, [ANY_BYTES, type, 'application/json']) !== 'application/json') {
       return answer(skills.openFile(name, path), (file) => sendFile(request, reply, file, type, path))
     }
-    if (request.query.encoding === 'base64') return answer(skills.readFile(name, path), (content) => sendBase64(reply, name, path, content))
-    return answer(tools.readFileInSkill.run({ skill_name: name, file_path: path }), (outcome) => sendOutcome(reply, outcome))
+    if (request.query.encoding === 'base64') return answer(skills.readFile(name, path), (content) => sendBase64(request, reply, path, content))
+    return answer(tools.readFileInSkill.run({ skill_name: name, file_path: path }), (outcome) => sendOutcome(request, reply, outcome))
   })
 }
 
 /** `read_file_in_skill`'s object for any file, its content as base64 (K44). */
-function sendBase64 (reply: FastifyReply, name: string, path: string, { bytes, digest }: FileContent): FastifyReply {
+function sendBase64 (request: FastifyRequest, reply: FastifyReply, path: string, { bytes, digest, revision }: FileContent): FastifyReply {
   const body = JSON.stringify({
     success: true,
-    skill_name: name,
+    skill_name: (request.params as { readonly name: string }).name,
     file_path: path,
     content: bytes.toString('base64'),
     size_bytes: bytes.length,
     encoding: 'base64'
   })
-  return reply.header('content-type', JSON_MEDIA_TYPE).header('etag', strongEtag(digest, 'base64')).send(Buffer.from(body))
+  const etag = strongEtag(digest, 'base64')
+  stampRevision(request, reply, revision, etag)
+  return reply.header('content-type', JSON_MEDIA_TYPE).header('etag', etag).send(Buffer.from(body))
 }

@@ -53,6 +53,7 @@ export const httpProblems = {
   method_not_allowed: { status: 405, title: 'Method not allowed', detail: 'The route does not take this method; the Allow header lists those it takes' },
   not_acceptable: { status: 406, title: 'Not acceptable', detail: 'Accept does not allow text/event-stream, which is all that this route sends' },
   request_timeout: { status: 408, title: 'Request timeout', detail: 'The request arrived too slowly' },
+  revision_changed: { status: 412, title: 'Revision changed', detail: 'The skill has changed: it no longer has the revision, or the representation, that was asked for' },
   body_too_large: { status: 413, title: 'Body too large', detail: 'The body of the request is too large' },
   uri_too_long: { status: 414, title: 'URI too long', detail: 'A segment of the path is too long' },
   unsupported_media_type: { status: 415, title: 'Unsupported media type', detail: 'Send the body as application/json, in UTF-8 and without Content-Encoding' },

@@ -25,19 +25,26 @@ const VARY = { type: 'string', description: 'The answer depends on the Accept he
 const LAST_MODIFIED = { type: 'string', description: 'With bytes: when the file was last modified' }
 const ACCEPT_RANGES = { type: 'string', description: 'With bytes: `Range` is understood' }
 
+const SKILL_REVISION = { type: 'string', description: 'The revision of the skill that the answer belongs to: answers of one revision fit together' }
+
 const CONTENT_RANGE = { type: 'string', description: '`bytes first-last/size`' }
 
 /** Of answers that are JSON or bytes, as `Accept` wants it. */
-const NEGOTIATED: Headers = { ...VALIDATORS, vary: VARY, 'last-modified': LAST_MODIFIED, 'accept-ranges': ACCEPT_RANGES }
+const NEGOTIATED: Headers = { ...VALIDATORS, 'skill-revision': SKILL_REVISION, vary: VARY, 'last-modified': LAST_MODIFIED, 'accept-ranges': ACCEPT_RANGES }
 
 /** The answer to a GET: JSON of a shared schema, shown with the schema's first example. */
 export function json (schema: TSchema, description: string): ResponseObject {
   return { description, headers: VALIDATORS, content: { 'application/json': mediaTypeObject(schema) } }
 }
 
+/** The same with the revision of the skill that the answer is of. */
+export function withRevision (response: ResponseObject): ResponseObject {
+  return { ...response, headers: { ...response.headers, 'skill-revision': SKILL_REVISION } }
+}
+
 /** The answer to a POST: JSON that nobody can revalidate. */
 export function result (schema: TSchema, description: string, examples?: Examples): ResponseObject {
-  return { description, headers: { 'cache-control': CACHE_CONTROL }, content: { 'application/json': mediaTypeObject(schema, examples) } }
+  return { description, headers: { 'cache-control': CACHE_CONTROL, 'skill-revision': SKILL_REVISION }, content: { 'application/json': mediaTypeObject(schema, examples) } }
 }
 
 /** JSON, or the same content as text under one of these media types. */

@@ -17,7 +17,16 @@ export const SkillFileParamsSchema = Type.Object({
   })
 })
 
+const RevisionSchema = Type.Optional(Type.String({
+  pattern: '^sha256:[0-9a-f]{64}$',
+  description: 'The revision of the skill that the answer has to be of; when there is another one now, it is 412 `revision_changed`. `If-Match` does the same',
+  examples: ['sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef']
+}))
+
+export const SkillQuerySchema = Type.Object({ revision: RevisionSchema })
+
 export const SkillFileQuerySchema = Type.Object({
+  revision: RevisionSchema,
   encoding: Type.Optional(Type.Literal('base64', {
     description: 'JSON form only: the content as base64, whatever kind of file it is',
     examples: ['base64']
@@ -25,6 +34,7 @@ export const SkillFileQuerySchema = Type.Object({
 })
 
 export const SkillArchiveQuerySchema = Type.Object({
+  revision: RevisionSchema,
   wrap: Type.Optional(StringEnum(['true', 'false'], {
     default: 'false',
     description: 'Whether everything is in one folder with the name of the skill',

@@ -30,7 +30,7 @@ export function createGetSkillTool ({ source }: { readonly source: SkillSource }
       return whenReady(source.readDocument(name, 'SKILL.MD'), (content) => outcomes.get(content, name, () => {
         if (content.utf8 === undefined) throw documentError.notUtf8(name)
         const result = { skill_name: name, documentation: content.utf8 }
-        return new ToolOutcome(result, () => spacedJson(result))
+        return new ToolOutcome(result, () => spacedJson(result), false, content.revision)
       }))
     },
 

@@ -23,7 +23,7 @@ export function createNeovateSkillTool ({ source }: { readonly source: SkillSour
       const make = () => {
         if (content.utf8 === undefined) throw documentError.notUtf8(skill.name)
         const result = neovateSuccess(label, skill.metadata, skillBody(content.utf8))
-        return new ToolOutcome(result, result.llmContent)
+        return new ToolOutcome(result, result.llmContent, false, content.revision)
       }
       return label === skill.metadata.name ? outcomes.get(content, skill, make) : make()
     },

@@ -46,7 +46,7 @@ export function createReadFileInSkillTool ({ source }: { readonly source: SkillS
           size_bytes: file.bytes.length,
           encoding: text.encoding
         }
-        return new ToolOutcome(result, text.content)
+        return new ToolOutcome(result, text.content, false, file.revision)
       }))
     },
 

@@ -7,8 +7,11 @@ import { runTool } from './run-tool.ts'
 import { ToolLimitError, ToolOutcome } from './tool.ts'
 
 export type ToolCallAnswer =
-  /** The whole answer as JSON text: one result for one call, an array for a batch or a container (K34). */
-  | { readonly kind: 'answer', readonly json: string }
+  /**
+   * The whole answer as JSON text: one result for one call, an array for a batch or a container (K34). And the revision
+   * that all results about a skill are of; undefined when they are not of one.
+   */
+  | { readonly kind: 'answer', readonly json: string, readonly revision: string | undefined }
   /** Nothing in the body is a tool call (K38). */
   | { readonly kind: 'unrecognised', readonly detail: string }
   /** More than MAX_TOOL_CALLS; none was run. */
@@ -40,17 +43,18 @@ export function createToolCallHandler ({ registry, log }: ToolCallHandlerOptions
       return { kind: 'too_many_calls', detail: `${calls.length} tool calls in one request: the limit is ${MAX_TOOL_CALLS}` }
     }
     const fields = { reqId: requestId }
-    const results = await runAll(dialect, calls, fields)
-    return { kind: 'answer', json: batch ? `[${results.join(',')}]` : results.join('') }
+    const { results, revision } = await runAll(dialect, calls, fields)
+    return { kind: 'answer', json: batch ? `[${results.join(',')}]` : results.join(''), revision }
   }
 
   /**
    * Runs the calls concurrently and writes their results in order. A call begins when the one TOOL_CALL_CONCURRENCY
    * places before it has been written, so that no more outcomes than that wait in memory behind a slow one.
    */
-  async function runAll (dialect: Dialect, calls: readonly ToolCall[], fields: object): Promise<string[]> {
+  async function runAll (dialect: Dialect, calls: readonly ToolCall[], fields: object): Promise<{ results: string[], revision: string | undefined }> {
     const running: Array<Promise<Settled>> = []
     const results: string[] = []
+    const revisions = new Set<string>()
     let begun = 0
     let budget = MAX_TOOL_RESULTS_BYTES
     for (const [index, call] of calls.entries()) {
@@ -58,6 +62,7 @@ export function createToolCallHandler ({ registry, log }: ToolCallHandlerOptions
       begun += due.length
       running.push(...due.map((next) => run(next, fields)))
       const settled = await running.shift()
+      if (settled?.outcome.revision !== undefined) revisions.add(settled.outcome.revision)
       const result = settled === undefined ? undefined : writeWithin(budget, dialect, call, settled)
       if (result === undefined) {
         budget = 0
@@ -68,7 +73,7 @@ export function createToolCallHandler ({ registry, log }: ToolCallHandlerOptions
         results.push(result)
       }
     }
-    return results
+    return { results, revision: revisions.size === 1 ? revisions.values().next().value : undefined }
   }
 
   async function run (call: ToolCall, fields: object): Promise<Settled> {

@@ -35,15 +35,18 @@ export class ToolOutcome {
   readonly isError: boolean
   /** The tool's own result object, as its source document defines it. */
   readonly result: object
+  /** Of the skill, in the state that the result was made from; undefined where no one skill is concerned, or it is not known. */
+  readonly revision: string | undefined
   #render: (() => string) | undefined
   #text: string | undefined
   #quotedText: string | undefined
   #json: string | undefined
 
   /** @param text what the model reads (K36), or how to make it. */
-  constructor (result: object, text: string | (() => string), isError = false) {
+  constructor (result: object, text: string | (() => string), isError = false, revision?: string) {
     this.result = result
     this.isError = isError
+    this.revision = revision
     if (typeof text === 'string') this.#text = text
     else this.#render = text
   }

@@ -76,7 +76,7 @@ export function createWaveSkillTool ({ source }: { readonly source: SkillSource 
       const { skill, content } = await loadSkill(source, name, () => source.find(name))
       const problem = problemOf(skill.findings)
       if (problem !== undefined) return toOutcome(invalidResult(name, problem, await availableSkills()))
-      return outcomes.get(content, skill, () => toOutcome(successResult(skill, content)))
+      return outcomes.get(content, skill, () => toOutcome(successResult(skill, content), content.revision))
     },
 
     async fail (error, args) {
@@ -125,6 +125,6 @@ function explain (error: ToolFailure, name: string, available: readonly SkillMet
   }
 }
 
-function toOutcome (result: WaveToolResult): ToolOutcome {
-  return new ToolOutcome(result, result.content, !result.success)
+function toOutcome (result: WaveToolResult, revision?: string): ToolOutcome {
+  return new ToolOutcome(result, result.content, !result.success, revision)
 }

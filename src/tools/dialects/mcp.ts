@@ -1,9 +1,13 @@
 import { own } from '../json-object.ts'
+import type { ToolOutcome } from '../tool.ts'
 import { describeTool, type Dialect, readId, readName, type ToolCall } from './dialect.ts'
 
 /** JSON-RPC's codes: the specification of `tools/call` asks for the second one when a tool is unknown. */
 const INVALID_REQUEST = -32_600
 const INVALID_PARAMS = -32_602
+
+/** Of `_meta`: the revision of the skill that an answer belongs to. */
+export const REVISION_KEY = 'skillserve/revision'
 
 /** MCP: a JSON-RPC request `tools/call`. What a model can correct is a result with `isError`, an unknown tool is an error. */
 export const mcp = {
@@ -17,7 +21,7 @@ export const mcp = {
   },
 
   writeResult: (call, outcome) => envelope(call,
-    `"result":{"resultType":"complete","content":[{"type":"text","text":${outcome.quotedText}}],"isError":${outcome.isError}}`),
+    `"result":{"resultType":"complete","content":[{"type":"text","text":${outcome.quotedText}}],"isError":${outcome.isError}${meta(outcome)}}`),
 
   writeRefusal (call, message) {
     const code = call.problem === undefined ? INVALID_PARAMS : INVALID_REQUEST
@@ -31,6 +35,11 @@ export const mcp = {
     annotations: { readOnlyHint: true }
   }))
 } satisfies Dialect
+
+/** The revision of the skill that a result is from, where MCP has room for it. */
+function meta ({ revision }: ToolOutcome): string {
+  return revision === undefined ? '' : `,"_meta":{"${REVISION_KEY}":${JSON.stringify(revision)}}`
+}
 
 /** A JSON-RPC response always has an id: `null` when none could be read. */
 function envelope ({ id }: ToolCall, member: string): string {
