@@ -41,7 +41,7 @@ export interface ServiceProcess {
 }
 
 /** Starts the service and waits until it listens. The test's teardown kills what is left of it. */
-export async function startProcess (t: Test, options: ProcessOptions = {}): Promise<ServiceProcess> {
+export async function startProcess (t: Pick<Test, 'teardown'>, options: ProcessOptions = {}): Promise<ServiceProcess> {
   const running = launch(t, options)
   await running.printed(LISTENING)
   const url = LISTENING.exec(running.stdout())?.[1] ?? ''
@@ -65,7 +65,7 @@ export function runProcess (t: Test, options: ProcessOptions = {}): Promise<Ende
   return launch(t, options).ended
 }
 
-function launch (t: Test, { args = [], env = {}, cwd, nodeOptions = [], script = 'cli/main.js' }: ProcessOptions) {
+function launch (t: Pick<Test, 'teardown'>, { args = [], env = {}, cwd, nodeOptions = [], script = 'cli/main.js' }: ProcessOptions) {
   const child: ChildProcess = spawn(process.execPath, [...nodeOptions, fileURLToPath(new URL(script, DIST)), ...args], {
     env: { PATH: process.env.PATH, PORT: '0', ...env },
     ...cwd !== undefined && { cwd },
