@@ -12,7 +12,7 @@ export const CANARY = 'CANARY-9d41c7'
 export const CANARY_PATHS = [
   '../../outside/secret.txt', '../sibling/secret.txt', '../../skills-evil/secret.txt', '../demo-evil/../sibling/secret.txt', '../README.md',
   '.env', 'sub/.env', '.git/config', '.hg/store', 'references/../.env', './.git/config', '.hidden/SKILL.md',
-  'up/sibling/secret.txt', 'up/README.md', 'out/secret.txt', 'secret.txt', 'env.md', 'git.md', 'git/config', 'sibling/secret.txt'
+  'up/sibling/secret.txt', 'up/README.md', 'out/secret.txt', 'secret.txt', 'env.md', 'git.md', 'git/config', 'aside/secret.txt'
 ] as const
 
 const FILES: Readonly<Record<string, string>> = {
@@ -42,7 +42,7 @@ const LINKS: Readonly<Record<string, string>> = {
   'skills/demo/up': '..',
   'skills/demo/out': '../../outside',
   'skills/demo/secret.txt': '../../outside/secret.txt',
-  'skills/demo/sibling': '../sibling',
+  'skills/demo/aside': '../sibling',
   'skills/demo/env.md': '.env',
   'skills/demo/git.md': '.git/config',
   'skills/demo/git': '.git',
