@@ -85,7 +85,8 @@ async function attack (t: Test, service: Service, target: string, expected: Expe
 
 /** One entry for each request, each of one line, and nothing in them is the canary. */
 async function checkLog (t: Test, service: Service): Promise<void> {
-  const entries = () => service.log().filter(({ msg }) => /^request (?:completed|aborted|refused)$/.test(String(msg)))
+  // All but the one by which the helper reads the document that it holds answers against.
+  const entries = () => service.log().filter(({ msg, url }) => /^request (?:completed|aborted|refused)$/.test(String(msg)) && url !== '/openapi.json')
   // The last entry is written when its connection has closed.
   while (entries().length < service.sent) await service.logged('request ')
   t.equal(entries().length, service.sent, 'one entry for each request')
@@ -140,21 +141,29 @@ const names: ReadonlyArray<readonly [id: string, encoded: string, name: string, 
   ['N20', 'a'.repeat(1000), 'a'.repeat(1000), 'unknown']
 ]
 
-/** Routes that begin with a name, and which sentence refuses a bad one (attacks.md §10). */
-const namedRoutes: ReadonlyArray<readonly [suffix: string, sentence: 'K16' | 'K18']> = [
-  ['', 'K16'],
-  ['/files', 'K18'],
-  ['/files/SKILL.md', 'K18']
+type ExpectedOfName = (name: string, kind: 'refused' | 'unknown') => Expected
+const byK16: ExpectedOfName = (name, kind) => kind === 'refused' ? name16(name) : noSkill(name)
+const byK18: ExpectedOfName = (name, kind) => kind === 'refused' ? NAME18 : noSkill(name)
+const notListed: ExpectedOfName = () => ({ statuses: [404], code: 'artifact_not_found' })
+const DIGEST = '0'.repeat(64)
+
+/** Routes with a name, which `*` stands for, and how they refuse a bad one (attacks.md §10). */
+const namedRoutes: ReadonlyArray<readonly [route: string, expected: ExpectedOfName]> = [
+  ['/skills/*', byK16],
+  ['/skills/*/files', byK18],
+  ['/skills/*/files/SKILL.md', byK18],
+  ['/skills/*/archive.zip', byK18],
+  ['/catalog/*', byK16],
+  ['/.well-known/skills/*/SKILL.md', notListed],
+  [`/.well-known/agent-skills/*/${DIGEST}/SKILL.md`, notListed],
+  [`/.well-known/agent-skills/*/${DIGEST}/archive.zip`, notListed]
 ]
 
 t.test('K4, K5: hostile skill names', async (t) => {
   const service = await buildService(t, { files: FILES, options: { siblings: SIBLINGS } })
-  for (const [suffix, sentence] of namedRoutes) {
-    await t.test(`N1–N20 on /skills/:name${suffix}`, async (t) => {
-      for (const [, encoded, name, kind] of names) {
-        const refused = sentence === 'K16' ? name16(name) : NAME18
-        await attack(t, service, `/skills/${encoded}${suffix}`, kind === 'refused' ? refused : noSkill(name))
-      }
+  for (const [route, expected] of namedRoutes) {
+    await t.test(`N1–N20 on ${route}`, async (t) => {
+      for (const [, encoded, name, kind] of names) await attack(t, service, route.replace('*', () => encoded), expected(name, kind))
     })
   }
   await t.test('N6: what looks like a path behind the name', async (t) => {
@@ -168,8 +177,8 @@ t.test('K4, K5: hostile skill names', async (t) => {
   })
   await t.test('N22: what is not percent-encoded UTF-8', async (t) => {
     for (const bad of ['%', '%zz', '%ff', '%c0%ae', '%e0%80%af', '%f0%80%80%af', '%ed%a0%80', '%u002e', '%zz<script>']) {
-      for (const [suffix] of namedRoutes) {
-        const response = await attack(t, service, `/skills/${bad}${suffix}`, BADURL)
+      for (const [route] of namedRoutes) {
+        const response = await attack(t, service, route.replace('*', () => bad), BADURL)
         t.notMatch(response.text, '<script>', 'no markup is echoed')
       }
     }

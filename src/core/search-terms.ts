@@ -13,6 +13,13 @@ const RUNS = new RegExp(String.raw`(?:${UNSPACED})+|(?:(?!${UNSPACED})[\p{L}\p{N
 const ACCENTS = /[\u0300-\u036f]/g
 
 /**
+ * Marks beyond those that text in use has in a row (UAX #15 §13): normalizing takes quadratic time to sort them. The two
+ * half-width voicing marks become such marks.
+ */
+const MAX_MARKS = 30
+const ENDLESS_MARKS = new RegExp(String.raw`([\p{M}\uff9e\uff9f]{${MAX_MARKS}})[\p{M}\uff9e\uff9f]+`, 'gu')
+
+/**
  * Words as the index has them: lower case, without accents and compatibility forms, cut. Where a script has no blanks
  * each pair of neighbours is a word; the last character of such a run stands alone too, so that every single one is
  * the beginning of a word.
@@ -34,14 +41,19 @@ export function isUnspaced (term: string): boolean {
 function words (text: string, withLast: boolean): string[] {
   const found: string[] = []
   for (const candidate of text.toLowerCase().match(CANDIDATES) ?? []) {
+    // Only ligatures, of which one can be four words, make more of them than there are characters.
+    if (found.length > text.length + MAX_TERM_CHARACTERS) break
     if (ASCII_WORD.test(candidate)) found.push(cut(candidate))
-    else found.push(...closerWords(candidate, withLast))
+    // One by one: as arguments of one call, the words of a long run would overflow the stack.
+    else for (const word of closerWords(candidate, withLast)) found.push(word)
   }
   return found
 }
 
 function closerWords (text: string, withLast: boolean): string[] {
-  const folded = text.normalize('NFKD').replaceAll(ACCENTS, '').normalize('NFC').toLowerCase()
+  const folded = (text.length > MAX_MARKS ? text.replaceAll(ENDLESS_MARKS, '$1') : text).normalize('NFKD').replaceAll(ACCENTS, '').normalize('NFC').toLowerCase()
+    // One ligature can stand for eighteen characters, and a body may hold nothing else.
+    .slice(0, text.length + MAX_TERM_CHARACTERS)
   return (folded.match(RUNS) ?? []).flatMap((run) => isUnspaced(run) ? pairs(run, withLast) : cut(run))
 }
 

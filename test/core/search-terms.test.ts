@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { MAX_QUERY_TERMS, MAX_TERM_CHARACTERS } from '../../src/core/limits.ts'
+import { MAX_QUERY_TERMS, MAX_SEARCHED_BODY_CHARACTERS, MAX_TERM_CHARACTERS } from '../../src/core/limits.ts'
 import { isUnspaced, queryTermsOf, termsOf } from '../../src/core/search-terms.ts'
+import { milliseconds } from '../helper/timing.ts'
 
 t.test('words are folded: case, accents, compatibility forms', async (t) => {
   const table: ReadonlyArray<readonly [text: string, terms: readonly string[]]> = [
@@ -43,6 +44,15 @@ t.test('words are cut, and a query has sixteen of them, each once', async (t) =>
   t.same(termsOf('x'.repeat(5_000)), ['x'.repeat(MAX_TERM_CHARACTERS)])
   t.same(queryTermsOf('b a b a'), ['b', 'a'])
   t.equal(queryTermsOf(Array.from({ length: 400 }, (_, index) => `w${index}`).join(' ')).length, MAX_QUERY_TERMS)
+})
+
+t.test('K9: no text takes long or overflows the stack, whatever it unfolds to', async (t) => {
+  for (const [name, unit] of [['ligatures of eighteen characters', '\ufdfa'], ['pairs', '\u6f22\u5b57'], ['accents', '\u0301\u0323'], ['voicing marks', '\uff9e\u0316'], ['Hebrew points', '\u05b0\u0591']] as const) {
+    const text = `a${unit.repeat(MAX_SEARCHED_BODY_CHARACTERS / unit.length)}`
+    t.ok(termsOf(text).length <= text.length, name)
+    const took = milliseconds(() => { termsOf(text) })
+    t.ok(took < 100, `${name}: ${took.toFixed(1)} ms`)
+  }
 })
 
 t.test('any text has words that are found again', async () => {

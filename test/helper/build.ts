@@ -17,6 +17,8 @@ export type Files = Readonly<Record<string, NonNullable<Parameters<Test['testdir
 export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'watcher'>, Partial<Pick<AppOptions, 'host' | 'allowedHosts' | 'allowedOrigins' | 'isDraining'>> {
   /** What lies beside the skills folder. */
   readonly siblings?: Files
+  /** Puts more into the test's folder before the service starts. */
+  readonly prepare?: (folder: string) => void
   /** Several project roots instead of `skills`, as paths below the test's folder. */
   readonly roots?: readonly string[]
   /** Below the test's folder too. */
@@ -65,8 +67,9 @@ export interface Service {
  * @param files what is in `skills`, the root; null for no such folder
  */
 export async function buildService (t: Test, { files = {}, options = {} }: { readonly files?: Files | null, readonly options?: ServiceOptions } = {}): Promise<Service> {
-  const { siblings = {}, roots = ['skills'], personalRoot, disk, watcher = false, indexed = true, host = '127.0.0.1', ...appOptions } = options
+  const { siblings = {}, prepare, roots = ['skills'], personalRoot, disk, watcher = false, indexed = true, host = '127.0.0.1', ...appOptions } = options
   const folder = t.testdir({ ...files === null ? {} : { skills: files }, ...siblings })
+  prepare?.(folder)
   const projectRoots = roots.map((root) => join(folder, root))
   const { logger, text, logged } = createLog()
 
