@@ -175,6 +175,8 @@ export class ManifestStore {
     } catch (error) {
       const refused = asRefused(error)
       if (refused.refusal === 'io_error') throw refused
+      // A regular file has nothing else that is wrong with it: it, or a folder above, was exchanged since it was listed.
+      if (entry.isFile() && refused.refusal !== 'permission_denied') throw new RefusedError('io_error', refused)
       // It may be served one day without a change to its folder: a permission given, a link's target made.
       seen.set(place, await signatureAt(disk, place))
       return undefined

@@ -5,6 +5,7 @@ import { folderError, type SkillError } from './errors.ts'
 import type { PhaseStats } from './phase-stats.ts'
 import type { RootView } from './root-watch.ts'
 import { isSameState } from './signature.ts'
+import type { Signature } from './skill.ts'
 
 /** How often roots that change while they are looked at are looked at anew. */
 const MAX_TURNS = 8
@@ -92,6 +93,11 @@ export class RootSet {
       if (count < 2 || roots.every(({ good }, index) => isSameLook(good, before[index]))) return
       this.#stats.forget()
     }
+  }
+
+  /** The state in which a skill's root was seen last. */
+  signatureOf (folder: SkillFolder): Signature | undefined {
+    return this.#at(folder.root).good?.signature
   }
 
   rescan (index: number): Promise<void> {

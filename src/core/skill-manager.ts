@@ -21,7 +21,7 @@ import { skillBody } from './skill-file.ts'
 import { SkillFiles } from './skill-files.ts'
 import { RefusedError } from './skill-reader.ts'
 import type { Awaitable, MainFilePreference, SkillSource } from './skill-source.ts'
-import type { CatalogueSkill, Skill, SkillMetadata } from './skill.ts'
+import type { CatalogueSkill, Signature, Skill, SkillMetadata } from './skill.ts'
 import type { WatcherFactory } from './watcher.ts'
 
 export interface SkillManagerOptions {
@@ -324,6 +324,8 @@ export class SkillManager implements SkillSource {
       const root = this.#catalogue.folders.get(name)?.root
       await this.#roots.sync(root, root === undefined)
       const folder = this.#catalogue.folders.get(name)
+      // It went to a root that was not looked at, in somebody else's look.
+      if (root !== undefined && (folder === undefined || folder.root > root)) continue
       if (folder === undefined) {
         this.#requireRoot()
         return undefined
@@ -359,20 +361,25 @@ export class SkillManager implements SkillSource {
       const phase = this.#stats.phase
       const skill = await this.#current(name)
       if (skill === undefined) throw documentError.skillNotFound(name)
+      const root = this.#roots.signatureOf(skill.folder)
       try {
         const value = await answer(skill)
-        if (turn === MAX_TURNS || phase === this.#stats.phase || await this.#isStill(skill)) return value
+        if (turn === MAX_TURNS || phase === this.#stats.phase || await this.#isStill(skill, root)) return value
         await discard?.(value)
       } catch (error) {
-        if (turn === MAX_TURNS || await this.#isStill(skill)) throw error
+        if (turn === MAX_TURNS || await this.#isStill(skill, root)) throw error
       }
     }
   }
 
-  async #isStill (skill: IndexedSkill): Promise<boolean> {
+  /** Never throws. Asks for the state of the root too: in nothing else one shows that went away and came back. */
+  async #isStill ({ name, folder, folderSignature }: IndexedSkill, root: Signature | undefined): Promise<boolean> {
     this.#stats.forget()
-    const now = await this.#current(skill.name)
-    return now?.folder === skill.folder && isSameState(now.folderSignature, skill.folderSignature)
+    await this.#roots.sync(folder.root + 1)
+    const now = await this.#current(name).catch(() => undefined)
+    const rootNow = this.#roots.signatureOf(folder)
+    return now?.folder === folder && isSameState(now.folderSignature, folderSignature) &&
+      root !== undefined && rootNow !== undefined && isSameState(root, rootNow)
   }
 
   #requireRoot (): void {

@@ -75,8 +75,12 @@ export function sendProblem (error: unknown, request: FastifyRequest, reply: Fas
   for (const name of HEADERS_OF_CONTENT) reply.removeHeader(name)
   if (known instanceof HttpProblem) reply.headers(known.headers)
   if (problem.status === 503) reply.header('retry-after', RETRY_AFTER_SECONDS)
-  // Otherwise Node would go on reading a body that nobody wants, up to its announced length.
-  if (hasUnreadBody(request.raw)) reply.header('connection', 'close')
+  if (announcesBody(request.raw)) {
+    // Fastify closes after every body that it refused: of one that was read, nothing is left over.
+    if (request.raw.complete) reply.removeHeader('connection')
+    // Otherwise Node would go on reading a body that nobody wants, up to its announced length.
+    else reply.header('connection', 'close')
+  }
   reply.code(problem.status).header('cache-control', 'no-store').type(PROBLEM_MEDIA_TYPE)
   // As bytes: to a string Fastify would append `; charset=utf-8`, which this media type does not define.
   reply.send(Buffer.from(JSON.stringify(problem)))
@@ -105,8 +109,7 @@ function toInstance (url: string): string {
   return cut.replace(NOT_IN_A_URI_PATH, encodeURIComponent)
 }
 
-function hasUnreadBody (request: IncomingMessage): boolean {
-  if (request.complete) return false
+function announcesBody (request: IncomingMessage): boolean {
   return request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length'] ?? 0) > 0
 }
 

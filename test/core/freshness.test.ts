@@ -424,3 +424,67 @@ t.test('K53: a skill that moves from one root to another is in the answer, whene
     }
   }
 })
+
+t.test('K53: a skill that moved on while another question looked at its old root is looked for in all of them', async (t) => {
+  const base = t.testdir({ one: {}, two: skills('demo'), three: {} })
+  const disk = createFaultyDisk({ disk: createNetworkDisk(), ageMs: HOUR_MS })
+  const manager = await startManager(t, ['one', 'two', 'three'].map((root) => join(base, root)), { disk })
+  const releases: Array<() => void> = []
+  let looks = 0
+  disk.intercept = (operation, path) => {
+    if (operation !== 'stat' || !path.endsWith('/one')) return undefined
+    // The first question waits before it has looked at anything, the other one between the old root and the rest.
+    return ++looks === 1 || looks === 3 ? new Promise((resolve) => { releases.push(resolve) }) : undefined
+  }
+  fs.renameSync(join(base, 'two/demo'), join(base, 'three/demo'))
+  const first = manager.find('demo')
+  await until(() => releases.length === 1)
+  const other = manager.find('demo')
+  await until(() => releases.length === 2)
+  releases[0]?.()
+  t.equal((await first)?.metadata.skillPath, join(base, 'three/demo'))
+  releases[1]?.()
+  t.equal((await other)?.metadata.skillPath, join(base, 'three/demo'))
+})
+
+t.test('K53: on a slow disk an answer is of the main file that was preferred while it was read', async (t) => {
+  const base = t.testdir({ root: { demo: { 'SKILL.md': 'one' } } })
+  const disk = createFaultyDisk({ disk: createNetworkDisk(), ageMs: HOUR_MS })
+  const manager = await startManager(t, [join(base, 'root')], { disk })
+  disk.intercept = async (operation, path) => {
+    if (operation !== 'open' || !path.endsWith('/SKILL.md')) return
+    disk.intercept = () => {}
+    manager.beginRequest({})
+    fs.writeFileSync(join(base, 'root/demo/SKILL.MD'), 'preferred')
+    fs.writeFileSync(join(base, 'root/demo/SKILL.md'), 'changed')
+    await nextTurn()
+    await nextTurn()
+  }
+  t.equal((await manager.readDocument('demo', 'SKILL.MD')).utf8, 'preferred')
+})
+
+t.test('K53: a root that goes away and comes back under a question does not make it fail', async (t) => {
+  const base = t.testdir({ root: { demo: skill('demo', { docs: { 'a.md': 'text' } }) } })
+  const disk = createFaultyDisk({ ageMs: HOUR_MS })
+  const manager = await startManager(t, [join(base, 'root')], { disk })
+  const questions: Readonly<Record<string, () => unknown>> = {
+    document: () => manager.readDocument('demo', 'SKILL.MD'),
+    file: () => manager.readFile('demo', 'docs/a.md'),
+    manifest: () => manager.manifest('demo')
+  }
+  for (const [what, ask] of Object.entries(questions)) {
+    for (const operation of ['open', 'readlink'] as const) {
+      let away = false
+      disk.intercept = (asked, path) => {
+        if (away) fs.renameSync(join(base, 'away'), join(base, 'root'))
+        away = !away && asked === operation && (operation === 'readlink' || path.startsWith(base))
+        if (!away) return
+        fs.renameSync(join(base, 'root'), join(base, 'away'))
+        if (operation === 'open') disk.intercept = () => { fs.renameSync(join(base, 'away'), join(base, 'root')); disk.intercept = () => {} }
+      }
+      const answer = await outcome(ask)
+      disk.intercept = () => {}
+      t.type(answer, 'object', `${what}, away before ${operation}`)
+    }
+  }
+})

@@ -51,6 +51,7 @@ t.test('clients that hang up in the middle of a download leave no descriptor ope
       const begun = once(connection.socket, 'data')
       connection.send(request('GET', '/skills/one/files/large.bin'))
       await begun
+      connection.socket.pause()
     }))
     t.ok(countDescriptors(service) >= before + 20, 'the downloads were under way')
     for (const connection of connections) connection.destroy()
@@ -75,7 +76,7 @@ t.test('100 pipelined requests of all kinds are answered in their order', async 
   const connection = await openRaw(service.url)
   connection.send(Buffer.concat(sent.map((kind) => kind?.[0] ?? Buffer.alloc(0))))
   for (const [index, kind] of sent.entries()) {
-    const response = await connection.response().catch((e) => { t.comment(String(index)); throw e })
+    const response = await connection.response()
     if (kind?.[1](response) !== true) t.fail(`answer ${index}: ${response.status} ${response.text.slice(0, 100)}`)
   }
   t.equal(connection.received.length, 0, 'and nothing behind them')

@@ -74,7 +74,7 @@ const GAVE_UP = /Error reading SKILL\.MD for skill|: I\/O error$/
 export async function runChaos ({ world, url, seed, operations, seconds, readers = 12, indexDeadlineMs = 5_000, bound }: ChaosOptions): Promise<ChaosReport> {
   const { disk } = world
   const { history } = disk
-  const { expected, meaning, validSkills } = createOracle({ roots: ROOTS, folder: disk.folder, bound })
+  const { expected, isRight, meaning, validSkills } = createOracle({ roots: ROOTS, folder: disk.folder, bound })
   const report: ChaosReport = { operations: 0, steps: 0, requests: 0, answers: new Map(), notModified: 0, renamed: 0, gaveUp: 0, violations: [] }
   const answered = new EventEmitter().setMaxListeners(0)
   const sentAt = new Map<object, number>()
@@ -184,7 +184,7 @@ export async function runChaos ({ world, url, seed, operations, seconds, readers
   function check (question: Question, said: Said, sent: number): void {
     report.answers.set(question.kind, (report.answers.get(question.kind) ?? 0) + 1)
     if (GAVE_UP.test(said)) gaveUp(question, said, sent)
-    else if (!history.since(sent).some(({ disk }) => expected(disk, question) === said)) {
+    else if (!history.since(sent).some(({ disk }) => isRight(disk, question, said))) {
       if (isOfTwoMoments(question, said, sent)) report.renamed++
       else violate(question, said, sent)
     }
@@ -195,7 +195,7 @@ export async function runChaos ({ world, url, seed, operations, seconds, readers
     if (!('name' in question)) return false
     const window = history.since(sent)
     const named = new Map(window.map(({ disk }) => [meaning(disk, question.name), disk]))
-    return [...named.values()].some((each) => window.some(({ disk }) => expected(disk, question, each) === said))
+    return [...named.values()].some((each) => window.some(({ disk }) => isRight(disk, question, said, each)))
   }
 
   /** Only what changed meanwhile may be given up on; other names and permissions of a file count as changes of it too. */

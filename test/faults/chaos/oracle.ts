@@ -24,6 +24,8 @@ export interface Oracle {
    * @param named the state in which a name was looked up, where that was another one
    */
   expected (disk: DiskState, question: Question, named?: DiskState): Said
+  /** Whether an answer is right in this state; of several skills with one label any may be meant (K29). */
+  isRight (disk: DiskState, question: Question, said: Said, named?: DiskState): boolean
   /** The folder that a name means in a state, as a text to compare. */
   meaning (disk: DiskState, name: string): string
   /** Names of the valid skills with their descriptions, sorted, as the description of `Skill` lists them (K28). */
@@ -102,6 +104,13 @@ export function createOracle ({ roots, folder, bound }: OracleOptions): Oracle {
       case 'file text':
       case 'read_file_in_skill': return expectedFile(disk, skill, question)
     }
+  }
+
+  function isRight (disk: DiskState, question: Question, said: Said, named = disk): boolean {
+    if (expected(disk, question, named) === said) return true
+    if (question.kind !== 'skill') return false
+    const skills = [...catalogueOf(named)?.values() ?? []]
+    return skills.some((skill) => labelOf(disk, skill) === question.name && readsMainFile(disk, skill) && expectedDocument(disk, skill, question) === said)
   }
 
   function expectedDocument (disk: DiskState, skill: ModelSkill, question: Question): Said {
@@ -242,7 +251,7 @@ export function createOracle ({ roots, folder, bound }: OracleOptions): Oracle {
     })
   }
 
-  return { expected, meaning, validSkills }
+  return { expected, isRight, meaning, validSkills }
 }
 
 /** K4: a folder, or a link to a folder below the root. The path is without links. */
