@@ -1,5 +1,4 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyRequest } from 'fastify'
 import { type FindingSource, readCatalogueEntry } from '../core/catalogue-entry.ts'
 import { CataloguePager } from '../core/catalogue-page.ts'
 import { DEFAULT_PAGE_ENTRIES } from '../core/limits.ts'
@@ -7,6 +6,7 @@ import { sha256 } from '../core/file-content.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import { strongEtag } from '../plugins/conditional.ts'
 import { HttpProblem } from '../plugins/errors.ts'
+import { readScalars } from '../plugins/query-scalars.ts'
 import { CatalogEntrySchema, CatalogPageSchema, CatalogQuerySchema } from '../schemas/catalog.ts'
 import { json, notModified, problems } from '../schemas/responses.ts'
 import { SkillNameParamsSchema, SkillQuerySchema } from '../schemas/skills.ts'
@@ -18,8 +18,6 @@ export interface CatalogRoutesOptions {
   /** What other doors have to say about a skill. */
   readonly moreFindings?: readonly FindingSource[]
 }
-
-const DECIMAL = /^\d{1,9}$/
 
 /** K46: what there is to know about each skill, page by page, and search. */
 export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (app, { skills, moreFindings = [] }) {
@@ -39,7 +37,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
         ...problems('bad_query', 'bad_cursor', 'skills_folder_not_found', 'skills_folder_permission_denied')
       }
     },
-    preValidation: readScalars
+    preValidation: readScalars('limit', 'valid')
   }, async (request, reply) => {
     const { q, valid, limit = DEFAULT_PAGE_ENTRIES, cursor } = request.query
     const page = await pager.page({ limit, ...q !== undefined && { query: q }, ...valid !== undefined && { valid }, ...cursor !== undefined && { cursor } })
@@ -69,11 +67,4 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
     stampRevision(request, reply, entry.revision ?? undefined, etag)
     return reply.header('content-type', JSON_MEDIA_TYPE).header('etag', etag).send(body)
   })
-}
-
-/** A query has nothing but text: what is a number or a truth value in it becomes one, for the schema to judge. */
-async function readScalars (request: FastifyRequest): Promise<void> {
-  const query = request.query as Record<string, unknown>
-  if (typeof query['limit'] === 'string' && DECIMAL.test(query['limit'])) query['limit'] = Number(query['limit'])
-  if (query['valid'] === 'true' || query['valid'] === 'false') query['valid'] = query['valid'] === 'true'
 }

@@ -1,9 +1,9 @@
 import { basename } from 'node:path'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyRequest } from 'fastify'
 import { type PromptForm, renderPrompt } from '../core/prompt.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import type { SkillMetadata } from '../core/skill.ts'
+import { readScalars } from '../plugins/query-scalars.ts'
 import { PromptQuerySchema, PromptSchema } from '../schemas/prompt.ts'
 import { notModified, problems, textOrJson } from '../schemas/responses.ts'
 import { JSON_MEDIA_TYPE, sendRendered } from './outcome.ts'
@@ -23,8 +23,6 @@ const MEDIA_TYPES = {
   json: JSON_MEDIA_TYPE,
   markdown: 'text/plain; charset=utf-8'
 } as const satisfies Record<PromptForm, string>
-
-const DECIMAL = /^\d{1,9}$/
 
 const EXAMPLE = '<available_skills>\n<skill>\n<name>\ncalculator\n</name>\n<description>\nBasic arithmetic\n</description>\n' +
   '<location>\n/skills/calculator/files/SKILL.md\n</location>\n</skill>\n</available_skills>'
@@ -58,7 +56,7 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
         ...problems('bad_query', 'skills_folder_not_found', 'skills_folder_permission_denied')
       }
     },
-    preValidation: readBudget
+    preValidation: readScalars('budget')
   }, async (request, reply) => {
     const { format = 'xml', budget } = request.query
     // Without a folder to look in there is no catalogue, which is not the same as an empty one (K14, K48).
@@ -67,12 +65,6 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
     const text = await prompt.text
     return sendRendered(reply, prompt, () => text, MEDIA_TYPES[format])
   })
-}
-
-/** A query has nothing but text: what is a number in it becomes one, for the schema to judge. */
-async function readBudget (request: FastifyRequest): Promise<void> {
-  const query = request.query as Record<string, unknown>
-  if (typeof query['budget'] === 'string' && DECIMAL.test(query['budget'])) query['budget'] = Number(query['budget'])
 }
 
 /**
