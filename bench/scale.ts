@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { makeSkills, skillText } from './fixtures.ts'
 import type { Load } from './load.ts'
 import { startSkillserve, type Server } from './process.ts'
+import { generationOf, watching } from './readiness.ts'
 import { median, spread, type Row } from './table.ts'
 
 const MANY = 10_000
@@ -148,22 +149,4 @@ async function costOfChanges (server: Server, root: string, round: number): Prom
     while (await generationOf(server) === generation) await new Promise((resolve) => setTimeout(resolve, 10))
   }
   return server.cpu() - before
-}
-
-interface Readiness {
-  readonly generation: number
-  readonly watcher: { readonly status: string }
-}
-
-async function readiness (server: Server): Promise<Readiness | undefined> {
-  const response = await fetch(`${server.url}/readyz`)
-  return response.ok ? await response.json() as Readiness : undefined
-}
-
-async function generationOf (server: Server): Promise<number | undefined> {
-  return (await readiness(server))?.generation
-}
-
-async function watching (server: Server): Promise<void> {
-  while ((await readiness(server))?.watcher.status !== 'watching') await new Promise((resolve) => setTimeout(resolve, 100))
 }

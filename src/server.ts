@@ -1,4 +1,5 @@
 import { lookup } from 'node:dns/promises'
+import { readFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -10,8 +11,12 @@ import { createLogger, createLogOutput } from './logger.ts'
 import { readPackageVersion } from './cli/package-version.ts'
 import { createToolRegistry, createTools } from './tools/registry.ts'
 
-/** Open connections at the same time: more would take the descriptors that reading skills needs. */
+/** Open connections at the same time, and their part of the descriptors there are: reading skills needs some too. */
 const MAX_CONNECTIONS = 10_000
+const CONNECTIONS_SHARE = 0.75
+
+/** Descriptors of the process itself: the log, the event loop, the watcher. */
+const OWN_DESCRIPTORS = 32
 
 /** Clients with an open connection get this long to hear `Connection: close` before the port is given up, in milliseconds. */
 const ANNOUNCE_MS = 200
@@ -61,7 +66,7 @@ export async function startServer (config: Config): Promise<void> {
     ...config.allowedOrigins && { allowedOrigins: config.allowedOrigins },
     isDraining: () => stopping
   })
-  app.server.maxConnections = MAX_CONNECTIONS
+  app.server.maxConnections = maxConnections()
 
   async function stop (): Promise<void> {
     if (await countConnections(app.server) > 0) await sleep(ANNOUNCE_MS)
@@ -118,6 +123,20 @@ async function readWaiting (server: Server): Promise<void> {
     isQuiet = true
     await nextTurn()
     quietTurns = isQuiet ? quietTurns + 1 : 0
+  }
+}
+
+/** Where no limit can be read there is none that a service meets. */
+function maxConnections (): number {
+  const limit = Number(/^Max open files\s+(\d+)/m.exec(readLimits())?.[1] ?? Number.POSITIVE_INFINITY)
+  return Math.max(1, Math.min(MAX_CONNECTIONS, Math.floor((limit - OWN_DESCRIPTORS) * CONNECTIONS_SHARE)))
+}
+
+function readLimits (): string {
+  try {
+    return readFileSync('/proc/self/limits', 'utf8')
+  } catch {
+    return ''
   }
 }
 

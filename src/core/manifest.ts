@@ -230,16 +230,21 @@ function insideOf ({ base, folders }: Walk): readonly string[] {
 
 async function listFolder (disk: Disk, base: string, prefix: string, seen: Map<string, Signature | undefined>): Promise<readonly Dirent[]> {
   const place = prefix === '' ? base : `${base}/${prefix.slice(0, -1)}`
+  let signature: Signature | undefined
   try {
     const stats = await disk.stat(place)
-    if (stats === undefined) throw new RefusedError('not_found')
-    seen.set(place, signatureOf(stats))
+    signature = stats && signatureOf(stats)
+    if (signature === undefined) throw new RefusedError('not_found')
     return await withoutInvalidUtf8(disk, place, await disk.readdir(place))
   } catch (error) {
-    // A folder inside that went away or may not be read has no files; the skill's own folder has to be there.
     const refused = asRefused(error)
-    if (prefix !== '' && refused.refusal !== 'io_error') return []
-    throw refused
+    // A folder inside that is not there or may not be read has no files; the skill's own folder has to be there.
+    if (prefix === '' || refused.refusal === 'io_error') throw refused
+    // It was there a moment ago, and may be back by the time that everything is seen again.
+    if (signature !== undefined && refused.refusal === 'not_found') throw new RefusedError('io_error', refused)
+    return []
+  } finally {
+    seen.set(place, signature)
   }
 }
 

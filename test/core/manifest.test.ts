@@ -269,3 +269,25 @@ t.test('K51: two stamps are equal while nothing of a skill has changed, and ther
   t.equal(await young.stamp('demo'), undefined)
   await t.rejects(manager.stamp('nope'), { code: 'skill_not_found' })
 })
+
+t.test('K53: a root that goes away and comes back while a skill is listed leaves nothing out, now and later', async (t) => {
+  const base = t.testdir({ root: { demo: skill('demo', { 'a.md': '', docs: { 'b.md': '', deep: { 'c.md': '' } } }) } })
+  const disk = createFaultyDisk({ ageMs: HOUR_MS })
+  const manager = await startManager(t, [join(base, 'root')], { disk })
+  const expected = ['SKILL.md', 'a.md', 'docs/b.md', 'docs/deep/c.md']
+  for (let moment = 1, operations = moment; operations >= moment; moment++) {
+    operations = 0
+    disk.intercept = () => {
+      operations++
+      if (operations === moment) fs.renameSync(join(base, 'root'), join(base, 'away'))
+      if (operations === moment + 1) fs.renameSync(join(base, 'away'), join(base, 'root'))
+    }
+    const during = await outcome(async () => (await manager.manifest('demo')).files.map(({ path }) => path))
+    disk.intercept = () => {}
+    if (fs.existsSync(join(base, 'away'))) fs.renameSync(join(base, 'away'), join(base, 'root'))
+    // Nothing at all is an answer too: for a moment there was no root.
+    if (Array.isArray(during)) t.strictSame(during, expected, `away before operation ${moment}`)
+    t.strictSame((await manager.manifest('demo')).files.map(({ path }) => path), expected)
+    fs.writeFileSync(join(base, 'root/demo/a.md'), String(moment))
+  }
+})

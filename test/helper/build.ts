@@ -14,7 +14,7 @@ import { rawRequest, type RawResponse, request, type RequestHead } from './raw-h
 /** Text or bytes for a file, an object for a folder, `t.fixture(…)` for links. */
 export type Files = Readonly<Record<string, NonNullable<Parameters<Test['testdir']>[0]>>>
 
-export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'watcher'>, Partial<Pick<AppOptions, 'host' | 'allowedHosts' | 'allowedOrigins' | 'isDraining'>> {
+export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'watcher' | 'times'>, Partial<Pick<AppOptions, 'host' | 'allowedHosts' | 'allowedOrigins' | 'isDraining' | 'timeouts'>> {
   /** What lies beside the skills folder. */
   readonly siblings?: Files
   /** Puts more into the test's folder before the service starts. */
@@ -67,7 +67,7 @@ export interface Service {
  * @param files what is in `skills`, the root; null for no such folder
  */
 export async function buildService (t: Test, { files = {}, options = {} }: { readonly files?: Files | null, readonly options?: ServiceOptions } = {}): Promise<Service> {
-  const { siblings = {}, prepare, roots = ['skills'], personalRoot, disk, watcher = false, indexed = true, host = '127.0.0.1', ...appOptions } = options
+  const { siblings = {}, prepare, roots = ['skills'], personalRoot, disk, watcher = false, times, indexed = true, host = '127.0.0.1', ...appOptions } = options
   const folder = t.testdir({ ...files === null ? {} : { skills: files }, ...siblings })
   prepare?.(folder)
   const projectRoots = roots.map((root) => join(folder, root))
@@ -78,6 +78,7 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
     ...personalRoot !== undefined && { personalRoot: join(folder, personalRoot) },
     watcher,
     ...disk && { disk },
+    ...times && { times },
     log: logger
   })
   const registry = createToolRegistry(createTools({ source: skills }))

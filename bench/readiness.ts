@@ -1,0 +1,20 @@
+import type { Server } from './process.ts'
+
+interface Readiness {
+  readonly generation: number
+  readonly watcher: { readonly status: string }
+}
+
+async function readiness (server: Server): Promise<Readiness | undefined> {
+  const response = await fetch(`${server.url}/readyz`)
+  return response.ok ? await response.json() as Readiness : undefined
+}
+
+export async function generationOf (server: Server): Promise<number | undefined> {
+  return (await readiness(server))?.generation
+}
+
+/** Resolves when every watch is in place. */
+export async function watching (server: Server): Promise<void> {
+  while ((await readiness(server))?.watcher.status !== 'watching') await new Promise((resolve) => setTimeout(resolve, 100))
+}
