@@ -115,7 +115,7 @@ function geminiResponse (): object {
 
 function mcpResult (): object {
   const block = object({ type: { enum: ['text'] }, text: TEXT }, ['type', 'text'])
-  return object({ resultType: { enum: ['complete'] }, content: { type: 'array', items: block }, isError: { type: 'boolean' } }, ['content', 'isError'])
+  return object({ resultType: { enum: ['complete'] }, content: { type: 'array', items: block }, isError: { type: 'boolean' }, _meta: { type: 'object', description: 'The revision of the skill, as `skillserve/revision`' } }, ['content', 'isError'])
 }
 
 function object (properties: Readonly<Record<string, object>>, required: readonly string[]): object {

@@ -67,7 +67,7 @@ export const toolCallAnswerExamples = {
     value: {
       jsonrpc: '2.0',
       id: 1,
-      result: { resultType: 'complete', content: [{ type: 'text', text: DOCUMENT_TEXT }], isError: false }
+      result: { resultType: 'complete', content: [{ type: 'text', text: DOCUMENT_TEXT }], isError: false, _meta: { 'skillserve/revision': `sha256:${'0123456789abcdef'.repeat(4)}` } }
     }
   }
 } as const satisfies Record<keyof typeof toolCallExamples, object>

@@ -91,8 +91,7 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
   await (indexed ? skills.initialize() : skills.start())
   const url = await app.listen({ host, port: 0 })
   const check = createResponseCheck((await app.inject('/openapi.json')).json())
-  // The question for the document was a request too.
-  let sent = 1
+  let sent = 0
 
   async function send (path: string, init: RequestInit = {}): Promise<Answer> {
     sent++

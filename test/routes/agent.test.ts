@@ -28,6 +28,7 @@ t.test('one service', async (t) => {
 
   t.test('K34, K35: each dialect is answered in its own shape, ids echoed', async (t) => {
     const content = documentText
+    const { revision } = (await service.fetch('/skills/calculator/files')).json() as { readonly revision: string }
     const answers = {
       openai: { role: 'tool', tool_call_id: 'call_abc123', name: 'get_skill', content },
       openaiBatch: [
@@ -37,7 +38,7 @@ t.test('one service', async (t) => {
       openaiResponses: { type: 'function_call_output', call_id: 'call_abc123', output: content },
       anthropic: { type: 'tool_result', tool_use_id: 'toolu_01', content, is_error: false },
       gemini: { functionResponse: { id: 'call-1', name: 'get_skill', response: { output: content } } },
-      mcp: { jsonrpc: '2.0', id: 1, result: { resultType: 'complete', content: [{ type: 'text', text: content }], isError: false } }
+      mcp: { jsonrpc: '2.0', id: 1, result: { resultType: 'complete', content: [{ type: 'text', text: content }], isError: false, _meta: { 'skillserve/revision': revision } } }
     } satisfies Record<keyof typeof toolCallExamples, object>
     for (const [dialect, { value }] of Object.entries(toolCallExamples)) {
       const response = await service.post(CALL, value)
