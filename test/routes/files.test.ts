@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { symlinkSync, writeFileSync } from 'node:fs'
+import { appendFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { MAX_BUFFERED_FILE_BYTES } from '../../src/core/limits.ts'
@@ -273,6 +273,25 @@ t.test('no file stays open behind a 304, a HEAD, a 416, a part or a client that 
   connection.destroy()
   await aborted
   if (open > 0) await new Promise<void>((resolve) => { allClosed = resolve })
+  t.equal(open, 0)
+})
+
+t.test('K18: a file that changes before the first byte of it is out is an I/O error of the domain, and leaves nothing open', async (t) => {
+  let open = 0
+  let isKnown = false
+  const disk = createToldDisk((call, path) => {
+    if (!path.endsWith('big.bin')) return
+    if (call === 'open') open++
+    if (call === 'close') open--
+    if (call === 'read' && isKnown) appendFileSync(path, 'x')
+  })
+  const service = await buildService(t, { files: FILES, options: { disk } })
+  await service.fetch(`${base}/big.bin`, { method: 'HEAD' })
+  await service.fetch(`${base}/big.bin`)
+  isKnown = true
+  const answer = await service.fetch(`${base}/big.bin`, { headers: { range: 'bytes=0-9' } })
+  t.match(answer, { status: 500 })
+  t.match(answer.json(), { code: 'file_io_error', error: "Cannot read file 'big.bin': I/O error" })
   t.equal(open, 0)
 })
 
