@@ -90,7 +90,8 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
   })
   await (indexed ? skills.initialize() : skills.start())
   const url = await app.listen({ host, port: 0 })
-  const check = createResponseCheck((await app.inject('/openapi.json')).json())
+  const [authority = '127.0.0.1'] = appOptions.allowedHosts ?? []
+  const check = createResponseCheck((await app.inject({ url: '/openapi.json', headers: { host: authority } })).json())
   let sent = 0
 
   async function send (path: string, init: RequestInit = {}): Promise<Answer> {
