@@ -118,16 +118,18 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     if (prefers(request.headers.accept, [ANY_BYTES, type, 'application/json']) !== 'application/json') {
       return answer(skills.openFile(name, path), (file) => sendFile(request, reply, file, type, path))
     }
-    if (request.query.encoding === 'base64') return answer(skills.readFile(name, path), (content) => sendBase64(request, reply, path, content))
+    if (request.query.encoding === 'base64') return answer(skills.readFile(name, path), (content) => sendBase64(request, reply, request.params, content))
     return answer(tools.readFileInSkill.run({ skill_name: name, file_path: path }), (outcome) => sendOutcome(request, reply, outcome))
   })
 }
 
 /** `read_file_in_skill`'s object for any file, its content as base64 (K44). */
-function sendBase64 (request: FastifyRequest, reply: FastifyReply, path: string, { bytes, digest, revision }: FileContent): FastifyReply {
+function sendBase64 (
+  request: FastifyRequest, reply: FastifyReply, { name, '*': path }: { readonly name: string, readonly '*': string }, { bytes, digest, revision }: FileContent
+): FastifyReply {
   const body = JSON.stringify({
     success: true,
-    skill_name: (request.params as { readonly name: string }).name,
+    skill_name: name,
     file_path: path,
     content: bytes.toString('base64'),
     size_bytes: bytes.length,
