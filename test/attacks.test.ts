@@ -11,15 +11,18 @@ import { BOMBS, CANARY, filled, withFrontmatter, writeAttackTree } from './helpe
 import { createAttacker } from './helper/attacker.ts'
 import { buildService } from './helper/build.ts'
 import { openRaw, rawRequest, request } from './helper/raw-http.ts'
-import { milliseconds } from './helper/timing.ts'
+import { timeWithin } from './helper/timing.ts'
 
 const SEED = 20_260_728
 
 /** Inputs for each door, by what they cost; `npm run attack` sends more. */
 const RUNS: Readonly<Record<string, number>> = { path: 1_000, query: 200, tool: 300, mcp: 200, json: 100, headers: 200 }
 
-/** Longest turn of the event loop that an attack may cause, and longest time for one skill, in milliseconds. */
-const STALL_MS = 250
+/**
+ * Longest turn of the event loop that an attack may cause, on a machine that runs other tests, and longest time for one
+ * skill, in milliseconds.
+ */
+const STALL_MS = 1_000
 const SKILL_MS = 200
 
 const PROTOTYPE = Reflect.ownKeys(Object.prototype)
@@ -44,14 +47,14 @@ t.test('one service answers everything as documented, and nothing secret comes o
 
 t.test('C1–C8, K10: no main file takes long to parse or to search', async (t) => {
   for (const [name, text] of Object.entries(BOMBS)) {
-    t.ok(costOf(name, text) < SKILL_MS, name)
+    t.ok(await isCheap(name, text), name)
   }
   const tokens = ['&a ', '*a ', '!!js/function ', '!b ', '- ', '? ', ': ', '\n', '  ', '"', "'", '[', ']', '{', '}', ',', 'k', '#', ' #', '|', '>', '<<: ', '%', '\t', '\r', '\\', '0x', '1e9', '_', '.', '\u0301', '\u6f22']
   const bombs = fc.array(fc.constantFrom(...tokens), { minLength: 1, maxLength: 6 }).map((unit) => filled(unit.join(''), MAX_FRONTMATTER_BYTES))
   let tried = 0
-  fc.assert(fc.property(bombs, (yaml) => {
+  await fc.assert(fc.asyncProperty(bombs, async (yaml) => {
     tried++
-    return costOf('bomb', withFrontmatter(yaml)) < SKILL_MS
+    return await isCheap('bomb', withFrontmatter(yaml))
   }), { seed: SEED, numRuns: 300 })
   t.comment(`${tried} inputs tried`)
   t.notOk('polluted' in {})
@@ -110,16 +113,12 @@ t.test('a real process stays up, and in turn, under all of it', async (t) => {
   t.notMatch(stdout, CANARY)
 })
 
-/** Measured again only where one run, which others may have held up, says that it is too much. */
-function costOf (name: string, text: string): number {
+async function isCheap (name: string, text: string): Promise<boolean> {
   const bytes = Buffer.from(text)
-  const run = () => {
+  const { took, allowed } = await timeWithin(SKILL_MS, () => {
     parseSkillBytes(bytes, name)
     findLooseYaml(text.slice(0, MAX_FRONTMATTER_BYTES))
     termsOf(text.slice(0, MAX_SEARCHED_BODY_CHARACTERS))
-  }
-  const start = performance.now()
-  run()
-  const once = performance.now() - start
-  return once < SKILL_MS ? once : milliseconds(run)
+  })
+  return took < allowed
 }

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { jsonDepthExceeds, toJsonValue } from '../../src/core/json.ts'
+import { checkTime } from '../helper/timing.ts'
 
 t.test('counts arrays and objects alike', (t) => {
   t.equal(jsonDepthExceeds('[{"a":[]}]', 3), false)
@@ -32,14 +33,11 @@ t.test('says of any JSON exactly what its value shows', (t) => {
   t.end()
 })
 
-t.test('takes any text in linear time', (t) => {
+t.test('takes any text in linear time', async (t) => {
   fc.assert(fc.property(fc.string(), (text) => typeof jsonDepthExceeds(text, 3) === 'boolean'))
   for (const text of ['"'.repeat(1_000_000), '\\'.repeat(1_000_000), '"\\'.repeat(500_000), '[]'.repeat(500_000)]) {
-    const start = performance.now()
-    jsonDepthExceeds(text, 64)
-    t.ok(performance.now() - start < 500)
+    await checkTime(t, 500, () => jsonDepthExceeds(text, 64))
   }
-  t.end()
 })
 
 function depthOf (value: unknown): number {

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { createSearchIndex, type SearchDocument, type SearchIndex } from '../../src/core/search-index.ts'
 import { compareCodePoints } from '../../src/core/text.ts'
-import { milliseconds } from '../helper/timing.ts'
+import { checkTime } from '../helper/timing.ts'
 
 type Fields = Partial<Omit<SearchDocument, 'name'>>
 
@@ -103,7 +103,7 @@ t.test('K46: a query is text and no pattern, and has an end', async (t) => {
   t.same(library.find('constructor'), ['demo'])
   t.same(library.find('alpha AND (beta)'), ['demo'])
   for (const hostile of ['a'.repeat(10_000), 'ab '.repeat(4_000), '(a+)+$'.repeat(2_000), '日'.repeat(5_000), '\u0301'.repeat(10_000), '\ufdfa'.repeat(1_000)]) {
-    t.ok(milliseconds(() => { library.find(hostile) }) < 20, hostile.slice(0, 10))
+    await checkTime(t, 20, () => library.find(hostile), hostile.slice(0, 10))
   }
 })
 

@@ -169,7 +169,7 @@ t.test('open streams', async (t) => {
     for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) rest += Buffer.from(chunk.value).toString()
     await closed
     t.match(rest, /"result":\{"resultType":"complete"/)
-    t.ok(performance.now() - started < 2_000)
+    t.ok(performance.now() - started < 4_000)
   })
 
   t.test('a client that hangs up is forgotten', async (t) => {

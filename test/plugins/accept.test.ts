@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { accepts, prefers } from '../../src/plugins/accept.ts'
+import { checkTime } from '../helper/timing.ts'
 
 const offered = ['application/json', 'text/markdown', 'text/plain'] as const
 
@@ -25,16 +26,13 @@ t.test('K42: the Accept header chooses among the forms', (t) => {
   t.end()
 })
 
-t.test('H17: hostile Accept headers get the default form, in linear time', (t) => {
+t.test('H17: hostile Accept headers get the default form, in linear time', async (t) => {
   for (const accept of [
     '*/*;q=0', 'text/plain;q=NaN', ';;;,,,', 'q=1', '/', '*', '"',
     Array.from({ length: 5000 }, (_, i) => `a/b${i}`).join(','), ','.repeat(16_000), `a/b;${'x='.repeat(8000)}`, `"${'\\"'.repeat(8000)}`
   ]) {
-    const start = performance.now()
-    t.equal(prefers(accept, offered), 'application/json', accept.slice(0, 20))
-    t.ok(performance.now() - start < 100)
+    t.equal(await checkTime(t, 100, () => prefers(accept, offered)), 'application/json', accept.slice(0, 20))
   }
-  t.end()
 })
 
 t.test('H17: no header throws, and the answer is one of those offered', (t) => {

@@ -4,6 +4,7 @@ import t from 'tap'
 import { matchesEtag, strongEtag } from '../../src/plugins/conditional.ts'
 import { listenWithPlugins } from '../helper/plugin-app.ts'
 import { type RawResponse, openRaw, rawRequest, request } from '../helper/raw-http.ts'
+import { checkTime } from '../helper/timing.ts'
 
 const etag = strongEtag(`sha256:${'ab'.repeat(32)}`, 'json')
 const modified = 'Sat, 21 Nov 2026 10:00:00 GMT'
@@ -21,18 +22,17 @@ t.test('H16: If-None-Match is a tag, a list or *, compared weakly', (t) => {
   t.end()
 })
 
-t.test('H16: any header is looked at in linear time', (t) => {
+t.test('H16: any header is looked at in linear time', async (t) => {
   fc.assert(fc.property(fc.string(), fc.string(), (a, b) => typeof matchesEtag(a, `"${b}"`) === 'boolean'))
   fc.assert(fc.property(fc.array(fc.stringMatching(/^[\da-f]*$/), { minLength: 1 }), fc.nat(), (tags, i) => {
     const tag = tags[i % tags.length] ?? ''
     return matchesEtag(tags.map((each) => `"${each}"`).join(', '), `"${tag}"`) && !matchesEtag(tags.map((each) => `"${each}"`).join(', '), `"${tag}-json"`)
   }))
-  const start = performance.now()
-  matchesEtag('"x",'.repeat(10_000), etag)
-  matchesEtag(etag.slice(0, -1).repeat(10_000), etag)
-  matchesEtag(' '.repeat(100_000), etag)
-  t.ok(performance.now() - start < 200)
-  t.end()
+  await checkTime(t, 200, () => {
+    matchesEtag('"x",'.repeat(10_000), etag)
+    matchesEtag(etag.slice(0, -1).repeat(10_000), etag)
+    matchesEtag(' '.repeat(100_000), etag)
+  })
 })
 
 t.test('conditional requests', async (t) => {

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { selectRange } from '../../src/plugins/range.ts'
+import { checkTime } from '../helper/timing.ts'
 
 const target = { size: 100, etag: '"abc"' }
 const full = { kind: 'full' } as const
@@ -63,16 +64,13 @@ t.test('If-Range compares strongly', (t) => {
   t.end()
 })
 
-t.test('H15: no header throws, and a part lies inside the file', (t) => {
+t.test('H15: no header throws, and a part lies inside the file', async (t) => {
   const header = fc.oneof(fc.string(), fc.tuple(fc.constantFrom('bytes=', 'bytes= ', 'x='), fc.nat(), fc.constantFrom('-', ',', ''), fc.nat()).map((parts) => parts.join('')))
   fc.assert(fc.property(header, fc.nat({ max: 1000 }), (range, size) => {
     const selected = selectRange(range, undefined, { ...target, size })
     return selected.kind !== 'partial' || (selected.start >= 0 && selected.start <= selected.end && selected.end < size)
   }))
   for (const range of [`bytes=${' '.repeat(100_000)}`, `bytes=${'1'.repeat(100_000)}`, `bytes=1-${' '.repeat(100_000)}x`, 'bytes=0-'.repeat(10_000)]) {
-    const start = performance.now()
-    selectRange(range, undefined, target)
-    t.ok(performance.now() - start < 100, range.slice(0, 20))
+    await checkTime(t, 100, () => selectRange(range, undefined, target), range.slice(0, 20))
   }
-  t.end()
 })

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { createToolRegistry, createTools } from '../../src/tools/registry.ts'
 import { createToolCallHandler } from '../../src/tools/tool-call.ts'
 import { FakeSource } from './fake-source.ts'
+import { checkTime } from '../helper/timing.ts'
 
 const source = new FakeSource({
   demo: { description: 'A demo', files: { 'SKILL.md': '# Demo', 'references/a.md': 'a', '\ufffd': 'canary' } },
@@ -67,14 +68,12 @@ const ROWS: readonly Row[] = [
 for (const [title, body, textOf] of DOORS) {
   t.test(`J1 to J15 through ${title}`, async (t) => {
     for (const { id, tool, args, text } of ROWS) {
-      const begun = performance.now()
-      const answer = await handle(body(tool, args), { requestId: 'r' })
+      const answer = await checkTime(t, 1_000, () => handle(body(tool, args), { requestId: 'r' }), id)
       if (answer.kind !== 'answer') throw new Error(`${id}: ${answer.kind}`)
       const shown = textOf(JSON.parse(answer.json))
       if (typeof text === 'string') t.ok(shown === text, id)
       else t.match(shown, text, id)
       t.notMatch(answer.json.slice(0, 10_000), 'canary', id)
-      t.ok(performance.now() - begun < 1_000, id)
     }
     t.notOk('p' in {}, 'Object.prototype is as it was')
   })
@@ -92,12 +91,12 @@ t.test('J19: of duplicate keys the last wins', async (t) => {
 
 t.test('J23: many keys and strange numbers are answered within a second', async (t) => {
   const many = Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`k${i}`, i]))
-  const begun = performance.now()
-  t.match(await handle({ function: { name: 'list_skills', arguments: many } }, { requestId: 'r' }), { kind: 'answer' })
-  t.match(await handle({ ...many, function: { name: 'list_skills' } }, { requestId: 'r' }), { kind: 'answer' })
-  t.match(await handle(JSON.parse('{"id":12345678901234567,"function":{"name":"get_skill","arguments":{"skill_name":1e400}}}'), { requestId: 'r' }),
-    { kind: 'answer', json: /must be a string/ })
-  t.ok(performance.now() - begun < 1_000)
+  const strange: unknown = JSON.parse('{"id":12345678901234567,"function":{"name":"get_skill","arguments":{"skill_name":1e400}}}')
+  await checkTime(t, 1_000, async () => {
+    t.match(await handle({ function: { name: 'list_skills', arguments: many } }, { requestId: 'r' }), { kind: 'answer' })
+    t.match(await handle({ ...many, function: { name: 'list_skills' } }, { requestId: 'r' }), { kind: 'answer' })
+    t.match(await handle(strange, { requestId: 'r' }), { kind: 'answer', json: /must be a string/ })
+  })
 })
 
 const KEYS = [
