@@ -22,7 +22,6 @@ await build({
   platform: 'node',
   format: 'esm',
   target: 'node20.19',
-  keepNames: true,
   // These read files of their own package.
   external: ['@fastify/swagger', '@fastify/swagger-ui'],
   // CommonJS in a module: what it requires of Node has to come from somewhere.

@@ -1,14 +1,16 @@
 import { type DestinationStream, type Logger, pino } from 'pino'
 
-/** Lines are written together: up to this many characters, or this many milliseconds, wait for each other. */
-const BUFFER_CHARACTERS = 8_192
-const FLUSH_MS = 100
-
 /** Needs no escape in JSON. */
 const PLAIN = /^[ !#-[\]-~]*$/
 
 /** pino, except that the lines of flat objects are put together here. */
 export function createLogger (level: string, destination: DestinationStream): Logger {
+  const members = new Map<string, string>()
+  let head = ''
+  let headLevel = 0
+  let headTime = 0
+  let headBindings = ''
+
   return pino({ level, hooks: { logMethod: writeFlatLine } }, destination)
 
   /**
@@ -22,64 +24,50 @@ export function createLogger (level: string, destination: DestinationStream): Lo
     if (line === undefined) method.apply(this, args)
     else destination.write(line)
   }
-}
 
-/** The line of a flat object; undefined for one that is not. */
-function flatLine (logger: Logger, level: number, fields: object | null, message: string): string | undefined {
-  const bindings = (logger as Logger & Record<symbol, unknown>)[pino.symbols.chindingsSym] as string
-  let line = `{"level":${level},"time":${Date.now()}${bindings}`
-  for (const key in fields) {
-    const value: unknown = (fields as Record<string, unknown>)[key]
-    switch (typeof value) {
-      case 'undefined': break
-      case 'number':
-        line += `,${quoted(key)}:${Number.isFinite(value) ? value : 'null'}`
-        break
-      case 'string':
-        line += `,${quoted(key)}:${quoted(value)}`
-        break
-      default: return undefined
+  /** The line of a flat object; undefined for one that is not. */
+  function flatLine (logger: Logger, level: number, fields: object | null, message: string): string | undefined {
+    let line = headOf(logger, level)
+    for (const key in fields) {
+      const value: unknown = (fields as Record<string, unknown>)[key]
+      switch (typeof value) {
+        case 'undefined': break
+        case 'number':
+          line += memberOf(key) + (Number.isFinite(value) ? value : 'null')
+          break
+        case 'string':
+          line += memberOf(key) + quoted(value)
+          break
+        default: return undefined
+      }
     }
+    return `${line},"msg":${quoted(message)}}\n`
   }
-  return `${line},"msg":${quoted(message)}}\n`
+
+  /** What a line begins with: the same for the lines of a millisecond. */
+  function headOf (logger: Logger, level: number): string {
+    const time = Date.now()
+    const bindings = (logger as Logger & Record<symbol, unknown>)[pino.symbols.chindingsSym] as string
+    if (time !== headTime || level !== headLevel || bindings !== headBindings) {
+      head = `{"level":${level},"time":${time}${bindings}`
+      headTime = time
+      headLevel = level
+      headBindings = bindings
+    }
+    return head
+  }
+
+  /** `,"key":`; the keys are those of our own objects, and few. */
+  function memberOf (key: string): string {
+    let member = members.get(key)
+    if (member === undefined) {
+      member = `,${JSON.stringify(key)}:`
+      members.set(key, member)
+    }
+    return member
+  }
 }
 
 function quoted (text: string): string {
   return PLAIN.test(text) ? `"${text}"` : JSON.stringify(text)
-}
-
-export interface LogOutput extends DestinationStream {
-  /** Writes what waits, and returns when it is written. */
-  flushSync (): void
-}
-
-/**
- * Standard output, written behind the back of the requests. Lines are put together before sonic-boom sees them: it
- * measures all that waits anew with each write, which for short lines is more work than making them.
- */
-export function createLogOutput (): LogOutput {
-  // Of strings it would count the bytes, twice. Its types know nothing but strings.
-  const stdout = pino.destination({ sync: false, contentMode: 'buffer' }) as unknown as { write (bytes: Buffer): void, flushSync (): void }
-  let lines = ''
-  let timer: NodeJS.Timeout | undefined
-
-  function flush (): void {
-    clearTimeout(timer)
-    timer = undefined
-    if (lines === '') return
-    stdout.write(Buffer.from(lines))
-    lines = ''
-  }
-
-  return {
-    write (line) {
-      lines += line
-      if (lines.length >= BUFFER_CHARACTERS) flush()
-      else timer ??= setTimeout(flush, FLUSH_MS)
-    },
-    flushSync () {
-      flush()
-      stdout.flushSync()
-    }
-  }
 }

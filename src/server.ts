@@ -7,7 +7,8 @@ import closeWithGrace from 'close-with-grace'
 import { buildApp } from './app.ts'
 import { type Config, ConfigError } from './config.ts'
 import { createSkillManager } from './core/skill-manager.ts'
-import { createLogger, createLogOutput } from './logger.ts'
+import { LogOutput } from './log-output.ts'
+import { createLogger } from './logger.ts'
 import { readPackageVersion } from './cli/package-version.ts'
 import { createToolRegistry, createTools } from './tools/registry.ts'
 
@@ -43,7 +44,7 @@ const NOT_HANDLED: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT',
  * @throws ConfigError when the address cannot be had
  */
 export async function startServer (config: Config): Promise<void> {
-  const output = createLogOutput()
+  const output = new LogOutput()
   process.once('exit', () => { output.flushSync() })
   const logger = createLogger(config.logLevel, output)
   const skills = createSkillManager({
