@@ -1,5 +1,5 @@
 import { SkillError } from '../core/errors.ts'
-import type { SkillSource } from '../core/skill-source.ts'
+import type { Awaitable, SkillSource } from '../core/skill-source.ts'
 import { createGetSkillTool } from './get-skill.ts'
 import { createListSkillsTool } from './list-skills.ts'
 import { createNeovateSkillTool } from './neovate-skill.ts'
@@ -18,7 +18,7 @@ export interface ToolRegistry {
   find (name: string): Tool | undefined
 
   /** Runs a tool. Never throws: every failure is an outcome in the tool's own form. */
-  call (tool: Tool, args: ToolArguments): Promise<ToolOutcome>
+  call (tool: Tool, args: ToolArguments): Awaitable<ToolOutcome>
 
   /** The outcome of a call that is not run, in the tool's own form. Never throws. */
   refuse (tool: Tool, failure: ToolFailure): Promise<ToolOutcome>
@@ -83,11 +83,12 @@ export function createToolRegistry (tools: readonly Tool[], { onError = () => {}
 
     find: (name) => byName.get(name),
 
-    async call (tool, args) {
+    call (tool, args) {
       try {
-        return await tool.run(args)
+        const outcome = tool.run(args)
+        return outcome instanceof Promise ? outcome.catch((error: unknown) => fail(tool, error, args)) : outcome
       } catch (error) {
-        return await fail(tool, error, args)
+        return fail(tool, error, args)
       }
     },
 

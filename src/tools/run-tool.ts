@@ -1,3 +1,5 @@
+import { whenReady } from '../core/async.ts'
+import type { Awaitable } from '../core/skill-source.ts'
 import { parseArguments } from './arguments.ts'
 import { type CallLogger, toolCallLine, toolResultLine } from './call-log.ts'
 import type { ToolRegistry } from './registry.ts'
@@ -14,12 +16,13 @@ export interface ToolRun {
  * Runs one call of a tool, whatever door it came through: its arguments checked, its two lines logged (K37, K39). Never throws.
  * @param raw the arguments as they came: none means `{}`
  */
-export async function runTool (tool: Tool, raw: unknown, { registry, log, fields }: ToolRun): Promise<ToolOutcome> {
+export function runTool (tool: Tool, raw: unknown, { registry, log, fields }: ToolRun): Awaitable<ToolOutcome> {
   const args = readArguments(tool, raw)
   log.info(fields, toolCallLine(tool, args instanceof ToolArgumentsError ? {} : args))
-  const outcome = args instanceof ToolArgumentsError ? await registry.refuse(tool, args) : await registry.call(tool, args)
-  log.info(fields, toolResultLine(outcome))
-  return outcome
+  return whenReady(args instanceof ToolArgumentsError ? registry.refuse(tool, args) : registry.call(tool, args), (outcome) => {
+    log.info(fields, toolResultLine(outcome))
+    return outcome
+  })
 }
 
 function readArguments (tool: Tool, raw: unknown): ToolArguments | ToolArgumentsError {
