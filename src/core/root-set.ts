@@ -115,6 +115,12 @@ export class RootSet {
     return folderError.notFound(this.#roots[0]?.path ?? '')
   }
 
+  /** @throws {SkillError} when there is no root to look in (K14) */
+  requireOne (): void {
+    const { unavailable } = this
+    if (unavailable !== undefined) throw unavailable
+  }
+
   /** The folders of all roots by name, and the names for which there is another one in a later root (K7). */
   merge (): { folders: ReadonlyMap<string, SkillFolder>, shadowing: ReadonlySet<string> } {
     const folders = new Map<string, SkillFolder>()
