@@ -4,6 +4,7 @@ import { whenReady } from './async.ts'
 import type { CatalogueChange, IndexedSkill } from './catalogue.ts'
 import type { ServableFile } from './content-store.ts'
 import type { Disk } from './disk.ts'
+import { DiskGuard, type DiskPlace } from './disk-guard.ts'
 import { documentError, SkillError } from './errors.ts'
 import type { FileContent } from './file-content.ts'
 import { LiveCatalogue, MAX_TURNS } from './live-catalogue.ts'
@@ -34,7 +35,12 @@ export interface SkillManagerOptions {
   readonly watcher?: WatcherFactory | false
   /** The file system, for all roots. Without it each root gets what fits its kind of disk. */
   readonly disk?: Disk
-  readonly times?: RefreshTimes
+  readonly times?: SkillManagerTimes
+}
+
+export interface SkillManagerTimes extends RefreshTimes {
+  /** How long a call to a disk that takes its time may take. */
+  readonly diskAnswer?: number
 }
 
 /** What /readyz tells (K50). */
@@ -48,6 +54,8 @@ export interface SkillManagerStatus {
   readonly watcher: RefresherStatus['watcher']
   /** Codes of what kept the last refresh from looking; what was there before is served (K53). */
   readonly failures: readonly string[]
+  /** Names of the skills whose disk does not answer. */
+  readonly hanging: readonly string[]
 }
 
 type ChangeListener = (change: CatalogueChange) => void
@@ -63,6 +71,7 @@ type LookListener = (names?: Iterable<string>) => void
 export class SkillManager implements SkillSource {
   readonly #stats = new PhaseStats()
   readonly #lists = new PhaseMemo<readonly string[]>(this.#stats)
+  readonly #guard: DiskGuard
   readonly #roots: RootSet
   readonly #live: LiveCatalogue
   readonly #files: SkillFiles
@@ -81,10 +90,15 @@ export class SkillManager implements SkillSource {
       diskOf: ({ folder }) => this.#roots.diskOf(folder),
       ask: (name, answer, discard) => this.#live.ask(name, answer, discard)
     })
+    this.#guard = new DiskGuard({
+      ...options.times?.diskAnswer !== undefined && { answerMs: options.times.diskAnswer },
+      onChange: (place, isAnswering) => this.#onAnswering(place, isAnswering)
+    })
     this.#roots = new RootSet({
       projectRoots: options.projectRoots,
       ...options.personalRoot !== undefined && { personalRoot: options.personalRoot },
       ...options.disk && { disk: options.disk },
+      guard: this.#guard,
       stats: this.#stats,
       onChange: (root, view) => {
         this.#live.takeFolders()
@@ -183,7 +197,8 @@ export class SkillManager implements SkillSource {
       skills: this.#live.last.names.length,
       roots: this.#roots.status,
       watcher: this.#refresher.status.watcher,
-      failures: this.#roots.failures
+      failures: this.#roots.failures,
+      hanging: this.#guard.hanging.map(({ name }) => name).filter((name) => name !== '')
     }
   }
 
@@ -318,6 +333,16 @@ export class SkillManager implements SkillSource {
     if (index !== -1) await this.#roots.sync(index + 1, names.size === 0)
     await this.#live.verify(names)
     this.#tellLook(names)
+  }
+
+  /** Whatever was not seen while a disk hung is looked at as soon as it answers; for a root, all that is in it. */
+  #onAnswering ({ root, name }: DiskPlace, isAnswering: boolean): void {
+    if (!isAnswering) {
+      this.#log.warn({ root, skill: name }, 'a disk does not answer; what was there before is served')
+      return
+    }
+    this.#log.info({ root, skill: name }, 'a disk answers again')
+    if (this.#indexed) this.#refresher.hintAt(name === '' ? this.#live.last.names : [name])
   }
 
   #tellLook (names?: ReadonlySet<string>): void {
