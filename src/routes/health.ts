@@ -31,9 +31,9 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
       response: { 200: json(ReadinessSchema, 'Ready'), 304: notModified(), ...problems('not_ready') }
     }
   }, async () => {
-    const { ready, indexed, skills: count, generation, roots, watcher, failures } = await skills.freshStatus()
+    const { ready, indexed, skills: count, generation, roots, watcher, failures, hanging } = await skills.freshStatus()
     if (isDraining()) throw new HttpProblem('not_ready', 'The service is stopping')
     if (!ready) throw new HttpProblem('not_ready', indexed ? 'No skills folder is there' : 'The first index is not complete')
-    return { status: 'ready' as const, skills: count, generation, roots: [...roots], watcher, failures: [...failures] }
+    return { status: 'ready' as const, skills: count, generation, roots: [...roots], watcher, failures: [...failures], hanging: [...hanging] }
   })
 }

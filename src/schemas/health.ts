@@ -23,7 +23,8 @@ export const ReadinessSchema = Type.Object({
     skills: Type.Integer({ minimum: 0 })
   })),
   watcher: WatcherSchema,
-  failures: Type.Array(Type.String(), { description: 'Codes of what kept the last look at a root from succeeding; the last good state is served' })
+  failures: Type.Array(Type.String(), { description: 'Codes of what kept the last look at a root from succeeding; the last good state is served' }),
+  hanging: Type.Array(Type.String(), { description: 'Names of the skills whose disk does not answer; the last good state of each is listed' })
 }, {
   $id: 'Readiness',
   title: 'Readiness',
@@ -33,6 +34,7 @@ export const ReadinessSchema = Type.Object({
     generation: 2,
     roots: [{ type: 'project', state: 'ok', skills: 6 }],
     watcher: { status: 'watching', mode: 'events', errors: 0 },
-    failures: []
+    failures: [],
+    hanging: []
   }]
 })

@@ -38,9 +38,10 @@ function hold (disk: FaultyDisk, ...paths: readonly string[]): Held {
   }
 }
 
+/** Around a disk that answers in the same turn, but for what is held: nothing else can be late. */
 function createGuarded (t: Test, answerMs: number, ...names: readonly string[]) {
   const root = t.testdir(skills(...names))
-  const disk = createFaultyDisk({ disk: createNetworkDisk() })
+  const disk = createFaultyDisk()
   const changes: string[] = []
   const guard = new DiskGuard({ answerMs, onChange: ({ name }, isAnswering) => { changes.push(`${name} ${isAnswering ? 'answers' : 'hangs'}`) } })
   return { root, disk, guard, changes, guarded: guard.guard(disk, root) }
@@ -165,7 +166,8 @@ t.test('what is answered in the same turn stays so, failures too', async (t) => 
 })
 
 t.test('a failure of a call that waited comes back to whoever asked', async (t) => {
-  const { root, guarded } = createGuarded(t, NEVER_MS, 'a')
+  const { root, guard } = createGuarded(t, NEVER_MS, 'a')
+  const guarded = guard.guard(createNetworkDisk(), root)
   const answers = [outcome(() => guarded.stat(join(root, 'a'))), outcome(() => guarded.readdir(join(root, 'a/nothing')))]
   t.match((await Promise.all(answers))[1], /ENOENT/)
 })
