@@ -40,8 +40,11 @@ export interface Root {
   readonly index: number
 }
 
-/** Lists the skills of one root (K4). Reads names and types only, never a file. */
-export async function scanRoot (disk: Disk, root: Root): Promise<RootScan> {
+/**
+ * Lists the skills of one root (K4). Reads names and types only, never a file.
+ * @param known the links as they were seen last: one whose disk does not answer is still what it was (K53)
+ */
+export async function scanRoot (disk: Disk, root: Root, known?: ReadonlyMap<string, string | undefined>): Promise<RootScan> {
   try {
     const seenAt = Date.now()
     const realPath = await disk.realpath(root.path)
@@ -56,7 +59,7 @@ export async function scanRoot (disk: Disk, root: Root): Promise<RootScan> {
       if (!isSafeName(entry.name)) continue
       if (entry.isDirectory()) folders.set(entry.name, skillFolder(root, entry.name, join(realPath, entry.name), false))
       else if (entry.isSymbolicLink()) {
-        const target = await resolveLinkedFolder(disk, realPath, join(realPath, entry.name))
+        const target = await resolveLinkedFolder(disk, realPath, join(realPath, entry.name), known?.get(entry.name))
         links.set(entry.name, target)
         if (target !== undefined) folders.set(entry.name, skillFolder(root, entry.name, target, true))
       }
@@ -82,15 +85,18 @@ function skillFolder ({ path, type, index }: Root, name: string, realPath: strin
   return { name, type, root: index, path: join(path, name), realPath, linked }
 }
 
-/** The real path of a link to a folder strictly below the root; undefined for every other link (K4). */
-export async function resolveLinkedFolder (disk: Disk, rootRealPath: string, path: string): Promise<string | undefined> {
+/**
+ * The real path of a link to a folder strictly below the root; undefined for every other link (K4).
+ * @param known what it was: the answer when the disk has none
+ */
+export async function resolveLinkedFolder (disk: Disk, rootRealPath: string, path: string, known?: string): Promise<string | undefined> {
   try {
     const realPath = await disk.realpath(path)
     const prefix = join(rootRealPath, '')
     if (!realPath.startsWith(prefix) || isHiddenPath(realPath.slice(prefix.length).split('/'))) return undefined
     return (await disk.stat(realPath))?.isDirectory() ? realPath : undefined
-  } catch {
-    return undefined
+  } catch (error) {
+    return errorCode(error) === 'ETIMEDOUT' ? known : undefined
   }
 }
 

@@ -70,24 +70,6 @@ export function errorCode (error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }
 
-/** File systems whose calls can hang on another machine, by `statfs` type. */
-const NETWORK_FILE_SYSTEMS = new Set([
-  0x6969, // NFS
-  0xff534d42, 0xfe534d42, 0x517b, // CIFS, SMB2, SMB
-  0x01021997, // 9p
-  0x65735546, // FUSE, virtiofs
-  0x00c36400, 0x5346414f, 0x786f4256 // Ceph, AFS, VirtualBox shares
-])
-
-/** Whether a path lies on a network disk. What cannot be told counts as local. */
-export async function isOnNetwork (path: string): Promise<boolean> {
-  try {
-    return NETWORK_FILE_SYSTEMS.has((await fs.promises.statfs(path)).type)
-  } catch {
-    return false
-  }
-}
-
 /** What `throwIfNoEntry: false` does for the synchronous calls. */
 function undefinedIfMissing (error: unknown): undefined {
   const code = errorCode(error)

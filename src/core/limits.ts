@@ -43,6 +43,12 @@ export const WATCH_BATCH = 64
 export const RECONCILE_DEGRADED_MS = 20_000
 export const RECONCILE_HEALTHY_MS = 120_000
 
+/** How long a call to a network disk may take before it counts as failed, in milliseconds. */
+export const DISK_ANSWER_MS = 5_000
+
+/** Calls to network disks under way at the same time: one less than the thread pool has threads, as any of them may never return. */
+export const MAX_DISK_CALLS = 3
+
 /**
  * A file whose timestamps are younger than this when it was read, in milliseconds, is read again on the next
  * request: a kernel clock tick could hide a second edit behind the same timestamp ("racily clean" in git's index).

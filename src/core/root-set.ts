@@ -1,7 +1,9 @@
 import { coalesce } from './async.ts'
-import { createLocalDisk, createNetworkDisk, errorCode, isOnNetwork, type Disk } from './disk.ts'
+import { createLocalDisk, createNetworkDisk, errorCode, type Disk } from './disk.ts'
+import type { DiskGuard } from './disk-guard.ts'
 import { resolveLinkedFolder, scanRoot, type Root, type RootScan, type SkillFolder } from './discover.ts'
 import { folderError, type SkillError } from './errors.ts'
+import { isOnNetwork } from './network-mounts.ts'
 import type { PhaseStats } from './phase-stats.ts'
 import type { RootView } from './root-watch.ts'
 import { isSameState } from './signature.ts'
@@ -21,6 +23,8 @@ export interface RootStatus {
 
 interface RootState extends Root {
   disk: Disk
+  /** The root is not known to lie on a disk that answers at once, nor does a mount in it. */
+  isGuarded: boolean
   scan: RootScan | undefined
   /** The last look that succeeded: what is served while looks fail for other reasons than a missing root (K53). */
   good: GoodScan | undefined
@@ -34,6 +38,7 @@ export interface RootSetOptions {
   readonly personalRoot?: string
   /** Given: used for all roots. Otherwise each root gets the disk that fits its file system. */
   readonly disk?: Disk
+  readonly guard: DiskGuard
   readonly stats: PhaseStats
   /** Called after a root has other folders than before, or is another folder itself. */
   readonly onChange: (root: Root, view: RootView) => void
@@ -51,11 +56,10 @@ export class RootSet {
     this.#stats = options.stats
     const personal = options.personalRoot === undefined ? [] : [{ path: options.personalRoot, type: 'personal' as const }]
     const roots = [...options.projectRoots.map((path) => ({ path, type: 'project' as const })), ...personal]
-    const local = options.disk ?? createLocalDisk()
     this.#roots = roots.map((root, index) => ({
       ...root,
       index,
-      disk: local,
+      ...options.disk === undefined ? { disk: createLocalDisk(), isGuarded: false } : { disk: options.guard.guard(options.disk, root.path), isGuarded: true },
       scan: undefined,
       good: undefined,
       failure: '',
@@ -115,6 +119,12 @@ export class RootSet {
     return folderError.notFound(this.#roots[0]?.path ?? '')
   }
 
+  /** @throws {SkillError} when there is no root to look in (K14) */
+  requireOne (): void {
+    const { unavailable } = this
+    if (unavailable !== undefined) throw unavailable
+  }
+
   /** The folders of all roots by name, and the names for which there is another one in a later root (K7). */
   merge (): { folders: ReadonlyMap<string, SkillFolder>, shadowing: ReadonlySet<string> } {
     const folders = new Map<string, SkillFolder>()
@@ -139,7 +149,7 @@ export class RootSet {
   /** A link to a folder may change its meaning without a change to the root. */
   async #areLinksFresh ({ disk, path }: RootState, scan: GoodScan): Promise<boolean> {
     for (const [name, realPath] of scan.links) {
-      if (await resolveLinkedFolder(disk, scan.realPath, `${path}/${name}`) !== realPath) return false
+      if (await resolveLinkedFolder(disk, scan.realPath, `${path}/${name}`, realPath) !== realPath) return false
     }
     return true
   }
@@ -147,12 +157,12 @@ export class RootSet {
   async #scan (index: number): Promise<void> {
     const root = this.#at(index)
     const before = root.good
-    const scan = await scanRoot(root.disk, root)
+    // Before the first touch: a dead mount would hold the whole process.
+    const place = before?.realPath ?? root.path
+    this.#chooseDisk(root, place)
+    const scan = await scanRoot(root.disk, root, before?.links)
     const good = scan.state === 'ok' ? keepObjects(scan, before) : undefined
     const relocated = good?.realPath !== before?.realPath || good?.signature.ino !== before?.signature.ino
-    const disk = relocated && good !== undefined && this.#options.disk === undefined
-      ? await isOnNetwork(good.realPath) ? createNetworkDisk() : createLocalDisk()
-      : root.disk
     // All at once: whoever finds the new scan relies on its folders being in the catalogue (K51).
     root.scan = scan
     const failedBefore = root.failure
@@ -163,10 +173,18 @@ export class RootSet {
       return
     }
     root.good = good
-    root.disk = disk
+    if (good !== undefined && good.realPath !== place) this.#chooseDisk(root, good.realPath)
     if (relocated || good?.folders !== before?.folders) {
       this.#options.onChange(root, { realPath: good?.realPath, folders: good?.folders ?? new Map() })
     }
+  }
+
+  /** A root with a network disk, or a mount of one in it, is asked so that nobody else waits. */
+  #chooseDisk (root: RootState, path: string): void {
+    const { disk, guard } = this.#options
+    if (disk !== undefined || isOnNetwork(path) === root.isGuarded) return
+    root.isGuarded = !root.isGuarded
+    root.disk = root.isGuarded ? guard.guard(createNetworkDisk(), root.path) : createLocalDisk()
   }
 
   #at (index: number): RootState {

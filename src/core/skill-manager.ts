@@ -1,13 +1,13 @@
 import { basename } from 'node:path'
 import type { SkillArchive } from './archive.ts'
-import { coalesce, createSlicer, whenReady } from './async.ts'
-import { Catalogue, type CatalogueChange, type IndexedSkill } from './catalogue.ts'
+import { whenReady } from './async.ts'
+import type { CatalogueChange, IndexedSkill } from './catalogue.ts'
 import type { ServableFile } from './content-store.ts'
-import type { SkillFolder } from './discover.ts'
 import type { Disk } from './disk.ts'
+import { DiskGuard, type DiskPlace } from './disk-guard.ts'
 import { documentError, SkillError } from './errors.ts'
 import type { FileContent } from './file-content.ts'
-import { indexSkill, orderMainFiles } from './index-skill.ts'
+import { LiveCatalogue, MAX_TURNS } from './live-catalogue.ts'
 import { SILENT, type CoreLog } from './log.ts'
 import type { Manifest, SkillState } from './manifest.ts'
 import { PhaseMemo, PhaseStats } from './phase-stats.ts'
@@ -16,12 +16,11 @@ import { fileSentence } from './refusal-sentences.ts'
 import { RootSet, type RootStatus } from './root-set.ts'
 import type { SearchHit } from './search-index.ts'
 import { SkillSearch } from './search.ts'
-import { isSameState } from './signature.ts'
 import { skillBody } from './skill-file.ts'
 import { SkillFiles } from './skill-files.ts'
 import { RefusedError } from './skill-reader.ts'
 import type { Awaitable, MainFilePreference, SkillSource } from './skill-source.ts'
-import type { CatalogueSkill, Signature, Skill, SkillMetadata } from './skill.ts'
+import type { CatalogueSkill, Skill, SkillMetadata } from './skill.ts'
 import type { WatcherFactory } from './watcher.ts'
 
 export interface SkillManagerOptions {
@@ -36,7 +35,12 @@ export interface SkillManagerOptions {
   readonly watcher?: WatcherFactory | false
   /** The file system, for all roots. Without it each root gets what fits its kind of disk. */
   readonly disk?: Disk
-  readonly times?: RefreshTimes
+  readonly times?: SkillManagerTimes
+}
+
+export interface SkillManagerTimes extends RefreshTimes {
+  /** How long a call to a disk that takes its time may take. */
+  readonly diskAnswer?: number
 }
 
 /** What /readyz tells (K50). */
@@ -50,15 +54,14 @@ export interface SkillManagerStatus {
   readonly watcher: RefresherStatus['watcher']
   /** Codes of what kept the last refresh from looking; what was there before is served (K53). */
   readonly failures: readonly string[]
+  /** Names of the skills whose disk does not answer. */
+  readonly hanging: readonly string[]
 }
 
 type ChangeListener = (change: CatalogueChange) => void
 
 /** Told the names of skills that may be different in any of their files, or nothing: all may be. Must not throw. */
 type LookListener = (names?: Iterable<string>) => void
-
-/** How often a question is asked anew when the disk changes under it. */
-const MAX_TURNS = 8
 
 /**
  * The catalogue of all skills, fresh at every question. What an answer is made of is compared with the disk before the
@@ -68,16 +71,15 @@ const MAX_TURNS = 8
 export class SkillManager implements SkillSource {
   readonly #stats = new PhaseStats()
   readonly #lists = new PhaseMemo<readonly string[]>(this.#stats)
+  readonly #guard: DiskGuard
   readonly #roots: RootSet
+  readonly #live: LiveCatalogue
   readonly #files: SkillFiles
   readonly #refresher: Refresher
   readonly #search = new SkillSearch(this)
   readonly #log: CoreLog
   readonly #listeners = new Set<ChangeListener>()
   readonly #lookListeners = new Set<LookListener>()
-  readonly #verifyAll = coalesce(() => this.#verifyEach(this.#catalogue.names))
-  #catalogue = new Catalogue()
-  #sequence = 0
   #indexed = false
   #firstIndex: Promise<void> | undefined
 
@@ -85,19 +87,30 @@ export class SkillManager implements SkillSource {
     this.#log = options.log ?? SILENT
     this.#files = new SkillFiles({
       stats: this.#stats,
-      diskOf: (skill) => this.#diskOf(skill),
-      ask: (name, answer, discard) => this.#ask(name, answer, discard)
+      diskOf: ({ folder }) => this.#roots.diskOf(folder),
+      ask: (name, answer, discard) => this.#live.ask(name, answer, discard)
+    })
+    this.#guard = new DiskGuard({
+      ...options.times?.diskAnswer !== undefined && { answerMs: options.times.diskAnswer },
+      onChange: (place, isAnswering) => this.#onAnswering(place, isAnswering)
     })
     this.#roots = new RootSet({
       projectRoots: options.projectRoots,
       ...options.personalRoot !== undefined && { personalRoot: options.personalRoot },
       ...options.disk && { disk: options.disk },
+      guard: this.#guard,
       stats: this.#stats,
       onChange: (root, view) => {
-        this.#replaceFolders()
+        this.#live.takeFolders()
+        if (this.#indexed) this.#refresher.hintAt(this.#live.unread)
         this.#refresher.follow(root.path, view)
       },
       onFailure: (root, cause) => this.#log.warn({ err: cause, root: root.path }, 'a skills folder could not be listed; what was there before is served')
+    })
+    this.#live = new LiveCatalogue({
+      roots: this.#roots,
+      stats: this.#stats,
+      onChange: (change) => { for (const listener of this.#listeners) listener(change) }
     })
     this.#refresher = new Refresher({
       roots: [...options.projectRoots, ...options.personalRoot === undefined ? [] : [options.personalRoot]],
@@ -108,7 +121,7 @@ export class SkillManager implements SkillSource {
       lookAgain: (root, names) => this.#lookAgain(root, names),
       lookAtAll: async () => {
         await this.#roots.sync(undefined, true)
-        await this.#verifyAll()
+        await this.#live.verifyAll()
         this.#tellLook()
       }
     })
@@ -163,7 +176,7 @@ export class SkillManager implements SkillSource {
    */
   async inspect (name: string, known?: SkillState): Promise<SkillState | undefined> {
     try {
-      return await this.#ask(name, async (skill) => {
+      return await this.#live.ask(name, async (skill) => {
         const { state, inside } = await this.#files.inspect(skill, known)
         this.#refresher.followInside(this.#roots.pathOf(skill.folder), skill.folder.realPath, inside)
         return state
@@ -180,11 +193,12 @@ export class SkillManager implements SkillSource {
     return {
       ready: this.#indexed && this.#roots.unavailable === undefined,
       indexed: this.#indexed,
-      generation: this.#catalogue.generation,
-      skills: this.#catalogue.names.length,
+      generation: this.#live.last.generation,
+      skills: this.#live.last.names.length,
       roots: this.#roots.status,
       watcher: this.#refresher.status.watcher,
-      failures: this.#roots.failures
+      failures: this.#roots.failures,
+      hanging: this.#guard.hanging.map(({ name }) => name).filter((name) => name !== '')
     }
   }
 
@@ -199,33 +213,33 @@ export class SkillManager implements SkillSource {
   }
 
   async find (name: string): Promise<CatalogueSkill | undefined> {
-    return await this.#current(name)
+    return await this.#live.find(name)
   }
 
   async findByLabel (label: string): Promise<CatalogueSkill | undefined> {
-    const folder = await this.#current(label)
+    const folder = await this.#live.find(label)
     if (folder?.metadata.name === label) return folder
     await this.#firstIndex
-    const known = await this.#currentByLabel(label)
+    const known = await this.#live.findByLabel(label)
     if (known !== undefined) return known
     // Any skill may have taken this name a moment ago: only a look at all of them can say no (K51).
     await this.#roots.sync(undefined, true)
-    await this.#verifyAll()
-    return await this.#currentByLabel(label) ?? folder
+    await this.#live.verifyAll()
+    return await this.#live.findByLabel(label) ?? folder
   }
 
   async available (): Promise<readonly SkillMetadata[]> {
     await this.#firstIndex
-    return this.#catalogue.available
+    return this.#live.last.available
   }
 
   availableNow (): readonly SkillMetadata[] {
-    return this.#catalogue.available
+    return this.#live.last.available
   }
 
   /** What `list` said last, without a look at the disk. */
   namesNow (): readonly string[] {
-    return this.#catalogue.names
+    return this.#live.last.names
   }
 
   async search (query: string): Promise<readonly SearchHit[]> {
@@ -273,16 +287,16 @@ export class SkillManager implements SkillSource {
 
   /** Wave's and Neovate's reading interface (K33). */
   getAvailableSkills (): SkillMetadata[] {
-    return [...this.#catalogue.available]
+    return [...this.#live.last.available]
   }
 
   getSkills (): SkillMetadata[] {
-    return this.#catalogue.readable.map(({ metadata }) => metadata)
+    return this.#live.last.readable.map(({ metadata }) => metadata)
   }
 
   async loadSkill (skillName: string): Promise<Skill | null> {
     for (let turn = 0; turn < MAX_TURNS; turn++) {
-      const skill = await this.#current(skillName)
+      const skill = await this.#live.find(skillName)
       if (skill === undefined) return null
       const content = await this.readDocument(skillName, 'SKILL.md')
       // What is said of a file and the file itself are of one state (K53).
@@ -299,198 +313,47 @@ export class SkillManager implements SkillSource {
   async #list (): Promise<readonly string[]> {
     const { phase } = this.#stats
     await this.#roots.sync(undefined, true)
-    this.#requireRoot()
-    const { names } = this.#catalogue
+    this.#roots.requireOne()
+    const { names } = this.#live.last
     this.#lists.set('', names, phase)
     return names
   }
 
   async #startOnce (): Promise<void> {
     await this.#roots.sync()
-    await this.#verifyAll()
+    await this.#live.verifyAll()
     this.#indexed = true
-    const { names, available } = this.#catalogue
+    const { names, available } = this.#live.last
     this.#log.info({ skills: names.length, valid: available.length, roots: this.#roots.status }, 'the skills are indexed')
     this.#refresher.start()
-  }
-
-  /** The skill of this name as it is on the disk now; undefined when there is none. */
-  async #current (name: string): Promise<IndexedSkill | undefined> {
-    // Each turn ends with the skill, or with a root listed anew; a name that keeps coming and going is not there.
-    for (let turn = 0; turn < MAX_TURNS; turn++) {
-      // What was seen before it went away says nothing about where it went.
-      if (turn > 0) this.#stats.forget()
-      // A root before the skill's own may have got a folder of that name; an unknown name may be in any.
-      const root = this.#catalogue.folders.get(name)?.root
-      await this.#roots.sync(root, root === undefined)
-      const folder = this.#catalogue.folders.get(name)
-      // It went to a root that was not looked at, in somebody else's look.
-      if (root !== undefined && (folder === undefined || folder.root > root)) continue
-      if (folder === undefined) {
-        this.#requireRoot()
-        return undefined
-      }
-      const known = this.#catalogue.get(name)
-      if (known !== undefined && await this.#isFresh(known)) return known
-      const loaded = await this.#load(folder)
-      if (loaded === undefined) await this.#roots.rescan(folder.root)
-      // What may not be read may be the root's doing (K14).
-      else if (loaded.refused !== undefined) await this.#roots.sync(folder.root + 1)
-      if (loaded !== undefined && this.#catalogue.folders.get(name) === folder) {
-        this.#commit([loaded])
-        return loaded
-      }
-    }
-    return undefined
-  }
-
-  async #currentByLabel (label: string): Promise<IndexedSkill | undefined> {
-    const name = this.#catalogue.folderOfLabel(label)
-    const skill = name === undefined ? undefined : await this.#current(name)
-    return skill?.metadata.name === label ? skill : undefined
-  }
-
-  /**
-   * What `answer` makes of the skill of this name. A failure, or an answer that took more than a turn of the event loop,
-   * counts only while the skill is still what it was: otherwise its folder was taken away or exchanged under the question,
-   * which then goes to what the name means now (K53).
-   * @param discard gives back an answer that does not count
-   */
-  async #ask<T> (name: string, answer: (skill: IndexedSkill) => Promise<T>, discard?: (value: T) => unknown): Promise<T> {
-    for (let turn = 1; ; turn++) {
-      const phase = this.#stats.phase
-      const skill = await this.#current(name)
-      if (skill === undefined) throw documentError.skillNotFound(name)
-      const root = this.#roots.signatureOf(skill.folder)
-      try {
-        const value = await answer(skill)
-        if (turn === MAX_TURNS || phase === this.#stats.phase || await this.#isStill(skill, root)) return value
-        await discard?.(value)
-      } catch (error) {
-        if (turn === MAX_TURNS || await this.#isStill(skill, root)) throw error
-      }
-    }
-  }
-
-  /** Never throws. Asks for the state of the root too: in nothing else one shows that went away and came back. */
-  async #isStill ({ name, folder, folderSignature }: IndexedSkill, root: Signature | undefined): Promise<boolean> {
-    this.#stats.forget()
-    await this.#roots.sync(folder.root + 1)
-    const now = await this.#current(name).catch(() => undefined)
-    const rootNow = this.#roots.signatureOf(folder)
-    return now?.folder === folder && isSameState(now.folderSignature, folderSignature) &&
-      root !== undefined && rootNow !== undefined && isSameState(root, rootNow)
-  }
-
-  #requireRoot (): void {
-    const { unavailable } = this.#roots
-    if (unavailable !== undefined) throw unavailable
-  }
-
-  #diskOf ({ folder }: IndexedSkill): Disk {
-    return this.#roots.diskOf(folder)
-  }
-
-  /** Whether the disk still holds what the index says. */
-  async #isFresh (skill: IndexedSkill): Promise<boolean> {
-    const { folder, mainFile } = skill
-    if (!skill.settled || skill.refused !== undefined || !this.#catalogue.isInPlace(skill)) return false
-    const disk = this.#diskOf(skill)
-    const now = await this.#stats.stat(disk, folder.path)
-    if (now === undefined || !isSameState(now, skill.folderSignature)) return false
-    if (folder.linked && await realpathOrNothing(disk, folder.path) !== folder.realPath) return false
-    // A main file that was passed over may be of use now: a link's target made.
-    if (mainFile?.name !== orderMainFiles(skill.mainFiles, 'SKILL.md')[0]) return false
-    if (mainFile === undefined) return true
-    const main = await this.#stats.stat(disk, skill.metadata.path)
-    return main !== undefined && isSameState(main, mainFile.signature)
-  }
-
-  async #load (folder: SkillFolder): Promise<IndexedSkill | undefined> {
-    return await indexSkill(this.#roots.diskOf(folder), folder, ++this.#sequence, this.#catalogue.shadowing.has(folder.name))
-  }
-
-  /** Reads again what is not as the index says, in slices; each slice is one step of the catalogue. */
-  async #verifyEach (names: Iterable<string>): Promise<void> {
-    const breathe = createSlicer()
-    let loaded: IndexedSkill[] = []
-    const gone = new Set<number>()
-    for (const name of names) {
-      const folder = this.#catalogue.folders.get(name)
-      if (folder === undefined) continue
-      const known = this.#catalogue.get(name)
-      if (known === undefined || !await this.#isFresh(known)) {
-        const skill = await this.#load(folder)
-        if (skill === undefined) gone.add(folder.root)
-        else loaded.push(skill)
-      }
-      const pause = breathe()
-      if (pause !== undefined) {
-        this.#commit(loaded)
-        loaded = []
-        await pause
-      }
-    }
-    this.#commit(loaded)
-    for (const root of gone) await this.#roots.rescan(root)
   }
 
   async #lookAgain (root: string, names: ReadonlySet<string>): Promise<void> {
     const index = this.#roots.indexOf(root)
     if (index !== -1) await this.#roots.sync(index + 1, names.size === 0)
-    await this.#verifyEach(names)
+    await this.#live.verify(names)
     this.#tellLook(names)
   }
 
-  #commit (loaded: readonly IndexedSkill[]): void {
-    const before = this.#catalogue
-    const added: string[] = []
-    const changed: string[] = []
-    const accepted = loaded.filter((skill) => {
-      const { name } = skill
-      const known = before.get(name)
-      if (before.folders.get(name) !== skill.folder || (known?.sequence ?? 0) >= skill.sequence) return false
-      // A disk that fails says nothing about the skill: what was known before stands (K53).
-      if (known !== undefined && skill.refused?.refusal === 'io_error') return false
-      if (known === undefined) added.push(name)
-      else if (!isSameToCallers(known, skill)) changed.push(name)
-      return true
-    })
-    if (accepted.length === 0) return
-    this.#catalogue = before.withSkills(accepted, added.length + changed.length > 0)
-    this.#announce(added, changed, [])
-  }
-
-  #replaceFolders (): void {
-    const before = this.#catalogue
-    const { folders, shadowing } = this.#roots.merge()
-    const catalogue = before.withFolders(folders, shadowing)
-    this.#catalogue = catalogue
-    this.#announce([], [], before.names.filter((name) => !folders.has(name)))
-    if (this.#indexed) this.#refresher.hintAt(catalogue.names.filter((name) => !this.#isRead(name)))
-  }
-
-  /** Whether the index holds this skill as it was read from its present folder. */
-  #isRead (name: string): boolean {
-    const skill = this.#catalogue.get(name)
-    return skill !== undefined && this.#catalogue.isInPlace(skill)
+  /** Whatever was not seen while a disk hung is looked at as soon as it answers; for a root, all that is in it. */
+  #onAnswering ({ root, name }: DiskPlace, isAnswering: boolean): void {
+    if (!isAnswering) {
+      this.#log.warn({ root, skill: name }, 'a disk does not answer; what was there before is served')
+      return
+    }
+    this.#log.info({ root, skill: name }, 'a disk answers again')
+    if (this.#indexed) this.#refresher.hintAt(name === '' ? this.#live.last.names : [name])
   }
 
   #tellLook (names?: ReadonlySet<string>): void {
     if (names === undefined) this.#files.doubt()
     else {
       for (const name of names) {
-        const skill = this.#catalogue.get(name)
+        const skill = this.#live.last.get(name)
         if (skill !== undefined) this.#files.doubt(skill)
       }
     }
     for (const listener of this.#lookListeners) listener(names)
-  }
-
-  #announce (added: readonly string[], changed: readonly string[], removed: readonly string[]): void {
-    if (added.length + changed.length + removed.length === 0) return
-    const change = { generation: this.#catalogue.generation, added, changed, removed }
-    for (const listener of this.#listeners) listener(change)
   }
 }
 
@@ -500,18 +363,4 @@ export function createSkillManager (options: SkillManagerOptions): SkillManager 
 
 function toCatalogueSkill ({ name, metadata, frontmatter, findings, valid, digest }: IndexedSkill): CatalogueSkill {
   return { name, metadata, frontmatter, findings, valid, ...digest !== undefined && { digest } }
-}
-
-/** A touch, or a checkout back and forth, is no change: same bytes under the same name. */
-function isSameToCallers (a: IndexedSkill, b: IndexedSkill): boolean {
-  return a.digest === b.digest && a.metadata.path === b.metadata.path && a.refused?.refusal === b.refused?.refusal &&
-    a.findings.length === b.findings.length && a.findings.every(({ code }, index) => code === b.findings[index]?.code)
-}
-
-async function realpathOrNothing (disk: Disk, path: string): Promise<string | undefined> {
-  try {
-    return await disk.realpath(path)
-  } catch {
-    return undefined
-  }
 }

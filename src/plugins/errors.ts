@@ -42,13 +42,19 @@ export class HttpProblem extends Error {
   readonly code: HttpProblemCode
   /** Headers that belong to the answer, names in lower case: `allow`, `content-range`. */
   readonly headers: Readonly<Record<string, string>>
+  /** Members that the answer has besides those of every problem (RFC 9457 §3.2). */
+  readonly members: Readonly<Record<string, unknown>>
 
   /** @param detail a sentence without a full stop that tells the caller what to do; default: the code's own. */
-  constructor (code: HttpProblemCode, detail: string = httpProblems[code].detail, headers: Readonly<Record<string, string>> = {}) {
+  constructor (
+    code: HttpProblemCode, detail: string = httpProblems[code].detail, headers: Readonly<Record<string, string>> = {},
+    members: Readonly<Record<string, unknown>> = {}
+  ) {
     super(detail)
     this.name = 'HttpProblem'
     this.code = code
     this.headers = headers
+    this.members = members
   }
 }
 
@@ -63,7 +69,8 @@ export function toProblem (error: SkillError | HttpProblem, url: string, request
     instance: toInstance(url),
     error: error.message,
     code: error.code,
-    ...(requestId === undefined ? undefined : { requestId })
+    ...(requestId === undefined ? undefined : { requestId }),
+    ...(error instanceof HttpProblem ? error.members : undefined)
   }
 }
 

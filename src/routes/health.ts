@@ -1,8 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { SkillManager } from '../core/skill-manager.ts'
 import { HttpProblem } from '../plugins/errors.ts'
-import { LivenessSchema, ReadinessSchema } from '../schemas/health.ts'
-import { json, notModified, problems } from '../schemas/responses.ts'
+import { LivenessSchema, ReadinessSchema, NotReadySchema } from '../schemas/health.ts'
+import { extendedProblem, json, notModified, problems } from '../schemas/responses.ts'
 
 export interface HealthRoutesOptions {
   readonly skills: SkillManager
@@ -26,14 +26,15 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
     schema: {
       operationId: 'getReadiness',
       summary: 'Whether the service can do its work',
-      description: 'Ready once the first index is built and while at least one root is there; tells the state of the index and of the watcher.',
+      description: 'Ready once the first index is built and while at least one root is there; tells the state of the index and of the watcher, ready or not.',
       tags: ['service'],
-      response: { 200: json(ReadinessSchema, 'Ready'), 304: notModified(), ...problems('not_ready') }
+      response: { 200: json(ReadinessSchema, 'Ready'), 304: notModified(), ...problems(), ...extendedProblem('not_ready', NotReadySchema) }
     }
   }, async () => {
-    const { ready, indexed, skills: count, generation, roots, watcher, failures } = await skills.freshStatus()
-    if (isDraining()) throw new HttpProblem('not_ready', 'The service is stopping')
-    if (!ready) throw new HttpProblem('not_ready', indexed ? 'No skills folder is there' : 'The first index is not complete')
-    return { status: 'ready' as const, skills: count, generation, roots: [...roots], watcher, failures: [...failures] }
+    const { ready, indexed, skills: count, generation, roots, watcher, failures, hanging } = await skills.freshStatus()
+    const state = { skills: count, generation, roots: [...roots], watcher, failures: [...failures], hanging: [...hanging] }
+    if (isDraining()) throw new HttpProblem('not_ready', 'The service is stopping', {}, state)
+    if (!ready) throw new HttpProblem('not_ready', indexed ? 'No skills folder is there' : 'The first index is not complete', {}, state)
+    return { status: 'ready' as const, ...state }
   })
 }

@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox'
+import { ProblemSchema } from './problem.ts'
 import { StringEnum } from './string-enum.ts'
 
 export const LivenessSchema = Type.Object({
@@ -12,9 +13,8 @@ const WatcherSchema = Type.Object({
   lastError: Type.Optional(Type.String({ description: 'Code of the latest error' }))
 })
 
-/** K50. */
-export const ReadinessSchema = Type.Object({
-  status: Type.Literal('ready'),
+/** What is told of the index and the watcher, ready or not (K50). */
+const INDEX_STATE = {
   skills: Type.Integer({ minimum: 0 }),
   generation: Type.Integer({ minimum: 0, description: 'Goes up with every change of the catalogue' }),
   roots: Type.Array(Type.Object({
@@ -23,7 +23,14 @@ export const ReadinessSchema = Type.Object({
     skills: Type.Integer({ minimum: 0 })
   })),
   watcher: WatcherSchema,
-  failures: Type.Array(Type.String(), { description: 'Codes of what kept the last look at a root from succeeding; the last good state is served' })
+  failures: Type.Array(Type.String(), { description: 'Codes of what kept the last look at a root from succeeding; the last good state is served' }),
+  hanging: Type.Array(Type.String(), { description: 'Names of the skills whose disk does not answer; the last good state of each is listed' })
+}
+
+/** K50. */
+export const ReadinessSchema = Type.Object({
+  status: Type.Literal('ready'),
+  ...INDEX_STATE
 }, {
   $id: 'Readiness',
   title: 'Readiness',
@@ -33,6 +40,32 @@ export const ReadinessSchema = Type.Object({
     generation: 2,
     roots: [{ type: 'project', state: 'ok', skills: 6 }],
     watcher: { status: 'watching', mode: 'events', errors: 0 },
-    failures: []
+    failures: [],
+    hanging: []
+  }]
+})
+
+/** The same while it is not: a problem with these members too. */
+export const NotReadySchema = Type.Object({
+  ...ProblemSchema.properties,
+  ...INDEX_STATE
+}, {
+  $id: 'NotReady',
+  title: 'NotReady',
+  examples: [{
+    type: 'urn:skillserve:problem:not_ready',
+    title: 'Not ready',
+    status: 503,
+    detail: 'No skills folder is there',
+    instance: '/readyz',
+    error: 'No skills folder is there',
+    code: 'not_ready',
+    requestId: '5f0c9a1e-1',
+    skills: 0,
+    generation: 0,
+    roots: [{ type: 'project', state: 'missing', skills: 0 }],
+    watcher: { status: 'watching', mode: 'events', errors: 0 },
+    failures: [],
+    hanging: []
   }]
 })

@@ -131,6 +131,12 @@ export function problems (...codes: readonly ProblemCode[]): Readonly<Record<str
   }
 }
 
+/** The answer to one code, with members of its own: `schema` has them besides those of `Problem`. */
+export function extendedProblem (code: ProblemCode, schema: TSchema): Readonly<Record<string, ResponseObject>> {
+  const { status } = PROBLEMS[code]
+  return { [status]: { ...problem([code], status), content: { 'application/problem+json': mediaTypeObject(schema) } } }
+}
+
 function problem (codes: readonly ProblemCode[], status?: number): ResponseObject {
   const examples = Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]))
   return {

@@ -431,20 +431,32 @@ t.test('K53: a skill that moved on while another question looked at its old root
   const manager = await startManager(t, ['one', 'two', 'three'].map((root) => join(base, root)), { disk })
   const releases: Array<() => void> = []
   let looks = 0
-  disk.intercept = (operation, path) => {
-    if (operation !== 'stat' || !path.endsWith('/one')) return undefined
-    // The first question waits before it has looked at anything, the other one between the old root and the rest.
-    return ++looks === 1 || looks === 3 ? new Promise((resolve) => { releases.push(resolve) }) : undefined
+  const waitAt = (place: string) => {
+    disk.intercept = (operation, path) => {
+      if (operation !== 'stat') return undefined
+      if (path.endsWith('/one')) looks++
+      return path.endsWith(place) ? new Promise((resolve) => { releases.push(resolve) }) : undefined
+    }
   }
   fs.renameSync(join(base, 'two/demo'), join(base, 'three/demo'))
-  const first = manager.find('demo')
+  // The other question waits before the old root, the first one before it has looked at anything, the other one between the
+  // old root and the new one.
+  waitAt('/two')
+  const other = manager.list()
   await until(() => releases.length === 1)
-  const other = manager.find('demo')
+  waitAt('/one')
+  const first = manager.find('demo')
   await until(() => releases.length === 2)
+  waitAt('/three')
   releases[0]?.()
-  t.equal((await first)?.metadata.skillPath, join(base, 'three/demo'))
+  await until(() => releases.length === 3)
+  looks = 0
   releases[1]?.()
-  t.equal((await other)?.metadata.skillPath, join(base, 'three/demo'))
+  await until(() => looks === 1)
+  disk.intercept = () => undefined
+  releases[2]?.()
+  t.equal((await first)?.metadata.skillPath, join(base, 'three/demo'))
+  t.strictSame(await other, ['demo'])
 })
 
 t.test('K53: on a slow disk an answer is of the main file that was preferred while it was read', async (t) => {

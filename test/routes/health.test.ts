@@ -40,7 +40,8 @@ t.test('K50: GET /readyz reports skills, generation, roots and watcher', async (
     generation: Number,
     roots: [{ type: 'project', state: 'ok', skills: 1 }, { type: 'personal', state: 'ok', skills: 2 }],
     watcher: { status: 'off', mode: 'events', errors: 0 },
-    failures: []
+    failures: [],
+    hanging: []
   })
   t.notMatch(response.text, service.folder, 'no server path')
 })
@@ -53,7 +54,17 @@ t.test('K3, K50: readiness follows the root: absent, appears, is removed, is cre
     t.equal(response.status, 503)
     t.match(response.headers.get('retry-after'), /^\d+$/)
     t.equal(response.headers.get('cache-control'), 'no-store')
-    t.match(response.json(), { code: 'not_ready', detail: 'No skills folder is there', instance: '/readyz' })
+    t.match(response.json(), {
+      code: 'not_ready',
+      status: 503,
+      detail: 'No skills folder is there',
+      instance: '/readyz',
+      skills: 0,
+      roots: [{ type: 'project', state: 'missing', skills: 0 }],
+      watcher: { status: 'off', mode: 'events', errors: 0 },
+      failures: [],
+      hanging: []
+    })
     const list = await service.fetch('/skills')
     t.equal(list.status, 503)
     t.match(list.headers.get('retry-after'), /^\d+$/)
@@ -101,7 +112,7 @@ t.test('K50: before the first index is complete the service is not ready, and sa
   const service = await buildService(t, { files: DEMO, options: { disk, indexed: false } })
   const early = await service.fetch('/readyz')
   t.equal(early.status, 503)
-  t.match(early.json(), { detail: 'The first index is not complete' })
+  t.match(early.json(), { detail: 'The first index is not complete', skills: 1, watcher: { status: 'off' } })
   t.same((await service.fetch('/skills')).json(), { skills: ['demo'] }, 'the list is complete all the same')
   finish()
   await service.skills.initialize()
@@ -115,7 +126,7 @@ t.test('a service that is stopping is not ready, and answers', async (t) => {
   draining = true
   const response = await service.fetch('/readyz')
   t.equal(response.status, 503)
-  t.match(response.json(), { code: 'not_ready', detail: 'The service is stopping' })
+  t.match(response.json(), { code: 'not_ready', detail: 'The service is stopping', skills: 1, watcher: { status: 'off' } })
   t.equal((await service.fetch('/livez')).status, 200)
   t.equal((await service.fetch('/skills/demo')).status, 200)
 })
