@@ -90,11 +90,14 @@ export const MIN_PROMPT_CHARACTERS = 128
 /** Longest line of K39, in characters. */
 export const MAX_LOG_LINE_CHARACTERS = 200
 
-/** Digests of files kept by identity, so that an unchanged file is hashed once (K43). About 250 bytes each. */
-export const MAX_CACHED_DIGESTS = 50_000
+/** Digests of files over MAX_BUFFERED_FILE_BYTES kept by identity, so that one is hashed once however often it is sent (K44). About 250 bytes each. */
+export const MAX_CACHED_DIGESTS = 10_000
 
-/** Files and folders whose signatures are kept with manifests, over all skills (K43). About 300 bytes each. */
-export const MAX_CACHED_MANIFEST_ENTRIES = 30_000
+/**
+ * Weight of all manifests kept in memory together, in bytes, with the states of all that they were made from, so that an
+ * unchanged file is hashed once (K43).
+ */
+export const MANIFEST_CACHE_BYTES = 64 * 1_048_576
 
 /** Skills whose last revision is kept, for the answers that are given without a look at all of their files. About 200 bytes each. */
 export const MAX_KNOWN_REVISIONS = 50_000

@@ -62,7 +62,7 @@ export class SkillFiles {
   }
 
   archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive> {
-    return this.#askWhole(name, (disk, skill) => createArchive({ disk, skill, manifests: this.#manifests, contents: this.#contents, nameOf }))
+    return this.#askWhole(name, (disk, skill) => createArchive({ disk, skill, manifests: this.#manifests, nameOf }))
   }
 
   stamp (name: string): Promise<string | undefined> {
