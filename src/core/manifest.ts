@@ -157,6 +157,21 @@ export class ManifestStore {
     }
   }
 
+  /**
+   * Names the state of everything that a manifest of the skill is made from, for the price of a look at each file and
+   * without memory of them: while two stamps are equal, so are the manifests that were made after them. Undefined while
+   * something is too young to tell.
+   * @throws {RefusedError} `not_found` when the folder went away
+   */
+  async stamp (disk: Disk, skill: IndexedSkill): Promise<string | undefined> {
+    const { realPath } = skill.folder
+    const cached = this.#cache.peek(keyOf(skill))
+    if (cached?.settled === true && await isUnchanged(disk, realPath, cached.seen)) return cached.seen.print
+    const seenAt = Date.now()
+    const { seen } = await lookThrough(disk, realPath)
+    return isAllSettled(seen, seenAt) ? printOf(seen) : undefined
+  }
+
   /** All files of a skill, in one state. */
   async #read (
     disk: Disk, base: string, known?: KnownFiles
@@ -211,18 +226,6 @@ export class ManifestStore {
       return undefined
     }
   }
-}
-
-/**
- * Names the state of everything that a manifest of the skill is made from, for the price of a look at each file and
- * without memory of them: while two stamps are equal, so are the manifests that were made after them. Undefined while
- * something is too young to tell.
- * @throws {RefusedError} `not_found` when the folder went away
- */
-export async function stampOf (disk: Disk, { folder: { realPath } }: IndexedSkill): Promise<string | undefined> {
-  const seenAt = Date.now()
-  const { seen } = await lookThrough(disk, realPath)
-  return isAllSettled(seen, seenAt) ? printOf(seen) : undefined
 }
 
 function startWalk (base: string): Walk {

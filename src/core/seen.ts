@@ -16,6 +16,7 @@ const FIELDS = 5
 export class PackedSeen implements Seen {
   readonly paths: readonly string[]
   readonly #fields: BigInt64Array
+  #print: string | undefined
 
   constructor (seen: ReadonlyMap<string, Signature | undefined>) {
     this.paths = [...seen.keys()]
@@ -25,6 +26,12 @@ export class PackedSeen implements Seen {
       if (state !== undefined) this.#fields.set([state.dev, state.ino, state.size, state.mtimeNs, state.ctimeNs], offset)
       offset += FIELDS
     }
+  }
+
+  /** See `printOf`. */
+  get print (): string {
+    this.#print ??= printOf(this)
+    return this.#print
   }
 
   * [Symbol.iterator] (): Generator<readonly [path: string, state: Signature | undefined]> {

@@ -6,7 +6,7 @@ import { documentError, fileError } from './errors.ts'
 import type { FileContent } from './file-content.ts'
 import { isNoMainFile, orderMainFiles } from './index-skill.ts'
 import { MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from './limits.ts'
-import { type Inspection, type Manifest, ManifestStore, type SkillState, stampOf } from './manifest.ts'
+import { type Inspection, type Manifest, ManifestStore, type SkillState } from './manifest.ts'
 import { PhaseMemo, type PhaseStats } from './phase-stats.ts'
 import { documentSentence, fileSentence } from './refusal-sentences.ts'
 import { parseRelativePath } from './relative-path.ts'
@@ -66,7 +66,7 @@ export class SkillFiles {
   }
 
   stamp (name: string): Promise<string | undefined> {
-    return this.#askWhole(name, stampOf)
+    return this.#askWhole(name, (disk, skill) => this.#manifests.stamp(disk, skill))
   }
 
   /** See `ManifestStore.inspect`. */

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { Client, Resource } from '@modelcontextprotocol/client'
 import { SkillsClient, type Skill } from '@modelcontextprotocol/client/ext/skills'
 import t, { type Test } from 'tap'
+import { createWatcher } from '../../src/core/watcher.ts'
 import { buildService, type Files } from '../helper/build.ts'
 import { connectClient, ERAS } from '../helper/mcp.ts'
 
@@ -295,7 +296,8 @@ t.test('changes are told to a client that listens', async (t) => {
 
 t.test('a client hears of the files that it asked for, wherever they are in a skill', async (t) => {
   const nested = { docs: { nested: { 'file.md': 'one', 'other.md': 'one' } } }
-  const service = await buildService(t, { files: { demo: { 'SKILL.md': document('demo'), ...nested }, old: { 'SKILL.md': document('old') } } })
+  const files = { demo: { 'SKILL.md': document('demo'), ...nested }, old: { 'SKILL.md': document('old') } }
+  const service = await buildService(t, { files, options: { watcher: createWatcher } })
   const client = await connectClient(t, service.url, 'auto')
   const uris = ['demo/docs/nested/file.md', 'demo/SKILL.md', 'old/SKILL.md', 'new/docs/nested/file.md'].map((path) => `skill://${path}`)
   const told: string[] = []
