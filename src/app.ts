@@ -105,7 +105,7 @@ async function assemble (options: AppOptions, registerDescription: (app: Fastify
   await app.register(eventRoutes, { feed, isDraining })
   await app.register(agentRoutes, { registry, skills, handleToolCall: createToolCallHandler({ registry, log: logger }) })
   await app.register(promptRoutes, { skills })
-  await app.register(mcpDoor, { skills, registry, version, checkOrigin: createOriginCheck({ loopbackOnly: isLoopback(host), allowedOrigins }) })
+  await app.register(mcpDoor, { skills, feed, registry, version, checkOrigin: createOriginCheck({ loopbackOnly: isLoopback(host), allowedOrigins }) })
   await app.register(wellKnown, { skills, isPublic: !isLoopback(host) && (allowedHosts.length === 0 || !allowedHosts.every(isLoopback)) })
   return app
 }

@@ -2,14 +2,14 @@ import { createHash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { createSlicer } from './async.ts'
 import type { IndexedSkill } from './catalogue.ts'
-import type { ContentStore } from './content-store.ts'
 import type { Disk } from './disk.ts'
 import { archiveError } from './errors.ts'
 import { ARCHIVE_CHUNK_BYTES, MAX_ARCHIVE_BYTES, MAX_ARCHIVE_FILES } from './limits.ts'
-import type { ManifestStore, Snapshot } from './manifest.ts'
+import type { ManifestStore } from './manifest.ts'
 import { fileSentence } from './refusal-sentences.ts'
+import type { Seen } from './seen.ts'
 import { isSameState, signatureOf } from './signature.ts'
-import { openInside, RefusedError, type Checksums } from './skill-reader.ts'
+import { openInside, RefusedError } from './skill-reader.ts'
 import type { Signature } from './skill.ts'
 import { centralHeader, centralSize, endOfArchive, localHeader, localSize, type ZipEntry, zipSize } from './zip.ts'
 
@@ -17,24 +17,19 @@ export interface ArchiveOptions {
   readonly disk: Disk
   readonly skill: IndexedSkill
   readonly manifests: Pick<ManifestStore, 'get'>
-  readonly contents: Pick<ContentStore, 'checksums' | 'knownChecksums'>
   /** What a file of the manifest is called in the archive. Default: its path. */
   readonly nameOf?: ((path: string) => string) | undefined
 }
 
 /** What the manifest says of a file. */
-interface PlannedFile extends Omit<ZipEntry, 'crc32'> {
+interface PlannedFile extends ZipEntry {
   readonly path: string
-  readonly digest: string
 }
 
 /** A file as it will be in the archive, in the one state that it must still have when it is read. */
-interface ArchivedFile extends ZipEntry {
-  readonly path: string
+interface ArchivedFile extends PlannedFile {
   readonly state: Signature
 }
-
-const MAX_ATTEMPTS = 4
 
 /**
  * The files of a skill as a ZIP archive, in the order of the manifest and of the state that the manifest names. Not a
@@ -140,44 +135,23 @@ export class SkillArchive {
  */
 export async function createArchive (options: ArchiveOptions): Promise<SkillArchive> {
   const { disk, skill, manifests, nameOf = (path) => path } = options
-  for (let attempt = 1; ; attempt++) {
-    const snapshot = await manifests.get(disk, skill)
-    const { files, revision } = snapshot.manifest
-    const planned = files.map(({ path, size_bytes: size, digest }) => ({ path, name: Buffer.from(nameOf(path)), size, digest }))
-    if (planned.length > MAX_ARCHIVE_FILES || zipSize(planned) > MAX_ARCHIVE_BYTES) throw archiveError.tooLarge(skill.name)
-    try {
-      return new SkillArchive(disk, skill, revision, await sealFiles(options, snapshot.seen, planned))
-    } catch (error) {
-      if (attempt === MAX_ATTEMPTS || !(error instanceof RefusedError)) throw error
-    }
-  }
+  const { manifest: { files, revision }, crc32s, seen } = await manifests.get(disk, skill)
+  const planned = files.map(({ path, size_bytes: size }, index) => ({ path, name: Buffer.from(nameOf(path)), size, crc32: crc32s[index] ?? 0 }))
+  if (planned.length > MAX_ARCHIVE_FILES || zipSize(planned) > MAX_ARCHIVE_BYTES) throw archiveError.tooLarge(skill.name)
+  return new SkillArchive(disk, skill, revision, await withStates(planned, seen))
 }
 
-/** Adds what else the headers need. Known since the manifest was made, unless that was long ago or a moment ago. */
-async function sealFiles (
-  { disk, skill, contents }: ArchiveOptions, seen: Snapshot['seen'], planned: readonly PlannedFile[]
-): Promise<readonly ArchivedFile[]> {
+async function withStates (planned: readonly PlannedFile[], seen: Seen): Promise<readonly ArchivedFile[]> {
   const breathe = createSlicer()
-  const base = skill.folder.realPath
-  const sealed: ArchivedFile[] = []
-  for (const { digest, ...file } of planned) {
-    const state = seen.get(`${base}/${file.path}`)
+  const states = new Map(seen)
+  const files: ArchivedFile[] = []
+  for (const file of planned) {
+    const state = states.get(file.path)
     if (state === undefined) throw changed()
-    const checksums = contents.knownChecksums(state) ?? await readChecksums(disk, base, file.path, contents)
-    if (checksums.digest !== digest) throw changed()
-    sealed.push({ ...file, state, crc32: checksums.crc32 })
+    files.push({ ...file, state })
     await breathe()
   }
-  return sealed
-}
-
-async function readChecksums (disk: Disk, base: string, path: string, contents: ArchiveOptions['contents']): Promise<Checksums> {
-  const file = await openInside(disk, base, path)
-  try {
-    return await contents.checksums(file)
-  } finally {
-    await file.close()
-  }
+  return files
 }
 
 function changed (): RefusedError {

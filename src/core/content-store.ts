@@ -31,7 +31,7 @@ const WEIGHT_PER_ENTRY = 2_048
 export class ContentStore {
   readonly #stats: PhaseStats
   readonly #contents: LRUCache<string, CachedContent>
-  /** By identity of the file: the same inode in the same state has the same bytes. */
+  /** Of large files, by identity: the same inode in the same state has the same bytes. */
   readonly #checksums = new LRUCache<string, Checksums>({ max: MAX_CACHED_DIGESTS })
 
   constructor (stats: PhaseStats, maxBytes = CONTENT_CACHE_BYTES) {
@@ -80,23 +80,17 @@ export class ContentStore {
     return pinned
   }
 
-  /**
-   * Of an open file; computed once per state of the file.
-   * @param keep false: those of a small one are not kept, by whoever goes through more files than there is room for
-   */
-  async checksums (file: OpenFile, keep = true): Promise<Checksums> {
+  /** Of an open file. Those of a large one are kept: whoever streams it needs them each time. */
+  async checksums (file: OpenFile): Promise<Checksums> {
     const signature = signatureOf(file.stats)
-    const known = this.knownChecksums(signature)
+    if (signature.size <= MAX_BUFFERED_FILE_BYTES) return await file.checksums()
+    const id = stateId(signature)
+    const known = this.#checksums.get(id)
     if (known !== undefined) return known
     const seenAt = Date.now()
     const checksums = await file.checksums()
-    const isKept = keep || signature.size > MAX_BUFFERED_FILE_BYTES
-    if (isKept && isSettled(signature, seenAt)) this.#checksums.set(stateId(signature), checksums)
+    if (isSettled(signature, seenAt)) this.#checksums.set(id, checksums)
     return checksums
-  }
-
-  knownChecksums (signature: Signature): Checksums | undefined {
-    return this.#checksums.get(stateId(signature))
   }
 
   async #cached (disk: Disk, skill: IndexedSkill, path: string): Promise<FileContent | undefined> {

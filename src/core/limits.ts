@@ -96,11 +96,14 @@ export const MIN_PROMPT_CHARACTERS = 128
 /** Longest line of K39, in characters. */
 export const MAX_LOG_LINE_CHARACTERS = 200
 
-/** Digests of files kept by identity, so that an unchanged file is hashed once (K43). About 250 bytes each. */
-export const MAX_CACHED_DIGESTS = 50_000
+/** Digests of files over MAX_BUFFERED_FILE_BYTES, kept by identity: one is hashed once, however often it is sent (K44). About 250 bytes each. */
+export const MAX_CACHED_DIGESTS = 10_000
 
-/** Files and folders whose signatures are kept with manifests, over all skills (K43). About 300 bytes each. */
-export const MAX_CACHED_MANIFEST_ENTRIES = 30_000
+/**
+ * Weight of all manifests kept in memory together, in bytes, with the states of all that they were made from, so that an
+ * unchanged file is hashed once (K43). Measured at ten files a skill: 375 bytes a file, so that 150,000 files fit.
+ */
+export const MANIFEST_CACHE_BYTES = 64 * 1_048_576
 
 /** Skills whose last revision is kept, for the answers that are given without a look at all of their files. About 200 bytes each. */
 export const MAX_KNOWN_REVISIONS = 50_000
@@ -144,7 +147,7 @@ export const ADVISED_DISCOVERY_FILE_BYTES = 1_048_576
  * this many milliseconds, so that asking all the time costs a fraction of the processor (K52).
  */
 export const DISCOVERY_LOOK_FACTOR = 10
-export const MAX_DISCOVERY_LOOK_AGE_MS = 10_000
+export const MAX_DISCOVERY_LOOK_AGE_MS = 5_000
 
 /** Digests of archives kept by revision for the well-known indexes. About 250 bytes each. */
 export const MAX_CACHED_ARCHIVE_DIGESTS = 20_000

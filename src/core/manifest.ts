@@ -6,11 +6,12 @@ import type { ContentStore } from './content-store.ts'
 import { withoutInvalidUtf8 } from './discover.ts'
 import type { Disk } from './disk.ts'
 import { sha256 } from './file-content.ts'
-import { MAX_CACHED_MANIFEST_ENTRIES, MAX_KNOWN_REVISIONS } from './limits.ts'
+import { MANIFEST_CACHE_BYTES, MAX_KNOWN_REVISIONS } from './limits.ts'
 import { mediaType } from './media-type.ts'
 import { isHiddenFile, isHiddenPath } from './relative-path.ts'
-import { isSameState, isSettled, signatureOf, stateId } from './signature.ts'
-import { asRefused, openInside, RefusedError } from './skill-reader.ts'
+import { isAllSettled, isUnchanged, latestChange, PackedSeen, placeOf, printOf, type Seen, signatureAt } from './seen.ts'
+import { isSameState, isSettled, signatureOf } from './signature.ts'
+import { asRefused, type Checksums, openInside, RefusedError } from './skill-reader.ts'
 import type { Signature } from './skill.ts'
 import { compareCodePoints } from './text.ts'
 
@@ -50,13 +51,20 @@ export interface Inspection {
   readonly inside: readonly string[]
 }
 
-/** What was looked at, by absolute path, undefined where nothing was: what was made of it holds while all of it is as it was. */
-type Seen = ReadonlyMap<string, Signature | undefined>
-
-/** A manifest and the states that it was made from. */
+/** A manifest, and what it was made from. */
 export interface Snapshot {
   readonly manifest: Manifest
+  /** Of each file of the manifest, in its order. */
+  readonly crc32s: Uint32Array
   readonly seen: Seen
+}
+
+interface CachedSnapshot extends Snapshot {
+  readonly seen: PackedSeen
+  /** Wall clock, milliseconds. */
+  readonly seenAt: number
+  /** False while a state is too young to be trusted: then it only spares the others from being read again. */
+  readonly settled: boolean
 }
 
 /** A walk through a skill: what it looked at, and the prefixes of the folders that it came through, '' first. */
@@ -66,6 +74,18 @@ interface Walk {
   readonly folders: string[]
 }
 
+/** Files whose bytes are known as long as they are in that state. */
+type KnownFiles = ReadonlyMap<string, { readonly state: Signature, readonly checksums: Checksums }>
+
+interface ReadFile {
+  readonly file: ManifestFile
+  readonly crc32: number
+}
+
+/** Measured: a file with its digest and state, and what there is once for each skill. Paths come on top. */
+const WEIGHT_PER_ENTRY = 256
+const WEIGHT_PER_SNAPSHOT = 1_024
+
 const MAX_ATTEMPTS = 4
 
 const UNREADABLE: Inspection = { state: { revision: undefined, print: 'unreadable', changedAt: 0 }, inside: [] }
@@ -73,10 +93,7 @@ const UNREADABLE: Inspection = { state: { revision: undefined, print: 'unreadabl
 /** Makes manifests, and keeps them with the signatures of everything that they were made from (K51). */
 export class ManifestStore {
   readonly #contents: ContentStore
-  readonly #cache = new LRUCache<string, Snapshot>({
-    maxSize: MAX_CACHED_MANIFEST_ENTRIES,
-    sizeCalculation: ({ seen }) => seen.size + 1
-  })
+  readonly #cache = new LRUCache<string, CachedSnapshot>({ maxSize: MANIFEST_CACHE_BYTES, sizeCalculation: weightOf })
 
   /** By the same keys: the last revision that was seen, until something is heard of the skill. */
   readonly #revisions = new LRUCache<string, string>({ max: MAX_KNOWN_REVISIONS })
@@ -101,13 +118,19 @@ export class ManifestStore {
     const { name, realPath } = skill.folder
     const key = keyOf(skill)
     const cached = this.#cache.get(key)
-    if (cached !== undefined && await isUnchanged(disk, cached.seen)) {
+    if (cached?.settled === true && await isUnchanged(disk, realPath, cached.seen)) {
       this.#revisions.set(key, cached.manifest.revision)
       return cached
     }
-    const { files, walk, settled } = await this.#read(disk, realPath, true)
-    const snapshot = { manifest: { skill_name: name, revision: revisionOf(files), files }, seen: walk.seen }
-    if (settled) this.#cache.set(key, snapshot)
+    const { files, walk, seenAt, settled } = await this.#read(disk, realPath, cached && knownFiles(cached))
+    const snapshot = {
+      manifest: { skill_name: name, revision: revisionOf(files), files: files.map(({ file }) => file) },
+      crc32s: Uint32Array.from(files, ({ crc32 }) => crc32),
+      seen: new PackedSeen(walk.seen),
+      seenAt,
+      settled
+    }
+    this.#cache.set(key, snapshot)
     this.#revisions.set(key, snapshot.manifest.revision)
     return snapshot
   }
@@ -124,7 +147,8 @@ export class ManifestStore {
         const walk = await lookThrough(disk, realPath)
         if (printOf(walk.seen) === known.print) return { state: known, inside: insideOf(walk) }
       }
-      const { files, walk, settled } = await this.#read(disk, realPath, false)
+      const cached = this.#cache.peek(keyOf(skill))
+      const { files, walk, settled } = await this.#read(disk, realPath, cached && knownFiles(cached))
       const state = { revision: revisionOf(files), print: settled ? printOf(walk.seen) : undefined, changedAt: latestChange(walk.seen) }
       return { state, inside: insideOf(walk) }
     } catch (error) {
@@ -133,20 +157,38 @@ export class ManifestStore {
     }
   }
 
-  /** All files of a skill, in one state. `keep`: see `ContentStore.checksums`. */
-  async #read (disk: Disk, base: string, keep: boolean): Promise<{ files: readonly ManifestFile[], walk: Walk, settled: boolean }> {
+  /**
+   * Names the state of everything that a manifest of the skill is made from, for the price of a look at each file and
+   * without memory of them: while two stamps are equal, so are the manifests that were made after them. Undefined while
+   * something is too young to tell.
+   * @throws {RefusedError} `not_found` when the folder went away
+   */
+  async stamp (disk: Disk, skill: IndexedSkill): Promise<string | undefined> {
+    const { realPath } = skill.folder
+    const cached = this.#cache.peek(keyOf(skill))
+    if (cached?.settled === true && await isUnchanged(disk, realPath, cached.seen)) return cached.seen.print
+    const seenAt = Date.now()
+    const { seen } = await lookThrough(disk, realPath)
+    return isAllSettled(seen, seenAt) ? printOf(seen) : undefined
+  }
+
+  /** All files of a skill, in one state. */
+  async #read (
+    disk: Disk, base: string, known?: KnownFiles
+  ): Promise<{ readonly files: readonly ReadFile[], readonly walk: Walk, readonly seenAt: number, readonly settled: boolean }> {
     for (let attempt = 1; ; attempt++) {
       const seenAt = Date.now()
       const walk = startWalk(base)
       try {
-        const files: ManifestFile[] = []
+        const files: ReadFile[] = []
         for await (const { path, entry } of entriesOf(disk, walk)) {
-          const file = await this.#describe(disk, walk, path, entry, keep)
+          const file = await this.#describe(disk, walk, path, entry, known?.get(path))
           if (file !== undefined) files.push(file)
         }
         // Nothing moved between the first look and the last: all of it is one state (K53).
-        if (!await isUnchanged(disk, walk.seen)) throw new RefusedError('io_error', new Error('the skill changed while it was listed'))
-        return { files: files.sort((a, b) => compareCodePoints(a.path, b.path)), walk, settled: isAllSettled(walk.seen, seenAt) }
+        if (!await isUnchanged(disk, base, walk.seen)) throw new RefusedError('io_error', new Error('the skill changed while it was listed'))
+        files.sort((a, b) => compareCodePoints(a.file.path, b.file.path))
+        return { files, walk, seenAt, settled: isAllSettled(walk.seen, seenAt) }
       } catch (error) {
         if (attempt === MAX_ATTEMPTS || !(error instanceof RefusedError) || error.refusal !== 'io_error') throw error
       }
@@ -154,21 +196,23 @@ export class ManifestStore {
   }
 
   /** Undefined for what is not served: links that leave, links to folders, FIFOs, devices, what may not be read. */
-  async #describe (disk: Disk, { base, seen }: Walk, path: string, entry: Dirent, keep: boolean): Promise<ManifestFile | undefined> {
-    const place = `${base}/${path}`
-    const type = mediaType(path)
+  async #describe (
+    disk: Disk, { base, seen }: Walk, path: string, entry: Dirent, known: ReturnType<KnownFiles['get']>
+  ): Promise<ReadFile | undefined> {
+    const place = placeOf(base, path)
+    const described = (state: Signature, { digest, crc32 }: Checksums): ReadFile => {
+      seen.set(path, state)
+      return { file: { path, size_bytes: Number(state.size), media_type: mediaType(path), digest }, crc32 }
+    }
     try {
-      const stats = entry.isFile() ? await disk.lstat(place) : undefined
-      const known = stats?.isFile() ? this.#contents.knownChecksums(signatureOf(stats)) : undefined
-      if (stats !== undefined && known !== undefined) {
-        seen.set(place, signatureOf(stats))
-        return { path, size_bytes: Number(stats.size), media_type: type, digest: known.digest }
+      if (known !== undefined && entry.isFile()) {
+        const stats = await disk.lstat(place)
+        const now = stats?.isFile() ? signatureOf(stats) : undefined
+        if (now !== undefined && isSameState(now, known.state)) return described(now, known.checksums)
       }
       const file = await openInside(disk, base, path)
       try {
-        const { digest } = await this.#contents.checksums(file, keep)
-        seen.set(place, signatureOf(file.stats))
-        return { path, size_bytes: Number(file.stats.size), media_type: type, digest }
+        return described(signatureOf(file.stats), await this.#contents.checksums(file))
       } finally {
         await file.close()
       }
@@ -178,22 +222,10 @@ export class ManifestStore {
       // A regular file has nothing else that is wrong with it: it, or a folder above, was exchanged since it was listed.
       if (entry.isFile() && refused.refusal !== 'permission_denied') throw new RefusedError('io_error', refused)
       // It may be served one day without a change to its folder: a permission given, a link's target made.
-      seen.set(place, await signatureAt(disk, place))
+      seen.set(path, await signatureAt(disk, place))
       return undefined
     }
   }
-}
-
-/**
- * Names the state of everything that a manifest of the skill is made from, for the price of a look at each file and
- * without memory of them: while two stamps are equal, so are the manifests that were made after them. Undefined while
- * something is too young to tell.
- * @throws {RefusedError} `not_found` when the folder went away
- */
-export async function stampOf (disk: Disk, { folder: { realPath } }: IndexedSkill): Promise<string | undefined> {
-  const seenAt = Date.now()
-  const { seen } = await lookThrough(disk, realPath)
-  return isAllSettled(seen, seenAt) ? printOf(seen) : undefined
 }
 
 function startWalk (base: string): Walk {
@@ -217,19 +249,17 @@ async function * entriesOf (disk: Disk, { base, seen, folders }: Walk): AsyncGen
 /** Sees what a manifest would be made from, and opens nothing. */
 async function lookThrough (disk: Disk, base: string): Promise<Walk> {
   const walk = startWalk(base)
-  for await (const { path } of entriesOf(disk, walk)) {
-    const place = `${base}/${path}`
-    walk.seen.set(place, await signatureAt(disk, place))
-  }
+  for await (const { path } of entriesOf(disk, walk)) walk.seen.set(path, await signatureAt(disk, placeOf(base, path)))
   return walk
 }
 
 function insideOf ({ base, folders }: Walk): readonly string[] {
-  return folders.slice(1).map((prefix) => `${base}/${prefix.slice(0, -1)}`)
+  return folders.slice(1).map((prefix) => placeOf(base, prefix.slice(0, -1)))
 }
 
 async function listFolder (disk: Disk, base: string, prefix: string, seen: Map<string, Signature | undefined>): Promise<readonly Dirent[]> {
-  const place = prefix === '' ? base : `${base}/${prefix.slice(0, -1)}`
+  const path = prefix.slice(0, -1)
+  const place = placeOf(base, path)
   let signature: Signature | undefined
   try {
     const stats = await disk.stat(place)
@@ -244,28 +274,7 @@ async function listFolder (disk: Disk, base: string, prefix: string, seen: Map<s
     if (signature !== undefined && refused.refusal === 'not_found') throw new RefusedError('io_error', refused)
     return []
   } finally {
-    seen.set(place, signature)
-  }
-}
-
-/** Everything that was seen, seen again: links followed, so that a target's change counts. */
-async function isUnchanged (disk: Disk, seen: Seen): Promise<boolean> {
-  const breathe = createSlicer()
-  for (const [place, before] of seen) {
-    const now = await signatureAt(disk, place)
-    if (now === undefined || before === undefined ? now !== before : !isSameState(now, before)) return false
-    await breathe()
-  }
-  return true
-}
-
-/** Undefined for what is not there or may not be seen. */
-async function signatureAt (disk: Disk, place: string): Promise<Signature | undefined> {
-  try {
-    const stats = await disk.stat(place)
-    return stats && signatureOf(stats)
-  } catch {
-    return undefined
+    seen.set(path, signature)
   }
 }
 
@@ -274,22 +283,23 @@ function keyOf ({ folder: { name, realPath } }: IndexedSkill): string {
   return `${realPath}\n${name}`
 }
 
-function isAllSettled (seen: Seen, seenAt: number): boolean {
-  for (const signature of seen.values()) if (signature !== undefined && !isSettled(signature, seenAt)) return false
-  return true
+function knownFiles ({ manifest: { files }, crc32s, seen, seenAt }: CachedSnapshot): KnownFiles {
+  const states = new Map(seen)
+  const known = new Map<string, { readonly state: Signature, readonly checksums: Checksums }>()
+  for (const [index, { path, digest }] of files.entries()) {
+    const state = states.get(path)
+    if (state !== undefined && isSettled(state, seenAt)) known.set(path, { state, checksums: { digest, crc32: crc32s[index] ?? 0 } })
+  }
+  return known
 }
 
-function printOf (seen: Seen): string {
-  return sha256([...seen].map(([place, signature]) => `${place}\0${signature === undefined ? '' : stateId(signature)}\0`).join(''))
-}
-
-function latestChange (seen: Seen): number {
-  let latest = 0n
-  for (const signature of seen.values()) if (signature !== undefined && signature.ctimeNs > latest) latest = signature.ctimeNs
-  return Number(latest / 1_000_000n)
+function weightOf ({ seen }: CachedSnapshot): number {
+  let weight = WEIGHT_PER_SNAPSHOT
+  for (const path of seen.paths) weight += WEIGHT_PER_ENTRY + 2 * path.length
+  return weight
 }
 
 /** NUL ends each entry: it is the one character that no path holds, so two lists never look alike. */
-function revisionOf (files: readonly ManifestFile[]): string {
-  return sha256(files.map(({ path, digest }) => `${digest} ${path}\0`).join(''))
+function revisionOf (files: readonly ReadFile[]): string {
+  return sha256(files.map(({ file: { path, digest } }) => `${digest} ${path}\0`).join(''))
 }

@@ -6,7 +6,7 @@ import { documentError, fileError } from './errors.ts'
 import type { FileContent } from './file-content.ts'
 import { isNoMainFile, orderMainFiles } from './index-skill.ts'
 import { MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from './limits.ts'
-import { type Inspection, type Manifest, ManifestStore, type SkillState, stampOf } from './manifest.ts'
+import { type Inspection, type Manifest, ManifestStore, type SkillState } from './manifest.ts'
 import { PhaseMemo, type PhaseStats } from './phase-stats.ts'
 import { documentSentence, fileSentence } from './refusal-sentences.ts'
 import { parseRelativePath } from './relative-path.ts'
@@ -62,11 +62,11 @@ export class SkillFiles {
   }
 
   archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive> {
-    return this.#askWhole(name, (disk, skill) => createArchive({ disk, skill, manifests: this.#manifests, contents: this.#contents, nameOf }))
+    return this.#askWhole(name, (disk, skill) => createArchive({ disk, skill, manifests: this.#manifests, nameOf }))
   }
 
   stamp (name: string): Promise<string | undefined> {
-    return this.#askWhole(name, stampOf)
+    return this.#askWhole(name, (disk, skill) => this.#manifests.stamp(disk, skill))
   }
 
   /** See `ManifestStore.inspect`. */

@@ -280,7 +280,7 @@ export class SkillManager implements SkillSource {
     return this.#files.archive(name, nameOf)
   }
 
-  /** Names the state of all files of a skill: see `stampOf`. */
+  /** Names the state of all files of a skill: see `ManifestStore.stamp`. */
   stamp (name: string): Promise<string | undefined> {
     return this.#files.stamp(name)
   }

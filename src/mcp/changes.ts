@@ -1,19 +1,16 @@
 import type { ServerNotifier } from '@modelcontextprotocol/server'
-import type { CatalogueChange } from '../core/catalogue.ts'
 import { MCP_NOTIFY_MS } from '../core/limits.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import { describeTool } from '../tools/dialects/dialect.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
-import { mainFileUri } from './skill-uri.ts'
 
 /**
- * Tells the open streams what changed in the catalogue: the lists, each main file by its URI, and the tools when a
- * description follows the catalogue. Changes come in bursts: those of a moment are told together.
+ * Tells the open streams what changed in the catalogue: the lists, and the tools when a description follows the catalogue.
+ * Changes come in bursts: those of a moment are told together.
  * @returns the way to stop
  */
 export function announceChanges (skills: SkillManager, registry: ToolRegistry, notify: ServerNotifier): () => void {
   const describe = () => registry.list('reader').map(describeTool).join('\n')
-  const touched = new Set<string>()
   let described = describe()
   let timer: NodeJS.Timeout | undefined
 
@@ -21,17 +18,12 @@ export function announceChanges (skills: SkillManager, registry: ToolRegistry, n
     timer = undefined
     notify.resourcesChanged()
     notify.promptsChanged()
-    for (const name of touched) notify.resourceUpdated(mainFileUri(name))
-    touched.clear()
     const now = describe()
     if (now !== described) notify.toolsChanged()
     described = now
   }
 
-  const unsubscribe = skills.subscribe(({ added, changed, removed }: CatalogueChange) => {
-    for (const name of [...added, ...changed, ...removed]) touched.add(name)
-    timer ??= setTimeout(announce, MCP_NOTIFY_MS).unref()
-  })
+  const unsubscribe = skills.subscribe(() => { timer ??= setTimeout(announce, MCP_NOTIFY_MS).unref() })
 
   return () => {
     clearTimeout(timer)

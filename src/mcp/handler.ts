@@ -1,17 +1,22 @@
-import { createMcpHandler, fromJsonSchema, type McpRequestContext, Server } from '@modelcontextprotocol/server'
+import { createMcpHandler, fromJsonSchema, type McpRequestContext, type Server } from '@modelcontextprotocol/server'
+import type { ChangeFeed } from '../core/change-feed.ts'
+import { isMapping } from '../core/frontmatter.ts'
 import { MAX_LOG_LINE_CHARACTERS, MAX_MCP_STREAMS } from '../core/limits.ts'
 import type { CoreLog } from '../core/log.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import { announceChanges } from './changes.ts'
 import { withFaults } from './faults.ts'
+import { FollowedFiles } from './followed-files.ts'
 import { getPrompt, listPrompts } from './prompts.ts'
 import { listResources, readDirectory, readResource, resourceTemplates } from './resources.ts'
 import { getSkillEntry, listSkillEntries } from './skill-entries.ts'
+import { StrictServer } from './strict-server.ts'
 import { callTool, listTools } from './tools.ts'
 
 export interface McpOptions {
   readonly skills: SkillManager
+  readonly feed: Pick<ChangeFeed, 'subscribe'>
   readonly registry: ToolRegistry
   readonly log: CoreLog
   /** Of the service. */
@@ -20,7 +25,7 @@ export interface McpOptions {
 
 /** MCP without HTTP framework: web standards in and out. */
 export interface McpDoor {
-  /** Answers one POST, whatever revision it speaks. `body` is the parsed message. */
+  /** Answers one POST, whatever revision it speaks. `body` is the parsed message; the request's signal says that its answer has ended. */
   fetch (request: Request, body: unknown): Promise<Response>
   /** Ends the open streams. */
   close (): Promise<void>
@@ -39,7 +44,7 @@ const MODERN_CACHE = { ttlMs: 0, cacheScope: 'private' } as const
 
 /** Makes the door. Everything that it answers is read from `skills` at the time; it keeps nothing between requests. */
 export function createMcpDoor (options: McpOptions): McpDoor {
-  const { skills, registry, log } = options
+  const { skills, feed, registry, log } = options
   const params = {
     page: fromJsonSchema<{ cursor?: string }>({ type: 'object', properties: { cursor: { type: 'string' } } }),
     place: fromJsonSchema<{ uri: string }>({ type: 'object', properties: { uri: { type: 'string' } }, required: ['uri'] }),
@@ -53,7 +58,7 @@ export function createMcpDoor (options: McpOptions): McpDoor {
     const isModern = era === 'modern'
     // Streams that tell of changes are of the newer revision: the older one has them in sessions, which there are none of.
     const pushed = isModern ? { listChanged: true } : {}
-    const server = new Server({ name: 'skillserve', version: options.version }, {
+    const server = new StrictServer({ name: 'skillserve', version: options.version }, {
       capabilities: {
         tools: pushed,
         prompts: pushed,
@@ -68,7 +73,7 @@ export function createMcpDoor (options: McpOptions): McpDoor {
       log.warn({ ...fields, err }, 'an MCP request met an error that its caller is not told')
     })
 
-    server.setRequestHandler('tools/list', () => listTools(registry))
+    server.setRequestHandler('tools/list', () => guard(async () => listTools(registry)))
     server.setRequestHandler('tools/call', ({ params: { name, arguments: args } }) =>
       guard(() => callTool(name, args, { registry, log, fields })))
 
@@ -104,12 +109,30 @@ export function createMcpDoor (options: McpOptions): McpDoor {
     onerror: ({ message }) => { log.info({ reason: message.slice(0, MAX_LOG_LINE_CHARACTERS) }, 'an MCP request was refused') }
   })
   const stopAnnouncing = announceChanges(skills, registry, handler.notify)
+  const files = new FollowedFiles({
+    skills,
+    feed,
+    onChange: (uri) => { handler.notify.resourceUpdated(uri) },
+    onError: (err) => { log.warn({ err }, 'a change could not be told to MCP streams') }
+  })
 
   return {
-    fetch: (request, body) => handler.fetch(request, { parsedBody: body }),
+    async fetch (request, body) {
+      await files.follow(subscribedUris(body), request.signal)
+      return await handler.fetch(request, { parsedBody: body })
+    },
     async close () {
       stopAnnouncing()
+      files.close()
       await handler.close()
     }
   }
+}
+
+/** The SDK keeps to itself what a stream wants to hear of. What does not fit it refuses afterwards. */
+function subscribedUris (body: unknown): readonly string[] {
+  if (!isMapping(body) || body['method'] !== 'subscriptions/listen' || !isMapping(body['params'])) return []
+  const { notifications } = body['params']
+  const uris = isMapping(notifications) ? notifications['resourceSubscriptions'] : undefined
+  return Array.isArray(uris) ? uris.filter((uri) => typeof uri === 'string') : []
 }

@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
+import type { ChangeFeed } from '../core/change-feed.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import type { McpDoor } from './handler.ts'
@@ -7,6 +8,7 @@ import type { OriginCheck } from './origin.ts'
 
 export interface McpDoorOptions {
   readonly skills: SkillManager
+  readonly feed: Pick<ChangeFeed, 'subscribe'>
   readonly registry: ToolRegistry
   readonly version: string
   readonly checkOrigin: OriginCheck

@@ -4,7 +4,8 @@ import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Client, Resource } from '@modelcontextprotocol/client'
 import { SkillsClient, type Skill } from '@modelcontextprotocol/client/ext/skills'
-import t from 'tap'
+import t, { type Test } from 'tap'
+import { createWatcher } from '../../src/core/watcher.ts'
 import { buildService, type Files } from '../helper/build.ts'
 import { connectClient, ERAS } from '../helper/mcp.ts'
 
@@ -291,4 +292,42 @@ t.test('changes are told to a client that listens', async (t) => {
   await service.fetch('/skills/one')
   await events
   t.match(await client.listPrompts(), { prompts: [{ description: 'changed' }] })
+})
+
+t.test('a client hears of the files that it asked for, wherever they are in a skill', async (t) => {
+  const nested = { docs: { nested: { 'file.md': 'one', 'other.md': 'one' } } }
+  const files = { demo: { 'SKILL.md': document('demo'), ...nested }, old: { 'SKILL.md': document('old') } }
+  const service = await buildService(t, { files, options: { watcher: createWatcher } })
+  const client = await connectClient(t, service.url, 'auto')
+  const uris = ['demo/docs/nested/file.md', 'demo/SKILL.md', 'old/SKILL.md', 'new/docs/nested/file.md'].map((path) => `skill://${path}`)
+  const told: string[] = []
+  const events = new EventTarget()
+  client.setNotificationHandler('notifications/resources/updated', ({ params: { uri } }) => {
+    told.push(uri)
+    events.dispatchEvent(new Event(uri))
+  })
+  await client.listen({ resourceSubscriptions: [...uris, 'skill://nobody/x', 'skill://demo', 'http://other'] })
+
+  const expectOnly = async (t: Test, paths: readonly string[], change: () => void) => {
+    told.length = 0
+    const expected = paths.map((path) => `skill://${path}`)
+    const heard = Promise.all(expected.map((uri) => once(events, uri)))
+    change()
+    await heard
+    t.same([...new Set(told)].sort(), expected.sort())
+  }
+  await t.test('a file in a subfolder, and no other one', (t) => expectOnly(t, ['demo/docs/nested/file.md'], () => {
+    writeFileSync(join(service.root, 'demo/docs/nested/other.md'), 'two')
+    writeFileSync(join(service.root, 'demo/docs/nested/file.md'), 'two')
+  }))
+  await t.test('the main file', (t) => expectOnly(t, ['demo/SKILL.md'], () => {
+    writeFileSync(join(service.root, 'demo/SKILL.md'), document('demo', 'changed'))
+  }))
+  await t.test('a skill that comes', (t) => expectOnly(t, ['new/docs/nested/file.md'], () => {
+    mkdirSync(join(service.folder, 'coming/docs/nested'), { recursive: true })
+    writeFileSync(join(service.folder, 'coming/SKILL.md'), document('new'))
+    writeFileSync(join(service.folder, 'coming/docs/nested/file.md'), 'one')
+    renameSync(join(service.folder, 'coming'), join(service.root, 'new'))
+  }))
+  await t.test('a skill that goes', (t) => expectOnly(t, ['old/SKILL.md'], () => { rmSync(join(service.root, 'old'), { recursive: true }) }))
 })

@@ -95,6 +95,32 @@ t.test('hostile requests', async (t) => {
     await lives(t, url)
   })
 
+  t.test('parameters that do not fit are -32602 with one short sentence, whatever the request', async (t) => {
+    const cases: ReadonlyArray<readonly [method: string, params: Readonly<Record<string, unknown>> | undefined, reason: string]> = [
+      ['initialize', {}, 'params.protocolVersion: Invalid input: expected string, received undefined'],
+      ['initialize', undefined, 'params: Invalid input: expected object, received undefined'],
+      ['tools/list', { cursor: 5 }, 'params.cursor: Invalid input: expected string, received number'],
+      ['tools/call', { name: 5 }, 'params.name: Invalid input: expected string, received number'],
+      ['tools/call', { name: 'get_skill', arguments: 'x' }, 'params.arguments: Invalid input: expected record, received string'],
+      ['prompts/list', { cursor: {} }, 'params.cursor: Invalid input: expected string, received object'],
+      ['prompts/get', {}, 'params.name: Invalid input: expected string, received undefined'],
+      ['prompts/get', { name: 'demo', arguments: { task: 5 } }, 'params.arguments.task: Invalid input: expected string, received number'],
+      ['resources/list', { cursor: 5 }, 'params.cursor: Invalid input: expected string, received number'],
+      ['resources/templates/list', { cursor: 5 }, 'params.cursor: Invalid input: expected string, received number'],
+      ['resources/read', { uri: 5 }, 'params.uri: Invalid input: expected string, received number'],
+      ['skills/list', { cursor: 5 }, 'data/cursor must be string'],
+      ['skills/get', {}, "data must have required property 'uri'"]
+    ]
+    for (const [method, params, reason] of cases) {
+      const error = { code: -32602, message: `Invalid params for ${method}: ${reason}` }
+      t.match(await send(url, legacy({ jsonrpc: '2.0', id: 1, method, params })), { status: 200, body: { error } })
+      if (method === 'initialize') continue
+      t.match(await send(url, modernRequest({ method, params: params ?? {} })), { status: 200, body: { error } }, `${method}, modern`)
+    }
+    const { body: { error } } = await send(url, legacy({ jsonrpc: '2.0', id: 1, method: 'prompts/get', params: { name: 'x', arguments: { ['y'.repeat(100_000)]: 5 } } }))
+    t.ok(error?.code === -32602 && error.message.length < 300)
+  })
+
   t.test('prototype names are data', async (t) => {
     for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
       t.match(await send(url, modernRequest({ method: 'tools/call', params: { name } })), { body: { error: { code: -32602 } } }, name)

@@ -50,10 +50,10 @@ t.test('a look at unchanged skills opens nothing, and the indexes stay the same 
   const { disk, discovery } = await createDiscovery(t, { ...skills('a', 'b'), c: skill('c', { docs: { 'x.md': 'x' }, link: t.fixture('symlink', 'docs/x.md') }) })
   const first = await discovery.indexes()
   const opened = disk.calls.get('open')
-  const looked = disk.calls.get('readdir') ?? 0
+  const looked = disk.calls.get('stat') ?? 0
   await until(async () => {
     t.equal(await discovery.indexes(), first)
-    return (disk.calls.get('readdir') ?? 0) > looked
+    return (disk.calls.get('stat') ?? 0) > looked
   })
   t.equal(disk.calls.get('open'), opened)
 })
@@ -105,11 +105,11 @@ t.test('K9, K53: a skill that cannot be read is as it was, or left out; the othe
 
   passTick(base)
   fs.writeFileSync(join(base, 'a/x'), 'changed')
-  const looked = disk.calls.get('readdir') ?? 0
+  const looked = disk.calls.get('stat') ?? 0
   disk.intercept = failing('read', '', 'EIO')
   await until(async () => {
     await names()
-    return (disk.calls.get('readdir') ?? 0) > looked
+    return (disk.calls.get('stat') ?? 0) > looked
   })
   t.same((await discovery.indexes())['0.2.0'].skills[0], entry, 'what was known stands')
   disk.intercept = () => {}
