@@ -9,7 +9,6 @@ import { type Config, ConfigError } from './config.ts'
 import { createSkillManager } from './core/skill-manager.ts'
 import { LogOutput } from './log-output.ts'
 import { createLogger } from './logger.ts'
-import { readPackageVersion } from './cli/package-version.ts'
 import { createToolRegistry, createTools } from './tools/registry.ts'
 
 /** Open connections at the same time, and their part of the descriptors there are: reading skills needs some too. */
@@ -41,9 +40,10 @@ const NOT_HANDLED: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT',
  * Starts the process: logger, skills, app, port; resolves when it listens (one log line per address says where).
  * From then on SIGTERM and SIGINT stop it with exit code 0 in under ten seconds, a second one at once with 1; an error
  * that nobody handled is logged in full and stops it with 1.
+ * @param version of the package, for the OpenAPI document and MCP
  * @throws ConfigError when the address cannot be had
  */
-export async function startServer (config: Config): Promise<void> {
+export async function startServer (config: Config, version: string): Promise<void> {
   const output = new LogOutput()
   process.once('exit', () => { output.flushSync() })
   const logger = createLogger(config.logLevel, output)
@@ -61,7 +61,7 @@ export async function startServer (config: Config): Promise<void> {
     skills,
     registry,
     logger,
-    version: readPackageVersion(),
+    version,
     host: config.host,
     ...config.allowedHosts && { allowedHosts: config.allowedHosts },
     ...config.allowedOrigins && { allowedOrigins: config.allowedOrigins },
