@@ -1,0 +1,205 @@
+import fs from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { MAX_AWAITED_BYTES, MAX_AWAITED_FILES, MAX_AWAITED_LOOKS } from '../../src/core/limits.ts'
+import type { SkillManager } from '../../src/core/skill-manager.ts'
+import { createFaultyDisk, osError, outcome, passTick, skill, skillText, startManager, until } from '../helper/skills.ts'
+
+const HOUR_MS = 3_600_000
+const LARGE_BYTES = MAX_AWAITED_BYTES + 1
+/** Of one pass over a large file, in pieces of a megabyte. */
+const LARGE_READS = Math.ceil(LARGE_BYTES / 1_048_576)
+
+const document = async (manager: SkillManager, name = 'demo') => await manager.readDocument(name, 'SKILL.md')
+
+/** Skills with one large file each, on a disk that counts how often that is read, and holds the reading up when told to. */
+async function startLarge (t: Test, ...names: readonly string[]) {
+  const root = t.testdir(Object.fromEntries(names.map((name) => [name, skill(name, { 'a.md': 'a' })])))
+  const large = (name = 'demo') => join(root, name, 'large.bin')
+  for (const name of names) {
+    fs.writeFileSync(large(name), '')
+    fs.truncateSync(large(name), LARGE_BYTES)
+  }
+  const disk = createFaultyDisk({ ageMs: HOUR_MS, hasProc: false })
+  const reads: string[] = []
+  let gate: Promise<void> | undefined
+  let open = () => {}
+  const hold = () => { gate = new Promise((resolve) => { open = resolve }) }
+  const release = () => {
+    gate = undefined
+    open()
+  }
+  disk.intercept = (operation, path) => {
+    if (operation !== 'read' || !path.endsWith('large.bin')) return
+    reads.push(path)
+    return gate
+  }
+  const manager = await startManager(t, [root], { disk })
+  t.teardown(release)
+  return { root, large, disk, manager, reads, hold, release }
+}
+
+t.test('an answer does not wait for a large file beside it; later ones carry the revision', async (t) => {
+  const { manager, reads, hold, release } = await startLarge(t, 'demo')
+  hold()
+  const first = await document(manager)
+  t.equal(first.utf8, skillText('demo'))
+  t.equal(first.revision, undefined)
+  t.strictSame(reads, [], 'nothing of it is read before the answer')
+  await until(() => reads.length === 1)
+  t.equal((await document(manager)).revision, undefined, 'nor do those that come while it is read')
+  t.equal((await manager.readFile('demo', 'a.md')).revision, undefined)
+  release()
+  await until(async () => (await document(manager)).revision !== undefined)
+  const { revision } = await manager.manifest('demo')
+  t.equal((await document(manager)).revision, revision)
+  t.equal((await manager.readFile('demo', 'a.md')).revision, revision, 'also of files that were not asked for before')
+})
+
+t.test('the revision is worked out once, however many ask, pinned or not', async (t) => {
+  const { manager, reads, hold, release } = await startLarge(t, 'demo')
+  hold()
+  for (const { revision } of await Promise.all(Array.from({ length: 20 }, () => document(manager)))) t.equal(revision, undefined)
+  await until(() => reads.length === 1)
+  const manifests = Promise.all(Array.from({ length: 5 }, () => manager.manifest('demo')))
+  const file = manager.openFile('demo', 'large.bin')
+  const archive = manager.archive('demo')
+  release()
+  const [{ revision } = { revision: '' }] = await manifests
+  t.match(revision, /^sha256:/)
+  t.equal(new Set((await manifests).map((manifest) => manifest.revision)).size, 1, 'the manifest waits, and has it')
+  t.equal((await archive).revision, revision)
+  const opened = await file
+  if (opened.kind === 'stream') await opened.file.close()
+  t.equal((await document(manager)).revision, revision)
+  t.equal(reads.length, LARGE_READS, 'all of them read the large file once')
+})
+
+t.test('a skill that is within the bounds has its revision at once', async (t) => {
+  const { root, large, manager } = await startLarge(t, 'demo')
+  fs.truncateSync(large(), LARGE_BYTES - 1 - fs.statSync(join(root, 'demo/SKILL.md')).size - 1)
+  const { revision } = await document(manager)
+  t.equal(revision, (await manager.manifest('demo')).revision)
+})
+
+t.test('an edit beside a large file that is known costs nothing, and is waited for', async (t) => {
+  const { root, manager, reads } = await startLarge(t, 'demo')
+  const before = await manager.manifest('demo')
+  passTick(root)
+  fs.writeFileSync(join(root, 'demo/SKILL.md'), skillText('demo').replace('demo', 'demo '))
+  const { revision } = await document(manager)
+  t.match(revision, /^sha256:/)
+  t.not(revision, before.revision)
+  t.equal(reads.length, LARGE_READS)
+})
+
+t.test('K53: while a change is worked out no answer names a revision that it is not in', async (t) => {
+  const { root, large, manager, reads, hold, release } = await startLarge(t, 'demo')
+  const before = await manager.manifest('demo')
+  t.equal((await document(manager)).revision, before.revision)
+  passTick(root)
+  fs.writeFileSync(large(), 'x')
+  fs.truncateSync(large(), LARGE_BYTES)
+  fs.writeFileSync(join(root, 'demo/a.md'), 'b')
+  hold()
+  const changed = await manager.readFile('demo', 'a.md')
+  t.equal(changed.utf8, 'b')
+  t.equal(changed.revision, undefined)
+  await until(() => reads.length > LARGE_READS)
+  // A second change, under the work.
+  passTick(root)
+  fs.writeFileSync(join(root, 'demo/a.md'), 'c')
+  release()
+  await until(async () => (await manager.readFile('demo', 'a.md')).revision !== undefined)
+  const now = await manager.manifest('demo')
+  t.equal((await manager.readFile('demo', 'a.md')).revision, now.revision)
+  t.not(now.revision, before.revision)
+  t.equal(reads.length, 2 * LARGE_READS, 'the large file is not read again for it')
+})
+
+t.test('one skill at a time; who waits for another is not held up', async (t) => {
+  const { manager, reads, hold, release } = await startLarge(t, 'one', 'two')
+  hold()
+  await Promise.all([document(manager, 'one'), document(manager, 'two')])
+  await until(() => reads.length === 1)
+  t.match(reads[0], 'one/large.bin')
+  const two = manager.manifest('two')
+  await until(() => reads.length === 2)
+  t.match(reads[1], 'two/large.bin', 'a manifest that is asked for is made at once')
+  release()
+  await two
+  await until(async () => (await document(manager, 'one')).revision !== undefined && (await document(manager, 'two')).revision !== undefined)
+  t.equal(reads.length, 2 * LARGE_READS)
+})
+
+t.test('many files are not waited for either', async (t) => {
+  const files = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`f${index}`, '']))
+  const root = t.testdir({ few: skill('few', files(MAX_AWAITED_FILES - 1)), many: skill('many', files(MAX_AWAITED_FILES)) })
+  const disk = createFaultyDisk({ ageMs: HOUR_MS })
+  const manager = await startManager(t, [root], { disk })
+  t.match((await document(manager, 'few')).revision, /^sha256:/)
+  const opened = disk.calls.get('open') ?? 0
+  t.equal((await document(manager, 'many')).revision, undefined)
+  t.ok((disk.calls.get('open') ?? 0) <= opened + 2, 'only the document is opened')
+  await until(async () => (await document(manager, 'many')).revision !== undefined)
+  passTick(root)
+  fs.writeFileSync(join(root, 'many/SKILL.md'), `${skillText('many')}more`)
+  t.match((await document(manager, 'many')).revision, /^sha256:/, 'files that are known are only looked at')
+})
+
+t.test('more files than may be looked at are known in the end', async (t) => {
+  const root = t.testdir({ demo: skill('demo') })
+  for (let index = 0; index < MAX_AWAITED_LOOKS; index++) fs.writeFileSync(join(root, `demo/f${index}`), '')
+  const manager = await startManager(t, [root], { disk: createFaultyDisk({ ageMs: HOUR_MS }) })
+  t.equal((await document(manager)).revision, undefined)
+  await until(async () => (await document(manager)).revision !== undefined)
+  passTick(root)
+  fs.writeFileSync(join(root, 'demo/SKILL.md'), `${skillText('demo')}more`)
+  t.equal((await document(manager)).revision, undefined, 'also when all but one are known')
+  await until(async () => (await document(manager)).revision !== undefined)
+  t.equal((await document(manager)).revision, (await manager.manifest('demo')).revision)
+})
+
+t.test('K53: a large file that cannot be read keeps no answer back, and nothing is left unhandled', async (t) => {
+  const { manager, disk, reads, large } = await startLarge(t, 'demo')
+  disk.intercept = (operation, path) => {
+    if (operation !== 'read' || path !== large()) return
+    reads.push(path)
+    throw osError('EIO')
+  }
+  for (let round = 1; round <= 3; round++) {
+    const before = reads.length
+    t.equal((await document(manager)).revision, undefined)
+    await until(() => reads.length > before)
+  }
+  t.match(await outcome(() => manager.manifest('demo')), /SkillError/)
+})
+
+t.test('a skill that goes away while its revision is worked out is let go', async (t) => {
+  const { root, manager, reads, hold, release } = await startLarge(t, 'demo', 'other')
+  hold()
+  await document(manager)
+  await document(manager, 'other')
+  await until(() => reads.length === 1)
+  fs.rmSync(join(root, 'demo'), { recursive: true })
+  release()
+  await until(async () => (await document(manager, 'other')).revision !== undefined)
+  t.equal(reads.length, 1 + LARGE_READS, 'what is gone is not read to its end')
+})
+
+t.test('nothing is read after close', async (t) => {
+  const { manager, reads, hold, release } = await startLarge(t, 'one', 'two')
+  hold()
+  await document(manager, 'one')
+  await document(manager, 'two')
+  await until(() => reads.length === 1)
+  const closed = manager.close()
+  release()
+  await closed
+  const atClose = reads.length
+  t.ok(atClose <= 2, `${atClose} reads`)
+  for (let turn = 0; turn < 20; turn++) await until(() => true)
+  t.equal((await document(manager, 'two')).revision, undefined)
+  await new Promise((resolve) => { setImmediate(resolve) })
+  t.equal(reads.length, atClose)
+})
