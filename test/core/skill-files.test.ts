@@ -1,18 +1,19 @@
 import fs from 'node:fs'
 import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { MAX_AWAITED_BYTES, MAX_AWAITED_FILES, MAX_AWAITED_LOOKS } from '../../src/core/limits.ts'
 import type { SkillManager } from '../../src/core/skill-manager.ts'
 import { createFaultyDisk, osError, outcome, passTick, skill, skillText, startManager, until } from '../helper/skills.ts'
 
 const HOUR_MS = 3_600_000
-const LARGE_BYTES = MAX_AWAITED_BYTES + 1
-/** Of one pass over a large file, in pieces of a megabyte. */
+/** Hashed in as many turns of the event loop as it has megabytes: enough for a test to ask things meanwhile. */
+const LARGE_BYTES = 4 * MAX_AWAITED_BYTES + 1
 const LARGE_READS = Math.ceil(LARGE_BYTES / 1_048_576)
 
 const document = async (manager: SkillManager, name = 'demo') => await manager.readDocument(name, 'SKILL.md')
 
-/** Skills with one large file each, on a disk that counts how often that is read, and holds the reading up when told to. */
+/** Skills with one large file each, on a disk that counts how often that is read. */
 async function startLarge (t: Test, ...names: readonly string[]) {
   const root = t.testdir(Object.fromEntries(names.map((name) => [name, skill(name, { 'a.md': 'a' })])))
   const large = (name = 'demo') => join(root, name, 'large.bin')
@@ -22,26 +23,12 @@ async function startLarge (t: Test, ...names: readonly string[]) {
   }
   const disk = createFaultyDisk({ ageMs: HOUR_MS, hasProc: false })
   const reads: string[] = []
-  let gate: Promise<void> | undefined
-  let open = () => {}
-  const hold = () => { gate = new Promise((resolve) => { open = resolve }) }
-  const release = () => {
-    gate = undefined
-    open()
-  }
-  disk.intercept = (operation, path) => {
-    if (operation !== 'read' || !path.endsWith('large.bin')) return
-    reads.push(path)
-    return gate
-  }
-  const manager = await startManager(t, [root], { disk })
-  t.teardown(release)
-  return { root, large, disk, manager, reads, hold, release }
+  disk.intercept = (operation, path) => { if (operation === 'read' && path.endsWith('large.bin')) reads.push(path) }
+  return { root, large, disk, manager: await startManager(t, [root], { disk }), reads }
 }
 
 t.test('an answer does not wait for a large file beside it; later ones carry the revision', async (t) => {
-  const { manager, reads, hold, release } = await startLarge(t, 'demo')
-  hold()
+  const { manager, reads } = await startLarge(t, 'demo')
   const first = await document(manager)
   t.equal(first.utf8, skillText('demo'))
   t.equal(first.revision, undefined)
@@ -49,7 +36,6 @@ t.test('an answer does not wait for a large file beside it; later ones carry the
   await until(() => reads.length === 1)
   t.equal((await document(manager)).revision, undefined, 'nor do those that come while it is read')
   t.equal((await manager.readFile('demo', 'a.md')).revision, undefined)
-  release()
   await until(async () => (await document(manager)).revision !== undefined)
   const { revision } = await manager.manifest('demo')
   t.equal((await document(manager)).revision, revision)
@@ -57,14 +43,12 @@ t.test('an answer does not wait for a large file beside it; later ones carry the
 })
 
 t.test('the revision is worked out once, however many ask, pinned or not', async (t) => {
-  const { manager, reads, hold, release } = await startLarge(t, 'demo')
-  hold()
+  const { manager, reads } = await startLarge(t, 'demo')
   for (const { revision } of await Promise.all(Array.from({ length: 20 }, () => document(manager)))) t.equal(revision, undefined)
   await until(() => reads.length === 1)
   const manifests = Promise.all(Array.from({ length: 5 }, () => manager.manifest('demo')))
   const file = manager.openFile('demo', 'large.bin')
   const archive = manager.archive('demo')
-  release()
   const [{ revision } = { revision: '' }] = await manifests
   t.match(revision, /^sha256:/)
   t.equal(new Set((await manifests).map((manifest) => manifest.revision)).size, 1, 'the manifest waits, and has it')
@@ -77,9 +61,12 @@ t.test('the revision is worked out once, however many ask, pinned or not', async
 
 t.test('a skill that is within the bounds has its revision at once', async (t) => {
   const { root, large, manager } = await startLarge(t, 'demo')
-  fs.truncateSync(large(), LARGE_BYTES - 1 - fs.statSync(join(root, 'demo/SKILL.md')).size - 1)
-  const { revision } = await document(manager)
-  t.equal(revision, (await manager.manifest('demo')).revision)
+  fs.truncateSync(large(), MAX_AWAITED_BYTES - Buffer.byteLength(`${skillText('demo')}a`))
+  t.match((await document(manager)).revision, /^sha256:/)
+  passTick(root)
+  fs.truncateSync(large(), MAX_AWAITED_BYTES)
+  fs.writeFileSync(join(root, 'demo/SKILL.md'), `${skillText('demo')}more`)
+  t.equal((await document(manager)).revision, undefined)
 })
 
 t.test('an edit beside a large file that is known costs nothing, and is waited for', async (t) => {
@@ -94,14 +81,13 @@ t.test('an edit beside a large file that is known costs nothing, and is waited f
 })
 
 t.test('K53: while a change is worked out no answer names a revision that it is not in', async (t) => {
-  const { root, large, manager, reads, hold, release } = await startLarge(t, 'demo')
+  const { root, large, manager, reads } = await startLarge(t, 'demo')
   const before = await manager.manifest('demo')
   t.equal((await document(manager)).revision, before.revision)
   passTick(root)
   fs.writeFileSync(large(), 'x')
   fs.truncateSync(large(), LARGE_BYTES)
   fs.writeFileSync(join(root, 'demo/a.md'), 'b')
-  hold()
   const changed = await manager.readFile('demo', 'a.md')
   t.equal(changed.utf8, 'b')
   t.equal(changed.revision, undefined)
@@ -109,7 +95,6 @@ t.test('K53: while a change is worked out no answer names a revision that it is 
   // A second change, under the work.
   passTick(root)
   fs.writeFileSync(join(root, 'demo/a.md'), 'c')
-  release()
   await until(async () => (await manager.readFile('demo', 'a.md')).revision !== undefined)
   const now = await manager.manifest('demo')
   t.equal((await manager.readFile('demo', 'a.md')).revision, now.revision)
@@ -118,18 +103,16 @@ t.test('K53: while a change is worked out no answer names a revision that it is 
 })
 
 t.test('one skill at a time; who waits for another is not held up', async (t) => {
-  const { manager, reads, hold, release } = await startLarge(t, 'one', 'two')
-  hold()
-  await Promise.all([document(manager, 'one'), document(manager, 'two')])
-  await until(() => reads.length === 1)
-  t.match(reads[0], 'one/large.bin')
-  const two = manager.manifest('two')
-  await until(() => reads.length === 2)
-  t.match(reads[1], 'two/large.bin', 'a manifest that is asked for is made at once')
-  release()
-  await two
-  await until(async () => (await document(manager, 'one')).revision !== undefined && (await document(manager, 'two')).revision !== undefined)
-  t.equal(reads.length, 2 * LARGE_READS)
+  const { manager, reads, large } = await startLarge(t, 'one', 'two', 'three')
+  await Promise.all(['one', 'three', 'two'].map((name) => document(manager, name)))
+  await until(() => reads.length === 5)
+  t.strictSame(new Set(reads), new Set([large('one')]))
+  const { revision } = await manager.manifest('two')
+  t.equal((await document(manager, 'three')).revision, undefined, 'a manifest that is asked for is not last in the queue')
+  t.equal((await document(manager, 'two')).revision, revision)
+  await until(async () => (await document(manager, 'three')).revision !== undefined)
+  t.match((await document(manager, 'one')).revision, /^sha256:/)
+  t.equal(reads.length, 3 * LARGE_READS)
 })
 
 t.test('many files are not waited for either', async (t) => {
@@ -176,30 +159,24 @@ t.test('K53: a large file that cannot be read keeps no answer back, and nothing 
 })
 
 t.test('a skill that goes away while its revision is worked out is let go', async (t) => {
-  const { root, manager, reads, hold, release } = await startLarge(t, 'demo', 'other')
-  hold()
+  const { root, large, manager, reads } = await startLarge(t, 'demo', 'other')
   await document(manager)
   await document(manager, 'other')
   await until(() => reads.length === 1)
   fs.rmSync(join(root, 'demo'), { recursive: true })
-  release()
   await until(async () => (await document(manager, 'other')).revision !== undefined)
-  t.equal(reads.length, 1 + LARGE_READS, 'what is gone is not read to its end')
+  t.ok(reads.filter((path) => path === large()).length < 5, 'what is gone is not read to its end')
 })
 
 t.test('nothing is read after close', async (t) => {
-  const { manager, reads, hold, release } = await startLarge(t, 'one', 'two')
-  hold()
+  const { manager, reads } = await startLarge(t, 'one', 'two')
   await document(manager, 'one')
   await document(manager, 'two')
   await until(() => reads.length === 1)
-  const closed = manager.close()
-  release()
-  await closed
+  await manager.close()
   const atClose = reads.length
   t.ok(atClose <= 2, `${atClose} reads`)
-  for (let turn = 0; turn < 20; turn++) await until(() => true)
   t.equal((await document(manager, 'two')).revision, undefined)
-  await new Promise((resolve) => { setImmediate(resolve) })
+  for (let turn = 0; turn < 10; turn++) await nextTurn()
   t.equal(reads.length, atClose)
 })
