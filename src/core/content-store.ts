@@ -33,6 +33,8 @@ export class ContentStore {
   readonly #contents: LRUCache<string, CachedContent>
   /** Of large files, by identity: the same inode in the same state has the same bytes. */
   readonly #checksums = new LRUCache<string, Checksums>({ max: MAX_CACHED_DIGESTS })
+  /** The same while they are being worked out: whoever needs them meanwhile waits for the one who reads. */
+  readonly #hashing = new Map<string, Promise<Checksums>>()
 
   constructor (stats: PhaseStats, maxBytes = CONTENT_CACHE_BYTES) {
     this.#stats = stats
@@ -81,16 +83,29 @@ export class ContentStore {
   }
 
   /** Of an open file. Those of a large one are kept: whoever streams it needs them each time. */
-  async checksums (file: OpenFile): Promise<Checksums> {
+  async checksums (file: OpenFile, signal?: AbortSignal): Promise<Checksums> {
     const signature = signatureOf(file.stats)
-    if (signature.size <= MAX_BUFFERED_FILE_BYTES) return await file.checksums()
+    if (signature.size <= MAX_BUFFERED_FILE_BYTES) return await file.checksums(signal)
     const id = stateId(signature)
     const known = this.#checksums.get(id)
     if (known !== undefined) return known
-    const seenAt = Date.now()
-    const checksums = await file.checksums()
-    if (isSettled(signature, seenAt)) this.#checksums.set(id, checksums)
-    return checksums
+    // One as young as this may be another when it is hashed for somebody else.
+    if (!isSettled(signature, Date.now())) return await file.checksums(signal)
+    return await (this.#hashing.get(id) ?? this.#hash(id, file, signal))
+  }
+
+  /** Whether a file in this state is large and its checksums are known. */
+  hasChecksums (state: Signature): boolean {
+    return state.size > MAX_BUFFERED_FILE_BYTES && this.#checksums.has(stateId(state))
+  }
+
+  #hash (id: string, file: OpenFile, signal: AbortSignal | undefined): Promise<Checksums> {
+    const hashing = file.checksums(signal).then((checksums) => {
+      this.#checksums.set(id, checksums)
+      return checksums
+    }).finally(() => { this.#hashing.delete(id) })
+    this.#hashing.set(id, hashing)
+    return hashing
   }
 
   async #cached (disk: Disk, skill: IndexedSkill, path: string): Promise<FileContent | undefined> {

@@ -1,17 +1,15 @@
 import type { Dirent } from 'node:fs'
 import { LRUCache } from 'lru-cache'
-import { createSlicer } from './async.ts'
 import type { IndexedSkill } from './catalogue.ts'
 import type { ContentStore } from './content-store.ts'
-import { withoutInvalidUtf8 } from './discover.ts'
 import type { Disk } from './disk.ts'
 import { sha256 } from './file-content.ts'
-import { MANIFEST_CACHE_BYTES, MAX_KNOWN_REVISIONS } from './limits.ts'
+import { MANIFEST_CACHE_BYTES, MAX_AWAITED_BYTES, MAX_AWAITED_FILES, MAX_AWAITED_LOOKS, MAX_KNOWN_REVISIONS } from './limits.ts'
 import { mediaType } from './media-type.ts'
-import { isHiddenFile, isHiddenPath } from './relative-path.ts'
 import { isAllSettled, isUnchanged, latestChange, PackedSeen, placeOf, printOf, type Seen, signatureAt } from './seen.ts'
 import { isSameState, isSettled, signatureOf } from './signature.ts'
 import { asRefused, type Checksums, openInside, RefusedError } from './skill-reader.ts'
+import { entriesOf, insideOf, lookThrough, startWalk, type Walk } from './skill-walk.ts'
 import type { Signature } from './skill.ts'
 import { compareCodePoints } from './text.ts'
 
@@ -67,13 +65,6 @@ interface CachedSnapshot extends Snapshot {
   readonly settled: boolean
 }
 
-/** A walk through a skill: what it looked at, and the prefixes of the folders that it came through, '' first. */
-interface Walk {
-  readonly base: string
-  readonly seen: Map<string, Signature | undefined>
-  readonly folders: string[]
-}
-
 /** Files whose bytes are known as long as they are in that state. */
 type KnownFiles = ReadonlyMap<string, { readonly state: Signature, readonly checksums: Checksums }>
 
@@ -98,13 +89,28 @@ export class ManifestStore {
   /** By the same keys: the last revision that was seen, until something is heard of the skill. */
   readonly #revisions = new LRUCache<string, string>({ max: MAX_KNOWN_REVISIONS })
 
+  /** Snapshots that are being made, by the same keys. Never rejected. */
+  readonly #making = new Map<string, Promise<unknown>>()
+  readonly #closing = new AbortController()
+
   constructor (contents: ContentStore) {
     this.#contents = contents
+  }
+
+  /** Ends what is being read: it fails with `io_error`. */
+  close (): void {
+    this.#closing.abort(new RefusedError('io_error', new Error('the service is closing')))
   }
 
   /** The revision that the last manifest had, without a look at the disk; undefined when it is not known, or in doubt. */
   lastRevision (skill: IndexedSkill): string | undefined {
     return this.#revisions.get(keyOf(skill))
+  }
+
+  /** The last manifest, without a look at the disk; undefined when it is no longer kept, or in doubt. */
+  last (skill: IndexedSkill): Manifest | undefined {
+    const manifest = this.#cache.get(keyOf(skill))?.manifest
+    return manifest?.revision === this.lastRevision(skill) ? manifest : undefined
   }
 
   /** Something may have changed in a skill, or in all of them. */
@@ -115,13 +121,31 @@ export class ManifestStore {
 
   /** @throws {RefusedError} `not_found` when the folder went away, `io_error` when it never holds still */
   async get (disk: Disk, skill: IndexedSkill): Promise<Snapshot> {
-    const { name, realPath } = skill.folder
     const key = keyOf(skill)
-    const cached = this.#cache.get(key)
-    if (cached?.settled === true && await isUnchanged(disk, realPath, cached.seen)) {
-      this.#revisions.set(key, cached.manifest.revision)
-      return cached
+    for (;;) {
+      const cached = this.#cache.get(key)
+      if (cached?.settled === true && await isUnchanged(disk, skill.folder.realPath, cached.seen)) {
+        this.#revisions.set(key, cached.manifest.revision)
+        return cached
+      }
+      const making = this.#making.get(key)
+      if (making === undefined) return await this.#makeAlone(key, this.#make(disk, skill, cached))
+      // It was begun before this call, so it may be out of date. But then little is left to be hashed.
+      await making
     }
+  }
+
+  async #makeAlone (key: string, snapshot: Promise<Snapshot>): Promise<Snapshot> {
+    this.#making.set(key, snapshot.catch(() => {}))
+    try {
+      return await snapshot
+    } finally {
+      this.#making.delete(key)
+    }
+  }
+
+  async #make (disk: Disk, skill: IndexedSkill, cached: CachedSnapshot | undefined): Promise<Snapshot> {
+    const { name, realPath } = skill.folder
     const { files, walk, seenAt, settled } = await this.#read(disk, realPath, cached && knownFiles(cached))
     const snapshot = {
       manifest: { skill_name: name, revision: revisionOf(files), files: files.map(({ file }) => file) },
@@ -130,9 +154,34 @@ export class ManifestStore {
       seenAt,
       settled
     }
-    this.#cache.set(key, snapshot)
-    this.#revisions.set(key, snapshot.manifest.revision)
+    this.#cache.set(keyOf(skill), snapshot)
+    this.#revisions.set(keyOf(skill), snapshot.manifest.revision)
     return snapshot
+  }
+
+  /**
+   * Whether `get` would have little to do: see MAX_AWAITED_FILES. Opens nothing.
+   * @throws {RefusedError} as `get`
+   */
+  async isCheap (disk: Disk, skill: IndexedSkill): Promise<boolean> {
+    const { realPath } = skill.folder
+    const cached = this.#cache.peek(keyOf(skill))
+    if (cached !== undefined && cached.seen.paths.length > MAX_AWAITED_LOOKS) return false
+    const known = cached && knownFiles(cached)
+    const walk = startWalk(realPath)
+    let files = 0
+    let bytes = 0n
+    for await (const { path, entry } of entriesOf(disk, walk)) {
+      const state = await signatureAt(disk, placeOf(realPath, path))
+      walk.seen.set(path, state)
+      const before = entry.isFile() ? known?.get(path)?.state : undefined
+      if (state !== undefined && !(before && isSameState(state, before)) && !this.#contents.hasChecksums(state)) {
+        files++
+        bytes += state.size
+      }
+      if (walk.seen.size > MAX_AWAITED_LOOKS || files > MAX_AWAITED_FILES || bytes > MAX_AWAITED_BYTES) return false
+    }
+    return true
   }
 
   /**
@@ -178,7 +227,7 @@ export class ManifestStore {
   ): Promise<{ readonly files: readonly ReadFile[], readonly walk: Walk, readonly seenAt: number, readonly settled: boolean }> {
     for (let attempt = 1; ; attempt++) {
       const seenAt = Date.now()
-      const walk = startWalk(base)
+      const walk = startWalk(base, this.#closing.signal)
       try {
         const files: ReadFile[] = []
         for await (const { path, entry } of entriesOf(disk, walk)) {
@@ -190,14 +239,14 @@ export class ManifestStore {
         files.sort((a, b) => compareCodePoints(a.file.path, b.file.path))
         return { files, walk, seenAt, settled: isAllSettled(walk.seen, seenAt) }
       } catch (error) {
-        if (attempt === MAX_ATTEMPTS || !(error instanceof RefusedError) || error.refusal !== 'io_error') throw error
+        if (attempt === MAX_ATTEMPTS || this.#closing.signal.aborted || !(error instanceof RefusedError) || error.refusal !== 'io_error') throw error
       }
     }
   }
 
   /** Undefined for what is not served: links that leave, links to folders, FIFOs, devices, what may not be read. */
   async #describe (
-    disk: Disk, { base, seen }: Walk, path: string, entry: Dirent, known: ReturnType<KnownFiles['get']>
+    disk: Disk, { base, seen, signal }: Walk, path: string, entry: Dirent, known: ReturnType<KnownFiles['get']>
   ): Promise<ReadFile | undefined> {
     const place = placeOf(base, path)
     const described = (state: Signature, { digest, crc32 }: Checksums): ReadFile => {
@@ -212,11 +261,12 @@ export class ManifestStore {
       }
       const file = await openInside(disk, base, path)
       try {
-        return described(signatureOf(file.stats), await this.#contents.checksums(file))
+        return described(signatureOf(file.stats), await this.#contents.checksums(file, signal))
       } finally {
         await file.close()
       }
     } catch (error) {
+      signal?.throwIfAborted()
       const refused = asRefused(error)
       if (refused.refusal === 'io_error') throw refused
       // A regular file has nothing else that is wrong with it: it, or a folder above, was exchanged since it was listed.
@@ -225,56 +275,6 @@ export class ManifestStore {
       seen.set(path, await signatureAt(disk, place))
       return undefined
     }
-  }
-}
-
-function startWalk (base: string): Walk {
-  return { base, seen: new Map(), folders: [''] }
-}
-
-/** Files and links of a skill, hidden ones left out. */
-async function * entriesOf (disk: Disk, { base, seen, folders }: Walk): AsyncGenerator<{ readonly path: string, readonly entry: Dirent }> {
-  const breathe = createSlicer()
-  for (const prefix of folders) {
-    for (const entry of await listFolder(disk, base, prefix, seen)) {
-      const path = prefix + entry.name
-      if (isHiddenPath([entry.name])) continue
-      if (entry.isDirectory()) folders.push(`${path}/`)
-      else if (!isHiddenFile(entry.name) && (entry.isFile() || entry.isSymbolicLink())) yield { path, entry }
-      await breathe()
-    }
-  }
-}
-
-/** Sees what a manifest would be made from, and opens nothing. */
-async function lookThrough (disk: Disk, base: string): Promise<Walk> {
-  const walk = startWalk(base)
-  for await (const { path } of entriesOf(disk, walk)) walk.seen.set(path, await signatureAt(disk, placeOf(base, path)))
-  return walk
-}
-
-function insideOf ({ base, folders }: Walk): readonly string[] {
-  return folders.slice(1).map((prefix) => placeOf(base, prefix.slice(0, -1)))
-}
-
-async function listFolder (disk: Disk, base: string, prefix: string, seen: Map<string, Signature | undefined>): Promise<readonly Dirent[]> {
-  const path = prefix.slice(0, -1)
-  const place = placeOf(base, path)
-  let signature: Signature | undefined
-  try {
-    const stats = await disk.stat(place)
-    signature = stats && signatureOf(stats)
-    if (signature === undefined) throw new RefusedError('not_found')
-    return await withoutInvalidUtf8(disk, place, await disk.readdir(place))
-  } catch (error) {
-    const refused = asRefused(error)
-    // A folder inside that is not there or may not be read has no files; the skill's own folder has to be there.
-    if (prefix === '' || refused.refusal === 'io_error') throw refused
-    // It was there a moment ago, and may be back by the time that everything is seen again.
-    if (signature !== undefined && refused.refusal === 'not_found') throw new RefusedError('io_error', refused)
-    return []
-  } finally {
-    seen.set(path, signature)
   }
 }
 

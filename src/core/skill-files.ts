@@ -1,12 +1,14 @@
 import { createArchive, type SkillArchive } from './archive.ts'
+import { BackgroundQueue } from './background-queue.ts'
 import type { IndexedSkill } from './catalogue.ts'
 import { ContentStore, type ServableFile } from './content-store.ts'
 import type { Disk } from './disk.ts'
-import { documentError, fileError } from './errors.ts'
+import { documentError, fileError, SkillError } from './errors.ts'
 import type { FileContent } from './file-content.ts'
 import { isNoMainFile, orderMainFiles } from './index-skill.ts'
 import { MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from './limits.ts'
-import { type Inspection, type Manifest, ManifestStore, type SkillState } from './manifest.ts'
+import type { CoreLog } from './log.ts'
+import { type Inspection, type Manifest, type ManifestFile, ManifestStore, type SkillState } from './manifest.ts'
 import { PhaseMemo, type PhaseStats } from './phase-stats.ts'
 import { documentSentence, fileSentence } from './refusal-sentences.ts'
 import { parseRelativePath } from './relative-path.ts'
@@ -16,12 +18,18 @@ import type { Awaitable, MainFilePreference } from './skill-source.ts'
 
 export interface SkillFilesOptions {
   readonly stats: PhaseStats
+  readonly log: CoreLog
   readonly diskOf: (skill: IndexedSkill) => Disk
   /**
    * What `answer` makes of the skill of this name, asked anew while the skill changes under the question.
    * @throws {SkillError} when there is no such skill
    */
   readonly ask: <T>(name: string, answer: (skill: IndexedSkill) => Promise<T>, discard?: (value: T) => unknown) => Promise<T>
+}
+
+/** A file of a manifest, with the revision of that. */
+interface ListedFile extends Pick<ManifestFile, 'digest'> {
+  readonly revision: string
 }
 
 /** How often a file is read anew when it is not the one that the manifest lists. */
@@ -34,6 +42,8 @@ export class SkillFiles {
   readonly #manifests: ManifestStore
   readonly #mainFiles: Readonly<Record<MainFilePreference, PhaseMemo<FileContent>>>
   readonly #files: PhaseMemo<FileContent>
+  /** Skills whose manifest takes longer than an answer may wait for its revision. */
+  readonly #awaited = new BackgroundQueue((name) => this.#makeManifest(name))
 
   constructor (options: SkillFilesOptions) {
     const { stats } = options
@@ -79,19 +89,25 @@ export class SkillFiles {
     this.#manifests.doubt(skill)
   }
 
+  /** Returns when nothing is worked on in the background any more. */
+  async close (): Promise<void> {
+    this.#manifests.close()
+    await this.#awaited.close()
+  }
+
   async #findMainFile (name: string, preference: MainFilePreference): Promise<FileContent> {
     if (hasForbiddenSequence(name)) throw documentError.invalidName(name)
     const { stats, ask } = this.#options
     const { phase } = stats
     const content = await ask(name, (skill) => this.#readMainFile(skill, preference))
-    this.#mainFiles[preference].set(name, content, phase)
+    remember(this.#mainFiles[preference], name, content, phase)
     return content
   }
 
   async #findFile (name: string, filePath: string): Promise<FileContent> {
     const { phase } = this.#options.stats
     const content = await this.#askForFile(name, filePath, (skill, path) => this.#readPinned(skill, path, MAX_TEXT_FILE_BYTES))
-    this.#files.set(fileKey(name, filePath), content, phase)
+    remember(this.#files, fileKey(name, filePath), content, phase)
     return content
   }
 
@@ -99,7 +115,7 @@ export class SkillFiles {
     const { phase } = this.#options.stats
     const file = await this.#askForFile(name, filePath, (skill, path) => this.#openPinned(skill, path),
       (file) => { if (file.kind === 'stream') return file.file.close() })
-    if (file.kind === 'content') this.#files.set(fileKey(name, filePath), file.content, phase)
+    if (file.kind === 'content') remember(this.#files, fileKey(name, filePath), file.content, phase)
     return file
   }
 
@@ -134,7 +150,7 @@ export class SkillFiles {
         const content = await this.#pin(skill, path, file.content)
         if (content !== undefined || turn === MAX_TURNS) return { kind: 'content', content: content ?? file.content.inRevision(undefined) }
       } else {
-        const listed = await this.#listed(skill, path)
+        const listed = await this.#listed(skill, path, file.digest)
         if (listed === undefined || listed.digest === file.digest || turn === MAX_TURNS) {
           return listed?.digest === file.digest ? { ...file, revision: listed.revision } : file
         }
@@ -146,21 +162,38 @@ export class SkillFiles {
   /** Content with the revision that it belongs to; undefined when the manifest lists another state of the file. */
   async #pin (skill: IndexedSkill, path: string, content: FileContent): Promise<FileContent | undefined> {
     if (content.revision !== undefined && content.revision === this.#manifests.lastRevision(skill)) return content
-    const listed = await this.#listed(skill, path)
+    const listed = await this.#listed(skill, path, content.digest)
     if (listed === undefined) return content.revision === undefined ? content : this.#contents.pin(skill, path, content, undefined)
     return listed.digest === content.digest ? this.#contents.pin(skill, path, content, listed.revision) : undefined
   }
 
-  /** A file as the manifest has it; undefined for one that is in no manifest, and when there is none. */
-  async #listed (skill: IndexedSkill, path: string): Promise<{ readonly digest: string, readonly revision: string } | undefined> {
+  /**
+   * A file as the manifest has it: the last one when it has this digest, else one of now. Undefined for a file that is in
+   * no manifest, when there is none, and while it takes longer than an answer may wait.
+   */
+  async #listed (skill: IndexedSkill, path: string, digest: string): Promise<ListedFile | undefined> {
+    const last = findFile(this.#manifests.last(skill), path)
+    if (last?.digest === digest) return last
+    if (this.#awaited.has(skill.name)) return undefined
+    const disk = this.#options.diskOf(skill)
     try {
-      const { manifest: { files, revision } } = await this.#manifests.get(this.#options.diskOf(skill), skill)
-      const file = files.find((each) => each.path === path)
-      return file && { digest: file.digest, revision }
+      if (await this.#manifests.isCheap(disk, skill)) return findFile((await this.#manifests.get(disk, skill)).manifest, path)
     } catch (error) {
       // That another file cannot be read is no reason to withhold this one.
       if (error instanceof RefusedError) return undefined
       throw error
+    }
+    this.#awaited.add(skill.name)
+    return undefined
+  }
+
+  /** For the answers that come later. */
+  async #makeManifest (name: string): Promise<void> {
+    try {
+      await this.manifest(name)
+    } catch (err) {
+      // A skill that cannot be listed, or went away: whoever asks for its manifest is told.
+      if (!(err instanceof SkillError)) this.#options.log.warn({ err, skill: name }, 'the revision of a skill could not be worked out')
     }
   }
 
@@ -186,6 +219,16 @@ export class SkillFiles {
       throw fileSentence(error, name, filePath)
     }
   }
+}
+
+function findFile (manifest: Manifest | undefined, path: string): ListedFile | undefined {
+  const file = manifest?.files.find((each) => each.path === path)
+  return manifest && file && { digest: file.digest, revision: manifest.revision }
+}
+
+/** Without a revision it is no answer for the others of the phase: one of them may be pinned, and have waited for it. */
+function remember (memo: PhaseMemo<FileContent>, key: string, content: FileContent, phase: number): void {
+  if (content.revision !== undefined) memo.set(key, content, phase)
 }
 
 /** A name that was found holds no slash, so that the two together are unambiguous. */

@@ -87,6 +87,7 @@ export class SkillManager implements SkillSource {
     this.#log = options.log ?? SILENT
     this.#files = new SkillFiles({
       stats: this.#stats,
+      log: this.#log,
       diskOf: ({ folder }) => this.#roots.diskOf(folder),
       ask: (name, answer, discard) => this.#live.ask(name, answer, discard)
     })
@@ -143,6 +144,7 @@ export class SkillManager implements SkillSource {
     this.#listeners.clear()
     this.#lookListeners.clear()
     await this.#refresher.close()
+    await this.#files.close()
   }
 
   /** A request has just been received on this connection: see `PhaseStats`. */

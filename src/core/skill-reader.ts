@@ -74,7 +74,7 @@ export class OpenFile {
   }
 
   /** Of all bytes, read in chunks, of the state that `stats` describe. */
-  async checksums (): Promise<Checksums> {
+  async checksums (signal?: AbortSignal): Promise<Checksums> {
     const hash = createHash('sha256')
     const size = Number(this.stats.size)
     // No larger than it takes: a megabyte for each of ten thousand small files keeps the garbage collector busy. One byte more
@@ -93,6 +93,7 @@ export class OpenFile {
       // Where the size says nothing, as of files that the kernel makes up, only an empty read is the end.
       isComplete = count === 0 || (position === size && count < buffer.length)
       if (count === CHUNK_BYTES) await nextTurn()
+      signal?.throwIfAborted()
     }
     return { digest: `sha256:${hash.digest('hex')}`, crc32: crc }
   }

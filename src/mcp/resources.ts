@@ -1,5 +1,4 @@
 import { ProtocolError, ProtocolErrorCode, type ReadResourceResult, type Resource, ResourceNotFoundError } from '@modelcontextprotocol/server'
-import type { FileContent } from '../core/file-content.ts'
 import { MCP_PAGE_ENTRIES } from '../core/limits.ts'
 import type { Manifest } from '../core/manifest.ts'
 import { mediaType } from '../core/media-type.ts'
@@ -8,8 +7,6 @@ import { compareCodePoints } from '../core/text.ts'
 import { type Page, readPage } from './paging.ts'
 import { mainFileUri, parseSkillUri, skillUri } from './skill-uri.ts'
 import { REVISION_KEY } from '../tools/dialects/mcp.ts'
-
-/** In `_meta` of what was read of a skill: the revision of the state that it is from (K43). */
 
 export const resourceTemplates = [{
   uriTemplate: 'skill://{name}/{+path}',
@@ -20,9 +17,6 @@ export const resourceTemplates = [{
 
 /** Of the extension: the media type of a folder. */
 const DIRECTORY = 'inode/directory'
-
-/** How often a file and the manifest of its skill are read again when they are of two states. */
-const MAX_TURNS = 4
 
 const isFull = (items: readonly unknown[]) => items.length >= MCP_PAGE_ENTRIES
 
@@ -41,15 +35,16 @@ export async function listResources (skills: SkillManager, cursor: string | unde
   }, isFull)
 }
 
-/** Bytes of a file as they are: `text` when they are UTF-8, otherwise `blob`; with the revision of the skill. */
+/** Bytes of a file as they are: `text` when they are UTF-8, otherwise `blob`; with the revision of the skill (K43) when it is known. */
 export async function readResource (skills: SkillManager, uri: string): Promise<ReadResourceResult> {
   const place = parseSkillUri(uri)
   if (place === undefined || place.path === '') {
     throw new ResourceNotFoundError(uri, 'No such resource: files are skill://<name>/<path>, percent-encoded; folders are for resources/directory/read')
   }
-  const { content, revision } = await readOneState(skills, place.name, place.path)
+  const content = await skills.readFile(place.name, place.path)
+  const { revision } = content
   const body = content.utf8 === undefined ? { blob: content.bytes.toString('base64') } : { text: content.utf8 }
-  return { contents: [{ uri, mimeType: mediaType(place.path), ...body }], _meta: { [REVISION_KEY]: revision } }
+  return { contents: [{ uri, mimeType: mediaType(place.path), ...body }], ...revision !== undefined && { _meta: { [REVISION_KEY]: revision } } }
 }
 
 /** One page of the direct children of a folder (Skills extension, `resources/directory/read`). */
@@ -75,15 +70,4 @@ function childrenOf ({ files }: Manifest, prefix: string): ReadonlyMap<string, n
     children.set(child, rest.length === 0 ? size : undefined)
   }
   return children
-}
-
-/** A file and the revision that has it: each is fresh, and the digest says whether they belong together. */
-async function readOneState (skills: SkillManager, name: string, path: string): Promise<{ readonly content: FileContent, readonly revision: string }> {
-  for (let turn = 0; turn < MAX_TURNS; turn++) {
-    const content = await skills.readFile(name, path)
-    const { revision, files } = await skills.manifest(name)
-    // By digest alone: SKILL.md may stand for another spelling of it (K6).
-    if (files.some(({ digest }) => digest === content.digest)) return { content, revision }
-  }
-  throw new ProtocolError(ProtocolErrorCode.InternalError, `Skill '${name}' keeps changing; try again`)
 }

@@ -115,7 +115,7 @@ function geminiResponse (): object {
 
 function mcpResult (): object {
   const block = object({ type: { enum: ['text'] }, text: TEXT }, ['type', 'text'])
-  return object({ resultType: { enum: ['complete'] }, content: { type: 'array', items: block }, isError: { type: 'boolean' }, _meta: { type: 'object', description: 'The revision of the skill, as `skillserve/revision`' } }, ['content', 'isError'])
+  return object({ resultType: { enum: ['complete'] }, content: { type: 'array', items: block }, isError: { type: 'boolean' }, _meta: { type: 'object', description: 'The revision of the skill, as `skillserve/revision`, when it is known: see the header `Skill-Revision`' } }, ['content', 'isError'])
 }
 
 function object (properties: Readonly<Record<string, object>>, required: readonly string[]): object {

@@ -1,4 +1,5 @@
 import type { TSchema } from '@sinclair/typebox'
+import { MAX_AWAITED_BYTES, MAX_AWAITED_FILES, MAX_AWAITED_LOOKS } from '../core/limits.ts'
 import { httpProblems, type ProblemCode, ProblemSchema, skillProblems } from './problem.ts'
 
 /** What a route may answer, as Fastify's response schema: `content` by media type, so that bytes are never serialised. */
@@ -26,11 +27,17 @@ const LAST_MODIFIED = { type: 'string', description: 'With bytes: when the file 
 const ACCEPT_RANGES = { type: 'string', description: 'With bytes: `Range` is understood' }
 
 const SKILL_REVISION = { type: 'string', description: 'The revision of the skill that the answer belongs to: answers of one revision fit together' }
+const KNOWN_REVISION = {
+  ...SKILL_REVISION,
+  description: `${SKILL_REVISION.description}. Missing when the file is in no manifest, or the request is not pinned by \`revision\` or \`If-Match\` and ` +
+    `the revision is still being worked out: after the start or a change, when more than ${MAX_AWAITED_FILES} files or ${MAX_AWAITED_BYTES} bytes have to be ` +
+    `hashed for it, or more than ${MAX_AWAITED_LOOKS} files and folders looked at`
+}
 
 const CONTENT_RANGE = { type: 'string', description: '`bytes first-last/size`' }
 
 /** Of answers that are JSON or bytes, as `Accept` wants it. */
-const NEGOTIATED: Headers = { ...VALIDATORS, 'skill-revision': SKILL_REVISION, vary: VARY, 'last-modified': LAST_MODIFIED, 'accept-ranges': ACCEPT_RANGES }
+const NEGOTIATED: Headers = { ...VALIDATORS, 'skill-revision': KNOWN_REVISION, vary: VARY, 'last-modified': LAST_MODIFIED, 'accept-ranges': ACCEPT_RANGES }
 
 /** The answer to a GET: JSON of a shared schema, shown with the schema's first example. */
 export function json (schema: TSchema, description: string): ResponseObject {
@@ -44,7 +51,7 @@ export function withRevision (response: ResponseObject): ResponseObject {
 
 /** The answer to a POST: JSON that nobody can revalidate. */
 export function result (schema: TSchema, description: string, examples?: Examples): ResponseObject {
-  return { description, headers: { 'cache-control': CACHE_CONTROL, 'skill-revision': SKILL_REVISION }, content: { 'application/json': mediaTypeObject(schema, examples) } }
+  return { description, headers: { 'cache-control': CACHE_CONTROL, 'skill-revision': KNOWN_REVISION }, content: { 'application/json': mediaTypeObject(schema, examples) } }
 }
 
 /** JSON, or the same content as text under one of these media types. */

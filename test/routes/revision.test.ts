@@ -1,7 +1,9 @@
 import fs from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { readResource } from '../../src/mcp/resources.ts'
 import { buildService } from '../helper/build.ts'
+import { until } from '../helper/skills.ts'
 
 const FILES = {
   demo: { 'SKILL.md': '---\nname: demo\ndescription: For tests\n---\n# Demo\n', references: { 'a.md': 'A\n' }, 'large.bin': Buffer.alloc(300_000, 1) },
@@ -110,5 +112,54 @@ t.test('pinning', async (t) => {
     const again = await service.fetch('/skills/demo', { headers: { 'if-none-match': first.headers.get('etag') ?? '' } })
     t.equal(again.status, 304)
     t.equal(again.headers.get('skill-revision'), first.headers.get('skill-revision'))
+  })
+})
+
+t.test('beside a gigabyte', async (t) => {
+  const service = await buildService(t, {
+    files: FILES,
+    options: {
+      prepare: (folder) => {
+        fs.writeFileSync(join(folder, 'skills/demo/huge.bin'), '')
+        fs.truncateSync(join(folder, 'skills/demo/huge.bin'), 2 ** 30)
+      }
+    }
+  })
+  const named = async (target: string, init: RequestInit = {}) => {
+    const { status, headers } = await service.fetch(target, init)
+    return [status, headers.get('skill-revision')]
+  }
+  const call = (message: object) => service.post('/agent/tool-call', message)
+  const SMALL = TARGETS.filter(([target]) => !/files$|zip$|catalog/.test(target))
+
+  t.test('documents and files are answered without a revision, HEAD and 304 as well', async (t) => {
+    const etag = (await service.fetch('/skills/demo')).headers.get('etag') ?? ''
+    t.strictSame(await named('/skills/demo', { method: 'HEAD' }), [200, null])
+    t.strictSame(await named('/skills/demo', { headers: { 'if-none-match': etag } }), [304, null])
+    for (const [target, accept] of SMALL) t.strictSame(await named(target, accept === undefined ? {} : { headers: { accept } }), [200, null], `${target} ${accept ?? ''}`)
+  })
+
+  t.test('so are tool results, and resources of MCP', async (t) => {
+    const answer = await call({ function: { name: 'get_skill', arguments: '{"skill_name":"demo"}' } })
+    t.strictSame([answer.status, answer.headers.get('skill-revision')], [200, null])
+    const { result } = (await call({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get_skill', arguments: { skill_name: 'demo' } } })).json() as { readonly result: object }
+    t.notOk('_meta' in result)
+    t.strictSame(Object.keys(await readResource(service.skills, 'skill://demo/SKILL.md')), ['contents'])
+  })
+
+  t.test('a request that is pinned waits for it, and nobody else meanwhile', async (t) => {
+    let isDone = false
+    const pinned = named(`/skills/demo?revision=${NEVER}`).finally(() => { isDone = true })
+    const others: unknown[] = []
+    await until(async () => {
+      others.push(await named('/skills/other'))
+      return isDone || others.length === 20
+    })
+    t.notOk(isDone, 'twenty answers about another skill come before')
+    const [status, revision] = await pinned
+    t.equal(status, 412)
+    t.match(revision, /^sha256:/)
+    for (const [target, accept] of SMALL) t.strictSame(await named(target, accept === undefined ? {} : { headers: { accept } }), [200, revision], `${target} ${accept ?? ''}`)
+    t.match(await readResource(service.skills, 'skill://demo/SKILL.md'), { _meta: { 'skillserve/revision': revision } })
   })
 })
