@@ -54,7 +54,7 @@ t.test('K46: where the files cannot be listed there is an entry all the same', a
   const root = t.testdir({ demo: skill('demo', { 'notes.md': 'x' }) })
   const disk = createFaultyDisk()
   const skills = await startManager(t, [root], { disk })
-  disk.intercept = failing('lstat', 'notes.md', 'EIO')
+  disk.intercept = failing('open', 'notes.md', 'EIO')
   t.match(await entryOf(skills, 'demo'), { name: 'demo', description: 'What demo is for', revision: null, size_bytes: null, file_count: null, valid: true })
 })
 

@@ -53,7 +53,7 @@ async function follow (t: Test, root: string, options: Partial<SkillManagerOptio
   })
   const isWatching = skills.status.watcher.status === 'watching' && options.polling !== true
   // Once to know the skill, and once more when the folders inside are under watch.
-  await until(() => skills.namesNow().every((name) => (looks.get(name) ?? 0) >= (isWatching && hasFolder(join(root, name)) ? 2 : 1)), 60_000)
+  await until(() => skills.namesNow().every((name) => (looks.get(name) ?? 0) >= (isWatching && hasFolder(join(root, name)) ? 2 : 1)), 120_000)
   return {
     skills,
     feed,
@@ -67,7 +67,7 @@ async function follow (t: Test, root: string, options: Partial<SkillManagerOptio
     async next (name) {
       const start = performance.now()
       const count = events.length
-      await until(() => events.slice(count).some((event) => 'name' in event && event.name === name), 20_000)
+      await until(() => events.slice(count).some((event) => 'name' in event && event.name === name), 60_000)
       return performance.now() - start
     }
   }
@@ -293,7 +293,7 @@ t.test('K52 K53: a thousand skills rewritten are at most one event each', async 
     if (index % 50 === 0) await pause(1)
   }
   const written = performance.now()
-  await until(() => events.length - first >= names.length, 60_000)
+  await until(() => events.length - first >= names.length, 120_000)
   t.comment(`written in ${Math.round(written - start)} ms, told ${Math.round(performance.now() - written)} ms later, longest stall ${Math.round(delay.max / 1e6)} ms`)
   delay.disable()
   const revisions = new Map(events.slice(first).map((event) => [describe(event), event.type === 'changed' ? event.revision : undefined]))

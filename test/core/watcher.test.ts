@@ -13,7 +13,7 @@ import { countKernelWatches } from '../helper/kernel-watches.ts'
 import { until } from '../helper/skills.ts'
 
 /** Generous: other tests run on the same cores. */
-const DEADLINE_MS = 10_000
+const DEADLINE_MS = 30_000
 
 const WATCHER = fileURLToPath(new URL('../../src/core/watcher.ts', import.meta.url))
 const run = promisify(execFile)

@@ -147,7 +147,7 @@ export class RawConnection {
     this.socket.destroy()
   }
 
-  async #until<T> (what: string, look: () => T | undefined, timeoutMs = 10_000): Promise<T> {
+  async #until<T> (what: string, look: () => T | undefined, timeoutMs = 30_000): Promise<T> {
     const deadline = performance.now() + timeoutMs
     for (;;) {
       const found = look()

@@ -34,7 +34,7 @@ export async function startManager (t: Test, projectRoots: readonly string[], op
 }
 
 /** Takes turns of the event loop until something holds; makes the test fail when it never does. */
-export async function until (holds: () => boolean | Promise<boolean>, deadlineMs = 10_000): Promise<void> {
+export async function until (holds: () => boolean | Promise<boolean>, deadlineMs = 30_000): Promise<void> {
   const start = performance.now()
   while (!await holds()) {
     if (performance.now() - start > deadlineMs) throw new Error(`still not so after ${deadlineMs} ms: ${holds.toString()}`)
