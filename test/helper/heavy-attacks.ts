@@ -159,7 +159,7 @@ export async function attackByBatch (t: ProcessOwner, clients: number): Promise<
 /** L23: a skill with this many files, or this many skills with one. */
 export async function attackBySize (t: ProcessOwner, size: { readonly files: number } | { readonly skills: number }): Promise<LoadFigures> {
   const doors = 'files' in size
-    ? ['/skills/large/files', '/skills/large/files', '/skills/large/files/99/99.md', '/skills', '/catalog/large', '/skills/large/archive.zip', '/.well-known/skills/index.json', '/.well-known/agent-skills/index.json']
+    ? ['/skills/large/files', '/skills/large/files', '/skills/large/files/0/0.md', '/skills', '/catalog/large', '/skills/large/archive.zip', '/.well-known/skills/index.json', '/.well-known/agent-skills/index.json']
     : ['/skills', '/catalog?limit=500', '/agent/prompt', '/catalog?q=what', '/.well-known/skills/index.json', '/.well-known/agent-skills/index.json', '/readyz']
   const target = await startAttackTarget(t, {
     prepare: (root) => {
