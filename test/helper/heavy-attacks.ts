@@ -142,11 +142,11 @@ export async function attackByBatch (t: ProcessOwner, clients: number): Promise<
     }
   })
   return await measure(target, async (took) => {
-    for (const file_path of Object.keys(FILLINGS)) {
-      const body = JSON.stringify(Array.from({ length: MAX_TOOL_CALLS }, (_, id) => ({ id: `call-${id}`, function: { name: 'read_file_in_skill', arguments: { skill_name: 'demo', file_path } } })))
+    for (const path of Object.keys(FILLINGS)) {
+      const body = JSON.stringify(Array.from({ length: MAX_TOOL_CALLS }, (_, id) => ({ id: `call-${id}`, function: { name: 'read_file_in_skill', arguments: { skill_name: 'demo', file_path: path } } })))
       const begun = performance.now()
       const answers = await Promise.all(Array.from({ length: clients }, () => rawRequest(target.url, jsonRequest('POST', '/agent/tool-call', body), { timeoutMs: 120_000 })))
-      took[file_path] = performance.now() - begun
+      took[path] = performance.now() - begun
       for (const { status, body } of answers) {
         const results = JSON.parse(body.toString()) as readonly object[]
         // The refusals of the calls past the limit come on top: a sentence each.
