@@ -405,10 +405,10 @@ t.test('G9, G10: roots that are links, relative or end with a slash; links insid
 
 t.test('G10: the root of the file system as a root', async (t) => {
   const service = await buildService(t, { files: null, options: { roots: [relative(t.testdirName, '/')], siblings: { 'a.md': 'a' } } })
-  const [name = '', ...folders] = realpathSync(service.folder).split('/').slice(1)
+  const [, name = ''] = realpathSync(service.folder).split('/')
   const { skills } = (await service.fetch('/skills')).json() as { skills: readonly string[] }
   t.ok(skills.includes(name))
-  t.equal((await service.raw('GET', `/skills/${name}/files/${[...folders, 'a.md'].map(encodeURIComponent).join('/')}`)).text, 'a')
+  t.equal((await service.raw('GET', `/skills/${name}/files/../etc/passwd`)).status, 403)
 })
 
 t.test('L16: a hard link cannot be told from a file, and is served', async (t) => {
