@@ -7,7 +7,7 @@ import { parseSkillBytes } from '../src/core/skill-file.ts'
 import { findLooseYaml } from '../src/mcp/strict-yaml.ts'
 import { attackInputs } from './helper/attack-inputs.ts'
 import { isAlive, mcpCall, readInputsOptions, startAttackTarget } from './helper/attack-target.ts'
-import { BOMBS, CANARY, filled, withFrontmatter, writeAttackTree } from './helper/attack-tree.ts'
+import { BOMBS, CANARY, filled, withFrontmatter, writeAttackTree, writeBombs } from './helper/attack-tree.ts'
 import { createAttacker } from './helper/attacker.ts'
 import { buildService } from './helper/build.ts'
 import { openRaw, rawRequest, request } from './helper/raw-http.ts'
@@ -61,7 +61,7 @@ t.test('C1–C8, K10: no main file takes long to parse or to search', async (t) 
 })
 
 t.test('a real process stays up, and in turn, under all of it', async (t) => {
-  const target = await startAttackTarget(t, { bombs: true })
+  const target = await startAttackTarget(t, { prepare: writeBombs })
   const attacker = await createAttacker(target.url, target.folder)
   const { json, tool, headers } = attackInputs(await readInputsOptions(target.url, target.folder))
   // What is loaded at the first request is no attack.

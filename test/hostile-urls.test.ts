@@ -1,5 +1,5 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { linkSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
 import t, { type Test } from 'tap'
 import { buildService, type Files, type Service } from './helper/build.ts'
 import type { RawResponse } from './helper/raw-http.ts'
@@ -164,7 +164,7 @@ t.test('K4, K5: hostile skill names', async (t) => {
       for (const [, encoded, name, kind] of names) await attack(t, service, route.replace('*', () => encoded), expected(name, kind))
     })
   }
-  await t.test('N6: what looks like a path behind the name', async (t) => {
+  await t.test('N6, N7: what looks like a path behind the name', async (t) => {
     await attack(t, service, '/skills/../files/etc/passwd', NAME18)
     await attack(t, service, '/skills/%2e%2e/files/etc/passwd', NAME18)
     await attack(t, service, '/skills//files/SKILL.md', NAME18)
@@ -401,4 +401,18 @@ t.test('G9, G10: roots that are links, relative or end with a slash; links insid
     t.equal((await service.raw('GET', `/skills/demo/files/${path}`)).text, 'a', path)
   }
   t.equal((await service.raw('GET', '/skills/demo/files/../x')).status, 403)
+})
+
+t.test('G10: the root of the file system as a root', async (t) => {
+  const service = await buildService(t, { files: null, options: { roots: [relative(t.testdirName, '/')], siblings: { 'a.md': 'a' } } })
+  const [, name = ''] = realpathSync(service.folder).split('/')
+  const { skills } = (await service.fetch('/skills')).json() as { skills: readonly string[] }
+  t.ok(skills.includes(name))
+  t.equal((await service.raw('GET', `/skills/${name}/files/../etc/passwd`)).status, 403)
+})
+
+t.test('L16: a hard link cannot be told from a file, and is served', async (t) => {
+  const service = await buildService(t, { files: { demo: { 'SKILL.md': 'x' } }, options: { siblings: { outside: { 'a.md': 'a' } } } })
+  linkSync(join(service.folder, 'outside/a.md'), join(service.root, 'demo/a.md'))
+  t.equal((await service.raw('GET', '/skills/demo/files/a.md')).text, 'a')
 })

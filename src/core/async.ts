@@ -23,6 +23,18 @@ export function coalesce (job: () => Promise<void>): () => Promise<void> {
   }
 }
 
+export type Queue = <T>(job: () => Promise<T>) => Promise<T>
+
+/** Makes a queue: a job that is put into it begins when all before it have ended, one way or the other. */
+export function createQueue (): Queue {
+  let last: Promise<unknown> = Promise.resolve()
+  return (job) => {
+    const result = last.then(job)
+    last = result.catch(() => {})
+    return result
+  }
+}
+
 /** Cuts long work in slices: call it between two pieces, and every few milliseconds everybody else gets a turn. */
 export function createSlicer (sliceMs = SLICE_MS): () => Promise<void> | undefined {
   let start = performance.now()

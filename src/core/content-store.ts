@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { createQueue, type Queue } from './async.ts'
 import type { IndexedSkill } from './catalogue.ts'
 import type { Disk } from './disk.ts'
 import { FileContent } from './file-content.ts'
@@ -20,6 +21,12 @@ interface CachedContent {
   readonly folders: ReadonlyArray<Signature>
 }
 
+/** An open file, and what was seen on the way to it. */
+interface Found extends Pick<CachedContent, 'folders'> {
+  readonly seenAt: number
+  readonly file: OpenFile
+}
+
 /** Bytes, their text, and what the doors hang on it: escaped once for JSON, once more inside a tool message. */
 const WEIGHT_PER_BYTE = 6
 const WEIGHT_PER_ENTRY = 2_048
@@ -35,6 +42,9 @@ export class ContentStore {
   readonly #checksums = new LRUCache<string, Checksums>({ max: MAX_CACHED_DIGESTS })
   /** The same while they are being worked out: whoever needs them meanwhile waits for the one who reads. */
   readonly #hashing = new Map<string, Promise<Checksums>>()
+
+  /** Large files are read one after the other: many at a time would fill the memory, and be ready in one turn of the event loop. */
+  readonly #queues = new WeakMap<Disk, Queue>()
 
   constructor (stats: PhaseStats, maxBytes = CONTENT_CACHE_BYTES) {
     this.#stats = stats
@@ -125,6 +135,14 @@ export class ContentStore {
   }
 
   async #load (disk: Disk, skill: IndexedSkill, path: string, limit: number): Promise<FileContent> {
+    const found = await this.#find(disk, skill, path)
+    if (found.file.stats.size <= MAX_BUFFERED_FILE_BYTES) return await this.#take(found, skill, path, limit)
+    // Not kept open while it waits: a thousand others may wait with it.
+    await found.file.close()
+    return await this.#queueOf(disk)(async () => await this.#take(await this.#find(disk, skill, path), skill, path, limit))
+  }
+
+  async #find (disk: Disk, skill: IndexedSkill, path: string): Promise<Found> {
     const seenAt = Date.now()
     const folders = [skill.folderSignature]
     for (let end = path.indexOf('/'); end !== -1; end = path.indexOf('/', end + 1)) {
@@ -132,7 +150,11 @@ export class ContentStore {
       if (folder === undefined) break
       folders.push(folder)
     }
-    const file = await openInside(disk, skill.folder.realPath, path)
+    return { seenAt, folders, file: await openInside(disk, skill.folder.realPath, path) }
+  }
+
+  /** Reads what was found, closes it, and keeps what may be kept. */
+  async #take ({ seenAt, folders, file }: Found, skill: IndexedSkill, path: string, limit: number): Promise<FileContent> {
     try {
       const { bytes, signature } = await file.readAll(limit)
       const content = new FileContent(bytes, file.stats.mtime)
@@ -146,6 +168,12 @@ export class ContentStore {
     } finally {
       await file.close()
     }
+  }
+
+  #queueOf (disk: Disk): Queue {
+    let queue = this.#queues.get(disk)
+    if (queue === undefined) this.#queues.set(disk, queue = createQueue())
+    return queue
   }
 }
 

@@ -1,7 +1,7 @@
 import { basename, dirname } from 'node:path'
 import { FSWatcher, type ChokidarOptions } from 'chokidar'
 import type { Stats } from 'node:fs'
-import { POLL_MS, WATCH_BATCH } from './limits.ts'
+import { MAX_FOLDER_EVENTS, POLL_MS, STORM_REST_MS, WATCH_BATCH } from './limits.ts'
 
 export type CreateFsWatcher = (options: ChokidarOptions) => FSWatcher
 
@@ -43,6 +43,10 @@ class EventWatcher extends FSWatcher {
 export class FolderWatcher {
   readonly #options: FolderWatcherOptions
   readonly #groups = new Map<string, Group>()
+  /** Events by folder, of this turn of the event loop. */
+  readonly #heard = new Map<string, number>()
+  /** Folders that had too many, until they are put under watch again. */
+  readonly #resting = new Map<string, NodeJS.Timeout>()
   #closed = false
 
   constructor (options: FolderWatcherOptions) {
@@ -51,11 +55,11 @@ export class FolderWatcher {
 
   /** What was added and not removed, whether it could be put under watch or not. */
   get folders (): readonly string[] {
-    return [...this.#groups.keys()]
+    return [...this.#groups.keys(), ...this.#resting.keys()]
   }
 
   has (folder: string): boolean {
-    return this.#groups.has(folder)
+    return this.#groups.has(folder) || this.#resting.has(folder)
   }
 
   /** Puts folders under watch, by their real paths; returns when they are. A folder that is not there is left out. */
@@ -69,6 +73,8 @@ export class FolderWatcher {
   }
 
   remove (folder: string): void {
+    clearTimeout(this.#resting.get(folder))
+    this.#resting.delete(folder)
     const group = this.#groups.get(folder)
     if (group === undefined) return
     this.#groups.delete(folder)
@@ -82,6 +88,8 @@ export class FolderWatcher {
 
   async close (): Promise<void> {
     this.#closed = true
+    for (const timer of this.#resting.values()) clearTimeout(timer)
+    this.#resting.clear()
     const groups = new Set(this.#groups.values())
     this.#groups.clear()
     await Promise.all([...groups].map(({ watcher }) => watcher.close()))
@@ -106,7 +114,9 @@ export class FolderWatcher {
     // A watched folder reports its entries here; to all other events they are ignored.
     watcher.on('raw', (_event, path: string | null, details) => {
       const [folder, entry] = locate(folders, path, details)
-      if (folders.has(folder)) onChange(folder, entry)
+      if (!folders.has(folder)) return
+      if (this.#isStorm(folder)) this.#rest(folder)
+      onChange(folder, entry)
     })
     const group: Group = { watcher, folders, settle () {} }
     for (const folder of folders) this.#groups.set(folder, group)
@@ -119,6 +129,27 @@ export class FolderWatcher {
       watcher.once('ready', group.settle)
       watcher.add([...folders])
     })
+  }
+
+  #isStorm (folder: string): boolean {
+    if (this.#heard.size === 0) setImmediate(() => { this.#heard.clear() }).unref()
+    const events = (this.#heard.get(folder) ?? 0) + 1
+    this.#heard.set(folder, events)
+    return events > MAX_FOLDER_EVENTS
+  }
+
+  /** Leaves a folder alone for a moment. What changes meanwhile is made up for when it is under watch again. */
+  #rest (folder: string): void {
+    this.remove(folder)
+    this.#resting.set(folder, setTimeout(() => {
+      this.#resting.delete(folder)
+      void this.#watchAgain(folder)
+    }, STORM_REST_MS).unref())
+  }
+
+  async #watchAgain (folder: string): Promise<void> {
+    await this.add([folder])
+    if (!this.#closed && this.has(folder)) this.#options.onChange(folder, '')
   }
 }
 

@@ -36,6 +36,13 @@ export const MAX_DEBOUNCE_MS = 150
 /** Pause between two looks at a folder or file when the watcher polls, in milliseconds (K54). */
 export const POLL_MS = 1_000
 
+/**
+ * Events of one folder in one turn of the event loop, and how long a folder with more of them is not listened to, in
+ * milliseconds: events are read as long as there are any, so that whoever writes fast enough would keep the turn for ever.
+ */
+export const MAX_FOLDER_EVENTS = 256
+export const STORM_REST_MS = 100
+
 /** Folders that are put under watch at the same time: setting up a watch takes turns of the thread pool. */
 export const WATCH_BATCH = 64
 

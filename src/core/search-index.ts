@@ -102,6 +102,10 @@ export class SearchIndex {
     this.#dictionary = dictionary
   }
 
+  has (name: string): boolean {
+    return this.#numbers.has(name)
+  }
+
   /** Adds a document, or puts it in the place of the one of the same name. */
   put (document: SearchDocument): void {
     this.remove(document.name)

@@ -4,6 +4,7 @@ import { SkillError } from './errors.ts'
 import { MAX_SEARCHED_BODY_CHARACTERS } from './limits.ts'
 import { createSearchIndex, type SearchHit, type SearchIndex } from './search-index.ts'
 import { skillBody } from './skill-file.ts'
+import type { CatalogueSkill } from './skill.ts'
 import type { SkillSource } from './skill-source.ts'
 
 /** What a search needs of the skills: the same questions as anybody, and to be told of changes. */
@@ -60,8 +61,7 @@ export class SkillSearch {
     const breathe = createSlicer()
     try {
       for (const name of due) {
-        await this.#refreshSkill(index, name)
-        due.delete(name)
+        if (await this.#refreshSkill(index, name)) due.delete(name)
         await breathe()
       }
       await index.sweep(breathe)
@@ -71,23 +71,29 @@ export class SkillSearch {
     }
   }
 
-  async #refreshSkill (index: SearchIndex, name: string): Promise<void> {
+  /**
+   * A disk that fails says nothing about a skill: what was known stands, or its name alone, until it can be read (K53).
+   * @returns whether the index has the skill as it is
+   */
+  async #refreshSkill (index: SearchIndex, name: string): Promise<boolean> {
     const skill = await this.#source.find(name)
     if (skill === undefined) {
       index.remove(name)
-      return
+      return true
     }
+    const { isWhole, body } = await this.#readBody(skill)
     const { name: label, description } = skill.metadata
-    index.put({ name, label, description, body: await this.#readBody(name) })
+    if (isWhole || !index.has(name)) index.put({ name, label, description, body })
+    return isWhole
   }
 
-  /** Empty when the main file cannot be read: a skill can be found by its name all the same. */
-  async #readBody (name: string): Promise<string> {
+  /** The body is empty when the main file cannot be read. It is whole when it is of one state with what is known of the skill. */
+  async #readBody ({ name, digest }: CatalogueSkill): Promise<{ readonly isWhole: boolean, readonly body: string }> {
     try {
-      const { utf8 = '' } = await this.#source.readDocument(name, 'SKILL.md')
-      return skillBody(utf8).slice(0, MAX_SEARCHED_BODY_CHARACTERS)
+      const content = await this.#source.readDocument(name, 'SKILL.md')
+      return { isWhole: content.digest === digest, body: skillBody(content.utf8 ?? '').slice(0, MAX_SEARCHED_BODY_CHARACTERS) }
     } catch (error) {
-      if (error instanceof SkillError) return ''
+      if (error instanceof SkillError) return { isWhole: error.code !== 'main_file_unreadable', body: '' }
       throw error
     }
   }

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import fc from 'fast-check'
 import t from 'tap'
-import { coalesce, createSlicer } from '../../src/core/async.ts'
+import { coalesce, createQueue, createSlicer } from '../../src/core/async.ts'
 
 function deferred () {
   let resolve = () => {}
@@ -83,4 +83,20 @@ t.test('long work gives way when its slice is over', async (t) => {
   await always()
   t.ok(turned, 'everybody else had a turn')
   t.equal(createSlicer(60_000)(), undefined, 'within the slice it goes on at once')
+})
+
+t.test('jobs in a queue begin in order, each when the one before has ended, however it ended', async (t) => {
+  const queue = createQueue()
+  const events: string[] = []
+  const job = (name: string) => queue(async () => {
+    events.push(`${name} begins`)
+    await nextTurn()
+    events.push(`${name} ends`)
+    if (name === 'b') throw new Error(name)
+    return name
+  })
+  t.same(await Promise.allSettled([job('a'), job('b'), job('c')]), [
+    { status: 'fulfilled', value: 'a' }, { status: 'rejected', reason: new Error('b') }, { status: 'fulfilled', value: 'c' }
+  ])
+  t.same(events, ['a', 'b', 'c'].flatMap((name) => [`${name} begins`, `${name} ends`]))
 })

@@ -9,7 +9,7 @@ import { MAX_SEARCHED_BODY_CHARACTERS } from '../../src/core/limits.ts'
 import type { SkillManagerOptions } from '../../src/core/skill-manager.ts'
 import { type SearchSource, SkillSearch } from '../../src/core/search.ts'
 import { createWatcher } from '../../src/core/watcher.ts'
-import { createManager, skill, skills, skillText, startManager, until } from '../helper/skills.ts'
+import { createFaultyDisk, createManager, failing, skill, skills, skillText, startManager, until } from '../helper/skills.ts'
 
 /** K52's figure is measured by the bench: here other tests run on the same cores. */
 const FOLLOWED_UNDER_LOAD_MS = 5_000
@@ -35,7 +35,8 @@ class FakeSkills implements SearchSource {
   async find (name: string) {
     if (this.failure !== undefined) throw this.failure
     const metadata = { name, description: '', type: 'project' as const, skillPath: `/${name}`, path: `/${name}/SKILL.md` }
-    return this.bodies.has(name) ? { name, metadata, frontmatter: {}, findings: [], valid: true } : undefined
+    const body = this.bodies.get(name)
+    return body === undefined ? undefined : { name, metadata, frontmatter: {}, findings: [], valid: true, digest: contentOf(body).digest }
   }
 
   async readDocument (name: string) {
@@ -43,7 +44,7 @@ class FakeSkills implements SearchSource {
     this.reads.push(name)
     const body = this.bodies.get(name)
     if (body === undefined || body === 'unreadable') throw documentError.unreadable(name)
-    return new FileContent(Buffer.from(body), new Date(0))
+    return contentOf(body)
   }
 
   subscribe (listener: (change: CatalogueChange) => void) {
@@ -56,6 +57,10 @@ class FakeSkills implements SearchSource {
     for (const name of removed) this.bodies.delete(name)
     this.#listener?.({ generation: 1, added: [], changed: Object.keys(changed), removed })
   }
+}
+
+function contentOf (body: string): FileContent {
+  return new FileContent(Buffer.from(body), new Date(0))
 }
 
 /** A gate, and what opens it. */
@@ -212,4 +217,35 @@ t.test('K52: search follows the disk', async (t) => {
       t.same(await namesFor(manager, 'instructions'), ['kept'])
     })
   }
+})
+
+t.test('K53: a disk that fails while the index is made, or at a change, takes no words from a skill for longer than that', async (t) => {
+  const root = t.testdir({ demo: { 'SKILL.md': skillText('demo', 'Photosynthesis\n') } })
+  // Each of these fails another one of the questions that a search asks about a skill.
+  for (const [operation, ending] of [['stat', '/demo'], ['stat', '/SKILL.md'], ['readdir', '/demo'], ['open', '/SKILL.md'], ['read', '/SKILL.md']] as const) {
+    const disk = createFaultyDisk({ ageMs: HOUR_MS })
+    const manager = await startManager(t, [root], { disk })
+    const shown = `${operation} of ${ending}`
+    disk.intercept = failing(operation, ending, 'EIO')
+    await namesFor(manager, 'x')
+    disk.intercept = () => {}
+    t.same(await namesFor(manager, 'photosynthesis'), ['demo'], `the body, after ${shown}`)
+    t.same(await namesFor(manager, 'what'), ['demo'], `the description, after ${shown}`)
+
+    disk.intercept = failing(operation, ending, 'EIO')
+    await manager.search('x')
+    t.same(await namesFor(manager, 'photosynthesis'), ['demo'], `K53: what was known stands during ${shown}`)
+    disk.intercept = () => {}
+  }
+})
+
+t.test('K53: a change on a disk that fails is found when it works again', async (t) => {
+  const source = new FakeSkills({ a: 'alpha', b: 'beta' })
+  const search = new SkillSearch(source)
+  await search.search('x')
+  source.change({ a: 'unreadable' })
+  t.same(await namesFor(search, 'alpha'), ['a'], 'what was known stands')
+  source.bodies.set('a', 'gamma')
+  t.same(await namesFor(search, 'gamma'), ['a'])
+  t.same(await namesFor(search, 'alpha'), [])
 })

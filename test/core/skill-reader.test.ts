@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import fs from 'node:fs'
 import net from 'node:net'
@@ -11,6 +11,7 @@ import { createLocalDisk, createNetworkDisk, type Disk } from '../../src/core/di
 import { sha256 } from '../../src/core/file-content.ts'
 import { openInside, RefusedError } from '../../src/core/skill-reader.ts'
 import { countDescriptors, createFaultyDisk, failing, osError } from '../helper/skills.ts'
+import { startSwapper } from '../helper/swapper.ts'
 
 const LIMIT = 1_000
 const CANARY = 'CANARY'
@@ -368,15 +369,6 @@ t.test('K22: what was removed after it was opened is still that file, and K8 cou
   t.equal(await read(disk, folder, 'x (deleted)'), 'odd')
 })
 
-/** Swaps a path with a link to the secret, and back, until it is killed: over and over by rename, never missing for long. */
-const SWAPPER = `
-  import fs from 'node:fs'
-  const [path, aside, link] = process.argv.slice(1)
-  process.send('ready')
-  for (;;) {
-    try { fs.renameSync(path, aside); fs.renameSync(link, path); fs.renameSync(path, link); fs.renameSync(aside, path) } catch { process.exit(1) }
-  }`
-
 /** Reads as fast as it can, for a second, and says what it got. */
 const READS = `
   import { openInside } from ${JSON.stringify(READER)}
@@ -400,18 +392,13 @@ for (const [what, swapped, secret] of [['the file', 'docs/a.md', 'a.md'], ['its 
     const folder = join(base, 'root/demo')
     fs.symlinkSync(join(base, 'secret', secret), join(base, 'link'))
     const path = join(folder, swapped)
-    const swapper: ChildProcess = spawn(process.execPath, ['--input-type=module', '-e', SWAPPER, path.replace(/\/$/, ''), join(base, 'aside'), join(base, 'link')],
-      { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
-    t.teardown(() => { swapper.kill('SIGKILL') })
-    await once(swapper, 'message')
+    const stopSwapping = await startSwapper(t, path.replace(/\/$/, ''), join(base, 'aside'), join(base, 'link'))
     const reader = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', READS, folder, 'docs/a.md'], { stdio: ['ignore', 'pipe', 'inherit'] })
     t.teardown(() => { reader.kill('SIGKILL') })
     let output = ''
     reader.stdout.setEncoding('utf8').on('data', (text: string) => { output += text })
     await once(reader, 'close')
-    t.equal(swapper.exitCode, null, 'it swapped to the end')
-    swapper.kill('SIGKILL')
-    await once(swapper, 'close')
+    await stopSwapping()
     const seen = JSON.parse(output) as Record<string, number>
     t.comment(output)
     t.notOk(Object.keys(seen).some((answer) => answer.includes(CANARY)), 'no canary')

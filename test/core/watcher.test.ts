@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { FSWatcher } from 'chokidar'
 import t, { type Test } from 'tap'
+import { MAX_FOLDER_EVENTS } from '../../src/core/limits.ts'
 import type { CreateFsWatcher } from '../../src/core/folder-watcher.ts'
 import type { RootView } from '../../src/core/root-watch.ts'
 import { createWatcher, type Watcher, type WatcherOptions, type WatcherState } from '../../src/core/watcher.ts'
@@ -538,6 +539,24 @@ t.test('K54: polling finds the same changes', async (t) => {
     await until(() => watched.watcher.state.status === 'watching')
     await expectWatched(watched, 'c', join(root, 'c/SKILL.md'))
   })
+})
+
+t.test('K52: a folder that changes faster than it is heard gets no turn of the event loop for itself', async (t) => {
+  const root = t.testdir({ a: skill(), b: skill() })
+  const made: FSWatcher[] = []
+  const watched = await watchRoots(t, [root], { following: false, createFsWatcher: keep(made) })
+  const again = watched.hinted('a')
+  for (let event = 0; event < 100_000; event++) for (const fsWatcher of made) fsWatcher.emit('raw', 'rename', 'SKILL.md', { watchedPath: join(root, 'a') })
+  t.equal(watched.hints.length, MAX_FOLDER_EVENTS + 1)
+  await again
+  const { length } = watched.hints
+  await until(() => watched.hints.length > length)
+  t.equal(watched.hints.at(-1), 'a', 'what came meanwhile is made up for')
+  await expectHint(watched, 'a', () => { fs.appendFileSync(join(root, 'a/SKILL.md'), 'x') })
+  await expectHint(watched, 'b', () => { fs.appendFileSync(join(root, 'b/SKILL.md'), 'x') })
+  for (let event = 0; event < 1_000; event++) for (const fsWatcher of made) fsWatcher.emit('raw', 'rename', 'SKILL.md', { watchedPath: join(root, 'b') })
+  await watched.watcher.close()
+  t.ok(made.every(({ closed }) => closed), 'one that is left alone at the end is given back too')
 })
 
 t.test('closing', async (t) => {

@@ -1,4 +1,5 @@
-import { writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
@@ -10,6 +11,8 @@ t.setTimeout(120_000)
 
 const CLIENTS = 24
 const LARGE_BYTES = 2_000_000
+/** Of the contract, and what a busy machine adds. */
+const DEADLINE_MS = 15_000
 
 /** What a client sends in one piece: some answers take turns of the event loop, others none. */
 const BATCH = [
@@ -79,4 +82,41 @@ t.test('after SIGKILL under load the next process serves at once, on the same po
   t.strictSame((await connection.send(request('GET', '/skills')).response()).json(), { skills: ['one', 'two'] })
   connection.destroy()
   t.match(await next.stop(), { code: 0, stderr: '' })
+})
+
+t.test('H25: SIGTERM ends the process by the deadline, whatever slow clients are at', async (t) => {
+  const service = await start(t)
+  const connections = await Promise.all(Array.from({ length: 40 }, () => openRaw(service.url)))
+  const beginnings = [
+    'GET /skills HTTP/1.1\r\nHost: loc', 'POST /agent/tool-call HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{', '',
+    'GET /skills/one/files/large.bin HTTP/1.1\r\nHost: localhost\r\n\r\n', 'GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n'
+  ]
+  for (const [index, connection] of connections.entries()) {
+    connection.send(beginnings[index % beginnings.length] ?? '')
+    connection.socket.pause()
+  }
+  t.match((await (await openRaw(service.url)).send(request('GET', '/livez')).response()), { status: 200 })
+  const begun = performance.now()
+  t.match(await service.stop(), { code: 0, stderr: '' })
+  t.ok(performance.now() - begun < DEADLINE_MS, `${performance.now() - begun} ms`)
+  for (const connection of connections) connection.destroy()
+})
+
+t.test('L11, L12: FIFOs, also as a main file, hold up nobody, and not the end of the process', async (t) => {
+  const folder = t.testdir({ skills: skills('one') })
+  const root = join(folder, 'skills')
+  mkdirSync(join(root, 'piped'))
+  execFileSync('mkfifo', [join(root, 'piped/SKILL.md'), ...Array.from({ length: 200 }, (_, index) => join(root, `piped/${index}`))])
+  const service = await startProcess(t, { args: [root] })
+  const ask = async (path: string) => {
+    const connection = await openRaw(service.url)
+    const { status, text } = await connection.send(request('GET', path)).response()
+    connection.destroy()
+    return { status, text }
+  }
+  for (let index = 0; index < 200; index++) t.match(await ask(`/skills/piped/files/${index}`), { status: 404, text: /not a regular file/ })
+  t.match(await ask('/skills/piped'), { status: 404, text: /SKILL\.MD not found for skill 'piped'/ })
+  t.match(await ask('/skills/piped/files'), { status: 200, text: /"files":\[\]/ })
+  t.match(await ask('/skills/one'), { status: 200 })
+  t.match(await service.stop(), { code: 0, stderr: '' })
 })

@@ -1,11 +1,10 @@
-import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Test } from 'tap'
 import type { AttackInputsOptions } from './attack-inputs.ts'
-import { writeAttackTree, writeBombs } from './attack-tree.ts'
-import { startProcess, type ServiceProcess } from './process.ts'
+import { writeAttackTree } from './attack-tree.ts'
+import { type ProcessOwner, startProcess, type ServiceProcess } from './process.ts'
 import { jsonRequest, rawRequest, request } from './raw-http.ts'
 
 const LOOP_STALL = fileURLToPath(new URL('loop-stall.mjs', import.meta.url))
@@ -16,15 +15,22 @@ export interface AttackTarget extends ServiceProcess {
   readonly root: string
   /** The longest turn of the event loop since the last question, in milliseconds. */
   longestTurn (): Promise<number>
+  /** The most memory that it has had, in bytes. */
+  peakMemory (): number
+}
+
+export interface AttackTargetOptions {
+  /** Puts more into the root before the start. */
+  readonly prepare?: (root: string) => void
 }
 
 /** Starts a real process (`npm run build` comes before) over the attack tree, in a folder that goes with the test. */
-export async function startAttackTarget (t: Pick<Test, 'teardown'>, { bombs = false }: { readonly bombs?: boolean } = {}): Promise<AttackTarget> {
+export async function startAttackTarget (t: ProcessOwner, { prepare }: AttackTargetOptions = {}): Promise<AttackTarget> {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'skillserve-attack-')))
   t.teardown(() => { rmSync(folder, { recursive: true, force: true }) })
   const root = join(folder, 'skills')
   writeAttackTree(folder)
-  if (bombs) writeBombs(root)
+  prepare?.(root)
   const service = await startProcess(t, { args: [root], nodeOptions: ['--import', LOOP_STALL] })
   let asked = 0
   return {
@@ -36,7 +42,8 @@ export async function startAttackTarget (t: Pick<Test, 'teardown'>, { bombs = fa
       service.signal('SIGWINCH')
       await service.printed(new RegExp(`(?:"longest turn"[^]*){${asked}}`))
       return Number(service.log().findLast(({ msg }) => msg === 'longest turn')?.['ms'])
-    }
+    },
+    peakMemory: () => Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${service.pid}/status`, 'utf8'))?.[1]) * 1_024
   }
 }
 
