@@ -31,6 +31,7 @@ export class LiveCatalogue {
   readonly verifyAll = coalesce(() => this.verify(this.#catalogue.names))
   #catalogue = new Catalogue()
   #sequence = 0
+  #moves = 0
 
   constructor ({ roots, stats, onChange }: LiveCatalogueOptions) {
     this.#roots = roots
@@ -41,6 +42,11 @@ export class LiveCatalogue {
   /** The state that was seen last, without a look at the disk. */
   get last (): Catalogue {
     return this.#catalogue
+  }
+
+  /** Goes up with all that is found to be another file or folder than before, whether it says something else or not. */
+  get moves (): number {
+    return this.#moves
   }
 
   /** Names of the skills that have not been read from their present folder. */
@@ -141,6 +147,7 @@ export class LiveCatalogue {
   /** A root has other folders than before: takes them over. */
   takeFolders (): void {
     const before = this.#catalogue
+    this.#moves++
     const { folders, shadowing } = this.#roots.merge()
     this.#catalogue = before.withFolders(folders, shadowing)
     this.#announce([], [], before.names.filter((name) => !folders.has(name)))
@@ -185,6 +192,7 @@ export class LiveCatalogue {
       if (before.folders.get(name) !== skill.folder || (known?.sequence ?? 0) >= skill.sequence) return false
       // A disk that fails says nothing about the skill: what was known before stands (K53).
       if (known !== undefined && skill.refused?.refusal === 'io_error') return false
+      if (known === undefined || !isSameOnDisk(known, skill)) this.#moves++
       if (known === undefined) added.push(name)
       else if (!isSameToCallers(known, skill)) changed.push(name)
       return true
@@ -198,6 +206,11 @@ export class LiveCatalogue {
     if (added.length + changed.length + removed.length === 0) return
     this.#onChange({ generation: this.#catalogue.generation, added, changed, removed })
   }
+}
+
+function isSameOnDisk (a: IndexedSkill, b: IndexedSkill): boolean {
+  const [before, now] = [a.mainFile?.signature, b.mainFile?.signature]
+  return isSameState(a.folderSignature, b.folderSignature) && (before === undefined || now === undefined ? before === now : isSameState(before, now))
 }
 
 /** A touch, or a checkout back and forth, is no change: same bytes under the same name. */

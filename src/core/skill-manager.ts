@@ -224,10 +224,17 @@ export class SkillManager implements SkillSource {
     await this.#firstIndex
     const known = await this.#live.findByLabel(label)
     if (known !== undefined) return known
-    // Any skill may have taken this name a moment ago: only a look at all of them can say no (K51).
-    await this.#roots.sync(undefined, true)
-    await this.#live.verifyAll()
-    return await this.#live.findByLabel(label) ?? folder
+    // Any skill may have taken this name a moment ago: only a look at all of them can say no (K51), and only when nothing
+    // moved meanwhile: the name may have gone from one not yet seen to one that had been (K53).
+    for (let turn = 0; turn < MAX_TURNS; turn++) {
+      const { moves } = this.#live
+      await this.#roots.sync(undefined, true)
+      await this.#live.verifyAll()
+      const found = await this.#live.findByLabel(label)
+      if (found !== undefined) return found
+      if (moves === this.#live.moves) break
+    }
+    return folder
   }
 
   async available (): Promise<readonly SkillMetadata[]> {

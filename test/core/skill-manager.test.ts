@@ -353,6 +353,29 @@ t.test('K29: a label is the frontmatter name, then the folder name, and never a 
   for (const label of ['Label', ' label', '', '..', 'demo/', '../root/demo', 'nothing', '\0']) t.equal(await found(label), undefined, JSON.stringify(label))
 })
 
+t.test('K29 K53: a label that goes from one skill to the next while all of them are looked at is never missed', async (t) => {
+  const root = t.testdir({ c: skill('c'), m: skill('label'), z: skill('z') })
+  const disk = createFaultyDisk()
+  const manager = await startManager(t, [root], { disk })
+  const relabel = (name: string, label: string) => fs.writeFileSync(join(root, name, 'SKILL.md'), skillText(label))
+  // When m is looked at because it has the label, and when c and m have been looked at because any may have it: at each
+  // moment one of the three has.
+  const moves = [
+    ['/m', () => { relabel('z', 'label'); relabel('m', 'm') }],
+    ['/c', () => {}],
+    ['/z', () => { relabel('c', 'label'); relabel('z', 'z') }]
+  ] as const
+  let next = 0
+  disk.intercept = (operation, path) => {
+    const [place, move] = moves[next] ?? []
+    if (operation !== 'stat' || place === undefined || !path.endsWith(place)) return
+    next++
+    move?.()
+  }
+  t.equal((await manager.findByLabel('label'))?.name, 'c')
+  t.equal(next, moves.length)
+})
+
 t.test('K33: the interfaces of the seeds', async (t) => {
   const base = t.testdir({ root: { good: skill('good'), bad: { 'SKILL.md': 'text' }, none: {} }, personal: skills('mine') })
   const manager = createManager(t, [join(base, 'root')], { personalRoot: join(base, 'personal') })
