@@ -12,7 +12,7 @@ import type { ToolRegistry } from '../tools/registry.ts'
 import { runTool } from '../tools/run-tool.ts'
 import type { ToolCallHandler } from '../tools/tool-call.ts'
 import { toolDefinitions } from '../tools/tool-definitions.ts'
-import { JSON_MEDIA_TYPE, renderOnce } from './outcome.ts'
+import { JSON_MEDIA_TYPE } from './outcome.ts'
 import { REVISION_HEADER } from './revision.ts'
 
 export interface AgentRoutesOptions {
@@ -85,11 +85,12 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     const tool = registry.find(name)
     if (tool === undefined) throw new HttpProblem('tool_not_found', registry.unknownTool(name))
     const outcome = await runTool(tool, request.body, { registry, log: request.log, fields: { reqId: request.id } })
-    return sendResult(reply, renderOnce(outcome, () => outcome.json).body, outcome.revision)
+    return sendResult(reply, outcome.json, outcome.revision)
   })
 }
 
-function sendResult (reply: FastifyReply, json: Buffer, revision: string | undefined): FastifyReply {
+/** As text: Node writes it together with the head, and a buffer for each answer would keep the garbage collector busy. */
+function sendResult (reply: FastifyReply, json: string, revision: string | undefined): FastifyReply {
   if (revision !== undefined) reply.header(REVISION_HEADER, revision)
   return reply.header('content-type', JSON_MEDIA_TYPE).send(json)
 }

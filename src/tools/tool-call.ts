@@ -1,6 +1,6 @@
 import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES, TOOL_CALL_CONCURRENCY } from '../core/limits.ts'
 import { type CallLogger, toolCallLine, toolResultLine } from './call-log.ts'
-import type { Dialect, JsonPieces, ToolCall } from './dialects/dialect.ts'
+import type { Dialect, ToolCall } from './dialects/dialect.ts'
 import { openEnvelope } from './dialects/index.ts'
 import type { ToolRegistry } from './registry.ts'
 import { runTool } from './run-tool.ts'
@@ -8,10 +8,10 @@ import { ToolLimitError, ToolOutcome } from './tool.ts'
 
 export type ToolCallAnswer =
   /**
-   * The whole answer as JSON: one result for one call, an array for a batch or a container (K34). And the revision
+   * The whole answer as JSON text: one result for one call, an array for a batch or a container (K34). And the revision
    * that all results about a skill are of; undefined when they are not of one.
    */
-  | { readonly kind: 'answer', readonly json: Buffer, readonly revision: string | undefined }
+  | { readonly kind: 'answer', readonly json: string, readonly revision: string | undefined }
   /** Nothing in the body is a tool call (K38). */
   | { readonly kind: 'unrecognised', readonly detail: string }
   /** More than MAX_TOOL_CALLS; none was run. */
@@ -44,16 +44,16 @@ export function createToolCallHandler ({ registry, log }: ToolCallHandlerOptions
     }
     const fields = { reqId: requestId }
     const { results, revision } = await runAll(dialect, calls, fields)
-    return { kind: 'answer', json: batch ? arrayOf(results) : join(results), revision }
+    return { kind: 'answer', json: batch ? `[${results.join(',')}]` : results.join(''), revision }
   }
 
   /**
    * Runs the calls concurrently and writes their results in order. A call begins when the one TOOL_CALL_CONCURRENCY
    * places before it has been written, so that no more outcomes than that wait in memory behind a slow one.
    */
-  async function runAll (dialect: Dialect, calls: readonly ToolCall[], fields: object): Promise<{ results: Buffer[], revision: string | undefined }> {
+  async function runAll (dialect: Dialect, calls: readonly ToolCall[], fields: object): Promise<{ results: string[], revision: string | undefined }> {
     const running: Array<Promise<Settled>> = []
-    const results: Buffer[] = []
+    const results: string[] = []
     const revisions = new Set<string>()
     let begun = 0
     let budget = MAX_TOOL_RESULTS_BYTES
@@ -66,9 +66,10 @@ export function createToolCallHandler ({ registry, log }: ToolCallHandlerOptions
       const result = settled === undefined ? undefined : writeWithin(budget, dialect, call, settled)
       if (result === undefined) {
         budget = 0
-        results.push(join(dialect.writeResult(call, await refuseForSize(call, settled === undefined, fields))))
+        results.push(dialect.writeResult(call, await refuseForSize(call, settled === undefined, fields)))
       } else {
-        budget -= result.length
+        // To count the bytes of a long text takes as long as to send it: not for the last one, which is often the only one.
+        if (index < calls.length - 1) budget -= Buffer.byteLength(result)
         results.push(result)
       }
     }
@@ -101,19 +102,14 @@ export function createToolCallHandler ({ registry, log }: ToolCallHandlerOptions
   }
 }
 
-/** The result, or undefined when it has more bytes than are left. A text has at least as many bytes as units. */
-function writeWithin (budget: number, dialect: Dialect, call: ToolCall, { outcome, refused }: Settled): Buffer | undefined {
+/** No UTF-16 unit takes more bytes in UTF-8. */
+const MAX_BYTES_PER_UNIT = 3
+
+/** The result as JSON text, or undefined when it has more bytes than are left. A text has at least as many bytes as units. */
+function writeWithin (budget: number, dialect: Dialect, call: ToolCall, { outcome, refused }: Settled): string | undefined {
   if (outcome.text.length >= budget) return undefined
-  const result = join(refused && dialect.writeRefusal !== undefined
+  const result = refused && dialect.writeRefusal !== undefined
     ? dialect.writeRefusal(call, outcome.text)
-    : dialect.writeResult(call, outcome))
-  return result.length > budget ? undefined : result
-}
-
-function join (pieces: JsonPieces): Buffer {
-  return Buffer.concat(pieces.map((piece) => typeof piece === 'string' ? Buffer.from(piece) : piece))
-}
-
-function arrayOf (results: readonly Buffer[]): Buffer {
-  return join(['[', ...results.flatMap((result, index) => index === 0 ? [result] : [',', result]), ']'])
+    : dialect.writeResult(call, outcome)
+  return result.length * MAX_BYTES_PER_UNIT > budget && Buffer.byteLength(result) > budget ? undefined : result
 }

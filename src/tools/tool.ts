@@ -39,7 +39,7 @@ export class ToolOutcome {
   readonly revision: string | undefined
   #render: (() => string) | undefined
   #text: string | undefined
-  #quotedText: Buffer | undefined
+  #quotedText: string | undefined
   #json: string | undefined
 
   /** @param text what the model reads (K36), or how to make it. */
@@ -60,9 +60,9 @@ export class ToolOutcome {
     return this.#text
   }
 
-  /** `text` as a JSON string literal, quotes included, in UTF-8. */
-  get quotedText (): Buffer {
-    this.#quotedText ??= Buffer.from(JSON.stringify(this.text))
+  /** `text` as a JSON string literal, quotes included. */
+  get quotedText (): string {
+    this.#quotedText ??= JSON.stringify(this.text)
     return this.#quotedText
   }
 

@@ -9,12 +9,7 @@ const source = new FakeSource({
   demo: { description: 'A demo', files: { 'SKILL.md': '# Demo', 'references/a.md': 'a', '\ufffd': 'canary' } },
   constructorish: {}
 })
-const handler = createToolCallHandler({ registry: createToolRegistry(createTools({ source })), log: { info () {} } })
-
-async function handle (...args: Parameters<typeof handler>) {
-  const answer = await handler(...args)
-  return answer.kind === 'answer' ? { ...answer, json: answer.json.toString() } : answer
-}
+const handle = createToolCallHandler({ registry: createToolRegistry(createTools({ source })), log: { info () {} } })
 
 /** The dialects that every row goes through; each gives the text of its answer. */
 const DOORS: ReadonlyArray<readonly [title: string, body: (name: string, args: unknown) => unknown, text: (answer: unknown) => unknown]> = [

@@ -20,7 +20,7 @@ function setUp (tools: readonly Tool[] = createTools({ source: new FakeSource(SK
     async answer (body: unknown): Promise<string> {
       const answer = await handle(body, { requestId: 'req-1' })
       if (answer.kind !== 'answer') throw new Error(answer.kind)
-      return answer.json.toString()
+      return answer.json
     }
   }
 }

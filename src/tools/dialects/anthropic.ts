@@ -18,7 +18,7 @@ export const anthropic = {
   readCall: (value) => ({ id: readId(own(value, 'id')), name: readName(own(value, 'name')), args: own(value, 'input') }),
 
   writeResult: (call, outcome) =>
-    [`{"type":"tool_result",${idMember('tool_use_id', call)}"content":`, outcome.quotedText, `,"is_error":${outcome.isError}}`],
+    `{"type":"tool_result",${idMember('tool_use_id', call)}"content":${outcome.quotedText},"is_error":${outcome.isError}}`,
 
   writeDefinitions: (tools) => tools.map((tool) =>
     ({ name: tool.name, description: describeTool(tool), input_schema: tool.parameters }))

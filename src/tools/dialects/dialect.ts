@@ -18,12 +18,9 @@ export interface ToolCall {
 /** What a function definition says, whatever it is wrapped in. */
 export type ToolDefinition = Pick<Tool, 'name' | 'description' | 'parameters' | 'currentDescription'>
 
-/** JSON text in pieces: what is written for one answer, around bytes that many answers share. */
-export type JsonPieces = ReadonlyArray<string | Buffer>
-
 /**
- * One wire shape. Values come from outside: own properties only. Results are written around `outcome.quotedText`, so that
- * a document is escaped, and made bytes of, once and not once for each answer.
+ * One wire shape. Values come from outside: own properties only. Results are written as JSON text around
+ * `outcome.quotedText`, so that a document is escaped once and not once for each answer.
  */
 export interface Dialect {
   readonly name: DialectName
@@ -40,11 +37,11 @@ export interface Dialect {
   /** Reads what can be read, also from something that is not recognised: each call of a batch needs an answer with its id. */
   readCall (value: unknown): ToolCall
 
-  /** The result message, keys in the provider's order (K35). */
-  writeResult (call: ToolCall, outcome: ToolOutcome): JsonPieces
+  /** The result message as JSON text, keys in the provider's order (K35). */
+  writeResult (call: ToolCall, outcome: ToolOutcome): string
 
-  /** The answer to what is not a call of a tool there is; absent where it is a result like any other. */
-  writeRefusal? (call: ToolCall, message: string): JsonPieces
+  /** The answer to what is not a call of a tool there is, as JSON text; absent where it is a result like any other. */
+  writeRefusal? (call: ToolCall, message: string): string
 
   /** The tools as this provider's request wants them, in its `tools` array. */
   writeDefinitions (tools: readonly ToolDefinition[]): readonly object[]

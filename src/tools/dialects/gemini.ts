@@ -31,8 +31,8 @@ function createGeminiDialect (callKey: string, responseKey: string) {
     },
 
     writeResult (call, outcome) {
-      const member = outcome.isError ? 'error' : 'output'
-      return [`{"${responseKey}":{${idMember('id', call)}"name":${JSON.stringify(call.name)},"response":{"${member}":`, outcome.quotedText, '}}}']
+      const response = `{"${outcome.isError ? 'error' : 'output'}":${outcome.quotedText}}`
+      return `{"${responseKey}":{${idMember('id', call)}"name":${JSON.stringify(call.name)},"response":${response}}}`
     },
 
     writeDefinitions: (tools) => [{

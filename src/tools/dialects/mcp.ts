@@ -20,15 +20,12 @@ export const mcp = {
     return { id: readId(own(value, 'id')), name: readName(own(params, 'name')), args: own(params, 'arguments') }
   },
 
-  writeResult: (call, outcome) => [
-    `${beginning(call)}"result":{"resultType":"complete","content":[{"type":"text","text":`,
-    outcome.quotedText,
-    `}],"isError":${outcome.isError}${meta(outcome)}}}`
-  ],
+  writeResult: (call, outcome) => envelope(call,
+    `"result":{"resultType":"complete","content":[{"type":"text","text":${outcome.quotedText}}],"isError":${outcome.isError}${meta(outcome)}}`),
 
   writeRefusal (call, message) {
     const code = call.problem === undefined ? INVALID_PARAMS : INVALID_REQUEST
-    return [`${beginning(call)}"error":{"code":${code},"message":${JSON.stringify(message)}}}`]
+    return envelope(call, `"error":{"code":${code},"message":${JSON.stringify(message)}}`)
   },
 
   writeDefinitions: (tools) => tools.map((tool) => ({
@@ -45,6 +42,6 @@ function meta ({ revision }: ToolOutcome): string {
 }
 
 /** A JSON-RPC response always has an id: `null` when none could be read. */
-function beginning ({ id }: ToolCall): string {
-  return `{"jsonrpc":"2.0","id":${JSON.stringify(id ?? null)},`
+function envelope ({ id }: ToolCall, member: string): string {
+  return `{"jsonrpc":"2.0","id":${JSON.stringify(id ?? null)},${member}}`
 }

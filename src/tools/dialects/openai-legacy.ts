@@ -19,7 +19,7 @@ export const openaiLegacy = {
     return { id: undefined, name: readName(own(call, 'name')), args: own(call, 'arguments') }
   },
 
-  writeResult: (call, outcome) => [`{"role":"function","name":${JSON.stringify(call.name)},"content":`, outcome.quotedText, '}'],
+  writeResult: (call, outcome) => `{"role":"function","name":${JSON.stringify(call.name)},"content":${outcome.quotedText}}`,
 
   writeDefinitions: openaiChat.writeDefinitions
 } satisfies Dialect

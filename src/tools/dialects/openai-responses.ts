@@ -19,7 +19,7 @@ export const openaiResponses = {
 
   readCall: (value) => ({ id: readId(callId(value)), name: readName(own(value, 'name')), args: own(value, 'arguments') }),
 
-  writeResult: (call, outcome) => [`{"type":"function_call_output",${idMember('call_id', call)}"output":`, outcome.quotedText, '}'],
+  writeResult: (call, outcome) => `{"type":"function_call_output",${idMember('call_id', call)}"output":${outcome.quotedText}}`,
 
   writeDefinitions: (tools) => tools.map((tool) =>
     ({ type: 'function' as const, name: tool.name, description: describeTool(tool), parameters: tool.parameters, strict: false }))
