@@ -99,6 +99,18 @@ t.test('J23: many keys and strange numbers are answered within a second', async 
   })
 })
 
+t.test('J24: an id of 10 KB comes back whole, and is in no log line', async (t) => {
+  const lines: string[] = []
+  const logged = createToolCallHandler({
+    registry: createToolRegistry(createTools({ source })),
+    log: { info: (fields, line) => { lines.push(JSON.stringify(fields) + line) } }
+  })
+  const id = 'i'.repeat(10_240)
+  t.match(await logged({ id, function: { name: 'list_skills' } }, { requestId: 'r' }), { kind: 'answer', json: `"tool_call_id":"${id}"` })
+  t.equal(lines.length, 2)
+  t.notOk(lines.some((line) => line.includes('i'.repeat(256))))
+})
+
 const KEYS = [
   'id', 'type', 'function', 'name', 'arguments', 'tool_calls', 'role', 'content', 'function_call', 'functionCall', 'args', 'input', 'call_id', 'callId',
   'jsonrpc', 'method', 'params', 'output', 'parts', 'candidates', 'choices', 'message', 'custom', 'skill_name', 'file_path', 'skill', '__proto__', 'constructor'
