@@ -1,7 +1,63 @@
+import { relative, resolve } from 'node:path'
 import neostandard from 'neostandard'
 import tseslint from 'typescript-eslint'
 
-/** Arrows point inward only: cli, server → app → well-known → routes, mcp → plugins → tools, schemas → core. */
+/**
+ * The floors of src, the lowest first: a file imports from its own room and from floors below. Rooms of one floor are
+ * siblings, and none imports another. Names are prefixes of paths below src; the longest one that fits counts.
+ */
+const FLOORS = [
+  ['core/'],
+  ['core/format/'],
+  ['core/disk/'],
+  ['core/watch/'],
+  ['core/catalog/'],
+  ['core/content/'],
+  ['core/clients/'],
+  ['core/search/'],
+  ['core/skill-source.ts'],
+  ['core/refresher.ts'],
+  ['core/skill-manager.ts'],
+  ['core/listing/', 'core/events/'],
+  ['schemas/'],
+  ['tools/'],
+  ['library/'],
+  ['http/'],
+  ['openapi/', 'plugins/', 'mcp/'],
+  ['routes/', 'well-known/'],
+  ['app.ts'],
+  ['config.ts', 'logger.ts', 'log-output.ts'],
+  ['server.ts', 'index.ts'],
+  ['cli/']
+]
+
+const SRC = resolve(import.meta.dirname, 'src')
+
+/** The room that a file is in, and the number of its floor. */
+function placeOf (path) {
+  let found
+  for (const [floor, rooms] of FLOORS.entries()) {
+    for (const room of rooms) if (path.startsWith(room) && room.length > (found?.room.length ?? 0)) found = { room, floor }
+  }
+  return found
+}
+
+const floors = {
+  meta: { type: 'problem', schema: [] },
+  create (context) {
+    const from = placeOf(relative(SRC, context.filename))
+    function check (node) {
+      const specifier = node.source?.value
+      if (typeof specifier !== 'string' || !specifier.startsWith('.')) return
+      const path = relative(SRC, resolve(context.filename, '..', specifier))
+      const to = placeOf(path)
+      if (from === undefined || to === undefined) context.report({ node, message: `${path} is on no floor: add it to FLOORS in eslint.config.js` })
+      else if (to.room !== from.room && to.floor >= from.floor) context.report({ node, message: `${from.room} must not import from ${to.room}: arrows point down only` })
+    }
+    return { ImportDeclaration: check, ExportNamedDeclaration: check, ExportAllDeclaration: check, ImportExpression: check }
+  }
+}
+
 function noImports (files, patterns, message) {
   return { files, rules: { 'no-restricted-imports': ['error', { patterns: [{ group: patterns, message }] }] } }
 }
@@ -13,9 +69,10 @@ export default [
   { rules: { 'no-void': ['error', { allowAsStatement: true }] } },
   {
     files: ['src/**/*.ts'],
-    plugins: { '@typescript-eslint': tseslint.plugin },
+    plugins: { '@typescript-eslint': tseslint.plugin, house: { rules: { floors } } },
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
     rules: {
+      'house/floors': 'error',
       '@typescript-eslint/no-floating-promises': 'error',
       '@typescript-eslint/no-misused-promises': 'error',
       '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],
@@ -28,9 +85,7 @@ export default [
     plugins: { '@typescript-eslint': tseslint.plugin },
     rules: { '@typescript-eslint/no-explicit-any': 'error' }
   },
-  noImports(['src/core/**/*.ts'], ['fastify', 'fastify-plugin', '@fastify/*', '@sinclair/*', '**/tools/**', '**/routes/**', '**/mcp/**', '**/schemas/**', '**/plugins/**', '**/well-known/**', '**/cli/**', '**/app.ts', '**/config.ts', '**/server.ts'], 'core is the domain: no HTTP, nothing from outside src/core'),
-  noImports(['src/tools/**/*.ts'], ['fastify', 'fastify-plugin', '@fastify/*', '**/routes/**', '**/mcp/**', '**/plugins/**', '**/well-known/**', '**/cli/**', '**/app.ts', '**/config.ts', '**/server.ts'], 'tools know the core, not HTTP'),
-  noImports(['src/mcp/**/*.ts'], ['**/routes/**', '**/cli/**', '**/app.ts', '**/config.ts', '**/server.ts'], 'imports point inward'),
-  noImports(['src/mcp/{plugin,origin,eligibility,strict-yaml}.ts'], ['@modelcontextprotocol/*', '**/routes/**', '**/cli/**', '**/app.ts', '**/config.ts', '**/server.ts'], 'the SDK is loaded at the first request'),
-  noImports(['src/schemas/**/*.ts', 'src/plugins/**/*.ts', 'src/routes/**/*.ts', 'src/well-known/**/*.ts'], ['**/cli/**', '**/app.ts', '**/server.ts'], 'imports point inward')
+  noImports(['src/core/**/*.ts'], ['fastify', 'fastify-plugin', '@fastify/*', '@sinclair/*'], 'core is the domain: no HTTP, no wire shapes'),
+  noImports(['src/tools/**/*.ts'], ['fastify', 'fastify-plugin', '@fastify/*'], 'tools know the core, not HTTP'),
+  noImports(['src/mcp/{plugin,origin}.ts'], ['@modelcontextprotocol/*'], 'the SDK is loaded at the first request')
 ]

@@ -16,9 +16,9 @@ const anthropic = new Anthropic()
 console.log(await answer(process.argv[2] ?? 'What is the weather in Lyon?'))
 
 async function answer (question: string): Promise<string> {
-  const catalogue = await (await skillserve('/agent/prompt')).text()
+  const catalog = await (await skillserve('/agent/prompt')).text()
   const tools = await (await skillserve('/agent/tools?format=anthropic')).json() as Anthropic.Tool[]
-  const system = `Before you work on a task, read the skill that fits, and the files that it names.\n${catalogue}`
+  const system = `Before you work on a task, read the skill that fits, and the files that it names.\n${catalog}`
   const messages: Anthropic.MessageParam[] = [{ role: 'user', content: question }]
   for (let turn = 0; turn < MAX_TURNS; turn++) {
     const message = await anthropic.messages.create({ model: ANTHROPIC_MODEL, max_tokens: 4096, system, tools, messages })

@@ -16,9 +16,9 @@ const gemini = new GoogleGenAI({ apiKey: GEMINI_API_KEY, httpOptions: { ...GEMIN
 console.log(await answer(process.argv[2] ?? 'What is the weather in Lyon?'))
 
 async function answer (question: string): Promise<string> {
-  const catalogue = await (await skillserve('/agent/prompt')).text()
+  const catalog = await (await skillserve('/agent/prompt')).text()
   const tools = await (await skillserve('/agent/tools?format=gemini')).json() as Tool[]
-  const systemInstruction = `Before you work on a task, read the skill that fits, and the files that it names.\n${catalogue}`
+  const systemInstruction = `Before you work on a task, read the skill that fits, and the files that it names.\n${catalog}`
   const contents: Content[] = [{ role: 'user', parts: [{ text: question }] }]
   for (let turn = 0; turn < MAX_TURNS; turn++) {
     const response = await gemini.models.generateContent({ model: GEMINI_MODEL, contents, config: { systemInstruction, tools } })

@@ -17,9 +17,9 @@ const openai = new OpenAI()
 console.log(await answer(process.argv[2] ?? 'What is the weather in Lyon?'))
 
 async function answer (question: string): Promise<string> {
-  const catalogue = await (await skillserve('/agent/prompt')).text()
+  const catalog = await (await skillserve('/agent/prompt')).text()
   const tools = await (await skillserve('/agent/tools?format=openai-responses')).json() as FunctionTool[]
-  const instructions = `Before you work on a task, read the skill that fits, and the files that it names.\n${catalogue}`
+  const instructions = `Before you work on a task, read the skill that fits, and the files that it names.\n${catalog}`
   const input: ResponseInputItem[] = [{ role: 'user', content: question }]
   for (let turn = 0; turn < MAX_TURNS; turn++) {
     const response = await openai.responses.create({ model: OPENAI_MODEL, instructions, tools, input })

@@ -11,8 +11,8 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { type ChaosReport, runChaos } from '../test/faults/chaos/chaos.ts'
-import { World } from '../test/faults/chaos/world.ts'
+import { type ChaosReport, runChaos } from '../test/adversarial/chaos/chaos.ts'
+import { World } from '../test/adversarial/chaos/world.ts'
 import { startProcess } from '../test/helper/process.ts'
 
 const { values } = parseArgs({

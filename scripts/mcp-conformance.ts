@@ -73,7 +73,7 @@ interface Ended {
 
 /** Runs to its end; both outputs as one text. */
 async function run (command: string, args: readonly string[], cwd: string): Promise<Ended> {
-  // Without the variable the Inspector would write into the user's own catalogue of servers.
+  // Without the variable the Inspector would write into the user's own catalog of servers.
   const env = { ...process.env, MCP_CATALOG_PATH: join(cwd, 'catalog.json') }
   const child = spawn(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], timeout: TIMEOUT_MS })
   const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])

@@ -2,21 +2,21 @@ import { isIPv4 } from 'node:net'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import { fastify, type FastifyBaseLogger, type FastifyInstance } from 'fastify'
 import { pino } from 'pino'
-import type { FindingSource } from './core/catalogue-entry.ts'
-import { createChangeFeed } from './core/change-feed.ts'
+import type { FindingSource } from './core/listing/entry.ts'
+import { createChangeFeed } from './core/events/change-feed.ts'
 import type { SkillManager } from './core/skill-manager.ts'
-import { httpServerOptions, type HttpTimeouts } from './http-options.ts'
+import { httpServerOptions, type HttpTimeouts } from './http/options.ts'
 import { createOriginCheck } from './mcp/origin.ts'
-import { mcpFindings } from './mcp/eligibility.ts'
+import { mcpFindings } from './core/clients/mcp.ts'
 import { mcpDoor } from './mcp/plugin.ts'
 import { conditional } from './plugins/conditional.ts'
-import { draining } from './plugins/draining.ts'
+import { draining } from './http/connections/draining.ts'
 import { errors } from './plugins/errors.ts'
-import { freshness } from './plugins/freshness.ts'
+import { freshness } from './plugins/poll-phase.ts'
 import { jsonBody } from './plugins/json-body.ts'
 import { lazyValidation } from './plugins/lazy-validation.ts'
 import { security } from './plugins/security.ts'
-import { stalledResponses } from './plugins/stalled-responses.ts'
+import { stalledResponses } from './http/connections/stalled-responses.ts'
 import { agentRoutes } from './routes/agent.ts'
 import { archiveRoutes } from './routes/archive.ts'
 import { catalogRoutes } from './routes/catalog.ts'
@@ -29,7 +29,7 @@ import { sharedSchemas } from './schemas/index.ts'
 import type { ToolRegistry } from './tools/registry.ts'
 import { createToolCallHandler } from './tools/tool-call.ts'
 import type { Tool } from './tools/tool.ts'
-import { wellKnownFindings } from './well-known/eligibility.ts'
+import { wellKnownFindings } from './core/clients/discovery.ts'
 import { wellKnown } from './well-known/well-known.ts'
 
 export interface AppOptions {
@@ -38,7 +38,7 @@ export interface AppOptions {
   readonly logger: FastifyBaseLogger
   /** Shown in the OpenAPI document. */
   readonly version: string
-  /** The address it will listen on, which decides on the Host check (K55). */
+  /** The address it will listen on, which decides on the Host check. */
   readonly host: string
   readonly allowedHosts?: readonly string[]
   /** Web pages that may use `/mcp`, besides loopback ones on a loopback address. */
@@ -67,7 +67,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
 
 /** The same service for the sake of its description: its routes are read, only its own pages are ever asked for. */
 async function describeApp ({ version, ...options }: AppOptions): Promise<FastifyInstance> {
-  const { description } = await import('./plugins/description.ts')
+  const { description } = await import('./openapi/description.ts')
   const app = await assemble({ ...options, version, logger: SILENT }, async (app) => {
     await app.register(description, { version })
     await app.register(openapiRoutes, { describe: async () => app })
@@ -110,7 +110,7 @@ async function assemble (options: AppOptions, registerDescription: (app: Fastify
   return app
 }
 
-/** Why a skill is not offered through a door that has rules of its own: told in the catalogue. */
+/** Why a skill is not offered through a door that has rules of its own: told in the catalog. */
 const ofMcp: FindingSource = (skill, manifest, document) => document === undefined ? [] : mcpFindings(skill, manifest, document)
 const ofDiscovery: FindingSource = (skill, manifest, document) => wellKnownFindings(skill, manifest, document?.utf8)
 

@@ -5,14 +5,14 @@ import { type Static, Type } from '@sinclair/typebox'
 
 const MAX_PORT = 65_535
 
-/** The settings of a process (K2). A property's description completes the sentence "PORT must be …". */
+/** The settings of a process. A property's description completes the sentence "PORT must be …". */
 export const ConfigSchema = Type.Object({
-  /** Project roots as absolute paths, the earlier wins (K7). They need not exist (K3). */
+  /** Project roots as absolute paths, the earlier wins. They need not exist. */
   skillsDirs: Type.Readonly(Type.Unsafe<readonly string[]>(Type.Array(Type.String({ minLength: 1 }), {
     minItems: 1,
     description: `a folder or several joined by "${delimiter}", none of them empty`
   }))),
-  /** The personal root as an absolute path; loses to every project root (K7). */
+  /** The personal root as an absolute path; loses to every project root. */
   personalDir: Type.ReadonlyOptional(Type.String({ minLength: 1, description: 'a folder' })),
   host: Type.Readonly(Type.String({ minLength: 1, description: 'a host name or an IP address' })),
   port: Type.Readonly(Type.Integer({
@@ -27,7 +27,7 @@ export const ConfigSchema = Type.Object({
     ],
     { description: 'trace, debug, info, warn, error, fatal or silent' }
   )),
-  /** Lower-case names and addresses, without port and brackets (K55). Absent: nobody said which. */
+  /** Lower-case names and addresses, without port and brackets. Absent: nobody said which. */
   allowedHosts: Type.ReadonlyOptional(Type.Unsafe<readonly string[]>(Type.Array(Type.String({ minLength: 1 }), {
     minItems: 1,
     description: 'host names or IP addresses joined by ",", none of them empty'
@@ -37,7 +37,7 @@ export const ConfigSchema = Type.Object({
     minItems: 1,
     description: 'origins such as https://app.example joined by ","'
   }))),
-  /** Watch by polling instead of by the operating system's events (K54). */
+  /** Watch by polling instead of by the operating system's events. */
   watchPolling: Type.Readonly(Type.Boolean({ description: 'true, false, 1 or 0' }))
 }, { $id: 'Config' })
 
@@ -100,7 +100,7 @@ interface Given {
 }
 
 /**
- * The settings: flags beat the environment, the environment beats defaults (K2). The only reader of the environment.
+ * The settings: flags beat the environment, the environment beats defaults. The only reader of the environment.
  * An empty variable counts as unset, because compose files pass on `NAME=` for what nobody set; an empty flag is an error.
  * @param argv the arguments after the script's name
  * @param cwd what relative folders are relative to
@@ -189,7 +189,7 @@ function isHost (text: string): boolean {
 const BRACKETED_HOST = /^\[([\da-f:.]*:[\da-f:.]*)\](?::\d{1,5})?$/
 const HOST_AND_PORT = /^([^:]*):\d{1,5}$/
 
-/** Splits at commas, drops ports and case (K55): `Example.org:8080` → `example.org`, `[::1]:80` and `::1` → `::1`. */
+/** Splits at commas, drops ports and case: `Example.org:8080` → `example.org`, `[::1]:80` and `::1` → `::1`. */
 function parseHosts (text: string): readonly string[] | undefined {
   const hosts = text.toLowerCase().split(',').map((entry) => {
     const host = entry.trim()

@@ -1,24 +1,27 @@
 /**
- * The library entry: the catalogue without HTTP, the tools, and the HTTP service as a value. The interfaces of the
- * source documents have the source documents' names (K33).
+ * The library entry: the catalog without HTTP, the tools, and the HTTP service as a value. The interfaces of the
+ * source documents have the source documents' names.
  */
 export { SkillManager, createSkillManager } from './core/skill-manager.ts'
 export type { SkillManagerOptions, SkillManagerStatus } from './core/skill-manager.ts'
-export { createChangeFeed } from './core/change-feed.ts'
-export type { ChangeFeed, ChangeFeedOptions, FeedEvent } from './core/change-feed.ts'
-export { parseSkillFile } from './core/parse-skill-file.ts'
-export type { ParsedSkillFile } from './core/parse-skill-file.ts'
-export { createSkillTool } from './tools/create-skill-tool.ts'
-export type { NeovateFailure, NeovateSkillTool, NeovateSuccess, SkillBodySource } from './tools/create-skill-tool.ts'
+export { createChangeFeed } from './core/events/change-feed.ts'
+export type { ChangeFeed, ChangeFeedOptions, FeedEvent } from './core/events/change-feed.ts'
+export { parseSkillFile } from './library/parse-skill-file.ts'
+export type { ParsedSkillFile } from './library/parse-skill-file.ts'
+export { createSkillTool } from './library/create-skill-tool.ts'
+export type { NeovateFailure, NeovateSuccess } from './tools/neovate-messages.ts'
+export type { NeovateSkillTool, SkillBodySource } from './library/create-skill-tool.ts'
 
 export { SkillError } from './core/errors.ts'
 export type { SkillErrorCode } from './core/errors.ts'
-export type { CatalogueChange } from './core/catalogue.ts'
-export type { ServableFile } from './core/content-store.ts'
-export type { FileContent } from './core/file-content.ts'
-export type { Manifest, ManifestFile } from './core/manifest.ts'
-export type { Awaitable, MainFilePreference, SkillSource } from './core/skill-source.ts'
-export type { CatalogueSkill, Finding, FindingSeverity, Frontmatter, Skill, SkillMetadata, SkillType } from './core/skill.ts'
+export type { CatalogChange } from './core/catalog/catalog.ts'
+export type { ServableFile } from './core/content/file-store.ts'
+export type { FileContent } from './core/content/file-content.ts'
+export type { Manifest, ManifestFile } from './core/content/manifest.ts'
+export type { MainFilePreference } from './core/catalog/main-files.ts'
+export type { SkillSource } from './core/skill-source.ts'
+export type { Awaitable } from './core/async.ts'
+export type { CatalogSkill, Finding, FindingSeverity, Frontmatter, Skill, SkillMetadata, SkillType } from './core/skill.ts'
 export type { DecodedText, TextEncoding } from './core/text.ts'
 
 export { createToolRegistry, createTools } from './tools/registry.ts'

@@ -1,6 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { SLICE_MS } from './limits.ts'
-import type { Awaitable } from './skill-source.ts'
+
+/** A value, or a promise of it: local disks answer at once, network disks later. Always `await` it. */
+export type Awaitable<T> = T | Promise<T>
 
 /**
  * Makes a job that never runs twice at the same time. A call while it runs gets the next run, which begins after the

@@ -2,7 +2,7 @@ import { MAX_ARCHIVE_BYTES, MAX_ARCHIVE_FILES } from './limits.ts'
 
 /**
  * Everything that can be wrong with a request to the domain, as a closed set of codes. A code is part of the API
- * (K48); the message is the sentence of the contract, complete and safe to show: it never holds an OS error.
+ *; the message is the sentence of the contract, complete and safe to show: it never holds an OS error.
  */
 export type SkillErrorCode =
   | 'invalid_skill_name'
@@ -36,7 +36,7 @@ export class SkillError extends Error {
   }
 }
 
-/** `get_skill`'s sentences (K16). */
+/** `get_skill`'s sentences. */
 export const documentError = {
   invalidName: (name: string) =>
     new SkillError('invalid_skill_name', `Invalid skill name: '${name}'. Skill names must not contain '/', '\\', or '..'`),
@@ -49,7 +49,7 @@ export const documentError = {
   unreadable: (name: string, cause?: unknown) => new SkillError('main_file_unreadable', `Error reading SKILL.MD for skill '${name}'`, cause)
 } as const
 
-/** `read_file_in_skill`'s sentences (K18). */
+/** `read_file_in_skill`'s sentences. */
 export const fileError = {
   invalidName: () => new SkillError('invalid_skill_name', 'Invalid skill name: must not contain special characters'),
   invalidPath: () => new SkillError('invalid_file_path', 'Invalid file path'),
@@ -64,13 +64,12 @@ export const fileError = {
   ioError: (file: string, cause?: unknown) => cannotRead('file_io_error', file, 'I/O error', cause)
 } as const
 
-/** K45. */
 export const archiveError = {
   tooLarge: (name: string) =>
     new SkillError('archive_too_large', `Skill '${name}' does not fit into an archive (${MAX_ARCHIVE_FILES} files, ${MAX_ARCHIVE_BYTES} bytes)`)
 } as const
 
-/** `list_skills`' sentences, and every tool's while there is no root to look in (K14). */
+/** `list_skills`' sentences, and every tool's while there is no root to look in. */
 export const folderError = {
   notFound: (path: string) => new SkillError('skills_folder_not_found', `Skills folder not found at path: ${path}`),
   permissionDenied: (cause?: unknown) => new SkillError('skills_folder_permission_denied', 'Permission denied reading skills folder', cause)

@@ -6,7 +6,7 @@ const OPEN_BRACE = 0x7b
 const CLOSE_BRACE = 0x7d
 
 /**
- * Whether JSON text nests arrays and objects deeper than `max` levels (K57); `[]` is one level. Looks at the text,
+ * Whether JSON text nests arrays and objects deeper than `max` levels; `[]` is one level. Looks at the text,
  * in one pass and before it is parsed: JSON.parse survives 200,000 levels, whatever walks or prints the value
  * afterwards does not. Exact for JSON; of other text it says something, and JSON.parse refuses that anyway.
  */
@@ -42,7 +42,7 @@ function endOfString (text: string, start: number): number {
 }
 
 /**
- * A value that a parser made of untrusted text as plain JSON data (K46): a number that JSON has no form for becomes text,
+ * A value that a parser made of untrusted text as plain JSON data: a number that JSON has no form for becomes text,
  * and what is nested deeper than `maxDepth` levels becomes `null`, so that cycles end too. `__proto__` is a key like any other.
  */
 export function toJsonValue (value: unknown, maxDepth: number): unknown {

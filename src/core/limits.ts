@@ -1,27 +1,27 @@
-/** Every bound of the service, by name and with its unit. A limit that is not here does not exist. */
+/** Every bound of the core, by name and with its unit. */
 
-/** Largest SKILL.md that `get_skill` returns, in bytes (K16). */
+/** Largest SKILL.md that `get_skill` returns, in bytes. */
 export const MAX_MAIN_FILE_BYTES = 1_048_576
 
-/** Largest file that is returned as text or base64 inside JSON, in bytes (K21). */
+/** Largest file that is returned as text or base64 inside JSON, in bytes. */
 export const MAX_TEXT_FILE_BYTES = 10 * 1_048_576
 
-/** Files up to this size, in bytes, are read whole and may stay in memory; larger ones are streamed (K44). */
+/** Files up to this size, in bytes, are read whole and may stay in memory; larger ones are streamed. */
 export const MAX_BUFFERED_FILE_BYTES = 262_144
 
-/** Weight of all file contents kept in memory together, in bytes, renderings included (K32). */
+/** Weight of all file contents kept in memory together, in bytes, renderings included. */
 export const CONTENT_CACHE_BYTES = 32 * 1_048_576
 
 /**
- * Largest frontmatter that is handed to the YAML parser, in bytes (K10): twice the largest one known, and no arrangement
+ * Largest frontmatter that is handed to the YAML parser, in bytes: twice the largest one known, and no arrangement
  * of that many bytes takes the parser more than a few milliseconds.
  */
 export const MAX_FRONTMATTER_BYTES = 8_192
 
-/** Deepest nesting of frontmatter (K10). */
+/** Deepest nesting of frontmatter. */
 export const MAX_FRONTMATTER_DEPTH = 32
 
-/** Wave's and the format's limits, in Unicode code points (K9). */
+/** Wave's and the format's limits, in Unicode code points. */
 export const MAX_NAME_CODE_POINTS = 64
 export const MAX_DESCRIPTION_CODE_POINTS = 1024
 export const MAX_COMPATIBILITY_CODE_POINTS = 500
@@ -29,11 +29,11 @@ export const MAX_COMPATIBILITY_CODE_POINTS = 500
 /** Longest piece of work between two turns of the event loop, in milliseconds. */
 export const SLICE_MS = 5
 
-/** Quiet time after a watcher event before the index looks, and the longest it waits in a storm, in milliseconds (K52). */
+/** Quiet time after a watcher event before the index looks, and the longest it waits in a storm, in milliseconds. */
 export const DEBOUNCE_MS = 50
 export const MAX_DEBOUNCE_MS = 150
 
-/** Pause between two looks at a folder or file when the watcher polls, in milliseconds (K54). */
+/** Pause between two looks at a folder or file when the watcher polls, in milliseconds. */
 export const POLL_MS = 1_000
 
 /**
@@ -46,7 +46,7 @@ export const STORM_REST_MS = 100
 /** Folders that are put under watch at the same time: setting up a watch takes turns of the thread pool. */
 export const WATCH_BATCH = 64
 
-/** Pause between two full comparisons of index and disk, in milliseconds: without and with a working watcher (K52, K54). */
+/** Pause between two full comparisons of index and disk, in milliseconds: without and with a working watcher. */
 export const RECONCILE_DEGRADED_MS = 20_000
 export const RECONCILE_HEALTHY_MS = 120_000
 
@@ -62,14 +62,7 @@ export const MAX_DISK_CALLS = 3
  */
 export const RACY_WINDOW_MS = 25
 
-/** Calls in one request to POST /agent/tool-call, and the bytes of all their results together (K34). */
-export const MAX_TOOL_CALLS = 128
-export const MAX_TOOL_RESULTS_BYTES = 32 * 1_048_576
-
-/** Calls of one batch that run at the same time (K34): bounds the memory that results wait in. */
-export const TOOL_CALL_CONCURRENCY = 16
-
-/** Change events that a listener who was away can still be told: one that missed more reads the catalogue again. */
+/** Change events that a listener who was away can still be told: one that missed more reads the catalog again. */
 export const MAX_RECENT_EVENTS = 1_024
 
 /** How long the change feed goes on after its last listener has left, in milliseconds: one that comes back misses nothing. */
@@ -81,34 +74,15 @@ export const FEED_GRACE_MS = 60_000
  */
 export const TIMESTAMP_STEP_MS = 2_000
 
-/** Streams of GET /events that are open at the same time. */
-export const MAX_EVENT_STREAMS = 256
-
-/** What waits for one client of GET /events, in bytes, before it is dropped: all recent events fit, whatever their names. */
-export const MAX_EVENT_STREAM_BYTES = 1_048_576
-
-/** Pause between two comments that keep a silent stream open, in milliseconds: less than proxies and we ourselves wait. */
-export const EVENT_HEARTBEAT_MS = 15_000
-
-/** What a client of GET /events is told to wait before it connects again, in milliseconds. */
-export const EVENT_RETRY_MS = 3_000
-
-/** Largest request body, in bytes, and deepest JSON in it or in a call's `arguments` (K57). */
-export const MAX_BODY_BYTES = 1_048_576
-export const MAX_JSON_DEPTH = 64
-
-/** Smallest budget of a prompt, in UTF-16 code units (K41): room for a frame and for what says how many skills were left out. */
+/** Smallest budget of a prompt, in UTF-16 code units: room for a frame and for what says how many skills were left out. */
 export const MIN_PROMPT_CHARACTERS = 128
 
-/** Longest line of K39, in characters. */
-export const MAX_LOG_LINE_CHARACTERS = 200
-
-/** Digests of files over MAX_BUFFERED_FILE_BYTES, kept by identity: one is hashed once, however often it is sent (K44). About 250 bytes each. */
+/** Digests of files over MAX_BUFFERED_FILE_BYTES, kept by identity: one is hashed once, however often it is sent. About 250 bytes each. */
 export const MAX_CACHED_DIGESTS = 10_000
 
 /**
  * Weight of all manifests kept in memory together, in bytes, with the states of all that they were made from, so that an
- * unchanged file is hashed once (K43). Measured at ten files a skill: 375 bytes a file, so that 150,000 files fit.
+ * unchanged file is hashed once. Measured at ten files a skill: 375 bytes a file, so that 150,000 files fit.
  */
 export const MANIFEST_CACHE_BYTES = 64 * 1_048_576
 
@@ -124,10 +98,6 @@ export const MAX_AWAITED_LOOKS = 1_024
 /** Skills whose last revision is kept, for the answers that are given without a look at all of their files. About 200 bytes each. */
 export const MAX_KNOWN_REVISIONS = 50_000
 
-/** Entries on one page of an MCP listing; files, over all entries, on one page of `skills/list`. */
-export const MCP_PAGE_ENTRIES = 200
-export const MCP_PAGE_FILES = 5_000
-
 /** Most files of a skill that `skills/list` has an entry for: a client takes the whole listing or nothing. */
 export const MAX_MCP_LISTED_FILES = 5_000
 
@@ -135,12 +105,8 @@ export const MAX_MCP_LISTED_FILES = 5_000
 export const MCP_ADVISED_SKILL_FILES = 512
 export const MCP_ADVISED_SKILL_BYTES = 16 * 1_048_576
 
-/** Open `subscriptions/listen` streams; and the pause in which changes are gathered for one notification, in milliseconds. */
-export const MAX_MCP_STREAMS = 1_000
-export const MCP_NOTIFY_MS = 50
-
 /**
- * Most files in an archive, and its largest size in bytes (K45): what the ZIP format holds without its 64-bit extension,
+ * Most files in an archive, and its largest size in bytes: what the ZIP format holds without its 64-bit extension,
  * which not every reader knows.
  */
 export const MAX_ARCHIVE_FILES = 65_534
@@ -160,14 +126,15 @@ export const ADVISED_DISCOVERY_FILE_BYTES = 1_048_576
 
 /**
  * A look at all skills for the well-known indexes is good for this many times as long as it took, and for no longer than
- * this many milliseconds, so that asking all the time costs a fraction of the processor (K52).
+ * this many milliseconds, so that asking all the time costs a fraction of the processor.
  */
 export const DISCOVERY_LOOK_FACTOR = 10
 export const MAX_DISCOVERY_LOOK_AGE_MS = 5_000
 
 /** Digests of archives kept by revision for the well-known indexes. About 250 bytes each. */
 export const MAX_CACHED_ARCHIVE_DIGESTS = 20_000
-/** Entries in one page of GET /catalog without and with a `limit`, and the characters of all of them together (K46). */
+
+/** Entries in one page of GET /catalog without and with a `limit`, and the characters of all of them together. */
 export const DEFAULT_PAGE_ENTRIES = 50
 export const MAX_PAGE_ENTRIES = 500
 export const MAX_PAGE_CHARACTERS = 4 * 1_048_576
@@ -175,17 +142,13 @@ export const MAX_PAGE_CHARACTERS = 4 * 1_048_576
 /** Longest cursor that is looked at, in characters: three times what the longest folder name takes. */
 export const MAX_CURSOR_CHARACTERS = 1_536
 
-/** Longest query of a search, in code points, the words of it that are searched for, and the longest of these, in characters (K46). */
+/** Longest query of a search, in code points, the words of it that are searched for, and the longest of these, in characters. */
 export const MAX_QUERY_CODE_POINTS = 1_000
 export const MAX_QUERY_TERMS = 16
 export const MAX_TERM_CHARACTERS = 64
 
-/** How much of the body of a skill is searched, in characters: nearly all are shorter (K46). */
+/** How much of the body of a skill is searched, in characters: nearly all are shorter. */
 export const MAX_SEARCHED_BODY_CHARACTERS = 65_536
 
-/** Skills that `search_skills` returns without and with a `limit`. */
-export const DEFAULT_FOUND_SKILLS = 10
-export const MAX_FOUND_SKILLS = 50
-
-/** Places in rankings that are kept for cursors, over all searches (K46). About 60 bytes each. */
+/** Places in rankings that are kept for cursors, over all searches. About 60 bytes each. */
 export const MAX_CACHED_RANKING_PLACES = 100_000

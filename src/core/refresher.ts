@@ -1,8 +1,8 @@
 import { coalesce } from './async.ts'
 import { DEBOUNCE_MS, MAX_DEBOUNCE_MS, RECONCILE_DEGRADED_MS, RECONCILE_HEALTHY_MS } from './limits.ts'
 import type { CoreLog } from './log.ts'
-import type { RootView } from './root-watch.ts'
-import { createWatcher, type Watcher, type WatcherFactory, type WatcherState } from './watcher.ts'
+import type { RootView } from './watch/root-watch.ts'
+import { createWatcher, type Watcher, type WatcherFactory, type WatcherState } from './watch/watcher.ts'
 
 /** In milliseconds; the defaults are those of `limits.ts`. */
 export interface RefreshTimes {
@@ -38,8 +38,8 @@ interface Hints {
 const NO_ROOT = ''
 
 /**
- * Keeps the index near the disk between requests (K52): hints of the watcher are collected until it is quiet, but
- * never for long, and a walk over everything finds what no hint told. One refresh runs at a time (K53).
+ * Keeps the index near the disk between requests: hints of the watcher are collected until it is quiet, but
+ * never for long, and a walk over everything finds what no hint told. One refresh runs at a time.
  */
 export class Refresher {
   readonly #options: RefresherOptions

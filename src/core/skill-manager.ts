@@ -1,34 +1,36 @@
 import { basename } from 'node:path'
-import type { SkillArchive } from './archive.ts'
+import type { SkillArchive } from './content/archive.ts'
 import { whenReady } from './async.ts'
-import type { CatalogueChange, IndexedSkill } from './catalogue.ts'
-import type { ServableFile } from './content-store.ts'
-import type { Disk } from './disk.ts'
-import { DiskGuard, type DiskPlace } from './disk-guard.ts'
+import type { CatalogChange, IndexedSkill } from './catalog/catalog.ts'
+import type { ServableFile } from './content/file-store.ts'
+import type { Disk } from './disk/disk.ts'
+import { DiskGuard, type DiskPlace } from './disk/guard.ts'
 import { documentError, SkillError } from './errors.ts'
-import type { FileContent } from './file-content.ts'
-import { LiveCatalogue, MAX_TURNS } from './live-catalogue.ts'
+import type { FileContent } from './content/file-content.ts'
+import { LiveCatalog, MAX_TURNS } from './catalog/live-catalog.ts'
 import { SILENT, type CoreLog } from './log.ts'
-import type { Manifest, SkillState } from './manifest.ts'
-import { PhaseMemo, PhaseStats } from './phase-stats.ts'
+import type { Manifest, SkillState } from './content/manifest.ts'
+import { PhaseMemo, PhaseStats } from './disk/poll-phase.ts'
 import { Refresher, type RefresherStatus, type RefreshTimes } from './refresher.ts'
-import { fileSentence } from './refusal-sentences.ts'
-import { RootSet, type RootStatus } from './root-set.ts'
-import type { SearchHit } from './search-index.ts'
-import { SkillSearch } from './search.ts'
-import { skillBody } from './skill-file.ts'
-import { SkillFiles } from './skill-files.ts'
-import { RefusedError } from './skill-reader.ts'
-import type { Awaitable, MainFilePreference, SkillSource } from './skill-source.ts'
-import type { CatalogueSkill, Skill, SkillMetadata } from './skill.ts'
-import type { WatcherFactory } from './watcher.ts'
+import { fileSentence } from './content/refusal-sentences.ts'
+import { RootSet, type RootStatus } from './catalog/roots.ts'
+import type { SearchHit } from './search/search-index.ts'
+import { SkillSearch } from './search/search.ts'
+import { skillBody } from './format/main-file.ts'
+import { SkillFiles } from './content/skill-files.ts'
+import { RefusedError } from './disk/open-inside.ts'
+import type { MainFilePreference } from './catalog/main-files.ts'
+import type { SkillSource } from './skill-source.ts'
+import type { Awaitable } from './async.ts'
+import type { CatalogSkill, Skill, SkillMetadata } from './skill.ts'
+import type { WatcherFactory } from './watch/watcher.ts'
 
 export interface SkillManagerOptions {
-  /** Absolute paths; the earlier wins (K7). They need not exist (K3). */
+  /** Absolute paths; the earlier wins. They need not exist. */
   readonly projectRoots: readonly string[]
   /** Absolute path; loses to every project root. */
   readonly personalRoot?: string
-  /** Ask the disk at intervals instead of the kernel for events (K54). */
+  /** Ask the disk at intervals instead of the kernel for events. */
   readonly polling?: boolean
   readonly log?: CoreLog
   /** How a watcher is made; `false` runs without one. */
@@ -43,7 +45,7 @@ export interface SkillManagerTimes extends RefreshTimes {
   readonly diskAnswer?: number
 }
 
-/** What /readyz tells (K50). */
+/** What /readyz tells. */
 export interface SkillManagerStatus {
   /** The first index is complete and a root is there. */
   readonly ready: boolean
@@ -52,20 +54,20 @@ export interface SkillManagerStatus {
   readonly skills: number
   readonly roots: readonly RootStatus[]
   readonly watcher: RefresherStatus['watcher']
-  /** Codes of what kept the last refresh from looking; what was there before is served (K53). */
+  /** Codes of what kept the last refresh from looking; what was there before is served. */
   readonly failures: readonly string[]
   /** Names of the skills whose disk does not answer. */
   readonly hanging: readonly string[]
 }
 
-type ChangeListener = (change: CatalogueChange) => void
+type ChangeListener = (change: CatalogChange) => void
 
 /** Told the names of skills that may be different in any of their files, or nothing: all may be. Must not throw. */
 type LookListener = (names?: Iterable<string>) => void
 
 /**
- * The catalogue of all skills, fresh at every question. What an answer is made of is compared with the disk before the
- * answer is given (K51); the watcher and the reconciling walks keep the rest of the index near (K52), they are not
+ * The catalog of all skills, fresh at every question. What an answer is made of is compared with the disk before the
+ * answer is given; the watcher and the reconciling walks keep the rest of the index near, they are not
  * what makes an answer right.
  */
 export class SkillManager implements SkillSource {
@@ -73,7 +75,7 @@ export class SkillManager implements SkillSource {
   readonly #lists = new PhaseMemo<readonly string[]>(this.#stats)
   readonly #guard: DiskGuard
   readonly #roots: RootSet
-  readonly #live: LiveCatalogue
+  readonly #live: LiveCatalog
   readonly #files: SkillFiles
   readonly #refresher: Refresher
   readonly #search = new SkillSearch(this)
@@ -108,7 +110,7 @@ export class SkillManager implements SkillSource {
       },
       onFailure: (root, cause) => this.#log.warn({ err: cause, root: root.path }, 'a skills folder could not be listed; what was there before is served')
     })
-    this.#live = new LiveCatalogue({
+    this.#live = new LiveCatalog({
       roots: this.#roots,
       stats: this.#stats,
       onChange: (change) => { for (const listener of this.#listeners) listener(change) }
@@ -134,7 +136,7 @@ export class SkillManager implements SkillSource {
     await this.#roots.sync()
   }
 
-  /** Wave's `initialize`: like `start`, and waits until every skill has been read (K33). */
+  /** Wave's `initialize`: like `start`, and waits until every skill has been read. */
   async initialize (): Promise<void> {
     await this.start()
     await this.#firstIndex
@@ -152,7 +154,7 @@ export class SkillManager implements SkillSource {
     this.#stats.begin(connection)
   }
 
-  /** Tells each change of the catalogue once it is in place. Returns the way to stop. */
+  /** Tells each change of the catalog once it is in place. Returns the way to stop. */
   subscribe (listener: ChangeListener): () => void {
     this.#listeners.add(listener)
     return () => { this.#listeners.delete(listener) }
@@ -214,18 +216,18 @@ export class SkillManager implements SkillSource {
     return this.#lists.get('') ?? this.#list()
   }
 
-  async find (name: string): Promise<CatalogueSkill | undefined> {
+  async find (name: string): Promise<CatalogSkill | undefined> {
     return await this.#live.find(name)
   }
 
-  async findByLabel (label: string): Promise<CatalogueSkill | undefined> {
+  async findByLabel (label: string): Promise<CatalogSkill | undefined> {
     const folder = await this.#live.find(label)
     if (folder?.metadata.name === label) return folder
     await this.#firstIndex
     const known = await this.#live.findByLabel(label)
     if (known !== undefined) return known
-    // Any skill may have taken this name a moment ago: only a look at all of them can say no (K51), and only when nothing
-    // moved meanwhile: the name may have gone from one not yet seen to one that had been (K53).
+    // Any skill may have taken this name a moment ago: only a look at all of them can say no, and only when nothing
+    // moved meanwhile: the name may have gone from one not yet seen to one that had been.
     for (let turn = 0; turn < MAX_TURNS; turn++) {
       const { moves } = this.#live
       await this.#roots.sync(undefined, true)
@@ -262,7 +264,7 @@ export class SkillManager implements SkillSource {
     })
   }
 
-  /** The same without a word on the encoding, for a door that sends bytes (K42). */
+  /** The same without a word on the encoding, for a door that sends bytes. */
   readMainFile (name: string, preference: MainFilePreference): Awaitable<FileContent> {
     return this.#files.readMainFile(name, preference)
   }
@@ -271,18 +273,18 @@ export class SkillManager implements SkillSource {
     return this.#files.readFile(name, filePath)
   }
 
-  /** A file of any size, for a door that sends bytes (K44). Same checks and sentences as `readFile`. */
+  /** A file of any size, for a door that sends bytes. Same checks and sentences as `readFile`. */
   openFile (name: string, filePath: string): Awaitable<ServableFile> {
     return this.#files.openFile(name, filePath)
   }
 
-  /** All files of a skill (K43). */
+  /** All files of a skill. */
   manifest (name: string): Promise<Manifest> {
     return this.#files.manifest(name)
   }
 
   /**
-   * All files of a skill as a ZIP archive (K45), to be read after the call.
+   * All files of a skill as a ZIP archive, to be read after the call.
    * @param nameOf what a file of the manifest is called in the archive; default: its path
    */
   archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive> {
@@ -294,7 +296,7 @@ export class SkillManager implements SkillSource {
     return this.#files.stamp(name)
   }
 
-  /** Wave's and Neovate's reading interface (K33). */
+  /** Wave's and Neovate's reading interface. */
   getAvailableSkills (): SkillMetadata[] {
     return [...this.#live.last.available]
   }
@@ -308,8 +310,8 @@ export class SkillManager implements SkillSource {
       const skill = await this.#live.find(skillName)
       if (skill === undefined) return null
       const content = await this.readDocument(skillName, 'SKILL.md')
-      // What is said of a file and the file itself are of one state (K53).
-      if (content.digest === skill.digest) return { ...toCatalogueSkill(skill), content: content.utf8 ?? '' }
+      // What is said of a file and the file itself are of one state.
+      if (content.digest === skill.digest) return { ...toCatalogSkill(skill), content: content.utf8 ?? '' }
     }
     throw documentError.unreadable(skillName)
   }
@@ -370,6 +372,6 @@ export function createSkillManager (options: SkillManagerOptions): SkillManager 
   return new SkillManager(options)
 }
 
-function toCatalogueSkill ({ name, metadata, frontmatter, findings, valid, digest }: IndexedSkill): CatalogueSkill {
+function toCatalogSkill ({ name, metadata, frontmatter, findings, valid, digest }: IndexedSkill): CatalogSkill {
   return { name, metadata, frontmatter, findings, valid, ...digest !== undefined && { digest } }
 }

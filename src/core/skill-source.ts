@@ -1,36 +1,32 @@
-import type { FileContent } from './file-content.ts'
-import type { SearchHit } from './search-index.ts'
-import type { CatalogueSkill, SkillMetadata } from './skill.ts'
-
-/** A value, or a promise of it: local disks answer at once, network disks later. Always `await` it. */
-export type Awaitable<T> = T | Promise<T>
-
-/** Which main file is taken when a folder has several (K6). */
-export type MainFilePreference = 'SKILL.MD' | 'SKILL.md'
+import type { Awaitable } from './async.ts'
+import type { FileContent } from './content/file-content.ts'
+import type { MainFilePreference } from './catalog/main-files.ts'
+import type { SearchHit } from './search/search-index.ts'
+import type { CatalogSkill, SkillMetadata } from './skill.ts'
 
 /**
  * What the tools and the routes ask of the domain; `SkillManager` is the implementation. Every answer is fresh:
- * a change that was complete before the call is in it (K51). Every failure is a `SkillError`.
+ * a change that was complete before the call is in it. Every failure is a `SkillError`.
  */
 export interface SkillSource {
-  /** Names of all skills, sorted by code point (K11). The array is the same object while nothing changes. */
+  /** Names of all skills, sorted by code point. The array is the same object while nothing changes. */
   list (): Awaitable<readonly string[]>
 
-  /** The skill of exactly this folder name (K5), or undefined. Never throws for a strange name. */
-  find (name: string): Awaitable<CatalogueSkill | undefined>
+  /** The skill of exactly this folder name, or undefined. Never throws for a strange name. */
+  find (name: string): Awaitable<CatalogSkill | undefined>
 
-  /** The skill with this frontmatter name, else with this folder name (K29), or undefined. */
-  findByLabel (label: string): Awaitable<CatalogueSkill | undefined>
+  /** The skill with this frontmatter name, else with this folder name, or undefined. */
+  findByLabel (label: string): Awaitable<CatalogSkill | undefined>
 
-  /** All valid skills, sorted by folder name (K26, K28); as fresh as the index (K52). Waits for the first index. */
+  /** All valid skills, sorted by folder name; as fresh as the index. Waits for the first index. */
   available (): Awaitable<readonly SkillMetadata[]>
 
   /** The valid skills that the index holds now, without waiting. */
   availableNow (): readonly SkillMetadata[]
 
   /**
-   * Skills with at least one word of the query in name, description or body, the best first (K46); as fresh as the
-   * index (K52). Throws `folderError`'s sentences without a root.
+   * Skills with at least one word of the query in name, description or body, the best first; as fresh as the
+   * index. Throws `folderError`'s sentences without a root.
    */
   search (query: string): Awaitable<readonly SearchHit[]>
 

@@ -1,13 +1,13 @@
 /** The vocabulary of the domain. Everything here is a value that never changes once it is made. */
 
-/** A project root beats the personal root (K7). */
+/** A project root beats the personal root. */
 export type SkillType = 'project' | 'personal'
 
 export type FindingSeverity = 'error' | 'warning' | 'info'
 
 /**
- * Something about a skill that its author should know (K9). Findings never stop a skill from being served as
- * files; a skill with a finding of severity `error` is not valid, so it is not offered to `Skill` (K25).
+ * Something about a skill that its author should know. Findings never stop a skill from being served as
+ * files; a skill with a finding of severity `error` is not valid, so it is not offered to `Skill`.
  */
 export interface Finding {
   /** Stable snake_case name of the kind of finding. */
@@ -49,9 +49,9 @@ export interface SkillMetadata {
   readonly path: string
 }
 
-/** A skill as the catalogue knows it: one folder in one state. */
-export interface CatalogueSkill {
-  /** The folder's name: the one address of the skill (K5). */
+/** A skill as the catalog knows it: one folder in one state. */
+export interface CatalogSkill {
+  /** The folder's name: the one address of the skill. */
   readonly name: string
   readonly metadata: SkillMetadata
   readonly frontmatter: Frontmatter
@@ -62,8 +62,8 @@ export interface CatalogueSkill {
   readonly digest?: string
 }
 
-/** A skill with its content: what Wave's `loadSkill` returns (K33). */
-export interface Skill extends CatalogueSkill {
+/** A skill with its content: what Wave's `loadSkill` returns. */
+export interface Skill extends CatalogSkill {
   /** The whole main file, frontmatter included, verbatim. */
   readonly content: string
 }

@@ -53,7 +53,7 @@ function looksLikeLatin1 (bytes: Buffer): boolean {
 }
 
 /**
- * Order by Unicode code point (K11), which differs from JavaScript's default order by UTF-16 code unit for characters
+ * Order by Unicode code point, which differs from JavaScript's default order by UTF-16 code unit for characters
  * beyond U+FFFF: a surrogate (U+D800–DFFF) sorts above U+E000–FFFF.
  */
 export function compareCodePoints (a: string, b: string): number {

@@ -1,11 +1,11 @@
 import type { ServerNotifier } from '@modelcontextprotocol/server'
-import { MCP_NOTIFY_MS } from '../core/limits.ts'
+import { MCP_NOTIFY_MS } from './limits.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import { describeTool } from '../tools/dialects/dialect.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 
 /**
- * Tells the open streams what changed in the catalogue: the lists, and the tools when a description follows the catalogue.
+ * Tells the open streams what changed in the catalog: the lists, and the tools when a description follows the catalog.
  * Changes come in bursts: those of a moment are told together.
  * @returns the way to stop
  */

@@ -1,7 +1,7 @@
 import { createSlicer } from '../core/async.ts'
-import type { ChangeFeed } from '../core/change-feed.ts'
+import type { ChangeFeed } from '../core/events/change-feed.ts'
 import { SkillError } from '../core/errors.ts'
-import type { Manifest } from '../core/manifest.ts'
+import type { Manifest } from '../core/content/manifest.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import { parseSkillUri } from './skill-uri.ts'
 
@@ -57,10 +57,10 @@ export class FollowedFiles {
       if (file === undefined) files.set(uri, { path, state: undefined, followers: 1 })
       else file.followers++
     }
-    const breathe = createSlicer()
+    const yieldIfNeeded = createSlicer()
     for (const name of new Set(places.map(({ name }) => name))) {
       await this.#compare(name)
-      await breathe()
+      await yieldIfNeeded()
     }
   }
 

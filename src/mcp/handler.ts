@@ -1,7 +1,8 @@
 import { createMcpHandler, fromJsonSchema, type McpRequestContext, type Server } from '@modelcontextprotocol/server'
-import type { ChangeFeed } from '../core/change-feed.ts'
-import { isMapping } from '../core/frontmatter.ts'
-import { MAX_LOG_LINE_CHARACTERS, MAX_MCP_STREAMS } from '../core/limits.ts'
+import type { ChangeFeed } from '../core/events/change-feed.ts'
+import { isMapping } from '../core/format/frontmatter.ts'
+import { MAX_LOG_LINE_CHARACTERS } from '../tools/limits.ts'
+import { MAX_MCP_STREAMS } from './limits.ts'
 import type { CoreLog } from '../core/log.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
@@ -39,7 +40,7 @@ const SKILLS_EXTENSION = 'io.modelcontextprotocol/skills'
 const INSTRUCTIONS = 'Agent Skills: folders of instructions and files. list_skills names them, get_skill reads the SKILL.md of one, ' +
   'read_file_in_skill reads the files that it refers to. The same files are resources: skill://<name>/<path>.'
 
-/** Nothing may be kept: the next request sees every change (K51), and a proxy may let callers see different things. */
+/** Nothing may be kept: the next request sees every change, and a proxy may let callers see different things. */
 const MODERN_CACHE = { ttlMs: 0, cacheScope: 'private' } as const
 
 /** Makes the door. Everything that it answers is read from `skills` at the time; it keeps nothing between requests. */

@@ -1,5 +1,5 @@
-import { HttpProblem } from '../plugins/errors.ts'
-import { isLoopback, parseHost } from '../plugins/security.ts'
+import { HttpProblem } from '../http/problem.ts'
+import { isLoopback, parseHost } from '../http/hosts.ts'
 
 export interface OriginOptions {
   /** The service is bound to a loopback address: pages of this machine may use it. */

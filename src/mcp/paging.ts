@@ -19,14 +19,14 @@ export interface Page<Item> {
 export async function readPage<Item> (
   names: readonly string[], cursor: string | undefined, make: (name: string) => Promise<Item | undefined>, isFull: (items: readonly Item[]) => boolean
 ): Promise<Page<Item>> {
-  const breathe = createSlicer()
+  const yieldIfNeeded = createSlicer()
   const items: Item[] = []
   for (let i = cursor === undefined ? 0 : firstAfter(names, decodeCursor(cursor)); i < names.length; i++) {
     const name = names[i] ?? ''
     const item = await make(name)
     if (item !== undefined) items.push(item)
     if (items.length > 0 && i < names.length - 1 && isFull(items)) return { items, nextCursor: encodeCursor(name) }
-    await breathe()
+    await yieldIfNeeded()
   }
   return { items }
 }

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
-import type { ChangeFeed } from '../core/change-feed.ts'
+import type { ChangeFeed } from '../core/events/change-feed.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import type { McpDoor } from './handler.ts'

@@ -1,5 +1,5 @@
 import { type GetPromptResult, type Prompt, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
-import { MCP_PAGE_ENTRIES } from '../core/limits.ts'
+import { MCP_PAGE_ENTRIES } from './limits.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import { type Page, readPage } from './paging.ts'
 

@@ -1,7 +1,7 @@
 import { ProtocolError, ProtocolErrorCode, type ReadResourceResult, type Resource, ResourceNotFoundError } from '@modelcontextprotocol/server'
-import { MCP_PAGE_ENTRIES } from '../core/limits.ts'
-import type { Manifest } from '../core/manifest.ts'
-import { mediaType } from '../core/media-type.ts'
+import { MCP_PAGE_ENTRIES } from './limits.ts'
+import type { Manifest } from '../core/content/manifest.ts'
+import { mediaType } from '../core/content/media-type.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import { compareCodePoints } from '../core/text.ts'
 import { type Page, readPage } from './paging.ts'
@@ -35,7 +35,7 @@ export async function listResources (skills: SkillManager, cursor: string | unde
   }, isFull)
 }
 
-/** Bytes of a file as they are: `text` when they are UTF-8, otherwise `blob`; with the revision of the skill (K43) when it is known. */
+/** Bytes of a file as they are: `text` when they are UTF-8, otherwise `blob`; with the revision of the skill when it is known. */
 export async function readResource (skills: SkillManager, uri: string): Promise<ReadResourceResult> {
   const place = parseSkillUri(uri)
   if (place === undefined || place.path === '') {

@@ -1,9 +1,9 @@
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import { SkillError } from '../core/errors.ts'
-import { MCP_PAGE_ENTRIES, MCP_PAGE_FILES } from '../core/limits.ts'
+import { MCP_PAGE_ENTRIES, MCP_PAGE_FILES } from './limits.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import type { Finding, Frontmatter } from '../core/skill.ts'
-import { isListedInMcp, mcpFindings } from './eligibility.ts'
+import { isListedInMcp, mcpFindings } from '../core/clients/mcp.ts'
 import { type Page, readPage } from './paging.ts'
 import { mainFileUri, parseSkillUri, skillUri } from './skill-uri.ts'
 

@@ -19,7 +19,7 @@ export function mainFileUri (name: string): string {
 
 /**
  * Undefined for what is no such URI: another scheme, a query or fragment, bad percent-encoding, an empty segment, a slash
- * that was encoded, which no name holds. Whether there is such a skill and file is for the catalogue to say.
+ * that was encoded, which no name holds. Whether there is such a skill and file is for the catalog to say.
  */
 export function parseSkillUri (uri: string): SkillPlace | undefined {
   if (!uri.startsWith(SCHEME) || /[?#]/.test(uri)) return undefined

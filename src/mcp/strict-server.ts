@@ -1,5 +1,5 @@
 import { type JSONRPCRequest, ProtocolError, ProtocolErrorCode, type Result, Server, type ServerContext } from '@modelcontextprotocol/server'
-import { MAX_LOG_LINE_CHARACTERS } from '../core/limits.ts'
+import { MAX_LOG_LINE_CHARACTERS } from '../tools/limits.ts'
 
 type Handler = (request: JSONRPCRequest, context: ServerContext) => Promise<Result>
 

@@ -1,32 +1,15 @@
 import { Readable } from 'node:stream'
 import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { sha256 } from '../core/file-content.ts'
+import { sha256 } from '../core/digest.ts'
+import { matchesEtag, strongEtag } from '../http/etag.ts'
 
 /** Headers that describe a body, and go with it when the answer becomes 304 (RFC 9110 §15.4.5). */
 const HEADERS_OF_BODY = ['content-type', 'content-length', 'content-range', 'content-encoding', 'content-disposition', 'accept-ranges']
 
 /**
- * The strong ETag of content with this digest (K49).
- * @param digest `sha256:<hex>`
- * @param variant names the representation when one content has several, for example `json`
- */
-export function strongEtag (digest: string, variant?: string): string {
-  const opaque = digest.slice(digest.indexOf(':') + 1)
-  return variant === undefined ? `"${opaque}"` : `"${opaque}-${variant}"`
-}
-
-/**
- * Whether `If-None-Match` names `etag`: one tag, a list or `*`, compared weakly (RFC 9110 §13.1.2). The tag is searched
- * with its quotes, which cannot be found anywhere else in a well-formed list: no tag of ours holds a comma or a blank.
- */
-export function matchesEtag (ifNoneMatch: string, etag: string): boolean {
-  return ifNoneMatch === etag || ifNoneMatch.trim() === '*' || ifNoneMatch.includes(etag.startsWith('W/') ? etag.slice(2) : etag)
-}
-
-/**
  * By `If-None-Match` alone. `If-Modified-Since` is not answered with 304: its steps are whole seconds, and an edit in
- * the second of the last answer, or one that puts the time back, would stay unseen (K51).
+ * the second of the last answer, or one that puts the time back, would stay unseen.
  */
 function isFresh (request: FastifyRequest, etag: string | undefined): boolean {
   const ifNoneMatch = request.headers['if-none-match']
@@ -37,7 +20,7 @@ function isStream (payload: unknown): payload is Readable {
   return payload instanceof Readable
 }
 
-/** Revalidation for every GET and HEAD (K49): a default `Cache-Control`, an ETag where the route gives none, 304. */
+/** Revalidation for every GET and HEAD: a default `Cache-Control`, an ETag where the route gives none, 304. */
 export const conditional = fp(function conditional (app, _options, done) {
   app.addHook('onSend', (request, reply, payload, next) => {
     const status = reply.statusCode

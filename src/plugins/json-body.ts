@@ -1,8 +1,9 @@
 import fp from 'fastify-plugin'
 import { jsonDepthExceeds } from '../core/json.ts'
-import { MAX_BODY_BYTES, MAX_JSON_DEPTH } from '../core/limits.ts'
+import { MAX_BODY_BYTES } from '../http/limits.ts'
+import { MAX_JSON_DEPTH } from '../tools/limits.ts'
 import { decodeUtf8 } from '../core/text.ts'
-import { HttpProblem } from './errors.ts'
+import { HttpProblem } from '../http/problem.ts'
 
 const MEDIA_TYPE = 'application/json'
 const BOM = '\uFEFF'
@@ -17,7 +18,7 @@ function hasForeignCharset (contentType: string): boolean {
   return false
 }
 
-/** A leading BOM is ignored, as RFC 8259 §8.1 allows. `__proto__` becomes an own property, which is data (K38). */
+/** A leading BOM is ignored, as RFC 8259 §8.1 allows. `__proto__` becomes an own property, which is data. */
 function parseBody (bytes: Buffer): unknown {
   const decoded = decodeUtf8(bytes)
   if (decoded === undefined) throw new HttpProblem('invalid_json', 'The body is not valid UTF-8')
@@ -33,7 +34,7 @@ function parseBody (bytes: Buffer): unknown {
   }
 }
 
-/** The one body that the service takes: `application/json` in UTF-8, uncompressed (K57). Everything else is 415. */
+/** The one body that the service takes: `application/json` in UTF-8, uncompressed. Everything else is 415. */
 export const jsonBody = fp(function jsonBody (app, _options, done) {
   app.removeAllContentTypeParsers()
 

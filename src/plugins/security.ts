@@ -1,42 +1,15 @@
 import type { IncomingMessage } from 'node:http'
-import { isIPv4 } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { HttpProblem } from './errors.ts'
+import { securityHeaders } from '../http/headers.ts'
+import { isLoopback, parseHost } from '../http/hosts.ts'
+import { HttpProblem } from '../http/problem.ts'
 
 export interface SecurityOptions {
-  /** The service is bound to a loopback address (K55). A function when that is known only after listening. */
+  /** The service is bound to a loopback address. A function when that is known only after listening. */
   readonly loopbackOnly: boolean | (() => boolean)
   /** Host names, with or without a port, which does not count. Empty: no restriction beyond `loopbackOnly`. */
   readonly allowedHosts: readonly string[]
-}
-
-/** On every answer, errors written by hand included: JSON that stays JSON needs no more. */
-export const securityHeaders = {
-  'x-content-type-options': 'nosniff'
-} as const
-
-/**
- * On the bytes of skills: other people's content on our origin, that a browser may show. It runs no scripts, submits no
- * forms and has no origin.
- */
-export const contentHeaders = {
-  'referrer-policy': 'no-referrer',
-  'cross-origin-resource-policy': 'same-origin',
-  'content-security-policy': "default-src 'none'; sandbox"
-} as const
-
-/** RFC 3986's host without percent-encoding and sub-delimiters, which no name that resolves has; RFC 9110's port. */
-const HOST = /^(\[[\da-f:.]+\]|[\w.-]+)(?::\d*)?$/i
-
-/** The name in a `Host` value, in lower case and without the port; undefined when it is not a valid one. */
-export function parseHost (value: string): string | undefined {
-  return HOST.exec(value)?.[1]?.toLowerCase()
-}
-
-/** Loopback as a resolver would never disagree: `127.1` and `localhost.` are left out. */
-export function isLoopback (name: string): boolean {
-  return name === 'localhost' || name === '[::1]' || (name.startsWith('127.') && isIPv4(name))
 }
 
 /** Node keeps the first of two Host lines; RFC 9112 §3.2 wants the request refused. */
@@ -50,7 +23,7 @@ function hasSeveralHosts (request: IncomingMessage): boolean {
 }
 
 /**
- * The check of `Host` against DNS rebinding (K55): on a loopback binding loopback names and those of `allowedHosts`,
+ * The check of `Host` against DNS rebinding: on a loopback binding loopback names and those of `allowedHosts`,
  * elsewhere exactly those of `allowedHosts`, or any when the list is empty.
  * @throws {Error} when an entry of `allowedHosts` is not a host
  */

@@ -1,19 +1,19 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifySchema, FastifySchemaCompiler } from 'fastify'
 import type { SkillManager } from '../core/skill-manager.ts'
-import { HttpProblem } from '../plugins/errors.ts'
+import { HttpProblem } from '../http/problem.ts'
 import {
   ToolArgumentsSchema, ToolCallRequestSchema, ToolCallResponseSchema, ToolDefinitionsSchema, ToolParamsSchema, ToolQuerySchema,
   ToolResultSchema
 } from '../schemas/agent.ts'
-import { json, notModified, problems, requestBody, result } from '../schemas/responses.ts'
-import { toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples } from '../schemas/tool-call-examples.ts'
+import { json, notModified, problems, requestBody, result } from '../openapi/responses.ts'
+import { toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples } from '../openapi/tool-call-examples.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import { runTool } from '../tools/run-tool.ts'
 import type { ToolCallHandler } from '../tools/tool-call.ts'
 import { toolDefinitions } from '../tools/tool-definitions.ts'
-import { JSON_MEDIA_TYPE } from './outcome.ts'
-import { REVISION_HEADER } from './revision.ts'
+import { JSON_MEDIA_TYPE } from '../http/send-json.ts'
+import { REVISION_HEADER } from '../http/revision.ts'
 
 export interface AgentRoutesOptions {
   readonly registry: ToolRegistry
@@ -21,12 +21,12 @@ export interface AgentRoutesOptions {
   readonly handleToolCall: ToolCallHandler
 }
 
-/** What is wrong with a call is for the model to read, in the form of its dialect or tool: no schema refuses it first (K38). */
+/** What is wrong with a call is for the model to read, in the form of its dialect or tool: no schema refuses it first. */
 const takeAnyBody: FastifySchemaCompiler<FastifySchema> = () => () => true
 
 const BODY_PROBLEMS = ['invalid_json', 'json_too_deep', 'body_too_large', 'unsupported_media_type'] as const
 
-/** K34–K40: what a model's tool calls need. A tool's outcome is always a 200: it is for the model to read (K38). */
+/** What a model's tool calls need. A tool's outcome is always a 200: it is for the model to read. */
 export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async function agentRoutes (app, { registry, skills, handleToolCall }) {
   app.post('/agent/tool-call', {
     schema: {
@@ -61,7 +61,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     }
   }, async (request, reply) => {
     const { format = 'openai', toolset = 'reader' } = request.query
-    // The description of `Skill` follows the index (K28), which has nothing to say before it is complete.
+    // The description of `Skill` follows the index, which has nothing to say before it is complete.
     if (toolset === 'wave' || toolset === 'all') await skills.available()
     return reply.header('content-type', JSON_MEDIA_TYPE).send(JSON.stringify(toolDefinitions(registry, format, toolset)))
   })

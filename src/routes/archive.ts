@@ -1,13 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { SkillArchive } from '../core/archive.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
-import { strongEtag } from '../plugins/conditional.ts'
-import { attachment } from '../plugins/content-disposition.ts'
-import { bytes, notModified, problems } from '../schemas/responses.ts'
+import { strongEtag } from '../http/etag.ts'
+import { bytes, notModified, problems } from '../openapi/responses.ts'
 import { SkillArchiveQuerySchema, SkillNameParamsSchema } from '../schemas/skills.ts'
-import { sendChunks } from './file-answer.ts'
-import { PIN_PROBLEMS } from './revision.ts'
+import { sendArchive } from '../http/send-archive.ts'
+import { PIN_PROBLEMS } from '../http/revision.ts'
 import { SKILL_PROBLEMS } from './skills.ts'
 
 export interface ArchiveRoutesOptions {
@@ -19,7 +16,6 @@ const ZIP = 'application/zip'
 /** Names what these bytes are made of beside the content: another way to write archives needs another number. */
 const FORMAT = 'zip1'
 
-/** K45. */
 export const archiveRoutes: FastifyPluginAsyncTypebox<ArchiveRoutesOptions> = async function archiveRoutes (app, { skills }) {
   app.get('/skills/:name/archive.zip', {
     schema: {
@@ -40,18 +36,5 @@ export const archiveRoutes: FastifyPluginAsyncTypebox<ArchiveRoutesOptions> = as
     const wrapped = request.query.wrap === 'true'
     const archive = await skills.archive(name, wrapped ? (path) => `${name}/${path}` : undefined)
     return sendArchive(request, reply, archive, { name, etag: strongEtag(archive.revision, wrapped ? `${FORMAT}wrap` : FORMAT) })
-  })
-}
-
-/** Sends an archive, whole or the range asked for: `name`.zip. */
-export function sendArchive (
-  request: FastifyRequest, reply: FastifyReply, archive: SkillArchive, { name, etag }: { readonly name: string, readonly etag: string }
-): FastifyReply {
-  return sendChunks(request, reply.header('content-disposition', attachment(`${name}.zip`)), {
-    mediaType: ZIP,
-    size: archive.size,
-    etag,
-    revision: archive.revision,
-    chunks: (start, end) => archive.chunks(start, end)
   })
 }

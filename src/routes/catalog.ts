@@ -1,17 +1,17 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { type FindingSource, readCatalogueEntry } from '../core/catalogue-entry.ts'
-import { CataloguePager } from '../core/catalogue-page.ts'
+import { type FindingSource, readCatalogEntry } from '../core/listing/entry.ts'
+import { CatalogPager } from '../core/listing/pages.ts'
 import { DEFAULT_PAGE_ENTRIES } from '../core/limits.ts'
-import { sha256 } from '../core/file-content.ts'
+import { sha256 } from '../core/digest.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
-import { strongEtag } from '../plugins/conditional.ts'
-import { HttpProblem } from '../plugins/errors.ts'
-import { readScalars } from '../plugins/query-scalars.ts'
+import { strongEtag } from '../http/etag.ts'
+import { HttpProblem } from '../http/problem.ts'
+import { readScalars } from '../http/query-scalars.ts'
 import { CatalogEntrySchema, CatalogPageSchema, CatalogQuerySchema } from '../schemas/catalog.ts'
-import { json, notModified, problems } from '../schemas/responses.ts'
+import { json, notModified, problems } from '../openapi/responses.ts'
 import { SkillNameParamsSchema, SkillQuerySchema } from '../schemas/skills.ts'
-import { JSON_MEDIA_TYPE } from './outcome.ts'
-import { PIN_PROBLEMS, stampRevision } from './revision.ts'
+import { JSON_MEDIA_TYPE } from '../http/send-json.ts'
+import { PIN_PROBLEMS, stampRevision } from '../http/revision.ts'
 
 export interface CatalogRoutesOptions {
   readonly skills: SkillManager
@@ -19,16 +19,16 @@ export interface CatalogRoutesOptions {
   readonly moreFindings?: readonly FindingSource[]
 }
 
-/** K46: what there is to know about each skill, page by page, and search. */
+/** What there is to know about each skill, page by page, and search. */
 export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (app, { skills, moreFindings = [] }) {
   const options = { skills, moreFindings }
-  const pager = new CataloguePager(options)
+  const pager = new CatalogPager(options)
 
   app.get('/catalog', {
     schema: {
       operationId: 'browseCatalog',
       summary: 'Browse and search the skills',
-      description: 'Rich entries, a page at a time; a page that would be very large is shorter than `limit`. Follow `next_cursor` until it is `null`: a skill that is there throughout comes exactly once, also when the catalogue changes in between.',
+      description: 'Rich entries, a page at a time; a page that would be very large is shorter than `limit`. Follow `next_cursor` until it is `null`: a skill that is there throughout comes exactly once, also when the catalog changes in between.',
       tags: ['skills'],
       querystring: CatalogQuerySchema,
       response: {
@@ -50,7 +50,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
     schema: {
       operationId: 'getCatalogEntry',
       summary: 'Describe a skill',
-      description: 'The entry of one skill, as in the catalogue: frontmatter, revision, size, and what is wrong with it.',
+      description: 'The entry of one skill, as in the catalog: frontmatter, revision, size, and what is wrong with it.',
       tags: ['skills'],
       params: SkillNameParamsSchema,
       querystring: SkillQuerySchema,
@@ -61,7 +61,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
       }
     }
   }, async (request, reply) => {
-    const entry = await readCatalogueEntry(options, request.params.name)
+    const entry = await readCatalogEntry(options, request.params.name)
     const body = Buffer.from(JSON.stringify(entry))
     const etag = strongEtag(sha256(body))
     stampRevision(request, reply, entry.revision ?? undefined, etag)

@@ -2,12 +2,12 @@ import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { ChangeFeed, FeedEvent } from '../core/change-feed.ts'
-import { EVENT_HEARTBEAT_MS, EVENT_RETRY_MS, MAX_EVENT_STREAM_BYTES, MAX_EVENT_STREAMS } from '../core/limits.ts'
-import { accepts } from '../plugins/accept.ts'
-import { HttpProblem } from '../plugins/errors.ts'
+import type { ChangeFeed, FeedEvent } from '../core/events/change-feed.ts'
+import { EVENT_HEARTBEAT_MS, EVENT_RETRY_MS, MAX_EVENT_STREAM_BYTES, MAX_EVENT_STREAMS } from '../http/limits.ts'
+import { accepts } from '../http/accept.ts'
+import { HttpProblem } from '../http/problem.ts'
 import { EVENTS_EXAMPLE, EventsHeadersSchema, EventsQuerySchema } from '../schemas/events.ts'
-import { eventStream, problems } from '../schemas/responses.ts'
+import { eventStream, problems } from '../openapi/responses.ts'
 
 export interface EventRoutesOptions {
   readonly feed: Pick<ChangeFeed, 'position' | 'subscribe'>
@@ -66,7 +66,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
     schema: {
       operationId: 'followEvents',
       summary: 'Follow changes of skills',
-      description: 'Server-sent events `added`, `changed` and `removed`, each with the name of a skill and, while it is there, the revision of its manifest. An edit of any of its files is a change. `reset` says that events were missed: read the catalogue again.',
+      description: 'Server-sent events `added`, `changed` and `removed`, each with the name of a skill and, while it is there, the revision of its manifest. An edit of any of its files is a change. `reset` says that events were missed: read the catalog again.',
       tags: ['skills'],
       headers: EventsHeadersSchema,
       querystring: EventsQuerySchema,

@@ -1,8 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { SkillManager } from '../core/skill-manager.ts'
-import { HttpProblem } from '../plugins/errors.ts'
+import { HttpProblem } from '../http/problem.ts'
 import { LivenessSchema, ReadinessSchema, NotReadySchema } from '../schemas/health.ts'
-import { extendedProblem, json, notModified, problems } from '../schemas/responses.ts'
+import { extendedProblem, json, notModified, problems } from '../openapi/responses.ts'
 
 export interface HealthRoutesOptions {
   readonly skills: SkillManager
@@ -10,7 +10,6 @@ export interface HealthRoutesOptions {
   readonly isDraining: () => boolean
 }
 
-/** K50. */
 export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (app, { skills, isDraining }) {
   app.get('/livez', {
     schema: {

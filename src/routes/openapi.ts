@@ -1,6 +1,6 @@
 import type {} from '@fastify/swagger'
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
-import { content, notModified, problems } from '../schemas/responses.ts'
+import { content, notModified, problems } from '../openapi/responses.ts'
 
 export interface OpenapiRoutesOptions {
   /** The service once more, never listening, that can describe itself: made at the first question. */
@@ -14,7 +14,7 @@ const DOCUMENT_SCHEMA = {
 }
 const EXAMPLE = { openapi: '3.1.0', info: { title: 'skillserve' }, paths: {} }
 
-/** K50: the OpenAPI document. */
+/** The OpenAPI document. */
 export const openapiRoutes: FastifyPluginAsync<OpenapiRoutesOptions> = async function openapiRoutes (app, { describe }) {
   app.get('/openapi.json', {
     schema: documentSchema('getOpenapiJson', 'This document as JSON', 'application/json', DOCUMENT_SCHEMA, EXAMPLE)

@@ -1,12 +1,12 @@
 import { basename } from 'node:path'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { type PromptForm, renderPrompt } from '../core/prompt.ts'
+import { type PromptForm, renderPrompt } from '../core/listing/prompt.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import type { SkillMetadata } from '../core/skill.ts'
-import { readScalars } from '../plugins/query-scalars.ts'
+import { readScalars } from '../http/query-scalars.ts'
 import { PromptQuerySchema, PromptSchema } from '../schemas/prompt.ts'
-import { notModified, problems, textOrJson } from '../schemas/responses.ts'
-import { JSON_MEDIA_TYPE, sendRendered } from './outcome.ts'
+import { notModified, problems, textOrJson } from '../openapi/responses.ts'
+import { JSON_MEDIA_TYPE, sendRendered } from '../http/send-json.ts'
 
 export interface PromptRoutesOptions {
   readonly skills: SkillManager
@@ -27,9 +27,9 @@ const MEDIA_TYPES = {
 const EXAMPLE = '<available_skills>\n<skill>\n<name>\ncalculator\n</name>\n<description>\nBasic arithmetic\n</description>\n' +
   '<location>\n/skills/calculator/files/SKILL.md\n</location>\n</skill>\n</available_skills>'
 
-/** K41: the catalogue for a system prompt. */
+/** The catalog for a system prompt. */
 export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = async function promptRoutes (app, { skills }) {
-  // One prompt per form, the last that was asked for, for as long as the catalogue is unchanged.
+  // One prompt per form, the last that was asked for, for as long as the catalog is unchanged.
   const prompts = new WeakMap<readonly SkillMetadata[], Map<PromptForm, Prompt>>()
 
   function promptOf (available: readonly SkillMetadata[], form: PromptForm, budget: number | undefined): Prompt {
@@ -46,7 +46,7 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
   app.get('/agent/prompt', {
     schema: {
       operationId: 'getPrompt',
-      summary: 'The catalogue for a system prompt',
+      summary: 'The catalog for a system prompt',
       description: 'Name, description and location of every valid skill, for a model to choose from. Text of skills is escaped: none can end its entry or begin another.',
       tags: ['agent'],
       querystring: PromptQuerySchema,
@@ -59,7 +59,7 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
     preValidation: readScalars('budget')
   }, async (request, reply) => {
     const { format = 'xml', budget } = request.query
-    // Without a folder to look in there is no catalogue, which is not the same as an empty one (K14, K48).
+    // Without a folder to look in there is no catalog, which is not the same as an empty one.
     await skills.list()
     const prompt = promptOf(await skills.available(), format, budget)
     const text = await prompt.text

@@ -1,30 +1,30 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { FileContent } from '../core/file-content.ts'
-import { mediaType } from '../core/media-type.ts'
+import type { FileContent } from '../core/content/file-content.ts'
+import { mediaType } from '../core/content/media-type.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
-import { prefers } from '../plugins/accept.ts'
-import { strongEtag } from '../plugins/conditional.ts'
-import { binary, json, jsonOr, notModified, partial, problems, withRevision } from '../schemas/responses.ts'
+import { prefers } from '../http/accept.ts'
+import { strongEtag } from '../http/etag.ts'
+import { binary, json, jsonOr, notModified, partial, problems, withRevision } from '../openapi/responses.ts'
 import {
   SkillDocumentSchema, SkillFileParamsSchema, SkillFileQuerySchema, SkillFileSchema, SkillListSchema, SkillManifestSchema, SkillQuerySchema,
   SkillNameParamsSchema
 } from '../schemas/skills.ts'
 import type { Tool } from '../tools/tool.ts'
-import { sendContent, sendFile } from './file-answer.ts'
-import { answer, JSON_MEDIA_TYPE, renderOnce, sendOutcome, sendRendered } from './outcome.ts'
-import { PIN_PROBLEMS, settleRevision, stampRevision } from './revision.ts'
+import { sendContent, sendFile } from '../http/send-file.ts'
+import { answer, JSON_MEDIA_TYPE, renderOnce, sendOutcome, sendRendered } from '../http/send-json.ts'
+import { PIN_PROBLEMS, settleRevision, stampRevision } from '../http/revision.ts'
 
 export interface SkillRoutesOptions {
   readonly skills: SkillManager
-  /** The handlers that the routes share with the tool calls (K31). */
+  /** The handlers that the routes share with the tool calls. */
   readonly tools: { readonly listSkills: Tool, readonly getSkill: Tool, readonly readFileInSkill: Tool }
 }
 
-/** Representations of a document, the default first (K42). */
+/** Representations of a document, the default first. */
 const DOCUMENT_TYPES = ['application/json', 'text/markdown', 'text/plain'] as const
 
-/** Stands for a file's own media type when its JSON form is weighed against it (K44). */
+/** Stands for a file's own media type when its JSON form is weighed against it. */
 const ANY_BYTES = 'application/octet-stream'
 
 /** For the document: the beginning of a main file and of a script. */
@@ -34,7 +34,7 @@ const EXAMPLE_FILE = 'def add(a, b):\n    return a + b\n'
 /** What a request that names a skill can meet. */
 export const SKILL_PROBLEMS = ['bad_url', 'uri_too_long', 'invalid_skill_name', 'skill_not_found', 'skills_folder_not_found', 'skills_folder_permission_denied'] as const
 
-/** K42–K44: list, document, manifest and files of skills. */
+/** List, document, manifest and files of skills. */
 export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async function skillRoutes (app, { skills, tools }) {
   const preHandler = settleRevision(skills)
 
@@ -123,7 +123,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
   })
 }
 
-/** `read_file_in_skill`'s object for any file, its content as base64 (K44). */
+/** `read_file_in_skill`'s object for any file, its content as base64. */
 function sendBase64 (
   request: FastifyRequest, reply: FastifyReply, { name, '*': path }: { readonly name: string, readonly '*': string }, { bytes, digest, revision }: FileContent
 ): FastifyReply {

@@ -1,12 +1,12 @@
 import { Type } from '@sinclair/typebox'
 import { SkillDocumentSchema, SkillFileSchema, SkillListSchema } from './skills.ts'
-import { reference } from './responses.ts'
+import { reference } from './reference.ts'
 import { StringEnum } from './string-enum.ts'
 
 const TEXT = { type: 'string' }
 const ID = { description: 'Echoed in the result', type: ['string', 'integer', 'number'] }
 
-/** The body in any dialect (K34): for the document. The handler tells the dialects apart and says what is wrong. */
+/** The body in any dialect: for the document. The handler tells the dialects apart and says what is wrong. */
 export const ToolCallRequestSchema = Type.Unsafe<unknown>({
   title: 'ToolCallRequest',
   description: 'One call, `{"tool_calls": […]}`, an array of calls, or the message or the whole response of a provider that holds them. `arguments` is an object or a JSON string of one.',

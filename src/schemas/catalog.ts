@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { DEFAULT_PAGE_ENTRIES, MAX_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS } from '../core/limits.ts'
-import { reference } from './responses.ts'
+import { reference } from './reference.ts'
 import { DigestSchema, EXAMPLE_DIGEST } from './skills.ts'
 import { StringEnum } from './string-enum.ts'
 
@@ -50,7 +50,6 @@ const EXAMPLE_ENTRY = {
   }]
 }
 
-/** K46. */
 export const CatalogEntrySchema = Type.Object({
   name: Type.String({ description: 'The address of the skill: the name of its folder' }),
   description: Type.String({ description: "The frontmatter's; empty when there is none" }),

@@ -13,10 +13,10 @@ const WatcherSchema = Type.Object({
   lastError: Type.Optional(Type.String({ description: 'Code of the latest error' }))
 })
 
-/** What is told of the index and the watcher, ready or not (K50). */
+/** What is told of the index and the watcher, ready or not. */
 const INDEX_STATE = {
   skills: Type.Integer({ minimum: 0 }),
-  generation: Type.Integer({ minimum: 0, description: 'Goes up with every change of the catalogue' }),
+  generation: Type.Integer({ minimum: 0, description: 'Goes up with every change of the catalog' }),
   roots: Type.Array(Type.Object({
     type: StringEnum(['project', 'personal']),
     state: StringEnum(['ok', 'missing', 'unreadable', 'failed']),
@@ -27,7 +27,6 @@ const INDEX_STATE = {
   hanging: Type.Array(Type.String(), { description: 'Names of the skills whose disk does not answer; the last good state of each is listed' })
 }
 
-/** K50. */
 export const ReadinessSchema = Type.Object({
   status: Type.Literal('ready'),
   ...INDEX_STATE

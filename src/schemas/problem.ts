@@ -9,7 +9,7 @@ interface ProblemKind {
   readonly hint: string
 }
 
-/** The domain's errors as HTTP (K48). */
+/** The domain's errors as HTTP. */
 export const skillProblems = {
   invalid_skill_name: { status: 400, title: 'Invalid skill name', hint: 'GET /skills lists the names there are' },
   skill_not_found: { status: 404, title: 'Skill not found', hint: 'GET /skills lists the names there are' },

@@ -15,7 +15,6 @@ export const PromptQuerySchema = Type.Object({
   }))
 })
 
-/** K41. */
 export const PromptSchema = Type.Object({
   skills: Type.Array(Type.Object({
     name: Type.String(),

@@ -42,12 +42,10 @@ export const SkillArchiveQuerySchema = Type.Object({
   }))
 })
 
-/** K11. */
 export const SkillListSchema = Type.Object({
   skills: Type.Array(Type.String(), { description: 'Names, sorted by code point' })
 }, { $id: 'SkillList', title: 'SkillList', examples: [{ skills: ['calculator', 'weather'] }] })
 
-/** K15. */
 export const SkillDocumentSchema = Type.Object({
   skill_name: Type.String(),
   documentation: Type.String({ description: 'The whole main file, frontmatter included, verbatim' })
@@ -57,7 +55,6 @@ export const SkillDocumentSchema = Type.Object({
   examples: [{ skill_name: 'calculator', documentation: '# Calculator Skill\n\nProvides basic arithmetic operations.\n' }]
 })
 
-/** K17. */
 export const SkillFileSchema = Type.Object({
   success: Type.Literal(true),
   skill_name: Type.String(),
@@ -81,7 +78,6 @@ export const SkillFileSchema = Type.Object({
 export const DigestSchema = Type.String({ pattern: '^sha256:[0-9a-f]{64}$', description: 'SHA-256 of the bytes' })
 export const EXAMPLE_DIGEST = `sha256:${'0123456789abcdef'.repeat(4)}`
 
-/** K43. */
 export const SkillManifestSchema = Type.Object({
   skill_name: Type.String(),
   revision: DigestSchema,

@@ -1,5 +1,5 @@
 import { jsonDepthExceeds } from '../core/json.ts'
-import { MAX_JSON_DEPTH } from '../core/limits.ts'
+import { MAX_JSON_DEPTH } from './limits.ts'
 import { isJsonObject, own } from './json-object.ts'
 import { findJsonSyntaxError } from './json-syntax.ts'
 import { type ToolArguments, ToolArgumentsError, type ToolParameters } from './tool.ts'
@@ -8,7 +8,7 @@ import { type ToolArguments, ToolArgumentsError, type ToolParameters } from './t
 const QUOTED_CONTEXT = 16
 
 /**
- * The arguments of a call, whatever the dialect wrapped them in (K37): an object, a JSON string of one, or nothing,
+ * The arguments of a call, whatever the dialect wrapped them in: an object, a JSON string of one, or nothing,
  * which means `{}`. Nothing is repaired: a call that runs with guessed arguments does what nobody asked for.
  *
  * @throws {ToolArgumentsError} `Invalid tool arguments: <what and where>` with the schema

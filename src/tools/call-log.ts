@@ -1,4 +1,4 @@
-import { MAX_LOG_LINE_CHARACTERS } from '../core/limits.ts'
+import { MAX_LOG_LINE_CHARACTERS } from './limits.ts'
 import { printable } from './printable.ts'
 import type { Tool, ToolArguments, ToolOutcome } from './tool.ts'
 

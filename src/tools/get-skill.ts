@@ -1,6 +1,6 @@
 import { whenReady } from '../core/async.ts'
 import { documentError } from '../core/errors.ts'
-import type { FileContent } from '../core/file-content.ts'
+import type { FileContent } from '../core/content/file-content.ts'
 import type { SkillSource } from '../core/skill-source.ts'
 import { stringArgument } from './arguments.ts'
 import { failWithError } from './error-result.ts'
@@ -16,7 +16,7 @@ const parameters: ToolParameters = {
   required: ['skill_name']
 }
 
-/** `get_skill`: `{"skill_name","documentation"}`, the whole file verbatim (K15), failure `{"error"}` (K16). */
+/** `get_skill`: `{"skill_name","documentation"}`, the whole file verbatim, failure `{"error"}`. */
 export function createGetSkillTool ({ source }: { readonly source: SkillSource }): Tool {
   const outcomes = new SharedOutcomes<FileContent, string>()
   return {

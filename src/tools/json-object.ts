@@ -1,4 +1,4 @@
-/** An object of parsed JSON from outside: read its own properties only, so that `__proto__` is data (K38). */
+/** An object of parsed JSON from outside: read its own properties only, so that `__proto__` is data. */
 export type JsonObject = Readonly<Record<string, unknown>>
 
 export function isJsonObject (value: unknown): value is JsonObject {

@@ -5,7 +5,7 @@ import { SharedOutcomes } from './shared-outcome.ts'
 import { spacedJson } from './spaced-json.ts'
 import { type Tool, ToolOutcome } from './tool.ts'
 
-/** `list_skills`: `{"skills":[names]}` (K11, K12), failure `{"error"}` (K14). */
+/** `list_skills`: `{"skills":[names]}`, failure `{"error"}`. */
 export function createListSkillsTool ({ source }: { readonly source: SkillSource }): Tool {
   const outcomes = new SharedOutcomes<readonly string[], undefined>()
   return {

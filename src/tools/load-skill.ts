@@ -1,20 +1,21 @@
 import { documentError, SkillError } from '../core/errors.ts'
-import { FileContent } from '../core/file-content.ts'
-import type { Awaitable, SkillSource } from '../core/skill-source.ts'
-import type { CatalogueSkill } from '../core/skill.ts'
+import { FileContent } from '../core/content/file-content.ts'
+import type { SkillSource } from '../core/skill-source.ts'
+import type { Awaitable } from '../core/async.ts'
+import type { CatalogSkill } from '../core/skill.ts'
 
 /** A skill that changes between two looks is looked at again, this many times in all. */
 const LOAD_ATTEMPTS = 8
 
 /**
- * A skill and its main file in one and the same state (K53).
+ * A skill and its main file in one and the same state.
  * @param name what the caller calls it
  * @param find looks for it anew
  * @throws {SkillError} when there is none, its main file cannot be read, or it never holds still
  */
 export async function loadSkill (
-  source: SkillSource, name: string, find: () => Awaitable<CatalogueSkill | undefined>
-): Promise<{ readonly skill: CatalogueSkill, readonly content: FileContent }> {
+  source: SkillSource, name: string, find: () => Awaitable<CatalogSkill | undefined>
+): Promise<{ readonly skill: CatalogSkill, readonly content: FileContent }> {
   let skill = await find()
   for (let attempt = 0; attempt < LOAD_ATTEMPTS; attempt++) {
     if (skill === undefined) throw documentError.skillNotFound(name)

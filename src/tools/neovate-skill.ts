@@ -1,18 +1,18 @@
 import { documentError, SkillError } from '../core/errors.ts'
-import type { FileContent } from '../core/file-content.ts'
-import type { CatalogueSkill } from '../core/skill.ts'
-import { skillBody } from '../core/skill-file.ts'
+import type { FileContent } from '../core/content/file-content.ts'
+import type { CatalogSkill } from '../core/skill.ts'
+import { skillBody } from '../core/format/main-file.ts'
 import type { SkillSource } from '../core/skill-source.ts'
 import { stringArgument } from './arguments.ts'
-import { neovateDefinition, neovateFailure, neovateSuccess, notFoundSentence } from './create-skill-tool.ts'
+import { neovateDefinition, neovateFailure, neovateSuccess, notFoundSentence } from './neovate-messages.ts'
 import { own } from './json-object.ts'
 import { loadSkill } from './load-skill.ts'
 import { SharedOutcomes } from './shared-outcome.ts'
 import { type Tool, ToolOutcome } from './tool.ts'
 
-/** `skill`: `{"llmContent","returnDisplay"}`, failure `{"isError":true,"llmContent"}` (K29, K30). */
+/** `skill`: `{"llmContent","returnDisplay"}`, failure `{"isError":true,"llmContent"}`. */
 export function createNeovateSkillTool ({ source }: { readonly source: SkillSource }): Tool {
-  const outcomes = new SharedOutcomes<FileContent, CatalogueSkill>()
+  const outcomes = new SharedOutcomes<FileContent, CatalogSkill>()
   return {
     ...neovateDefinition,
     toolset: 'neovate',

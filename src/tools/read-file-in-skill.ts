@@ -1,6 +1,6 @@
 import { whenReady } from '../core/async.ts'
 import { fileError } from '../core/errors.ts'
-import type { FileContent } from '../core/file-content.ts'
+import type { FileContent } from '../core/content/file-content.ts'
 import type { SkillSource } from '../core/skill-source.ts'
 import { stringArgument } from './arguments.ts'
 import { own } from './json-object.ts'
@@ -21,7 +21,7 @@ const parameters: ToolParameters = {
 
 /**
  * `read_file_in_skill`: `{"success":true,"skill_name","file_path","content","size_bytes","encoding"}`, failure
- * `{"success":false,"skill_name","file_path","error"}`; what the model reads is the raw text or `ERROR: <error>` (K17).
+ * `{"success":false,"skill_name","file_path","error"}`; what the model reads is the raw text or `ERROR: <error>`.
  */
 export function createReadFileInSkillTool ({ source }: { readonly source: SkillSource }): Tool {
   const outcomes = new SharedOutcomes<FileContent, string>()

@@ -1,5 +1,6 @@
 import { SkillError } from '../core/errors.ts'
-import type { Awaitable, SkillSource } from '../core/skill-source.ts'
+import type { SkillSource } from '../core/skill-source.ts'
+import type { Awaitable } from '../core/async.ts'
 import { createGetSkillTool } from './get-skill.ts'
 import { createListSkillsTool } from './list-skills.ts'
 import { createNeovateSkillTool } from './neovate-skill.ts'
@@ -10,7 +11,7 @@ import { type Tool, type ToolArguments, ToolArgumentsError, type ToolFailure, To
 import { createSearchSkillsTool } from './search-skills.ts'
 import { createWaveSkillTool } from './wave-skill.ts'
 
-/** All tools, found by their exact names (K31). */
+/** All tools, found by their exact names. */
 export interface ToolRegistry {
   /** The tools of one toolset and of those that it contains, or all of them, in the order of registration. */
   list (toolset?: Toolset): readonly Tool[]
@@ -23,7 +24,7 @@ export interface ToolRegistry {
   /** The outcome of a call that is not run, in the tool's own form. Never throws. */
   refuse (tool: Tool, failure: ToolFailure): Promise<ToolOutcome>
 
-  /** `Unknown tool: <name>` and the names there are (K37). */
+  /** `Unknown tool: <name>` and the names there are. */
   unknownTool (name: string): string
 }
 
@@ -58,7 +59,7 @@ export function createToolRegistry (tools: readonly Tool[], { onError = () => {}
   if (byName.size !== tools.length) throw new Error('Two tools have the same name')
   const names = tools.map(({ name }) => name).join(', ')
 
-  /** Nothing that a tool did not mean to say reaches a caller (K18). */
+  /** Nothing that a tool did not mean to say reaches a caller. */
   function asFailure (error: unknown, tool: Tool): ToolFailure {
     if (error instanceof ToolArgumentsError || error instanceof ToolLimitError) return error
     if (error instanceof SkillError) {

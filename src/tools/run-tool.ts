@@ -1,5 +1,5 @@
 import { whenReady } from '../core/async.ts'
-import type { Awaitable } from '../core/skill-source.ts'
+import type { Awaitable } from '../core/async.ts'
 import { parseArguments } from './arguments.ts'
 import { type CallLogger, toolCallLine, toolResultLine } from './call-log.ts'
 import type { ToolRegistry } from './registry.ts'
@@ -13,7 +13,7 @@ export interface ToolRun {
 }
 
 /**
- * Runs one call of a tool, whatever door it came through: its arguments checked, its two lines logged (K37, K39). Never throws.
+ * Runs one call of a tool, whatever door it came through: its arguments checked, its two lines logged. Never throws.
  * @param raw the arguments as they came: none means `{}`
  */
 export function runTool (tool: Tool, raw: unknown, { registry, log, fields }: ToolRun): Awaitable<ToolOutcome> {

@@ -1,4 +1,5 @@
-import { DEFAULT_FOUND_SKILLS, MAX_FOUND_SKILLS, MAX_QUERY_CODE_POINTS } from '../core/limits.ts'
+import { DEFAULT_FOUND_SKILLS, MAX_FOUND_SKILLS } from './limits.ts'
+import { MAX_QUERY_CODE_POINTS } from '../core/limits.ts'
 import type { SkillSource } from '../core/skill-source.ts'
 import { countCodePoints } from '../core/text.ts'
 import { integerArgument, invalidArguments, stringArgument } from './arguments.ts'
@@ -20,7 +21,7 @@ const parameters: ToolParameters = {
 
 const LIMIT = { min: 1, max: MAX_FOUND_SKILLS, absent: DEFAULT_FOUND_SKILLS }
 
-/** `search_skills`: `{"skills":[{"skill_name","description"}]}`, the best match first (K46), failure `{"error"}`. */
+/** `search_skills`: `{"skills":[{"skill_name","description"}]}`, the best match first, failure `{"error"}`. */
 export function createSearchSkillsTool ({ source }: { readonly source: SkillSource }): Tool {
   return {
     name: 'search_skills',

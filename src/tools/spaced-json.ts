@@ -1,6 +1,6 @@
 /**
  * JSON with the spacing of the source documents' examples, which is Python's `json.dumps(…, ensure_ascii=False)`
- * (K36): one blank after each colon and comma that is not inside a string.
+ *: one blank after each colon and comma that is not inside a string.
  *
  * @param value plain JSON data, no deeper than a call stack: a tool's own result
  */

@@ -1,4 +1,4 @@
-import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES, TOOL_CALL_CONCURRENCY } from '../core/limits.ts'
+import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES, TOOL_CALL_CONCURRENCY } from './limits.ts'
 import { type CallLogger, toolCallLine, toolResultLine } from './call-log.ts'
 import type { Dialect, ToolCall } from './dialects/dialect.ts'
 import { openEnvelope } from './dialects/index.ts'
@@ -8,11 +8,11 @@ import { ToolLimitError, ToolOutcome } from './tool.ts'
 
 export type ToolCallAnswer =
   /**
-   * The whole answer as JSON text: one result for one call, an array for a batch or a container (K34). And the revision
+   * The whole answer as JSON text: one result for one call, an array for a batch or a container. And the revision
    * that all results about a skill are of; undefined when they are not of one.
    */
   | { readonly kind: 'answer', readonly json: string, readonly revision: string | undefined }
-  /** Nothing in the body is a tool call (K38). */
+  /** Nothing in the body is a tool call. */
   | { readonly kind: 'unrecognised', readonly detail: string }
   /** More than MAX_TOOL_CALLS; none was run. */
   | { readonly kind: 'too_many_calls', readonly detail: string }
@@ -33,7 +33,7 @@ export interface ToolCallHandlerOptions {
   readonly log: CallLogger
 }
 
-/** The engine behind POST /agent/tool-call: parsed JSON in, the answer's JSON text out. Never throws (K34 to K39). */
+/** The engine behind POST /agent/tool-call: parsed JSON in, the answer's JSON text out. Never throws. */
 export function createToolCallHandler ({ registry, log }: ToolCallHandlerOptions): ToolCallHandler {
   return async function handle (body, { requestId }) {
     const envelope = openEnvelope(body)

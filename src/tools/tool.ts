@@ -1,5 +1,5 @@
 import type { SkillError } from '../core/errors.ts'
-import type { Awaitable } from '../core/skill-source.ts'
+import type { Awaitable } from '../core/async.ts'
 
 /** The plain subset of JSON Schema that every provider accepts. Key order is the seeds': it is sent as it is. */
 export interface ToolParameters {
@@ -14,12 +14,12 @@ export type Toolset = 'reader' | 'search' | 'wave' | 'neovate'
 /** Arguments of a call: an object from outside. Read own properties only. */
 export type ToolArguments = Readonly<Record<string, unknown>>
 
-/** A call whose arguments do not fit: `Invalid tool arguments: …` (K37), or a tool's own sentence (K26). */
+/** A call whose arguments do not fit: `Invalid tool arguments: …`, or a tool's own sentence. */
 export class ToolArgumentsError extends Error {
   override readonly name = 'ToolArgumentsError'
 }
 
-/** A call that is answered with a refusal because its request has used up what it may have (K34). */
+/** A call that is answered with a refusal because its request has used up what it may have. */
 export class ToolLimitError extends Error {
   override readonly name = 'ToolLimitError'
 }
@@ -42,7 +42,7 @@ export class ToolOutcome {
   #quotedText: string | undefined
   #json: string | undefined
 
-  /** @param text what the model reads (K36), or how to make it. */
+  /** @param text what the model reads, or how to make it. */
   constructor (result: object, text: string | (() => string), isError = false, revision?: string) {
     this.result = result
     this.isError = isError
@@ -51,7 +51,7 @@ export class ToolOutcome {
     else this.#render = text
   }
 
-  /** What the model reads (K36). */
+  /** What the model reads. */
   get text (): string {
     if (this.#text === undefined) {
       this.#text = this.#render?.() ?? ''
@@ -73,14 +73,14 @@ export class ToolOutcome {
   }
 }
 
-/** A tool is data plus one handler: defined once, rendered for every dialect, REST and OpenAPI (K31). */
+/** A tool is data plus one handler: defined once, rendered for every dialect, REST and OpenAPI. */
 export interface Tool {
   readonly name: string
   readonly toolset: Toolset
   /** The description in the function definition: fixed, the source document's words. */
   readonly description: string
   readonly parameters: ToolParameters
-  /** A description that follows the catalogue, where the source document wants one (K28). */
+  /** A description that follows the catalog, where the source document wants one. */
   readonly currentDescription?: () => string
 
   /**

@@ -3,7 +3,7 @@ import type { SkillMetadata } from '../core/skill.ts'
 import { foldWhitespace } from '../core/text.ts'
 import { printable } from './printable.ts'
 
-/** Wave's error types (K27). */
+/** Wave's error types. */
 export type WaveErrorType = 'skill_not_found' | 'skill_invalid' | 'skill_inaccessible' | 'skill_malformed' | 'system_error'
 
 export interface WaveErrorDetails {
@@ -14,7 +14,7 @@ export interface WaveErrorDetails {
   readonly availableSkills: readonly string[]
 }
 
-/** Wave's ToolResult (K23); `errorDetails` on failure only (K27). */
+/** Wave's ToolResult; `errorDetails` on failure only. */
 export interface WaveToolResult {
   readonly success: boolean
   readonly content: string
@@ -53,14 +53,14 @@ const SUGGESTIONS = {
   system_error: ['Try again, and ask whoever runs the server if it fails again']
 } as const satisfies Record<WaveErrorType, readonly string[]>
 
-/** A problem of a skill and what mends it (K25). */
+/** A problem of a skill and what mends it. */
 export interface WaveProblem {
   readonly type: WaveErrorType
   readonly message: string
   readonly fixes: readonly string[]
 }
 
-/** A ToolResult for a skill that is not there (K24). */
+/** A ToolResult for a skill that is not there. */
 export function notFoundResult (name: string, available: readonly SkillMetadata[]): WaveToolResult {
   const shown = printable(name)
   const message = `Skill '${shown}' not found.`
@@ -69,7 +69,7 @@ export function notFoundResult (name: string, available: readonly SkillMetadata[
   return failure(name, error, error, { type: 'skill_not_found', message, suggestions: steps }, available)
 }
 
-/** A ToolResult for a skill, or a name, that breaks Wave's rules (K25). */
+/** A ToolResult for a skill, or a name, that breaks Wave's rules. */
 export function invalidResult (name: string, problem: WaveProblem, available: readonly SkillMetadata[]): WaveToolResult {
   const fixes = problem.fixes.map((fix) => `- ${foldWhitespace(fix)}`).join('\n')
   const message = `Skill '${printable(name)}' is invalid: ${foldWhitespace(problem.message)}`
@@ -77,19 +77,19 @@ export function invalidResult (name: string, problem: WaveProblem, available: re
   return failure(name, error, error, { type: problem.type, message, suggestions: problem.fixes }, available)
 }
 
-/** A ToolResult for every other failure (K26). */
+/** A ToolResult for every other failure. */
 export function failureResult (name: string, type: WaveErrorType, message: string, available: readonly SkillMetadata[]): WaveToolResult {
   const reason = `${message}\n\nAvailable skills:\n${bulletList(available)}`
   return failure(name, message, reason, { type, message, suggestions: SUGGESTIONS[type] }, available)
 }
 
-/** A ToolResult without the catalogue in it, for refusals that must stay small. */
+/** A ToolResult without the catalog in it, for refusals that must stay small. */
 export function refusalResult (message: string): WaveToolResult {
   return failure('', message, message, { type: 'system_error', message, suggestions: [] }, [])
 }
 
-/** The tool's description as it follows the catalogue (K28). */
-export function describeCatalogue (available: readonly SkillMetadata[]): string {
+/** The tool's description as it follows the catalog. */
+export function describeCatalog (available: readonly SkillMetadata[]): string {
   const skills = available.length === 0 ? 'No skills currently available' : available.map(describe).join(', ')
   return `Invoke skills based on available skill metadata. Skills: ${skills}`
 }
@@ -114,7 +114,7 @@ function failure (
 
 const bulletLists = new WeakMap<readonly SkillMetadata[], string>()
 
-/** Kept for as long as the catalogue is unchanged: an error text takes microseconds among a thousand skills (K32). */
+/** Kept for as long as the catalog is unchanged: an error text takes microseconds among a thousand skills. */
 function bulletList (available: readonly SkillMetadata[]): string {
   let list = bulletLists.get(available)
   if (list === undefined) {

@@ -1,6 +1,6 @@
 import { documentError, SkillError } from '../core/errors.ts'
-import type { FileContent } from '../core/file-content.ts'
-import type { CatalogueSkill, Finding, SkillMetadata } from '../core/skill.ts'
+import type { FileContent } from '../core/content/file-content.ts'
+import type { CatalogSkill, Finding, SkillMetadata } from '../core/skill.ts'
 import { isSafeName } from '../core/skill-name.ts'
 import type { SkillSource } from '../core/skill-source.ts'
 import { invalidArguments } from './arguments.ts'
@@ -9,7 +9,7 @@ import { loadSkill } from './load-skill.ts'
 import { SharedOutcomes } from './shared-outcome.ts'
 import { type Tool, type ToolArguments, ToolArgumentsError, type ToolFailure, ToolLimitError, ToolOutcome, type ToolParameters } from './tool.ts'
 import {
-  describeCatalogue, failureResult, invalidResult, notFoundResult, refusalResult,
+  describeCatalog, failureResult, invalidResult, notFoundResult, refusalResult,
   WAVE_ERROR_TYPES, type WaveProblem, type WaveToolResult
 } from './wave-messages.ts'
 
@@ -34,14 +34,14 @@ const NO_MAIN_FILE: WaveProblem = {
   fixes: ['Add a SKILL.md file with YAML frontmatter']
 }
 
-/** Findings that mean that the frontmatter could not be read at all (K27). */
+/** Findings that mean that the frontmatter could not be read at all. */
 const MALFORMED_FINDINGS: ReadonlySet<string> = new Set([
   'yaml_invalid', 'yaml_refused', 'frontmatter_unclosed', 'frontmatter_not_mapping', 'frontmatter_too_large'
 ])
 
-/** Wave's `Skill`: a ToolResult (K23) whose `content` is what the model reads, failures included (K24 to K27). */
+/** Wave's `Skill`: a ToolResult whose `content` is what the model reads, failures included. */
 export function createWaveSkillTool ({ source }: { readonly source: SkillSource }): Tool {
-  const outcomes = new SharedOutcomes<FileContent, CatalogueSkill>()
+  const outcomes = new SharedOutcomes<FileContent, CatalogSkill>()
   const descriptions = new WeakMap<readonly SkillMetadata[], string>()
 
   /** The failure to report is worth more than a second one from the list that illustrates it. */
@@ -64,7 +64,7 @@ export function createWaveSkillTool ({ source }: { readonly source: SkillSource 
       const available = source.availableNow()
       let description = descriptions.get(available)
       if (description === undefined) {
-        description = describeCatalogue(available)
+        description = describeCatalog(available)
         descriptions.set(available, description)
       }
       return description
@@ -107,7 +107,7 @@ function problemOf (findings: readonly Finding[]): WaveProblem | undefined {
   return { type: malformed ? 'skill_malformed' : 'skill_invalid', message: first.message, fixes: [...new Set(errors.map(({ fix }) => fix))] }
 }
 
-function successResult ({ metadata }: CatalogueSkill, content: FileContent): WaveToolResult {
+function successResult ({ metadata }: CatalogSkill, content: FileContent): WaveToolResult {
   if (content.utf8 === undefined) throw documentError.notUtf8(metadata.name)
   return {
     success: true,

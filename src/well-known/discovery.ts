@@ -1,13 +1,13 @@
 import type { Static } from '@sinclair/typebox'
 import { LRUCache } from 'lru-cache'
-import type { SkillArchive } from '../core/archive.ts'
+import type { SkillArchive } from '../core/content/archive.ts'
 import { coalesce, createSlicer } from '../core/async.ts'
 import { fileError, SkillError } from '../core/errors.ts'
 import { DISCOVERY_LOOK_FACTOR, MAX_CACHED_ARCHIVE_DIGESTS, MAX_DISCOVERY_LOOK_AGE_MS } from '../core/limits.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
-import type { CatalogueSkill } from '../core/skill.ts'
+import type { CatalogSkill } from '../core/skill.ts'
 import { DISCOVERY_SCHEMA_ID, type DiscoveryIndexSchema, type LegacyDiscoveryIndexSchema } from '../schemas/well-known.ts'
-import { descriptionOf } from './eligibility.ts'
+import { descriptionOf } from '../core/clients/discovery.ts'
 import { MAIN_FILE, type Offer, readOffer } from './offer.ts'
 
 export type DiscoveryIndex = Static<typeof DiscoveryIndexSchema>
@@ -19,9 +19,9 @@ export interface DiscoveryIndexes {
   readonly '0.1.0': LegacyDiscoveryIndex
 }
 
-/** What the last look at a skill came to. It holds while the catalogue has the same skill and its files the same stamp. */
+/** What the last look at a skill came to. It holds while the catalog has the same skill and its files the same stamp. */
 interface Look {
-  readonly skill: CatalogueSkill
+  readonly skill: CatalogSkill
   readonly stamp?: string | undefined
   readonly entry?: DiscoveryIndex['skills'][number]
   readonly legacyEntry?: LegacyDiscoveryIndex['skills'][number]
@@ -82,12 +82,12 @@ export class Discovery {
     if (performance.now() < this.#goodUntil) return
     const start = performance.now()
     const changes = this.#changes
-    const breathe = createSlicer()
+    const yieldIfNeeded = createSlicer()
     const looks = new Map<string, Look>()
     for (const name of await this.#skills.list()) {
       const look = await this.#look(name)
       if (look !== undefined) looks.set(name, look)
-      await breathe()
+      await yieldIfNeeded()
     }
     const isUnchanged = looks.size === this.#looks.size && [...looks].every(([name, look]) => this.#looks.get(name) === look)
     if (!isUnchanged) this.#indexes = renderIndexes([...looks.values()])
@@ -97,7 +97,7 @@ export class Discovery {
     this.#goodUntil = end + Math.min((end - start) * DISCOVERY_LOOK_FACTOR, MAX_DISCOVERY_LOOK_AGE_MS)
   }
 
-  /** One skill never takes the index down (K9): what cannot be read now is as it was before (K53). */
+  /** One skill never takes the index down: what cannot be read now is as it was before. */
   async #look (name: string): Promise<Look | undefined> {
     const before = this.#looks.get(name)
     try {

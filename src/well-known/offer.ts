@@ -1,15 +1,15 @@
-import type { FileContent } from '../core/file-content.ts'
-import type { Manifest } from '../core/manifest.ts'
+import type { FileContent } from '../core/content/file-content.ts'
+import type { Manifest } from '../core/content/manifest.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
-import type { CatalogueSkill } from '../core/skill.ts'
-import { type DiscoveryVersion, isOffered, mainFileOf, wellKnownFindings } from './eligibility.ts'
+import type { CatalogSkill } from '../core/skill.ts'
+import { type DiscoveryVersion, isOffered, mainFileOf, wellKnownFindings } from '../core/clients/discovery.ts'
 
 /** Clients ask for the main file under this name, whatever it is called on the disk. */
 export const MAIN_FILE = 'SKILL.md'
 
 /** A valid skill in one state, and the indexes that it is in. */
 export interface Offer {
-  readonly skill: CatalogueSkill
+  readonly skill: CatalogSkill
   readonly manifest: Manifest
   /** The main file. */
   readonly document: FileContent
@@ -33,7 +33,7 @@ export async function readOffer (skills: SkillManager, name: string): Promise<Of
     const document = await skills.readMainFile(name, MAIN_FILE)
     const main = mainFileOf(skill, manifest)
     const listed = manifest.files.find(({ path }) => path === main)
-    // All that is said of the skill is of one state (K53).
+    // All that is said of the skill is of one state.
     if (skill.digest !== document.digest || (listed !== undefined && listed.digest !== document.digest)) continue
     const findings = wellKnownFindings(skill, manifest, document.utf8)
     const versions = new Set((['0.1.0', '0.2.0'] as const).filter((version) => isOffered(findings, version)))

@@ -1,12 +1,12 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { mediaType } from '../core/media-type.ts'
+import { mediaType } from '../core/content/media-type.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
-import { strongEtag } from '../plugins/conditional.ts'
-import { HttpProblem } from '../plugins/errors.ts'
-import { sendArchive } from '../routes/archive.ts'
-import { sendContent, sendFile } from '../routes/file-answer.ts'
-import { sendRendered } from '../routes/outcome.ts'
-import { bytes, json, notModified, problems } from '../schemas/responses.ts'
+import { strongEtag } from '../http/etag.ts'
+import { HttpProblem } from '../http/problem.ts'
+import { sendArchive } from '../http/send-archive.ts'
+import { sendContent, sendFile } from '../http/send-file.ts'
+import { sendRendered } from '../http/send-json.ts'
+import { bytes, json, notModified, problems } from '../openapi/responses.ts'
 import { ArtifactParamsSchema, DiscoveryIndexSchema, LegacyDiscoveryIndexSchema, LegacyFileParamsSchema } from '../schemas/well-known.ts'
 import { Discovery, hexOf, isSingleFile } from './discovery.ts'
 import { type Offer, readOffer } from './offer.ts'
@@ -119,7 +119,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
   }, async (request, reply) => {
     const { name, '*': file } = request.params
     if (!await discovery.listsFile(name, file)) throw new HttpProblem('artifact_not_found')
-    // `SKILL.md` is the main file in any casing (K6).
+    // `SKILL.md` is the main file in any casing.
     return await sendFile(request, reply, await skills.openFile(name, file), mediaType(file), file)
   })
 

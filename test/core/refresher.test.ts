@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { CoreLog } from '../../src/core/log.ts'
 import { Refresher, type RefresherOptions } from '../../src/core/refresher.ts'
-import type { Watcher, WatcherFactory, WatcherOptions, WatcherState } from '../../src/core/watcher.ts'
+import type { Watcher, WatcherFactory, WatcherOptions, WatcherState } from '../../src/core/watch/watcher.ts'
 import { createFaultyDisk, osError, skill, skills, skillText, startManager, until } from '../helper/skills.ts'
 
 /** No pause at all; and one that a test does not live to see. */

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
-import type { CatalogueChange } from '../../src/core/catalogue.ts'
-import { createNetworkDisk } from '../../src/core/disk.ts'
+import type { CatalogChange } from '../../src/core/catalog/catalog.ts'
+import { createNetworkDisk } from '../../src/core/disk/disk.ts'
 import { SkillError } from '../../src/core/errors.ts'
 import { MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../../src/core/limits.ts'
 import type { SkillManager } from '../../src/core/skill-manager.ts'
@@ -402,7 +402,7 @@ t.test('changes are told once they are in place', async (t) => {
   const base = t.testdir({ root: skills('a', 'b') })
   const root = join(base, 'root')
   const manager = await startManager(t, [root], { times: { debounce: 0 } })
-  const changes: CatalogueChange[] = []
+  const changes: CatalogChange[] = []
   const stop = manager.subscribe((change) => {
     t.equal(change.generation, manager.status.generation)
     changes.push(change)

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { FileContent, sha256 } from '../../src/core/file-content.ts'
+import { FileContent } from '../../src/core/content/file-content.ts'
+import { sha256 } from '../../src/core/digest.ts'
 import { compareCodePoints, countCodePoints, decodeText, decodeUtf8, foldWhitespace } from '../../src/core/text.ts'
 
 function utf16be (text: string): Buffer {

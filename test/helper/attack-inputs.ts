@@ -1,7 +1,7 @@
 /** Hostile requests to every door, made by fast-check: the same seed makes the same requests. */
 
 import fc, { type Arbitrary } from 'fast-check'
-import { toolCallExamples } from '../../src/schemas/tool-call-examples.ts'
+import { toolCallExamples } from '../../src/openapi/tool-call-examples.ts'
 import { CANARY_PATHS } from './attack-tree.ts'
 import type { RequestHead } from './raw-http.ts'
 

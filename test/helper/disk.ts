@@ -1,4 +1,4 @@
-import { createLocalDisk, type Disk } from '../../src/core/disk.ts'
+import { createLocalDisk, type Disk } from '../../src/core/disk/disk.ts'
 
 export type DiskCall = { [Name in keyof Disk]: Disk[Name] extends (...args: never[]) => unknown ? Name : never }[keyof Disk]
 

@@ -2,14 +2,14 @@ import { Writable } from 'node:stream'
 import { fastify, type FastifyInstance } from 'fastify'
 import { pino } from 'pino'
 import type { Test } from 'tap'
-import { httpServerOptions, type HttpTimeouts } from '../../src/http-options.ts'
+import { httpServerOptions, type HttpTimeouts } from '../../src/http/options.ts'
 import { conditional } from '../../src/plugins/conditional.ts'
-import { draining, type DrainingOptions } from '../../src/plugins/draining.ts'
+import { draining, type DrainingOptions } from '../../src/http/connections/draining.ts'
 import { errors } from '../../src/plugins/errors.ts'
 import { jsonBody } from '../../src/plugins/json-body.ts'
 import { lazyValidation } from '../../src/plugins/lazy-validation.ts'
 import { security, type SecurityOptions } from '../../src/plugins/security.ts'
-import { stalledResponses, type StalledResponsesOptions } from '../../src/plugins/stalled-responses.ts'
+import { stalledResponses, type StalledResponsesOptions } from '../../src/http/connections/stalled-responses.ts'
 
 export interface PluginAppOptions {
   readonly timeouts?: Partial<HttpTimeouts>

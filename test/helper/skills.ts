@@ -2,7 +2,7 @@ import fs, { type BigIntStats } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Test } from 'tap'
-import { createLocalDisk, type Disk } from '../../src/core/disk.ts'
+import { createLocalDisk, type Disk } from '../../src/core/disk/disk.ts'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from '../../src/core/skill-manager.ts'
 
 /** A valid main file. */

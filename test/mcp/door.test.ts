@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { Client, Resource } from '@modelcontextprotocol/client'
 import { SkillsClient, type Skill } from '@modelcontextprotocol/client/ext/skills'
 import t, { type Test } from 'tap'
-import { createWatcher } from '../../src/core/watcher.ts'
+import { createWatcher } from '../../src/core/watch/watcher.ts'
 import { buildService, type Files } from '../helper/build.ts'
 import { connectClient, ERAS } from '../helper/mcp.ts'
 

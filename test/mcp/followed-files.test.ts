@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
-import type { FeedEvent, FeedListener } from '../../src/core/change-feed.ts'
+import type { FeedEvent, FeedListener } from '../../src/core/events/change-feed.ts'
 import { documentError } from '../../src/core/errors.ts'
-import type { Manifest } from '../../src/core/manifest.ts'
+import type { Manifest } from '../../src/core/content/manifest.ts'
 import { FollowedFiles } from '../../src/mcp/followed-files.ts'
 
 function createFollowed () {

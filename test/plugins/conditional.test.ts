@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import fc from 'fast-check'
 import t from 'tap'
-import { matchesEtag, strongEtag } from '../../src/plugins/conditional.ts'
+import { matchesEtag, strongEtag } from '../../src/http/etag.ts'
 import { listenWithPlugins } from '../helper/plugin-app.ts'
 import { type RawResponse, openRaw, rawRequest, request } from '../helper/raw-http.ts'
 import { checkTime } from '../helper/timing.ts'

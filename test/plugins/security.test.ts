@@ -1,6 +1,7 @@
 import { fastify } from 'fastify'
 import t, { type Test } from 'tap'
-import { parseHost, security, type SecurityOptions } from '../../src/plugins/security.ts'
+import { parseHost } from '../../src/http/hosts.ts'
+import { security, type SecurityOptions } from '../../src/plugins/security.ts'
 import { listenWithPlugins } from '../helper/plugin-app.ts'
 import { rawRequest, request, type RequestHead } from '../helper/raw-http.ts'
 

@@ -1,7 +1,8 @@
 import { rmSync } from 'node:fs'
 import t from 'tap'
-import { MAX_BODY_BYTES, MAX_JSON_DEPTH, MAX_TOOL_CALLS } from '../../src/core/limits.ts'
-import { toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples } from '../../src/schemas/tool-call-examples.ts'
+import { MAX_BODY_BYTES } from '../../src/http/limits.ts'
+import { MAX_JSON_DEPTH, MAX_TOOL_CALLS } from '../../src/tools/limits.ts'
+import { toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples } from '../../src/openapi/tool-call-examples.ts'
 import { buildService, type Files, type Service } from '../helper/build.ts'
 
 const DOCUMENT = '---\nname: calculator\ndescription: Sums\n---\n# Calculator\n'
@@ -183,7 +184,7 @@ t.test('one service', async (t) => {
     }
     t.equal(etags.size, 25)
     t.equal((await service.fetch('/agent/tools')).text, (await service.fetch('/agent/tools?format=openai&toolset=reader')).text, 'the defaults')
-    t.match((await service.fetch('/agent/tools?format=anthropic&toolset=wave')).text, 'Skills: calculator: Sums', 'K28: it follows the catalogue')
+    t.match((await service.fetch('/agent/tools?format=anthropic&toolset=wave')).text, 'Skills: calculator: Sums', 'K28: it follows the catalog')
   })
 
   t.test('Q4: a bad query is 400', async (t) => {

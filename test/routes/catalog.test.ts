@@ -88,7 +88,7 @@ t.test('K46: one service', async (t) => {
     const response = await service.fetch('/catalog?q=secretbodyword')
     t.notMatch(response.text, 'secretbodyword')
     t.ok(((response.json() as Page).skills[0]?.['score'] as number) > 0)
-    t.equal((await service.fetch('/catalog?q=%20')).text, (await service.fetch('/catalog')).text, 'blank: the catalogue')
+    t.equal((await service.fetch('/catalog?q=%20')).text, (await service.fetch('/catalog')).text, 'blank: the catalog')
   })
 
   t.test('K46: ?valid=, ?limit= and cursor', async (t) => {

@@ -1,6 +1,6 @@
 import { mkdirSync, renameSync, rmSync } from 'node:fs'
 import t from 'tap'
-import { createLocalDisk, type Disk } from '../../src/core/disk.ts'
+import { createLocalDisk, type Disk } from '../../src/core/disk/disk.ts'
 import { buildService } from '../helper/build.ts'
 import { createToldDisk } from '../helper/disk.ts'
 

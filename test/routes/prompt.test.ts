@@ -112,7 +112,7 @@ t.test('one service', async (t) => {
   })
 })
 
-t.test('K41: a skill that is removed is not offered any more; without a root there is no catalogue', async (t) => {
+t.test('K41: a skill that is removed is not offered any more; without a root there is no catalog', async (t) => {
   const service = await buildService(t, { files: { one: skill('one'), two: skill('two') } })
   t.match((await service.fetch(`${PATH}?format=json`)).json(), { skills: [{ name: 'one' }, { name: 'two' }] })
   rmSync(join(service.root, 'one'), { recursive: true })
@@ -134,7 +134,7 @@ t.test('K28, K41: before the first index is complete, the prompt and the descrip
   const service = await buildService(t, { files: { calculator: skill('calculator'), weather: skill('weather') }, options: { disk, indexed: false } })
   const paths = [PATH, '/agent/tools?format=anthropic&toolset=wave', '/agent/tools?format=mcp&toolset=all']
   const pending = Promise.all(paths.map((path) => service.fetch(path)))
-  t.equal((await service.fetch('/agent/tools')).status, 200, 'the reader tools say nothing of the catalogue')
+  t.equal((await service.fetch('/agent/tools')).status, 200, 'the reader tools say nothing of the catalog')
   t.equal(service.skills.status.indexed, false)
   release()
   for (const { text } of await pending) t.match(text, /calculator[^]*weather/)

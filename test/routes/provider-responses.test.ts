@@ -4,7 +4,7 @@ import { isCallToolResult, isJSONRPCErrorResponse, isJSONRPCResultResponse, isSp
 import type { ChatCompletion, ChatCompletionMessage, ChatCompletionMessageParam, ChatCompletionToolMessageParam } from 'openai/resources/chat/completions/completions'
 import type { Response, ResponseInputItem } from 'openai/resources/responses/responses'
 import t from 'tap'
-import type { toolCallAnswerExamples } from '../../src/schemas/tool-call-examples.ts'
+import type { toolCallAnswerExamples } from '../../src/openapi/tool-call-examples.ts'
 import { buildService, type Service } from '../helper/build.ts'
 import { skill, skillText } from '../helper/skills.ts'
 

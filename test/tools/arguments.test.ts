@@ -1,5 +1,5 @@
 import t from 'tap'
-import { MAX_JSON_DEPTH } from '../../src/core/limits.ts'
+import { MAX_JSON_DEPTH } from '../../src/tools/limits.ts'
 import { integerArgument, parseArguments, stringArgument } from '../../src/tools/arguments.ts'
 import { ToolArgumentsError, type ToolParameters } from '../../src/tools/tool.ts'
 

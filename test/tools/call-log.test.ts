@@ -1,6 +1,6 @@
 import t from 'tap'
 import fc from 'fast-check'
-import { MAX_LOG_LINE_CHARACTERS } from '../../src/core/limits.ts'
+import { MAX_LOG_LINE_CHARACTERS } from '../../src/tools/limits.ts'
 import { toolCallLine, toolResultLine } from '../../src/tools/call-log.ts'
 import { createTools } from '../../src/tools/registry.ts'
 import { ToolOutcome } from '../../src/tools/tool.ts'

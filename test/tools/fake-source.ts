@@ -1,8 +1,8 @@
 import { documentError, fileError, type SkillError } from '../../src/core/errors.ts'
-import { FileContent } from '../../src/core/file-content.ts'
-import { parseRelativePath } from '../../src/core/relative-path.ts'
-import type { CatalogueSkill, Finding, SkillMetadata, SkillType } from '../../src/core/skill.ts'
-import type { SearchHit } from '../../src/core/search-index.ts'
+import { FileContent } from '../../src/core/content/file-content.ts'
+import { parseRelativePath } from '../../src/core/disk/relative-path.ts'
+import type { CatalogSkill, Finding, SkillMetadata, SkillType } from '../../src/core/skill.ts'
+import type { SearchHit } from '../../src/core/search/search-index.ts'
 import { hasForbiddenSequence } from '../../src/core/skill-name.ts'
 import type { SkillSource } from '../../src/core/skill-source.ts'
 import { compareCodePoints } from '../../src/core/text.ts'
@@ -19,7 +19,7 @@ export interface FakeSkill {
 
 /** A SkillSource in memory. `skills` may be replaced by `set`; `failure` is what every question then gets. */
 export class FakeSource implements SkillSource {
-  #skills = new Map<string, CatalogueSkill>()
+  #skills = new Map<string, CatalogSkill>()
   #contents = new Map<string, FileContent | SkillError>()
   #names: readonly string[] = []
   #available: readonly SkillMetadata[] = []
@@ -51,12 +51,12 @@ export class FakeSource implements SkillSource {
     return this.#names
   }
 
-  async find (name: string): Promise<CatalogueSkill | undefined> {
+  async find (name: string): Promise<CatalogSkill | undefined> {
     this.#ask(`find ${name.slice(0, 50)}`)
     return this.#skills.get(name)
   }
 
-  async findByLabel (label: string): Promise<CatalogueSkill | undefined> {
+  async findByLabel (label: string): Promise<CatalogSkill | undefined> {
     this.#ask(`findByLabel ${label.slice(0, 50)}`)
     return [...this.#skills.values()].find(({ metadata }) => metadata.name === label) ?? this.#skills.get(label)
   }
@@ -108,7 +108,7 @@ export class FakeSource implements SkillSource {
     if (this.failure !== undefined) throw this.failure
   }
 
-  #entry (name: string, { label = name, description = '', type = 'project', findings = [] }: FakeSkill): CatalogueSkill {
+  #entry (name: string, { label = name, description = '', type = 'project', findings = [] }: FakeSkill): CatalogSkill {
     const skillPath = `/srv/skills/${name}`
     const content = this.#contents.get(`${name}/SKILL.md`)
     return {

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { folderError } from '../../src/core/errors.ts'
-import { DEFAULT_FOUND_SKILLS, MAX_FOUND_SKILLS, MAX_QUERY_CODE_POINTS } from '../../src/core/limits.ts'
+import { DEFAULT_FOUND_SKILLS, MAX_FOUND_SKILLS } from '../../src/tools/limits.ts'
+import { MAX_QUERY_CODE_POINTS } from '../../src/core/limits.ts'
 import type { DialectName } from '../../src/tools/dialects/dialect.ts'
 import { createToolRegistry, createTools } from '../../src/tools/registry.ts'
 import { createSearchSkillsTool } from '../../src/tools/search-skills.ts'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES, TOOL_CALL_CONCURRENCY } from '../../src/core/limits.ts'
+import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES, TOOL_CALL_CONCURRENCY } from '../../src/tools/limits.ts'
 import { createToolRegistry, createTools } from '../../src/tools/registry.ts'
 import { createToolCallHandler } from '../../src/tools/tool-call.ts'
 import { type Tool, ToolOutcome } from '../../src/tools/tool.ts'
@@ -193,7 +193,7 @@ t.test('K34: a text that escaping makes too large counts as what it becomes', as
   t.match(JSON.parse(await setUp([grows]).answer(chatCall('grows'))).content, /^FAILED The results of one request are limited/)
 })
 
-t.test('K34: the refusal of Skill for size does not carry the catalogue', async (t) => {
+t.test('K34: the refusal of Skill for size does not carry the catalog', async (t) => {
   const source = new FakeSource({ large: { description: 'd'.repeat(1_000), files: { 'SKILL.md': '\u0001'.repeat(MAX_TOOL_RESULTS_BYTES / 4) } } })
   const { content } = JSON.parse(await setUp(createTools({ source })).answer(chatCall('Skill', { skill_name: 'large' })))
   t.match(content, /limited to 33554432 bytes/)

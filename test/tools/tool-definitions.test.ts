@@ -25,7 +25,7 @@ t.test('K40: toolsets', async (t) => {
   t.equal(toolDefinitions(registry, 'openai', 'all').length, 6)
 })
 
-t.test('K28: function.description is fixed, other forms follow the catalogue', async (t) => {
+t.test('K28: function.description is fixed, other forms follow the catalog', async (t) => {
   t.match(toolDefinitions(registry, 'openai', 'wave')[0], { function: { description: 'Invoke a skill to apply specialized expertise and capabilities' } })
   for (const format of ['openai-responses', 'anthropic', 'mcp'] as const) {
     t.match(toolDefinitions(registry, format, 'wave')[0], { description: DYNAMIC })

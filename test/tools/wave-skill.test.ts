@@ -170,7 +170,7 @@ t.test('K26, J15: an extra argument is refused by its name, `__proto__` too', as
   t.notOk('a' in {})
 })
 
-t.test('K28: the description follows the catalogue, in one line', async (t) => {
+t.test('K28: the description follows the catalog, in one line', async (t) => {
   const { tool, source } = setUp()
   t.equal(tool.currentDescription?.(),
     'Invoke skills based on available skill metadata. Skills: csv: Reads tables, failing: , pdf: Reads PDF files')

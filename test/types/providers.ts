@@ -10,7 +10,7 @@ import type {
   ChatCompletion, ChatCompletionFunctionTool, ChatCompletionMessage, ChatCompletionMessageFunctionToolCall, ChatCompletionToolMessageParam
 } from 'openai/resources/chat/completions/completions'
 import type { FunctionTool, Response, ResponseFunctionToolCall, ResponseInputItem } from 'openai/resources/responses/responses'
-import type { toolCallAnswerExamples, toolCallExamples } from '../../src/schemas/tool-call-examples.ts'
+import type { toolCallAnswerExamples, toolCallExamples } from '../../src/openapi/tool-call-examples.ts'
 import type { anthropic } from '../../src/tools/dialects/anthropic.ts'
 import type { gemini } from '../../src/tools/dialects/gemini.ts'
 import type { mcp } from '../../src/tools/dialects/mcp.ts'

@@ -5,11 +5,11 @@ export type DialectName = 'openai' | 'openai-responses' | 'anthropic' | 'gemini'
 
 /** A call as it came: nothing in it has been checked but the types named here. */
 export interface ToolCall {
-  /** Undefined when none came (K35). Echoed as it is, never interpreted. */
+  /** Undefined when none came. Echoed as it is, never interpreted. */
   readonly id: string | number | undefined
   /** Empty when none could be read. */
   readonly name: string
-  /** An object, a JSON string of one, or something that is refused later (K37). */
+  /** An object, a JSON string of one, or something that is refused later. */
   readonly args: unknown
   /** Why this is not a call that can be run, if it is not. */
   readonly problem?: string
@@ -37,7 +37,7 @@ export interface Dialect {
   /** Reads what can be read, also from something that is not recognised: each call of a batch needs an answer with its id. */
   readCall (value: unknown): ToolCall
 
-  /** The result message as JSON text, keys in the provider's order (K35). */
+  /** The result message as JSON text, keys in the provider's order. */
   writeResult (call: ToolCall, outcome: ToolOutcome): string
 
   /** The answer to what is not a call of a tool there is, as JSON text; absent where it is a result like any other. */
@@ -61,7 +61,7 @@ export function idMember (key: string, { id }: ToolCall): string {
   return id === undefined ? '' : `"${key}":${JSON.stringify(id)},`
 }
 
-/** The description that follows the catalogue where a tool has one (K28). */
+/** The description that follows the catalog where a tool has one. */
 export function describeTool ({ description, currentDescription }: ToolDefinition): string {
   return currentDescription?.() ?? description
 }

@@ -29,7 +29,7 @@ export type Envelope =
   | { readonly kind: 'calls', readonly dialect: Dialect, readonly calls: readonly ToolCall[], readonly batch: boolean }
   | { readonly kind: 'unrecognised', readonly detail: string }
 
-/** Tells the dialect of a body by its shape (K34). The first call that is recognised decides for its whole batch. */
+/** Tells the dialect of a body by its shape. The first call that is recognised decides for its whole batch. */
 export function openEnvelope (body: unknown): Envelope {
   const list = listCalls(body)
   if (list === undefined || list.length === 0) {

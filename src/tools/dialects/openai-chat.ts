@@ -6,7 +6,7 @@ const BARE_ARGUMENT_KEYS = ['arguments', 'input', 'args'] as const
 
 /**
  * OpenAI Chat Completions: `{"id","type":"function","function":{"name","arguments"}}`, answered by a `tool` message
- * (K35). Bare calls `{"name","arguments"}`, as Ollama's clients write them, are answered in the same way; Ollama's whole
+ *. Bare calls `{"name","arguments"}`, as Ollama's clients write them, are answered in the same way; Ollama's whole
  * response has its `message` without `choices`.
  */
 export const openaiChat = {

@@ -1,0 +1,166 @@
+import type { IndexedSkill } from './catalog.ts'
+import { withoutInvalidUtf8 } from '../disk/utf8-names.ts'
+import { type SkillFolder } from './scan-root.ts'
+import type { Disk } from '../disk/disk.ts'
+import { sha256 } from '../digest.ts'
+import { MAX_MAIN_FILE_BYTES } from '../limits.ts'
+import { isSettled, signatureOf } from '../disk/signature.ts'
+import { parseSkillBytes } from '../format/main-file.ts'
+import { asRefused, openInside, RefusedError, type Refusal } from '../disk/open-inside.ts'
+import type { Finding, Frontmatter, Signature } from '../skill.ts'
+import { isNoMainFile, MAIN_FILE, orderMainFiles } from './main-files.ts'
+
+/** Of a folder that could not be looked at: equal to no folder's. */
+const UNSEEN: Signature = { dev: 0n, ino: 0n, size: 0n, mtimeNs: 0n, ctimeNs: 0n }
+
+const NO_FRONTMATTER: Frontmatter = Object.freeze({})
+
+interface MainFile {
+  readonly name: string
+  readonly signature: Signature
+  readonly bytes: Buffer
+}
+
+/**
+ * Reads what the index keeps of a skill. Whatever is wrong inside the folder is a finding.
+ * @returns undefined when the folder is no longer the one that the root listed
+ */
+export async function indexSkill (disk: Disk, folder: SkillFolder, sequence: number, shadowing: boolean): Promise<IndexedSkill | undefined> {
+  const seenAt = Date.now()
+  let folderSignature = UNSEEN
+  let mainFiles: readonly string[] = []
+  let main: MainFile | undefined
+  let refused: RefusedError | undefined
+  try {
+    const stats = await disk.stat(folder.path)
+    if (!stats?.isDirectory() || await disk.realpath(folder.path) !== folder.realPath) return undefined
+    folderSignature = signatureOf(stats)
+    mainFiles = await listMainFiles(disk, folder.realPath)
+    main = await readMainFile(disk, folder.realPath, mainFiles)
+  } catch (error) {
+    // A failing disk does not say that the folder went away.
+    if (folderSignature === UNSEEN && asRefused(error).refusal === 'not_found') return undefined
+    refused = asRefused(error)
+  }
+  const parsed = main && parseSkillBytes(main.bytes, folder.name)
+  const findings = [
+    ...mainFileFindings(mainFiles, main?.name, refused),
+    ...parsed?.findings ?? [],
+    ...shadowing ? [SHADOWING] : []
+  ]
+  return {
+    name: folder.name,
+    metadata: {
+      name: parsed?.label.name ?? folder.name,
+      description: parsed?.label.description ?? '',
+      type: folder.type,
+      skillPath: folder.path,
+      path: `${folder.path}/${main?.name ?? mainFiles[0] ?? 'SKILL.md'}`
+    },
+    frontmatter: parsed?.frontmatter ?? NO_FRONTMATTER,
+    findings,
+    valid: !findings.some(({ severity }) => severity === 'error'),
+    ...main && { digest: sha256(main.bytes) },
+    folder,
+    folderSignature,
+    mainFiles,
+    mainFile: main && { name: main.name, signature: main.signature },
+    refused,
+    shadowing,
+    settled: isSettled(folderSignature, seenAt) && (main === undefined || isSettled(main.signature, seenAt)),
+    sequence
+  }
+}
+
+async function listMainFiles (disk: Disk, path: string): Promise<readonly string[]> {
+  const entries = await withoutInvalidUtf8(disk, path, await disk.readdir(path))
+  return entries.map(({ name }) => name).filter((name) => MAIN_FILE.test(name))
+}
+
+/** The first of the main files that is a regular file of this skill. */
+async function readMainFile (disk: Disk, path: string, names: readonly string[]): Promise<MainFile | undefined> {
+  for (const name of orderMainFiles(names, 'SKILL.md')) {
+    try {
+      const file = await openInside(disk, path, name)
+      try {
+        return { name, ...await file.readAll(MAX_MAIN_FILE_BYTES) }
+      } finally {
+        await file.close()
+      }
+    } catch (error) {
+      if (!(error instanceof RefusedError) || !isNoMainFile(error.refusal)) throw error
+    }
+  }
+  return undefined
+}
+
+const SHADOWING: Finding = {
+  code: 'shadowed',
+  severity: 'warning',
+  message: 'a skill of the same name in a later root is hidden by this one',
+  fix: 'Rename or remove one of the two folders'
+}
+
+function mainFileFindings (names: readonly string[], used: string | undefined, refused: RefusedError | undefined): Finding[] {
+  const findings: Finding[] = []
+  if (refused !== undefined) findings.push(refusedFinding(refused.refusal))
+  else if (used === undefined) findings.push(names.length === 0 ? MISSING : NOT_A_FILE)
+  if (names.length > 1) findings.push(SEVERAL)
+  if (used !== undefined && used !== 'SKILL.md') {
+    findings.push({
+      code: 'main_file_casing',
+      severity: 'warning',
+      message: `the main file is called '${used}'`,
+      fix: 'Rename it to SKILL.md'
+    })
+  }
+  return findings
+}
+
+const MISSING: Finding = {
+  code: 'main_file_missing',
+  severity: 'error',
+  message: 'SKILL.md is missing',
+  fix: 'Add a SKILL.md file with YAML frontmatter that has a name and a description'
+}
+
+const NOT_A_FILE: Finding = {
+  code: 'main_file_not_a_file',
+  severity: 'error',
+  message: 'SKILL.md is not a regular file inside the skill folder',
+  fix: 'Replace SKILL.md with a regular file, or with a link to a file of the same skill'
+}
+
+const SEVERAL: Finding = {
+  code: 'main_file_ambiguous',
+  severity: 'warning',
+  message: 'the folder has several main files that differ only in case',
+  fix: 'Keep SKILL.md and remove or rename the others'
+}
+
+function refusedFinding (refusal: Refusal): Finding {
+  const severity = 'error'
+  switch (refusal) {
+    case 'too_large':
+      return {
+        code: 'main_file_too_large',
+        severity,
+        message: `SKILL.md is larger than ${MAX_MAIN_FILE_BYTES} bytes`,
+        fix: 'Move details into supporting files and link to them from SKILL.md'
+      }
+    case 'permission_denied':
+      return {
+        code: 'main_file_permission_denied',
+        severity,
+        message: 'SKILL.md may not be read by the server',
+        fix: 'Give the user that runs the server permission to read the folder and SKILL.md'
+      }
+    default:
+      return {
+        code: 'main_file_unreadable',
+        severity,
+        message: 'SKILL.md cannot be read',
+        fix: 'Check the disk, and write SKILL.md again'
+      }
+  }
+}

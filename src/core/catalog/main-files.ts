@@ -1,0 +1,20 @@
+import type { Refusal } from '../disk/open-inside.ts'
+
+/** Which main file is taken when a folder has several. */
+export type MainFilePreference = 'SKILL.MD' | 'SKILL.md'
+
+/** A main file by its letters, in any casing. Only ASCII: no locale makes another name equal. */
+export const MAIN_FILE = /^skill\.md$/i
+
+/** The names in the order in which they are tried: the preferred spelling, the other one, then the rest sorted. */
+export function orderMainFiles (names: readonly string[], preferred: MainFilePreference): readonly string[] {
+  if (names.length < 2) return names
+  const other = preferred === 'SKILL.md' ? 'SKILL.MD' : 'SKILL.md'
+  const rank = (name: string) => name === preferred ? 0 : name === other ? 1 : 2
+  return names.toSorted((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1))
+}
+
+/** What is not a regular file of this skill is no main file. */
+export function isNoMainFile (refusal: Refusal): boolean {
+  return refusal === 'not_found' || refusal === 'outside' || refusal === 'is_directory' || refusal === 'not_regular'
+}

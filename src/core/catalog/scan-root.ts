@@ -1,0 +1,106 @@
+import { errorCode, type Disk } from '../disk/disk.ts'
+import { withoutInvalidUtf8 } from '../disk/utf8-names.ts'
+import { isHiddenPath } from '../disk/relative-path.ts'
+import { isSettled, signatureOf } from '../disk/signature.ts'
+import { isSafeName } from '../skill-name.ts'
+import type { Signature, SkillType } from '../skill.ts'
+
+/** A folder that is served as a skill. */
+export interface SkillFolder {
+  readonly name: string
+  readonly type: SkillType
+  /** Index of its root; lower wins. */
+  readonly root: number
+  /** Absolute path as configured, shown to agents. */
+  readonly path: string
+  /** Where it really is: below the root's real path. */
+  readonly realPath: string
+  /** Whether the entry in the root is a symbolic link. */
+  readonly linked: boolean
+}
+
+/** What a look at a root came to. `failed` is a look that says nothing about the root: the last good one stands. */
+export type RootScan =
+  | {
+    readonly state: 'ok'
+    readonly signature: Signature
+    readonly settled: boolean
+    readonly realPath: string
+    readonly folders: ReadonlyMap<string, SkillFolder>
+    /** Real paths of the links by name, undefined for one that is no skill: their meaning may change without the root. */
+    readonly links: ReadonlyMap<string, string | undefined>
+  }
+  | { readonly state: 'missing' | 'unreadable' }
+  | { readonly state: 'failed', readonly cause: unknown }
+
+export interface Root {
+  /** Absolute path as configured. */
+  readonly path: string
+  readonly type: SkillType
+  readonly index: number
+}
+
+/**
+ * Lists the skills of one root. Reads names and types only, never a file.
+ * @param known the links as they were seen last: one whose disk does not answer is still what it was
+ */
+export async function scanRoot (disk: Disk, root: Root, known?: ReadonlyMap<string, string | undefined>): Promise<RootScan> {
+  try {
+    const seenAt = Date.now()
+    const realPath = await disk.realpath(root.path)
+    const stats = await disk.stat(realPath)
+    if (!stats?.isDirectory()) return { state: 'missing' }
+    // Signature before names: a change in between shows as a difference on the next look.
+    const signature = signatureOf(stats)
+    const entries = await disk.readdir(realPath)
+    const folders = new Map<string, SkillFolder>()
+    const links = new Map<string, string | undefined>()
+    for (const entry of await withoutInvalidUtf8(disk, realPath, entries)) {
+      if (!isSafeName(entry.name)) continue
+      if (entry.isDirectory()) folders.set(entry.name, skillFolder(root, entry.name, join(realPath, entry.name), false))
+      else if (entry.isSymbolicLink()) {
+        const target = await resolveLinkedFolder(disk, realPath, join(realPath, entry.name), known?.get(entry.name))
+        links.set(entry.name, target)
+        if (target !== undefined) folders.set(entry.name, skillFolder(root, entry.name, target, true))
+      }
+    }
+    return { state: 'ok', signature, settled: isSettled(signature, seenAt), realPath, folders, links }
+  } catch (cause) {
+    switch (errorCode(cause)) {
+      case 'ENOENT':
+      case 'ENOTDIR':
+      case 'ELOOP':
+      case 'ENAMETOOLONG':
+        return { state: 'missing' }
+      case 'EACCES':
+      case 'EPERM':
+        return { state: 'unreadable' }
+      default:
+        return { state: 'failed', cause }
+    }
+  }
+}
+
+function skillFolder ({ path, type, index }: Root, name: string, realPath: string, linked: boolean): SkillFolder {
+  return { name, type, root: index, path: join(path, name), realPath, linked }
+}
+
+/**
+ * The real path of a link to a folder strictly below the root; undefined for every other link.
+ * @param known what it was: the answer when the disk has none
+ */
+export async function resolveLinkedFolder (disk: Disk, rootRealPath: string, path: string, known?: string): Promise<string | undefined> {
+  try {
+    const realPath = await disk.realpath(path)
+    const prefix = join(rootRealPath, '')
+    if (!realPath.startsWith(prefix) || isHiddenPath(realPath.slice(prefix.length).split('/'))) return undefined
+    return (await disk.stat(realPath))?.isDirectory() ? realPath : undefined
+  } catch (error) {
+    return errorCode(error) === 'ETIMEDOUT' ? known : undefined
+  }
+}
+
+/** Joins without normalising; a root may be `/` itself. */
+function join (folder: string, name: string): string {
+  return folder === '/' ? `/${name}` : `${folder}/${name}`
+}

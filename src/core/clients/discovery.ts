@@ -1,0 +1,159 @@
+import { basename } from 'node:path/posix'
+import { finding, quoteList } from '../format/findings.ts'
+import { isMapping } from '../format/frontmatter.ts'
+import { ADVISED_DISCOVERY_FILE_BYTES, MAX_DISCOVERY_DESCRIPTION_UNITS, MAX_DISCOVERY_FILES, MAX_DISCOVERY_UNPACKED_BYTES } from '../limits.ts'
+import type { Manifest } from '../content/manifest.ts'
+import type { CatalogSkill, Finding, Frontmatter } from '../skill.ts'
+
+/** The two versions of discovery, each with an index of its own. */
+export type DiscoveryVersion = '0.1.0' | '0.2.0'
+
+const BOTH = ['0.1.0', '0.2.0'] as const
+
+/** From which index each finding keeps a skill; from none what is only worth knowing. */
+const EXCLUDES = {
+  discovery_skill_invalid: BOTH,
+  discovery_main_file_missing: BOTH,
+  discovery_main_file_ambiguous: BOTH,
+  discovery_frontmatter_differs: BOTH,
+  discovery_frontmatter_repaired: BOTH,
+  discovery_path_unsafe: BOTH,
+  discovery_path_not_plain: ['0.1.0'],
+  discovery_description_too_long: ['0.2.0'],
+  discovery_archive_too_large: ['0.2.0'],
+  discovery_file_large: [],
+  discovery_internal: []
+} as const satisfies Record<string, readonly DiscoveryVersion[]>
+
+type DiscoveryCode = keyof typeof EXCLUDES
+
+/** How clients find the frontmatter: whatever follows the three dashes that close it. */
+const CLIENT_FRONTMATTER = /^---\r?\n[^]*?\r?\n---/
+
+/** What follows them in a line that is a fence here too. Longer runs of blanks are nobody's. */
+const REST_OF_FENCE = /^[ \t]*(?:\r?\n|$)/
+const FENCE_CHARACTERS = 256
+
+/** A byte order mark: the clients' decoders remove it. */
+const BOM = '\uFEFF'
+
+/** Paths that version 0.1.0 can name: printable ASCII without what URLs and its clients take for something else. */
+const LEGACY_PATH = /^(?!.*\.\.)[ -~]*[!-~]$/
+const LEGACY_RESERVED = /[\\?#%[\]]/
+
+/** What clients take for a way out of the folder that they unpack into. */
+const UNSAFE_PATH = /\\|^[A-Za-z]:/
+
+/**
+ * Why clients that follow the well-known indexes would not find a skill, or not get it whole: a warning for what keeps
+ * it out of an index, since clients drop it without a word or, with version 0.1.0, drop the whole index. Pure.
+ *
+ * @param document text of the main file, a byte order mark included; undefined when it cannot be read
+ */
+export function wellKnownFindings (skill: CatalogSkill, manifest: Manifest, document: string | undefined): readonly Finding[] {
+  if (!skill.valid) {
+    return [warning('discovery_skill_invalid', 'the skill is in no discovery index because it has errors', 'Mend the errors of the skill')]
+  }
+  const main = mainFileOf(skill, manifest)
+  if (main === undefined || document === undefined) {
+    return [warning('discovery_main_file_missing', 'the skill is in no discovery index because its SKILL.md cannot be read', 'Make SKILL.md a regular file of UTF-8 text')]
+  }
+  const paths = manifest.files.map(({ path }) => path)
+  return [
+    ...checkMainFiles(paths),
+    ...checkFrontmatter(skill, document),
+    ...checkPaths(paths),
+    ...checkDescription(skill),
+    ...checkSizes(manifest),
+    ...checkInternal(skill)
+  ]
+}
+
+/** Whether findings of `wellKnownFindings` leave a skill in the index of a version. */
+export function isOffered (findings: readonly Finding[], version: DiscoveryVersion): boolean {
+  return !findings.some(({ code }) => excludedBy(code).includes(version))
+}
+
+/** Path of the main file, in the spelling of the disk; undefined when the manifest does not list it. */
+export function mainFileOf ({ metadata }: CatalogSkill, { files }: Manifest): string | undefined {
+  const name = basename(metadata.path)
+  return files.some(({ path }) => path === name) ? name : undefined
+}
+
+function excludedBy (code: string): readonly DiscoveryVersion[] {
+  return Object.hasOwn(EXCLUDES, code) ? EXCLUDES[code as DiscoveryCode] : []
+}
+
+function warning (code: DiscoveryCode, message: string, fix: string, field?: string): Finding {
+  return finding.warning(code, message, fix, field)
+}
+
+/** Clients ask for `SKILL.md`, and take any other casing of it in the list for the same file. */
+function checkMainFiles (paths: readonly string[]): Finding[] {
+  if (paths.filter((path) => path.toLowerCase() === 'skill.md').length < 2) return []
+  return [warning('discovery_main_file_ambiguous', 'the skill is in no discovery index because it has several main files that differ only in case',
+    'Keep SKILL.md and remove or rename the others')]
+}
+
+/** Clients parse the bytes themselves, and strictly: what was read with patience here is not what they read. */
+function checkFrontmatter ({ findings }: CatalogSkill, document: string): Finding[] {
+  const reason = 'the skill is in no discovery index because'
+  if (findings.some(({ code }) => code === 'yaml_repaired')) {
+    return [warning('discovery_frontmatter_repaired', `${reason} its frontmatter is not valid YAML as it stands`,
+      'Put the texts in the frontmatter that hold a colon in double quotes')]
+  }
+  const text = document.startsWith(BOM) ? document.slice(BOM.length) : document
+  const match = CLIENT_FRONTMATTER.exec(text)
+  if (match === null) {
+    return [warning('discovery_frontmatter_differs', `${reason} the first line of SKILL.md is not exactly '---'`, "Remove the blanks behind the '---' in the first line")]
+  }
+  if (REST_OF_FENCE.test(text.slice(match[0].length, match[0].length + FENCE_CHARACTERS))) return []
+  return [warning('discovery_frontmatter_differs', `${reason} a line inside its frontmatter begins with '---'`, "Indent the line inside the frontmatter that begins with '---'")]
+}
+
+function checkPaths (paths: readonly string[]): Finding[] {
+  const unsafe = paths.filter((path) => UNSAFE_PATH.test(path))
+  if (unsafe.length > 0) {
+    return [warning('discovery_path_unsafe', `the skill is in no discovery index because clients refuse the names ${quoteList(unsafe)}`,
+      'Rename the files so that no name has a backslash or begins with a letter and a colon')]
+  }
+  const legacy = paths.filter((path) => !LEGACY_PATH.test(path) || LEGACY_RESERVED.test(path))
+  if (legacy.length === 0) return []
+  return [warning('discovery_path_not_plain', `the skill is not in the discovery index 0.1.0, which cannot name ${quoteList(legacy)}`,
+    "Name the files in ASCII, without '..', '?', '#', '%', '[' and ']', if clients of that version matter")]
+}
+
+function checkDescription ({ frontmatter }: CatalogSkill): Finding[] {
+  const { length } = descriptionOf(frontmatter)
+  if (length <= MAX_DISCOVERY_DESCRIPTION_UNITS) return []
+  return [warning('discovery_description_too_long',
+    `the skill is not in the discovery index 0.2.0, whose clients count ${length} UTF-16 units in its description, more than ${MAX_DISCOVERY_DESCRIPTION_UNITS}`,
+    `Shorten description by at least ${length - MAX_DISCOVERY_DESCRIPTION_UNITS} units: an emoji counts as two`, 'description')]
+}
+
+function checkSizes ({ files }: Manifest): Finding[] {
+  const bytes = files.reduce((sum, file) => sum + file.size_bytes, 0)
+  if (files.length > MAX_DISCOVERY_FILES || bytes > MAX_DISCOVERY_UNPACKED_BYTES) {
+    return [warning('discovery_archive_too_large',
+      `the skill is not in the discovery index 0.2.0, whose clients unpack at most ${MAX_DISCOVERY_FILES} files and ${MAX_DISCOVERY_UNPACKED_BYTES} bytes`,
+      `Split the skill, which has ${files.length} files and ${bytes} bytes`)]
+  }
+  const large = files.filter((file) => file.size_bytes > ADVISED_DISCOVERY_FILE_BYTES).map(({ path }) => path)
+  if (large.length === 0) return []
+  return [finding.info('discovery_file_large' satisfies DiscoveryCode,
+    `one client of the discovery index 0.1.0 cuts files after ${ADVISED_DISCOVERY_FILE_BYTES} bytes: ${quoteList(large)}`,
+    'Split the files that are larger')]
+}
+
+function checkInternal ({ frontmatter }: CatalogSkill): Finding[] {
+  const metadata = Object.hasOwn(frontmatter, 'metadata') ? frontmatter['metadata'] : undefined
+  if (!isMapping(metadata) || !Object.hasOwn(metadata, 'internal') || metadata['internal'] !== true) return []
+  return [finding.info('discovery_internal' satisfies DiscoveryCode, 'the skill is in the discovery indexes, and some clients show it only when asked for by its name',
+    'Remove metadata.internal if everybody should see the skill', 'metadata')]
+}
+
+/** The description verbatim, as an index repeats it; empty when there is none. */
+export function descriptionOf (frontmatter: Frontmatter): string {
+  const description = Object.hasOwn(frontmatter, 'description') ? frontmatter['description'] : undefined
+  return typeof description === 'string' ? description : ''
+}

@@ -1,0 +1,31 @@
+import { documentError, fileError } from '../errors.ts'
+import { MAX_TEXT_FILE_BYTES } from '../limits.ts'
+import { RefusedError } from '../disk/open-inside.ts'
+
+/** K16's sentence for why a main file was not read; any other error as it is. */
+export function documentSentence (error: unknown, name: string): unknown {
+  if (!(error instanceof RefusedError)) return error
+  switch (error.refusal) {
+    case 'not_found':
+    case 'outside':
+    case 'is_directory':
+    case 'not_regular': return documentError.notFound(name)
+    case 'too_large': return documentError.tooLarge(name)
+    case 'permission_denied': return documentError.permissionDenied(name, error.cause)
+    case 'io_error': return documentError.unreadable(name, error.cause)
+  }
+}
+
+/** K18's sentence for why a file was not read; any other error as it is. */
+export function fileSentence (error: unknown, name: string, file: string): unknown {
+  if (!(error instanceof RefusedError)) return error
+  switch (error.refusal) {
+    case 'not_found': return fileError.notFound(name, file)
+    case 'outside': return fileError.traversal()
+    case 'is_directory': return fileError.isDirectory(file)
+    case 'not_regular': return fileError.notRegular(file)
+    case 'too_large': return fileError.tooLarge(file, error.size, MAX_TEXT_FILE_BYTES)
+    case 'permission_denied': return fileError.permissionDenied(file, error.cause)
+    case 'io_error': return fileError.ioError(file, error.cause)
+  }
+}

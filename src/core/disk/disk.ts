@@ -1,0 +1,82 @@
+import fs, { type BigIntStats, type Dirent } from 'node:fs'
+import { promisify } from 'node:util'
+import type { Awaitable } from '../async.ts'
+
+/**
+ * The file system as the core sees it: the seam for tests, and for disks of two kinds. A local disk answers at once:
+ * on it synchronous calls are 5 to 30 times cheaper than promises. A network disk may take any time, so there the
+ * same calls go through the thread pool and nobody else waits. Callers `await` both.
+ */
+export interface Disk {
+  /** Follows links. Undefined when nothing is there. */
+  stat (path: string): Awaitable<BigIntStats | undefined>
+  lstat (path: string): Awaitable<BigIntStats | undefined>
+  realpath (path: string): Awaitable<string>
+  readdir (path: string): Awaitable<Dirent[]>
+  /** The same names as bytes: tells a name that is not UTF-8 from one that holds U+FFFD. */
+  readdirBytes (path: string): Awaitable<Buffer[]>
+  open (path: string, flags: number): Awaitable<number>
+  fstat (descriptor: number): Awaitable<BigIntStats>
+  readlink (path: string): Awaitable<string>
+  /** Number of bytes read, 0 at the end of the file. */
+  read (descriptor: number, buffer: Buffer, offset: number, length: number, position: number): Awaitable<number>
+  close (descriptor: number): Awaitable<void>
+  /** Whether `/proc/self/fd/N` names an open file, so that the opened file itself can be checked. */
+  readonly hasProc: boolean
+}
+
+const STAT = { bigint: true, throwIfNoEntry: false } as const
+const TYPED = { withFileTypes: true } as const
+
+export function createLocalDisk (): Disk {
+  return {
+    stat: (path) => fs.statSync(path, STAT),
+    lstat: (path) => fs.lstatSync(path, STAT),
+    realpath: (path) => fs.realpathSync.native(path),
+    readdir: (path) => fs.readdirSync(path, TYPED),
+    readdirBytes: (path) => fs.readdirSync(path, 'buffer'),
+    open: (path, flags) => fs.openSync(path, flags),
+    fstat: (descriptor) => fs.fstatSync(descriptor, { bigint: true }),
+    readlink: (path) => fs.readlinkSync(path),
+    read: (descriptor, buffer, offset, length, position) => fs.readSync(descriptor, buffer, offset, length, position),
+    close: (descriptor) => fs.closeSync(descriptor),
+    hasProc: hasProc()
+  }
+}
+
+export function createNetworkDisk (): Disk {
+  const open = promisify<string, number, number>(fs.open)
+  const fstat = promisify<number, { bigint: true }, BigIntStats>(fs.fstat)
+  const close = promisify<number>(fs.close)
+  const read = promisify<number, Buffer, number, number, number, number>((descriptor, buffer, offset, length, position, done) =>
+    fs.read(descriptor, buffer, offset, length, position, done))
+  return {
+    stat: (path) => fs.promises.stat(path, { bigint: true }).catch(undefinedIfMissing),
+    lstat: (path) => fs.promises.lstat(path, { bigint: true }).catch(undefinedIfMissing),
+    realpath: promisify<string, string>(fs.realpath.native),
+    readdir: (path) => fs.promises.readdir(path, TYPED),
+    readdirBytes: (path) => fs.promises.readdir(path, 'buffer'),
+    open,
+    fstat: (descriptor) => fstat(descriptor, { bigint: true }),
+    readlink: (path) => fs.promises.readlink(path),
+    read,
+    close,
+    hasProc: hasProc()
+  }
+}
+
+/** The code of an operating system error, '' for anything else. */
+export function errorCode (error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
+}
+
+/** What `throwIfNoEntry: false` does for the synchronous calls. */
+function undefinedIfMissing (error: unknown): undefined {
+  const code = errorCode(error)
+  if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
+  throw error
+}
+
+function hasProc (): boolean {
+  return fs.existsSync('/proc/self/fd')
+}

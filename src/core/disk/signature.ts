@@ -1,0 +1,29 @@
+import type { BigIntStats } from 'node:fs'
+import { RACY_WINDOW_MS } from '../limits.ts'
+import type { Signature } from '../skill.ts'
+
+const RACY_WINDOW_NS = BigInt(RACY_WINDOW_MS) * 1_000_000n
+
+/** The five fields out of eighteen: an index of thousands keeps no more than it compares. */
+export function signatureOf (stats: BigIntStats): Signature {
+  return { dev: stats.dev, ino: stats.ino, size: stats.size, mtimeNs: stats.mtimeNs, ctimeNs: stats.ctimeNs }
+}
+
+/** The signature as text: the same file in the same state has the same. */
+export function stateId ({ dev, ino, size, mtimeNs, ctimeNs }: Signature): string {
+  return `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`
+}
+
+/** `ctime` first: it moves with every change, also with one that puts size and `mtime` back. */
+export function isSameState (a: Signature, b: Signature): boolean {
+  return a.ctimeNs === b.ctimeNs && a.ino === b.ino && a.mtimeNs === b.mtimeNs && a.size === b.size && a.dev === b.dev
+}
+
+/**
+ * Whether a signature seen at `now` (wall clock, milliseconds) can be trusted to change with the next edit. One that
+ * is as young as a clock tick cannot: see RACY_WINDOW_MS.
+ */
+export function isSettled (signature: Signature, now: number): boolean {
+  const latest = signature.ctimeNs > signature.mtimeNs ? signature.ctimeNs : signature.mtimeNs
+  return BigInt(now) * 1_000_000n - latest > RACY_WINDOW_NS
+}

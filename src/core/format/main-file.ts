@@ -1,0 +1,130 @@
+import { isUtf8 } from 'node:buffer'
+import { checkContent } from './hidden-text.ts'
+import { finding, quote } from './findings.ts'
+import { locateFrontmatter, parseFrontmatter, startsWithBom } from './frontmatter.ts'
+import { MAX_FRONTMATTER_BYTES } from '../limits.ts'
+import type { Finding, Frontmatter } from '../skill.ts'
+import { validateFrontmatter } from './fields.ts'
+
+/** What the catalog keeps of a main file: everything but its text. */
+export interface ParsedSkill {
+  /** `{}` when there is none or it cannot be read. Untrusted: own properties only. */
+  readonly frontmatter: Frontmatter
+  readonly label: SkillLabel
+  /** In the order in which an author should mend them. */
+  readonly findings: readonly Finding[]
+}
+
+/** What a skill is called and what it is for, both trimmed. */
+export interface SkillLabel {
+  /** The frontmatter's `name` if it is text and not blank, else the folder's. */
+  readonly name: string
+  /** The frontmatter's `description` if it is text, else empty. */
+  readonly description: string
+}
+
+const CR = 0x0d
+const BLANK = 0x20
+
+/** How much of a file without frontmatter is searched for what its author meant, in bytes. */
+const DIAGNOSIS_BYTES = 4096
+
+const MISPLACED_FRONTMATTER = /^---[ \t]*\r?\n(?:name|description)[ \t]*:/m
+const DOTS_LINE = /^\.\.\.[ \t]*\r?$/m
+
+/**
+ * Reads a main file: where the frontmatter is, what it says, what is wrong with it. Pure, never throws,
+ * and keeps nothing of `bytes`; the time is linear in their number.
+ *
+ * @param bytes the whole file
+ * @param folderName the name of the skill's folder
+ */
+export function parseSkillBytes (bytes: Buffer, folderName: string): ParsedSkill {
+  if (!isUtf8(bytes)) {
+    return parsed({}, folderName, [finding.error('main_file_not_utf8', 'SKILL.md is not valid UTF-8', 'Save SKILL.md with the encoding UTF-8')])
+  }
+  const { frontmatter, findings } = readFrontmatter(bytes, folderName)
+  return parsed(frontmatter, folderName, [...findings, ...checkBom(bytes), ...checkContent(bytes)])
+}
+
+/** The text after the closing fence, verbatim; the whole text without its BOM when there is no frontmatter. */
+export function skillBody (text: string): string {
+  const bytes = Buffer.from(text)
+  return bytes.toString('utf8', locateFrontmatter(bytes).bodyStart)
+}
+
+function readFrontmatter (bytes: Buffer, folderName: string): { frontmatter: Frontmatter, findings: readonly Finding[] } {
+  const location = locateFrontmatter(bytes)
+  if (location.kind === 'missing') return { frontmatter: {}, findings: [diagnoseMissing(bytes, location.bodyStart)] }
+  if (location.kind === 'unclosed') return { frontmatter: {}, findings: [diagnoseUnclosed(bytes)] }
+
+  const { frontmatter, findings } = parseFrontmatter(bytes.subarray(location.start, location.end))
+  const isReadable = findings.every(({ severity }) => severity !== 'error')
+  return {
+    frontmatter,
+    findings: [
+      ...findings,
+      ...isReadable ? validateFrontmatter(frontmatter, folderName) : [],
+      ...checkLineEnds(bytes, location.start),
+      ...checkBody(bytes, location.bodyStart)
+    ]
+  }
+}
+
+function parsed (frontmatter: Frontmatter, folderName: string, findings: readonly Finding[]): ParsedSkill {
+  const name = ownText(frontmatter, 'name')
+  return { frontmatter, label: { name: name === '' ? folderName : name, description: ownText(frontmatter, 'description') }, findings }
+}
+
+/**
+ * A copy that shares no memory with the text it was cut from: a label outlives the frontmatter's source, and V8
+ * keeps the whole of a string alive for a slice of it.
+ */
+function ownText (frontmatter: Frontmatter, field: string): string {
+  const value = Object.hasOwn(frontmatter, field) ? frontmatter[field] : undefined
+  return typeof value === 'string' ? Buffer.from(value.trim()).toString() : ''
+}
+
+/** One finding that says what stands where the opening fence belongs. */
+function diagnoseMissing (bytes: Buffer, fileStart: number): Finding {
+  const head = bytes.toString('utf8', fileStart, fileStart + DIAGNOSIS_BYTES)
+  if (head.startsWith('---\r')) {
+    return finding.error('line_ends_cr', 'SKILL.md ends its lines with a bare carriage return', 'Save SKILL.md with LF line ends')
+  }
+  if (head.startsWith('---')) {
+    const firstLine = head.split(/\r?\n/, 1)[0] ?? head
+    return finding.error('fence_unusual', `the first line of SKILL.md is ${quote(firstLine)} instead of '---'`, "Change the first line of SKILL.md to '---'")
+  }
+  if (MISPLACED_FRONTMATTER.test(head)) {
+    return finding.error('frontmatter_not_first', 'something stands before the frontmatter of SKILL.md',
+      "Move the opening '---' to the first line of SKILL.md")
+  }
+  return finding.error('frontmatter_missing', bytes.length === fileStart ? 'SKILL.md is empty' : 'SKILL.md has no frontmatter',
+    "Begin SKILL.md with a line '---', the fields name and description, and another line '---'")
+}
+
+function diagnoseUnclosed (bytes: Buffer): Finding {
+  const head = bytes.toString('utf8', 0, MAX_FRONTMATTER_BYTES)
+  if (DOTS_LINE.test(head)) {
+    return finding.error('frontmatter_unclosed', "the frontmatter is closed with '...' instead of '---'", "Change the line '...' to '---'")
+  }
+  return finding.error('frontmatter_unclosed', "the frontmatter is not closed with a line '---'", "Add a line '---' after the last field of the frontmatter")
+}
+
+function checkBom (bytes: Buffer): Finding[] {
+  if (!startsWithBom(bytes)) return []
+  return [finding.info('byte_order_mark', 'SKILL.md starts with a byte order mark', 'Save SKILL.md as UTF-8 without a byte order mark')]
+}
+
+/** Line ends are judged by the opening fence's: they are the same throughout a file, and some readers refuse CRLF there. */
+function checkLineEnds (bytes: Buffer, frontmatterStart: number): Finding[] {
+  if (bytes[frontmatterStart - 2] !== CR) return []
+  return [finding.info('line_ends_crlf', 'SKILL.md ends its lines with CRLF', 'Save SKILL.md with LF line ends')]
+}
+
+function checkBody (bytes: Buffer, bodyStart: number): Finding[] {
+  for (let i = bodyStart; i < bytes.length; i++) {
+    if ((bytes[i] ?? 0) > BLANK) return []
+  }
+  return [finding.warning('body_empty', 'SKILL.md has no instructions after the frontmatter', 'Write the instructions of the skill below the frontmatter')]
+}

@@ -1,0 +1,48 @@
+import { STATUS_CODES } from 'node:http'
+import type { ConnectionError, FastifyInstance } from 'fastify'
+import type { HttpProblemCode } from '../../schemas/problem.ts'
+import { HttpProblem, PROBLEM_MEDIA_TYPE, toProblem } from '../problem.ts'
+import type { HttpSocket } from './http-socket.ts'
+import { securityHeaders } from '../headers.ts'
+
+const REQUEST_LINE = /^[A-Z]+ (\S+)/
+
+const problemOfError: ReadonlyMap<string, HttpProblemCode> = new Map([
+  ['ERR_HTTP_REQUEST_TIMEOUT', 'request_timeout'],
+  ['HPE_HEADER_OVERFLOW', 'headers_too_large']
+])
+
+/** Fastify's `clientErrorHandler`: what never became a request (400, 408, 431) gets K48's shape too, and is closed. */
+export function answerClientError (this: FastifyInstance, error: ConnectionError, socket: HttpSocket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  this.log.info({ code: error.code, address: socket.remoteAddress }, 'request refused')
+  // A head in the middle of the response that is on its way would become part of its body.
+  if (socket._httpMessage?.headersSent !== true) {
+    socket.write(renderProblem(new HttpProblem(problemOfError.get(error.code) ?? 'bad_request'), requestTarget(error)))
+  }
+  socket.destroySoon()
+}
+
+/** The target of the request, where the error came with its first line. */
+function requestTarget ({ rawPacket }: ConnectionError): string {
+  // Node hands over a Buffer; Fastify's type says otherwise.
+  const packet: unknown = rawPacket
+  return (Buffer.isBuffer(packet) ? REQUEST_LINE.exec(packet.toString('latin1', 0, 2048))?.[1] : undefined) ?? '/'
+}
+
+function renderProblem (error: HttpProblem, target: string): string {
+  const problem = toProblem(error, target)
+  const body = JSON.stringify(problem)
+  const head = Object.entries({
+    ...securityHeaders,
+    'cache-control': 'no-store',
+    connection: 'close',
+    'content-type': PROBLEM_MEDIA_TYPE,
+    'content-length': Buffer.byteLength(body),
+    date: new Date().toUTCString()
+  }).map(([name, value]) => `${name}: ${value}\r\n`).join('')
+  return `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${head}\r\n${body}`
+}

@@ -1,0 +1,16 @@
+/** Bounds of requests and streams, by name and with their units. */
+
+/** Streams of GET /events that are open at the same time. */
+export const MAX_EVENT_STREAMS = 256
+
+/** What waits for one client of GET /events, in bytes, before it is dropped: all recent events fit, whatever their names. */
+export const MAX_EVENT_STREAM_BYTES = 1_048_576
+
+/** Pause between two comments that keep a silent stream open, in milliseconds: less than proxies and we ourselves wait. */
+export const EVENT_HEARTBEAT_MS = 15_000
+
+/** What a client of GET /events is told to wait before it connects again, in milliseconds. */
+export const EVENT_RETRY_MS = 3_000
+
+/** Largest request body, in bytes. */
+export const MAX_BODY_BYTES = 1_048_576

@@ -1,0 +1,79 @@
+import { randomBytes } from 'node:crypto'
+import type { IncomingMessage, Server } from 'node:http'
+import type { FastifyBaseLogger, FastifyError, FastifyHttpOptions, FastifyReply, FastifyRequest } from 'fastify'
+import { MAX_BODY_BYTES } from './limits.ts'
+import { answerClientError } from './connections/client-errors.ts'
+import { sendProblem } from './problem.ts'
+import { RequestLogController } from './request-log.ts'
+import { securityHeaders } from './headers.ts'
+
+/** All in milliseconds. */
+export interface HttpTimeouts {
+  /** The head of a request, from the first byte or the start of the connection. Default 15 s. */
+  readonly headers: number
+  /** The whole request, body included. Default 30 s. */
+  readonly request: number
+  /** How often the two above are looked at. Default 1 s. */
+  readonly check: number
+  /** A connection without any traffic. Default 60 s. */
+  readonly connection: number
+  /** An idle connection between two requests; longer than load balancers keep theirs. Default 72 s. */
+  readonly keepAlive: number
+}
+
+export interface HttpServerOptions {
+  readonly logger?: FastifyBaseLogger
+  readonly timeouts?: Partial<HttpTimeouts>
+}
+
+/** Longest path parameter, in decoded characters: four times the longest folder name, so that it gets its own answer. */
+const MAX_PARAM_CHARACTERS = 1024
+
+/** What may pass from a caller's `X-Request-Id` into log lines and headers. */
+const REQUEST_ID = /^[\w.-]{1,64}$/
+
+/** Fastify's options for this service; `buildApp` adds the plugins that they rely on. */
+export function httpServerOptions ({ logger, timeouts = {} }: HttpServerOptions = {}): FastifyHttpOptions<Server> {
+  return {
+    ...(logger === undefined ? undefined : { loggerInstance: logger }),
+    logController: new RequestLogController(),
+    // One logger for all requests, and the request id in each line: a child for each request would cost all of them
+    // for what few ever use.
+    childLoggerFactory: (parent) => parent,
+    genReqId: createRequestIds(),
+    requestTimeout: timeouts.request ?? 30_000,
+    connectionTimeout: timeouts.connection ?? 60_000,
+    keepAliveTimeout: timeouts.keepAlive ?? 72_000,
+    http: {
+      headersTimeout: timeouts.headers ?? 15_000,
+      connectionsCheckingInterval: timeouts.check ?? 1000,
+      // Node's own refusal has no body; `security` makes it a problem.
+      requireHostHeader: false
+    },
+    bodyLimit: MAX_BODY_BYTES,
+    routerOptions: { maxParamLength: MAX_PARAM_CHARACTERS },
+    // `jsonBody` has its own parser: such keys are data.
+    onProtoPoisoning: 'ignore',
+    onConstructorPoisoning: 'ignore',
+    // A request that was sent on an open connection before the drain is answered, by `draining` as its last.
+    return503OnClosing: false,
+    frameworkErrors: answerFrameworkError,
+    clientErrorHandler: answerClientError
+  }
+}
+
+/** What the router refuses (bad percent-encoding, an endless parameter) reaches no hook, and so gets its headers here. */
+function answerFrameworkError (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
+  reply.headers(securityHeaders).header('x-request-id', request.id)
+  sendProblem(error, request, reply)
+}
+
+/** Ids that do not repeat after a restart or on another replica. */
+function createRequestIds (): (request: IncomingMessage) => string {
+  const prefix = randomBytes(6).toString('hex')
+  let count = 0
+  return (request) => {
+    const given = request.headers['x-request-id']
+    return typeof given === 'string' && REQUEST_ID.test(given) ? given : `${prefix}-${(++count).toString(36)}`
+  }
+}

@@ -1,0 +1,119 @@
+import type { IncomingMessage } from 'node:http'
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import { SkillError } from '../core/errors.ts'
+import { httpProblems, skillProblems, type HttpProblemCode, type Problem } from '../schemas/problem.ts'
+
+export const PROBLEM_MEDIA_TYPE = 'application/problem+json'
+
+/** What a client should wait before it tries again after a 503, in seconds. */
+const RETRY_AFTER_SECONDS = 5
+
+/** Longest `instance`, in characters. */
+const MAX_INSTANCE_CHARACTERS = 512
+
+/** What a client may send in a URL although RFC 3986 does not allow it there, stray percent signs included. */
+const NOT_IN_A_URI_PATH = /%(?![\da-f]{2})|[^\w\-.~:/@!$&'()*+,;=%]/gi
+/** A percent-encoding of which the cut has left the beginning. */
+const CUT_ESCAPE = /%[\da-f]?$/i
+const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i
+
+/** Headers that describe the answer which a route had begun, and not the error that replaces it. */
+const HEADERS_OF_CONTENT = ['etag', 'last-modified', 'accept-ranges', 'content-range', 'content-disposition', 'content-encoding']
+
+const problemOfCode: ReadonlyMap<string, HttpProblemCode> = new Map([
+  ['FST_ERR_BAD_URL', 'bad_url'],
+  ['FST_ERR_CTP_EMPTY_JSON_BODY', 'invalid_json'],
+  ['FST_ERR_CTP_INVALID_JSON_BODY', 'invalid_json']
+])
+
+const problemOfStatus: ReadonlyMap<number, HttpProblemCode> = new Map([
+  [404, 'route_not_found'],
+  [408, 'request_timeout'],
+  [413, 'body_too_large'],
+  [414, 'uri_too_long'],
+  [415, 'unsupported_media_type'],
+  [503, 'not_ready']
+])
+
+/** A request that HTTP itself, and not the domain, refuses. Routes throw it; nothing in it may be secret. */
+export class HttpProblem extends Error {
+  readonly code: HttpProblemCode
+  /** Headers that belong to the answer, names in lower case: `allow`, `content-range`. */
+  readonly headers: Readonly<Record<string, string>>
+  /** Members that the answer has besides those of every problem (RFC 9457 §3.2). */
+  readonly members: Readonly<Record<string, unknown>>
+
+  /** @param detail a sentence without a full stop that tells the caller what to do; default: the code's own. */
+  constructor (
+    code: HttpProblemCode, detail: string = httpProblems[code].detail, headers: Readonly<Record<string, string>> = {},
+    members: Readonly<Record<string, unknown>> = {}
+  ) {
+    super(detail)
+    this.name = 'HttpProblem'
+    this.code = code
+    this.headers = headers
+    this.members = members
+  }
+}
+
+/** @param url the request target as received. */
+export function toProblem (error: SkillError | HttpProblem, url: string, requestId?: string): Problem {
+  const { status, title } = error instanceof SkillError ? skillProblems[error.code] : httpProblems[error.code]
+  return {
+    type: `urn:skillserve:problem:${error.code}`,
+    title,
+    status,
+    detail: error instanceof SkillError ? `${error.message}. ${skillProblems[error.code].hint}` : error.message,
+    instance: toInstance(url),
+    error: error.message,
+    code: error.code,
+    ...(requestId === undefined ? undefined : { requestId }),
+    ...(error instanceof HttpProblem ? error.members : undefined)
+  }
+}
+
+/** Answers with the problem that `error` is. What is unexpected is logged whole and sent as nothing but an id. */
+export function sendProblem (error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  const known = toKnownError(error)
+  const problem = toProblem(known, request.url, request.id)
+  if (problem.status === 500) request.log.error({ reqId: request.id, err: error }, 'request failed')
+  for (const name of HEADERS_OF_CONTENT) reply.removeHeader(name)
+  if (known instanceof HttpProblem) reply.headers(known.headers)
+  if (problem.status === 503) reply.header('retry-after', RETRY_AFTER_SECONDS)
+  if (announcesBody(request.raw)) {
+    // Fastify closes after every body that it refused: of one that was read, nothing is left over.
+    if (request.raw.complete) reply.removeHeader('connection')
+    // Otherwise Node would go on reading a body that nobody wants, up to its announced length.
+    else reply.header('connection', 'close')
+  }
+  reply.code(problem.status).header('cache-control', 'no-store').type(PROBLEM_MEDIA_TYPE)
+  // As bytes: to a string Fastify would append `; charset=utf-8`, which this media type does not define.
+  reply.send(Buffer.from(JSON.stringify(problem)))
+}
+
+function toKnownError (error: unknown): SkillError | HttpProblem {
+  if (error instanceof SkillError || error instanceof HttpProblem) return error
+  return error instanceof Error ? fromFastify(error) : new HttpProblem('internal_error')
+}
+
+/** Fastify's messages are its own affair, and some echo the URL: only what a validation says is passed on. */
+function fromFastify (error: Error & Partial<FastifyError>): HttpProblem {
+  if (error.validation !== undefined) {
+    return new HttpProblem(error.validationContext === 'querystring' ? 'bad_query' : 'bad_request', error.message)
+  }
+  const code = problemOfCode.get(error.code ?? '') ?? problemOfStatus.get(error.statusCode ?? 500)
+  if (code !== undefined) return new HttpProblem(code)
+  const isClientError = error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500
+  return new HttpProblem(isClientError ? 'bad_request' : 'internal_error')
+}
+
+/** The path as received, still encoded, as the URI reference that RFC 9457 wants; no query, which may hold secrets. */
+function toInstance (url: string): string {
+  const path = url.replace(ORIGIN, '').split(/[?#]/, 1)[0] ?? ''
+  const cut = path.length > MAX_INSTANCE_CHARACTERS ? path.slice(0, MAX_INSTANCE_CHARACTERS).replace(CUT_ESCAPE, '') : path
+  return cut.replace(NOT_IN_A_URI_PATH, encodeURIComponent)
+}
+
+function announcesBody (request: IncomingMessage): boolean {
+  return request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length'] ?? 0) > 0
+}

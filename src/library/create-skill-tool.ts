@@ -1,0 +1,41 @@
+import { basename } from 'node:path'
+import type { SkillMetadata } from '../core/skill.ts'
+import type { Awaitable } from '../core/async.ts'
+import type { ToolParameters } from '../tools/tool.ts'
+import { neovateDefinition, neovateFailure, type NeovateFailure, neovateSuccess, type NeovateSuccess, notFoundSentence } from '../tools/neovate-messages.ts'
+
+/** What `createSkillTool` asks of a skill manager. */
+export interface SkillBodySource {
+  getSkills (): readonly SkillMetadata[]
+  /** The main file without its frontmatter. */
+  readSkillBody (skill: SkillMetadata): Awaitable<string>
+}
+
+export interface NeovateSkillTool {
+  readonly name: string
+  readonly description: string
+  readonly parameters: ToolParameters
+  execute (input: { readonly skill: string }): Promise<NeovateSuccess | NeovateFailure>
+  readonly approval: { readonly category: 'read' }
+}
+
+/** Neovate's factory: the tool `skill` over any skill manager that has the two methods. */
+export function createSkillTool ({ skillManager }: { readonly skillManager: SkillBodySource }): NeovateSkillTool {
+  return {
+    ...neovateDefinition,
+
+    async execute ({ skill }) {
+      const label = skill.trim()
+      const found = findByLabel(skillManager.getSkills(), label)
+      if (found === undefined) return neovateFailure(notFoundSentence(label))
+      return neovateSuccess(label, found, await skillManager.readSkillBody(found))
+    },
+
+    approval: { category: 'read' }
+  }
+}
+
+/** The frontmatter's name first, then the folder's. */
+function findByLabel (skills: readonly SkillMetadata[], label: string): SkillMetadata | undefined {
+  return skills.find(({ name }) => name === label) ?? skills.find(({ skillPath }) => basename(skillPath) === label)
+}

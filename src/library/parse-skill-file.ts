@@ -1,0 +1,94 @@
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
+import { basename, dirname, resolve } from 'node:path'
+import { documentError, SkillError } from '../core/errors.ts'
+import { MAX_MAIN_FILE_BYTES } from '../core/limits.ts'
+import { parseSkillBytes } from '../core/format/main-file.ts'
+import type { Frontmatter, SkillMetadata } from '../core/skill.ts'
+import { decodeUtf8 } from '../core/text.ts'
+
+/** What the seeds' `parseSkillFile` returns. */
+export interface ParsedSkillFile {
+  readonly frontmatter: Frontmatter
+  /** The whole file, frontmatter included, verbatim; empty when it cannot be read. */
+  readonly content: string
+  /** `type` is `project`: a path alone does not say more. */
+  readonly skillMetadata: SkillMetadata
+  /** The messages of the findings of severity `error`, or the one reason why the file cannot be read. */
+  readonly validationErrors: string[]
+  readonly isValid: boolean
+}
+
+/**
+ * Reads and checks one main file. Never throws: a file that cannot be read has a validation error.
+ *
+ * The caller names a path of their own, so this is the one place that opens a file without asking the skill
+ * reader; the service itself does not use it.
+ */
+export function parseSkillFile (filePath: string): ParsedSkillFile {
+  const path = resolve(filePath)
+  const skillPath = dirname(path)
+  const folderName = basename(skillPath)
+  const located = { type: 'project', skillPath, path } as const
+
+  const read = readMainFile(path, folderName)
+  if (read instanceof SkillError) {
+    return {
+      frontmatter: {},
+      content: '',
+      skillMetadata: { name: folderName, description: '', ...located },
+      validationErrors: [read.message],
+      isValid: false
+    }
+  }
+  const { frontmatter, label, findings } = parseSkillBytes(read.bytes, folderName)
+  const validationErrors = findings.filter(({ severity }) => severity === 'error').map(({ message }) => message)
+  return {
+    frontmatter,
+    content: read.content,
+    skillMetadata: { ...label, ...located },
+    validationErrors,
+    isValid: validationErrors.length === 0
+  }
+}
+
+/** A regular UTF-8 file within the limit. Opened without blocking, so that a FIFO cannot hang the caller. */
+function readMainFile (path: string, folderName: string): { bytes: Buffer, content: string } | SkillError {
+  let descriptor: number | undefined
+  try {
+    descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+    if (!fstatSync(descriptor).isFile()) return documentError.notFound(folderName)
+    const bytes = readUpToLimit(descriptor)
+    if (bytes === undefined) return documentError.tooLarge(folderName)
+    const content = decodeUtf8(bytes)
+    return content === undefined ? documentError.notUtf8(folderName) : { bytes, content }
+  } catch (error) {
+    return toDocumentError(error, folderName)
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor)
+  }
+}
+
+/** Reads to the end, whatever size the file claims; undefined when it goes on past the limit. */
+function readUpToLimit (descriptor: number): Buffer | undefined {
+  const buffer = Buffer.allocUnsafe(MAX_MAIN_FILE_BYTES + 1)
+  let length = 0
+  while (length < buffer.length) {
+    const read = readSync(descriptor, buffer, length, buffer.length - length, null)
+    if (read === 0) return buffer.subarray(0, length)
+    length += read
+  }
+  return undefined
+}
+
+function toDocumentError (error: unknown, folderName: string): SkillError {
+  switch (error instanceof Error && 'code' in error ? error.code : undefined) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return documentError.notFound(folderName)
+    case 'EACCES':
+    case 'EPERM':
+      return documentError.permissionDenied(folderName, error)
+    default:
+      return documentError.unreadable(folderName, error)
+  }
+}

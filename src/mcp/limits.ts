@@ -1,0 +1,9 @@
+/** Bounds of the MCP door, by name and with their units. */
+
+/** Entries on one page of an MCP listing; files, over all entries, on one page of `skills/list`. */
+export const MCP_PAGE_ENTRIES = 200
+export const MCP_PAGE_FILES = 5_000
+
+/** Open `subscriptions/listen` streams; and the pause in which changes are gathered for one notification, in milliseconds. */
+export const MAX_MCP_STREAMS = 1_000
+export const MCP_NOTIFY_MS = 50

@@ -1,0 +1,176 @@
+import type { TSchema } from '@sinclair/typebox'
+import { MAX_AWAITED_BYTES, MAX_AWAITED_FILES, MAX_AWAITED_LOOKS } from '../core/limits.ts'
+import { reference } from '../schemas/reference.ts'
+import { httpProblems, type ProblemCode, ProblemSchema, skillProblems } from '../schemas/problem.ts'
+
+/** What a route may answer, as Fastify's response schema: `content` by media type, so that bytes are never serialised. */
+interface ResponseObject {
+  readonly description: string
+  readonly content?: Readonly<Record<string, MediaTypeObject>>
+  readonly headers?: Headers
+  readonly type?: 'null'
+}
+
+interface MediaTypeObject {
+  readonly schema: object
+  readonly examples?: Examples
+}
+
+type Headers = Readonly<Record<string, object>>
+export type Examples = Readonly<Record<string, { readonly summary?: string, readonly value: unknown } | { readonly $ref: string }>>
+
+const CACHE_CONTROL = { type: 'string', description: '`no-cache`: revalidate before each use' }
+const NO_STORE = { type: 'string', description: '`no-store`: an error is not kept' }
+const ETAG = { type: 'string', description: 'Strong, derived from the content alone, and so the same on every replica' }
+const VALIDATORS: Headers = { etag: ETAG, 'cache-control': CACHE_CONTROL }
+const VARY = { type: 'string', description: 'The answer depends on the Accept header' }
+const LAST_MODIFIED = { type: 'string', description: 'With bytes: when the file was last modified' }
+const ACCEPT_RANGES = { type: 'string', description: 'With bytes: `Range` is understood' }
+
+const SKILL_REVISION = { type: 'string', description: 'The revision of the skill that the answer belongs to: answers of one revision fit together' }
+const KNOWN_REVISION = {
+  ...SKILL_REVISION,
+  description: `${SKILL_REVISION.description}. Missing when the file is in no manifest, or the request is not pinned by \`revision\` or \`If-Match\` and ` +
+    `the revision is still being worked out: after the start or a change, when more than ${MAX_AWAITED_FILES} files or ${MAX_AWAITED_BYTES} bytes have to be ` +
+    `hashed for it, or more than ${MAX_AWAITED_LOOKS} files and folders looked at`
+}
+
+const CONTENT_RANGE = { type: 'string', description: '`bytes first-last/size`' }
+
+/** Of answers that are JSON or bytes, as `Accept` wants it. */
+const NEGOTIATED: Headers = { ...VALIDATORS, 'skill-revision': KNOWN_REVISION, vary: VARY, 'last-modified': LAST_MODIFIED, 'accept-ranges': ACCEPT_RANGES }
+
+/** The answer to a GET: JSON of a shared schema, shown with the schema's first example. */
+export function json (schema: TSchema, description: string): ResponseObject {
+  return { description, headers: VALIDATORS, content: { 'application/json': mediaTypeObject(schema) } }
+}
+
+/** The same with the revision of the skill that the answer is of. */
+export function withRevision (response: ResponseObject): ResponseObject {
+  return { ...response, headers: { ...response.headers, 'skill-revision': SKILL_REVISION } }
+}
+
+/** The answer to a POST: JSON that nobody can revalidate. */
+export function result (schema: TSchema, description: string, examples?: Examples): ResponseObject {
+  return { description, headers: { 'cache-control': CACHE_CONTROL, 'skill-revision': KNOWN_REVISION }, content: { 'application/json': mediaTypeObject(schema, examples) } }
+}
+
+/** JSON, or the same content as text under one of these media types. */
+export function jsonOr (schema: TSchema, description: string, types: readonly string[], example: string): ResponseObject {
+  return { description, headers: NEGOTIATED, content: { 'application/json': mediaTypeObject(schema), ...textContent(types, example) } }
+}
+
+/** Text, or JSON of a shared schema, as the query wants it. */
+export function textOrJson (schema: TSchema, description: string, example: string): ResponseObject {
+  return { description, headers: VALIDATORS, content: { ...textContent(['text/plain'], example), 'application/json': mediaTypeObject(schema) } }
+}
+
+/** Bytes under any media type, or JSON of a shared schema. */
+export function binary (schema: TSchema, description: string, example: string): ResponseObject {
+  // A file may be JSON of its own.
+  const ownJson = { title: 'A JSON file', description: 'The bytes of a file that is JSON itself' }
+  const asJson = { ...mediaTypeObject(schema), schema: { anyOf: [reference(schema), ownJson] } }
+  return { description, headers: NEGOTIATED, content: { 'application/json': asJson, '*/*': anyBytes(example) } }
+}
+
+/** The answer to a GET under one media type. */
+export function content (description: string, type: string, schema: object, example: unknown): ResponseObject {
+  return { description, headers: VALIDATORS, content: { [type]: { schema, examples: { example: { value: example } } } } }
+}
+
+/** A stream of server-sent events. */
+export function eventStream (description: string, example: string): ResponseObject {
+  return {
+    description,
+    headers: {
+      'cache-control': { type: 'string', description: '`no-store`: a stream is not kept' },
+      'x-accel-buffering': { type: 'string', description: '`no`: a proxy passes each event on at once' }
+    },
+    content: { 'text/event-stream': { schema: { type: 'string' }, examples: { events: { value: example } } } }
+  }
+}
+
+export function partial (example: string): ResponseObject {
+  return {
+    description: 'The range asked for',
+    headers: { ...NEGOTIATED, 'content-range': CONTENT_RANGE },
+    content: { '*/*': anyBytes(example) }
+  }
+}
+
+/** Bytes and nothing else, whole and as a range. */
+export function bytes (description: string, type: string, example: string): { readonly 200: ResponseObject, readonly 206: ResponseObject } {
+  const content = { [type]: anyBytes(example) }
+  const headers = { ...VALIDATORS, 'accept-ranges': ACCEPT_RANGES }
+  return {
+    200: { description, headers, content },
+    206: { description: 'The range asked for', headers: { ...headers, 'content-range': CONTENT_RANGE }, content }
+  }
+}
+
+export function notModified (): ResponseObject {
+  return { description: 'The content is the one that If-None-Match names', headers: VALIDATORS, type: 'null' }
+}
+
+/** A JSON body; `x-examples` is how @fastify/swagger takes the examples of a body. */
+export function requestBody (schema: TSchema, examples: Examples): object {
+  return { ...schema, 'x-examples': examples }
+}
+
+const PROBLEMS = { ...skillProblems, ...httpProblems }
+
+/** What any request can meet, whatever its route. */
+const COMMON_PROBLEMS: readonly ProblemCode[] = ['bad_request', 'host_not_allowed']
+const OTHER_PROBLEMS: readonly ProblemCode[] = ['request_timeout', 'expectation_failed', 'headers_too_large', 'internal_error']
+
+/**
+ * Error answers, all of one shape: these codes by their statuses, and `default` for what HTTP itself refuses.
+ * The examples are components of the document: see `openapi.ts`.
+ */
+export function problems (...codes: readonly ProblemCode[]): Readonly<Record<string, ResponseObject>> {
+  const byStatus = new Map<number, ProblemCode[]>()
+  for (const code of new Set([...codes, ...COMMON_PROBLEMS])) {
+    const { status } = PROBLEMS[code]
+    byStatus.set(status, [...byStatus.get(status) ?? [], code])
+  }
+  return {
+    ...Object.fromEntries([...byStatus].map(([status, group]) => [status, problem(group, status)])),
+    default: problem(OTHER_PROBLEMS)
+  }
+}
+
+/** The answer to one code, with members of its own: `schema` has them besides those of `Problem`. */
+export function extendedProblem (code: ProblemCode, schema: TSchema): Readonly<Record<string, ResponseObject>> {
+  const { status } = PROBLEMS[code]
+  return { [status]: { ...problem([code], status), content: { 'application/problem+json': mediaTypeObject(schema) } } }
+}
+
+function problem (codes: readonly ProblemCode[], status?: number): ResponseObject {
+  const examples = Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]))
+  return {
+    description: codes.map((code) => `${PROBLEMS[code].title} (\`${code}\`)`).join(', '),
+    headers: {
+      'cache-control': NO_STORE,
+      ...status === 416 && { 'content-range': { type: 'string', description: '`bytes */size`' } },
+      ...status === 503 && { 'retry-after': { type: 'integer', description: 'In seconds' } }
+    },
+    content: { 'application/problem+json': { schema: reference(ProblemSchema), examples } }
+  }
+}
+
+function mediaTypeObject (schema: TSchema, examples: Examples = firstExample(schema)): MediaTypeObject {
+  return { schema: reference(schema), examples }
+}
+
+function firstExample (schema: TSchema): Examples {
+  const [value] = (schema['examples'] ?? []) as readonly unknown[]
+  return value === undefined ? {} : { example: { value } }
+}
+
+function textContent (types: readonly string[], example: string): Record<string, MediaTypeObject> {
+  return Object.fromEntries(types.map((type) => [type, { schema: { type: 'string' }, examples: { text: { value: example } } }]))
+}
+
+function anyBytes (example: string): MediaTypeObject {
+  return { schema: {}, examples: { text: { value: example } } }
+}

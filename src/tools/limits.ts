@@ -1,0 +1,18 @@
+/** Bounds of tool calls, by name and with their units. */
+
+/** Calls in one request to POST /agent/tool-call, and the bytes of all their results together. */
+export const MAX_TOOL_CALLS = 128
+export const MAX_TOOL_RESULTS_BYTES = 32 * 1_048_576
+
+/** Calls of one batch that run at the same time: bounds the memory that results wait in. */
+export const TOOL_CALL_CONCURRENCY = 16
+
+/** Deepest JSON in a body or in the `arguments` of a call, in levels. */
+export const MAX_JSON_DEPTH = 64
+
+/** Longest line of K39, in characters. */
+export const MAX_LOG_LINE_CHARACTERS = 200
+
+/** Skills that `search_skills` returns without and with a `limit`. */
+export const DEFAULT_FOUND_SKILLS = 10
+export const MAX_FOUND_SKILLS = 50

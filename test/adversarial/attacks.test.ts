@@ -1,0 +1,124 @@
+import { readdirSync } from 'node:fs'
+import t from 'tap'
+import fc from 'fast-check'
+import { MAX_FRONTMATTER_BYTES, MAX_SEARCHED_BODY_CHARACTERS } from '../../src/core/limits.ts'
+import { termsOf } from '../../src/core/search/search-terms.ts'
+import { parseSkillBytes } from '../../src/core/format/main-file.ts'
+import { findLooseYaml } from '../../src/core/clients/strict-yaml.ts'
+import { attackInputs } from '../helper/attack-inputs.ts'
+import { isAlive, mcpCall, readInputsOptions, startAttackTarget } from '../helper/attack-target.ts'
+import { BOMBS, CANARY, filled, withFrontmatter, writeAttackTree, writeBombs } from '../helper/attack-tree.ts'
+import { createAttacker } from '../helper/attacker.ts'
+import { buildService } from '../helper/build.ts'
+import { openRaw, rawRequest, request } from '../helper/raw-http.ts'
+import { timeWithin } from '../helper/timing.ts'
+
+const SEED = 20_260_728
+
+/** Inputs for each door, by what they cost; `npm run attack` sends more. */
+const RUNS: Readonly<Record<string, number>> = { path: 1_000, query: 200, tool: 300, mcp: 200, json: 100, headers: 200 }
+
+/**
+ * Longest turn of the event loop that an attack may cause, on a machine that runs other tests, and longest time for one
+ * skill, in milliseconds.
+ */
+const STALL_MS = 1_000
+const SKILL_MS = 200
+
+const PROTOTYPE = Reflect.ownKeys(Object.prototype)
+
+t.test('one service answers everything as documented, and nothing secret comes out', async (t) => {
+  const service = await buildService(t, { options: { prepare: writeAttackTree } })
+  const attacker = await createAttacker(service.url, service.folder)
+  const inputs = attackInputs(await readInputsOptions(service.url, service.folder))
+  t.same(Object.keys(inputs), Object.keys(RUNS))
+  for (const [door, attacks] of Object.entries(inputs)) {
+    await t.test(`hostile input: ${door}`, async () => {
+      await fc.assert(fc.asyncProperty(attacks, (attack) => attacker.attack(attack)), { seed: SEED, numRuns: RUNS[door] ?? 0 })
+    })
+  }
+  t.comment(`${attacker.sent} inputs tried`)
+  t.ok(await isAlive(service.url))
+  t.same(Reflect.ownKeys(Object.prototype), PROTOTYPE, 'Object.prototype is as it was')
+  t.notOk('polluted' in {})
+  t.notMatch(service.logText(), CANARY)
+  t.same(service.log().filter(({ level }) => Number(level) >= 50), [], 'no request was an error of the service')
+})
+
+t.test('C1–C8, K10: no main file takes long to parse or to search', async (t) => {
+  for (const [name, text] of Object.entries(BOMBS)) {
+    t.ok(await isCheap(name, text), name)
+  }
+  const tokens = ['&a ', '*a ', '!!js/function ', '!b ', '- ', '? ', ': ', '\n', '  ', '"', "'", '[', ']', '{', '}', ',', 'k', '#', ' #', '|', '>', '<<: ', '%', '\t', '\r', '\\', '0x', '1e9', '_', '.', '\u0301', '\u6f22']
+  const bombs = fc.array(fc.constantFrom(...tokens), { minLength: 1, maxLength: 6 }).map((unit) => filled(unit.join(''), MAX_FRONTMATTER_BYTES))
+  let tried = 0
+  await fc.assert(fc.asyncProperty(bombs, async (yaml) => {
+    tried++
+    return await isCheap('bomb', withFrontmatter(yaml))
+  }), { seed: SEED, numRuns: 300 })
+  t.comment(`${tried} inputs tried`)
+  t.notOk('polluted' in {})
+})
+
+t.test('a real process stays up, and in turn, under all of it', async (t) => {
+  const target = await startAttackTarget(t, { prepare: writeBombs })
+  const attacker = await createAttacker(target.url, target.folder)
+  const { json, tool, headers } = attackInputs(await readInputsOptions(target.url, target.folder))
+  // What is loaded at the first request is no attack.
+  t.ok(await isAlive(target.url))
+  await target.longestTurn()
+
+  await t.test('JSON bombs', async (t) => {
+    await fc.assert(fc.asyncProperty(fc.oneof(json ?? fc.constantFrom(), tool ?? fc.constantFrom(), headers ?? fc.constantFrom()), (attack) => attacker.attack(attack)), { seed: SEED, numRuns: 150 })
+    const longest = await target.longestTurn()
+    t.ok(longest < STALL_MS, `${longest} ms`)
+  })
+
+  await t.test('C1–C8, K9: YAML bombs, through every door that reads all skills', async (t) => {
+    const names = readdirSync(target.root)
+    for (const door of ['/skills', '/catalog?limit=500', '/catalog?q=bomb', '/agent/prompt', '/agent/tools?toolset=all', '/.well-known/skills/index.json', '/.well-known/agent-skills/index.json']) {
+      const { status, text } = await rawRequest(target.url, request('GET', door))
+      t.equal(status, 200, door)
+      t.notMatch(text, CANARY)
+    }
+    const listed = await rawRequest(target.url, mcpCall('skills/list', {}))
+    t.match(listed.text, /"result":\{"skills":\[/)
+    for (const name of Object.keys(BOMBS)) {
+      t.ok(names.includes(name))
+      const expected = name === 'bomb-large' ? 413 : 200
+      t.equal((await rawRequest(target.url, request('GET', `/skills/${name}`))).status, expected, name)
+      t.equal((await rawRequest(target.url, request('GET', `/catalog/${name}`))).status, 200, name)
+    }
+    const longest = await target.longestTurn()
+    t.ok(longest < STALL_MS, `${longest} ms`)
+  })
+
+  await t.test('H19: connections that break off in the middle', async (t) => {
+    for (const bytes of ['GET /ski', 'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{', 'GET /skills/demo/files/big.bin HTTP/1.1\r\nHost: localhost\r\n\r\n', 'GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n', '\0\x16\x03\x01', 'PRI * HTTP/2.0\r\n\r\n']) {
+      for (let i = 0; i < 20; i++) {
+        const connection = await openRaw(target.url)
+        connection.send(bytes)
+        connection.socket.resetAndDestroy()
+      }
+    }
+    t.ok(await isAlive(target.url))
+  })
+
+  t.comment(`${attacker.sent} inputs tried`)
+  t.ok(await isAlive(target.url))
+  t.ok(target.log().every(({ pid, level, msg }) => msg === 'longest turn' || (pid === target.pid && Number(level) < 50)), 'the same process, without an error')
+  const { code, stdout, stderr } = await target.stop()
+  t.match({ code, stderr }, { code: 0, stderr: '' })
+  t.notMatch(stdout, /unhandled/i)
+  t.notMatch(stdout, CANARY)
+})
+
+async function isCheap (name: string, text: string): Promise<boolean> {
+  const bytes = Buffer.from(text)
+  const { took, allowed } = await timeWithin(SKILL_MS, () => {
+    parseSkillBytes(bytes, name)
+    findLooseYaml(text.slice(0, MAX_FRONTMATTER_BYTES))
+    termsOf(text.slice(0, MAX_SEARCHED_BODY_CHARACTERS))
+  })
+  return took < allowed
+}

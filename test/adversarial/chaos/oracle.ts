@@ -1,0 +1,291 @@
+import { createHash } from 'node:crypto'
+import { isUtf8 } from 'node:buffer'
+import { folderAt, lookup, nodeAt, type DiskState } from './model-disk.ts'
+import { digestOf, message, problem, success, type Question, type Said } from './questions.ts'
+
+export interface ModelRoot {
+  /** In the model. */
+  readonly path: string
+  readonly type: 'project' | 'personal'
+}
+
+export interface OracleOptions {
+  /** In the order in which they win (K7). */
+  readonly roots: readonly ModelRoot[]
+  /** The real folder that is the model's `/`. */
+  readonly folder: string
+  /** Whether permissions bind the server: it does not run as root. */
+  readonly bound: boolean
+}
+
+export interface Oracle {
+  /**
+   * What the contract wants as the answer to a question, were the disk in this state. It shares no code with the service.
+   * @param named the state in which a name was looked up, where that was another one
+   */
+  expected (disk: DiskState, question: Question, named?: DiskState): Said
+  /** Whether an answer is right in this state; of several skills with one label any may be meant (K29). */
+  isRight (disk: DiskState, question: Question, said: Said, named?: DiskState): boolean
+  /** The folder that a name means in a state, as a text to compare. */
+  meaning (disk: DiskState, name: string): string
+  /** Names of the valid skills with their descriptions, sorted, as the description of `Skill` lists them (K28). */
+  validSkills (disk: DiskState): ReadonlyArray<{ readonly name: string, readonly description: string }>
+}
+
+interface ModelSkill {
+  readonly name: string
+  readonly type: ModelRoot['type']
+  /** As configured, on the real disk. */
+  readonly folder: string
+  /** In the model, without links. */
+  readonly base: string
+}
+
+interface ManifestEntry {
+  readonly path: string
+  readonly size_bytes: number
+  readonly media_type: string
+  readonly digest: string
+}
+
+type Refusal = 'missing' | 'outside' | 'forbidden' | 'folder'
+type Opened = { readonly bytes: Buffer } | { readonly refusal: Refusal }
+
+const MAIN_FILE = /^skill\.md$/i
+const FRONTMATTER = /^---\nname: (.*)\ndescription: (.*)\n---\n/
+const HIDDEN_FOLDERS = new Set(['.git', '.hg', '.svn'])
+const MEDIA_TYPES: Readonly<Record<string, string>> = { md: 'text/markdown', MD: 'text/markdown', txt: 'text/plain' }
+
+export function createOracle ({ roots, folder, bound }: OracleOptions): Oracle {
+  const catalogs = new WeakMap<DiskState, ReadonlyMap<string, ModelSkill> | undefined>()
+
+  /** Undefined when no root is there (K14). */
+  function catalogOf (disk: DiskState): ReadonlyMap<string, ModelSkill> | undefined {
+    if (!catalogs.has(disk)) catalogs.set(disk, readCatalog(disk))
+    return catalogs.get(disk)
+  }
+
+  function readCatalog (disk: DiskState): ReadonlyMap<string, ModelSkill> | undefined {
+    const skills = new Map<string, ModelSkill>()
+    let isThere = false
+    for (const root of roots) {
+      const at = lookup(disk, root.path)
+      if (!at.found || at.node.kind !== 'folder') continue
+      isThere = true
+      for (const name of at.node.entries.keys()) {
+        const base = skillFolder(disk, at.path, name)
+        if (base !== undefined && !skills.has(name)) skills.set(name, { name, type: root.type, folder: `${folder}${root.path}/${name}`, base })
+      }
+    }
+    return isThere ? skills : undefined
+  }
+
+  function expected (disk: DiskState, question: Question, named = disk): Said {
+    const catalog = catalogOf(named)
+    if (catalog === undefined) return failure(question, 503, `Skills folder not found at path: ${folder}${roots[0]?.path}`)
+    switch (question.kind) {
+      case 'list': return success(JSON.stringify({ skills: [...catalog.keys()].sort() }))
+      case 'list_skills': return spaced({ skills: [...catalog.keys()].sort() })
+      case 'skill': return expectedByLabel(disk, catalog, question)
+      default: break
+    }
+    const skill = catalog.get(question.name)
+    if (skill === undefined) {
+      const sentence = `Skill '${question.name}' not found${question.kind === 'Skill' ? '.' : ' in skills folder'}`
+      return failure(question, 404, sentence)
+    }
+    switch (question.kind) {
+      case 'document':
+      case 'document bytes':
+      case 'get_skill':
+      case 'Skill': return expectedDocument(disk, skill, question)
+      case 'manifest': return expectedManifest(disk, skill, question)
+      case 'file':
+      case 'file text':
+      case 'read_file_in_skill': return expectedFile(disk, skill, question)
+    }
+  }
+
+  function isRight (disk: DiskState, question: Question, said: Said, named = disk): boolean {
+    if (expected(disk, question, named) === said) return true
+    if (question.kind !== 'skill') return false
+    const skills = [...catalogOf(named)?.values() ?? []]
+    return skills.some((skill) => labelOf(disk, skill) === question.name && readsMainFile(disk, skill) && expectedDocument(disk, skill, question) === said)
+  }
+
+  function expectedDocument (disk: DiskState, skill: ModelSkill, question: Question): Said {
+    const { name } = skill
+    const preferred = question.kind === 'Skill' || question.kind === 'skill' ? 'SKILL.md' : 'SKILL.MD'
+    const opened = openMainFile(disk, skill, preferred)
+    if ('refusal' in opened) {
+      if (opened.refusal === 'forbidden') return failure(question, 403, `Permission denied reading SKILL.MD for skill '${name}'`)
+      if (question.kind === 'Skill') return failure(question, 404, `Skill '${name}' is invalid`)
+      return failure(question, 404, `SKILL.MD not found for skill '${name}'`)
+    }
+    const { bytes } = opened
+    if (question.kind === 'document bytes') return success(digestOf(bytes))
+    if (!isUtf8(bytes)) return failure(question, 422, `SKILL.MD contains invalid UTF-8 for skill '${name}'`)
+    const text = bytes.toString()
+    switch (question.kind) {
+      case 'get_skill': return spaced({ skill_name: name, documentation: text })
+      case 'Skill':
+        if (FRONTMATTER.exec(text)?.[1] !== name) return failure(question, 200, `Skill '${name}' is invalid`)
+        return `Skill: ${name} (Type: ${skill.type})\nPath: ${skill.folder}\n\n${text}`
+      case 'skill': return JSON.stringify([
+        { type: 'text', text: `<command-message>${question.name} is running…</command-message>\n<command-name>${question.name}</command-name>` },
+        { type: 'text', text: `Base directory for this skill: ${skill.folder}\n\n${text.replace(FRONTMATTER, '')}`, isMeta: true }
+      ])
+      default: return success(JSON.stringify({ skill_name: name, documentation: text }))
+    }
+  }
+
+  /** K29: the frontmatter's name, then the folder's. */
+  function expectedByLabel (disk: DiskState, catalog: ReadonlyMap<string, ModelSkill>, question: Question & { readonly name: string }): Said {
+    const label = question.name
+    const folder = catalog.get(label)
+    const skill = folder !== undefined && labelOf(disk, folder) === label
+      ? folder
+      : [...catalog.keys()].sort().map((name) => catalog.get(name)).find((each) => each !== undefined && readsMainFile(disk, each) && labelOf(disk, each) === label) ?? folder
+    return skill === undefined ? failure(question, 404, `Skill "${label}" not found`) : expectedDocument(disk, skill, question)
+  }
+
+  function expectedFile (disk: DiskState, skill: ModelSkill, question: Question & { readonly path: string }): Said {
+    const { path } = question
+    const names = mainFiles(disk, skill)
+    const fallback = /^SKILL\.(?:md|MD)$/.test(path) && !names.includes(path) ? inOrder(names, path)[0] : undefined
+    const opened = open(disk, skill.base, fallback ?? path)
+    if ('refusal' in opened) {
+      switch (opened.refusal) {
+        case 'missing': return failure(question, 404, `File '${path}' not found in skill '${skill.name}'`)
+        case 'outside': return failure(question, 403, 'Path traversal detected: cannot access files outside skill folder')
+        case 'forbidden': return failure(question, 403, `Cannot read file '${path}': permission denied`)
+        case 'folder': return failure(question, 404, `Cannot read file '${path}': is a directory`)
+      }
+    }
+    const { bytes } = opened
+    if (question.kind === 'file') return success(digestOf(bytes))
+    if (bytes.includes(0)) return failure(question, 422, `Cannot read file '${path}': not a text file`)
+    const encoding = isUtf8(bytes) ? 'utf-8' : 'latin-1'
+    const content = bytes.toString(encoding === 'utf-8' ? 'utf8' : 'latin1')
+    if (question.kind === 'read_file_in_skill') return content
+    return success(JSON.stringify({ success: true, skill_name: skill.name, file_path: path, content, size_bytes: bytes.length, encoding }))
+  }
+
+  function expectedManifest (disk: DiskState, skill: ModelSkill, question: Question): Said {
+    if (!mayList(disk, skill.base)) return failure(question, 403, "Cannot read file '.': permission denied")
+    const files = [...walk(disk, skill.base, '')].sort((a, b) => a.path < b.path ? -1 : 1)
+    const revision = createHash('sha256').update(files.map(({ path, digest }) => `${digest} ${path}\0`).join('')).digest('hex')
+    return success(JSON.stringify({ skill_name: skill.name, revision: `sha256:${revision}`, files }))
+  }
+
+  function * walk (disk: DiskState, base: string, prefix: string): Generator<ManifestEntry> {
+    for (const name of folderAt(disk, `${base}/${prefix}`)?.entries.keys() ?? []) {
+      const path = prefix + name
+      if (HIDDEN_FOLDERS.has(name)) continue
+      if (nodeAt(disk, `${base}/${path}`)?.kind === 'folder') {
+        yield * walk(disk, base, `${path}/`)
+        continue
+      }
+      const opened = open(disk, base, path)
+      if ('refusal' in opened) continue
+      const { bytes } = opened
+      yield { path, size_bytes: bytes.length, media_type: mediaType(name), digest: digestOf(bytes) }
+    }
+  }
+
+  function openMainFile (disk: DiskState, skill: ModelSkill, preferred: string): Opened {
+    if (!mayList(disk, skill.base)) return { refusal: 'forbidden' }
+    for (const name of inOrder(mainFiles(disk, skill), preferred)) {
+      const opened = open(disk, skill.base, name)
+      if ('bytes' in opened || opened.refusal === 'forbidden') return opened
+    }
+    return { refusal: 'missing' }
+  }
+
+  function mainFiles (disk: DiskState, { base }: ModelSkill): readonly string[] {
+    if (!mayList(disk, base)) return []
+    return [...folderAt(disk, base)?.entries.keys() ?? []].filter((name) => MAIN_FILE.test(name))
+  }
+
+  function readsMainFile (disk: DiskState, skill: ModelSkill): boolean {
+    return 'bytes' in openMainFile(disk, skill, 'SKILL.md')
+  }
+
+  function labelOf (disk: DiskState, skill: ModelSkill): string {
+    return frontmatterOf(disk, skill)?.name ?? skill.name
+  }
+
+  function frontmatterOf (disk: DiskState, skill: ModelSkill): { readonly name: string, readonly description: string } | undefined {
+    const main = openMainFile(disk, skill, 'SKILL.md')
+    const match = 'bytes' in main && isUtf8(main.bytes) ? FRONTMATTER.exec(main.bytes.toString()) : null
+    return match === null ? undefined : { name: match[1] ?? '', description: match[2] ?? '' }
+  }
+
+  function mayList (disk: DiskState, path: string): boolean {
+    return !bound || ((folderAt(disk, path)?.mode ?? 0) & 0o500) === 0o500
+  }
+
+  function open (disk: DiskState, base: string, path: string): Opened {
+    if (path.split('/').some((name) => HIDDEN_FOLDERS.has(name))) return { refusal: 'missing' }
+    const at = lookup(disk, `${base}/${path}`, { bound })
+    if (!at.found) return { refusal: at.why }
+    if (!at.path.startsWith(`${base}/`)) return { refusal: 'outside' }
+    const names = at.path.slice(base.length + 1).split('/')
+    if (names.some((name) => HIDDEN_FOLDERS.has(name))) return { refusal: 'missing' }
+    if (at.node.kind !== 'file') return { refusal: 'folder' }
+    if (names.at(-1) === '.env' || path.endsWith('.env')) return { refusal: 'missing' }
+    if (bound && (at.node.mode & 0o400) === 0) return { refusal: 'forbidden' }
+    return { bytes: at.node.bytes }
+  }
+
+  function meaning (disk: DiskState, name: string): string {
+    return JSON.stringify(catalogOf(disk)?.get(name) ?? null)
+  }
+
+  function validSkills (disk: DiskState): ReturnType<Oracle['validSkills']> {
+    const catalog = catalogOf(disk) ?? new Map<string, ModelSkill>()
+    return [...catalog.keys()].sort().flatMap((name) => {
+      const skill = catalog.get(name)
+      const frontmatter = skill && frontmatterOf(disk, skill)
+      return frontmatter?.name === name ? [frontmatter] : []
+    })
+  }
+
+  return { expected, isRight, meaning, validSkills }
+}
+
+/** K4: a folder, or a link to a folder below the root. The path is without links. */
+function skillFolder (disk: DiskState, root: string, name: string): string | undefined {
+  if (name.startsWith('.')) return undefined
+  const at = lookup(disk, `${root}/${name}`)
+  return at.found && at.node.kind === 'folder' && at.path.startsWith(`${root}/`) ? at.path : undefined
+}
+
+/** K6: the preferred spelling, the other usual one, the rest. */
+function inOrder (names: readonly string[], preferred: string): readonly string[] {
+  const rank = (name: string) => name === preferred ? 0 : name === 'SKILL.md' || name === 'SKILL.MD' ? 1 : 2
+  return names.toSorted((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1))
+}
+
+function mediaType (name: string): string {
+  return MEDIA_TYPES[name.split('.').at(-1) ?? ''] ?? 'application/octet-stream'
+}
+
+/** A failure in the form of the door that was asked. */
+function failure (question: Question, status: number, sentence: string): Said {
+  switch (question.kind) {
+    case 'list_skills':
+    case 'get_skill': return spaced({ error: sentence })
+    case 'read_file_in_skill': return `ERROR: ${sentence}`
+    case 'skill': return sentence
+    case 'Skill': return message(question, `Error invoking skill '${question.name}': ${sentence}`)
+    default: return problem(status, sentence)
+  }
+}
+
+/** JSON with the blanks of the source documents, for objects of texts and lists of texts (K36). */
+function spaced (value: Readonly<Record<string, string | readonly string[]>>): string {
+  const members = Object.entries(value).map(([key, member]) =>
+    `${JSON.stringify(key)}: ${typeof member === 'string' ? JSON.stringify(member) : `[${member.map((each) => JSON.stringify(each)).join(', ')}]`}`)
+  return `{${members.join(', ')}}`
+}

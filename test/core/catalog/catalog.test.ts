@@ -1,0 +1,140 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { Catalog, type IndexedSkill } from '../../../src/core/catalog/catalog.ts'
+import type { SkillFolder } from '../../../src/core/catalog/scan-root.ts'
+import type { Signature } from '../../../src/core/skill.ts'
+
+const SIGNATURE: Signature = { dev: 1n, ino: 1n, size: 1n, mtimeNs: 1n, ctimeNs: 1n }
+
+function folder (name: string, root = 0): SkillFolder {
+  return { name, type: 'project', root, path: `/root/${name}`, realPath: `/root/${name}`, linked: false }
+}
+
+function indexed (of: SkillFolder, more: Partial<IndexedSkill> = {}): IndexedSkill {
+  const { name } = of
+  return {
+    name,
+    metadata: { name, description: '', type: 'project', skillPath: of.path, path: `${of.path}/SKILL.md` },
+    frontmatter: {},
+    findings: [],
+    valid: true,
+    folder: of,
+    folderSignature: SIGNATURE,
+    mainFiles: ['SKILL.md'],
+    mainFile: { name: 'SKILL.md', signature: SIGNATURE },
+    refused: undefined,
+    shadowing: false,
+    settled: true,
+    sequence: 1,
+    ...more
+  }
+}
+
+function mapOf (...folders: readonly SkillFolder[]): ReadonlyMap<string, SkillFolder> {
+  return new Map(folders.map((each) => [each.name, each]))
+}
+
+const NONE: ReadonlySet<string> = new Set()
+
+t.test('K11: names are sorted by code point', (t) => {
+  const catalog = new Catalog().withFolders(mapOf(...['b', '\u{1F600}', 'a', '\uFFFD', 'B'].map((name) => folder(name))), NONE)
+  t.strictSame(catalog.names, ['B', 'a', 'b', '\uFFFD', '\u{1F600}'])
+  t.end()
+})
+
+t.test('K53: a step leaves the state before as it was', (t) => {
+  const [a, b] = [folder('a'), folder('b')]
+  const first = new Catalog().withFolders(mapOf(a), NONE).withSkills([indexed(a)], true)
+  const second = first.withFolders(mapOf(a, b), NONE).withSkills([indexed(b), indexed(a, { valid: false })], true)
+  t.strictSame(first.names, ['a'])
+  t.strictSame(first.available.map(({ name }) => name), ['a'])
+  t.equal(first.get('b'), undefined)
+  t.strictSame(second.available.map(({ name }) => name), ['b'])
+  t.end()
+})
+
+t.test('K5: what the catalog does not hold is undefined, whatever it is called', (t) => {
+  const catalog = new Catalog().withFolders(mapOf(folder('constructor')), NONE)
+  for (const name of ['constructor', '__proto__', 'toString', '', '../constructor']) t.equal(catalog.get(name), undefined, name)
+  t.equal(catalog.folderOfLabel('toString'), undefined)
+  t.end()
+})
+
+t.test('the generation goes up with what a caller can see, and only then', (t) => {
+  const a = folder('a')
+  const first = new Catalog().withFolders(mapOf(a), NONE)
+  t.equal(first.generation, 1)
+  t.equal(first.withFolders(mapOf(a), NONE), first, 'the same folders')
+  t.equal(first.withSkills([indexed(a)], false).generation, 1)
+  t.equal(first.withSkills([indexed(a)], true).generation, 2)
+  t.equal(first.withFolders(mapOf(folder('a')), NONE).generation, 2, 'another folder')
+  t.equal(first.withFolders(mapOf(a), new Set(['a'])).generation, 2, 'a name that hides another')
+  t.end()
+})
+
+t.test('a step that nobody can see keeps the lists', (t) => {
+  const a = folder('a')
+  const first = new Catalog().withFolders(mapOf(a), NONE).withSkills([indexed(a)], true)
+  const { available } = first
+  t.equal(first.withSkills([indexed(a, { sequence: 2 })], false).available, available)
+  t.not(first.withSkills([indexed(a, { sequence: 2 })], true).available, available)
+  t.end()
+})
+
+t.test('K53: an entry stands until its name is read from the new folder, and goes with its name', (t) => {
+  const before = folder('a')
+  const after = folder('a')
+  const old = indexed(before)
+  const moved = new Catalog().withFolders(mapOf(before), NONE).withSkills([old], true).withFolders(mapOf(after), NONE)
+  t.equal(moved.get('a'), old)
+  t.notOk(moved.isInPlace(old), 'but it says that it is old')
+  const read = indexed(after)
+  t.ok(moved.withSkills([read], true).isInPlace(read))
+  t.notOk(moved.withFolders(mapOf(after), new Set(['a'])).isInPlace(read), 'K7: it hides another one now')
+  const gone = moved.withFolders(mapOf(), NONE)
+  t.equal(gone.get('a'), undefined)
+  t.equal(gone.withFolders(mapOf(before), NONE).get('a'), undefined, 'and does not come back by itself')
+  t.end()
+})
+
+t.test('K29: a label is the first readable skill in order', (t) => {
+  const [a, b, c] = [folder('a'), folder('b'), folder('c')]
+  const label = { name: 'label', description: '', type: 'project', skillPath: '', path: '' } as const
+  const catalog = new Catalog().withFolders(mapOf(c, b, a), NONE)
+    .withSkills([indexed(c, { metadata: label }), indexed(b, { metadata: label }), indexed(a, { metadata: label, mainFile: undefined })], true)
+  t.equal(catalog.folderOfLabel('label'), 'b')
+  t.equal(catalog.folderOfLabel('b'), undefined)
+  t.strictSame(catalog.readable.map(({ name }) => name), ['b', 'c'])
+  t.end()
+})
+
+t.test('K53: any order of steps holds what a plain map would', (t) => {
+  const name = fc.integer({ min: 0, max: 300 }).map((number) => `skill-${number}`)
+  const step = fc.oneof(
+    fc.array(name, { maxLength: 200 }).map((names) => ({ kind: 'read' as const, names })),
+    fc.array(name, { maxLength: 300 }).map((names) => ({ kind: 'folders' as const, names }))
+  )
+  fc.assert(fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
+    let catalog = new Catalog()
+    let folders = new Map<string, SkillFolder>()
+    const skills = new Map<string, IndexedSkill>()
+    for (const [index, { kind, names }] of steps.entries()) {
+      if (kind === 'folders') {
+        folders = new Map(names.map((each) => [each, folders.get(each) ?? folder(each)]))
+        for (const each of skills.keys()) if (!folders.has(each)) skills.delete(each)
+        catalog = catalog.withFolders(folders, NONE)
+      } else {
+        const read = [...new Set(names)].flatMap((each) => {
+          const of = folders.get(each)
+          return of === undefined ? [] : [indexed(of, { sequence: index })]
+        })
+        for (const each of read) skills.set(each.name, each)
+        catalog = catalog.withSkills(read, true)
+      }
+      for (const each of folders.keys()) if (catalog.get(each) !== skills.get(each)) return false
+      if (catalog.available.length !== skills.size) return false
+    }
+    return true
+  }), { numRuns: 60 })
+  t.end()
+})

@@ -1,0 +1,258 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import fs from 'node:fs'
+import { dirname, join } from 'node:path'
+import fc from 'fast-check'
+import t from 'tap'
+import { createArchive, type SkillArchive } from '../../../src/core/content/archive.ts'
+import type { IndexedSkill } from '../../../src/core/catalog/catalog.ts'
+import { createLocalDisk } from '../../../src/core/disk/disk.ts'
+import { sha256 } from '../../../src/core/digest.ts'
+import { ARCHIVE_CHUNK_BYTES, MAX_ARCHIVE_BYTES, MAX_ARCHIVE_FILES } from '../../../src/core/limits.ts'
+import type { ManifestFile, Snapshot } from '../../../src/core/content/manifest.ts'
+import { countDescriptors, createFaultyDisk, failing, skill, startManager } from '../../helper/skills.ts'
+
+const HOUR_MS = 3_600_000
+
+async function readArchive (archive: SkillArchive, start?: number, end?: number): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  for await (const chunk of archive.chunks(start, end)) chunks.push(chunk)
+  return Buffer.concat(chunks)
+}
+
+/** Files below a folder by path. */
+function filesIn (folder: string): Record<string, Buffer> {
+  const entries = fs.readdirSync(folder, { withFileTypes: true, recursive: true }).filter((entry) => !entry.isDirectory())
+  return Object.fromEntries(entries.map(({ parentPath, name }) => {
+    const path = join(parentPath, name)
+    return [path.slice(folder.length + 1), fs.readFileSync(path)] as const
+  }).sort(([a], [b]) => a < b ? -1 : 1))
+}
+
+const hasUnzip = spawnSync('unzip', ['-v']).status === 0
+const hasPython = spawnSync('python3', ['--version']).status === 0
+
+/** Programs that unpack an archive into a folder. `-^`: unzip would leave control characters out of names. */
+const READERS = [
+  ...hasUnzip ? [(zip: string, folder: string) => execFileSync('unzip', ['-q', '-^', zip, '-d', folder], { env: { ...process.env, LC_ALL: 'C.UTF-8' } })] : [],
+  ...hasPython ? [(zip: string, folder: string) => execFileSync('python3', ['-c', 'import sys, zipfile\nwith zipfile.ZipFile(sys.argv[1]) as z:\n  assert z.testzip() is None\n  z.extractall(sys.argv[2])', zip, folder])] : []
+]
+
+t.test('K45: the same content is the same bytes, whatever its times, permissions and order on the disk', async (t) => {
+  const content = { 'SKILL.md': '# Demo\n', docs: { 'é.md': 'é\n', 'run.sh': '#!/bin/sh\n' }, empty: '' }
+  const base = t.testdir({ one: { demo: content }, two: { demo: {} } })
+  for (const [path, bytes] of Object.entries(filesIn(join(base, 'one/demo'))).reverse()) {
+    const copy = join(base, 'two/demo', path)
+    fs.mkdirSync(dirname(copy), { recursive: true })
+    fs.writeFileSync(copy, bytes)
+    fs.chmodSync(copy, 0o755)
+    fs.utimesSync(copy, 1, 1)
+  }
+  for (const root of ['one', 'two']) {
+    const manager = await startManager(t, [join(base, root)])
+    const archive = await manager.archive('demo')
+    const bytes = await readArchive(archive)
+    t.equal(archive.size, bytes.length)
+    t.equal(archive.revision, (await manager.manifest('demo')).revision)
+    t.equal(await archive.digest(), sha256(bytes))
+    t.equal(sha256(bytes), 'sha256:22bb700447d3e00849ca6d4e7b0cd00cdb368e19a619c58fd78fcb395a952e29', 'on every machine and with every version of Node')
+  }
+})
+
+t.test('K45: names are the manifest\'s or what the caller makes of them; nothing hidden, nothing from outside', async (t) => {
+  const link = (target: string) => t.fixture('symlink', target)
+  const base = t.testdir({
+    outside: { secret: 'secret' },
+    root: {
+      demo: {
+        'skill.md': 'main',
+        docs: { 'a.md': 'a', '.env': 'x', '.env.example': 'y' },
+        '.git': { config: 'x' },
+        '.env': 'x',
+        folder: {},
+        inside: link('docs/a.md'),
+        out: link('../../outside/secret'),
+        dangling: link('nothing'),
+        all: link('.')
+      },
+      bare: {}
+    }
+  })
+  const manager = await startManager(t, [join(base, 'root')])
+  const paths = ['docs/.env.example', 'docs/a.md', 'inside', 'skill.md']
+  t.same((await manager.manifest('demo')).files.map(({ path }) => path), paths)
+  const zip = join(base, 'a.zip')
+  for (const [index, read] of READERS.entries()) {
+    for (const [kind, nameOf] of Object.entries({ flat: (path: string) => path, wrapped: (path: string) => `demo/${path}` })) {
+      fs.writeFileSync(zip, await readArchive(await manager.archive('demo', nameOf)))
+      read(zip, join(base, `${kind}-${index}`))
+      t.strictSame(Object.keys(filesIn(join(base, `${kind}-${index}`))), paths.map(nameOf))
+    }
+  }
+  t.equal((await manager.archive('bare')).size, 22, 'a folder without files is an archive without entries')
+  await t.rejects(manager.archive('nope'), { code: 'skill_not_found' })
+  await t.rejects(manager.archive('../demo'), { code: 'invalid_skill_name' })
+})
+
+t.test('K45: any legal name survives the way through other programs', { skip: READERS.length === 0 && 'neither unzip nor python3 is installed' }, async (t) => {
+  const unit = fc.oneof(
+    { weight: 3, arbitrary: fc.constantFrom('a', 'b', 'é', '出', '\u{1F600}') },
+    { weight: 2, arbitrary: fc.constantFrom('\\', ' ', ':', '.', '-', '"', "'", '%', '*', '?', '<', '|', '$', '~', '@', '#', '^') },
+    { weight: 1, arbitrary: fc.constantFrom('\n', '\t', '\x01', '\x1b', '\x7f', '\u0085', '\u200e', '\u2028', '\uFEFF', '\uFFFD', 'e\u0301') }
+  )
+  const name = fc.string({ unit, minLength: 1, maxLength: 60 }).filter((text) => !['.', '..', '.env', '.git'].includes(text))
+  const path = fc.array(name, { minLength: 1, maxLength: 3 }).map((segments) => segments.join('/'))
+  const special = ['a\\b', 'a', 'C:x', '-rf', '..a', 'a..', '...', '[\u{1F600}]', 'x'.repeat(255), 'é'.repeat(127), 'deep/'.repeat(40) + 'x']
+
+  let run = 0
+  await fc.assert(fc.asyncProperty(fc.array(path, { maxLength: 30 }), async (paths) => {
+    const base = t.testdir({ root: { demo: {} } })
+    run++
+    for (const relative of [...special, ...paths]) {
+      const place = join(base, 'root/demo', relative)
+      try {
+        fs.mkdirSync(dirname(place), { recursive: true })
+        fs.writeFileSync(place, relative)
+      } catch {
+        // A folder where this wants a file, or the other way round.
+      }
+    }
+    const manager = await startManager(t, [join(base, 'root')])
+    const zip = join(base, 'a.zip')
+    fs.writeFileSync(zip, await readArchive(await manager.archive('demo')))
+    for (const [index, read] of READERS.entries()) {
+      read(zip, join(base, `read-${index}`))
+      t.strictSame(filesIn(join(base, `read-${index}`)), filesIn(join(base, 'root/demo')), `run ${run}`)
+    }
+    await manager.close()
+  }), { numRuns: 8 })
+})
+
+t.test('K45: any part is the same as that part of the whole', async (t) => {
+  const base = t.testdir({ demo: skill('demo', { a: 'x'.repeat(300), b: { c: '', 'd.bin': Buffer.alloc(200_000, 'abc') }, z: 'z' }) })
+  const manager = await startManager(t, [base])
+  const archive = await manager.archive('demo')
+  const whole = await readArchive(archive)
+  const position = fc.oneof(fc.nat(whole.length - 1), fc.nat(1_000), fc.nat(1_000).map((back) => whole.length - 1 - back))
+  await fc.assert(fc.asyncProperty(position, position, async (a, b) => {
+    const [start, end] = a < b ? [a, b] : [b, a]
+    return whole.subarray(start, end + 1).equals(await readArchive(archive, start, end))
+  }), { numRuns: 200 })
+})
+
+t.test('K53: a change after the archive was made ends it; what came is never complete', async (t) => {
+  const changes: Readonly<Record<string, (path: string) => void>> = {
+    'another content': (path) => { fs.writeFileSync(path, 'two') },
+    'the same content, written again': (path) => { fs.writeFileSync(path, 'one') },
+    'a file that grew': (path) => { fs.appendFileSync(path, 'more') },
+    'a file that went away': (path) => { fs.rmSync(path) },
+    'a link to the outside': (path) => {
+      fs.rmSync(path)
+      fs.symlinkSync('/etc/hostname', path)
+    },
+    'a folder': (path) => {
+      fs.rmSync(path)
+      fs.mkdirSync(path)
+    }
+  }
+  for (const [what, change] of Object.entries(changes)) {
+    const base = t.testdir({ demo: skill('demo', { first: Buffer.alloc(3 * ARCHIVE_CHUNK_BYTES), second: 'one' }) })
+    const manager = await startManager(t, [base])
+    const archive = await manager.archive('demo')
+    const before = countDescriptors()
+    let length = 0
+    const read = async () => {
+      for await (const chunk of archive.chunks()) {
+        if (length === 0) change(join(base, 'demo/second'))
+        length += chunk.length
+      }
+    }
+    await t.rejects(read(), { name: 'SkillError' }, what)
+    t.ok(length > 0 && length < archive.size, what)
+    t.equal(countDescriptors(), before, `${what}: nothing stays open`)
+    const next = await readArchive(await manager.archive('demo'))
+    t.ok(next.length > 0, `${what}: the next archive is of the new state`)
+  }
+})
+
+t.test('K53: a change in a state that is too young to show shows in the bytes', async (t) => {
+  const base = t.testdir({ demo: { 'SKILL.md': 'x' } })
+  const manager = await startManager(t, [base])
+  const indexed = await manager.find('demo') as IndexedSkill
+  const archive = await createArchive({ disk: createLocalDisk(), skill: indexed, manifests: manifestsOf(snapshotOf(base)) })
+  await t.rejects(readArchive(archive), { code: 'file_io_error' })
+  t.equal((await readArchive(archive, 0, 10)).length, 11, 'what is not read whole is not compared')
+})
+
+/** With the checksum of other bytes. */
+function snapshotOf (base: string): Pick<Snapshot, 'crc32s' | 'seen'> & { readonly files: readonly ManifestFile[] } {
+  const { dev, ino, size, mtimeNs, ctimeNs } = fs.statSync(join(base, 'demo/SKILL.md'), { bigint: true })
+  return {
+    files: [{ path: 'SKILL.md', size_bytes: 1, media_type: 'text/markdown', digest: sha256('x') }],
+    crc32s: Uint32Array.of(1),
+    seen: new Map([['SKILL.md', { dev, ino, size, mtimeNs, ctimeNs }]])
+  }
+}
+
+function manifestsOf ({ files, ...rest }: { readonly files: readonly ManifestFile[] } & Partial<Snapshot>) {
+  return { get: async () => ({ manifest: { skill_name: 'demo', revision: sha256(''), files }, crc32s: new Uint32Array(files.length), seen: [], ...rest }) }
+}
+
+t.test('K53: a change while the archive is prepared is in it, or it fails before the first byte', async (t) => {
+  const base = t.testdir({ demo: skill('demo', { a: 'a', z: 'one' }) })
+  // Timestamps of now: no checksum is kept, so each file is read again.
+  const disk = createFaultyDisk({ ageMs: -HOUR_MS })
+  const manager = await startManager(t, [base], { disk })
+  let opened = 0
+  disk.intercept = (operation, path) => {
+    if (operation === 'open' && path.endsWith('demo/z') && ++opened === 1) fs.writeFileSync(join(base, 'demo/z'), 'two')
+  }
+  t.match((await readArchive(await manager.archive('demo'))).toString('latin1'), 'two')
+  disk.intercept = failing('read', '', 'EIO')
+  await t.rejects(manager.archive('demo'), { code: 'file_io_error' })
+  disk.intercept = () => {}
+  t.match((await readArchive(await manager.archive('demo'))).toString('latin1'), 'two')
+})
+
+t.test('K45: what ZIP cannot hold without its 64-bit extension is refused before anything is read', async (t) => {
+  const base = t.testdir({ demo: skill('demo') })
+  const manager = await startManager(t, [base])
+  const indexed = await manager.find('demo') as IndexedSkill
+  const file = (path: string, size: number): ManifestFile => ({ path, size_bytes: size, media_type: '', digest: '' })
+  const make = (files: readonly ManifestFile[]) => createArchive({ disk: createLocalDisk(), skill: indexed, manifests: manifestsOf({ files }) })
+  const overhead = 30 + 46 + 2 + 22
+  const refused = { code: 'archive_too_large', message: "Skill 'demo' does not fit into an archive (65534 files, 4294967294 bytes)" }
+  await t.rejects(make([file('a', MAX_ARCHIVE_BYTES - overhead + 1)]), refused)
+  await t.rejects(make(Array.from({ length: MAX_ARCHIVE_FILES + 1 }, (_, index) => file(`${index}`, 0))), refused)
+  const changed = { message: 'io_error' }
+  await t.rejects(make([file('a', MAX_ARCHIVE_BYTES - overhead)]), changed, 'this many fit: the next step is asked')
+  await t.rejects(make(Array.from({ length: MAX_ARCHIVE_FILES }, (_, index) => file(`${index}`, 0))), changed)
+})
+
+t.test('K45: of any size little is in memory, one file is open, and others get their turns', async (t) => {
+  const many = Object.fromEntries(Array.from({ length: 2_000 }, (_, index) => [`file-${index}`, 'x']))
+  const base = t.testdir({ demo: skill('demo', { 'big.bin': Buffer.alloc(30_000_000), many }) })
+  const manager = await startManager(t, [base])
+  const archive = await manager.archive('demo')
+  const before = countDescriptors()
+  let turns = 0
+  const turn = () => {
+    turns++
+    timer = setImmediate(turn)
+  }
+  let timer = setImmediate(turn)
+  let largest = 0
+  let open = 0
+  for await (const chunk of archive.chunks()) {
+    largest = Math.max(largest, chunk.length)
+    open = Math.max(open, countDescriptors())
+  }
+  clearImmediate(timer)
+  t.ok(largest < 2 * ARCHIVE_CHUNK_BYTES, `${largest}`)
+  t.ok(open <= before + 1)
+  t.ok(turns > 1, `${turns}`)
+
+  const chunks = archive.chunks()
+  await chunks.next()
+  await chunks.return(undefined)
+  t.equal(countDescriptors(), before, 'a reader that goes away leaves nothing open')
+})

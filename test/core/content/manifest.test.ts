@@ -1,0 +1,293 @@
+import { execFileSync } from 'node:child_process'
+import fs from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import type { Disk } from '../../../src/core/disk/disk.ts'
+import { createNetworkDisk } from '../../../src/core/disk/disk.ts'
+import { sha256 } from '../../../src/core/digest.ts'
+import { isTextType, mediaType } from '../../../src/core/content/media-type.ts'
+import { compareCodePoints } from '../../../src/core/text.ts'
+import { countDescriptors, createFaultyDisk, failing, osError, outcome, passTick, skill, skillText, startManager } from '../../helper/skills.ts'
+
+const HOUR_MS = 3_600_000
+
+async function pathsIn (t: Test, root: string, disk?: Disk): Promise<readonly string[]> {
+  const manager = await startManager(t, [root], disk && { disk })
+  return (await manager.manifest('demo')).files.map(({ path }) => path)
+}
+
+t.test('K43: paths, sizes, media types and digests, sorted by code point', async (t) => {
+  const root = t.testdir({ demo: skill('demo', { b: { 'z.py': 'print()' }, 'b.json': '{}', '\u{1F600}': '', '\uFFFD': '', a: Buffer.from([0, 1]) }) })
+  const manager = await startManager(t, [root])
+  const manifest = await manager.manifest('demo')
+  t.strictSame(Object.keys(manifest), ['skill_name', 'revision', 'files'])
+  t.match(manifest.revision, /^sha256:[0-9a-f]{64}$/)
+  t.equal(manifest.skill_name, 'demo')
+  const text = skillText('demo')
+  t.strictSame(manifest.files, [
+    { path: 'SKILL.md', size_bytes: Buffer.byteLength(text), media_type: 'text/markdown', digest: sha256(text) },
+    { path: 'a', size_bytes: 2, media_type: 'application/octet-stream', digest: sha256(Buffer.from([0, 1])) },
+    { path: 'b.json', size_bytes: 2, media_type: 'application/json', digest: sha256('{}') },
+    { path: 'b/z.py', size_bytes: 7, media_type: 'text/x-python', digest: sha256('print()') },
+    { path: '\uFFFD', size_bytes: 0, media_type: 'application/octet-stream', digest: sha256('') },
+    { path: '\u{1F600}', size_bytes: 0, media_type: 'application/octet-stream', digest: sha256('') }
+  ])
+})
+
+t.test('K8 K43: what is not served is not listed (L1–L6, L12, L20)', async (t) => {
+  const link = (target: string) => t.fixture('symlink', target)
+  const base = t.testdir({
+    secret: { a: 'secret' },
+    root: {
+      other: skill('other'),
+      demo: skill('demo', {
+        docs: { 'a.md': '' },
+        '.git': { config: '' },
+        sub: { '.svn': { x: '' }, '.hg': { x: '' }, '.env': '', '.gitignore': '' },
+        '.env': '',
+        '.env.example': '',
+        inside: link('docs/a.md'),
+        chain: link('inside'),
+        'to-folder': link('docs'),
+        'to-itself': link('.'),
+        outside: link('../../secret/a'),
+        passwd: link('/etc/passwd'),
+        sibling: link('../other/SKILL.md'),
+        'sibling-folder': link('../other'),
+        parent: link('..'),
+        everything: link('/'),
+        dangling: link('nothing'),
+        loop: link('loop'),
+        'to-env': link('.env'),
+        'to-git': link('.git/config')
+      })
+    }
+  })
+  execFileSync('mkfifo', [join(base, 'root/demo/fifo')])
+  fs.writeFileSync(Buffer.concat([Buffer.from(`${base}/root/demo/`), Buffer.from([0xff])]), '')
+  const expected = ['.env.example', 'SKILL.md', 'chain', 'docs/a.md', 'inside', 'sub/.gitignore']
+  for (const disk of [undefined, createFaultyDisk({ hasProc: false }), createNetworkDisk()]) t.strictSame(await pathsIn(t, join(base, 'root'), disk), expected)
+})
+
+t.test('K49: copies of a skill have one revision; each difference has another', async (t) => {
+  const content = () => skill('demo', { docs: { 'a.md': 'a', 'b.md': 'b' } })
+  const base = t.testdir({ one: { demo: content() }, two: { demo: content() } })
+  fs.utimesSync(join(base, 'two/demo/docs/a.md'), 1, 1)
+  fs.chmodSync(join(base, 'two/demo/docs/a.md'), 0o755)
+  const [one, two] = [await startManager(t, [join(base, 'one')]), await startManager(t, [join(base, 'two')])]
+  const { revision } = await one.manifest('demo')
+  t.equal((await two.manifest('demo')).revision, revision)
+  t.same(await two.manifest('demo'), await one.manifest('demo'))
+  const seen = new Set([revision])
+  for (const change of [
+    () => fs.writeFileSync(join(base, 'two/demo/docs/a.md'), 'x'),
+    () => fs.renameSync(join(base, 'two/demo/docs/a.md'), join(base, 'two/demo/docs/c.md')),
+    () => fs.writeFileSync(join(base, 'two/demo/empty'), ''),
+    () => fs.rmSync(join(base, 'two/demo/docs/b.md'))
+  ]) {
+    change()
+    seen.add((await two.manifest('demo')).revision)
+  }
+  t.equal(seen.size, 5)
+})
+
+t.test('K43: a skill that is a link to another has a manifest of its own, of the same revision (L8)', async (t) => {
+  const base = t.testdir({ demo: skill('demo'), alias: t.fixture('symlink', 'demo') })
+  const manager = await startManager(t, [base], { disk: createFaultyDisk({ ageMs: HOUR_MS }) })
+  const [demo, alias] = [await manager.manifest('demo'), await manager.manifest('alias')]
+  t.strictSame([demo.skill_name, alias.skill_name], ['demo', 'alias'])
+  t.strictSame(alias.files, demo.files)
+  t.equal(alias.revision, demo.revision)
+})
+
+t.test('K43: an unchanged skill is hashed once; nothing of it is opened again', async (t) => {
+  const base = t.testdir({ demo: skill('demo', { docs: { 'a.md': 'a' }, link: t.fixture('symlink', 'docs/a.md') }) })
+  const disk = createFaultyDisk({ ageMs: HOUR_MS })
+  const manager = await startManager(t, [base], { disk })
+  const first = await manager.manifest('demo')
+  const opened = disk.calls.get('open')
+  t.equal(await manager.manifest('demo'), first)
+  t.equal(disk.calls.get('open'), opened)
+  passTick(base)
+  fs.writeFileSync(join(base, 'demo/new'), '')
+  t.equal((await manager.manifest('demo')).files.length, 4)
+  t.ok((disk.calls.get('open') ?? 0) <= (opened ?? 0) + 6, 'of a changed one the new files only, and links')
+})
+
+t.test('K53: a change during the walk is never half in the manifest', async (t) => {
+  const base = t.testdir({ root: { demo: skill('demo', { a: 'one', z: 'one' }) }, next: skill('demo', { a: 'two', z: 'two' }) })
+  const demo = join(base, 'root/demo')
+  const flip = () => {
+    fs.renameSync(demo, join(base, 'aside'))
+    fs.renameSync(join(base, 'next'), demo)
+    fs.renameSync(join(base, 'aside'), join(base, 'next'))
+  }
+  const consistent = new Set([['one', 'one'], ['two', 'two']].map((pair) => pair.map(sha256).join()))
+  for (let moment = 1; ; moment++) {
+    const disk = createFaultyDisk()
+    const manager = await startManager(t, [join(base, 'root')], { disk })
+    let operations = 0
+    disk.intercept = () => { if (++operations === moment) flip() }
+    const { files } = await manager.manifest('demo')
+    const digests = files.filter(({ path }) => path !== 'SKILL.md').map(({ digest }) => digest).join()
+    if (!consistent.has(digests)) t.fail(`a mixture when flipped before operation ${moment}`)
+    if (operations < moment) break
+  }
+  t.pass('whenever it was flipped')
+})
+
+t.test('K53: a skill that never holds still is an I/O error, one that goes away is not found', async (t) => {
+  const base = t.testdir({ demo: skill('demo', { a: 'a' }) })
+  const disk = createFaultyDisk()
+  const manager = await startManager(t, [base], { disk })
+  let writes = 0
+  disk.intercept = (operation) => { if (operation === 'close') fs.writeFileSync(join(base, 'demo/a'), 'a'.repeat(++writes)) }
+  t.equal(await outcome(() => manager.manifest('demo')), "SkillError: Cannot read file '.': I/O error")
+  disk.intercept = (operation, path) => { if (operation === 'readdir' && path.endsWith('demo')) fs.rmSync(join(base, 'demo'), { recursive: true, force: true }) }
+  t.equal(await outcome(() => manager.manifest('demo')), "SkillError: Skill 'demo' not found in skills folder")
+})
+
+t.test('K43 K51: what may not be read is left out, until it may be (L15)', async (t) => {
+  const base = t.testdir({ demo: skill('demo', { file: 'a', docs: { 'a.md': 'a' }, locked: { 'b.md': 'b' } }) })
+  const disk = createFaultyDisk({ ageMs: HOUR_MS })
+  const manager = await startManager(t, [base], { disk })
+  const paths = async () => (await manager.manifest('demo')).files.map(({ path }) => path)
+  // A file of mode 000; a folder whose names may not be listed; one whose files may not even be looked at.
+  disk.intercept = (operation, path) => {
+    if (operation === 'open' && path.endsWith('demo/file')) throw osError('EACCES')
+    if (operation === 'readdir' && path.endsWith('locked')) throw osError('EACCES')
+    if (path.endsWith('docs/a.md')) throw osError('EACCES')
+  }
+  t.strictSame(await paths(), ['SKILL.md'])
+  t.strictSame(await paths(), ['SKILL.md'])
+  disk.intercept = () => {}
+  passTick(base)
+  fs.chmodSync(join(base, 'demo/file'), 0o600)
+  t.strictSame(await paths(), ['SKILL.md', 'docs/a.md', 'file', 'locked/b.md'], 'a mode is given to a file without a change to its folder')
+})
+
+t.test('K51: a link whose target comes to be is listed', async (t) => {
+  const base = t.testdir({
+    outside: { step: t.fixture('symlink', '/etc/passwd') },
+    root: { demo: skill('demo', { file: '', link: t.fixture('symlink', '../../outside/step') }) }
+  })
+  const disk = createFaultyDisk({ ageMs: HOUR_MS })
+  const manager = await startManager(t, [join(base, 'root')], { disk })
+  const paths = async () => (await manager.manifest('demo')).files.map(({ path }) => path)
+  t.strictSame(await paths(), ['SKILL.md', 'file'])
+  fs.rmSync(join(base, 'outside/step'))
+  t.strictSame(await paths(), ['SKILL.md', 'file'])
+  fs.symlinkSync('../root/demo/file', join(base, 'outside/step'))
+  t.strictSame(await paths(), ['SKILL.md', 'file', 'link'])
+})
+
+t.test('K43: a failing disk is an I/O error, and leaves nothing open', async (t) => {
+  const base = t.testdir({ demo: skill('demo', { a: 'a', docs: { b: 'b' } }) })
+  const disk = createFaultyDisk()
+  const manager = await startManager(t, [base], { disk })
+  const before = countDescriptors()
+  for (const [operation, ending] of [['read', ''], ['fstat', ''], ['readdir', 'docs'], ['stat', 'docs']] as const) {
+    disk.intercept = failing(operation, ending, 'EIO')
+    t.equal(await outcome(() => manager.manifest('demo')), "SkillError: Cannot read file '.': I/O error", operation)
+  }
+  t.equal(countDescriptors(), before)
+})
+
+t.test('K43: a tree deeper than any path, and a folder of 2,000 files (L23)', async (t) => {
+  const base = t.testdir({ demo: skill('demo', { many: {} }) })
+  const home = process.cwd()
+  t.teardown(() => process.chdir(home))
+  process.chdir(join(base, 'demo'))
+  for (let depth = 0; depth < 25; depth++) {
+    fs.mkdirSync('d'.repeat(200))
+    fs.writeFileSync('file', '')
+    process.chdir('d'.repeat(200))
+  }
+  process.chdir(home)
+  for (let index = 0; index < 2_000; index++) fs.writeFileSync(join(base, 'demo/many', `${index}.md`), String(index))
+  const paths = await pathsIn(t, base)
+  t.equal(paths.filter((path) => path.startsWith('many/')).length, 2_000)
+  t.ok(paths.filter((path) => path.endsWith('file')).length > 10, 'as deep as a path can be')
+  t.strictSame(paths, paths.toSorted(compareCodePoints))
+  execFileSync('rm', ['-rf', join(base, 'demo')])
+})
+
+t.test('K43: 40 levels', async (t) => {
+  const base = t.testdir({ demo: skill('demo') })
+  fs.mkdirSync(join(base, 'demo', 'x/'.repeat(40)), { recursive: true })
+  fs.writeFileSync(join(base, 'demo', `${'x/'.repeat(40)}file`), '')
+  t.strictSame(await pathsIn(t, base), ['SKILL.md', `${'x/'.repeat(40)}file`])
+})
+
+t.test('K16: the manifest of what is no skill', async (t) => {
+  const manager = await startManager(t, [t.testdir({ demo: skill('demo') })])
+  for (const name of ['', 'a/b', 'a\\b', '..', 'a..b']) t.equal(await outcome(() => manager.manifest(name)), 'SkillError: Invalid skill name: must not contain special characters')
+  t.equal(await outcome(() => manager.manifest('nothing')), "SkillError: Skill 'nothing' not found in skills folder")
+})
+
+t.test('K43 K44: media types', (t) => {
+  const types = {
+    'SKILL.md': 'text/markdown',
+    'a/b.PY': 'text/x-python',
+    'x.ts': 'text/x-typescript',
+    'x.html': 'text/html',
+    'x.svg': 'image/svg+xml',
+    'x.json': 'application/json',
+    'x.yml': 'application/yaml',
+    'x.tar.gz': 'application/gzip',
+    'x.png': 'image/png',
+    Makefile: 'application/octet-stream',
+    '.bashrc': 'application/octet-stream',
+    'x.': 'application/octet-stream',
+    'x.constructor': 'application/octet-stream',
+    'x.__proto__': 'application/octet-stream',
+    'a.md/b': 'application/octet-stream'
+  }
+  for (const [path, type] of Object.entries(types)) t.equal(mediaType(path), type, path)
+  for (const type of ['text/plain', 'application/json', 'application/ld+json', 'image/svg+xml', 'application/yaml']) t.ok(isTextType(type), type)
+  for (const type of ['image/png', 'application/octet-stream', 'application/jsonx', 'application/gzip']) t.notOk(isTextType(type), type)
+  t.end()
+})
+
+t.test('K51: two stamps are equal while nothing of a skill has changed, and there is none while something is young', async (t) => {
+  const base = t.testdir({ demo: skill('demo', { docs: { 'a.md': 'a' }, link: t.fixture('symlink', 'docs/a.md'), '.env': 'x' }), other: skill('other') })
+  const disk = createFaultyDisk({ ageMs: HOUR_MS })
+  const manager = await startManager(t, [base], { disk })
+  const seen = new Set([await manager.stamp('demo')])
+  const opened = disk.calls.get('open')
+  seen.add(await manager.stamp('demo'))
+  t.equal(seen.size, 1)
+  t.equal(disk.calls.get('open'), opened, 'no file is opened for it')
+  passTick(base)
+  fs.writeFileSync(join(base, 'demo/.env'), 'y')
+  fs.writeFileSync(join(base, 'other/new'), '')
+  t.ok(seen.has(await manager.stamp('demo')), 'what is not served does not count')
+  fs.writeFileSync(join(base, 'demo/docs/a.md'), 'b')
+  t.notOk(seen.has(await manager.stamp('demo')))
+
+  const young = await startManager(t, [base], { disk: createFaultyDisk({ ageMs: -HOUR_MS }) })
+  t.equal(await young.stamp('demo'), undefined)
+  await t.rejects(manager.stamp('nope'), { code: 'skill_not_found' })
+})
+
+t.test('K53: a root that goes away and comes back while a skill is listed leaves nothing out, now and later', async (t) => {
+  const base = t.testdir({ root: { demo: skill('demo', { 'a.md': '', docs: { 'b.md': '', deep: { 'c.md': '' } } }) } })
+  const disk = createFaultyDisk({ ageMs: HOUR_MS })
+  const manager = await startManager(t, [join(base, 'root')], { disk })
+  const expected = ['SKILL.md', 'a.md', 'docs/b.md', 'docs/deep/c.md']
+  for (let moment = 1, operations = moment; operations >= moment; moment++) {
+    operations = 0
+    disk.intercept = () => {
+      operations++
+      if (operations === moment) fs.renameSync(join(base, 'root'), join(base, 'away'))
+      if (operations === moment + 1) fs.renameSync(join(base, 'away'), join(base, 'root'))
+    }
+    const during = await outcome(async () => (await manager.manifest('demo')).files.map(({ path }) => path))
+    disk.intercept = () => {}
+    if (fs.existsSync(join(base, 'away'))) fs.renameSync(join(base, 'away'), join(base, 'root'))
+    // Nothing at all is an answer too: for a moment there was no root.
+    if (Array.isArray(during)) t.strictSame(during, expected, `away before operation ${moment}`)
+    t.strictSame((await manager.manifest('demo')).files.map(({ path }) => path), expected)
+    fs.writeFileSync(join(base, 'root/demo/a.md'), String(moment))
+  }
+})

@@ -1,0 +1,173 @@
+import fs from 'node:fs'
+import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { createNetworkDisk, type Disk } from '../../../src/core/disk/disk.ts'
+import { DiskGuard } from '../../../src/core/disk/guard.ts'
+import { MAX_DISK_CALLS } from '../../../src/core/limits.ts'
+import { countDescriptors, createFaultyDisk, outcome, skills, until, type FaultyDisk } from '../../helper/skills.ts'
+
+const NO_ANSWER = 'Error: ETIMEDOUT: the disk does not answer'
+
+/** Longer than a test lives; and no time at all, for what is known to hang. */
+const NEVER_MS = 3_600_000
+
+interface Held {
+  /** What is being asked and not answered, in order. */
+  readonly asked: string[]
+  /** Lets everything go that is held, and holds nothing more. */
+  release (): void
+}
+
+/** Holds every call below these paths. */
+function hold (disk: FaultyDisk, ...paths: readonly string[]): Held {
+  const asked: string[] = []
+  let release = () => {}
+  const released = new Promise<void>((resolve) => { release = resolve })
+  disk.intercept = (operation, path) => {
+    if (!paths.some((held) => path === held || path.startsWith(`${held}/`))) return undefined
+    asked.push(`${operation} ${path}`)
+    return released
+  }
+  return {
+    asked,
+    release: () => {
+      disk.intercept = () => undefined
+      release()
+    }
+  }
+}
+
+/** Around a disk that answers in the same turn, but for what is held: nothing else can be late. */
+function createGuarded (t: Test, answerMs: number, ...names: readonly string[]) {
+  const root = t.testdir(skills(...names))
+  const disk = createFaultyDisk()
+  const changes: string[] = []
+  const guard = new DiskGuard({ answerMs, onChange: ({ name }, isAnswering) => { changes.push(`${name} ${isAnswering ? 'answers' : 'hangs'}`) } })
+  return { root, disk, guard, changes, guarded: guard.guard(disk, root) }
+}
+
+const namesOf = (guard: DiskGuard) => guard.hanging.map(({ name }) => name)
+
+t.test('a place is asked one thing at a time, in order', async (t) => {
+  const { root, disk, guarded } = createGuarded(t, NEVER_MS, 'a')
+  const held = hold(disk, join(root, 'a'))
+  const answers = [guarded.stat(join(root, 'a')), guarded.readdir(join(root, 'a')), guarded.lstat(join(root, 'a/SKILL.md'))]
+  await nextTurn()
+  t.strictSame(held.asked, [`stat ${root}/a`])
+  held.release()
+  const [folder, entries, file] = await Promise.all(answers) as [fs.BigIntStats, fs.Dirent[], fs.BigIntStats]
+  t.ok(folder.isDirectory() && file.isFile())
+  t.strictSame(entries.map(({ name }) => name), ['SKILL.md'])
+})
+
+t.test('all places together leave a thread to the others', async (t) => {
+  const names = ['a', 'b', 'c', 'd', 'e']
+  const { root, disk, guarded } = createGuarded(t, NEVER_MS, ...names)
+  const held = hold(disk, root)
+  const answers = names.map((name) => guarded.stat(join(root, name)))
+  await nextTurn()
+  t.equal(held.asked.length, MAX_DISK_CALLS)
+  held.release()
+  for (const stats of await Promise.all(answers)) t.ok(stats?.isDirectory())
+})
+
+t.test('a call that takes too long fails, so does what waits behind it and what comes after, until it returns', async (t) => {
+  const { root, disk, guard, guarded, changes } = createGuarded(t, 1, 'stuck', 'other')
+  const held = hold(disk, join(root, 'stuck'))
+  const questions = ['', '/SKILL.md', ''].map((file) => outcome(() => guarded.stat(`${root}/stuck${file}`)))
+  t.strictSame(await Promise.all(questions), [NO_ANSWER, NO_ANSWER, NO_ANSWER])
+  t.strictSame(namesOf(guard), ['stuck'])
+  for (let turn = 0; turn < 100; turn++) t.equal(await outcome(() => guarded.readdir(join(root, 'stuck'))), NO_ANSWER)
+  t.strictSame(held.asked, [`stat ${root}/stuck`], 'one call is under way, whoever asks')
+  t.ok((await guarded.stat(join(root, 'other')))?.isDirectory(), 'the others answer')
+  held.release()
+  await until(() => guard.hanging.length === 0)
+  t.ok((await guarded.stat(join(root, 'stuck')))?.isDirectory())
+  t.strictSame(changes, ['stuck hangs', 'stuck answers'])
+})
+
+t.test('a root that hangs is not asked for anything in it', async (t) => {
+  const { root, disk, guard, guarded } = createGuarded(t, 1, 'a')
+  const held = hold(disk, root)
+  t.equal(await outcome(() => guarded.readdir(root)), NO_ANSWER)
+  t.equal(await outcome(() => guarded.stat(join(root, 'a'))), NO_ANSWER)
+  t.strictSame(held.asked, [`readdir ${root}`])
+  t.strictSame(guard.hanging.map((place) => place.root), [root])
+  held.release()
+  await until(() => guard.hanging.length === 0)
+  t.ok((await guarded.stat(join(root, 'a')))?.isDirectory())
+})
+
+t.test('when as many places hang as may be asked at the same time, none is asked', async (t) => {
+  const names = ['a', 'b', 'c', 'waiting', 'other']
+  const { root, disk, guard, guarded } = createGuarded(t, 1, ...names)
+  const stuck = names.slice(0, MAX_DISK_CALLS)
+  const held = hold(disk, ...stuck.map((name) => join(root, name)))
+  const questions = [...stuck, 'waiting'].map((name) => outcome(() => guarded.stat(join(root, name))))
+  t.ok((await Promise.all(questions)).every((answer) => answer === NO_ANSWER))
+  t.strictSame(namesOf(guard), stuck)
+  t.equal(await outcome(() => guarded.stat(join(root, 'other'))), NO_ANSWER)
+  held.release()
+  await until(() => guard.hanging.length === 0)
+  t.ok((await guarded.stat(join(root, 'other')))?.isDirectory())
+})
+
+t.test('the real path of a root leads to the same places', async (t) => {
+  const { root: base, disk, guard } = createGuarded(t, NEVER_MS, 'a')
+  fs.symlinkSync(base, `${base}-link`)
+  t.teardown(() => { fs.unlinkSync(`${base}-link`) })
+  const guarded = guard.guard(disk, `${base}-link`)
+  t.equal(await guarded.realpath(`${base}-link`), base)
+  const held = hold(disk, join(base, 'a'), `${base}-link/a`)
+  const answers = [guarded.stat(join(base, 'a')), guarded.stat(`${base}-link/a`)]
+  await nextTurn()
+  t.equal(held.asked.length, 1)
+  held.release()
+  await Promise.all(answers)
+})
+
+t.test('no descriptor stays open: not one that came too late, not one that was open when its disk began to hang', async (t) => {
+  const { root, disk, guard, guarded } = createGuarded(t, 1, 'a', 'b')
+  const before = countDescriptors()
+  const file = await guarded.open(join(root, 'a/SKILL.md'), fs.constants.O_RDONLY)
+  const held = hold(disk, join(root, 'a'), join(root, 'b'))
+  t.equal(await outcome(() => guarded.open(join(root, 'b/SKILL.md'), fs.constants.O_RDONLY)), NO_ANSWER)
+  t.equal(await outcome(() => guarded.read(file, Buffer.alloc(8), 0, 8, 0)), NO_ANSWER)
+  await guarded.close(file)
+  t.notOk(held.asked.some((call) => call.startsWith('close')), 'a disk that hangs is not asked to close')
+  t.ok(countDescriptors() > before)
+  held.release()
+  await until(() => countDescriptors() === before)
+  t.strictSame(namesOf(guard), [])
+})
+
+t.test('a disk that hangs at a close holds up nobody', async (t) => {
+  const { root, disk, guard, guarded } = createGuarded(t, 1, 'a')
+  const file = await guarded.open(join(root, 'a/SKILL.md'), fs.constants.O_RDONLY)
+  const held = hold(disk, join(root, 'a'))
+  t.equal(await outcome(() => guarded.close(file)), NO_ANSWER)
+  t.strictSame(namesOf(guard), ['a'])
+  held.release()
+  await until(() => guard.hanging.length === 0)
+})
+
+t.test('what is answered in the same turn stays so, failures too', async (t) => {
+  const root = t.testdir(skills('a'))
+  const guard = new DiskGuard({ onChange: () => {} })
+  const disk: Disk = createFaultyDisk()
+  const guarded = guard.guard(disk, root)
+  t.notOk(guarded.stat(join(root, 'a')) instanceof Promise)
+  t.throws(() => guarded.readdir(join(root, 'nothing')), { code: 'ENOENT' })
+  const file = guarded.open(join(root, 'a/SKILL.md'), fs.constants.O_RDONLY)
+  if (file instanceof Promise) throw new Error('it takes a turn')
+  t.notOk(guarded.close(file) instanceof Promise)
+  t.equal(guarded.hasProc, disk.hasProc)
+})
+
+t.test('a failure of a call that waited comes back to whoever asked', async (t) => {
+  const { root, guard } = createGuarded(t, NEVER_MS, 'a')
+  const guarded = guard.guard(createNetworkDisk(), root)
+  const answers = [outcome(() => guarded.stat(join(root, 'a'))), outcome(() => guarded.readdir(join(root, 'a/nothing')))]
+  t.match((await Promise.all(answers))[1], /ENOENT/)
+})

@@ -1,0 +1,37 @@
+import t from 'tap'
+import { isOnNetwork } from '../../../src/core/disk/network-mounts.ts'
+
+const MOUNTS = `22 1 0:21 / / rw,relatime shared:1 - ext4 /dev/root rw
+23 22 0:22 / /proc rw,nosuid - proc proc rw
+40 22 0:40 / /srv/far rw,relatime shared:9 master:2 - nfs4 server:/share rw,vers=4.2
+41 40 8:1 / /srv/far/near rw - ext4 /dev/sda1 rw
+42 22 0:42 / /srv/skills/of\\040others rw - fuse.sshfs them: rw
+43 22 0:43 / /mnt/twice rw - cifs //server/share rw
+44 22 8:2 / /mnt/twice rw - xfs /dev/sda2 rw
+45 22 0:45 / /mnt/desktop rw - virtiofs share rw
+`
+
+t.test('a path on a network disk, by the deepest mount that it lies in', async (t) => {
+  const expected: Readonly<Record<string, boolean>> = {
+    '/srv/far': true,
+    '/srv/far/skills': true,
+    '/srv/farther': false,
+    '/srv/far/near/skills': false,
+    '/mnt/desktop/skills': true,
+    '/home': false
+  }
+  for (const [path, isNetwork] of Object.entries(expected)) t.equal(isOnNetwork(path, MOUNTS), isNetwork, path)
+})
+
+t.test('a path with a network disk somewhere below it', async (t) => {
+  for (const path of ['/srv', '/srv/skills', '/srv/skills/of others', '/']) t.equal(isOnNetwork(path, MOUNTS), true, path)
+})
+
+t.test('of several mounts on one folder the last one counts for what lies in it', async (t) => {
+  t.equal(isOnNetwork('/mnt/twice/skills', MOUNTS), false)
+})
+
+t.test('what cannot be told counts as local', async (t) => {
+  for (const mounts of ['', 'nonsense\n', '1 2 3 4\n']) t.equal(isOnNetwork('/srv', mounts), false)
+  t.type(isOnNetwork('/'), 'boolean')
+})

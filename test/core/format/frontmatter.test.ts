@@ -1,0 +1,210 @@
+import t from 'tap'
+import fc from 'fast-check'
+import { locateFrontmatter, parseFrontmatter } from '../../../src/core/format/frontmatter.ts'
+import { MAX_FRONTMATTER_BYTES, MAX_FRONTMATTER_DEPTH } from '../../../src/core/limits.ts'
+import { checkTime } from '../../helper/timing.ts'
+
+const BUDGET_MS = 50
+
+const parse = (text: string) => parseFrontmatter(Buffer.from(text))
+const codes = (text: string) => parse(text).findings.map(({ code }) => code)
+
+const filled = (unit: string, bytes = MAX_FRONTMATTER_BYTES) => unit.repeat(Math.floor(bytes / Buffer.byteLength(unit)))
+
+function numbered (line: (n: number) => string): string {
+  let text = ''
+  for (let n = 0; text.length + line(n).length <= MAX_FRONTMATTER_BYTES; n++) text += line(n)
+  return text
+}
+
+t.test('K10: the fences are whole lines', async t => {
+  const rows: Array<[string, string, string, string]> = [
+    ['LF', '---\na: 1\n---\nbody', 'a: 1\n', 'body'],
+    ['CRLF', '---\r\na: 1\r\n---\r\nbody', 'a: 1\r\n', 'body'],
+    ['byte order mark', '\uFEFF---\na: 1\n---\nbody', 'a: 1\n', 'body'],
+    ['trailing blanks', '--- \t\na: 1\n---\t \nbody', 'a: 1\n', 'body'],
+    ['nothing between', '---\n---\nbody', '', 'body'],
+    ['nothing after', '---\na: 1\n---', 'a: 1\n', ''],
+    ['three dashes in a value', '---\na: b --- c\n---\nbody', 'a: b --- c\n', 'body'],
+    ['longer and indented dashes', '---\na: |\n  ---\n----\n--- x\n---\nbody', 'a: |\n  ---\n----\n--- x\n', 'body'],
+    ['a rule in the body', '---\na: 1\n---\nx\n---\ny', 'a: 1\n', 'x\n---\ny']
+  ]
+  for (const [name, text, frontmatter, body] of rows) {
+    const bytes = Buffer.from(text)
+    const location = locateFrontmatter(bytes)
+    if (location.kind !== 'found') {
+      t.fail(name)
+      continue
+    }
+    t.equal(bytes.toString('utf8', location.start, location.end), frontmatter, name)
+    t.equal(bytes.toString('utf8', location.bodyStart), body, name)
+  }
+})
+
+t.test('K10: what is no fence is body', async t => {
+  for (const text of ['', '# x', ' ---\na: 1\n---\n', '\n---\na: 1\n---\n', '----\n---\n', '---js\n---\n', '--\n', '---\ra: 1\r---\r']) {
+    t.strictSame(locateFrontmatter(Buffer.from(text)), { kind: 'missing', bodyStart: 0 }, JSON.stringify(text))
+  }
+  for (const text of ['---', '---\n', '---\na: 1\n', '---\na: 1\n ---\n...\n----']) {
+    t.strictSame(locateFrontmatter(Buffer.from(text)), { kind: 'unclosed', bodyStart: 0 }, JSON.stringify(text))
+  }
+})
+
+t.test('fences, frontmatter and body put together are the file', async t => {
+  const line = fc.oneof(fc.constantFrom('---', '--- ', '----', ' ---', '', 'a: 1', '...'), fc.string())
+  const end = fc.constantFrom('\n', '\r\n', '\r')
+  const file = fc.tuple(fc.constantFrom('', '\uFEFF', '---\n', '\uFEFF---\r\n'), fc.array(fc.tuple(line, end)))
+  t.doesNotThrow(() => fc.assert(fc.property(file, ([head, lines]) => {
+    const bytes = Buffer.from(head + lines.flat().join(''))
+    const location = locateFrontmatter(bytes)
+    if (location.kind !== 'found') return location.bodyStart === (head.startsWith('\uFEFF') ? 3 : 0)
+    const fence = /^---[ \t]*(?:\r?\n)?$/
+    return /^(?:\uFEFF)?---[ \t]*\r?\n$/.test(bytes.toString('utf8', 0, location.start)) &&
+      fence.test(bytes.toString('utf8', location.end, location.bodyStart)) &&
+      !bytes.toString('utf8', location.start, location.end).split('\n').slice(0, -1).some(text => /^---[ \t]*\r?$/.test(text))
+  })))
+})
+
+t.test('K10: values have the types of YAML 1.2', async t => {
+  const { frontmatter, findings } = parse([
+    'version: 1.0', 'date: 2026-01-01', 'yes: yes', 'flag: true', 'nothing: ~', 'octal: 0123', 'flow: [a, {b: c}]',
+    'folded: >', '  one', '  two', 'literal: |', '  one', '  two', ''].join('\n'))
+  t.strictSame(findings, [])
+  t.same(frontmatter, {
+    version: 1, date: '2026-01-01', yes: 'yes', flag: true, nothing: null, octal: 123, flow: ['a', { b: 'c' }], folded: 'one two\n', literal: 'one\ntwo\n'
+  })
+})
+
+t.test('K10: a one-line value that YAML cannot read is read as text', async t => {
+  const rows: Array<[string, string]> = [
+    ['a colon and a blank', 'Use this when: the user asks'],
+    ['a colon at the end', 'Use this when:'],
+    ['an at sign', '@mention someone'],
+    ['a backtick', '`code` first'],
+    ['a star', '*Always* close the gate'],
+    ['a tag', '!text Sharpen pencils'],
+    ['a percent sign', '%d items'],
+    ['a dash', '- item'],
+    ['a closing bracket', '] done'],
+    ['a control character', 'ring\u0007 the bell'],
+    ['quotes inside', 'say "x": then \\ stop']
+  ]
+  for (const [name, value] of rows) {
+    for (const end of ['\n', '\r\n']) {
+      const { frontmatter, findings } = parse(`name: x${end}description: ${value}${end}version: 1.5${end}`)
+      t.same(frontmatter, { name: 'x', description: value, version: 1.5 }, name)
+      t.match(findings, [{ code: 'yaml_repaired', severity: 'warning', field: 'description', fix: "Put the text of 'description' in double quotes" }], name)
+    }
+  }
+})
+
+t.test('K10: a repair leaves alone what is not broken', async t => {
+  const { frontmatter } = parse('# a: b: c\na: b: c # d\nlicense: MIT # see: there\nlist:\n- x\nquoted: "y: z"\nflow: [1, 2]\nblock: |\n  p: q: r\n')
+  t.same(frontmatter, { a: 'b: c # d', license: 'MIT', list: ['x'], quoted: 'y: z', flow: [1, 2], block: 'p: q: r\n' })
+})
+
+t.test('K10: what no repair mends is one error that names the line', async t => {
+  const rows: Array<[string, string, RegExp]> = [
+    ['an unclosed list', 'a: 1\nname: [invalid\n', /^Correct line/],
+    ['a tab', 'a: 1\nmetadata:\n\tb: 1\n', /blanks instead of tabs/],
+    ['equal keys', 'a: 1\na: 2\n', /^Remove the field in line 3 of SKILL\.md/],
+    ['an unknown tag in a list', 'a:\n  - !x y\n', /line 3 .* '!'/],
+    ['a backslash', 'a: "C:\\Windows"\n', /every backslash in line 2/],
+    ['several documents', 'a: 1\n--- b\n', /Remove the lines that begin with '---'/],
+    ['NUL', 'a: "\0"\n', /^Correct line 2/],
+    ['text after a quote', 'a: "b" c\n', /^Correct line 2/]
+  ]
+  for (const [name, text, fix] of rows) {
+    const { frontmatter, findings } = parse(text)
+    t.same(frontmatter, {}, name)
+    t.match(findings, [{ code: 'yaml_invalid', severity: 'error', fix }], name)
+  }
+})
+
+t.test('K9: frontmatter without fields is one error', async t => {
+  for (const text of ['', '\n\n', '# only a comment\n', '~\n', '...\n']) t.strictSame(codes(text), ['frontmatter_empty'], JSON.stringify(text))
+  for (const text of ['- a\n- b\n', 'just a sentence\n', '42\n', '"x"\n']) t.strictSame(codes(text), ['frontmatter_not_mapping'], JSON.stringify(text))
+})
+
+t.test('C1, C2: aliases are refused', async t => {
+  const levels = Array.from({ length: 9 }, (_, n) => `a${n}: &a${n} [${Array(9).fill(n === 0 ? 'lol' : `*a${n - 1}`).join(', ')}]\n`)
+  t.strictSame(codes(levels.join('')), ['yaml_refused'])
+  t.strictSame(codes('a: &a\n  b: *a\n'), ['yaml_refused'])
+  t.strictSame(codes('a: &a [*a]\n'), ['yaml_refused'])
+})
+
+t.test('C3: deep nesting is refused, however often it is read', async t => {
+  for (let i = 0; i < 10; i++) t.strictSame(codes('['.repeat(2_000)), ['yaml_refused'])
+  t.strictSame(codes('{a: '.repeat(MAX_FRONTMATTER_DEPTH) + '1' + '}'.repeat(MAX_FRONTMATTER_DEPTH)), ['yaml_refused'])
+  t.strictSame(codes('a: {b: {c: [[1]]}}\n'), [])
+})
+
+t.test('C7: keys that clash with object internals are data', async t => {
+  const { frontmatter } = parse('__proto__:\n  polluted: yes\nconstructor: x\ntoString: y\nmetadata:\n  __proto__: z\n')
+  t.strictSame(Object.keys(frontmatter), ['__proto__', 'constructor', 'toString', 'metadata'])
+  t.equal(Object.getPrototypeOf(frontmatter), Object.prototype)
+  t.notOk(Object.hasOwn(Object.prototype, 'polluted'))
+  t.equal(JSON.stringify(frontmatter), '{"__proto__":{"polluted":"yes"},"constructor":"x","toString":"y","metadata":{"__proto__":"z"}}')
+})
+
+t.test('C7: no input makes the process print a warning', async t => {
+  const warnings: Error[] = []
+  const listen = (warning: Error) => { warnings.push(warning) }
+  process.on('warning', listen)
+  for (const text of ['a: !x y\n', '%YAML 1.1\n---\na: 1\n', '%FOO\n---\na: 1\n', 'a: &b c\n']) parse(text)
+  await new Promise(resolve => setImmediate(resolve))
+  process.off('warning', listen)
+  t.strictSame(warnings, [])
+})
+
+t.test('C4, C5, K10: no frontmatter takes long, whatever it holds', async t => {
+  const rows: Record<string, string> = {
+    '? ': '? '.repeat(500),
+    'double quotes': filled('"'),
+    'single quotes': filled("'"),
+    anchors: filled('&a '),
+    'anchors on lines': filled('&a\n'),
+    'key lines': numbered(n => `k${n}: 1\n`),
+    'number keys': numbered(n => `${n}: 1\n`),
+    'key lines to repair': numbered(n => `k${n}: a: b\n`),
+    'one line to repair': `a: ${filled('b: ', MAX_FRONTMATTER_BYTES - 4)}`,
+    dashes: filled('- '),
+    'dash lines': filled('-\n'),
+    brackets: filled('['),
+    'bracket keys': numbered(() => '[x]: 1\n'),
+    'flow mappings': numbered(n => `a${n}: {b: [c], d: e}\n`),
+    'flow pairs': `x: [${filled('a: b,', MAX_FRONTMATTER_BYTES - 8)}]`,
+    'nested flow keys': numbered(() => `- ${'['.repeat(12)}a${']:b'.repeat(11)}]\n`),
+    colons: filled(':\n'),
+    documents: filled('---\n'),
+    'tagged documents': filled('!b\n...\n: '),
+    directives: numbered(n => `%TAG !a${n}! b\n`),
+    'carriage returns': filled('\r'),
+    'blank lines': filled('\n'),
+    blanks: `a: b: ${filled(' ', MAX_FRONTMATTER_BYTES - 8)}c`,
+    'byte order marks': filled('\uFEFF\n'),
+    folded: `a: >\n${filled(' b\n', MAX_FRONTMATTER_BYTES - 8)}`,
+    digits: `a: ${filled('1', MAX_FRONTMATTER_BYTES - 4)}e`,
+    astral: `a: ${filled('😀', MAX_FRONTMATTER_BYTES - 4)}`,
+    'properties on nested lines': Array.from({ length: 30 }, (_, n) => `${' '.repeat(n)}!!map &a${n}\n`).join('')
+  }
+  for (const [name, text] of Object.entries(rows)) {
+    const bytes = Buffer.from(text)
+    t.ok(bytes.length <= MAX_FRONTMATTER_BYTES, `${name} is within the size that is parsed`)
+    await checkTime(t, BUDGET_MS, () => parseFrontmatter(bytes), name)
+  }
+})
+
+t.test('C6, C8: frontmatter over the limit is not parsed', async t => {
+  const text = `a: ${'b'.repeat(MAX_FRONTMATTER_BYTES - 4)}\n`
+  t.strictSame(codes(text), [])
+  t.match(parse(`${text}#`), { frontmatter: {}, findings: [{ code: 'frontmatter_too_large', severity: 'error' }] })
+})
+
+t.test('K9: no YAML makes the parser throw', async t => {
+  const token = fc.constantFrom('&a ', '!b ', '- ', '? ', ': ', '\n', '  ', '"', "'", '[', ']', '{', '}', ',', 'a', 'k: ', '#', '|\n', '>\n', '*a ', '%', '---', '\t', '\r', '\uFEFF', '__proto__: ', '\\', '\0')
+  t.doesNotThrow(() => fc.assert(fc.property(fc.oneof(fc.array(token, { maxLength: 60 }).map(tokens => tokens.join('')), fc.string({ unit: 'binary' })), text => {
+    const { frontmatter, findings } = parse(text)
+    return Object.getPrototypeOf(frontmatter) === Object.prototype && findings.length <= 1
+  }), { numRuns: 2_000 }))
+})

@@ -1,0 +1,98 @@
+import fs from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { findCatalogEntry, type FindingSource, readCatalogEntry } from '../../../src/core/listing/entry.ts'
+import { MAX_MAIN_FILE_BYTES } from '../../../src/core/limits.ts'
+import type { SkillManager } from '../../../src/core/skill-manager.ts'
+import { createFaultyDisk, failing, skill, skillText, startManager } from '../../helper/skills.ts'
+
+const NONE = { moreFindings: [] }
+
+function entryOf (skills: SkillManager, name: string) {
+  return findCatalogEntry({ skills, ...NONE }, name)
+}
+
+t.test('K46: what an entry says', async (t) => {
+  const root = t.testdir({ demo: skill('demo', { docs: { 'a.md': '12345' }, '.env': 'secret' }) })
+  const skills = await startManager(t, [root])
+  const manifest = await skills.manifest('demo')
+  t.strictSame(await entryOf(skills, 'demo'), {
+    name: 'demo',
+    description: 'What demo is for',
+    type: 'project',
+    frontmatter: { name: 'demo', description: 'What demo is for' },
+    revision: manifest.revision,
+    size_bytes: Buffer.byteLength(skillText('demo')) + 5,
+    file_count: 2,
+    valid: true,
+    findings: []
+  })
+})
+
+t.test('K46, K9: a broken skill has an entry with its findings', async (t) => {
+  const root = t.testdir({
+    empty: {},
+    'Bad Name': { 'SKILL.md': '---\nname: other\n---\nx' },
+    large: { 'SKILL.md': 'x'.repeat(MAX_MAIN_FILE_BYTES + 1) },
+    latin: { 'SKILL.md': Buffer.from([0xe9]) }
+  })
+  const skills = await startManager(t, [root])
+  for (const [name, code, count] of [['empty', 'main_file_missing', 0], ['Bad Name', 'name_folder_mismatch', 1], ['large', 'main_file_too_large', 1], ['latin', 'main_file_not_utf8', 1]] as const) {
+    const entry = await entryOf(skills, name)
+    t.match(entry, { name, valid: false, file_count: count, revision: /^sha256:/ })
+    t.ok(entry?.findings.some((finding) => finding.code === code && finding.fix !== ''), code)
+  }
+})
+
+t.test('K7: a skill that hides another one says so', async (t) => {
+  const folder = t.testdir({ one: { a: skill('a') }, two: { a: skill('a') } })
+  const skills = await startManager(t, [join(folder, 'one'), join(folder, 'two')])
+  t.match(await entryOf(skills, 'a'), { valid: true, findings: [{ code: 'shadowed', severity: 'warning' }] })
+})
+
+t.test('K46: where the files cannot be listed there is an entry all the same', async (t) => {
+  const root = t.testdir({ demo: skill('demo', { 'notes.md': 'x' }) })
+  const disk = createFaultyDisk()
+  const skills = await startManager(t, [root], { disk })
+  disk.intercept = failing('open', 'notes.md', 'EIO')
+  t.match(await entryOf(skills, 'demo'), { name: 'demo', description: 'What demo is for', revision: null, size_bytes: null, file_count: null, valid: true })
+})
+
+t.test('K53: an entry is of one state, or does without the files', async (t) => {
+  const root = t.testdir({ demo: skill('demo') })
+  const skills = await startManager(t, [root])
+  let edits = 0
+  const edited = (times: number): Pick<SkillManager, 'find' | 'manifest' | 'readMainFile'> => ({
+    find: (name) => skills.find(name),
+    readMainFile: (name, preference) => skills.readMainFile(name, preference),
+    async manifest (name) {
+      if (edits++ < times) fs.writeFileSync(join(root, 'demo/SKILL.md'), skillText('demo', `edit ${edits} of ${times}\n`))
+      return await skills.manifest(name)
+    }
+  })
+  t.match(await findCatalogEntry({ skills: edited(2), ...NONE }, 'demo'), { revision: (await skills.manifest('demo')).revision })
+  edits = 0
+  t.match(await findCatalogEntry({ skills: edited(99), ...NONE }, 'demo'), { revision: null, valid: true })
+})
+
+t.test('more findings come from other doors, and change nothing about validity', async (t) => {
+  const root = t.testdir({ demo: skill('demo'), empty: {} })
+  const skills = await startManager(t, [root])
+  const more: FindingSource = ({ name }, { files }, document) =>
+    [{ code: 'seen', severity: 'error', message: `${name} ${files.length} ${document?.utf8?.length}`, fix: 'None' }]
+  t.match(await findCatalogEntry({ skills, moreFindings: [more, more] }, 'demo'), {
+    valid: true,
+    findings: [{ code: 'seen', message: `demo 1 ${skillText('demo').length}` }, { code: 'seen' }]
+  })
+  t.match(await findCatalogEntry({ skills, moreFindings: [more] }, 'empty'), { findings: [{ code: 'main_file_missing' }, { message: 'empty 0 undefined' }] })
+})
+
+t.test('K16: names that nobody has, and unsafe ones', async (t) => {
+  const skills = await startManager(t, [t.testdir({ demo: skill('demo') })])
+  const options = { skills, ...NONE }
+  t.equal(await findCatalogEntry(options, 'nope'), undefined)
+  await t.rejects(readCatalogEntry(options, 'nope'), { code: 'skill_not_found', message: "Skill 'nope' not found in skills folder" })
+  for (const name of ['', '../demo', 'a/b', 'a\\b']) {
+    await t.rejects(readCatalogEntry(options, name), { code: 'invalid_skill_name', message: `Invalid skill name: '${name}'. Skill names must not contain '/', '\\', or '..'` })
+  }
+})

@@ -1,0 +1,152 @@
+import fs from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import t, { type Test } from 'tap'
+import type { CatalogEntry } from '../../../src/core/listing/entry.ts'
+import { CatalogPager, type CatalogPage, type CatalogQuestion } from '../../../src/core/listing/pages.ts'
+import { MAX_PAGE_CHARACTERS } from '../../../src/core/limits.ts'
+import type { SkillManager } from '../../../src/core/skill-manager.ts'
+import { skills, skillText, startManager } from '../../helper/skills.ts'
+
+function createPager (manager: SkillManager): CatalogPager {
+  return new CatalogPager({ skills: manager, moreFindings: [] })
+}
+
+function namesOf (page: CatalogPage | undefined): string[] {
+  return (page?.entries ?? []).map((text) => (JSON.parse(text) as CatalogEntry).name)
+}
+
+/** The names on each page, `between` being done after each. */
+async function allPages (nextPager: () => CatalogPager, question: CatalogQuestion, between: (page: number) => void = () => {}): Promise<string[][]> {
+  const pages: string[][] = []
+  let cursor: string | undefined
+  do {
+    const page: CatalogPage | undefined = await nextPager().page({ ...question, ...cursor !== undefined && { cursor } })
+    if (page === undefined) throw new Error(`${cursor} was refused`)
+    pages.push(namesOf(page))
+    cursor = page.nextCursor
+    between(pages.length)
+  } while (cursor !== undefined)
+  return pages
+}
+
+function write (root: string, name: string, body?: string): void {
+  fs.mkdirSync(join(root, name), { recursive: true })
+  fs.writeFileSync(join(root, name, 'SKILL.md'), skillText(name, body))
+}
+
+t.test('K46: pages by name, the last one without a cursor', async (t) => {
+  const manager = await startManager(t, [t.testdir(skills('a', 'b', 'c', 'd', 'e'))])
+  const pager = createPager(manager)
+  t.same(await allPages(() => pager, { limit: 2 }), [['a', 'b'], ['c', 'd'], ['e']])
+  t.same(await allPages(() => pager, { limit: 5 }), [['a', 'b', 'c', 'd', 'e']])
+  t.equal((await pager.page({ limit: 1 }))?.total, 5)
+  t.same((await pager.page({ limit: 1, query: '  \n' }))?.entries, (await pager.page({ limit: 1 }))?.entries, 'a blank query is none')
+})
+
+t.test('K46: no skills, and nothing found', async (t) => {
+  const pager = createPager(await startManager(t, [t.testdir({})]))
+  for (const query of ['', 'x', '???']) t.strictSame(await pager.page({ limit: 5, query }), { entries: [], total: 0, nextCursor: undefined })
+})
+
+t.test('K46: a search in pages, with scores', async (t) => {
+  const root = t.testdir({ pdf: { 'SKILL.md': skillText('pdf') }, ...skills('other') })
+  for (const name of ['x', 'y', 'z']) write(root, name, 'about pdf\n')
+  const pager = createPager(await startManager(t, [root]))
+  t.same(await allPages(() => pager, { limit: 2, query: 'pdf' }), [['pdf', 'x'], ['y', 'z']])
+  const page = await pager.page({ limit: 4, query: 'pdf' })
+  t.equal(page?.total, 4)
+  const scores = page?.entries.map((text) => (JSON.parse(text) as { score: number }).score) ?? []
+  t.ok(scores.every((score, index) => score > 0 && score <= (scores[index - 1] ?? score)))
+  t.notMatch(page?.entries.join(), /about pdf/, 'nothing of a body')
+})
+
+t.test('K46: valid ones only, or the others', async (t) => {
+  const root = t.testdir({ ...skills('a', 'b', 'c'), bad: { 'SKILL.md': 'about a' }, worse: {} })
+  const manager = await startManager(t, [root])
+  const pager = createPager(manager)
+  t.same(await allPages(() => pager, { limit: 2, valid: true }), [['a', 'b'], ['c']])
+  t.same(await allPages(() => pager, { limit: 1, valid: false }), [['bad'], ['worse']])
+  t.equal((await pager.page({ limit: 1, valid: false }))?.total, 2)
+  t.same(await allPages(() => pager, { limit: 5, valid: false, query: 'a' }), [['bad']])
+  write(root, 'bad')
+  t.same(await allPages(() => pager, { limit: 5, valid: false }), [['worse']], 'never one that is valid now')
+})
+
+t.test('K46: a cursor of another question is none', async (t) => {
+  const pager = createPager(await startManager(t, [t.testdir(skills('a', 'b', 'c'))]))
+  const plain = (await pager.page({ limit: 1 }))?.nextCursor ?? ''
+  const search = (await pager.page({ limit: 1, query: 'instructions' }))?.nextCursor ?? ''
+  t.ok(plain !== '' && search !== '')
+  t.ok(await pager.page({ limit: 3, cursor: plain }), 'the limit may change')
+  for (const question of [{ cursor: search }, { cursor: plain, valid: true }, { cursor: plain, query: 'a' }, { cursor: search, query: 'a' }, { cursor: '' }, { cursor: 'x' }]) {
+    t.equal(await pager.page({ limit: 1, ...question }), undefined, JSON.stringify(question))
+  }
+})
+
+t.test('K46: the same question has the same cursor everywhere', async (t) => {
+  const root = t.testdir(skills('a', 'b', 'c'))
+  const [one, other] = [createPager(await startManager(t, [root])), createPager(await startManager(t, [root]))]
+  for (const query of ['', 'instructions']) t.strictSame(await one.page({ limit: 1, query }), await other.page({ limit: 1, query }))
+})
+
+t.test('K46: a search goes on where nobody keeps its order', async (t) => {
+  const manager = await startManager(t, [t.testdir(skills('a', 'b', 'c', 'd', 'e'))])
+  t.same(await allPages(() => createPager(manager), { limit: 2, query: 'instructions' }), [['a', 'b'], ['c', 'd'], ['e']])
+})
+
+t.test('K46: a page of very large entries is shorter', async (t) => {
+  const root = t.testdir({})
+  const frontmatter = (name: string) => `---\nname: ${name}\ndescription: big\nmetadata: {x: ${'x'.repeat(7_000)}}\n---\n`
+  const count = 700
+  for (let i = 0; i < count; i++) {
+    fs.mkdirSync(join(root, `s${i}`))
+    fs.writeFileSync(join(root, `s${i}`, 'SKILL.md'), frontmatter(`s${i}`))
+  }
+  const pager = createPager(await startManager(t, [root]))
+  const pages = await allPages(() => pager, { limit: count })
+  t.equal(pages.flat().length, count)
+  t.equal(new Set(pages.flat()).size, count)
+  t.ok(pages.length > 1)
+  t.ok(((await pager.page({ limit: count }))?.entries.join('').length ?? 0) < 1.1 * MAX_PAGE_CHARACTERS)
+})
+
+t.test('K46: whatever happens between two pages, who is there throughout comes exactly once', async (t) => {
+  const base = t.testdir({})
+  let runs = 0
+  const name = fc.integer({ min: 0, max: 30 }).map((number) => `skill-${number}`)
+  const change = fc.record({ name, act: fc.constantFrom('remove', 'common', 'common common rare', 'nothing') }, { noNullPrototype: true })
+  await fc.assert(fc.asyncProperty(
+    fc.uniqueArray(name, { minLength: 1, maxLength: 20 }), fc.array(fc.array(change, { maxLength: 5 }), { maxLength: 8 }), fc.integer({ min: 1, max: 7 }), fc.boolean(),
+    async (first, changes, limit, searching) => {
+      const root = join(base, String(runs++))
+      for (const each of first) write(root, each, 'common\n')
+      return await pageThrough(t, { root, first, changes, limit, searching })
+    }), { numRuns: 60 })
+})
+
+interface Paging {
+  readonly root: string
+  readonly first: readonly string[]
+  readonly changes: ReadonlyArray<ReadonlyArray<{ readonly name: string, readonly act: string }>>
+  readonly limit: number
+  readonly searching: boolean
+}
+
+async function pageThrough (t: Test, { root, first, changes, limit, searching }: Paging): Promise<boolean> {
+  const manager = await startManager(t, [root])
+  const pager = createPager(manager)
+  const throughout = new Set(first)
+  const pages = await allPages(() => pager, { limit, ...searching && { query: 'common' } }, (page) => {
+    for (const { name, act } of changes[page - 1] ?? []) {
+      if (act !== 'remove') write(root, name, `${act}\n`)
+      else {
+        fs.rmSync(join(root, name), { recursive: true, force: true })
+        throughout.delete(name)
+      }
+    }
+  })
+  await manager.close()
+  const seen = pages.flat()
+  return new Set(seen).size === seen.length && [...throughout].every((name) => seen.includes(name)) && pages.every((page) => page.length <= limit)
+}

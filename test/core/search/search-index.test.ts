@@ -1,0 +1,144 @@
+import t from 'tap'
+import { createSearchIndex, type SearchDocument, type SearchIndex } from '../../../src/core/search/search-index.ts'
+import { compareCodePoints } from '../../../src/core/text.ts'
+import { checkTime } from '../../helper/timing.ts'
+
+type Fields = Partial<Omit<SearchDocument, 'name'>>
+
+class Library {
+  readonly index: SearchIndex
+  readonly #names = new Set<string>()
+
+  constructor (index: SearchIndex) {
+    this.index = index
+  }
+
+  put (name: string, fields: Fields = {}): void {
+    this.#names.add(name)
+    this.index.put({ name, label: name, description: '', body: '', ...fields })
+  }
+
+  remove (name: string): void {
+    this.#names.delete(name)
+    this.index.remove(name)
+  }
+
+  find (query: string): string[] {
+    return this.index.search(query, [...this.#names].sort(compareCodePoints)).map(({ name }) => name)
+  }
+}
+
+async function createLibrary (documents: Readonly<Record<string, Fields>> = {}): Promise<Library> {
+  const library = new Library(await createSearchIndex())
+  for (const [name, fields] of Object.entries(documents)) library.put(name, fields)
+  return library
+}
+
+const now = () => undefined
+
+t.test('K46: a name counts for more than a description, and that for more than a body', async (t) => {
+  const library = await createLibrary({
+    a: { body: 'pdf '.repeat(500) },
+    b: { description: 'Reads PDF' },
+    pdf: {},
+    'fill-pdf-forms-in': {},
+    c: { description: 'Nothing', body: 'else' },
+    d: { body: 'One pdf' }
+  })
+  t.same(library.find('pdf'), ['pdf', 'fill-pdf-forms-in', 'b', 'a', 'd'])
+  t.same(library.find('PDF'), library.find('pdf'))
+})
+
+t.test('K46: who has more of the words comes first, and a rare word says more than a common one', async (t) => {
+  const library = await createLibrary({ x: { body: 'common rare' }, y: { body: 'common' }, z: { body: 'common' }, w: { body: 'rare' } })
+  t.same(library.find('common rare'), ['x', 'w', 'y', 'z'])
+})
+
+t.test('K46: the frontmatter\'s name is found too', async (t) => {
+  t.same((await createLibrary({ folder: { label: 'Invoice Maker' } })).find('invoice'), ['folder'])
+})
+
+t.test('K46: beginnings of words, after the words themselves', async (t) => {
+  const library = await createLibrary({ calculator: {}, calc: {}, other: { body: 'calculate' } })
+  t.same(library.find('calc'), ['calc', 'calculator', 'other'])
+  t.same(library.find('calcu'), ['calculator', 'other'])
+  t.same(library.find('ca'), [], 'two letters begin too much')
+})
+
+t.test('K46: what is misspelt is found when nobody spells it so', async (t) => {
+  const library = await createLibrary({ weather: {}, whether: {}, spreadsheet: {}, cat: {} })
+  t.same(library.find('wether').sort(), ['weather', 'whether'])
+  t.same(library.find('weather'), ['weather'], 'and not when somebody does')
+  t.same(library.find('spredshet'), ['spreadsheet'], 'two wrong letters in a long word')
+  t.same(library.find('cot'), [], 'three letters are too few to be wrong')
+})
+
+t.test('K46: accents, Japanese and Chinese', async (t) => {
+  const library = await createLibrary({
+    recettes: { description: 'Crème brûlée et œufs', body: 'Préparer à l’avance' },
+    tokei: { description: '時計を読む', body: '東京の天気' },
+    biao: { body: '电子表格' }
+  })
+  t.same(library.find('creme brulee'), ['recettes'])
+  t.same(library.find('PRÉPARER'), ['recettes'])
+  t.same(library.find('prepa'), ['recettes'])
+  t.same(library.find('天気'), ['tokei'])
+  t.same(library.find('計'), ['tokei'], 'one character in the middle')
+  t.same(library.find('表格'), ['biao'])
+  t.same(library.find('格'), ['biao'], 'the last one')
+  t.same(library.find('天下'), [], 'no misspelling of another word')
+})
+
+t.test('K46: equally good ones come by name, however they came in', async (t) => {
+  const names = ['b', 'a', '\u{1F600}', '\uFF21', 'Z']
+  const forward = await createLibrary(Object.fromEntries(names.map((name) => [name, { body: 'same words' }])))
+  const backward = await createLibrary(Object.fromEntries(names.toReversed().map((name) => [name, { body: 'same words' }])))
+  t.same(forward.find('words'), ['Z', 'a', 'b', '\uFF21', '\u{1F600}'])
+  t.same(backward.find('words'), forward.find('words'))
+})
+
+t.test('K46: a query is text and no pattern, and has an end', async (t) => {
+  const library = await createLibrary({ demo: { body: 'alpha beta constructor' } })
+  for (const query of ['', '   ', '.*', '(a+)+$', '[', '\\', '\0', '?', '*', '\ud800', '__proto__', 'toString']) t.same(library.find(query), [], JSON.stringify(query))
+  t.same(library.find('constructor'), ['demo'])
+  t.same(library.find('alpha AND (beta)'), ['demo'])
+  for (const hostile of ['a'.repeat(10_000), 'ab '.repeat(4_000), '(a+)+$'.repeat(2_000), '日'.repeat(5_000), '\u0301'.repeat(10_000), '\ufdfa'.repeat(1_000)]) {
+    await checkTime(t, 20, () => library.find(hostile), hostile.slice(0, 10))
+  }
+})
+
+t.test('K52: a document is replaced and removed without a trace', async (t) => {
+  const library = await createLibrary({ a: { body: 'first' }, b: { body: 'second' } })
+  library.put('a', { body: 'third' })
+  t.same(library.find('first'), [])
+  t.same(library.find('third'), ['a'])
+  library.remove('b')
+  library.remove('never-there')
+  t.same(library.find('second'), [])
+  t.same(library.index.search('second', ['a', 'b']), [])
+})
+
+t.test('K52: after many changes the index is like a new one', async (t) => {
+  const library = await createLibrary()
+  for (let round = 0; round < 100; round++) {
+    for (const name of ['a', 'b', 'c']) library.put(name, { description: `round ${round}`, body: `word${round} of ${name}` })
+    await library.index.sweep(now)
+  }
+  const fresh = await createLibrary(Object.fromEntries(['a', 'b', 'c'].map((name) => [name, { description: 'round 99', body: `word99 of ${name}` }])))
+  for (const query of ['a', 'word99', 'round', 'word98', 'wor', 'wird99']) {
+    t.same(library.index.search(query, ['a', 'b', 'c']), fresh.index.search(query, ['a', 'b', 'c']), query)
+  }
+})
+
+t.test('K53: a search during a sweep is not disturbed', async (t) => {
+  const library = await createLibrary({ keep: { body: 'stays common' } })
+  for (let round = 0; round < 100; round++) library.put('churn', { body: `gone${round} common` })
+  let looks = 0
+  await library.index.sweep(() => {
+    looks++
+    t.same(library.find('common').sort(), ['churn', 'keep'])
+    return undefined
+  })
+  t.ok(looks > 50, 'it was swept')
+  t.same(library.find('stays'), ['keep'])
+})

@@ -1,0 +1,108 @@
+import { once } from 'node:events'
+import { PassThrough } from 'node:stream'
+import t from 'tap'
+import { listenWithPlugins } from '../../helper/plugin-app.ts'
+import { openRaw, request } from '../../helper/raw-http.ts'
+
+t.test('app.close() ends each connection with its last answer', async (t) => {
+  const started = new EventTarget()
+  const download = new PassThrough()
+  let finish = () => {}
+  const { app, url } = await listenWithPlugins(t, (app) => {
+    app.get('/wait', () => new Promise((resolve) => {
+      finish = () => resolve('done')
+      started.dispatchEvent(new Event('started'))
+    }))
+    app.get('/download', (_request, reply) => reply.send(download))
+    app.get('/ok', () => 'ok')
+  })
+  const [waiting, downloading, idle] = await Promise.all([openRaw(url), openRaw(url), openRaw(url)])
+  const before = await idle.send(request('GET', '/ok')).response()
+  t.equal(before.headers.connection, 'keep-alive')
+
+  const running = once(started, 'started')
+  waiting.send(request('GET', '/wait'))
+  await running
+  download.write('first ')
+  const head = once(downloading.socket, 'data')
+  downloading.send(request('GET', '/download'))
+  await head
+
+  const closed = app.close()
+  await idle.closed()
+  finish()
+  // Sent on a connection that was open before: answered, as its last.
+  waiting.send(request('GET', '/ok'))
+  const answer = await waiting.response()
+  t.equal(answer.text, 'done')
+  t.equal(answer.headers.connection, 'close')
+  await waiting.closed()
+
+  download.end('last')
+  t.equal((await downloading.response()).text, 'first last')
+  const start = performance.now()
+  await closed
+  t.ok(performance.now() - start < 5000, 'without waiting for the keep-alive time')
+})
+
+t.test('app.close() ends connections that have sent nothing, half a head, or wait between two requests', async (t) => {
+  const { app, url } = await listenWithPlugins(t, (app) => { app.get('/ok', () => 'ok') })
+  const accepted = new Promise<void>((resolve) => {
+    let count = 0
+    app.server.on('connection', () => { if (++count === 3) resolve() })
+  })
+  const [silent, half, idle] = await Promise.all([openRaw(url), openRaw(url), openRaw(url)])
+  await accepted
+  half.send('GET / HT')
+  await idle.send(request('GET', '/ok')).response()
+  await Promise.all([app.close(), silent.closed(), half.closed(), idle.closed()])
+})
+
+t.test('app.close() does not cut an answer that is written and not yet read', async (t) => {
+  const body = Buffer.alloc(20_000_000, 'x')
+  const { app, url } = await listenWithPlugins(t, (app) => { app.get('/big', () => body) })
+  const slow = await openRaw(url)
+  slow.socket.pause()
+  const received = once(app.server, 'request')
+  slow.send(request('GET', '/big'))
+  await received
+  const closed = app.close()
+  slow.socket.resume()
+  t.equal((await slow.response()).body.length, body.length)
+  await closed
+})
+
+t.test('while draining requests are served, each as the last of its connection', async (t) => {
+  let isDraining = false
+  const { url } = await listenWithPlugins(t, (app) => { app.get('/ok', () => 'ok') }, { draining: { isDraining: () => isDraining } })
+  const client = await openRaw(url)
+  t.equal((await client.send(request('GET', '/ok')).response()).headers.connection, 'keep-alive')
+  isDraining = true
+  t.equal((await client.send(request('GET', '/ok')).response()).headers.connection, 'close')
+  await client.closed()
+})
+
+t.test('while draining every pipelined request is answered, and the last of them says that it is the last', async (t) => {
+  let isDraining = false
+  const started = new EventTarget()
+  let finish = () => {}
+  const { url } = await listenWithPlugins(t, (app) => {
+    app.get('/wait', () => new Promise((resolve) => {
+      finish = () => resolve('done')
+      started.dispatchEvent(new Event('started'))
+    }))
+    app.get('/ok', () => 'ok')
+  }, { draining: { isDraining: () => isDraining } })
+  const client = await openRaw(url)
+  const waiting = once(started, 'started')
+  // What is refused early is answered before the requests behind it are parsed.
+  client.send(Buffer.concat([request('GET', '/nowhere'), request('GET', '/wait'), request('GET', '/ok'), request('GET', '/nowhere')]))
+  isDraining = true
+  await waiting
+  finish()
+  const answers = []
+  for (let i = 0; i < 4; i++) answers.push(await client.response())
+  t.strictSame(answers.map(({ status }) => status), [404, 200, 200, 404])
+  t.strictSame(answers.map(({ headers }) => headers.connection === 'close'), [false, false, false, true])
+  await client.closed()
+})

@@ -1,0 +1,191 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { startProcess } from '../helper/process.ts'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const SKILLS = fileURLToPath(new URL('../../skills', import.meta.url))
+const TYPESCRIPT = [process.execPath, '--import', 'tsx'] as const
+const QUESTION = 'What is the weather in Lyon?'
+
+t.setTimeout(120_000)
+
+interface Ended {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Starts a command in the checkout; the environment has nothing but PATH and what is given. */
+function launch (t: Test, [command = '', ...args]: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const child = spawn(command, args, { cwd: ROOT, env: { PATH: process.env['PATH'], ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  t.teardown(() => { child.kill('SIGKILL') })
+  return child
+}
+
+async function run (t: Test, command: readonly string[], env?: Readonly<Record<string, string>>): Promise<Ended> {
+  const child = launch(t, command, env)
+  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
+  return { stdout, stderr, code: code as number | null }
+}
+
+/** The scripted model of the examples; gives its origin. */
+async function startModel (t: Test): Promise<string> {
+  const child = launch(t, [...TYPESCRIPT, 'examples/fake-model.ts', '0'])
+  child.stderr.pipe(process.stderr)
+  const [line] = await once(child.stdout, 'data') as [Buffer]
+  return /http:\S+/.exec(line.toString())?.[0] ?? ''
+}
+
+function isInstalled (command: string): boolean {
+  return spawnSync(command, ['--version']).status === 0
+}
+
+function lengthOf (path: string): number {
+  return readFileSync(`${SKILLS}/${path}`, 'utf8').length
+}
+
+/** What a loop prints that lists the skills, reads one, then its files, and answers with what it has read. */
+function conversation (): string {
+  return [
+    '> list_skills {}',
+    '> get_skill {"skill_name":"weather"}',
+    '> read_file_in_skill {"skill_name":"weather","file_path":"docs/api_reference.md"}',
+    '> read_file_in_skill {"skill_name":"weather","file_path":"config.json"}',
+    `I have read the skill weather, docs/api_reference.md (${lengthOf('weather/docs/api_reference.md')} characters), ` +
+      `config.json (${lengthOf('weather/config.json')} characters).`,
+    ''
+  ].join('\n')
+}
+
+interface Loop {
+  readonly name: string
+  readonly command: readonly string[]
+  readonly missing?: string | false
+  /** The environment that makes it ask the model at this origin. */
+  env (origin: string): Readonly<Record<string, string>>
+  /** What it says about a server that answers 401 `no key`. */
+  refused (origin: string): string
+}
+
+const chat = {
+  env: (origin: string) => ({ OPENAI_BASE_URL: `${origin}/v1` }),
+  refused: (origin: string) => `${origin}/v1/chat/completions answered 401: no key`
+}
+
+const loops: readonly Loop[] = [
+  { name: 'agent-loop.ts', command: [...TYPESCRIPT, 'examples/agent-loop.ts'], ...chat },
+  { name: 'agent_loop.py', command: ['python3', 'examples/agent_loop.py'], missing: !isInstalled('python3') && 'python3 is not installed', ...chat },
+  {
+    name: 'openai-responses.ts',
+    command: [...TYPESCRIPT, 'examples/openai-responses.ts'],
+    env: (origin) => ({ OPENAI_BASE_URL: `${origin}/v1`, OPENAI_API_KEY: 'x' }),
+    refused: () => '401'
+  },
+  {
+    name: 'anthropic.ts',
+    command: [...TYPESCRIPT, 'examples/anthropic.ts'],
+    env: (origin) => ({ ANTHROPIC_BASE_URL: origin, ANTHROPIC_API_KEY: 'x' }),
+    refused: () => '401'
+  },
+  {
+    name: 'gemini.ts',
+    command: [...TYPESCRIPT, 'examples/gemini.ts'],
+    env: (origin) => ({ GEMINI_BASE_URL: origin, GEMINI_API_KEY: 'x' }),
+    refused: () => '401'
+  }
+]
+
+const [service, model] = await Promise.all([startProcess(t, { args: [SKILLS] }), startModel(t)])
+
+for (const { name, command, missing = false, env, refused } of loops) {
+  t.test(`${name} lists the skills, reads one and its files, and answers`, { skip: missing }, async (t) => {
+    const { stdout, stderr, code } = await run(t, [...command, QUESTION], { SKILLS_URL: service.url, ...env(model) })
+    t.equal(stdout, conversation(), stderr)
+    t.equal(code, 0, stderr)
+  })
+
+  t.test(`${name} stops with the answer of a server that refuses`, { skip: missing }, async (t) => {
+    const refusing = createServer((_request, response) => { response.writeHead(401).end('no key') }).listen(0, '127.0.0.1')
+    t.teardown(() => { refusing.close() })
+    await once(refusing, 'listening')
+    const origin = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}`
+    const { stderr, code } = await run(t, command, { SKILLS_URL: service.url, ...env(origin) })
+    t.match(stderr, refused(origin))
+    t.equal(code, 1)
+  })
+}
+
+t.test('mcp-client.ts lists the skills and reads the files of one', async (t) => {
+  const example = [...TYPESCRIPT, 'examples/mcp-client.ts', `${service.url}/mcp`]
+  const { stdout, stderr, code } = await run(t, [...example, 'weather'])
+  t.equal(code, 0, stderr)
+  t.match(stdout, /^calculator: Provides basic arithmetic operations/m)
+  t.match(stdout, /^skill:\/\/weather\/config\.json \(application\/json, 153 bytes\)$/m)
+  t.match(stdout, /^skill:\/\/weather\/docs\/api_reference\.md \(text\/markdown, \d+ bytes\)$/m)
+  t.match(await run(t, [...example, 'missing']), { code: 1, stderr: /there is no skill missing/ })
+})
+
+t.test('the README shows what the loops print', async (t) => {
+  const readme = readFileSync(`${ROOT}README.md`, 'utf8')
+  t.ok(readme.includes(`\`\`\`text\n${conversation()}\`\`\``), conversation())
+})
+
+t.test('the scripted model refuses a conversation in which a tool call has no result, as its provider does', async (t) => {
+  const names = ['list_skills', 'get_skill', 'read_file_in_skill'].map((name) => ({ name }))
+  const id = 'call_0'
+  const user = { role: 'user', content: QUESTION }
+  const rows: ReadonlyArray<readonly [path: string, body: object, message: string]> = [
+    ['/v1/chat/completions', {
+      tools: names.map((fn) => ({ type: 'function', function: fn })),
+      messages: [user, { role: 'assistant', content: null, tool_calls: [{ id, type: 'function', function: { name: 'list_skills', arguments: '{}' } }] }, user]
+    }, 'did not have response messages: call_0'],
+    ['/v1/responses', {
+      tools: names,
+      input: [user, { type: 'function_call', call_id: id, name: 'list_skills', arguments: '{}' }]
+    }, 'No tool output found for function call call_0'],
+    ['/v1/responses', {
+      tools: names,
+      input: [user, { type: 'function_call_output', call_id: id, output: '{}' }]
+    }, 'No tool call found for function call output with call_id call_0'],
+    ['/v1/messages', {
+      tools: names,
+      messages: [
+        user, { role: 'assistant', content: [{ type: 'tool_use', id, name: 'list_skills', input: {} }] },
+        { role: 'user', content: [{ type: 'text', text: 'Here:' }, { type: 'tool_result', tool_use_id: id, content: '{}' }] }
+      ]
+    }, '`tool_result` blocks immediately after: call_0'],
+    ['/v1beta/models/scripted:generateContent', {
+      tools: [{ functionDeclarations: names }],
+      contents: [
+        { role: 'user', parts: [{ text: QUESTION }] }, { role: 'model', parts: [{ functionCall: { id, name: 'list_skills' } }] },
+        { role: 'user', parts: [{ functionResponse: { id, name: 'list_skills', response: { output: '{}' } } }, { text: 'Here.' }] }
+      ]
+    }, 'number of function response parts is equal to the number of function call parts']
+  ]
+  for (const [path, body, message] of rows) {
+    const response = await fetch(model + path, { method: 'POST', body: JSON.stringify(body) })
+    t.equal(response.status, 400, path)
+    t.match(await response.text(), message)
+  }
+})
+
+t.test('tool-call.sh shows one result in each dialect, and the results of two calls', { skip: !isInstalled('curl') && 'curl is not installed' }, async (t) => {
+  const { stdout, stderr, code } = await run(t, ['sh', 'examples/tool-call.sh', service.url])
+  t.equal(code, 0, stderr)
+  const results = stdout.split('\n').filter((line) => line !== '' && !line.startsWith('#')).map((line) => JSON.parse(line) as unknown)
+  t.match(results, [
+    { role: 'tool', tool_call_id: 'call_1', name: 'list_skills', content: /"weather"/ },
+    { type: 'function_call_output', call_id: 'call_1', output: /"weather"/ },
+    { type: 'tool_result', tool_use_id: 'toolu_1', content: /"weather"/, is_error: false },
+    { functionResponse: { id: 'call-1', name: 'list_skills', response: { output: /"weather"/ } } },
+    { jsonrpc: '2.0', id: 1, result: { content: [{ type: 'text', text: /"weather"/ }], isError: false } },
+    [{ tool_call_id: 'call_1', content: /"weather"/ }, { tool_call_id: 'call_2', content: /Skill 'missing' not found/ }]
+  ])
+  t.equal(results.length, 6)
+})

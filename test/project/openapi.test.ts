@@ -1,0 +1,204 @@
+import { execFile } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { load } from 'js-yaml'
+import t from 'tap'
+import { buildService } from '../helper/build.ts'
+import { createResponseCheck, type Exchange } from '../helper/openapi.ts'
+
+const ROOT = new URL('../../', import.meta.url)
+const FILE = new URL('openapi/openapi.yaml', ROOT)
+
+interface MediaType {
+  readonly schema?: object
+  readonly example?: unknown
+  readonly examples?: Readonly<Record<string, { readonly value?: unknown, readonly $ref?: string }>>
+}
+
+interface Parameter {
+  readonly name: string
+  readonly in: string
+  readonly required: boolean
+  readonly description?: string
+  readonly example?: unknown
+}
+
+interface Operation {
+  readonly operationId?: string
+  readonly summary?: string
+  readonly description?: string
+  readonly tags?: readonly string[]
+  readonly parameters?: readonly Parameter[]
+  readonly requestBody?: { readonly content: Readonly<Record<string, MediaType>> }
+  readonly responses: Readonly<Record<string, { readonly description: string, readonly content?: Readonly<Record<string, MediaType>> }>>
+}
+
+interface Document {
+  readonly openapi: string
+  readonly tags: ReadonlyArray<{ readonly name: string }>
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+  readonly components: { readonly examples: Readonly<Record<string, { readonly value: { readonly status: number } }>> }
+}
+
+t.test('K50: one service', async (t) => {
+  const service = await buildService(t, { files: { demo: { 'SKILL.md': 'x' } } })
+  const response = await service.fetch('/openapi.json')
+  const document = response.json() as Document
+  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ place: `${method} ${path}`, path, operation })))
+
+  t.test('K50: the document is OpenAPI 3.1, as JSON and as YAML', async (t) => {
+    t.equal(document.openapi, '3.1.0')
+    t.equal(response.headers.get('content-type'), 'application/json; charset=utf-8')
+    const yaml = await service.fetch('/openapi.yaml')
+    t.equal(yaml.headers.get('content-type'), 'application/yaml; charset=utf-8')
+    t.same(load(yaml.text), document)
+    t.notMatch(yaml.text, /[&*]a\d/, 'no YAML aliases, which many tools cannot read')
+  })
+
+  t.test('K50: openapi/openapi.yaml is the same document (if not: npm run openapi)', async (t) => {
+    t.equal(readFileSync(FILE, 'utf8'), (await service.fetch('/openapi.yaml')).text)
+  })
+
+  t.test('K50: every operation has an id, texts, a tag and examples', (t) => {
+    const tags = document.tags.map(({ name }) => name)
+    const ids = operations.map(({ operation }) => operation.operationId)
+    t.equal(new Set(ids).size, ids.length, 'ids are unique')
+    for (const { place, path, operation } of operations) {
+      const { operationId, summary, description, parameters = [], requestBody, responses } = operation
+      t.match(operationId, /^[a-z]+[A-Z]\w+$/, place)
+      t.ok(summary && description, place)
+      t.ok(operation.tags?.length === 1 && tags.includes(operation.tags[0] ?? ''), `${place}: one tag that is described`)
+      t.same(parameters.filter((parameter) => parameter.in === 'path').map(({ name }) => name), [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name), place)
+      for (const { name, description, example } of parameters) t.ok(description && example !== undefined, `${place}: parameter ${name}`)
+      for (const [type, media] of Object.entries(requestBody?.content ?? {})) t.ok(hasExample(media), `${place}: body as ${type}`)
+      t.ok(responses['200'], `${place}: 200`)
+      t.ok(Object.keys(responses).some((status) => status.startsWith('4')), `${place}: a 4xx`)
+      for (const [status, { description, content = {} }] of Object.entries(responses)) {
+        t.ok(description, `${place}: ${status}`)
+        for (const [type, media] of Object.entries(content)) t.ok(hasExample(media), `${place}: ${status} as ${type}`)
+        if (status >= '4') t.same(Object.keys(content), ['application/problem+json'], `${place}: ${status}`)
+      }
+      t.equal(responses['304'] !== undefined, place.startsWith('get') && path !== '/events', `${place}: 304 on every GET that ends`)
+    }
+    t.end()
+  })
+
+  t.test('K50: every operation of the document is a route', (t) => {
+    for (const { place, path } of operations) {
+      const [method = ''] = place.split(' ')
+      const url = path.replace('{path}', '*').replaceAll(/\{(\w+)\}/g, ':$1')
+      t.ok(service.app.hasRoute({ method: method.toUpperCase() as 'GET', url }), place)
+    }
+    t.end()
+  })
+
+  t.test('K50: the examples validate against their schemas', (t) => {
+    const ajv = new Ajv2020({ strict: false, validateSchema: false })
+    ajv.addSchema(document, 'openapi')
+    for (const { place, path, operation } of operations) {
+      const [method = ''] = place.split(' ')
+      const base = `openapi#/paths/${escape(path)}/${method}`
+      const contents = [
+        ...Object.entries(operation.responses).map(([status, { content = {} }]) => [`responses/${status}`, content] as const),
+        ['requestBody', operation.requestBody?.content ?? {}] as const
+      ]
+      for (const [where, content] of contents) {
+        for (const [type, { examples = {} }] of Object.entries(content)) {
+          const validate = ajv.compile({ $ref: `${base}/${where}/content/${escape(type)}/schema` })
+          for (const [name, { value, $ref }] of Object.entries(examples)) {
+            const example = $ref === undefined ? value : document.components.examples[$ref.split('/').at(-1) ?? '']?.value
+            t.ok(validate(example), `${place} ${where} ${type} ${name}: ${ajv.errorsText(validate.errors)}`)
+            if ($ref !== undefined && !where.endsWith('default')) t.equal(String((example as { status: number }).status), where.split('/')[1])
+          }
+        }
+      }
+    }
+    t.end()
+  })
+
+  t.test('K50: /docs loads with all that it needs, under a policy without inline scripts', async (t) => {
+    const page = await service.fetch('/docs')
+    t.equal(page.status, 200)
+    t.match(page.headers.get('content-type'), /^text\/html/)
+    const policy = page.headers.get('content-security-policy') ?? ''
+    const directives = Object.fromEntries(policy.split(';').map((directive) => {
+      const [name = '', ...sources] = directive.trim().split(' ')
+      return [name, sources]
+    }))
+    t.same(directives['script-src'], ["'self'"])
+    t.same(directives['default-src'], ["'none'"])
+    t.same(directives['connect-src'], ["'self'"])
+    t.equal(directives['sandbox'], undefined)
+    for (const [, attributes = '', code = ''] of page.text.matchAll(/<script([^>]*)>([^]*?)<\/script>/g)) {
+      t.match(attributes, /\bsrc="/, 'no inline script')
+      t.equal(code.trim(), '')
+    }
+    const assets = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, url = '']) => new URL(url, `${service.url}/docs/`))
+    t.ok(assets.length >= 5)
+    for (const { origin, pathname } of assets) {
+      t.equal(origin, service.url, `${pathname}: nothing from elsewhere`)
+      const asset = await service.fetch(pathname)
+      t.equal(asset.status, 200, pathname)
+      t.ok(asset.bytes.length > 0)
+      t.equal(asset.headers.get('x-content-type-options'), 'nosniff')
+    }
+    const initializer = await service.fetch('/docs/static/swagger-initializer.js')
+    t.match(initializer.headers.get('content-type'), /javascript/)
+    t.match((await service.fetch('/docs/json')).json(), { openapi: '3.1.0' }, 'the document that the page shows')
+    for (const path of ['/docs/nope', '/docs/static/../../package.json', '/docs/static/%2e%2e%2f%2e%2e%2fpackage.json', '/docs/static/..%5cpackage.json']) {
+      const refused = await service.raw('GET', path)
+      t.ok([400, 403, 404].includes(refused.status), `${path}: ${refused.status}`)
+    }
+  })
+
+  t.test('the check of the answers finds what the document does not say', (t) => {
+    const check = createResponseCheck(document)
+    const good: Exchange = {
+      method: 'GET',
+      target: '/skills',
+      status: 200,
+      headers: { 'content-type': 'application/json; charset=utf-8', etag: '"x"', 'cache-control': 'no-cache' },
+      body: Buffer.from('{"skills":[]}')
+    }
+    t.doesNotThrow(() => { check(good) })
+    const bad: Readonly<Record<string, Partial<Exchange>>> = {
+      'the status is not documented': { status: 201 },
+      'the media type is not documented': { headers: { ...good.headers, 'content-type': 'text/plain' } },
+      'the documented header etag is missing': { headers: { ...good.headers, etag: undefined } },
+      'the body is not as documented': { body: Buffer.from('{"skills":[1]}') },
+      'a body that the document does not know': { status: 304 },
+      'no operation of the document answers this': { target: '/nope' },
+      'not application/problem': { status: 503 }
+    }
+    for (const [reason, change] of Object.entries(bad)) t.throws(() => { check({ ...good, ...change }) }, new RegExp(reason), reason)
+    t.end()
+  })
+})
+
+t.test('K50: scripts/openapi.ts writes the document, and finds drift', async (t) => {
+  const folder = t.testdir()
+  const file = join(folder, 'openapi/openapi.yaml')
+  const run = async (...args: readonly string[]) => {
+    const script = ['--import', 'tsx', fileURLToPath(new URL('scripts/openapi.ts', ROOT)), ...args]
+    return await promisify(execFile)(process.execPath, script, { cwd: fileURLToPath(ROOT), env: { PATH: process.env.PATH } })
+  }
+  await t.rejects(run('--check', file), { code: 1 }, 'nothing is there')
+  await run(file)
+  t.equal(readFileSync(file, 'utf8'), readFileSync(FILE, 'utf8'))
+  await run('--check', file)
+  writeFileSync(file, readFileSync(file, 'utf8').replace('title: skillserve', 'title: other'))
+  await t.rejects(run('--check', file), { code: 1, stderr: /is not what the routes say, from line 3 on: run `npm run openapi`/ })
+})
+
+function hasExample ({ example, examples = {} }: MediaType): boolean {
+  return example !== undefined || Object.keys(examples).length > 0
+}
+
+/** RFC 6901, inside a URI fragment. */
+function escape (token: string): string {
+  return encodeURIComponent(token.replaceAll('~', '~0').replaceAll('/', '~1'))
+}

@@ -1,0 +1,154 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { HELP } from '../../src/cli/help.ts'
+import * as limits from '../../src/core/limits.ts'
+import { httpProblems, skillProblems } from '../../src/schemas/problem.ts'
+import { startProcess } from '../helper/process.ts'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+/** Where the documents say that the service listens. */
+const ORIGIN = 'http://127.0.0.1:8080'
+const DOCUMENTS = [
+  ...['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md'],
+  ...readdirSync(`${ROOT}docs`).filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`)
+]
+
+t.setTimeout(120_000)
+
+interface Block {
+  readonly document: string
+  readonly line: number
+  readonly language: string
+  readonly text: string
+  /** The block that follows with nothing but blank lines in between, unless it is another command: its output. */
+  readonly output: string | undefined
+}
+
+const FENCED = /^```(\w*)\n([^]*?)^```$/gm
+const NEXT_FENCED = /^\s*```(\w*)\n([^]*?)^```$/m
+
+function blocksOf (document: string): Block[] {
+  const source = read(document)
+  return Array.from(source.matchAll(FENCED), (match) => {
+    const [block, language = '', text = ''] = match
+    const next = NEXT_FENCED.exec(source.slice(match.index + block.length))
+    const isOutput = next?.index === 0 && next[1] !== 'sh' && (language === 'sh' || language === 'js')
+    return { document, line: source.slice(0, match.index).split('\n').length, language, text, output: isOutput ? next[2] : undefined }
+  })
+}
+
+function read (document: string): string {
+  return readFileSync(join(ROOT, document), 'utf8')
+}
+
+/** What is shown as a pattern: `…` stands for anything. */
+function patternOf (shown: string): RegExp {
+  const literal = shown.trimEnd().split('…').map(escapePattern)
+  return new RegExp(`^${literal.join('[^]*')}$`)
+}
+
+function escapePattern (text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')
+}
+
+/** The status that a shown answer has: its own word for it, otherwise one of success. */
+function statusOf (shown: string): RegExp {
+  const status = /"status":(\d{3})/.exec(shown)?.[1]
+  return status === undefined ? /^2\d\d$/ : new RegExp(`^${status}$`)
+}
+
+const blocks = DOCUMENTS.flatMap(blocksOf)
+const hasCurl = spawnSync('curl', ['--version']).status === 0
+
+t.test('every curl command gets the answer that is shown', { skip: !hasCurl && 'curl is not installed' }, async (t) => {
+  const service = await startProcess(t, { args: [`${ROOT}skills`] })
+  await service.printed('the skills are indexed')
+  // curl then tells the status of each answer on stderr.
+  const cwd = t.testdir({ '.curlrc': 'write-out = "%{stderr}%{http_code}\\n"\n' })
+  const commands = blocks.filter(({ language, text }) => language === 'sh' && text.startsWith('curl '))
+  t.ok(commands.length > 20)
+
+  for (const { document, line, text, output = '' } of commands) {
+    const { stdout, stderr } = spawnSync('sh', ['-c', text.replaceAll(ORIGIN, service.url)], {
+      cwd, encoding: 'utf8', env: { PATH: process.env['PATH'], CURL_HOME: cwd }
+    })
+    t.match(stdout.trimEnd(), patternOf(output), `${document}:${line}`)
+    for (const status of stderr.trim().split('\n')) t.match(status, statusOf(output), `${document}:${line}, status`)
+  }
+})
+
+t.test('every shown refusal of the command line is the real one', async (t) => {
+  const commands = blocks.filter(({ text, output }) => text.startsWith('npx skillserve') && output !== undefined)
+  t.ok(commands.length > 0)
+  for (const { document, line, text, output = '' } of commands) {
+    const args = text.trim().split(' ').slice(2)
+    const { stdout, stderr } = spawnSync(process.execPath, ['dist/cli/main.js', ...args], { cwd: ROOT, encoding: 'utf8', env: { PATH: process.env['PATH'] } })
+    t.match((stdout + stderr).trimEnd(), patternOf(output), `${document}:${line}`)
+  }
+})
+
+t.test('K33: the library does what the README shows, imported by the name of the package', async (t) => {
+  const [example] = blocks.filter(({ language, document }) => language === 'js' && document === 'README.md')
+  const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '--eval', example?.text ?? ''], {
+    cwd: ROOT, encoding: 'utf8', env: { PATH: process.env['PATH'] }
+  })
+  t.match(stdout.trimEnd(), patternOf(example?.output ?? ''), stderr)
+})
+
+t.test('the loops in the README are those of the examples', async (t) => {
+  const examples = { ts: read('examples/agent-loop.ts'), python: read('examples/agent_loop.py') }
+  for (const language of ['ts', 'python'] as const) {
+    const [loop] = blocks.filter((block) => block.document === 'README.md' && block.language === language && block.text.includes('answer'))
+    t.ok(loop !== undefined && examples[language].includes(loop.text), language)
+  }
+})
+
+t.test('the README names every route there is', async (t) => {
+  const service = await startProcess(t, { args: [`${ROOT}skills`] })
+  const { paths } = await (await fetch(`${service.url}/openapi.json`)).json() as { readonly paths: Readonly<Record<string, unknown>> }
+  const routes = Object.keys(paths).map((path) => path.replace('{path}', '*').replaceAll(/\{(\w+)\}/g, ':$1'))
+  t.ok(routes.length > 5)
+  const readme = read('README.md')
+  for (const route of routes) t.match(readme, new RegExp(`[\`\\s]${escapePattern(route)}\``), route)
+})
+
+t.test('K48: docs/errors.md has every code, with its status', async (t) => {
+  const documented = Array.from(read('docs/errors.md').matchAll(/^\| (\d{3}) \| `(\w+)` \|/gm), ([, status, code]) => [code, Number(status)])
+  const codes = Object.entries({ ...skillProblems, ...httpProblems }).map(([code, { status }]) => [code, status])
+  t.strictSame(documented.map(String).sort(), codes.map(String).sort())
+})
+
+t.test('K2: README and docs/configuration.md have every flag and every variable', async (t) => {
+  const settings = HELP.match(/--[a-z-]+|\b[A-Z]+_[A-Z_]+\b|\b(?:HOST|PORT)(?= {2})/g) ?? []
+  t.ok(settings.length > 10)
+  for (const setting of settings) t.ok(read('docs/configuration.md').includes(setting), setting)
+  const readme = read('README.md')
+  for (const setting of settings.filter((name) => name !== '--help' && name !== '--version')) t.ok(readme.includes(setting), setting)
+})
+
+t.test('the limits in the README are those of the service', async (t) => {
+  const rows = Array.from(read('README.md').matchAll(/^\| .* \| ([\d,]+) [a-z ]+ \| `([A-Z_]+)` \|$/gm), ([, value = '', name = '']) => [name, Number(value.replaceAll(',', ''))] as const)
+  t.ok(rows.length > 10)
+  const actual = new Map<string, number>(Object.entries(limits))
+  for (const [name, value] of rows) t.equal(actual.get(name), value, name)
+})
+
+t.test('every link inside the documents leads somewhere', async (t) => {
+  for (const document of DOCUMENTS) {
+    for (const [, link = ''] of read(document).replaceAll(FENCED, '').matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^https?:/.test(link)) continue
+      const [path = '', anchor] = link.split('#')
+      const target = path === '' ? document : join(dirname(document), path)
+      t.ok(existsSync(join(ROOT, target)), `${document}: ${link}`)
+      if (anchor !== undefined) t.ok(anchorsOf(read(target)).includes(anchor), `${document}: ${link}`)
+    }
+  }
+})
+
+/** Anchors as GitHub makes them of headings. */
+function anchorsOf (source: string): string[] {
+  return Array.from(source.matchAll(/^#+ (.+)$/gm), ([, heading = '']) => heading.toLowerCase().replaceAll(/[^\p{L}\p{N} _-]/gu, '').replaceAll(' ', '-'))
+}
