@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 
-const DIST = fileURLToPath(new URL('../dist/', import.meta.url))
+const DIST = fileURLToPath(new URL('../../dist/', import.meta.url))
 
 /** The code of the command line: what a process loads (`npm run build` comes before). */
 function bundle (): string[] {

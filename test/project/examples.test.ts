@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { startProcess } from '../helper/process.ts'
 
-const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const SKILLS = fileURLToPath(new URL('../../skills', import.meta.url))
 const TYPESCRIPT = [process.execPath, '--import', 'tsx'] as const
 const QUESTION = 'What is the weather in Lyon?'

@@ -4,11 +4,14 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { HELP } from '../../src/cli/help.ts'
-import * as limits from '../../src/core/limits.ts'
+import * as coreLimits from '../../src/core/limits.ts'
+import * as httpLimits from '../../src/http/limits.ts'
+import * as mcpLimits from '../../src/mcp/limits.ts'
+import * as toolLimits from '../../src/tools/limits.ts'
 import { httpProblems, skillProblems } from '../../src/schemas/problem.ts'
 import { startProcess } from '../helper/process.ts'
 
-const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 /** Where the documents say that the service listens. */
 const ORIGIN = 'http://127.0.0.1:8080'
 const DOCUMENTS = [
@@ -132,7 +135,7 @@ t.test('K2: README and docs/configuration.md have every flag and every variable'
 t.test('the limits in the README are those of the service', async (t) => {
   const rows = Array.from(read('README.md').matchAll(/^\| .* \| ([\d,]+) [a-z ]+ \| `([A-Z_]+)` \|$/gm), ([, value = '', name = '']) => [name, Number(value.replaceAll(',', ''))] as const)
   t.ok(rows.length > 10)
-  const actual = new Map<string, number>(Object.entries(limits))
+  const actual = new Map<string, number>(Object.entries({ ...coreLimits, ...httpLimits, ...mcpLimits, ...toolLimits }))
   for (const [name, value] of rows) t.equal(actual.get(name), value, name)
 })
 
