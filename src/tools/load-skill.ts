@@ -1,5 +1,5 @@
 import { documentError, SkillError } from '../core/errors.ts'
-import { FileContent } from '../core/content/file-content.ts'
+import { FileContent } from '../core/files/file-content.ts'
 import type { SkillSource } from '../core/skill-source.ts'
 import type { Awaitable } from '../core/async.ts'
 import type { CatalogSkill } from '../core/skill.ts'

@@ -1,5 +1,5 @@
 import { documentError, SkillError } from '../core/errors.ts'
-import type { FileContent } from '../core/content/file-content.ts'
+import type { FileContent } from '../core/files/file-content.ts'
 import type { CatalogSkill } from '../core/skill.ts'
 import { skillBody } from '../core/format/main-file.ts'
 import type { SkillSource } from '../core/skill-source.ts'

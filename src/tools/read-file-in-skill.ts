@@ -1,6 +1,6 @@
 import { whenReady } from '../core/async.ts'
 import { fileError } from '../core/errors.ts'
-import type { FileContent } from '../core/content/file-content.ts'
+import type { FileContent } from '../core/files/file-content.ts'
 import type { SkillSource } from '../core/skill-source.ts'
 import { stringArgument } from './arguments.ts'
 import { own } from './json-object.ts'

@@ -1,5 +1,5 @@
 import { documentError, fileError, type SkillError } from '../../src/core/errors.ts'
-import { FileContent } from '../../src/core/content/file-content.ts'
+import { FileContent } from '../../src/core/files/file-content.ts'
 import { parseRelativePath } from '../../src/core/disk/relative-path.ts'
 import type { CatalogSkill, Finding, SkillMetadata, SkillType } from '../../src/core/skill.ts'
 import type { SearchHit } from '../../src/core/search/search-index.ts'
@@ -35,7 +35,7 @@ export class FakeSource implements SkillSource {
     this.#contents = new Map()
     for (const [name, skill] of Object.entries(skills)) {
       for (const [path, body] of Object.entries(skill.files ?? {})) {
-        this.#contents.set(`${name}/${path}`, body instanceof Error ? body : new FileContent(Buffer.from(body), new Date(0)))
+        this.#contents.set(`${name}/${path}`, body instanceof Error ? body : new FileContent(Buffer.from(body)))
       }
       this.#skills.set(name, this.#entry(name, skill))
     }

@@ -1,4 +1,4 @@
-import type { FileContent } from '../content/file-content.ts'
+import type { FileContent } from '../files/file-content.ts'
 import { finding, quote } from '../format/findings.ts'
 import { isMapping, locateFrontmatter } from '../format/frontmatter.ts'
 import { MAX_COMPATIBILITY_CODE_POINTS, MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES, MCP_ADVISED_SKILL_BYTES, MCP_ADVISED_SKILL_FILES } from '../limits.ts'

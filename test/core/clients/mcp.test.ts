@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { skillEntry } from '@modelcontextprotocol/server/ext/skills'
 import fc from 'fast-check'
 import t from 'tap'
-import { FileContent } from '../../../src/core/content/file-content.ts'
+import { FileContent } from '../../../src/core/files/file-content.ts'
 import { MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES } from '../../../src/core/limits.ts'
 import type { Manifest, ManifestFile } from '../../../src/core/content/manifest.ts'
 import { parseSkillBytes } from '../../../src/core/format/main-file.ts'
@@ -24,7 +24,7 @@ function look (text: string, files: readonly ManifestFile[] = [file('SKILL.md')]
     findings,
     valid: findings.every(({ severity }) => severity !== 'error')
   }
-  return { skill, findings: mcpFindings(skill, manifest, new FileContent(bytes, new Date(0))) }
+  return { skill, findings: mcpFindings(skill, manifest, new FileContent(bytes)) }
 }
 
 /** The main file of a skill that is fine, with these lines in its frontmatter. */
