@@ -9,6 +9,7 @@ import { httpServerOptions, type HttpTimeouts } from './http/options.ts'
 import { createOriginCheck } from './mcp/origin.ts'
 import { mcpFindings } from './core/clients/mcp.ts'
 import { mcpDoor } from './mcp/plugin.ts'
+import { toolSchemas } from './openapi/tool-schemas.ts'
 import { conditional } from './plugins/conditional.ts'
 import { draining } from './http/connections/draining.ts'
 import { errors } from './plugins/errors.ts'
@@ -83,7 +84,7 @@ async function assemble (options: AppOptions, registerDescription: (app: Fastify
   // Answers are made once, from values of our own: the schemas describe them, and are held against them by the tests. A
   // serialiser for each of them would cost a third of the start, and drop in silence what a schema forgot.
   app.setSerializerCompiler(() => JSON.stringify)
-  for (const schema of sharedSchemas) app.addSchema(schema)
+  for (const schema of [...sharedSchemas, ...toolSchemas]) app.addSchema(schema)
 
   await app.register(security, { loopbackOnly: isLoopback(host), allowedHosts: allowedHosts.map(bracketed) })
   await app.register(freshness, { skills })

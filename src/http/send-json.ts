@@ -18,7 +18,7 @@ const rendered = new WeakMap<object, Rendered>()
 /** Sends a tool's own result object as JSON: the same object as through a tool call. */
 export function sendOutcome (request: FastifyRequest, reply: FastifyReply, outcome: ToolOutcome): FastifyReply {
   const answer = renderOnce(outcome, () => outcome.json)
-  stampRevision(request, reply, outcome.revision, answer.etag)
+  stampRevision(request, reply, undefined, answer.etag)
   return sendAnswer(reply, answer, JSON_MEDIA_TYPE)
 }
 

@@ -74,9 +74,9 @@ export function createMcpDoor (options: McpOptions): McpDoor {
       log.warn({ ...fields, err }, 'an MCP request met an error that its caller is not told')
     })
 
-    server.setRequestHandler('tools/list', () => guard(async () => listTools(registry)))
+    server.setRequestHandler('tools/list', () => guard(async () => listTools(registry, skills)))
     server.setRequestHandler('tools/call', ({ params: { name, arguments: args } }) =>
-      guard(() => callTool(name, args, { registry, log, fields })))
+      guard(() => callTool(name, args, { skills, registry, log, fields })))
 
     server.setRequestHandler('prompts/list', ({ params }) => guard(async () => {
       const { items, ...next } = await listPrompts(skills, params?.cursor)

@@ -1,3 +1,4 @@
+import { Type } from '@sinclair/typebox'
 import { documentError, fileError, type SkillError } from '../../src/core/errors.ts'
 import { FileContent } from '../../src/core/content/file-content.ts'
 import { parseRelativePath } from '../../src/core/disk/relative-path.ts'
@@ -6,7 +7,8 @@ import type { SearchHit } from '../../src/core/search/search-index.ts'
 import { hasForbiddenSequence } from '../../src/core/skill-name.ts'
 import type { SkillSource } from '../../src/core/skill-source.ts'
 import { compareCodePoints } from '../../src/core/text.ts'
-import type { ToolOutcome } from '../../src/tools/tool.ts'
+import { ErrorResultSchema } from '../../src/tools/json-outcome.ts'
+import { type Tool, ToolOutcome } from '../../src/tools/tool.ts'
 
 export interface FakeSkill {
   /** The frontmatter's name, when it is not the folder's. */
@@ -124,6 +126,22 @@ export class FakeSource implements SkillSource {
 
 export function errorFinding (code: string, message: string, fix: string): Finding {
   return { code, severity: 'error', message, fix }
+}
+
+/** A tool of the test's own; its failures are `FAILED <sentence>`. */
+export function fakeTool (members: Partial<Tool>): Tool {
+  return {
+    name: 'fake',
+    toolset: 'reader',
+    description: '',
+    parameters: { type: 'object', properties: {}, required: [] },
+    resultSchema: Type.Object({}),
+    failureSchema: ErrorResultSchema,
+    example: { args: {}, outcome: new ToolOutcome({}, '') },
+    run: () => new ToolOutcome({}, ''),
+    fail: (error) => new ToolOutcome({ error: error.message }, `FAILED ${error.message}`, true),
+    ...members
+  }
 }
 
 /** What a test compares of an outcome. */
