@@ -1,10 +1,22 @@
+import { Type } from '@sinclair/typebox'
 import type { SkillErrorCode } from '../core/errors.ts'
 import type { SkillMetadata } from '../core/skill.ts'
 import { foldWhitespace } from '../core/text.ts'
+import { StringEnum } from '../schemas/string-enum.ts'
 import { printable } from './printable.ts'
 
+const ERROR_TYPES = ['skill_not_found', 'skill_invalid', 'skill_inaccessible', 'skill_malformed', 'system_error'] as const
+
 /** Wave's error types. */
-export type WaveErrorType = 'skill_not_found' | 'skill_invalid' | 'skill_inaccessible' | 'skill_malformed' | 'system_error'
+export type WaveErrorType = (typeof ERROR_TYPES)[number]
+
+export const WaveErrorDetailsSchema = Type.Object({
+  type: StringEnum(ERROR_TYPES),
+  skillName: Type.String(),
+  message: Type.String(),
+  suggestions: Type.Array(Type.String()),
+  availableSkills: Type.Array(Type.String())
+})
 
 export interface WaveErrorDetails {
   readonly type: WaveErrorType
