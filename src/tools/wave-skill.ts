@@ -10,7 +10,7 @@ import { SharedOutcomes } from './shared-outcome.ts'
 import { type Tool, type ToolArguments, ToolArgumentsError, type ToolFailure, ToolLimitError, ToolOutcome, type ToolParameters } from './tool.ts'
 import {
   describeCatalog, failureResult, invalidResult, notFoundResult, refusalResult,
-  WAVE_ERROR_TYPES, type WaveProblem, type WaveToolResult
+  waveErrorType, type WaveProblem, type WaveToolResult
 } from './wave-messages.ts'
 
 const parameters: ToolParameters = {
@@ -121,7 +121,7 @@ function explain (error: ToolFailure, name: string, available: readonly SkillMet
   switch (error.code) {
     case 'skill_not_found': return notFoundResult(name, available)
     case 'main_file_not_found': return invalidResult(name, NO_MAIN_FILE, available)
-    default: return failureResult(name, WAVE_ERROR_TYPES[error.code], error.message, available)
+    default: return failureResult(name, waveErrorType(error), error.message, available)
   }
 }
 
