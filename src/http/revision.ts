@@ -5,9 +5,6 @@ import { HttpProblem } from './problem.ts'
 /** Says which state of a skill an answer belongs to. */
 export const REVISION_HEADER = 'skill-revision'
 
-/** What a request can meet because it is pinned. */
-export const PIN_PROBLEMS = ['bad_query', 'revision_changed'] as const
-
 /** Whether the answer may only be of one state: the caller's `?revision=`, or a tag of `If-Match` (RFC 9110 §13.1.1). */
 function isPinned ({ query, headers }: FastifyRequest): boolean {
   return headers['if-match'] !== undefined || (query as { readonly revision?: string }).revision !== undefined

@@ -6,7 +6,8 @@ import {
   ToolArgumentsSchema, ToolCallRequestSchema, ToolCallResponseSchema, ToolDefinitionsSchema, ToolParamsSchema, ToolQuerySchema,
   ToolResultSchema
 } from '../schemas/agent.ts'
-import { json, notModified, problems, requestBody, result } from '../openapi/responses.ts'
+import { BODY_PROBLEMS, PATH_PROBLEMS } from '../openapi/problem-sets.ts'
+import { jsonAnswer, notModifiedAnswer, problemAnswers, requestBody, resultAnswer } from '../openapi/responses.ts'
 import { toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples } from '../openapi/tool-call-examples.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import { runTool } from '../tools/run-tool.ts'
@@ -24,8 +25,6 @@ export interface AgentRoutesOptions {
 /** What is wrong with a call is for the model to read, in the form of its dialect or tool: no schema refuses it first. */
 const takeAnyBody: FastifySchemaCompiler<FastifySchema> = () => () => true
 
-const BODY_PROBLEMS = ['invalid_json', 'json_too_deep', 'body_too_large', 'unsupported_media_type'] as const
-
 /** What a model's tool calls need. A tool's outcome is always a 200: it is for the model to read. */
 export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async function agentRoutes (app, { registry, skills, handleToolCall }) {
   app.post('/agent/tool-call', {
@@ -36,8 +35,8 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       tags: ['agent'],
       body: requestBody(ToolCallRequestSchema, toolCallExamples),
       response: {
-        200: result(ToolCallResponseSchema, 'The results', toolCallAnswerExamples),
-        ...problems(...BODY_PROBLEMS, 'unrecognised_tool_call', 'too_many_calls')
+        200: resultAnswer(ToolCallResponseSchema, 'The results', toolCallAnswerExamples),
+        ...problemAnswers(...BODY_PROBLEMS, 'unrecognised_tool_call', 'too_many_calls')
       }
     },
     validatorCompiler: takeAnyBody
@@ -57,7 +56,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       description: 'The definitions of the tools in the form that a provider wants in a request.',
       tags: ['agent'],
       querystring: ToolQuerySchema,
-      response: { 200: json(ToolDefinitionsSchema, 'The definitions'), 304: notModified(), ...problems('bad_query') }
+      response: { 200: jsonAnswer(ToolDefinitionsSchema, 'The definitions'), 304: notModifiedAnswer(), ...problemAnswers('bad_query') }
     }
   }, async (request, reply) => {
     const { format = 'openai', toolset = 'reader' } = request.query
@@ -75,8 +74,8 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       params: ToolParamsSchema,
       body: requestBody(ToolArgumentsSchema, toolArgumentsExamples),
       response: {
-        200: result(ToolResultSchema, 'The result'),
-        ...problems(...BODY_PROBLEMS, 'bad_url', 'uri_too_long', 'tool_not_found')
+        200: resultAnswer(ToolResultSchema, 'The result'),
+        ...problemAnswers(...BODY_PROBLEMS, ...PATH_PROBLEMS, 'tool_not_found')
       }
     },
     validatorCompiler: takeAnyBody

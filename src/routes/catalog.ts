@@ -8,10 +8,11 @@ import { strongEtag } from '../http/etag.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { readScalars } from '../http/query-scalars.ts'
 import { CatalogEntrySchema, CatalogPageSchema, CatalogQuerySchema } from '../schemas/catalog.ts'
-import { json, notModified, problems } from '../openapi/responses.ts'
+import { FOLDER_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
+import { jsonAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
 import { SkillNameParamsSchema, SkillQuerySchema } from '../schemas/skills.ts'
 import { JSON_MEDIA_TYPE } from '../http/send-json.ts'
-import { PIN_PROBLEMS, stampRevision } from '../http/revision.ts'
+import { stampRevision } from '../http/revision.ts'
 
 export interface CatalogRoutesOptions {
   readonly skills: SkillManager
@@ -32,9 +33,9 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
       tags: ['skills'],
       querystring: CatalogQuerySchema,
       response: {
-        200: json(CatalogPageSchema, 'The page'),
-        304: notModified(),
-        ...problems('bad_query', 'bad_cursor', 'skills_folder_not_found', 'skills_folder_permission_denied')
+        200: jsonAnswer(CatalogPageSchema, 'The page'),
+        304: notModifiedAnswer(),
+        ...problemAnswers('bad_query', 'bad_cursor', ...FOLDER_PROBLEMS)
       }
     },
     preValidation: readScalars('limit', 'valid')
@@ -55,9 +56,9 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
       params: SkillNameParamsSchema,
       querystring: SkillQuerySchema,
       response: {
-        200: json(CatalogEntrySchema, 'The entry'),
-        304: notModified(),
-        ...problems(...PIN_PROBLEMS, 'bad_url', 'uri_too_long', 'invalid_skill_name', 'skill_not_found', 'skills_folder_not_found', 'skills_folder_permission_denied')
+        200: jsonAnswer(CatalogEntrySchema, 'The entry'),
+        304: notModifiedAnswer(),
+        ...problemAnswers(...SKILL_PROBLEMS, ...REVISION_PROBLEMS)
       }
     }
   }, async (request, reply) => {

@@ -5,7 +5,8 @@ import { mediaType } from '../core/content/media-type.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import { prefers } from '../http/accept.ts'
 import { strongEtag } from '../http/etag.ts'
-import { binary, json, jsonOr, notModified, partial, problems, withRevision } from '../openapi/responses.ts'
+import { FILE_PROBLEMS, FOLDER_PROBLEMS, MAIN_FILE_PROBLEMS, READ_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
+import { bytesOrJsonAnswer, jsonAnswer, jsonOrTextAnswer, notModifiedAnswer, partialAnswer, problemAnswers, withRevision } from '../openapi/responses.ts'
 import {
   SkillDocumentSchema, SkillFileParamsSchema, SkillFileQuerySchema, SkillFileSchema, SkillListSchema, SkillManifestSchema, SkillQuerySchema,
   SkillNameParamsSchema
@@ -13,7 +14,7 @@ import {
 import type { Tool } from '../tools/tool.ts'
 import { sendContent, sendFile } from '../http/send-file.ts'
 import { answer, JSON_MEDIA_TYPE, renderOnce, sendOutcome, sendRendered } from '../http/send-json.ts'
-import { PIN_PROBLEMS, settleRevision, stampRevision } from '../http/revision.ts'
+import { settleRevision, stampRevision } from '../http/revision.ts'
 
 export interface SkillRoutesOptions {
   readonly skills: SkillManager
@@ -31,9 +32,6 @@ const ANY_BYTES = 'application/octet-stream'
 const EXAMPLE_DOCUMENT = '---\nname: calculator\ndescription: Basic arithmetic\n---\n# Calculator Skill\n'
 const EXAMPLE_FILE = 'def add(a, b):\n    return a + b\n'
 
-/** What a request that names a skill can meet. */
-export const SKILL_PROBLEMS = ['bad_url', 'uri_too_long', 'invalid_skill_name', 'skill_not_found', 'skills_folder_not_found', 'skills_folder_permission_denied'] as const
-
 /** List, document, manifest and files of skills. */
 export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async function skillRoutes (app, { skills, tools }) {
   const preHandler = settleRevision(skills)
@@ -44,7 +42,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       summary: 'List all skills',
       description: 'Names of all skills from every root, sorted by code point.',
       tags: ['skills'],
-      response: { 200: json(SkillListSchema, 'The names'), 304: notModified(), ...problems('skills_folder_not_found', 'skills_folder_permission_denied') }
+      response: { 200: jsonAnswer(SkillListSchema, 'The names'), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
     }
   }, (request, reply) => answer(tools.listSkills.run({}), (outcome) => sendOutcome(request, reply, outcome)))
 
@@ -57,11 +55,10 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       params: SkillNameParamsSchema,
       querystring: SkillQuerySchema,
       response: {
-        200: jsonOr(SkillDocumentSchema, 'The document', ['text/markdown', 'text/plain'], EXAMPLE_DOCUMENT),
-        206: partial(EXAMPLE_DOCUMENT.slice(0, 14)),
-        304: notModified(),
-        ...problems(...SKILL_PROBLEMS, ...PIN_PROBLEMS, 'main_file_permission_denied', 'main_file_not_found', 'main_file_too_large',
-          'range_not_satisfiable', 'main_file_not_utf8', 'main_file_unreadable')
+        200: jsonOrTextAnswer(SkillDocumentSchema, 'The document', ['text/markdown', 'text/plain'], EXAMPLE_DOCUMENT),
+        206: partialAnswer(EXAMPLE_DOCUMENT.slice(0, 14)),
+        304: notModifiedAnswer(),
+        ...problemAnswers(...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...MAIN_FILE_PROBLEMS)
       }
     },
     preHandler
@@ -82,9 +79,9 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       params: SkillNameParamsSchema,
       querystring: SkillQuerySchema,
       response: {
-        200: withRevision(json(SkillManifestSchema, 'The manifest')),
-        304: notModified(),
-        ...problems(...SKILL_PROBLEMS, ...PIN_PROBLEMS, 'file_permission_denied', 'file_io_error')
+        200: withRevision(jsonAnswer(SkillManifestSchema, 'The manifest')),
+        304: notModifiedAnswer(),
+        ...problemAnswers(...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...READ_PROBLEMS)
       }
     }
   }, async (request, reply) => {
@@ -103,11 +100,10 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       params: SkillFileParamsSchema,
       querystring: SkillFileQuerySchema,
       response: {
-        200: binary(SkillFileSchema, 'The bytes, under the media type of the file', EXAMPLE_FILE),
-        206: partial(EXAMPLE_FILE.slice(0, 14)),
-        304: notModified(),
-        ...problems(...SKILL_PROBLEMS, ...PIN_PROBLEMS, 'invalid_file_path', 'path_traversal', 'file_permission_denied', 'file_not_found',
-          'file_is_directory', 'file_not_regular', 'file_too_large', 'range_not_satisfiable', 'file_not_text', 'file_io_error')
+        200: bytesOrJsonAnswer(SkillFileSchema, 'The bytes, under the media type of the file', EXAMPLE_FILE),
+        206: partialAnswer(EXAMPLE_FILE.slice(0, 14)),
+        304: notModifiedAnswer(),
+        ...problemAnswers(...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...FILE_PROBLEMS)
       }
     },
     preHandler
