@@ -4,11 +4,11 @@ import type { Server } from 'node:http'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import closeWithGrace from 'close-with-grace'
+import { pino } from 'pino'
 import { buildApp } from './app.ts'
 import { type Config, ConfigError } from './config.ts'
 import { createSkillManager } from './core/skill-manager.ts'
 import { LogOutput } from './log-output.ts'
-import { createLogger } from './logger.ts'
 import { createToolRegistry, createTools } from './tools/registry.ts'
 
 /** Open connections at the same time, and their part of the descriptors there are: reading skills needs some too. */
@@ -46,7 +46,7 @@ const NOT_HANDLED: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT',
 export async function startServer (config: Config, version: string): Promise<void> {
   const output = new LogOutput()
   process.once('exit', () => { output.flushSync() })
-  const logger = createLogger(config.logLevel, output)
+  const logger = pino({ level: config.logLevel }, output)
   const skills = createSkillManager({
     projectRoots: config.skillsDirs,
     ...config.personalDir !== undefined && { personalRoot: config.personalDir },
