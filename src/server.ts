@@ -41,12 +41,14 @@ const NOT_HANDLED: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT',
  * From then on SIGTERM and SIGINT stop it with exit code 0 in under ten seconds, a second one at once with 1; an error
  * that nobody handled is logged in full and stops it with 1.
  * @param version of the package, for the OpenAPI document and MCP
+ * @param isExample the folder is that of the package, since no other was named: the log says so
  * @throws ConfigError when the address cannot be had
  */
-export async function startServer (config: Config, version: string): Promise<void> {
+export async function startServer (config: Config, { version, isExample = false }: { readonly version: string, readonly isExample?: boolean }): Promise<void> {
   const output = new LogOutput()
   process.once('exit', () => { output.flushSync() })
   const logger = pino({ level: config.logLevel }, output)
+  if (isExample) logger.info({ path: config.skillsDirs[0] }, 'no folder was named and there is no ./skills: serving the example skills of the package')
   const skills = createSkillManager({
     projectRoots: config.skillsDirs,
     ...config.personalDir !== undefined && { personalRoot: config.personalDir },
