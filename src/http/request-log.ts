@@ -4,8 +4,8 @@ import { LogController, type FastifyReply, type FastifyRequest } from 'fastify'
 const MAX_LOGGED_URL_CHARACTERS = 256
 
 /**
- * One line a request, written when it is over, whatever became of it. Everything in it is a number, a constant, or text
- * that cannot hold a control character (the encoded URL, the checked request id), and pino escapes the rest.
+ * One line for each request, written when the request is over, whatever became of it. The values are numbers, constants,
+ * and text without control characters: the encoded URL, the checked request id. pino escapes the rest.
  */
 export class RequestLogController extends LogController {
   override incomingRequest (request: FastifyRequest, reply: FastifyReply): void {
