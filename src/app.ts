@@ -1,6 +1,5 @@
 import { fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync } from 'fastify'
 import { wellKnownFindings } from './core/clients/discovery.ts'
-import { mcpFindings } from './core/clients/mcp.ts'
 import { createChangeFeed } from './core/events/change-feed.ts'
 import type { FindingSource } from './core/listing/entry.ts'
 import type { SkillManager } from './core/skill-manager.ts'
@@ -10,7 +9,9 @@ import { stalledResponses } from './http/connections/stalled-responses.ts'
 import { isLoopback } from './http/hosts.ts'
 import { httpServerOptions, type HttpTimeouts } from './http/options.ts'
 import { createOriginCheck } from './mcp/origin.ts'
+import { mcpFindings } from './mcp/findings.ts'
 import { mcpDoor } from './mcp/plugin.ts'
+import { toolSchemas } from './openapi/tool-schemas.ts'
 import { conditional } from './plugins/conditional.ts'
 import { errors } from './plugins/errors.ts'
 import { jsonBody } from './plugins/json-body.ts'
@@ -26,6 +27,7 @@ import { healthRoutes } from './routes/health.ts'
 import { openapiRoutes } from './routes/openapi.ts'
 import { promptRoutes } from './routes/prompt.ts'
 import { skillRoutes } from './routes/skills.ts'
+import { sharedSchemas } from './schemas/index.ts'
 import type { ToolRegistry } from './tools/registry.ts'
 import { createToolCallHandler } from './tools/tool-call.ts'
 import type { Tool } from './tools/tool.ts'
@@ -60,7 +62,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
 
   await app.register(security, { loopbackOnly, allowedHosts })
   await app.register(pollPhase, { skills })
-  await app.register(schemas)
+  await app.register(schemas, { shared: [...sharedSchemas, ...toolSchemas] })
   await app.register(errors)
   await app.register(jsonBody)
   await app.register(conditional)
@@ -73,7 +75,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   await app.register(healthRoutes, { skills, isDraining })
   await app.register(skillRoutes, { skills, tools: readerTools(registry) })
   await app.register(archiveRoutes, { skills })
-  await app.register(catalogRoutes, { skills, moreFindings: [ofMcp, ofDiscovery] })
+  await app.register(catalogRoutes, { skills, moreFindings: [mcpFindings, ofDiscovery] })
   await app.register(eventRoutes, { feed, isDraining })
   await app.register(agentRoutes, { registry, skills, handleToolCall: createToolCallHandler({ registry, log: logger }) })
   await app.register(promptRoutes, { skills })
@@ -82,8 +84,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   return app
 }
 
-/** Why clients of MCP or of discovery do not take a skill, for its catalog entry. */
-const ofMcp: FindingSource = (skill, manifest, document) => document === undefined ? [] : mcpFindings(skill, manifest, document)
+/** Why clients of discovery do not take a skill, for its catalog entry. */
 const ofDiscovery: FindingSource = (skill, manifest, document) => wellKnownFindings(skill, manifest, document?.utf8)
 
 /** The tools behind the REST routes. */

@@ -10,7 +10,8 @@ import { readBacklog } from './http/connections/accept-backlog.ts'
 import { maxConnections } from './http/connections/max-connections.ts'
 import { LogOutput } from './log-output.ts'
 import { createLogger } from './logger.ts'
-import { createToolRegistry, createTools } from './tools/registry.ts'
+import { createToolRegistry } from './tools/registry.ts'
+import { createTools } from './tools/tools.ts'
 
 /** Time for clients with an open connection to receive `Connection: close` before the port is closed, in milliseconds. */
 const ANNOUNCE_MS = 200
@@ -44,7 +45,7 @@ export async function startServer (config: Config, version: string): Promise<voi
     polling: config.watchPolling,
     log: logger
   })
-  const registry = createToolRegistry(createTools({ source: skills }), {
+  const registry = createToolRegistry(createTools(), {
     onError: (err, tool) => { logger.error({ err, tool }, 'a tool call met an error that its caller is not told') }
   })
   let isDraining = false

@@ -7,7 +7,8 @@ import { buildApp } from '../../src/app.ts'
 import { readPackageVersion } from '../../src/cli/package-version.ts'
 import { createSkillManager } from '../../src/core/skill-manager.ts'
 import { httpProblems, type ProblemCode, skillProblems } from '../../src/schemas/problem.ts'
-import { createToolRegistry, createTools } from '../../src/tools/registry.ts'
+import { createToolRegistry } from '../../src/tools/registry.ts'
+import { createTools } from '../../src/tools/tools.ts'
 import { problemExample } from './problem-examples.ts'
 
 export interface OpenapiDocument {
@@ -19,7 +20,7 @@ export interface OpenapiDocument {
 export async function createDocument (): Promise<OpenapiDocument> {
   const version = readPackageVersion()
   const skills = createSkillManager({ projectRoots: [], watcher: false })
-  const registry = createToolRegistry(createTools({ source: skills }))
+  const registry = createToolRegistry(createTools())
   const app = await buildApp({ skills, registry, logger: pino({ level: 'silent' }), version, host: '127.0.0.1', plugins: [description(version)] })
   try {
     await app.ready()

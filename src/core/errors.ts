@@ -1,7 +1,7 @@
 import { MAX_ARCHIVE_BYTES, MAX_ARCHIVE_FILES } from './limits.ts'
 
 /** What kind of error a code is: each door has one table from kinds to its own statuses, codes or types. */
-export type SkillErrorKind = 'invalid' | 'forbidden' | 'missing' | 'too_large' | 'unprocessable' | 'broken' | 'unavailable'
+export type SkillErrorKind = 'invalid' | 'forbidden' | 'missing' | 'outdated' | 'too_large' | 'unprocessable' | 'broken' | 'unavailable'
 
 /** Everything that can be wrong with a request to the domain, as a closed set of codes. A code is part of the API. */
 const KINDS = {
@@ -23,6 +23,7 @@ const KINDS = {
   file_too_large: 'too_large',
   file_io_error: 'broken',
   archive_too_large: 'too_large',
+  revision_changed: 'outdated',
   skills_folder_not_found: 'unavailable',
   skills_folder_permission_denied: 'unavailable'
 } as const satisfies Readonly<Record<string, SkillErrorKind>>
@@ -86,6 +87,12 @@ export const fileError = {
 export const archiveError = {
   tooLarge: (name: string) =>
     new SkillError('archive_too_large', `Skill '${name}' does not fit into an archive (${MAX_ARCHIVE_FILES} files, ${MAX_ARCHIVE_BYTES} bytes)`)
+} as const
+
+/** A request for a revision, or a representation, that the skill no longer has. */
+export const revisionError = {
+  changed: (present?: string) =>
+    new SkillError('revision_changed', present === undefined ? 'The skill has changed' : `The skill has changed: its revision is ${present} now`)
 } as const
 
 /** `list_skills`' sentences, and every tool's while no root exists. */

@@ -8,6 +8,7 @@ const CODES = {
   invalid: InvalidParams,
   forbidden: InvalidParams,
   missing: InvalidParams,
+  outdated: InvalidParams,
   too_large: InvalidParams,
   unprocessable: InvalidParams,
   broken: InternalError,

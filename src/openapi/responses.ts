@@ -25,7 +25,6 @@ const NO_STORE = { type: 'string', description: '`no-store`: an error is not kep
 const ETAG = { type: 'string', description: 'Strong, derived from the content alone, and so the same on every replica' }
 const VALIDATORS: Headers = { etag: ETAG, 'cache-control': CACHE_CONTROL }
 const VARY = { type: 'string', description: 'The answer depends on the Accept header' }
-const LAST_MODIFIED = { type: 'string', description: 'With bytes: when the file was last modified' }
 const ACCEPT_RANGES = { type: 'string', description: 'With bytes: `Range` is understood' }
 
 const SKILL_REVISION = { type: 'string', description: 'The revision of the skill that the answer belongs to: answers of one revision fit together' }
@@ -34,7 +33,7 @@ const ASKED_REVISION = { ...SKILL_REVISION, description: `${SKILL_REVISION.descr
 const CONTENT_RANGE = { type: 'string', description: '`bytes first-last/size`' }
 
 /** Of answers that are JSON or bytes, as `Accept` wants it. */
-const NEGOTIATED: Headers = { ...VALIDATORS, 'skill-revision': ASKED_REVISION, vary: VARY, 'last-modified': LAST_MODIFIED, 'accept-ranges': ACCEPT_RANGES }
+const NEGOTIATED: Headers = { ...VALIDATORS, 'skill-revision': ASKED_REVISION, vary: VARY, 'accept-ranges': ACCEPT_RANGES }
 
 /** The answer to a GET: JSON of a shared schema, with the first example of the schema. */
 export function jsonAnswer (schema: TSchema, description: string): ResponseObject {

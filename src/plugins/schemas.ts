@@ -1,13 +1,17 @@
 import { Ajv, type ValidateFunction } from 'ajv'
 import type { FastifySchema, FastifySchemaCompiler } from 'fastify'
 import fp from 'fastify-plugin'
-import { sharedSchemas } from '../schemas/index.ts'
 
 type Check = ReturnType<FastifySchemaCompiler<FastifySchema>>
 
+export interface SchemasOptions {
+  /** Schemas that routes refer to by `$id`. */
+  readonly shared: readonly object[]
+}
+
 /** What the schemas of routes are for: shared ones have names, requests are validated, answers are not serialised by them. */
-export const schemas = fp(function schemas (app, _options, done) {
-  for (const schema of sharedSchemas) app.addSchema(schema)
+export const schemas = fp<SchemasOptions>(function schemas (app, { shared }, done) {
+  for (const schema of shared) app.addSchema(schema)
 
   // Answers are values of our own, which tests check against the schemas. Compiling a serialiser for each of them is a
   // third of the start, and a serialiser drops in silence what its schema lacks.

@@ -1,13 +1,14 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { SkillManager } from '../core/skill-manager.ts'
+import type { SkillSource } from '../core/skill-source.ts'
 import { strongEtag } from '../http/etag.ts'
 import { READ_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
 import { bytesAnswers, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
 import { SkillArchiveQuerySchema, SkillNameParamsSchema } from '../schemas/skills.ts'
+import { REVISION_HEADER, revisionCondition } from '../http/revision.ts'
 import { sendArchive } from '../http/send-archive.ts'
 
 export interface ArchiveRoutesOptions {
-  readonly skills: SkillManager
+  readonly skills: SkillSource
 }
 
 const ZIP = 'application/zip'
@@ -33,7 +34,9 @@ export const archiveRoutes: FastifyPluginAsyncTypebox<ArchiveRoutesOptions> = as
   }, async (request, reply) => {
     const { name } = request.params
     const wrapped = request.query.wrap === 'true'
-    const archive = await skills.archive(name, wrapped ? (path) => `${name}/${path}` : undefined)
-    return sendArchive(request, reply, archive, { name, etag: strongEtag(archive.revision, wrapped ? `${FORMAT}wrap` : FORMAT) })
+    const condition = revisionCondition(request, skills)
+    const archive = await condition.skills.archive(name, wrapped ? (path) => `${name}/${path}` : undefined)
+    reply.header(REVISION_HEADER, archive.revision)
+    return sendArchive(request, reply, archive, { name, etag: strongEtag(archive.revision, wrapped ? `${FORMAT}wrap` : FORMAT), condition })
   })
 }

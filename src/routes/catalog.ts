@@ -2,20 +2,18 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { type FindingSource, readCatalogEntry } from '../core/listing/entry.ts'
 import { CatalogPager } from '../core/listing/pages.ts'
 import { DEFAULT_PAGE_ENTRIES } from '../core/limits.ts'
-import { sha256 } from '../core/digest.ts'
-import type { SkillManager } from '../core/skill-manager.ts'
-import { strongEtag } from '../http/etag.ts'
+import type { SkillSource } from '../core/skill-source.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { readScalars } from '../http/query-scalars.ts'
 import { CatalogEntrySchema, CatalogPageSchema, CatalogQuerySchema } from '../schemas/catalog.ts'
 import { FOLDER_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
 import { jsonAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
 import { SkillNameParamsSchema, SkillQuerySchema } from '../schemas/skills.ts'
-import { JSON_MEDIA_TYPE } from '../http/send-json.ts'
-import { stampRevision } from '../http/revision.ts'
+import { JSON_MEDIA_TYPE, sendJson } from '../http/send-json.ts'
+import { REVISION_HEADER, revisionCondition } from '../http/revision.ts'
 
 export interface CatalogRoutesOptions {
-  readonly skills: SkillManager
+  readonly skills: SkillSource
   /** What other doors have to say about a skill. */
   readonly moreFindings?: readonly FindingSource[]
 }
@@ -62,10 +60,9 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
       }
     }
   }, async (request, reply) => {
-    const entry = await readCatalogEntry(options, request.params.name)
-    const body = Buffer.from(JSON.stringify(entry))
-    const etag = strongEtag(sha256(body))
-    stampRevision(request, reply, entry.revision ?? undefined, etag)
-    return reply.header('content-type', JSON_MEDIA_TYPE).header('etag', etag).send(body)
+    const condition = revisionCondition(request, skills)
+    const entry = await readCatalogEntry({ ...options, skills: condition.skills }, request.params.name)
+    if (entry.revision !== null) reply.header(REVISION_HEADER, entry.revision)
+    return sendJson(reply, entry, () => JSON.stringify(entry), condition)
   })
 }

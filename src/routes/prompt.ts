@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { type PromptForm, renderPrompt } from '../core/listing/prompt.ts'
-import type { SkillManager } from '../core/skill-manager.ts'
+import type { SkillSource } from '../core/skill-source.ts'
 import type { SkillMetadata } from '../core/skill.ts'
 import { readScalars } from '../http/query-scalars.ts'
 import { PromptQuerySchema, PromptSchema } from '../schemas/prompt.ts'
@@ -10,7 +10,7 @@ import { notModifiedAnswer, problemAnswers, textOrJsonAnswer } from '../openapi/
 import { JSON_MEDIA_TYPE, sendRendered } from '../http/send-json.ts'
 
 export interface PromptRoutesOptions {
-  readonly skills: SkillManager
+  readonly skills: SkillSource
 }
 
 /** A prompt that is rendered, or being rendered. */

@@ -12,6 +12,7 @@ const STATUSES = {
   invalid: 400,
   forbidden: 403,
   missing: 404,
+  outdated: 412,
   too_large: 413,
   unprocessable: 422,
   broken: 500,
@@ -37,6 +38,7 @@ const skillTexts = {
   file_too_large: { title: 'File too large', hint: 'Ask for the bytes without Accept: application/json; Range works there' },
   file_io_error: { title: 'I/O error', hint: 'Try again; the log of the service has the cause' },
   archive_too_large: { title: 'Archive too large', hint: 'Fetch the files one by one; GET /skills/:name/files lists them' },
+  revision_changed: { title: 'Revision changed', hint: 'Leave the revision out, or ask for the present one' },
   skills_folder_not_found: { title: 'Skills folder not found', hint: 'The service recovers by itself when the folder appears' },
   skills_folder_permission_denied: { title: 'Skills folder unreadable', hint: 'The service recovers by itself when the folder can be read' }
 } as const satisfies Record<SkillErrorCode, SkillProblemText>
@@ -70,7 +72,6 @@ export const httpProblems = {
   method_not_allowed: { status: 405, title: 'Method not allowed', detail: 'The route does not take this method; the Allow header lists those it takes' },
   not_acceptable: { status: 406, title: 'Not acceptable', detail: 'Accept does not allow text/event-stream, which is all that this route sends' },
   request_timeout: { status: 408, title: 'Request timeout', detail: 'The request arrived too slowly' },
-  revision_changed: { status: 412, title: 'Revision changed', detail: 'The skill has changed: it no longer has the revision, or the representation, that was asked for' },
   body_too_large: { status: 413, title: 'Body too large', detail: 'The body of the request is too large' },
   uri_too_long: { status: 414, title: 'URI too long', detail: 'A segment of the path is too long' },
   unsupported_media_type: { status: 415, title: 'Unsupported media type', detail: 'Send the body as application/json, in UTF-8 and without Content-Encoding' },

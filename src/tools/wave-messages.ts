@@ -1,10 +1,22 @@
+import { Type } from '@sinclair/typebox'
 import type { SkillError, SkillErrorKind } from '../core/errors.ts'
 import type { SkillMetadata } from '../core/skill.ts'
 import { foldWhitespace } from '../core/text.ts'
+import { StringEnum } from '../schemas/string-enum.ts'
 import { printable } from './printable.ts'
 
+const ERROR_TYPES = ['skill_not_found', 'skill_invalid', 'skill_inaccessible', 'skill_malformed', 'system_error'] as const
+
 /** Wave's error types. */
-export type WaveErrorType = 'skill_not_found' | 'skill_invalid' | 'skill_inaccessible' | 'skill_malformed' | 'system_error'
+export type WaveErrorType = (typeof ERROR_TYPES)[number]
+
+export const WaveErrorDetailsSchema = Type.Object({
+  type: StringEnum(ERROR_TYPES),
+  skillName: Type.String(),
+  message: Type.String(),
+  suggestions: Type.Array(Type.String()),
+  availableSkills: Type.Array(Type.String())
+})
 
 export interface WaveErrorDetails {
   readonly type: WaveErrorType
@@ -27,6 +39,7 @@ const TYPES_OF_KINDS = {
   invalid: 'skill_invalid',
   forbidden: 'skill_inaccessible',
   missing: 'skill_invalid',
+  outdated: 'system_error',
   too_large: 'skill_invalid',
   unprocessable: 'skill_malformed',
   broken: 'system_error',

@@ -10,7 +10,6 @@ import { ARTIFACT_PROBLEMS, FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
 import { bytesAnswers, jsonAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
 import { ArtifactParamsSchema, DiscoveryIndexSchema, LegacyDiscoveryIndexSchema, LegacyFileParamsSchema } from '../schemas/well-known.ts'
 import { Discovery, hexOf, isSingleFile } from './discovery.ts'
-import { type Offer, readOffer } from './offer.ts'
 
 export interface WellKnownOptions {
   readonly skills: SkillManager
@@ -64,9 +63,9 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     }
   }, async (request, reply) => {
     const { name, digest } = request.params
-    const offer = await requireOffer(name)
-    if (!isSingleFile(offer) || hexOf(offer.document.digest) !== digest) throw new HttpProblem('artifact_not_found')
-    return sendContent(request, reply.header('cache-control', IMMUTABLE), offer.document, 'text/markdown')
+    const offer = await discovery.findOffer(name, (offer) => isSingleFile(offer) && hexOf(offer.document.digest) === digest)
+    if (offer === undefined) throw new HttpProblem('artifact_not_found')
+    return sendContent(request, reply.header('cache-control', IMMUTABLE), offer.document, { mediaType: 'text/markdown' })
   })
 
   app.get('/.well-known/agent-skills/:name/:digest/archive.zip', {
@@ -80,11 +79,10 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     }
   }, async (request, reply) => {
     const { name, digest } = request.params
-    const offer = await requireOffer(name)
-    if (isSingleFile(offer)) throw new HttpProblem('artifact_not_found')
-    const made = await discovery.archive(offer)
-    if (hexOf(made.digest) !== digest) throw new HttpProblem('artifact_not_found')
-    return sendArchive(request, reply.header('cache-control', IMMUTABLE), made.archive, { name, etag: strongEtag(made.digest) })
+    const offer = await discovery.findOffer(name, async (offer) => !isSingleFile(offer) && hexOf((await discovery.archive(offer)).digest) === digest)
+    if (offer === undefined) throw new HttpProblem('artifact_not_found')
+    const { archive } = await discovery.archive(offer)
+    return sendArchive(request, reply.header('cache-control', IMMUTABLE), archive, { name, etag: strongEtag(digest) })
   })
 
   app.get('/.well-known/skills/index.json', {
@@ -113,12 +111,6 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     const { name, '*': file } = request.params
     if (!await discovery.listsFile(name, file)) throw new HttpProblem('artifact_not_found')
     // `SKILL.md` is the main file in any casing.
-    return await sendFile(request, reply, await skills.openFile(name, file), mediaType(file), file)
+    return await sendFile(request, reply, await skills.openFile(name, file), file, { mediaType: mediaType(file) })
   })
-
-  async function requireOffer (name: string): Promise<Offer> {
-    const offer = await readOffer(skills, name)
-    if (offer?.versions.has('0.2.0') !== true) throw new HttpProblem('artifact_not_found')
-    return offer
-  }
 }

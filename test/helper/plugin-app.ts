@@ -9,6 +9,7 @@ import { draining, type DrainingOptions } from '../../src/http/connections/drain
 import { errors } from '../../src/plugins/errors.ts'
 import { jsonBody } from '../../src/plugins/json-body.ts'
 import { schemas } from '../../src/plugins/schemas.ts'
+import { sharedSchemas } from '../../src/schemas/index.ts'
 import { security, type SecurityOptions } from '../../src/plugins/security.ts'
 import { stalledResponses, type StalledResponsesOptions } from '../../src/http/connections/stalled-responses.ts'
 
@@ -50,7 +51,7 @@ export async function listenWithPlugins (t: Test, addRoutes: (app: FastifyInstan
     return app.close()
   })
   app.register(security, { loopbackOnly: true, allowedHosts: [], ...options.security })
-  app.register(schemas)
+  app.register(schemas, { shared: sharedSchemas })
   app.register(errors)
   app.register(jsonBody)
   app.register(conditional)
