@@ -6,7 +6,8 @@ import type { ChangeFeed, FeedEvent } from '../core/events/change-feed.ts'
 import { EVENT_HEARTBEAT_MS, EVENT_RETRY_MS, MAX_EVENT_STREAM_BYTES, MAX_EVENT_STREAMS } from '../http/limits.ts'
 import { accepts } from '../http/accept.ts'
 import { HttpProblem } from '../http/problem.ts'
-import { EVENTS_EXAMPLE, EventsHeadersSchema, EventsQuerySchema } from '../schemas/events.ts'
+import { EventsHeadersSchema, EventsQuerySchema } from '../schemas/events.ts'
+import { EVENTS_EXAMPLE } from '../openapi/examples.ts'
 import { eventStreamAnswer, problemAnswers } from '../openapi/responses.ts'
 
 export interface EventRoutesOptions {

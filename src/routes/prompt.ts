@@ -5,6 +5,7 @@ import type { SkillSource } from '../core/skill-source.ts'
 import type { SkillMetadata } from '../core/skill.ts'
 import { readScalars } from '../http/query-scalars.ts'
 import { PromptQuerySchema, PromptSchema } from '../schemas/prompt.ts'
+import { PROMPT_EXAMPLE } from '../openapi/examples.ts'
 import { FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
 import { notModifiedAnswer, problemAnswers, textOrJsonAnswer } from '../openapi/responses.ts'
 import { JSON_MEDIA_TYPE, sendRendered } from '../http/send-json.ts'
@@ -24,9 +25,6 @@ const MEDIA_TYPES = {
   json: JSON_MEDIA_TYPE,
   markdown: 'text/plain; charset=utf-8'
 } as const satisfies Record<PromptForm, string>
-
-const EXAMPLE = '<available_skills>\n<skill>\n<name>\ncalculator\n</name>\n<description>\nBasic arithmetic\n</description>\n' +
-  '<location>\n/skills/calculator/files/SKILL.md\n</location>\n</skill>\n</available_skills>'
 
 /** The catalog for a system prompt. */
 export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = async function promptRoutes (app, { skills }) {
@@ -52,7 +50,7 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
       tags: ['agent'],
       querystring: PromptQuerySchema,
       response: {
-        200: textOrJsonAnswer(PromptSchema, 'The skills', EXAMPLE),
+        200: textOrJsonAnswer(PromptSchema, 'The skills', PROMPT_EXAMPLE),
         304: notModifiedAnswer(),
         ...problemAnswers('bad_query', ...FOLDER_PROBLEMS)
       }
