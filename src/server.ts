@@ -13,7 +13,7 @@ import { LogOutput } from './log-output.ts'
 import { createToolRegistry } from './tools/registry.ts'
 import { createTools } from './tools/tools.ts'
 
-/** Clients with an open connection get this long to hear `Connection: close` before the port is given up, in milliseconds. */
+/** Time for clients with an open connection to receive `Connection: close` before the port is closed, in milliseconds. */
 const ANNOUNCE_MS = 200
 
 /** Running requests may go on this long after a signal, in milliseconds; then their connections are cut. */
@@ -85,7 +85,7 @@ export async function startServer (config: Config, { version, isExample = false 
 async function listen (app: FastifyInstance, config: Config): Promise<void> {
   try {
     await app.listen({
-      // For `localhost` Fastify would make a second server, with none of what the first one was given.
+      // For `localhost` Fastify makes a second server, without the first one's tracking and limits of connections.
       host: config.host === 'localhost' ? (await lookup(config.host)).address : config.host,
       port: config.port,
       listenTextResolver: (address) => `skillserve listening at ${address}`
@@ -103,8 +103,8 @@ async function stop (app: FastifyInstance, skills: SkillManager): Promise<void> 
     app.server.closeAllConnections()
   }, DRAIN_DEADLINE_MS)
   await Promise.race([close(), deadline])
-  // A call to the file system that never returns (a dead network mount, a log that nobody reads) holds a thread,
-  // and exit() would wait for that thread.
+  // A call to the file system that never returns holds a thread: a dead network mount, a log that nobody reads.
+  // exit() would wait for that thread.
   const isFree = await Promise.race([fileSystemIdle(), deadline.then(() => false)])
   if (!isFree) process.kill(process.pid, 'SIGKILL')
 

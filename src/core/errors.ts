@@ -100,7 +100,7 @@ export class RevisionChangedError extends SkillError {
   }
 }
 
-/** `list_skills`' sentences, and every tool's while there is no root to look in. */
+/** `list_skills`' sentences, and every tool's while no root exists. */
 export const folderError = {
   notFound: (path: string) => new SkillError('skills_folder_not_found', `Skills folder not found at path: ${path}`),
   permissionDenied: (cause?: unknown) => new SkillError('skills_folder_permission_denied', 'Permission denied reading skills folder', cause)

@@ -1,11 +1,11 @@
-/** On every answer, errors written by hand included: JSON that stays JSON needs no more. */
+/** On every answer, errors written by hand included. JSON that browsers do not sniff needs no other header. */
 export const securityHeaders = {
   'x-content-type-options': 'nosniff'
 } as const
 
 /**
- * On the bytes of skills: other people's content on our origin, that a browser may show. It runs no scripts, submits no
- * forms and has no origin.
+ * On the bytes of skills: other people's content on our origin, which a browser may show. Such a page runs no scripts,
+ * submits no forms and has no origin.
  */
 export const contentHeaders = {
   'referrer-policy': 'no-referrer',

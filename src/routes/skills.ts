@@ -5,6 +5,7 @@ import { mediaType } from '../core/content/media-type.ts'
 import type { SkillSource } from '../core/skill-source.ts'
 import { prefers } from '../http/accept.ts'
 import { strongEtag } from '../http/etag.ts'
+import { DOCUMENT_EXAMPLE, FILE_EXAMPLE } from '../openapi/examples.ts'
 import { FILE_PROBLEMS, FOLDER_PROBLEMS, MAIN_FILE_PROBLEMS, READ_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
 import { bytesOrJsonAnswer, jsonAnswer, jsonOrTextAnswer, notModifiedAnswer, partialAnswer, problemAnswers, withRevision } from '../openapi/responses.ts'
 import {
@@ -29,10 +30,6 @@ const DOCUMENT_TYPES = ['application/json', 'text/markdown', 'text/plain'] as co
 /** Stands for a file's own media type when its JSON form is weighed against it. */
 const ANY_BYTES = 'application/octet-stream'
 
-/** For the document: the beginning of a main file and of a script. */
-const EXAMPLE_DOCUMENT = '---\nname: calculator\ndescription: Basic arithmetic\n---\n# Calculator Skill\n'
-const EXAMPLE_FILE = 'def add(a, b):\n    return a + b\n'
-
 /** List, document, manifest and files of skills. */
 export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async function skillRoutes (app, { skills, tools }) {
   app.get('/skills', {
@@ -54,8 +51,8 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       params: SkillNameParamsSchema,
       querystring: SkillQuerySchema,
       response: {
-        200: jsonOrTextAnswer(SkillDocumentSchema, 'The document', ['text/markdown', 'text/plain'], EXAMPLE_DOCUMENT),
-        206: partialAnswer(EXAMPLE_DOCUMENT.slice(0, 14)),
+        200: jsonOrTextAnswer(SkillDocumentSchema, 'The document', ['text/markdown', 'text/plain'], DOCUMENT_EXAMPLE),
+        206: partialAnswer(DOCUMENT_EXAMPLE.slice(0, 14)),
         304: notModifiedAnswer(),
         ...problemAnswers(...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...MAIN_FILE_PROBLEMS)
       }
@@ -99,8 +96,8 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       params: SkillFileParamsSchema,
       querystring: SkillFileQuerySchema,
       response: {
-        200: bytesOrJsonAnswer(SkillFileSchema, 'The bytes, under the media type of the file', EXAMPLE_FILE),
-        206: partialAnswer(EXAMPLE_FILE.slice(0, 14)),
+        200: bytesOrJsonAnswer(SkillFileSchema, 'The bytes, under the media type of the file', FILE_EXAMPLE),
+        206: partialAnswer(FILE_EXAMPLE.slice(0, 14)),
         304: notModifiedAnswer(),
         ...problemAnswers(...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...FILE_PROBLEMS)
       }
