@@ -45,7 +45,7 @@ t.test('one service answers everything as documented, and nothing secret comes o
   t.same(service.log().filter(({ level }) => Number(level) >= 50), [], 'no request was an error of the service')
 })
 
-t.test('C1–C8, K10: no main file takes long to parse or to search', async (t) => {
+t.test('K10: no main file takes long to parse or to search', async (t) => {
   for (const [name, text] of Object.entries(BOMBS)) {
     t.ok(await isCheap(name, text), name)
   }
@@ -74,7 +74,7 @@ t.test('a real process stays up, and in turn, under all of it', async (t) => {
     t.ok(longest < STALL_MS, `${longest} ms`)
   })
 
-  await t.test('C1–C8, K9: YAML bombs, through every door that reads all skills', async (t) => {
+  await t.test('K9: YAML bombs, through every door that reads all skills', async (t) => {
     const names = readdirSync(target.root)
     for (const door of ['/skills', '/catalog?limit=500', '/catalog?q=bomb', '/agent/prompt', '/agent/tools?toolset=all', '/.well-known/skills/index.json', '/.well-known/agent-skills/index.json']) {
       const { status, text } = await rawRequest(target.url, request('GET', door))
@@ -93,7 +93,7 @@ t.test('a real process stays up, and in turn, under all of it', async (t) => {
     t.ok(longest < STALL_MS, `${longest} ms`)
   })
 
-  await t.test('H19: connections that break off in the middle', async (t) => {
+  await t.test('connections that break off in the middle', async (t) => {
     for (const bytes of ['GET /ski', 'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{', 'GET /skills/demo/files/big.bin HTTP/1.1\r\nHost: localhost\r\n\r\n', 'GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n', '\0\x16\x03\x01', 'PRI * HTTP/2.0\r\n\r\n']) {
       for (let i = 0; i < 20; i++) {
         const connection = await openRaw(target.url)

@@ -57,7 +57,7 @@ export interface SwapFigures {
 }
 
 /**
- * L13, L14: while a link to the outside is swapped in and out, readers on bare sockets ask every door.
+ * While a link to the outside is swapped in and out, readers on bare sockets ask every door.
  * @param seconds for each of the things that are swapped
  */
 export async function attackBySwaps (t: ProcessOwner, seconds: number): Promise<readonly SwapFigures[]> {
@@ -133,7 +133,7 @@ export interface LoadFigures {
 /** Of text that is JSON as it is, and that gets longer in it: two bytes, or six, for each. */
 const FILLINGS: Readonly<Record<string, string>> = { 'plain.txt': 'x', 'quotes.txt': '"', 'controls.txt': '\u0001', 'wide.txt': '\u6f22' }
 
-/** J22: as many calls as a request may have, each for a file as large as one may be; `clients` do it at the same time. */
+/** As many calls as a request may have, each for a file as large as one may be; `clients` do it at the same time. */
 export async function attackByBatch (t: ProcessOwner, clients: number): Promise<LoadFigures> {
   const target = await startAttackTarget(t, {
     prepare: (root) => {
@@ -157,7 +157,7 @@ export async function attackByBatch (t: ProcessOwner, clients: number): Promise<
   })
 }
 
-/** L23: a skill with this many files, or this many skills with one. */
+/** A skill with this many files, or this many skills with one. */
 export async function attackBySize (t: ProcessOwner, size: { readonly files: number } | { readonly skills: number }): Promise<LoadFigures> {
   const doors = 'files' in size
     ? ['/skills/large/files', '/skills/large/files', '/skills/large/files/0/0.md', '/skills', '/catalog/large', '/skills/large/archive.zip', '/.well-known/skills/index.json', '/.well-known/agent-skills/index.json']
