@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { MAX_BUFFERED_FILE_BYTES } from '../../src/core/limits.ts'
 import { buildService, type Files } from '../helper/build.ts'
-import { createToldDisk } from '../helper/disk.ts'
+import { createFaultyDisk } from '../helper/disk.ts'
 import { openRaw, request } from '../helper/raw-http.ts'
 
 const BIG = randomBytes(20_000_000)
@@ -255,9 +255,11 @@ t.test('one service', async (t) => {
 t.test('no file stays open behind a 304, a HEAD, a 416, a part or a client that goes away', async (t) => {
   let open = 0
   let allClosed = () => {}
-  const disk = createToldDisk((call) => {
-    if (call === 'open') open++
-    if (call === 'close' && --open === 0) allClosed()
+  const disk = createFaultyDisk({
+    intercept: (call) => {
+      if (call === 'open') open++
+      if (call === 'close' && --open === 0) allClosed()
+    }
   })
   const service = await buildService(t, { files: FILES, options: { disk } })
   const { headers } = await service.fetch(`${base}/big.bin`, { method: 'HEAD' })
@@ -279,11 +281,13 @@ t.test('no file stays open behind a 304, a HEAD, a 416, a part or a client that 
 t.test('K18: a file that changes before the first byte of it is out is an I/O error of the domain, and leaves nothing open', async (t) => {
   let open = 0
   let isKnown = false
-  const disk = createToldDisk((call, path) => {
-    if (!path.endsWith('big.bin')) return
-    if (call === 'open') open++
-    if (call === 'close') open--
-    if (call === 'read' && isKnown) appendFileSync(path, 'x')
+  const disk = createFaultyDisk({
+    intercept: (call, _path, file) => {
+      if (!file.endsWith('big.bin')) return
+      if (call === 'open') open++
+      if (call === 'close') open--
+      if (call === 'read' && isKnown) appendFileSync(file, 'x')
+    }
   })
   const service = await buildService(t, { files: FILES, options: { disk } })
   await service.fetch(`${base}/big.bin`, { method: 'HEAD' })
@@ -297,7 +301,7 @@ t.test('K18: a file that changes before the first byte of it is out is an I/O er
 
 t.test('K44: a streamed file whose digest is known is not read for HEAD, for a 304, nor beyond its range', async (t) => {
   let reads = 0
-  const disk = createToldDisk((call, path) => { if (call === 'read' && path.endsWith('big.bin')) reads++ })
+  const disk = createFaultyDisk({ intercept: (call, _path, file) => { if (call === 'read' && file.endsWith('big.bin')) reads++ } })
   const service = await buildService(t, { files: FILES, options: { disk } })
   const first = await service.fetch(`${base}/big.bin`, { method: 'HEAD' })
   t.ok(reads > 0, 'the digest comes from the bytes')
