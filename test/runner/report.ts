@@ -40,7 +40,7 @@ export function renderReport (runs: readonly FileRun[], seconds: number): string
   if (skipped.length > 0) lines.push(`Skipped (${skipped.length}):`, ...skipped, '')
 
   lines.push(`Tests: ${passed} passed, ${failed} failed, ${skipped.length} skipped`)
-  lines.push(`${assertions} assertions in ${runs.length} files in ${duration(seconds)}`)
+  lines.push(`${assertions} assertions in ${runs.length} ${runs.length === 1 ? 'file' : 'files'} in ${duration(seconds)}`)
   const failures = runs.flatMap(renderFailures)
   if (failures.length > 0) lines.push('', 'Failures:', ...failures)
   return stripVTControlCharacters(lines.join('\n'))
