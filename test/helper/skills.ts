@@ -2,6 +2,8 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import type { Test } from 'tap'
+import { SkillError } from '../../src/core/errors.ts'
+import type { CatalogSkill } from '../../src/core/skill.ts'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from '../../src/core/skill-manager.ts'
 
 export { createFaultyDisk, failing, type FaultyDisk, osError } from './disk.ts'
@@ -32,6 +34,16 @@ export async function startManager (t: Test, projectRoots: readonly string[], op
   const manager = createManager(t, projectRoots, options)
   await manager.initialize()
   return manager
+}
+
+/** The skill with this frontmatter name, else of this folder name; undefined when there is none. */
+export async function findByDisplayName (manager: SkillManager, name: string): Promise<CatalogSkill | undefined> {
+  try {
+    return await manager.readByDisplayName(name, ({ skill }) => skill)
+  } catch (error) {
+    if (error instanceof SkillError && error.code === 'skill_not_found') return undefined
+    throw error
+  }
 }
 
 /** What is about to happen does so within some turns of the event loop; what takes longer is asked for at intervals. */
