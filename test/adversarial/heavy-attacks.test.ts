@@ -1,6 +1,6 @@
 // The same for longer, and of more: `npm run attack`.
 import t from 'tap'
-import { attackByBatch, attackBySize, attackBySwaps } from '../helper/heavy-attacks.ts'
+import { attackByBatch, attackBySize, attackBySwaps } from './attacks/heavy-attacks.ts'
 
 t.setTimeout(180_000)
 

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { buildService } from '../helper/build.ts'
-import { attack, BADURL, checkLog, type Expected, FILES, name16, NAME18, NOROUTE, noSkill, SIBLINGS } from '../helper/hostile-urls.ts'
+import { attack, BADURL, checkLog, type Expected, FILES, name16, NAME18, NOROUTE, noSkill, SIBLINGS } from './attacks/hostile-urls.ts'
 
 /** Names as they stand in the URL, as decoded, and what the name alone gives; the other routes follow from that. */
 const names: ReadonlyArray<readonly [encoded: string, name: string, kind: 'refused' | 'unknown']> = [

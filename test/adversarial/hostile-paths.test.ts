@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { buildService } from '../helper/build.ts'
-import { attack, BADURL, CANARY, checkLog, type Expected, FILES, isDirectory, noFile, SIBLINGS, TRAVERSAL } from '../helper/hostile-urls.ts'
+import { attack, BADURL, CANARY, checkLog, type Expected, FILES, isDirectory, noFile, SIBLINGS, TRAVERSAL } from './attacks/hostile-urls.ts'
 
 t.test('K18 K19: hostile file paths', async (t) => {
   const service = await buildService(t, { files: FILES, options: { siblings: SIBLINGS } })

@@ -2,7 +2,7 @@ import { linkSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import t from 'tap'
 import { buildService } from '../helper/build.ts'
-import { attack, checkLog, FILES, SIBLINGS } from '../helper/hostile-urls.ts'
+import { attack, checkLog, FILES, SIBLINGS } from './attacks/hostile-urls.ts'
 
 t.test('legal inputs work', async (t) => {
   const longName = 'n'.repeat(255)

@@ -26,7 +26,7 @@ const KILL_AFTER_SECONDS = FILE_SECONDS + 30
 
 /** Folders of tests that are no unit tests, and the helpers of tests that start processes. */
 const WHOLE_SERVICE = /^test\/(?:adversarial|figures|project)\//
-const STARTS_PROCESSES = /\/helper\/(?:process|attack-target|skills-client|swapper)\.ts'/
+const STARTS_PROCESSES = /\/helper\/(?:process|skills-client|swapper)\.ts'/
 /** Nothing else runs beside what is timed. */
 const ALONE = /^test\/figures\//
 

@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
-import type { Files, Service } from './build.ts'
-import type { RawResponse } from './raw-http.ts'
+import type { Files, Service } from '../../helper/build.ts'
+import type { RawResponse } from '../../helper/raw-http.ts'
 
 /** Lies outside the root, in a sibling with its prefix, and in what K8 hides: no answer may ever hold it. */
 export const CANARY = 'CANARY-7f3a'
