@@ -5,10 +5,10 @@
  */
 import { parseArgs } from 'node:util'
 import fc from 'fast-check'
-import { attackInputs } from '../test/helper/attack-inputs.ts'
-import { isAlive, readInputsOptions, startAttackTarget } from '../test/helper/attack-target.ts'
-import { createAttacker } from '../test/helper/attacker.ts'
-import { attackByBatch, attackBySize, attackBySwaps, type LoadFigures } from '../test/helper/heavy-attacks.ts'
+import { attackInputs } from '../test/adversarial/attacks/attack-inputs.ts'
+import { isAlive, readInputsOptions, startAttackTarget } from '../test/adversarial/attacks/attack-target.ts'
+import { createAttacker } from '../test/adversarial/attacks/attacker.ts'
+import { attackByBatch, attackBySize, attackBySwaps, type LoadFigures } from '../test/adversarial/attacks/heavy-attacks.ts'
 
 /** How long each swap goes on. */
 const SWAP_SECONDS = 10
@@ -45,11 +45,11 @@ try {
 
 async function attackHeavily (): Promise<void> {
   for (const { what, answers, given, refused } of await attackBySwaps(owner, SWAP_SECONDS)) {
-    console.log(`L13, L14: ${what} swapped with a link for ${SWAP_SECONDS} s, ${answers} answers, ${given} with the file, ${refused} refused`)
+    console.log(`${what} swapped with a link for ${SWAP_SECONDS} s, ${answers} answers, ${given} with the file, ${refused} refused`)
   }
-  show(`J22, ${BATCH_CLIENTS} clients`, await attackByBatch(owner, BATCH_CLIENTS))
-  show(`L23, ${FILES} files`, await attackBySize(owner, { files: FILES }))
-  show(`L23, ${SKILLS} skills`, await attackBySize(owner, { skills: SKILLS }))
+  show(`batch, ${BATCH_CLIENTS} clients`, await attackByBatch(owner, BATCH_CLIENTS))
+  show(`${FILES} files`, await attackBySize(owner, { files: FILES }))
+  show(`${SKILLS} skills`, await attackBySize(owner, { skills: SKILLS }))
 }
 
 function show (what: string, { longestTurn, memoryBefore, memoryAfter, took }: LoadFigures): void {

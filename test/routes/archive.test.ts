@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { ARCHIVE_CHUNK_BYTES } from '../../src/core/limits.ts'
 import { buildService, type Files } from '../helper/build.ts'
-import { createToldDisk, systemError } from '../helper/disk.ts'
+import { createFaultyDisk, osError } from '../helper/disk.ts'
 import { openRaw, request } from '../helper/raw-http.ts'
 import { until } from '../helper/skills.ts'
 
@@ -149,10 +149,12 @@ t.test('K53: without kept revisions a file that changes while the archive is sen
 t.test('K53: what fails before the first byte is a problem like any other', async (t) => {
   let reads = 0
   let fails = false
-  const disk = createToldDisk((call, path) => {
-    if (call !== 'read' || !path.endsWith('/z')) return
-    reads++
-    if (fails) throw systemError('EIO')
+  const disk = createFaultyDisk({
+    intercept: (call, _path, file) => {
+      if (call !== 'read' || !file.endsWith('/z')) return
+      reads++
+      if (fails) throw osError('EIO')
+    }
   })
   const service = await buildService(t, { files: { demo: { a: 'a', z: 'one' } }, options: { disk, keep: { keepMs: 0 } } })
   // Once the file is old enough for its checksum to be kept.
@@ -173,9 +175,11 @@ t.test('K53: what fails before the first byte is a problem like any other', asyn
 t.test('no file stays open behind a 304, a HEAD, a 416, a part or a client that goes away', async (t) => {
   let open = 0
   let allClosed = () => {}
-  const disk = createToldDisk((call) => {
-    if (call === 'open') open++
-    if (call === 'close' && --open === 0) allClosed()
+  const disk = createFaultyDisk({
+    intercept: (call) => {
+      if (call === 'open') open++
+      if (call === 'close' && --open === 0) allClosed()
+    }
   })
   const service = await buildService(t, { files: { demo: { a: Buffer.alloc(300 * ARCHIVE_CHUNK_BYTES), z: '' } }, options: { disk, keep: { keepMs: 0 } } })
   const { headers } = await service.fetch(PATH, { method: 'HEAD' })

@@ -3,7 +3,6 @@ import { documentError, folderError } from '../../src/core/errors.ts'
 import { createToolRegistry } from '../../src/tools/registry.ts'
 import { createWaveSkillTool } from '../../src/tools/wave-skill.ts'
 import { errorFinding, type FakeSkill, FakeSource, shown } from './fake-source.ts'
-import { checkTime } from '../helper/timing.ts'
 
 const PDF = '---\nname: pdf\ndescription: Reads PDF files\n---\n\n# PDF\n'
 const SKILLS: Readonly<Record<string, FakeSkill>> = {
@@ -176,13 +175,6 @@ t.test('K28: the description follows the catalog, in one line', async (t) => {
     'Invoke skills based on available skill metadata. Skills: csv: Reads tables, failing: , pdf: Reads PDF files')
   source.set({})
   t.equal(tool.currentDescription?.(source), 'Invoke skills based on available skill metadata. Skills: No skills currently available')
-})
-
-t.test('K32: among 1,000 skills a description takes under 50 ms, an error under 10 ms', async (t) => {
-  const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, i) => [`skill-${i}`, { description: 'many words '.repeat(20).trim() }]))
-  const { source, tool, call } = setUp(many)
-  await checkTime(t, 50, () => tool.currentDescription?.(source))
-  await checkTime(t, 10, () => call('nope'))
 })
 
 t.test('an unchanged skill is rendered once', async (t) => {

@@ -3,13 +3,13 @@
 import { createHash } from 'node:crypto'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { MAX_TEXT_FILE_BYTES } from '../../src/core/limits.ts'
-import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES } from '../../src/tools/limits.ts'
+import { MAX_TEXT_FILE_BYTES } from '../../../src/core/limits.ts'
+import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES } from '../../../src/tools/limits.ts'
 import { type AttackTarget, mcpCall, startAttackTarget } from './attack-target.ts'
-import type { ProcessOwner } from './process.ts'
-import { jsonRequest, openRaw, type RawConnection, rawRequest, request } from './raw-http.ts'
-import { skillText } from './skills.ts'
-import { startSwapper } from './swapper.ts'
+import type { ProcessOwner } from '../../helper/process.ts'
+import { jsonRequest, openRaw, type RawConnection, rawRequest, request } from '../../helper/raw-http.ts'
+import { skillText } from '../../helper/skills.ts'
+import { startSwapper } from '../../helper/swapper.ts'
 
 const CANARY = 'CANARY-b81e02'
 const PUBLIC = 'PUBLIC-55d0f1'
@@ -18,6 +18,8 @@ const SECRET = skillText('demo', CANARY).replace('What', CANARY)
 const SECRET_DIGEST = createHash('sha256').update(SECRET).digest('hex')
 
 const READERS = 8
+/** How long a swap goes on at most, until some readers have met the file and some the link. */
+const SWAP_DEADLINE_SECONDS = 60
 
 /** What the document allows for a file that never holds still, or a skill that is gone. */
 const SWAP_STATUSES = new Set([200, 403, 404])
@@ -57,8 +59,8 @@ export interface SwapFigures {
 }
 
 /**
- * L13, L14: while a link to the outside is swapped in and out, readers on bare sockets ask every door.
- * @param seconds for each of the things that are swapped
+ * While a link to the outside is swapped in and out, readers on bare sockets ask every door.
+ * @param seconds for each of the things that are swapped, and longer while no reader has met one of both
  */
 export async function attackBySwaps (t: ProcessOwner, seconds: number): Promise<readonly SwapFigures[]> {
   const target = await startAttackTarget(t, { prepare: writeSwapTree })
@@ -66,8 +68,12 @@ export async function attackBySwaps (t: ProcessOwner, seconds: number): Promise<
   for (const [name, { what, path }] of Object.entries(SWAPPED)) {
     const stop = await startSwapper(t, join(target.root, name, path), join(target.folder, `${name}-aside`), join(target.folder, `${name}-link`))
     const figures = { what, answers: 0, given: 0, refused: 0 }
-    const end = performance.now() + seconds * 1_000
-    await Promise.all(Array.from({ length: READERS }, (_, reader) => readUntil(target, end, questionsAbout(name), reader, figures)))
+    const begun = performance.now()
+    const isOver = () => {
+      const took = (performance.now() - begun) / 1_000
+      return took > seconds && (took > SWAP_DEADLINE_SECONDS || (figures.given > 0 && figures.refused > 0))
+    }
+    await Promise.all(Array.from({ length: READERS }, (_, reader) => readUntil(target, isOver, questionsAbout(name), reader, figures)))
     await stop()
     if (figures.given === 0 || figures.refused === 0) throw new Error(`the swap of ${what} was never met: ${JSON.stringify(figures)}`)
     all.push(figures)
@@ -93,9 +99,9 @@ function writeDocuments (folder: string, main: string, text: string): void {
   writeFileSync(join(folder, 'docs/a.md'), text)
 }
 
-async function readUntil ({ url }: AttackTarget, end: number, questions: readonly Buffer[], reader: number, figures: { answers: number, given: number, refused: number }): Promise<void> {
+async function readUntil ({ url }: AttackTarget, isOver: () => boolean, questions: readonly Buffer[], reader: number, figures: { answers: number, given: number, refused: number }): Promise<void> {
   let connection = await openRaw(url)
-  for (let turn = reader; performance.now() < end; turn++) {
+  for (let turn = reader; !isOver(); turn++) {
     const question = questions[turn % questions.length] ?? Buffer.alloc(0)
     if (connection.ended) connection = await openRaw(url)
     const text = await answerTo(connection, question)
@@ -133,8 +139,11 @@ export interface LoadFigures {
 /** Of text that is JSON as it is, and that gets longer in it: two bytes, or six, for each. */
 const FILLINGS: Readonly<Record<string, string>> = { 'plain.txt': 'x', 'quotes.txt': '"', 'controls.txt': '\u0001', 'wide.txt': '\u6f22' }
 
-/** J22: as many calls as a request may have, each for a file as large as one may be; `clients` do it at the same time. */
-export async function attackByBatch (t: ProcessOwner, clients: number): Promise<LoadFigures> {
+/**
+ * As many calls as a request may have, each for a file as large as one may be; `clients` do it at the same time.
+ * @param fillings what the files hold, by default everything in turn
+ */
+export async function attackByBatch (t: ProcessOwner, clients: number, fillings = Object.keys(FILLINGS)): Promise<LoadFigures> {
   const target = await startAttackTarget(t, {
     prepare: (root) => {
       for (const [name, unit] of Object.entries(FILLINGS)) {
@@ -143,7 +152,7 @@ export async function attackByBatch (t: ProcessOwner, clients: number): Promise<
     }
   })
   return await measure(target, async (took) => {
-    for (const path of Object.keys(FILLINGS)) {
+    for (const path of fillings) {
       const body = JSON.stringify(Array.from({ length: MAX_TOOL_CALLS }, (_, id) => ({ id: `call-${id}`, function: { name: 'read_file_in_skill', arguments: { skill_name: 'demo', file_path: path } } })))
       const begun = performance.now()
       const answers = await Promise.all(Array.from({ length: clients }, () => rawRequest(target.url, jsonRequest('POST', '/agent/tool-call', body), { timeoutMs: 120_000 })))
@@ -157,7 +166,7 @@ export async function attackByBatch (t: ProcessOwner, clients: number): Promise<
   })
 }
 
-/** L23: a skill with this many files, or this many skills with one. */
+/** A skill with this many files, or this many skills with one. */
 export async function attackBySize (t: ProcessOwner, size: { readonly files: number } | { readonly skills: number }): Promise<LoadFigures> {
   const doors = 'files' in size
     ? ['/skills/large/files', '/skills/large/files', '/skills/large/files/0/0.md', '/skills', '/catalog/large', '/skills/large/archive.zip', '/.well-known/skills/index.json', '/.well-known/agent-skills/index.json']

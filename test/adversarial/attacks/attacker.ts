@@ -1,10 +1,10 @@
 /** Sends attacks to a running service over bare sockets, and judges the answers by what holds for every one of them. */
 
-import { httpProblems, skillProblems } from '../../src/schemas/problem.ts'
+import { httpProblems, skillProblems } from '../../../src/schemas/problem.ts'
 import type { Attack } from './attack-inputs.ts'
 import { CANARY } from './attack-tree.ts'
-import { createResponseCheck } from './openapi.ts'
-import { openRaw, rawRequest, type RawResponse, request } from './raw-http.ts'
+import { createResponseCheck } from '../../helper/openapi.ts'
+import { openRaw, rawRequest, type RawResponse, request } from '../../helper/raw-http.ts'
 
 export interface Attacker {
   /** How many attacks have been sent. */

@@ -1,9 +1,9 @@
 /** Hostile requests to every door, made by fast-check: the same seed makes the same requests. */
 
 import fc, { type Arbitrary } from 'fast-check'
-import { DIALECTS } from '../../src/tools/dialects/index.ts'
+import { DIALECTS } from '../../../src/tools/dialects/index.ts'
 import { CANARY_PATHS } from './attack-tree.ts'
-import type { RequestHead } from './raw-http.ts'
+import type { RequestHead } from '../../helper/raw-http.ts'
 
 export interface Attack {
   readonly method: string

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { AttackInputsOptions } from './attack-inputs.ts'
 import { writeAttackTree } from './attack-tree.ts'
-import { type ProcessOwner, startProcess, type ServiceProcess } from './process.ts'
-import { jsonRequest, rawRequest, request } from './raw-http.ts'
+import { type ProcessOwner, startProcess, type ServiceProcess } from '../../helper/process.ts'
+import { jsonRequest, rawRequest, request } from '../../helper/raw-http.ts'
 
 const LOOP_STALL = fileURLToPath(new URL('loop-stall.mjs', import.meta.url))
 
