@@ -16,7 +16,7 @@ const BUNDLED = fileURLToPath(new URL('../skills/', import.meta.url))
 export async function measureAnswers ({ run, folder }: Bench): Promise<Row[]> {
   run.part('plain questions: writing the skills')
   const root = join(folder, 'words')
-  const count = makeSkillsInWords(root)
+  const count = await makeSkillsInWords(root)
   const server = await startSkillserve(run, [BUNDLED, root], { log: join(folder, 'answers.log') })
   await watching(server)
   run.part('plain questions: the search index')

@@ -30,7 +30,7 @@ const REQUESTS: ReadonlyArray<readonly [path: string, body?: object]> = [
 export async function measureFirstRequests ({ run, cores, folder: parent }: Bench): Promise<Row[]> {
   const root = join(parent, 'first')
   mkdirSync(root)
-  const [name = ''] = makeSkills(root, SKILLS, 2)
+  const [name = ''] = await makeSkills(root, SKILLS, 2)
   const stalls: Array<{ readonly path: string, readonly own: number, readonly wall: number }> = []
   for (const [index, [path, body]] of REQUESTS.entries()) {
     run.part(`first request for ${path} (${index + 1} of ${REQUESTS.length})`)

@@ -51,7 +51,7 @@ async function measure (run: LongRun, folder: string, size: number): Promise<Fig
   const skills = size.toLocaleString('en') + ' skills'
   const root = join(folder, 'skills')
   run.part(`${skills}: writing them`)
-  const names = makeSkills(root, size, FILES)
+  const names = await makeSkills(root, size, FILES)
   run.part(`${skills}: start`)
   const begun = performance.now()
   const server = await startSkillserve(run, [root], { log: join(folder, 'log') })

@@ -5,6 +5,7 @@
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 
 export interface Question {
   readonly text: string
@@ -79,10 +80,11 @@ const PLACES = [
 const BODY_SENTENCES = 40
 
 /** 10,200 skills: every action on every object in every place; their bodies mention others of each. */
-export function makeSkillsInWords (root: string): number {
+export async function makeSkillsInWords (root: string): Promise<number> {
   let count = 0
   for (const [verb, third, detail] of ACTIONS) {
     for (const object of OBJECTS) {
+      await nextTurn()
       for (const place of PLACES) {
         const name = `${verb}-${object}-${place}`.replaceAll(' ', '-')
         const folder = join(root, name)

@@ -68,7 +68,7 @@ const LIMITS: readonly Limit[] = [
 export async function measureRequests ({ run, cores, folder: parent }: Bench): Promise<Row[]> {
   const folder = join(parent, 'requests')
   const root = join(folder, 'skills')
-  const [name = ''] = makeSkills(root, SKILLS, 2)
+  const [name = ''] = await makeSkills(root, SKILLS, 2)
   const notes = join(root, name, 'notes.md')
   writeFileSync(notes, skillText('notes', 4096))
   const log = (server: string) => ({ log: join(folder, `${server}.log`), wrap: cores.besideLoad })

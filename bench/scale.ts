@@ -40,8 +40,8 @@ export async function measureScale (bench: Bench): Promise<Row[]> {
   const many = join(folder, 'many')
   const few = join(folder, 'few')
   run.part(`writing ${MANY} skills of ${FILES + 1} files`)
-  const names = makeSkills(many, MANY, FILES)
-  makeSkills(few, FEW, FILES)
+  const names = await makeSkills(many, MANY, FILES, { linked: true })
+  await makeSkills(few, FEW, FILES)
   const rows = [await measureStart(bench, many)]
   run.part(`waiting until ${MANY} skills are watched`)
   const options = { wrap: cores.besideLoad, stalls: true }

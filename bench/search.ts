@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Bench } from './bench.ts'
 import { percentile } from './load.ts'
 import { startSkillserve, type Server } from './process.ts'
@@ -15,7 +16,7 @@ const TARGET_MS = 25
 export async function measureSearch ({ run, folder }: Bench): Promise<Row[]> {
   run.part(`search: writing ${SKILLS} skills`)
   const root = join(folder, 'searched')
-  const queries = makeSearchedSkills(root)
+  const queries = await makeSearchedSkills(root)
   const server = await startSkillserve(run, [root], { log: join(folder, 'search.log'), stalls: true })
   try {
     while (!(await fetch(`${server.url}/readyz`)).ok) await new Promise((resolve) => setTimeout(resolve, 100))
@@ -61,7 +62,7 @@ async function timeOf (server: Server, query: string): Promise<number> {
 }
 
 /** Skills of made-up words, few of them in nearly every text and most of them rare, as in a language; and queries for them. */
-function makeSearchedSkills (root: string): string[] {
+async function makeSearchedSkills (root: string): Promise<string[]> {
   const random = createRandom(1)
   const words = Array.from({ length: VOCABULARY }, () => makeWord(random))
   // Zipf's law: the n-th word is there 1/n times as often as the first one.
@@ -71,6 +72,7 @@ function makeSearchedSkills (root: string): string[] {
     const name = `${word()}-${word()}-${i}`
     mkdirSync(join(root, name), { recursive: true })
     writeFileSync(join(root, name, 'SKILL.md'), `---\nname: ${name}\ndescription: ${text(25)}\n---\n${text(BODY_BYTES / 5)}`.slice(0, BODY_BYTES))
+    if (i % 50 === 0) await nextTurn()
   }
   return Array.from({ length: QUERIES }, (_, index) => makeQuery(text(1 + index % 4), index, random))
 }

@@ -43,7 +43,7 @@ const minutes = readNumber(values.minutes, '--minutes', (value) => value > 0)
 await runLong(async (run) => {
   const folder = run.folder('skillserve-soak')
   const root = join(folder, 'skills')
-  const names = makeSkills(root, SKILLS, FILES)
+  const names = await makeSkills(root, SKILLS, FILES)
   for (const name of names.slice(0, 20)) writeFileSync(join(root, name, 'large.bin'), Buffer.alloc(LARGE_BYTES, name))
   const server = await startSkillserve(run, [root], { log: join(folder, 'log') })
   const report = await soak(run, server, root, names)

@@ -100,7 +100,7 @@ export async function runLong (command: (run: LongRun) => Promise<boolean>): Pro
     }
   }
 
-  async function interrupt (signal: typeof SIGNALS[number]): Promise<void> {
+  async function interrupt (signal: typeof SIGNALS[number] | 'SIGPIPE'): Promise<void> {
     // A terminal sends it to the whole group, and whoever started this process may pass it on: it comes more than once.
     if (isOver) return
     screen.clear()
@@ -111,6 +111,8 @@ export async function runLong (command: (run: LongRun) => Promise<boolean>): Pro
     process.exit(code)
   }
   for (const signal of SIGNALS) process.on(signal, () => { void interrupt(signal) })
+  // The terminal is closed, or whoever read the results has gone.
+  for (const output of [process.stdout, process.stderr]) output.on('error', () => { void interrupt('SIGPIPE') })
 
   try {
     if (!await command(run)) process.exitCode = 1
