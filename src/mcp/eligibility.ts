@@ -1,5 +1,5 @@
 import { SkillCatalogError, skillEntry } from '@modelcontextprotocol/server/ext/skills'
-import type { FileContent } from '../core/content/file-content.ts'
+import type { FileContent } from '../core/files/file-content.ts'
 import type { Manifest } from '../core/content/manifest.ts'
 import { finding, quote } from '../core/format/findings.ts'
 import { MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES, MCP_ADVISED_SKILL_BYTES, MCP_ADVISED_SKILL_FILES } from '../core/limits.ts'

@@ -1,5 +1,5 @@
 import { whenReady } from '../core/async.ts'
-import type { FileContent } from '../core/content/file-content.ts'
+import type { FileContent } from '../core/files/file-content.ts'
 import { documentError } from '../core/errors.ts'
 import { SkillDocumentSchema } from '../schemas/skills.ts'
 import { stringArgument } from './arguments.ts'

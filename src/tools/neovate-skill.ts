@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import type { FileContent } from '../core/content/file-content.ts'
+import type { FileContent } from '../core/files/file-content.ts'
 import { documentError, SkillError } from '../core/errors.ts'
 import { skillBody } from '../core/format/main-file.ts'
 import type { CatalogSkill } from '../core/skill.ts'
@@ -31,7 +31,7 @@ export function createNeovateSkillTool (): Tool {
 
     async run (args, skills) {
       const label = stringArgument(args, 'skill', neovateDefinition.parameters).trim()
-      const { skill, content } = await loadSkill(skills, label, () => skills.findByLabel(label))
+      const { skill, content } = await skills.readByDisplayName(label, loadSkill)
       const make = () => {
         if (content.utf8 === undefined) throw documentError.notUtf8(skill.name)
         return toOutcome(neovateSuccess(label, skill.metadata, skillBody(content.utf8)))

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { whenReady } from '../core/async.ts'
-import type { FileContent } from '../core/content/file-content.ts'
+import type { FileContent } from '../core/files/file-content.ts'
 import { fileError } from '../core/errors.ts'
 import type { DecodedText } from '../core/text.ts'
 import { SkillFileSchema } from '../schemas/skills.ts'

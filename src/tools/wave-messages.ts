@@ -53,6 +53,8 @@ export const WAVE_ERROR_TYPES = {
   file_too_large: 'skill_invalid',
   file_io_error: 'system_error',
   archive_too_large: 'system_error',
+  skill_changing: 'system_error',
+  revision_changed: 'system_error',
   skills_folder_not_found: 'system_error',
   skills_folder_permission_denied: 'skill_inaccessible'
 } as const satisfies Record<SkillErrorCode, WaveErrorType>

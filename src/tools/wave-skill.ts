@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import type { FileContent } from '../core/content/file-content.ts'
+import type { FileContent } from '../core/files/file-content.ts'
 import { documentError, SkillError } from '../core/errors.ts'
 import type { CatalogSkill, Finding, SkillMetadata } from '../core/skill.ts'
 import { isSafeName } from '../core/skill-name.ts'
@@ -87,7 +87,7 @@ export function createWaveSkillTool (): Tool {
     async run (args, skills) {
       const name = skillName(args)
       if (!isSafeName(name)) return toOutcome(invalidResult(name, UNSAFE_NAME, await availableSkills(skills)))
-      const { skill, content } = await loadSkill(skills, name, () => skills.find(name))
+      const { skill, content } = await skills.read(name, loadSkill)
       const problem = problemOf(skill.findings)
       if (problem !== undefined) return toOutcome(invalidResult(name, problem, await availableSkills(skills)))
       return outcomes.get(content, skill, () => toOutcome(successResult(skill, content)))

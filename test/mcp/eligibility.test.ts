@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { FileContent } from '../../src/core/content/file-content.ts'
+import { FileContent } from '../../src/core/files/file-content.ts'
 import type { Manifest, ManifestFile } from '../../src/core/content/manifest.ts'
 import { parseSkillBytes } from '../../src/core/format/main-file.ts'
 import { MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES } from '../../src/core/limits.ts'
@@ -22,7 +22,7 @@ async function check (text: string, files: readonly ManifestFile[] = [file('SKIL
     findings,
     valid: findings.every(({ severity }) => severity !== 'error')
   }
-  return await checkEligibility(skill, manifest, new FileContent(bytes, new Date(0)))
+  return await checkEligibility(skill, manifest, new FileContent(bytes))
 }
 
 /** The main file of a skill that is fine, with these lines in its frontmatter. */

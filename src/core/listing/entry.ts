@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
 import { documentError, SkillError } from '../errors.ts'
-import type { FileContent } from '../content/file-content.ts'
+import type { FileContent } from '../files/file-content.ts'
 import { toJsonValue } from '../json.ts'
 import { MAX_FRONTMATTER_DEPTH } from '../limits.ts'
 import type { Manifest } from '../content/manifest.ts'
