@@ -3,7 +3,7 @@ import { SkillError, type SkillErrorCode } from '../core/errors.ts'
 
 const { InvalidParams, InternalError } = ProtocolErrorCode
 
-/** The domain's errors as JSON-RPC: what the caller can mend by asking for something else, and what it cannot. */
+/** The domain's errors as JSON-RPC: InvalidParams where another request can succeed, InternalError where none can. */
 const CODES = {
   invalid_skill_name: InvalidParams,
   skill_not_found: InvalidParams,
@@ -29,8 +29,8 @@ const CODES = {
 } as const satisfies Record<SkillErrorCode, ProtocolErrorCode>
 
 /**
- * Runs a handler so that nothing but a `ProtocolError` leaves it: the SDK would send the message of any other error.
- * @param onError told what the caller is not
+ * Runs a handler. Every failure becomes a `ProtocolError`: the SDK sends the message of any error to the caller.
+ * @param onError receives what the caller does not see
  */
 export async function withFaults<Result> (run: () => Promise<Result>, onError: (error: unknown) => void): Promise<Result> {
   try {

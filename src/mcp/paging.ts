@@ -8,13 +8,12 @@ export interface Page<Item> {
 }
 
 /**
- * One page of what `names` stand for, made only for the names that are looked at. A cursor names the last one before the
- * page and not a number: names that come and go meanwhile shift nothing.
+ * One page of items. A cursor names the last entry of the page before, so that names that come and go meanwhile shift nothing.
  *
  * @param names sorted by code point
- * @param make the item of a name; undefined for a name that has none
+ * @param make the item of a name, asked for the names of this page only; undefined for a name without an item
  * @param isFull whether the page ends here, after at least one item
- * @throws {ProtocolError} -32602 for a cursor that is none of ours
+ * @throws {ProtocolError} -32602 for a cursor that no page had
  */
 export async function readPage<Item> (
   names: readonly string[], cursor: string | undefined, make: (name: string) => Promise<Item | undefined>, isFull: (items: readonly Item[]) => boolean
@@ -39,7 +38,7 @@ function encodeCursor (name: string): string {
 
 function decodeCursor (cursor: string): string {
   const text = Buffer.from(cursor, 'base64url').toString()
-  // What Buffer skips or mends was not written by us.
+  // Buffer skips what is no base64url, so that other texts decode to the same name.
   if (!text.startsWith(MARK) || encodeCursor(text.slice(MARK.length)) !== cursor) {
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Invalid cursor: use nextCursor of the page before, or none')
   }

@@ -1,7 +1,7 @@
-/** What a `skill://` URI names: a skill by its folder name, and a path in it, empty for its folder. */
-export interface SkillPlace {
+/** A `skill://` URI, decoded: the folder name of a skill, and a path in it, empty for the folder itself. */
+export interface SkillUriParts {
   readonly name: string
-  /** Relative to the skill's folder, decoded, `/` between segments. */
+  /** Relative to the skill's folder, `/` between segments. */
   readonly path: string
 }
 
@@ -9,8 +9,8 @@ const SCHEME = 'skill://'
 
 /** `skill://<name>/<path>`, each segment percent-encoded; without a path the URI of the skill's folder. */
 export function skillUri (name: string, path: string): string {
-  const place = path === '' ? name : `${name}/${path}`
-  return SCHEME + place.split('/').map(encodeURIComponent).join('/')
+  const segments = path === '' ? name : `${name}/${path}`
+  return SCHEME + segments.split('/').map(encodeURIComponent).join('/')
 }
 
 export function mainFileUri (name: string): string {
@@ -18,10 +18,10 @@ export function mainFileUri (name: string): string {
 }
 
 /**
- * Undefined for what is no such URI: another scheme, a query or fragment, bad percent-encoding, an empty segment, a slash
- * that was encoded, which no name holds. Whether there is such a skill and file is for the catalog to say.
+ * The parts of a URI, by its text alone: the catalog knows whether the skill and the file exist. Undefined for another
+ * scheme, a query or fragment, bad percent-encoding, an empty segment, and an encoded slash, which no name holds.
  */
-export function parseSkillUri (uri: string): SkillPlace | undefined {
+export function parseSkillUri (uri: string): SkillUriParts | undefined {
   if (!uri.startsWith(SCHEME) || /[?#]/.test(uri)) return undefined
   const segments: string[] = []
   for (const encoded of uri.slice(SCHEME.length).split('/')) {
