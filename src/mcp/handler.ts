@@ -1,19 +1,19 @@
 import { createMcpHandler, fromJsonSchema, type McpRequestContext, Server } from '@modelcontextprotocol/server'
 import type { ChangeFeed } from '../core/events/change-feed.ts'
-import { isMapping } from '../core/format/frontmatter.ts'
-import { MAX_LOG_LINE_CHARACTERS } from '../tools/limits.ts'
 import { MAX_MCP_STREAMS } from './limits.ts'
 import type { CoreLog } from '../core/log.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
+import { MAX_LOG_LINE_CHARACTERS } from '../tools/limits.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
+import { own } from '../tools/text/json-object.ts'
 import { notifyOfChanges } from './changes.ts'
 import { withFaults } from './faults.ts'
 import { FollowedFiles } from './followed-files.ts'
 import { refuseParams } from './params.ts'
-import { getPrompt, listPrompts } from './prompts.ts'
-import { listResources, readDirectory, readResource, resourceTemplates } from './resources.ts'
-import { getSkillEntry, listSkillEntries } from './skill-entries.ts'
-import { callTool, listTools } from './tools.ts'
+import { getPrompt, listPrompts } from './methods/prompts.ts'
+import { listResources, readDirectory, readResource, resourceTemplates } from './methods/resources.ts'
+import { getSkillEntry, listSkillEntries } from './methods/skill-entries.ts'
+import { callTool, listTools } from './methods/tools.ts'
 
 export interface McpOptions {
   readonly skills: SkillManager
@@ -134,8 +134,7 @@ export function createMcpDoor (options: McpOptions): McpDoor {
 
 /** The URIs that a stream is to follow: the SDK does not report them. A message that does not fit is refused by the SDK afterwards. */
 function subscribedUris (body: unknown): readonly string[] {
-  if (!isMapping(body) || body['method'] !== 'subscriptions/listen' || !isMapping(body['params'])) return []
-  const { notifications } = body['params']
-  const uris = isMapping(notifications) ? notifications['resourceSubscriptions'] : undefined
+  if (own(body, 'method') !== 'subscriptions/listen') return []
+  const uris = own(own(own(body, 'params'), 'notifications'), 'resourceSubscriptions')
   return Array.isArray(uris) ? uris.filter((uri) => typeof uri === 'string') : []
 }

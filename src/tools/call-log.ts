@@ -1,8 +1,8 @@
 import { MAX_LOG_LINE_CHARACTERS } from './limits.ts'
-import { printable } from './printable.ts'
+import { printable } from './text/printable.ts'
 import type { Tool, ToolArguments, ToolOutcome } from './tool.ts'
 
-/** What the log lines of K39 need of a logger; pino's has more. */
+/** The part of pino's logger that the two log lines of a tool call need. */
 export interface CallLogger {
   info (fields: object, message: string): void
 }
@@ -12,7 +12,7 @@ const MAX_LOGGED_NAME_CHARACTERS = 64
 
 const ELLIPSIS = '…'
 
-/** What ends a line that has no room for the next argument. */
+/** The end of a line that has no room for the next argument. */
 const REST = `, ${ELLIPSIS})`
 
 /** An argument's name that may stand in a line as it is. */
@@ -20,7 +20,7 @@ const PLAIN_NAME = /^\w{1,64}$/
 
 /**
  * `[Tool Call] name(key="value", …)`, at most MAX_LOG_LINE_CHARACTERS long.
- * @param tool a tool, or what was called instead of one: that comes from outside and is quoted
+ * @param tool a tool, or the name of an unknown one, which is quoted
  */
 export function toolCallLine (tool: Tool | string, args: ToolArguments): string {
   let line = `[Tool Call] ${typeof tool === 'string' ? quoteWithin(tool, MAX_LOGGED_NAME_CHARACTERS) : tool.name}(`

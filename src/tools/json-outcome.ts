@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { spacedJson } from './spaced-json.ts'
+import { spacedJson } from './text/spaced-json.ts'
 import { type ToolFailure, ToolOutcome } from './tool.ts'
 
 /** An outcome that a model reads as the JSON text of the result. */

@@ -1,9 +1,9 @@
 import type { ToolOutcome } from './tool.ts'
 
 /**
- * Shares an outcome between the calls that ask for the same thing while it has not changed, so that a document is
- * escaped once. One outcome is kept for each source object: a caller who spells one path in a thousand ways cannot
- * fill the memory with a thousand renderings. An outcome goes away with its source.
+ * Shares the outcome of an unchanged document between calls, so that the document is escaped once. One outcome is kept for
+ * each source object: a caller who spells one path in a thousand ways cannot fill the memory with a thousand renderings.
+ * An outcome is collected with its source.
  */
 export class SharedOutcomes<Source extends object, Key> {
   readonly #latest = new WeakMap<Source, { readonly key: Key, readonly outcome: ToolOutcome }>()

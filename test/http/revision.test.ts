@@ -1,7 +1,7 @@
 import fs from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { readResource } from '../../src/mcp/resources.ts'
+import { readResource } from '../../src/mcp/methods/resources.ts'
 import { buildService } from '../helper/build.ts'
 import { until } from '../helper/skills.ts'
 
