@@ -1,7 +1,7 @@
 import { SkillError } from '../core/errors.ts'
 import type { Awaitable } from '../core/async.ts'
 import type { SkillSource } from '../core/skill-source.ts'
-import { failWithError } from './json-outcome.ts'
+import { failWithError } from './outcomes.ts'
 import { printable } from './text/printable.ts'
 import { type Tool, type ToolArguments, ToolArgumentsError, type ToolFailure, ToolLimitError, type ToolOutcome, type Toolset } from './tool.ts'
 

@@ -1,5 +1,5 @@
 import { type GetPromptResult, type Prompt, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
-import { documentError } from '../../core/errors.ts'
+import { SkillError } from '../../core/errors.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import { loadSkill } from '../../tools/load-skill.ts'
 import { MCP_PAGE_ENTRIES } from '../limits.ts'
@@ -17,11 +17,17 @@ export async function listPrompts (skills: SkillSource, cursor: string | undefin
 
 /** The document of a skill as the user's message, and the task, if there is one, as the next. */
 export async function getPrompt (skills: SkillSource, name: string, task: string | undefined): Promise<GetPromptResult> {
-  const { skill, content } = await skills.read(name, loadSkill)
-  if (!skill.valid) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'There is no such prompt; prompts/list has the names')
-  if (content.utf8 === undefined) throw documentError.notUtf8(name)
+  const { skill, content } = await skills.read(name, loadSkill).catch((error: unknown) => {
+    if (error instanceof SkillError && (error.kind === 'missing' || error.kind === 'invalid')) throw noPrompt()
+    throw error
+  })
+  if (!skill.valid) throw noPrompt()
   return {
     description: skill.metadata.description,
-    messages: [content.utf8, ...task === undefined ? [] : [task]].map((text) => ({ role: 'user', content: { type: 'text', text } }))
+    messages: [content.utf8 ?? '', ...task === undefined ? [] : [task]].map((text) => ({ role: 'user', content: { type: 'text', text } }))
   }
+}
+
+function noPrompt (): ProtocolError {
+  return new ProtocolError(ProtocolErrorCode.InvalidParams, 'There is no such prompt; prompts/list has the names')
 }

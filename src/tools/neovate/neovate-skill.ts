@@ -7,7 +7,7 @@ import { stringArgument } from '../arguments.ts'
 import { own } from '../text/json-object.ts'
 import { loadSkill } from '../load-skill.ts'
 import { neovateDefinition, neovateFailure, neovateSuccess, type NeovateSuccess, notFoundSentence } from './neovate-messages.ts'
-import { SharedOutcomes } from '../shared-outcome.ts'
+import { SharedOutcomes } from '../outcomes.ts'
 import { type Tool, ToolOutcome } from '../tool.ts'
 
 const ResultSchema = Type.Object({ llmContent: Type.String(), returnDisplay: Type.String() }, { title: 'skill' })

@@ -3,8 +3,7 @@ import type { FileContent } from '../../core/files/file-content.ts'
 import { documentError } from '../../core/errors.ts'
 import { SkillDocumentSchema } from '../../schemas/skills.ts'
 import { stringArgument } from '../arguments.ts'
-import { ErrorResultSchema, failWithError, jsonOutcome } from '../json-outcome.ts'
-import { SharedOutcomes } from '../shared-outcome.ts'
+import { ErrorResultSchema, failWithError, jsonOutcome, SharedOutcomes } from '../outcomes.ts'
 import type { Tool, ToolParameters } from '../tool.ts'
 
 const parameters: ToolParameters = {

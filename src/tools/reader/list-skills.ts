@@ -1,7 +1,6 @@
 import { whenReady } from '../../core/async.ts'
 import { SkillListSchema } from '../../schemas/skills.ts'
-import { ErrorResultSchema, failWithError, jsonOutcome } from '../json-outcome.ts'
-import { SharedOutcomes } from '../shared-outcome.ts'
+import { ErrorResultSchema, failWithError, jsonOutcome, SharedOutcomes } from '../outcomes.ts'
 import type { Tool } from '../tool.ts'
 
 /** `list_skills`: `{"skills":[names]}`, failure `{"error"}`. */

@@ -6,7 +6,7 @@ import type { DecodedText } from '../../core/text.ts'
 import { SkillFileSchema } from '../../schemas/skills.ts'
 import { stringArgument } from '../arguments.ts'
 import { own } from '../text/json-object.ts'
-import { SharedOutcomes } from '../shared-outcome.ts'
+import { SharedOutcomes } from '../outcomes.ts'
 import { type Tool, type ToolArguments, ToolOutcome, type ToolParameters } from '../tool.ts'
 
 const parameters: ToolParameters = {

@@ -3,7 +3,7 @@ import { MAX_QUERY_CODE_POINTS } from '../../core/limits.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import { countCodePoints } from '../../core/text.ts'
 import { integerArgument, invalidArguments, stringArgument } from '../arguments.ts'
-import { ErrorResultSchema, failWithError, jsonOutcome } from '../json-outcome.ts'
+import { ErrorResultSchema, failWithError, jsonOutcome } from '../outcomes.ts'
 import { DEFAULT_FOUND_SKILLS, MAX_FOUND_SKILLS } from '../limits.ts'
 import type { Tool, ToolParameters } from '../tool.ts'
 

@@ -1,4 +1,18 @@
-import type { ToolOutcome } from './tool.ts'
+import { Type } from '@sinclair/typebox'
+import { spacedJson } from './text/spaced-json.ts'
+import { type ToolFailure, ToolOutcome } from './tool.ts'
+
+/** An outcome that a model reads as the JSON text of the result. */
+export function jsonOutcome (result: object, isError = false): ToolOutcome {
+  return new ToolOutcome(result, () => spacedJson(result), isError)
+}
+
+/** The failure of tools whose result is JSON: `{"error":<sentence>}`. */
+export function failWithError (error: ToolFailure): ToolOutcome {
+  return jsonOutcome({ error: error.message }, true)
+}
+
+export const ErrorResultSchema = Type.Object({ error: Type.String() }, { title: 'Failure' })
 
 /**
  * Shares the outcome of an unchanged document between calls, so that the document is escaped once. One outcome is kept for
