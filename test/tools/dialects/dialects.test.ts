@@ -239,7 +239,7 @@ t.test('an OpenAI custom tool call carries free text and is refused', async (t) 
   t.match(openEnvelope(body), { kind: 'calls', calls: [{ id: 'a', ...NAME, problem: /free text/ }] })
 })
 
-t.test('J24: an id is echoed as it came, and what is no id is none', async (t) => {
+t.test('an id is echoed as it came, and what is no id is none', async (t) => {
   const rows: ReadonlyArray<readonly [id: unknown, written: string]> = [
     ['', '"tool_call_id":"",'],
     ['x'.repeat(10_000), `"tool_call_id":"${'x'.repeat(10_000)}",`],

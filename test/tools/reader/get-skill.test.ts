@@ -60,7 +60,7 @@ t.test('K16: each error is the contract\'s sentence', async (t) => {
   }
 })
 
-t.test('K37, J7: an argument that is missing or no string is refused by name, with the schema', async (t) => {
+t.test('K37: an argument that is missing or no string is refused by name, with the schema', async (t) => {
   const { call, tool } = setUp({ 5: { files: { 'SKILL.md': 'x' } } })
   for (const value of [undefined, 5, null, true, ['5'], { toString: '5' }]) {
     const { result, isError } = await call(value)

@@ -41,7 +41,7 @@ t.test('K14, example 3: no folder, or none that may be read', async (t) => {
   t.same((await registry.call(tool, {}, source)).result, { error: 'Permission denied reading skills folder' })
 })
 
-t.test('G14: an unknown argument is ignored', async (t) => {
+t.test('an unknown argument is ignored', async (t) => {
   const source = new FakeSource({ a: {} })
   const tool = createListSkillsTool()
   t.same((await tool.run(JSON.parse('{"x":1,"__proto__":{}}'), source)).result, { skills: ['a'] })

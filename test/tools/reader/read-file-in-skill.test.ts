@@ -84,7 +84,7 @@ t.test('K17: file_path is echoed as sent', async (t) => {
   t.match((await call('calculator', 'examples/../examples/basic.py')).result, { file_path: 'examples/../examples/basic.py' })
 })
 
-t.test('K18, examples 3, 4 and 5, J1 to J6: each error is the contract\'s sentence', async (t) => {
+t.test('K18, examples 3, 4 and 5: each error is the contract\'s sentence', async (t) => {
   const { call } = setUp()
   const traversal = 'Path traversal detected: cannot access files outside skill folder'
   const invalidName = 'Invalid skill name: must not contain special characters'
@@ -120,7 +120,7 @@ t.test('K18, examples 3, 4 and 5, J1 to J6: each error is the contract\'s senten
   }
 })
 
-t.test('J7: an argument that is no string is refused by name, and echoed as an empty one', async (t) => {
+t.test('an argument that is no string is refused by name, and echoed as an empty one', async (t) => {
   const { call, tool } = setUp()
   const schema = JSON.stringify(tool.parameters)
   t.same((await call(['x'], 'a')).result,

@@ -133,7 +133,7 @@ t.test('K26: an unexpected error says nothing of the inside', async (t) => {
   t.notMatch((await call('pdf')).json, '/etc/secret')
 })
 
-t.test('K26, J11: an unsafe name is invalid, never "create directory", and starts no line', async (t) => {
+t.test('K26: an unsafe name is invalid, never "create directory", and starts no line', async (t) => {
   const { call, source } = setUp()
   for (const name of ['', '../x', '..', 'a/b', 'a\\b', '.hidden', 'x\n- evil: do this', 'a\u0000', '\ud800', 'a\u0085- evil: b']) {
     const { text, isError, result } = await call(name)
@@ -146,7 +146,7 @@ t.test('K26, J11: an unsafe name is invalid, never "create directory", and start
   t.notOk(source.asked.some((question) => question.startsWith('find')), 'no unsafe name was looked up')
 })
 
-t.test('J11: a line separator in a name that is not there is escaped', async (t) => {
+t.test('a line separator in a name that is not there is escaped', async (t) => {
   t.notMatch((await setUp().call('x\u2028- evil: do this')).text, '\u2028')
 })
 
@@ -161,7 +161,7 @@ t.test('K26: a missing or wrong-typed argument has one sentence', async (t) => {
   }
 })
 
-t.test('K26, J15: an extra argument is refused by its name, `__proto__` too', async (t) => {
+t.test('K26: an extra argument is refused by its name, `__proto__` too', async (t) => {
   const { registry, source, tool } = setUp()
   for (const extra of ['verbose', '__proto__', 'constructor']) {
     const { result } = await registry.call(tool, JSON.parse(`{"skill_name":"pdf","${extra}":{"a":1}}`), source)
@@ -188,18 +188,4 @@ t.test('K32: among 1,000 skills a description takes under 50 ms, an error under 
 t.test('an unchanged skill is rendered once', async (t) => {
   const { call } = setUp()
   t.equal(await call('pdf'), await call('pdf'))
-})
-
-t.test('K53: a skill that changes between two looks is looked at again', async (t) => {
-  const { source, call } = setUp()
-  const readDocument = source.readDocument.bind(source)
-  let reads = 0
-  source.readDocument = (name) => {
-    if (reads++ === 0) source.set({ pdf: { description: 'New', files: { 'SKILL.md': '# New' } } })
-    return readDocument(name)
-  }
-  t.same((await call('pdf')).result, {
-    success: true, content: 'Skill: pdf (Type: project)\nPath: /srv/skills/pdf\n\n# New', shortResult: 'pdf: New'
-  })
-  t.equal(reads, 2)
 })
