@@ -24,9 +24,22 @@ const NOT_LISTED = 'MCP does not list the skill'
  * @param document the main file
  */
 export async function checkEligibility (skill: CatalogSkill, manifest: Manifest, document: FileContent): Promise<Eligibility> {
-  const { frontmatter, findings } = skill.valid ? await readAsClient(skill.name, document) : reportInvalid(skill)
+  const { frontmatter, findings } = skill.valid ? await readOnce(skill.name, document) : reportInvalid(skill)
   const reasons = [...findings, ...checkFiles(manifest)]
   return { frontmatter: reasons.length === 0 ? frontmatter : undefined, findings: [...reasons, ...adviseOnSize(manifest)] }
+}
+
+/** Of valid skills, whose frontmatter has the name of the folder: one document is of one name. */
+const readings = new WeakMap<FileContent, Promise<Eligibility>>()
+
+/** The SDK hashes the documents that it reads: asked anew each time, it is half of the CPU of a page of `GET /catalog`. */
+function readOnce (name: string, document: FileContent): Promise<Eligibility> {
+  let reading = readings.get(document)
+  if (reading === undefined) {
+    reading = readAsClient(name, document)
+    readings.set(document, reading)
+  }
+  return reading
 }
 
 async function readAsClient (name: string, { bytes }: FileContent): Promise<Eligibility> {
