@@ -3,13 +3,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
+import { pino } from 'pino'
 import { buildApp } from './app.ts'
 import { type Config, ConfigError } from './config.ts'
 import { createSkillManager, type SkillManager } from './core/skill-manager.ts'
 import { readBacklog } from './http/connections/accept-backlog.ts'
 import { maxConnections } from './http/connections/max-connections.ts'
 import { LogOutput } from './log-output.ts'
-import { createLogger } from './logger.ts'
 import { createToolRegistry } from './tools/registry.ts'
 import { createTools } from './tools/tools.ts'
 
@@ -33,12 +33,14 @@ const NOT_HANDLED: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT',
  * From then on SIGTERM and SIGINT stop it with exit code 0 in under ten seconds, a second one at once with 1; an error
  * that nobody handled is logged in full and stops it with 1.
  * @param version of the package
+ * @param isExample the folder is that of the package, since no other was named: the log says so
  * @throws ConfigError when the address cannot be had
  */
-export async function startServer (config: Config, version: string): Promise<void> {
+export async function startServer (config: Config, { version, isExample = false }: { readonly version: string, readonly isExample?: boolean }): Promise<void> {
   const output = new LogOutput()
   process.once('exit', () => { output.flushSync() })
-  const logger = createLogger(config.logLevel, output)
+  const logger = pino({ level: config.logLevel }, output)
+  if (isExample) logger.info({ path: config.skillsDirs[0] }, 'no folder was named and there is no ./skills: serving the example skills of the package')
   const skills = createSkillManager({
     projectRoots: config.skillsDirs,
     ...config.personalDir !== undefined && { personalRoot: config.personalDir },

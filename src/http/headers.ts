@@ -12,3 +12,6 @@ export const contentHeaders = {
   'cross-origin-resource-policy': 'same-origin',
   'content-security-policy': "default-src 'none'; sandbox"
 } as const
+
+/** Names the revision of a skill that an answer is of, where the answer is of one by nature or was asked for one. */
+export const REVISION_HEADER = 'skill-revision'

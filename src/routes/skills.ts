@@ -14,7 +14,8 @@ import {
 import type { Tool } from '../tools/tool.ts'
 import { sendContent, sendFile } from '../http/send-file.ts'
 import { answer, JSON_MEDIA_TYPE, sendJson, sendOutcome } from '../http/send-json.ts'
-import { REVISION_HEADER, revisionCondition, type RevisionCondition } from '../http/revision.ts'
+import { REVISION_HEADER } from '../http/headers.ts'
+import { revisionCondition, type RevisionCondition } from '../http/revision.ts'
 
 export interface SkillRoutesOptions {
   readonly skills: SkillSource

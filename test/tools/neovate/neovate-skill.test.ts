@@ -62,7 +62,7 @@ t.test('K30: a skill that goes away during the call is not found', async (t) => 
   t.same((await call('demo')).result, { isError: true, llmContent: 'Skill "demo" not found' })
 })
 
-t.test('other failures have the contract\'s sentences', async (t) => {
+t.test('K30: other failures have fixed sentences', async (t) => {
   const { call } = setUp()
   t.same((await call('hollow')).result, { isError: true, llmContent: "SKILL.MD not found for skill 'hollow'" })
   t.same((await call('secret')).result, { isError: true, llmContent: "Permission denied reading SKILL.MD for skill 'secret'" })
