@@ -1,6 +1,7 @@
 import type { FindingSource } from '../core/listing/entry.ts'
+import type * as eligibility from './methods/eligibility.ts'
 
-let loading: Promise<typeof import('./methods/eligibility.ts')> | undefined
+let loading: Promise<typeof eligibility> | undefined
 
 /** Why a skill is not in `skills/list`, for the catalog. The first question loads the SDK, as the first MCP request does. */
 export const mcpFindings: FindingSource = async (skill, manifest, document) => {
@@ -9,7 +10,7 @@ export const mcpFindings: FindingSource = async (skill, manifest, document) => {
   return (await checkEligibility(skill, manifest, document)).findings
 }
 
-async function load (): Promise<typeof import('./methods/eligibility.ts')> {
+async function load (): Promise<typeof eligibility> {
   try {
     return await import('./methods/eligibility.ts')
   } catch (error) {
