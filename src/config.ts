@@ -103,6 +103,22 @@ export const SETTINGS = {
     mustBe: 'true, false, 1 or 0',
     meaning: '`true` where the system sends no change events',
     section: 'watching'
+  },
+  keepRevisionSeconds: {
+    variable: 'REVISION_KEEP_SECONDS',
+    default: '600',
+    parse: parseCount,
+    mustBe: 'a whole number of seconds',
+    meaning: 'how long a revision that was handed out stays readable after a change, in seconds; `0` keeps none',
+    section: 'kept-revisions'
+  },
+  keepRevisionBytes: {
+    variable: 'REVISION_KEEP_BYTES',
+    default: '67108864',
+    parse: parseCount,
+    mustBe: 'a whole number of bytes',
+    meaning: 'most bytes of all kept revisions together, the oldest go first; `0` keeps none',
+    section: 'kept-revisions'
   }
 } as const satisfies Readonly<Record<string, Setting>>
 
@@ -175,6 +191,11 @@ function parseFolder (text: string, cwd: string): string | undefined {
 }
 
 const WHOLE_NUMBER = /^(?:0|[1-9]\d{0,4})$/
+
+/** Up to fifteen digits, which a number holds exactly. */
+function parseCount (text: string): number | undefined {
+  return /^(?:0|[1-9]\d{0,14})$/.test(text) ? Number(text) : undefined
+}
 
 function parsePort (text: string): number | undefined {
   return WHOLE_NUMBER.test(text) && Number(text) <= MAX_PORT ? Number(text) : undefined
