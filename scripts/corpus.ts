@@ -54,7 +54,7 @@ for (const difference of differences.slice(0, 50)) console.error(`DIFFERENT: ${d
 console.log(`corpus: ${skills.size} skills, ${counts.requests} requests, ${differences.length} differences`)
 process.exitCode = differences.length === 0 ? 0 : 1
 
-/** What a plain walk finds; of a name in several roots the first counts (K7). */
+/** Finds skills by a plain walk. If two roots contain a skill of the same name, the first root wins. */
 function readDisk (dirs: readonly string[]): Map<string, SkillOnDisk> {
   const found = new Map<string, SkillOnDisk>()
   for (const dir of dirs) {

@@ -17,7 +17,7 @@ const CODES = {
 
 /**
  * Runs a handler so that nothing but a `ProtocolError` leaves it: the SDK would send the message of any other error.
- * @param onError told what the caller is not
+ * @param onError gets what the caller does not see
  */
 export async function withFaults<Result> (run: () => Promise<Result>, onError: (error: unknown) => void): Promise<Result> {
   try {

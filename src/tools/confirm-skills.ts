@@ -24,8 +24,7 @@ interface PlannedCall {
  * call or its skill is the outcome of the call.
  * @throws {SkillError} `revision_changed`
  */
-export async function confirmSkills (calls: readonly PlannedCall[], confirm: ConfirmSkill | undefined): Promise<void> {
-  if (confirm === undefined) return
+export async function confirmSkills (calls: readonly PlannedCall[], confirm: ConfirmSkill): Promise<void> {
   for (const call of calls) {
     const skill = skillOf(call)
     if (skill === undefined) continue

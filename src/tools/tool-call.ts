@@ -50,7 +50,9 @@ export function createToolCallHandler ({ registry, log }: ToolCallHandlerOptions
     if (calls.length > MAX_TOOL_CALLS) {
       return { kind: 'too_many_calls', detail: `${calls.length} tool calls in one request: the limit is ${MAX_TOOL_CALLS}` }
     }
-    await confirmSkills(calls.map(({ name, args, problem }) => ({ tool: problem === undefined ? registry.find(name) : undefined, args })), confirmSkill)
+    if (confirmSkill !== undefined) {
+      await confirmSkills(calls.map(({ name, args, problem }) => ({ tool: problem === undefined ? registry.find(name) : undefined, args })), confirmSkill)
+    }
     const results = await runAll(dialect, calls, { skills, registry, log, fields: { reqId: requestId } })
     return { kind: 'answer', json: batch ? `[${results.join(',')}]` : results.join('') }
   }

@@ -82,7 +82,7 @@ t.test('one service', async (t) => {
       t.equal(response.headers.get('accept-ranges'), 'bytes', path)
       t.equal(response.headers.get('vary'), 'Accept', path)
       t.equal(response.headers.get('cache-control'), 'no-cache', path)
-      t.match(response.headers.get('last-modified'), / GMT$/, path)
+      t.equal(response.headers.get('last-modified'), null, path)
     }
   })
 
@@ -210,8 +210,7 @@ t.test('one service', async (t) => {
     for (const path of ['edge.bin', 'over.bin']) {
       const { headers } = await service.fetch(`${base}/${path}`, { method: 'HEAD' })
       const etag = headers.get('etag') ?? ''
-      const modified = headers.get('last-modified') ?? ''
-      for (const [value, status] of [[etag, 206], [modified, 200], [`W/${etag}`, 200], ['"x"', 200], ['Fri, 01 Jan 2100 00:00:00 GMT', 200]] as const) {
+      for (const [value, status] of [[etag, 206], [`W/${etag}`, 200], ['"x"', 200], ['Fri, 01 Jan 2100 00:00:00 GMT', 200]] as const) {
         const response = await service.fetch(`${base}/${path}`, { headers: { range: 'bytes=0-1', 'if-range': value } })
         t.equal(response.status, status, `${path} ${value}`)
       }
@@ -278,7 +277,7 @@ t.test('no file stays open behind a 304, a HEAD, a 416, a part or a client that 
   t.equal(open, 0)
 })
 
-t.test('K18: a file that changes before the first byte of it is out is an I/O error of the domain, and leaves nothing open', async (t) => {
+t.test('K18: a file that changes before the first byte of it is out is unavailable for now, and leaves nothing open', async (t) => {
   let open = 0
   let isKnown = false
   const disk = createFaultyDisk({
@@ -294,8 +293,8 @@ t.test('K18: a file that changes before the first byte of it is out is an I/O er
   await service.fetch(`${base}/big.bin`)
   isKnown = true
   const answer = await service.fetch(`${base}/big.bin`, { headers: { range: 'bytes=0-9' } })
-  t.match(answer, { status: 500 })
-  t.match(answer.json(), { code: 'file_io_error', error: "Cannot read file 'big.bin': I/O error" })
+  t.match(answer, { status: 503 })
+  t.match(answer.json(), { code: 'skill_changing', error: "Cannot read file 'big.bin': I/O error" })
   t.equal(open, 0)
 })
 

@@ -181,17 +181,3 @@ t.test('an unchanged skill is rendered once', async (t) => {
   const { call } = setUp()
   t.equal(await call('pdf'), await call('pdf'))
 })
-
-t.test('K53: a skill that changes between two looks is looked at again', async (t) => {
-  const { source, call } = setUp()
-  const readDocument = source.readDocument.bind(source)
-  let reads = 0
-  source.readDocument = (name) => {
-    if (reads++ === 0) source.set({ pdf: { description: 'New', files: { 'SKILL.md': '# New' } } })
-    return readDocument(name)
-  }
-  t.same((await call('pdf')).result, {
-    success: true, content: 'Skill: pdf (Type: project)\nPath: /srv/skills/pdf\n\n# New', shortResult: 'pdf: New'
-  })
-  t.equal(reads, 2)
-})
