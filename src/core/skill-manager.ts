@@ -10,7 +10,7 @@ import type { Inspected, Manifest } from './content/manifest.ts'
 import { SkillFiles } from './content/skill-files.ts'
 import type { SkillState } from './content/skill-state.ts'
 import type { Disk } from './disk/disk.ts'
-import { DiskGuard, type DiskPlace } from './disk/guard.ts'
+import { DiskGuard, type DiskArea } from './disk/guard.ts'
 import { PhaseMemo, PollPhase } from './disk/poll-phase.ts'
 import { documentError, fileError, SkillError } from './errors.ts'
 import type { FileContent } from './files/file-content.ts'
@@ -87,10 +87,7 @@ export class SkillManager implements SkillSource {
   constructor ({ projectRoots, personalRoot, polling = false, log = SILENT, watcher, disk, times = {}, keep = {} }: SkillManagerOptions) {
     const phase = this.#phase
     this.#log = log
-    this.#guard = new DiskGuard({
-      ...times.diskAnswer !== undefined && { answerMs: times.diskAnswer },
-      onChange: (place, isAnswering) => { this.#reportDisk(place, isAnswering) }
-    })
+    this.#guard = new DiskGuard(times.diskAnswer)
     this.#roots = new Roots({ projectRoots, ...personalRoot !== undefined && { personalRoot }, ...disk && { disk }, guard: this.#guard, phase })
     const store = new FileStore(phase)
     this.#catalog = new LiveCatalog({ roots: this.#roots, store, phase })
@@ -107,6 +104,7 @@ export class SkillManager implements SkillSource {
       lookAgain: (root, names) => this.#refresh(root, names),
       lookAtAll: () => this.#refreshAll()
     })
+    this.#guard.changed.subscribe((area) => { this.#reportDisk(area) })
     this.#roots.failed.subscribe(({ root, cause }) => {
       log.warn({ err: cause, root: root.path }, 'a skills folder could not be listed; what was there before is served')
     })
@@ -323,7 +321,7 @@ export class SkillManager implements SkillSource {
   }
 
   /** What could not be read while a disk hung is compared as soon as it answers; for a root, all that is in it. */
-  #reportDisk ({ root, name }: DiskPlace, isAnswering: boolean): void {
+  #reportDisk ({ root, name, isAnswering }: DiskArea & { readonly isAnswering: boolean }): void {
     if (!isAnswering) {
       this.#log.warn({ root, skill: name }, 'a disk does not answer; what was there before is served')
       return
