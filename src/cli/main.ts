@@ -7,10 +7,6 @@ import { readPackageVersion } from './package-version.ts'
 // Node 22 and later keep compiled code from one start to the next, where there is a folder to keep it in.
 if ('enableCompileCache' in nodeModule && typeof nodeModule.enableCompileCache === 'function') nodeModule.enableCompileCache()
 
-// chokidar would let these decide over WATCH_POLLING.
-delete process.env['CHOKIDAR_USEPOLLING']
-delete process.env['CHOKIDAR_INTERVAL']
-
 const argv = process.argv.slice(2)
 
 try {

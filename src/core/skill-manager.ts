@@ -22,7 +22,6 @@ import { SkillsAtRevision } from './pinned-source.ts'
 import { Refresher, type RefresherStatus, type RefreshTimes } from './refresher.ts'
 import { SkillSearch } from './search/search.ts'
 import type { SearchHit } from './search/search-index.ts'
-import { Signal } from './signal.ts'
 import type { CatalogSkill, Skill, SkillMetadata } from './skill.ts'
 import { hasForbiddenSequence } from './skill-name.ts'
 import type { PinnedSource, SkillSource } from './skill-source.ts'
@@ -79,8 +78,6 @@ export class SkillManager implements SkillSource {
   readonly #files: SkillFiles
   readonly #search: SkillSearch
   readonly #refresher: Refresher
-  /** Names of skills that may be different in any of their files; undefined: all may be. */
-  readonly #touched = new Signal<Iterable<string> | undefined>()
   #indexed = false
   #firstIndex: Promise<void> | undefined
 
@@ -101,8 +98,7 @@ export class SkillManager implements SkillSource {
       ...watcher !== undefined && { watcher },
       times,
       log,
-      lookAgain: (root, names) => this.#refresh(root, names),
-      lookAtAll: () => this.#refreshAll()
+      catalog: this.#catalog
     })
     this.#guard.changed.subscribe((area) => { this.#reportDisk(area) })
     this.#roots.failed.subscribe(({ root, cause }) => {
@@ -128,7 +124,7 @@ export class SkillManager implements SkillSource {
 
   async close (): Promise<void> {
     this.#catalog.changed.clear()
-    this.#touched.clear()
+    this.#catalog.touched.clear()
     await this.#refresher.close()
     this.#files.close()
   }
@@ -148,11 +144,11 @@ export class SkillManager implements SkillSource {
    * inspected skills are watched too. Returns a function that stops it.
    */
   observe (listener: (names?: Iterable<string>) => void): () => void {
-    const stop = this.#touched.subscribe(listener)
+    const stop = this.#catalog.touched.subscribe(listener)
     this.#refresher.wantInside(true)
     return () => {
       stop()
-      this.#refresher.wantInside(this.#touched.hasListeners)
+      this.#refresher.wantInside(this.#catalog.touched.hasListeners)
     }
   }
 
@@ -305,19 +301,6 @@ export class SkillManager implements SkillSource {
     const { names, available } = this.#catalog.last
     this.#log.info({ skills: names.length, valid: available.length, roots: this.#roots.status }, 'the skills are indexed')
     this.#refresher.start()
-  }
-
-  async #refresh (root: string, names: ReadonlySet<string>): Promise<void> {
-    const index = this.#roots.indexOf(root)
-    if (index !== -1) await this.#roots.sync(index + 1, names.size === 0)
-    await this.#catalog.verify(names)
-    this.#touched.emit(names)
-  }
-
-  async #refreshAll (): Promise<void> {
-    await this.#roots.sync(undefined, true)
-    await this.#catalog.verifyAll()
-    this.#touched.emit(undefined)
   }
 
   /** What could not be read while a disk hung is compared as soon as it answers; for a root, all that is in it. */
