@@ -26,6 +26,9 @@ export const MAX_NAME_CODE_POINTS = 64
 export const MAX_DESCRIPTION_CODE_POINTS = 1024
 export const MAX_COMPATIBILITY_CODE_POINTS = 500
 
+/** What the Agent Skills format advises for a main file, in lines. */
+export const ADVISED_MAIN_FILE_LINES = 500
+
 /** Longest piece of work between two turns of the event loop, in milliseconds. */
 export const SLICE_MS = 5
 

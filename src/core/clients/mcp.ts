@@ -34,7 +34,7 @@ export function isListedInMcp (findings: readonly Finding[]): boolean {
 function checkValid ({ valid, findings }: CatalogSkill): Finding[] {
   if (valid) return []
   const first = findings.find(({ severity }) => severity === 'error')
-  return [finding.warning('mcp_skill_invalid', `MCP does not list the skill: ${first?.message ?? 'it is not valid'}`,
+  return [finding('mcp_skill_invalid', `MCP does not list the skill: ${first?.message ?? 'it is not valid'}`,
     first?.fix ?? 'Mend the errors of the skill')]
 }
 
@@ -42,13 +42,13 @@ function checkFields (frontmatter: Frontmatter): Finding[] {
   const found: Finding[] = []
   const compatibility = own(frontmatter, 'compatibility')
   if (compatibility !== undefined && !isShortText(compatibility)) {
-    found.push(finding.warning('mcp_compatibility_refused',
+    found.push(finding('mcp_compatibility_refused',
       `MCP does not list the skill: compatibility is not text of 1 to ${MAX_COMPATIBILITY_CODE_POINTS} characters`,
       'Write compatibility as one short sentence, or remove it', 'compatibility'))
   }
   const metadata = own(frontmatter, 'metadata')
   if (metadata !== undefined && !(isMapping(metadata) && Object.values(metadata).every((value) => typeof value === 'string'))) {
-    found.push(finding.warning('mcp_metadata_refused', 'MCP does not list the skill: metadata is not a mapping of text to text',
+    found.push(finding('mcp_metadata_refused', 'MCP does not list the skill: metadata is not a mapping of text to text',
       "Write metadata as indented lines of the form 'key: value', with values in double quotes", 'metadata'))
   }
   return found
@@ -58,7 +58,7 @@ function checkFields (frontmatter: Frontmatter): Finding[] {
 function checkYaml ({ valid, findings, frontmatter }: CatalogSkill, { bytes, utf8 }: FileContent): Finding[] {
   const problem = valid ? yamlProblem(findings, frontmatter, bytes, utf8) : undefined
   if (problem === undefined) return []
-  return [finding.warning('mcp_yaml_refused', `MCP does not list the skill: the frontmatter has ${problem}, which clients do not read`,
+  return [finding('mcp_yaml_refused', `MCP does not list the skill: the frontmatter has ${problem}, which clients do not read`,
     "Write the frontmatter as lines of the form 'field: value', with special text in double quotes on one line")]
 }
 
@@ -72,21 +72,21 @@ function yamlProblem (findings: readonly Finding[], frontmatter: Frontmatter, by
 function checkFiles ({ files }: Manifest): Finding[] {
   const found: Finding[] = []
   if (!files.some(({ path }) => path === 'SKILL.md')) {
-    found.push(finding.warning('mcp_main_file_casing', 'MCP does not list the skill: its main file is not called SKILL.md', 'Rename the main file to SKILL.md'))
+    found.push(finding('mcp_main_file_casing', 'MCP does not list the skill: its main file is not called SKILL.md', 'Rename the main file to SKILL.md'))
   }
   const large = files.find(({ size_bytes: size }) => size > MAX_TEXT_FILE_BYTES)
   if (large !== undefined) {
-    found.push(finding.warning('mcp_file_too_large',
+    found.push(finding('mcp_file_too_large',
       `MCP does not list the skill: ${quote(large.path)} has ${large.size_bytes} bytes, more than the ${MAX_TEXT_FILE_BYTES} that it sends`,
       'Move large files out of the skill, or split them'))
   }
   if (files.length > MAX_MCP_LISTED_FILES) {
-    found.push(finding.warning('mcp_too_many_files',
+    found.push(finding('mcp_too_many_files',
       `MCP does not list the skill: it has ${files.length} files, more than ${MAX_MCP_LISTED_FILES}`, 'Split the skill, or remove files'))
   }
   const bytes = files.reduce((sum, { size_bytes: size }) => sum + size, 0)
   if (files.length > MCP_ADVISED_SKILL_FILES || bytes > MCP_ADVISED_SKILL_BYTES) {
-    found.push(finding.info('mcp_limits_exceeded',
+    found.push(finding('mcp_limits_exceeded',
       `the skill has ${files.length} files and ${bytes} bytes; MCP hosts may decline more than ${MCP_ADVISED_SKILL_FILES} files or ${MCP_ADVISED_SKILL_BYTES} bytes`,
       'Split the skill, or remove files'))
   }
