@@ -16,7 +16,8 @@ import { pino } from 'pino'
 import { buildApp } from '../src/app.ts'
 import { createSkillManager } from '../src/core/skill-manager.ts'
 import { readPackageVersion } from '../src/cli/package-version.ts'
-import { createToolRegistry, createTools } from '../src/tools/registry.ts'
+import { createToolRegistry } from '../src/tools/registry.ts'
+import { createTools } from '../src/tools/tools.ts'
 
 /** Pinned: what they check changes with them. The judges need Node 22.19, the service runs on 20. */
 const NODE = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}@22.23.3`
@@ -101,7 +102,7 @@ function judgeScenarios (output: string): void {
 
 async function judge (roots: readonly string[], folder: string): Promise<void> {
   const skills = createSkillManager({ projectRoots: roots, watcher: false })
-  const registry = createToolRegistry(createTools({ source: skills }))
+  const registry = createToolRegistry(createTools())
   const app = await buildApp({ skills, registry, logger: pino({ level: 'silent' }), version: readPackageVersion(), host: '127.0.0.1' })
   try {
     await skills.initialize()

@@ -13,14 +13,15 @@ import { pino } from 'pino'
 import { buildApp } from '../src/app.ts'
 import { createSkillManager } from '../src/core/skill-manager.ts'
 import { readPackageVersion } from '../src/cli/package-version.ts'
-import { createToolRegistry, createTools } from '../src/tools/registry.ts'
+import { createToolRegistry } from '../src/tools/registry.ts'
+import { createTools } from '../src/tools/tools.ts'
 
 const DEFAULT_FILE = fileURLToPath(new URL('../openapi/openapi.yaml', import.meta.url))
 
 /** The document as YAML. It depends on the routes alone: no skills are needed, and no port. */
 async function renderDocument (): Promise<string> {
   const skills = createSkillManager({ projectRoots: [], watcher: false })
-  const registry = createToolRegistry(createTools({ source: skills }))
+  const registry = createToolRegistry(createTools())
   const app = await buildApp({ skills, registry, logger: pino({ level: 'silent' }), version: readPackageVersion(), host: '127.0.0.1' })
   try {
     return (await app.inject('/openapi.yaml')).payload

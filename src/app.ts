@@ -7,8 +7,9 @@ import { createChangeFeed } from './core/events/change-feed.ts'
 import type { SkillManager } from './core/skill-manager.ts'
 import { httpServerOptions, type HttpTimeouts } from './http/options.ts'
 import { createOriginCheck } from './mcp/origin.ts'
-import { mcpFindings } from './core/clients/mcp.ts'
+import { mcpFindings } from './mcp/findings.ts'
 import { mcpDoor } from './mcp/plugin.ts'
+import { toolSchemas } from './openapi/tool-schemas.ts'
 import { conditional } from './plugins/conditional.ts'
 import { draining } from './http/connections/draining.ts'
 import { errors } from './plugins/errors.ts'
@@ -83,7 +84,7 @@ async function assemble (options: AppOptions, registerDescription: (app: Fastify
   // Answers are made once, from values of our own: the schemas describe them, and are held against them by the tests. A
   // serialiser for each of them would cost a third of the start, and drop in silence what a schema forgot.
   app.setSerializerCompiler(() => JSON.stringify)
-  for (const schema of sharedSchemas) app.addSchema(schema)
+  for (const schema of [...sharedSchemas, ...toolSchemas]) app.addSchema(schema)
 
   await app.register(security, { loopbackOnly: isLoopback(host), allowedHosts: allowedHosts.map(bracketed) })
   await app.register(freshness, { skills })
@@ -101,7 +102,7 @@ async function assemble (options: AppOptions, registerDescription: (app: Fastify
   await app.register(healthRoutes, { skills, isDraining })
   await app.register(skillRoutes, { skills, tools: readerTools(registry) })
   await app.register(archiveRoutes, { skills })
-  await app.register(catalogRoutes, { skills, moreFindings: [ofMcp, ofDiscovery] })
+  await app.register(catalogRoutes, { skills, moreFindings: [mcpFindings, ofDiscovery] })
   await app.register(eventRoutes, { feed, isDraining })
   await app.register(agentRoutes, { registry, skills, handleToolCall: createToolCallHandler({ registry, log: logger }) })
   await app.register(promptRoutes, { skills })
@@ -111,7 +112,6 @@ async function assemble (options: AppOptions, registerDescription: (app: Fastify
 }
 
 /** Why a skill is not offered through a door that has rules of its own: told in the catalog. */
-const ofMcp: FindingSource = (skill, manifest, document) => document === undefined ? [] : mcpFindings(skill, manifest, document)
 const ofDiscovery: FindingSource = (skill, manifest, document) => wellKnownFindings(skill, manifest, document?.utf8)
 
 /** The tools behind the REST routes. */

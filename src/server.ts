@@ -9,7 +9,8 @@ import { type Config, ConfigError } from './config.ts'
 import { createSkillManager } from './core/skill-manager.ts'
 import { LogOutput } from './log-output.ts'
 import { createLogger } from './logger.ts'
-import { createToolRegistry, createTools } from './tools/registry.ts'
+import { createToolRegistry } from './tools/registry.ts'
+import { createTools } from './tools/tools.ts'
 
 /** Open connections at the same time, and their part of the descriptors there are: reading skills needs some too. */
 const MAX_CONNECTIONS = 10_000
@@ -53,7 +54,7 @@ export async function startServer (config: Config, version: string): Promise<voi
     polling: config.watchPolling,
     log: logger
   })
-  const registry = createToolRegistry(createTools({ source: skills }), {
+  const registry = createToolRegistry(createTools(), {
     onError: (err, tool) => { logger.error({ err, tool }, 'a tool call met an error that its caller is not told') }
   })
   let stopping = false

@@ -22,6 +22,8 @@ export type SkillErrorCode =
   | 'file_too_large'
   | 'file_io_error'
   | 'archive_too_large'
+  | 'skill_changing'
+  | 'revision_changed'
   | 'skills_folder_not_found'
   | 'skills_folder_permission_denied'
 
@@ -46,7 +48,8 @@ export const documentError = {
   permissionDenied: (name: string, cause?: unknown) =>
     new SkillError('main_file_permission_denied', `Permission denied reading SKILL.MD for skill '${name}'`, cause),
   notUtf8: (name: string) => new SkillError('main_file_not_utf8', `SKILL.MD contains invalid UTF-8 for skill '${name}'`),
-  unreadable: (name: string, cause?: unknown) => new SkillError('main_file_unreadable', `Error reading SKILL.MD for skill '${name}'`, cause)
+  unreadable: (name: string, cause?: unknown) => new SkillError('main_file_unreadable', `Error reading SKILL.MD for skill '${name}'`, cause),
+  changing: (name: string) => new SkillError('skill_changing', `Error reading SKILL.MD for skill '${name}'`)
 } as const
 
 /** `read_file_in_skill`'s sentences. */
@@ -61,12 +64,19 @@ export const fileError = {
   notText: (file: string) => cannotRead('file_not_text', file, 'not a text file'),
   tooLarge: (file: string, bytes: number | bigint, limit: number) =>
     cannotRead('file_too_large', file, `file too large (${bytes} bytes, limit ${limit})`),
-  ioError: (file: string, cause?: unknown) => cannotRead('file_io_error', file, 'I/O error', cause)
+  ioError: (file: string, cause?: unknown) => cannotRead('file_io_error', file, 'I/O error', cause),
+  changing: (file: string) => cannotRead('skill_changing', file, 'I/O error')
 } as const
 
 export const archiveError = {
   tooLarge: (name: string) =>
     new SkillError('archive_too_large', `Skill '${name}' does not fit into an archive (${MAX_ARCHIVE_FILES} files, ${MAX_ARCHIVE_BYTES} bytes)`)
+} as const
+
+/** A request for a revision that the skill no longer has. */
+export const revisionError = {
+  changed: (present?: string) =>
+    new SkillError('revision_changed', present === undefined ? 'The skill has changed' : `The skill has changed: its revision is ${present} now`)
 } as const
 
 /** `list_skills`' sentences, and every tool's while there is no root to look in. */

@@ -22,6 +22,8 @@ const CODES = {
   file_not_text: InvalidParams,
   file_too_large: InvalidParams,
   file_io_error: InternalError,
+  skill_changing: InternalError,
+  revision_changed: InvalidParams,
   skills_folder_not_found: InternalError,
   skills_folder_permission_denied: InternalError
 } as const satisfies Record<SkillErrorCode, ProtocolErrorCode>

@@ -6,7 +6,6 @@ import type { SkillManager } from '../core/skill-manager.ts'
 import { compareCodePoints } from '../core/text.ts'
 import { type Page, readPage } from './paging.ts'
 import { mainFileUri, parseSkillUri, skillUri } from './skill-uri.ts'
-import { REVISION_KEY } from '../tools/dialects/mcp.ts'
 
 export const resourceTemplates = [{
   uriTemplate: 'skill://{name}/{+path}',
@@ -35,16 +34,15 @@ export async function listResources (skills: SkillManager, cursor: string | unde
   }, isFull)
 }
 
-/** Bytes of a file as they are: `text` when they are UTF-8, otherwise `blob`; with the revision of the skill when it is known. */
+/** Bytes of a file as they are: `text` when they are UTF-8, otherwise `blob`. */
 export async function readResource (skills: SkillManager, uri: string): Promise<ReadResourceResult> {
   const place = parseSkillUri(uri)
   if (place === undefined || place.path === '') {
     throw new ResourceNotFoundError(uri, 'No such resource: files are skill://<name>/<path>, percent-encoded; folders are for resources/directory/read')
   }
   const content = await skills.readFile(place.name, place.path)
-  const { revision } = content
   const body = content.utf8 === undefined ? { blob: content.bytes.toString('base64') } : { text: content.utf8 }
-  return { contents: [{ uri, mimeType: mediaType(place.path), ...body }], ...revision !== undefined && { _meta: { [REVISION_KEY]: revision } } }
+  return { contents: [{ uri, mimeType: mediaType(place.path), ...body }] }
 }
 
 /** One page of the direct children of a folder (Skills extension, `resources/directory/read`). */

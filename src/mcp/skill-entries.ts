@@ -3,7 +3,7 @@ import { SkillError } from '../core/errors.ts'
 import { MCP_PAGE_ENTRIES, MCP_PAGE_FILES } from './limits.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import type { Finding, Frontmatter } from '../core/skill.ts'
-import { isListedInMcp, mcpFindings } from '../core/clients/mcp.ts'
+import { checkEligibility } from './eligibility.ts'
 import { type Page, readPage } from './paging.ts'
 import { mainFileUri, parseSkillUri, skillUri } from './skill-uri.ts'
 
@@ -40,7 +40,7 @@ export async function getSkillEntry (skills: SkillManager, uri: string): Promise
   switch (looked.kind) {
     case 'entry': return looked.entry
     case 'unlisted': {
-      const reasons = looked.findings.map(({ message }) => message).join('; ')
+      const reasons = looked.findings.filter(({ severity }) => severity !== 'info').map(({ message }) => message).join('; ')
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, `No skill is served at ${mainFileUri(place.name)}. ${reasons}`)
     }
     case 'changing': throw new ProtocolError(ProtocolErrorCode.InternalError, `Skill '${place.name}' keeps changing; try again`)
@@ -68,10 +68,10 @@ async function lookAt (skills: SkillManager, name: string): Promise<Looked> {
     const skill = await skills.find(name)
     const main = manifest.files.find(({ path }) => path === 'SKILL.md')
     if (skill?.digest !== document.digest || (main !== undefined && main.digest !== document.digest)) continue
-    const findings = mcpFindings(skill, manifest, document).filter(({ severity }) => severity !== 'info')
-    if (!isListedInMcp(findings)) return { kind: 'unlisted', findings }
+    const { frontmatter, findings } = await checkEligibility(skill, manifest, document)
+    if (frontmatter === undefined) return { kind: 'unlisted', findings }
     const resources = manifest.files.map(({ path, digest, size_bytes: size }) => ({ uri: skillUri(name, path), digest, size }))
-    return { kind: 'entry', entry: { uri: mainFileUri(name), frontmatter: skill.frontmatter, resources } }
+    return { kind: 'entry', entry: { uri: mainFileUri(name), frontmatter, resources } }
   }
   return { kind: 'changing' }
 }

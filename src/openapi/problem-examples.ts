@@ -1,4 +1,4 @@
-import { archiveError, documentError, fileError, folderError, type SkillErrorCode } from '../core/errors.ts'
+import { archiveError, documentError, fileError, folderError, type SkillErrorCode, revisionError } from '../core/errors.ts'
 import { MAX_TEXT_FILE_BYTES } from '../core/limits.ts'
 import { httpProblems, type Problem, type ProblemCode, skillProblems } from '../schemas/problem.ts'
 
@@ -23,6 +23,8 @@ const sentences = {
   file_too_large: fileError.tooLarge(FILE, 20_000_000, MAX_TEXT_FILE_BYTES).message,
   file_io_error: fileError.ioError(FILE).message,
   archive_too_large: archiveError.tooLarge('calculator').message,
+  skill_changing: documentError.changing('calculator').message,
+  revision_changed: revisionError.changed(`sha256:${'0123456789abcdef'.repeat(4)}`).message,
   skills_folder_not_found: folderError.notFound('/srv/skills').message,
   skills_folder_permission_denied: folderError.permissionDenied().message
 } as const satisfies Record<SkillErrorCode, string>

@@ -1,32 +1,31 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifySchema, FastifySchemaCompiler } from 'fastify'
-import type { SkillManager } from '../core/skill-manager.ts'
+import type { SkillSource } from '../core/skill-source.ts'
 import { HttpProblem } from '../http/problem.ts'
 import {
   ToolArgumentsSchema, ToolCallRequestSchema, ToolCallResponseSchema, ToolDefinitionsSchema, ToolParamsSchema, ToolQuerySchema,
   ToolResultSchema
-} from '../schemas/agent.ts'
+} from '../openapi/tool-schemas.ts'
 import { json, notModified, problems, requestBody, result } from '../openapi/responses.ts'
-import { toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples } from '../openapi/tool-call-examples.ts'
+import { toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples, toolResultExamples } from '../openapi/tool-call-examples.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import { runTool } from '../tools/run-tool.ts'
 import type { ToolCallHandler } from '../tools/tool-call.ts'
 import { toolDefinitions } from '../tools/tool-definitions.ts'
 import { JSON_MEDIA_TYPE } from '../http/send-json.ts'
-import { REVISION_HEADER } from '../http/revision.ts'
 
 export interface AgentRoutesOptions {
   readonly registry: ToolRegistry
-  readonly skills: SkillManager
+  readonly skills: SkillSource
   readonly handleToolCall: ToolCallHandler
 }
 
-/** What is wrong with a call is for the model to read, in the form of its dialect or tool: no schema refuses it first. */
+/** No schema refuses a call: the model reads what does not fit, in the form of its dialect or tool. */
 const takeAnyBody: FastifySchemaCompiler<FastifySchema> = () => () => true
 
 const BODY_PROBLEMS = ['invalid_json', 'json_too_deep', 'body_too_large', 'unsupported_media_type'] as const
 
-/** What a model's tool calls need. A tool's outcome is always a 200: it is for the model to read. */
+/** Definitions and calls of tools. A tool's outcome is always a 200: the model reads it. */
 export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async function agentRoutes (app, { registry, skills, handleToolCall }) {
   app.post('/agent/tool-call', {
     schema: {
@@ -42,9 +41,9 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     },
     validatorCompiler: takeAnyBody
   }, async (request, reply) => {
-    const answer = await handleToolCall(request.body, { requestId: request.id })
+    const answer = await handleToolCall(request.body, { skills, requestId: request.id })
     switch (answer.kind) {
-      case 'answer': return sendResult(reply, answer.json, answer.revision)
+      case 'answer': return sendResult(reply, answer.json)
       case 'unrecognised': throw new HttpProblem('unrecognised_tool_call', answer.detail)
       case 'too_many_calls': throw new HttpProblem('too_many_calls', answer.detail)
     }
@@ -61,9 +60,9 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     }
   }, async (request, reply) => {
     const { format = 'openai', toolset = 'reader' } = request.query
-    // The description of `Skill` follows the index, which has nothing to say before it is complete.
+    // The description of `Skill` follows the index, which is empty until it is built.
     if (toolset === 'wave' || toolset === 'all') await skills.available()
-    return reply.header('content-type', JSON_MEDIA_TYPE).send(JSON.stringify(toolDefinitions(registry, format, toolset)))
+    return reply.header('content-type', JSON_MEDIA_TYPE).send(JSON.stringify(toolDefinitions(registry, { format, toolset, skills })))
   })
 
   app.post('/agent/tools/:name', {
@@ -75,7 +74,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       params: ToolParamsSchema,
       body: requestBody(ToolArgumentsSchema, toolArgumentsExamples),
       response: {
-        200: result(ToolResultSchema, 'The result'),
+        200: result(ToolResultSchema, 'The result', toolResultExamples),
         ...problems(...BODY_PROBLEMS, 'bad_url', 'uri_too_long', 'tool_not_found')
       }
     },
@@ -84,13 +83,12 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     const { name } = request.params
     const tool = registry.find(name)
     if (tool === undefined) throw new HttpProblem('tool_not_found', registry.unknownTool(name))
-    const outcome = await runTool(tool, request.body, { registry, log: request.log, fields: { reqId: request.id } })
-    return sendResult(reply, outcome.json, outcome.revision)
+    const outcome = await runTool(tool, request.body, { skills, registry, log: request.log, fields: { reqId: request.id } })
+    return sendResult(reply, outcome.json)
   })
 }
 
-/** As text: Node writes it together with the head, and a buffer for each answer would keep the garbage collector busy. */
-function sendResult (reply: FastifyReply, json: string, revision: string | undefined): FastifyReply {
-  if (revision !== undefined) reply.header(REVISION_HEADER, revision)
+/** Sends text: Node writes it together with the head, and spares the garbage collector a buffer for each answer. */
+function sendResult (reply: FastifyReply, json: string): FastifyReply {
   return reply.header('content-type', JSON_MEDIA_TYPE).send(json)
 }

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { FileContent } from '../core/content/file-content.ts'
+import type { FileContent } from '../core/files/file-content.ts'
 import { mediaType } from '../core/content/media-type.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import { prefers } from '../http/accept.ts'
@@ -46,7 +46,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       tags: ['skills'],
       response: { 200: json(SkillListSchema, 'The names'), 304: notModified(), ...problems('skills_folder_not_found', 'skills_folder_permission_denied') }
     }
-  }, (request, reply) => answer(tools.listSkills.run({}), (outcome) => sendOutcome(request, reply, outcome)))
+  }, (request, reply) => answer(tools.listSkills.run({}, skills), (outcome) => sendOutcome(request, reply, outcome)))
 
   app.get('/skills/:name', {
     schema: {
@@ -69,7 +69,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     const { name } = request.params
     reply.header('vary', 'Accept')
     const type = prefers(request.headers.accept, DOCUMENT_TYPES)
-    if (type === 'application/json') return answer(tools.getSkill.run({ skill_name: name }), (outcome) => sendOutcome(request, reply, outcome))
+    if (type === 'application/json') return answer(tools.getSkill.run({ skill_name: name }, skills), (outcome) => sendOutcome(request, reply, outcome))
     return answer(skills.readMainFile(name, 'SKILL.MD'), (content) => sendContent(request, reply, content, type, type.slice('text/'.length)))
   })
 
@@ -119,7 +119,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       return answer(skills.openFile(name, path), (file) => sendFile(request, reply, file, type, path))
     }
     if (request.query.encoding === 'base64') return answer(skills.readFile(name, path), (content) => sendBase64(request, reply, request.params, content))
-    return answer(tools.readFileInSkill.run({ skill_name: name, file_path: path }), (outcome) => sendOutcome(request, reply, outcome))
+    return answer(tools.readFileInSkill.run({ skill_name: name, file_path: path }, skills), (outcome) => sendOutcome(request, reply, outcome))
   })
 }
 

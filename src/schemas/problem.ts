@@ -28,6 +28,8 @@ export const skillProblems = {
   file_too_large: { status: 413, title: 'File too large', hint: 'Ask for the bytes without Accept: application/json; Range works there' },
   file_io_error: { status: 500, title: 'I/O error', hint: 'Try again; the log of the service has the cause' },
   archive_too_large: { status: 413, title: 'Archive too large', hint: 'Fetch the files one by one; GET /skills/:name/files lists them' },
+  skill_changing: { status: 503, title: 'Skill is changing', hint: 'Try again: no state of the skill held long enough to be read' },
+  revision_changed: { status: 412, title: 'Revision changed', hint: 'Leave the revision out, or ask for the present one' },
   skills_folder_not_found: { status: 503, title: 'Skills folder not found', hint: 'The service recovers by itself when the folder appears' },
   skills_folder_permission_denied: { status: 503, title: 'Skills folder unreadable', hint: 'The service recovers by itself when the folder can be read' }
 } as const satisfies Record<SkillErrorCode, ProblemKind>
@@ -53,7 +55,6 @@ export const httpProblems = {
   method_not_allowed: { status: 405, title: 'Method not allowed', detail: 'The route does not take this method; the Allow header lists those it takes' },
   not_acceptable: { status: 406, title: 'Not acceptable', detail: 'Accept does not allow text/event-stream, which is all that this route sends' },
   request_timeout: { status: 408, title: 'Request timeout', detail: 'The request arrived too slowly' },
-  revision_changed: { status: 412, title: 'Revision changed', detail: 'The skill has changed: it no longer has the revision, or the representation, that was asked for' },
   body_too_large: { status: 413, title: 'Body too large', detail: 'The body of the request is too large' },
   uri_too_long: { status: 414, title: 'URI too long', detail: 'A segment of the path is too long' },
   unsupported_media_type: { status: 415, title: 'Unsupported media type', detail: 'Send the body as application/json, in UTF-8 and without Content-Encoding' },

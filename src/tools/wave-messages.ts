@@ -1,10 +1,22 @@
+import { Type } from '@sinclair/typebox'
 import type { SkillErrorCode } from '../core/errors.ts'
 import type { SkillMetadata } from '../core/skill.ts'
 import { foldWhitespace } from '../core/text.ts'
+import { StringEnum } from '../schemas/string-enum.ts'
 import { printable } from './printable.ts'
 
+const ERROR_TYPES = ['skill_not_found', 'skill_invalid', 'skill_inaccessible', 'skill_malformed', 'system_error'] as const
+
 /** Wave's error types. */
-export type WaveErrorType = 'skill_not_found' | 'skill_invalid' | 'skill_inaccessible' | 'skill_malformed' | 'system_error'
+export type WaveErrorType = (typeof ERROR_TYPES)[number]
+
+export const WaveErrorDetailsSchema = Type.Object({
+  type: StringEnum(ERROR_TYPES),
+  skillName: Type.String(),
+  message: Type.String(),
+  suggestions: Type.Array(Type.String()),
+  availableSkills: Type.Array(Type.String())
+})
 
 export interface WaveErrorDetails {
   readonly type: WaveErrorType
@@ -41,6 +53,8 @@ export const WAVE_ERROR_TYPES = {
   file_too_large: 'skill_invalid',
   file_io_error: 'system_error',
   archive_too_large: 'system_error',
+  skill_changing: 'system_error',
+  revision_changed: 'system_error',
   skills_folder_not_found: 'system_error',
   skills_folder_permission_denied: 'skill_inaccessible'
 } as const satisfies Record<SkillErrorCode, WaveErrorType>

@@ -1,4 +1,4 @@
-import type { FileContent } from '../core/content/file-content.ts'
+import type { FileContent } from '../core/files/file-content.ts'
 import type { Manifest } from '../core/content/manifest.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import type { CatalogSkill } from '../core/skill.ts'

@@ -1,10 +1,10 @@
 import { readdirSync } from 'node:fs'
+import { skillEntry } from '@modelcontextprotocol/server/ext/skills'
 import t from 'tap'
 import fc from 'fast-check'
 import { MAX_FRONTMATTER_BYTES, MAX_SEARCHED_BODY_CHARACTERS } from '../../src/core/limits.ts'
 import { termsOf } from '../../src/core/search/search-terms.ts'
 import { parseSkillBytes } from '../../src/core/format/main-file.ts'
-import { findLooseYaml } from '../../src/core/clients/strict-yaml.ts'
 import { attackInputs } from '../helper/attack-inputs.ts'
 import { isAlive, mcpCall, readInputsOptions, startAttackTarget } from '../helper/attack-target.ts'
 import { BOMBS, CANARY, filled, withFrontmatter, writeAttackTree, writeBombs } from '../helper/attack-tree.ts'
@@ -115,10 +115,10 @@ t.test('a real process stays up, and in turn, under all of it', async (t) => {
 
 async function isCheap (name: string, text: string): Promise<boolean> {
   const bytes = Buffer.from(text)
-  const { took, allowed } = await timeWithin(SKILL_MS, () => {
-    parseSkillBytes(bytes, name)
-    findLooseYaml(text.slice(0, MAX_FRONTMATTER_BYTES))
+  const { took, allowed } = await timeWithin(SKILL_MS, async () => {
+    const { findings } = parseSkillBytes(bytes, name)
     termsOf(text.slice(0, MAX_SEARCHED_BODY_CHARACTERS))
+    if (findings.every(({ severity }) => severity !== 'error')) await skillEntry(name, { 'SKILL.md': bytes }).catch(() => {})
   })
   return took < allowed
 }

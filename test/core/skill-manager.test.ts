@@ -10,7 +10,7 @@ import { createNetworkDisk } from '../../src/core/disk/disk.ts'
 import { SkillError } from '../../src/core/errors.ts'
 import { MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../../src/core/limits.ts'
 import type { SkillManager } from '../../src/core/skill-manager.ts'
-import { countDescriptors, createFaultyDisk, createManager, failing, osError, outcome, skill, skills, skillText, startManager, until } from '../helper/skills.ts'
+import { countDescriptors, createFaultyDisk, createManager, failing, findByDisplayName, osError, outcome, skill, skills, skillText, startManager, until } from '../helper/skills.ts'
 import { checkTime } from '../helper/timing.ts'
 
 const HOUR_MS = 3_600_000
@@ -127,7 +127,7 @@ t.test('K3 K14: no root, and the way back', async (t) => {
   const missing = `SkillError: Skills folder not found at path: ${root}`
   for (const question of [
     () => manager.list(), () => manager.find('demo'), () => document(manager, 'demo'), () => manager.readFile('demo', 'a'), () => manager.manifest('demo'),
-    () => manager.findByLabel('demo'), () => manager.loadSkill('demo')
+    () => findByDisplayName(manager, 'demo'), () => manager.loadSkill('demo')
   ]) t.equal(await outcome(question), missing)
   t.match(await manager.freshStatus(), { ready: false, indexed: true, skills: 0, roots: [{ state: 'missing', skills: 0 }] })
   t.notOk(fs.existsSync(root), 'a root is never created')
@@ -344,7 +344,7 @@ t.test('the sample reads no file below a relative or linked root; here every roo
 t.test('K29: a label is the frontmatter name, then the folder name, and never a path', async (t) => {
   const root = t.testdir({ folder: skill('label'), plain: { 'SKILL.md': 'no frontmatter' }, other: skill('plain2'), demo: skill('demo'), broken: { 'SKILL.md': '---\nname: [\n---\n' } })
   const manager = await startManager(t, [root])
-  const found = async (label: string) => (await manager.findByLabel(label))?.name
+  const found = async (label: string) => (await findByDisplayName(manager, label))?.name
   t.equal(await found('label'), 'folder')
   t.equal(await found('folder'), 'folder')
   t.equal(await found('plain'), 'plain')
@@ -372,7 +372,7 @@ t.test('K29 K53: a label that goes from one skill to the next while all of them 
     next++
     move?.()
   }
-  t.equal((await manager.findByLabel('label'))?.name, 'c')
+  t.equal((await findByDisplayName(manager, 'label'))?.name, 'c')
   t.equal(next, moves.length)
 })
 

@@ -1,7 +1,7 @@
 /** Hostile requests to every door, made by fast-check: the same seed makes the same requests. */
 
 import fc, { type Arbitrary } from 'fast-check'
-import { toolCallExamples } from '../../src/openapi/tool-call-examples.ts'
+import { DIALECTS } from '../../src/tools/dialects/index.ts'
 import { CANARY_PATHS } from './attack-tree.ts'
 import type { RequestHead } from './raw-http.ts'
 
@@ -75,7 +75,7 @@ const QUERIES: Readonly<Record<string, readonly string[]>> = {
 
 const JSON_TYPE = 'Content-Type: application/json'
 const TOOLS = ['list_skills', 'get_skill', 'read_file_in_skill', 'Skill', 'skill', 'search_skills']
-const DIALECTS = Object.keys(toolCallExamples).filter((name) => name !== 'openaiBatch')
+const DIALECT_NAMES = DIALECTS.map(({ name }) => name)
 
 const text = (value: unknown) => JSON.stringify(value)
 
@@ -112,7 +112,7 @@ export function attackInputs ({ secret, cursors }: AttackInputsOptions): Readonl
   const toolArguments = fc.record({
     skill_name: fc.oneof(fc.constant('demo'), decoded), file_path: decoded, skill: decoded, query: decoded, limit: fc.oneof(fc.integer(), decoded), extra: decoded
   }, { requiredKeys: ['skill_name', 'file_path'] })
-  const call = fc.tuple(fc.constantFrom(...DIALECTS), fc.oneof({ weight: 9, arbitrary: fc.constantFrom(...TOOLS) }, { weight: 1, arbitrary: pieced }), toolArguments, fc.boolean())
+  const call = fc.tuple(fc.constantFrom(...DIALECT_NAMES), fc.oneof({ weight: 9, arbitrary: fc.constantFrom(...TOOLS) }, { weight: 1, arbitrary: pieced }), toolArguments, fc.boolean())
     .map(([dialect, tool, args, asText]) => callIn(dialect, tool, asText ? text(args) : args))
 
   const tool = fc.oneof(
@@ -166,9 +166,11 @@ function post (target: string, body: string, headers: readonly string[] = []): A
 /** A call in the shape of a dialect, as its example in the OpenAPI document has it. */
 function callIn (dialect: string, name: string, args: unknown): unknown {
   switch (dialect) {
-    case 'openaiResponses': return { type: 'function_call', call_id: 'c', name, arguments: args }
+    case 'openai-legacy': return { role: 'assistant', function_call: { name, arguments: args } }
+    case 'openai-responses': return { type: 'function_call', call_id: 'c', name, arguments: args }
     case 'anthropic': return { type: 'tool_use', id: 'c', name, input: args }
     case 'gemini': return { functionCall: { name, args } }
+    case 'gemini-snake-case': return { function_call: { name, args } }
     case 'mcp': return { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } }
     default: return { id: 'c', type: 'function', function: { name, arguments: args } }
   }

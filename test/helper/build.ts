@@ -7,7 +7,8 @@ import type { Test } from 'tap'
 import { type AppOptions, buildApp } from '../../src/app.ts'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from '../../src/core/skill-manager.ts'
 import { readPackageVersion } from '../../src/cli/package-version.ts'
-import { createToolRegistry, createTools, type ToolRegistry } from '../../src/tools/registry.ts'
+import { createToolRegistry, type ToolRegistry } from '../../src/tools/registry.ts'
+import { createTools } from '../../src/tools/tools.ts'
 import { createResponseCheck } from './openapi.ts'
 import { rawRequest, type RawResponse, request, type RequestHead } from './raw-http.ts'
 
@@ -81,7 +82,7 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
     ...times && { times },
     log: logger
   })
-  const registry = createToolRegistry(createTools({ source: skills }))
+  const registry = createToolRegistry(createTools())
   const app = await buildApp({ skills, registry, logger, version: readPackageVersion(), host, ...appOptions })
   t.teardown(async () => {
     app.server.closeAllConnections()

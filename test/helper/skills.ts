@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { createLocalDisk, type Disk } from '../../src/core/disk/disk.ts'
+import { SkillError } from '../../src/core/errors.ts'
+import type { CatalogSkill } from '../../src/core/skill.ts'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from '../../src/core/skill-manager.ts'
 
 /** A valid main file. */
@@ -31,6 +33,16 @@ export async function startManager (t: Test, projectRoots: readonly string[], op
   const manager = createManager(t, projectRoots, options)
   await manager.initialize()
   return manager
+}
+
+/** The skill with this frontmatter name, else of this folder name; undefined when there is none. */
+export async function findByDisplayName (manager: SkillManager, name: string): Promise<CatalogSkill | undefined> {
+  try {
+    return await manager.readByDisplayName(name, ({ skill }) => skill)
+  } catch (error) {
+    if (error instanceof SkillError && error.code === 'skill_not_found') return undefined
+    throw error
+  }
 }
 
 /** Takes turns of the event loop until something holds; makes the test fail when it never does. */

@@ -18,9 +18,9 @@ function setUp () {
     hollow: {},
     secret: { files: { 'SKILL.md': documentError.permissionDenied('secret') } }
   })
-  const tool = createNeovateSkillTool({ source })
+  const tool = createNeovateSkillTool()
   const registry = createToolRegistry([tool])
-  return { source, tool, call: (skill?: unknown) => registry.call(tool, { skill }) }
+  return { source, tool, call: (skill?: unknown) => registry.call(tool, { skill }, source) }
 }
 
 t.test('the definition is the seed\'s', async (t) => {

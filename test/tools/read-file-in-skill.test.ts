@@ -30,9 +30,10 @@ const SKILLS: Readonly<Record<string, FakeSkill>> = {
 }
 
 function setUp () {
-  const tool = createReadFileInSkillTool({ source: new FakeSource(SKILLS) })
+  const tool = createReadFileInSkillTool()
+  const source = new FakeSource(SKILLS)
   const registry = createToolRegistry([tool])
-  return { tool, call: (name: unknown, path: unknown) => registry.call(tool, { skill_name: name, file_path: path }) }
+  return { tool, call: (name: unknown, path: unknown) => registry.call(tool, { skill_name: name, file_path: path }, source) }
 }
 
 t.test('the definition is the seed\'s', async (t) => {

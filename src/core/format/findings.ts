@@ -67,9 +67,7 @@ export const FINDINGS = {
   hidden_tag_characters: ['warning', 'SKILL.md has invisible tag characters, which a model reads'],
 
   mcp_skill_invalid: ['warning', 'MCP does not list the skill: it has errors'],
-  mcp_metadata_refused: ['warning', 'MCP does not list the skill: `metadata` is not a mapping of text to text'],
-  mcp_compatibility_refused: ['warning', `MCP does not list the skill: \`compatibility\` is not text of 1 to ${grouped(limits.MAX_COMPATIBILITY_CODE_POINTS)} characters`],
-  mcp_yaml_refused: ['warning', 'MCP does not list the skill: clients do not read its YAML'],
+  mcp_refused: ['warning', 'MCP does not list the skill: the official client refuses its frontmatter'],
   mcp_main_file_casing: ['warning', 'MCP does not list the skill: the main file is not called SKILL.md'],
   mcp_file_too_large: ['warning', `MCP does not list the skill: a file has more than ${grouped(limits.MAX_TEXT_FILE_BYTES)} bytes`],
   mcp_too_many_files: ['warning', `MCP does not list the skill: it has more than ${grouped(limits.MAX_MCP_LISTED_FILES)} files`],

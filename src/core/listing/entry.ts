@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
 import { documentError, SkillError } from '../errors.ts'
-import type { FileContent } from '../content/file-content.ts'
+import type { FileContent } from '../files/file-content.ts'
 import { toJsonValue } from '../json.ts'
 import { MAX_FRONTMATTER_DEPTH } from '../limits.ts'
 import type { Manifest } from '../content/manifest.ts'
@@ -26,10 +26,10 @@ export interface CatalogEntry {
 
 /**
  * Findings that another door has about a skill, beside those of the catalog. They change nothing about whether it is
- * valid. Must not throw.
+ * valid. Must not throw or reject.
  * @param document the main file, undefined when it cannot be read
  */
-export type FindingSource = (skill: CatalogSkill, manifest: Manifest, document: FileContent | undefined) => readonly Finding[]
+export type FindingSource = (skill: CatalogSkill, manifest: Manifest, document: FileContent | undefined) => Awaitable<readonly Finding[]>
 
 export interface CatalogEntryOptions {
   readonly skills: Pick<SkillManager, 'find' | 'manifest' | 'readMainFile'>
@@ -58,7 +58,8 @@ export async function findCatalogEntry ({ skills, moreFindings }: CatalogEntryOp
     const manifest = await orNothing(() => skills.manifest(name))
     const document = moreFindings.length === 0 ? undefined : await orNothing(() => skills.readMainFile(name, 'SKILL.md'))
     if (manifest !== undefined && isOneState(skill, manifest, document)) {
-      return toEntry(skill, manifest, [...skill.findings, ...moreFindings.flatMap((find) => find(skill, manifest, document))])
+      const more = await Promise.all(moreFindings.map((find) => find(skill, manifest, document)))
+      return toEntry(skill, manifest, [...skill.findings, ...more.flat()])
     }
     if (manifest === undefined || turn === MAX_TURNS) return toEntry(skill, undefined, skill.findings)
   }
