@@ -115,12 +115,8 @@ export const MAX_DISCOVERY_FILES = 1_000
 export const MAX_DISCOVERY_UNPACKED_BYTES = 52_428_800
 export const ADVISED_DISCOVERY_FILE_BYTES = 1_048_576
 
-/**
- * A look at all skills for the well-known indexes is good for this many times as long as it took, and for no longer than
- * this many milliseconds, so that asking all the time costs a fraction of the processor.
- */
-export const DISCOVERY_LOOK_FACTOR = 10
-export const MAX_DISCOVERY_LOOK_AGE_MS = 5_000
+/** How long changes are followed for the well-known indexes after the last question, in milliseconds. */
+export const DISCOVERY_IDLE_MS = 60_000
 
 /** Digests of archives kept by revision for the well-known indexes. About 250 bytes each. */
 export const MAX_CACHED_ARCHIVE_DIGESTS = 20_000

@@ -1,6 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { SkillState } from '../core/content/skill-state.ts'
 import { revisionError } from '../core/errors.ts'
 import type { PinnedSource, SkillSource } from '../core/skill-source.ts'
+import type { ConfirmSkill } from '../tools/confirm-skills.ts'
 
 /** Names the state of a skill that an answer is of. */
 export const REVISION_HEADER = 'skill-revision'
@@ -52,16 +54,35 @@ export function revisionCondition ({ query, headers }: FastifyRequest, skills: S
   return new Conditional(skills.at(revision ?? 'current'), ifMatch)
 }
 
-/** The revisions that `If-Match` names, as far as it names any: tags of content are passed over. */
-export function revisionsIn (ifMatch: string): readonly string[] {
-  return tagsIn(ifMatch).flatMap((tag) => /^"(sha256:[\da-f]{64})"$/.exec(tag)?.[1] ?? [])
+/** How a request with tool calls wants its skills. */
+export interface ToolCondition {
+  readonly skills: SkillSource
+  /** The revision of everything that the calls have read, if they asked for one. */
+  readonly revision: string | undefined
+  /** Refuses a skill of another revision, before any call runs; absent when no revision was asked for. */
+  readonly confirmSkill?: ConfirmSkill
+}
+
+/**
+ * The condition of a request that may name several skills. A tag of `If-Match` is a revision here: results have no ETag.
+ */
+export function toolCondition ({ query, headers }: FastifyRequest, skills: SkillSource): ToolCondition {
+  const { revision } = query as { readonly revision?: string }
+  const ifMatch = headers['if-match']
+  if (revision === undefined && ifMatch === undefined) return { skills, revision: undefined }
+  const pinned = skills.at(revision ?? 'current')
+  return {
+    skills: pinned,
+    get revision () { return pinned.onlyRevision },
+    async confirmSkill ({ name, isDisplayName }) {
+      const revisionOf = async (state: SkillState) => (await state.manifest()).revision
+      const present = await (isDisplayName ? pinned.readByDisplayName(name, revisionOf) : pinned.read(name, revisionOf))
+      if (ifMatch !== undefined && !isMatch(ifMatch, present, undefined)) throw revisionError.changed(present)
+    }
+  }
 }
 
 /** Strong comparison: neither a weak tag nor a date matches. */
-function isMatch (ifMatch: string, revision: string | undefined, etag: string): boolean {
-  return tagsIn(ifMatch).some((tag) => tag === '*' || tag === etag || (revision !== undefined && tag === `"${revision}"`))
-}
-
-function tagsIn (ifMatch: string): string[] {
-  return ifMatch.split(',').map((tag) => tag.trim())
+function isMatch (ifMatch: string, revision: string | undefined, etag: string | undefined): boolean {
+  return ifMatch.split(',').map((tag) => tag.trim()).some((tag) => tag === '*' || tag === etag || (revision !== undefined && tag === `"${revision}"`))
 }

@@ -1,5 +1,6 @@
 import { type TSchema, Type } from '@sinclair/typebox'
 import { reference } from '../schemas/reference.ts'
+import { RevisionSchema } from '../schemas/skills.ts'
 import { StringEnum } from '../schemas/string-enum.ts'
 import { DEFINITION_FORMATS, DIALECTS, writeDefinitions } from '../tools/dialects/index.ts'
 import { MAX_TOOL_CALLS } from '../tools/limits.ts'
@@ -45,6 +46,9 @@ export const ToolQuerySchema = Type.Object({
     examples: ['reader']
   }))
 })
+
+/** Of requests with calls. */
+export const ToolCallQuerySchema = Type.Object({ revision: RevisionSchema })
 
 export const ToolDefinitionsSchema = Type.Array(Type.Unsafe<object>({ type: 'object' }), {
   $id: 'ToolDefinitions',

@@ -1,20 +1,19 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { type FindingSource, readCatalogEntry } from '../core/listing/entry.ts'
-import { CatalogPager } from '../core/listing/pages.ts'
+import { readCatalogPage } from '../core/listing/pages.ts'
 import { DEFAULT_PAGE_ENTRIES } from '../core/limits.ts'
-import { sha256 } from '../core/digest.ts'
-import type { SkillManager } from '../core/skill-manager.ts'
-import { strongEtag } from '../http/etag.ts'
+import type { SkillSource } from '../core/skill-source.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { readScalars } from '../http/query-scalars.ts'
 import { CatalogEntrySchema, CatalogPageSchema, CatalogQuerySchema } from '../schemas/catalog.ts'
-import { json, notModified, problems } from '../openapi/responses.ts'
+import { FOLDER_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
+import { jsonAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
 import { SkillNameParamsSchema, SkillQuerySchema } from '../schemas/skills.ts'
-import { JSON_MEDIA_TYPE } from '../http/send-json.ts'
-import { PIN_PROBLEMS, stampRevision } from '../http/revision.ts'
+import { JSON_MEDIA_TYPE, sendJson } from '../http/send-json.ts'
+import { REVISION_HEADER, revisionCondition } from '../http/revision.ts'
 
 export interface CatalogRoutesOptions {
-  readonly skills: SkillManager
+  readonly skills: SkillSource
   /** What other doors have to say about a skill. */
   readonly moreFindings?: readonly FindingSource[]
 }
@@ -22,25 +21,24 @@ export interface CatalogRoutesOptions {
 /** What there is to know about each skill, page by page, and search. */
 export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (app, { skills, moreFindings = [] }) {
   const options = { skills, moreFindings }
-  const pager = new CatalogPager(options)
 
   app.get('/catalog', {
     schema: {
       operationId: 'browseCatalog',
       summary: 'Browse and search the skills',
-      description: 'Rich entries, a page at a time; a page that would be very large is shorter than `limit`. Follow `next_cursor` until it is `null`: a skill that is there throughout comes exactly once, also when the catalog changes in between.',
+      description: 'Rich entries, a page at a time; a page that would be very large is shorter than `limit`. Follow `next_cursor` until it is `null`. Without `q`, a skill that is there throughout comes exactly once, even if the catalog changes in between. With `q`, the search is made again for each page: only a skill whose rank has changed can be missed or come twice.',
       tags: ['skills'],
       querystring: CatalogQuerySchema,
       response: {
-        200: json(CatalogPageSchema, 'The page'),
-        304: notModified(),
-        ...problems('bad_query', 'bad_cursor', 'skills_folder_not_found', 'skills_folder_permission_denied')
+        200: jsonAnswer(CatalogPageSchema, 'The page'),
+        304: notModifiedAnswer(),
+        ...problemAnswers('bad_query', 'bad_cursor', ...FOLDER_PROBLEMS)
       }
     },
     preValidation: readScalars('limit', 'valid')
   }, async (request, reply) => {
     const { q, valid, limit = DEFAULT_PAGE_ENTRIES, cursor } = request.query
-    const page = await pager.page({ limit, ...q !== undefined && { query: q }, ...valid !== undefined && { valid }, ...cursor !== undefined && { cursor } })
+    const page = await readCatalogPage(options, { limit, ...q !== undefined && { query: q }, ...valid !== undefined && { valid }, ...cursor !== undefined && { cursor } })
     if (page === undefined) throw new HttpProblem('bad_cursor')
     const { entries, total, nextCursor = null } = page
     return reply.header('content-type', JSON_MEDIA_TYPE).send(`{"skills":[${entries.join(',')}],"total":${total},"next_cursor":${JSON.stringify(nextCursor)}}`)
@@ -55,16 +53,15 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
       params: SkillNameParamsSchema,
       querystring: SkillQuerySchema,
       response: {
-        200: json(CatalogEntrySchema, 'The entry'),
-        304: notModified(),
-        ...problems(...PIN_PROBLEMS, 'bad_url', 'uri_too_long', 'invalid_skill_name', 'skill_not_found', 'skills_folder_not_found', 'skills_folder_permission_denied')
+        200: jsonAnswer(CatalogEntrySchema, 'The entry'),
+        304: notModifiedAnswer(),
+        ...problemAnswers(...SKILL_PROBLEMS, ...REVISION_PROBLEMS)
       }
     }
   }, async (request, reply) => {
-    const entry = await readCatalogEntry(options, request.params.name)
-    const body = Buffer.from(JSON.stringify(entry))
-    const etag = strongEtag(sha256(body))
-    stampRevision(request, reply, entry.revision ?? undefined, etag)
-    return reply.header('content-type', JSON_MEDIA_TYPE).header('etag', etag).send(body)
+    const condition = revisionCondition(request, skills)
+    const entry = await readCatalogEntry({ ...options, skills: condition.skills }, request.params.name)
+    if (entry.revision !== null) reply.header(REVISION_HEADER, entry.revision)
+    return sendJson(reply, entry, () => JSON.stringify(entry), condition)
   })
 }

@@ -7,7 +7,7 @@ import { EVENT_HEARTBEAT_MS, EVENT_RETRY_MS, MAX_EVENT_STREAM_BYTES, MAX_EVENT_S
 import { accepts } from '../http/accept.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { EVENTS_EXAMPLE, EventsHeadersSchema, EventsQuerySchema } from '../schemas/events.ts'
-import { eventStream, problems } from '../openapi/responses.ts'
+import { eventStreamAnswer, problemAnswers } from '../openapi/responses.ts'
 
 export interface EventRoutesOptions {
   readonly feed: Pick<ChangeFeed, 'position' | 'subscribe'>
@@ -70,7 +70,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
       tags: ['skills'],
       headers: EventsHeadersSchema,
       querystring: EventsQuerySchema,
-      response: { 200: eventStream('The events, without an end', EVENTS_EXAMPLE), ...problems('bad_query', 'not_acceptable', 'too_many_streams', 'not_ready') }
+      response: { 200: eventStreamAnswer('The events, without an end', EVENTS_EXAMPLE), ...problemAnswers('bad_query', 'not_acceptable', 'too_many_streams', 'not_ready') }
     }
   }, async (request, reply) => {
     if (!accepts(request.headers.accept, MEDIA_TYPE)) throw new HttpProblem('not_acceptable')

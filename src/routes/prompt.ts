@@ -1,15 +1,16 @@
 import { basename } from 'node:path'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { type PromptForm, renderPrompt } from '../core/listing/prompt.ts'
-import type { SkillManager } from '../core/skill-manager.ts'
+import type { SkillSource } from '../core/skill-source.ts'
 import type { SkillMetadata } from '../core/skill.ts'
 import { readScalars } from '../http/query-scalars.ts'
 import { PromptQuerySchema, PromptSchema } from '../schemas/prompt.ts'
-import { notModified, problems, textOrJson } from '../openapi/responses.ts'
+import { FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
+import { notModifiedAnswer, problemAnswers, textOrJsonAnswer } from '../openapi/responses.ts'
 import { JSON_MEDIA_TYPE, sendRendered } from '../http/send-json.ts'
 
 export interface PromptRoutesOptions {
-  readonly skills: SkillManager
+  readonly skills: SkillSource
 }
 
 /** A prompt on its way or done. */
@@ -51,9 +52,9 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
       tags: ['agent'],
       querystring: PromptQuerySchema,
       response: {
-        200: textOrJson(PromptSchema, 'The skills', EXAMPLE),
-        304: notModified(),
-        ...problems('bad_query', 'skills_folder_not_found', 'skills_folder_permission_denied')
+        200: textOrJsonAnswer(PromptSchema, 'The skills', EXAMPLE),
+        304: notModifiedAnswer(),
+        ...problemAnswers('bad_query', ...FOLDER_PROBLEMS)
       }
     },
     preValidation: readScalars('budget')

@@ -17,9 +17,9 @@ export const SkillFileParamsSchema = Type.Object({
   })
 })
 
-const RevisionSchema = Type.Optional(Type.String({
-  pattern: '^sha256:[0-9a-f]{64}$',
-  description: 'The revision of the skill that the answer has to be of; when there is another one now, it is 412 `revision_changed`. `If-Match` does the same',
+export const RevisionSchema = Type.Optional(Type.String({
+  pattern: '^(?:current|sha256:[0-9a-f]{64})$',
+  description: 'The revision of the skill that the answer has to be of, named in `Skill-Revision`; `current` for the present one. A revision that is neither present nor kept is 412 `revision_changed`. `If-Match` asks for the present one',
   examples: ['sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef']
 }))
 

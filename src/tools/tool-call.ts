@@ -3,6 +3,7 @@ import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES, TOOL_CALL_CONCURRENCY } from '.
 import { type CallLogger, toolCallLine, toolResultLine } from './call-log.ts'
 import type { Dialect, ToolCall } from './dialects/dialect.ts'
 import { openEnvelope } from './dialects/envelope.ts'
+import { type ConfirmSkill, confirmSkills } from './confirm-skills.ts'
 import type { ToolRegistry } from './registry.ts'
 import { runTool, type ToolRun } from './run-tool.ts'
 import { ToolLimitError, ToolOutcome } from './tool.ts'
@@ -20,6 +21,8 @@ export interface ToolCallContext {
   /** What the calls may see. */
   readonly skills: SkillSource
   readonly requestId: string
+  /** Called with each skill that the calls name, before any of them runs. */
+  readonly confirmSkill?: ConfirmSkill | undefined
 }
 
 export type ToolCallHandler = (body: unknown, context: ToolCallContext) => Promise<ToolCallAnswer>
@@ -38,15 +41,16 @@ export interface ToolCallHandlerOptions {
   readonly log: CallLogger
 }
 
-/** The engine behind POST /agent/tool-call: parsed JSON in, the answer's JSON text out. Never throws. */
+/** The engine behind POST /agent/tool-call: parsed JSON in, the answer's JSON text out. Throws what `confirmSkill` throws, nothing else. */
 export function createToolCallHandler ({ registry, log }: ToolCallHandlerOptions): ToolCallHandler {
-  return async function handle (body, { skills, requestId }) {
+  return async function handle (body, { skills, requestId, confirmSkill }) {
     const envelope = openEnvelope(body)
     if (envelope.kind === 'unrecognised') return envelope
     const { dialect, calls, batch } = envelope
     if (calls.length > MAX_TOOL_CALLS) {
       return { kind: 'too_many_calls', detail: `${calls.length} tool calls in one request: the limit is ${MAX_TOOL_CALLS}` }
     }
+    await confirmSkills(calls.map(({ name, args, problem }) => ({ tool: problem === undefined ? registry.find(name) : undefined, args })), confirmSkill)
     const results = await runAll(dialect, calls, { skills, registry, log, fields: { reqId: requestId } })
     return { kind: 'answer', json: batch ? `[${results.join(',')}]` : results.join('') }
   }

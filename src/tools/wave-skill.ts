@@ -11,7 +11,7 @@ import { SharedOutcomes } from './shared-outcome.ts'
 import { type Tool, type ToolArguments, ToolArgumentsError, type ToolFailure, ToolLimitError, ToolOutcome, type ToolParameters } from './tool.ts'
 import {
   describeCatalog, failureResult, invalidResult, notFoundResult, refusalResult,
-  WAVE_ERROR_TYPES, WaveErrorDetailsSchema, type WaveProblem, type WaveToolResult
+  WaveErrorDetailsSchema, waveErrorType, type WaveProblem, type WaveToolResult
 } from './wave-messages.ts'
 
 const parameters: ToolParameters = {
@@ -145,7 +145,7 @@ function explain (error: ToolFailure, name: string, available: readonly SkillMet
   switch (error.code) {
     case 'skill_not_found': return notFoundResult(name, available)
     case 'main_file_not_found': return invalidResult(name, NO_MAIN_FILE, available)
-    default: return failureResult(name, WAVE_ERROR_TYPES[error.code], error.message, available)
+    default: return failureResult(name, waveErrorType(error), error.message, available)
   }
 }
 

@@ -84,7 +84,7 @@ t.test('after SIGKILL under load the next process serves at once, on the same po
   t.match(await next.stop(), { code: 0, stderr: '' })
 })
 
-t.test('H25: SIGTERM ends the process by the deadline, whatever slow clients are at', async (t) => {
+t.test('SIGTERM ends the process by the deadline, whatever slow clients are at', async (t) => {
   const service = await start(t)
   const connections = await Promise.all(Array.from({ length: 40 }, () => openRaw(service.url)))
   const beginnings = [
@@ -102,7 +102,7 @@ t.test('H25: SIGTERM ends the process by the deadline, whatever slow clients are
   for (const connection of connections) connection.destroy()
 })
 
-t.test('L11, L12: FIFOs, also as a main file, hold up nobody, and not the end of the process', async (t) => {
+t.test('FIFOs, also as a main file, hold up nobody, and not the end of the process', async (t) => {
   const folder = t.testdir({ skills: skills('one') })
   const root = join(folder, 'skills')
   mkdirSync(join(root, 'piped'))

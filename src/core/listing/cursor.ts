@@ -14,8 +14,8 @@ const CHECKSUM_START = 'sha256:'.length
  * A position as opaque text.
  * @param question what the pages list: a cursor is valid for the same question only
  */
-export function formatCursor (question: string, { after, score = '' }: PagePosition): string {
-  const fields = `${score}\n${after}`
+export function formatCursor (question: string, { after, score }: PagePosition): string {
+  const fields = `${score ?? ''}\n${after}`
   const checksum = sha256(`${question}\n${fields}`).slice(CHECKSUM_START, CHECKSUM_START + CHECKSUM_CHARACTERS)
   return Buffer.from(checksum + fields).toString('base64url')
 }

@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import { createSlicer } from '../async.ts'
 import { MAX_PAGE_CHARACTERS } from '../limits.ts'
-import type { SkillManager } from '../skill-manager.ts'
+import type { SkillSource } from '../skill-source.ts'
 import { compareCodePoints } from '../text.ts'
 import { formatCursor, type PagePosition, parseCursor } from './cursor.ts'
 import { type CatalogEntry, type CatalogEntryOptions, findCatalogEntry } from './entry.ts'
@@ -27,7 +27,7 @@ export interface CatalogPage {
 }
 
 export interface CatalogPageOptions extends CatalogEntryOptions {
-  readonly skills: CatalogEntryOptions['skills'] & Pick<SkillManager, 'available' | 'list' | 'search'>
+  readonly skills: CatalogEntryOptions['skills'] & Pick<SkillSource, 'available' | 'list' | 'search'>
 }
 
 /** A skill that may be on the page. */

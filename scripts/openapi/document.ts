@@ -1,23 +1,37 @@
-import type {} from '@fastify/swagger'
+/** The OpenAPI document of the service, made from the schemas of its routes: no skills are needed for it, and no port. */
+
+import swagger from '@fastify/swagger'
 import fp from 'fastify-plugin'
-import { contentHeaders } from '../http/headers.ts'
-import { httpProblems, type ProblemCode, skillProblems } from '../schemas/problem.ts'
+import { pino } from 'pino'
+import { buildApp } from '../../src/app.ts'
+import { readPackageVersion } from '../../src/cli/package-version.ts'
+import { createSkillManager } from '../../src/core/skill-manager.ts'
+import { httpProblems, type ProblemCode, skillProblems } from '../../src/schemas/problem.ts'
+import { createToolRegistry } from '../../src/tools/registry.ts'
+import { createTools } from '../../src/tools/tools.ts'
 import { problemExample } from './problem-examples.ts'
 
-export interface DescriptionOptions {
-  readonly version: string
+export interface OpenapiDocument {
+  /** On one line. */
+  readonly json: string
+  readonly yaml: string
 }
 
-/** Swagger UI brings its own scripts and styles, and fetches the document: nothing else may run on its pages. */
-const DOCS_CSP = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+export async function createDocument (): Promise<OpenapiDocument> {
+  const version = readPackageVersion()
+  const skills = createSkillManager({ projectRoots: [], watcher: false })
+  const registry = createToolRegistry(createTools())
+  const app = await buildApp({ skills, registry, logger: pino({ level: 'silent' }), version, host: '127.0.0.1', plugins: [description(version)] })
+  try {
+    await app.ready()
+    return { json: `${JSON.stringify(app.swagger())}\n`, yaml: app.swagger({ yaml: true }) }
+  } finally {
+    await app.close()
+    await skills.close()
+  }
+}
 
-/**
- * The OpenAPI document of the routes that are registered after it, and pages that show it. Loaded at the first
- * question for them: with the libraries behind it, it takes a quarter of the time that the whole service needs to start.
- */
-export const description = fp<DescriptionOptions>(async function description (app, { version }) {
-  const [{ default: swagger }, { default: swaggerUi }] = await Promise.all([import('@fastify/swagger'), import('@fastify/swagger-ui')])
-
+const description = (version: string) => fp(async function description (app) {
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
@@ -43,14 +57,6 @@ export const description = fp<DescriptionOptions>(async function description (ap
     transform: ({ schema, url }) => nameWildcard(schema as RouteSchema, url),
     transformObject: (document) => 'openapiObject' in document ? unescapeSchemaKeys(withoutUnusedExamples(document.openapiObject)) : document.swaggerObject
   })
-
-  await app.register(async (docs) => {
-    docs.addHook('onRequest', (_request, reply, next) => {
-      reply.headers({ ...contentHeaders, 'content-security-policy': DOCS_CSP })
-      next()
-    })
-    await docs.register(swaggerUi, { routePrefix: '/docs', uiConfig: { deepLinking: true } })
-  })
 }, { name: 'description', fastify: '5.x' })
 
 /** An example of every problem there is, for the responses of the routes to refer to. */
@@ -60,7 +66,7 @@ function problemExamples (): Readonly<Record<string, { readonly summary: string,
   return Object.fromEntries(codes.map((code) => [code, { summary: kinds[code].title, value: problemExample(code) }]))
 }
 
-/** Of problems that no operation has, such as an unknown route. */
+/** Some problems, such as an unknown route, belong to no operation. */
 function withoutUnusedExamples<Document extends { paths?: object, components?: { examples?: Record<string, unknown> } }> (document: Document): Document {
   const { paths, components } = document
   const text = JSON.stringify(paths)

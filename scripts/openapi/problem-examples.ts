@@ -1,6 +1,6 @@
-import { archiveError, documentError, fileError, folderError, type SkillErrorCode, revisionError } from '../core/errors.ts'
-import { MAX_TEXT_FILE_BYTES } from '../core/limits.ts'
-import { httpProblems, type Problem, type ProblemCode, skillProblems } from '../schemas/problem.ts'
+import { archiveError, documentError, fileError, folderError, revisionError, type SkillErrorCode } from '../../src/core/errors.ts'
+import { MAX_TEXT_FILE_BYTES } from '../../src/core/limits.ts'
+import { httpProblems, type Problem, type ProblemCode, skillProblems } from '../../src/schemas/problem.ts'
 
 const FILE = 'assets/logo.png'
 
@@ -8,6 +8,7 @@ const FILE = 'assets/logo.png'
 const sentences = {
   invalid_skill_name: documentError.invalidName('../calculator').message,
   skill_not_found: documentError.skillNotFound('calculator').message,
+  skill_changing: documentError.changing('calculator').message,
   main_file_not_found: documentError.notFound('calculator').message,
   main_file_too_large: documentError.tooLarge('calculator').message,
   main_file_permission_denied: documentError.permissionDenied('calculator').message,
@@ -23,7 +24,6 @@ const sentences = {
   file_too_large: fileError.tooLarge(FILE, 20_000_000, MAX_TEXT_FILE_BYTES).message,
   file_io_error: fileError.ioError(FILE).message,
   archive_too_large: archiveError.tooLarge('calculator').message,
-  skill_changing: documentError.changing('calculator').message,
   revision_changed: revisionError.changed(`sha256:${'0123456789abcdef'.repeat(4)}`).message,
   skills_folder_not_found: folderError.notFound('/srv/skills').message,
   skills_folder_permission_denied: folderError.permissionDenied().message
