@@ -48,14 +48,14 @@ async function readAsClient (name: string, { bytes }: FileContent): Promise<Elig
     return { frontmatter, findings: [] }
   } catch (error) {
     const reason = error instanceof SkillCatalogError ? error.problems.map(({ message }) => message).join('; ') : 'its SKILL.md cannot be read'
-    return refused(finding.warning('mcp_refused', `${NOT_LISTED}: ${printable(reason).slice(0, MAX_LOG_LINE_CHARACTERS)}`,
+    return refused(finding('mcp_refused', `${NOT_LISTED}: ${printable(reason).slice(0, MAX_LOG_LINE_CHARACTERS)}`,
       'Write the frontmatter as the Agent Skills format has it: values of metadata as text, special text in double quotes on one line'))
   }
 }
 
 function reportInvalid ({ findings }: CatalogSkill): Eligibility {
   const first = findings.find(({ severity }) => severity === 'error')
-  return refused(finding.warning('mcp_skill_invalid', `${NOT_LISTED}: ${first?.message ?? 'it is not valid'}`, first?.fix ?? 'Mend the errors of the skill'))
+  return refused(finding('mcp_skill_invalid', `${NOT_LISTED}: ${first?.message ?? 'it is not valid'}`, first?.fix ?? 'Mend the errors of the skill'))
 }
 
 function refused (reason: Finding): Eligibility {
@@ -66,16 +66,16 @@ function refused (reason: Finding): Eligibility {
 function checkFiles ({ files }: Manifest): Finding[] {
   const found: Finding[] = []
   if (!files.some(({ path }) => path === 'SKILL.md')) {
-    found.push(finding.warning('mcp_main_file_casing', `${NOT_LISTED}: its main file is not called SKILL.md`, 'Rename the main file to SKILL.md'))
+    found.push(finding('mcp_main_file_casing', `${NOT_LISTED}: its main file is not called SKILL.md`, 'Rename the main file to SKILL.md'))
   }
   const large = files.find(({ size_bytes: size }) => size > MAX_TEXT_FILE_BYTES)
   if (large !== undefined) {
-    found.push(finding.warning('mcp_file_too_large',
+    found.push(finding('mcp_file_too_large',
       `${NOT_LISTED}: ${quote(large.path)} has ${large.size_bytes} bytes, more than the ${MAX_TEXT_FILE_BYTES} that it sends`,
       'Move large files out of the skill, or split them'))
   }
   if (files.length > MAX_MCP_LISTED_FILES) {
-    found.push(finding.warning('mcp_too_many_files',
+    found.push(finding('mcp_too_many_files',
       `${NOT_LISTED}: it has ${files.length} files, more than ${MAX_MCP_LISTED_FILES}`, 'Split the skill, or remove files'))
   }
   return found
@@ -84,7 +84,7 @@ function checkFiles ({ files }: Manifest): Finding[] {
 function adviseOnSize ({ files }: Manifest): Finding[] {
   const bytes = files.reduce((sum, { size_bytes: size }) => sum + size, 0)
   if (files.length <= MCP_ADVISED_SKILL_FILES && bytes <= MCP_ADVISED_SKILL_BYTES) return []
-  return [finding.info('mcp_limits_exceeded',
+  return [finding('mcp_limits_exceeded',
     `the skill has ${files.length} files and ${bytes} bytes; MCP hosts may decline more than ${MCP_ADVISED_SKILL_FILES} files or ${MCP_ADVISED_SKILL_BYTES} bytes`,
     'Split the skill, or remove files')]
 }

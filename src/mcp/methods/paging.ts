@@ -1,11 +1,15 @@
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import { createSlicer } from '../../core/async.ts'
+import { formatCursor, parseCursor } from '../../core/listing/cursor.ts'
 import { compareCodePoints } from '../../core/text.ts'
 
 export interface Page<Item> {
   readonly items: Item[]
   readonly nextCursor?: string
 }
+
+/** All lists of this door are of names in the same order, so that a cursor of one is good for another. */
+const QUESTION = 'mcp'
 
 /**
  * One page of items. A cursor names the last entry of the page before, so that names that come and go meanwhile shift nothing.
@@ -20,38 +24,19 @@ export async function readPage<Item> (
 ): Promise<Page<Item>> {
   const yieldIfNeeded = createSlicer()
   const items: Item[] = []
-  for (let i = cursor === undefined ? 0 : firstAfter(names, decodeCursor(cursor)); i < names.length; i++) {
+  for (let i = cursor === undefined ? 0 : startAfter(names, cursor); i < names.length; i++) {
     const name = names[i] ?? ''
     const item = await make(name)
     if (item !== undefined) items.push(item)
-    if (items.length > 0 && i < names.length - 1 && isFull(items)) return { items, nextCursor: encodeCursor(name) }
+    if (items.length > 0 && i < names.length - 1 && isFull(items)) return { items, nextCursor: formatCursor(QUESTION, { after: name }) }
     await yieldIfNeeded()
   }
   return { items }
 }
 
-const MARK = 'after:'
-
-function encodeCursor (name: string): string {
-  return Buffer.from(MARK + name).toString('base64url')
-}
-
-function decodeCursor (cursor: string): string {
-  const text = Buffer.from(cursor, 'base64url').toString()
-  // Buffer skips what is no base64url, so that other texts decode to the same name.
-  if (!text.startsWith(MARK) || encodeCursor(text.slice(MARK.length)) !== cursor) {
-    throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Invalid cursor: use nextCursor of the page before, or none')
-  }
-  return text.slice(MARK.length)
-}
-
-function firstAfter (names: readonly string[], name: string): number {
-  let low = 0
-  let high = names.length
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if (compareCodePoints(names[middle] ?? '', name) > 0) high = middle
-    else low = middle + 1
-  }
-  return low
+function startAfter (names: readonly string[], cursor: string): number {
+  const position = parseCursor(QUESTION, cursor)
+  if (position === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Invalid cursor: use nextCursor of the page before, or none')
+  const start = names.findIndex((name) => compareCodePoints(name, position.after) > 0)
+  return start === -1 ? names.length : start
 }
