@@ -41,5 +41,5 @@ USER 10001:10001
 EXPOSE 8080
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 \
-  CMD ["node", "dist/cli/healthcheck.js"]
+  CMD ["node", "dist/cli/main.js", "healthcheck"]
 CMD ["node", "dist/cli/main.js"]

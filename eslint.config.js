@@ -28,7 +28,7 @@ const FLOORS = [
   ['openapi/', 'plugins/', 'mcp/'],
   ['routes/', 'well-known/'],
   ['app.ts'],
-  ['config.ts', 'logger.ts', 'log-output.ts'],
+  ['config.ts', 'log-output.ts'],
   ['server.ts', 'index.ts'],
   ['cli/']
 ]

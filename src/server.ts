@@ -3,17 +3,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
+import { pino } from 'pino'
 import { buildApp } from './app.ts'
 import { type Config, ConfigError } from './config.ts'
 import { createSkillManager, type SkillManager } from './core/skill-manager.ts'
 import { readBacklog } from './http/connections/accept-backlog.ts'
 import { maxConnections } from './http/connections/max-connections.ts'
 import { LogOutput } from './log-output.ts'
-import { createLogger } from './logger.ts'
 import { createToolRegistry } from './tools/registry.ts'
 import { createTools } from './tools/tools.ts'
 
-/** Clients with an open connection get this long to hear `Connection: close` before the port is given up, in milliseconds. */
+/** Time for clients with an open connection to receive `Connection: close` before the port is closed, in milliseconds. */
 const ANNOUNCE_MS = 200
 
 /** Running requests may go on this long after a signal, in milliseconds; then their connections are cut. */
@@ -33,16 +33,19 @@ const NOT_HANDLED: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT',
  * From then on SIGTERM and SIGINT stop it with exit code 0 in under ten seconds, a second one at once with 1; an error
  * that nobody handled is logged in full and stops it with 1.
  * @param version of the package
+ * @param isExample the folder is that of the package, since no other was named: the log says so
  * @throws ConfigError when the address cannot be had
  */
-export async function startServer (config: Config, version: string): Promise<void> {
+export async function startServer (config: Config, { version, isExample = false }: { readonly version: string, readonly isExample?: boolean }): Promise<void> {
   const output = new LogOutput()
   process.once('exit', () => { output.flushSync() })
-  const logger = createLogger(config.logLevel, output)
+  const logger = pino({ level: config.logLevel }, output)
+  if (isExample) logger.info({ path: config.skillsDirs[0] }, 'no folder was named and there is no ./skills: serving the example skills of the package')
   const skills = createSkillManager({
     projectRoots: config.skillsDirs,
     ...config.personalDir !== undefined && { personalRoot: config.personalDir },
     polling: config.watchPolling,
+    keep: { keepMs: config.keepRevisionSeconds * 1_000, maxBytes: config.keepRevisionBytes },
     log: logger
   })
   const registry = createToolRegistry(createTools(), {
@@ -83,7 +86,7 @@ export async function startServer (config: Config, version: string): Promise<voi
 async function listen (app: FastifyInstance, config: Config): Promise<void> {
   try {
     await app.listen({
-      // For `localhost` Fastify would make a second server, with none of what the first one was given.
+      // For `localhost` Fastify makes a second server, without the first one's tracking and limits of connections.
       host: config.host === 'localhost' ? (await lookup(config.host)).address : config.host,
       port: config.port,
       listenTextResolver: (address) => `skillserve listening at ${address}`
@@ -101,8 +104,8 @@ async function stop (app: FastifyInstance, skills: SkillManager): Promise<void> 
     app.server.closeAllConnections()
   }, DRAIN_DEADLINE_MS)
   await Promise.race([close(), deadline])
-  // A call to the file system that never returns (a dead network mount, a log that nobody reads) holds a thread,
-  // and exit() would wait for that thread.
+  // A call to the file system that never returns holds a thread: a dead network mount, a log that nobody reads.
+  // exit() would wait for that thread.
   const isFree = await Promise.race([fileSystemIdle(), deadline.then(() => false)])
   if (!isFree) process.kill(process.pid, 'SIGKILL')
 

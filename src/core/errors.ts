@@ -90,12 +90,17 @@ export const archiveError = {
 } as const
 
 /** A request for a revision, or a representation, that the skill no longer has. */
-export const revisionError = {
-  changed: (present?: string) =>
-    new SkillError('revision_changed', present === undefined ? 'The skill has changed' : `The skill has changed: its revision is ${present} now`)
-} as const
+export class RevisionChangedError extends SkillError {
+  /** The revision that the skill has; undefined when it is not known. */
+  readonly present: string | undefined
 
-/** `list_skills`' sentences, and every tool's while there is no root to look in. */
+  constructor (present: string | undefined) {
+    super('revision_changed', present === undefined ? 'The skill has changed' : `The skill has changed: its revision is ${present} now`)
+    this.present = present
+  }
+}
+
+/** `list_skills`' sentences, and every tool's while no root exists. */
 export const folderError = {
   notFound: (path: string) => new SkillError('skills_folder_not_found', `Skills folder not found at path: ${path}`),
   permissionDenied: (cause?: unknown) => new SkillError('skills_folder_permission_denied', 'Permission denied reading skills folder', cause)

@@ -36,22 +36,17 @@ export const SLICE_MS = 5
 export const DEBOUNCE_MS = 50
 export const MAX_DEBOUNCE_MS = 150
 
-/** Pause between two looks at a folder or file when the watcher polls, in milliseconds. */
-export const POLL_MS = 1_000
-
-/**
- * Events of one folder in one turn of the event loop, and how long a folder with more of them is not listened to, in
- * milliseconds: events are read as long as there are any, so that whoever writes fast enough would keep the turn for ever.
- */
-export const MAX_FOLDER_EVENTS = 256
+/** Events of watched folders that are taken in one turn of the event loop, and how long a folder with more is left alone, in milliseconds. */
+export const MAX_TURN_EVENTS = 1_000
 export const STORM_REST_MS = 100
 
-/** Folders that are put under watch at the same time: setting up a watch takes turns of the thread pool. */
-export const WATCH_BATCH = 64
-
-/** Pause between two full comparisons of index and disk, in milliseconds: without and with a working watcher. */
-export const RECONCILE_DEGRADED_MS = 20_000
+/** Pause between two full comparisons of index and disk, in milliseconds: with a working watcher, without one, and instead of one. */
 export const RECONCILE_HEALTHY_MS = 120_000
+export const RECONCILE_DEGRADED_MS = 20_000
+export const POLL_MS = 1_000
+
+/** The pause after a full comparison is at least this many times as long as the comparison, but at most RECONCILE_DEGRADED_MS. */
+export const PAUSE_FACTOR = 10
 
 /** How long a call to a network disk may take before it counts as failed, in milliseconds. */
 export const DISK_ANSWER_MS = 5_000

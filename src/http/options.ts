@@ -16,7 +16,7 @@ export interface HttpTimeouts {
   readonly request: number
   /** Interval at which the two above are checked. Default 1 s. */
   readonly check: number
-  /** A connection without any traffic. Default 60 s. */
+  /** A connection without traffic. Default 60 s. */
   readonly connection: number
   /** An idle connection between two requests; longer than load balancers keep theirs. Default 72 s. */
   readonly keepAlive: number
@@ -41,8 +41,7 @@ export function httpServerOptions ({ connections, logger, timeouts = {} }: HttpS
     serverFactory: (handler: RequestListener) => createServer(handler, connections, timeouts),
     ...(logger === undefined ? undefined : { loggerInstance: logger }),
     logController: new RequestLogController(),
-    // One logger for all requests, and the request id in each line: a child for each request would cost all of them
-    // for what few ever use.
+    // One logger for all requests, and the request id in each line: every request would pay for a child logger that few use.
     childLoggerFactory: (parent) => parent,
     genReqId: createRequestIds(),
     bodyLimit: MAX_BODY_BYTES,
@@ -80,7 +79,7 @@ function createRequestIds (): (request: IncomingMessage) => string {
   const prefix = randomBytes(6).toString('hex')
   let count = 0
   return (request) => {
-    const given = request.headers['x-request-id']
-    return typeof given === 'string' && REQUEST_ID.test(given) ? given : `${prefix}-${(++count).toString(36)}`
+    const id = request.headers['x-request-id']
+    return typeof id === 'string' && REQUEST_ID.test(id) ? id : `${prefix}-${(++count).toString(36)}`
   }
 }

@@ -1,11 +1,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { SkillState } from '../core/content/skill-state.ts'
-import { revisionError } from '../core/errors.ts'
+import { RevisionChangedError } from '../core/errors.ts'
 import type { PinnedSource, SkillSource } from '../core/skill-source.ts'
+import { REVISION_HEADER } from './headers.ts'
 import type { ConfirmSkill } from '../tools/confirm-skills.ts'
-
-/** Names the state of a skill that an answer is of. */
-export const REVISION_HEADER = 'skill-revision'
 
 /** How a request wants its skills, and the conditions on its answer. */
 export interface RevisionCondition {
@@ -42,7 +40,7 @@ class Conditional implements RevisionCondition {
   confirm (reply: FastifyReply, etag: string): void {
     const { onlyRevision } = this.skills
     if (onlyRevision !== undefined) reply.header(REVISION_HEADER, onlyRevision)
-    if (this.#ifMatch !== undefined && !isMatch(this.#ifMatch, onlyRevision, etag)) throw revisionError.changed(onlyRevision)
+    if (this.#ifMatch !== undefined && !isMatch(this.#ifMatch, onlyRevision, etag)) throw new RevisionChangedError(onlyRevision)
   }
 }
 
@@ -77,7 +75,7 @@ export function toolCondition ({ query, headers }: FastifyRequest, skills: Skill
     async confirmSkill ({ name, isDisplayName }) {
       const revisionOf = async (state: SkillState) => (await state.manifest()).revision
       const present = await (isDisplayName ? pinned.readByDisplayName(name, revisionOf) : pinned.read(name, revisionOf))
-      if (ifMatch !== undefined && !isMatch(ifMatch, present, undefined)) throw revisionError.changed(present)
+      if (ifMatch !== undefined && !isMatch(ifMatch, present, undefined)) throw new RevisionChangedError(present)
     }
   }
 }

@@ -4,7 +4,7 @@ import { HttpProblem, sendProblem } from '../http/problem.ts'
 
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i
 
-/** 404, or 405 with `Allow` when the path exists for other methods, which Fastify does not tell apart. */
+/** 404, or 405 with `Allow` when the path exists for other methods: Fastify has one answer for both. */
 function noRoute (app: FastifyInstance, request: FastifyRequest): HttpProblem {
   const allowed = (app.supportedMethods as HTTPMethods[]).filter((method) => app.findRoute({ method, url: request.url }) !== null)
   // A route that takes the method has asked for this answer itself, with `callNotFound()`.

@@ -2,7 +2,8 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyInstance, FastifyReply, FastifySchema, FastifySchemaCompiler } from 'fastify'
 import type { SkillSource } from '../core/skill-source.ts'
 import { HttpProblem } from '../http/problem.ts'
-import { REVISION_HEADER, toolCondition, type ToolCondition } from '../http/revision.ts'
+import { REVISION_HEADER } from '../http/headers.ts'
+import { toolCondition, type ToolCondition } from '../http/revision.ts'
 import {
   ToolArgumentsSchema, ToolCallQuerySchema, ToolCallRequestSchema, ToolCallResponseSchema, ToolDefinitionsSchema, ToolParamsSchema, ToolQuerySchema,
   ToolResultSchema
@@ -90,7 +91,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     const tool = registry.find(name)
     if (tool === undefined) throw new HttpProblem('tool_not_found', registry.unknownTool(name))
     const condition = toolCondition(request, skills)
-    await confirmSkills([{ tool, args: request.body }], condition.confirmSkill)
+    if (condition.confirmSkill !== undefined) await confirmSkills([{ tool, args: request.body }], condition.confirmSkill)
     const outcome = await runTool(tool, request.body, { skills: condition.skills, registry, log: request.log, fields: { reqId: request.id } })
     return sendResult(reply, outcome.json, condition)
   })

@@ -4,7 +4,8 @@ import { strongEtag } from '../http/etag.ts'
 import { READ_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
 import { bytesAnswers, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
 import { SkillArchiveQuerySchema, SkillNameParamsSchema } from '../schemas/skills.ts'
-import { REVISION_HEADER, revisionCondition } from '../http/revision.ts'
+import { REVISION_HEADER } from '../http/headers.ts'
+import { revisionCondition } from '../http/revision.ts'
 import { sendArchive } from '../http/send-archive.ts'
 
 export interface ArchiveRoutesOptions {

@@ -10,7 +10,8 @@ import { FOLDER_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/p
 import { jsonAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
 import { SkillNameParamsSchema, SkillQuerySchema } from '../schemas/skills.ts'
 import { JSON_MEDIA_TYPE, sendJson } from '../http/send-json.ts'
-import { REVISION_HEADER, revisionCondition } from '../http/revision.ts'
+import { REVISION_HEADER } from '../http/headers.ts'
+import { revisionCondition } from '../http/revision.ts'
 
 export interface CatalogRoutesOptions {
   readonly skills: SkillSource

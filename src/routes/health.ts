@@ -6,7 +6,7 @@ import { extendedProblemAnswer, jsonAnswer, notModifiedAnswer, problemAnswers } 
 
 export interface HealthRoutesOptions {
   readonly skills: SkillManager
-  /** Whether the service has been told to stop: it answers, but wants no new work. */
+  /** Whether the process has received a signal to stop: it answers, and takes no new work. */
   readonly isDraining: () => boolean
 }
 
@@ -25,7 +25,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
     schema: {
       operationId: 'getReadiness',
       summary: 'Whether the service can do its work',
-      description: 'Ready once the first index is built and while at least one root is there; tells the state of the index and of the watcher, ready or not.',
+      description: 'Ready once the first index is built and while at least one root is there. The answer has the state of the index and of the watcher, ready or not.',
       tags: ['service'],
       response: { 200: jsonAnswer(ReadinessSchema, 'Ready'), 304: notModifiedAnswer(), ...problemAnswers(), ...extendedProblemAnswer('not_ready', NotReadySchema) }
     }

@@ -5,6 +5,7 @@ import { mediaType } from '../core/content/media-type.ts'
 import type { SkillSource } from '../core/skill-source.ts'
 import { prefers } from '../http/accept.ts'
 import { strongEtag } from '../http/etag.ts'
+import { DOCUMENT_EXAMPLE, FILE_EXAMPLE } from '../openapi/examples.ts'
 import { FILE_PROBLEMS, FOLDER_PROBLEMS, MAIN_FILE_PROBLEMS, READ_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
 import { bytesOrJsonAnswer, jsonAnswer, jsonOrTextAnswer, notModifiedAnswer, partialAnswer, problemAnswers, withRevision } from '../openapi/responses.ts'
 import {
@@ -14,7 +15,8 @@ import {
 import type { Tool } from '../tools/tool.ts'
 import { sendContent, sendFile } from '../http/send-file.ts'
 import { answer, JSON_MEDIA_TYPE, sendJson, sendOutcome } from '../http/send-json.ts'
-import { REVISION_HEADER, revisionCondition, type RevisionCondition } from '../http/revision.ts'
+import { REVISION_HEADER } from '../http/headers.ts'
+import { revisionCondition, type RevisionCondition } from '../http/revision.ts'
 
 export interface SkillRoutesOptions {
   readonly skills: SkillSource
@@ -27,10 +29,6 @@ const DOCUMENT_TYPES = ['application/json', 'text/markdown', 'text/plain'] as co
 
 /** Stands for a file's own media type when its JSON form is weighed against it. */
 const ANY_BYTES = 'application/octet-stream'
-
-/** For the document: the beginning of a main file and of a script. */
-const EXAMPLE_DOCUMENT = '---\nname: calculator\ndescription: Basic arithmetic\n---\n# Calculator Skill\n'
-const EXAMPLE_FILE = 'def add(a, b):\n    return a + b\n'
 
 /** List, document, manifest and files of skills. */
 export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async function skillRoutes (app, { skills, tools }) {
@@ -53,8 +51,8 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       params: SkillNameParamsSchema,
       querystring: SkillQuerySchema,
       response: {
-        200: jsonOrTextAnswer(SkillDocumentSchema, 'The document', ['text/markdown', 'text/plain'], EXAMPLE_DOCUMENT),
-        206: partialAnswer(EXAMPLE_DOCUMENT.slice(0, 14)),
+        200: jsonOrTextAnswer(SkillDocumentSchema, 'The document', ['text/markdown', 'text/plain'], DOCUMENT_EXAMPLE),
+        206: partialAnswer(DOCUMENT_EXAMPLE.slice(0, 14)),
         304: notModifiedAnswer(),
         ...problemAnswers(...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...MAIN_FILE_PROBLEMS)
       }
@@ -98,8 +96,8 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       params: SkillFileParamsSchema,
       querystring: SkillFileQuerySchema,
       response: {
-        200: bytesOrJsonAnswer(SkillFileSchema, 'The bytes, under the media type of the file', EXAMPLE_FILE),
-        206: partialAnswer(EXAMPLE_FILE.slice(0, 14)),
+        200: bytesOrJsonAnswer(SkillFileSchema, 'The bytes, under the media type of the file', FILE_EXAMPLE),
+        206: partialAnswer(FILE_EXAMPLE.slice(0, 14)),
         304: notModifiedAnswer(),
         ...problemAnswers(...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...FILE_PROBLEMS)
       }

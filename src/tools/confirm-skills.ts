@@ -1,6 +1,6 @@
 import { SkillError } from '../core/errors.ts'
 import { parseArguments } from './arguments.ts'
-import { own } from './json-object.ts'
+import { own } from './text/json-object.ts'
 import { type Tool, ToolArgumentsError } from './tool.ts'
 
 /** A skill as a call names it. */
@@ -24,8 +24,7 @@ interface PlannedCall {
  * call or its skill is the outcome of the call.
  * @throws {SkillError} `revision_changed`
  */
-export async function confirmSkills (calls: readonly PlannedCall[], confirm: ConfirmSkill | undefined): Promise<void> {
-  if (confirm === undefined) return
+export async function confirmSkills (calls: readonly PlannedCall[], confirm: ConfirmSkill): Promise<void> {
   for (const call of calls) {
     const skill = skillOf(call)
     if (skill === undefined) continue

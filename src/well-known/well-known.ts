@@ -6,6 +6,7 @@ import { HttpProblem } from '../http/problem.ts'
 import { sendArchive } from '../http/send-archive.ts'
 import { sendContent, sendFile } from '../http/send-file.ts'
 import { sendRendered } from '../http/send-json.ts'
+import { DOCUMENT_EXAMPLE } from '../openapi/examples.ts'
 import { ARTIFACT_PROBLEMS, FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
 import { bytesAnswers, jsonAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
 import { ArtifactParamsSchema, DiscoveryIndexSchema, LegacyDiscoveryIndexSchema, LegacyFileParamsSchema } from '../schemas/well-known.ts'
@@ -22,8 +23,6 @@ export interface WellKnownOptions {
 
 /** Of what lies at an address that names its digest. Not `public`: a cache behind somebody's authentication keeps nothing. */
 const IMMUTABLE = 'max-age=31536000, immutable'
-
-const EXAMPLE_DOCUMENT = '---\nname: calculator\ndescription: Basic arithmetic\n---\n# Calculator Skill\n'
 
 /**
  * Skill discovery over well-known URIs, versions 0.2.0 and 0.1.0 of the draft. A client that has an index fetches all that
@@ -59,7 +58,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       description: 'What the index lists as `skill-md`. Never changes: 404 once the skill has another digest.',
       tags: ['discovery'],
       params: ArtifactParamsSchema,
-      response: { ...bytesAnswers('The bytes', 'text/markdown', EXAMPLE_DOCUMENT), 304: notModifiedAnswer(), ...problemAnswers(...ARTIFACT_PROBLEMS) }
+      response: { ...bytesAnswers('The bytes', 'text/markdown', DOCUMENT_EXAMPLE), 304: notModifiedAnswer(), ...problemAnswers(...ARTIFACT_PROBLEMS) }
     }
   }, async (request, reply) => {
     const { name, digest } = request.params
@@ -105,7 +104,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       description: 'The bytes of a file of a skill in the index 0.1.0.',
       tags: ['discovery'],
       params: LegacyFileParamsSchema,
-      response: { ...bytesAnswers('The bytes, under the media type of the file', '*/*', EXAMPLE_DOCUMENT), 304: notModifiedAnswer(), ...problemAnswers(...ARTIFACT_PROBLEMS) }
+      response: { ...bytesAnswers('The bytes, under the media type of the file', '*/*', DOCUMENT_EXAMPLE), 304: notModifiedAnswer(), ...problemAnswers(...ARTIFACT_PROBLEMS) }
     }
   }, async (request, reply) => {
     const { name, '*': file } = request.params

@@ -15,7 +15,7 @@ import { rawRequest, type RawResponse, request, type RequestHead } from './raw-h
 /** Text or bytes for a file, an object for a folder, `t.fixture(…)` for links. */
 export type Files = Readonly<Record<string, NonNullable<Parameters<Test['testdir']>[0]>>>
 
-export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'watcher' | 'times'>, Partial<Pick<AppOptions, 'host' | 'allowedHosts' | 'allowedOrigins' | 'isDraining' | 'timeouts'>> {
+export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'keep' | 'watcher' | 'times'>, Partial<Pick<AppOptions, 'host' | 'allowedHosts' | 'allowedOrigins' | 'isDraining' | 'timeouts'>> {
   /** What lies beside the skills folder. */
   readonly siblings?: Files
   /** Puts more into the test's folder before the service starts. */
@@ -58,7 +58,7 @@ export interface Service {
   /** Sends an ordinary request and checks the answer against the OpenAPI document. */
   fetch (path: string, init?: RequestInit): Promise<Answer>
   /** POSTs JSON, likewise: a value, or the JSON text itself. */
-  post (path: string, body: unknown): Promise<Answer>
+  post (path: string, body: unknown, headers?: Readonly<Record<string, string>>): Promise<Answer>
   /** Sends a request target as it is over a bare socket, likewise. */
   raw (method: string, target: string, head?: RequestHead): Promise<RawResponse>
 }
@@ -68,7 +68,7 @@ export interface Service {
  * @param files what is in `skills`, the root; null for no such folder
  */
 export async function buildService (t: Test, { files = {}, options = {} }: { readonly files?: Files | null, readonly options?: ServiceOptions } = {}): Promise<Service> {
-  const { siblings = {}, prepare, roots = ['skills'], personalRoot, disk, watcher = false, times, indexed = true, host = '127.0.0.1', ...appOptions } = options
+  const { siblings = {}, prepare, roots = ['skills'], personalRoot, disk, watcher = false, times, keep, indexed = true, host = '127.0.0.1', ...appOptions } = options
   const folder = t.testdir({ ...files === null ? {} : { skills: files }, ...siblings })
   prepare?.(folder)
   const projectRoots = roots.map((root) => join(folder, root))
@@ -80,6 +80,7 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
     watcher,
     ...disk && { disk },
     ...times && { times },
+    ...keep && { keep },
     log: logger
   })
   const registry = createToolRegistry(createTools())
@@ -117,9 +118,9 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
     logged,
     log: () => text().split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as Record<string, unknown>),
     fetch: send,
-    post: (path, body) => send(path, {
+    post: (path, body, headers = {}) => send(path, {
       method: 'POST',
-      headers: { 'content-type': 'application/json' },
+      headers: { 'content-type': 'application/json', ...headers },
       body: typeof body === 'string' ? body : JSON.stringify(body)
     }),
     raw: async (method, target, head = {}) => {

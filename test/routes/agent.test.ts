@@ -189,7 +189,7 @@ t.test('one service', async (t) => {
     t.match((await service.fetch('/agent/tools?format=anthropic&toolset=wave')).text, 'Skills: calculator: Sums', 'K28: it follows the catalog')
   })
 
-  t.test('Q4: a bad query is 400', async (t) => {
+  t.test('K47: a bad query is 400', async (t) => {
     for (const query of ['format=constructor', 'format=__proto__', 'format=', 'format=OpenAI', 'toolset=x', 'format=mcp&format=mcp', 'toolset=all&toolset=all']) {
       const response = await service.fetch(`/agent/tools?${query}`)
       t.equal(response.status, 400, query)

@@ -3,7 +3,7 @@ import type { MainFilePreference } from '../catalog/main-files.ts'
 import type { LiveCatalog } from '../catalog/live-catalog.ts'
 import type { Roots } from '../catalog/roots.ts'
 import { PhaseMemo, type PollPhase } from '../disk/poll-phase.ts'
-import { documentError, fileError, revisionError, SkillError } from '../errors.ts'
+import { documentError, fileError, RevisionChangedError, SkillError } from '../errors.ts'
 import type { FileContent } from '../files/file-content.ts'
 import type { FileStore, ServableFile } from '../files/file-store.ts'
 import { hasForbiddenSequence } from '../skill-name.ts'
@@ -112,7 +112,7 @@ export class SkillFiles {
         const { revision: present } = await state.manifest()
         if (revision === 'current' || revision === present) return await answer(state)
         const before = kept()
-        if (before === undefined) throw revisionError.changed(present)
+        if (before === undefined) throw new RevisionChangedError(present)
         return await answer(before)
       })
     } catch (error) {

@@ -1,7 +1,7 @@
 import type { Server } from 'node:net'
 import { setImmediate as nextIteration } from 'node:timers/promises'
 
-/** Longest time that connections in the backlog are accepted before the port is given up, in milliseconds. */
+/** Longest time that connections in the backlog are accepted before the port is closed, in milliseconds. */
 const ACCEPT_MS = 1_000
 
 /** Iterations of the event loop without a new connection; in the one after the last connection its request is read. */
@@ -9,7 +9,7 @@ const QUIET_ITERATIONS = 3
 
 /**
  * Returns when all requests that have arrived by now are read. On a busy machine many connections wait in the backlog, and
- * the event loop accepts few of them in one iteration; giving up the port would reset the others.
+ * the event loop accepts few of them in one iteration. Closing the port would reset the others.
  */
 export async function readBacklog (server: Server): Promise<void> {
   let isQuiet = false

@@ -48,9 +48,9 @@ export class Connections {
 }
 
 /**
- * Node's HTTP server, whose `close()` ends the connections that are owed nothing and no others. Node's own
- * `closeIdleConnections` ends a connection whose answer is written and not yet read by a slow client, and spares a client
- * that has sent nothing.
+ * Node's HTTP server, whose `close()` ends the connections that are owed nothing and no others. With the inherited
+ * `closeIdleConnections`, it would cut an answer that a slow client has not read completely, and wait for a client that has
+ * sent nothing.
  */
 export class GracefulServer extends Server {
   readonly #connections: Connections

@@ -3,13 +3,13 @@ import type { Connections } from './connections.ts'
 
 export interface DrainingOptions {
   readonly connections: Connections
-  /** Whether the process has been told to stop: from then on each connection ends with the last answer that it is owed. */
+  /** Whether the process has received a signal to stop. From then on each connection ends with the last answer that it is owed. */
   readonly isDraining?: () => boolean
 }
 
 /**
- * Announces the end of each connection, so that `app.close()` returns as soon as every owed answer is given. Only the
- * latest of several pipelined requests is answered with `Connection: close`: Node drops every answer behind that one.
+ * Announces the end of each connection, so that `app.close()` returns as soon as every owed answer is sent. Of several
+ * pipelined requests only the latest is answered with `Connection: close`: Node drops every answer behind that one.
  */
 export const draining = fp<DrainingOptions>(function draining (app, { connections, isDraining = () => false }, done) {
   let closing = false

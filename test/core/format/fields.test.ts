@@ -70,7 +70,7 @@ t.test('K9: fields that only strict readers mind are no errors', async t => {
     ['license as a list', { license: ['MIT'] }, 'license_not_text', 'warning'],
     ['metadata as text', { metadata: 'a' }, 'metadata_not_mapping', 'warning'],
     ['metadata as a list', { metadata: ['a'] }, 'metadata_not_mapping', 'warning'],
-    ['metadata with a number', { metadata: { author: 'A', version: 1 } }, 'metadata_not_text', 'warning'],
+    ['P7: metadata with a number', { metadata: { author: 'A', version: 1 } }, 'metadata_not_text', 'warning'],
     ['nested metadata', { metadata: { a: { b: 'c' } } }, 'metadata_not_text', 'warning'],
     ['allowed-tools as a list', { 'allowed-tools': ['Read'] }, 'allowed_tools_list', 'info'],
     ['allowed-tools with commas', { 'allowed-tools': 'Read, Write' }, 'allowed_tools_commas', 'info'],
@@ -122,7 +122,7 @@ t.test('K9: text of a skill inside a sentence is cut and cannot break the line',
   t.ok((finding?.message.length ?? 0) < 200)
 })
 
-t.test('inherited properties are not fields', async t => {
+t.test('K9: inherited properties are not fields', async t => {
   t.strictSame(errors(Object.create(valid)), ['name_missing', 'description_missing'])
   const fields: Frontmatter = JSON.parse('{"__proto__":{"name":"x"},"constructor":1,"metadata":{"__proto__":1}}')
   t.strictSame(codes({ ...valid }), [])

@@ -22,21 +22,21 @@ t.test('K9: a valid file has fields, a summary, and no findings', async t => {
 
 t.test('K9: what is wrong with the form of a file is one finding', async t => {
   const rows: Array<[string, string, string, string]> = [
-    ['no frontmatter', '# Only a heading\n', 'frontmatter_missing', 'SKILL.md has no frontmatter'],
+    ['P2: no frontmatter', '# Only a heading\n', 'frontmatter_missing', 'SKILL.md has no frontmatter'],
     ['an empty file', '', 'frontmatter_missing', 'SKILL.md is empty'],
     ['nothing but a byte order mark', '\uFEFF', 'frontmatter_missing', 'SKILL.md is empty'],
     ['a rule in a text', '# Title\n\n---\n\nText\n', 'frontmatter_missing', 'SKILL.md has no frontmatter'],
-    ['unclosed', `---\n${fields}# Demo\n`, 'frontmatter_unclosed', "the frontmatter is not closed with a line '---'"],
-    ['only a fence', '---', 'frontmatter_unclosed', "the frontmatter is not closed with a line '---'"],
+    ['P3: unclosed', `---\n${fields}# Demo\n`, 'frontmatter_unclosed', "the frontmatter is not closed with a line '---'"],
+    ['C6: only a fence', '---', 'frontmatter_unclosed', "the frontmatter is not closed with a line '---'"],
     ['closed with dots', `---\n${fields}...\n# Demo\n`, 'frontmatter_unclosed', "the frontmatter is closed with '...' instead of '---'"],
-    ['invalid YAML', '---\nname: [invalid\n---\nx', 'yaml_invalid', "line 3 of SKILL.md is not valid YAML: 'deficient indentation'"],
-    ['a list', '---\n- a\n---\nx', 'frontmatter_not_mapping', 'the frontmatter does not consist of fields'],
+    ['P4: invalid YAML', '---\nname: [invalid\n---\nx', 'yaml_invalid', "line 3 of SKILL.md is not valid YAML: 'deficient indentation'"],
+    ['P5: a list', '---\n- a\n---\nx', 'frontmatter_not_mapping', 'the frontmatter does not consist of fields'],
     ['nothing between the fences', '---\n---\nx', 'frontmatter_empty', 'the frontmatter is empty'],
     ['a blank line first', `\n${valid}`, 'frontmatter_not_first', 'something stands before the frontmatter of SKILL.md'],
     ['a comment first', `<!-- hi -->\n${valid}`, 'frontmatter_not_first', 'something stands before the frontmatter of SKILL.md'],
     ['four dashes', `-${valid}`, 'fence_unusual', "the first line of SKILL.md is '----' instead of '---'"],
     ['a language word', `---js\n${fields}---\n`, 'fence_unusual', "the first line of SKILL.md is '---js' instead of '---'"],
-    ['bare carriage returns', valid.replaceAll('\n', '\r'), 'line_ends_cr', 'SKILL.md ends its lines with a bare carriage return']
+    ['C9: bare carriage returns', valid.replaceAll('\n', '\r'), 'line_ends_cr', 'SKILL.md ends its lines with a bare carriage return']
   ]
   for (const [name, text, code, message] of rows) {
     const { summary, frontmatter, findings } = parse(text)
@@ -47,7 +47,7 @@ t.test('K9: what is wrong with the form of a file is one finding', async t => {
   }
 })
 
-t.test('bytes that are not UTF-8 are one error', async t => {
+t.test('K9: bytes that are not UTF-8 are one error', async t => {
   const rows = [Buffer.from('---\nname: caf\u00E9\n---\n', 'latin1'), Buffer.from(`\uFEFF${valid}`, 'utf16le'), Buffer.from([0, 1, 0xff])]
   for (const bytes of rows) {
     t.match(parseSkillBytes(bytes, 'demo'), { frontmatter: {}, summary: { name: 'demo', description: '' }, findings: [{ code: 'main_file_not_utf8', severity: 'error' }] })
@@ -123,7 +123,7 @@ t.test('K9: no bytes make it throw, and every finding is well-formed', async t =
   }), { numRuns: 1_000 }))
 })
 
-t.test('the largest file takes linear time, whatever it holds', async t => {
+t.test('K10: the largest file takes linear time, whatever it holds', async t => {
   const filled = (unit: string, head = '') => Buffer.from(head + unit.repeat(Math.floor((MAX_MAIN_FILE_BYTES - head.length) / Buffer.byteLength(unit))))
   const rows: Record<string, Buffer> = {
     dashes: filled('-'),
