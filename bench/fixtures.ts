@@ -1,5 +1,12 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { linkSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+
+/** A file has at most 65,000 names on ext4. */
+const SKILLS_A_LINK = 5_000
+
+/** Written at a stretch: whoever waits for thousands of them wants to be able to interrupt. */
+const AT_A_STRETCH = 50
 
 /** A SKILL.md of exactly this many bytes. */
 export function skillText (name: string, bytes: number, note = ''): string {
@@ -7,14 +14,29 @@ export function skillText (name: string, bytes: number, note = ''): string {
   return head + 'Lorem ipsum dolor "sit" amet.\n'.repeat(Math.ceil(bytes / 30)).slice(0, bytes - head.length)
 }
 
+export interface SkillsOptions {
+  /** Whether the files beside the main file are names of the same one, which takes a third of the time; they must not be written to. */
+  readonly linked?: boolean
+}
+
 /** `count` skills, each with a SKILL.md of 4 KiB and `files` more files of half a KiB, half of them in a folder. */
-export function makeSkills (root: string, count: number, files: number): string[] {
+export async function makeSkills (root: string, count: number, files: number, { linked = false }: SkillsOptions = {}): Promise<string[]> {
   const names = Array.from({ length: count }, (_, index) => `skill-${String(index).padStart(5, '0')}`)
-  for (const name of names) {
+  let written = ''
+  for (const [index, name] of names.entries()) {
     const folder = join(root, name)
     mkdirSync(join(folder, 'docs'), { recursive: true })
     writeFileSync(join(folder, 'SKILL.md'), skillText(name, 4096))
-    for (let i = 0; i < files; i++) writeFileSync(join(folder, i % 2 === 0 ? `file-${i}.md` : `docs/file-${i}.md`), 'x'.repeat(512))
+    for (let i = 0; i < files; i++) {
+      const file = join(folder, i % 2 === 0 ? `file-${i}.md` : `docs/file-${i}.md`)
+      if (linked && (i > 0 || index % SKILLS_A_LINK > 0)) {
+        linkSync(written, file)
+      } else {
+        writeFileSync(file, 'x'.repeat(512))
+        written = file
+      }
+    }
+    if (index % AT_A_STRETCH === 0) await nextTurn()
   }
   return names
 }

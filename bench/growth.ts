@@ -1,15 +1,18 @@
-/**
- * `npm run growth -- [sizes…]`: what the service costs with 100, 1,000, 10,000 and 50,000 skills, as a table and in
- * `growth.md`. No targets: it shows what grows with the number of skills, and what does not.
- */
-import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { appendFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { type LongRun, readCommandLine, readNumber, runLong } from '../scripts/long-run.ts'
 import { makeSkills } from './fixtures.ts'
 import { machine } from './machine.ts'
 import { startSkillserve, type Server } from './process.ts'
 import { generationOf, watching } from './readiness.ts'
 import { median } from './table.ts'
+
+const USAGE = `
+npm run growth -- [SIZE…]
+
+What the service costs with 100, 1,000, 10,000 and 50,000 skills, or with as many as the SIZEs say: as a table, and for the first
+four in bench/growth.md. Nothing is judged: it shows what grows with the number of skills, and what does not.
+`
 
 const SIZES = [100, 1_000, 10_000, 50_000]
 const FILES = 2
@@ -17,16 +20,18 @@ const READS = 200
 const LISTS = 20
 const CHANGES = 20
 
-/** Pause between two looks whether a change is in the index, in milliseconds. */
-const LOOK_MS = 2
+/** Pause between two questions whether a change is in the index, in milliseconds. */
+const POLL_MS = 2
 
 type Figures = Readonly<Record<string, string>>
 
-const sizes = process.argv.length > 2 ? process.argv.slice(2).map(Number) : SIZES
-const folder = mkdtempSync(join(tmpdir(), 'skillserve-growth-'))
-try {
+const { positionals } = readCommandLine(USAGE, { allowPositionals: true } as const)
+const sizes = positionals.length === 0 ? SIZES : positionals.map((text) => readNumber(text, 'SIZE', (value) => Number.isInteger(value) && value > 0))
+
+await runLong(async (run) => {
+  const folder = run.folder('skillserve-growth')
   const columns: Figures[] = []
-  for (const size of sizes) columns.push(await measure(join(folder, String(size)), size))
+  for (const size of sizes) columns.push(await measure(run, join(folder, String(size)), size))
   const rows = Object.keys(columns[0] ?? {}).map((what) => `| ${what} | ${columns.map((figures) => figures[what]).join(' | ')} |`)
   const report = `# Growth
 
@@ -37,36 +42,40 @@ and ${FILES} more files. One client, one request at a time, medians; every reque
 |---|${'---|'.repeat(sizes.length)}
 ${rows.join('\n')}
 `
-  console.log(report)
-  writeFileSync(new URL('growth.md', import.meta.url), report)
-} finally {
-  rmSync(folder, { recursive: true, force: true })
-}
+  run.print(report)
+  if (positionals.length === 0) writeFileSync(new URL('growth.md', import.meta.url), report)
+  return true
+})
 
-async function measure (place: string, size: number): Promise<Figures> {
-  const root = join(place, 'skills')
-  const names = makeSkills(root, size, FILES)
+async function measure (run: LongRun, folder: string, size: number): Promise<Figures> {
+  const skills = size.toLocaleString('en') + ' skills'
+  const root = join(folder, 'skills')
+  run.part(`${skills}: writing them`)
+  const names = await makeSkills(root, size, FILES)
+  run.part(`${skills}: start`)
   const begun = performance.now()
-  const server = await startSkillserve(root, join(place, 'log'))
+  const server = await startSkillserve(run, [root], { log: join(folder, 'log') })
   try {
-    const { skills } = await json(server, '/skills') as { readonly skills: readonly string[] }
-    if (skills.length !== size) throw new Error(`${skills.length} skills listed`)
-    const listed = performance.now() - begun
+    const { skills: listed } = await json(server, '/skills') as { readonly skills: readonly string[] }
+    if (listed.length !== size) throw new Error(`${listed.length} skills listed`)
+    const answered = performance.now() - begun
     const atFirst = server.rss()
     await watching(server)
     const watched = performance.now() - begun
     const atRest = server.rss()
     const startCpu = server.cpu()
 
+    run.part(`${skills}: requests`)
     const list = await times(LISTS, () => json(server, '/skills'))
     const first = await times(READS, (index) => json(server, `/skills/${nameAt(names, index)}`))
     const again = await times(READS, (index) => json(server, `/skills/${nameAt(names, index)}`))
     const unknown = await times(LISTS, () => fetch(`${server.url}/skills/nobody`).then((response) => response.text()))
+    run.part(`${skills}: changes and pages`)
     const change = await measureChanges(server, root, names)
     const pages = await measurePages(server)
     const { bytes } = await readBytes(server, '/skills')
     return {
-      'start to first correct GET /skills': ms(listed),
+      'start to first correct GET /skills': ms(answered),
       'start to every watch in place': ms(watched),
       'CPU time until then': ms(startCpu),
       'RSS at the first answer': mb(atFirst),
@@ -84,7 +93,7 @@ async function measure (place: string, size: number): Promise<Figures> {
     }
   } finally {
     await server.stop()
-    rmSync(place, { recursive: true, force: true })
+    rmSync(folder, { recursive: true, force: true })
   }
 }
 
@@ -100,7 +109,7 @@ async function measureChanges (server: Server, root: string, names: readonly str
     const generation = await generationOf(server)
     const begun = performance.now()
     appendFileSync(join(root, nameAt(names, i), 'SKILL.md'), 'changed\n')
-    while (await generationOf(server) === generation) await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+    while (await generationOf(server) === generation) await new Promise((resolve) => setTimeout(resolve, POLL_MS))
     visible.push(performance.now() - begun)
   }
   return { visible: median(visible), cpu: (server.cpu() - before) / CHANGES }

@@ -1,30 +1,76 @@
-/** `npm run bench`: the contract's figures, each beside its reference in one run, as a table and in `results.md`. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { chooseLoad } from './load.ts'
+import { spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { readCommandLine, refuseCommandLine, runLong } from '../scripts/long-run.ts'
+import { measureAnswers } from './answers.ts'
+import type { Bench } from './bench.ts'
+import { separateCores } from './cores.ts'
+import { measureEdit } from './edit.ts'
+import { measureFirstRequests } from './first-requests.ts'
+import { CONNECTIONS } from './load.ts'
 import { machine } from './machine.ts'
+import { measureRequests } from './requests.ts'
 import { measureScale } from './scale.ts'
 import { measureSearch } from './search.ts'
-import { toMarkdown } from './table.ts'
-import { measureThroughput } from './throughput.ts'
+import { type Row, toMarkdown } from './table.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'skillserve-bench-'))
-try {
-  const { name, load } = await chooseLoad()
-  const rows = [...await measureThroughput(join(folder, 'throughput'), load), ...await measureScale(join(folder, 'scale'), load), ...await measureSearch(folder)]
+const PARTS: Readonly<Record<string, (bench: Bench) => Promise<Row[]>>> = {
+  requests: measureRequests,
+  edit: measureEdit,
+  first: measureFirstRequests,
+  scale: measureScale,
+  search: measureSearch,
+  answers: measureAnswers
+}
+
+const USAGE = `
+npm run bench -- [PART…]
+
+Measures the figures of the service, each beside its reference in the same run, and prints value, limit, and whether it is met. All
+parts together take 5 to 10 minutes and are written to bench/results.md; single parts are only printed. Needs Linux.
+
+  requests  CPU time of single requests, against Fastify and node:http
+  edit      disk calls of a document after an edit
+  first     event-loop stalls of first requests
+  scale     start, memory, stalls and changes with 10,000 skills
+  search    search among 10,000 skills
+  answers   plain questions and the skills that they find
+`
+
+const REPOSITORY = fileURLToPath(new URL('..', import.meta.url))
+
+const { positionals } = readCommandLine(USAGE, { allowPositionals: true } as const)
+const unknown = positionals.find((part) => !Object.hasOwn(PARTS, part))
+if (unknown !== undefined) refuseCommandLine(`there is no part '${unknown}', but ${Object.keys(PARTS).join(', ')}`)
+
+await runLong(async (run) => {
+  const begun = performance.now()
+  const bench = { run, cores: separateCores(), folder: run.folder('skillserve-bench') }
+  const rows: Row[] = []
+  for (const [part, measure] of Object.entries(PARTS)) {
+    if (positionals.length === 0 || positionals.includes(part)) rows.push(...await measure(bench))
+  }
   const missed = rows.filter(({ pass }) => pass === false).length
   const report = `# Figures
 
-Measured ${new Date().toISOString().slice(0, 10)} with \`npm run bench\` on ${machine()}; load by ${name}, 32 connections, on the same machine.
-Server and reference took turns; each figure is the median of its rounds, with the lowest and the highest.
+Measured ${new Date().toISOString().slice(0, 10)} with \`npm run bench\` at ${commit()} on ${machine()}; ${bench.cores.description},
+${CONNECTIONS} connections, ${Math.round((performance.now() - begun) / 60_000)} minutes in all. Service and reference by turns; each figure is the median of its rounds, with the lowest and
+the highest. Of single requests it is the CPU time of the server's process. Fastify logs at \`info\`, to the same output as the service.
 
 ${toMarkdown(rows)}
 
-${missed === 0 ? 'All targets are met.' : `${missed} targets are missed.`}
+${missed === 0 ? 'All limits are kept.' : `${missed} of ${rows.length} limits are missed.`} Not measured here, but by \`time\`: \`.ci/run\` (at most 10 minutes),
+\`npm test\` (5), \`npm run test:unit\` (1).
 `
-  console.log(report)
-  writeFileSync(new URL('results.md', import.meta.url), report)
-} finally {
-  rmSync(folder, { recursive: true, force: true })
+  run.print(report)
+  if (positionals.length === 0) writeFileSync(new URL('results.md', import.meta.url), report)
+  return true
+})
+
+/** What was measured; with a word about changes that are in no commit. */
+function commit (): string {
+  const git = (...args: string[]) => spawnSync('git', args, { cwd: REPOSITORY, encoding: 'utf8' }).stdout?.trim() ?? ''
+  const hash = git('rev-parse', '--short', 'HEAD')
+  if (hash === '') return 'no commit'
+  return git('status', '--porcelain', '--', 'src', 'bench') === '' ? hash : `${hash} with changes`
 }

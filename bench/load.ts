@@ -1,74 +1,104 @@
-import { execFile } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { promisify } from 'node:util'
-import autocannon from 'autocannon'
-
-const run = promisify(execFile)
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
 
 export interface Request {
   readonly url: string
   readonly headers?: Readonly<Record<string, string>>
-  /** Makes it a POST. */
+  /** Makes it a POST of JSON. */
   readonly body?: string
 }
 
 export interface Measured {
-  readonly requestsPerSecond: number
-  /** In milliseconds. */
+  readonly requests: number
+  /** Of the time between request and answer, in milliseconds. */
   readonly p99: number
 }
 
-export type Load = (request: Request, seconds: number) => Promise<Measured>
+export const CONNECTIONS = 32
 
-const CONNECTIONS = 32
+/** A run that takes longer has something wrong, in milliseconds. */
+const DEADLINE_MS = 60_000
 
-/** wrk when it is installed: it takes less of the two cores than a generator in JavaScript. */
-export async function chooseLoad (): Promise<{ readonly name: string, readonly load: Load }> {
-  try {
-    await run('wrk', ['--version']).catch((error: { code?: unknown }) => { if (error.code === 'ENOENT') throw error })
-    return { name: 'wrk', load: loadWithWrk }
-  } catch {
-    return { name: 'autocannon', load: loadWithAutocannon }
-  }
-}
+const HEAD_END = '\r\n\r\n'
+const STATUS = { start: 'HTTP/1.1 '.length, end: 'HTTP/1.1 200'.length } as const
+const CONTENT_LENGTH = /\r\ncontent-length: (\d+)/i
 
-async function loadWithWrk ({ url, headers = {}, body }: Request, seconds: number): Promise<Measured> {
-  const folder = await mkdtemp(join(tmpdir(), 'bench-'))
-  try {
-    const script = join(folder, 'request.lua')
-    const post = body === undefined ? '' : `wrk.method = "POST"\nwrk.headers["content-type"] = "application/json"\nwrk.body = ${JSON.stringify(body)}\n`
-    await writeFile(script, post)
-    const flags = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`])
-    const { stdout } = await run('wrk', ['-t1', `-c${CONNECTIONS}`, `-d${seconds}s`, '--latency', '-s', script, ...flags, url])
-    if (/Non-2xx or 3xx|Socket errors/.test(stdout)) throw new Error(`errors under load at ${url}\n${stdout}`)
-    return {
-      requestsPerSecond: Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)?.[1]),
-      p99: toMilliseconds(/99%\s+([\d.]+)(us|ms|s)/.exec(stdout))
+/**
+ * Sends so many requests, or for so many milliseconds, each connection the next one when the last is answered.
+ *
+ * Bare sockets and one buffer that is sent again and again: a client that took more of the machine than the server, as autocannon
+ * does, would leave the server waiting for single requests, and measure the waiting.
+ * @throws when an answer is anything but a 200 or 304, a connection ends, or it takes more than a minute
+ */
+export async function load (request: Request, bound: { readonly requests: number } | { readonly milliseconds: number }): Promise<Measured> {
+  const { hostname, port } = new URL(request.url)
+  const bytes = requestBytes(request)
+  const times: number[] = []
+  const end = 'milliseconds' in bound ? performance.now() + bound.milliseconds : Number.POSITIVE_INFINITY
+  let left = 'requests' in bound ? bound.requests : Number.POSITIVE_INFINITY
+  let failure: Error | undefined
+
+  function converse (socket: Socket): void {
+    let received: Buffer | undefined
+    let sent = 0
+    function next (): void {
+      if (left <= 0 || failure !== undefined || performance.now() >= end) {
+        socket.destroy()
+        return
+      }
+      left--
+      sent = performance.now()
+      socket.write(bytes)
     }
-  } finally {
-    await rm(folder, { recursive: true })
+    socket.on('data', (chunk) => {
+      received = received === undefined ? chunk : Buffer.concat([received, chunk])
+      const length = answerLength(received)
+      if (length === undefined || received.length < length) return
+      if (received.length > length) failure ??= new Error(`more than one answer from ${request.url}`)
+      const status = received.toString('latin1', STATUS.start, STATUS.end)
+      if (status !== '200' && status !== '304') failure ??= new Error(`${status} from ${request.url} under load`)
+      times.push(performance.now() - sent)
+      received = undefined
+      next()
+    })
+    socket.on('error', (error) => { failure ??= error })
+    // What ends before it is told to ends in the middle of an answer.
+    socket.on('end', () => { failure ??= new Error(`${request.url} ended a connection under load`) })
+    next()
   }
+
+  const sockets = Array.from({ length: CONNECTIONS }, () => connect({ host: hostname, port: Number(port), noDelay: true }))
+  const closed = sockets.map((socket) => once(socket, 'close'))
+  const deadline = setTimeout(() => {
+    failure ??= new Error(`${request.url} under load takes more than ${DEADLINE_MS} ms`)
+    for (const socket of sockets) socket.destroy()
+  }, DEADLINE_MS)
+  for (const socket of sockets) socket.once('connect', () => { converse(socket) })
+  await Promise.allSettled(closed)
+  clearTimeout(deadline)
+  if (failure !== undefined) throw failure
+  return { requests: times.length, p99: percentile(times, 0.99) }
 }
 
-function toMilliseconds (match: RegExpExecArray | null): number {
-  const value = Number(match?.[1])
-  switch (match?.[2]) {
-    case 'us': return value / 1000
-    case 's': return value * 1000
-    default: return value
+function requestBytes ({ url, headers = {}, body }: Request): Buffer {
+  const { host, pathname, search } = new URL(url)
+  const all = {
+    host,
+    ...headers,
+    ...body !== undefined && { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) }
   }
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
+  return Buffer.from(`${body === undefined ? 'GET' : 'POST'} ${pathname}${search} HTTP/1.1\r\n${lines.join('')}\r\n${body ?? ''}`)
 }
 
-async function loadWithAutocannon ({ url, headers = {}, body }: Request, seconds: number): Promise<Measured> {
-  const result = await autocannon({
-    url,
-    connections: CONNECTIONS,
-    duration: seconds,
-    headers: { ...headers, ...body !== undefined && { 'content-type': 'application/json' } },
-    ...body !== undefined && { method: 'POST' as const, body }
-  })
-  if (result.errors > 0 || result['4xx'] + result['5xx'] > 0) throw new Error(`errors under load at ${url}`)
-  return { requestsPerSecond: result.requests.average, p99: result.latency.p99 }
+/** Of head and body; undefined as long as the head is not complete. */
+function answerLength (bytes: Buffer): number | undefined {
+  const head = bytes.indexOf(HEAD_END)
+  if (head === -1) return undefined
+  const body = Number(CONTENT_LENGTH.exec(bytes.toString('latin1', 0, head))?.[1] ?? 0)
+  return head + HEAD_END.length + body
+}
+
+export function percentile (values: readonly number[], share: number): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(share * values.length)] ?? Number.NaN
 }

@@ -1,49 +1,70 @@
-import { spawn, type ChildProcess } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { openSync, readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import type { LongRun } from '../scripts/long-run.ts'
+
+/** Longest turns of an event loop, in milliseconds: see `stalls.mjs`. */
+export interface Stall {
+  readonly wall: number
+  readonly own: number
+}
 
 export interface Server {
   readonly url: string
   readonly pid: number
   /** Resident memory in bytes. */
   rss (): number
-  /** CPU time so far, in milliseconds. */
+  /** CPU time so far, in milliseconds: a multiple of TICK_MS. */
   cpu (): number
-  /** The longest turn of its event loop since the last question, in milliseconds. */
-  stall (): Promise<number>
+  /** The longest turn of its event loop since the last question; for a server that was started with `stalls`. */
+  stall (): Promise<Stall>
   stop (): Promise<void>
 }
 
-const LOOP_DELAY = fileURLToPath(new URL('loop-delay.mjs', import.meta.url))
+export interface ServerOptions {
+  /** Where its log goes. */
+  readonly log: string
+  /** Whether its event loop is watched, which takes 1 % of a core. */
+  readonly stalls?: boolean
+  /** Puts something before the command line, such as the cores to run on. */
+  readonly wrap?: (command: readonly string[]) => readonly string[]
+}
+
+/** Of the kernel's clock that CPU time is counted by, in milliseconds. */
+export const TICK_MS = 10
+
+const POLL_MS = 2
+const START_DEADLINE_MS = 60_000
+const LISTENING = /listening at (http:\/\/[^"\s]+)/
+
+const STALLS = fileURLToPath(new URL('stalls.mjs', import.meta.url))
 const MAIN = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
-const REFERENCE = fileURLToPath(new URL('reference.mjs', import.meta.url))
 
 /** The production build with its default logging, to a file. */
-export async function startSkillserve (root: string, log: string): Promise<Server> {
-  const child = start([MAIN, '--port', '0', root], log)
-  return await listening(child, log, /listening at (http:\/\/[^"\s]+)/)
+export function startSkillserve (run: LongRun, roots: readonly string[], options: ServerOptions): Promise<Server> {
+  return startServer(run, [MAIN, '--port', '0', ...roots], options)
 }
 
-/** What the service is compared with; see `reference.mjs`. */
-export async function startReference (fixture: string, log: string): Promise<Server> {
-  const child = start([REFERENCE, fixture], log)
-  return await listening(child, log, /listening at (http:\/\/[^"\s]+)/)
-}
-
-function start (args: readonly string[], log: string): ChildProcess {
+/** Starts a program of Node, and returns once its log says where it listens. */
+export async function startServer (run: LongRun, args: readonly string[], { log, stalls = false, wrap = (command) => command }: ServerOptions): Promise<Server> {
   const output = openSync(log, 'w')
-  return spawn(process.execPath, ['--import', LOOP_DELAY, ...args], { stdio: ['ignore', output, output, 'ipc'], env: { PATH: process.env['PATH'] } })
-}
-
-async function listening (child: ChildProcess, log: string, line: RegExp): Promise<Server> {
+  const [file = '', ...rest] = wrap([process.execPath, ...stalls ? ['--import', STALLS] : [], ...args])
+  const child = spawn(file, rest, { stdio: ['ignore', output, output, 'ipc'], env: { PATH: process.env['PATH'] } })
+  const exited = once(child, 'exit')
+  run.teardown(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    child.kill('SIGKILL')
+    await exited
+  })
   const { pid } = child
   if (pid === undefined) throw new Error('the process did not start')
+
   let url: string | undefined
-  while (url === undefined) {
-    if (child.exitCode !== null) throw new Error(readFileSync(log, 'utf8'))
-    url = line.exec(readFileSync(log, 'utf8'))?.[1]
-    await new Promise((resolve) => setTimeout(resolve, 2))
+  for (const deadline = performance.now() + START_DEADLINE_MS; url === undefined; await sleep(POLL_MS)) {
+    url = LISTENING.exec(readFileSync(log, 'utf8'))?.[1]
+    if (child.exitCode !== null || performance.now() > deadline) throw new Error(`the process did not start: ${readFileSync(log, 'utf8')}`)
   }
   return {
     url,
@@ -51,15 +72,14 @@ async function listening (child: ChildProcess, log: string, line: RegExp): Promi
     rss: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024,
     cpu: () => {
       const [user, system] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ').slice(11, 13) ?? []
-      return (Number(user) + Number(system)) * 10
+      return (Number(user) + Number(system)) * TICK_MS
     },
     stall: async () => {
       child.send('stall')
-      const [milliseconds] = await once(child, 'message') as [number]
-      return milliseconds
+      const [stall] = await once(child, 'message') as [Stall]
+      return stall
     },
     stop: async () => {
-      const exited = once(child, 'exit')
       child.kill('SIGTERM')
       await exited
     }

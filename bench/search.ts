@@ -1,5 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Bench } from './bench.ts'
+import { percentile } from './load.ts'
 import { startSkillserve, type Server } from './process.ts'
 import { type Row, spread } from './table.ts'
 
@@ -7,31 +10,33 @@ const SKILLS = 10_000
 const BODY_BYTES = 4_096
 const VOCABULARY = 60_000
 const QUERIES = 1_000
-const TARGET_MS = 20
+const TARGET_MS = 25
 
 /** The rows about search: a server with its index built, asked one query after another. */
-export async function measureSearch (folder: string): Promise<Row[]> {
+export async function measureSearch ({ run, folder }: Bench): Promise<Row[]> {
+  run.part(`search: writing ${SKILLS} skills`)
   const root = join(folder, 'searched')
-  const queries = makeSearchedSkills(root)
-  const server = await startSkillserve(root, join(folder, 'search.log'))
+  const queries = await makeSearchedSkills(root)
+  const server = await startSkillserve(run, [root], { log: join(folder, 'search.log'), stalls: true })
   try {
     while (!(await fetch(`${server.url}/readyz`)).ok) await new Promise((resolve) => setTimeout(resolve, 100))
     const before = server.rss()
     await server.stall()
+    run.part('search: the index')
     const first = await timeOf(server, 'first')
     const stall = await server.stall()
     const memory = server.rss() - before
     const times: number[] = []
+    run.part(`search: ${QUERIES} queries`, () => `${times.length} of ${QUERIES}`)
     for (const query of queries) times.push(await timeOf(server, query))
-    times.sort((a, b) => a - b)
-    const p99 = times[Math.floor(0.99 * times.length)] ?? Number.NaN
+    const p99 = percentile(times, 0.99)
     return [
       {
         what: 'search p99 among 10,000 skills',
         against: '–',
         target: `≤ ${TARGET_MS} ms`,
         measured: `${p99.toFixed(1)} ms (${spread(times, 1)})`,
-        note: `over HTTP, one entry; the first one, which builds the index, ${(first / 1_000).toFixed(1)} s, stalls of ${stall.toFixed(0)} ms at most`,
+        note: `over HTTP, one entry; the first one, which builds the index, ${(first / 1_000).toFixed(1)} s, stalls of ${stall.own.toFixed(0)} ms at most`,
         pass: p99 <= TARGET_MS
       },
       {
@@ -57,7 +62,7 @@ async function timeOf (server: Server, query: string): Promise<number> {
 }
 
 /** Skills of made-up words, few of them in nearly every text and most of them rare, as in a language; and queries for them. */
-function makeSearchedSkills (root: string): string[] {
+async function makeSearchedSkills (root: string): Promise<string[]> {
   const random = createRandom(1)
   const words = Array.from({ length: VOCABULARY }, () => makeWord(random))
   // Zipf's law: the n-th word is there 1/n times as often as the first one.
@@ -67,6 +72,7 @@ function makeSearchedSkills (root: string): string[] {
     const name = `${word()}-${word()}-${i}`
     mkdirSync(join(root, name), { recursive: true })
     writeFileSync(join(root, name, 'SKILL.md'), `---\nname: ${name}\ndescription: ${text(25)}\n---\n${text(BODY_BYTES / 5)}`.slice(0, BODY_BYTES))
+    if (i % 50 === 0) await nextTurn()
   }
   return Array.from({ length: QUERIES }, (_, index) => makeQuery(text(1 + index % 4), index, random))
 }

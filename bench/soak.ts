@@ -1,17 +1,18 @@
-/**
- * Runs the service for a long time under a mixture of reads, tool calls and edits, and watches its memory and
- * descriptors: `npm run soak -- [--minutes N]`. Exits with 1 when the memory grows faster than MAX_SLOPE, when descriptors
- * are left over, or when an answer was none.
- */
-import { appendFileSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { Agent, request as httpRequest } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
+import { type LongRun, readCommandLine, readNumber, runLong } from '../scripts/long-run.ts'
 import { makeSkills, skillText } from './fixtures.ts'
 import { startSkillserve, type Server } from './process.ts'
 import { watching } from './readiness.ts'
+
+const USAGE = `
+npm run soak -- [--minutes N]
+
+Runs the service for N minutes (default 10) under a mixture of reads, tool calls and edits, and watches its memory and descriptors.
+Exits with 1 when the memory grows faster than it may, when descriptors are left over, or when an answer was none.
+`
 
 const SKILLS = 500
 const FILES = 4
@@ -36,22 +37,21 @@ interface Sample {
   readonly descriptors: number
 }
 
-const { values } = parseArgs({ options: { minutes: { type: 'string', default: '10' } } })
-const minutes = Number(values.minutes)
-const folder = mkdtempSync(join(tmpdir(), 'skillserve-soak-'))
-try {
-  const root = join(folder, 'skills')
-  const names = makeSkills(root, SKILLS, FILES)
-  for (const name of names.slice(0, 20)) writeFileSync(join(root, name, 'large.bin'), Buffer.alloc(LARGE_BYTES, name))
-  const server = await startSkillserve(root, join(folder, 'log'))
-  const report = await soak(server, root, names)
-  await server.stop()
-  process.exitCode = judge(report) ? 0 : 1
-} finally {
-  rmSync(folder, { recursive: true, force: true })
-}
+const { values } = readCommandLine(USAGE, { options: { minutes: { type: 'string', default: '10' } } } as const)
+const minutes = readNumber(values.minutes, '--minutes', (value) => value > 0)
 
-async function soak (server: Server, root: string, names: readonly string[]) {
+await runLong(async (run) => {
+  const folder = run.folder('skillserve-soak')
+  const root = join(folder, 'skills')
+  const names = await makeSkills(root, SKILLS, FILES)
+  for (const name of names.slice(0, 20)) writeFileSync(join(root, name, 'large.bin'), Buffer.alloc(LARGE_BYTES, name))
+  const server = await startSkillserve(run, [root], { log: join(folder, 'log') })
+  const report = await soak(run, server, root, names)
+  await server.stop()
+  return judge(run, report)
+})
+
+async function soak (run: LongRun, server: Server, root: string, names: readonly string[]) {
   const samples: Sample[] = []
   const counts = { requests: 0, edits: 0, errors: 0 }
   await watching(server)
@@ -59,6 +59,10 @@ async function soak (server: Server, root: string, names: readonly string[]) {
   const start = performance.now()
   const end = start + minutes * 60_000
   const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS })
+  run.part(`${CLIENTS} clients and an editor over ${SKILLS} skills for ${minutes} min`, () => {
+    const { minutes: passed = 0, rss = 0 } = samples.at(-1) ?? {}
+    return `${passed.toFixed(1)} min, ${counts.requests} requests, ${counts.edits} edits, ${counts.errors} errors, ${rss.toFixed(0)} MB`
+  })
 
   await Promise.all([...Array.from({ length: CLIENTS }, read), edit(), sample()])
   agent.destroy()
@@ -142,14 +146,14 @@ function ask (agent: Agent, url: string, { path, body }: Asked): Promise<number>
   })
 }
 
-function judge ({ samples, counts, before, after }: Awaited<ReturnType<typeof soak>>): boolean {
+function judge (run: LongRun, { samples, counts, before, after }: Awaited<ReturnType<typeof soak>>): boolean {
   const settled = samples.filter((each) => each.minutes >= minutes * WARM_UP)
   const slope = leastSquares(settled.map((each) => [each.minutes, each.rss]))
   const isLong = minutes >= MIN_MINUTES
-  console.log(`requests     ${counts.requests}, ${counts.errors} errors, ${counts.edits} edits in ${minutes} min`)
-  console.log(`RSS          ${samples[0]?.rss.toFixed(1)} MB at the start, ${settled[0]?.rss.toFixed(1)} MB warm, ${samples.at(-1)?.rss.toFixed(1)} MB at the end, ${Math.max(...samples.map(({ rss }) => rss)).toFixed(1)} MB at most`)
-  console.log(`slope        ${slope.toFixed(3)} MB/min after the first ${100 * WARM_UP} %, allowed ${MAX_SLOPE}${isLong ? '' : `; not judged below ${MIN_MINUTES} min`}`)
-  console.log(`descriptors  ${before} before, ${Math.max(...samples.map(({ descriptors }) => descriptors))} at most, ${after} after`)
+  run.print(`requests     ${counts.requests}, ${counts.errors} errors, ${counts.edits} edits in ${minutes} min`)
+  run.print(`RSS          ${samples[0]?.rss.toFixed(1)} MB at the start, ${settled[0]?.rss.toFixed(1)} MB warm, ${samples.at(-1)?.rss.toFixed(1)} MB at the end, ${Math.max(...samples.map(({ rss }) => rss)).toFixed(1)} MB at most`)
+  run.print(`slope        ${slope.toFixed(3)} MB/min after the first ${100 * WARM_UP} %, allowed ${MAX_SLOPE}${isLong ? '' : `; not judged below ${MIN_MINUTES} min`}`)
+  run.print(`descriptors  ${before} before, ${Math.max(...samples.map(({ descriptors }) => descriptors))} at most, ${after} after`)
   return counts.errors === 0 && after <= before && !(isLong && slope > MAX_SLOPE)
 }
 

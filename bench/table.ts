@@ -1,6 +1,7 @@
 export interface Row {
   readonly what: string
   readonly against: string
+  /** The limit, as in `≤ 4`. */
   readonly target: string
   readonly measured: string
   readonly note: string
@@ -21,6 +22,6 @@ export function spread (values: readonly number[], digits = 2): string {
 
 export function toMarkdown (rows: readonly Row[]): string {
   const lines = rows.map(({ what, against, target, measured, note, pass }) =>
-    `| ${what} | ${against} | ${target} | ${measured} | ${pass === undefined ? '–' : pass ? 'pass' : '**miss**'} | ${note} |`)
-  return ['| what | against | target | median (spread) | | |', '|---|---|---|---|---|---|', ...lines].join('\n')
+    `| ${what} | ${against} | ${target} | ${measured} | ${pass === undefined ? '–' : pass ? 'met' : '**missed**'} | ${note} |`)
+  return ['| what | against | limit | median (spread) | | |', '|---|---|---|---|---|---|', ...lines].join('\n')
 }

@@ -1,14 +1,16 @@
-/**
- * Serves folders of skills with the real process and holds every answer against the disk: `npm run corpus -- DIR...`.
- * Every folder must be listed, every document and text file must be byte-exact through REST and through tool calls, every
- * binary file byte-exact through REST and refused as text. Prints what it found; exits with 1 when anything differs.
- */
-import { spawn, type ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
-import { createInterface } from 'node:readline'
 import { createSkillManager } from '../src/core/skill-manager.ts'
+import { startProcess } from '../test/helper/process.ts'
+import { type LongRun, readCommandLine, refuseCommandLine, runLong } from './long-run.ts'
+
+const USAGE = `
+npm run corpus -- DIR…
+
+Serves folders of skills with the real process and holds every answer against the disk. Every folder must be listed, every document and
+text file must be byte-exact through REST and through tool calls, every binary file byte-exact through REST and refused as text.
+Prints what it found; exits with 1 when anything differs.
+`
 
 const HIDDEN_FOLDERS = new Set(['.git', '.hg', '.svn'])
 const MAX_MAIN_FILE_BYTES = 1_048_576
@@ -31,28 +33,27 @@ interface FileAnswer {
 const differences: string[] = []
 const counts = { skills: 0, documents: 0, files: 0, texts: 0, binaries: 0, bytes: 0, requests: 0 }
 
-const roots = process.argv.slice(2).map((dir) => resolve(dir))
-if (roots.length === 0) {
-  console.error('usage: npm run corpus -- DIR...')
-  process.exit(2)
-}
+const { positionals } = readCommandLine(USAGE, { allowPositionals: true } as const)
+if (positionals.length === 0) refuseCommandLine('which folders of skills?')
+const roots = positionals.map((dir) => resolve(dir))
+let skills: ReadonlyMap<string, SkillOnDisk> = new Map()
+let base = ''
 
-const skills = readDisk(roots)
-const { child, base } = await startService(roots)
-try {
+await runLong(async (run) => {
+  run.part('reading the folders')
+  skills = readDisk(roots)
+  const service = await startProcess(run, { args: roots })
+  base = service.url
+  run.part(`comparing ${skills.size} skills`, () => `${counts.documents} documents, ${counts.files} files, ${differences.length} differences`)
   await checkList()
   await forEachConcurrently([...skills.values()], checkSkill)
-  const findings = await countFindings()
-  report(findings)
-} finally {
-  const exited = once(child, 'exit')
-  child.kill('SIGTERM')
-  const [code] = await exited as [number | null]
-  expect(code === 0, `the service ended with ${code}`)
-}
-for (const difference of differences.slice(0, 50)) console.error(`DIFFERENT: ${difference}`)
-console.log(`corpus: ${skills.size} skills, ${counts.requests} requests, ${differences.length} differences`)
-process.exitCode = differences.length === 0 ? 0 : 1
+  report(run, await countFindings())
+  const { code, stderr } = await service.stop()
+  expect(code === 0 && stderr === '', `the service ended with ${code}: ${stderr}`)
+  for (const difference of differences.slice(0, 50)) run.print(`DIFFERENT: ${difference}`)
+  run.print(`corpus: ${skills.size} skills, ${counts.requests} requests, ${differences.length} differences`)
+  return differences.length === 0
+})
 
 /** Finds skills by a plain walk. If two roots contain a skill of the same name, the first root wins. */
 function readDisk (dirs: readonly string[]): Map<string, SkillOnDisk> {
@@ -75,18 +76,6 @@ function readFiles (skill: string): Map<string, Buffer> {
     if (!hidden && statSync(join(skill, path)).isFile()) files.set(path, readFileSync(join(skill, path)))
   }
   return files
-}
-
-async function startService (dirs: readonly string[]): Promise<{ child: ChildProcess, base: string }> {
-  const main = new URL('../dist/cli/main.js', import.meta.url).pathname
-  const process_ = spawn(process.execPath, [main, '--port', '0', ...dirs], { stdio: ['ignore', 'pipe', 'inherit'] })
-  for await (const line of createInterface({ input: process_.stdout })) {
-    const url = /http:\/\/[^"\s]+/.exec(line)?.[0]
-    if (url === undefined) continue
-    process_.stdout.resume()
-    return { child: process_, base: url }
-  }
-  throw new Error('the service did not start; was it built?')
 }
 
 async function checkList (): Promise<void> {
@@ -175,12 +164,12 @@ async function countFindings (): Promise<Map<string, number>> {
   return byCode
 }
 
-function report (findings: ReadonlyMap<string, number>): void {
-  console.log(`skills     ${counts.skills}`)
-  console.log(`documents  ${counts.documents}`)
-  console.log(`files      ${counts.files} (${counts.texts} as text, ${counts.binaries} binary), ${counts.bytes} bytes`)
-  console.log('findings')
-  for (const [code, count] of [...findings].sort()) console.log(`  ${String(count).padStart(5)}  ${code}`)
+function report (run: LongRun, findings: ReadonlyMap<string, number>): void {
+  run.print(`skills     ${counts.skills}`)
+  run.print(`documents  ${counts.documents}`)
+  run.print(`files      ${counts.files} (${counts.texts} as text, ${counts.binaries} binary), ${counts.bytes} bytes`)
+  run.print('findings')
+  for (const [code, count] of [...findings].sort()) run.print(`  ${String(count).padStart(5)}  ${code}`)
 }
 
 async function get (path: string, headers: Record<string, string> = {}): Promise<Response> {

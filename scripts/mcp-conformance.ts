@@ -1,15 +1,5 @@
-/**
- * Holds the MCP door against the official judges: the conformance suite and the Inspector's verification of skills, in
- * both eras. Prints one line for each check and exits with 1 when any differs from what is expected below. The judges
- * are installed into a temporary folder, without their install scripts; where that cannot be done, nothing is checked.
- *
- *   tsx scripts/mcp-conformance.ts [DIR...]
- */
-
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { pino } from 'pino'
@@ -18,6 +8,16 @@ import { createSkillManager } from '../src/core/skill-manager.ts'
 import { readPackageVersion } from '../src/cli/package-version.ts'
 import { createToolRegistry } from '../src/tools/registry.ts'
 import { createTools } from '../src/tools/tools.ts'
+import { type LongRun, readCommandLine, runLong } from './long-run.ts'
+
+const USAGE = `
+npm run mcp:conformance -- [DIR…]
+
+Holds the MCP door over the skills in DIR (default: the example skills) against the official judges: the conformance suite and the
+Inspector's verification of skills, in both eras. Prints one line for each check; exits with 1 when any differs from what is expected
+in this script. The judges are installed into a temporary folder, without their install scripts; where that cannot be done, nothing
+is checked.
+`
 
 /** Pinned: what they check changes with them. The judges need Node 22.19, the service runs on 20. */
 const NODE = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}@22.23.3`
@@ -72,35 +72,37 @@ interface Ended {
   readonly output: string
 }
 
-/** Runs to its end; both outputs as one text. */
-async function run (command: string, args: readonly string[], cwd: string): Promise<Ended> {
+/** Runs a program to its end; both outputs as one text. */
+async function execute (run: LongRun, command: string, args: readonly string[], cwd: string): Promise<Ended> {
   // Without the variable the Inspector would write into the user's own catalog of servers.
   const env = { ...process.env, MCP_CATALOG_PATH: join(cwd, 'catalog.json') }
   const child = spawn(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], timeout: TIMEOUT_MS })
+  // Node and npm start programs of their own, which SIGKILL would leave behind.
+  run.teardown(() => { child.kill('SIGTERM') })
   const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
   return { code: code as number | null, output: stdout + stderr }
 }
 
 let differences = 0
 
-function report (name: string, isExpected: boolean, outcome: string): void {
+function report (run: LongRun, name: string, isExpected: boolean, outcome: string): void {
   if (!isExpected) differences++
-  console.log(`${isExpected ? 'as expected' : 'DIFFERENT  '}  ${name}: ${outcome}`)
+  run.print(`${isExpected ? 'as expected' : 'DIFFERENT  '}  ${name}: ${outcome}`)
 }
 
 /** The summary of the suite, a line for each scenario: `✓ ping: 1 passed, 0 failed`. */
-function judgeScenarios (output: string): void {
+function judgeScenarios (run: LongRun, output: string): void {
   const passed = new Map(Array.from(output.matchAll(/^([✓✗]) ([\w-]+): \d+ passed, \d+ failed/gm), ([, mark, name = '']) => [name, mark === '✓'] as const))
   for (const name of new Set([...Object.keys(SCENARIOS), ...passed.keys()])) {
     const expected = SCENARIOS[name]
     const actual = passed.get(name)
-    if (expected === undefined || actual === undefined) report(name, false, expected === undefined ? 'a scenario that nothing is expected of' : 'did not run')
-    else if (expected === 'pass') report(name, actual, actual ? 'passes' : 'fails')
-    else report(name, !actual, actual ? 'passes now: take it off the list' : `fails: ${expected.fails}`)
+    if (expected === undefined || actual === undefined) report(run, name, false, expected === undefined ? 'a scenario that nothing is expected of' : 'did not run')
+    else if (expected === 'pass') report(run, name, actual, actual ? 'passes' : 'fails')
+    else report(run, name, !actual, actual ? 'passes now: take it off the list' : `fails: ${expected.fails}`)
   }
 }
 
-async function judge (roots: readonly string[], folder: string): Promise<void> {
+async function judge (run: LongRun, roots: readonly string[], folder: string): Promise<void> {
   const skills = createSkillManager({ projectRoots: roots, watcher: false })
   const registry = createToolRegistry(createTools())
   const app = await buildApp({ skills, registry, logger: pino({ level: 'silent' }), version: readPackageVersion(), host: '127.0.0.1' })
@@ -110,10 +112,12 @@ async function judge (roots: readonly string[], folder: string): Promise<void> {
     const node = join(folder, 'node_modules', NODE.slice(0, NODE.indexOf('@')), 'bin', 'node')
     const bin = (name: string) => join(folder, 'node_modules', '.bin', name)
 
-    judgeScenarios((await run(node, [bin('conformance'), 'server', '--url', url], folder)).output)
+    run.part('the conformance suite')
+    judgeScenarios(run, (await execute(run, node, [bin('conformance'), 'server', '--url', url], folder)).output)
     for (const args of INSPECTIONS) {
-      const { code, output } = await run(node, [bin('mcp-inspector'), '--cli', url, ...args], folder)
-      report(`inspector ${args.join(' ')}`, code === 0, code === 0 ? 'passes' : `exit ${code}\n${output.slice(-2000)}`)
+      run.part(`inspector ${args.join(' ')}`)
+      const { code, output } = await execute(run, node, [bin('mcp-inspector'), '--cli', url, ...args], folder)
+      report(run, `inspector ${args.join(' ')}`, code === 0, code === 0 ? 'passes' : `exit ${code}\n${output.slice(-2000)}`)
     }
   } finally {
     await app.close()
@@ -121,17 +125,17 @@ async function judge (roots: readonly string[], folder: string): Promise<void> {
   }
 }
 
-const dirs = process.argv.slice(2)
-const folder = mkdtempSync(join(tmpdir(), 'mcp-conformance-'))
-try {
-  const { code, output } = await run('npm', ['install', '--no-save', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', folder, NODE, ...JUDGES], folder)
-  if (code === 0) {
-    await judge((dirs.length > 0 ? dirs : ['skills']).map((dir) => resolve(dir)), folder)
-    console.log(`mcp-conformance: ${differences} differences`)
-    process.exitCode = differences === 0 ? 0 : 1
-  } else {
-    console.log(`mcp-conformance: SKIPPED, the judges cannot be installed (no network?): ${output.trim().split('\n').find((line) => line.includes('code')) ?? `npm ended with ${code}`}`)
+const { positionals } = readCommandLine(USAGE, { allowPositionals: true } as const)
+
+await runLong(async (run) => {
+  const folder = run.folder('mcp-conformance')
+  run.part('installing the judges')
+  const { code, output } = await execute(run, 'npm', ['install', '--no-save', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', folder, NODE, ...JUDGES], folder)
+  if (code !== 0) {
+    run.print(`mcp-conformance: SKIPPED, the judges cannot be installed (no network?): ${output.trim().split('\n').find((line) => line.includes('code')) ?? `npm ended with ${code}`}`)
+    return true
   }
-} finally {
-  rmSync(folder, { recursive: true, force: true })
-}
+  await judge(run, (positionals.length > 0 ? positionals : ['skills']).map((dir) => resolve(dir)), folder)
+  run.print(`mcp-conformance: ${differences} differences`)
+  return differences === 0
+})

@@ -1,0 +1,193 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import type { Bench } from './bench.ts'
+import { makeSkills, skillText } from './fixtures.ts'
+import { load, type Request } from './load.ts'
+import { startServer, startSkillserve, type Server } from './process.ts'
+import { watching } from './readiness.ts'
+import { median, type Row, spread } from './table.ts'
+
+const SKILLS = 100
+const ROUNDS = 5
+
+/** Until the compiler of the engine has done what it will. */
+const WARM_UP_REQUESTS = 40_000
+
+/** Of each round, so many times by turns, so that what else the machine does meets all of a group. */
+const SLICES = 4
+
+/** CPU time of a slice, in milliseconds: a round has a hundred times what the kernel's clock can tell apart. */
+const SLICE_MS = 250
+const MIN_REQUESTS = 500
+const MAX_REQUESTS = 20_000
+
+/** For the log lines of the service to be in the file, in milliseconds. */
+const FLUSH_MS = 500
+
+const PLAIN = fileURLToPath(new URL('plain.mjs', import.meta.url))
+const BARE = fileURLToPath(new URL('bare.mjs', import.meta.url))
+
+const PATHS = { document: (name: string) => `/skills/${name}`, file: (name: string) => `/skills/${name}/files/notes.md`, list: () => '/skills' } as const
+
+/** What is asked, and of whom: those that are compared with each other are one group. */
+const GROUPS = [
+  ['document', 'plain document', 'bare document', 'document, 304'],
+  ['file', 'plain file', 'file, 304', '@fastify/static file'],
+  ['list', 'plain list', 'list, 304'],
+  ['tool call', 'plain tool call']
+] as const
+type Subject = typeof GROUPS[number][number]
+type Costs = Readonly<Record<Subject, number>>
+
+interface Limit {
+  readonly what: string
+  readonly against: string
+  readonly over: Subject
+  readonly under: Subject
+  readonly atMost?: number
+  readonly atLeast?: number
+  /** What two measurements of the same thing differ by. */
+  readonly within?: number
+}
+
+const LIMITS: readonly Limit[] = [
+  { what: 'GET /skills/:name', against: 'plain Fastify', over: 'document', under: 'plain document', atMost: 0.9 },
+  { what: 'GET a 4 KiB file', against: 'plain Fastify', over: 'file', under: 'plain file', atMost: 0.9 },
+  { what: 'GET /skills (100 skills)', against: 'plain Fastify', over: 'list', under: 'plain list', atMost: 0.8 },
+  { what: 'GET /skills/:name', against: 'bare node:http, no log', over: 'document', under: 'bare document', atMost: 1.5 },
+  { what: 'GET /skills/:name, `If-None-Match`', against: 'its 200', over: 'document, 304', under: 'document', atMost: 1, within: 0.03 },
+  { what: 'GET a 4 KiB file, `If-None-Match`', against: 'its 200', over: 'file, 304', under: 'file', atMost: 1, within: 0.03 },
+  { what: 'GET /skills, `If-None-Match`', against: 'its 200', over: 'list, 304', under: 'list', atMost: 1, within: 0.03 },
+  { what: 'POST tool-call get_skill, 4 KiB', against: 'plain Fastify', over: 'tool call', under: 'plain tool call', atMost: 1 },
+  { what: '@fastify/static, the same file', against: 'GET a 4 KiB file', over: '@fastify/static file', under: 'file', atLeast: 4 }
+]
+
+/** The rows of single requests: CPU time of the server's process for each, against that of its reference in alternating rounds. */
+export async function measureRequests ({ run, cores, folder: parent }: Bench): Promise<Row[]> {
+  const folder = join(parent, 'requests')
+  const root = join(folder, 'skills')
+  const [name = ''] = await makeSkills(root, SKILLS, 2)
+  const notes = join(root, name, 'notes.md')
+  writeFileSync(notes, skillText('notes', 4096))
+  const log = (server: string) => ({ log: join(folder, `${server}.log`), wrap: cores.besideLoad })
+
+  const ours = await startSkillserve(run, [root], log('skillserve'))
+  const references = await writeReferences(ours, name, notes, join(folder, 'skillserve.log'))
+  mkdirSync(folder, { recursive: true })
+  const plain = await startServer(run, [PLAIN, references], log('plain'))
+  const bare = await startServer(run, [BARE, references], log('bare'))
+  const subjects = await subjectsOf({ ours, plain, bare }, name)
+  await watching(ours)
+
+  const amounts = new Map<Subject, number>()
+  for (const subject of GROUPS.flat()) {
+    run.part(`warming up: ${subject}`)
+    const warmUp = subject === '@fastify/static file' ? WARM_UP_REQUESTS / 4 : WARM_UP_REQUESTS
+    const cost = await costOf(subjects[subject], warmUp) / warmUp
+    amounts.set(subject, Math.min(MAX_REQUESTS, Math.max(MIN_REQUESTS, Math.round(SLICE_MS / cost))))
+  }
+
+  const rounds: Costs[] = []
+  for (let round = 0; round < ROUNDS; round++) {
+    run.part(`CPU time of single requests, round ${round + 1} of ${ROUNDS}`)
+    const totals: Partial<Record<Subject, number>> = {}
+    for (const group of GROUPS) {
+      for (let slice = 0; slice < SLICES; slice++) {
+        // Whoever goes first changes places: a machine that slows down or speeds up favours nobody.
+        for (const subject of slice % 2 === 0 ? group : group.toReversed()) {
+          const amount = amounts.get(subject) ?? MIN_REQUESTS
+          totals[subject] = (totals[subject] ?? 0) + await costOf(subjects[subject], amount) / amount / SLICES
+        }
+      }
+    }
+    rounds.push(totals as Costs)
+  }
+  for (const server of [ours, plain, bare]) await server.stop()
+  return LIMITS.map((limit) => toRow(limit, rounds))
+}
+
+/** CPU time of the server for so many requests, in milliseconds. */
+async function costOf ({ server, request }: Asked, requests: number): Promise<number> {
+  const before = server.cpu()
+  await load(request, { requests })
+  return server.cpu() - before
+}
+
+function toRow ({ what, against, over, under, atMost, atLeast, within = 0 }: Limit, rounds: readonly Costs[]): Row {
+  const ratios = rounds.map((costs) => costs[over] / costs[under])
+  const ratio = median(ratios)
+  const microseconds = (subject: Subject) => Math.round(1_000 * median(rounds.map((costs) => costs[subject])))
+  return {
+    what,
+    against,
+    target: atMost === undefined ? `≥ ${atLeast}` : `≤ ${atMost}${within === 0 ? '' : `, within ${100 * within} %`}`,
+    measured: `${ratio.toFixed(2)} (${spread(ratios)})`,
+    note: `${microseconds(over)} µs of CPU time, ${microseconds(under)} µs`,
+    pass: atMost === undefined ? ratio >= (atLeast ?? 0) : ratio <= atMost + within
+  }
+}
+
+interface Asked {
+  readonly server: Server
+  readonly request: Request
+}
+
+async function subjectsOf ({ ours, plain, bare }: Record<'ours' | 'plain' | 'bare', Server>, name: string): Promise<Record<Subject, Asked>> {
+  const get = (server: Server, path: string) => ({ server, request: { url: server.url + path } })
+  const again = async (path: string) => {
+    const { request, ...asked } = get(ours, path)
+    const etag = (await fetch(request.url)).headers.get('etag') ?? ''
+    return { ...asked, request: { ...request, headers: { 'if-none-match': etag } } }
+  }
+  const { document, file, list } = PATHS
+  return {
+    document: get(ours, document(name)),
+    'plain document': get(plain, '/document/x'),
+    'bare document': get(bare, '/'),
+    'document, 304': await again(document(name)),
+    file: get(ours, file(name)),
+    'plain file': get(plain, '/file/x/notes.md'),
+    'file, 304': await again(file(name)),
+    '@fastify/static file': get(plain, '/static/notes.md'),
+    list: get(ours, list()),
+    'plain list': get(plain, '/list'),
+    'list, 304': await again(list()),
+    'tool call': { server: ours, request: { url: `${ours.url}/agent/tool-call`, body: toolCall(name) } },
+    'plain tool call': { server: plain, request: { url: `${plain.url}/tool-call`, body: toolCall(name) } }
+  }
+}
+
+function toolCall (name: string): string {
+  return JSON.stringify({ id: 'call_1', type: 'function', function: { name: 'get_skill', arguments: JSON.stringify({ skill_name: name }) } })
+}
+
+/** What the references answer with: the bytes of the service, and the lines that it logs for a tool call. */
+async function writeReferences (ours: Server, name: string, filePath: string, log: string): Promise<string> {
+  const { document, file, list } = PATHS
+  const answers = {
+    document: await textOf(ours.url + document(name)),
+    file: await textOf(ours.url + file(name)),
+    list: await textOf(ours.url + list()),
+    toolResult: await textOf(`${ours.url}/agent/tool-call`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: toolCall(name) })
+  }
+  await sleep(FLUSH_MS)
+  const toolLines = readFileSync(log, 'utf8').split('\n').filter((line) => line.includes('"msg":"[Tool ')).map(messageOf)
+  if (toolLines.length !== 2) throw new Error(`a tool call left ${toolLines.length} lines in the log`)
+  const references = join(log, '../references.json')
+  writeFileSync(references, JSON.stringify({ ...answers, filePath, toolLines }))
+  return references
+}
+
+/** Of a line of the log its message, and as much more as Fastify's own request ids are shorter. */
+function messageOf (line: string): string {
+  const { msg, reqId } = JSON.parse(line) as { readonly msg: string, readonly reqId: string }
+  return msg.padEnd(msg.length + Math.max(0, reqId.length - 'req-xxx'.length), '.')
+}
+
+async function textOf (url: string, init?: RequestInit): Promise<string> {
+  const response = await fetch(url, init)
+  if (!response.ok) throw new Error(`${response.status} from ${url}`)
+  return await response.text()
+}
