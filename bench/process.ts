@@ -5,10 +5,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { LongRun } from '../scripts/long-run.ts'
 
-/** Longest turns of an event loop, in milliseconds: see `stalls.mjs`. */
+/** The longest turn of an event loop, in milliseconds: see `stalls.mjs`. */
 export interface Stall {
-  readonly wall: number
+  /** Without the time in which other threads had the core. */
   readonly own: number
+  readonly wall: number
+  readonly cpu: number
 }
 
 export interface Server {

@@ -13,7 +13,7 @@ const SKILLS = 100
 const ROUNDS = 5
 
 /** Until the compiler of the engine has done what it will. */
-const WARM_UP_REQUESTS = 40_000
+const WARM_UP_REQUESTS = 30_000
 
 /** Of each round, so many times by turns, so that what else the machine does meets all of a group. */
 const SLICES = 4
