@@ -9,9 +9,10 @@ COPY tsconfig.json tsconfig.build.json ./
 COPY scripts/build.mjs ./scripts/build.mjs
 COPY src ./src
 RUN npm run build
+COPY openapi ./openapi
 COPY skills /skills
 # Whatever the checkout's modes are, the service can read all of it and change none of it.
-RUN chmod -R a+rX,go-w dist /skills
+RUN chmod -R a+rX,go-w dist openapi /skills
 
 FROM ${NODE_IMAGE}
 WORKDIR /app
@@ -20,6 +21,7 @@ RUN npm ci --omit=dev --ignore-scripts \
   && npm cache clean --force \
   && chmod -R a+rX,go-w /app
 COPY --from=build /app/dist ./dist
+COPY --from=build /app/openapi ./openapi
 COPY --from=build /skills /skills
 
 ENV NODE_ENV=production \
@@ -39,5 +41,5 @@ USER 10001:10001
 EXPOSE 8080
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 \
-  CMD ["node", "dist/cli/healthcheck.js"]
+  CMD ["node", "dist/cli/main.js", "healthcheck"]
 CMD ["node", "dist/cli/main.js"]

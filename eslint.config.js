@@ -10,12 +10,14 @@ const FLOORS = [
   ['core/'],
   ['core/format/'],
   ['core/disk/'],
+  ['core/files/'],
   ['core/watch/'],
   ['core/catalog/'],
   ['core/content/'],
   ['core/clients/'],
   ['core/search/'],
   ['core/skill-source.ts'],
+  ['core/pinned-source.ts'],
   ['core/refresher.ts'],
   ['core/skill-manager.ts'],
   ['core/listing/', 'core/events/'],
@@ -26,7 +28,7 @@ const FLOORS = [
   ['openapi/', 'plugins/', 'mcp/'],
   ['routes/', 'well-known/'],
   ['app.ts'],
-  ['config.ts', 'logger.ts', 'log-output.ts'],
+  ['config.ts', 'log-output.ts'],
   ['server.ts', 'index.ts'],
   ['cli/']
 ]
@@ -87,5 +89,5 @@ export default [
   },
   noImports(['src/core/**/*.ts'], ['fastify', 'fastify-plugin', '@fastify/*', '@sinclair/*'], 'core is the domain: no HTTP, no wire shapes'),
   noImports(['src/tools/**/*.ts'], ['fastify', 'fastify-plugin', '@fastify/*'], 'tools know the core, not HTTP'),
-  noImports(['src/mcp/{plugin,origin}.ts'], ['@modelcontextprotocol/*'], 'the SDK is loaded at the first request')
+  noImports(['src/mcp/{plugin,origin,findings}.ts'], ['@modelcontextprotocol/*'], 'the SDK is loaded at the first request')
 ]

@@ -5,7 +5,8 @@ import { pino } from 'pino'
 import { buildApp } from '../src/app.ts'
 import { createLocalDisk, type Disk } from '../src/core/disk/disk.ts'
 import { createSkillManager } from '../src/core/skill-manager.ts'
-import { createToolRegistry, createTools } from '../src/tools/registry.ts'
+import { createToolRegistry } from '../src/tools/registry.ts'
+import { createTools } from '../src/tools/tools.ts'
 import type { Bench } from './bench.ts'
 import { skillText } from './fixtures.ts'
 import { median, type Row, spread } from './table.ts'
@@ -40,7 +41,7 @@ export async function measureEdit ({ run, folder: parent }: Bench): Promise<Row[
 
   const { disk, take } = countDiskCalls()
   const skills = createSkillManager({ projectRoots: [root], disk })
-  const registry = createToolRegistry(createTools({ source: skills }))
+  const registry = createToolRegistry(createTools())
   const app = await buildApp({ skills, registry, logger: pino({ level: 'silent' }), version: '0.0.0', host: '127.0.0.1' })
   try {
     await skills.initialize()

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
-import { attackInputs } from '../test/helper/attack-inputs.ts'
-import { isAlive, readInputsOptions, startAttackTarget } from '../test/helper/attack-target.ts'
-import { createAttacker } from '../test/helper/attacker.ts'
-import { attackByBatch, attackBySize, attackBySwaps, type LoadFigures } from '../test/helper/heavy-attacks.ts'
+import { attackInputs } from '../test/adversarial/attacks/attack-inputs.ts'
+import { isAlive, readInputsOptions, startAttackTarget } from '../test/adversarial/attacks/attack-target.ts'
+import { createAttacker } from '../test/adversarial/attacks/attacker.ts'
+import { attackByBatch, attackBySize, attackBySwaps, type LoadFigures } from '../test/adversarial/attacks/heavy-attacks.ts'
 import { type LongRun, readCommandLine, readNumber, runLong } from './long-run.ts'
 
 const USAGE = `

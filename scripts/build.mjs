@@ -23,8 +23,6 @@ await build({
   format: 'esm',
   target: 'node20.19',
   // Not `keepNames`: it gives each closure its name when it is made, at run time, on every request.
-  // These read files of their own package.
-  external: ['@fastify/swagger', '@fastify/swagger-ui'],
   // CommonJS in a module: what it requires of Node has to come from somewhere.
   banner: { js: "import { createRequire as createRequireForBundle } from 'node:module'\nconst require = createRequireForBundle(import.meta.url)" },
   logLevel: 'warning'

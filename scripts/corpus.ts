@@ -55,7 +55,7 @@ await runLong(async (run) => {
   return differences.length === 0
 })
 
-/** What a plain walk finds; of a name in several roots the first counts (K7). */
+/** Finds skills by a plain walk. If two roots contain a skill of the same name, the first root wins. */
 function readDisk (dirs: readonly string[]): Map<string, SkillOnDisk> {
   const found = new Map<string, SkillOnDisk>()
   for (const dir of dirs) {

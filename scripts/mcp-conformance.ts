@@ -6,7 +6,8 @@ import { pino } from 'pino'
 import { buildApp } from '../src/app.ts'
 import { createSkillManager } from '../src/core/skill-manager.ts'
 import { readPackageVersion } from '../src/cli/package-version.ts'
-import { createToolRegistry, createTools } from '../src/tools/registry.ts'
+import { createToolRegistry } from '../src/tools/registry.ts'
+import { createTools } from '../src/tools/tools.ts'
 import { type LongRun, readCommandLine, runLong } from './long-run.ts'
 
 const USAGE = `
@@ -103,7 +104,7 @@ function judgeScenarios (run: LongRun, output: string): void {
 
 async function judge (run: LongRun, roots: readonly string[], folder: string): Promise<void> {
   const skills = createSkillManager({ projectRoots: roots, watcher: false })
-  const registry = createToolRegistry(createTools({ source: skills }))
+  const registry = createToolRegistry(createTools())
   const app = await buildApp({ skills, registry, logger: pino({ level: 'silent' }), version: readPackageVersion(), host: '127.0.0.1' })
   try {
     await skills.initialize()

@@ -1,33 +1,17 @@
 /**
- * Writes the OpenAPI document of the service to openapi/openapi.yaml, or to FILE; with `--check` writes nothing and
- * fails when the file is not what the routes say.
+ * Writes the OpenAPI document of the service to openapi/openapi.yaml and openapi/openapi.json, or into FOLDER; with
+ * `--check` writes nothing and fails when a file is not what the routes say.
  *
- *   tsx scripts/openapi.ts [--check] [FILE]
+ *   tsx scripts/openapi.ts [--check] [FOLDER]
  */
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, relative } from 'node:path'
+import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { pino } from 'pino'
-import { buildApp } from '../src/app.ts'
-import { createSkillManager } from '../src/core/skill-manager.ts'
-import { readPackageVersion } from '../src/cli/package-version.ts'
-import { createToolRegistry, createTools } from '../src/tools/registry.ts'
+import { createDocument } from './openapi/document.ts'
 
-const DEFAULT_FILE = fileURLToPath(new URL('../openapi/openapi.yaml', import.meta.url))
-
-/** The document as YAML. It depends on the routes alone: no skills are needed, and no port. */
-async function renderDocument (): Promise<string> {
-  const skills = createSkillManager({ projectRoots: [], watcher: false })
-  const registry = createToolRegistry(createTools({ source: skills }))
-  const app = await buildApp({ skills, registry, logger: pino({ level: 'silent' }), version: readPackageVersion(), host: '127.0.0.1' })
-  try {
-    return (await app.inject('/openapi.yaml')).payload
-  } finally {
-    await app.close()
-  }
-}
+const DEFAULT_FOLDER = fileURLToPath(new URL('../openapi', import.meta.url))
 
 function readOrNothing (file: string): string {
   try {
@@ -44,18 +28,20 @@ function firstDifference (a: string, b: string): number {
 }
 
 const { values, positionals } = parseArgs({ options: { check: { type: 'boolean', default: false } }, allowPositionals: true })
-const file = positionals[0] ?? DEFAULT_FILE
-const shown = relative(process.cwd(), file)
-const document = await renderDocument()
+const folder = positionals[0] ?? DEFAULT_FOLDER
+const { yaml, json } = await createDocument()
 
-if (!values.check) {
-  mkdirSync(dirname(file), { recursive: true })
-  writeFileSync(file, document)
-  console.log(`${shown} written`)
-} else {
-  const written = readOrNothing(file)
-  if (written !== document) {
-    console.error(`${shown} is not what the routes say, from line ${firstDifference(document, written)} on: run \`npm run openapi\` and commit the file`)
-    process.exitCode = 1
+if (!values.check) mkdirSync(folder, { recursive: true })
+for (const [name, text] of [['openapi.yaml', yaml], ['openapi.json', json]] as const) {
+  const file = join(folder, name)
+  const shown = relative(process.cwd(), file)
+  if (!values.check) {
+    writeFileSync(file, text)
+    console.log(`${shown} written`)
+    continue
   }
+  const written = readOrNothing(file)
+  if (written === text) continue
+  console.error(`${shown} is not what the routes say, from line ${firstDifference(text, written)} on: run \`npm run openapi\` and commit the file`)
+  process.exitCode = 1
 }

@@ -1,178 +1,183 @@
 import { isIP } from 'node:net'
 import { delimiter, resolve } from 'node:path'
-import { parseArgs } from 'node:util'
-import { type Static, Type } from '@sinclair/typebox'
 
-const MAX_PORT = 65_535
-
-/** The settings of a process. A property's description completes the sentence "PORT must be …". */
-export const ConfigSchema = Type.Object({
-  /** Project roots as absolute paths, the earlier wins. They need not exist. */
-  skillsDirs: Type.Readonly(Type.Unsafe<readonly string[]>(Type.Array(Type.String({ minLength: 1 }), {
-    minItems: 1,
-    description: `a folder or several joined by "${delimiter}", none of them empty`
-  }))),
-  /** The personal root as an absolute path; loses to every project root. */
-  personalDir: Type.ReadonlyOptional(Type.String({ minLength: 1, description: 'a folder' })),
-  host: Type.Readonly(Type.String({ minLength: 1, description: 'a host name or an IP address' })),
-  port: Type.Readonly(Type.Integer({
-    minimum: 0,
-    maximum: MAX_PORT,
-    description: `a whole number from 0 to ${MAX_PORT} (0 takes any free port)`
-  })),
-  logLevel: Type.Readonly(Type.Union(
-    [
-      Type.Literal('trace'), Type.Literal('debug'), Type.Literal('info'), Type.Literal('warn'),
-      Type.Literal('error'), Type.Literal('fatal'), Type.Literal('silent')
-    ],
-    { description: 'trace, debug, info, warn, error, fatal or silent' }
-  )),
-  /** Lower-case names and addresses, without port and brackets. Absent: nobody said which. */
-  allowedHosts: Type.ReadonlyOptional(Type.Unsafe<readonly string[]>(Type.Array(Type.String({ minLength: 1 }), {
-    minItems: 1,
-    description: 'host names or IP addresses joined by ",", none of them empty'
-  }))),
-  /** Origins as browsers write them: `https://app.example`, no default port. Absent: loopback ones, on a loopback address. */
-  allowedOrigins: Type.ReadonlyOptional(Type.Unsafe<readonly string[]>(Type.Array(Type.String({ minLength: 1 }), {
-    minItems: 1,
-    description: 'origins such as https://app.example joined by ","'
-  }))),
-  /** Watch by polling instead of by the operating system's events. */
-  watchPolling: Type.Readonly(Type.Boolean({ description: 'true, false, 1 or 0' }))
-}, { $id: 'Config' })
-
-export type Config = Static<typeof ConfigSchema>
-
-/** A setting that cannot be used. The message is one line: the flag or the variable, and what it may be. */
+/** What keeps the service from starting and its operator can mend. The message is one line. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
 }
 
-const FLAGS = {
-  personal: { type: 'string' },
-  host: { type: 'string' },
-  port: { type: 'string' },
-  'log-level': { type: 'string' },
-  help: { type: 'boolean', short: 'h' },
-  version: { type: 'boolean', short: 'v' }
-} as const
-
-type Flag = keyof typeof FLAGS
-
-/** What the arguments say, values not yet checked. */
-export interface CommandLine {
-  readonly dirs: readonly string[]
-  readonly flags: ReadonlyMap<Flag, string>
+/** One setting: where it comes from, how its text is read, and what people read about it. */
+export interface Setting {
+  /** The flag with its value (`--port PORT`), or `DIR...` for the arguments that are no flags. Absent: environment only. */
+  readonly argument?: string
+  readonly variable: string
+  /** Read like any other text. Absent: the setting is undefined unless somebody sets it. */
+  readonly default?: string
+  /** For a setting of several values: what joins them in the variable. Arguments and flags hold one value each. */
+  readonly separator?: string
+  /** The value that a text stands for, undefined for a text that stands for none. Relative folders start at `cwd`. */
+  readonly parse: (text: string, cwd: string) => unknown
+  /** Completes the sentence "PORT must be …". */
+  readonly mustBe: string
+  /** For `--help` and the documents, where it is Markdown. */
+  readonly meaning: string
+  /** The heading in docs/configuration.md that says more. */
+  readonly section?: string
 }
 
-/**
- * Reads flags and folders; `serve`, the default subcommand, may come before the folders (a folder of that name is `./serve`).
- * Of a repeated flag the last counts. A value that begins with `--` is given as `--flag=--value`.
- * @throws ConfigError for a flag that is unknown, lacks its value or has one too many, and for an empty folder.
- */
-export function parseCommandLine (argv: readonly string[]): CommandLine {
-  // Not strict: parseArgs' own refusals are several sentences long and name no alternatives.
-  const { tokens } = parseArgs({ args: [...argv], options: FLAGS, allowPositionals: true, strict: false, tokens: true })
-  const flags = new Map<Flag, string>()
-  const dirs: string[] = []
-  for (const token of tokens) {
-    if (token.kind === 'positional') dirs.push(parseDir(token.value))
-    if (token.kind !== 'option') continue
-    const { name, rawName, value = '', inlineValue } = token
-    if (!isFlag(name)) {
-      const known = Object.keys(FLAGS).map((flag) => `--${flag}`).join(', ')
-      throw new ConfigError(`${quote(rawName)} is not a flag, there are ${known}`)
-    }
-    if (FLAGS[name].type === 'boolean' && inlineValue) throw new ConfigError(`${rawName} takes no value, not ${quote(value)}`)
-    if (FLAGS[name].type === 'string' && !inlineValue && (token.value === undefined || value.startsWith('--'))) {
-      throw new ConfigError(`${rawName} needs a value`)
-    }
-    flags.set(name, value)
-  }
-  if (dirs[0] === 'serve') dirs.shift()
-  return { dirs, flags }
-}
-
-/** A value as somebody wrote it, and where. */
-interface Given {
-  readonly from: string
-  readonly text: string
-}
-
-/**
- * The settings: flags beat the environment, the environment beats defaults. The only reader of the environment.
- * An empty variable counts as unset, because compose files pass on `NAME=` for what nobody set; an empty flag is an error.
- * @param argv the arguments after the script's name
- * @param cwd what relative folders are relative to
- * @throws ConfigError
- */
-export function loadConfig ({ argv, env, cwd }: {
-  readonly argv: readonly string[]
-  readonly env: Readonly<Record<string, string | undefined>>
-  readonly cwd: string
-}): Config {
-  const { dirs, flags } = parseCommandLine(argv)
-
-  function given (variable: string, flag?: Flag): Given | undefined {
-    const value = flag === undefined ? undefined : flags.get(flag)
-    if (value !== undefined) return { from: `--${flag}`, text: value }
-    const text = env[variable]
-    return text ? { from: variable, text } : undefined
-  }
-
-  const roots = dirs.length > 0
-    ? dirs
-    : checked('skillsDirs', given('SKILLS_DIR'), parseFolders)
-  const personal = checked('personalDir', given('SKILLS_PERSONAL_DIR', 'personal'), (text) => text || undefined)
-  const allowedHosts = checked('allowedHosts', given('ALLOWED_HOSTS'), parseHosts)
-  const allowedOrigins = checked('allowedOrigins', given('ALLOWED_ORIGINS'), parseOrigins)
-
-  return {
-    skillsDirs: [...new Set((roots ?? ['skills']).map((dir) => resolve(cwd, dir)))],
-    ...personal !== undefined && { personalDir: resolve(cwd, personal) },
-    host: checked('host', given('HOST', 'host'), (text) => isHost(text) ? text : undefined) ?? '127.0.0.1',
-    port: checked('port', given('PORT', 'port'), parsePort) ?? 8080,
-    logLevel: checked('logLevel', given('LOG_LEVEL', 'log-level'), parseLogLevel) ?? 'info',
-    ...allowedHosts && { allowedHosts },
-    ...allowedOrigins && { allowedOrigins },
-    watchPolling: checked('watchPolling', given('WATCH_POLLING'), (text) => BOOLEANS.get(text)) ?? false
-  }
-}
-
-/** The value that the text stands for; undefined only when nothing was given. Throws ConfigError if `parse` finds none. */
-function checked<Value> (
-  setting: keyof Config, given: Given | undefined, parse: (text: string) => Value | undefined
-): Value | undefined {
-  if (given === undefined) return undefined
-  const value = parse(given.text)
-  if (value !== undefined) return value
-  throw new ConfigError(`${given.from} must be ${ConfigSchema.properties[setting].description}, not ${quote(given.text)}`)
-}
-
-function isFlag (name: string): name is Flag {
-  return Object.hasOwn(FLAGS, name)
-}
-
+const MAX_PORT = 65_535
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 const BOOLEANS: ReadonlyMap<string, boolean> = new Map([['true', true], ['1', true], ['false', false], ['0', false]])
 
-function parseDir (text: string): string {
-  if (text === '') throw new ConfigError('DIR must be a folder, not ""')
-  return text
+/**
+ * Every setting of the service: the type Config, flags, environment, `--help` and the tables of README.md and
+ * docs/configuration.md come from here. After a change, `npm run tables` writes those tables anew.
+ */
+export const SETTINGS = {
+  /** Project roots as absolute paths, the earlier wins. They need not exist. */
+  skillsDirs: {
+    argument: 'DIR...',
+    variable: 'SKILLS_DIR',
+    default: './skills',
+    separator: delimiter,
+    parse: parseFolder,
+    mustBe: 'a folder',
+    meaning: 'folders of skills, the earlier wins; the variable joins several with the path delimiter (`:`, on Windows `;`)',
+    section: 'folders'
+  },
+  /** The personal root as an absolute path; loses to every project root. */
+  personalDir: {
+    argument: '--personal DIR',
+    variable: 'SKILLS_PERSONAL_DIR',
+    parse: parseFolder,
+    mustBe: 'a folder',
+    meaning: 'personal folder of skills, loses to all of those'
+  },
+  host: {
+    argument: '--host HOST',
+    variable: 'HOST',
+    default: '127.0.0.1',
+    parse: (text) => isHost(text) ? text : undefined,
+    mustBe: 'a host name or an IP address',
+    meaning: 'name or address to listen on; the image sets `0.0.0.0`'
+  },
+  port: {
+    argument: '--port PORT',
+    variable: 'PORT',
+    default: '8080',
+    parse: parsePort,
+    mustBe: `a whole number from 0 to ${MAX_PORT} (0 takes any free port)`,
+    meaning: `0 to ${MAX_PORT}; \`0\` takes any free port, the log says which`
+  },
+  logLevel: {
+    argument: '--log-level LEVEL',
+    variable: 'LOG_LEVEL',
+    default: 'info',
+    parse: (text) => LOG_LEVELS.find((level) => level === text),
+    mustBe: 'trace, debug, info, warn, error, fatal or silent',
+    meaning: '`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`'
+  },
+  /** Lower-case names and addresses, without port and brackets. */
+  allowedHosts: {
+    variable: 'ALLOWED_HOSTS',
+    separator: ',',
+    parse: parseHostHeader,
+    mustBe: 'a host name or an IP address',
+    meaning: 'names in `Host` to answer to, joined by commas; without it all, but on a loopback address only loopback names',
+    section: 'hosts'
+  },
+  /** Origins as browsers write them: `https://app.example`, no default port. */
+  allowedOrigins: {
+    variable: 'ALLOWED_ORIGINS',
+    separator: ',',
+    parse: parseOrigin,
+    mustBe: 'an origin such as https://app.example',
+    meaning: 'web pages that may use `/mcp`, joined by commas; without it none, but on a loopback address loopback pages',
+    section: 'origins'
+  },
+  /** Watch by polling instead of by the operating system's events. */
+  watchPolling: {
+    variable: 'WATCH_POLLING',
+    default: 'false',
+    parse: (text) => BOOLEANS.get(text),
+    mustBe: 'true, false, 1 or 0',
+    meaning: '`true` where the system sends no change events',
+    section: 'watching'
+  }
+} as const satisfies Readonly<Record<string, Setting>>
+
+type SettingName = keyof typeof SETTINGS
+type Parsed<Row extends Setting> = Exclude<ReturnType<Row['parse']>, undefined>
+type ValueOf<Row extends Setting> =
+  (Row extends { readonly separator: string } ? readonly Parsed<Row>[] : Parsed<Row>) | (Row extends { readonly default: string } ? never : undefined)
+
+/** The settings of a process. */
+export type Config = { readonly [Name in SettingName]: ValueOf<(typeof SETTINGS)[Name]> }
+
+/** What the sources of settings hold, unread. */
+export interface ConfigSources {
+  /** Arguments that are no flags. */
+  readonly positionals: readonly string[]
+  /** The values of flags by name without dashes, in the order of the command line. */
+  readonly flags: ReadonlyMap<string, readonly string[]>
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** What relative folders are relative to. */
+  readonly cwd: string
+  /** Texts that stand in for the defaults of the table. */
+  readonly defaults?: Readonly<Partial<Record<SettingName, string>>>
 }
 
-function parseFolders (text: string): readonly string[] | undefined {
-  const folders = text.split(delimiter)
-  return folders.includes('') ? undefined : folders
+/**
+ * Flags beat the environment, the environment beats defaults. Of a repeated flag of one value the last counts. An empty
+ * variable counts as unset, because compose files pass on `NAME=` for what nobody set; an empty argument is an error.
+ * @throws ConfigError for a value that cannot be used
+ */
+export function loadConfig ({ defaults = {}, ...sources }: ConfigSources): Config {
+  const rows: readonly (readonly [string, Setting])[] = Object.entries(SETTINGS)
+  // Each value is what its row's `parse` returned; no type says so of all rows at once.
+  return Object.fromEntries(rows.map(([name, row]) => [name, valueOf(row, sources, defaults[name as SettingName])])) as Config
+}
+
+/** The names of all flags, without dashes. */
+export function settingFlags (): string[] {
+  return Object.values<Setting>(SETTINGS).map(flagOf).filter((flag) => flag !== undefined)
+}
+
+function flagOf ({ argument }: Setting): string | undefined {
+  return /^--(\S+)/.exec(argument ?? '')?.[1]
+}
+
+function valueOf (row: Setting, sources: Omit<ConfigSources, 'defaults'>, fallback = row.default): unknown {
+  const { from, mustBe, texts } = textsOf(row, sources, fallback)
+  const values = texts.map((text) => {
+    const value = row.parse(text, sources.cwd)
+    if (value === undefined) throw new ConfigError(`${from} must be ${mustBe}, not ${quote(text)}`)
+    return value
+  })
+  if (row.separator === undefined || values.length === 0) return values[0]
+  return [...new Set(values)]
+}
+
+/** The texts of a setting: arguments, else the environment, else the default. */
+function textsOf (row: Setting, { positionals, flags, env }: Omit<ConfigSources, 'defaults'>, fallback: string | undefined) {
+  const { argument, variable, separator, mustBe } = row
+  const flag = flagOf(row)
+  const given = (flag === undefined ? argument && positionals : flags.get(flag)) || []
+  if (given.length > 0) return { from: flag === undefined ? 'DIR' : `--${flag}`, mustBe, texts: separator === undefined ? given.slice(-1) : given }
+  const text = env[variable]
+  if (!text) return { from: variable, mustBe, texts: fallback === undefined ? [] : [fallback] }
+  if (separator === undefined) return { from: variable, mustBe, texts: [text] }
+  return { from: variable, mustBe: `${mustBe}, or several joined by "${separator}", none of them empty`, texts: text.split(separator) }
+}
+
+function parseFolder (text: string, cwd: string): string | undefined {
+  return text === '' ? undefined : resolve(cwd, text)
 }
 
 const WHOLE_NUMBER = /^(?:0|[1-9]\d{0,4})$/
 
 function parsePort (text: string): number | undefined {
   return WHOLE_NUMBER.test(text) && Number(text) <= MAX_PORT ? Number(text) : undefined
-}
-
-function parseLogLevel (text: string): Config['logLevel'] | undefined {
-  return ConfigSchema.properties.logLevel.anyOf.find((level) => level.const === text)?.const
 }
 
 const MAX_HOST_CHARACTERS = 253
@@ -189,32 +194,26 @@ function isHost (text: string): boolean {
 const BRACKETED_HOST = /^\[([\da-f:.]*:[\da-f:.]*)\](?::\d{1,5})?$/
 const HOST_AND_PORT = /^([^:]*):\d{1,5}$/
 
-/** Splits at commas, drops ports and case: `Example.org:8080` → `example.org`, `[::1]:80` and `::1` → `::1`. */
-function parseHosts (text: string): readonly string[] | undefined {
-  const hosts = text.toLowerCase().split(',').map((entry) => {
-    const host = entry.trim()
-    return BRACKETED_HOST.exec(host)?.[1] ?? HOST_AND_PORT.exec(host)?.[1] ?? host
-  })
-  return hosts.every(isHost) ? hosts : undefined
+/** Without port and case: `Example.org:8080` → `example.org`, `[::1]:80` and `::1` → `::1`. */
+function parseHostHeader (text: string): string | undefined {
+  const trimmed = text.trim().toLowerCase()
+  const host = BRACKETED_HOST.exec(trimmed)?.[1] ?? HOST_AND_PORT.exec(trimmed)?.[1] ?? trimmed
+  return isHost(host) ? host : undefined
 }
 
 const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^\s/?#@\\]+$/
 
-/** As a browser would send them. Other schemes than http are those of extensions: `chrome-extension://<id>`. */
-function parseOrigins (text: string): readonly string[] | undefined {
-  const origins = text.toLowerCase().split(',').map((entry) => parseOrigin(entry.trim()))
-  return origins.every((origin) => origin !== undefined) ? origins : undefined
-}
-
+/** As a browser would send it. Other schemes than http are those of extensions: `chrome-extension://<id>`. */
 function parseOrigin (text: string): string | undefined {
-  if (!ORIGIN.test(text) || !URL.canParse(text)) return undefined
-  const { origin } = new URL(text)
-  return origin === 'null' ? text : origin
+  const trimmed = text.trim().toLowerCase()
+  if (!ORIGIN.test(trimmed) || !URL.canParse(trimmed)) return undefined
+  const { origin } = new URL(trimmed)
+  return origin === 'null' ? trimmed : origin
 }
 
 const MAX_QUOTED_CHARACTERS = 80
 
-/** What somebody wrote, on one line whatever is in it. */
-function quote (text: string): string {
+/** A text of somebody's, on one line whatever is in it. */
+export function quote (text: string): string {
   return JSON.stringify(text.length > MAX_QUOTED_CHARACTERS ? `${text.slice(0, MAX_QUOTED_CHARACTERS)}…` : text)
 }

@@ -1,28 +1,20 @@
 import { lookup } from 'node:dns/promises'
-import { readFileSync } from 'node:fs'
-import type { Server } from 'node:http'
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import closeWithGrace from 'close-with-grace'
+import type { FastifyInstance } from 'fastify'
+import { pino } from 'pino'
 import { buildApp } from './app.ts'
 import { type Config, ConfigError } from './config.ts'
-import { createSkillManager } from './core/skill-manager.ts'
+import { createSkillManager, type SkillManager } from './core/skill-manager.ts'
+import { readBacklog } from './http/connections/accept-backlog.ts'
+import { maxConnections } from './http/connections/max-connections.ts'
 import { LogOutput } from './log-output.ts'
-import { createLogger } from './logger.ts'
-import { createToolRegistry, createTools } from './tools/registry.ts'
+import { createToolRegistry } from './tools/registry.ts'
+import { createTools } from './tools/tools.ts'
 
-/** Open connections at the same time, and their part of the descriptors there are: reading skills needs some too. */
-const MAX_CONNECTIONS = 10_000
-const CONNECTIONS_SHARE = 0.75
-
-/** Descriptors of the process itself: the log, the event loop, the watcher. */
-const OWN_DESCRIPTORS = 32
-
-/** Clients with an open connection get this long to hear `Connection: close` before the port is given up, in milliseconds. */
+/** Time for clients with an open connection to receive `Connection: close` before the port is closed, in milliseconds. */
 const ANNOUNCE_MS = 200
-
-/** Connections that wait to be accepted are taken for this long, in milliseconds, before the port is given up. */
-const ACCEPT_MS = 1_000
 
 /** Running requests may go on this long after a signal, in milliseconds; then their connections are cut. */
 const DRAIN_DEADLINE_MS = 8_000
@@ -30,8 +22,8 @@ const DRAIN_DEADLINE_MS = 8_000
 /** When the process ends whatever hangs, in milliseconds after a signal: below the ten seconds that Docker waits. */
 const STOP_DEADLINE_MS = 9_000
 
-/** Pause between two looks at calls to the file system that have not returned, in milliseconds. */
-const SETTLE_MS = 20
+/** Pause between two checks for calls to the file system that have not returned, in milliseconds. */
+const RECHECK_MS = 20
 
 /** Left to the system: after a real fault a handler in JavaScript would spin, and SIGUSR2 is for diagnostics. */
 const NOT_HANDLED: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV', 'SIGUSR2']
@@ -40,23 +32,25 @@ const NOT_HANDLED: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT',
  * Starts the process: logger, skills, app, port; resolves when it listens (one log line per address says where).
  * From then on SIGTERM and SIGINT stop it with exit code 0 in under ten seconds, a second one at once with 1; an error
  * that nobody handled is logged in full and stops it with 1.
- * @param version of the package, for the OpenAPI document and MCP
+ * @param version of the package
+ * @param isExample the folder is that of the package, since no other was named: the log says so
  * @throws ConfigError when the address cannot be had
  */
-export async function startServer (config: Config, version: string): Promise<void> {
+export async function startServer (config: Config, { version, isExample = false }: { readonly version: string, readonly isExample?: boolean }): Promise<void> {
   const output = new LogOutput()
   process.once('exit', () => { output.flushSync() })
-  const logger = createLogger(config.logLevel, output)
+  const logger = pino({ level: config.logLevel }, output)
+  if (isExample) logger.info({ path: config.skillsDirs[0] }, 'no folder was named and there is no ./skills: serving the example skills of the package')
   const skills = createSkillManager({
     projectRoots: config.skillsDirs,
     ...config.personalDir !== undefined && { personalRoot: config.personalDir },
     polling: config.watchPolling,
     log: logger
   })
-  const registry = createToolRegistry(createTools({ source: skills }), {
+  const registry = createToolRegistry(createTools(), {
     onError: (err, tool) => { logger.error({ err, tool }, 'a tool call met an error that its caller is not told') }
   })
-  let stopping = false
+  let isDraining = false
   const app = await buildApp({
     skills,
     registry,
@@ -65,89 +59,68 @@ export async function startServer (config: Config, version: string): Promise<voi
     host: config.host,
     ...config.allowedHosts && { allowedHosts: config.allowedHosts },
     ...config.allowedOrigins && { allowedOrigins: config.allowedOrigins },
-    isDraining: () => stopping
+    isDraining: () => isDraining
   })
   app.server.maxConnections = maxConnections()
 
-  async function stop (): Promise<void> {
-    if (await countConnections(app.server) > 0) await sleep(ANNOUNCE_MS)
-    await readWaiting(app.server)
-    await app.close()
-    await skills.close()
-    logger.info('stopped')
-  }
-
   const signals = closeWithGrace({ delay: false, logger, skip: NOT_HANDLED }, async ({ signal, err }) => {
-    stopping = true
+    isDraining = true
     if (err) logger.fatal({ err }, 'stopping because of an error that nobody handled')
     else logger.info({ signal }, 'stopping')
-
-    const deadline = sleep(STOP_DEADLINE_MS)
-    setTimeout(() => {
-      logger.warn('cutting the connections that are still open')
-      app.server.closeAllConnections()
-    }, DRAIN_DEADLINE_MS)
-    await Promise.race([stop(), deadline])
-    // A call to the file system that never returns (a dead network mount, a log that nobody reads) holds a thread,
-    // and exit() would wait for that thread.
-    const settled = await Promise.race([fileSystemSettled(), deadline.then(() => false)])
-    if (!settled) process.kill(process.pid, 'SIGKILL')
+    await stop(app, skills)
   })
 
   try {
     await skills.start()
+    await listen(app, config)
+  } catch (error) {
+    if (isDraining) return
+    signals.uninstall()
+    await app.close()
+    await skills.close()
+    throw error
+  }
+}
+
+async function listen (app: FastifyInstance, config: Config): Promise<void> {
+  try {
     await app.listen({
-      // For `localhost` Fastify would make a second server, with none of what the first one was given.
+      // For `localhost` Fastify makes a second server, without the first one's tracking and limits of connections.
       host: config.host === 'localhost' ? (await lookup(config.host)).address : config.host,
       port: config.port,
       listenTextResolver: (address) => `skillserve listening at ${address}`
     })
   } catch (error) {
-    if (stopping) return
-    signals.uninstall()
-    await app.close()
-    await skills.close()
     throw explainListenError(error, config)
   }
 }
 
-/**
- * Returns when all that has arrived by now is read: on a busy machine many connections wait with their requests, one or
- * few are accepted in a turn of the event loop, and to give up the port would reset the others.
- */
-async function readWaiting (server: Server): Promise<void> {
-  let isQuiet = false
-  server.on('connection', () => { isQuiet = false })
-  const deadline = performance.now() + ACCEPT_MS
-  // One turn more than the last connection came in: in that one its request is read.
-  for (let quietTurns = 0; quietTurns < 3 && performance.now() < deadline;) {
-    isQuiet = true
-    await nextTurn()
-    quietTurns = isQuiet ? quietTurns + 1 : 0
+/** Drains and closes everything; returns by the deadline in any case, or kills the process. */
+async function stop (app: FastifyInstance, skills: SkillManager): Promise<void> {
+  const deadline = sleep(STOP_DEADLINE_MS)
+  setTimeout(() => {
+    app.log.warn('cutting the connections that are still open')
+    app.server.closeAllConnections()
+  }, DRAIN_DEADLINE_MS)
+  await Promise.race([close(), deadline])
+  // A call to the file system that never returns holds a thread: a dead network mount, a log that nobody reads.
+  // exit() would wait for that thread.
+  const isFree = await Promise.race([fileSystemIdle(), deadline.then(() => false)])
+  if (!isFree) process.kill(process.pid, 'SIGKILL')
+
+  async function close (): Promise<void> {
+    const connections = await promisify(app.server.getConnections.bind(app.server))()
+    if (connections > 0) await sleep(ANNOUNCE_MS)
+    await readBacklog(app.server)
+    await app.close()
+    await skills.close()
+    app.log.info('stopped')
   }
-}
-
-/** Where no limit can be read there is none that a service meets. */
-function maxConnections (): number {
-  const limit = Number(/^Max open files\s+(\d+)/m.exec(readLimits())?.[1] ?? Number.POSITIVE_INFINITY)
-  return Math.max(1, Math.min(MAX_CONNECTIONS, Math.floor((limit - OWN_DESCRIPTORS) * CONNECTIONS_SHARE)))
-}
-
-function readLimits (): string {
-  try {
-    return readFileSync('/proc/self/limits', 'utf8')
-  } catch {
-    return ''
-  }
-}
-
-function countConnections (server: Server): Promise<number> {
-  return promisify(server.getConnections.bind(server))()
 }
 
 /** Resolves with true when no call to the file system is under way, lines of the log included. */
-async function fileSystemSettled (): Promise<true> {
-  while (process.getActiveResourcesInfo().some((resource) => resource.startsWith('FSReq'))) await sleep(SETTLE_MS)
+async function fileSystemIdle (): Promise<true> {
+  while (process.getActiveResourcesInfo().some((resource) => resource.startsWith('FSReq'))) await sleep(RECHECK_MS)
   return true
 }
 

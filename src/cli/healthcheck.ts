@@ -1,6 +1,5 @@
-#!/usr/bin/env node
-import { get } from 'node:http'
-import { loadConfig } from '../config.ts'
+import { type Config, loadConfig, settingFlags } from '../config.ts'
+import { type Command, CommandError } from './command.ts'
 
 /** Longest wait for the answer, in milliseconds. */
 const TIMEOUT_MS = 3_000
@@ -8,22 +7,36 @@ const TIMEOUT_MS = 3_000
 /** Addresses that stand for every address: one can listen on them, but not everywhere connect to them. */
 const WILDCARDS: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
 
-// The same environment as the service's, so that the two agree on the port. Flags of the service are not seen here.
-const { host, port, allowedHosts } = loadConfig({ argv: [], env: process.env, cwd: process.cwd() })
-const address = WILDCARDS[host] ?? host
-const name = allowedHosts?.[0] ?? address
+/** For a container's health check: with the settings of the service, it finds the service. */
+export const healthcheck: Command = {
+  summary: 'asks a running service whether it is ready',
+  flags: settingFlags(),
+  details: () => `Asks GET /readyz at the host and port that the flags and the environment of serve name.
+Exits with 0 when the service is ready; with 1 and a line that says why when it is not, or does not answer within ${TIMEOUT_MS / 1000} s.
+`,
+  async run ({ flags }, { env, cwd }) {
+    const status = await askReadiness(loadConfig({ positionals: [], flags, env, cwd }))
+    if (status !== 200) throw new CommandError(`GET /readyz answered ${status}`)
+    return 0
+  }
+}
 
-get({
-  host: address,
-  port,
-  path: '/readyz',
-  headers: { host: name.includes(':') ? `[${name}]` : name },
-  agent: false,
-  signal: AbortSignal.timeout(TIMEOUT_MS)
-}, (response) => finish(response.statusCode === 200, `GET /readyz answered ${response.statusCode}`))
-  .on('error', (error) => finish(false, error.message))
-
-function finish (healthy: boolean, reason: string): void {
-  if (!healthy) process.stderr.write(`skillserve: ${reason}\n`)
-  process.exit(healthy ? 0 : 1)
+/** @throws CommandError when there is no answer */
+async function askReadiness ({ host, port, allowedHosts }: Config): Promise<number | undefined> {
+  const { get } = await import('node:http')
+  const hostname = WILDCARDS[host] ?? host
+  const name = allowedHosts?.[0] ?? hostname
+  return await new Promise((resolve, reject) => {
+    get({
+      host: hostname,
+      port,
+      path: '/readyz',
+      headers: { host: name.includes(':') ? `[${name}]` : name },
+      agent: false,
+      signal: AbortSignal.timeout(TIMEOUT_MS)
+    }, (response) => {
+      response.destroy()
+      resolve(response.statusCode)
+    }).on('error', (error) => { reject(new CommandError(error.message)) })
+  })
 }

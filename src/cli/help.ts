@@ -1,23 +1,38 @@
-/** What `--help` prints. */
-export const HELP = `skillserve serves folders of Agent Skills over HTTP.
+import { quote } from '../config.ts'
+import { type Command, CommandError, type CommandTable, DEFAULT_COMMAND } from './command.ts'
+import { commandHint } from './nearest.ts'
 
-Usage: skillserve [serve] [DIR...] [flags]
+export const help: Command = {
+  summary: 'prints this, or what a command takes',
+  positionals: '[COMMAND]',
+  async run ({ positionals: [name, unwanted] }, { commands, print }) {
+    if (unwanted !== undefined) throw new CommandError(`help takes one command, not ${quote(unwanted)} as well`)
+    print(name === undefined ? describeProgram(commands) : describeCommand(name, commands))
+    return 0
+  }
+}
 
-Flags beat the environment, the environment beats defaults.
+function describeProgram (commands: CommandTable): string {
+  const width = Math.max(...Object.keys(commands).map((name) => name.length))
+  const lines = Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`)
+  return `skillserve serves folders of Agent Skills over HTTP.
 
-  flag               environment          default    meaning
-  DIR...             SKILLS_DIR           ./skills   folders of skills, the earlier wins; the variable
-                                                     joins them with the platform's path delimiter;
-                                                     a folder named "serve" is ./serve
-  --personal DIR     SKILLS_PERSONAL_DIR  none       a folder that loses to all of those
-  --host HOST        HOST                 127.0.0.1  name or address to listen on
-  --port PORT        PORT                 8080       0 to 65535, 0 takes any free port
-  --log-level LEVEL  LOG_LEVEL            info       trace, debug, info, warn, error, fatal or silent
-                     ALLOWED_HOSTS        loopback   host names to answer to, joined by commas; without
-                                                     it any, unless HOST is a loopback address
-                     ALLOWED_ORIGINS      loopback   web pages that may use /mcp, joined by commas; without
-                                                     it none, unless HOST is a loopback address
-                     WATCH_POLLING        false      true where the system sends no change events
-  -h, --help                                         prints this
-  -v, --version                                      prints the version
-`
+Usage: skillserve [${DEFAULT_COMMAND}] [DIR...] [flags]
+       skillserve COMMAND [arguments] [flags]
+
+${lines.join('\n')}
+
+\`skillserve help COMMAND\` prints what a command takes. \`-h\` and \`--help\`, \`-v\` and \`--version\` work everywhere.
+A folder that is named like a command is ./NAME.
+
+${commands[DEFAULT_COMMAND]?.details?.() ?? ''}`
+}
+
+function describeCommand (name: string, commands: CommandTable): string {
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined
+  if (command === undefined) throw new CommandError(`${quote(name)} is no command${commandHint(name, commands)}`)
+  const { summary, positionals, flags, details } = command
+  const usage = ['skillserve', name, positionals, flags && '[flags]'].filter((word) => word !== undefined)
+  const text = details === undefined ? '' : `\n${details()}`
+  return `Usage: ${usage.join(' ')}\n\n${summary.charAt(0).toUpperCase()}${summary.slice(1)}.\n${text}`
+}

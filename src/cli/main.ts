@@ -1,8 +1,14 @@
 #!/usr/bin/env node
 import nodeModule from 'node:module'
-import { ConfigError, loadConfig, parseCommandLine } from '../config.ts'
-import { HELP } from './help.ts'
-import { readPackageVersion } from './package-version.ts'
+
+/** The oldest Node that the code runs on: `engines` in package.json. */
+const OLDEST_NODE = [20, 19] as const
+
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+if (major < OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor < OLDEST_NODE[1])) {
+  process.stderr.write(`skillserve: Node ${OLDEST_NODE.join('.')} or later is needed, this is ${process.versions.node}\n`)
+  process.exit(1)
+}
 
 // Node 22 and later keep compiled code from one start to the next, where there is a folder to keep it in.
 if ('enableCompileCache' in nodeModule && typeof nodeModule.enableCompileCache === 'function') nodeModule.enableCompileCache()
@@ -11,20 +17,11 @@ if ('enableCompileCache' in nodeModule && typeof nodeModule.enableCompileCache =
 delete process.env['CHOKIDAR_USEPOLLING']
 delete process.env['CHOKIDAR_INTERVAL']
 
-const argv = process.argv.slice(2)
+// Loaded after the check: an older Node fails at what this imports.
+const { runCommandLine } = await import('./run.ts')
 
-try {
-  const { flags } = parseCommandLine(argv)
-  if (flags.has('help')) process.stdout.write(HELP)
-  else if (flags.has('version')) process.stdout.write(`${readPackageVersion()}\n`)
-  else {
-    const config = loadConfig({ argv, env: process.env, cwd: process.cwd() })
-    // Loaded late: whoever mistypes a flag or asks for help should not wait for the whole service.
-    const { startServer } = await import('../server.ts')
-    await startServer(config, readPackageVersion())
-  }
-} catch (error) {
-  if (!(error instanceof ConfigError)) throw error
-  process.stderr.write(`skillserve: ${error.message}\n`)
-  process.exitCode = 1
-}
+process.exitCode = await runCommandLine(process.argv.slice(2), {
+  env: process.env,
+  cwd: process.cwd(),
+  print: (text) => { process.stdout.write(text) }
+}, (text) => { process.stderr.write(text) })

@@ -1,30 +1,42 @@
 import { MAX_ARCHIVE_BYTES, MAX_ARCHIVE_FILES } from './limits.ts'
 
-/**
- * Everything that can be wrong with a request to the domain, as a closed set of codes. A code is part of the API
- *; the message is the sentence of the contract, complete and safe to show: it never holds an OS error.
- */
-export type SkillErrorCode =
-  | 'invalid_skill_name'
-  | 'skill_not_found'
-  | 'main_file_not_found'
-  | 'main_file_too_large'
-  | 'main_file_permission_denied'
-  | 'main_file_not_utf8'
-  | 'main_file_unreadable'
-  | 'invalid_file_path'
-  | 'path_traversal'
-  | 'file_not_found'
-  | 'file_permission_denied'
-  | 'file_is_directory'
-  | 'file_not_regular'
-  | 'file_not_text'
-  | 'file_too_large'
-  | 'file_io_error'
-  | 'archive_too_large'
-  | 'skills_folder_not_found'
-  | 'skills_folder_permission_denied'
+/** What kind of error a code is: each door has one table from kinds to its own statuses, codes or types. */
+export type SkillErrorKind = 'invalid' | 'forbidden' | 'missing' | 'outdated' | 'too_large' | 'unprocessable' | 'broken' | 'unavailable'
 
+/** Everything that can be wrong with a request to the domain, as a closed set of codes. A code is part of the API. */
+const KINDS = {
+  invalid_skill_name: 'invalid',
+  skill_not_found: 'missing',
+  skill_changing: 'unavailable',
+  main_file_not_found: 'missing',
+  main_file_too_large: 'too_large',
+  main_file_permission_denied: 'forbidden',
+  main_file_not_utf8: 'unprocessable',
+  main_file_unreadable: 'broken',
+  invalid_file_path: 'invalid',
+  path_traversal: 'forbidden',
+  file_not_found: 'missing',
+  file_permission_denied: 'forbidden',
+  file_is_directory: 'missing',
+  file_not_regular: 'missing',
+  file_not_text: 'unprocessable',
+  file_too_large: 'too_large',
+  file_io_error: 'broken',
+  archive_too_large: 'too_large',
+  revision_changed: 'outdated',
+  skills_folder_not_found: 'unavailable',
+  skills_folder_permission_denied: 'unavailable'
+} as const satisfies Readonly<Record<string, SkillErrorKind>>
+
+export type SkillErrorCode = keyof typeof KINDS
+
+export const skillErrorCodes = Object.keys(KINDS) as readonly SkillErrorCode[]
+
+export function kindOf (code: SkillErrorCode): SkillErrorKind {
+  return KINDS[code]
+}
+
+/** The message is a complete sentence without a full stop, and safe to show: it never holds an error of the system. */
 export class SkillError extends Error {
   readonly code: SkillErrorCode
 
@@ -33,6 +45,10 @@ export class SkillError extends Error {
     super(message, cause === undefined ? undefined : { cause })
     this.name = 'SkillError'
     this.code = code
+  }
+
+  get kind (): SkillErrorKind {
+    return kindOf(this.code)
   }
 }
 
@@ -46,7 +62,9 @@ export const documentError = {
   permissionDenied: (name: string, cause?: unknown) =>
     new SkillError('main_file_permission_denied', `Permission denied reading SKILL.MD for skill '${name}'`, cause),
   notUtf8: (name: string) => new SkillError('main_file_not_utf8', `SKILL.MD contains invalid UTF-8 for skill '${name}'`),
-  unreadable: (name: string, cause?: unknown) => new SkillError('main_file_unreadable', `Error reading SKILL.MD for skill '${name}'`, cause)
+  unreadable: (name: string, cause?: unknown) => new SkillError('main_file_unreadable', `Error reading SKILL.MD for skill '${name}'`, cause),
+  /** The skill is rewritten without pause: no state of it holds for as long as reading takes. */
+  changing: (name: string) => new SkillError('skill_changing', `Error reading SKILL.MD for skill '${name}'`)
 } as const
 
 /** `read_file_in_skill`'s sentences. */
@@ -61,7 +79,9 @@ export const fileError = {
   notText: (file: string) => cannotRead('file_not_text', file, 'not a text file'),
   tooLarge: (file: string, bytes: number | bigint, limit: number) =>
     cannotRead('file_too_large', file, `file too large (${bytes} bytes, limit ${limit})`),
-  ioError: (file: string, cause?: unknown) => cannotRead('file_io_error', file, 'I/O error', cause)
+  ioError: (file: string, cause?: unknown) => cannotRead('file_io_error', file, 'I/O error', cause),
+  /** As `documentError.changing`. */
+  changing: (file: string) => cannotRead('skill_changing', file, 'I/O error')
 } as const
 
 export const archiveError = {
@@ -69,7 +89,18 @@ export const archiveError = {
     new SkillError('archive_too_large', `Skill '${name}' does not fit into an archive (${MAX_ARCHIVE_FILES} files, ${MAX_ARCHIVE_BYTES} bytes)`)
 } as const
 
-/** `list_skills`' sentences, and every tool's while there is no root to look in. */
+/** A request for a revision, or a representation, that the skill no longer has. */
+export class RevisionChangedError extends SkillError {
+  /** The revision that the skill has; undefined when it is not known. */
+  readonly present: string | undefined
+
+  constructor (present: string | undefined) {
+    super('revision_changed', present === undefined ? 'The skill has changed' : `The skill has changed: its revision is ${present} now`)
+    this.present = present
+  }
+}
+
+/** `list_skills`' sentences, and every tool's while no root exists. */
 export const folderError = {
   notFound: (path: string) => new SkillError('skills_folder_not_found', `Skills folder not found at path: ${path}`),
   permissionDenied: (cause?: unknown) => new SkillError('skills_folder_permission_denied', 'Permission denied reading skills folder', cause)

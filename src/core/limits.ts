@@ -86,18 +86,6 @@ export const MAX_CACHED_DIGESTS = 10_000
  */
 export const MANIFEST_CACHE_BYTES = 64 * 1_048_576
 
-/**
- * An answer that is not pinned waits for the revision of its skill while no more than this is left to do for it: files to be
- * hashed, their bytes together, files and folders to be looked at. Beyond that it goes out without. Measured: right after the
- * start each of them takes some 70 to 95 ms of a processor.
- */
-export const MAX_AWAITED_FILES = 256
-export const MAX_AWAITED_BYTES = 16 * 1_048_576
-export const MAX_AWAITED_LOOKS = 1_024
-
-/** Skills whose last revision is kept, for the answers that are given without a look at all of their files. About 200 bytes each. */
-export const MAX_KNOWN_REVISIONS = 50_000
-
 /** Most files of a skill that `skills/list` has an entry for: a client takes the whole listing or nothing. */
 export const MAX_MCP_LISTED_FILES = 5_000
 
@@ -124,12 +112,8 @@ export const MAX_DISCOVERY_FILES = 1_000
 export const MAX_DISCOVERY_UNPACKED_BYTES = 52_428_800
 export const ADVISED_DISCOVERY_FILE_BYTES = 1_048_576
 
-/**
- * A look at all skills for the well-known indexes is good for this many times as long as it took, and for no longer than
- * this many milliseconds, so that asking all the time costs a fraction of the processor.
- */
-export const DISCOVERY_LOOK_FACTOR = 10
-export const MAX_DISCOVERY_LOOK_AGE_MS = 5_000
+/** How long changes are followed for the well-known indexes after the last question, in milliseconds. */
+export const DISCOVERY_IDLE_MS = 60_000
 
 /** Digests of archives kept by revision for the well-known indexes. About 250 bytes each. */
 export const MAX_CACHED_ARCHIVE_DIGESTS = 20_000
@@ -152,3 +136,11 @@ export const MAX_SEARCHED_BODY_CHARACTERS = 65_536
 
 /** Places in rankings that are kept for cursors, over all searches. About 60 bytes each. */
 export const MAX_CACHED_RANKING_PLACES = 100_000
+
+/** How long an answer waits for a state of a skill that holds, in milliseconds, and the longest pause between two attempts. */
+export const MAX_CHANGE_WAIT_MS = 2_000
+export const MAX_CHANGE_PAUSE_MS = 64
+
+/** How long a revision stays readable after the skill has changed, in milliseconds, and the bytes of all kept files together. */
+export const KEPT_REVISION_MS = 600_000
+export const KEPT_REVISION_BYTES = 64 * 1_048_576

@@ -1,28 +1,31 @@
 import { basename } from 'node:path'
-import type { SkillArchive } from './content/archive.ts'
-import { whenReady } from './async.ts'
+import { type Awaitable, whenReady } from './async.ts'
 import type { CatalogChange, IndexedSkill } from './catalog/catalog.ts'
-import type { ServableFile } from './content/file-store.ts'
+import { LiveCatalog } from './catalog/live-catalog.ts'
+import type { MainFilePreference } from './catalog/main-files.ts'
+import { Roots, type RootStatus } from './catalog/roots.ts'
+import type { SkillArchive } from './content/archive.ts'
+import type { KeptRevisionsOptions } from './content/kept-revisions.ts'
+import type { Inspected, Manifest } from './content/manifest.ts'
+import { SkillFiles } from './content/skill-files.ts'
+import type { SkillState } from './content/skill-state.ts'
 import type { Disk } from './disk/disk.ts'
 import { DiskGuard, type DiskPlace } from './disk/guard.ts'
-import { documentError, SkillError } from './errors.ts'
-import type { FileContent } from './content/file-content.ts'
-import { LiveCatalog, MAX_TURNS } from './catalog/live-catalog.ts'
-import { SILENT, type CoreLog } from './log.ts'
-import type { Manifest, SkillState } from './content/manifest.ts'
-import { PhaseMemo, PhaseStats } from './disk/poll-phase.ts'
-import { Refresher, type RefresherStatus, type RefreshTimes } from './refresher.ts'
-import { fileSentence } from './content/refusal-sentences.ts'
-import { RootSet, type RootStatus } from './catalog/roots.ts'
-import type { SearchHit } from './search/search-index.ts'
-import { SkillSearch } from './search/search.ts'
+import { PhaseMemo, PollPhase } from './disk/poll-phase.ts'
+import { documentError, fileError, SkillError } from './errors.ts'
+import type { FileContent } from './files/file-content.ts'
+import { FileStore, type ServableFile } from './files/file-store.ts'
 import { skillBody } from './format/main-file.ts'
-import { SkillFiles } from './content/skill-files.ts'
-import { RefusedError } from './disk/open-inside.ts'
-import type { MainFilePreference } from './catalog/main-files.ts'
-import type { SkillSource } from './skill-source.ts'
-import type { Awaitable } from './async.ts'
+import { KEPT_REVISION_BYTES, KEPT_REVISION_MS } from './limits.ts'
+import { type CoreLog, SILENT } from './log.ts'
+import { SkillsAtRevision } from './pinned-source.ts'
+import { Refresher, type RefresherStatus, type RefreshTimes } from './refresher.ts'
+import { SkillSearch } from './search/search.ts'
+import type { SearchHit } from './search/search-index.ts'
+import { Signal } from './signal.ts'
 import type { CatalogSkill, Skill, SkillMetadata } from './skill.ts'
+import { hasForbiddenSequence } from './skill-name.ts'
+import type { PinnedSource, SkillSource } from './skill-source.ts'
 import type { WatcherFactory } from './watch/watcher.ts'
 
 export interface SkillManagerOptions {
@@ -35,13 +38,15 @@ export interface SkillManagerOptions {
   readonly log?: CoreLog
   /** How a watcher is made; `false` runs without one. */
   readonly watcher?: WatcherFactory | false
-  /** The file system, for all roots. Without it each root gets what fits its kind of disk. */
+  /** The file system, for all roots. Default: what fits the kind of disk of each root. */
   readonly disk?: Disk
   readonly times?: SkillManagerTimes
+  /** Which revisions stay readable after a change. Default: KEPT_REVISION_MS, KEPT_REVISION_BYTES. */
+  readonly keep?: Partial<KeptRevisionsOptions>
 }
 
 export interface SkillManagerTimes extends RefreshTimes {
-  /** How long a call to a disk that takes its time may take. */
+  /** How long a call to a disk that takes its time may take, in milliseconds. */
   readonly diskAnswer?: number
 }
 
@@ -54,79 +59,60 @@ export interface SkillManagerStatus {
   readonly skills: number
   readonly roots: readonly RootStatus[]
   readonly watcher: RefresherStatus['watcher']
-  /** Codes of what kept the last refresh from looking; what was there before is served. */
+  /** Codes of what kept the last refresh from reading the disk; what was there before is served. */
   readonly failures: readonly string[]
   /** Names of the skills whose disk does not answer. */
   readonly hanging: readonly string[]
 }
 
-type ChangeListener = (change: CatalogChange) => void
-
-/** Told the names of skills that may be different in any of their files, or nothing: all may be. Must not throw. */
-type LookListener = (names?: Iterable<string>) => void
-
 /**
- * The catalog of all skills, fresh at every question. What an answer is made of is compared with the disk before the
- * answer is given; the watcher and the reconciling walks keep the rest of the index near, they are not
- * what makes an answer right.
+ * All skills, fresh at every question. What an answer is made of is compared with the disk before the answer is given;
+ * the watcher and the regular comparisons keep the rest of the index near, they are not what makes an answer right.
  */
 export class SkillManager implements SkillSource {
-  readonly #stats = new PhaseStats()
-  readonly #lists = new PhaseMemo<readonly string[]>(this.#stats)
-  readonly #guard: DiskGuard
-  readonly #roots: RootSet
-  readonly #live: LiveCatalog
-  readonly #files: SkillFiles
-  readonly #refresher: Refresher
-  readonly #search = new SkillSearch(this)
   readonly #log: CoreLog
-  readonly #listeners = new Set<ChangeListener>()
-  readonly #lookListeners = new Set<LookListener>()
+  readonly #phase = new PollPhase()
+  readonly #lists = new PhaseMemo<readonly string[]>(this.#phase)
+  readonly #guard: DiskGuard
+  readonly #roots: Roots
+  readonly #catalog: LiveCatalog
+  readonly #files: SkillFiles
+  readonly #search: SkillSearch
+  readonly #refresher: Refresher
+  /** Names of skills that may be different in any of their files; undefined: all may be. */
+  readonly #touched = new Signal<Iterable<string> | undefined>()
   #indexed = false
   #firstIndex: Promise<void> | undefined
 
-  constructor (options: SkillManagerOptions) {
-    this.#log = options.log ?? SILENT
-    this.#files = new SkillFiles({
-      stats: this.#stats,
-      log: this.#log,
-      diskOf: ({ folder }) => this.#roots.diskOf(folder),
-      ask: (name, answer, discard) => this.#live.ask(name, answer, discard)
-    })
+  constructor ({ projectRoots, personalRoot, polling = false, log = SILENT, watcher, disk, times = {}, keep = {} }: SkillManagerOptions) {
+    const phase = this.#phase
+    this.#log = log
     this.#guard = new DiskGuard({
-      ...options.times?.diskAnswer !== undefined && { answerMs: options.times.diskAnswer },
-      onChange: (place, isAnswering) => this.#onAnswering(place, isAnswering)
+      ...times.diskAnswer !== undefined && { answerMs: times.diskAnswer },
+      onChange: (place, isAnswering) => { this.#reportDisk(place, isAnswering) }
     })
-    this.#roots = new RootSet({
-      projectRoots: options.projectRoots,
-      ...options.personalRoot !== undefined && { personalRoot: options.personalRoot },
-      ...options.disk && { disk: options.disk },
-      guard: this.#guard,
-      stats: this.#stats,
-      onChange: (root, view) => {
-        this.#live.takeFolders()
-        if (this.#indexed) this.#refresher.hintAt(this.#live.unread)
-        this.#refresher.follow(root.path, view)
-      },
-      onFailure: (root, cause) => this.#log.warn({ err: cause, root: root.path }, 'a skills folder could not be listed; what was there before is served')
+    this.#roots = new Roots({ projectRoots, ...personalRoot !== undefined && { personalRoot }, ...disk && { disk }, guard: this.#guard, phase })
+    const store = new FileStore(phase)
+    this.#catalog = new LiveCatalog({ roots: this.#roots, store, phase })
+    this.#files = new SkillFiles({
+      roots: this.#roots, catalog: this.#catalog, store, phase, keep: { keepMs: KEPT_REVISION_MS, maxBytes: KEPT_REVISION_BYTES, ...keep }
     })
-    this.#live = new LiveCatalog({
-      roots: this.#roots,
-      stats: this.#stats,
-      onChange: (change) => { for (const listener of this.#listeners) listener(change) }
-    })
+    this.#search = new SkillSearch(this)
     this.#refresher = new Refresher({
-      roots: [...options.projectRoots, ...options.personalRoot === undefined ? [] : [options.personalRoot]],
-      polling: options.polling ?? false,
-      ...options.watcher !== undefined && { watcher: options.watcher },
-      ...options.times && { times: options.times },
-      log: this.#log,
-      lookAgain: (root, names) => this.#lookAgain(root, names),
-      lookAtAll: async () => {
-        await this.#roots.sync(undefined, true)
-        await this.#live.verifyAll()
-        this.#tellLook()
-      }
+      roots: this.#roots.paths,
+      polling,
+      ...watcher !== undefined && { watcher },
+      times,
+      log,
+      lookAgain: (root, names) => this.#refresh(root, names),
+      lookAtAll: () => this.#refreshAll()
+    })
+    this.#roots.failed.subscribe(({ root, cause }) => {
+      log.warn({ err: cause, root: root.path }, 'a skills folder could not be listed; what was there before is served')
+    })
+    this.#roots.changed.subscribe(({ root, realPath, folders }) => {
+      if (this.#indexed) this.#refresher.hintAt(this.#catalog.unread)
+      this.#refresher.follow(root.path, { realPath, folders })
     })
   }
 
@@ -143,62 +129,59 @@ export class SkillManager implements SkillSource {
   }
 
   async close (): Promise<void> {
-    this.#listeners.clear()
-    this.#lookListeners.clear()
+    this.#catalog.changed.clear()
+    this.#touched.clear()
     await this.#refresher.close()
-    await this.#files.close()
+    this.#files.close()
   }
 
-  /** A request has just been received on this connection: see `PhaseStats`. */
+  /** A request was received on this connection: see `PollPhase`. */
   beginRequest (connection: object): void {
-    this.#stats.begin(connection)
+    this.#phase.begin(connection)
   }
 
-  /** Tells each change of the catalog once it is in place. Returns the way to stop. */
-  subscribe (listener: ChangeListener): () => void {
-    this.#listeners.add(listener)
-    return () => { this.#listeners.delete(listener) }
+  /** Reports each change of the catalog once it is in place. Returns a function that stops it. */
+  subscribe (listener: (change: CatalogChange) => void): () => void {
+    return this.#catalog.changed.subscribe(listener)
   }
 
   /**
-   * Tells where to look for changes in files of every kind, which `subscribe` does not see, until the way to stop is called;
-   * as long as somebody wants to know, the folders inside of the skills that `inspect` was asked for are watched too.
+   * Reports skills whose files may have changed, all of them without names. While somebody listens, the folders inside of
+   * inspected skills are watched too. Returns a function that stops it.
    */
-  observe (listener: LookListener): () => void {
-    this.#lookListeners.add(listener)
+  observe (listener: (names?: Iterable<string>) => void): () => void {
+    const stop = this.#touched.subscribe(listener)
     this.#refresher.wantInside(true)
     return () => {
-      this.#lookListeners.delete(listener)
-      this.#refresher.wantInside(this.#lookListeners.size > 0)
+      stop()
+      this.#refresher.wantInside(this.#touched.hasListeners)
     }
   }
 
   /**
    * The state of all files of a skill; undefined when there is no such skill.
-   * @param known what it was: comes back as it is when nothing was touched since
-   * @throws {SkillError} `file_io_error` when it never holds still, or the disk fails
+   * @param known the state before: comes back as it is when nothing was touched since
+   * @throws {SkillError} `skill_changing` when no state holds, `file_io_error` when the disk fails
    */
-  async inspect (name: string, known?: SkillState): Promise<SkillState | undefined> {
+  async inspect (name: string, known?: Inspected): Promise<Inspected | undefined> {
     try {
-      return await this.#live.ask(name, async (skill) => {
-        const { state, inside } = await this.#files.inspect(skill, known)
-        this.#refresher.followInside(this.#roots.pathOf(skill.folder), skill.folder.realPath, inside)
-        return state
-      })
+      const { state, inside, folder } = await this.#files.inspect(name, known)
+      this.#refresher.followInside(folder.root, folder.realPath, inside)
+      return state
     } catch (error) {
-      if (error instanceof RefusedError && error.refusal !== 'not_found') throw fileSentence(error, name, '.')
-      // Not there, or no root to look in, or gone meanwhile.
-      if (error instanceof SkillError || error instanceof RefusedError) return undefined
+      // Not there, or no root, or gone meanwhile.
+      if (error instanceof SkillError && error.code !== 'file_io_error' && error.code !== 'skill_changing') return undefined
       throw error
     }
   }
 
   get status (): SkillManagerStatus {
+    const { generation, names } = this.#catalog.last
     return {
       ready: this.#indexed && this.#roots.unavailable === undefined,
       indexed: this.#indexed,
-      generation: this.#live.last.generation,
-      skills: this.#live.last.names.length,
+      generation,
+      skills: names.length,
       roots: this.#roots.status,
       watcher: this.#refresher.status.watcher,
       failures: this.#roots.failures,
@@ -206,7 +189,7 @@ export class SkillManager implements SkillSource {
     }
   }
 
-  /** The same after a look at the roots. */
+  /** The same after a comparison of the roots with the disk. */
   async freshStatus (): Promise<SkillManagerStatus> {
     await this.#roots.sync()
     return this.status
@@ -217,44 +200,35 @@ export class SkillManager implements SkillSource {
   }
 
   async find (name: string): Promise<CatalogSkill | undefined> {
-    return await this.#live.find(name)
-  }
-
-  async findByLabel (label: string): Promise<CatalogSkill | undefined> {
-    const folder = await this.#live.find(label)
-    if (folder?.metadata.name === label) return folder
-    await this.#firstIndex
-    const known = await this.#live.findByLabel(label)
-    if (known !== undefined) return known
-    // Any skill may have taken this name a moment ago: only a look at all of them can say no, and only when nothing
-    // moved meanwhile: the name may have gone from one not yet seen to one that had been.
-    for (let turn = 0; turn < MAX_TURNS; turn++) {
-      const { moves } = this.#live
-      await this.#roots.sync(undefined, true)
-      await this.#live.verifyAll()
-      const found = await this.#live.findByLabel(label)
-      if (found !== undefined) return found
-      if (moves === this.#live.moves) break
-    }
-    return folder
+    return await this.#catalog.find(name)
   }
 
   async available (): Promise<readonly SkillMetadata[]> {
     await this.#firstIndex
-    return this.#live.last.available
+    return this.#catalog.last.available
   }
 
   availableNow (): readonly SkillMetadata[] {
-    return this.#live.last.available
+    return this.#catalog.last.available
   }
 
-  /** What `list` said last, without a look at the disk. */
+  /** What `list` said last, without a comparison with the disk. */
   namesNow (): readonly string[] {
-    return this.#live.last.names
+    return this.#catalog.last.names
   }
 
   async search (query: string): Promise<readonly SearchHit[]> {
     return await this.#search.search(query)
+  }
+
+  read<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Promise<T> {
+    return this.#files.read(name, answer)
+  }
+
+  async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Awaitable<T>): Promise<T> {
+    // Of several skills with one name the first in order counts: all must have been read.
+    await this.#firstIndex
+    return await this.#files.readByDisplayName(displayName, answer)
   }
 
   readDocument (name: string, preference: MainFilePreference): Awaitable<FileContent> {
@@ -264,56 +238,52 @@ export class SkillManager implements SkillSource {
     })
   }
 
-  /** The same without a word on the encoding, for a door that sends bytes. */
   readMainFile (name: string, preference: MainFilePreference): Awaitable<FileContent> {
     return this.#files.readMainFile(name, preference)
   }
 
-  readFile (name: string, filePath: string): Awaitable<FileContent> {
-    return this.#files.readFile(name, filePath)
+  readFile (name: string, path: string): Awaitable<FileContent> {
+    return this.#files.readFile(name, path)
   }
 
-  /** A file of any size, for a door that sends bytes. Same checks and sentences as `readFile`. */
-  openFile (name: string, filePath: string): Awaitable<ServableFile> {
-    return this.#files.openFile(name, filePath)
+  openFile (name: string, path: string): Awaitable<ServableFile> {
+    return this.#files.openFile(name, path)
   }
 
-  /** All files of a skill. */
-  manifest (name: string): Promise<Manifest> {
-    return this.#files.manifest(name)
+  async manifest (name: string): Promise<Manifest> {
+    if (hasForbiddenSequence(name)) throw fileError.invalidName()
+    return await this.#files.read(name, (state) => state.manifest())
   }
 
-  /**
-   * All files of a skill as a ZIP archive, to be read after the call.
-   * @param nameOf what a file of the manifest is called in the archive; default: its path
-   */
-  archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive> {
-    return this.#files.archive(name, nameOf)
+  async archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive> {
+    if (hasForbiddenSequence(name)) throw fileError.invalidName()
+    return await this.#files.read(name, (state) => state.archive(nameOf))
   }
 
-  /** Names the state of all files of a skill: see `ManifestStore.stamp`. */
-  stamp (name: string): Promise<string | undefined> {
-    return this.#files.stamp(name)
+  keptRevisions (name: string): readonly string[] {
+    return this.#files.keptRevisions(name)
+  }
+
+  at (revision: string): PinnedSource {
+    return new SkillsAtRevision(this, this.#files, revision)
   }
 
   /** Wave's and Neovate's reading interface. */
   getAvailableSkills (): SkillMetadata[] {
-    return [...this.#live.last.available]
+    return [...this.#catalog.last.available]
   }
 
   getSkills (): SkillMetadata[] {
-    return this.#live.last.readable.map(({ metadata }) => metadata)
+    return this.#catalog.last.readable.map(({ metadata }) => metadata)
   }
 
   async loadSkill (skillName: string): Promise<Skill | null> {
-    for (let turn = 0; turn < MAX_TURNS; turn++) {
-      const skill = await this.#live.find(skillName)
-      if (skill === undefined) return null
-      const content = await this.readDocument(skillName, 'SKILL.md')
-      // What is said of a file and the file itself are of one state.
-      if (content.digest === skill.digest) return { ...toCatalogSkill(skill), content: content.utf8 ?? '' }
-    }
-    throw documentError.unreadable(skillName)
+    if (await this.#catalog.find(skillName) === undefined) return null
+    return await this.read(skillName, async (state) => {
+      const content = await state.mainFile()
+      if (content.utf8 === undefined) throw documentError.notUtf8(skillName)
+      return { ...toCatalogSkill(state.skill), content: content.utf8 }
+    })
   }
 
   async readSkillBody (skill: Pick<SkillMetadata, 'skillPath'>): Promise<string> {
@@ -322,49 +292,44 @@ export class SkillManager implements SkillSource {
   }
 
   async #list (): Promise<readonly string[]> {
-    const { phase } = this.#stats
+    const { number } = this.#phase
     await this.#roots.sync(undefined, true)
     this.#roots.requireOne()
-    const { names } = this.#live.last
-    this.#lists.set('', names, phase)
+    const { names } = this.#catalog.last
+    this.#lists.set('', names, number)
     return names
   }
 
   async #startOnce (): Promise<void> {
     await this.#roots.sync()
-    await this.#live.verifyAll()
+    await this.#catalog.verifyAll()
     this.#indexed = true
-    const { names, available } = this.#live.last
+    const { names, available } = this.#catalog.last
     this.#log.info({ skills: names.length, valid: available.length, roots: this.#roots.status }, 'the skills are indexed')
     this.#refresher.start()
   }
 
-  async #lookAgain (root: string, names: ReadonlySet<string>): Promise<void> {
+  async #refresh (root: string, names: ReadonlySet<string>): Promise<void> {
     const index = this.#roots.indexOf(root)
     if (index !== -1) await this.#roots.sync(index + 1, names.size === 0)
-    await this.#live.verify(names)
-    this.#tellLook(names)
+    await this.#catalog.verify(names)
+    this.#touched.emit(names)
   }
 
-  /** Whatever was not seen while a disk hung is looked at as soon as it answers; for a root, all that is in it. */
-  #onAnswering ({ root, name }: DiskPlace, isAnswering: boolean): void {
+  async #refreshAll (): Promise<void> {
+    await this.#roots.sync(undefined, true)
+    await this.#catalog.verifyAll()
+    this.#touched.emit(undefined)
+  }
+
+  /** What could not be read while a disk hung is compared as soon as it answers; for a root, all that is in it. */
+  #reportDisk ({ root, name }: DiskPlace, isAnswering: boolean): void {
     if (!isAnswering) {
       this.#log.warn({ root, skill: name }, 'a disk does not answer; what was there before is served')
       return
     }
     this.#log.info({ root, skill: name }, 'a disk answers again')
-    if (this.#indexed) this.#refresher.hintAt(name === '' ? this.#live.last.names : [name])
-  }
-
-  #tellLook (names?: ReadonlySet<string>): void {
-    if (names === undefined) this.#files.doubt()
-    else {
-      for (const name of names) {
-        const skill = this.#live.last.get(name)
-        if (skill !== undefined) this.#files.doubt(skill)
-      }
-    }
-    for (const listener of this.#lookListeners) listener(names)
+    if (this.#indexed) this.#refresher.hintAt(name === '' ? this.#catalog.last.names : [name])
   }
 }
 
@@ -372,6 +337,6 @@ export function createSkillManager (options: SkillManagerOptions): SkillManager 
   return new SkillManager(options)
 }
 
-function toCatalogSkill ({ name, metadata, frontmatter, findings, valid, digest }: IndexedSkill): CatalogSkill {
+function toCatalogSkill ({ name, metadata, frontmatter, findings, valid, digest }: CatalogSkill | IndexedSkill): CatalogSkill {
   return { name, metadata, frontmatter, findings, valid, ...digest !== undefined && { digest } }
 }

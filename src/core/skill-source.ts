@@ -1,22 +1,23 @@
 import type { Awaitable } from './async.ts'
-import type { FileContent } from './content/file-content.ts'
 import type { MainFilePreference } from './catalog/main-files.ts'
+import type { SkillArchive } from './content/archive.ts'
+import type { Manifest } from './content/manifest.ts'
+import type { SkillState } from './content/skill-state.ts'
+import type { FileContent } from './files/file-content.ts'
+import type { ServableFile } from './files/file-store.ts'
 import type { SearchHit } from './search/search-index.ts'
 import type { CatalogSkill, SkillMetadata } from './skill.ts'
 
 /**
- * What the tools and the routes ask of the domain; `SkillManager` is the implementation. Every answer is fresh:
- * a change that was complete before the call is in it. Every failure is a `SkillError`.
+ * What all doors ask of the domain. Every answer is fresh: a change that was complete before the call is in it, unless a
+ * method says otherwise. Every failure is a `SkillError`.
  */
 export interface SkillSource {
-  /** Names of all skills, sorted by code point. The array is the same object while nothing changes. */
+  /** Names of all skills, sorted by code point. The array is the same object while nothing changes. Throws without a root. */
   list (): Awaitable<readonly string[]>
 
   /** The skill of exactly this folder name, or undefined. Never throws for a strange name. */
   find (name: string): Awaitable<CatalogSkill | undefined>
-
-  /** The skill with this frontmatter name, else with this folder name, or undefined. */
-  findByLabel (label: string): Awaitable<CatalogSkill | undefined>
 
   /** All valid skills, sorted by folder name; as fresh as the index. Waits for the first index. */
   available (): Awaitable<readonly SkillMetadata[]>
@@ -25,14 +26,56 @@ export interface SkillSource {
   availableNow (): readonly SkillMetadata[]
 
   /**
-   * Skills with at least one word of the query in name, description or body, the best first; as fresh as the
-   * index. Throws `folderError`'s sentences without a root.
+   * Skills with at least one word of the query in name, description or body, the best first; as fresh as the index. Throws
+   * `folderError`'s sentences without a root.
    */
   search (query: string): Awaitable<readonly SearchHit[]>
 
-  /** The main file of a skill. Throws `documentError`'s sentences in K16's order, `folderError`'s without a root. */
+  /**
+   * What `answer` makes of a skill in one state: index entry, manifest and bytes agree. `answer` may run several times, and
+   * reads through its argument only.
+   */
+  read<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Promise<T>
+
+  /** The same for the skill with this frontmatter name, else of this folder name. */
+  readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Awaitable<T>): Promise<T>
+
+  /** The main file of a skill as UTF-8 text. Throws `documentError`'s sentences in their order, `folderError`'s without a root. */
   readDocument (name: string, preference: MainFilePreference): Awaitable<FileContent>
 
+  /** The main file whatever its encoding, for a door that sends bytes. Same checks and sentences. */
+  readMainFile (name: string, preference: MainFilePreference): Awaitable<FileContent>
+
   /** A file of a skill, up to MAX_TEXT_FILE_BYTES. Throws `fileError`'s sentences, `folderError`'s without a root. */
-  readFile (name: string, filePath: string): Awaitable<FileContent>
+  readFile (name: string, path: string): Awaitable<FileContent>
+
+  /** A file of any size, for a door that sends bytes. Same checks and sentences as `readFile`. */
+  openFile (name: string, path: string): Awaitable<ServableFile>
+
+  /** All files of a skill. */
+  manifest (name: string): Promise<Manifest>
+
+  /**
+   * All files of a skill as a ZIP archive, to be read after the call.
+   * @param nameOf what a file of the manifest is called in the archive; default: its path
+   */
+  archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive>
+
+  /** Revisions of a skill, the latest first, that `at` gives although the skill may have moved on. */
+  keptRevisions (name: string): readonly string[]
+
+  /**
+   * The same skills in one revision: reads of a skill with another present revision give the kept one, or throw
+   * `revision_changed`. Made for one request: all its reads of one skill are of one revision.
+   * @param revision `sha256:<hex>`, or `current` for the present one of each skill that is read
+   */
+  at (revision: string): PinnedSource
+}
+
+/** Skills in a chosen revision. */
+export interface PinnedSource extends SkillSource {
+  /** The revision of a skill that was read; undefined before. */
+  revisionOf (name: string): string | undefined
+  /** The revision of everything that was read, if it is one. */
+  readonly onlyRevision: string | undefined
 }

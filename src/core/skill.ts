@@ -36,7 +36,7 @@ export interface Signature {
   readonly ctimeNs: bigint
 }
 
-/** What the source documents call skill metadata (Wave's and Neovate's fields together, K33). */
+/** Skill metadata with the fields of Wave's and Neovate's interfaces together. */
 export interface SkillMetadata {
   /** The frontmatter's `name`, or the folder's when there is none. */
   readonly name: string

@@ -17,7 +17,7 @@ export function decodeUtf8 (bytes: Buffer): string | undefined {
   return isUtf8(bytes) ? bytes.toString('utf8') : undefined
 }
 
-/** Text as K20 defines it, or undefined for what is binary. */
+/** Text in UTF-8, in UTF-16 with a byte order mark, or in Latin-1; undefined for binary content. */
 export function decodeText (bytes: Buffer): DecodedText | undefined {
   const utf16 = decodeUtf16(bytes)
   if (utf16 !== undefined) return utf16

@@ -1,6 +1,6 @@
 import Negotiator from 'negotiator'
 
-/** Longest `Accept` header that is looked into, in characters. Browsers send about 150. */
+/** Longest `Accept` header that is parsed, in characters. Browsers send about 150. */
 const MAX_ACCEPT_CHARACTERS = 1024
 
 /** Parameters other than a weight: `application/json; charset=utf-8` asks for JSON. */
@@ -13,15 +13,15 @@ export function accepts (accept: string | undefined, type: string): boolean {
 }
 
 /**
- * The media type of `offered` that an `Accept` header prefers. The first is the default: for no header, when nothing
+ * The media type of `available` that an `Accept` header prefers. The first is the default: for no header, when nothing
  * fits (only `accepts` leads to 406), and for a header that is longer than any honest one.
  */
-export function prefers<T extends string> (accept: string | undefined, offered: readonly [T, ...T[]]): T {
-  const [fallback] = offered
+export function prefers<T extends string> (accept: string | undefined, available: readonly [T, ...T[]]): T {
+  const [fallback] = available
   if (accept === undefined || accept === '*/*' || accept === fallback) return fallback
-  const exact = offered.find((type) => type === accept)
+  const exact = available.find((type) => type === accept)
   if (exact !== undefined) return exact
   if (accept.length > MAX_ACCEPT_CHARACTERS) return fallback
-  const preferred = new Negotiator({ headers: { accept: accept.replace(PARAMETERS, '') } }).mediaType(offered)
-  return offered.find((type) => type === preferred) ?? fallback
+  const preferred = new Negotiator({ headers: { accept: accept.replace(PARAMETERS, '') } }).mediaType(available)
+  return available.find((type) => type === preferred) ?? fallback
 }

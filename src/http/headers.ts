@@ -1,14 +1,17 @@
-/** On every answer, errors written by hand included: JSON that stays JSON needs no more. */
+/** On every answer, errors written by hand included. JSON that browsers do not sniff needs no other header. */
 export const securityHeaders = {
   'x-content-type-options': 'nosniff'
 } as const
 
 /**
- * On the bytes of skills: other people's content on our origin, that a browser may show. It runs no scripts, submits no
- * forms and has no origin.
+ * On the bytes of skills: other people's content on our origin, which a browser may show. Such a page runs no scripts,
+ * submits no forms and has no origin.
  */
 export const contentHeaders = {
   'referrer-policy': 'no-referrer',
   'cross-origin-resource-policy': 'same-origin',
   'content-security-policy': "default-src 'none'; sandbox"
 } as const
+
+/** Names the revision of a skill that an answer is of, where the answer is of one by nature or was asked for one. */
+export const REVISION_HEADER = 'skill-revision'

@@ -9,7 +9,7 @@ export const MAX_EVENT_STREAM_BYTES = 1_048_576
 /** Pause between two comments that keep a silent stream open, in milliseconds: less than proxies and we ourselves wait. */
 export const EVENT_HEARTBEAT_MS = 15_000
 
-/** What a client of GET /events is told to wait before it connects again, in milliseconds. */
+/** Time that a client of GET /events waits before it connects again, in milliseconds: sent as `retry`. */
 export const EVENT_RETRY_MS = 3_000
 
 /** Largest request body, in bytes. */

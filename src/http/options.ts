@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import type { IncomingMessage, Server } from 'node:http'
+import type { IncomingMessage, RequestListener, Server } from 'node:http'
 import type { FastifyBaseLogger, FastifyError, FastifyHttpOptions, FastifyReply, FastifyRequest } from 'fastify'
 import { MAX_BODY_BYTES } from './limits.ts'
-import { answerClientError } from './connections/client-errors.ts'
+import { answerClientErrors } from './connections/client-errors.ts'
+import { type Connections, GracefulServer } from './connections/connections.ts'
 import { sendProblem } from './problem.ts'
 import { RequestLogController } from './request-log.ts'
 import { securityHeaders } from './headers.ts'
@@ -13,15 +14,17 @@ export interface HttpTimeouts {
   readonly headers: number
   /** The whole request, body included. Default 30 s. */
   readonly request: number
-  /** How often the two above are looked at. Default 1 s. */
+  /** Interval at which the two above are checked. Default 1 s. */
   readonly check: number
-  /** A connection without any traffic. Default 60 s. */
+  /** A connection without traffic. Default 60 s. */
   readonly connection: number
   /** An idle connection between two requests; longer than load balancers keep theirs. Default 72 s. */
   readonly keepAlive: number
 }
 
 export interface HttpServerOptions {
+  /** Filled by the server; `draining` and `stalledResponses` read it. */
+  readonly connections: Connections
   readonly logger?: FastifyBaseLogger
   readonly timeouts?: Partial<HttpTimeouts>
 }
@@ -33,23 +36,14 @@ const MAX_PARAM_CHARACTERS = 1024
 const REQUEST_ID = /^[\w.-]{1,64}$/
 
 /** Fastify's options for this service; `buildApp` adds the plugins that they rely on. */
-export function httpServerOptions ({ logger, timeouts = {} }: HttpServerOptions = {}): FastifyHttpOptions<Server> {
+export function httpServerOptions ({ connections, logger, timeouts = {} }: HttpServerOptions): FastifyHttpOptions<Server> {
   return {
+    serverFactory: (handler: RequestListener) => createServer(handler, connections, timeouts),
     ...(logger === undefined ? undefined : { loggerInstance: logger }),
     logController: new RequestLogController(),
-    // One logger for all requests, and the request id in each line: a child for each request would cost all of them
-    // for what few ever use.
+    // One logger for all requests, and the request id in each line: every request would pay for a child logger that few use.
     childLoggerFactory: (parent) => parent,
     genReqId: createRequestIds(),
-    requestTimeout: timeouts.request ?? 30_000,
-    connectionTimeout: timeouts.connection ?? 60_000,
-    keepAliveTimeout: timeouts.keepAlive ?? 72_000,
-    http: {
-      headersTimeout: timeouts.headers ?? 15_000,
-      connectionsCheckingInterval: timeouts.check ?? 1000,
-      // Node's own refusal has no body; `security` makes it a problem.
-      requireHostHeader: false
-    },
     bodyLimit: MAX_BODY_BYTES,
     routerOptions: { maxParamLength: MAX_PARAM_CHARACTERS },
     // `jsonBody` has its own parser: such keys are data.
@@ -58,8 +52,20 @@ export function httpServerOptions ({ logger, timeouts = {} }: HttpServerOptions 
     // A request that was sent on an open connection before the drain is answered, by `draining` as its last.
     return503OnClosing: false,
     frameworkErrors: answerFrameworkError,
-    clientErrorHandler: answerClientError
+    clientErrorHandler: answerClientErrors(connections)
   }
+}
+
+function createServer (handler: RequestListener, connections: Connections, timeouts: Partial<HttpTimeouts>): Server {
+  const server = new GracefulServer({
+    headersTimeout: timeouts.headers ?? 15_000,
+    requestTimeout: timeouts.request ?? 30_000,
+    keepAliveTimeout: timeouts.keepAlive ?? 72_000,
+    connectionsCheckingInterval: timeouts.check ?? 1000,
+    // Node's own refusal has no body; `security` makes it a problem.
+    requireHostHeader: false
+  }, connections)
+  return server.on('request', handler).setTimeout(timeouts.connection ?? 60_000)
 }
 
 /** What the router refuses (bad percent-encoding, an endless parameter) reaches no hook, and so gets its headers here. */
@@ -73,7 +79,7 @@ function createRequestIds (): (request: IncomingMessage) => string {
   const prefix = randomBytes(6).toString('hex')
   let count = 0
   return (request) => {
-    const given = request.headers['x-request-id']
-    return typeof given === 'string' && REQUEST_ID.test(given) ? given : `${prefix}-${(++count).toString(36)}`
+    const id = request.headers['x-request-id']
+    return typeof id === 'string' && REQUEST_ID.test(id) ? id : `${prefix}-${(++count).toString(36)}`
   }
 }

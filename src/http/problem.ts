@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import { SkillError } from '../core/errors.ts'
+import { RevisionChangedError, SkillError } from '../core/errors.ts'
+import { REVISION_HEADER } from './headers.ts'
 import { httpProblems, skillProblems, type HttpProblemCode, type Problem } from '../schemas/problem.ts'
 
 export const PROBLEM_MEDIA_TYPE = 'application/problem+json'
@@ -79,6 +80,7 @@ export function sendProblem (error: unknown, request: FastifyRequest, reply: Fas
   if (problem.status === 500) request.log.error({ reqId: request.id, err: error }, 'request failed')
   for (const name of HEADERS_OF_CONTENT) reply.removeHeader(name)
   if (known instanceof HttpProblem) reply.headers(known.headers)
+  if (known instanceof RevisionChangedError && known.present !== undefined) reply.header(REVISION_HEADER, known.present)
   if (problem.status === 503) reply.header('retry-after', RETRY_AFTER_SECONDS)
   if (announcesBody(request.raw)) {
     // Fastify closes after every body that it refused: of one that was read, nothing is left over.

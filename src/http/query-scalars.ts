@@ -3,8 +3,8 @@ import type { preValidationHookHandler } from 'fastify'
 const DECIMAL = /^\d{1,9}$/
 
 /**
- * A query has nothing but text, and no schema of ours converts it: what is a whole number or a boolean in the parameters
- * of these names becomes one, for the schema to judge.
+ * A query is text, and validation converts nothing. In the parameters of these names the text of a whole number or of a
+ * boolean becomes that value, for the schema to check.
  */
 export function readScalars (...names: readonly string[]): preValidationHookHandler {
   return (request, _reply, next) => {

@@ -4,8 +4,8 @@ import { LogController, type FastifyReply, type FastifyRequest } from 'fastify'
 const MAX_LOGGED_URL_CHARACTERS = 256
 
 /**
- * One line a request, written when it is over, whatever became of it. Everything in it is a number, a constant, or text
- * that cannot hold a control character (the encoded URL, the checked request id), and pino escapes the rest.
+ * Logs one line for each request when its response has closed, complete or not. The fields are numbers, constants and
+ * two texts without control characters: the encoded URL and the checked request id.
  */
 export class RequestLogController extends LogController {
   override incomingRequest (request: FastifyRequest, reply: FastifyReply): void {
@@ -24,10 +24,10 @@ export class RequestLogController extends LogController {
 function logRequest (request: FastifyRequest, reply: FastifyReply, milliseconds: number): void {
   const { raw } = reply
   const { url, method } = request
-  // A destroyed socket "finishes" what it still held; a whole answer is reported before its socket goes.
-  const complete = raw.writableFinished && !request.raw.socket.destroyed
+  // A destroyed socket counts what it still held as finished. A complete response closes before its socket is destroyed.
+  const isComplete = raw.writableFinished && !request.raw.socket.destroyed
   const bytes = method === 'HEAD' ? undefined : reply.getHeader('content-length')
-  // Plain fields: Fastify's `req` and `res` serialisers would build and walk two more objects.
+  // Flat fields, because Fastify's serialisers of `req` and `res` would build two more objects.
   request.log.info({
     reqId: request.id,
     method,
@@ -35,5 +35,5 @@ function logRequest (request: FastifyRequest, reply: FastifyReply, milliseconds:
     status: raw.statusCode,
     ms: Math.round(milliseconds * 1000) / 1000,
     bytes: bytes === undefined ? undefined : Number(bytes)
-  }, complete ? 'request completed' : 'request aborted')
+  }, isComplete ? 'request completed' : 'request aborted')
 }

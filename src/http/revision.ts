@@ -1,47 +1,86 @@
-import type { FastifyReply, FastifyRequest, preHandlerHookHandler } from 'fastify'
-import type { SkillManager } from '../core/skill-manager.ts'
-import { HttpProblem } from './problem.ts'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { SkillState } from '../core/content/skill-state.ts'
+import { RevisionChangedError } from '../core/errors.ts'
+import type { PinnedSource, SkillSource } from '../core/skill-source.ts'
+import { REVISION_HEADER } from './headers.ts'
+import type { ConfirmSkill } from '../tools/confirm-skills.ts'
 
-/** Says which state of a skill an answer belongs to. */
-export const REVISION_HEADER = 'skill-revision'
-
-/** What a request can meet because it is pinned. */
-export const PIN_PROBLEMS = ['bad_query', 'revision_changed'] as const
-
-/** Whether the answer may only be of one state: the caller's `?revision=`, or a tag of `If-Match` (RFC 9110 §13.1.1). */
-function isPinned ({ query, headers }: FastifyRequest): boolean {
-  return headers['if-match'] !== undefined || (query as { readonly revision?: string }).revision !== undefined
+/** How a request wants its skills, and the conditions on its answer. */
+export interface RevisionCondition {
+  /** In the wanted revision, when one is wanted. */
+  readonly skills: SkillSource
+  /**
+   * Names the revision in the answer, and refuses an answer that `If-Match` does not want. Called when the answer is known.
+   * @throws {SkillError} `revision_changed`
+   */
+  confirm (reply: FastifyReply, etag: string): void
 }
 
-/**
- * Before the answer to a request that is pinned is made, all files of the skill are looked at, so that the revision which
- * the answer then names is the one that the disk has now. What is wrong with the skill is for the route to say.
- */
-export function settleRevision (skills: SkillManager): preHandlerHookHandler {
-  return (request, _reply, next) => {
-    if (!isPinned(request)) next()
-    else skills.manifest((request.params as { readonly name: string }).name).then(() => { next() }, () => { next() })
+/** Nothing asked: no revision is worked out, and none is named. */
+class Unconditional implements RevisionCondition {
+  readonly skills: SkillSource
+
+  constructor (skills: SkillSource) {
+    this.skills = skills
+  }
+
+  confirm (): void {}
+}
+
+/** `?revision=` or `If-Match` (RFC 9110 §13.1.1). */
+class Conditional implements RevisionCondition {
+  readonly skills: PinnedSource
+  readonly #ifMatch: string | undefined
+
+  constructor (skills: PinnedSource, ifMatch: string | undefined) {
+    this.skills = skills
+    this.#ifMatch = ifMatch
+  }
+
+  confirm (reply: FastifyReply, etag: string): void {
+    const { onlyRevision } = this.skills
+    if (onlyRevision !== undefined) reply.header(REVISION_HEADER, onlyRevision)
+    if (this.#ifMatch !== undefined && !isMatch(this.#ifMatch, onlyRevision, etag)) throw new RevisionChangedError(onlyRevision)
   }
 }
 
+/** The condition of a request that names one skill. */
+export function revisionCondition ({ query, headers }: FastifyRequest, skills: SkillSource): RevisionCondition {
+  const { revision } = query as { readonly revision?: string }
+  const ifMatch = headers['if-match']
+  if (revision === undefined && ifMatch === undefined) return new Unconditional(skills)
+  return new Conditional(skills.at(revision ?? 'current'), ifMatch)
+}
+
+/** How a request with tool calls wants its skills. */
+export interface ToolCondition {
+  readonly skills: SkillSource
+  /** The revision of everything that the calls have read, if they asked for one. */
+  readonly revision: string | undefined
+  /** Refuses a skill of another revision, before any call runs; absent when no revision was asked for. */
+  readonly confirmSkill?: ConfirmSkill
+}
+
 /**
- * Names the revision that an answer belongs to, or refuses it when the request wants another one.
- * @param etag of the answer, which `If-Match` may name as well as the revision
- * @throws {HttpProblem} 412 `revision_changed`, with the revision that there is now
+ * The condition of a request that may name several skills. A tag of `If-Match` is a revision here: results have no ETag.
  */
-export function stampRevision (request: FastifyRequest, reply: FastifyReply, revision: string | undefined, etag: string): void {
-  if (revision !== undefined) reply.header(REVISION_HEADER, revision)
-  if (!isPinned(request)) return
-  const { revision: wanted } = request.query as { readonly revision?: string }
-  const ifMatch = request.headers['if-match']
-  if ((wanted === undefined || wanted === revision) && (ifMatch === undefined || isMatch(ifMatch, revision, etag))) return
-  throw new HttpProblem('revision_changed', revision === undefined ? undefined : `The skill has changed: its revision is ${revision} now`)
+export function toolCondition ({ query, headers }: FastifyRequest, skills: SkillSource): ToolCondition {
+  const { revision } = query as { readonly revision?: string }
+  const ifMatch = headers['if-match']
+  if (revision === undefined && ifMatch === undefined) return { skills, revision: undefined }
+  const pinned = skills.at(revision ?? 'current')
+  return {
+    skills: pinned,
+    get revision () { return pinned.onlyRevision },
+    async confirmSkill ({ name, isDisplayName }) {
+      const revisionOf = async (state: SkillState) => (await state.manifest()).revision
+      const present = await (isDisplayName ? pinned.readByDisplayName(name, revisionOf) : pinned.read(name, revisionOf))
+      if (ifMatch !== undefined && !isMatch(ifMatch, present, undefined)) throw new RevisionChangedError(present)
+    }
+  }
 }
 
 /** Strong comparison: neither a weak tag nor a date matches. */
-function isMatch (ifMatch: string, revision: string | undefined, etag: string): boolean {
-  return ifMatch.split(',').some((part) => {
-    const tag = part.trim()
-    return tag === '*' || tag === etag || (revision !== undefined && tag === `"${revision}"`)
-  })
+function isMatch (ifMatch: string, revision: string | undefined, etag: string | undefined): boolean {
+  return ifMatch.split(',').map((tag) => tag.trim()).some((tag) => tag === '*' || tag === etag || (revision !== undefined && tag === `"${revision}"`))
 }

@@ -1,16 +1,23 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { ServableFile } from '../core/content/file-store.ts'
-import { fileError } from '../core/errors.ts'
-import type { FileContent } from '../core/content/file-content.ts'
-import { isTextType } from '../core/content/media-type.ts'
 import type { Awaitable } from '../core/async.ts'
-import { RefusedError } from '../core/disk/open-inside.ts'
+import { fileSentence } from '../core/content/refusal-sentences.ts'
+import { isTextType } from '../core/content/media-type.ts'
+import type { FileContent } from '../core/files/file-content.ts'
+import type { ServableFile } from '../core/files/file-store.ts'
 import { matchesEtag, strongEtag } from './etag.ts'
+import { contentHeaders } from './headers.ts'
 import { HttpProblem } from './problem.ts'
 import { selectRange } from './range.ts'
-import { contentHeaders } from './headers.ts'
-import { stampRevision } from './revision.ts'
+import type { RevisionCondition } from './revision.ts'
+
+/** What is sent, and how. */
+export interface FileAnswer {
+  /** Without parameters; text that is UTF-8 gets its charset. */
+  readonly mediaType: string
+  /** What the caller asked for. */
+  readonly condition?: RevisionCondition | undefined
+}
 
 /** The headers that describe one file, made once for each state of it. */
 interface FileHeaders {
@@ -18,7 +25,6 @@ interface FileHeaders {
   readonly variant: string | undefined
   readonly type: string
   readonly etag: string
-  readonly modified: string
 }
 
 type StreamedFile = Extract<ServableFile, { kind: 'stream' }>
@@ -29,68 +35,58 @@ const headersOf = new WeakMap<FileContent, FileHeaders>()
  * Sends the bytes of a file: from memory, or streamed when it is large, whole or the range asked for.
  * @param path what the caller calls the file
  */
-export function sendFile (
-  request: FastifyRequest, reply: FastifyReply, file: ServableFile, mediaType: string, path: string
-): Awaitable<FastifyReply> {
+export function sendFile (request: FastifyRequest, reply: FastifyReply, file: ServableFile, path: string, answer: FileAnswer): Awaitable<FastifyReply> {
   switch (file.kind) {
-    case 'content': return sendContent(request, reply, file.content, mediaType)
-    case 'stream': return sendStream(request, reply, file, mediaType, path)
+    case 'content': return sendContent(request, reply, file.content, answer)
+    case 'stream': return sendStream(request, reply, file, path, answer)
   }
 }
 
-/**
- * @param mediaType without parameters; text that is UTF-8 gets its charset
- * @param variant names the representation where one resource has several of the same bytes
- */
+/** @param variant names the representation where one resource has several of the same bytes */
 export function sendContent (
-  request: FastifyRequest, reply: FastifyReply, content: FileContent, mediaType: string, variant?: string
+  request: FastifyRequest, reply: FastifyReply, content: FileContent, { mediaType, condition }: FileAnswer, variant?: string
 ): FastifyReply {
   const { bytes } = content
-  const headers = describe(content, mediaType, variant)
-  stampRevision(request, reply, content.revision, headers.etag)
+  const { type, etag } = describe(content, mediaType, variant)
+  condition?.confirm(reply, etag)
   reply
     .headers(contentHeaders)
-    .header('content-type', headers.type)
-    .header('etag', headers.etag)
-    .header('last-modified', headers.modified)
+    .header('content-type', type)
+    .header('etag', etag)
     .header('accept-ranges', 'bytes')
-  const range = chooseRange(request, reply, bytes.length, headers.etag)
+  const range = chooseRange(request, reply, bytes.length, etag)
   return reply.send(range === undefined ? bytes : bytes.subarray(range.start, range.end + 1))
 }
 
-async function sendStream (
-  request: FastifyRequest, reply: FastifyReply, { file, digest, revision }: StreamedFile, mediaType: string, path: string
-): Promise<FastifyReply> {
+async function sendStream (request: FastifyRequest, reply: FastifyReply, { file, digest }: StreamedFile, path: string, answer: FileAnswer): Promise<FastifyReply> {
   try {
-    const { size, mtime } = file.stats
-    reply.header('last-modified', mtime.toUTCString())
-    const chunks = (start: number, end: number) => explained(file.chunks(start, end), path)
-    const close = () => { void file.close() }
-    return sendChunks(request, reply, { mediaType, size: Number(size), etag: strongEtag(digest), revision, chunks, close })
+    return sendChunks(request, reply, {
+      ...answer,
+      size: Number(file.stats.size),
+      etag: strongEtag(digest),
+      chunks: (start, end) => withSentences(file.chunks(start, end), path),
+      close: () => { void file.close() }
+    })
   } catch (error) {
     await file.close()
     throw error
   }
 }
 
-/** A file that changes before its first byte is out gets an answer, and that is one of the domain. */
-async function * explained (chunks: AsyncIterable<Buffer>, path: string): AsyncGenerator<Buffer> {
+/** A file that changes before its first byte is out gets an error of the domain as its answer. */
+async function * withSentences (chunks: AsyncIterable<Buffer>, path: string): AsyncGenerator<Buffer> {
   try {
     yield * chunks
   } catch (error) {
-    throw error instanceof RefusedError ? fileError.ioError(path, error) : error
+    throw fileSentence(error, '', path)
   }
 }
 
 /** Bytes that are read while they are sent. */
-export interface ChunkedContent {
-  /** Without parameters. */
-  readonly mediaType: string
+export interface ChunkedContent extends FileAnswer {
   /** In bytes. */
   readonly size: number
   readonly etag: string
-  /** Of the skill; undefined when the bytes belong to none. */
-  readonly revision: string | undefined
   /** From `start` to `end`, both included. */
   chunks (start: number, end: number): AsyncIterable<Buffer>
   /** Called once the answer has been sent, or will not be. */
@@ -98,8 +94,8 @@ export interface ChunkedContent {
 }
 
 export function sendChunks (request: FastifyRequest, reply: FastifyReply, content: ChunkedContent): FastifyReply {
-  const { mediaType, size, etag, revision } = content
-  stampRevision(request, reply, revision, etag)
+  const { mediaType, size, etag, condition } = content
+  condition?.confirm(reply, etag)
   reply
     .headers(contentHeaders)
     .header('content-type', mediaType)
@@ -139,8 +135,7 @@ function describe (content: FileContent, mediaType: string, variant: string | un
     mediaType,
     variant,
     type: hasCharset ? `${mediaType}; charset=utf-8` : mediaType,
-    etag: strongEtag(content.digest, variant),
-    modified: content.modified.toUTCString()
+    etag: strongEtag(content.digest, variant)
   }
   headersOf.set(content, headers)
   return headers

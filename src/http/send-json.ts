@@ -1,13 +1,13 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
-import { sha256 } from '../core/digest.ts'
+import type { FastifyReply } from 'fastify'
 import type { Awaitable } from '../core/async.ts'
-import { strongEtag } from './etag.ts'
+import { sha256 } from '../core/digest.ts'
 import type { ToolOutcome } from '../tools/tool.ts'
-import { stampRevision } from './revision.ts'
+import { strongEtag } from './etag.ts'
+import type { RevisionCondition } from './revision.ts'
 
 export const JSON_MEDIA_TYPE = 'application/json; charset=utf-8'
 
-/** What goes out for a value: made once, since unchanged content is one and the same object. */
+/** The answer for a value: made once, since unchanged content is one and the same object. */
 export interface Rendered {
   readonly body: Buffer
   readonly etag: string
@@ -16,13 +16,16 @@ export interface Rendered {
 const rendered = new WeakMap<object, Rendered>()
 
 /** Sends a tool's own result object as JSON: the same object as through a tool call. */
-export function sendOutcome (request: FastifyRequest, reply: FastifyReply, outcome: ToolOutcome): FastifyReply {
-  const answer = renderOnce(outcome, () => outcome.json)
-  stampRevision(request, reply, outcome.revision, answer.etag)
-  return sendAnswer(reply, answer, JSON_MEDIA_TYPE)
+export function sendOutcome (reply: FastifyReply, outcome: ToolOutcome, condition: RevisionCondition): FastifyReply {
+  return sendConditional(reply, renderOnce(outcome, () => outcome.json), condition)
 }
 
-/** Answers with what `send` makes of a value: in the same turn when the value is there. */
+/** Sends the JSON text that `render` makes of a value that never changes. */
+export function sendJson (reply: FastifyReply, value: object, render: () => string, condition?: RevisionCondition): FastifyReply {
+  return sendConditional(reply, renderOnce(value, render), condition)
+}
+
+/** Answers with what `send` makes of a value: in the same turn of the event loop when the value is there. */
 export function answer<T> (value: Awaitable<T>, send: (value: T) => unknown): Promise<unknown> | undefined {
   if (value instanceof Promise) return value.then(send)
   send(value)
@@ -31,11 +34,11 @@ export function answer<T> (value: Awaitable<T>, send: (value: T) => unknown): Pr
 
 /** Sends the text, of JSON unless `type` says otherwise, that `render` makes of a value that never changes. */
 export function sendRendered (reply: FastifyReply, value: object, render: () => string, type = JSON_MEDIA_TYPE): FastifyReply {
-  return sendAnswer(reply, renderOnce(value, render), type)
+  return sendBody(reply, renderOnce(value, render), type)
 }
 
 /** The body for a value that never changes, and its ETag. */
-export function renderOnce (value: object, render: () => string): Rendered {
+function renderOnce (value: object, render: () => string): Rendered {
   let known = rendered.get(value)
   if (known === undefined) {
     const body = Buffer.from(render())
@@ -45,6 +48,11 @@ export function renderOnce (value: object, render: () => string): Rendered {
   return known
 }
 
-function sendAnswer (reply: FastifyReply, { body, etag }: Rendered, type: string): FastifyReply {
+function sendConditional (reply: FastifyReply, answer: Rendered, condition: RevisionCondition | undefined): FastifyReply {
+  condition?.confirm(reply, answer.etag)
+  return sendBody(reply, answer, JSON_MEDIA_TYPE)
+}
+
+function sendBody (reply: FastifyReply, { body, etag }: Rendered, type: string): FastifyReply {
   return reply.header('content-type', type).header('etag', etag).send(body)
 }

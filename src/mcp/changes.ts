@@ -1,8 +1,8 @@
 import type { ServerNotifier } from '@modelcontextprotocol/server'
 import { MCP_NOTIFY_MS } from './limits.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
-import { describeTool } from '../tools/dialects/dialect.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
+import { defineTool } from '../tools/tool-definitions.ts'
 
 /**
  * Tells the open streams what changed in the catalog: the lists, and the tools when a description follows the catalog.
@@ -10,7 +10,7 @@ import type { ToolRegistry } from '../tools/registry.ts'
  * @returns the way to stop
  */
 export function announceChanges (skills: SkillManager, registry: ToolRegistry, notify: ServerNotifier): () => void {
-  const describe = () => registry.list('reader').map(describeTool).join('\n')
+  const describe = () => registry.list('reader').map((tool) => defineTool(tool, skills).currentDescription).join('\n')
   let described = describe()
   let timer: NodeJS.Timeout | undefined
 

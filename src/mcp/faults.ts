@@ -1,34 +1,23 @@
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
-import { SkillError, type SkillErrorCode } from '../core/errors.ts'
+import { SkillError, type SkillErrorKind } from '../core/errors.ts'
 
 const { InvalidParams, InternalError } = ProtocolErrorCode
 
-/** The domain's errors as JSON-RPC: what the caller can mend by asking for something else, and what it cannot. */
+/** The domain's errors as JSON-RPC: `InvalidParams` for what the caller mends by asking for something else. */
 const CODES = {
-  invalid_skill_name: InvalidParams,
-  skill_not_found: InvalidParams,
-  archive_too_large: InvalidParams,
-  main_file_not_found: InvalidParams,
-  main_file_too_large: InvalidParams,
-  main_file_permission_denied: InvalidParams,
-  main_file_not_utf8: InvalidParams,
-  main_file_unreadable: InternalError,
-  invalid_file_path: InvalidParams,
-  path_traversal: InvalidParams,
-  file_not_found: InvalidParams,
-  file_permission_denied: InvalidParams,
-  file_is_directory: InvalidParams,
-  file_not_regular: InvalidParams,
-  file_not_text: InvalidParams,
-  file_too_large: InvalidParams,
-  file_io_error: InternalError,
-  skills_folder_not_found: InternalError,
-  skills_folder_permission_denied: InternalError
-} as const satisfies Record<SkillErrorCode, ProtocolErrorCode>
+  invalid: InvalidParams,
+  forbidden: InvalidParams,
+  missing: InvalidParams,
+  outdated: InvalidParams,
+  too_large: InvalidParams,
+  unprocessable: InvalidParams,
+  broken: InternalError,
+  unavailable: InternalError
+} as const satisfies Record<SkillErrorKind, ProtocolErrorCode>
 
 /**
  * Runs a handler so that nothing but a `ProtocolError` leaves it: the SDK would send the message of any other error.
- * @param onError told what the caller is not
+ * @param onError gets what the caller does not see
  */
 export async function withFaults<Result> (run: () => Promise<Result>, onError: (error: unknown) => void): Promise<Result> {
   try {
@@ -40,6 +29,6 @@ export async function withFaults<Result> (run: () => Promise<Result>, onError: (
       throw new ProtocolError(InternalError, 'Internal error; the log of the service has the cause')
     }
     if (error.cause !== undefined) onError(error)
-    throw new ProtocolError(CODES[error.code], error.message)
+    throw new ProtocolError(CODES[error.kind], error.message)
   }
 }

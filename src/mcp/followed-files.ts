@@ -2,11 +2,11 @@ import { createSlicer } from '../core/async.ts'
 import type { ChangeFeed } from '../core/events/change-feed.ts'
 import { SkillError } from '../core/errors.ts'
 import type { Manifest } from '../core/content/manifest.ts'
-import type { SkillManager } from '../core/skill-manager.ts'
+import type { SkillSource } from '../core/skill-source.ts'
 import { parseSkillUri } from './skill-uri.ts'
 
 export interface FollowedFilesOptions {
-  readonly skills: Pick<SkillManager, 'manifest'>
+  readonly skills: Pick<SkillSource, 'manifest'>
   readonly feed: Pick<ChangeFeed, 'subscribe'>
   /** Told the URI of a file that is not as it was. Must not throw. */
   readonly onChange: (uri: string) => void

@@ -1,4 +1,4 @@
-import { createMcpHandler, fromJsonSchema, type McpRequestContext, type Server } from '@modelcontextprotocol/server'
+import { createMcpHandler, fromJsonSchema, type McpRequestContext, Server } from '@modelcontextprotocol/server'
 import type { ChangeFeed } from '../core/events/change-feed.ts'
 import { isMapping } from '../core/format/frontmatter.ts'
 import { MAX_LOG_LINE_CHARACTERS } from '../tools/limits.ts'
@@ -9,10 +9,10 @@ import type { ToolRegistry } from '../tools/registry.ts'
 import { announceChanges } from './changes.ts'
 import { withFaults } from './faults.ts'
 import { FollowedFiles } from './followed-files.ts'
+import { refuseParams } from './params.ts'
 import { getPrompt, listPrompts } from './prompts.ts'
 import { listResources, readDirectory, readResource, resourceTemplates } from './resources.ts'
 import { getSkillEntry, listSkillEntries } from './skill-entries.ts'
-import { StrictServer } from './strict-server.ts'
 import { callTool, listTools } from './tools.ts'
 
 export interface McpOptions {
@@ -59,7 +59,7 @@ export function createMcpDoor (options: McpOptions): McpDoor {
     const isModern = era === 'modern'
     // Streams that tell of changes are of the newer revision: the older one has them in sessions, which there are none of.
     const pushed = isModern ? { listChanged: true } : {}
-    const server = new StrictServer({ name: 'skillserve', version: options.version }, {
+    const server = new Server({ name: 'skillserve', version: options.version }, {
       capabilities: {
         tools: pushed,
         prompts: pushed,
@@ -74,9 +74,9 @@ export function createMcpDoor (options: McpOptions): McpDoor {
       log.warn({ ...fields, err }, 'an MCP request met an error that its caller is not told')
     })
 
-    server.setRequestHandler('tools/list', () => guard(async () => listTools(registry)))
+    server.setRequestHandler('tools/list', () => guard(async () => listTools(registry, skills)))
     server.setRequestHandler('tools/call', ({ params: { name, arguments: args } }) =>
-      guard(() => callTool(name, args, { registry, log, fields })))
+      guard(() => callTool(name, args, { skills, registry, log, fields })))
 
     server.setRequestHandler('prompts/list', ({ params }) => guard(async () => {
       const { items, ...next } = await listPrompts(skills, params?.cursor)
@@ -119,6 +119,8 @@ export function createMcpDoor (options: McpOptions): McpDoor {
 
   return {
     async fetch (request, body) {
+      const refusal = refuseParams(body)
+      if (refusal !== undefined) return refusal
       await files.follow(subscribedUris(body), request.signal)
       return await handler.fetch(request, { parsedBody: body })
     },

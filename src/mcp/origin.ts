@@ -1,5 +1,5 @@
 import { HttpProblem } from '../http/problem.ts'
-import { isLoopback, parseHost } from '../http/hosts.ts'
+import { isLoopbackOrigin } from '../http/hosts.ts'
 
 export interface OriginOptions {
   /** The service is bound to a loopback address: pages of this machine may use it. */
@@ -11,8 +11,6 @@ export interface OriginOptions {
 /** What is wrong with an `Origin`, if anything is. */
 export type OriginCheck = (origin: string | undefined) => HttpProblem | undefined
 
-const WEB_ORIGIN = /^https?:\/\/([^/]+)$/
-
 /**
  * Keeps web pages away (MCP, "Streamable HTTP", security warning): programs send no `Origin`, browsers always do. Unlike
  * the SDK's hook it compares scheme and port too, and does not load the SDK when the service starts.
@@ -23,10 +21,4 @@ export function createOriginCheck ({ loopbackOnly, allowedOrigins }: OriginOptio
     if (origin === undefined || allowed.has(origin.toLowerCase())) return undefined
     return loopbackOnly && isLoopbackOrigin(origin) ? undefined : new HttpProblem('origin_not_allowed')
   }
-}
-
-function isLoopbackOrigin (origin: string): boolean {
-  const host = WEB_ORIGIN.exec(origin.toLowerCase())?.[1]
-  const name = host === undefined ? undefined : parseHost(host)
-  return name !== undefined && isLoopback(name)
 }

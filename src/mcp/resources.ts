@@ -2,11 +2,10 @@ import { ProtocolError, ProtocolErrorCode, type ReadResourceResult, type Resourc
 import { MCP_PAGE_ENTRIES } from './limits.ts'
 import type { Manifest } from '../core/content/manifest.ts'
 import { mediaType } from '../core/content/media-type.ts'
-import type { SkillManager } from '../core/skill-manager.ts'
+import type { SkillSource } from '../core/skill-source.ts'
 import { compareCodePoints } from '../core/text.ts'
 import { type Page, readPage } from './paging.ts'
 import { mainFileUri, parseSkillUri, skillUri } from './skill-uri.ts'
-import { REVISION_KEY } from '../tools/dialects/mcp.ts'
 
 export const resourceTemplates = [{
   uriTemplate: 'skill://{name}/{+path}',
@@ -21,7 +20,7 @@ const DIRECTORY = 'inode/directory'
 const isFull = (items: readonly unknown[]) => items.length >= MCP_PAGE_ENTRIES
 
 /** One page of the main files of all skills, valid or not; the other files follow from the template and the manifests. */
-export async function listResources (skills: SkillManager, cursor: string | undefined): Promise<Page<Resource>> {
+export async function listResources (skills: SkillSource, cursor: string | undefined): Promise<Page<Resource>> {
   return await readPage(await skills.list(), cursor, async (name) => {
     const skill = await skills.find(name)
     if (skill?.digest === undefined) return undefined
@@ -35,20 +34,19 @@ export async function listResources (skills: SkillManager, cursor: string | unde
   }, isFull)
 }
 
-/** Bytes of a file as they are: `text` when they are UTF-8, otherwise `blob`; with the revision of the skill when it is known. */
-export async function readResource (skills: SkillManager, uri: string): Promise<ReadResourceResult> {
+/** Bytes of a file as they are: `text` when they are UTF-8, otherwise `blob`. */
+export async function readResource (skills: SkillSource, uri: string): Promise<ReadResourceResult> {
   const place = parseSkillUri(uri)
   if (place === undefined || place.path === '') {
     throw new ResourceNotFoundError(uri, 'No such resource: files are skill://<name>/<path>, percent-encoded; folders are for resources/directory/read')
   }
   const content = await skills.readFile(place.name, place.path)
-  const { revision } = content
   const body = content.utf8 === undefined ? { blob: content.bytes.toString('base64') } : { text: content.utf8 }
-  return { contents: [{ uri, mimeType: mediaType(place.path), ...body }], ...revision !== undefined && { _meta: { [REVISION_KEY]: revision } } }
+  return { contents: [{ uri, mimeType: mediaType(place.path), ...body }] }
 }
 
 /** One page of the direct children of a folder (Skills extension, `resources/directory/read`). */
-export async function readDirectory (skills: SkillManager, uri: string, cursor: string | undefined): Promise<Page<Resource>> {
+export async function readDirectory (skills: SkillSource, uri: string, cursor: string | undefined): Promise<Page<Resource>> {
   const place = parseSkillUri(uri)
   if (place === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'No such folder: folders are skill://<name> and skill://<name>/<path>')
   const { name, path } = place

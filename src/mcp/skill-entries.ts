@@ -1,9 +1,9 @@
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import { SkillError } from '../core/errors.ts'
 import { MCP_PAGE_ENTRIES, MCP_PAGE_FILES } from './limits.ts'
-import type { SkillManager } from '../core/skill-manager.ts'
+import type { SkillSource } from '../core/skill-source.ts'
 import type { Finding, Frontmatter } from '../core/skill.ts'
-import { isListedInMcp, mcpFindings } from '../core/clients/mcp.ts'
+import { checkEligibility } from './eligibility.ts'
 import { type Page, readPage } from './paging.ts'
 import { mainFileUri, parseSkillUri, skillUri } from './skill-uri.ts'
 
@@ -14,16 +14,13 @@ export interface SkillEntry {
   readonly resources: ReadonlyArray<{ readonly uri: string, readonly digest: string, readonly size: number }>
 }
 
-type Looked =
+/** An entry, or why there is none. */
+type EntryOrFindings =
   | { readonly kind: 'entry', readonly entry: SkillEntry }
   | { readonly kind: 'unlisted', readonly findings: readonly Finding[] }
-  | { readonly kind: 'changing' }
-
-/** How often a skill is looked at anew when it changes between its index, its manifest and its main file. */
-const MAX_TURNS = 4
 
 /** One page of the skills that every client accepts. What is wrong with another one never takes these away. */
-export async function listSkillEntries (skills: SkillManager, cursor: string | undefined): Promise<Page<SkillEntry>> {
+export async function listSkillEntries (skills: SkillSource, cursor: string | undefined): Promise<Page<SkillEntry>> {
   let files = 0
   return await readPage(await skills.list(), cursor, async (name) => {
     const entry = await listedEntry(skills, name)
@@ -33,45 +30,39 @@ export async function listSkillEntries (skills: SkillManager, cursor: string | u
 }
 
 /** @throws {ProtocolError} -32602 that says why there is no entry */
-export async function getSkillEntry (skills: SkillManager, uri: string): Promise<SkillEntry> {
+export async function getSkillEntry (skills: SkillSource, uri: string): Promise<SkillEntry> {
   const place = parseSkillUri(uri)
   if (place?.path !== 'SKILL.md') throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'A skill is named by the URI of its SKILL.md: skill://<name>/SKILL.md')
-  const looked = await lookAt(skills, place.name)
-  switch (looked.kind) {
-    case 'entry': return looked.entry
+  const found = await entryOrFindings(skills, place.name)
+  switch (found.kind) {
+    case 'entry': return found.entry
     case 'unlisted': {
-      const reasons = looked.findings.map(({ message }) => message).join('; ')
+      const reasons = found.findings.filter(({ severity }) => severity !== 'info').map(({ message }) => message).join('; ')
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, `No skill is served at ${mainFileUri(place.name)}. ${reasons}`)
     }
-    case 'changing': throw new ProtocolError(ProtocolErrorCode.InternalError, `Skill '${place.name}' keeps changing; try again`)
   }
 }
 
 /** A skill that goes away or cannot be read while a page is made is not on it. */
-async function listedEntry (skills: SkillManager, name: string): Promise<SkillEntry | undefined> {
+async function listedEntry (skills: SkillSource, name: string): Promise<SkillEntry | undefined> {
   try {
-    // Most of those that are not listed are told by the index alone.
+    // The index alone says so of most skills that are not listed.
     if ((await skills.find(name))?.valid !== true) return undefined
-    const looked = await lookAt(skills, name)
-    return looked.kind === 'entry' ? looked.entry : undefined
+    const found = await entryOrFindings(skills, name)
+    return found.kind === 'entry' ? found.entry : undefined
   } catch (error) {
     if (error instanceof SkillError) return undefined
     throw error
   }
 }
 
-/** Index, manifest and main file of one state of the skill: each is fresh, and their digests say that they agree. */
-async function lookAt (skills: SkillManager, name: string): Promise<Looked> {
-  for (let turn = 0; turn < MAX_TURNS; turn++) {
-    const document = await skills.readMainFile(name, 'SKILL.md')
-    const manifest = await skills.manifest(name)
-    const skill = await skills.find(name)
-    const main = manifest.files.find(({ path }) => path === 'SKILL.md')
-    if (skill?.digest !== document.digest || (main !== undefined && main.digest !== document.digest)) continue
-    const findings = mcpFindings(skill, manifest, document).filter(({ severity }) => severity !== 'info')
-    if (!isListedInMcp(findings)) return { kind: 'unlisted', findings }
+async function entryOrFindings (skills: SkillSource, name: string): Promise<EntryOrFindings> {
+  return await skills.read(name, async (state) => {
+    const document = await state.mainFile()
+    const manifest = await state.manifest()
+    const { frontmatter, findings } = await checkEligibility(state.skill, manifest, document)
+    if (frontmatter === undefined) return { kind: 'unlisted', findings }
     const resources = manifest.files.map(({ path, digest, size_bytes: size }) => ({ uri: skillUri(name, path), digest, size }))
-    return { kind: 'entry', entry: { uri: mainFileUri(name), frontmatter: skill.frontmatter, resources } }
-  }
-  return { kind: 'changing' }
+    return { kind: 'entry', entry: { uri: mainFileUri(name), frontmatter, resources } }
+  })
 }

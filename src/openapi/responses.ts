@@ -1,5 +1,6 @@
+// Adds `operationId`, `tags`, `hide` and the like to the type of a route's schema.
+import type {} from '@fastify/swagger'
 import type { TSchema } from '@sinclair/typebox'
-import { MAX_AWAITED_BYTES, MAX_AWAITED_FILES, MAX_AWAITED_LOOKS } from '../core/limits.ts'
 import { reference } from '../schemas/reference.ts'
 import { httpProblems, type ProblemCode, ProblemSchema, skillProblems } from '../schemas/problem.ts'
 
@@ -24,49 +25,43 @@ const NO_STORE = { type: 'string', description: '`no-store`: an error is not kep
 const ETAG = { type: 'string', description: 'Strong, derived from the content alone, and so the same on every replica' }
 const VALIDATORS: Headers = { etag: ETAG, 'cache-control': CACHE_CONTROL }
 const VARY = { type: 'string', description: 'The answer depends on the Accept header' }
-const LAST_MODIFIED = { type: 'string', description: 'With bytes: when the file was last modified' }
 const ACCEPT_RANGES = { type: 'string', description: 'With bytes: `Range` is understood' }
 
 const SKILL_REVISION = { type: 'string', description: 'The revision of the skill that the answer belongs to: answers of one revision fit together' }
-const KNOWN_REVISION = {
-  ...SKILL_REVISION,
-  description: `${SKILL_REVISION.description}. Missing when the file is in no manifest, or the request is not pinned by \`revision\` or \`If-Match\` and ` +
-    `the revision is still being worked out: after the start or a change, when more than ${MAX_AWAITED_FILES} files or ${MAX_AWAITED_BYTES} bytes have to be ` +
-    `hashed for it, or more than ${MAX_AWAITED_LOOKS} files and folders looked at`
-}
+const ASKED_REVISION = { ...SKILL_REVISION, description: `${SKILL_REVISION.description}. There when the request asks for one, by \`revision\` or \`If-Match\`` }
 
 const CONTENT_RANGE = { type: 'string', description: '`bytes first-last/size`' }
 
 /** Of answers that are JSON or bytes, as `Accept` wants it. */
-const NEGOTIATED: Headers = { ...VALIDATORS, 'skill-revision': KNOWN_REVISION, vary: VARY, 'last-modified': LAST_MODIFIED, 'accept-ranges': ACCEPT_RANGES }
+const NEGOTIATED: Headers = { ...VALIDATORS, 'skill-revision': ASKED_REVISION, vary: VARY, 'accept-ranges': ACCEPT_RANGES }
 
-/** The answer to a GET: JSON of a shared schema, shown with the schema's first example. */
-export function json (schema: TSchema, description: string): ResponseObject {
+/** The answer to a GET: JSON of a shared schema, with the first example of the schema. */
+export function jsonAnswer (schema: TSchema, description: string): ResponseObject {
   return { description, headers: VALIDATORS, content: { 'application/json': mediaTypeObject(schema) } }
 }
 
-/** The same with the revision of the skill that the answer is of. */
+/** The same with the revision of the skill that the answer belongs to. */
 export function withRevision (response: ResponseObject): ResponseObject {
   return { ...response, headers: { ...response.headers, 'skill-revision': SKILL_REVISION } }
 }
 
 /** The answer to a POST: JSON that nobody can revalidate. */
-export function result (schema: TSchema, description: string, examples?: Examples): ResponseObject {
-  return { description, headers: { 'cache-control': CACHE_CONTROL, 'skill-revision': KNOWN_REVISION }, content: { 'application/json': mediaTypeObject(schema, examples) } }
+export function resultAnswer (schema: TSchema, description: string, examples?: Examples): ResponseObject {
+  return { description, headers: { 'cache-control': CACHE_CONTROL, 'skill-revision': ASKED_REVISION }, content: { 'application/json': mediaTypeObject(schema, examples) } }
 }
 
 /** JSON, or the same content as text under one of these media types. */
-export function jsonOr (schema: TSchema, description: string, types: readonly string[], example: string): ResponseObject {
+export function jsonOrTextAnswer (schema: TSchema, description: string, types: readonly string[], example: string): ResponseObject {
   return { description, headers: NEGOTIATED, content: { 'application/json': mediaTypeObject(schema), ...textContent(types, example) } }
 }
 
 /** Text, or JSON of a shared schema, as the query wants it. */
-export function textOrJson (schema: TSchema, description: string, example: string): ResponseObject {
+export function textOrJsonAnswer (schema: TSchema, description: string, example: string): ResponseObject {
   return { description, headers: VALIDATORS, content: { ...textContent(['text/plain'], example), 'application/json': mediaTypeObject(schema) } }
 }
 
 /** Bytes under any media type, or JSON of a shared schema. */
-export function binary (schema: TSchema, description: string, example: string): ResponseObject {
+export function bytesOrJsonAnswer (schema: TSchema, description: string, example: string): ResponseObject {
   // A file may be JSON of its own.
   const ownJson = { title: 'A JSON file', description: 'The bytes of a file that is JSON itself' }
   const asJson = { ...mediaTypeObject(schema), schema: { anyOf: [reference(schema), ownJson] } }
@@ -74,12 +69,12 @@ export function binary (schema: TSchema, description: string, example: string): 
 }
 
 /** The answer to a GET under one media type. */
-export function content (description: string, type: string, schema: object, example: unknown): ResponseObject {
+export function contentAnswer (description: string, type: string, schema: object, example: unknown): ResponseObject {
   return { description, headers: VALIDATORS, content: { [type]: { schema, examples: { example: { value: example } } } } }
 }
 
 /** A stream of server-sent events. */
-export function eventStream (description: string, example: string): ResponseObject {
+export function eventStreamAnswer (description: string, example: string): ResponseObject {
   return {
     description,
     headers: {
@@ -90,7 +85,7 @@ export function eventStream (description: string, example: string): ResponseObje
   }
 }
 
-export function partial (example: string): ResponseObject {
+export function partialAnswer (example: string): ResponseObject {
   return {
     description: 'The range asked for',
     headers: { ...NEGOTIATED, 'content-range': CONTENT_RANGE },
@@ -99,7 +94,7 @@ export function partial (example: string): ResponseObject {
 }
 
 /** Bytes and nothing else, whole and as a range. */
-export function bytes (description: string, type: string, example: string): { readonly 200: ResponseObject, readonly 206: ResponseObject } {
+export function bytesAnswers (description: string, type: string, example: string): { readonly 200: ResponseObject, readonly 206: ResponseObject } {
   const content = { [type]: anyBytes(example) }
   const headers = { ...VALIDATORS, 'accept-ranges': ACCEPT_RANGES }
   return {
@@ -108,7 +103,7 @@ export function bytes (description: string, type: string, example: string): { re
   }
 }
 
-export function notModified (): ResponseObject {
+export function notModifiedAnswer (): ResponseObject {
   return { description: 'The content is the one that If-None-Match names', headers: VALIDATORS, type: 'null' }
 }
 
@@ -125,9 +120,9 @@ const OTHER_PROBLEMS: readonly ProblemCode[] = ['request_timeout', 'expectation_
 
 /**
  * Error answers, all of one shape: these codes by their statuses, and `default` for what HTTP itself refuses.
- * The examples are components of the document: see `openapi.ts`.
+ * The examples are components of the document: see `scripts/openapi/`.
  */
-export function problems (...codes: readonly ProblemCode[]): Readonly<Record<string, ResponseObject>> {
+export function problemAnswers (...codes: readonly ProblemCode[]): Readonly<Record<string, ResponseObject>> {
   const byStatus = new Map<number, ProblemCode[]>()
   for (const code of new Set([...codes, ...COMMON_PROBLEMS])) {
     const { status } = PROBLEMS[code]
@@ -140,7 +135,7 @@ export function problems (...codes: readonly ProblemCode[]): Readonly<Record<str
 }
 
 /** The answer to one code, with members of its own: `schema` has them besides those of `Problem`. */
-export function extendedProblem (code: ProblemCode, schema: TSchema): Readonly<Record<string, ResponseObject>> {
+export function extendedProblemAnswer (code: ProblemCode, schema: TSchema): Readonly<Record<string, ResponseObject>> {
   const { status } = PROBLEMS[code]
   return { [status]: { ...problem([code], status), content: { 'application/problem+json': mediaTypeObject(schema) } } }
 }

@@ -1,82 +1,44 @@
-import type { Examples } from './responses.ts'
+import { DIALECTS } from '../tools/dialects/index.ts'
+import { openEnvelope } from '../tools/dialects/envelope.ts'
+import type { ToolExample } from '../tools/tool.ts'
+import { createTools } from '../tools/tools.ts'
 
-const ARGUMENTS = { skill_name: 'calculator' }
-const ARGUMENTS_TEXT = JSON.stringify(ARGUMENTS)
-const DOCUMENT_TEXT = '{"skill_name": "calculator", "documentation": "# Calculator Skill\\n"}'
+type NamedExamples = Readonly<Record<string, { readonly summary: string, readonly value: unknown }>>
 
-/** One call in each dialect, and a batch. */
-export const toolCallExamples = {
-  openai: {
-    summary: 'OpenAI Chat Completions',
-    value: { id: 'call_abc123', type: 'function', function: { name: 'get_skill', arguments: ARGUMENTS_TEXT } }
-  },
-  openaiBatch: {
-    summary: 'OpenAI Chat Completions, several calls',
-    value: {
-      tool_calls: [
-        { id: 'call_1', type: 'function', function: { name: 'list_skills', arguments: '{}' } },
-        { id: 'call_2', type: 'function', function: { name: 'get_skill', arguments: ARGUMENTS_TEXT } }
-      ]
-    }
-  },
-  openaiResponses: {
-    summary: 'OpenAI Responses',
-    value: { type: 'function_call', call_id: 'call_abc123', name: 'get_skill', arguments: ARGUMENTS_TEXT }
-  },
-  anthropic: {
-    summary: 'Anthropic Messages',
-    value: { type: 'tool_use', id: 'toolu_01', name: 'get_skill', input: ARGUMENTS }
-  },
-  gemini: {
-    summary: 'Gemini',
-    value: { functionCall: { id: 'call-1', name: 'get_skill', args: ARGUMENTS } }
-  },
-  mcp: {
-    summary: 'MCP tools/call',
-    value: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get_skill', arguments: ARGUMENTS } }
-  }
-} as const satisfies Examples
+const tools = createTools()
 
-/** The answers to the calls above. */
-export const toolCallAnswerExamples = {
-  openai: {
-    summary: 'OpenAI Chat Completions',
-    value: { role: 'tool', tool_call_id: 'call_abc123', name: 'get_skill', content: DOCUMENT_TEXT }
-  },
-  openaiBatch: {
-    summary: 'OpenAI Chat Completions, several calls',
-    value: [
-      { role: 'tool', tool_call_id: 'call_1', name: 'list_skills', content: '{"skills": ["calculator"]}' },
-      { role: 'tool', tool_call_id: 'call_2', name: 'get_skill', content: DOCUMENT_TEXT }
-    ]
-  },
-  openaiResponses: {
-    summary: 'OpenAI Responses',
-    value: { type: 'function_call_output', call_id: 'call_abc123', output: DOCUMENT_TEXT }
-  },
-  anthropic: {
-    summary: 'Anthropic Messages',
-    value: { type: 'tool_result', tool_use_id: 'toolu_01', content: DOCUMENT_TEXT, is_error: false }
-  },
-  gemini: {
-    summary: 'Gemini',
-    value: { functionResponse: { id: 'call-1', name: 'get_skill', response: { output: DOCUMENT_TEXT } } }
-  },
-  mcp: {
-    summary: 'MCP tools/call',
-    value: {
-      jsonrpc: '2.0',
-      id: 1,
-      result: { resultType: 'complete', content: [{ type: 'text', text: DOCUMENT_TEXT }], isError: false, _meta: { 'skillserve/revision': `sha256:${'0123456789abcdef'.repeat(4)}` } }
-    }
-  }
-} as const satisfies Record<keyof typeof toolCallExamples, object>
+const SEVERAL_CALLS = {
+  tool_calls: ['list_skills', 'get_skill'].map((name, index) => {
+    const { args } = exampleOf(name)
+    return { id: `call_${index + 1}`, type: 'function', function: { name, arguments: JSON.stringify(args) } }
+  })
+}
 
-/** Arguments of one call. */
-export const toolArgumentsExamples = {
-  get_skill: { summary: 'get_skill, Skill', value: ARGUMENTS },
-  read_file_in_skill: { summary: 'read_file_in_skill', value: { ...ARGUMENTS, file_path: 'examples/basic.py' } },
-  list_skills: { summary: 'list_skills', value: {} },
-  search_skills: { summary: 'search_skills', value: { query: 'exact decimal arithmetic', limit: 5 } },
-  skill: { summary: 'skill', value: { skill: 'calculator' } }
-} as const satisfies Examples
+const calls = [
+  ...DIALECTS.map(({ name, title, example }) => ({ name, summary: title, value: example })),
+  { name: 'batch', summary: 'Several calls', value: SEVERAL_CALLS }
+]
+
+/** One call in each dialect, and several in one request. */
+export const toolCallExamples: NamedExamples = Object.fromEntries(calls.map(({ name, ...example }) => [name, example]))
+
+/** The answers to the calls above, as the dialects write them. */
+export const toolCallAnswerExamples: NamedExamples =
+  Object.fromEntries(calls.map(({ name, summary, value }) => [name, { summary, value: answerTo(value) }]))
+
+/** Arguments and results of one call of each tool. */
+export const toolArgumentsExamples: NamedExamples = Object.fromEntries(tools.map(({ name, example }) => [name, { summary: name, value: example.args }]))
+export const toolResultExamples: NamedExamples = Object.fromEntries(tools.map(({ name, example }) => [name, { summary: name, value: example.outcome.result }]))
+
+function answerTo (body: unknown): unknown {
+  const envelope = openEnvelope(body)
+  if (envelope.kind === 'unrecognised') throw new Error(envelope.detail)
+  const results = envelope.calls.map((call): unknown => JSON.parse(envelope.dialect.writeResult(call, exampleOf(call.name).outcome)))
+  return envelope.batch ? results : results[0]
+}
+
+function exampleOf (toolName: string): ToolExample {
+  const tool = tools.find(({ name }) => name === toolName)
+  if (tool === undefined) throw new Error(`there is no tool ${toolName}`)
+  return tool.example
+}

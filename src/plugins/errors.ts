@@ -4,7 +4,7 @@ import { HttpProblem, sendProblem } from '../http/problem.ts'
 
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i
 
-/** 404, or 405 with `Allow` when the path exists for other methods, which Fastify does not tell apart. */
+/** 404, or 405 with `Allow` when the path exists for other methods: Fastify has one answer for both. */
 function noRoute (app: FastifyInstance, request: FastifyRequest): HttpProblem {
   const allowed = (app.supportedMethods as HTTPMethods[]).filter((method) => app.findRoute({ method, url: request.url }) !== null)
   // A route that takes the method has asked for this answer itself, with `callNotFound()`.
@@ -13,13 +13,13 @@ function noRoute (app: FastifyInstance, request: FastifyRequest): HttpProblem {
   return new HttpProblem('method_not_allowed', `This route does not take ${request.method}; it takes ${allow}`, { allow })
 }
 
-/** One shape for every error that passes through Fastify; see `http-options.ts` for those that do not. */
+/** One shape for every error that passes through Fastify; `http/connections/client-errors.ts` has those that do not. */
 export const errors = fp(function errors (app, _options, done) {
   app.setErrorHandler((error, request, reply) => { sendProblem(error, request, reply) })
   app.setNotFoundHandler((request) => { throw noRoute(app, request) })
 
   // Node answers an expectation that it does not know by itself, with a bare 417.
-  app.server.on('checkExpectation', (request, response) => { app.routing(request, response) })
+  app.server.on('checkExpectation', (request, response) => { app.server.emit('request', request, response) })
 
   // Here and not in the handlers: before the body is read.
   app.addHook('onRequest', (request, _reply, next) => {

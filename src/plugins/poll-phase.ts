@@ -2,18 +2,18 @@ import { Socket } from 'node:net'
 import fp from 'fastify-plugin'
 import type { SkillManager } from '../core/skill-manager.ts'
 
-export interface FreshnessOptions {
-  readonly skills: SkillManager
+export interface PollPhaseOptions {
+  readonly skills: Pick<SkillManager, 'beginRequest'>
 }
 
 /**
- * Tells the catalog when a request has been received, so that all requests of one turn of the event loop share
- * their stats. Only real connections: an injected request did not wait for the network to be polled.
+ * Reports each received request to the catalog, so that all requests of one poll phase of the event loop share their stats.
+ * An injected request did not come through a poll phase and is left out.
  */
-export const freshness = fp<FreshnessOptions>(function freshness (app, { skills }, done) {
+export const pollPhase = fp<PollPhaseOptions>(function pollPhase (app, { skills }, done) {
   app.addHook('onRequest', (request, _reply, next) => {
     if (request.socket instanceof Socket) skills.beginRequest(request.socket)
     next()
   })
   done()
-}, { name: 'freshness', fastify: '5.x' })
+}, { name: 'poll-phase', fastify: '5.x' })

@@ -2,13 +2,13 @@ import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { securityHeaders } from '../http/headers.ts'
-import { isLoopback, parseHost } from '../http/hosts.ts'
+import { hostOf, isLoopback, parseHost } from '../http/hosts.ts'
 import { HttpProblem } from '../http/problem.ts'
 
 export interface SecurityOptions {
   /** The service is bound to a loopback address. A function when that is known only after listening. */
   readonly loopbackOnly: boolean | (() => boolean)
-  /** Host names, with or without a port, which does not count. Empty: no restriction beyond `loopbackOnly`. */
+  /** Names and addresses; brackets, ports and case do not count. Empty: no restriction beyond `loopbackOnly`. */
   readonly allowedHosts: readonly string[]
 }
 
@@ -35,7 +35,7 @@ function createHostCheck (options: SecurityOptions): (request: IncomingMessage) 
     return name
   }))
 
-  // Clients keep to one name: the one that was let through last is known by comparing it.
+  // Clients keep to one name: the value that was accepted last needs no parsing.
   let accepted: string | undefined
 
   return function check (request) {
@@ -50,7 +50,7 @@ function createHostCheck (options: SecurityOptions): (request: IncomingMessage) 
     if (host === undefined && request.httpVersion !== '1.0') return new HttpProblem('bad_request', 'Send exactly one Host header')
     if (hasSeveralHosts(request)) return new HttpProblem('bad_request', 'Send exactly one Host header')
 
-    const name = host === undefined ? undefined : parseHost(host)
+    const name = host === undefined ? undefined : hostOf(host)
     const onLoopback = typeof loopbackOnly === 'function' ? loopbackOnly() : loopbackOnly
     if (onLoopback || allowed.size > 0) {
       const accepted = name !== undefined && ((onLoopback && isLoopback(name)) || allowed.has(name))
@@ -60,7 +60,7 @@ function createHostCheck (options: SecurityOptions): (request: IncomingMessage) 
   }
 }
 
-/** Register first: its hook is the fence, and gives the headers that every answer has. */
+/** Registered first: its hook refuses a request before any other hook runs, and sets the headers of every answer. */
 export const security = fp(async function security (app: FastifyInstance, options: SecurityOptions) {
   const check = createHostCheck(options)
 

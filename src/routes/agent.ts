@@ -1,32 +1,35 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyReply, FastifySchema, FastifySchemaCompiler } from 'fastify'
-import type { SkillManager } from '../core/skill-manager.ts'
+import type { FastifyInstance, FastifyReply, FastifySchema, FastifySchemaCompiler } from 'fastify'
+import type { SkillSource } from '../core/skill-source.ts'
 import { HttpProblem } from '../http/problem.ts'
+import { REVISION_HEADER } from '../http/headers.ts'
+import { toolCondition, type ToolCondition } from '../http/revision.ts'
 import {
-  ToolArgumentsSchema, ToolCallRequestSchema, ToolCallResponseSchema, ToolDefinitionsSchema, ToolParamsSchema, ToolQuerySchema,
+  ToolArgumentsSchema, ToolCallQuerySchema, ToolCallRequestSchema, ToolCallResponseSchema, ToolDefinitionsSchema, ToolParamsSchema, ToolQuerySchema,
   ToolResultSchema
-} from '../schemas/agent.ts'
-import { json, notModified, problems, requestBody, result } from '../openapi/responses.ts'
-import { toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples } from '../openapi/tool-call-examples.ts'
+} from '../openapi/tool-schemas.ts'
+import { toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples, toolResultExamples } from '../openapi/tool-call-examples.ts'
+import { BODY_PROBLEMS, PATH_PROBLEMS, REVISION_PROBLEMS } from '../openapi/problem-sets.ts'
+import { jsonAnswer, notModifiedAnswer, problemAnswers, requestBody, resultAnswer } from '../openapi/responses.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
+import { confirmSkills } from '../tools/confirm-skills.ts'
 import { runTool } from '../tools/run-tool.ts'
 import type { ToolCallHandler } from '../tools/tool-call.ts'
 import { toolDefinitions } from '../tools/tool-definitions.ts'
 import { JSON_MEDIA_TYPE } from '../http/send-json.ts'
-import { REVISION_HEADER } from '../http/revision.ts'
 
 export interface AgentRoutesOptions {
   readonly registry: ToolRegistry
-  readonly skills: SkillManager
+  readonly skills: SkillSource
   readonly handleToolCall: ToolCallHandler
 }
 
-/** What is wrong with a call is for the model to read, in the form of its dialect or tool: no schema refuses it first. */
-const takeAnyBody: FastifySchemaCompiler<FastifySchema> = () => () => true
+/** No schema refuses a call: the model reads what does not fit, in the form of its dialect or tool. The query is validated. */
+function takeAnyBody (app: FastifyInstance): FastifySchemaCompiler<FastifySchema> {
+  return (part) => part.httpPart === 'body' ? () => true : app.validatorCompiler?.(part) ?? (() => true)
+}
 
-const BODY_PROBLEMS = ['invalid_json', 'json_too_deep', 'body_too_large', 'unsupported_media_type'] as const
-
-/** What a model's tool calls need. A tool's outcome is always a 200: it is for the model to read. */
+/** Definitions and calls of tools. A tool's outcome is always a 200: the model reads it. */
 export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async function agentRoutes (app, { registry, skills, handleToolCall }) {
   app.post('/agent/tool-call', {
     schema: {
@@ -34,17 +37,19 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       summary: 'Run tool calls as a model made them',
       description: 'Takes the calls in the shape in which the provider gave them, and answers in the same shape: results to paste back into the conversation. At most 128 calls in one request; one that fails does not stop the rest.',
       tags: ['agent'],
+      querystring: ToolCallQuerySchema,
       body: requestBody(ToolCallRequestSchema, toolCallExamples),
       response: {
-        200: result(ToolCallResponseSchema, 'The results', toolCallAnswerExamples),
-        ...problems(...BODY_PROBLEMS, 'unrecognised_tool_call', 'too_many_calls')
+        200: resultAnswer(ToolCallResponseSchema, 'The results', toolCallAnswerExamples),
+        ...problemAnswers(...BODY_PROBLEMS, ...REVISION_PROBLEMS, 'unrecognised_tool_call', 'too_many_calls')
       }
     },
-    validatorCompiler: takeAnyBody
+    validatorCompiler: takeAnyBody(app)
   }, async (request, reply) => {
-    const answer = await handleToolCall(request.body, { requestId: request.id })
+    const condition = toolCondition(request, skills)
+    const answer = await handleToolCall(request.body, { skills: condition.skills, requestId: request.id, confirmSkill: condition.confirmSkill })
     switch (answer.kind) {
-      case 'answer': return sendResult(reply, answer.json, answer.revision)
+      case 'answer': return sendResult(reply, answer.json, condition)
       case 'unrecognised': throw new HttpProblem('unrecognised_tool_call', answer.detail)
       case 'too_many_calls': throw new HttpProblem('too_many_calls', answer.detail)
     }
@@ -57,13 +62,13 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       description: 'The definitions of the tools in the form that a provider wants in a request.',
       tags: ['agent'],
       querystring: ToolQuerySchema,
-      response: { 200: json(ToolDefinitionsSchema, 'The definitions'), 304: notModified(), ...problems('bad_query') }
+      response: { 200: jsonAnswer(ToolDefinitionsSchema, 'The definitions'), 304: notModifiedAnswer(), ...problemAnswers('bad_query') }
     }
   }, async (request, reply) => {
     const { format = 'openai', toolset = 'reader' } = request.query
-    // The description of `Skill` follows the index, which has nothing to say before it is complete.
+    // The description of `Skill` follows the index, which is empty until it is built.
     if (toolset === 'wave' || toolset === 'all') await skills.available()
-    return reply.header('content-type', JSON_MEDIA_TYPE).send(JSON.stringify(toolDefinitions(registry, format, toolset)))
+    return reply.header('content-type', JSON_MEDIA_TYPE).send(JSON.stringify(toolDefinitions(registry, { format, toolset, skills })))
   })
 
   app.post('/agent/tools/:name', {
@@ -73,24 +78,27 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       description: 'The arguments as the JSON body; answers with the result object of the tool, also for a failure of the tool.',
       tags: ['agent'],
       params: ToolParamsSchema,
+      querystring: ToolCallQuerySchema,
       body: requestBody(ToolArgumentsSchema, toolArgumentsExamples),
       response: {
-        200: result(ToolResultSchema, 'The result'),
-        ...problems(...BODY_PROBLEMS, 'bad_url', 'uri_too_long', 'tool_not_found')
+        200: resultAnswer(ToolResultSchema, 'The result', toolResultExamples),
+        ...problemAnswers(...BODY_PROBLEMS, ...PATH_PROBLEMS, ...REVISION_PROBLEMS, 'tool_not_found')
       }
     },
-    validatorCompiler: takeAnyBody
+    validatorCompiler: takeAnyBody(app)
   }, async (request, reply) => {
     const { name } = request.params
     const tool = registry.find(name)
     if (tool === undefined) throw new HttpProblem('tool_not_found', registry.unknownTool(name))
-    const outcome = await runTool(tool, request.body, { registry, log: request.log, fields: { reqId: request.id } })
-    return sendResult(reply, outcome.json, outcome.revision)
+    const condition = toolCondition(request, skills)
+    if (condition.confirmSkill !== undefined) await confirmSkills([{ tool, args: request.body }], condition.confirmSkill)
+    const outcome = await runTool(tool, request.body, { skills: condition.skills, registry, log: request.log, fields: { reqId: request.id } })
+    return sendResult(reply, outcome.json, condition)
   })
 }
 
-/** As text: Node writes it together with the head, and a buffer for each answer would keep the garbage collector busy. */
-function sendResult (reply: FastifyReply, json: string, revision: string | undefined): FastifyReply {
+/** Sends text: Node writes it together with the head, and spares the garbage collector a buffer for each answer. */
+function sendResult (reply: FastifyReply, json: string, { revision }: ToolCondition): FastifyReply {
   if (revision !== undefined) reply.header(REVISION_HEADER, revision)
   return reply.header('content-type', JSON_MEDIA_TYPE).send(json)
 }

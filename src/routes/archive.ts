@@ -1,14 +1,15 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { SkillManager } from '../core/skill-manager.ts'
+import type { SkillSource } from '../core/skill-source.ts'
 import { strongEtag } from '../http/etag.ts'
-import { bytes, notModified, problems } from '../openapi/responses.ts'
+import { READ_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
+import { bytesAnswers, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
 import { SkillArchiveQuerySchema, SkillNameParamsSchema } from '../schemas/skills.ts'
+import { REVISION_HEADER } from '../http/headers.ts'
+import { revisionCondition } from '../http/revision.ts'
 import { sendArchive } from '../http/send-archive.ts'
-import { PIN_PROBLEMS } from '../http/revision.ts'
-import { SKILL_PROBLEMS } from './skills.ts'
 
 export interface ArchiveRoutesOptions {
-  readonly skills: SkillManager
+  readonly skills: SkillSource
 }
 
 const ZIP = 'application/zip'
@@ -26,15 +27,17 @@ export const archiveRoutes: FastifyPluginAsyncTypebox<ArchiveRoutesOptions> = as
       params: SkillNameParamsSchema,
       querystring: SkillArchiveQuerySchema,
       response: {
-        ...bytes('The archive', ZIP, 'PK'),
-        304: notModified(),
-        ...problems(...SKILL_PROBLEMS, ...PIN_PROBLEMS, 'archive_too_large', 'range_not_satisfiable', 'file_permission_denied', 'file_io_error')
+        ...bytesAnswers('The archive', ZIP, 'PK'),
+        304: notModifiedAnswer(),
+        ...problemAnswers(...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...READ_PROBLEMS, 'archive_too_large', 'range_not_satisfiable')
       }
     }
   }, async (request, reply) => {
     const { name } = request.params
     const wrapped = request.query.wrap === 'true'
-    const archive = await skills.archive(name, wrapped ? (path) => `${name}/${path}` : undefined)
-    return sendArchive(request, reply, archive, { name, etag: strongEtag(archive.revision, wrapped ? `${FORMAT}wrap` : FORMAT) })
+    const condition = revisionCondition(request, skills)
+    const archive = await condition.skills.archive(name, wrapped ? (path) => `${name}/${path}` : undefined)
+    reply.header(REVISION_HEADER, archive.revision)
+    return sendArchive(request, reply, archive, { name, etag: strongEtag(archive.revision, wrapped ? `${FORMAT}wrap` : FORMAT), condition })
   })
 }

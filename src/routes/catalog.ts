@@ -2,19 +2,19 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { type FindingSource, readCatalogEntry } from '../core/listing/entry.ts'
 import { CatalogPager } from '../core/listing/pages.ts'
 import { DEFAULT_PAGE_ENTRIES } from '../core/limits.ts'
-import { sha256 } from '../core/digest.ts'
-import type { SkillManager } from '../core/skill-manager.ts'
-import { strongEtag } from '../http/etag.ts'
+import type { SkillSource } from '../core/skill-source.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { readScalars } from '../http/query-scalars.ts'
 import { CatalogEntrySchema, CatalogPageSchema, CatalogQuerySchema } from '../schemas/catalog.ts'
-import { json, notModified, problems } from '../openapi/responses.ts'
+import { FOLDER_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
+import { jsonAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
 import { SkillNameParamsSchema, SkillQuerySchema } from '../schemas/skills.ts'
-import { JSON_MEDIA_TYPE } from '../http/send-json.ts'
-import { PIN_PROBLEMS, stampRevision } from '../http/revision.ts'
+import { JSON_MEDIA_TYPE, sendJson } from '../http/send-json.ts'
+import { REVISION_HEADER } from '../http/headers.ts'
+import { revisionCondition } from '../http/revision.ts'
 
 export interface CatalogRoutesOptions {
-  readonly skills: SkillManager
+  readonly skills: SkillSource
   /** What other doors have to say about a skill. */
   readonly moreFindings?: readonly FindingSource[]
 }
@@ -32,9 +32,9 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
       tags: ['skills'],
       querystring: CatalogQuerySchema,
       response: {
-        200: json(CatalogPageSchema, 'The page'),
-        304: notModified(),
-        ...problems('bad_query', 'bad_cursor', 'skills_folder_not_found', 'skills_folder_permission_denied')
+        200: jsonAnswer(CatalogPageSchema, 'The page'),
+        304: notModifiedAnswer(),
+        ...problemAnswers('bad_query', 'bad_cursor', ...FOLDER_PROBLEMS)
       }
     },
     preValidation: readScalars('limit', 'valid')
@@ -55,16 +55,15 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
       params: SkillNameParamsSchema,
       querystring: SkillQuerySchema,
       response: {
-        200: json(CatalogEntrySchema, 'The entry'),
-        304: notModified(),
-        ...problems(...PIN_PROBLEMS, 'bad_url', 'uri_too_long', 'invalid_skill_name', 'skill_not_found', 'skills_folder_not_found', 'skills_folder_permission_denied')
+        200: jsonAnswer(CatalogEntrySchema, 'The entry'),
+        304: notModifiedAnswer(),
+        ...problemAnswers(...SKILL_PROBLEMS, ...REVISION_PROBLEMS)
       }
     }
   }, async (request, reply) => {
-    const entry = await readCatalogEntry(options, request.params.name)
-    const body = Buffer.from(JSON.stringify(entry))
-    const etag = strongEtag(sha256(body))
-    stampRevision(request, reply, entry.revision ?? undefined, etag)
-    return reply.header('content-type', JSON_MEDIA_TYPE).header('etag', etag).send(body)
+    const condition = revisionCondition(request, skills)
+    const entry = await readCatalogEntry({ ...options, skills: condition.skills }, request.params.name)
+    if (entry.revision !== null) reply.header(REVISION_HEADER, entry.revision)
+    return sendJson(reply, entry, () => JSON.stringify(entry), condition)
   })
 }

@@ -6,12 +6,13 @@ import type { ChangeFeed, FeedEvent } from '../core/events/change-feed.ts'
 import { EVENT_HEARTBEAT_MS, EVENT_RETRY_MS, MAX_EVENT_STREAM_BYTES, MAX_EVENT_STREAMS } from '../http/limits.ts'
 import { accepts } from '../http/accept.ts'
 import { HttpProblem } from '../http/problem.ts'
-import { EVENTS_EXAMPLE, EventsHeadersSchema, EventsQuerySchema } from '../schemas/events.ts'
-import { eventStream, problems } from '../openapi/responses.ts'
+import { EventsHeadersSchema, EventsQuerySchema } from '../schemas/events.ts'
+import { EVENTS_EXAMPLE } from '../openapi/examples.ts'
+import { eventStreamAnswer, problemAnswers } from '../openapi/responses.ts'
 
 export interface EventRoutesOptions {
   readonly feed: Pick<ChangeFeed, 'position' | 'subscribe'>
-  /** Whether the service has been told to stop. */
+  /** Whether the process has received a signal to stop. */
   readonly isDraining: () => boolean
   /** Defaults: those of `limits.ts`. */
   readonly maxStreams?: number
@@ -23,21 +24,20 @@ const MEDIA_TYPE = 'text/event-stream'
 const RETRY = Buffer.from(`retry: ${EVENT_RETRY_MS}\n\n`)
 const HEARTBEAT = Buffer.from(': still here\n\n')
 
-/** An event goes to all clients as the same bytes: what waits for slow ones is there once. */
+/** An event is the same bytes for all clients: what waits for slow ones is in memory once. */
 const frames = new WeakMap<FeedEvent, Buffer>()
 
 /**
- * Changes of skills as server-sent events. By a stream of our own, because it goes the way of every other answer: through
- * the hooks, with back-pressure that can be seen, and away with its connection. The plugins there are (@fastify/sse 0.4 and
- * 0.6, fastify-sse-v2 4.2) write past the hooks, keep 54 MB for a client that reads nothing, hold `app.close()` up, and
- * open a stream for HEAD.
+ * Changes of skills as server-sent events. A plain stream passes through the hooks like every other answer, shows its
+ * back-pressure, and ends with its connection. @fastify/sse 0.4 and 0.6 and fastify-sse-v2 4.2 write past the hooks and keep
+ * 54 MB for a client that reads nothing. They also delay `app.close()`, and open a stream for HEAD.
  */
 export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async function eventRoutes (app, options) {
   const { feed, isDraining, maxStreams = MAX_EVENT_STREAMS, maxStreamBytes = MAX_EVENT_STREAM_BYTES, heartbeatMs = EVENT_HEARTBEAT_MS } = options
   const streams = new Map<Readable, ServerResponse>()
   let closing = false
 
-  /** What a client does not take waits, up to a bound; then the client is let go, and comes back with the id it knows. */
+  /** What a client does not take waits, up to a bound. Then the client is dropped, and comes back with the last id it has. */
   function send (stream: Readable, frame: Buffer): void {
     if (stream.destroyed) return
     if (stream.readableLength + frame.length <= maxStreamBytes) stream.push(frame)
@@ -58,7 +58,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
     const open = [...streams]
     for (const [stream] of open) stream.push(null)
     await nextTurn()
-    // The end stands behind what the client does not read.
+    // The end of a stream waits behind what the client has not read.
     for (const [, response] of open) if (!response.writableEnded || response.writableLength > 0) response.destroy()
   })
 
@@ -70,7 +70,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
       tags: ['skills'],
       headers: EventsHeadersSchema,
       querystring: EventsQuerySchema,
-      response: { 200: eventStream('The events, without an end', EVENTS_EXAMPLE), ...problems('bad_query', 'not_acceptable', 'too_many_streams', 'not_ready') }
+      response: { 200: eventStreamAnswer('The events, without an end', EVENTS_EXAMPLE), ...problemAnswers('bad_query', 'not_acceptable', 'too_many_streams', 'not_ready') }
     }
   }, async (request, reply) => {
     if (!accepts(request.headers.accept, MEDIA_TYPE)) throw new HttpProblem('not_acceptable')

@@ -2,11 +2,11 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { SkillManager } from '../core/skill-manager.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { LivenessSchema, ReadinessSchema, NotReadySchema } from '../schemas/health.ts'
-import { extendedProblem, json, notModified, problems } from '../openapi/responses.ts'
+import { extendedProblemAnswer, jsonAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
 
 export interface HealthRoutesOptions {
   readonly skills: SkillManager
-  /** Whether the service has been told to stop: it answers, but wants no new work. */
+  /** Whether the process has received a signal to stop: it answers, and takes no new work. */
   readonly isDraining: () => boolean
 }
 
@@ -17,7 +17,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
       summary: 'Whether the process answers',
       description: 'Touches no disk.',
       tags: ['service'],
-      response: { 200: json(LivenessSchema, 'It does'), 304: notModified(), ...problems() }
+      response: { 200: jsonAnswer(LivenessSchema, 'It does'), 304: notModifiedAnswer(), ...problemAnswers() }
     }
   }, async () => ({ status: 'ok' as const }))
 
@@ -25,9 +25,9 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
     schema: {
       operationId: 'getReadiness',
       summary: 'Whether the service can do its work',
-      description: 'Ready once the first index is built and while at least one root is there; tells the state of the index and of the watcher, ready or not.',
+      description: 'Ready once the first index is built and while at least one root is there. The answer has the state of the index and of the watcher, ready or not.',
       tags: ['service'],
-      response: { 200: json(ReadinessSchema, 'Ready'), 304: notModified(), ...problems(), ...extendedProblem('not_ready', NotReadySchema) }
+      response: { 200: jsonAnswer(ReadinessSchema, 'Ready'), 304: notModifiedAnswer(), ...problemAnswers(), ...extendedProblemAnswer('not_ready', NotReadySchema) }
     }
   }, async () => {
     const { ready, indexed, skills: count, generation, roots, watcher, failures, hanging } = await skills.freshStatus()

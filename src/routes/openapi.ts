@@ -1,11 +1,9 @@
-import type {} from '@fastify/swagger'
-import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
-import { content, notModified, problems } from '../openapi/responses.ts'
+import { readFile } from 'node:fs/promises'
+import type { FastifyPluginAsync } from 'fastify'
+import { contentAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
 
-export interface OpenapiRoutesOptions {
-  /** The service once more, never listening, that can describe itself: made at the first question. */
-  readonly describe: () => Promise<FastifyInstance>
-}
+/** Two folders below the package's own, as every module of `src`, of `dist` and of its bundle that may hold this line. */
+const FOLDER = new URL('../../openapi/', import.meta.url)
 
 const DOCUMENT_SCHEMA = {
   type: 'object',
@@ -13,29 +11,17 @@ const DOCUMENT_SCHEMA = {
   properties: { openapi: { type: 'string' }, info: { type: 'object' }, paths: { type: 'object' } }
 }
 const EXAMPLE = { openapi: '3.1.0', info: { title: 'skillserve' }, paths: {} }
+const YAML_EXAMPLE = 'openapi: 3.1.0\ninfo:\n  title: skillserve\n'
 
-/** The OpenAPI document. */
-export const openapiRoutes: FastifyPluginAsync<OpenapiRoutesOptions> = async function openapiRoutes (app, { describe }) {
+/** The OpenAPI document, as `npm run openapi` has written it from the routes. */
+export const openapiRoutes: FastifyPluginAsync = async function openapiRoutes (app) {
   app.get('/openapi.json', {
     schema: documentSchema('getOpenapiJson', 'This document as JSON', 'application/json', DOCUMENT_SCHEMA, EXAMPLE)
-  }, async (_request, reply) => reply.type('application/json; charset=utf-8').send(JSON.stringify((await describe()).swagger())))
+  }, async (_request, reply) => reply.type('application/json; charset=utf-8').send(await readFile(new URL('openapi.json', FOLDER))))
 
   app.get('/openapi.yaml', {
-    schema: documentSchema('getOpenapiYaml', 'This document as YAML', 'application/yaml', { type: 'string' }, 'openapi: 3.1.0\ninfo:\n  title: skillserve\n')
-  }, async (_request, reply) => reply.type('application/yaml; charset=utf-8').send((await describe()).swagger({ yaml: true })))
-}
-
-/** The pages that show the document, handed over to the service that has them. */
-export const docsRoutes: FastifyPluginAsync<OpenapiRoutesOptions> = async function docsRoutes (app, { describe }) {
-  for (const url of ['/docs', '/docs/*']) app.get(url, { schema: { hide: true } }, handOver)
-
-  async function handOver (request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    const described = await describe()
-    // One request, one id, whoever answers.
-    request.raw.headers['x-request-id'] = request.id
-    reply.hijack()
-    described.routing(request.raw, reply.raw)
-  }
+    schema: documentSchema('getOpenapiYaml', 'This document as YAML', 'application/yaml', { type: 'string' }, YAML_EXAMPLE)
+  }, async (_request, reply) => reply.type('application/yaml; charset=utf-8').send(await readFile(new URL('openapi.yaml', FOLDER))))
 }
 
 function documentSchema (operationId: string, summary: string, mediaType: string, schema: object, example: unknown): object {
@@ -44,6 +30,6 @@ function documentSchema (operationId: string, summary: string, mediaType: string
     summary,
     description: 'The OpenAPI document of the service.',
     tags: ['service'],
-    response: { 200: content('The document', mediaType, schema, example), 304: notModified(), ...problems() }
+    response: { 200: contentAnswer('The document', mediaType, schema, example), 304: notModifiedAnswer(), ...problemAnswers() }
   }
 }

@@ -1,18 +1,20 @@
 import { basename } from 'node:path'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { type PromptForm, renderPrompt } from '../core/listing/prompt.ts'
-import type { SkillManager } from '../core/skill-manager.ts'
+import type { SkillSource } from '../core/skill-source.ts'
 import type { SkillMetadata } from '../core/skill.ts'
 import { readScalars } from '../http/query-scalars.ts'
 import { PromptQuerySchema, PromptSchema } from '../schemas/prompt.ts'
-import { notModified, problems, textOrJson } from '../openapi/responses.ts'
+import { PROMPT_EXAMPLE } from '../openapi/examples.ts'
+import { FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
+import { notModifiedAnswer, problemAnswers, textOrJsonAnswer } from '../openapi/responses.ts'
 import { JSON_MEDIA_TYPE, sendRendered } from '../http/send-json.ts'
 
 export interface PromptRoutesOptions {
-  readonly skills: SkillManager
+  readonly skills: SkillSource
 }
 
-/** A prompt on its way or done. */
+/** A prompt that is rendered, or being rendered. */
 interface Prompt {
   readonly budget: number | undefined
   readonly text: Promise<string>
@@ -24,12 +26,9 @@ const MEDIA_TYPES = {
   markdown: 'text/plain; charset=utf-8'
 } as const satisfies Record<PromptForm, string>
 
-const EXAMPLE = '<available_skills>\n<skill>\n<name>\ncalculator\n</name>\n<description>\nBasic arithmetic\n</description>\n' +
-  '<location>\n/skills/calculator/files/SKILL.md\n</location>\n</skill>\n</available_skills>'
-
 /** The catalog for a system prompt. */
 export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = async function promptRoutes (app, { skills }) {
-  // One prompt per form, the last that was asked for, for as long as the catalog is unchanged.
+  // One prompt per form, the latest, for as long as the catalog is unchanged.
   const prompts = new WeakMap<readonly SkillMetadata[], Map<PromptForm, Prompt>>()
 
   function promptOf (available: readonly SkillMetadata[], form: PromptForm, budget: number | undefined): Prompt {
@@ -51,15 +50,15 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
       tags: ['agent'],
       querystring: PromptQuerySchema,
       response: {
-        200: textOrJson(PromptSchema, 'The skills', EXAMPLE),
-        304: notModified(),
-        ...problems('bad_query', 'skills_folder_not_found', 'skills_folder_permission_denied')
+        200: textOrJsonAnswer(PromptSchema, 'The skills', PROMPT_EXAMPLE),
+        304: notModifiedAnswer(),
+        ...problemAnswers('bad_query', ...FOLDER_PROBLEMS)
       }
     },
     preValidation: readScalars('budget')
   }, async (request, reply) => {
     const { format = 'xml', budget } = request.query
-    // Without a folder to look in there is no catalog, which is not the same as an empty one.
+    // Throws without a folder of skills, which is not the same as an empty one.
     await skills.list()
     const prompt = promptOf(await skills.available(), format, budget)
     const text = await prompt.text
@@ -68,8 +67,8 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
 }
 
 /**
- * A path and not a URL: the service cannot know under which address its callers know it. It is that of the file and not of
- * the document, so that what the skill names relative to its main file is found relative to it.
+ * A path and not a URL: the service cannot know the address that its callers use. The path is that of the file and not of
+ * the document: what a skill names relative to its main file is found relative to this path.
  */
 function locate ({ skillPath }: SkillMetadata): string {
   return `/skills/${encodeURIComponent(basename(skillPath))}/files/SKILL.md`

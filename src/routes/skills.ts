@@ -1,22 +1,25 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { FileContent } from '../core/content/file-content.ts'
+import type { FastifyReply } from 'fastify'
+import type { FileContent } from '../core/files/file-content.ts'
 import { mediaType } from '../core/content/media-type.ts'
-import type { SkillManager } from '../core/skill-manager.ts'
+import type { SkillSource } from '../core/skill-source.ts'
 import { prefers } from '../http/accept.ts'
 import { strongEtag } from '../http/etag.ts'
-import { binary, json, jsonOr, notModified, partial, problems, withRevision } from '../openapi/responses.ts'
+import { DOCUMENT_EXAMPLE, FILE_EXAMPLE } from '../openapi/examples.ts'
+import { FILE_PROBLEMS, FOLDER_PROBLEMS, MAIN_FILE_PROBLEMS, READ_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
+import { bytesOrJsonAnswer, jsonAnswer, jsonOrTextAnswer, notModifiedAnswer, partialAnswer, problemAnswers, withRevision } from '../openapi/responses.ts'
 import {
   SkillDocumentSchema, SkillFileParamsSchema, SkillFileQuerySchema, SkillFileSchema, SkillListSchema, SkillManifestSchema, SkillQuerySchema,
   SkillNameParamsSchema
 } from '../schemas/skills.ts'
 import type { Tool } from '../tools/tool.ts'
 import { sendContent, sendFile } from '../http/send-file.ts'
-import { answer, JSON_MEDIA_TYPE, renderOnce, sendOutcome, sendRendered } from '../http/send-json.ts'
-import { PIN_PROBLEMS, settleRevision, stampRevision } from '../http/revision.ts'
+import { answer, JSON_MEDIA_TYPE, sendJson, sendOutcome } from '../http/send-json.ts'
+import { REVISION_HEADER } from '../http/headers.ts'
+import { revisionCondition, type RevisionCondition } from '../http/revision.ts'
 
 export interface SkillRoutesOptions {
-  readonly skills: SkillManager
+  readonly skills: SkillSource
   /** The handlers that the routes share with the tool calls. */
   readonly tools: { readonly listSkills: Tool, readonly getSkill: Tool, readonly readFileInSkill: Tool }
 }
@@ -27,26 +30,17 @@ const DOCUMENT_TYPES = ['application/json', 'text/markdown', 'text/plain'] as co
 /** Stands for a file's own media type when its JSON form is weighed against it. */
 const ANY_BYTES = 'application/octet-stream'
 
-/** For the document: the beginning of a main file and of a script. */
-const EXAMPLE_DOCUMENT = '---\nname: calculator\ndescription: Basic arithmetic\n---\n# Calculator Skill\n'
-const EXAMPLE_FILE = 'def add(a, b):\n    return a + b\n'
-
-/** What a request that names a skill can meet. */
-export const SKILL_PROBLEMS = ['bad_url', 'uri_too_long', 'invalid_skill_name', 'skill_not_found', 'skills_folder_not_found', 'skills_folder_permission_denied'] as const
-
 /** List, document, manifest and files of skills. */
 export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async function skillRoutes (app, { skills, tools }) {
-  const preHandler = settleRevision(skills)
-
   app.get('/skills', {
     schema: {
       operationId: 'listSkills',
       summary: 'List all skills',
       description: 'Names of all skills from every root, sorted by code point.',
       tags: ['skills'],
-      response: { 200: json(SkillListSchema, 'The names'), 304: notModified(), ...problems('skills_folder_not_found', 'skills_folder_permission_denied') }
+      response: { 200: jsonAnswer(SkillListSchema, 'The names'), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
     }
-  }, (request, reply) => answer(tools.listSkills.run({}), (outcome) => sendOutcome(request, reply, outcome)))
+  }, (_request, reply) => answer(tools.listSkills.run({}, skills), (outcome) => sendJson(reply, outcome, () => outcome.json)))
 
   app.get('/skills/:name', {
     schema: {
@@ -57,20 +51,20 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       params: SkillNameParamsSchema,
       querystring: SkillQuerySchema,
       response: {
-        200: jsonOr(SkillDocumentSchema, 'The document', ['text/markdown', 'text/plain'], EXAMPLE_DOCUMENT),
-        206: partial(EXAMPLE_DOCUMENT.slice(0, 14)),
-        304: notModified(),
-        ...problems(...SKILL_PROBLEMS, ...PIN_PROBLEMS, 'main_file_permission_denied', 'main_file_not_found', 'main_file_too_large',
-          'range_not_satisfiable', 'main_file_not_utf8', 'main_file_unreadable')
+        200: jsonOrTextAnswer(SkillDocumentSchema, 'The document', ['text/markdown', 'text/plain'], DOCUMENT_EXAMPLE),
+        206: partialAnswer(DOCUMENT_EXAMPLE.slice(0, 14)),
+        304: notModifiedAnswer(),
+        ...problemAnswers(...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...MAIN_FILE_PROBLEMS)
       }
-    },
-    preHandler
+    }
   }, (request, reply) => {
     const { name } = request.params
+    const condition = revisionCondition(request, skills)
     reply.header('vary', 'Accept')
     const type = prefers(request.headers.accept, DOCUMENT_TYPES)
-    if (type === 'application/json') return answer(tools.getSkill.run({ skill_name: name }), (outcome) => sendOutcome(request, reply, outcome))
-    return answer(skills.readMainFile(name, 'SKILL.MD'), (content) => sendContent(request, reply, content, type, type.slice('text/'.length)))
+    if (type === 'application/json') return answer(tools.getSkill.run({ skill_name: name }, condition.skills), (outcome) => sendOutcome(reply, outcome, condition))
+    return answer(condition.skills.readMainFile(name, 'SKILL.MD'), (content) =>
+      sendContent(request, reply, content, { mediaType: type, condition }, type.slice('text/'.length)))
   })
 
   app.get('/skills/:name/files', {
@@ -82,16 +76,15 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       params: SkillNameParamsSchema,
       querystring: SkillQuerySchema,
       response: {
-        200: withRevision(json(SkillManifestSchema, 'The manifest')),
-        304: notModified(),
-        ...problems(...SKILL_PROBLEMS, ...PIN_PROBLEMS, 'file_permission_denied', 'file_io_error')
+        200: withRevision(jsonAnswer(SkillManifestSchema, 'The manifest')),
+        304: notModifiedAnswer(),
+        ...problemAnswers(...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...READ_PROBLEMS)
       }
     }
   }, async (request, reply) => {
-    const manifest = await skills.manifest(request.params.name)
-    const render = () => JSON.stringify(manifest)
-    stampRevision(request, reply, manifest.revision, renderOnce(manifest, render).etag)
-    return sendRendered(reply, manifest, render)
+    const condition = revisionCondition(request, skills)
+    const manifest = await condition.skills.manifest(request.params.name)
+    return sendJson(reply.header(REVISION_HEADER, manifest.revision), manifest, () => JSON.stringify(manifest), condition)
   })
 
   app.get('/skills/:name/files/*', {
@@ -103,29 +96,29 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       params: SkillFileParamsSchema,
       querystring: SkillFileQuerySchema,
       response: {
-        200: binary(SkillFileSchema, 'The bytes, under the media type of the file', EXAMPLE_FILE),
-        206: partial(EXAMPLE_FILE.slice(0, 14)),
-        304: notModified(),
-        ...problems(...SKILL_PROBLEMS, ...PIN_PROBLEMS, 'invalid_file_path', 'path_traversal', 'file_permission_denied', 'file_not_found',
-          'file_is_directory', 'file_not_regular', 'file_too_large', 'range_not_satisfiable', 'file_not_text', 'file_io_error')
+        200: bytesOrJsonAnswer(SkillFileSchema, 'The bytes, under the media type of the file', FILE_EXAMPLE),
+        206: partialAnswer(FILE_EXAMPLE.slice(0, 14)),
+        304: notModifiedAnswer(),
+        ...problemAnswers(...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...FILE_PROBLEMS)
       }
-    },
-    preHandler
+    }
   }, (request, reply) => {
     const { name, '*': path } = request.params
     const type = mediaType(path)
+    const condition = revisionCondition(request, skills)
+    const source = condition.skills
     reply.header('vary', 'Accept')
     if (prefers(request.headers.accept, [ANY_BYTES, type, 'application/json']) !== 'application/json') {
-      return answer(skills.openFile(name, path), (file) => sendFile(request, reply, file, type, path))
+      return answer(source.openFile(name, path), (file) => sendFile(request, reply, file, path, { mediaType: type, condition }))
     }
-    if (request.query.encoding === 'base64') return answer(skills.readFile(name, path), (content) => sendBase64(request, reply, request.params, content))
-    return answer(tools.readFileInSkill.run({ skill_name: name, file_path: path }), (outcome) => sendOutcome(request, reply, outcome))
+    if (request.query.encoding === 'base64') return answer(source.readFile(name, path), (content) => sendBase64(reply, request.params, content, condition))
+    return answer(tools.readFileInSkill.run({ skill_name: name, file_path: path }, source), (outcome) => sendOutcome(reply, outcome, condition))
   })
 }
 
 /** `read_file_in_skill`'s object for any file, its content as base64. */
 function sendBase64 (
-  request: FastifyRequest, reply: FastifyReply, { name, '*': path }: { readonly name: string, readonly '*': string }, { bytes, digest, revision }: FileContent
+  reply: FastifyReply, { name, '*': path }: { readonly name: string, readonly '*': string }, { bytes, digest }: FileContent, condition: RevisionCondition
 ): FastifyReply {
   const body = JSON.stringify({
     success: true,
@@ -136,6 +129,6 @@ function sendBase64 (
     encoding: 'base64'
   })
   const etag = strongEtag(digest, 'base64')
-  stampRevision(request, reply, revision, etag)
+  condition.confirm(reply, etag)
   return reply.header('content-type', JSON_MEDIA_TYPE).header('etag', etag).send(Buffer.from(body))
 }

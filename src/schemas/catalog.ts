@@ -1,5 +1,8 @@
 import { Type } from '@sinclair/typebox'
+import type { CatalogEntry } from '../core/listing/entry.ts'
 import { DEFAULT_PAGE_ENTRIES, MAX_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS } from '../core/limits.ts'
+import type { Finding } from '../core/skill.ts'
+import { describes } from './describes.ts'
 import { reference } from './reference.ts'
 import { DigestSchema, EXAMPLE_DIGEST } from './skills.ts'
 import { StringEnum } from './string-enum.ts'
@@ -24,13 +27,13 @@ export const CatalogQuerySchema = Type.Object({
   }))
 })
 
-const FindingSchema = Type.Object({
+const FindingSchema = describes<Finding>()(Type.Object({
   code: Type.String({ description: 'Stable name of the kind of finding' }),
   severity: StringEnum(['error', 'warning', 'info']),
   message: Type.String({ description: 'What is wrong' }),
   fix: Type.String({ description: 'What mends it' }),
   field: Type.Optional(Type.String({ description: 'The frontmatter field that it is about' }))
-})
+}))
 
 const EXAMPLE_ENTRY = {
   name: 'calculator',
@@ -50,7 +53,7 @@ const EXAMPLE_ENTRY = {
   }]
 }
 
-export const CatalogEntrySchema = Type.Object({
+export const CatalogEntrySchema = describes<CatalogEntry & { score?: number }>()(Type.Object({
   name: Type.String({ description: 'The address of the skill: the name of its folder' }),
   description: Type.String({ description: "The frontmatter's; empty when there is none" }),
   type: StringEnum(['project', 'personal'], { description: 'Which kind of root it comes from' }),
@@ -58,26 +61,26 @@ export const CatalogEntrySchema = Type.Object({
     type: 'object',
     description: 'All fields as JSON; `{}` when there are none or they cannot be read. What JSON has no form for is text'
   }),
-  revision: nullable({ ...DigestSchema, description: 'Equal for equal content, as in the manifest; `null` when the files cannot be listed' }),
-  size_bytes: nullable({ type: 'integer', minimum: 0, description: 'Of all files together; `null` when they cannot be listed' }),
-  file_count: nullable({ type: 'integer', minimum: 0, description: '`null` when the files cannot be listed' }),
+  revision: nullable<string>({ ...DigestSchema, description: 'Equal for equal content, as in the manifest; `null` when the files cannot be listed' }),
+  size_bytes: nullable<number>({ type: 'integer', minimum: 0, description: 'Of all files together; `null` when they cannot be listed' }),
+  file_count: nullable<number>({ type: 'integer', minimum: 0, description: '`null` when the files cannot be listed' }),
   valid: Type.Boolean({ description: 'Whether the skill has no finding of severity `error` of its own' }),
   findings: Type.Array(FindingSchema, { description: 'What the author should know, in the order in which it should be mended' }),
   score: Type.Optional(Type.Number({ description: 'With `q`: the greater the better, to be compared within one answer only' }))
-}, { $id: 'CatalogEntry', title: 'CatalogEntry', examples: [EXAMPLE_ENTRY] })
+}, { $id: 'CatalogEntry', title: 'CatalogEntry', examples: [EXAMPLE_ENTRY] }))
 
 export const CatalogPageSchema = Type.Object({
-  skills: Type.Array(Type.Unsafe<unknown>(reference(CatalogEntrySchema)), {
+  skills: Type.Array(Type.Unsafe<CatalogEntry>(reference(CatalogEntrySchema)), {
     description: 'Sorted by name; with `q` by score, and by name where that is equal'
   }),
   total: Type.Integer({ minimum: 0, description: 'How many there are on all pages together' }),
-  next_cursor: nullable({ type: 'string', description: 'Gets the next page; `null` on the last one' })
+  next_cursor: nullable<string>({ type: 'string', description: 'Gets the next page; `null` on the last one' })
 }, {
   $id: 'CatalogPage',
   title: 'CatalogPage',
   examples: [{ skills: [EXAMPLE_ENTRY], total: 6, next_cursor: 'ZjM4ZGZiNmVmMGUxYjZlZQoKY2FsY3VsYXRvcg' }]
 })
 
-function nullable ({ type, ...rest }: { readonly type: string } & Readonly<Record<string, unknown>>) {
-  return Type.Unsafe<unknown>({ type: [type, 'null'], ...rest })
+function nullable<Value> ({ type, ...rest }: { readonly type: string } & Readonly<Record<string, unknown>>) {
+  return Type.Unsafe<Value | null>({ type: [type, 'null'], ...rest })
 }

@@ -9,19 +9,3 @@ export const EventsHeadersSchema = Type.Object({
 export const EventsQuerySchema = Type.Object({
   last_event_id: Type.Optional(Type.String({ description: 'The same, for who cannot set headers; the header counts when both are there', examples: [ID] }))
 })
-
-export const EVENTS_EXAMPLE = `retry: 3000
-
-id: 8f3a51c09d2e-16
-
-id: ${ID}
-event: changed
-data: {"name":"calculator","revision":"sha256:${'0123456789abcdef'.repeat(4)}"}
-
-: still here
-
-id: 8f3a51c09d2e-18
-event: removed
-data: {"name":"weather"}
-
-`

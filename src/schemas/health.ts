@@ -1,4 +1,6 @@
 import { Type } from '@sinclair/typebox'
+import type { SkillManagerStatus } from '../core/skill-manager.ts'
+import { describes } from './describes.ts'
 import { ProblemSchema } from './problem.ts'
 import { StringEnum } from './string-enum.ts'
 
@@ -13,8 +15,8 @@ const WatcherSchema = Type.Object({
   lastError: Type.Optional(Type.String({ description: 'Code of the latest error' }))
 })
 
-/** What is told of the index and the watcher, ready or not. */
-const INDEX_STATE = {
+/** State of the index and of the watcher, ready or not. */
+const IndexStateSchema = describes<Omit<SkillManagerStatus, 'ready' | 'indexed'>>()(Type.Object({
   skills: Type.Integer({ minimum: 0 }),
   generation: Type.Integer({ minimum: 0, description: 'Goes up with every change of the catalog' }),
   roots: Type.Array(Type.Object({
@@ -23,13 +25,13 @@ const INDEX_STATE = {
     skills: Type.Integer({ minimum: 0 })
   })),
   watcher: WatcherSchema,
-  failures: Type.Array(Type.String(), { description: 'Codes of what kept the last look at a root from succeeding; the last good state is served' }),
+  failures: Type.Array(Type.String(), { description: 'Codes of errors at the last scan of a root; the last good state is served' }),
   hanging: Type.Array(Type.String(), { description: 'Names of the skills whose disk does not answer; the last good state of each is listed' })
-}
+}))
 
 export const ReadinessSchema = Type.Object({
   status: Type.Literal('ready'),
-  ...INDEX_STATE
+  ...IndexStateSchema.properties
 }, {
   $id: 'Readiness',
   title: 'Readiness',
@@ -47,7 +49,7 @@ export const ReadinessSchema = Type.Object({
 /** The same while it is not: a problem with these members too. */
 export const NotReadySchema = Type.Object({
   ...ProblemSchema.properties,
-  ...INDEX_STATE
+  ...IndexStateSchema.properties
 }, {
   $id: 'NotReady',
   title: 'NotReady',

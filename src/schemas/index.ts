@@ -1,5 +1,4 @@
 import type { TSchema } from '@sinclair/typebox'
-import { ToolCallResponseSchema, ToolDefinitionsSchema, ToolResultSchema } from './agent.ts'
 import { CatalogEntrySchema, CatalogPageSchema } from './catalog.ts'
 import { LivenessSchema, ReadinessSchema, NotReadySchema } from './health.ts'
 import { ProblemSchema } from './problem.ts'
@@ -19,9 +18,6 @@ export const sharedSchemas: readonly TSchema[] = [
   SkillManifestSchema,
   CatalogEntrySchema,
   CatalogPageSchema,
-  ToolCallResponseSchema,
-  ToolDefinitionsSchema,
-  ToolResultSchema,
   PromptSchema,
   DiscoveryIndexSchema,
   LegacyDiscoveryIndexSchema

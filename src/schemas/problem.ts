@@ -1,36 +1,55 @@
 import { Type, type Static } from '@sinclair/typebox'
-import type { SkillErrorCode } from '../core/errors.ts'
+import { kindOf, type SkillErrorCode, skillErrorCodes, type SkillErrorKind } from '../core/errors.ts'
 
-interface ProblemKind {
-  readonly status: number
+interface SkillProblemText {
   /** The same for every occurrence (RFC 9457 §3.1.3). */
   readonly title: string
   /** What the caller can do next: follows the domain's own sentence in `detail`. */
   readonly hint: string
 }
 
+const STATUSES = {
+  invalid: 400,
+  forbidden: 403,
+  missing: 404,
+  outdated: 412,
+  too_large: 413,
+  unprocessable: 422,
+  broken: 500,
+  unavailable: 503
+} as const satisfies Record<SkillErrorKind, number>
+
+const skillTexts = {
+  invalid_skill_name: { title: 'Invalid skill name', hint: 'GET /skills lists the names there are' },
+  skill_not_found: { title: 'Skill not found', hint: 'GET /skills lists the names there are' },
+  skill_changing: { title: 'Skill is changing', hint: 'Try again soon: the skill was rewritten for as long as it was read' },
+  main_file_not_found: { title: 'Main file not found', hint: 'The skill has no SKILL.md; GET /skills/:name/files lists the files it has' },
+  main_file_too_large: { title: 'Main file too large', hint: 'GET /skills/:name/files/SKILL.md streams it' },
+  main_file_permission_denied: { title: 'Permission denied', hint: 'The service may not read this file' },
+  main_file_not_utf8: { title: 'Main file is not UTF-8', hint: 'GET /skills/:name/files/SKILL.md returns its bytes' },
+  main_file_unreadable: { title: 'Main file unreadable', hint: 'Try again; the log of the service has the cause' },
+  invalid_file_path: { title: 'Invalid file path', hint: 'Name a file relative to the skill; GET /skills/:name/files lists them' },
+  path_traversal: { title: 'Path traversal', hint: 'Name a file relative to the skill, without leaving it' },
+  file_not_found: { title: 'File not found', hint: 'GET /skills/:name/files lists the files of the skill' },
+  file_permission_denied: { title: 'Permission denied', hint: 'The service may not read this file' },
+  file_is_directory: { title: 'Is a directory', hint: 'GET /skills/:name/files lists the files of the skill' },
+  file_not_regular: { title: 'Not a regular file', hint: 'GET /skills/:name/files lists the files of the skill' },
+  file_not_text: { title: 'Not a text file', hint: 'Add ?encoding=base64, or ask for the bytes without Accept: application/json' },
+  file_too_large: { title: 'File too large', hint: 'Ask for the bytes without Accept: application/json; Range works there' },
+  file_io_error: { title: 'I/O error', hint: 'Try again; the log of the service has the cause' },
+  archive_too_large: { title: 'Archive too large', hint: 'Fetch the files one by one; GET /skills/:name/files lists them' },
+  revision_changed: { title: 'Revision changed', hint: 'Leave the revision out, or ask for the present one' },
+  skills_folder_not_found: { title: 'Skills folder not found', hint: 'The service recovers by itself when the folder appears' },
+  skills_folder_permission_denied: { title: 'Skills folder unreadable', hint: 'The service recovers by itself when the folder can be read' }
+} as const satisfies Record<SkillErrorCode, SkillProblemText>
+
+interface SkillProblem extends SkillProblemText {
+  readonly status: number
+}
+
 /** The domain's errors as HTTP. */
-export const skillProblems = {
-  invalid_skill_name: { status: 400, title: 'Invalid skill name', hint: 'GET /skills lists the names there are' },
-  skill_not_found: { status: 404, title: 'Skill not found', hint: 'GET /skills lists the names there are' },
-  main_file_not_found: { status: 404, title: 'Main file not found', hint: 'The skill has no SKILL.md; GET /skills/:name/files lists the files it has' },
-  main_file_too_large: { status: 413, title: 'Main file too large', hint: 'GET /skills/:name/files/SKILL.md streams it' },
-  main_file_permission_denied: { status: 403, title: 'Permission denied', hint: 'The service may not read this file' },
-  main_file_not_utf8: { status: 422, title: 'Main file is not UTF-8', hint: 'GET /skills/:name/files/SKILL.md returns its bytes' },
-  main_file_unreadable: { status: 500, title: 'Main file unreadable', hint: 'Try again; the log of the service has the cause' },
-  invalid_file_path: { status: 400, title: 'Invalid file path', hint: 'Name a file relative to the skill; GET /skills/:name/files lists them' },
-  path_traversal: { status: 403, title: 'Path traversal', hint: 'Name a file relative to the skill, without leaving it' },
-  file_not_found: { status: 404, title: 'File not found', hint: 'GET /skills/:name/files lists the files of the skill' },
-  file_permission_denied: { status: 403, title: 'Permission denied', hint: 'The service may not read this file' },
-  file_is_directory: { status: 404, title: 'Is a directory', hint: 'GET /skills/:name/files lists the files of the skill' },
-  file_not_regular: { status: 404, title: 'Not a regular file', hint: 'GET /skills/:name/files lists the files of the skill' },
-  file_not_text: { status: 422, title: 'Not a text file', hint: 'Add ?encoding=base64, or ask for the bytes without Accept: application/json' },
-  file_too_large: { status: 413, title: 'File too large', hint: 'Ask for the bytes without Accept: application/json; Range works there' },
-  file_io_error: { status: 500, title: 'I/O error', hint: 'Try again; the log of the service has the cause' },
-  archive_too_large: { status: 413, title: 'Archive too large', hint: 'Fetch the files one by one; GET /skills/:name/files lists them' },
-  skills_folder_not_found: { status: 503, title: 'Skills folder not found', hint: 'The service recovers by itself when the folder appears' },
-  skills_folder_permission_denied: { status: 503, title: 'Skills folder unreadable', hint: 'The service recovers by itself when the folder can be read' }
-} as const satisfies Record<SkillErrorCode, ProblemKind>
+export const skillProblems = Object.fromEntries(skillErrorCodes.map((code) =>
+  [code, { status: STATUSES[kindOf(code)], ...skillTexts[code] }])) as Readonly<Record<SkillErrorCode, SkillProblem>>
 
 /**
  * What only HTTP can get wrong: a closed set, part of the API like the codes of the domain. `detail` is the sentence
@@ -53,7 +72,6 @@ export const httpProblems = {
   method_not_allowed: { status: 405, title: 'Method not allowed', detail: 'The route does not take this method; the Allow header lists those it takes' },
   not_acceptable: { status: 406, title: 'Not acceptable', detail: 'Accept does not allow text/event-stream, which is all that this route sends' },
   request_timeout: { status: 408, title: 'Request timeout', detail: 'The request arrived too slowly' },
-  revision_changed: { status: 412, title: 'Revision changed', detail: 'The skill has changed: it no longer has the revision, or the representation, that was asked for' },
   body_too_large: { status: 413, title: 'Body too large', detail: 'The body of the request is too large' },
   uri_too_long: { status: 414, title: 'URI too long', detail: 'A segment of the path is too long' },
   unsupported_media_type: { status: 415, title: 'Unsupported media type', detail: 'Send the body as application/json, in UTF-8 and without Content-Encoding' },
@@ -68,7 +86,7 @@ export const httpProblems = {
 export type HttpProblemCode = keyof typeof httpProblems
 export type ProblemCode = SkillErrorCode | HttpProblemCode
 
-/** Every error answer of the service (K48, RFC 9457), sent as `application/problem+json`. */
+/** Every error answer of the service (RFC 9457), sent as `application/problem+json`. */
 export const ProblemSchema = Type.Object({
   type: Type.String({ description: '`urn:skillserve:problem:` and the code', examples: ['urn:skillserve:problem:skill_not_found'] }),
   title: Type.String({ description: 'The kind of problem, the same for every occurrence', examples: ['Skill not found'] }),

@@ -1,13 +1,15 @@
 import { Type } from '@sinclair/typebox'
 import { MIN_PROMPT_CHARACTERS } from '../core/limits.ts'
+import type { PromptForm, PromptSkill } from '../core/listing/prompt.ts'
+import { describes } from './describes.ts'
 import { StringEnum } from './string-enum.ts'
 
 export const PromptQuerySchema = Type.Object({
-  format: Type.Optional(StringEnum(['xml', 'json', 'markdown'], {
+  format: Type.Optional(describes<PromptForm>()(StringEnum(['xml', 'json', 'markdown'], {
     default: 'xml',
     description: "`xml` is skills-ref's `<available_skills>`, `markdown` a list with one line per skill",
     examples: ['markdown']
-  })),
+  }))),
   budget: Type.Optional(Type.Integer({
     minimum: MIN_PROMPT_CHARACTERS,
     description: 'Most characters (UTF-16 code units) of the answer. Skills that do not fit are left out, and the answer says how many',
@@ -16,11 +18,11 @@ export const PromptQuerySchema = Type.Object({
 })
 
 export const PromptSchema = Type.Object({
-  skills: Type.Array(Type.Object({
+  skills: Type.Array(describes<PromptSkill>()(Type.Object({
     name: Type.String(),
     description: Type.String(),
     location: Type.String({ description: 'URL path of the main file; what the skill names relative to it is found relative to this' })
-  }), { description: 'The valid skills, sorted by code point' }),
+  })), { description: 'The valid skills, sorted by code point' }),
   omitted: Type.Integer({ minimum: 0, description: 'How many skills are left out for the budget' })
 }, {
   $id: 'Prompt',

@@ -1,4 +1,7 @@
 import { Type } from '@sinclair/typebox'
+import type { Manifest } from '../core/content/manifest.ts'
+import type { TextEncoding } from '../core/text.ts'
+import { describes } from './describes.ts'
 import { StringEnum } from './string-enum.ts'
 
 const NameSchema = Type.String({
@@ -17,9 +20,9 @@ export const SkillFileParamsSchema = Type.Object({
   })
 })
 
-const RevisionSchema = Type.Optional(Type.String({
-  pattern: '^sha256:[0-9a-f]{64}$',
-  description: 'The revision of the skill that the answer has to be of; when there is another one now, it is 412 `revision_changed`. `If-Match` does the same',
+export const RevisionSchema = Type.Optional(Type.String({
+  pattern: '^(?:current|sha256:[0-9a-f]{64})$',
+  description: 'The revision of the skill that the answer has to be of, named in `Skill-Revision`; `current` for the present one. A revision that is neither present nor kept is 412 `revision_changed`. `If-Match` asks for the present one',
   examples: ['sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef']
 }))
 
@@ -61,7 +64,7 @@ export const SkillFileSchema = Type.Object({
   file_path: Type.String({ description: 'As it was asked for' }),
   content: Type.String({ description: 'The text, verbatim; base64 with ?encoding=base64' }),
   size_bytes: Type.Integer({ minimum: 0 }),
-  encoding: StringEnum(['utf-8', 'utf-16le', 'utf-16be', 'latin-1', 'base64'])
+  encoding: describes<TextEncoding | 'base64'>()(StringEnum(['utf-8', 'utf-16le', 'utf-16be', 'latin-1', 'base64']))
 }, {
   $id: 'SkillFile',
   title: 'SkillFile',
@@ -78,7 +81,7 @@ export const SkillFileSchema = Type.Object({
 export const DigestSchema = Type.String({ pattern: '^sha256:[0-9a-f]{64}$', description: 'SHA-256 of the bytes' })
 export const EXAMPLE_DIGEST = `sha256:${'0123456789abcdef'.repeat(4)}`
 
-export const SkillManifestSchema = Type.Object({
+export const SkillManifestSchema = describes<Manifest>()(Type.Object({
   skill_name: Type.String(),
   revision: DigestSchema,
   files: Type.Array(Type.Object({
@@ -95,4 +98,4 @@ export const SkillManifestSchema = Type.Object({
     revision: EXAMPLE_DIGEST,
     files: [{ path: 'SKILL.md', size_bytes: 620, media_type: 'text/markdown', digest: EXAMPLE_DIGEST }]
   }]
-})
+}))

@@ -2,25 +2,25 @@ import { MAX_LOG_LINE_CHARACTERS } from './limits.ts'
 import { printable } from './printable.ts'
 import type { Tool, ToolArguments, ToolOutcome } from './tool.ts'
 
-/** What the log lines of K39 need of a logger; pino's has more. */
+/** A logger for the lines of tool calls: pino's, or any other. */
 export interface CallLogger {
   info (fields: object, message: string): void
 }
 
-/** Longest name of a tool or argument in a line, quotes included, in characters: room stays for a value. */
+/** Longest name of a tool or argument in a line, quotes included, in characters. It leaves room for a value. */
 const MAX_LOGGED_NAME_CHARACTERS = 64
 
 const ELLIPSIS = '…'
 
-/** What ends a line that has no room for the next argument. */
+/** The end of a line that has no room for the next argument. */
 const REST = `, ${ELLIPSIS})`
 
-/** An argument's name that may stand in a line as it is. */
+/** An argument's name that needs no quotes. */
 const PLAIN_NAME = /^\w{1,64}$/
 
 /**
  * `[Tool Call] name(key="value", …)`, at most MAX_LOG_LINE_CHARACTERS long.
- * @param tool a tool, or what was called instead of one: that comes from outside and is quoted
+ * @param tool a tool, or the unknown name that was called: it comes from the caller, and is quoted
  */
 export function toolCallLine (tool: Tool | string, args: ToolArguments): string {
   let line = `[Tool Call] ${typeof tool === 'string' ? quoteWithin(tool, MAX_LOGGED_NAME_CHARACTERS) : tool.name}(`
@@ -37,7 +37,7 @@ export function toolCallLine (tool: Tool | string, args: ToolArguments): string 
   return `${line})`
 }
 
-/** Outcomes of unchanged documents are shared between calls: their lines are too. */
+/** Calls for an unchanged document share its outcome, and so the line. */
 const resultLines = new WeakMap<ToolOutcome, string>()
 
 /** `[Tool Result] "first characters"`, marked when it is an error; at most MAX_LOG_LINE_CHARACTERS long. */
@@ -51,7 +51,7 @@ export function toolResultLine (outcome: ToolOutcome): string {
   return line
 }
 
-/** Only strings are shown: anything else that a caller nests in its arguments may be as large as the body. */
+/** Arrays and objects are shown by their kind only: a caller may nest as much in them as a body holds. */
 function describeValue (value: unknown, room: number): string {
   if (typeof value === 'string') return quoteWithin(value, room)
   if (Array.isArray(value)) return `[${ELLIPSIS}]`
@@ -60,8 +60,8 @@ function describeValue (value: unknown, room: number): string {
 }
 
 /**
- * Text as a JSON string of at most `room` characters. The text is cut first and quoted after, so that the cut never
- * falls into an escape and the cost is that of the line, not of the text.
+ * Text as a JSON string of at most `room` characters. The text is cut before it is quoted: no cut falls into an escape,
+ * and a long text costs no more than its line.
  */
 function quoteWithin (text: string, room: number): string {
   const longest = Math.max(0, room - 2)

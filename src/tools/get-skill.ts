@@ -1,12 +1,11 @@
 import { whenReady } from '../core/async.ts'
+import type { FileContent } from '../core/files/file-content.ts'
 import { documentError } from '../core/errors.ts'
-import type { FileContent } from '../core/content/file-content.ts'
-import type { SkillSource } from '../core/skill-source.ts'
+import { SkillDocumentSchema } from '../schemas/skills.ts'
 import { stringArgument } from './arguments.ts'
-import { failWithError } from './error-result.ts'
+import { ErrorResultSchema, failWithError, jsonOutcome } from './json-outcome.ts'
 import { SharedOutcomes } from './shared-outcome.ts'
-import { spacedJson } from './spaced-json.ts'
-import { type Tool, ToolOutcome, type ToolParameters } from './tool.ts'
+import type { Tool, ToolParameters } from './tool.ts'
 
 const parameters: ToolParameters = {
   type: 'object',
@@ -17,20 +16,26 @@ const parameters: ToolParameters = {
 }
 
 /** `get_skill`: `{"skill_name","documentation"}`, the whole file verbatim, failure `{"error"}`. */
-export function createGetSkillTool ({ source }: { readonly source: SkillSource }): Tool {
+export function createGetSkillTool (): Tool {
   const outcomes = new SharedOutcomes<FileContent, string>()
   return {
     name: 'get_skill',
     toolset: 'reader',
     description: 'Read the SKILL.MD documentation for a specific skill. Returns the full text content of the documentation file.',
     parameters,
+    skillArgument: 'skill_name',
+    resultSchema: SkillDocumentSchema,
+    failureSchema: ErrorResultSchema,
+    example: {
+      args: { skill_name: 'calculator' },
+      outcome: jsonOutcome({ skill_name: 'calculator', documentation: '# Calculator Skill\n\nProvides basic arithmetic operations.\n' })
+    },
 
-    run (args) {
+    run (args, skills) {
       const name = stringArgument(args, 'skill_name', parameters)
-      return whenReady(source.readDocument(name, 'SKILL.MD'), (content) => outcomes.get(content, name, () => {
+      return whenReady(skills.readDocument(name, 'SKILL.MD'), (content) => outcomes.get(content, name, () => {
         if (content.utf8 === undefined) throw documentError.notUtf8(name)
-        const result = { skill_name: name, documentation: content.utf8 }
-        return new ToolOutcome(result, () => spacedJson(result), false, content.revision)
+        return jsonOutcome({ skill_name: name, documentation: content.utf8 })
       }))
     },
 

@@ -1,23 +1,23 @@
 import { whenReady } from '../core/async.ts'
-import type { SkillSource } from '../core/skill-source.ts'
-import { failWithError } from './error-result.ts'
+import { SkillListSchema } from '../schemas/skills.ts'
+import { ErrorResultSchema, failWithError, jsonOutcome } from './json-outcome.ts'
 import { SharedOutcomes } from './shared-outcome.ts'
-import { spacedJson } from './spaced-json.ts'
-import { type Tool, ToolOutcome } from './tool.ts'
+import type { Tool } from './tool.ts'
 
 /** `list_skills`: `{"skills":[names]}`, failure `{"error"}`. */
-export function createListSkillsTool ({ source }: { readonly source: SkillSource }): Tool {
+export function createListSkillsTool (): Tool {
   const outcomes = new SharedOutcomes<readonly string[], undefined>()
   return {
     name: 'list_skills',
     toolset: 'reader',
     description: 'List all available skills in the skills folder. Returns skill names as a JSON array.',
     parameters: { type: 'object', properties: {}, required: [] },
+    resultSchema: SkillListSchema,
+    failureSchema: ErrorResultSchema,
+    example: { args: {}, outcome: jsonOutcome({ skills: ['calculator', 'weather'] }) },
 
-    run: () => whenReady(source.list(), (names) => outcomes.get(names, undefined, () => {
-      const result = { skills: names }
-      return new ToolOutcome(result, () => spacedJson(result))
-    })),
+    run: (_args, skills) => whenReady(skills.list(), (names) =>
+      outcomes.get(names, undefined, () => jsonOutcome({ skills: names }))),
 
     fail: failWithError
   }

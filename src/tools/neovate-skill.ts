@@ -1,29 +1,40 @@
+import { Type } from '@sinclair/typebox'
+import type { FileContent } from '../core/files/file-content.ts'
 import { documentError, SkillError } from '../core/errors.ts'
-import type { FileContent } from '../core/content/file-content.ts'
-import type { CatalogSkill } from '../core/skill.ts'
 import { skillBody } from '../core/format/main-file.ts'
-import type { SkillSource } from '../core/skill-source.ts'
+import type { CatalogSkill } from '../core/skill.ts'
 import { stringArgument } from './arguments.ts'
-import { neovateDefinition, neovateFailure, neovateSuccess, notFoundSentence } from './neovate-messages.ts'
 import { own } from './json-object.ts'
 import { loadSkill } from './load-skill.ts'
+import { neovateDefinition, neovateFailure, neovateSuccess, type NeovateSuccess, notFoundSentence } from './neovate-messages.ts'
 import { SharedOutcomes } from './shared-outcome.ts'
 import { type Tool, ToolOutcome } from './tool.ts'
 
+const ResultSchema = Type.Object({ llmContent: Type.String(), returnDisplay: Type.String() }, { title: 'skill' })
+
+const FailureSchema = Type.Object({ isError: Type.Literal(true), llmContent: Type.String() }, { title: 'Failure of skill' })
+
+const EXAMPLE_SKILL = {
+  name: 'calculator', description: '', type: 'project', skillPath: '/srv/skills/calculator', path: '/srv/skills/calculator/SKILL.md'
+} as const
+
 /** `skill`: `{"llmContent","returnDisplay"}`, failure `{"isError":true,"llmContent"}`. */
-export function createNeovateSkillTool ({ source }: { readonly source: SkillSource }): Tool {
+export function createNeovateSkillTool (): Tool {
   const outcomes = new SharedOutcomes<FileContent, CatalogSkill>()
   return {
     ...neovateDefinition,
     toolset: 'neovate',
+    skillArgument: 'skill',
+    resultSchema: ResultSchema,
+    failureSchema: FailureSchema,
+    example: { args: { skill: 'calculator' }, outcome: toOutcome(neovateSuccess('calculator', EXAMPLE_SKILL, '# Calculator Skill\n')) },
 
-    async run (args) {
+    async run (args, skills) {
       const label = stringArgument(args, 'skill', neovateDefinition.parameters).trim()
-      const { skill, content } = await loadSkill(source, label, () => source.findByLabel(label))
+      const { skill, content } = await skills.readByDisplayName(label, loadSkill)
       const make = () => {
         if (content.utf8 === undefined) throw documentError.notUtf8(skill.name)
-        const result = neovateSuccess(label, skill.metadata, skillBody(content.utf8))
-        return new ToolOutcome(result, result.llmContent, false, content.revision)
+        return toOutcome(neovateSuccess(label, skill.metadata, skillBody(content.utf8)))
       }
       return label === skill.metadata.name ? outcomes.get(content, skill, make) : make()
     },
@@ -34,4 +45,8 @@ export function createNeovateSkillTool ({ source }: { readonly source: SkillSour
       return new ToolOutcome(result, result.llmContent, true)
     }
   }
+}
+
+function toOutcome (result: NeovateSuccess): ToolOutcome {
+  return new ToolOutcome(result, result.llmContent)
 }

@@ -1,15 +1,9 @@
 import { SkillError } from '../core/errors.ts'
-import type { SkillSource } from '../core/skill-source.ts'
 import type { Awaitable } from '../core/async.ts'
-import { createGetSkillTool } from './get-skill.ts'
-import { createListSkillsTool } from './list-skills.ts'
-import { createNeovateSkillTool } from './neovate-skill.ts'
-import { createReadFileInSkillTool } from './read-file-in-skill.ts'
+import type { SkillSource } from '../core/skill-source.ts'
+import { failWithError } from './json-outcome.ts'
 import { printable } from './printable.ts'
-import { failWithError } from './error-result.ts'
 import { type Tool, type ToolArguments, ToolArgumentsError, type ToolFailure, ToolLimitError, type ToolOutcome, type Toolset } from './tool.ts'
-import { createSearchSkillsTool } from './search-skills.ts'
-import { createWaveSkillTool } from './wave-skill.ts'
 
 /** All tools, found by their exact names. */
 export interface ToolRegistry {
@@ -19,38 +13,26 @@ export interface ToolRegistry {
   find (name: string): Tool | undefined
 
   /** Runs a tool. Never throws: every failure is an outcome in the tool's own form. */
-  call (tool: Tool, args: ToolArguments): Awaitable<ToolOutcome>
+  call (tool: Tool, args: ToolArguments, skills: SkillSource): Awaitable<ToolOutcome>
 
   /** The outcome of a call that is not run, in the tool's own form. Never throws. */
-  refuse (tool: Tool, failure: ToolFailure): Promise<ToolOutcome>
+  refuse (tool: Tool, failure: ToolFailure, skills: SkillSource): Promise<ToolOutcome>
 
   /** `Unknown tool: <name>` and the names there are. */
   unknownTool (name: string): string
 }
 
 export interface ToolRegistryOptions {
-  /** Told what the callers are not: unexpected errors, and SkillErrors with what the operating system said as `cause`. */
+  /** Receives what callers do not see: unexpected errors, and SkillErrors that carry the operating system's error as `cause`. */
   readonly onError?: (error: unknown, toolName: string) => void
 }
 
-/** What a toolset contains: to find a skill is of no use without the tools that read it. */
+/** The toolsets in each toolset: finding a skill is of no use without the tools that read it. */
 const CONTENTS: Readonly<Record<Toolset, readonly Toolset[]>> = {
   reader: ['reader'],
   search: ['reader', 'search'],
   wave: ['wave'],
   neovate: ['neovate']
-}
-
-/** Every tool of the service. */
-export function createTools (options: { readonly source: SkillSource }): readonly Tool[] {
-  return [
-    createListSkillsTool(options),
-    createGetSkillTool(options),
-    createReadFileInSkillTool(options),
-    createWaveSkillTool(options),
-    createNeovateSkillTool(options),
-    createSearchSkillsTool(options)
-  ]
 }
 
 /** @throws {Error} when two tools have the same name */
@@ -59,7 +41,7 @@ export function createToolRegistry (tools: readonly Tool[], { onError = () => {}
   if (byName.size !== tools.length) throw new Error('Two tools have the same name')
   const names = tools.map(({ name }) => name).join(', ')
 
-  /** Nothing that a tool did not mean to say reaches a caller. */
+  /** A caller sees only errors that a tool threw for its caller. */
   function asFailure (error: unknown, tool: Tool): ToolFailure {
     if (error instanceof ToolArgumentsError || error instanceof ToolLimitError) return error
     if (error instanceof SkillError) {
@@ -70,10 +52,10 @@ export function createToolRegistry (tools: readonly Tool[], { onError = () => {}
     return new SkillError('file_io_error', 'The tool failed unexpectedly')
   }
 
-  async function fail (tool: Tool, error: unknown, args: ToolArguments): Promise<ToolOutcome> {
+  async function fail (tool: Tool, error: unknown, args: ToolArguments, skills: SkillSource): Promise<ToolOutcome> {
     const failure = asFailure(error, tool)
     try {
-      return await tool.fail(failure, args)
+      return await tool.fail(failure, args, skills)
     } catch (second) {
       return failWithError(asFailure(second, tool))
     }
@@ -84,16 +66,16 @@ export function createToolRegistry (tools: readonly Tool[], { onError = () => {}
 
     find: (name) => byName.get(name),
 
-    call (tool, args) {
+    call (tool, args, skills) {
       try {
-        const outcome = tool.run(args)
-        return outcome instanceof Promise ? outcome.catch((error: unknown) => fail(tool, error, args)) : outcome
+        const outcome = tool.run(args, skills)
+        return outcome instanceof Promise ? outcome.catch((error: unknown) => fail(tool, error, args, skills)) : outcome
       } catch (error) {
-        return fail(tool, error, args)
+        return fail(tool, error, args, skills)
       }
     },
 
-    refuse: (tool, failure) => fail(tool, failure, {}),
+    refuse: (tool, failure, skills) => fail(tool, failure, {}, skills),
 
     unknownTool: (name) => `Unknown tool: ${printable(name)}. Available tools: ${names}`
   }

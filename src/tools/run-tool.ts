@@ -1,11 +1,14 @@
 import { whenReady } from '../core/async.ts'
 import type { Awaitable } from '../core/async.ts'
+import type { SkillSource } from '../core/skill-source.ts'
 import { parseArguments } from './arguments.ts'
 import { type CallLogger, toolCallLine, toolResultLine } from './call-log.ts'
 import type { ToolRegistry } from './registry.ts'
 import { type Tool, type ToolArguments, ToolArgumentsError, type ToolOutcome } from './tool.ts'
 
 export interface ToolRun {
+  /** What the call may see. */
+  readonly skills: SkillSource
   readonly registry: ToolRegistry
   readonly log: CallLogger
   /** Fields of the two log lines, such as the request id. */
@@ -16,10 +19,10 @@ export interface ToolRun {
  * Runs one call of a tool, whatever door it came through: its arguments checked, its two lines logged. Never throws.
  * @param raw the arguments as they came: none means `{}`
  */
-export function runTool (tool: Tool, raw: unknown, { registry, log, fields }: ToolRun): Awaitable<ToolOutcome> {
+export function runTool (tool: Tool, raw: unknown, { skills, registry, log, fields }: ToolRun): Awaitable<ToolOutcome> {
   const args = readArguments(tool, raw)
   log.info(fields, toolCallLine(tool, args instanceof ToolArgumentsError ? {} : args))
-  return whenReady(args instanceof ToolArgumentsError ? registry.refuse(tool, args) : registry.call(tool, args), (outcome) => {
+  return whenReady(args instanceof ToolArgumentsError ? registry.refuse(tool, args, skills) : registry.call(tool, args, skills), (outcome) => {
     log.info(fields, toolResultLine(outcome))
     return outcome
   })

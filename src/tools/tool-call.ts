@@ -1,26 +1,34 @@
+import type { SkillSource } from '../core/skill-source.ts'
 import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES, TOOL_CALL_CONCURRENCY } from './limits.ts'
 import { type CallLogger, toolCallLine, toolResultLine } from './call-log.ts'
 import type { Dialect, ToolCall } from './dialects/dialect.ts'
-import { openEnvelope } from './dialects/index.ts'
+import { openEnvelope } from './dialects/envelope.ts'
+import { type ConfirmSkill, confirmSkills } from './confirm-skills.ts'
 import type { ToolRegistry } from './registry.ts'
-import { runTool } from './run-tool.ts'
+import { runTool, type ToolRun } from './run-tool.ts'
 import { ToolLimitError, ToolOutcome } from './tool.ts'
 
 export type ToolCallAnswer =
-  /**
-   * The whole answer as JSON text: one result for one call, an array for a batch or a container. And the revision
-   * that all results about a skill are of; undefined when they are not of one.
-   */
-  | { readonly kind: 'answer', readonly json: string, readonly revision: string | undefined }
+  /** The whole answer as JSON text: one result for one call, an array for a batch or a container. */
+  | { readonly kind: 'answer', readonly json: string }
   /** Nothing in the body is a tool call. */
   | { readonly kind: 'unrecognised', readonly detail: string }
   /** More than MAX_TOOL_CALLS; none was run. */
   | { readonly kind: 'too_many_calls', readonly detail: string }
 
-export type ToolCallHandler = (body: unknown, context: { readonly requestId: string }) => Promise<ToolCallAnswer>
+/** The request that the calls came in. */
+export interface ToolCallContext {
+  /** What the calls may see. */
+  readonly skills: SkillSource
+  readonly requestId: string
+  /** Called with each skill that the calls name, before any of them runs. */
+  readonly confirmSkill?: ConfirmSkill | undefined
+}
 
-/** What became of one call. `refused`: it was not a call of a tool there is. */
-interface Settled {
+export type ToolCallHandler = (body: unknown, context: ToolCallContext) => Promise<ToolCallAnswer>
+
+/** The end of one call. `refused`: it was not a call of a tool of the registry. */
+interface CallEnd {
   readonly outcome: ToolOutcome
   readonly refused: boolean
 }
@@ -33,67 +41,67 @@ export interface ToolCallHandlerOptions {
   readonly log: CallLogger
 }
 
-/** The engine behind POST /agent/tool-call: parsed JSON in, the answer's JSON text out. Never throws. */
+/** The engine behind POST /agent/tool-call: parsed JSON in, the answer's JSON text out. Throws what `confirmSkill` throws, nothing else. */
 export function createToolCallHandler ({ registry, log }: ToolCallHandlerOptions): ToolCallHandler {
-  return async function handle (body, { requestId }) {
+  return async function handle (body, { skills, requestId, confirmSkill }) {
     const envelope = openEnvelope(body)
     if (envelope.kind === 'unrecognised') return envelope
     const { dialect, calls, batch } = envelope
     if (calls.length > MAX_TOOL_CALLS) {
       return { kind: 'too_many_calls', detail: `${calls.length} tool calls in one request: the limit is ${MAX_TOOL_CALLS}` }
     }
-    const fields = { reqId: requestId }
-    const { results, revision } = await runAll(dialect, calls, fields)
-    return { kind: 'answer', json: batch ? `[${results.join(',')}]` : results.join(''), revision }
+    if (confirmSkill !== undefined) {
+      await confirmSkills(calls.map(({ name, args, problem }) => ({ tool: problem === undefined ? registry.find(name) : undefined, args })), confirmSkill)
+    }
+    const results = await runAll(dialect, calls, { skills, registry, log, fields: { reqId: requestId } })
+    return { kind: 'answer', json: batch ? `[${results.join(',')}]` : results.join('') }
   }
 
   /**
    * Runs the calls concurrently and writes their results in order. A call begins when the one TOOL_CALL_CONCURRENCY
    * places before it has been written, so that no more outcomes than that wait in memory behind a slow one.
    */
-  async function runAll (dialect: Dialect, calls: readonly ToolCall[], fields: object): Promise<{ results: string[], revision: string | undefined }> {
-    const running: Array<Promise<Settled>> = []
+  async function runAll (dialect: Dialect, calls: readonly ToolCall[], request: ToolRun): Promise<string[]> {
+    const running: Array<Promise<CallEnd>> = []
     const results: string[] = []
-    const revisions = new Set<string>()
     let begun = 0
     let budget = MAX_TOOL_RESULTS_BYTES
     for (const [index, call] of calls.entries()) {
       const due = budget > 0 ? calls.slice(begun, index + TOOL_CALL_CONCURRENCY) : []
       begun += due.length
-      running.push(...due.map((next) => run(next, fields)))
-      const settled = await running.shift()
-      if (settled?.outcome.revision !== undefined) revisions.add(settled.outcome.revision)
-      const result = settled === undefined ? undefined : writeWithin(budget, dialect, call, settled)
+      running.push(...due.map((next) => run(next, request)))
+      const end = await running.shift()
+      const result = end === undefined ? undefined : writeWithin(budget, dialect, call, end)
       if (result === undefined) {
         budget = 0
-        results.push(dialect.writeResult(call, await refuseForSize(call, settled === undefined, fields)))
+        results.push(dialect.writeResult(call, await refuseForSize(call, end === undefined, request)))
       } else {
-        // To count the bytes of a long text takes as long as to send it: not for the last one, which is often the only one.
+        // Counting the bytes of a long text costs as much as sending it. The last result, often the only one, is not counted.
         if (index < calls.length - 1) budget -= Buffer.byteLength(result)
         results.push(result)
       }
     }
-    return { results, revision: revisions.size === 1 ? revisions.values().next().value : undefined }
+    return results
   }
 
-  async function run (call: ToolCall, fields: object): Promise<Settled> {
+  async function run (call: ToolCall, request: ToolRun): Promise<CallEnd> {
     const tool = call.problem === undefined ? registry.find(call.name) : undefined
     if (tool === undefined) {
-      log.info(fields, toolCallLine(call.name, {}))
+      log.info(request.fields, toolCallLine(call.name, {}))
       const message = call.problem ?? registry.unknownTool(call.name)
       const outcome = new ToolOutcome({ error: message }, message, true)
-      log.info(fields, toolResultLine(outcome))
+      log.info(request.fields, toolResultLine(outcome))
       return { outcome, refused: true }
     }
-    return { outcome: await runTool(tool, call.args, { registry, log, fields }), refused: false }
+    return { outcome: await runTool(tool, call.args, request), refused: false }
   }
 
   /** Every call has its answer and its two lines, also the one that was never begun. */
-  async function refuseForSize (call: ToolCall, unbegun: boolean, fields: object): Promise<ToolOutcome> {
+  async function refuseForSize (call: ToolCall, unbegun: boolean, { skills, fields }: ToolRun): Promise<ToolOutcome> {
     const tool = registry.find(call.name)
     const outcome = tool === undefined
       ? new ToolOutcome({ error: RESULT_LIMIT_MESSAGE }, RESULT_LIMIT_MESSAGE, true)
-      : await registry.refuse(tool, new ToolLimitError(RESULT_LIMIT_MESSAGE))
+      : await registry.refuse(tool, new ToolLimitError(RESULT_LIMIT_MESSAGE), skills)
     if (unbegun) {
       log.info(fields, toolCallLine(tool ?? call.name, {}))
       log.info(fields, toolResultLine(outcome))
@@ -106,7 +114,7 @@ export function createToolCallHandler ({ registry, log }: ToolCallHandlerOptions
 const MAX_BYTES_PER_UNIT = 3
 
 /** The result as JSON text, or undefined when it has more bytes than are left. A text has at least as many bytes as units. */
-function writeWithin (budget: number, dialect: Dialect, call: ToolCall, { outcome, refused }: Settled): string | undefined {
+function writeWithin (budget: number, dialect: Dialect, call: ToolCall, { outcome, refused }: CallEnd): string | undefined {
   if (outcome.text.length >= budget) return undefined
   const result = refused && dialect.writeRefusal !== undefined
     ? dialect.writeRefusal(call, outcome.text)

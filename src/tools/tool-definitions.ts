@@ -1,12 +1,25 @@
-import type { DialectName } from './dialects/dialect.ts'
-import { DIALECTS_BY_NAME } from './dialects/index.ts'
+import type { SkillSource } from '../core/skill-source.ts'
+import type { ToolDefinition } from './dialects/dialect.ts'
+import { type DefinitionFormat, writeDefinitions } from './dialects/index.ts'
 import type { ToolRegistry } from './registry.ts'
-import type { Toolset } from './tool.ts'
+import type { Tool, Toolset } from './tool.ts'
+
+export interface ToolDefinitionOptions {
+  readonly format: DefinitionFormat
+  readonly toolset: Toolset | 'all'
+  /** What a description that follows the catalog tells of. */
+  readonly skills: SkillSource
+}
 
 /**
  * Definitions ready to stand as `tools` in a request to a provider. `function.description` of the OpenAI form is
  * the source documents' fixed text; the other forms carry the description that follows the catalog.
  */
-export function toolDefinitions (registry: ToolRegistry, format: DialectName, toolset: Toolset | 'all'): readonly object[] {
-  return DIALECTS_BY_NAME[format].writeDefinitions(registry.list(toolset === 'all' ? undefined : toolset))
+export function toolDefinitions (registry: ToolRegistry, { format, toolset, skills }: ToolDefinitionOptions): readonly object[] {
+  return writeDefinitions(format, registry.list(toolset === 'all' ? undefined : toolset).map((tool) => defineTool(tool, skills)))
+}
+
+export function defineTool (tool: Tool, skills: SkillSource): ToolDefinition {
+  const { name, description, parameters } = tool
+  return { name, description, currentDescription: tool.currentDescription?.(skills) ?? description, parameters }
 }

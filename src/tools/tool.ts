@@ -1,5 +1,7 @@
-import type { SkillError } from '../core/errors.ts'
+import type { TObject } from '@sinclair/typebox'
 import type { Awaitable } from '../core/async.ts'
+import type { SkillError } from '../core/errors.ts'
+import type { SkillSource } from '../core/skill-source.ts'
 
 /** The plain subset of JSON Schema that every provider accepts. Key order is the seeds': it is sent as it is. */
 export interface ToolParameters {
@@ -9,7 +11,9 @@ export interface ToolParameters {
   readonly additionalProperties?: false
 }
 
-export type Toolset = 'reader' | 'search' | 'wave' | 'neovate'
+/** Groups of tools that belong together in one request to a model. */
+export const TOOLSETS = ['reader', 'search', 'wave', 'neovate'] as const
+export type Toolset = (typeof TOOLSETS)[number]
 
 /** Arguments of a call: an object from outside. Read own properties only. */
 export type ToolArguments = Readonly<Record<string, unknown>>
@@ -19,7 +23,7 @@ export class ToolArgumentsError extends Error {
   override readonly name = 'ToolArgumentsError'
 }
 
-/** A call that is answered with a refusal because its request has used up what it may have. */
+/** A call that is refused because the results of its request are past the limit together. */
 export class ToolLimitError extends Error {
   override readonly name = 'ToolLimitError'
 }
@@ -28,25 +32,22 @@ export class ToolLimitError extends Error {
 export type ToolFailure = SkillError | ToolArgumentsError | ToolLimitError
 
 /**
- * What a call came to, in the tool's own terms. Renderings are made on first use and kept: outcomes of an unchanged
- * document are shared between calls, so that its text is escaped once.
+ * The result of a call in the tool's own terms. Renderings are made on first use and kept: calls share the outcome of an
+ * unchanged document, so that its text is escaped once.
  */
 export class ToolOutcome {
   readonly isError: boolean
   /** The tool's own result object, as its source document defines it. */
   readonly result: object
-  /** Of the skill, in the state that the result was made from; undefined where no one skill is concerned, or it is not known. */
-  readonly revision: string | undefined
   #render: (() => string) | undefined
   #text: string | undefined
   #quotedText: string | undefined
   #json: string | undefined
 
   /** @param text what the model reads, or how to make it. */
-  constructor (result: object, text: string | (() => string), isError = false, revision?: string) {
+  constructor (result: object, text: string | (() => string), isError = false) {
     this.result = result
     this.isError = isError
-    this.revision = revision
     if (typeof text === 'string') this.#text = text
     else this.#render = text
   }
@@ -73,23 +74,36 @@ export class ToolOutcome {
   }
 }
 
-/** A tool is data plus one handler: defined once, rendered for every dialect, REST and OpenAPI. */
+/** A call and its outcome, for the OpenAPI document. */
+export interface ToolExample {
+  readonly args: ToolArguments
+  readonly outcome: ToolOutcome
+}
+
+/** A tool is data plus one handler: defined once, rendered for every dialect, REST, MCP and OpenAPI. It holds no skills. */
 export interface Tool {
   readonly name: string
   readonly toolset: Toolset
   /** The description in the function definition: fixed, the source document's words. */
   readonly description: string
   readonly parameters: ToolParameters
+  /** The argument that names a skill: `skill_name` is a folder's name, `skill` a label, which is trimmed. Absent where no argument does. */
+  readonly skillArgument?: 'skill_name' | 'skill'
+  /** The result object of a call that succeeded, and that of one that failed. */
+  readonly resultSchema: TObject
+  readonly failureSchema: TObject
+  readonly example: ToolExample
+
   /** A description that follows the catalog, where the source document wants one. */
-  readonly currentDescription?: () => string
+  currentDescription? (skills: SkillSource): string
 
   /**
-   * The handler.
+   * Runs one call on the skills that its caller may see.
    * @throws {ToolArgumentsError} when the arguments do not fit
    * @throws {SkillError} when the domain says no; `fail` makes it the tool's own error form
    */
-  run (args: ToolArguments): Awaitable<ToolOutcome>
+  run (args: ToolArguments, skills: SkillSource): Awaitable<ToolOutcome>
 
   /** The tool's own form of a failure; `args` are the call's, as far as they could be read. */
-  fail (error: ToolFailure, args: ToolArguments): Awaitable<ToolOutcome>
+  fail (error: ToolFailure, args: ToolArguments, skills: SkillSource): Awaitable<ToolOutcome>
 }

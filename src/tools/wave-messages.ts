@@ -1,10 +1,22 @@
-import type { SkillErrorCode } from '../core/errors.ts'
+import { Type } from '@sinclair/typebox'
+import type { SkillError, SkillErrorKind } from '../core/errors.ts'
 import type { SkillMetadata } from '../core/skill.ts'
 import { foldWhitespace } from '../core/text.ts'
+import { StringEnum } from '../schemas/string-enum.ts'
 import { printable } from './printable.ts'
 
+const ERROR_TYPES = ['skill_not_found', 'skill_invalid', 'skill_inaccessible', 'skill_malformed', 'system_error'] as const
+
 /** Wave's error types. */
-export type WaveErrorType = 'skill_not_found' | 'skill_invalid' | 'skill_inaccessible' | 'skill_malformed' | 'system_error'
+export type WaveErrorType = (typeof ERROR_TYPES)[number]
+
+export const WaveErrorDetailsSchema = Type.Object({
+  type: StringEnum(ERROR_TYPES),
+  skillName: Type.String(),
+  message: Type.String(),
+  suggestions: Type.Array(Type.String()),
+  availableSkills: Type.Array(Type.String())
+})
 
 export interface WaveErrorDetails {
   readonly type: WaveErrorType
@@ -23,27 +35,22 @@ export interface WaveToolResult {
   readonly errorDetails?: WaveErrorDetails
 }
 
-export const WAVE_ERROR_TYPES = {
-  invalid_skill_name: 'skill_invalid',
-  skill_not_found: 'skill_not_found',
-  main_file_not_found: 'skill_invalid',
-  main_file_too_large: 'skill_invalid',
-  main_file_permission_denied: 'skill_inaccessible',
-  main_file_not_utf8: 'skill_malformed',
-  main_file_unreadable: 'system_error',
-  invalid_file_path: 'skill_invalid',
-  path_traversal: 'skill_inaccessible',
-  file_not_found: 'skill_invalid',
-  file_permission_denied: 'skill_inaccessible',
-  file_is_directory: 'skill_invalid',
-  file_not_regular: 'skill_invalid',
-  file_not_text: 'skill_malformed',
-  file_too_large: 'skill_invalid',
-  file_io_error: 'system_error',
-  archive_too_large: 'system_error',
-  skills_folder_not_found: 'system_error',
-  skills_folder_permission_denied: 'skill_inaccessible'
-} as const satisfies Record<SkillErrorCode, WaveErrorType>
+const TYPES_OF_KINDS = {
+  invalid: 'skill_invalid',
+  forbidden: 'skill_inaccessible',
+  missing: 'skill_invalid',
+  outdated: 'system_error',
+  too_large: 'skill_invalid',
+  unprocessable: 'skill_malformed',
+  broken: 'system_error',
+  unavailable: 'system_error'
+} as const satisfies Record<SkillErrorKind, WaveErrorType>
+
+/** Wave's type for an error of the domain. */
+export function waveErrorType ({ code, kind }: SkillError): WaveErrorType {
+  if (code === 'skill_not_found') return 'skill_not_found'
+  return code === 'skills_folder_permission_denied' ? 'skill_inaccessible' : TYPES_OF_KINDS[kind]
+}
 
 const SUGGESTIONS = {
   skill_not_found: ['Use one of the available skills'],

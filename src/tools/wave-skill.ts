@@ -1,5 +1,6 @@
+import { Type } from '@sinclair/typebox'
+import type { FileContent } from '../core/files/file-content.ts'
 import { documentError, SkillError } from '../core/errors.ts'
-import type { FileContent } from '../core/content/file-content.ts'
 import type { CatalogSkill, Finding, SkillMetadata } from '../core/skill.ts'
 import { isSafeName } from '../core/skill-name.ts'
 import type { SkillSource } from '../core/skill-source.ts'
@@ -10,7 +11,7 @@ import { SharedOutcomes } from './shared-outcome.ts'
 import { type Tool, type ToolArguments, ToolArgumentsError, type ToolFailure, ToolLimitError, ToolOutcome, type ToolParameters } from './tool.ts'
 import {
   describeCatalog, failureResult, invalidResult, notFoundResult, refusalResult,
-  WAVE_ERROR_TYPES, type WaveProblem, type WaveToolResult
+  WaveErrorDetailsSchema, waveErrorType, type WaveProblem, type WaveToolResult
 } from './wave-messages.ts'
 
 const parameters: ToolParameters = {
@@ -34,34 +35,47 @@ const NO_MAIN_FILE: WaveProblem = {
   fixes: ['Add a SKILL.md file with YAML frontmatter']
 }
 
-/** Findings that mean that the frontmatter could not be read at all. */
+/** Findings of frontmatter that cannot be read at all. */
 const MALFORMED_FINDINGS: ReadonlySet<string> = new Set([
   'yaml_invalid', 'yaml_refused', 'frontmatter_unclosed', 'frontmatter_not_mapping', 'frontmatter_too_large'
 ])
 
+const ResultSchema = Type.Object({
+  success: Type.Literal(true),
+  content: Type.String(),
+  shortResult: Type.String()
+}, { title: 'Skill' })
+
+const FailureSchema = Type.Object({
+  success: Type.Literal(false),
+  content: Type.String(),
+  error: Type.String(),
+  errorDetails: WaveErrorDetailsSchema
+}, { title: 'Failure of Skill' })
+
+const EXAMPLE: WaveToolResult = {
+  success: true,
+  content: 'Skill: calculator (Type: project)\nPath: /srv/skills/calculator\n\n# Calculator Skill\n',
+  shortResult: 'calculator: Provides basic arithmetic operations'
+}
+
 /** Wave's `Skill`: a ToolResult whose `content` is what the model reads, failures included. */
-export function createWaveSkillTool ({ source }: { readonly source: SkillSource }): Tool {
+export function createWaveSkillTool (): Tool {
   const outcomes = new SharedOutcomes<FileContent, CatalogSkill>()
   const descriptions = new WeakMap<readonly SkillMetadata[], string>()
-
-  /** The failure to report is worth more than a second one from the list that illustrates it. */
-  async function availableSkills (): Promise<readonly SkillMetadata[]> {
-    try {
-      return await source.available()
-    } catch (error) {
-      if (error instanceof SkillError) return []
-      throw error
-    }
-  }
 
   return {
     name: 'Skill',
     toolset: 'wave',
     description: 'Invoke a skill to apply specialized expertise and capabilities',
     parameters,
+    skillArgument: 'skill_name',
+    resultSchema: ResultSchema,
+    failureSchema: FailureSchema,
+    example: { args: { skill_name: 'calculator' }, outcome: toOutcome(EXAMPLE) },
 
-    currentDescription () {
-      const available = source.availableNow()
+    currentDescription (skills) {
+      const available = skills.availableNow()
       let description = descriptions.get(available)
       if (description === undefined) {
         description = describeCatalog(available)
@@ -70,18 +84,18 @@ export function createWaveSkillTool ({ source }: { readonly source: SkillSource 
       return description
     },
 
-    async run (args) {
+    async run (args, skills) {
       const name = skillName(args)
-      if (!isSafeName(name)) return toOutcome(invalidResult(name, UNSAFE_NAME, await availableSkills()))
-      const { skill, content } = await loadSkill(source, name, () => source.find(name))
+      if (!isSafeName(name)) return toOutcome(invalidResult(name, UNSAFE_NAME, await availableSkills(skills)))
+      const { skill, content } = await skills.read(name, loadSkill)
       const problem = problemOf(skill.findings)
-      if (problem !== undefined) return toOutcome(invalidResult(name, problem, await availableSkills()))
-      return outcomes.get(content, skill, () => toOutcome(successResult(skill, content), content.revision))
+      if (problem !== undefined) return toOutcome(invalidResult(name, problem, await availableSkills(skills)))
+      return outcomes.get(content, skill, () => toOutcome(successResult(skill, content)))
     },
 
-    async fail (error, args) {
+    async fail (error, args, skills) {
       if (error instanceof ToolLimitError) return toOutcome(refusalResult(error.message))
-      return toOutcome(explain(error, nameAsSent(args), await availableSkills()))
+      return toOutcome(explain(error, nameAsSent(args), await availableSkills(skills)))
     }
   }
 }
@@ -92,6 +106,16 @@ function skillName (args: ToolArguments): string {
   const extra = Object.keys(args).find((key) => key !== 'skill_name')
   if (extra !== undefined) throw invalidArguments(`unknown argument ${JSON.stringify(extra)}, the only one is 'skill_name'`, parameters)
   return name
+}
+
+/** Empty when the list cannot be had: the failure to report is worth more than the failure of its list. */
+async function availableSkills (skills: SkillSource): Promise<readonly SkillMetadata[]> {
+  try {
+    return await skills.available()
+  } catch (error) {
+    if (error instanceof SkillError) return []
+    throw error
+  }
 }
 
 function nameAsSent (args: ToolArguments): string {
@@ -121,10 +145,10 @@ function explain (error: ToolFailure, name: string, available: readonly SkillMet
   switch (error.code) {
     case 'skill_not_found': return notFoundResult(name, available)
     case 'main_file_not_found': return invalidResult(name, NO_MAIN_FILE, available)
-    default: return failureResult(name, WAVE_ERROR_TYPES[error.code], error.message, available)
+    default: return failureResult(name, waveErrorType(error), error.message, available)
   }
 }
 
-function toOutcome (result: WaveToolResult, revision?: string): ToolOutcome {
-  return new ToolOutcome(result, result.content, !result.success, revision)
+function toOutcome (result: WaveToolResult): ToolOutcome {
+  return new ToolOutcome(result, result.content, !result.success)
 }

@@ -1,11 +1,11 @@
 import type { Static } from '@sinclair/typebox'
 import { LRUCache } from 'lru-cache'
-import type { SkillArchive } from '../core/content/archive.ts'
 import { coalesce, createSlicer } from '../core/async.ts'
-import { fileError, SkillError } from '../core/errors.ts'
-import { DISCOVERY_LOOK_FACTOR, MAX_CACHED_ARCHIVE_DIGESTS, MAX_DISCOVERY_LOOK_AGE_MS } from '../core/limits.ts'
+import type { SkillArchive } from '../core/content/archive.ts'
+import type { Inspected } from '../core/content/manifest.ts'
+import { SkillError } from '../core/errors.ts'
+import { DISCOVERY_IDLE_MS, MAX_CACHED_ARCHIVE_DIGESTS } from '../core/limits.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
-import type { CatalogSkill } from '../core/skill.ts'
 import { DISCOVERY_SCHEMA_ID, type DiscoveryIndexSchema, type LegacyDiscoveryIndexSchema } from '../schemas/well-known.ts'
 import { descriptionOf } from '../core/clients/discovery.ts'
 import { MAIN_FILE, type Offer, readOffer } from './offer.ts'
@@ -13,111 +13,136 @@ import { MAIN_FILE, type Offer, readOffer } from './offer.ts'
 export type DiscoveryIndex = Static<typeof DiscoveryIndexSchema>
 export type LegacyDiscoveryIndex = Static<typeof LegacyDiscoveryIndexSchema>
 
-/** Both indexes, of one look at all skills. The same objects while nothing changes. */
+/** Both indexes, of the same skills. The same objects while nothing changes. */
 export interface DiscoveryIndexes {
   readonly '0.2.0': DiscoveryIndex
   readonly '0.1.0': LegacyDiscoveryIndex
 }
 
-/** What the last look at a skill came to. It holds while the catalog has the same skill and its files the same stamp. */
-interface Look {
-  readonly skill: CatalogSkill
-  readonly stamp?: string | undefined
+/** What the indexes have of a skill. */
+interface Entries {
+  /** The state of all its files when the entries were made; undefined when they have to be made again. */
+  readonly state: Inspected | undefined
   readonly entry?: DiscoveryIndex['skills'][number]
   readonly legacyEntry?: LegacyDiscoveryIndex['skills'][number]
 }
 
+export type DiscoverySkills = Pick<SkillManager, 'at' | 'inspect' | 'keptRevisions' | 'list' | 'observe' | 'read' | 'subscribe'>
+
 /**
- * The well-known indexes. A digest in an index is of all bytes of an archive, so the first look reads every file of every
- * skill; after that a look costs a few calls to the disk for each file, and only what has changed is read again.
+ * The well-known indexes. A digest in an index is of all bytes of an archive, so the first index reads every file of every
+ * skill. From then on, while clients ask at least once in DISCOVERY_IDLE_MS, only skills that may have changed are compared
+ * with the disk: an index of 10,000 unchanged skills costs a listing of the roots.
  */
 export class Discovery {
-  readonly #skills: SkillManager
+  readonly #skills: DiscoverySkills
   /** By revision, from which the bytes of an archive follow. */
   readonly #archiveDigests = new LRUCache<string, Promise<string>>({ max: MAX_CACHED_ARCHIVE_DIGESTS })
-  readonly #lookOnce = coalesce(() => this.#lookAtAll())
-  readonly #unsubscribe: () => void
-  #looks: ReadonlyMap<string, Look> = new Map()
+  readonly #refresh = coalesce(() => this.#refreshOnce())
+  readonly #entries = new Map<string, Entries>()
+  /** Names of skills that may be different. */
+  readonly #touched = new Set<string>()
   #indexes: DiscoveryIndexes = renderIndexes([])
-  /** Until when the last look is good enough, by `performance.now()`. */
-  #goodUntil = 0
-  #changes = 0
+  #stops: ReadonlyArray<() => void> = []
+  #idle: NodeJS.Timeout | undefined
 
-  constructor (skills: SkillManager) {
+  constructor (skills: DiscoverySkills) {
     this.#skills = skills
-    this.#unsubscribe = skills.subscribe(() => {
-      this.#changes++
-      this.#goodUntil = 0
-    })
   }
 
   close (): void {
-    this.#unsubscribe()
+    clearTimeout(this.#idle)
+    for (const stop of this.#stops) stop()
+    this.#stops = []
   }
 
   /** @throws {SkillError} without a root */
   async indexes (): Promise<DiscoveryIndexes> {
-    if (performance.now() >= this.#goodUntil) await this.#lookOnce()
+    this.#follow()
+    await this.#refresh()
     return this.#indexes
   }
 
-  /** Whether the index 0.1.0 lists a file, without a look at the others: a client asks for all of them at once. */
+  /** Whether the index 0.1.0 lists a file. */
   async listsFile (name: string, file: string): Promise<boolean> {
     await this.indexes()
-    return this.#looks.get(name)?.legacyEntry?.files.includes(file) ?? false
+    return this.#entries.get(name)?.legacyEntry?.files.includes(file) ?? false
   }
 
-  /**
-   * The archive that the index lists for an offer.
-   * @throws {SkillError} `file_io_error` when the skill is no longer as it was offered
-   */
-  async archive ({ skill, manifest, nameOf }: Offer): Promise<{ readonly archive: SkillArchive, readonly digest: string }> {
-    const archive = await this.#skills.archive(skill.name, nameOf)
-    if (archive.revision !== manifest.revision) throw fileError.ioError('.')
+  /** The offer behind an address of the index: of the skill as it is, or of a revision that is kept. */
+  async findOffer (name: string, isMeant: (offer: Offer) => boolean | Promise<boolean>): Promise<Offer | undefined> {
+    const present = await readOffer(this.#skills, name).catch((error: unknown) => {
+      if (error instanceof SkillError && this.#skills.keptRevisions(name).length > 0) return undefined
+      throw error
+    })
+    if (present?.versions.has('0.2.0') === true && await isMeant(present)) return present
+    for (const revision of this.#skills.keptRevisions(name)) {
+      const offer = await readOffer(this.#skills.at(revision), name)
+      if (offer?.versions.has('0.2.0') === true && await isMeant(offer)) return offer
+    }
+    return undefined
+  }
+
+  /** The archive that the index lists for an offer, in the revision of the offer. */
+  async archive ({ skill, manifest: { revision }, nameOf }: Offer): Promise<{ readonly archive: SkillArchive, readonly digest: string }> {
+    const archive = await this.#skills.at(revision).archive(skill.name, nameOf)
     return { archive, digest: await this.#digestOf(archive) }
   }
 
-  async #lookAtAll (): Promise<void> {
-    // The one before this may have ended a moment ago.
-    if (performance.now() < this.#goodUntil) return
-    const start = performance.now()
-    const changes = this.#changes
-    const yieldIfNeeded = createSlicer()
-    const looks = new Map<string, Look>()
-    for (const name of await this.#skills.list()) {
-      const look = await this.#look(name)
-      if (look !== undefined) looks.set(name, look)
-      await yieldIfNeeded()
-    }
-    const isUnchanged = looks.size === this.#looks.size && [...looks].every(([name, look]) => this.#looks.get(name) === look)
-    if (!isUnchanged) this.#indexes = renderIndexes([...looks.values()])
-    this.#looks = looks
-    if (changes !== this.#changes) return
-    const end = performance.now()
-    this.#goodUntil = end + Math.min((end - start) * DISCOVERY_LOOK_FACTOR, MAX_DISCOVERY_LOOK_AGE_MS)
+  #follow (): void {
+    clearTimeout(this.#idle)
+    this.#idle = setTimeout(() => { this.close() }, DISCOVERY_IDLE_MS).unref()
+    if (this.#stops.length > 0) return
+    for (const name of this.#entries.keys()) this.#touched.add(name)
+    this.#stops = [
+      this.#skills.subscribe(({ added, changed, removed }) => { this.#touch([...added, ...changed, ...removed]) }),
+      this.#skills.observe((names = this.#entries.keys()) => { this.#touch(names) })
+    ]
   }
 
-  /** One skill never takes the index down: what cannot be read now is as it was before. */
-  async #look (name: string): Promise<Look | undefined> {
-    const before = this.#looks.get(name)
+  #touch (names: Iterable<string>): void {
+    for (const name of names) this.#touched.add(name)
+  }
+
+  async #refreshOnce (): Promise<void> {
+    const yieldIfNeeded = createSlicer()
+    const names = await this.#skills.list()
+    let isChanged = false
+    for (const name of this.#entries.keys()) {
+      if (names.includes(name)) continue
+      this.#entries.delete(name)
+      isChanged = true
+    }
+    for (const name of names) {
+      const before = this.#entries.get(name)
+      if (before?.state !== undefined && !this.#touched.delete(name)) continue
+      const now = await this.#entriesOf(name, before)
+      if (now !== undefined) this.#entries.set(name, now)
+      isChanged ||= now !== before
+      await yieldIfNeeded()
+    }
+    if (isChanged) this.#indexes = renderIndexes(names.flatMap((name) => this.#entries.get(name) ?? []))
+  }
+
+  /** One skill never takes the index down: what cannot be read now stays as it was before. */
+  async #entriesOf (name: string, before: Entries | undefined): Promise<Entries | undefined> {
     try {
-      const skill = await this.#skills.find(name)
-      if (skill === undefined) return undefined
-      // Before anything is read: what changes from here on has another stamp the next time.
-      const stamp = skill.valid ? await this.#skills.stamp(name) : ''
-      if (before?.skill === skill && before.stamp !== undefined && before.stamp === stamp) return before
-      return { skill, stamp, ...skill.valid && await this.#entriesOf(name) }
+      if (before?.state !== undefined && await this.#skills.inspect(name, before.state) === before.state) return before
+      const offer = await readOffer(this.#skills, name)
+      const entries = offer === undefined ? {} : await this.#entriesOfOffer(offer)
+      const state = await this.#skills.inspect(name)
+      // A state too young to be trusted, or another one than the entries are of, is compared again at the next question.
+      const isTrusted = state?.fingerprint !== undefined && (offer === undefined || state.revision === offer.manifest.revision)
+      return { state: isTrusted ? state : undefined, ...entries }
     } catch (error) {
       if (error instanceof SkillError) return before
       throw error
     }
   }
 
-  async #entriesOf (name: string): Promise<Pick<Look, 'entry' | 'legacyEntry'>> {
-    const offer = await readOffer(this.#skills, name)
-    if (offer === undefined) return {}
-    const { manifest, versions, nameOf } = offer
-    const description = descriptionOf(offer.skill.frontmatter)
+  async #entriesOfOffer (offer: Offer): Promise<Pick<Entries, 'entry' | 'legacyEntry'>> {
+    const { skill: { name, frontmatter }, manifest, versions, nameOf } = offer
+    const description = descriptionOf(frontmatter)
     const files = manifest.files.map(({ path }) => nameOf(path))
     return {
       ...versions.has('0.1.0') && { legacyEntry: { name, description, files: [MAIN_FILE, ...files.filter((file) => file !== MAIN_FILE)] } },
@@ -158,9 +183,9 @@ export function hexOf (digest: string): string {
   return digest.slice(digest.indexOf(':') + 1)
 }
 
-function renderIndexes (looks: readonly Look[]): DiscoveryIndexes {
+function renderIndexes (entries: readonly Entries[]): DiscoveryIndexes {
   return {
-    '0.2.0': { $schema: DISCOVERY_SCHEMA_ID, skills: looks.flatMap(({ entry }) => entry ?? []) },
-    '0.1.0': { skills: looks.flatMap(({ legacyEntry }) => legacyEntry ?? []) }
+    '0.2.0': { $schema: DISCOVERY_SCHEMA_ID, skills: entries.flatMap(({ entry }) => entry ?? []) },
+    '0.1.0': { skills: entries.flatMap(({ legacyEntry }) => legacyEntry ?? []) }
   }
 }

@@ -6,10 +6,11 @@ import { HttpProblem } from '../http/problem.ts'
 import { sendArchive } from '../http/send-archive.ts'
 import { sendContent, sendFile } from '../http/send-file.ts'
 import { sendRendered } from '../http/send-json.ts'
-import { bytes, json, notModified, problems } from '../openapi/responses.ts'
+import { DOCUMENT_EXAMPLE } from '../openapi/examples.ts'
+import { ARTIFACT_PROBLEMS, FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
+import { bytesAnswers, jsonAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
 import { ArtifactParamsSchema, DiscoveryIndexSchema, LegacyDiscoveryIndexSchema, LegacyFileParamsSchema } from '../schemas/well-known.ts'
 import { Discovery, hexOf, isSingleFile } from './discovery.ts'
-import { type Offer, readOffer } from './offer.ts'
 
 export interface WellKnownOptions {
   readonly skills: SkillManager
@@ -22,16 +23,6 @@ export interface WellKnownOptions {
 
 /** Of what lies at an address that names its digest. Not `public`: a cache behind somebody's authentication keeps nothing. */
 const IMMUTABLE = 'max-age=31536000, immutable'
-
-/** What a request for something that an index lists can meet. */
-const ARTIFACT_PROBLEMS = [
-  'bad_url', 'uri_too_long', 'artifact_not_found', 'skill_not_found', 'main_file_not_found', 'file_not_found', 'range_not_satisfiable',
-  'file_permission_denied', 'main_file_permission_denied', 'file_io_error', 'main_file_unreadable', 'skills_folder_not_found', 'skills_folder_permission_denied'
-] as const
-
-const INDEX_PROBLEMS = ['skills_folder_not_found', 'skills_folder_permission_denied'] as const
-
-const EXAMPLE_DOCUMENT = '---\nname: calculator\ndescription: Basic arithmetic\n---\n# Calculator Skill\n'
 
 /**
  * Skill discovery over well-known URIs, versions 0.2.0 and 0.1.0 of the draft. A client that has an index fetches all that
@@ -53,7 +44,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       summary: 'The skills that clients can install, with digests',
       description: 'Version 0.2.0 of skill discovery. Lists the skills that its clients take; the addresses in it name the digests of what lies there.',
       tags: ['discovery'],
-      response: { 200: json(DiscoveryIndexSchema, 'The index'), 304: notModified(), ...problems(...INDEX_PROBLEMS) }
+      response: { 200: jsonAnswer(DiscoveryIndexSchema, 'The index'), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
     }
   }, async (_request, reply) => {
     const index = (await discovery.indexes())['0.2.0']
@@ -67,13 +58,13 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       description: 'What the index lists as `skill-md`. Never changes: 404 once the skill has another digest.',
       tags: ['discovery'],
       params: ArtifactParamsSchema,
-      response: { ...bytes('The bytes', 'text/markdown', EXAMPLE_DOCUMENT), 304: notModified(), ...problems(...ARTIFACT_PROBLEMS) }
+      response: { ...bytesAnswers('The bytes', 'text/markdown', DOCUMENT_EXAMPLE), 304: notModifiedAnswer(), ...problemAnswers(...ARTIFACT_PROBLEMS) }
     }
   }, async (request, reply) => {
     const { name, digest } = request.params
-    const offer = await requireOffer(name)
-    if (!isSingleFile(offer) || hexOf(offer.document.digest) !== digest) throw new HttpProblem('artifact_not_found')
-    return sendContent(request, reply.header('cache-control', IMMUTABLE), offer.document, 'text/markdown')
+    const offer = await discovery.findOffer(name, (offer) => isSingleFile(offer) && hexOf(offer.document.digest) === digest)
+    if (offer === undefined) throw new HttpProblem('artifact_not_found')
+    return sendContent(request, reply.header('cache-control', IMMUTABLE), offer.document, { mediaType: 'text/markdown' })
   })
 
   app.get('/.well-known/agent-skills/:name/:digest/archive.zip', {
@@ -83,15 +74,14 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       description: 'What the index lists as `archive`. Never changes: 404 once the skill has another digest.',
       tags: ['discovery'],
       params: ArtifactParamsSchema,
-      response: { ...bytes('The archive', 'application/zip', 'PK'), 304: notModified(), ...problems(...ARTIFACT_PROBLEMS) }
+      response: { ...bytesAnswers('The archive', 'application/zip', 'PK'), 304: notModifiedAnswer(), ...problemAnswers(...ARTIFACT_PROBLEMS) }
     }
   }, async (request, reply) => {
     const { name, digest } = request.params
-    const offer = await requireOffer(name)
-    if (isSingleFile(offer)) throw new HttpProblem('artifact_not_found')
-    const made = await discovery.archive(offer)
-    if (hexOf(made.digest) !== digest) throw new HttpProblem('artifact_not_found')
-    return sendArchive(request, reply.header('cache-control', IMMUTABLE), made.archive, { name, etag: strongEtag(made.digest) })
+    const offer = await discovery.findOffer(name, async (offer) => !isSingleFile(offer) && hexOf((await discovery.archive(offer)).digest) === digest)
+    if (offer === undefined) throw new HttpProblem('artifact_not_found')
+    const { archive } = await discovery.archive(offer)
+    return sendArchive(request, reply.header('cache-control', IMMUTABLE), archive, { name, etag: strongEtag(digest) })
   })
 
   app.get('/.well-known/skills/index.json', {
@@ -100,7 +90,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       summary: 'The skills that clients can install, with their files',
       description: 'Version 0.1.0 of skill discovery. Lists the skills whose files all have names that its clients can ask for.',
       tags: ['discovery'],
-      response: { 200: json(LegacyDiscoveryIndexSchema, 'The index'), 304: notModified(), ...problems(...INDEX_PROBLEMS) }
+      response: { 200: jsonAnswer(LegacyDiscoveryIndexSchema, 'The index'), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
     }
   }, async (_request, reply) => {
     const index = (await discovery.indexes())['0.1.0']
@@ -114,18 +104,12 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       description: 'The bytes of a file of a skill in the index 0.1.0.',
       tags: ['discovery'],
       params: LegacyFileParamsSchema,
-      response: { ...bytes('The bytes, under the media type of the file', '*/*', EXAMPLE_DOCUMENT), 304: notModified(), ...problems(...ARTIFACT_PROBLEMS) }
+      response: { ...bytesAnswers('The bytes, under the media type of the file', '*/*', DOCUMENT_EXAMPLE), 304: notModifiedAnswer(), ...problemAnswers(...ARTIFACT_PROBLEMS) }
     }
   }, async (request, reply) => {
     const { name, '*': file } = request.params
     if (!await discovery.listsFile(name, file)) throw new HttpProblem('artifact_not_found')
     // `SKILL.md` is the main file in any casing.
-    return await sendFile(request, reply, await skills.openFile(name, file), mediaType(file), file)
+    return await sendFile(request, reply, await skills.openFile(name, file), file, { mediaType: mediaType(file) })
   })
-
-  async function requireOffer (name: string): Promise<Offer> {
-    const offer = await readOffer(skills, name)
-    if (offer?.versions.has('0.2.0') !== true) throw new HttpProblem('artifact_not_found')
-    return offer
-  }
 }

@@ -1,22 +1,22 @@
 import { readdirSync } from 'node:fs'
+import { skillEntry } from '@modelcontextprotocol/server/ext/skills'
 import t from 'tap'
 import fc from 'fast-check'
 import { MAX_FRONTMATTER_BYTES, MAX_SEARCHED_BODY_CHARACTERS } from '../../src/core/limits.ts'
 import { termsOf } from '../../src/core/search/search-terms.ts'
 import { parseSkillBytes } from '../../src/core/format/main-file.ts'
-import { findLooseYaml } from '../../src/core/clients/strict-yaml.ts'
-import { attackInputs } from '../helper/attack-inputs.ts'
-import { isAlive, mcpCall, readInputsOptions, startAttackTarget } from '../helper/attack-target.ts'
-import { BOMBS, CANARY, filled, withFrontmatter, writeAttackTree, writeBombs } from '../helper/attack-tree.ts'
-import { createAttacker } from '../helper/attacker.ts'
+import { attackInputs } from './attacks/attack-inputs.ts'
+import { isAlive, mcpCall, readInputsOptions, startAttackTarget } from './attacks/attack-target.ts'
+import { BOMBS, CANARY, filled, withFrontmatter, writeAttackTree, writeBombs } from './attacks/attack-tree.ts'
+import { createAttacker } from './attacks/attacker.ts'
 import { buildService } from '../helper/build.ts'
 import { openRaw, rawRequest, request } from '../helper/raw-http.ts'
 import { timeWithin } from '../helper/timing.ts'
 
 const SEED = 20_260_728
 
-/** Inputs for each door, by what they cost; `npm run attack` sends more. */
-const RUNS: Readonly<Record<string, number>> = { path: 1_000, query: 200, tool: 300, mcp: 200, json: 100, headers: 200 }
+/** Inputs for each door, by what they cost; `npm run attack` sends more, and others each night. */
+const RUNS: Readonly<Record<string, number>> = { path: 400, query: 100, tool: 150, mcp: 100, json: 60, headers: 100 }
 
 /**
  * Longest turn of the event loop that an attack may cause, on a machine that runs other tests, and longest time for one
@@ -45,7 +45,7 @@ t.test('one service answers everything as documented, and nothing secret comes o
   t.same(service.log().filter(({ level }) => Number(level) >= 50), [], 'no request was an error of the service')
 })
 
-t.test('C1–C8, K10: no main file takes long to parse or to search', async (t) => {
+t.test('K10: no main file takes long to parse or to search', async (t) => {
   for (const [name, text] of Object.entries(BOMBS)) {
     t.ok(await isCheap(name, text), name)
   }
@@ -55,7 +55,7 @@ t.test('C1–C8, K10: no main file takes long to parse or to search', async (t) 
   await fc.assert(fc.asyncProperty(bombs, async (yaml) => {
     tried++
     return await isCheap('bomb', withFrontmatter(yaml))
-  }), { seed: SEED, numRuns: 300 })
+  }), { seed: SEED, numRuns: 100 })
   t.comment(`${tried} inputs tried`)
   t.notOk('polluted' in {})
 })
@@ -69,12 +69,12 @@ t.test('a real process stays up, and in turn, under all of it', async (t) => {
   await target.longestTurn()
 
   await t.test('JSON bombs', async (t) => {
-    await fc.assert(fc.asyncProperty(fc.oneof(json ?? fc.constantFrom(), tool ?? fc.constantFrom(), headers ?? fc.constantFrom()), (attack) => attacker.attack(attack)), { seed: SEED, numRuns: 150 })
+    await fc.assert(fc.asyncProperty(fc.oneof(json ?? fc.constantFrom(), tool ?? fc.constantFrom(), headers ?? fc.constantFrom()), (attack) => attacker.attack(attack)), { seed: SEED, numRuns: 60 })
     const longest = await target.longestTurn()
     t.ok(longest < STALL_MS, `${longest} ms`)
   })
 
-  await t.test('C1–C8, K9: YAML bombs, through every door that reads all skills', async (t) => {
+  await t.test('K9: YAML bombs, through every door that reads all skills', async (t) => {
     const names = readdirSync(target.root)
     for (const door of ['/skills', '/catalog?limit=500', '/catalog?q=bomb', '/agent/prompt', '/agent/tools?toolset=all', '/.well-known/skills/index.json', '/.well-known/agent-skills/index.json']) {
       const { status, text } = await rawRequest(target.url, request('GET', door))
@@ -93,7 +93,7 @@ t.test('a real process stays up, and in turn, under all of it', async (t) => {
     t.ok(longest < STALL_MS, `${longest} ms`)
   })
 
-  await t.test('H19: connections that break off in the middle', async (t) => {
+  await t.test('connections that break off in the middle', async (t) => {
     for (const bytes of ['GET /ski', 'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{', 'GET /skills/demo/files/big.bin HTTP/1.1\r\nHost: localhost\r\n\r\n', 'GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n', '\0\x16\x03\x01', 'PRI * HTTP/2.0\r\n\r\n']) {
       for (let i = 0; i < 20; i++) {
         const connection = await openRaw(target.url)
@@ -115,10 +115,10 @@ t.test('a real process stays up, and in turn, under all of it', async (t) => {
 
 async function isCheap (name: string, text: string): Promise<boolean> {
   const bytes = Buffer.from(text)
-  const { took, allowed } = await timeWithin(SKILL_MS, () => {
-    parseSkillBytes(bytes, name)
-    findLooseYaml(text.slice(0, MAX_FRONTMATTER_BYTES))
+  const { took, allowed } = await timeWithin(SKILL_MS, async () => {
+    const { findings } = parseSkillBytes(bytes, name)
     termsOf(text.slice(0, MAX_SEARCHED_BODY_CHARACTERS))
+    if (findings.every(({ severity }) => severity !== 'error')) await skillEntry(name, { 'SKILL.md': bytes }).catch(() => {})
   })
   return took < allowed
 }

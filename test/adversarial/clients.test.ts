@@ -13,13 +13,13 @@ const LARGE_BYTES = 20_000_000
 const IDLE_CLIENTS = 1_000
 const ASKED_MEANWHILE = 200
 
-/** K56, and the looks at the clock that may fall in between. */
+/** Both limits, and how late a busy machine may be. */
 const HEAD_MS = 15_000
 const REQUEST_MS = 30_000
-const LATENESS_MS = 5_000
+const LATENESS_MS = 10_000
 
-/** Far above what a request takes, far below what it would wait behind slow clients. */
-const FAST_MS = 1_000
+/** Far above what a request takes on a busy machine, far below what it would wait behind slow clients. */
+const FAST_MS = 5_000
 
 async function start (t: Test): Promise<ServiceProcess> {
   const folder = t.testdir({ skills: skills('one', 'two') })
@@ -111,7 +111,7 @@ t.test('K56: a byte a second is 408 in time, and neither that nor 1,000 idle con
     const took = performance.now() - start
     t.equal(response.status, 408)
     t.match(response.json(), { code: 'request_timeout' })
-    t.ok(took > limit - LATENESS_MS && took < limit + LATENESS_MS, `${Math.round(took)} ms`)
+    t.ok(took > limit - 1_000 && took < limit + LATENESS_MS, `${Math.round(took)} ms`)
     await connection.closed()
     await dripping
   })

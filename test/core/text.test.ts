@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { FileContent } from '../../src/core/content/file-content.ts'
+import { FileContent } from '../../src/core/files/file-content.ts'
 import { sha256 } from '../../src/core/digest.ts'
 import { compareCodePoints, countCodePoints, decodeText, decodeUtf8, foldWhitespace } from '../../src/core/text.ts'
 
@@ -85,11 +85,11 @@ t.test('white space is folded to one blank', (t) => {
 })
 
 t.test('a file content decodes once, and knows its digest', (t) => {
-  const content = new FileContent(Buffer.from('\uFEFFa'), new Date(0))
+  const content = new FileContent(Buffer.from('\uFEFFa'))
   t.equal(content.digest, sha256('\uFEFFa'))
   t.equal(content.utf8, '\uFEFFa')
   t.equal(content.text, content.text)
-  const binary = new FileContent(Buffer.from([0xff, 0]), new Date(0))
+  const binary = new FileContent(Buffer.from([0xff, 0]))
   t.equal(binary.utf8, undefined)
   t.equal(binary.text, undefined)
   t.equal(binary.text, undefined)

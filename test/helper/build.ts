@@ -7,14 +7,15 @@ import type { Test } from 'tap'
 import { type AppOptions, buildApp } from '../../src/app.ts'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from '../../src/core/skill-manager.ts'
 import { readPackageVersion } from '../../src/cli/package-version.ts'
-import { createToolRegistry, createTools, type ToolRegistry } from '../../src/tools/registry.ts'
+import { createToolRegistry, type ToolRegistry } from '../../src/tools/registry.ts'
+import { createTools } from '../../src/tools/tools.ts'
 import { createResponseCheck } from './openapi.ts'
 import { rawRequest, type RawResponse, request, type RequestHead } from './raw-http.ts'
 
 /** Text or bytes for a file, an object for a folder, `t.fixture(…)` for links. */
 export type Files = Readonly<Record<string, NonNullable<Parameters<Test['testdir']>[0]>>>
 
-export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'watcher' | 'times'>, Partial<Pick<AppOptions, 'host' | 'allowedHosts' | 'allowedOrigins' | 'isDraining' | 'timeouts'>> {
+export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'keep' | 'watcher' | 'times'>, Partial<Pick<AppOptions, 'host' | 'allowedHosts' | 'allowedOrigins' | 'isDraining' | 'timeouts'>> {
   /** What lies beside the skills folder. */
   readonly siblings?: Files
   /** Puts more into the test's folder before the service starts. */
@@ -57,7 +58,7 @@ export interface Service {
   /** Sends an ordinary request and checks the answer against the OpenAPI document. */
   fetch (path: string, init?: RequestInit): Promise<Answer>
   /** POSTs JSON, likewise: a value, or the JSON text itself. */
-  post (path: string, body: unknown): Promise<Answer>
+  post (path: string, body: unknown, headers?: Readonly<Record<string, string>>): Promise<Answer>
   /** Sends a request target as it is over a bare socket, likewise. */
   raw (method: string, target: string, head?: RequestHead): Promise<RawResponse>
 }
@@ -67,7 +68,7 @@ export interface Service {
  * @param files what is in `skills`, the root; null for no such folder
  */
 export async function buildService (t: Test, { files = {}, options = {} }: { readonly files?: Files | null, readonly options?: ServiceOptions } = {}): Promise<Service> {
-  const { siblings = {}, prepare, roots = ['skills'], personalRoot, disk, watcher = false, times, indexed = true, host = '127.0.0.1', ...appOptions } = options
+  const { siblings = {}, prepare, roots = ['skills'], personalRoot, disk, watcher = false, times, keep, indexed = true, host = '127.0.0.1', ...appOptions } = options
   const folder = t.testdir({ ...files === null ? {} : { skills: files }, ...siblings })
   prepare?.(folder)
   const projectRoots = roots.map((root) => join(folder, root))
@@ -79,9 +80,10 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
     watcher,
     ...disk && { disk },
     ...times && { times },
+    ...keep && { keep },
     log: logger
   })
-  const registry = createToolRegistry(createTools({ source: skills }))
+  const registry = createToolRegistry(createTools())
   const app = await buildApp({ skills, registry, logger, version: readPackageVersion(), host, ...appOptions })
   t.teardown(async () => {
     app.server.closeAllConnections()
@@ -116,9 +118,9 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
     logged,
     log: () => text().split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as Record<string, unknown>),
     fetch: send,
-    post: (path, body) => send(path, {
+    post: (path, body, headers = {}) => send(path, {
       method: 'POST',
-      headers: { 'content-type': 'application/json' },
+      headers: { 'content-type': 'application/json', ...headers },
       body: typeof body === 'string' ? body : JSON.stringify(body)
     }),
     raw: async (method, target, head = {}) => {

@@ -1,57 +1,104 @@
+import type { BigIntStats } from 'node:fs'
 import { createLocalDisk, type Disk } from '../../src/core/disk/disk.ts'
 
-export type DiskCall = { [Name in keyof Disk]: Disk[Name] extends (...args: never[]) => unknown ? Name : never }[keyof Disk]
-
-/**
- * A local disk that tells every call before it is made: `tell` may throw in its place. For calls on a descriptor the
- * path is the one that it was opened by.
- */
-export function createToldDisk (tell: (call: DiskCall, path: string) => void): Disk {
-  const local = createLocalDisk()
-  const opened = new Map<number, string>()
-  const pathOf = (descriptor: number) => opened.get(descriptor) ?? ''
-
-  function told<Args extends readonly unknown[], Result> (call: DiskCall, method: (path: string, ...args: Args) => Result) {
-    return (path: string, ...args: Args): Result => {
-      tell(call, path)
-      return method(path, ...args)
-    }
-  }
-
-  return {
-    stat: told('stat', local.stat),
-    lstat: told('lstat', local.lstat),
-    realpath: told('realpath', local.realpath),
-    readdir: told('readdir', local.readdir),
-    readdirBytes: told('readdirBytes', local.readdirBytes),
-    readlink: told('readlink', local.readlink),
-    async open (path, flags) {
-      // The door opens a file twice: the second time by the number of the first.
-      const through = /^\/proc\/self\/fd\/(\d+)$/.exec(path)?.[1]
-      const name = through === undefined ? path : pathOf(Number(through))
-      tell('open', name)
-      const descriptor = await local.open(path, flags)
-      opened.set(descriptor, name)
-      return descriptor
-    },
-    fstat (descriptor) {
-      tell('fstat', pathOf(descriptor))
-      return local.fstat(descriptor)
-    },
-    read (descriptor, buffer, offset, length, position) {
-      tell('read', pathOf(descriptor))
-      return local.read(descriptor, buffer, offset, length, position)
-    },
-    close (descriptor) {
-      tell('close', pathOf(descriptor))
-      opened.delete(descriptor)
-      return local.close(descriptor)
-    },
-    hasProc: local.hasProc
-  }
+/** An error as the operating system gives it, with a text that no answer may hold. */
+export function osError (code: string): NodeJS.ErrnoException {
+  return Object.assign(new Error(`${code}: leaked text, open '/leaked/path'`), { code, errno: -1, syscall: 'open' })
 }
 
-/** What the operating system would throw. */
-export function systemError (code: string): Error {
-  return Object.assign(new Error(`${code}: errno -13, open '/secret/place'`), { code, errno: -13 })
+export type DiskOperation = 'stat' | 'lstat' | 'realpath' | 'readdir' | 'readdirBytes' | 'open' | 'fstat' | 'readlink' | 'read' | 'close'
+
+/**
+ * Called before each operation: may throw, change the disk, or keep it waiting.
+ * @param path of the call; for a descriptor, the one that it was opened by
+ * @param file the same, but of a descriptor that was opened by the number of another, `/proc/self/fd/N`, the path of that one
+ */
+export type Interceptor = (operation: DiskOperation, path: string, file: string) => void | Promise<void>
+
+interface Named {
+  readonly path: string
+  readonly file: string
+}
+
+export interface FaultyDisk extends Disk {
+  intercept: Interceptor
+  /** How often each operation was asked for. */
+  readonly calls: Map<DiskOperation, number>
+}
+
+export interface FaultyDiskOptions {
+  readonly disk?: Disk
+  /** Default: everything is left to the disk. */
+  readonly intercept?: Interceptor
+  readonly hasProc?: boolean
+  /** Shows every timestamp as this much older, so that what was written just now counts as settled and is kept. */
+  readonly ageMs?: number
+}
+
+/** A disk that does what a test says, else what the real one does. */
+export function createFaultyDisk ({ disk = createLocalDisk(), intercept = () => {}, hasProc = disk.hasProc, ageMs = 0 }: FaultyDiskOptions = {}): FaultyDisk {
+  const opened = new Map<number, Named>()
+  const calls = new Map<DiskOperation, number>()
+  const age = BigInt(ageMs) * 1_000_000n
+
+  function aged (stats: BigIntStats): BigIntStats
+  function aged (stats: BigIntStats | undefined): BigIntStats | undefined
+  function aged (stats: BigIntStats | undefined): BigIntStats | undefined {
+    if (stats !== undefined) {
+      stats.ctimeNs -= age
+      stats.mtimeNs -= age
+    }
+    return stats
+  }
+
+  function named (path: string): Named {
+    const number = /^\/proc\/self\/fd\/(\d+)$/.exec(path)?.[1]
+    return { path, file: number === undefined ? path : nameOf(Number(number)).file }
+  }
+
+  function nameOf (descriptor: number): Named {
+    return opened.get(descriptor) ?? { path: '', file: '' }
+  }
+
+  /** Synchronous as long as nobody makes it wait, like the disk below. */
+  function run<T> (operation: DiskOperation, { path, file }: Named, act: () => T | Promise<T>): T | Promise<T> {
+    calls.set(operation, (calls.get(operation) ?? 0) + 1)
+    const wait = faulty.intercept(operation, path, file)
+    return wait instanceof Promise ? wait.then(act) : act()
+  }
+
+  function then<T, U> (value: T | Promise<T>, map: (value: T) => U): U | Promise<U> {
+    return value instanceof Promise ? value.then(map) : map(value)
+  }
+
+  const faulty: FaultyDisk = {
+    intercept,
+    calls,
+    hasProc,
+    stat: (path) => run('stat', { path, file: path }, () => then(disk.stat(path), (stats) => aged(stats))),
+    lstat: (path) => run('lstat', { path, file: path }, () => then(disk.lstat(path), (stats) => aged(stats))),
+    realpath: (path) => run('realpath', { path, file: path }, () => disk.realpath(path)),
+    readdir: (path) => run('readdir', { path, file: path }, () => disk.readdir(path)),
+    readdirBytes: (path) => run('readdirBytes', { path, file: path }, () => disk.readdirBytes(path)),
+    open (path, flags) {
+      const name = named(path)
+      return run('open', name, () => then(disk.open(path, flags), (descriptor) => {
+        opened.set(descriptor, name)
+        return descriptor
+      }))
+    },
+    fstat: (descriptor) => run('fstat', nameOf(descriptor), () => then(disk.fstat(descriptor), (stats) => aged(stats))),
+    readlink: (path) => run('readlink', { path, file: path }, () => disk.readlink(path)),
+    read: (descriptor, buffer, offset, length, position) =>
+      run('read', nameOf(descriptor), () => disk.read(descriptor, buffer, offset, length, position)),
+    close: (descriptor) => run('close', nameOf(descriptor), () => disk.close(descriptor))
+  }
+  return faulty
+}
+
+/** Fails one operation on the paths that end so. */
+export function failing (operation: DiskOperation, ending: string, code: string): Interceptor {
+  return (asked, path) => {
+    if (asked === operation && path.endsWith(ending)) throw osError(code)
+  }
 }

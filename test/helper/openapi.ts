@@ -37,7 +37,7 @@ const DEFAULT_STATUSES = new Set([408, 414, 417, 431, 500])
 const NO_OPERATION_STATUSES = new Set([400, 403, 404, 405, 408, 414, 417, 431])
 
 /** Come with bytes only, where JSON is another form of the same; or where there is something to say. */
-const OPTIONAL_HEADERS = new Set(['last-modified', 'accept-ranges', 'skill-revision'])
+const OPTIONAL_HEADERS = new Set(['accept-ranges', 'skill-revision'])
 
 const ROOT = 'openapi'
 

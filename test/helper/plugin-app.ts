@@ -4,18 +4,20 @@ import { pino } from 'pino'
 import type { Test } from 'tap'
 import { httpServerOptions, type HttpTimeouts } from '../../src/http/options.ts'
 import { conditional } from '../../src/plugins/conditional.ts'
+import { Connections } from '../../src/http/connections/connections.ts'
 import { draining, type DrainingOptions } from '../../src/http/connections/draining.ts'
 import { errors } from '../../src/plugins/errors.ts'
 import { jsonBody } from '../../src/plugins/json-body.ts'
-import { lazyValidation } from '../../src/plugins/lazy-validation.ts'
+import { schemas } from '../../src/plugins/schemas.ts'
+import { sharedSchemas } from '../../src/schemas/index.ts'
 import { security, type SecurityOptions } from '../../src/plugins/security.ts'
 import { stalledResponses, type StalledResponsesOptions } from '../../src/http/connections/stalled-responses.ts'
 
 export interface PluginAppOptions {
   readonly timeouts?: Partial<HttpTimeouts>
   readonly security?: Partial<SecurityOptions>
-  readonly stalled?: StalledResponsesOptions
-  readonly draining?: DrainingOptions
+  readonly stalled?: Partial<StalledResponsesOptions>
+  readonly draining?: Partial<DrainingOptions>
 }
 
 export interface PluginApp {
@@ -42,18 +44,19 @@ export async function listenWithPlugins (t: Test, addRoutes: (app: FastifyInstan
     }
   })
 
-  const app = fastify(httpServerOptions({ logger: pino(stream), ...(options.timeouts && { timeouts: options.timeouts }) }))
+  const connections = new Connections()
+  const app = fastify(httpServerOptions({ connections, logger: pino(stream), ...(options.timeouts && { timeouts: options.timeouts }) }))
   t.teardown(() => {
     app.server.closeAllConnections()
     return app.close()
   })
   app.register(security, { loopbackOnly: true, allowedHosts: [], ...options.security })
-  app.register(lazyValidation)
+  app.register(schemas, { shared: sharedSchemas })
   app.register(errors)
   app.register(jsonBody)
   app.register(conditional)
-  app.register(draining, options.draining ?? {})
-  app.register(stalledResponses, options.stalled ?? {})
+  app.register(draining, { connections, ...options.draining })
+  app.register(stalledResponses, { connections, ...options.stalled })
   app.register((child, _options, done) => {
     addRoutes(child)
     done()

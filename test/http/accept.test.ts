@@ -26,7 +26,7 @@ t.test('K42: the Accept header chooses among the forms', (t) => {
   t.end()
 })
 
-t.test('H17: hostile Accept headers get the default form, in linear time', async (t) => {
+t.test('hostile Accept headers get the default form, in linear time', async (t) => {
   for (const accept of [
     '*/*;q=0', 'text/plain;q=NaN', ';;;,,,', 'q=1', '/', '*', '"',
     Array.from({ length: 5000 }, (_, i) => `a/b${i}`).join(','), ','.repeat(16_000), `a/b;${'x='.repeat(8000)}`, `"${'\\"'.repeat(8000)}`
@@ -35,7 +35,7 @@ t.test('H17: hostile Accept headers get the default form, in linear time', async
   }
 })
 
-t.test('H17: no header throws, and the answer is one of those offered', (t) => {
+t.test('no header throws, and the answer is one of those offered', (t) => {
   const part = fc.constantFrom('text/plain', 'application/json', '*/*', 'text/*', ';q=', '0.5', '1', ',', ';', '"', '\\', '=', ' ', '__proto__', '/')
   const header = fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.array(part).map((parts) => parts.join('')))
   fc.assert(fc.property(header, (accept) => offered.includes(prefers(accept, offered))))

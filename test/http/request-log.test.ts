@@ -57,7 +57,7 @@ t.test('the log', async (t) => {
     t.match(await completed('fresh'), { status: 304, bytes: undefined })
   })
 
-  t.test('H19: requests that the client breaks off are logged as aborted', async (t) => {
+  t.test('requests that the client breaks off are logged as aborted', async (t) => {
     for (const [id, bytes] of [
       ['gone1', request('GET', '/wait', { headers: ['X-Request-Id: gone1'] })],
       ['gone2', jsonRequest('POST', '/wait', {}, { headers: ['X-Request-Id: gone2'] })]
@@ -84,7 +84,7 @@ t.test('the log', async (t) => {
     t.match(entriesOf('broken').find(({ level }) => level === 50), { msg: 'response stream failed', err: { message: 'disk gone' } })
   })
 
-  t.test('C12, N11, H12: nothing of a request starts a new line or reaches a terminal', async (t) => {
+  t.test('nothing of a request starts a new line or reaches a terminal', async (t) => {
     await rawRequest(url, request('GET', '/skills/%0a%1b[31m{"level":60}', { headers: ['X-Request-Id: quoted', 'User-Agent: "\\', 'X-Forwarded-For: x'] }))
     t.match(await completed('quoted'), { url: '/skills/%0a%1b[31m{"level":60}' })
     for (const line of lines) {
@@ -96,8 +96,9 @@ t.test('the log', async (t) => {
 
 t.test('no logger is no log', async (t) => {
   const { fastify } = await import('fastify')
+  const { Connections } = await import('../../src/http/connections/connections.ts')
   const { httpServerOptions } = await import('../../src/http/options.ts')
-  const app = fastify(httpServerOptions())
+  const app = fastify(httpServerOptions({ connections: new Connections() }))
   app.get('/', (request) => {
     request.log.info('nowhere')
     return 'ok'

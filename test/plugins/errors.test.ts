@@ -26,6 +26,7 @@ t.test('K48: every error of the domain has the status of the contract', (t) => {
   const statuses: Record<SkillErrorCode, number> = {
     invalid_skill_name: 400,
     skill_not_found: 404,
+    skill_changing: 503,
     main_file_not_found: 404,
     main_file_too_large: 413,
     main_file_permission_denied: 403,
@@ -41,6 +42,7 @@ t.test('K48: every error of the domain has the status of the contract', (t) => {
     file_too_large: 413,
     file_io_error: 500,
     archive_too_large: 413,
+    revision_changed: 412,
     skills_folder_not_found: 503,
     skills_folder_permission_denied: 503
   }
@@ -150,7 +152,7 @@ t.test('errors through a route', async (t) => {
     t.match(body, { status: 400, code: 'bad_request', detail: /name must be string/ })
   })
 
-  t.test('N22, K48: a URL that is not UTF-8 is 400 bad_url', async (t) => {
+  t.test('K48: a URL that is not UTF-8 is 400 bad_url', async (t) => {
     for (const path of ['%', '%zz', '%ff', '%c0%ae', '%e0%80%af', '%f0%80%80%af', '%ed%a0%80', '%u002e', '%zz<b>']) {
       const response = await rawRequest(url, request('GET', `/skills/${path}`))
       t.match(problemOf(t, response), { status: 400, code: 'bad_url', requestId: response.headers['x-request-id'] }, path)
@@ -158,18 +160,18 @@ t.test('errors through a route', async (t) => {
     }
   })
 
-  t.test('N20: a parameter of 255 characters is fine, an endless one 414', async (t) => {
+  t.test('a parameter of 255 characters is fine, an endless one 414', async (t) => {
     t.equal((await rawRequest(url, request('GET', `/skills/${'a'.repeat(255)}`))).status, 200)
     t.match(await get(t, `/skills/${'a'.repeat(2000)}`), { status: 414, code: 'uri_too_long' })
   })
 
-  t.test('N23, K47: unknown routes are 404, one spelling per route', async (t) => {
+  t.test('K47: unknown routes are 404, one spelling per route', async (t) => {
     for (const target of ['/', '//skills/demo', '/skills/demo/', '/SKILLS/demo', '/skills%2fdemo', '/skills;x=1/demo', '/skills../etc/passwd', '*', '/not-found']) {
       t.match(await get(t, target), { status: 404, code: 'route_not_found' }, target)
     }
   })
 
-  t.test('H13, K47: another method is 405 with Allow, HEAD included where GET is', async (t) => {
+  t.test('K47: another method is 405 with Allow, HEAD included where GET is', async (t) => {
     for (const method of ['DELETE', 'PUT', 'PATCH', 'OPTIONS', 'TRACE', 'POST', 'PROPFIND', 'QUERY']) {
       const response = await rawRequest(url, request(method, '/skills/demo?x=1'))
       t.match(problemOf(t, response), { status: 405, code: 'method_not_allowed' }, method)
@@ -193,7 +195,7 @@ t.test('errors through a route', async (t) => {
     }
   })
 
-  t.test('H14: a body that nobody wants is refused before it is read', async (t) => {
+  t.test('a body that nobody wants is refused before it is read', async (t) => {
     for (const target of ['/skills/demo', '/json', '/nowhere']) {
       const connection = await openRaw(url)
       connection.send(request('POST', target, { headers: ['Content-Type: application/json', `Content-Length: ${2 ** 30}`] }))
@@ -204,7 +206,7 @@ t.test('errors through a route', async (t) => {
     }
   })
 
-  t.test('H18: an unknown expectation is 417, 100-continue is met, an upgrade is ignored', async (t) => {
+  t.test('an unknown expectation is 417, 100-continue is met, an upgrade is ignored', async (t) => {
     const expecting = await rawRequest(url, request('GET', '/skills/demo', { headers: ['Expect: 200-ok'] }))
     t.match(problemOf(t, expecting), { status: 417, code: 'expectation_failed' })
     t.equal((await rawRequest(url, jsonRequest('POST', '/json', { name: 'x' }, { headers: ['Expect: 100-continue'] }))).status, 200)

@@ -12,7 +12,7 @@ t.test('request bodies', async (t) => {
   const post = (body: string | Buffer, contentType = 'application/json', headers: string[] = []) =>
     rawRequest(url, request('POST', '/echo', { headers: [`Content-Type: ${contentType}`, ...headers], body }))
 
-  t.test('J15, J16, K38: __proto__ and constructor are data at any depth', async (t) => {
+  t.test('K38: __proto__ and constructor are data at any depth', async (t) => {
     const text = '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}},"a":[{"__proto__":null}]}'
     const response = await post(text)
     t.equal(response.status, 200)
@@ -20,7 +20,7 @@ t.test('request bodies', async (t) => {
     t.equal((Object.prototype as { polluted?: number }).polluted, undefined)
   })
 
-  t.test('J17, K57: JSON nested 65 or 200,000 levels deep is 400, 64 levels are accepted', async (t) => {
+  t.test('K57: JSON nested 65 or 200,000 levels deep is 400, 64 levels are accepted', async (t) => {
     const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
     t.equal((await post(nested(64))).status, 200)
     for (const depth of [65, 200_000]) {
@@ -30,11 +30,11 @@ t.test('request bodies', async (t) => {
     }
   })
 
-  t.test('J19: of duplicate keys the last wins', async (t) => {
+  t.test('of duplicate keys the last wins', async (t) => {
     t.match((await post('{"name":"x","name":"list_skills"}')).json(), { body: { name: 'list_skills' } })
   })
 
-  t.test('J20, K57: invalid UTF-8 and UTF-16 are 400', async (t) => {
+  t.test('K57: invalid UTF-8 and UTF-16 are 400', async (t) => {
     for (const body of [Buffer.from([0x22, 0xff, 0x22]), Buffer.from('"\ud800"', 'utf16le'), Buffer.from([0x22, 0xc0, 0xaf, 0x22])]) {
       const response = await post(body)
       t.equal(response.status, 400)
@@ -67,7 +67,7 @@ t.test('request bodies', async (t) => {
     }
   })
 
-  t.test('H20, H21, H22, K57: other types, charsets and encodings are 415', async (t) => {
+  t.test('K57: other types, charsets and encodings are 415', async (t) => {
     for (const contentType of [
       'text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'application/jsonx', 'application/json garbage',
       'application/json\ta', 'application/vnd.api+json', 'nonsense', 'application/json; charset=utf-16', 'application/json;charset="latin1"',
@@ -82,7 +82,7 @@ t.test('request bodies', async (t) => {
     t.equal((await post(gzipSync('{}'), 'application/json', ['Content-Encoding: gzip'])).status, 415)
   })
 
-  t.test('H24: upper case, utf-8 in any spelling and identity are fine', async (t) => {
+  t.test('upper case, utf-8 in any spelling and identity are fine', async (t) => {
     for (const contentType of ['APPLICATION/JSON', 'application/json; charset=utf-8', 'application/json;Charset="UTF-8"', ' application/json ; x=y']) {
       t.equal((await post('{}', contentType, ['Content-Encoding: Identity'])).status, 200, contentType)
     }
@@ -97,7 +97,7 @@ t.test('request bodies', async (t) => {
     t.same(response.json(), { length: 1_048_574 })
   })
 
-  t.test('H23, K57: one byte more, or 10 MiB in chunks, is 413 and closed', async (t) => {
+  t.test('K57: one byte more, or 10 MiB in chunks, is 413 and closed', async (t) => {
     const chunks = `${`10000\r\n${'a'.repeat(65_536)}\r\n`.repeat(160)}0\r\n\r\n`
     for (const bytes of [
       jsonRequest('POST', '/size', `"${'a'.repeat(1_048_575)}"`),

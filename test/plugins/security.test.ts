@@ -1,6 +1,5 @@
 import { fastify } from 'fastify'
 import t, { type Test } from 'tap'
-import { parseHost } from '../../src/http/hosts.ts'
 import { security, type SecurityOptions } from '../../src/plugins/security.ts'
 import { listenWithPlugins } from '../helper/plugin-app.ts'
 import { rawRequest, request, type RequestHead } from '../helper/raw-http.ts'
@@ -17,13 +16,13 @@ async function hostCheck (t: Test, options: Partial<SecurityOptions>): Promise<(
 t.test('a loopback binding', async (t) => {
   const check = await hostCheck(t, { loopbackOnly: true })
 
-  t.test('H10, K55: loopback names and addresses are served, with any port and in any case', async (t) => {
+  t.test('K55: loopback names and addresses are served, with any port and in any case', async (t) => {
     for (const host of ['localhost', 'LOCALHOST:8080', '127.0.0.1', '127.0.0.1:9', '[::1]', '[::1]:8080', '127.1.2.3', '127.255.255.255', 'localhost:']) {
       t.equal(await check({ host }), '200', host)
     }
   })
 
-  t.test('H9, K55: every other name is 403 host_not_allowed', async (t) => {
+  t.test('K55: every other name is 403 host_not_allowed', async (t) => {
     for (const host of [
       'evil.example', '127.0.0.1.evil.example', 'localhost.evil.example', 'evil.example:8080', 'localhost.', '127.1', '0x7f.1', '2130706433',
       '127.0.0.256', '127.0.0.01', '0.0.0.0', '[::]', '::1', '[::ffff:127.0.0.1]', '192.168.0.1', 'a b', '', 'localhost evil.example', 'localhost@evil.example',
@@ -31,7 +30,7 @@ t.test('a loopback binding', async (t) => {
     ]) t.equal(await check({ host }), '403 host_not_allowed', host)
   })
 
-  t.test('H8: no Host, or two of them, is 400', async (t) => {
+  t.test('no Host, or two of them, is 400', async (t) => {
     t.equal(await check({ host: null }), '400 bad_request')
     t.equal(await check({ headers: ['Host: localhost'] }), '400 bad_request')
     t.equal(await check({ headers: ['hOST: evil.example'] }), '400 bad_request')
@@ -43,7 +42,7 @@ t.test('a loopback binding', async (t) => {
     t.equal(await check({ version: '1.0', host: 'evil.example' }), '403 host_not_allowed')
   })
 
-  t.test('H12: what a proxy would say is not believed', async (t) => {
+  t.test('what a proxy would say is not believed', async (t) => {
     t.equal(await check({ host: 'evil.example', headers: ['X-Forwarded-Host: localhost', 'Forwarded: host=localhost'] }), '403 host_not_allowed')
     t.equal(await check({ headers: ['X-Forwarded-Host: evil.example'] }), '200')
   })
@@ -65,14 +64,14 @@ t.test('K55: the check comes before the route, the method and the body', async (
 t.test('K55: another binding without a list serves any host that is one', async (t) => {
   const check = await hostCheck(t, { loopbackOnly: () => false })
   for (const host of ['evil.example', 'localhost', '10.0.0.1:8080', '[fe80::1]:80', 'a_b']) t.equal(await check({ host }), '200', host)
-  for (const host of ['a b', '', 'a:b', '[x]', 'a/b', '[::1']) t.equal(await check({ host }), '400 bad_request', host)
+  for (const host of ['a b', '', 'a:b', '[x]', '[127.0.0.1]', 'a/b', '[::1']) t.equal(await check({ host }), '400 bad_request', host)
   t.equal(await check({ host: null, version: '1.0' }), '200')
   t.equal(await check({ host: null }), '400 bad_request')
 })
 
-t.test('H11, K55: the list is exact, case and port do not count on either side', async (t) => {
-  const check = await hostCheck(t, { loopbackOnly: false, allowedHosts: ['a.Example', 'b.example:443', '[2001:DB8::1]'] })
-  for (const host of ['a.example', 'A.EXAMPLE', 'a.example:443', 'B.example', 'b.example:80', '[2001:db8::1]:8080']) t.equal(await check({ host }), '200', host)
+t.test('K55: the list is exact, case and port do not count on either side', async (t) => {
+  const check = await hostCheck(t, { loopbackOnly: false, allowedHosts: ['a.Example', 'b.example:443', '[2001:DB8::1]', '2001:db8::2'] })
+  for (const host of ['a.example', 'A.EXAMPLE', 'a.example:443', 'B.example', 'b.example:80', '[2001:db8::1]:8080', '[2001:db8::2]']) t.equal(await check({ host }), '200', host)
   for (const host of ['c.example', 'a.example.', 'x.a.example', 'localhost', '127.0.0.1', '']) t.equal(await check({ host }), '403 host_not_allowed', host)
   t.equal(await check({ host: null, version: '1.0' }), '403 host_not_allowed')
 })
@@ -85,17 +84,9 @@ t.test('on a loopback binding the list adds to the loopback names', async (t) =>
 })
 
 t.test('an entry that is no host fails the start', async (t) => {
-  for (const entry of ['', 'a b', 'http://a.example', '::1', '*']) {
+  for (const entry of ['', 'a b', 'http://a.example', '[a.example]', '*']) {
     await t.rejects(async () => { await fastify().register(security, { loopbackOnly: false, allowedHosts: [entry] }) }, { message: `Not a host name: '${entry}'` })
   }
-})
-
-t.test('parseHost takes names, dotted quads and bracketed IPv6, in linear time', (t) => {
-  t.equal(parseHost('A.Example:80'), 'a.example')
-  t.equal(parseHost('[::1]:'), '[::1]')
-  t.equal(parseHost('a:'.repeat(100_000)), undefined)
-  t.equal(parseHost(`[${':'.repeat(100_000)}`), undefined)
-  t.end()
 })
 
 t.test('no answer can be taken for another type, errors written by hand included', async (t) => {

@@ -10,6 +10,26 @@ function bundle (): string[] {
   return ['cli/main.js', ...chunks.map((file) => `chunks/${file}`)].map((file) => readFileSync(DIST + file, 'utf8'))
 }
 
+const STATIC_IMPORT = /^(?:import|\} from) ?.*"\.\/([^"]+\.js)"/gm
+
+/** The code of a chunk and of all that is loaded with it. */
+function loadedWith (chunk: string, loaded = new Map<string, string>()): Map<string, string> {
+  if (loaded.has(chunk)) return loaded
+  const code = readFileSync(`${DIST}chunks/${chunk}`, 'utf8')
+  loaded.set(chunk, code)
+  for (const [, imported = ''] of code.matchAll(STATIC_IMPORT)) loadedWith(imported, loaded)
+  return loaded
+}
+
+t.test('help and errors of the command line do not load the service', (t) => {
+  const [, run = ''] = /import\("\.\.\/chunks\/(run-[^"]+)"\)/.exec(readFileSync(`${DIST}cli/main.js`, 'utf8')) ?? []
+  const [, server = ''] = /import\("\.\/(server-[^"]+)"\)/.exec(readFileSync(`${DIST}chunks/${run}`, 'utf8')) ?? []
+  const bytes = (chunk: string) => [...loadedWith(chunk).values()].join('').length
+  t.ok(bytes(run) < 50_000, `${bytes(run)} bytes`)
+  t.ok(bytes(server) > 1_000_000, `${bytes(server)} bytes`)
+  t.end()
+})
+
 t.test('the bundle names no function as it is made, which took half of the time of a request', (t) => {
   const code = bundle()
   t.ok(code.length > 5, 'what is loaded late has files of its own')

@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs'
 import t from 'tap'
 import { MAX_BODY_BYTES } from '../../src/http/limits.ts'
 import { MAX_JSON_DEPTH, MAX_TOOL_CALLS } from '../../src/tools/limits.ts'
-import { toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples } from '../../src/openapi/tool-call-examples.ts'
+import { toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples, toolResultExamples } from '../../src/openapi/tool-call-examples.ts'
 import { buildService, type Files, type Service } from '../helper/build.ts'
 
 const DOCUMENT = '---\nname: calculator\ndescription: Sums\n---\n# Calculator\n'
@@ -29,26 +29,28 @@ t.test('one service', async (t) => {
 
   t.test('K34, K35: each dialect is answered in its own shape, ids echoed', async (t) => {
     const content = documentText
-    const { revision } = (await service.fetch('/skills/calculator/files')).json() as { readonly revision: string }
-    const answers = {
+    const answers: Readonly<Record<string, object>> = {
       openai: { role: 'tool', tool_call_id: 'call_abc123', name: 'get_skill', content },
-      openaiBatch: [
+      batch: [
         { role: 'tool', tool_call_id: 'call_1', name: 'list_skills', content: '{"skills": ["bare", "broken", "calculator"]}' },
         { role: 'tool', tool_call_id: 'call_2', name: 'get_skill', content }
       ],
-      openaiResponses: { type: 'function_call_output', call_id: 'call_abc123', output: content },
+      'openai-legacy': { role: 'function', name: 'get_skill', content },
+      'openai-responses': { type: 'function_call_output', call_id: 'call_abc123', output: content },
       anthropic: { type: 'tool_result', tool_use_id: 'toolu_01', content, is_error: false },
       gemini: { functionResponse: { id: 'call-1', name: 'get_skill', response: { output: content } } },
-      mcp: { jsonrpc: '2.0', id: 1, result: { resultType: 'complete', content: [{ type: 'text', text: content }], isError: false, _meta: { 'skillserve/revision': revision } } }
-    } satisfies Record<keyof typeof toolCallExamples, object>
+      'gemini-snake-case': { function_response: { id: 'call-1', name: 'get_skill', response: { output: content } } },
+      mcp: { jsonrpc: '2.0', id: 1, result: { resultType: 'complete', content: [{ type: 'text', text: content }], isError: false } }
+    }
+    t.same(Object.keys(toolCallExamples).sort(), Object.keys(answers).sort(), 'each dialect has an example')
     for (const [dialect, { value }] of Object.entries(toolCallExamples)) {
       const response = await service.post(CALL, value)
       t.equal(response.status, 200, dialect)
       t.equal(response.headers.get('content-type'), 'application/json; charset=utf-8')
       t.equal(response.headers.get('etag'), null, 'an answer to a POST cannot be revalidated')
-      const expected = answers[dialect as keyof typeof answers]
+      const expected = answers[dialect]
       t.same(response.json(), expected, dialect)
-      t.same(shapeOf(expected), shapeOf(toolCallAnswerExamples[dialect as keyof typeof answers].value), `${dialect}: the documented example has this shape`)
+      t.same(shapeOf(expected), shapeOf(toolCallAnswerExamples[dialect]?.value), `${dialect}: the documented example has this shape`)
     }
   })
 
@@ -187,7 +189,7 @@ t.test('one service', async (t) => {
     t.match((await service.fetch('/agent/tools?format=anthropic&toolset=wave')).text, 'Skills: calculator: Sums', 'K28: it follows the catalog')
   })
 
-  t.test('Q4: a bad query is 400', async (t) => {
+  t.test('K47: a bad query is 400', async (t) => {
     for (const query of ['format=constructor', 'format=__proto__', 'format=', 'format=OpenAI', 'toolset=x', 'format=mcp&format=mcp', 'toolset=all&toolset=all']) {
       const response = await service.fetch(`/agent/tools?${query}`)
       t.equal(response.status, 400, query)
@@ -222,9 +224,9 @@ t.test('one service', async (t) => {
     }
     const bodiless = await service.fetch('/agent/tools/list_skills', { method: 'POST' })
     t.match(bodiless.json(), { skills: ['bare', 'broken', 'calculator'] }, 'no body means no arguments')
-    for (const { value } of Object.values(toolArgumentsExamples)) {
-      const name = 'skill' in value ? 'skill' : 'file_path' in value ? 'read_file_in_skill' : 'skill_name' in value ? 'get_skill' : 'list_skills'
-      t.equal((await service.post(`/agent/tools/${name}`, value)).status, 200)
+    for (const [name, { value }] of Object.entries(toolArgumentsExamples)) {
+      const result = (await service.post(`/agent/tools/${name}`, value)).json()
+      t.same(Object.keys(result as object), Object.keys(toolResultExamples[name]?.value as object), `${name}: the documented example has these members`)
     }
   })
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { ARCHIVE_CHUNK_BYTES } from '../../src/core/limits.ts'
 import { buildService, type Files } from '../helper/build.ts'
-import { createToldDisk, systemError } from '../helper/disk.ts'
+import { createFaultyDisk, osError } from '../helper/disk.ts'
 import { openRaw, request } from '../helper/raw-http.ts'
 import { until } from '../helper/skills.ts'
 
@@ -129,8 +129,8 @@ t.test('K49: two servers over copies of the same files send the same bytes', asy
   t.equal(seen[0], seen[1])
 })
 
-t.test('K53: a file that changes while the archive is sent ends the connection', async (t) => {
-  const service = await buildService(t, { files: { demo: { a: Buffer.alloc(64 * ARCHIVE_CHUNK_BYTES), z: 'one' } } })
+t.test('K53: without kept revisions a file that changes while the archive is sent ends the connection', async (t) => {
+  const service = await buildService(t, { files: { demo: { a: Buffer.alloc(64 * ARCHIVE_CHUNK_BYTES), z: 'one' } }, options: { keep: { keepMs: 0 } } })
   const connection = await openRaw(service.url)
   connection.socket.pause()
   connection.send(request('GET', PATH))
@@ -149,12 +149,14 @@ t.test('K53: a file that changes while the archive is sent ends the connection',
 t.test('K53: what fails before the first byte is a problem like any other', async (t) => {
   let reads = 0
   let fails = false
-  const disk = createToldDisk((call, path) => {
-    if (call !== 'read' || !path.endsWith('/z')) return
-    reads++
-    if (fails) throw systemError('EIO')
+  const disk = createFaultyDisk({
+    intercept: (call, _path, file) => {
+      if (call !== 'read' || !file.endsWith('/z')) return
+      reads++
+      if (fails) throw osError('EIO')
+    }
   })
-  const service = await buildService(t, { files: { demo: { a: 'a', z: 'one' } }, options: { disk } })
+  const service = await buildService(t, { files: { demo: { a: 'a', z: 'one' } }, options: { disk, keep: { keepMs: 0 } } })
   // Once the file is old enough for its checksum to be kept.
   await until(async () => {
     reads = 0
@@ -173,11 +175,13 @@ t.test('K53: what fails before the first byte is a problem like any other', asyn
 t.test('no file stays open behind a 304, a HEAD, a 416, a part or a client that goes away', async (t) => {
   let open = 0
   let allClosed = () => {}
-  const disk = createToldDisk((call) => {
-    if (call === 'open') open++
-    if (call === 'close' && --open === 0) allClosed()
+  const disk = createFaultyDisk({
+    intercept: (call) => {
+      if (call === 'open') open++
+      if (call === 'close' && --open === 0) allClosed()
+    }
   })
-  const service = await buildService(t, { files: { demo: { a: Buffer.alloc(300 * ARCHIVE_CHUNK_BYTES), z: '' } }, options: { disk } })
+  const service = await buildService(t, { files: { demo: { a: Buffer.alloc(300 * ARCHIVE_CHUNK_BYTES), z: '' } }, options: { disk, keep: { keepMs: 0 } } })
   const { headers } = await service.fetch(PATH, { method: 'HEAD' })
   await service.fetch(PATH, { headers: { 'if-none-match': headers.get('etag') ?? '' } })
   await service.fetch(PATH, { headers: { range: 'bytes=99999999-' } })

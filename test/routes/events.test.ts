@@ -10,7 +10,6 @@ import type { FeedEvent, FeedListener } from '../../src/core/events/change-feed.
 import { MAX_EVENT_STREAMS } from '../../src/http/limits.ts'
 import { createWatcher } from '../../src/core/watch/watcher.ts'
 import { eventRoutes, type EventRoutesOptions } from '../../src/routes/events.ts'
-import { ProblemSchema } from '../../src/schemas/problem.ts'
 import { buildService, type Service } from '../helper/build.ts'
 import { type EventStream, type EventStreamOptions, openEvents, type ServerEvent } from '../helper/event-stream.ts'
 import { listenWithPlugins } from '../helper/plugin-app.ts'
@@ -142,7 +141,6 @@ function createFakeFeed (): FakeFeed {
 async function listen (t: Test, options: Partial<EventRoutesOptions> = {}) {
   const fake = createFakeFeed()
   const service = await listenWithPlugins(t, (app) => {
-    app.addSchema(ProblemSchema)
     app.register(eventRoutes, { feed: fake.feed, isDraining: () => false, ...options })
   })
   return { ...service, ...fake }

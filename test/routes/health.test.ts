@@ -2,13 +2,13 @@ import { mkdirSync, renameSync, rmSync } from 'node:fs'
 import t from 'tap'
 import { createLocalDisk, type Disk } from '../../src/core/disk/disk.ts'
 import { buildService } from '../helper/build.ts'
-import { createToldDisk } from '../helper/disk.ts'
+import { createFaultyDisk } from '../helper/disk.ts'
 
 const DEMO = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A test\n---\n# Demo\n' } }
 
 t.test('K50: GET /livez says ok and touches no disk', async (t) => {
   let calls = 0
-  const disk = createToldDisk(() => { calls++ })
+  const disk = createFaultyDisk({ intercept: () => { calls++ } })
   const service = await buildService(t, { files: DEMO, options: { disk } })
   const before = calls
   const response = await service.fetch('/livez')

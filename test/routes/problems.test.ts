@@ -5,10 +5,10 @@ import t, { type Test } from 'tap'
 import type { SkillErrorCode } from '../../src/core/errors.ts'
 import { MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../../src/core/limits.ts'
 import { HttpProblem, toProblem } from '../../src/http/problem.ts'
-import { problemExample } from '../../src/openapi/problem-examples.ts'
+import { problemExample } from '../../scripts/openapi/problem-examples.ts'
 import { httpProblems, type HttpProblemCode, skillProblems } from '../../src/schemas/problem.ts'
 import { buildService, type Files, type Service } from '../helper/build.ts'
-import { createToldDisk, systemError } from '../helper/disk.ts'
+import { createFaultyDisk, osError } from '../helper/disk.ts'
 
 const OVER_LIMIT = MAX_TEXT_FILE_BYTES + 1
 
@@ -40,8 +40,8 @@ interface Row {
 const document = (skillName: string) => ['get_skill', { skill_name: skillName }] as const
 const file = (path: string) => ['read_file_in_skill', { skill_name: 'demo', file_path: path }] as const
 
-/** No tool makes archives: see archive.test.ts. */
-type ToolErrorCode = Exclude<SkillErrorCode, 'archive_too_large'>
+/** No tool makes archives: see archive.test.ts. A skill that changes, and revisions, have tests of their own. */
+type ToolErrorCode = Exclude<SkillErrorCode, 'archive_too_large' | 'skill_changing' | 'revision_changed'>
 
 /** A real request for each code of the domain (K48). */
 const table: Readonly<Record<ToolErrorCode, Row>> = {
@@ -109,8 +109,10 @@ async function checkRow (t: Test, service: Service, code: ToolErrorCode): Promis
 }
 
 t.test('K48: every code of the domain has its status, and the sentence of the tool', async (t) => {
-  const disk = createToldDisk((call, path) => {
-    for (const [faultyCall, pattern, code] of FAULTS) if (call === faultyCall && pattern.test(path)) throw systemError(code)
+  const disk = createFaultyDisk({
+    intercept: (call, _path, file) => {
+      for (const [faultyCall, pattern, code] of FAULTS) if (call === faultyCall && pattern.test(file)) throw osError(code)
+    }
   })
   const service = await buildService(t, { files: FILES, options: { disk } })
   execFileSync('mkfifo', [join(service.root, 'demo/pipe')])
@@ -123,7 +125,7 @@ t.test('K48: every code of the domain has its status, and the sentence of the to
   t.equal(raw.bytes.length, OVER_LIMIT, 'the way out that file_too_large names')
 
   await t.test('K14: the root may not be read', async (t) => {
-    const locked = createToldDisk((call, path) => { if (call === 'readdir' && path.endsWith('/skills')) throw systemError('EACCES') })
+    const locked = createFaultyDisk({ intercept: (call, path) => { if (call === 'readdir' && path.endsWith('/skills')) throw osError('EACCES') } })
     await checkRow(t, await buildService(t, { files: FILES, options: { disk: locked } }), 'skills_folder_permission_denied')
   })
 
@@ -138,7 +140,7 @@ t.test('K48: every code of the domain has its status, and the sentence of the to
 })
 
 t.test('K48: what the operating system said is in the log, under the request id', async (t) => {
-  const disk = createToldDisk((call, path) => { if (call === 'read' && path.endsWith('broken/SKILL.md')) throw systemError('EIO') })
+  const disk = createFaultyDisk({ intercept: (call, _path, file) => { if (call === 'read' && file.endsWith('broken/SKILL.md')) throw osError('EIO') } })
   const service = await buildService(t, { files: FILES, options: { disk } })
   const response = await service.fetch('/skills/broken')
   t.equal(response.status, 500)

@@ -1,10 +1,14 @@
 import type { Message, MessageParam, ToolResultBlockParam } from '@anthropic-ai/sdk/resources/messages/messages'
 import { type Content, FinishReason, GenerateContentResponse, type Part } from '@google/genai'
 import { isCallToolResult, isJSONRPCErrorResponse, isJSONRPCResultResponse, isSpecType, type JSONRPCRequest } from '@modelcontextprotocol/client'
+import type { Static } from '@sinclair/typebox'
 import type { ChatCompletion, ChatCompletionMessage, ChatCompletionMessageParam, ChatCompletionToolMessageParam } from 'openai/resources/chat/completions/completions'
 import type { Response, ResponseInputItem } from 'openai/resources/responses/responses'
 import t from 'tap'
-import type { toolCallAnswerExamples } from '../../src/openapi/tool-call-examples.ts'
+import type { anthropic } from '../../src/tools/dialects/anthropic.ts'
+import type { mcp } from '../../src/tools/dialects/mcp.ts'
+import type { openaiChat } from '../../src/tools/dialects/openai-chat.ts'
+import type { openaiResponses } from '../../src/tools/dialects/openai-responses.ts'
 import { buildService, type Service } from '../helper/build.ts'
 import { skill, skillText } from '../helper/skills.ts'
 
@@ -104,9 +108,6 @@ const gemini = Object.assign(new GenerateContentResponse(), {
   candidates: [{ index: 0, finishReason: FinishReason.STOP, content }]
 })
 
-/** The result of one call in this dialect. */
-type Sent<Name extends keyof typeof toolCallAnswerExamples> = (typeof toolCallAnswerExamples)[Name]['value']
-
 interface Shape {
   readonly name: string
   write (id: string, args: string): object
@@ -122,7 +123,7 @@ const SHAPES: readonly Shape[] = [
     name: 'OpenAI chat',
     write: (id, args) => ({ id, type: 'function', function: { ...TOOL, arguments: args } }),
     read: (result) => {
-      const { tool_call_id: id, content } = result as Sent<'openai'>
+      const { tool_call_id: id, content } = result as Static<typeof openaiChat.resultSchema>
       return { id, error: errorIn(content) }
     }
   },
@@ -130,7 +131,7 @@ const SHAPES: readonly Shape[] = [
     name: 'OpenAI Responses',
     write: (id, args) => ({ type: 'function_call', call_id: id, ...TOOL, arguments: args }),
     read: (result) => {
-      const { call_id: id, output } = result as Sent<'openaiResponses'>
+      const { call_id: id, output } = result as Static<typeof openaiResponses.resultSchema>
       return { id, error: errorIn(output) }
     }
   },
@@ -138,7 +139,7 @@ const SHAPES: readonly Shape[] = [
     name: 'Anthropic',
     write: (id, args) => ({ type: 'tool_use', id, ...TOOL, input: args }),
     read: (result) => {
-      const { tool_use_id: id, content } = result as Sent<'anthropic'>
+      const { tool_use_id: id, content } = result as Static<typeof anthropic.resultSchema>
       return { id, error: errorIn(content) }
     }
   },
@@ -154,8 +155,8 @@ const SHAPES: readonly Shape[] = [
     name: 'MCP',
     write: (id, args) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { ...TOOL, arguments: args } }),
     read: (result) => {
-      const { id, result: { content: [{ text }] } } = result as Sent<'mcp'>
-      return { id, error: errorIn(text) }
+      const { id, result: { content } } = result as Static<typeof mcp.resultSchema>
+      return { id, error: errorIn(content[0]?.text ?? '') }
     }
   }
 ]

@@ -129,7 +129,7 @@ t.test('one service', async (t) => {
     t.equal(response.headers.get('content-security-policy'), "default-src 'none'; sandbox")
     t.equal(response.headers.get('x-content-type-options'), 'nosniff')
     t.equal(response.headers.get('accept-ranges'), 'bytes')
-    t.match(response.headers.get('last-modified'), /^\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT$/)
+    t.equal(response.headers.get('last-modified'), null, 'it differs between replicas')
     const part = await service.fetch('/skills/demo', { headers: { accept: 'text/markdown', range: 'bytes=3-5' } })
     t.equal(part.status, 206)
     t.equal(part.text, '---')
@@ -184,7 +184,7 @@ t.test('one service', async (t) => {
         const head = await service.fetch(path, { method: 'HEAD', headers: { accept } })
         t.equal(head.status, get.status, `${path} ${accept}`)
         t.equal(head.bytes.length, 0)
-        for (const header of ['content-type', 'etag', 'vary', 'cache-control', 'last-modified', 'accept-ranges']) {
+        for (const header of ['content-type', 'etag', 'vary', 'cache-control', 'accept-ranges']) {
           t.equal(head.headers.get(header), get.headers.get(header), `${path} ${accept} ${header}`)
         }
       }

@@ -2,11 +2,10 @@ import t from 'tap'
 import fc from 'fast-check'
 import { MAX_LOG_LINE_CHARACTERS } from '../../src/tools/limits.ts'
 import { toolCallLine, toolResultLine } from '../../src/tools/call-log.ts'
-import { createTools } from '../../src/tools/registry.ts'
+import { createTools } from '../../src/tools/tools.ts'
 import { ToolOutcome } from '../../src/tools/tool.ts'
-import { FakeSource } from './fake-source.ts'
 
-const readTool = createTools({ source: new FakeSource() }).find(({ name }) => name === 'read_file_in_skill')
+const readTool = createTools().find(({ name }) => name === 'read_file_in_skill')
 const tool = readTool ?? 'unknown'
 
 t.test('K39: the line of a call is the seed\'s', async (t) => {

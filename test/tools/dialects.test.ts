@@ -1,8 +1,9 @@
 import t from 'tap'
-import { DIALECTS, openEnvelope } from '../../src/tools/dialects/index.ts'
+import { openEnvelope } from '../../src/tools/dialects/envelope.ts'
 import { gemini, geminiSnakeCase } from '../../src/tools/dialects/gemini.ts'
 import { openaiLegacy } from '../../src/tools/dialects/openai-legacy.ts'
 import type { Dialect, ToolCall } from '../../src/tools/dialects/dialect.ts'
+import { DIALECTS } from '../../src/tools/dialects/index.ts'
 import { ToolOutcome } from '../../src/tools/tool.ts'
 
 const DONE = new ToolOutcome({}, 'a "b"\n')
@@ -132,8 +133,8 @@ t.test('containers give up their calls and leave out the rest', async (t) => {
     [{ role: 'model', parts: [{ text: 'x' }, part] }, 'gemini'],
     [{ content: { role: 'model', parts: [part] } }, 'gemini'],
     [{ candidates: [{ content: { parts: [part, { text: 'x' }] } }] }, 'gemini'],
-    [{ parts: [snake] }, 'gemini'],
-    [{ candidates: [{ content: { role: 'model', parts: [{ text: 'x', function_call: null }, { ...snake, text: null }] } }] }, 'gemini'],
+    [{ parts: [snake] }, 'gemini-snake-case'],
+    [{ candidates: [{ content: { role: 'model', parts: [{ text: 'x', function_call: null }, { ...snake, text: null }] } }] }, 'gemini-snake-case'],
     [{ model: 'x', message: { role: 'assistant', content: '', tool_calls: [chat] }, done: true }, 'openai'],
     [{ role: 'assistant', content: null, function_call: { ...NAME, arguments: '{}' }, tool_calls: [chat] }, 'openai']
   ]

@@ -1,12 +1,17 @@
+import { Type } from '@sinclair/typebox'
+import type { Awaitable } from '../../src/core/async.ts'
+import type { SkillState } from '../../src/core/content/skill-state.ts'
 import { documentError, fileError, type SkillError } from '../../src/core/errors.ts'
-import { FileContent } from '../../src/core/content/file-content.ts'
+import { FileContent } from '../../src/core/files/file-content.ts'
+import type { ServableFile } from '../../src/core/files/file-store.ts'
 import { parseRelativePath } from '../../src/core/disk/relative-path.ts'
 import type { CatalogSkill, Finding, SkillMetadata, SkillType } from '../../src/core/skill.ts'
 import type { SearchHit } from '../../src/core/search/search-index.ts'
 import { hasForbiddenSequence } from '../../src/core/skill-name.ts'
 import type { SkillSource } from '../../src/core/skill-source.ts'
 import { compareCodePoints } from '../../src/core/text.ts'
-import type { ToolOutcome } from '../../src/tools/tool.ts'
+import { ErrorResultSchema } from '../../src/tools/json-outcome.ts'
+import { type Tool, ToolOutcome } from '../../src/tools/tool.ts'
 
 export interface FakeSkill {
   /** The frontmatter's name, when it is not the folder's. */
@@ -35,7 +40,7 @@ export class FakeSource implements SkillSource {
     this.#contents = new Map()
     for (const [name, skill] of Object.entries(skills)) {
       for (const [path, body] of Object.entries(skill.files ?? {})) {
-        this.#contents.set(`${name}/${path}`, body instanceof Error ? body : new FileContent(Buffer.from(body), new Date(0)))
+        this.#contents.set(`${name}/${path}`, body instanceof Error ? body : new FileContent(Buffer.from(body)))
       }
       this.#skills.set(name, this.#entry(name, skill))
     }
@@ -56,9 +61,15 @@ export class FakeSource implements SkillSource {
     return this.#skills.get(name)
   }
 
-  async findByLabel (label: string): Promise<CatalogSkill | undefined> {
-    this.#ask(`findByLabel ${label.slice(0, 50)}`)
-    return [...this.#skills.values()].find(({ metadata }) => metadata.name === label) ?? this.#skills.get(label)
+  async read<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Promise<T> {
+    this.#ask(`read ${name.slice(0, 50)}`)
+    return await answer(this.#stateOf(this.#skills.get(name), name))
+  }
+
+  async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Awaitable<T>): Promise<T> {
+    this.#ask(`readByDisplayName ${displayName.slice(0, 50)}`)
+    const skill = [...this.#skills.values()].find(({ metadata }) => metadata.name === displayName) ?? this.#skills.get(displayName)
+    return await answer(this.#stateOf(skill, displayName))
   }
 
   available (): readonly SkillMetadata[] {
@@ -86,6 +97,30 @@ export class FakeSource implements SkillSource {
     return content
   }
 
+  readMainFile (name: string): FileContent {
+    return this.readDocument(name)
+  }
+
+  async openFile (name: string, path: string): Promise<ServableFile> {
+    return { kind: 'content', content: await this.readFile(name, path) }
+  }
+
+  manifest (): never {
+    throw new Error('no tool asks for a manifest')
+  }
+
+  archive (): never {
+    throw new Error('no tool asks for an archive')
+  }
+
+  keptRevisions (): readonly string[] {
+    return []
+  }
+
+  at (): never {
+    throw new Error('no tool chooses a revision')
+  }
+
   async readFile (name: string, filePath: string): Promise<FileContent> {
     this.#ask(`readFile ${name.slice(0, 50)} ${filePath.slice(0, 50)}`)
     if (hasForbiddenSequence(name)) throw fileError.invalidName()
@@ -101,6 +136,18 @@ export class FakeSource implements SkillSource {
     if (content === undefined) throw fileError.notFound(name, filePath)
     if (content instanceof Error) throw content
     return content
+  }
+
+  #stateOf (skill: CatalogSkill | undefined, name: string): SkillState {
+    if (skill === undefined) throw documentError.skillNotFound(name)
+    return {
+      skill,
+      mainFile: async () => this.readDocument(skill.name),
+      file: (path) => this.readFile(skill.name, path),
+      open: (path) => this.openFile(skill.name, path),
+      manifest: () => this.manifest(),
+      archive: () => this.archive()
+    }
   }
 
   #ask (question: string): void {
@@ -124,6 +171,22 @@ export class FakeSource implements SkillSource {
 
 export function errorFinding (code: string, message: string, fix: string): Finding {
   return { code, severity: 'error', message, fix }
+}
+
+/** A tool of the test's own; its failures are `FAILED <sentence>`. */
+export function fakeTool (members: Partial<Tool>): Tool {
+  return {
+    name: 'fake',
+    toolset: 'reader',
+    description: '',
+    parameters: { type: 'object', properties: {}, required: [] },
+    resultSchema: Type.Object({}),
+    failureSchema: ErrorResultSchema,
+    example: { args: {}, outcome: new ToolOutcome({}, '') },
+    run: () => new ToolOutcome({}, ''),
+    fail: (error) => new ToolOutcome({ error: error.message }, `FAILED ${error.message}`, true),
+    ...members
+  }
 }
 
 /** What a test compares of an outcome. */

@@ -8,13 +8,13 @@ const DOCUMENT = '# Calculator Skill\n\nProvides basic arithmetic operations.\n\
 
 function setUp (skills: Readonly<Record<string, FakeSkill>>) {
   const source = new FakeSource(skills)
-  const tool = createGetSkillTool({ source })
+  const tool = createGetSkillTool()
   const registry = createToolRegistry([tool])
-  return { source, tool, call: (name?: unknown) => registry.call(tool, { skill_name: name }) }
+  return { source, tool, call: (name?: unknown) => registry.call(tool, { skill_name: name }, source) }
 }
 
 t.test('the definition is the seed\'s', async (t) => {
-  const { name, description, parameters } = createGetSkillTool({ source: new FakeSource() })
+  const { name, description, parameters } = createGetSkillTool()
   t.equal(JSON.stringify({ name, description, parameters }),
     '{"name":"get_skill","description":"Read the SKILL.MD documentation for a specific skill. Returns the full text content of the documentation file.",' +
     '"parameters":{"type":"object","properties":{"skill_name":{"type":"string","description":"Name of the skill (folder name)"}},"required":["skill_name"]}}')

@@ -1,15 +1,17 @@
 import t from 'tap'
 import fc from 'fast-check'
-import { createToolRegistry, createTools } from '../../src/tools/registry.ts'
+import { createToolRegistry } from '../../src/tools/registry.ts'
+import { createTools } from '../../src/tools/tools.ts'
 import { createToolCallHandler } from '../../src/tools/tool-call.ts'
 import { FakeSource } from './fake-source.ts'
 import { checkTime } from '../helper/timing.ts'
 
-const source = new FakeSource({
+const skills = new FakeSource({
   demo: { description: 'A demo', files: { 'SKILL.md': '# Demo', 'references/a.md': 'a', '\ufffd': 'canary' } },
   constructorish: {}
 })
-const handle = createToolCallHandler({ registry: createToolRegistry(createTools({ source })), log: { info () {} } })
+const CONTEXT = { skills, requestId: 'r' }
+const handle = createToolCallHandler({ registry: createToolRegistry(createTools()), log: { info () {} } })
 
 /** The dialects that every row goes through; each gives the text of its answer. */
 const DOORS: ReadonlyArray<readonly [title: string, body: (name: string, args: unknown) => unknown, text: (answer: unknown) => unknown]> = [
@@ -68,7 +70,7 @@ const ROWS: readonly Row[] = [
 for (const [title, body, textOf] of DOORS) {
   t.test(`J1 to J15 through ${title}`, async (t) => {
     for (const { id, tool, args, text } of ROWS) {
-      const answer = await checkTime(t, 1_000, () => handle(body(tool, args), { requestId: 'r' }), id)
+      const answer = await checkTime(t, 1_000, () => handle(body(tool, args), CONTEXT), id)
       if (answer.kind !== 'answer') throw new Error(`${id}: ${answer.kind}`)
       const shown = textOf(JSON.parse(answer.json))
       if (typeof text === 'string') t.ok(shown === text, id)
@@ -81,32 +83,32 @@ for (const [title, body, textOf] of DOORS) {
 
 t.test('J16: `__proto__` beside a call is data', async (t) => {
   const body: unknown = JSON.parse('{"__proto__":{"x":1},"constructor":{"prototype":{}},"function":{"name":"list_skills","__proto__":{"arguments":"{"}}}')
-  t.match(await handle(body, { requestId: 'r' }), { kind: 'answer', json: /"content":"\{\\"skills\\": / })
+  t.match(await handle(body, CONTEXT), { kind: 'answer', json: /"content":"\{\\"skills\\": / })
 })
 
 t.test('J19: of duplicate keys the last wins', async (t) => {
   const body: unknown = JSON.parse('{"function":{"name":"x","name":"list_skills"}}')
-  t.match(await handle(body, { requestId: 'r' }), { json: /"name":"list_skills"/ })
+  t.match(await handle(body, CONTEXT), { json: /"name":"list_skills"/ })
 })
 
 t.test('J23: many keys and strange numbers are answered within a second', async (t) => {
   const many = Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`k${i}`, i]))
   const strange: unknown = JSON.parse('{"id":12345678901234567,"function":{"name":"get_skill","arguments":{"skill_name":1e400}}}')
   await checkTime(t, 1_000, async () => {
-    t.match(await handle({ function: { name: 'list_skills', arguments: many } }, { requestId: 'r' }), { kind: 'answer' })
-    t.match(await handle({ ...many, function: { name: 'list_skills' } }, { requestId: 'r' }), { kind: 'answer' })
-    t.match(await handle(strange, { requestId: 'r' }), { kind: 'answer', json: /must be a string/ })
+    t.match(await handle({ function: { name: 'list_skills', arguments: many } }, CONTEXT), { kind: 'answer' })
+    t.match(await handle({ ...many, function: { name: 'list_skills' } }, CONTEXT), { kind: 'answer' })
+    t.match(await handle(strange, CONTEXT), { kind: 'answer', json: /must be a string/ })
   })
 })
 
 t.test('J24: an id of 10 KB comes back whole, and is in no log line', async (t) => {
   const lines: string[] = []
   const logged = createToolCallHandler({
-    registry: createToolRegistry(createTools({ source })),
+    registry: createToolRegistry(createTools()),
     log: { info: (fields, line) => { lines.push(JSON.stringify(fields) + line) } }
   })
   const id = 'i'.repeat(10_240)
-  t.match(await logged({ id, function: { name: 'list_skills' } }, { requestId: 'r' }), { kind: 'answer', json: `"tool_call_id":"${id}"` })
+  t.match(await logged({ id, function: { name: 'list_skills' } }, CONTEXT), { kind: 'answer', json: `"tool_call_id":"${id}"` })
   t.equal(lines.length, 2)
   t.notOk(lines.some((line) => line.includes('i'.repeat(256))))
 })
@@ -131,7 +133,7 @@ const { value: callLike } = fc.letrec((tie) => ({
 t.test('whatever JSON comes, handle() does not throw and answers in a known shape', async (t) => {
   let answered = 0
   await fc.assert(fc.asyncProperty(fc.oneof(fc.jsonValue(), callLike), async (body) => {
-    const answer = await handle(body, { requestId: 'r' })
+    const answer = await handle(body, CONTEXT)
     if (answer.kind !== 'answer') return answer.detail.length > 0
     answered++
     const parsed: unknown = JSON.parse(answer.json)
@@ -143,7 +145,7 @@ t.test('whatever JSON comes, handle() does not throw and answers in a known shap
 t.test('each call of a batch has one result, in place, whatever its name and arguments', async (t) => {
   const call = fc.record({ id: fc.string(), function: fc.record({ name: fc.constantFrom(...WORDS), arguments: fc.oneof(fc.constantFrom(...WORDS), fc.jsonValue()) }) })
   await fc.assert(fc.asyncProperty(fc.array(call, { minLength: 1, maxLength: 20 }), async (calls) => {
-    const answer = await handle({ tool_calls: calls }, { requestId: 'r' })
+    const answer = await handle({ tool_calls: calls }, CONTEXT)
     if (answer.kind !== 'answer') return false
     const results: Array<{ tool_call_id: string }> = JSON.parse(answer.json)
     return results.length === calls.length && results.every(({ tool_call_id: id }, i) => id === calls[i]?.id)

@@ -18,9 +18,9 @@ function setUp () {
     hollow: {},
     secret: { files: { 'SKILL.md': documentError.permissionDenied('secret') } }
   })
-  const tool = createNeovateSkillTool({ source })
+  const tool = createNeovateSkillTool()
   const registry = createToolRegistry([tool])
-  return { source, tool, call: (skill?: unknown) => registry.call(tool, { skill }) }
+  return { source, tool, call: (skill?: unknown) => registry.call(tool, { skill }, source) }
 }
 
 t.test('the definition is the seed\'s', async (t) => {
@@ -62,38 +62,7 @@ t.test('K30: a skill that goes away during the call is not found', async (t) => 
   t.same((await call('demo')).result, { isError: true, llmContent: 'Skill "demo" not found' })
 })
 
-t.test('K53: a skill that gives its name away during the call is looked for again', async (t) => {
-  const { source, call } = setUp()
-  const readDocument = source.readDocument.bind(source)
-  source.readDocument = (name) => {
-    source.set({ folder: { label: 'mine', files: { 'SKILL.md': 'no longer' } }, other: { label: 'Label', files: { 'SKILL.md': 'the new one' } } })
-    return readDocument(name)
-  }
-  t.match((await call('Label')).text, 'the new one')
-})
-
-t.test('K53: nor does what became of it count, once another has the name', async (t) => {
-  const { source, call } = setUp()
-  const readDocument = source.readDocument.bind(source)
-  source.readDocument = (name) => {
-    source.set({ folder: { label: 'mine', files: { 'SKILL.md': documentError.notUtf8('folder') } }, other: { label: 'Label', files: { 'SKILL.md': 'the new one' } } })
-    return readDocument(name)
-  }
-  t.match((await call('Label')).text, 'the new one')
-})
-
-t.test('K53: a skill that never holds still is an error, not a mixture', async (t) => {
-  const { source, call } = setUp()
-  const readDocument = source.readDocument.bind(source)
-  let edits = 0
-  source.readDocument = (name) => {
-    source.set({ demo: { files: { 'SKILL.md': `edit ${++edits}` } } })
-    return readDocument(name)
-  }
-  t.same((await call('demo')).result, { isError: true, llmContent: "Error reading SKILL.MD for skill 'demo'" })
-})
-
-t.test('other failures have the contract\'s sentences', async (t) => {
+t.test('K30: other failures have fixed sentences', async (t) => {
   const { call } = setUp()
   t.same((await call('hollow')).result, { isError: true, llmContent: "SKILL.MD not found for skill 'hollow'" })
   t.same((await call('secret')).result, { isError: true, llmContent: "Permission denied reading SKILL.MD for skill 'secret'" })

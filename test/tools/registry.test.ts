@@ -1,23 +1,18 @@
 import t from 'tap'
 import { SkillError } from '../../src/core/errors.ts'
-import { createToolRegistry, createTools } from '../../src/tools/registry.ts'
-import { type Tool, ToolOutcome } from '../../src/tools/tool.ts'
-import { FakeSource } from './fake-source.ts'
+import { createToolRegistry } from '../../src/tools/registry.ts'
+import { createTools } from '../../src/tools/tools.ts'
+import type { Tool } from '../../src/tools/tool.ts'
+import { FakeSource, fakeTool } from './fake-source.ts'
 
-function brokenTool (overrides: Partial<Tool>): Tool {
-  return {
-    name: 'broken',
-    toolset: 'reader',
-    description: '',
-    parameters: { type: 'object', properties: {}, required: [] },
-    run () { throw new TypeError('at /srv/secret') },
-    fail: (error) => new ToolOutcome({ failed: error.message }, error.message, true),
-    ...overrides
-  }
+const source = new FakeSource()
+
+function brokenTool (members: Partial<Tool>): Tool {
+  return fakeTool({ name: 'broken', run () { throw new TypeError('at /srv/secret') }, ...members })
 }
 
 t.test('K31: all tools, found by their exact names', async (t) => {
-  const registry = createToolRegistry(createTools({ source: new FakeSource() }))
+  const registry = createToolRegistry(createTools())
   t.same(registry.list().map(({ name }) => name), ['list_skills', 'get_skill', 'read_file_in_skill', 'Skill', 'skill', 'search_skills'])
   t.same(registry.list('reader').map(({ name }) => name), ['list_skills', 'get_skill', 'read_file_in_skill'])
   t.same(registry.list('search').map(({ name }) => name), ['list_skills', 'get_skill', 'read_file_in_skill', 'search_skills'])
@@ -28,7 +23,7 @@ t.test('K31: all tools, found by their exact names', async (t) => {
 })
 
 t.test('names of tools fit every provider', async (t) => {
-  for (const { name } of createTools({ source: new FakeSource() })) t.match(name, /^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$/)
+  for (const { name } of createTools()) t.match(name, /^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$/)
 })
 
 t.test('two tools of one name are refused', async (t) => {
@@ -39,14 +34,14 @@ t.test('an unexpected error becomes the tool\'s own failure with a fixed sentenc
   const reported: unknown[] = []
   const tool = brokenTool({})
   const registry = createToolRegistry([tool], { onError: (error, name) => reported.push([name, String(error)]) })
-  const outcome = await registry.call(tool, {})
-  t.same(outcome.result, { failed: 'The tool failed unexpectedly' })
+  const outcome = await registry.call(tool, {}, source)
+  t.same(outcome.result, { error: 'The tool failed unexpectedly' })
   t.same(reported, [['broken', 'TypeError: at /srv/secret']])
 })
 
 t.test('a tool that fails to fail has an answer all the same', async (t) => {
   const tool = brokenTool({ fail () { throw new Error('again') } })
-  const outcome = await createToolRegistry([tool]).call(tool, {})
+  const outcome = await createToolRegistry([tool]).call(tool, {}, source)
   t.same(outcome.result, { error: 'The tool failed unexpectedly' })
   t.equal(outcome.isError, true)
 })
@@ -55,12 +50,12 @@ t.test('what the operating system said is reported and not shown', async (t) => 
   const reported: unknown[] = []
   const tool = brokenTool({ run () { throw new SkillError('file_io_error', "Cannot read file 'x': I/O error", new Error('EIO /srv')) } })
   const registry = createToolRegistry([tool], { onError: (error) => reported.push(error) })
-  t.same((await registry.call(tool, {})).result, { failed: "Cannot read file 'x': I/O error" })
+  t.same((await registry.call(tool, {}, source)).result, { error: "Cannot read file 'x': I/O error" })
   t.equal(reported.length, 1)
 })
 
 t.test('K37: an unknown tool is named, with the names there are', async (t) => {
-  const registry = createToolRegistry(createTools({ source: new FakeSource() }))
+  const registry = createToolRegistry(createTools())
   t.equal(registry.unknownTool('nope'), 'Unknown tool: nope. Available tools: list_skills, get_skill, read_file_in_skill, Skill, skill, search_skills')
   t.match(registry.unknownTool('a\nb'), 'Unknown tool: a\\u000ab. ')
 })

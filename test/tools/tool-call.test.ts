@@ -1,14 +1,15 @@
 import t from 'tap'
 import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES, TOOL_CALL_CONCURRENCY } from '../../src/tools/limits.ts'
-import { createToolRegistry, createTools } from '../../src/tools/registry.ts'
+import { createToolRegistry } from '../../src/tools/registry.ts'
+import { createTools } from '../../src/tools/tools.ts'
 import { createToolCallHandler } from '../../src/tools/tool-call.ts'
 import { type Tool, ToolOutcome } from '../../src/tools/tool.ts'
-import { FakeSource } from './fake-source.ts'
+import { FakeSource, fakeTool } from './fake-source.ts'
 
 const SKILLS = { calculator: { description: 'Calculates', files: { 'SKILL.md': '# Calculator', 'a.py': 'print(1)' } }, weather: {} }
 const NAMES = 'list_skills, get_skill, read_file_in_skill, Skill, skill, search_skills'
 
-function setUp (tools: readonly Tool[] = createTools({ source: new FakeSource(SKILLS) })) {
+function setUp (tools: readonly Tool[] = createTools(), skills = new FakeSource(SKILLS)) {
   const lines: Array<readonly [fields: object, line: string]> = []
   const handle = createToolCallHandler({
     registry: createToolRegistry(tools),
@@ -16,9 +17,9 @@ function setUp (tools: readonly Tool[] = createTools({ source: new FakeSource(SK
   })
   return {
     lines,
-    handle: (body: unknown) => handle(body, { requestId: 'req-1' }),
+    handle: (body: unknown) => handle(body, { skills, requestId: 'req-1' }),
     async answer (body: unknown): Promise<string> {
-      const answer = await handle(body, { requestId: 'req-1' })
+      const answer = await handle(body, { skills, requestId: 'req-1' })
       if (answer.kind !== 'answer') throw new Error(answer.kind)
       return answer.json
     }
@@ -31,14 +32,7 @@ function chatCall (name: string, args?: unknown, id?: string): object {
 
 /** A tool whose answers the test decides. */
 function tool (name: string, run: Tool['run']): Tool {
-  return {
-    name,
-    toolset: 'reader',
-    description: '',
-    parameters: { type: 'object', properties: {}, required: [] },
-    run,
-    fail: (error) => new ToolOutcome({ error: error.message }, `FAILED ${error.message}`, true)
-  }
+  return fakeTool({ name, run })
 }
 
 t.test('K35: the seeds\' examples, to the letter', async (t) => {
@@ -194,8 +188,8 @@ t.test('K34: a text that escaping makes too large counts as what it becomes', as
 })
 
 t.test('K34: the refusal of Skill for size does not carry the catalog', async (t) => {
-  const source = new FakeSource({ large: { description: 'd'.repeat(1_000), files: { 'SKILL.md': '\u0001'.repeat(MAX_TOOL_RESULTS_BYTES / 4) } } })
-  const { content } = JSON.parse(await setUp(createTools({ source })).answer(chatCall('Skill', { skill_name: 'large' })))
+  const skills = new FakeSource({ large: { description: 'd'.repeat(1_000), files: { 'SKILL.md': '\u0001'.repeat(MAX_TOOL_RESULTS_BYTES / 4) } } })
+  const { content } = JSON.parse(await setUp(createTools(), skills).answer(chatCall('Skill', { skill_name: 'large' })))
   t.match(content, /limited to 33554432 bytes/)
   t.notMatch(content, 'ddd')
 })

@@ -1,15 +1,17 @@
 import t from 'tap'
-import { createToolRegistry, createTools } from '../../src/tools/registry.ts'
-import { toolDefinitions } from '../../src/tools/tool-definitions.ts'
+import { createToolRegistry } from '../../src/tools/registry.ts'
+import { createTools } from '../../src/tools/tools.ts'
+import { type ToolDefinitionOptions, toolDefinitions } from '../../src/tools/tool-definitions.ts'
 import { FakeSource } from './fake-source.ts'
 
-const registry = createToolRegistry(createTools({ source: new FakeSource({ pdf: { description: 'Reads PDF' } }) }))
+const registry = createToolRegistry(createTools())
+const skills = new FakeSource({ pdf: { description: 'Reads PDF' } })
 const LIST = { name: 'list_skills', description: 'List all available skills in the skills folder. Returns skill names as a JSON array.' }
 const EMPTY = { type: 'object', properties: {}, required: [] }
 const DYNAMIC = 'Invoke skills based on available skill metadata. Skills: pdf: Reads PDF'
 
 t.test('K40: definitions in each provider\'s form, keys in order', async (t) => {
-  const first = (format: Parameters<typeof toolDefinitions>[1]) => JSON.stringify(toolDefinitions(registry, format, 'reader')[0])
+  const first = (format: ToolDefinitionOptions['format']) => JSON.stringify(toolDefinitions(registry, { format, toolset: 'reader', skills })[0])
   t.equal(first('openai'), JSON.stringify({ type: 'function', function: { ...LIST, parameters: EMPTY } }))
   t.equal(first('openai-responses'), JSON.stringify({ type: 'function', ...LIST, parameters: EMPTY, strict: false }))
   t.equal(first('anthropic'), JSON.stringify({ ...LIST, input_schema: EMPTY }))
@@ -18,17 +20,17 @@ t.test('K40: definitions in each provider\'s form, keys in order', async (t) => 
 })
 
 t.test('K40: toolsets', async (t) => {
-  t.equal(toolDefinitions(registry, 'openai', 'reader').length, 3)
-  t.equal(toolDefinitions(registry, 'openai', 'search').length, 4)
-  t.equal(toolDefinitions(registry, 'openai', 'wave').length, 1)
-  t.equal(toolDefinitions(registry, 'openai', 'neovate').length, 1)
-  t.equal(toolDefinitions(registry, 'openai', 'all').length, 6)
+  t.equal(toolDefinitions(registry, { format: 'openai', toolset: 'reader', skills }).length, 3)
+  t.equal(toolDefinitions(registry, { format: 'openai', toolset: 'search', skills }).length, 4)
+  t.equal(toolDefinitions(registry, { format: 'openai', toolset: 'wave', skills }).length, 1)
+  t.equal(toolDefinitions(registry, { format: 'openai', toolset: 'neovate', skills }).length, 1)
+  t.equal(toolDefinitions(registry, { format: 'openai', toolset: 'all', skills }).length, 6)
 })
 
 t.test('K28: function.description is fixed, other forms follow the catalog', async (t) => {
-  t.match(toolDefinitions(registry, 'openai', 'wave')[0], { function: { description: 'Invoke a skill to apply specialized expertise and capabilities' } })
+  t.match(toolDefinitions(registry, { format: 'openai', toolset: 'wave', skills })[0], { function: { description: 'Invoke a skill to apply specialized expertise and capabilities' } })
   for (const format of ['openai-responses', 'anthropic', 'mcp'] as const) {
-    t.match(toolDefinitions(registry, format, 'wave')[0], { description: DYNAMIC })
+    t.match(toolDefinitions(registry, { format, toolset: 'wave', skills })[0], { description: DYNAMIC })
   }
-  t.match(toolDefinitions(registry, 'gemini', 'wave'), [{ functionDeclarations: [{ description: DYNAMIC }] }])
+  t.match(toolDefinitions(registry, { format: 'gemini', toolset: 'wave', skills }), [{ functionDeclarations: [{ description: DYNAMIC }] }])
 })

@@ -3,7 +3,6 @@ import { documentError, folderError } from '../../src/core/errors.ts'
 import { createToolRegistry } from '../../src/tools/registry.ts'
 import { createWaveSkillTool } from '../../src/tools/wave-skill.ts'
 import { errorFinding, type FakeSkill, FakeSource, shown } from './fake-source.ts'
-import { checkTime } from '../helper/timing.ts'
 
 const PDF = '---\nname: pdf\ndescription: Reads PDF files\n---\n\n# PDF\n'
 const SKILLS: Readonly<Record<string, FakeSkill>> = {
@@ -27,9 +26,9 @@ const AVAILABLE_NAMES = ['csv', 'failing', 'pdf']
 
 function setUp (skills = SKILLS) {
   const source = new FakeSource(skills)
-  const tool = createWaveSkillTool({ source })
+  const tool = createWaveSkillTool()
   const registry = createToolRegistry([tool])
-  return { source, tool, registry, call: (name: string) => registry.call(tool, { skill_name: name }), callWith: (args: object) => registry.call(tool, { ...args }) }
+  return { source, tool, registry, call: (name: string) => registry.call(tool, { skill_name: name }, source), callWith: (args: object) => registry.call(tool, { ...args }, source) }
 }
 
 t.test('the definition is the seed\'s', async (t) => {
@@ -162,9 +161,9 @@ t.test('K26: a missing or wrong-typed argument has one sentence', async (t) => {
 })
 
 t.test('K26, J15: an extra argument is refused by its name, `__proto__` too', async (t) => {
-  const { registry, tool } = setUp()
+  const { registry, source, tool } = setUp()
   for (const extra of ['verbose', '__proto__', 'constructor']) {
-    const { result } = await registry.call(tool, JSON.parse(`{"skill_name":"pdf","${extra}":{"a":1}}`))
+    const { result } = await registry.call(tool, JSON.parse(`{"skill_name":"pdf","${extra}":{"a":1}}`), source)
     t.match(result, { success: false, error: `Invalid tool arguments: unknown argument "${extra}", the only one is 'skill_name'` })
   }
   t.notOk('a' in {})
@@ -172,34 +171,13 @@ t.test('K26, J15: an extra argument is refused by its name, `__proto__` too', as
 
 t.test('K28: the description follows the catalog, in one line', async (t) => {
   const { tool, source } = setUp()
-  t.equal(tool.currentDescription?.(),
+  t.equal(tool.currentDescription?.(source),
     'Invoke skills based on available skill metadata. Skills: csv: Reads tables, failing: , pdf: Reads PDF files')
   source.set({})
-  t.equal(tool.currentDescription?.(), 'Invoke skills based on available skill metadata. Skills: No skills currently available')
-})
-
-t.test('K32: among 1,000 skills a description takes under 50 ms, an error under 10 ms', async (t) => {
-  const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, i) => [`skill-${i}`, { description: 'many words '.repeat(20).trim() }]))
-  const { tool, call } = setUp(many)
-  await checkTime(t, 50, () => tool.currentDescription?.())
-  await checkTime(t, 10, () => call('nope'))
+  t.equal(tool.currentDescription?.(source), 'Invoke skills based on available skill metadata. Skills: No skills currently available')
 })
 
 t.test('an unchanged skill is rendered once', async (t) => {
   const { call } = setUp()
   t.equal(await call('pdf'), await call('pdf'))
-})
-
-t.test('K53: a skill that changes between two looks is looked at again', async (t) => {
-  const { source, call } = setUp()
-  const readDocument = source.readDocument.bind(source)
-  let reads = 0
-  source.readDocument = (name) => {
-    if (reads++ === 0) source.set({ pdf: { description: 'New', files: { 'SKILL.md': '# New' } } })
-    return readDocument(name)
-  }
-  t.same((await call('pdf')).result, {
-    success: true, content: 'Skill: pdf (Type: project)\nPath: /srv/skills/pdf\n\n# New', shortResult: 'pdf: New'
-  })
-  t.equal(reads, 2)
 })

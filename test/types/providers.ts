@@ -1,20 +1,21 @@
 /**
  * Held together by the compiler (`npm run typecheck`): what providers send, what they take back and what they want in a
- * request, by their own SDKs' types, against our calls, results and definitions. The examples stand for results: the tests
- * of the routes hold real answers against them.
+ * request, by their own SDKs' types, against our calls, results and definitions. Schemas stand for results: the tests of
+ * the routes hold real answers against them.
  */
 import type { Message, MessageParam, Tool as AnthropicTool, ToolResultBlockParam, ToolUseBlockParam } from '@anthropic-ai/sdk/resources/messages/messages'
+import type { Static, TSchema } from '@sinclair/typebox'
 import type { GenerateContentResponse, Part, Tool as GeminiTool } from '@google/genai'
 import type { CallToolRequest, CallToolResult, JSONRPCRequest, JSONRPCResultResponse, Tool as McpTool } from '@modelcontextprotocol/client'
 import type {
-  ChatCompletion, ChatCompletionFunctionTool, ChatCompletionMessage, ChatCompletionMessageFunctionToolCall, ChatCompletionToolMessageParam
+  ChatCompletion, ChatCompletionFunctionMessageParam, ChatCompletionFunctionTool, ChatCompletionMessage, ChatCompletionMessageFunctionToolCall, ChatCompletionToolMessageParam
 } from 'openai/resources/chat/completions/completions'
 import type { FunctionTool, Response, ResponseFunctionToolCall, ResponseInputItem } from 'openai/resources/responses/responses'
-import type { toolCallAnswerExamples, toolCallExamples } from '../../src/openapi/tool-call-examples.ts'
 import type { anthropic } from '../../src/tools/dialects/anthropic.ts'
 import type { gemini } from '../../src/tools/dialects/gemini.ts'
 import type { mcp } from '../../src/tools/dialects/mcp.ts'
 import type { openaiChat } from '../../src/tools/dialects/openai-chat.ts'
+import type { openaiLegacy } from '../../src/tools/dialects/openai-legacy.ts'
 import type { openaiResponses } from '../../src/tools/dialects/openai-responses.ts'
 import type { ToolCallHandler } from '../../src/tools/tool-call.ts'
 
@@ -25,8 +26,11 @@ type Assignable<Ours extends Theirs, Theirs> = [Ours, Theirs]
 type Sent<T> = { -readonly [Key in keyof T]: Sent<T[Key]> }
 
 type Definition<Dialect extends { writeDefinitions (tools: never): readonly unknown[] }> = Sent<ReturnType<Dialect['writeDefinitions']>[number]>
-type Answers = { [Name in keyof typeof toolCallAnswerExamples]: Sent<(typeof toolCallAnswerExamples)[Name]['value']> }
-type Calls = { [Name in keyof typeof toolCallExamples]: Sent<(typeof toolCallExamples)[Name]['value']> }
+type Call<Dialect extends { readonly example: unknown }> = Sent<Dialect['example']>
+
+/** The result of a call that had this kind of id. */
+type Result<Dialect extends { readonly resultSchema: TSchema }, IdKey extends PropertyKey = never, Id = string> =
+  Omit<Static<Dialect['resultSchema']>, IdKey> & { [Key in IdKey]: Id }
 
 /** K40: definitions are ready to stand in a request. */
 export type Definitions = [
@@ -39,24 +43,23 @@ export type Definitions = [
 
 /** K34, K35: results are ready to be sent back. */
 export type Results = [
-  Assignable<Answers['openai'], ChatCompletionToolMessageParam>,
-  Assignable<Answers['openaiBatch'], ChatCompletionToolMessageParam[]>,
-  Assignable<Answers['openaiResponses'], ResponseInputItem.FunctionCallOutput>,
-  Assignable<Answers['anthropic'], ToolResultBlockParam>,
-  Assignable<{ role: 'user', content: Array<Answers['anthropic']> }, MessageParam>,
-  Assignable<Answers['gemini'], Part>,
-  Assignable<Answers['mcp'], JSONRPCResultResponse>,
-  Assignable<Answers['mcp']['result'], CallToolResult>
+  Assignable<Result<typeof openaiChat, 'tool_call_id'>, ChatCompletionToolMessageParam>,
+  Assignable<Result<typeof openaiLegacy>, ChatCompletionFunctionMessageParam>,
+  Assignable<Result<typeof openaiResponses, 'call_id'>, ResponseInputItem.FunctionCallOutput>,
+  Assignable<Result<typeof anthropic, 'tool_use_id'>, ToolResultBlockParam>,
+  Assignable<{ role: 'user', content: Array<Result<typeof anthropic, 'tool_use_id'>> }, MessageParam>,
+  Assignable<{ functionResponse: Omit<Result<typeof gemini>['functionResponse'], 'id'> & { id: string } }, Part>,
+  Assignable<Result<typeof mcp, 'id', string | number>, JSONRPCResultResponse>,
+  Assignable<Result<typeof mcp>['result'], CallToolResult>
 ]
 
 /** The calls of our documents are calls of theirs. */
 export type DocumentedCalls = [
-  Assignable<Calls['openai'], ChatCompletionMessageFunctionToolCall>,
-  Assignable<Calls['openaiBatch'], Pick<Required<ChatCompletionMessage>, 'tool_calls'>>,
-  Assignable<Calls['openaiResponses'], ResponseFunctionToolCall>,
-  Assignable<Calls['anthropic'], ToolUseBlockParam>,
-  Assignable<Calls['gemini'], Part>,
-  Assignable<Calls['mcp'], JSONRPCRequest & CallToolRequest>
+  Assignable<Call<typeof openaiChat>, ChatCompletionMessageFunctionToolCall>,
+  Assignable<Call<typeof openaiResponses>, ResponseFunctionToolCall>,
+  Assignable<Call<typeof anthropic>, ToolUseBlockParam>,
+  Assignable<Call<typeof gemini>, Part>,
+  Assignable<Call<typeof mcp>, JSONRPCRequest & CallToolRequest>
 ]
 
 /** K34: whole responses go in as they come. */

@@ -140,19 +140,27 @@ t.test('one service', async (t) => {
     }
     t.match((await service.fetch('/.well-known/skills/nope/SKILL.md')).json(), { code: 'artifact_not_found' })
   })
+})
 
-  t.test('§8.6: after a change the old address is gone, and the next index has the new one', async (t) => {
+for (const keepMs of [60_000, 0]) {
+  t.test(`K59: after a change the index has a new address, and the old one is ${keepMs === 0 ? 'gone where nothing is kept' : 'readable still'}`, async (t) => {
+    const service = await buildService(t, {
+      files: { alone: skill('alone'), more: skill('more', { docs: { 'x.json': '{}' } }) }, options: { keep: { keepMs }, times: { reconcileDegraded: 20 } }
+    })
     const find = async (name: string) => (await readIndex(service)).skills.find((entry) => entry.name === name)
     for (const [name, file] of [['alone', 'SKILL.md'], ['more', 'docs/x.json']] as const) {
       const before = await find(name)
+      if (before === undefined) throw new Error(`${name} is not listed`)
       writeFileSync(join(service.root, name, file), name === 'alone' ? skillText(name, 'Changed\n') : '{"changed": true}')
-      t.match((await service.fetch(before === undefined ? '' : resolve(before))).json(), { code: 'artifact_not_found' }, name)
-      await until(async () => (await find(name))?.digest !== before?.digest)
+      const old = await service.fetch(resolve(before))
+      if (keepMs === 0) t.match(old.json(), { code: 'artifact_not_found' }, name)
+      else t.equal(digestOf(old.bytes), before.digest, name)
+      await until(async () => (await find(name))?.digest !== before.digest)
       const after = await find(name)
       t.equal(digestOf((await service.fetch(after === undefined ? '' : resolve(after))).bytes), after?.digest)
     }
   })
-})
+}
 
 t.test('§8.10: everything that an index lists, at once', async (t) => {
   const names = Array.from({ length: 300 }, (_, index) => `skill-${index}`)

@@ -1,33 +1,39 @@
-import type { IndexedSkill } from './catalog.ts'
-import { withoutInvalidUtf8 } from '../disk/utf8-names.ts'
-import { type SkillFolder } from './scan-root.ts'
 import type { Disk } from '../disk/disk.ts'
-import { sha256 } from '../digest.ts'
-import { MAX_MAIN_FILE_BYTES } from '../limits.ts'
-import { isSettled, signatureOf } from '../disk/signature.ts'
+import { asRefused, changed, RefusedError, type Refusal } from '../disk/refused.ts'
+import { isSameState, isTrustworthy, signatureOf } from '../disk/signature.ts'
+import { withoutInvalidUtf8 } from '../disk/utf8-names.ts'
+import type { FileStore, ReadFile } from '../files/file-store.ts'
 import { parseSkillBytes } from '../format/main-file.ts'
-import { asRefused, openInside, RefusedError, type Refusal } from '../disk/open-inside.ts'
-import type { Finding, Frontmatter, Signature } from '../skill.ts'
+import { MAX_MAIN_FILE_BYTES } from '../limits.ts'
+import type { CatalogSkill, Finding, Frontmatter, Signature } from '../skill.ts'
+import type { IndexedSkill } from './catalog.ts'
 import { isNoMainFile, MAIN_FILE, orderMainFiles } from './main-files.ts'
+import type { SkillFolder } from './scan-root.ts'
 
-/** Of a folder that could not be looked at: equal to no folder's. */
-const UNSEEN: Signature = { dev: 0n, ino: 0n, size: 0n, mtimeNs: 0n, ctimeNs: 0n }
+/** Of a folder that could not be read: equal to no folder's. */
+const UNREAD: Signature = { dev: 0n, ino: 0n, size: 0n, mtimeNs: 0n, ctimeNs: 0n }
 
 const NO_FRONTMATTER: Frontmatter = Object.freeze({})
 
-interface MainFile {
+interface MainFile extends ReadFile {
   readonly name: string
-  readonly signature: Signature
-  readonly bytes: Buffer
+}
+
+export interface IndexOptions {
+  readonly disk: Disk
+  readonly store: FileStore
+  readonly sequence: number
+  /** Whether the folder hides a skill of the same name in a later root. */
+  readonly shadowing: boolean
 }
 
 /**
  * Reads what the index keeps of a skill. Whatever is wrong inside the folder is a finding.
  * @returns undefined when the folder is no longer the one that the root listed
  */
-export async function indexSkill (disk: Disk, folder: SkillFolder, sequence: number, shadowing: boolean): Promise<IndexedSkill | undefined> {
-  const seenAt = Date.now()
-  let folderSignature = UNSEEN
+export async function indexSkill (folder: SkillFolder, { disk, store, sequence, shadowing }: IndexOptions): Promise<IndexedSkill | undefined> {
+  const readAt = Date.now()
+  let folderSignature = UNREAD
   let mainFiles: readonly string[] = []
   let main: MainFile | undefined
   let refused: RefusedError | undefined
@@ -36,13 +42,34 @@ export async function indexSkill (disk: Disk, folder: SkillFolder, sequence: num
     if (!stats?.isDirectory() || await disk.realpath(folder.path) !== folder.realPath) return undefined
     folderSignature = signatureOf(stats)
     mainFiles = await listMainFiles(disk, folder.realPath)
-    main = await readMainFile(disk, folder.realPath, mainFiles)
+    main = await readMainFile(store, disk, folder.realPath, mainFiles)
+    if (!await hasSameMainFiles(disk, folder, { folderSignature, mainFiles })) throw changed('a main file came or went while the skill was read')
   } catch (error) {
     // A failing disk does not say that the folder went away.
-    if (folderSignature === UNSEEN && asRefused(error).refusal === 'not_found') return undefined
+    if (folderSignature === UNREAD && asRefused(error).refusal === 'not_found') return undefined
     refused = asRefused(error)
   }
-  const parsed = main && parseSkillBytes(main.bytes, folder.name)
+  return {
+    ...describeSkill(folder, { mainFiles, main, refused, shadowing }),
+    folder,
+    folderSignature,
+    mainFiles,
+    mainFile: main && { name: main.name, signature: main.signature },
+    refused,
+    shadowing,
+    isTrustworthy: isTrustworthy(folderSignature, readAt) && (main === undefined || isTrustworthy(main.signature, readAt)),
+    sequence
+  }
+}
+
+/** What the catalog says of a skill whose files are these. */
+export function describeSkill (folder: SkillFolder, { mainFiles, main, refused, shadowing }: {
+  readonly mainFiles: readonly string[]
+  readonly main: Pick<MainFile, 'name' | 'content'> | undefined
+  readonly refused?: RefusedError | undefined
+  readonly shadowing: boolean
+}): CatalogSkill {
+  const parsed = main && parseSkillBytes(main.content.bytes, folder.name)
   const findings = [
     ...mainFileFindings(mainFiles, main?.name, refused),
     ...parsed?.findings ?? [],
@@ -60,16 +87,16 @@ export async function indexSkill (disk: Disk, folder: SkillFolder, sequence: num
     frontmatter: parsed?.frontmatter ?? NO_FRONTMATTER,
     findings,
     valid: !findings.some(({ severity }) => severity === 'error'),
-    ...main && { digest: sha256(main.bytes) },
-    folder,
-    folderSignature,
-    mainFiles,
-    mainFile: main && { name: main.name, signature: main.signature },
-    refused,
-    shadowing,
-    settled: isSettled(folderSignature, seenAt) && (main === undefined || isSettled(main.signature, seenAt)),
-    sequence
+    ...main && { digest: main.content.digest }
   }
+}
+
+/** Another main file may be preferred to the one that was read. */
+async function hasSameMainFiles (disk: Disk, folder: SkillFolder, before: Pick<IndexedSkill, 'folderSignature' | 'mainFiles'>): Promise<boolean> {
+  const stats = await disk.stat(folder.path)
+  if (stats !== undefined && isSameState(signatureOf(stats), before.folderSignature)) return true
+  const names = await listMainFiles(disk, folder.realPath)
+  return names.length === before.mainFiles.length && names.every((name) => before.mainFiles.includes(name))
 }
 
 async function listMainFiles (disk: Disk, path: string): Promise<readonly string[]> {
@@ -78,15 +105,10 @@ async function listMainFiles (disk: Disk, path: string): Promise<readonly string
 }
 
 /** The first of the main files that is a regular file of this skill. */
-async function readMainFile (disk: Disk, path: string, names: readonly string[]): Promise<MainFile | undefined> {
+async function readMainFile (store: FileStore, disk: Disk, folder: string, names: readonly string[]): Promise<MainFile | undefined> {
   for (const name of orderMainFiles(names, 'SKILL.md')) {
     try {
-      const file = await openInside(disk, path, name)
-      try {
-        return { name, ...await file.readAll(MAX_MAIN_FILE_BYTES) }
-      } finally {
-        await file.close()
-      }
+      return { name, ...await store.read({ disk, folder, path: name }, MAX_MAIN_FILE_BYTES) }
     } catch (error) {
       if (!(error instanceof RefusedError) || !isNoMainFile(error.refusal)) throw error
     }

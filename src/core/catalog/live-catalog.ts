@@ -1,53 +1,51 @@
 import { coalesce, createSlicer } from '../async.ts'
-import { Catalog, type CatalogChange, type IndexedSkill } from './catalog.ts'
-import type { SkillFolder } from './scan-root.ts'
 import type { Disk } from '../disk/disk.ts'
-import { documentError } from '../errors.ts'
+import type { PollPhase } from '../disk/poll-phase.ts'
+import { isSameState } from '../disk/signature.ts'
+import type { FileStore } from '../files/file-store.ts'
+import { Signal } from '../signal.ts'
+import type { Signature } from '../skill.ts'
+import { Catalog, type CatalogChange, type IndexedSkill } from './catalog.ts'
 import { indexSkill } from './index-skill.ts'
 import { orderMainFiles } from './main-files.ts'
-import type { PhaseStats } from '../disk/poll-phase.ts'
-import type { RootSet } from './roots.ts'
-import { isSameState } from '../disk/signature.ts'
-import type { Signature } from '../skill.ts'
+import type { Roots } from './roots.ts'
+import type { SkillFolder } from './scan-root.ts'
 
 export interface LiveCatalogOptions {
-  readonly roots: RootSet
-  readonly stats: PhaseStats
-  /** Told once a change is in place. Must not throw. */
-  readonly onChange: (change: CatalogChange) => void
+  readonly roots: Roots
+  readonly store: FileStore
+  readonly phase: PollPhase
 }
 
 /** How often a question is asked anew when the disk changes under it. */
-export const MAX_TURNS = 8
+const MAX_ATTEMPTS = 8
 
 /**
- * The catalog, compared with the disk: one skill for whoever asks for it, some or all of them for the refresher
- *. What differs is read again, and put in place in one step.
+ * The catalog, compared with the disk: one skill for whoever asks for it, some or all of them for the refresher. What
+ * differs is read again and put in place in one step.
  */
 export class LiveCatalog {
-  readonly #roots: RootSet
-  readonly #stats: PhaseStats
-  readonly #onChange: LiveCatalogOptions['onChange']
-  /** Compares every skill, and reads again what is not as the index says. */
+  /** Emits each change once it is in place. */
+  readonly changed = new Signal<CatalogChange>()
+  /** Compares every skill, and reads again what differs. */
   readonly verifyAll = coalesce(() => this.verify(this.#catalog.names))
+  readonly #roots: Roots
+  readonly #store: FileStore
+  readonly #phase: PollPhase
   #catalog = new Catalog()
   #sequence = 0
-  #moves = 0
+  #changeCount = 0
 
-  constructor ({ roots, stats, onChange }: LiveCatalogOptions) {
+  constructor ({ roots, store, phase }: LiveCatalogOptions) {
     this.#roots = roots
-    this.#stats = stats
-    this.#onChange = onChange
+    this.#store = store
+    this.#phase = phase
+    roots.changed.subscribe(() => { this.#takeFolders() })
   }
 
-  /** The state that was seen last, without a look at the disk. */
+  /** The last state, without a comparison with the disk. */
   get last (): Catalog {
     return this.#catalog
-  }
-
-  /** Goes up with all that is found to be another file or folder than before, whether it says something else or not. */
-  get moves (): number {
-    return this.#moves
   }
 
   /** Names of the skills that have not been read from their present folder. */
@@ -63,22 +61,22 @@ export class LiveCatalog {
    * @throws {SkillError} `folderError`'s sentences without a root
    */
   async find (name: string): Promise<IndexedSkill | undefined> {
-    // Each turn ends with the skill, or with a root listed anew; a name that keeps coming and going is not there.
-    for (let turn = 0; turn < MAX_TURNS; turn++) {
-      // What was seen before it went away says nothing about where it went.
-      if (turn > 0) this.#stats.forget()
-      // A root before the skill's own may have got a folder of that name; an unknown name may be in any.
+    // Each attempt ends with the skill, or with a root scanned again; a name that keeps coming and going is not there.
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+      // The stats from before the skill went away say nothing about where it went.
+      if (attempt > 0) this.#phase.forget()
+      // A root before the skill's own may have got a folder of that name; an unknown name may be in any root.
       const root = this.#catalog.folders.get(name)?.root
       await this.#roots.sync(root, root === undefined)
       const folder = this.#catalog.folders.get(name)
-      // It went to a root that was not looked at, in somebody else's look.
+      // Another question's scan moved the skill to a root that was not compared here.
       if (root !== undefined && (folder === undefined || folder.root > root)) continue
       if (folder === undefined) {
         this.#roots.requireOne()
         return undefined
       }
       const known = this.#catalog.get(name)
-      if (known !== undefined && await this.#isFresh(known)) return known
+      if (known !== undefined && await this.#holds(known)) return known
       const loaded = await this.#load(folder)
       if (loaded === undefined) await this.#roots.rescan(folder.root)
       // What may not be read may be the root's doing.
@@ -91,36 +89,27 @@ export class LiveCatalog {
     return undefined
   }
 
-  /** The skill with this frontmatter name, as it is on the disk now; undefined when the last state knows none, or it has another name now. */
-  async findByLabel (label: string): Promise<IndexedSkill | undefined> {
-    const name = this.#catalog.folderOfLabel(label)
-    const skill = name === undefined ? undefined : await this.find(name)
-    return skill?.metadata.name === label ? skill : undefined
-  }
-
   /**
-   * What `answer` makes of the skill of this name. A failure, or an answer that took more than a turn of the event loop,
-   * counts only while the skill is still what it was: otherwise its folder was taken away or exchanged under the question,
-   * which then goes to what the name means now.
-   * @param discard gives back an answer that does not count
+   * The skill with this frontmatter name, else the skill of this folder name. "Not found" needs a comparison of all
+   * skills, since any of them may have taken the name a moment ago; if one changed meanwhile, all are compared again.
    */
-  async ask<T> (name: string, answer: (skill: IndexedSkill) => Promise<T>, discard?: (value: T) => unknown): Promise<T> {
-    for (let turn = 1; ; turn++) {
-      const phase = this.#stats.phase
-      const skill = await this.find(name)
-      if (skill === undefined) throw documentError.skillNotFound(name)
-      const root = this.#roots.signatureOf(skill.folder)
-      try {
-        const value = await answer(skill)
-        if (turn === MAX_TURNS || phase === this.#stats.phase || await this.#isStill(skill, root)) return value
-        await discard?.(value)
-      } catch (error) {
-        if (turn === MAX_TURNS || await this.#isStill(skill, root)) throw error
-      }
+  async findByDisplayName (displayName: string): Promise<IndexedSkill | undefined> {
+    const folder = await this.find(displayName)
+    if (folder?.metadata.name === displayName) return folder
+    const known = await this.#findKnown(displayName)
+    if (known !== undefined) return known
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+      const changeCount = this.#changeCount
+      await this.#roots.sync(undefined, true)
+      await this.verifyAll()
+      const found = await this.#findKnown(displayName)
+      if (found !== undefined) return found
+      if (changeCount === this.#changeCount) break
     }
+    return folder
   }
 
-  /** Reads again which of these skills are not as the index says, in slices; each slice is one step of the catalog. */
+  /** Reads again which of these skills differ from the disk, in slices; each slice is one step of the catalog. */
   async verify (names: Iterable<string>): Promise<void> {
     const yieldIfNeeded = createSlicer()
     let loaded: IndexedSkill[] = []
@@ -129,7 +118,7 @@ export class LiveCatalog {
       const folder = this.#catalog.folders.get(name)
       if (folder === undefined) continue
       const known = this.#catalog.get(name)
-      if (known === undefined || !await this.#isFresh(known)) {
+      if (known === undefined || !await this.#holds(known)) {
         const skill = await this.#load(folder)
         if (skill === undefined) gone.add(folder.root)
         else loaded.push(skill)
@@ -145,42 +134,59 @@ export class LiveCatalog {
     for (const root of gone) await this.#roots.rescan(root)
   }
 
-  /** A root has other folders than before: takes them over. */
-  takeFolders (): void {
+  /**
+   * Whether a skill that `find` gave is what its name means still, untouched. Never throws.
+   * @param root the root's signature at that time: nothing else shows a root that went away and came back
+   */
+  async isStill ({ name, folder, folderSignature }: IndexedSkill, root: Signature | undefined): Promise<boolean> {
+    this.#phase.forget()
+    try {
+      await this.#roots.sync(folder.root + 1)
+      const now = await this.find(name)
+      const rootNow = this.#roots.signatureOf(folder)
+      return now?.folder === folder && isSameState(now.folderSignature, folderSignature) &&
+        root !== undefined && rootNow !== undefined && isSameState(root, rootNow)
+    } catch {
+      return false
+    }
+  }
+
+  async #findKnown (displayName: string): Promise<IndexedSkill | undefined> {
+    const name = this.#catalog.folderOfDisplayName(displayName)
+    const skill = name === undefined ? undefined : await this.find(name)
+    return skill?.metadata.name === displayName ? skill : undefined
+  }
+
+  #takeFolders (): void {
     const before = this.#catalog
-    this.#moves++
+    this.#changeCount++
     const { folders, shadowing } = this.#roots.merge()
     this.#catalog = before.withFolders(folders, shadowing)
     this.#announce([], [], before.names.filter((name) => !folders.has(name)))
   }
 
-  /** Whether the disk still holds what the index says. */
-  async #isFresh (skill: IndexedSkill): Promise<boolean> {
+  /** Whether the disk has what the index says of a skill. */
+  async #holds (skill: IndexedSkill): Promise<boolean> {
     const { folder, mainFile } = skill
-    if (!skill.settled || skill.refused !== undefined || !this.#catalog.isInPlace(skill)) return false
+    if (!skill.isTrustworthy || skill.refused !== undefined || !this.#catalog.isInPlace(skill)) return false
     const disk = this.#roots.diskOf(folder)
-    const now = await this.#stats.stat(disk, folder.path)
+    const now = await this.#phase.stat(disk, folder.path)
     if (now === undefined || !isSameState(now, skill.folderSignature)) return false
     if (folder.linked && await realpathOrNothing(disk, folder.path) !== folder.realPath) return false
     // A main file that was passed over may be of use now: a link's target made.
     if (mainFile?.name !== orderMainFiles(skill.mainFiles, 'SKILL.md')[0]) return false
     if (mainFile === undefined) return true
-    const main = await this.#stats.stat(disk, skill.metadata.path)
+    const main = await this.#phase.stat(disk, skill.metadata.path)
     return main !== undefined && isSameState(main, mainFile.signature)
   }
 
-  /** Never throws. Asks for the state of the root too: in nothing else one shows that went away and came back. */
-  async #isStill ({ name, folder, folderSignature }: IndexedSkill, root: Signature | undefined): Promise<boolean> {
-    this.#stats.forget()
-    await this.#roots.sync(folder.root + 1)
-    const now = await this.find(name).catch(() => undefined)
-    const rootNow = this.#roots.signatureOf(folder)
-    return now?.folder === folder && isSameState(now.folderSignature, folderSignature) &&
-      root !== undefined && rootNow !== undefined && isSameState(root, rootNow)
-  }
-
   async #load (folder: SkillFolder): Promise<IndexedSkill | undefined> {
-    return await indexSkill(this.#roots.diskOf(folder), folder, ++this.#sequence, this.#catalog.shadowing.has(folder.name))
+    return await indexSkill(folder, {
+      disk: this.#roots.diskOf(folder),
+      store: this.#store,
+      sequence: ++this.#sequence,
+      shadowing: this.#catalog.shadowing.has(folder.name)
+    })
   }
 
   #commit (loaded: readonly IndexedSkill[]): void {
@@ -191,9 +197,9 @@ export class LiveCatalog {
       const { name } = skill
       const known = before.get(name)
       if (before.folders.get(name) !== skill.folder || (known?.sequence ?? 0) >= skill.sequence) return false
-      // A disk that fails says nothing about the skill: what was known before stands.
-      if (known !== undefined && skill.refused?.refusal === 'io_error') return false
-      if (known === undefined || !isSameOnDisk(known, skill)) this.#moves++
+      // A disk that fails, or a file that never holds, says nothing about the skill: what was known before stands.
+      if (known !== undefined && (skill.refused?.refusal === 'io_error' || skill.refused?.refusal === 'changed')) return false
+      if (known === undefined || !isSameOnDisk(known, skill)) this.#changeCount++
       if (known === undefined) added.push(name)
       else if (!isSameToCallers(known, skill)) changed.push(name)
       return true
@@ -205,7 +211,7 @@ export class LiveCatalog {
 
   #announce (added: readonly string[], changed: readonly string[], removed: readonly string[]): void {
     if (added.length + changed.length + removed.length === 0) return
-    this.#onChange({ generation: this.#catalog.generation, added, changed, removed })
+    this.changed.emit({ generation: this.#catalog.generation, added, changed, removed })
   }
 }
 

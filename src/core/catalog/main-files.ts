@@ -1,6 +1,6 @@
-import type { Refusal } from '../disk/open-inside.ts'
+import type { Refusal } from '../disk/refused.ts'
 
-/** Which main file is taken when a folder has several. */
+/** Which main file is taken when a folder has several: get_skill's spelling, or everybody else's. */
 export type MainFilePreference = 'SKILL.MD' | 'SKILL.md'
 
 /** A main file by its letters, in any casing. Only ASCII: no locale makes another name equal. */
@@ -14,7 +14,7 @@ export function orderMainFiles (names: readonly string[], preferred: MainFilePre
   return names.toSorted((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1))
 }
 
-/** What is not a regular file of this skill is no main file. */
+/** Whether a file is passed over as main file: it is not a regular file of this skill. */
 export function isNoMainFile (refusal: Refusal): boolean {
   return refusal === 'not_found' || refusal === 'outside' || refusal === 'is_directory' || refusal === 'not_regular'
 }

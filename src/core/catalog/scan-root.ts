@@ -1,7 +1,7 @@
 import { errorCode, type Disk } from '../disk/disk.ts'
 import { withoutInvalidUtf8 } from '../disk/utf8-names.ts'
 import { isHiddenPath } from '../disk/relative-path.ts'
-import { isSettled, signatureOf } from '../disk/signature.ts'
+import { isTrustworthy, signatureOf } from '../disk/signature.ts'
 import { isSafeName } from '../skill-name.ts'
 import type { Signature, SkillType } from '../skill.ts'
 
@@ -19,15 +19,15 @@ export interface SkillFolder {
   readonly linked: boolean
 }
 
-/** What a look at a root came to. `failed` is a look that says nothing about the root: the last good one stands. */
+/** What a scan of a root found. `failed` says nothing about the root: the last good scan stands. */
 export type RootScan =
   | {
     readonly state: 'ok'
     readonly signature: Signature
-    readonly settled: boolean
+    readonly isTrustworthy: boolean
     readonly realPath: string
     readonly folders: ReadonlyMap<string, SkillFolder>
-    /** Real paths of the links by name, undefined for one that is no skill: their meaning may change without the root. */
+    /** Real paths of the links by name, undefined for a link that is no skill: their meaning may change without the root. */
     readonly links: ReadonlyMap<string, string | undefined>
   }
   | { readonly state: 'missing' | 'unreadable' }
@@ -42,15 +42,15 @@ export interface Root {
 
 /**
  * Lists the skills of one root. Reads names and types only, never a file.
- * @param known the links as they were seen last: one whose disk does not answer is still what it was
+ * @param known the links of the last good scan: a link whose disk does not answer keeps its meaning
  */
 export async function scanRoot (disk: Disk, root: Root, known?: ReadonlyMap<string, string | undefined>): Promise<RootScan> {
   try {
-    const seenAt = Date.now()
+    const scannedAt = Date.now()
     const realPath = await disk.realpath(root.path)
     const stats = await disk.stat(realPath)
     if (!stats?.isDirectory()) return { state: 'missing' }
-    // Signature before names: a change in between shows as a difference on the next look.
+    // Signature before names: a change in between shows as a difference at the next comparison.
     const signature = signatureOf(stats)
     const entries = await disk.readdir(realPath)
     const folders = new Map<string, SkillFolder>()
@@ -64,7 +64,7 @@ export async function scanRoot (disk: Disk, root: Root, known?: ReadonlyMap<stri
         if (target !== undefined) folders.set(entry.name, skillFolder(root, entry.name, target, true))
       }
     }
-    return { state: 'ok', signature, settled: isSettled(signature, seenAt), realPath, folders, links }
+    return { state: 'ok', signature, isTrustworthy: isTrustworthy(signature, scannedAt), realPath, folders, links }
   } catch (cause) {
     switch (errorCode(cause)) {
       case 'ENOENT':
@@ -87,7 +87,7 @@ function skillFolder ({ path, type, index }: Root, name: string, realPath: strin
 
 /**
  * The real path of a link to a folder strictly below the root; undefined for every other link.
- * @param known what it was: the answer when the disk has none
+ * @param known the last known answer, for a disk that does not answer
  */
 export async function resolveLinkedFolder (disk: Disk, rootRealPath: string, path: string, known?: string): Promise<string | undefined> {
   try {

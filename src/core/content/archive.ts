@@ -1,54 +1,54 @@
 import { createHash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { createSlicer } from '../async.ts'
-import type { IndexedSkill } from '../catalog/catalog.ts'
 import type { Disk } from '../disk/disk.ts'
-import { archiveError } from '../errors.ts'
-import { ARCHIVE_CHUNK_BYTES, MAX_ARCHIVE_BYTES, MAX_ARCHIVE_FILES } from '../limits.ts'
-import type { ManifestStore } from './manifest.ts'
-import { fileSentence } from './refusal-sentences.ts'
-import type { Seen } from '../disk/observed.ts'
+import { changed } from '../disk/refused.ts'
 import { isSameState, signatureOf } from '../disk/signature.ts'
-import { openInside, RefusedError } from '../disk/open-inside.ts'
+import { archiveError } from '../errors.ts'
+import type { FileContent } from '../files/file-content.ts'
+import { openInside } from '../files/open-inside.ts'
+import { ARCHIVE_CHUNK_BYTES, MAX_ARCHIVE_BYTES, MAX_ARCHIVE_FILES } from '../limits.ts'
 import type { Signature } from '../skill.ts'
+import type { KeptRevision } from './kept-revisions.ts'
+import type { Snapshot } from './manifest.ts'
+import { fileSentence } from './refusal-sentences.ts'
 import { centralHeader, centralSize, endOfArchive, localHeader, localSize, type ZipEntry, zipSize } from './zip.ts'
 
-export interface ArchiveOptions {
-  readonly disk: Disk
-  readonly skill: IndexedSkill
-  readonly manifests: Pick<ManifestStore, 'get'>
-  /** What a file of the manifest is called in the archive. Default: its path. */
-  readonly nameOf?: ((path: string) => string) | undefined
-}
-
-/** What the manifest says of a file. */
-interface PlannedFile extends ZipEntry {
+/** A file as it will be in the archive. */
+export interface ArchivedFile extends ZipEntry {
+  /** In the manifest. */
   readonly path: string
+  readonly digest: string
 }
 
-/** A file as it will be in the archive, in the one state that it must still have when it is read. */
-interface ArchivedFile extends PlannedFile {
-  readonly state: Signature
+/** Where the bytes of an archive come from. */
+export interface ArchiveSource {
+  /**
+   * The bytes of a file from `first` to `last`, both included, as the manifest has it.
+   * @throws {RefusedError} `changed` when the file has other bytes now
+   */
+  read (file: ArchivedFile, first: number, last: number): AsyncIterable<Buffer>
 }
 
 /**
- * The files of a skill as a ZIP archive, in the order of the manifest and of the state that the manifest names. Not a
- * byte of it is kept in memory: it is read from the files as it is sent, and any part of it can be read alone.
+ * The files of a skill as a ZIP archive, in the order of the manifest. The archive is made while it is sent, and any part
+ * of it can be read alone.
  */
 export class SkillArchive {
   /** The manifest's: the same revision under the same names gives the same bytes everywhere. */
   readonly revision: string
   /** In bytes. */
   readonly size: number
-  readonly #disk: Disk
-  readonly #skill: IndexedSkill
+  readonly #name: string
+  readonly #source: ArchiveSource
   readonly #files: readonly ArchivedFile[]
 
-  constructor (disk: Disk, skill: IndexedSkill, revision: string, files: readonly ArchivedFile[]) {
+  /** @param name of the skill, for errors */
+  constructor (name: string, revision: string, files: readonly ArchivedFile[], source: ArchiveSource) {
     this.revision = revision
     this.size = zipSize(files)
-    this.#disk = disk
-    this.#skill = skill
+    this.#name = name
+    this.#source = source
     this.#files = files
   }
 
@@ -60,9 +60,9 @@ export class SkillArchive {
   }
 
   /**
-   * The bytes from `start` to `end`, both included, with back-pressure. Fails, and so is never taken for complete, when a
-   * file is no longer as it was.
-   * @throws {SkillError}
+   * The bytes from `start` to `end`, both included, with back-pressure. A file that is no longer as the manifest says
+   * fails the reading, so that a broken archive is never taken for complete.
+   * @throws {SkillError} `skill_changing`, `file_io_error`, …
    */
   async * chunks (start = 0, end = this.size - 1): AsyncGenerator<Buffer> {
     let waiting: Buffer[] = []
@@ -109,51 +109,59 @@ export class SkillArchive {
   async * #content (file: ArchivedFile, first: number, last: number): AsyncGenerator<Buffer> {
     if (first > last) return
     try {
-      const open = await openInside(this.#disk, this.#skill.folder.realPath, file.path)
-      try {
-        if (!isSameState(signatureOf(open.stats), file.state)) throw changed()
-        let crc = 0
-        for await (const bytes of open.chunks(first, last)) {
-          crc = crc32(bytes, crc)
-          yield bytes
-        }
-        // A state that was too young to be trusted has only its bytes to tell.
-        if (first === 0 && last === file.size - 1 && crc !== file.crc32) throw changed()
-      } finally {
-        await open.close()
-      }
+      yield * this.#source.read(file, first, last)
     } catch (error) {
-      throw fileSentence(error, this.#skill.name, file.path)
+      throw fileSentence(error, this.#name, file.path)
     }
   }
 }
 
 /**
- * The archive of a skill in one state, ready to be read.
- * @throws {RefusedError} as a manifest
+ * The archive of a manifest.
+ * @param nameOf what a file of the manifest is called in the archive; default: its path
  * @throws {SkillError} `archive_too_large`
  */
-export async function createArchive (options: ArchiveOptions): Promise<SkillArchive> {
-  const { disk, skill, manifests, nameOf = (path) => path } = options
-  const { manifest: { files, revision }, crc32s, seen } = await manifests.get(disk, skill)
-  const planned = files.map(({ path, size_bytes: size }, index) => ({ path, name: Buffer.from(nameOf(path)), size, crc32: crc32s[index] ?? 0 }))
-  if (planned.length > MAX_ARCHIVE_FILES || zipSize(planned) > MAX_ARCHIVE_BYTES) throw archiveError.tooLarge(skill.name)
-  return new SkillArchive(disk, skill, revision, await withStates(planned, seen))
+export function createArchive (
+  { manifest, crc32s }: Pick<Snapshot, 'manifest' | 'crc32s'>, source: ArchiveSource, nameOf: (path: string) => string = (path) => path
+): SkillArchive {
+  const { skill_name: name, revision } = manifest
+  const files = manifest.files.map(({ path, size_bytes: size, digest }, index) =>
+    ({ path, digest, name: Buffer.from(nameOf(path)), size, crc32: crc32s[index] ?? 0 }))
+  if (files.length > MAX_ARCHIVE_FILES || zipSize(files) > MAX_ARCHIVE_BYTES) throw archiveError.tooLarge(name)
+  return new SkillArchive(name, revision, files, source)
 }
 
-async function withStates (planned: readonly PlannedFile[], seen: Seen): Promise<readonly ArchivedFile[]> {
-  const yieldIfNeeded = createSlicer()
-  const states = new Map(seen)
-  const files: ArchivedFile[] = []
-  for (const file of planned) {
-    const state = states.get(file.path)
-    if (state === undefined) throw changed()
-    files.push({ ...file, state })
-    await yieldIfNeeded()
+/** Bytes in memory: of a revision that is kept. */
+export function keptSource ({ contents }: Pick<KeptRevision, 'contents'>): ArchiveSource {
+  return {
+    async * read ({ digest }, first, last) {
+      const content: FileContent | undefined = contents.get(digest)
+      if (content === undefined) throw changed('a file of a kept revision is not there')
+      for (let start = first; start <= last; start += ARCHIVE_CHUNK_BYTES) yield content.bytes.subarray(start, Math.min(start + ARCHIVE_CHUNK_BYTES, last + 1))
+    }
   }
-  return files
 }
 
-function changed (): RefusedError {
-  return new RefusedError('io_error', new Error('a file changed while its skill was being archived'))
+/** Bytes on the disk, each file in the one state that the manifest was made from. */
+export function diskSource (disk: Disk, folder: string, { observed }: Snapshot): ArchiveSource {
+  let states: ReadonlyMap<string, Signature | undefined> | undefined
+  return {
+    async * read ({ path, size, crc32: expected }, first, last) {
+      states ??= new Map(observed)
+      const state = states.get(path)
+      const open = await openInside(disk, folder, path)
+      try {
+        if (state === undefined || !isSameState(signatureOf(open.stats), state)) throw changed('a file changed while its skill was archived')
+        let crc = 0
+        for await (const bytes of open.chunks(first, last)) {
+          crc = crc32(bytes, crc)
+          yield bytes
+        }
+        // Of a state too young to be trusted only the bytes tell.
+        if (first === 0 && last === size - 1 && crc !== expected) throw changed('a file changed while its skill was archived')
+      } finally {
+        await open.close()
+      }
+    }
+  }
 }

@@ -1,17 +1,21 @@
 import type { Dirent } from 'node:fs'
 import { LRUCache } from 'lru-cache'
-import type { IndexedSkill } from '../catalog/catalog.ts'
-import type { ContentStore } from './file-store.ts'
-import type { Disk } from '../disk/disk.ts'
+import type { SkillFolder } from '../catalog/scan-root.ts'
 import { sha256 } from '../digest.ts'
-import { MANIFEST_CACHE_BYTES, MAX_AWAITED_BYTES, MAX_AWAITED_FILES, MAX_AWAITED_LOOKS, MAX_KNOWN_REVISIONS } from '../limits.ts'
-import { mediaType } from './media-type.ts'
-import { isAllSettled, isUnchanged, latestChange, PackedSeen, placeOf, printOf, type Seen, signatureAt } from '../disk/observed.ts'
-import { isSameState, isSettled, signatureOf } from '../disk/signature.ts'
-import { asRefused, type Checksums, openInside, RefusedError } from '../disk/open-inside.ts'
-import { entriesOf, insideOf, lookThrough, startWalk, type Walk } from '../disk/walk.ts'
+import type { Disk } from '../disk/disk.ts'
+import { areTrustworthy, fingerprintOf, holds, latestChange, type Observed, PackedObserved, pathBelow, signatureAt, statOf } from '../disk/observed.ts'
+import { asRefused, changed, RefusedError } from '../disk/refused.ts'
+import { isSameState, isTrustworthy, signatureOf } from '../disk/signature.ts'
+import { entriesOf, foldersInside, observeAll, startWalk, type Walk } from '../disk/walk.ts'
+import { FileContent } from '../files/file-content.ts'
+import type { FilePlace, FileStore } from '../files/file-store.ts'
+import type { Checksums, OpenFile } from '../files/open-file.ts'
+import { openInside } from '../files/open-inside.ts'
+import { MANIFEST_CACHE_BYTES, MAX_BUFFERED_FILE_BYTES } from '../limits.ts'
 import type { Signature } from '../skill.ts'
 import { compareCodePoints } from '../text.ts'
+import type { CollectedContents, KeptRevisions } from './kept-revisions.ts'
+import { mediaType } from './media-type.ts'
 
 export interface ManifestFile {
   /** Relative to the skill's folder, `/` between segments. */
@@ -30,71 +34,74 @@ export interface Manifest {
   readonly files: readonly ManifestFile[]
 }
 
-/** A skill as the change feed compares it. */
-export interface SkillState {
-  /** That of its manifest; undefined when its folder may not be read. */
-  readonly revision: string | undefined
-  /**
-   * Stands for the signatures of everything that the revision was made from; undefined while one of them is too young to be
-   * trusted.
-   */
-  readonly print: string | undefined
-  /** Latest `ctime` among them, in milliseconds. */
-  readonly changedAt: number
-}
-
-export interface Inspection {
-  readonly state: SkillState
-  /** Real paths of the folders below the skill's own, hidden ones left out. */
-  readonly inside: readonly string[]
-}
-
 /** A manifest, and what it was made from. */
 export interface Snapshot {
   readonly manifest: Manifest
   /** Of each file of the manifest, in its order. */
   readonly crc32s: Uint32Array
-  readonly seen: Seen
+  readonly observed: Observed
+}
+
+/** A skill as the change feed compares it. */
+export interface Inspected {
+  /** That of its manifest; undefined when its folder may not be read. */
+  readonly revision: string | undefined
+  /** Stands for all states that the revision was made from; undefined while one of them is too young to be trusted. */
+  readonly fingerprint: string | undefined
+  /** Latest `ctime` of them, in milliseconds. */
+  readonly changedAt: number
+}
+
+export interface Inspection {
+  readonly state: Inspected
+  /** Real paths of the folders below the skill's own, hidden ones left out. */
+  readonly inside: readonly string[]
 }
 
 interface CachedSnapshot extends Snapshot {
-  readonly seen: PackedSeen
-  /** Wall clock, milliseconds. */
-  readonly seenAt: number
-  /** False while a state is too young to be trusted: then it only spares the others from being read again. */
-  readonly settled: boolean
+  readonly observed: PackedObserved
+  /** Wall clock when the reading began, in milliseconds. */
+  readonly readAt: number
+  /** False while a state is too young to be trusted: then the snapshot only spares unchanged files from being read again. */
+  readonly isTrustworthy: boolean
 }
 
-/** Files whose bytes are known as long as they are in that state. */
+/** Files whose bytes are known while they are in that state. */
 type KnownFiles = ReadonlyMap<string, { readonly state: Signature, readonly checksums: Checksums }>
 
-interface ReadFile {
+interface ListedFile {
   readonly file: ManifestFile
   readonly crc32: number
 }
 
-/** Measured: a file with its digest and state, and what there is once for each skill. Paths come on top. */
+/** A file of a skill as it was read. */
+interface Described {
+  readonly state: Signature
+  readonly checksums: Checksums
+  readonly content: FileContent | undefined
+}
+
+/** Measured: a file with its digest and state, and the constant part of each skill. Paths come on top. */
 const WEIGHT_PER_ENTRY = 256
 const WEIGHT_PER_SNAPSHOT = 1_024
 
-const MAX_ATTEMPTS = 4
+const UNREADABLE: Inspection = { state: { revision: undefined, fingerprint: 'unreadable', changedAt: 0 }, inside: [] }
 
-const UNREADABLE: Inspection = { state: { revision: undefined, print: 'unreadable', changedAt: 0 }, inside: [] }
-
-/** Makes manifests, and keeps them with the signatures of everything that they were made from. */
+/**
+ * Makes manifests, and keeps them with the states of everything that they were made from. Consumers: every answer with a
+ * revision. Without it each of them hashes all files of the skill (measured: 10 ms for ten files, 2 s for 3 GB).
+ */
 export class ManifestStore {
-  readonly #contents: ContentStore
+  readonly #store: FileStore
+  readonly #kept: KeptRevisions
   readonly #cache = new LRUCache<string, CachedSnapshot>({ maxSize: MANIFEST_CACHE_BYTES, sizeCalculation: weightOf })
-
-  /** By the same keys: the last revision that was seen, until something is heard of the skill. */
-  readonly #revisions = new LRUCache<string, string>({ max: MAX_KNOWN_REVISIONS })
-
   /** Snapshots that are being made, by the same keys. Never rejected. */
   readonly #making = new Map<string, Promise<unknown>>()
   readonly #closing = new AbortController()
 
-  constructor (contents: ContentStore) {
-    this.#contents = contents
+  constructor ({ store, kept }: { readonly store: FileStore, readonly kept: KeptRevisions }) {
+    this.#store = store
+    this.#kept = kept
   }
 
   /** Ends what is being read: it fails with `io_error`. */
@@ -102,36 +109,46 @@ export class ManifestStore {
     this.#closing.abort(new RefusedError('io_error', new Error('the service is closing')))
   }
 
-  /** The revision that the last manifest had, without a look at the disk; undefined when it is not known, or in doubt. */
-  lastRevision (skill: IndexedSkill): string | undefined {
-    return this.#revisions.get(keyOf(skill))
-  }
-
-  /** The last manifest, without a look at the disk; undefined when it is no longer kept, or in doubt. */
-  last (skill: IndexedSkill): Manifest | undefined {
-    const manifest = this.#cache.get(keyOf(skill))?.manifest
-    return manifest?.revision === this.lastRevision(skill) ? manifest : undefined
-  }
-
-  /** Something may have changed in a skill, or in all of them. */
-  doubt (skill?: IndexedSkill): void {
-    if (skill === undefined) this.#revisions.clear()
-    else this.#revisions.delete(keyOf(skill))
-  }
-
-  /** @throws {RefusedError} `not_found` when the folder went away, `io_error` when it never holds still */
-  async get (disk: Disk, skill: IndexedSkill): Promise<Snapshot> {
-    const key = keyOf(skill)
+  /**
+   * The manifest of a skill as its files are now.
+   * @param since `readCount` of the store when the question was asked
+   * @throws {RefusedError} `not_found` when the folder went away, `changed` when a file changed meanwhile
+   */
+  async get (disk: Disk, folder: SkillFolder, since: number): Promise<Snapshot> {
+    const key = keyOf(folder)
     for (;;) {
       const cached = this.#cache.get(key)
-      if (cached?.settled === true && await isUnchanged(disk, skill.folder.realPath, cached.seen)) {
-        this.#revisions.set(key, cached.manifest.revision)
+      if (cached?.isTrustworthy === true && await holds(statOf(disk), folder.realPath, cached.observed)) {
+        this.#kept.renew(folder.name, cached.manifest.revision)
         return cached
       }
       const making = this.#making.get(key)
-      if (making === undefined) return await this.#makeAlone(key, this.#make(disk, skill, cached))
-      // It was begun before this call, so it may be out of date. But then little is left to be hashed.
+      if (making === undefined) return await this.#makeAlone(key, this.#make(disk, folder, cached, since))
+      // It began before this call and may be out of date; but it leaves little to be hashed.
       await making
+    }
+  }
+
+  /**
+   * What the change feed compares. Kept in no cache: an inspection of all skills would leave no room for those that are
+   * asked for.
+   * @param known the inspection before: its state comes back as it is when nothing was touched since, and no file is read
+   * @throws {RefusedError} as `get`, but for a folder that may not be read
+   */
+  async inspect (disk: Disk, folder: SkillFolder, known?: Inspected): Promise<Inspection> {
+    const { realPath } = folder
+    try {
+      if (known?.fingerprint !== undefined) {
+        const walk = await observeAll(disk, realPath, this.#closing.signal)
+        if (fingerprintOf(walk.observed) === known.fingerprint) return { state: known, inside: foldersInside(walk) }
+      }
+      const cached = this.#cache.peek(keyOf(folder))
+      const { files, walk, isTrustworthy } = await this.#read(disk, realPath, { known: cached && knownFiles(cached) })
+      const state = { revision: revisionOf(files), fingerprint: isTrustworthy ? fingerprintOf(walk.observed) : undefined, changedAt: latestChange(walk.observed) }
+      return { state, inside: foldersInside(walk) }
+    } catch (error) {
+      if (error instanceof RefusedError && error.refusal === 'permission_denied') return UNREADABLE
+      throw error
     }
   }
 
@@ -144,162 +161,126 @@ export class ManifestStore {
     }
   }
 
-  async #make (disk: Disk, skill: IndexedSkill, cached: CachedSnapshot | undefined): Promise<Snapshot> {
-    const { name, realPath } = skill.folder
-    const { files, walk, seenAt, settled } = await this.#read(disk, realPath, cached && knownFiles(cached))
+  async #make (disk: Disk, folder: SkillFolder, cached: CachedSnapshot | undefined, since: number): Promise<Snapshot> {
+    const contents = this.#kept.collect(folder, cached?.manifest)
+    const { files, walk, readAt, isTrustworthy } = await this.#read(disk, folder.realPath, { known: cached && knownFiles(cached), contents, since })
     const snapshot = {
-      manifest: { skill_name: name, revision: revisionOf(files), files: files.map(({ file }) => file) },
+      manifest: { skill_name: folder.name, revision: revisionOf(files), files: files.map(({ file }) => file) },
       crc32s: Uint32Array.from(files, ({ crc32 }) => crc32),
-      seen: new PackedSeen(walk.seen),
-      seenAt,
-      settled
+      observed: new PackedObserved(walk.observed),
+      readAt,
+      isTrustworthy
     }
-    this.#cache.set(keyOf(skill), snapshot)
-    this.#revisions.set(keyOf(skill), snapshot.manifest.revision)
+    this.#cache.set(keyOf(folder), snapshot)
+    this.#kept.keep(folder, snapshot, contents)
     return snapshot
   }
 
-  /**
-   * Whether `get` would have little to do: see MAX_AWAITED_FILES. Opens nothing.
-   * @throws {RefusedError} as `get`
-   */
-  async isCheap (disk: Disk, skill: IndexedSkill): Promise<boolean> {
-    const { realPath } = skill.folder
-    const cached = this.#cache.peek(keyOf(skill))
-    if (cached !== undefined && cached.seen.paths.length > MAX_AWAITED_LOOKS) return false
-    const known = cached && knownFiles(cached)
-    const walk = startWalk(realPath)
-    let files = 0
-    let bytes = 0n
-    for await (const { path, entry } of entriesOf(disk, walk)) {
-      const state = await signatureAt(disk, placeOf(realPath, path))
-      walk.seen.set(path, state)
-      const before = entry.isFile() ? known?.get(path)?.state : undefined
-      if (state !== undefined && !(before && isSameState(state, before)) && !this.#contents.hasChecksums(state)) {
-        files++
-        bytes += state.size
-      }
-      if (walk.seen.size > MAX_AWAITED_LOOKS || files > MAX_AWAITED_FILES || bytes > MAX_AWAITED_BYTES) return false
-    }
-    return true
-  }
-
-  /**
-   * The state of a skill, kept in no cache: whoever inspects all of them would leave no room for those that are asked for.
-   * @param known what it was: comes back as it is when nothing was touched since, and then no file is read
-   * @throws {RefusedError} as `get`, but for a folder that may not be read
-   */
-  async inspect (disk: Disk, skill: IndexedSkill, known?: SkillState): Promise<Inspection> {
-    const { realPath } = skill.folder
-    try {
-      if (known?.print !== undefined) {
-        const walk = await lookThrough(disk, realPath)
-        if (printOf(walk.seen) === known.print) return { state: known, inside: insideOf(walk) }
-      }
-      const cached = this.#cache.peek(keyOf(skill))
-      const { files, walk, settled } = await this.#read(disk, realPath, cached && knownFiles(cached))
-      const state = { revision: revisionOf(files), print: settled ? printOf(walk.seen) : undefined, changedAt: latestChange(walk.seen) }
-      return { state, inside: insideOf(walk) }
-    } catch (error) {
-      if (error instanceof RefusedError && error.refusal === 'permission_denied') return UNREADABLE
-      throw error
-    }
-  }
-
-  /**
-   * Names the state of everything that a manifest of the skill is made from, for the price of a look at each file and
-   * without memory of them: while two stamps are equal, so are the manifests that were made after them. Undefined while
-   * something is too young to tell.
-   * @throws {RefusedError} `not_found` when the folder went away
-   */
-  async stamp (disk: Disk, skill: IndexedSkill): Promise<string | undefined> {
-    const { realPath } = skill.folder
-    const cached = this.#cache.peek(keyOf(skill))
-    if (cached?.settled === true && await isUnchanged(disk, realPath, cached.seen)) return cached.seen.print
-    const seenAt = Date.now()
-    const { seen } = await lookThrough(disk, realPath)
-    return isAllSettled(seen, seenAt) ? printOf(seen) : undefined
-  }
-
   /** All files of a skill, in one state. */
-  async #read (
-    disk: Disk, base: string, known?: KnownFiles
-  ): Promise<{ readonly files: readonly ReadFile[], readonly walk: Walk, readonly seenAt: number, readonly settled: boolean }> {
-    for (let attempt = 1; ; attempt++) {
-      const seenAt = Date.now()
-      const walk = startWalk(base, this.#closing.signal)
-      try {
-        const files: ReadFile[] = []
-        for await (const { path, entry } of entriesOf(disk, walk)) {
-          const file = await this.#describe(disk, walk, path, entry, known?.get(path))
-          if (file !== undefined) files.push(file)
-        }
-        // Nothing moved between the first look and the last: all of it is one state.
-        if (!await isUnchanged(disk, base, walk.seen)) throw new RefusedError('io_error', new Error('the skill changed while it was listed'))
-        files.sort((a, b) => compareCodePoints(a.file.path, b.file.path))
-        return { files, walk, seenAt, settled: isAllSettled(walk.seen, seenAt) }
-      } catch (error) {
-        if (attempt === MAX_ATTEMPTS || this.#closing.signal.aborted || !(error instanceof RefusedError) || error.refusal !== 'io_error') throw error
-      }
+  async #read (disk: Disk, base: string, { known, contents, since }: ReadOptions): Promise<{
+    readonly files: readonly ListedFile[], readonly walk: Walk, readonly readAt: number, readonly isTrustworthy: boolean
+  }> {
+    const readAt = Date.now()
+    const walk = startWalk(base, this.#closing.signal)
+    const files: ListedFile[] = []
+    for await (const { path, entry } of entriesOf(disk, walk)) {
+      const described = await this.#describe(disk, walk, { path, entry, known: known?.get(path), contents, since })
+      if (described === undefined) continue
+      const { state, checksums: { digest, crc32 }, content } = described
+      walk.observed.set(path, state)
+      if (content !== undefined) contents?.add(content)
+      files.push({ file: { path, size_bytes: Number(state.size), media_type: mediaType(path), digest }, crc32 })
     }
+    // Nothing moved between the first state and the last: all of them are one state of the skill.
+    if (!await holds(statOf(disk), base, walk.observed)) throw changed('the skill changed while it was listed')
+    files.sort((a, b) => compareCodePoints(a.file.path, b.file.path))
+    return { files, walk, readAt, isTrustworthy: areTrustworthy(walk.observed, readAt) }
   }
 
   /** Undefined for what is not served: links that leave, links to folders, FIFOs, devices, what may not be read. */
-  async #describe (
-    disk: Disk, { base, seen, signal }: Walk, path: string, entry: Dirent, known: ReturnType<KnownFiles['get']>
-  ): Promise<ReadFile | undefined> {
-    const place = placeOf(base, path)
-    const described = (state: Signature, { digest, crc32 }: Checksums): ReadFile => {
-      seen.set(path, state)
-      return { file: { path, size_bytes: Number(state.size), media_type: mediaType(path), digest }, crc32 }
-    }
+  async #describe (disk: Disk, { base, observed, signal }: Walk, { path, entry, known, contents, since }: DescribeOptions): Promise<Described | undefined> {
     try {
-      if (known !== undefined && entry.isFile()) {
-        const stats = await disk.lstat(place)
-        const now = stats?.isFile() ? signatureOf(stats) : undefined
-        if (now !== undefined && isSameState(now, known.state)) return described(now, known.checksums)
+      if (known !== undefined && entry.isFile() && contents?.lacks(known.checksums.digest) !== true) {
+        const stats = await disk.lstat(pathBelow(base, path))
+        const state = stats?.isFile() ? signatureOf(stats) : undefined
+        if (state !== undefined && isSameState(state, known.state)) return { state, checksums: known.checksums, content: undefined }
       }
-      const file = await openInside(disk, base, path)
-      try {
-        return described(signatureOf(file.stats), await this.#contents.checksums(file, signal))
-      } finally {
-        await file.close()
-      }
+      return await this.#readFile({ disk, folder: base, path }, contents, since)
     } catch (error) {
       signal?.throwIfAborted()
       const refused = asRefused(error)
-      if (refused.refusal === 'io_error') throw refused
-      // A regular file has nothing else that is wrong with it: it, or a folder above, was exchanged since it was listed.
-      if (entry.isFile() && refused.refusal !== 'permission_denied') throw new RefusedError('io_error', refused)
+      if (refused.refusal === 'io_error' || refused.refusal === 'changed') throw refused
+      // A regular file has nothing else that is wrong with it: it, or a folder above, was replaced since it was listed.
+      if (entry.isFile() && refused.refusal !== 'permission_denied') throw changed('a file was replaced while its skill was listed')
       // It may be served one day without a change to its folder: a permission given, a link's target made.
-      seen.set(path, await signatureAt(disk, place))
+      observed.set(path, await signatureAt(disk, pathBelow(base, path)))
       return undefined
     }
   }
+
+  /** Small files through the store, so that an answer that needs their bytes next finds them in memory; large ones in pieces. */
+  async #readFile (place: FilePlace, contents: CollectedContents | undefined, since: number | undefined): Promise<Described> {
+    const { signal } = this.#closing
+    const { disk, folder, path } = place
+    const stats = await disk.stat(pathBelow(folder, path))
+    if (stats !== undefined && stats.size <= MAX_BUFFERED_FILE_BYTES) {
+      const { content, signature } = await this.#store.read(place, MAX_BUFFERED_FILE_BYTES, since)
+      signal.throwIfAborted()
+      return { state: signature, checksums: content, content }
+    }
+    const file = await openInside(disk, folder, path)
+    try {
+      return await this.#hash(file, signal, contents)
+    } finally {
+      await file.close()
+    }
+  }
+
+  async #hash (file: OpenFile, signal: AbortSignal, contents: CollectedContents | undefined): Promise<Described> {
+    const state = signatureOf(file.stats)
+    if (contents?.hasRoomFor(state.size) !== true) return { state, checksums: await this.#store.checksums(file, { signal }), content: undefined }
+    const pieces: Buffer[] = []
+    const checksums = await this.#store.checksums(file, { signal, onBytes: (bytes) => { pieces.push(Buffer.from(bytes)) } })
+    return { state, checksums, content: new FileContent(Buffer.concat(pieces), checksums.digest) }
+  }
+}
+
+interface ReadOptions {
+  readonly known: KnownFiles | undefined
+  readonly contents?: CollectedContents | undefined
+  readonly since?: number | undefined
+}
+
+interface DescribeOptions {
+  readonly path: string
+  readonly entry: Dirent
+  readonly known: ReturnType<KnownFiles['get']>
+  readonly contents: CollectedContents | undefined
+  readonly since: number | undefined
 }
 
 /** Two skills may be one folder (a link beside it): each manifest has its own name in it. */
-function keyOf ({ folder: { name, realPath } }: IndexedSkill): string {
+function keyOf ({ name, realPath }: SkillFolder): string {
   return `${realPath}\n${name}`
 }
 
-function knownFiles ({ manifest: { files }, crc32s, seen, seenAt }: CachedSnapshot): KnownFiles {
-  const states = new Map(seen)
+function knownFiles ({ manifest: { files }, crc32s, observed, readAt }: CachedSnapshot): KnownFiles {
+  const states = new Map(observed)
   const known = new Map<string, { readonly state: Signature, readonly checksums: Checksums }>()
   for (const [index, { path, digest }] of files.entries()) {
     const state = states.get(path)
-    if (state !== undefined && isSettled(state, seenAt)) known.set(path, { state, checksums: { digest, crc32: crc32s[index] ?? 0 } })
+    if (state !== undefined && isTrustworthy(state, readAt)) known.set(path, { state, checksums: { digest, crc32: crc32s[index] ?? 0 } })
   }
   return known
 }
 
-function weightOf ({ seen }: CachedSnapshot): number {
+function weightOf ({ observed }: CachedSnapshot): number {
   let weight = WEIGHT_PER_SNAPSHOT
-  for (const path of seen.paths) weight += WEIGHT_PER_ENTRY + 2 * path.length
+  for (const path of observed.paths) weight += WEIGHT_PER_ENTRY + 2 * path.length
   return weight
 }
 
 /** NUL ends each entry: it is the one character that no path holds, so two lists never look alike. */
-function revisionOf (files: readonly ReadFile[]): string {
+function revisionOf (files: readonly ListedFile[]): string {
   return sha256(files.map(({ file: { path, digest } }) => `${digest} ${path}\0`).join(''))
 }

@@ -1,8 +1,8 @@
 import { documentError, fileError } from '../errors.ts'
 import { MAX_TEXT_FILE_BYTES } from '../limits.ts'
-import { RefusedError } from '../disk/open-inside.ts'
+import { RefusedError } from '../disk/refused.ts'
 
-/** K16's sentence for why a main file was not read; any other error as it is. */
+/** `get_skill`'s sentence for why a main file was not read; any other error as it is. */
 export function documentSentence (error: unknown, name: string): unknown {
   if (!(error instanceof RefusedError)) return error
   switch (error.refusal) {
@@ -12,11 +12,12 @@ export function documentSentence (error: unknown, name: string): unknown {
     case 'not_regular': return documentError.notFound(name)
     case 'too_large': return documentError.tooLarge(name)
     case 'permission_denied': return documentError.permissionDenied(name, error.cause)
+    case 'changed': return documentError.changing(name)
     case 'io_error': return documentError.unreadable(name, error.cause)
   }
 }
 
-/** K18's sentence for why a file was not read; any other error as it is. */
+/** `read_file_in_skill`'s sentence for why a file was not read; any other error as it is. */
 export function fileSentence (error: unknown, name: string, file: string): unknown {
   if (!(error instanceof RefusedError)) return error
   switch (error.refusal) {
@@ -26,6 +27,7 @@ export function fileSentence (error: unknown, name: string, file: string): unkno
     case 'not_regular': return fileError.notRegular(file)
     case 'too_large': return fileError.tooLarge(file, error.size, MAX_TEXT_FILE_BYTES)
     case 'permission_denied': return fileError.permissionDenied(file, error.cause)
+    case 'changed': return fileError.changing(file)
     case 'io_error': return fileError.ioError(file, error.cause)
   }
 }

@@ -14,16 +14,17 @@ export function stateId ({ dev, ino, size, mtimeNs, ctimeNs }: Signature): strin
   return `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`
 }
 
-/** `ctime` first: it moves with every change, also with one that puts size and `mtime` back. */
+/** `ctime` first: every change moves it, also one that puts size and `mtime` back. */
 export function isSameState (a: Signature, b: Signature): boolean {
   return a.ctimeNs === b.ctimeNs && a.ino === b.ino && a.mtimeNs === b.mtimeNs && a.size === b.size && a.dev === b.dev
 }
 
 /**
- * Whether a signature seen at `now` (wall clock, milliseconds) can be trusted to change with the next edit. One that
- * is as young as a clock tick cannot: see RACY_WINDOW_MS.
+ * Whether the next edit is sure to change a signature. A signature younger than RACY_WINDOW_MS may stay the same: the
+ * kernel's clock ticks that slowly ("racily clean" in git's index).
+ * @param now wall clock when the signature was taken, in milliseconds
  */
-export function isSettled (signature: Signature, now: number): boolean {
+export function isTrustworthy (signature: Signature, now: number): boolean {
   const latest = signature.ctimeNs > signature.mtimeNs ? signature.ctimeNs : signature.mtimeNs
   return BigInt(now) * 1_000_000n - latest > RACY_WINDOW_NS
 }

@@ -2,7 +2,7 @@ import { createSlicer } from '../async.ts'
 import { RACY_WINDOW_MS, TIMESTAMP_STEP_MS } from '../limits.ts'
 import { SkillError } from '../errors.ts'
 import type { CoreLog } from '../log.ts'
-import type { SkillState } from '../content/manifest.ts'
+import type { Inspected } from '../content/manifest.ts'
 import type { SkillManager } from '../skill-manager.ts'
 
 /** What became of a skill. `revision` is its manifest's; a skill whose folder may not be read has none. */
@@ -20,9 +20,9 @@ export interface SkillTrackerOptions {
 }
 
 /** There from the beginning, and not inspected yet: its timestamps will tell whether it has changed since. */
-const UNKNOWN: SkillState = { revision: undefined, print: undefined, changedAt: 0 }
+const UNKNOWN: Inspected = { revision: undefined, fingerprint: undefined, changedAt: 0 }
 /** The same, and it is known to have changed. */
-const CHANGED: SkillState = { ...UNKNOWN, revision: 'none that a skill can have' }
+const CHANGED: Inspected = { ...UNKNOWN, revision: 'none that a skill can have' }
 
 /** A skill that somebody is writing is looked at this often, RACY_WINDOW_MS apart, before a state is told that may not last. */
 const MAX_UNSETTLED_LOOKS = 4
@@ -34,7 +34,7 @@ const MAX_UNSETTLED_LOOKS = 4
 export class SkillTracker {
   readonly #options: SkillTrackerOptions
   readonly #startedAt = Date.now()
-  readonly #told = new Map<string, SkillState>()
+  readonly #told = new Map<string, Inspected>()
   /** Where a change was seen, and where one may be: a skill is in each at most once, however often it is written. */
   readonly #due = new Set<string>()
   readonly #rest = new Set<string>()
@@ -96,7 +96,7 @@ export class SkillTracker {
 
   async #compare (name: string): Promise<void> {
     const known = this.#told.get(name)
-    let now: SkillState | undefined
+    let now: Inspected | undefined
     try {
       now = await this.#options.skills.inspect(name, known)
     } catch (err) {
@@ -117,9 +117,9 @@ export class SkillTracker {
   }
 
   /** Whether a skill should be looked at again before anything is told of it; then it is. */
-  #isUnsettled (name: string, state: SkillState | undefined): boolean {
+  #isUnsettled (name: string, state: Inspected | undefined): boolean {
     const looks = (this.#unsettled.get(name) ?? 0) + 1
-    if (state === undefined || state.print !== undefined || looks > MAX_UNSETTLED_LOOKS) {
+    if (state === undefined || state.fingerprint !== undefined || looks > MAX_UNSETTLED_LOOKS) {
       this.#unsettled.delete(name)
       return false
     }

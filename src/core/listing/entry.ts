@@ -1,12 +1,10 @@
-import { basename } from 'node:path'
-import { documentError, SkillError } from '../errors.ts'
-import type { FileContent } from '../content/file-content.ts'
+import type { Awaitable } from '../async.ts'
+import { SkillError } from '../errors.ts'
+import type { FileContent } from '../files/file-content.ts'
 import { toJsonValue } from '../json.ts'
 import { MAX_FRONTMATTER_DEPTH } from '../limits.ts'
 import type { Manifest } from '../content/manifest.ts'
-import type { SkillManager } from '../skill-manager.ts'
-import { hasForbiddenSequence } from '../skill-name.ts'
-import type { Awaitable } from '../async.ts'
+import type { SkillSource } from '../skill-source.ts'
 import type { CatalogSkill, Finding, SkillType } from '../skill.ts'
 
 /** What the catalog tells of a skill. `null` where its files cannot be listed. */
@@ -26,41 +24,42 @@ export interface CatalogEntry {
 
 /**
  * Findings that another door has about a skill, beside those of the catalog. They change nothing about whether it is
- * valid. Must not throw.
+ * valid. Must not throw or reject.
  * @param document the main file, undefined when it cannot be read
  */
-export type FindingSource = (skill: CatalogSkill, manifest: Manifest, document: FileContent | undefined) => readonly Finding[]
+export type FindingSource = (skill: CatalogSkill, manifest: Manifest, document: FileContent | undefined) => Awaitable<readonly Finding[]>
 
 export interface CatalogEntryOptions {
-  readonly skills: Pick<SkillManager, 'find' | 'manifest' | 'readMainFile'>
+  readonly skills: Pick<SkillSource, 'find' | 'read'>
   readonly moreFindings: readonly FindingSource[]
 }
 
-/** How often a skill is looked at anew when it changes meanwhile. */
-const MAX_TURNS = 3
-
 /**
  * The entry of one skill, of one state of it.
- * @throws {SkillError} K16's sentences when the name is unsafe or nobody has it
+ * @throws {SkillError} `get_skill`'s sentences when the name is unsafe or nobody has it
  */
-export async function readCatalogEntry (options: CatalogEntryOptions, name: string): Promise<CatalogEntry> {
-  if (hasForbiddenSequence(name)) throw documentError.invalidName(name)
-  const entry = await findCatalogEntry(options, name)
-  if (entry === undefined) throw documentError.skillNotFound(name)
-  return entry
+export async function readCatalogEntry ({ skills, moreFindings }: CatalogEntryOptions, name: string): Promise<CatalogEntry> {
+  return await skills.read(name, async (state) => {
+    const { skill } = state
+    const manifest = await orNothing(() => state.manifest())
+    if (manifest === undefined) return toEntry(skill, undefined, skill.findings)
+    const document = moreFindings.length === 0 ? undefined : await orNothing(() => state.mainFile())
+    const more = await Promise.all(moreFindings.map((find) => find(skill, manifest, document)))
+    return toEntry(skill, manifest, [...skill.findings, ...more.flat()])
+  })
 }
 
 /** The same, undefined when nobody has the name. */
-export async function findCatalogEntry ({ skills, moreFindings }: CatalogEntryOptions, name: string): Promise<CatalogEntry | undefined> {
-  for (let turn = 1; ; turn++) {
-    const skill = await skills.find(name)
-    if (skill === undefined) return undefined
-    const manifest = await orNothing(() => skills.manifest(name))
-    const document = moreFindings.length === 0 ? undefined : await orNothing(() => skills.readMainFile(name, 'SKILL.md'))
-    if (manifest !== undefined && isOneState(skill, manifest, document)) {
-      return toEntry(skill, manifest, [...skill.findings, ...moreFindings.flatMap((find) => find(skill, manifest, document))])
-    }
-    if (manifest === undefined || turn === MAX_TURNS) return toEntry(skill, undefined, skill.findings)
+export async function findCatalogEntry (options: CatalogEntryOptions, name: string): Promise<CatalogEntry | undefined> {
+  try {
+    return await readCatalogEntry(options, name)
+  } catch (error) {
+    if (!(error instanceof SkillError)) throw error
+    // A skill of which no state holds is in the listing by what the index knows: it keeps nobody else's entry back.
+    const skill = error.code === 'skill_changing' ? await options.skills.find(name) : undefined
+    if (skill !== undefined) return toEntry(skill, undefined, skill.findings)
+    if (error.code === 'skill_not_found' || error.code === 'skill_changing') return undefined
+    throw error
   }
 }
 
@@ -78,19 +77,12 @@ function toEntry ({ name, metadata, frontmatter, valid }: CatalogSkill, manifest
   }
 }
 
-/** Whether all three tell of the same main file. */
-function isOneState ({ digest, metadata }: CatalogSkill, { files }: Manifest, document: FileContent | undefined): boolean {
-  if (digest === undefined) return true
-  const mainFile = basename(metadata.path)
-  return files.find(({ path }) => path === mainFile)?.digest === digest && (document === undefined || document.digest === digest)
-}
-
 /** What cannot be read is no reason to leave a skill out: its findings say what is wrong. */
-async function orNothing<T> (read: () => Awaitable<T>): Promise<T | undefined> {
+async function orNothing<T> (read: () => Promise<T>): Promise<T | undefined> {
   try {
     return await read()
   } catch (error) {
-    if (error instanceof SkillError) return undefined
+    if (error instanceof SkillError && error.code !== 'skill_changing' && error.code !== 'skill_not_found') return undefined
     throw error
   }
 }

@@ -5,7 +5,7 @@ import { type CatalogEntry, type CatalogEntryOptions, findCatalogEntry } from '.
 import { MAX_CACHED_RANKING_PLACES, MAX_PAGE_CHARACTERS } from '../limits.ts'
 import { fingerprint, formatCursor, type PagePosition, parseCursor } from './cursor.ts'
 import type { SearchHit } from '../search/search-index.ts'
-import type { SkillManager } from '../skill-manager.ts'
+import type { SkillSource } from '../skill-source.ts'
 import type { SkillMetadata } from '../skill.ts'
 import { compareCodePoints } from '../text.ts'
 
@@ -30,7 +30,7 @@ export interface CatalogPage {
 }
 
 export interface CatalogPagerOptions extends CatalogEntryOptions {
-  readonly skills: CatalogEntryOptions['skills'] & Pick<SkillManager, 'available' | 'list' | 'search'>
+  readonly skills: CatalogEntryOptions['skills'] & Pick<SkillSource, 'available' | 'find' | 'list' | 'search'>
 }
 
 /** A skill that may be on the page. */

@@ -1,5 +1,5 @@
 import type { MainFilePreference } from '../catalog/main-files.ts'
-import type { FileContent } from '../content/file-content.ts'
+import type { FileContent } from '../files/file-content.ts'
 import { type Awaitable, coalesce, createSlicer } from '../async.ts'
 import type { CatalogChange } from '../catalog/catalog.ts'
 import { SkillError } from '../errors.ts'

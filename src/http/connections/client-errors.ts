@@ -1,9 +1,10 @@
 import { STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
 import type { ConnectionError, FastifyInstance } from 'fastify'
 import type { HttpProblemCode } from '../../schemas/problem.ts'
-import { HttpProblem, PROBLEM_MEDIA_TYPE, toProblem } from '../problem.ts'
-import type { HttpSocket } from './http-socket.ts'
 import { securityHeaders } from '../headers.ts'
+import { HttpProblem, PROBLEM_MEDIA_TYPE, toProblem } from '../problem.ts'
+import type { Connections } from './connections.ts'
 
 const REQUEST_LINE = /^[A-Z]+ (\S+)/
 
@@ -12,18 +13,36 @@ const problemOfError: ReadonlyMap<string, HttpProblemCode> = new Map([
   ['HPE_HEADER_OVERFLOW', 'headers_too_large']
 ])
 
-/** Fastify's `clientErrorHandler`: what never became a request (400, 408, 431) gets K48's shape too, and is closed. */
-export function answerClientError (this: FastifyInstance, error: ConnectionError, socket: HttpSocket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy()
-    return
+/**
+ * Fastify's `clientErrorHandler`: what never becomes a whole request (400, 408, 431) gets a problem for an answer, and is the
+ * last on its connection. The answers to the requests before it go out first.
+ */
+export function answerClientErrors (connections: Connections): (this: FastifyInstance, error: ConnectionError, socket: Socket) => void {
+  const refused = new WeakSet<Socket>()
+
+  return function answerClientError (error, socket) {
+    if (error.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy()
+      return
+    }
+    // Node reports again what comes behind the first error.
+    if (refused.has(socket)) return
+    refused.add(socket)
+    this.log.info({ code: error.code, address: socket.remoteAddress }, 'request refused')
+
+    const before = connections.owedTo(socket).findLast(({ req }) => req.complete)
+    if (before === undefined) refuse()
+    else before.once('finish', refuse)
+
+    function refuse (): void {
+      // A head in the middle of the response that is being sent would become part of its body.
+      const [current] = connections.owedTo(socket)
+      if (socket.writable && current?.headersSent !== true) {
+        socket.write(renderProblem(new HttpProblem(problemOfError.get(error.code) ?? 'bad_request'), requestTarget(error)))
+      }
+      socket.destroySoon()
+    }
   }
-  this.log.info({ code: error.code, address: socket.remoteAddress }, 'request refused')
-  // A head in the middle of the response that is on its way would become part of its body.
-  if (socket._httpMessage?.headersSent !== true) {
-    socket.write(renderProblem(new HttpProblem(problemOfError.get(error.code) ?? 'bad_request'), requestTarget(error)))
-  }
-  socket.destroySoon()
 }
 
 /** The target of the request, where the error came with its first line. */

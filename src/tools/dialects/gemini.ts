@@ -1,18 +1,46 @@
+import { Type } from '@sinclair/typebox'
 import { isJsonObject, own } from '../json-object.ts'
-import { describeTool, type Dialect, idMember, readId, readName } from './dialect.ts'
+import { type Dialect, idMember, IdSchema, readId, readName } from './dialect.ts'
+
+const CallSchema = Type.Object({ id: Type.Optional(IdSchema), name: Type.String(), args: Type.Optional(Type.Unknown()) })
+
+const ResponseSchema = Type.Object({
+  id: Type.Optional(IdSchema),
+  name: Type.String(),
+  response: Type.Object({ output: Type.Optional(Type.String()), error: Type.Optional(Type.String()) })
+})
+
+const EXAMPLE = { id: 'call-1', name: 'get_skill', args: { skill_name: 'calculator' } } as const
 
 /** Gemini: a part `{"functionCall":{"id"?,"name","args"?}}`, answered by a `functionResponse` part. */
-export const gemini = createGeminiDialect('functionCall', 'functionResponse')
+export const gemini = {
+  name: 'gemini',
+  title: 'Gemini',
+  callSchema: Type.Object({ functionCall: CallSchema }),
+  resultSchema: Type.Object({ functionResponse: ResponseSchema }),
+  example: { functionCall: EXAMPLE },
+  ...createGeminiDialect('functionCall', 'functionResponse'),
+
+  writeDefinitions: (tools) => [{
+    functionDeclarations: tools.map(({ name, currentDescription, parameters }) =>
+      ({ name, description: currentDescription, parametersJsonSchema: parameters }))
+  }]
+} as const satisfies Dialect
 
 /** The same in snake case, as the Python SDK and Vertex write it. */
-export const geminiSnakeCase = createGeminiDialect('function_call', 'function_response')
+export const geminiSnakeCase = {
+  name: 'gemini-snake-case',
+  title: 'Gemini in snake case',
+  callSchema: Type.Object({ function_call: CallSchema }),
+  resultSchema: Type.Object({ function_response: ResponseSchema }),
+  example: { function_call: EXAMPLE },
+  ...createGeminiDialect('function_call', 'function_response')
+} as const satisfies Dialect
 
 function createGeminiDialect (callKey: string, responseKey: string) {
   const isCall = (part: unknown) => isJsonObject(own(part, callKey))
 
   return {
-    name: 'gemini',
-
     recognise: (value) => typeof own(own(value, callKey), 'name') === 'string' && !Object.hasOwn(value, 'role'),
 
     unwrap (value) {
@@ -22,8 +50,10 @@ function createGeminiDialect (callKey: string, responseKey: string) {
       return Array.isArray(parts) ? parts.filter(isCall) : undefined
     },
 
-    // Only a `functionCall` can be a call: parts are told apart by their keys, and there are more kinds with each version.
+    // Only a `functionCall` is a call: keys tell parts apart, and each version of the API has more kinds.
     isContent: (value) => !isCall(value),
+
+    isAnswer: (value) => Object.hasOwn(value, responseKey),
 
     readCall (value) {
       const call = own(value, callKey)
@@ -33,11 +63,6 @@ function createGeminiDialect (callKey: string, responseKey: string) {
     writeResult (call, outcome) {
       const response = `{"${outcome.isError ? 'error' : 'output'}":${outcome.quotedText}}`
       return `{"${responseKey}":{${idMember('id', call)}"name":${JSON.stringify(call.name)},"response":${response}}}`
-    },
-
-    writeDefinitions: (tools) => [{
-      functionDeclarations: tools.map((tool) =>
-        ({ name: tool.name, description: describeTool(tool), parametersJsonSchema: tool.parameters }))
-    }]
-  } satisfies Dialect
+    }
+  } satisfies Partial<Dialect>
 }

@@ -1,19 +1,46 @@
+import { Type } from '@sinclair/typebox'
 import { own } from '../json-object.ts'
-import type { ToolOutcome } from '../tool.ts'
-import { describeTool, type Dialect, readId, readName, type ToolCall } from './dialect.ts'
+import { type Dialect, IdSchema, readId, readName, type ToolCall } from './dialect.ts'
 
 /** JSON-RPC's codes: the specification of `tools/call` asks for the second one when a tool is unknown. */
 const INVALID_REQUEST = -32_600
 const INVALID_PARAMS = -32_602
 
-/** Of `_meta`: the revision of the skill that an answer belongs to. */
-export const REVISION_KEY = 'skillserve/revision'
+const VersionSchema = Type.Literal('2.0')
+const AnswerIdSchema = Type.Unsafe<string | number | null>({ type: ['string', 'integer', 'number', 'null'] })
 
-/** MCP: a JSON-RPC request `tools/call`. What a model can correct is a result with `isError`, an unknown tool is an error. */
+/** MCP: a JSON-RPC request `tools/call`. An error that a model can correct is a result with `isError`, an unknown tool is a JSON-RPC error. */
 export const mcp = {
   name: 'mcp',
+  title: 'MCP tools/call',
+
+  callSchema: Type.Object({
+    jsonrpc: VersionSchema,
+    id: Type.Optional(IdSchema),
+    method: Type.Literal('tools/call'),
+    params: Type.Object({ name: Type.String(), arguments: Type.Optional(Type.Unknown()) })
+  }),
+  resultSchema: Type.Object({
+    jsonrpc: VersionSchema,
+    id: AnswerIdSchema,
+    result: Type.Object({
+      resultType: Type.Literal('complete'),
+      content: Type.Array(Type.Object({ type: Type.Literal('text'), text: Type.String() })),
+      isError: Type.Boolean()
+    })
+  }),
+  refusalSchema: Type.Object({
+    jsonrpc: VersionSchema,
+    id: AnswerIdSchema,
+    error: Type.Object({ code: Type.Integer(), message: Type.String() })
+  }),
+  example: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get_skill', arguments: { skill_name: 'calculator' } } },
 
   recognise: (value) => own(value, 'jsonrpc') === '2.0' && own(value, 'method') === 'tools/call',
+
+  explainMarked: (value) => own(value, 'jsonrpc') === undefined ? undefined : 'The only JSON-RPC 2.0 method here is tools/call',
+
+  isAnswer: (value) => own(value, 'jsonrpc') === '2.0' && (Object.hasOwn(value, 'result') || Object.hasOwn(value, 'error')),
 
   readCall (value) {
     const params = own(value, 'params')
@@ -21,25 +48,16 @@ export const mcp = {
   },
 
   writeResult: (call, outcome) => envelope(call,
-    `"result":{"resultType":"complete","content":[{"type":"text","text":${outcome.quotedText}}],"isError":${outcome.isError}${meta(outcome)}}`),
+    `"result":{"resultType":"complete","content":[{"type":"text","text":${outcome.quotedText}}],"isError":${outcome.isError}}`),
 
   writeRefusal (call, message) {
     const code = call.problem === undefined ? INVALID_PARAMS : INVALID_REQUEST
     return envelope(call, `"error":{"code":${code},"message":${JSON.stringify(message)}}`)
   },
 
-  writeDefinitions: (tools) => tools.map((tool) => ({
-    name: tool.name,
-    description: describeTool(tool),
-    inputSchema: tool.parameters,
-    annotations: { readOnlyHint: true }
-  }))
-} satisfies Dialect
-
-/** The revision of the skill that a result is from, where MCP has room for it. */
-function meta ({ revision }: ToolOutcome): string {
-  return revision === undefined ? '' : `,"_meta":{"${REVISION_KEY}":${JSON.stringify(revision)}}`
-}
+  writeDefinitions: (tools) => tools.map(({ name, currentDescription, parameters }) =>
+    ({ name, description: currentDescription, inputSchema: parameters, annotations: { readOnlyHint: true } }))
+} as const satisfies Dialect
 
 /** A JSON-RPC response always has an id: `null` when none could be read. */
 function envelope ({ id }: ToolCall, member: string): string {

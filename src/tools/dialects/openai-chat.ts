@@ -1,18 +1,34 @@
+import { Type } from '@sinclair/typebox'
 import { isJsonObject, type JsonObject, own } from '../json-object.ts'
-import { type Dialect, idMember, readId, readName } from './dialect.ts'
+import { type Dialect, idMember, IdSchema, readId, readName } from './dialect.ts'
 
 /** Where bare calls put their arguments. */
 const BARE_ARGUMENT_KEYS = ['arguments', 'input', 'args'] as const
 
 /**
- * OpenAI Chat Completions: `{"id","type":"function","function":{"name","arguments"}}`, answered by a `tool` message
- *. Bare calls `{"name","arguments"}`, as Ollama's clients write them, are answered in the same way; Ollama's whole
- * response has its `message` without `choices`.
+ * OpenAI Chat Completions: `{"id","type":"function","function":{"name","arguments"}}`, answered by a `tool` message.
+ * Bare calls `{"name","arguments"}`, as Ollama's clients write them, are answered in the same way; Ollama's whole
+ * response has its `message` without `choices`. Its containers come first: a message may hold text blocks beside `tool_calls`.
  */
 export const openaiChat = {
   name: 'openai',
+  title: 'OpenAI Chat Completions',
+
+  callSchema: Type.Object({
+    id: Type.Optional(IdSchema),
+    function: Type.Object({ name: Type.String(), arguments: Type.Optional(Type.Unknown()) })
+  }),
+  resultSchema: Type.Object({
+    role: Type.Literal('tool'),
+    tool_call_id: Type.Optional(IdSchema),
+    name: Type.String(),
+    content: Type.String()
+  }),
+  example: { id: 'call_abc123', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"calculator"}' } },
 
   recognise: (value) => typeof own(own(value, 'function'), 'name') === 'string' || isCustomCall(value) || isBareCall(value),
+
+  recognisedLast: true,
 
   unwrap (value) {
     const calls = own(value, 'tool_calls')
@@ -24,6 +40,8 @@ export const openaiChat = {
     if (Array.isArray(messageCalls) && messageCalls.length > 0) return messageCalls
     return isJsonObject(own(message, 'function_call')) ? [message] : []
   },
+
+  isAnswer: (value) => own(value, 'role') === 'tool',
 
   readCall (value) {
     const id = readId(own(value, 'id'))
@@ -45,7 +63,7 @@ export const openaiChat = {
 
   writeDefinitions: (tools) => tools.map(({ name, description, parameters }) =>
     ({ type: 'function' as const, function: { name, description, parameters } }))
-} satisfies Dialect
+} as const satisfies Dialect
 
 function isCustomCall (value: JsonObject): boolean {
   return own(value, 'type') === 'custom' && isJsonObject(own(value, 'custom'))

@@ -1,25 +1,33 @@
+import { Type } from '@sinclair/typebox'
 import { own } from '../json-object.ts'
 import { type Dialect, readName } from './dialect.ts'
-import { openaiChat } from './openai-chat.ts'
 
 /**
  * OpenAI's older form, one call on the assistant message: `{"role":"assistant","function_call":{"name","arguments"}}`,
  * answered by `{"role":"function","name","content"}`. Gemini's `function_call` has neither `role` nor `arguments`.
  */
 export const openaiLegacy = {
-  name: 'openai',
+  name: 'openai-legacy',
+  title: 'OpenAI Chat Completions with function_call',
+
+  callSchema: Type.Object({
+    role: Type.Optional(Type.Literal('assistant')),
+    function_call: Type.Object({ name: Type.String(), arguments: Type.Optional(Type.Unknown()) })
+  }),
+  resultSchema: Type.Object({ role: Type.Literal('function'), name: Type.String(), content: Type.String() }),
+  example: { role: 'assistant', content: null, function_call: { name: 'get_skill', arguments: '{"skill_name":"calculator"}' } },
 
   recognise (value) {
     const call = own(value, 'function_call')
     return typeof own(call, 'name') === 'string' && (own(value, 'role') === 'assistant' || own(call, 'arguments') !== undefined)
   },
 
+  isAnswer: (value) => own(value, 'role') === 'function',
+
   readCall (value) {
     const call = own(value, 'function_call')
     return { id: undefined, name: readName(own(call, 'name')), args: own(call, 'arguments') }
   },
 
-  writeResult: (call, outcome) => `{"role":"function","name":${JSON.stringify(call.name)},"content":${outcome.quotedText}}`,
-
-  writeDefinitions: openaiChat.writeDefinitions
-} satisfies Dialect
+  writeResult: (call, outcome) => `{"role":"function","name":${JSON.stringify(call.name)},"content":${outcome.quotedText}}`
+} as const satisfies Dialect

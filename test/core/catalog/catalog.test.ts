@@ -24,7 +24,7 @@ function indexed (of: SkillFolder, more: Partial<IndexedSkill> = {}): IndexedSki
     mainFile: { name: 'SKILL.md', signature: SIGNATURE },
     refused: undefined,
     shadowing: false,
-    settled: true,
+    isTrustworthy: true,
     sequence: 1,
     ...more
   }
@@ -56,7 +56,7 @@ t.test('K53: a step leaves the state before as it was', (t) => {
 t.test('K5: what the catalog does not hold is undefined, whatever it is called', (t) => {
   const catalog = new Catalog().withFolders(mapOf(folder('constructor')), NONE)
   for (const name of ['constructor', '__proto__', 'toString', '', '../constructor']) t.equal(catalog.get(name), undefined, name)
-  t.equal(catalog.folderOfLabel('toString'), undefined)
+  t.equal(catalog.folderOfDisplayName('toString'), undefined)
   t.end()
 })
 
@@ -102,8 +102,8 @@ t.test('K29: a label is the first readable skill in order', (t) => {
   const label = { name: 'label', description: '', type: 'project', skillPath: '', path: '' } as const
   const catalog = new Catalog().withFolders(mapOf(c, b, a), NONE)
     .withSkills([indexed(c, { metadata: label }), indexed(b, { metadata: label }), indexed(a, { metadata: label, mainFile: undefined })], true)
-  t.equal(catalog.folderOfLabel('label'), 'b')
-  t.equal(catalog.folderOfLabel('b'), undefined)
+  t.equal(catalog.folderOfDisplayName('label'), 'b')
+  t.equal(catalog.folderOfDisplayName('b'), undefined)
   t.strictSame(catalog.readable.map(({ name }) => name), ['b', 'c'])
   t.end()
 })

@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import { createNetworkDisk, type Disk } from '../../../src/core/disk/disk.ts'
 import { RACY_WINDOW_MS } from '../../../src/core/limits.ts'
 import type { SkillManager } from '../../../src/core/skill-manager.ts'
-import { createFaultyDisk, failing, osError, outcome, passTick, skill, skills, skillText, startManager, until } from '../../helper/skills.ts'
+import { createFaultyDisk, failing, findByDisplayName, osError, outcome, passTick, skill, skills, skillText, startManager, until } from '../../helper/skills.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -34,7 +34,7 @@ async function answers (manager: SkillManager): Promise<unknown> {
       manifest: await outcome(() => manager.manifest(name))
     })
   }
-  for (const label of ['demo', 'renamed', 'new label']) all.push((await outcome(() => manager.findByLabel(label)) as { name?: string } | undefined)?.name)
+  for (const label of ['demo', 'renamed', 'new label']) all.push((await outcome(() => findByDisplayName(manager, label)) as { name?: string } | undefined)?.name)
   return all
 }
 
@@ -196,9 +196,9 @@ const QUESTIONS: Readonly<Record<string, (manager: SkillManager) => unknown>> = 
   link: async (manager) => (await manager.readFile('demo', 'link.md')).text?.content,
   linked: async (manager) => (await manager.readDocument('linked', 'SKILL.md')).utf8,
   new: async (manager) => (await manager.find('new'))?.metadata,
-  label: async (manager) => (await manager.findByLabel('demo'))?.name,
-  'renamed label': async (manager) => (await manager.findByLabel('renamed'))?.name,
-  'new label': async (manager) => (await manager.findByLabel('new label'))?.name,
+  label: async (manager) => (await findByDisplayName(manager, 'demo'))?.name,
+  'renamed label': async (manager) => (await findByDisplayName(manager, 'renamed'))?.name,
+  'new label': async (manager) => (await findByDisplayName(manager, 'new label'))?.name,
   manifest: async (manager) => (await manager.manifest('demo')).revision,
   metadata: async (manager) => (await manager.find('demo'))?.digest
 }
@@ -282,7 +282,7 @@ t.test('K53: a disk that fails under the skills takes none of them out of the ca
   for (const operation of ['stat', 'realpath', 'readdir', 'open', 'read'] as const) {
     disk.intercept = (asked, path) => { if (asked === operation && !path.endsWith('/root')) throw osError('EIO') }
     t.match((await manager.find('a'))?.findings, [{ code: 'main_file_unreadable' }], 'who asks is told')
-    t.equal((await manager.findByLabel('nothing')), undefined)
+    t.equal((await findByDisplayName(manager, 'nothing')), undefined)
     t.strictSame(manager.getAvailableSkills().map(({ name }) => name), ['a', 'b'], operation)
   }
   disk.intercept = () => {}
@@ -361,7 +361,7 @@ t.test('K53: a skill is given with the content that its metadata was read from',
     if (operations < moment) break
   }
   let edits = 0
-  disk.intercept = (operation) => { if (operation === 'stat') fs.writeFileSync(join(base, 'root/demo/SKILL.md'), skillText('demo', String(++edits))) }
+  disk.intercept = (operation) => { if (operation === 'fstat') fs.writeFileSync(join(base, 'root/demo/SKILL.md'), skillText('demo', String(++edits))) }
   t.equal(await outcome(() => manager.loadSkill('demo')), "SkillError: Error reading SKILL.MD for skill 'demo'", 'one that never holds still')
 })
 
@@ -463,6 +463,7 @@ t.test('K53: on a slow disk an answer is of the main file that was preferred whi
   const base = t.testdir({ root: { demo: { 'SKILL.md': 'one' } } })
   const disk = createFaultyDisk({ disk: createNetworkDisk(), ageMs: HOUR_MS })
   const manager = await startManager(t, [join(base, 'root')], { disk })
+  fs.writeFileSync(join(base, 'root/demo/SKILL.md'), 'three')
   disk.intercept = async (operation, path) => {
     if (operation !== 'open' || !path.endsWith('/SKILL.md')) return
     disk.intercept = () => {}

@@ -3,13 +3,13 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createNetworkDisk } from '../../../src/core/disk/disk.ts'
-import { PhaseStats } from '../../../src/core/disk/poll-phase.ts'
+import { PollPhase } from '../../../src/core/disk/poll-phase.ts'
 import { createFaultyDisk, failing } from '../../helper/skills.ts'
 
 function createFile (t: Test) {
   const file = join(t.testdir({ file: 'a' }), 'file')
   const disk = createFaultyDisk()
-  return { file, disk, count: () => disk.calls.get('stat') ?? 0, stats: new PhaseStats() }
+  return { file, disk, count: () => disk.calls.get('stat') ?? 0, stats: new PollPhase() }
 }
 
 t.test('K51: nothing is remembered outside of a phase', async (t) => {
@@ -64,7 +64,7 @@ t.test('a look always asks the disk, and what it finds counts for the phase', as
   stats.begin({})
   await stats.stat(disk, file)
   fs.writeFileSync(file, 'abc')
-  t.equal((await stats.look(disk, file))?.size, 3n)
+  t.equal((await stats.statNow(disk, file))?.size, 3n)
   t.equal((await stats.stat(disk, file))?.size, 3n)
 })
 

@@ -443,7 +443,7 @@ t.test('who comes back resumes, or is told that events were missed', async (t) =
 t.test(`whoever missed more than ${MAX_RECENT_EVENTS} events is told to read again`, (t) => {
   let onLook: (names?: Iterable<string>) => void = () => {}
   const feed = createChangeFeed({
-    skills: { available: async () => [], namesNow: () => [], subscribe: () => () => {}, observe: (listener) => { onLook = listener; return () => {} }, inspect: async (name) => ({ revision: name, print: name, changedAt: 0 }) }
+    skills: { available: async () => [], namesNow: () => [], subscribe: () => () => {}, observe: (listener) => { onLook = listener; return () => {} }, inspect: async (name) => ({ revision: name, fingerprint: name, changedAt: 0 }) }
   })
   const events: FeedEvent[] = []
   feed.subscribe((event) => { events.push(event) })
@@ -502,7 +502,7 @@ t.test('an error that nobody expects is logged, and the others are told', async 
       observe: (listener) => { onLook = listener; return () => {} },
       inspect: async (name) => {
         if (name === 'bad') throw new TypeError('a bug')
-        return { revision: name, print: name, changedAt: 0 }
+        return { revision: name, fingerprint: name, changedAt: 0 }
       }
     }
   })

@@ -59,20 +59,16 @@ t.test('K46: where the files cannot be listed there is an entry all the same', a
 })
 
 t.test('K53: an entry is of one state, or does without the files', async (t) => {
-  const root = t.testdir({ demo: skill('demo') })
-  const skills = await startManager(t, [root])
+  const root = t.testdir({ demo: skill('demo', { a: 'a' }) })
+  const disk = createFaultyDisk()
+  const skills = await startManager(t, [root], { disk })
+  const document: FindingSource = (_skill, { files }, document) =>
+    [{ code: 'read', severity: 'info', message: `${files.find(({ path }) => path === 'SKILL.md')?.digest === document?.digest}`, fix: '' }]
   let edits = 0
-  const edited = (times: number): Pick<SkillManager, 'find' | 'manifest' | 'readMainFile'> => ({
-    find: (name) => skills.find(name),
-    readMainFile: (name, preference) => skills.readMainFile(name, preference),
-    async manifest (name) {
-      if (edits++ < times) fs.writeFileSync(join(root, 'demo/SKILL.md'), skillText('demo', `edit ${edits} of ${times}\n`))
-      return await skills.manifest(name)
-    }
-  })
-  t.match(await findCatalogEntry({ skills: edited(2), ...NONE }, 'demo'), { revision: (await skills.manifest('demo')).revision })
-  edits = 0
-  t.match(await findCatalogEntry({ skills: edited(99), ...NONE }, 'demo'), { revision: null, valid: true })
+  disk.intercept = (operation) => { if (operation === 'close' && edits++ < 2) fs.writeFileSync(join(root, 'demo/SKILL.md'), skillText('demo', `edit ${edits}\n`)) }
+  t.match(await findCatalogEntry({ skills, moreFindings: [document] }, 'demo'), { revision: (await skills.manifest('demo')).revision, findings: [{ message: 'true' }] })
+  disk.intercept = (operation) => { if (operation === 'close') fs.writeFileSync(join(root, 'demo/a'), `${++edits}`) }
+  t.match(await findCatalogEntry({ skills, ...NONE }, 'demo'), { revision: null, valid: true })
 })
 
 t.test('more findings come from other doors, and change nothing about validity', async (t) => {

@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import type { CatalogChange } from '../../../src/core/catalog/catalog.ts'
 import { documentError, folderError } from '../../../src/core/errors.ts'
-import { FileContent } from '../../../src/core/content/file-content.ts'
+import { FileContent } from '../../../src/core/files/file-content.ts'
 import { MAX_SEARCHED_BODY_CHARACTERS } from '../../../src/core/limits.ts'
 import type { SkillManagerOptions } from '../../../src/core/skill-manager.ts'
 import { type SearchSource, SkillSearch } from '../../../src/core/search/search.ts'
@@ -60,7 +60,7 @@ class FakeSkills implements SearchSource {
 }
 
 function contentOf (body: string): FileContent {
-  return new FileContent(Buffer.from(body), new Date(0))
+  return new FileContent(Buffer.from(body))
 }
 
 /** A gate, and what opens it. */

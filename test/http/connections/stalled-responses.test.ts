@@ -7,7 +7,7 @@ import { openRaw, request } from '../../helper/raw-http.ts'
 /** More than the kernel's buffers take for a client that does not read. */
 const BODY = Buffer.alloc(32 * 1_048_576, 'x')
 
-t.test('H4: a client that does not take its response is closed', async (t) => {
+t.test('a client that does not take its response is closed', async (t) => {
   const { app, url, logged } = await listenWithPlugins(t, (app) => { app.get('/big', () => BODY) }, {
     stalled: { graceMs: 100, bytesPerSecond: 1e12, intervalMs: 10 }
   })
@@ -22,7 +22,7 @@ t.test('H4: a client that does not take its response is closed', async (t) => {
   connection.destroy()
 })
 
-t.test('H4: a steady drip does not keep a connection open', async (t) => {
+t.test('a steady drip does not keep a connection open', async (t) => {
   const { app, url } = await listenWithPlugins(t, (app) => { app.get('/big', () => BODY) }, {
     stalled: { graceMs: 200, bytesPerSecond: 1e12, intervalMs: 10 }
   })

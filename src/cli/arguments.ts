@@ -1,0 +1,39 @@
+import { parseArgs } from 'node:util'
+import { quote } from '../config.ts'
+import { CommandError } from './command.ts'
+
+/** A command's arguments, values not yet checked. */
+export interface Arguments {
+  readonly positionals: readonly string[]
+  /** Values by name without dashes, in order; `help` and `version` have none. */
+  readonly flags: ReadonlyMap<string, readonly string[]>
+}
+
+/** Flags without a value, which every command takes. */
+const SWITCHES = { help: { type: 'boolean', short: 'h' }, version: { type: 'boolean', short: 'v' } } as const
+
+/**
+ * Reads the arguments behind a command's name. A value that begins with `--` is given as `--flag=--value`.
+ * @param valueFlags names of the flags that take a value
+ * @throws CommandError for a flag that is unknown, lacks its value or has one too many
+ */
+export function parseArguments (argv: readonly string[], valueFlags: readonly string[]): Arguments {
+  const options = { ...Object.fromEntries(valueFlags.map((flag) => [flag, { type: 'string' as const }])), ...SWITCHES }
+  // Not strict: parseArgs' own refusals are several sentences long and name no alternatives.
+  const { tokens } = parseArgs({ args: [...argv], options, allowPositionals: true, strict: false, tokens: true })
+  const flags = new Map<string, string[]>()
+  const positionals: string[] = []
+  for (const token of tokens) {
+    if (token.kind === 'positional') positionals.push(token.value)
+    if (token.kind !== 'option') continue
+    const { name, rawName, value = '', inlineValue } = token
+    if (!Object.hasOwn(options, name)) {
+      throw new CommandError(`${quote(rawName)} is not a flag, there are ${Object.keys(options).map((flag) => `--${flag}`).join(', ')}`)
+    }
+    const isSwitch = Object.hasOwn(SWITCHES, name)
+    if (isSwitch && inlineValue) throw new CommandError(`${rawName} takes no value, not ${quote(value)}`)
+    if (!isSwitch && !inlineValue && (token.value === undefined || value.startsWith('--'))) throw new CommandError(`${rawName} needs a value`)
+    flags.set(name, [...flags.get(name) ?? [], value])
+  }
+  return { positionals, flags }
+}

@@ -1,0 +1,52 @@
+import { readdir, stat } from 'node:fs/promises'
+import { isAbsolute, join, resolve, sep } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { quote } from '../config.ts'
+import { CommandError, type CommandTable } from './command.ts'
+import { commandHint } from './nearest.ts'
+
+const MAIN_FILE = /^skill\.md$/i
+
+/** A disk that has not answered after this many milliseconds does not keep the service from starting. */
+const DISK_ANSWER_MS = 1_000
+
+/**
+ * Checks what was given as a folder of skills. `./path`, an absolute path or a name with a separator is a folder, there
+ * or not. A bare word is one only if it is there, since it may as well be a mistyped command.
+ * @throws CommandError for an unknown word, and for a folder that is itself a skill
+ */
+export async function checkSkillsFolder (text: string, cwd: string, commands: CommandTable): Promise<void> {
+  await Promise.race([check(text, resolve(cwd, text), commands), sleep(DISK_ANSWER_MS, undefined, { ref: false })])
+}
+
+async function check (text: string, path: string, commands: CommandTable): Promise<void> {
+  if (isBareWord(text) && !await isFolder(path)) {
+    throw new CommandError(`${quote(text)} is no command, and no folder here${commandHint(text, commands)}. A folder that is not there yet is given as ${quote(`./${text}`)}`)
+  }
+  const mainFile = await findMainFile(path)
+  if (mainFile === undefined) return
+  const parent = join(text, '..')
+  throw new CommandError(`${quote(text)} is itself a skill, with its own ${mainFile}: give the folder that holds it, ${JSON.stringify(isBareWord(parent) ? `./${parent}` : parent)}`)
+}
+
+function isBareWord (text: string): boolean {
+  return text !== '.' && text !== '..' && !isAbsolute(text) && !text.includes('/') && !text.includes(sep)
+}
+
+async function isFolder (path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isDirectory()
+  } catch {
+    return false
+  }
+}
+
+/** A folder that cannot be listed is left to the service, which says why. */
+async function findMainFile (folder: string): Promise<string | undefined> {
+  try {
+    const entries = await readdir(folder, { withFileTypes: true })
+    return entries.find((entry) => MAIN_FILE.test(entry.name) && !entry.isDirectory())?.name
+  } catch {
+    return undefined
+  }
+}

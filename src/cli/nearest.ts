@@ -1,0 +1,33 @@
+import { quote } from '../config.ts'
+import type { CommandTable } from './command.ts'
+
+/** More letters than these away from each other, two words do not stand for the same. */
+const MAX_DISTANCE = 2
+
+/** What to say behind an unknown command: the nearest one, and all there are. */
+export function commandHint (word: string, commands: CommandTable): string {
+  const names = Object.keys(commands)
+  const near = nearest(word, names)
+  return `${near === undefined ? '' : `, did you mean ${quote(near)}?`} (commands: ${names.join(', ')})`
+}
+
+/** The word that takes the fewest changes to become, if those are few. */
+export function nearest (word: string, words: readonly string[]): string | undefined {
+  const limit = Math.min(MAX_DISTANCE, word.length - 2)
+  const ranked = words.map((candidate) => ({ candidate, distance: editDistance(word, candidate) })).sort((a, b) => a.distance - b.distance)
+  return ranked.find(({ distance }) => distance <= limit)?.candidate
+}
+
+/** Levenshtein's distance: letters to insert, to remove or to replace. */
+function editDistance (from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index)
+  for (const [index, letter] of [...from].entries()) {
+    const next = [index + 1]
+    for (let column = 1; column <= to.length; column++) {
+      const replaced = (row[column - 1] ?? 0) + (to[column - 1] === letter ? 0 : 1)
+      next.push(Math.min(replaced, (row[column] ?? 0) + 1, (next[column - 1] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row.at(-1) ?? 0
+}

@@ -1,0 +1,48 @@
+import { ConfigError, quote } from '../config.ts'
+import { type Arguments, parseArguments } from './arguments.ts'
+import { CommandError, type CommandContext, type CommandTable, DEFAULT_COMMAND } from './command.ts'
+import { COMMANDS } from './commands.ts'
+import { checkSkillsFolder } from './folders.ts'
+
+/**
+ * Runs what the arguments behind the script's name ask for. A failure that the caller can mend is one line.
+ * @param printError writes to standard error
+ * @returns the exit code, or undefined while the process goes on by itself
+ */
+export async function runCommandLine (
+  argv: readonly string[], context: Omit<CommandContext, 'commands'>, printError: (text: string) => void
+): Promise<number | undefined> {
+  try {
+    return await dispatch(argv, { ...context, commands: COMMANDS })
+  } catch (error) {
+    if (!(error instanceof CommandError || error instanceof ConfigError)) throw error
+    printError(`skillserve: ${error.message}\n`)
+    return 1
+  }
+}
+
+async function dispatch (argv: readonly string[], context: CommandContext): Promise<number | undefined> {
+  const { commands, cwd } = context
+  const [first = '', ...rest] = argv
+  const named = Object.hasOwn(commands, first) ? first : undefined
+  // Before the flags are read: those of a mistyped command would be refused first, as unknown ones of `serve`.
+  if (named === undefined && first !== '' && !first.startsWith('-')) await checkSkillsFolder(first, cwd, commands)
+
+  const command = commands[named ?? DEFAULT_COMMAND]
+  if (command === undefined) throw new Error(`the command ${DEFAULT_COMMAND} is missing`)
+  const args = parseArguments(named === undefined ? argv : rest, command.flags ?? [])
+  if (args.flags.has('help')) return await dispatch(named === undefined ? ['help'] : ['help', named], context)
+  if (args.flags.has('version')) return await dispatch(['version'], context)
+
+  const [unwanted] = args.positionals
+  if (command.positionals === undefined && unwanted !== undefined) throw new CommandError(`${first} takes no argument, not ${quote(unwanted)}`)
+  return await command.run(named === undefined ? withoutCommand(args, commands) : args, context)
+}
+
+/** `--port 80 serve DIR`: the name of the default command may come behind flags, that of any other may not. */
+function withoutCommand ({ positionals, flags }: Arguments, commands: CommandTable): Arguments {
+  const [word = '', ...others] = positionals
+  if (word === DEFAULT_COMMAND) return { positionals: others, flags }
+  if (Object.hasOwn(commands, word)) throw new CommandError(`${word} comes before its flags: skillserve ${word} …`)
+  return { positionals, flags }
+}

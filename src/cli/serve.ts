@@ -1,0 +1,29 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { loadConfig, settingFlags, SETTINGS } from '../config.ts'
+import type { Command } from './command.ts'
+import { checkSkillsFolder } from './folders.ts'
+import { readPackageVersion } from './package-version.ts'
+import { settingsHelp } from './settings-help.ts'
+
+/** The example skills of the package, two folders above this one, in `src` and in `dist`. */
+const EXAMPLE_SKILLS = fileURLToPath(new URL('../../skills', import.meta.url))
+
+/** Starts the service, which then stops the process by itself. */
+export const serve: Command = {
+  summary: 'serves folders of skills over HTTP (the default)',
+  positionals: '[DIR...]',
+  flags: settingFlags(),
+  details: () => `${settingsHelp()}
+Exits with 0 after SIGTERM or SIGINT, with 1 for a setting that cannot be used and after an error that nobody handled.
+`,
+  async run ({ positionals, flags }, { commands, env, cwd }) {
+    for (const folder of positionals) await checkSkillsFolder(folder, cwd, commands)
+    const hasDefaultFolder = existsSync(resolve(cwd, SETTINGS.skillsDirs.default))
+    const config = loadConfig({ positionals, flags, env, cwd, ...!hasDefaultFolder && { defaults: { skillsDirs: EXAMPLE_SKILLS } } })
+    const { startServer } = await import('../server.ts')
+    await startServer(config, { version: readPackageVersion(), isExample: !hasDefaultFolder && config.skillsDirs[0] === EXAMPLE_SKILLS })
+    return undefined
+  }
+}

@@ -1,0 +1,165 @@
+import { LRUCache } from 'lru-cache'
+import { MAIN_FILE } from '../catalog/main-files.ts'
+import type { SkillFolder } from '../catalog/scan-root.ts'
+import type { FileContent } from '../files/file-content.ts'
+import { KEPT_REVISION_BYTES } from '../limits.ts'
+import type { Manifest, Snapshot } from './manifest.ts'
+
+export interface KeptRevisionsOptions {
+  /** How long a revision stays readable after the skill has moved on, in milliseconds; 0 keeps none. */
+  readonly keepMs: number
+  /** Bytes of all kept files together. */
+  readonly maxBytes: number
+}
+
+/** A revision that was handed out, with the bytes of all its files. */
+export interface KeptRevision {
+  readonly folder: SkillFolder
+  readonly manifest: Manifest
+  readonly crc32s: Uint32Array
+  /** By digest. */
+  readonly contents: ReadonlyMap<string, FileContent>
+  /** Names of the main files in it, in any casing. */
+  readonly mainFiles: readonly string[]
+}
+
+/** Counted beside the bytes, so that thousands of small revisions are bounded too. */
+const WEIGHT_PER_FILE = 256
+const WEIGHT_PER_REVISION = 1_024
+
+/** Bytes of the files of one skill, gathered while its manifest is made. */
+export class CollectedContents {
+  readonly contents = new Map<string, FileContent>()
+  readonly #before: ReadonlyMap<string, FileContent>
+  readonly #maxBytes: number
+  #bytes = 0
+
+  /** @param before contents that are kept already, by digest */
+  constructor (before: ReadonlyMap<string, FileContent>, maxBytes: number) {
+    this.#before = before
+    this.#maxBytes = maxBytes
+  }
+
+  add (content: FileContent): void {
+    if (this.contents.has(content.digest) || !this.hasRoomFor(BigInt(content.bytes.length))) return
+    this.contents.set(content.digest, content)
+    this.#bytes += content.bytes.length
+  }
+
+  hasRoomFor (bytes: bigint): boolean {
+    return BigInt(this.#bytes) + bytes <= this.#maxBytes
+  }
+
+  lacks (digest: string): boolean {
+    return this.#get(digest) === undefined
+  }
+
+  /** The bytes of every file of a manifest; undefined when some are missing. */
+  complete ({ files }: Manifest): ReadonlyMap<string, FileContent> | undefined {
+    const all = new Map<string, FileContent>()
+    for (const { digest } of files) {
+      const content = this.#get(digest)
+      if (content === undefined) return undefined
+      all.set(digest, content)
+    }
+    return all
+  }
+
+  #get (digest: string): FileContent | undefined {
+    return this.contents.get(digest) ?? this.#before.get(digest)
+  }
+}
+
+/**
+ * Revisions that callers know, and what can be read of them after the skill has moved on. A caller that has begun with
+ * one version finishes with it. Bounded in bytes; the oldest go first.
+ */
+export class KeptRevisions {
+  readonly #keepMs: number
+  readonly #maxBytes: number
+  readonly #revisions: LRUCache<string, KeptRevision>
+  /** Revisions by name of the skill, the present one last. */
+  readonly #byName = new Map<string, Set<string>>()
+
+  constructor ({ keepMs, maxBytes }: KeptRevisionsOptions = { keepMs: 0, maxBytes: KEPT_REVISION_BYTES }) {
+    this.#keepMs = maxBytes > 0 ? keepMs : 0
+    this.#maxBytes = maxBytes
+    this.#revisions = new LRUCache({
+      maxSize: Math.max(1, maxBytes),
+      sizeCalculation: weightOf,
+      ttlAutopurge: true,
+      // Ending a timer later than needed is cheaper than one timer for each of many expiries.
+      ttlResolution: 100,
+      disposeAfter: ({ folder, manifest }, _key, reason) => { if (reason !== 'set') this.#forget(folder.name, manifest.revision) }
+    })
+  }
+
+  /** A place for the bytes of a skill that is about to be read; undefined when they would not be kept. */
+  collect ({ name }: SkillFolder, before: Manifest | undefined): CollectedContents | undefined {
+    if (this.#keepMs === 0) return undefined
+    const bytes = before?.files.reduce((sum, file) => sum + file.size_bytes, 0) ?? 0
+    if (bytes > this.#maxBytes) return undefined
+    const known = before && this.#revisions.peek(keyOf(name, before.revision))?.contents
+    return new CollectedContents(known ?? new Map(), this.#maxBytes)
+  }
+
+  /** A revision is handed out: it is the present one, and stays as long as that. */
+  keep (folder: SkillFolder, { manifest, crc32s }: Snapshot, collected: CollectedContents | undefined): void {
+    const { name } = folder
+    const { revision } = manifest
+    this.expire(name, revision)
+    const contents = collected?.complete(manifest)
+    if (contents === undefined) return
+    const mainFiles = manifest.files.map(({ path }) => path).filter((path) => MAIN_FILE.test(path))
+    this.#revisions.set(keyOf(name, revision), { folder, manifest, crc32s, contents, mainFiles }, { ttl: 0 })
+    if (!this.#revisions.has(keyOf(name, revision))) return
+    const revisions = this.#byName.get(name) ?? new Set()
+    revisions.delete(revision)
+    this.#byName.set(name, revisions.add(revision))
+  }
+
+  /** The skill has changed: from now on the time of its revisions runs, except for the present one where that is known. */
+  expire (name: string, present?: string): void {
+    for (const revision of this.#byName.get(name) ?? []) {
+      const key = keyOf(name, revision)
+      if (revision === present || this.#revisions.getRemainingTTL(key) !== Number.POSITIVE_INFINITY) continue
+      const kept = this.#revisions.peek(key)
+      if (kept !== undefined) this.#revisions.set(key, kept, { ttl: this.#keepMs })
+    }
+  }
+
+  /** A revision is handed out again: the skill has it still, or came back to it. */
+  renew (name: string, revision: string): void {
+    const key = keyOf(name, revision)
+    const kept = this.#revisions.peek(key)
+    if (kept !== undefined && this.#revisions.getRemainingTTL(key) !== Number.POSITIVE_INFINITY) this.#revisions.set(key, kept, { ttl: 0 })
+  }
+
+  get (name: string, revision: string): KeptRevision | undefined {
+    return this.#revisions.peek(keyOf(name, revision))
+  }
+
+  /** Revisions of a skill that can be read, the latest first. */
+  revisionsOf (name: string): readonly string[] {
+    return [...this.#byName.get(name) ?? []].reverse()
+  }
+
+  clear (): void {
+    this.#revisions.clear()
+  }
+
+  #forget (name: string, revision: string): void {
+    const revisions = this.#byName.get(name)
+    revisions?.delete(revision)
+    if (revisions?.size === 0) this.#byName.delete(name)
+  }
+}
+
+/** No name of a skill holds a line end. */
+function keyOf (name: string, revision: string): string {
+  return `${name}\n${revision}`
+}
+
+function weightOf ({ manifest: { files } }: KeptRevision): number {
+  return files.reduce((sum, { size_bytes: size, path }) => sum + size + path.length + WEIGHT_PER_FILE, WEIGHT_PER_REVISION)
+}

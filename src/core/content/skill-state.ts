@@ -1,0 +1,261 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { IndexedSkill } from '../catalog/catalog.ts'
+import { describeSkill } from '../catalog/index-skill.ts'
+import type { LiveCatalog } from '../catalog/live-catalog.ts'
+import { isNoMainFile, type MainFilePreference, orderMainFiles } from '../catalog/main-files.ts'
+import type { Roots } from '../catalog/roots.ts'
+import type { Disk } from '../disk/disk.ts'
+import { changed, RefusedError } from '../disk/refused.ts'
+import { parseRelativePath } from '../disk/relative-path.ts'
+import { documentError, fileError, SkillError } from '../errors.ts'
+import type { FileContent } from '../files/file-content.ts'
+import type { FilePlace, FileStore, ServableFile } from '../files/file-store.ts'
+import { MAX_CHANGE_PAUSE_MS, MAX_CHANGE_WAIT_MS, MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../limits.ts'
+import type { CatalogSkill } from '../skill.ts'
+import { createArchive, diskSource, keptSource, type SkillArchive } from './archive.ts'
+import type { KeptRevision, KeptRevisions } from './kept-revisions.ts'
+import type { Manifest, ManifestStore, Snapshot } from './manifest.ts'
+import { documentSentence, fileSentence } from './refusal-sentences.ts'
+
+/**
+ * One skill in one state: its index entry, its manifest, and the bytes of its files. What is read through it agrees; a
+ * difference fails with `skill_changing`, and the whole answer is made again. Errors are `SkillError`s.
+ */
+export interface SkillState {
+  readonly skill: CatalogSkill
+  /** All files and the revision. */
+  manifest (): Promise<Manifest>
+  /** The main file, with `get_skill`'s sentences when there is none. Default preference: `SKILL.md`. */
+  mainFile (preference?: MainFilePreference): Promise<FileContent>
+  /** A file up to MAX_TEXT_FILE_BYTES, with `read_file_in_skill`'s sentences. */
+  file (path: string): Promise<FileContent>
+  /** A file of any size; an open one is closed by the caller. */
+  open (path: string): Promise<ServableFile>
+  /** @param nameOf what a file of the manifest is called in the archive; default: its path */
+  archive (nameOf?: (path: string) => string): Promise<SkillArchive>
+}
+
+export interface SkillStatesOptions {
+  readonly roots: Roots
+  readonly catalog: LiveCatalog
+  readonly store: FileStore
+  readonly manifests: ManifestStore
+  readonly kept: KeptRevisions
+}
+
+/** How often a failure is taken for the disk's doing when the skill is no longer what it was. */
+const MAX_ATTEMPTS = 8
+
+/** Gives states of skills as they are on the disk, and owns the one loop that asks again when they change meanwhile. */
+export class SkillStates {
+  readonly #options: SkillStatesOptions
+
+  constructor (options: SkillStatesOptions) {
+    this.#options = options
+  }
+
+  /**
+   * What `answer` makes of a skill. If the skill's folder was replaced meanwhile, a failure is discarded and computed again
+   * on the new folder, at most MAX_ATTEMPTS times. If the skill changed between two reads, the answer waits for a state
+   * that holds, at most MAX_CHANGE_WAIT_MS.
+   * @param find the skill as it is now
+   * @param name what the caller calls it
+   * @throws {SkillError} `skill_not_found`, `skill_changing`, and what `answer` throws
+   */
+  async read<T> (name: string, find: () => Promise<IndexedSkill | undefined>, answer: (state: LiveState) => Promise<T>): Promise<T> {
+    const { catalog, roots, store } = this.#options
+    const giveUpAt = performance.now() + MAX_CHANGE_WAIT_MS
+    for (let attempt = 1; ; attempt++) {
+      const since = store.readCount
+      const skill = await find()
+      if (skill === undefined) throw documentError.skillNotFound(name)
+      const root = roots.signatureOf(skill.folder)
+      try {
+        return await answer(new LiveState(this.#options, skill, since))
+      } catch (error) {
+        if (!(error instanceof SkillError)) throw error
+        if (error.code === 'skill_changing') {
+          if (performance.now() >= giveUpAt) throw error
+          await pause(Math.min(2 ** attempt, MAX_CHANGE_PAUSE_MS))
+        } else if (attempt === MAX_ATTEMPTS || await catalog.isStill(skill, root)) throw error
+      }
+    }
+  }
+}
+
+/** A skill as it is on the disk. */
+export class LiveState implements SkillState {
+  readonly skill: IndexedSkill
+  readonly disk: Disk
+  readonly #options: SkillStatesOptions
+  /** The store's `readCount` when the question was asked. */
+  readonly #since: number
+  #snapshot: Snapshot | undefined
+  /** Digests of what was given out, by path: a manifest that is made later must agree. */
+  #given: Map<string, string> | undefined
+
+  constructor (options: SkillStatesOptions, skill: IndexedSkill, since: number) {
+    this.skill = skill
+    this.disk = options.roots.diskOf(skill.folder)
+    this.#options = options
+    this.#since = since
+  }
+
+  async manifest (): Promise<Manifest> {
+    return (await this.#snapshotOnce()).manifest
+  }
+
+  async mainFile (preference: MainFilePreference = 'SKILL.md'): Promise<FileContent> {
+    const { name, mainFiles, refused } = this.skill
+    if (refused !== undefined && (mainFiles.length === 0 || refused.refusal === 'changed')) throw documentSentence(refused, name)
+    for (const path of orderMainFiles(mainFiles, preference)) {
+      try {
+        const { content } = await this.#options.store.read(this.#placeOf(path), MAX_MAIN_FILE_BYTES, this.#since)
+        this.#confirm(path, content.digest)
+        return content
+      } catch (error) {
+        if (!(error instanceof RefusedError) || !isNoMainFile(error.refusal)) throw documentSentence(error, name)
+      }
+    }
+    throw documentError.notFound(name)
+  }
+
+  async file (filePath: string): Promise<FileContent> {
+    const path = pathInside(this.skill.name, this.skill.mainFiles, filePath)
+    try {
+      const { content } = await this.#options.store.read(this.#placeOf(path), MAX_TEXT_FILE_BYTES, this.#since)
+      this.#confirm(path, content.digest)
+      return content
+    } catch (error) {
+      throw fileSentence(error, this.skill.name, filePath)
+    }
+  }
+
+  async open (filePath: string): Promise<ServableFile> {
+    const path = pathInside(this.skill.name, this.skill.mainFiles, filePath)
+    try {
+      const file = await this.#options.store.open(this.#placeOf(path), this.#since)
+      try {
+        this.#confirm(path, file.kind === 'content' ? file.content.digest : file.digest)
+      } catch (error) {
+        if (file.kind === 'stream') await file.file.close()
+        throw error
+      }
+      return file
+    } catch (error) {
+      throw fileSentence(error, this.skill.name, filePath)
+    }
+  }
+
+  async archive (nameOf?: (path: string) => string): Promise<SkillArchive> {
+    const snapshot = await this.#snapshotOnce()
+    const { manifest: { revision } } = snapshot
+    const kept = this.#options.kept.get(this.skill.name, revision)
+    const source = kept === undefined ? diskSource(this.disk, this.skill.folder.realPath, snapshot) : keptSource(kept)
+    return createArchive(snapshot, source, nameOf)
+  }
+
+  async #snapshotOnce (): Promise<Snapshot> {
+    if (this.#snapshot !== undefined) return this.#snapshot
+    const { name, folder, mainFile, digest } = this.skill
+    try {
+      const snapshot = await this.#options.manifests.get(this.disk, folder, this.#since)
+      this.#snapshot = snapshot
+      if (mainFile !== undefined && digest !== undefined) this.#confirm(mainFile.name, digest)
+      for (const [path, given] of this.#given ?? []) this.#confirm(path, given)
+      return snapshot
+    } catch (error) {
+      if (error instanceof RefusedError && error.refusal === 'not_found') throw documentError.skillNotFound(name)
+      throw fileSentence(error, name, '.')
+    }
+  }
+
+  #placeOf (path: string): FilePlace {
+    return { disk: this.disk, folder: this.skill.folder.realPath, path }
+  }
+
+  /** @throws {RefusedError} `changed` when the index entry or the manifest has other bytes under this path */
+  #confirm (path: string, digest: string): void {
+    const { mainFile, digest: indexed } = this.skill
+    if (path === mainFile?.name && digest !== indexed) throw changed('the main file changed after the index was read')
+    if (this.#snapshot !== undefined) {
+      const listed = this.#snapshot.manifest.files.find((file) => file.path === path)
+      if (listed !== undefined && listed.digest !== digest) throw changed('a file changed after the manifest was made')
+      return
+    }
+    this.#given ??= new Map()
+    this.#given.set(path, digest)
+  }
+}
+
+/** A revision that the skill had, from memory. */
+export class KeptState implements SkillState {
+  readonly skill: CatalogSkill
+  readonly #kept: KeptRevision
+
+  constructor (kept: KeptRevision) {
+    const { folder, mainFiles } = kept
+    this.#kept = kept
+    const name = orderMainFiles(mainFiles, 'SKILL.md')[0]
+    const content = name === undefined ? undefined : this.#contentOf(name)
+    this.skill = describeSkill(folder, { mainFiles, main: name !== undefined && content !== undefined ? { name, content } : undefined, shadowing: false })
+  }
+
+  async manifest (): Promise<Manifest> {
+    return this.#kept.manifest
+  }
+
+  async mainFile (preference: MainFilePreference = 'SKILL.md'): Promise<FileContent> {
+    const path = orderMainFiles(this.#kept.mainFiles, preference)[0]
+    const content = path === undefined ? undefined : this.#contentOf(path)
+    if (content === undefined) throw documentError.notFound(this.skill.name)
+    if (content.bytes.length > MAX_MAIN_FILE_BYTES) throw documentError.tooLarge(this.skill.name)
+    return content
+  }
+
+  async file (filePath: string): Promise<FileContent> {
+    const content = this.#fileAt(filePath)
+    if (content.bytes.length > MAX_TEXT_FILE_BYTES) throw fileError.tooLarge(filePath, content.bytes.length, MAX_TEXT_FILE_BYTES)
+    return content
+  }
+
+  async open (filePath: string): Promise<ServableFile> {
+    return { kind: 'content', content: this.#fileAt(filePath) }
+  }
+
+  async archive (nameOf?: (path: string) => string): Promise<SkillArchive> {
+    return createArchive(this.#kept, keptSource(this.#kept), nameOf)
+  }
+
+  #fileAt (filePath: string): FileContent {
+    const { manifest: { files }, mainFiles } = this.#kept
+    const path = pathInside(this.skill.name, mainFiles, filePath)
+    const content = this.#contentOf(path)
+    if (content !== undefined) return content
+    const isFolder = path === '.' || files.some((file) => file.path.startsWith(path.endsWith('/') ? path : `${path}/`))
+    throw isFolder ? fileError.isDirectory(filePath) : fileError.notFound(this.skill.name, filePath)
+  }
+
+  #contentOf (path: string): FileContent | undefined {
+    const { manifest: { files }, contents } = this.#kept
+    const file = files.find((each) => each.path === path)
+    return file && contents.get(file.digest)
+  }
+}
+
+/** Where a caller's path leads in a skill, by its text alone. */
+function pathInside (name: string, mainFiles: readonly string[], filePath: string): string {
+  const parsed = parseRelativePath(filePath)
+  switch (parsed.kind) {
+    case 'empty': throw fileError.invalidPath()
+    case 'outside': throw fileError.traversal()
+    case 'unusable': throw fileError.notFound(name, filePath)
+    case 'inside': return withMainFileFallback(mainFiles, parsed.path)
+  }
+}
+
+/** At the top of a skill, the two usual spellings mean the main file that is there. */
+function withMainFileFallback (mainFiles: readonly string[], path: string): string {
+  if ((path !== 'SKILL.md' && path !== 'SKILL.MD') || mainFiles.includes(path)) return path
+  return orderMainFiles(mainFiles, path)[0] ?? path
+}

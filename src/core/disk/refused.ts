@@ -1,0 +1,51 @@
+import { errorCode } from './disk.ts'
+
+/**
+ * Why a file was not opened or read; each door has its own sentence for it. `changed` says that no state of the file
+ * held long enough to be read.
+ */
+export type Refusal = 'not_found' | 'outside' | 'permission_denied' | 'is_directory' | 'not_regular' | 'too_large' | 'changed' | 'io_error'
+
+export class RefusedError extends Error {
+  override readonly name = 'RefusedError'
+  readonly refusal: Refusal
+  /** Size in bytes, for `too_large`. */
+  readonly size: bigint
+
+  constructor (refusal: Refusal, cause?: unknown, size = 0n) {
+    super(refusal, { cause })
+    this.refusal = refusal
+    this.size = size
+  }
+}
+
+/** A refusal as it is; an error of the operating system as the refusal that it means. Its text goes to the log only. */
+export function asRefused (error: unknown): RefusedError {
+  return error instanceof RefusedError ? error : new RefusedError(refusalOf(error), error)
+}
+
+/** A skill, or a file of it, is not in the state in which it was read before. */
+export function changed (what: string): RefusedError {
+  return new RefusedError('changed', new Error(what))
+}
+
+function refusalOf (error: unknown): Refusal {
+  switch (errorCode(error)) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+    case 'ENAMETOOLONG':
+    case 'ELOOP':
+    case 'ERR_INVALID_ARG_VALUE':
+      return 'not_found'
+    case 'EACCES':
+    case 'EPERM':
+      return 'permission_denied'
+    case 'EISDIR':
+      return 'is_directory'
+    case 'ENXIO':
+    case 'ENODEV':
+      return 'not_regular'
+    default:
+      return 'io_error'
+  }
+}

@@ -1,0 +1,39 @@
+import { crc32 } from 'node:zlib'
+import { sha256 } from '../digest.ts'
+import { decodeText, decodeUtf8, type DecodedText } from '../text.ts'
+
+/**
+ * The bytes of one file in one state, with what is derived from them. One object for each state is shared by every door,
+ * so that a caller may keep its own renderings in a WeakMap and pay for them once.
+ */
+export class FileContent {
+  readonly bytes: Buffer
+  /** `sha256:<hex>` of the bytes. */
+  readonly digest: string
+  #text: DecodedText | undefined | null = null
+  #utf8: string | undefined | null = null
+  #crc32: number | undefined
+
+  constructor (bytes: Buffer, digest = sha256(bytes)) {
+    this.bytes = bytes
+    this.digest = digest
+  }
+
+  /** The text by `read_file_in_skill`'s rules; undefined when the file is not text. */
+  get text (): DecodedText | undefined {
+    if (this.#text === null) this.#text = decodeText(this.bytes)
+    return this.#text
+  }
+
+  /** The text as strict UTF-8, a byte order mark kept; undefined when the file is not UTF-8. */
+  get utf8 (): string | undefined {
+    if (this.#utf8 === null) this.#utf8 = decodeUtf8(this.bytes)
+    return this.#utf8
+  }
+
+  /** For ZIP archives. */
+  get crc32 (): number {
+    this.#crc32 ??= crc32(this.bytes)
+    return this.#crc32
+  }
+}

@@ -1,0 +1,194 @@
+import { LRUCache } from 'lru-cache'
+import { createQueue, type Queue } from '../async.ts'
+import type { Disk } from '../disk/disk.ts'
+import { holds } from '../disk/observed.ts'
+import type { PollPhase } from '../disk/poll-phase.ts'
+import { RefusedError } from '../disk/refused.ts'
+import { isTrustworthy, signatureOf, stateId } from '../disk/signature.ts'
+import { CONTENT_CACHE_BYTES, MAX_BUFFERED_FILE_BYTES, MAX_CACHED_DIGESTS, MAX_MAIN_FILE_BYTES } from '../limits.ts'
+import type { Signature } from '../skill.ts'
+import { FileContent } from './file-content.ts'
+import type { Checksums, ChecksumOptions, OpenFile } from './open-file.ts'
+import { openInside } from './open-inside.ts'
+
+/** A file as it can be sent: in memory, or open and to be streamed by the one who asked, who must close it. */
+export type ServableFile =
+  | { readonly kind: 'content', readonly content: FileContent }
+  | { readonly kind: 'stream', readonly file: OpenFile, readonly digest: string }
+
+/** A file of a skill. */
+export interface FilePlace {
+  readonly disk: Disk
+  /** Real path of the skill's folder. */
+  readonly folder: string
+  /** Relative and lexically inside, from `parseRelativePath` or a directory listing. */
+  readonly path: string
+}
+
+/** A file that was read whole: its bytes, and the state in which they were read. */
+export interface ReadFile {
+  readonly content: FileContent
+  readonly signature: Signature
+}
+
+interface StoredFile extends ReadFile {
+  /** Of the file, the skill's folder, and each folder on the way: while all are the same, the path leads to the same bytes. */
+  readonly observed: ReadonlyArray<readonly [path: string, state: Signature]>
+  /** Whether the next edit is sure to change one of those states, and the path passes no link. */
+  readonly isReusable: boolean
+  /** The store's `readCount` when the file was read. */
+  readonly readAt: number
+}
+
+/** Bytes, their text, and what the doors keep with it: escaped once for JSON, once more inside a tool message. */
+const WEIGHT_PER_BYTE = 6
+const WEIGHT_PER_ENTRY = 2_048
+
+/**
+ * Bytes and digests of files, read once for each state; index, manifests and answers all read through it. Contents in
+ * memory are bounded by weight. A content is given out while its states hold on the disk, or when it was read after the
+ * question was asked: that spares an answer made of index entry, manifest and bytes from reading a file three times.
+ */
+export class FileStore {
+  readonly #phase: PollPhase
+  readonly #contents: LRUCache<string, StoredFile>
+  /** Of large files, by identity: the same inode in the same state has the same bytes. */
+  readonly #checksums = new LRUCache<string, Checksums>({ max: MAX_CACHED_DIGESTS })
+  /** Checksums that are being computed: whoever needs them meanwhile waits. */
+  readonly #hashing = new Map<string, Promise<Checksums>>()
+  /** Large files are read one after the other: many at a time would fill the memory. */
+  readonly #queues = new WeakMap<Disk, Queue>()
+  #readCount = 0
+
+  constructor (phase: PollPhase, maxBytes = CONTENT_CACHE_BYTES) {
+    this.#phase = phase
+    this.#contents = new LRUCache({
+      maxSize: maxBytes,
+      sizeCalculation: ({ content }) => content.bytes.length * WEIGHT_PER_BYTE + WEIGHT_PER_ENTRY
+    })
+  }
+
+  /** Goes up with each file that is read. Taken when a question is asked, it is what `since` compares with. */
+  get readCount (): number {
+    return this.#readCount
+  }
+
+  /**
+   * A file, whole.
+   * @param limit largest size in bytes
+   * @param since `readCount` when the question was asked: what was read after that answers it
+   * @throws {RefusedError}
+   */
+  async read (place: FilePlace, limit: number, since = Number.POSITIVE_INFINITY): Promise<ReadFile> {
+    const known = await this.#known(place, since)
+    if (known === undefined) return await this.#readNow(place, limit)
+    if (known.content.bytes.length > limit) throw new RefusedError('too_large', undefined, BigInt(known.content.bytes.length))
+    return known
+  }
+
+  /** A file of any size: small ones whole, large ones open, with the digest of what will be sent. */
+  async open (place: FilePlace, since?: number): Promise<ServableFile> {
+    const known = await this.#known(place, since)
+    if (known !== undefined) return { kind: 'content', content: known.content }
+    const opening = await this.#open(place)
+    const { file } = opening
+    if (file.stats.size <= MAX_BUFFERED_FILE_BYTES) return { kind: 'content', content: (await this.#take(place, opening, MAX_MAIN_FILE_BYTES)).content }
+    try {
+      return { kind: 'stream', file, digest: (await this.checksums(file)).digest }
+    } catch (error) {
+      await file.close()
+      throw error
+    }
+  }
+
+  /** Checksums of an open file; those of a large one are kept, since whoever streams it needs them each time. */
+  async checksums (file: OpenFile, options: ChecksumOptions = {}): Promise<Checksums> {
+    const signature = signatureOf(file.stats)
+    if (signature.size <= MAX_BUFFERED_FILE_BYTES || options.onBytes !== undefined) return await file.checksums(options)
+    const id = stateId(signature)
+    const known = this.#checksums.get(id)
+    if (known !== undefined) return known
+    // A file as young as this may have other bytes when it is hashed for somebody else.
+    if (!isTrustworthy(signature, Date.now())) return await file.checksums(options)
+    return await (this.#hashing.get(id) ?? this.#hash(id, file, options))
+  }
+
+  #hash (id: string, file: OpenFile, options: ChecksumOptions): Promise<Checksums> {
+    const hashing = file.checksums(options).then((checksums) => {
+      this.#checksums.set(id, checksums)
+      return checksums
+    }).finally(() => { this.#hashing.delete(id) })
+    this.#hashing.set(id, hashing)
+    return hashing
+  }
+
+  async #known (place: FilePlace, since = Number.POSITIVE_INFINITY): Promise<StoredFile | undefined> {
+    const stored = this.#contents.get(keyOf(place))
+    if (stored === undefined || stored.readAt > since) return stored
+    const { disk, folder } = place
+    return stored.isReusable && await holds((path) => this.#phase.stat(disk, path), folder, stored.observed) ? stored : undefined
+  }
+
+  async #readNow (place: FilePlace, limit: number): Promise<ReadFile> {
+    const opening = await this.#open(place)
+    if (opening.file.stats.size <= MAX_BUFFERED_FILE_BYTES) return await this.#take(place, opening, limit)
+    // Closed while it waits: a thousand others may wait with it.
+    await opening.file.close()
+    return await this.#queueOf(place.disk)(async () => await this.#take(place, await this.#open(place), limit))
+  }
+
+  async #open ({ disk, folder, path }: FilePlace): Promise<Opening> {
+    const openedAt = Date.now()
+    const folders: Array<readonly [string, Signature]> = []
+    for (let end = -1; ;) {
+      const below = end === -1 ? '' : path.slice(0, end)
+      const state = await this.#phase.statNow(disk, below === '' ? folder : `${folder}/${below}`)
+      if (state === undefined) break
+      folders.push([below, state])
+      end = path.indexOf('/', end + 1)
+      if (end === -1) break
+    }
+    return { openedAt, folders, file: await openInside(disk, folder, path) }
+  }
+
+  /** Reads an opened file, closes it, and keeps what may be kept. */
+  async #take (place: FilePlace, { openedAt, folders, file }: Opening, limit: number): Promise<ReadFile> {
+    try {
+      const { bytes, signature } = await file.readAll(limit)
+      // The file first: it changes more often than what leads to it.
+      const observed = [[place.path, signature] as const, ...folders]
+      // Behind a link the path says nothing about the folders that lead to the file.
+      const isDirect = file.realPath === place.path && folders.length === place.path.split('/').length
+      const read = { content: new FileContent(bytes), signature }
+      if (bytes.length <= MAX_MAIN_FILE_BYTES) {
+        this.#contents.set(keyOf(place), {
+          ...read,
+          observed,
+          isReusable: isDirect && observed.every(([, state]) => isTrustworthy(state, openedAt)),
+          readAt: ++this.#readCount
+        })
+      }
+      return read
+    } finally {
+      await file.close()
+    }
+  }
+
+  #queueOf (disk: Disk): Queue {
+    let queue = this.#queues.get(disk)
+    if (queue === undefined) this.#queues.set(disk, queue = createQueue())
+    return queue
+  }
+}
+
+/** An open file, and the folders that led to it. */
+interface Opening {
+  /** Wall clock, in milliseconds. */
+  readonly openedAt: number
+  readonly folders: ReadonlyArray<readonly [path: string, state: Signature]>
+  readonly file: OpenFile
+}
+
+function keyOf ({ folder, path }: FilePlace): string {
+  return `${folder}\n${path}`
+}

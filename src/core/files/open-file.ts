@@ -1,0 +1,146 @@
+import type { BigIntStats } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { crc32 } from 'node:zlib'
+import type { Disk } from '../disk/disk.ts'
+import { asRefused, changed, RefusedError } from '../disk/refused.ts'
+import { isSameState, signatureOf } from '../disk/signature.ts'
+import type { Signature } from '../skill.ts'
+
+const CHUNK_BYTES = 1_048_576
+const MIN_CHUNK_BYTES = 4_096
+const STREAM_CHUNK_BYTES = 65_536
+
+/** What one pass over all bytes of a file gives. */
+export interface Checksums {
+  /** `sha256:<hex>`. */
+  readonly digest: string
+  /** For ZIP archives. */
+  readonly crc32: number
+}
+
+export interface ChecksumOptions {
+  /** Ends the work, with its reason as the error. */
+  readonly signal?: AbortSignal | undefined
+  /** Called with each piece, which is valid during the call only. */
+  readonly onBytes?: ((bytes: Buffer) => void) | undefined
+}
+
+/** A regular file inside a skill, open and verified. Whoever got it closes it. */
+export class OpenFile {
+  readonly disk: Disk
+  readonly descriptor: number
+  readonly stats: BigIntStats
+  /** Path below the skill's real folder after all links; equal to the path asked for when no link led to the file. */
+  readonly realPath: string
+
+  constructor (disk: Disk, descriptor: number, stats: BigIntStats, realPath: string) {
+    this.disk = disk
+    this.descriptor = descriptor
+    this.stats = stats
+    this.realPath = realPath
+  }
+
+  /**
+   * All bytes of one state of the file. A file that changes while it is read is read once more.
+   * @param limit most bytes
+   * @throws {RefusedError} `too_large`, `changed`, `io_error`
+   */
+  async readAll (limit: number): Promise<{ bytes: Buffer, signature: Signature }> {
+    let before = signatureOf(this.stats)
+    for (let attempt = 0; attempt < 2; attempt++) {
+      if (before.size > limit) throw new RefusedError('too_large', undefined, before.size)
+      const bytes = await this.#readOnce(Number(before.size), limit)
+      const after = await this.#signature()
+      if (isSameState(before, after)) return { bytes, signature: after }
+      before = after
+    }
+    throw changed('the file changed while it was being read, twice')
+  }
+
+  /**
+   * Checksums of the state that `stats` describe.
+   * @throws {RefusedError} `changed`, `io_error`
+   */
+  async checksums ({ signal, onBytes }: ChecksumOptions = {}): Promise<Checksums> {
+    const hash = createHash('sha256')
+    const size = Number(this.stats.size)
+    // No larger than the file: a megabyte for each of ten thousand small files would keep the garbage collector busy. One
+    // byte more than the size shows that a file has grown.
+    const buffer = Buffer.allocUnsafeSlow(Math.min(CHUNK_BYTES, Math.max(MIN_CHUNK_BYTES, size + 1)))
+    let crc = 0
+    let position = 0
+    for (let isComplete = false; !isComplete;) {
+      const count = await this.#read(buffer, 0, buffer.length, position)
+      const bytes = buffer.subarray(0, count)
+      hash.update(bytes)
+      crc = crc32(bytes, crc)
+      onBytes?.(bytes)
+      position += count
+      // Not only at the end: a file that grows as fast as it is read has no end.
+      await this.confirmUnchanged()
+      // Files that the kernel makes up have size 0: only an empty read is their end.
+      isComplete = count === 0 || (position === size && count < buffer.length)
+      if (count === CHUNK_BYTES) await nextTurn()
+      signal?.throwIfAborted()
+    }
+    return { digest: `sha256:${hash.digest('hex')}`, crc32: crc }
+  }
+
+  /**
+   * The bytes from `start` to `end`, both included, with back-pressure.
+   * @throws {RefusedError} `changed` when the file changes before its last byte is read, `io_error`
+   */
+  async * chunks (start: number, end: number): AsyncGenerator<Buffer> {
+    for (let position = start; position <= end;) {
+      const buffer = Buffer.allocUnsafe(Math.min(STREAM_CHUNK_BYTES, end - position + 1))
+      const count = await this.#read(buffer, 0, buffer.length, position)
+      if (count === 0) throw changed('the file became shorter while it was being sent')
+      position += count
+      if (position > end) await this.confirmUnchanged()
+      yield buffer.subarray(0, count)
+    }
+  }
+
+  async confirmUnchanged (): Promise<void> {
+    if (!isSameState(signatureOf(this.stats), await this.#signature())) throw changed('the file changed while it was being read')
+  }
+
+  close (): void | Promise<void> {
+    return this.disk.close(this.descriptor)
+  }
+
+  /** Reads to the end rather than to the size, which is 0 for files that the kernel makes up. */
+  async #readOnce (size: number, limit: number): Promise<Buffer> {
+    let buffer = Buffer.allocUnsafeSlow(size + 1)
+    let length = 0
+    for (;;) {
+      if (length === buffer.length) {
+        if (length > limit) throw new RefusedError('too_large', undefined, BigInt(length))
+        buffer = Buffer.concat([buffer], Math.min(limit + 1, Math.max(length * 2, MIN_CHUNK_BYTES)))
+      }
+      const wanted = Math.min(buffer.length - length, CHUNK_BYTES)
+      const count = await this.#read(buffer, length, wanted, length)
+      length += count
+      // A short read that ends at the size is the end of a regular file.
+      if (count === 0 || (length === size && count < wanted)) return length + 1 === buffer.length ? buffer.subarray(0, length) : Buffer.from(buffer.subarray(0, length))
+      if (count === CHUNK_BYTES) await nextTurn()
+    }
+  }
+
+  async #read (buffer: Buffer, offset: number, length: number, position: number): Promise<number> {
+    try {
+      return await this.disk.read(this.descriptor, buffer, offset, length, position)
+    } catch (error) {
+      throw asRefused(error)
+    }
+  }
+
+  async #signature (): Promise<Signature> {
+    try {
+      return signatureOf(await this.disk.fstat(this.descriptor))
+    } catch (error) {
+      throw asRefused(error)
+    }
+  }
+}

@@ -1,0 +1,115 @@
+import { type BigIntStats, constants } from 'node:fs'
+import type { Disk } from '../disk/disk.ts'
+import { asRefused, changed, RefusedError } from '../disk/refused.ts'
+import { isHiddenFile, isHiddenPath } from '../disk/relative-path.ts'
+import { OpenFile } from './open-file.ts'
+
+/** Linux on x64 and arm64; not in `fs.constants`. Opens a name without touching what it names. */
+const O_PATH = 0o10000000
+/** A FIFO must not block, a terminal must not become ours. */
+const READ_ONLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY
+const NO_FOLLOW = constants.O_NOFOLLOW
+
+/** How often a path is opened anew when what it leads to moves while it is opened. */
+const MAX_OPEN_ATTEMPTS = 8
+
+/**
+ * The one door to the disk: opens a file of a skill, or refuses. Inode and path are checked on what was opened, never on
+ * a name that could be swapped in between.
+ *
+ * @param folder real path of the skill's folder, itself verified to lie below its root
+ * @param path relative and lexically inside, from `parseRelativePath` or a directory listing
+ * @throws {RefusedError} `changed` when the path moved during each attempt
+ */
+export async function openInside (disk: Disk, folder: string, path: string): Promise<OpenFile> {
+  const segments = path.split('/')
+  if (isHiddenPath(segments)) throw new RefusedError('not_found')
+  const open = disk.hasProc ? openThroughProc : openByComparison
+  for (let attempt = 0; attempt < MAX_OPEN_ATTEMPTS; attempt++) {
+    try {
+      return await open(disk, folder, path)
+    } catch (error) {
+      const refused = asRefused(error)
+      // Whether a link leads to a place that may not be searched says something about the outside: refuse it as a link.
+      if (refused.refusal === 'permission_denied' && await mayLeave(disk, folder, segments)) throw new RefusedError('outside', error)
+      // Without a link on the way the file was moved out between opening it and asking where it is: the next one may be inside.
+      if (refused.refusal !== 'outside' || await hasLink(disk, folder, segments)) throw refused
+    }
+  }
+  throw changed('the file, or its skill, moved each time that it was opened')
+}
+
+/** Whether a path that could not be opened leads out of the skill, or has a link on the way and nobody can tell. */
+async function mayLeave (disk: Disk, folder: string, segments: readonly string[]): Promise<boolean> {
+  try {
+    pathInside(folder, await disk.realpath(`${folder}/${segments.join('/')}`))
+    return false
+  } catch (error) {
+    return error instanceof RefusedError || await hasLink(disk, folder, segments)
+  }
+}
+
+async function hasLink (disk: Disk, folder: string, segments: readonly string[]): Promise<boolean> {
+  try {
+    for (let depth = 1; depth <= segments.length; depth++) {
+      const stats = await disk.lstat(`${folder}/${segments.slice(0, depth).join('/')}`)
+      if (stats === undefined || stats.isSymbolicLink()) return stats !== undefined
+    }
+  } catch {
+    // The first segment that cannot be searched: what comes after it is inside all the same.
+  }
+  return false
+}
+
+/**
+ * Linux: the kernel says where an opened file really is. `O_PATH` first, so that a device or FIFO in the place of a file
+ * is never opened for reading; then the object that was checked is opened through its number.
+ */
+async function openThroughProc (disk: Disk, folder: string, path: string): Promise<OpenFile> {
+  const handle = await disk.open(`${folder}/${path}`, O_PATH)
+  try {
+    const link = `/proc/self/fd/${handle}`
+    const realPath = pathInside(folder, await disk.readlink(link))
+    const stats = await disk.fstat(handle)
+    checkServable(path, stats.nlink === 0n ? realPath.replace(/ \(deleted\)$/, '') : realPath, stats)
+    return new OpenFile(disk, await disk.open(link, READ_ONLY), stats, realPath)
+  } finally {
+    await disk.close(handle)
+  }
+}
+
+/**
+ * Elsewhere nothing tells where an opened file is: the path is resolved before and after, and compared with what was
+ * opened. That closes accidents and most races, not a determined swap.
+ */
+async function openByComparison (disk: Disk, folder: string, path: string): Promise<OpenFile> {
+  const real = await disk.realpath(`${folder}/${path}`)
+  const realPath = pathInside(folder, real)
+  const descriptor = await disk.open(real, READ_ONLY | NO_FOLLOW)
+  try {
+    const stats = await disk.fstat(descriptor)
+    const named = await disk.lstat(real)
+    if (await disk.realpath(real) !== real || named?.ino !== stats.ino || named.dev !== stats.dev) throw new RefusedError('outside')
+    checkServable(path, realPath, stats)
+    return new OpenFile(disk, descriptor, stats, realPath)
+  } catch (error) {
+    await disk.close(descriptor)
+    throw error
+  }
+}
+
+/** Containment is decided first, so that a link to the outside tells nothing about its target. */
+function pathInside (folder: string, path: string): string {
+  if (path === folder) return '.'
+  if (!path.startsWith(`${folder}/`)) throw new RefusedError('outside')
+  return path.slice(folder.length + 1)
+}
+
+/** Hidden names count for the path asked for and for what a link led to. */
+function checkServable (path: string, realPath: string, stats: BigIntStats): void {
+  const segments = realPath.split('/')
+  if (isHiddenPath(segments)) throw new RefusedError('not_found')
+  if (stats.isDirectory()) throw new RefusedError('is_directory')
+  if (isHiddenFile(segments.at(-1)) || isHiddenFile(path.split('/').at(-1))) throw new RefusedError('not_found')
+  if (!stats.isFile()) throw new RefusedError('not_regular')
+}

@@ -1,0 +1,105 @@
+import type { Awaitable } from './async.ts'
+import type { MainFilePreference } from './catalog/main-files.ts'
+import type { SkillArchive } from './content/archive.ts'
+import type { Manifest } from './content/manifest.ts'
+import type { RevisionChoice, SkillFiles } from './content/skill-files.ts'
+import type { SkillState } from './content/skill-state.ts'
+import { documentError } from './errors.ts'
+import type { FileContent } from './files/file-content.ts'
+import type { ServableFile } from './files/file-store.ts'
+import type { SearchHit } from './search/search-index.ts'
+import type { CatalogSkill, SkillMetadata } from './skill.ts'
+import type { PinnedSource, SkillSource } from './skill-source.ts'
+
+/** The skills of one request that asked for a revision. What is asked of all skills together has none, and passes through. */
+export class SkillsAtRevision implements PinnedSource {
+  readonly #source: SkillSource
+  readonly #files: SkillFiles
+  readonly #wanted: RevisionChoice
+  /** By name of the skill: its first read decides for the others. */
+  readonly #revisions = new Map<string, string>()
+
+  constructor (source: SkillSource, files: SkillFiles, wanted: RevisionChoice) {
+    this.#source = source
+    this.#files = files
+    this.#wanted = wanted
+  }
+
+  revisionOf (name: string): string | undefined {
+    return this.#revisions.get(name)
+  }
+
+  get onlyRevision (): string | undefined {
+    const revisions = new Set(this.#revisions.values())
+    return revisions.size === 1 ? revisions.values().next().value : undefined
+  }
+
+  async read<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Promise<T> {
+    return await this.#files.read(name, async (state) => {
+      const { revision } = await state.manifest()
+      const value = await answer(state)
+      this.#revisions.set(name, revision)
+      return value
+    }, this.#revisions.get(name) ?? this.#wanted)
+  }
+
+  async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Awaitable<T>): Promise<T> {
+    const name = await this.#source.readByDisplayName(displayName, ({ skill }) => skill.name)
+    return await this.read(name, answer)
+  }
+
+  async find (name: string): Promise<CatalogSkill | undefined> {
+    if (await this.#source.find(name) === undefined && this.keptRevisions(name).length === 0) return undefined
+    return await this.read(name, ({ skill }) => skill)
+  }
+
+  async readDocument (name: string, preference: MainFilePreference): Promise<FileContent> {
+    const content = await this.readMainFile(name, preference)
+    if (content.utf8 === undefined) throw documentError.notUtf8(name)
+    return content
+  }
+
+  readMainFile (name: string, preference: MainFilePreference): Promise<FileContent> {
+    return this.read(name, (state) => state.mainFile(preference))
+  }
+
+  readFile (name: string, path: string): Promise<FileContent> {
+    return this.read(name, (state) => state.file(path))
+  }
+
+  openFile (name: string, path: string): Promise<ServableFile> {
+    return this.read(name, (state) => state.open(path))
+  }
+
+  manifest (name: string): Promise<Manifest> {
+    return this.read(name, (state) => state.manifest())
+  }
+
+  archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive> {
+    return this.read(name, (state) => state.archive(nameOf))
+  }
+
+  list (): Awaitable<readonly string[]> {
+    return this.#source.list()
+  }
+
+  available (): Awaitable<readonly SkillMetadata[]> {
+    return this.#source.available()
+  }
+
+  availableNow (): readonly SkillMetadata[] {
+    return this.#source.availableNow()
+  }
+
+  search (query: string): Awaitable<readonly SearchHit[]> {
+    return this.#source.search(query)
+  }
+
+  keptRevisions (name: string): readonly string[] {
+    return this.#source.keptRevisions(name)
+  }
+
+  at (revision: string): PinnedSource {
+    return this.#source.at(revision)
+  }
+}

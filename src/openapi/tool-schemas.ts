@@ -1,0 +1,82 @@
+import { type TSchema, Type } from '@sinclair/typebox'
+import { reference } from '../schemas/reference.ts'
+import { RevisionSchema } from '../schemas/skills.ts'
+import { StringEnum } from '../schemas/string-enum.ts'
+import { DEFINITION_FORMATS, DIALECTS, writeDefinitions } from '../tools/dialects/index.ts'
+import { MAX_TOOL_CALLS } from '../tools/limits.ts'
+import { createToolRegistry } from '../tools/registry.ts'
+import { TOOLSETS } from '../tools/tool.ts'
+import { createTools } from '../tools/tools.ts'
+
+const registry = createToolRegistry(createTools())
+const tools = registry.list()
+
+const results = DIALECTS.flatMap(({ title, resultSchema, refusalSchema }) => [
+  { title, ...resultSchema },
+  ...refusalSchema === undefined ? [] : [{ title: `${title}, no such tool`, ...refusalSchema }]
+])
+
+/** The body in any dialect: for the document. The handler finds the dialect and explains what does not fit. */
+export const ToolCallRequestSchema = Type.Unsafe<unknown>({
+  title: 'ToolCallRequest',
+  description: 'One call, `{"tool_calls": […]}`, an array of calls, or the message or the whole response of a provider that holds them. `arguments` is an object or a JSON string of one.',
+  anyOf: [
+    ...DIALECTS.map(({ title, callSchema }) => ({ title, ...callSchema })),
+    { title: 'Calls in a message or response of a provider', type: 'object' },
+    { title: 'An array of calls', type: 'array', items: {}, minItems: 1, maxItems: MAX_TOOL_CALLS }
+  ]
+})
+
+export const ToolCallResponseSchema = Type.Unsafe<unknown>({
+  $id: 'ToolCallResponse',
+  title: 'ToolCallResponse',
+  description: 'One result for one call, otherwise an array with one result per call in their order, in the dialect of the calls.',
+  anyOf: [...results, { title: 'Results of several calls', type: 'array', items: { anyOf: results } }]
+})
+
+export const ToolQuerySchema = Type.Object({
+  format: Type.Optional(StringEnum(DEFINITION_FORMATS, {
+    default: 'openai',
+    description: 'The dialect of the definitions',
+    examples: ['anthropic']
+  })),
+  toolset: Type.Optional(StringEnum([...TOOLSETS, 'all'], {
+    default: 'reader',
+    description: `Which tools: ${TOOLSETS.map((toolset) => `\`${toolset}\` has ${registry.list(toolset).map(({ name }) => name).join(', ')}`).join('; ')}`,
+    examples: ['reader']
+  }))
+})
+
+/** Of requests with calls. */
+export const ToolCallQuerySchema = Type.Object({ revision: RevisionSchema })
+
+export const ToolDefinitionsSchema = Type.Array(Type.Unsafe<object>({ type: 'object' }), {
+  $id: 'ToolDefinitions',
+  title: 'ToolDefinitions',
+  description: "Ready to be the `tools` of a model's request.",
+  examples: [writeDefinitions('openai', tools.slice(0, 1).map((tool) => ({ ...tool, currentDescription: tool.description })))]
+})
+
+export const ToolParamsSchema = Type.Object({
+  name: Type.String({ description: 'Name of the tool, compared exactly: `Skill` and `skill` are two tools', examples: ['get_skill'] })
+})
+
+export const ToolArgumentsSchema = Type.Unsafe<unknown>({
+  title: 'ToolArguments',
+  description: 'The arguments of one call, as the definition of the tool says. The result explains what does not fit.',
+  type: 'object'
+})
+
+export const ToolResultSchema = Type.Unsafe<object>({
+  $id: 'ToolResult',
+  title: 'ToolResult',
+  description: "The tool's own result object, of success and of failure.",
+  anyOf: [...new Set(tools.flatMap(({ resultSchema, failureSchema }) => [resultSchema, failureSchema]))].map(sharedOrWhole)
+})
+
+/** The components of the document that tools and dialects make up. */
+export const toolSchemas: readonly TSchema[] = [ToolCallResponseSchema, ToolDefinitionsSchema, ToolResultSchema]
+
+function sharedOrWhole (schema: TSchema): object {
+  return schema.$id === undefined ? schema : reference(schema)
+}

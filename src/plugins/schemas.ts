@@ -1,0 +1,42 @@
+import { Ajv, type ValidateFunction } from 'ajv'
+import type { FastifySchema, FastifySchemaCompiler } from 'fastify'
+import fp from 'fastify-plugin'
+
+type Check = ReturnType<FastifySchemaCompiler<FastifySchema>>
+
+export interface SchemasOptions {
+  /** Schemas that routes refer to by `$id`. */
+  readonly shared: readonly object[]
+}
+
+/** What the schemas of routes are for: shared ones have names, requests are validated, answers are not serialised by them. */
+export const schemas = fp<SchemasOptions>(function schemas (app, { shared }, done) {
+  for (const schema of shared) app.addSchema(schema)
+
+  // Answers are values of our own, which tests check against the schemas. Compiling a serialiser for each of them is a
+  // third of the start, and a serialiser drops in silence what its schema lacks.
+  app.setSerializerCompiler(() => JSON.stringify)
+
+  let ajv: Ajv | undefined
+  // Each validator is compiled when the first request needs it: compiling them all is a third of the start.
+  app.setValidatorCompiler(({ schema }) => {
+    let validate: ValidateFunction | undefined
+    const check: Check = (data) => {
+      ajv ??= createAjv(app.getSchemas())
+      validate ??= ajv.compile(schema)
+      const isValid = validate(data)
+      check.errors = validate.errors ?? null
+      return isValid
+    }
+    return check
+  })
+  done()
+}, { name: 'schemas', fastify: '5.x' })
+
+/**
+ * Values are checked as they came: nothing is converted, and nothing removed. The schemas themselves are not validated:
+ * compiling the validator for them is most of the first request, 50 ms of a busy core.
+ */
+function createAjv (shared: Readonly<Record<string, unknown>>): Ajv {
+  return new Ajv({ useDefaults: true, addUsedSchema: false, validateSchema: false, schemas: Object.values(shared) as object[] })
+}

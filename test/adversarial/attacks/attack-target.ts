@@ -1,0 +1,70 @@
+import { mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { AttackInputsOptions } from './attack-inputs.ts'
+import { writeAttackTree } from './attack-tree.ts'
+import { type ProcessOwner, startProcess, type ServiceProcess } from '../../helper/process.ts'
+import { jsonRequest, rawRequest, request } from '../../helper/raw-http.ts'
+
+const LOOP_STALL = fileURLToPath(new URL('loop-stall.mjs', import.meta.url))
+
+export interface AttackTarget extends ServiceProcess {
+  /** Holds the root, and what lies around it. */
+  readonly folder: string
+  readonly root: string
+  /** The longest turn of the event loop since the last question, in milliseconds. */
+  longestTurn (): Promise<number>
+  /** The most memory that it has had, in bytes. */
+  peakMemory (): number
+}
+
+export interface AttackTargetOptions {
+  /** Puts more into the root before the start. */
+  readonly prepare?: (root: string) => void
+}
+
+/** Starts a real process (`npm run build` comes before) over the attack tree, in a folder that goes with the test. */
+export async function startAttackTarget (t: ProcessOwner, { prepare }: AttackTargetOptions = {}): Promise<AttackTarget> {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'skillserve-attack-')))
+  t.teardown(() => { rmSync(folder, { recursive: true, force: true }) })
+  const root = join(folder, 'skills')
+  writeAttackTree(folder)
+  prepare?.(root)
+  const service = await startProcess(t, { args: [root], nodeOptions: ['--import', LOOP_STALL] })
+  let asked = 0
+  return {
+    ...service,
+    folder,
+    root,
+    async longestTurn () {
+      asked++
+      service.signal('SIGWINCH')
+      await service.printed(new RegExp(`(?:"longest turn"[^]*){${asked}}`))
+      return Number(service.log().findLast(({ msg }) => msg === 'longest turn')?.['ms'])
+    },
+    peakMemory: () => Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${service.pid}/status`, 'utf8'))?.[1]) * 1_024
+  }
+}
+
+/** What the inputs are made of, from a service that runs over the attack tree in `folder`. */
+export async function readInputsOptions (url: string, folder: string): Promise<AttackInputsOptions> {
+  const page = (await rawRequest(url, request('GET', '/catalog?limit=1'))).json() as { readonly next_cursor: string }
+  const found = (await rawRequest(url, request('GET', '/catalog?limit=1&q=what'))).json() as { readonly next_cursor: string | null }
+  return { secret: join(folder, 'outside/secret.txt'), cursors: [page.next_cursor, found.next_cursor ?? '', Buffer.from('after:demo').toString('base64url')] }
+}
+
+/** Whether the service lives, and tools and MCP know its skills. */
+export async function isAlive (url: string): Promise<boolean> {
+  const answers = await Promise.all([
+    request('GET', '/livez'),
+    jsonRequest('POST', '/agent/tools/get_skill', { skill_name: 'demo' }),
+    mcpCall('tools/call', { name: 'get_skill', arguments: { skill_name: 'demo' } })
+  ].map((bytes) => rawRequest(url, bytes)))
+  return answers.every(({ status, text }) => status === 200 && !text.includes('error'))
+}
+
+/** A message of the older revision, which needs no more than its body. */
+export function mcpCall (method: string, params: object): Buffer {
+  return jsonRequest('POST', '/mcp', { jsonrpc: '2.0', id: 1, method, params }, { headers: ['Accept: application/json, text/event-stream'] })
+}

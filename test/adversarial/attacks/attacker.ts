@@ -1,0 +1,89 @@
+/** Sends attacks to a running service over bare sockets, and judges the answers by what holds for every one of them. */
+
+import { httpProblems, skillProblems } from '../../../src/schemas/problem.ts'
+import type { Attack } from './attack-inputs.ts'
+import { CANARY } from './attack-tree.ts'
+import { createResponseCheck } from '../../helper/openapi.ts'
+import { openRaw, rawRequest, type RawResponse, request } from '../../helper/raw-http.ts'
+
+export interface Attacker {
+  /** How many attacks have been sent. */
+  readonly sent: number
+  /** Answers by status. */
+  readonly statuses: ReadonlyMap<number, number>
+  /** @throws {Error} that says what is wrong with the answer */
+  attack (attack: Attack): Promise<void>
+}
+
+const INSIDE = /\bE(?:NOENT|ACCES|PERM|ISDIR|NAMETOOLONG|LOOP|INVAL|NOTDIR|IO|MFILE)\b|errno|\\?\n +at |node:|node_modules/
+
+/** What tools tell of folders on purpose (K23, K30). */
+const TOLD_FOLDERS = /Path: |Base directory for this skill: /
+
+const PROBLEM_CODES = new Set([...Object.keys(skillProblems), ...Object.keys(httpProblems)])
+
+/**
+ * @param url origin of the service
+ * @param folder the one that holds its root, and no answer
+ */
+export async function createAttacker (url: string, folder: string): Promise<Attacker> {
+  const check = createResponseCheck((await rawRequest(url, request('GET', '/openapi.json'))).json() as object)
+  const statuses = new Map<number, number>()
+  let sent = 0
+
+  return {
+    statuses,
+    get sent () { return sent },
+    async attack (attack) {
+      sent++
+      const response = await send(url, attack)
+      const { status, text, headerLines } = response
+      statuses.set(status, (statuses.get(status) ?? 0) + 1)
+      const fail = (reason: string): never => { throw new Error(`${reason}: ${status} ${text.slice(0, 500)}`) }
+      const { method, target, head } = attack
+      if (headerLines.some((line) => line.includes(CANARY)) || text.includes(CANARY)) fail('the canary came out')
+      if (headerLines.some((line) => /^(?:x-injected|set-cookie)\b|evil/i.test(line))) fail('the request wrote a header')
+      if (status >= 500 && status !== 503) fail('an error of the service')
+      const isToolAnswer = method === 'POST' && status === 200
+      if (status >= 400 || isToolAnswer) {
+        const asked = `${target}${String(head.body ?? '')}`
+        if (text.includes(folder) && !asked.includes(folder.slice(1)) && !(isToolAnswer && TOLD_FOLDERS.test(text))) fail('a path of the server')
+        if (INSIDE.test(text) && !INSIDE.test(asked)) fail('something of the inside')
+      }
+      if (target.split('?', 1)[0] === '/mcp') checkMcp(response, fail)
+      // A stream of events has no end; what was read of it is its head.
+      else check({ method: isStream(response) ? 'HEAD' : method, target, status, headers: response.headers, body: isStream(response) ? Buffer.alloc(0) : response.body })
+    }
+  }
+}
+
+async function send (url: string, { method, target, head }: Attack): Promise<RawResponse> {
+  const bytes = request(method, target, head)
+  if (!target.startsWith('/events')) return await rawRequest(url, bytes)
+  const connection = await openRaw(url)
+  try {
+    const response = await connection.send(bytes).response({ head: true })
+    return isStream(response) ? response : await rawRequest(url, bytes)
+  } finally {
+    connection.destroy()
+  }
+}
+
+function isStream ({ headers }: RawResponse): boolean {
+  return headers['content-type'] === 'text/event-stream'
+}
+
+/** What `/mcp` may answer: a problem, a JSON-RPC message, or nothing to a notification. */
+function checkMcp ({ status, headers, text }: RawResponse, fail: (reason: string) => never): void {
+  if (status === 202) return
+  const type = headers['content-type'] ?? ''
+  if (type === 'application/problem+json') {
+    const problem = JSON.parse(text) as { readonly code: string, readonly status: number }
+    if (!PROBLEM_CODES.has(problem.code) || problem.status !== status) fail('a problem that is not documented')
+    return
+  }
+  const message = JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? text) as { readonly jsonrpc?: string, readonly result?: object, readonly error?: { readonly code: number, readonly message: string } }
+  if (message.jsonrpc !== '2.0' || (message.result === undefined) === (message.error === undefined)) fail('no JSON-RPC answer')
+  // The SDK gives the same code to parameters of `initialize` and the like that are not as they should be.
+  if (message.error?.message.startsWith('Internal error')) fail('an internal error')
+}

@@ -1,0 +1,235 @@
+/** Attacks that need time or size instead of odd input. Each throws at a wrong answer, and says what it measured. */
+
+import { createHash } from 'node:crypto'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { MAX_TEXT_FILE_BYTES } from '../../../src/core/limits.ts'
+import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES } from '../../../src/tools/limits.ts'
+import { type AttackTarget, mcpCall, startAttackTarget } from './attack-target.ts'
+import type { ProcessOwner } from '../../helper/process.ts'
+import { jsonRequest, openRaw, type RawConnection, rawRequest, request } from '../../helper/raw-http.ts'
+import { skillText } from '../../helper/skills.ts'
+import { startSwapper } from '../../helper/swapper.ts'
+
+const CANARY = 'CANARY-b81e02'
+const PUBLIC = 'PUBLIC-55d0f1'
+const SECRET = skillText('demo', CANARY).replace('What', CANARY)
+/** Of the secret file: even this must not come out, in a manifest or as an ETag. */
+const SECRET_DIGEST = createHash('sha256').update(SECRET).digest('hex')
+
+const READERS = 8
+/** How long a swap goes on at most, until some readers have met the file and some the link. */
+const SWAP_DEADLINE_SECONDS = 60
+
+/** What the document allows for a file that never holds still, or a skill that is gone. */
+const SWAP_STATUSES = new Set([200, 403, 404])
+const RESTLESS = /"code":"(?:file_io_error|main_file_unreadable)"/
+
+/** What is swapped with a link to the outside, in a skill of its own. */
+const SWAPPED: Readonly<Record<string, { readonly what: string, readonly path: string }>> = {
+  'swap-file': { what: 'a file', path: 'docs/a.md' },
+  'swap-folder': { what: 'a folder on the way', path: 'docs' },
+  'swap-main': { what: 'the main file', path: 'SKILL.md' },
+  'swap-skill': { what: 'the skill folder', path: '' }
+}
+
+/** Each door that reads a file, lists files or tells of the main file. */
+const questionsAbout = (name: string): readonly Buffer[] => [
+  request('GET', `/skills/${name}/files/docs/a.md`),
+  request('GET', `/skills/${name}/files/docs/a.md`, { headers: ['Accept: application/json'] }),
+  jsonRequest('POST', '/agent/tools/read_file_in_skill', { skill_name: name, file_path: 'docs/a.md' }),
+  jsonRequest('POST', '/agent/tool-call', { function: { name: 'get_skill', arguments: { skill_name: name } } }),
+  mcpCall('resources/read', { uri: `skill://${name}/docs/a.md` }),
+  request('GET', `/skills/${name}`),
+  request('GET', `/skills/${name}/files`),
+  request('GET', `/skills/${name}/archive.zip`),
+  request('GET', `/catalog/${name}`),
+  request('GET', '/catalog?q=what'),
+  request('GET', `/.well-known/skills/${name}/docs/a.md`),
+  request('GET', '/.well-known/agent-skills/index.json')
+]
+
+export interface SwapFigures {
+  /** What was swapped. */
+  readonly what: string
+  readonly answers: number
+  /** How many of them held what may be read, and how many refused. */
+  readonly given: number
+  readonly refused: number
+}
+
+/**
+ * While a link to the outside is swapped in and out, readers on bare sockets ask every door.
+ * @param seconds for each of the things that are swapped, and longer while no reader has met one of both
+ */
+export async function attackBySwaps (t: ProcessOwner, seconds: number): Promise<readonly SwapFigures[]> {
+  const target = await startAttackTarget(t, { prepare: writeSwapTree })
+  const all: SwapFigures[] = []
+  for (const [name, { what, path }] of Object.entries(SWAPPED)) {
+    const stop = await startSwapper(t, join(target.root, name, path), join(target.folder, `${name}-aside`), join(target.folder, `${name}-link`))
+    const figures = { what, answers: 0, given: 0, refused: 0 }
+    const begun = performance.now()
+    const isOver = () => {
+      const took = (performance.now() - begun) / 1_000
+      return took > seconds && (took > SWAP_DEADLINE_SECONDS || (figures.given > 0 && figures.refused > 0))
+    }
+    await Promise.all(Array.from({ length: READERS }, (_, reader) => readUntil(target, isOver, questionsAbout(name), reader, figures)))
+    await stop()
+    if (figures.given === 0 || figures.refused === 0) throw new Error(`the swap of ${what} was never met: ${JSON.stringify(figures)}`)
+    all.push(figures)
+  }
+  const { code, stdout, stderr } = await target.stop()
+  if (code !== 0 || stderr !== '' || stdout.includes(CANARY)) throw new Error(`the service ended with ${code}: ${stderr}`)
+  return all
+}
+
+function writeSwapTree (root: string): void {
+  const folder = join(root, '..')
+  const outside = join(folder, 'outside/demo')
+  writeDocuments(outside, SECRET, SECRET)
+  for (const [name, { path }] of Object.entries(SWAPPED)) {
+    writeDocuments(join(root, name), skillText(name, PUBLIC), PUBLIC)
+    symlinkSync(join(outside, path), join(folder, `${name}-link`))
+  }
+}
+
+function writeDocuments (folder: string, main: string, text: string): void {
+  mkdirSync(join(folder, 'docs'), { recursive: true })
+  writeFileSync(join(folder, 'SKILL.md'), main)
+  writeFileSync(join(folder, 'docs/a.md'), text)
+}
+
+async function readUntil ({ url }: AttackTarget, isOver: () => boolean, questions: readonly Buffer[], reader: number, figures: { answers: number, given: number, refused: number }): Promise<void> {
+  let connection = await openRaw(url)
+  for (let turn = reader; !isOver(); turn++) {
+    const question = questions[turn % questions.length] ?? Buffer.alloc(0)
+    if (connection.ended) connection = await openRaw(url)
+    const text = await answerTo(connection, question)
+    if (text.includes(CANARY) || text.includes(SECRET_DIGEST)) throw new Error(`the canary came out of ${question.toString('latin1').split('\r\n', 1)[0]}: ${text.slice(0, 1_000)}`)
+    figures.answers++
+    if (text.includes(PUBLIC)) figures.given++
+    if (/ 40[34] |Path traversal|not found/.test(text)) figures.refused++
+  }
+  connection.destroy()
+}
+
+/** Head and body; what came of an archive that a change has cut off (K53). */
+async function answerTo (connection: RawConnection, question: Buffer): Promise<string> {
+  try {
+    const { status, headerLines, text } = await connection.send(question).response()
+    if (!SWAP_STATUSES.has(status) && !RESTLESS.test(text)) throw new Error(`${status} ${text.slice(0, 500)}`)
+    return [`HTTP/1.1 ${status} `, ...headerLines, text].join('\n')
+  } catch (error) {
+    if (!connection.ended) throw new Error(`no answer to ${question.toString('latin1').split('\r\n', 1)[0]}`, { cause: error })
+    const cut = connection.received.toString('latin1')
+    if (!cut.includes('application/zip')) throw error
+    return cut
+  }
+}
+
+export interface LoadFigures {
+  /** What was asked, and how long the answer took, in milliseconds. */
+  readonly took: Readonly<Record<string, number>>
+  /** The longest turn of the event loop, in milliseconds, and the most memory before and after, in bytes. */
+  readonly longestTurn: number
+  readonly memoryBefore: number
+  readonly memoryAfter: number
+}
+
+/** Of text that is JSON as it is, and that gets longer in it: two bytes, or six, for each. */
+const FILLINGS: Readonly<Record<string, string>> = { 'plain.txt': 'x', 'quotes.txt': '"', 'controls.txt': '\u0001', 'wide.txt': '\u6f22' }
+
+/**
+ * As many calls as a request may have, each for a file as large as one may be; `clients` do it at the same time.
+ * @param fillings what the files hold, by default everything in turn
+ */
+export async function attackByBatch (t: ProcessOwner, clients: number, fillings = Object.keys(FILLINGS)): Promise<LoadFigures> {
+  const target = await startAttackTarget(t, {
+    prepare: (root) => {
+      for (const [name, unit] of Object.entries(FILLINGS)) {
+        writeFileSync(join(root, 'demo', name), unit.repeat(Math.floor(MAX_TEXT_FILE_BYTES / Buffer.byteLength(unit))))
+      }
+    }
+  })
+  return await measure(target, async (took) => {
+    for (const path of fillings) {
+      const body = JSON.stringify(Array.from({ length: MAX_TOOL_CALLS }, (_, id) => ({ id: `call-${id}`, function: { name: 'read_file_in_skill', arguments: { skill_name: 'demo', file_path: path } } })))
+      const begun = performance.now()
+      const answers = await Promise.all(Array.from({ length: clients }, () => rawRequest(target.url, jsonRequest('POST', '/agent/tool-call', body), { timeoutMs: 120_000 })))
+      took[path] = performance.now() - begun
+      for (const { status, body } of answers) {
+        const results = JSON.parse(body.toString()) as readonly object[]
+        // The refusals of the calls past the limit come on top: a sentence each.
+        if (status !== 200 || results.length !== MAX_TOOL_CALLS || body.length > MAX_TOOL_RESULTS_BYTES + MAX_TOOL_CALLS * 1_024) throw new Error(`${status}, ${results.length} results, ${body.length} bytes`)
+      }
+    }
+  })
+}
+
+/** A skill with this many files, or this many skills with one. */
+export async function attackBySize (t: ProcessOwner, size: { readonly files: number } | { readonly skills: number }): Promise<LoadFigures> {
+  const doors = 'files' in size
+    ? ['/skills/large/files', '/skills/large/files', '/skills/large/files/0/0.md', '/skills', '/catalog/large', '/skills/large/archive.zip', '/.well-known/skills/index.json', '/.well-known/agent-skills/index.json']
+    : ['/skills', '/catalog?limit=500', '/agent/prompt', '/catalog?q=what', '/.well-known/skills/index.json', '/.well-known/agent-skills/index.json', '/readyz']
+  const target = await startAttackTarget(t, {
+    prepare: (root) => {
+      if ('files' in size) writeFiles(join(root, 'large'), size.files)
+      else for (let index = 0; index < size.skills; index++) writeSkill(join(root, `skill-${index}`))
+    }
+  })
+  return await measure(target, async (took) => {
+    for (const [index, door] of doors.entries()) {
+      const begun = performance.now()
+      const { status, text } = await rawRequest(target.url, request('GET', door), { timeoutMs: 300_000 })
+      took[doors.indexOf(door) === index ? door : `${door} again`] = performance.now() - begun
+      if (status !== 200 && !(status === 413 && text.includes('"archive_too_large"'))) throw new Error(`${door}: ${status} ${text.slice(0, 500)}`)
+      if (door === '/skills/large/files' && (JSON.parse(text) as { files: object[] }).files.length !== ('files' in size ? size.files + 1 : 0)) throw new Error('files are missing')
+    }
+  })
+}
+
+function writeSkill (folder: string): void {
+  mkdirSync(folder)
+  writeFileSync(join(folder, 'SKILL.md'), skillText(folder.split('/').at(-1) ?? ''))
+}
+
+function writeFiles (folder: string, count: number): void {
+  writeSkill(folder)
+  for (let index = 0; index < count; index++) {
+    const inner = join(folder, String(index % 100))
+    if (index < 100) mkdirSync(inner)
+    writeFileSync(join(inner, `${Math.floor(index / 100)}.md`), String(index))
+  }
+}
+
+/** Meanwhile somebody else asks whether the service lives, all the time. */
+async function measure (target: AttackTarget, attack: (took: Record<string, number>) => Promise<void>): Promise<LoadFigures> {
+  const took: Record<string, number> = {}
+  const connection = await openRaw(target.url)
+  // What is loaded at the first request is no attack.
+  await connection.send(request('GET', '/livez')).response()
+  await target.longestTurn()
+  const memoryBefore = target.peakMemory()
+  const over = new AbortController()
+  let slowest = 0
+  const asking = (async () => {
+    while (!over.signal.aborted) {
+      const begun = performance.now()
+      await connection.send(request('GET', '/livez')).response({ timeoutMs: 60_000 })
+      slowest = Math.max(slowest, performance.now() - begun)
+    }
+  })()
+  try {
+    await attack(took)
+  } finally {
+    over.abort()
+    await asking
+    connection.destroy()
+  }
+  took['/livez of another client, at worst'] = slowest
+  const longestTurn = await target.longestTurn()
+  const memoryAfter = target.peakMemory()
+  const { code, stderr } = await target.stop()
+  if (code !== 0 || stderr !== '') throw new Error(`the service ended with ${code}: ${stderr}`)
+  return { took, longestTurn, memoryBefore, memoryAfter }
+}

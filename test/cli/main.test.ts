@@ -1,0 +1,60 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { runProcess, startProcess } from '../helper/process.ts'
+
+const EXAMPLES = fileURLToPath(new URL('../../skills', import.meta.url))
+const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { readonly version: string }
+
+// Some twenty processes.
+t.setTimeout(300_000)
+
+t.test('K82: a command prints to stdout and ends with 0, a mistake prints to stderr and ends with 1', async (t) => {
+  t.match(await runProcess(t, { args: ['version'] }), { code: 0, stdout: `${version}\n`, stderr: '' })
+  t.match(await runProcess(t, { args: ['help', 'serve'] }), { code: 0, stdout: /^Usage: skillserve serve \[DIR\.\.\.\]/, stderr: '' })
+  t.match(await runProcess(t, { args: ['verison'] }), { code: 1, stdout: '', stderr: /^skillserve: "verison" is no command, [^\n]+\n$/ })
+})
+
+t.test('K1: an older Node gets one sentence', async (t) => {
+  for (const [older, code] of [['18.20.8', 1], ['20.18.3', 1], ['20.19.0', 0], ['22.0.0', 0]] as const) {
+    const preload = `data:text/javascript,Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${older}' } })`
+    const { code: actual, stderr } = await runProcess(t, { args: ['version'], nodeOptions: ['--import', preload] })
+    t.equal(actual, code, older)
+    t.equal(stderr, code === 0 ? '' : `skillserve: Node 20.19 or later is needed, this is ${older}\n`)
+  }
+})
+
+t.test('K2: without arguments and without ./skills the example skills are served, and the log says so', async (t) => {
+  const service = await startProcess(t, { cwd: t.testdir() })
+  t.match(await (await fetch(`${service.url}/skills/calculator`)).json(), { skill_name: 'calculator' })
+  t.match(service.log()[0], { level: 30, path: EXAMPLES, msg: /the example skills of the package/ })
+})
+
+t.test('K3: a folder that was named is waited for, not replaced by the examples', async (t) => {
+  for (const options of [{ args: ['./skills'] }, { env: { SKILLS_DIR: 'skills' } }]) {
+    const service = await startProcess(t, { cwd: t.testdir(), ...options })
+    t.equal((await fetch(`${service.url}/skills`)).status, 503)
+    await service.stop()
+    t.notOk(service.log().some(({ msg }) => /example/.test(String(msg))))
+  }
+})
+
+t.test('K50: the health check passes on a ready service, whatever hosts it allows, and fails without one', async (t) => {
+  const service = await startProcess(t, { args: [EXAMPLES], env: { HOST: '0.0.0.0', ALLOWED_HOSTS: 'skills.example.org' } })
+  const env = { HOST: '0.0.0.0', PORT: String(service.port), ALLOWED_HOSTS: 'skills.example.org' }
+  const check = { args: ['healthcheck'], env }
+  t.match(await runProcess(t, check), { code: 0, stdout: '', stderr: '' })
+  t.match(await runProcess(t, { ...check, args: ['healthcheck', '--host', '127.0.0.1'] }), { code: 0, stdout: '', stderr: '' })
+  t.match(await runProcess(t, { ...check, env: { ...env, ALLOWED_HOSTS: 'other.example.org' } }), { code: 1, stderr: 'skillserve: GET /readyz answered 403\n' })
+  await service.stop()
+  t.match(await runProcess(t, check), { code: 1, stderr: /^skillserve: .*ECONNREFUSED/ })
+})
+
+t.test('the image checks its health with the command', async (t) => {
+  const dockerfile = readFileSync(new URL('../../Dockerfile', import.meta.url), 'utf8')
+  const [, command = ''] = /^HEALTHCHECK [^]*?CMD (\[.*\])$/m.exec(dockerfile) ?? []
+  const [program, ...args] = JSON.parse(command) as string[]
+  t.strictSame([program, ...args], ['node', 'dist/cli/main.js', 'healthcheck'])
+  t.match(execFileSync(process.execPath, [...args, '--help'], { cwd: fileURLToPath(new URL('../../', import.meta.url)), encoding: 'utf8' }), /^Usage: skillserve healthcheck/)
+})

@@ -1,0 +1,107 @@
+import { createHash } from 'node:crypto'
+import fs from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import type { SkillArchive } from '../../../src/core/content/archive.ts'
+import { KeptRevisions } from '../../../src/core/content/kept-revisions.ts'
+import { sha256 } from '../../../src/core/digest.ts'
+import { FileContent } from '../../../src/core/files/file-content.ts'
+import { outcome, skill, skillText, startManager, until } from '../../helper/skills.ts'
+
+const MINUTE_MS = 60_000
+
+async function digestOf (archive: SkillArchive): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const chunk of archive.chunks()) hash.update(chunk)
+  return hash.digest('hex')
+}
+
+t.test('K59: a revision that was handed out is readable after each kind of change', async (t) => {
+  for (const [what, change] of Object.entries<(folder: string) => void>({
+    'edit of the main file': (folder) => fs.writeFileSync(join(folder, 'SKILL.md'), skillText('other', 'new')),
+    'edit of another file': (folder) => fs.writeFileSync(join(folder, 'docs/a.md'), 'new'),
+    'removal of a file': (folder) => fs.rmSync(join(folder, 'docs'), { recursive: true }),
+    'new file': (folder) => fs.writeFileSync(join(folder, 'new'), ''),
+    'removal of the skill': (folder) => fs.rmSync(folder, { recursive: true })
+  })) {
+    await t.test(what, async (t) => {
+      const base = t.testdir({ demo: skill('demo', { docs: { 'a.md': 'a' } }) })
+      const manager = await startManager(t, [base])
+      const before = await manager.manifest('demo')
+      const archive = await digestOf(await manager.archive('demo'))
+      change(join(base, 'demo'))
+      const at = () => manager.at(before.revision)
+      t.same(await at().manifest('demo'), before)
+      t.equal((await at().readDocument('demo', 'SKILL.MD')).utf8, skillText('demo'))
+      t.equal((await at().readFile('demo', 'docs/a.md')).utf8, 'a')
+      t.equal((await at().readFile('demo', './docs/../SKILL.MD')).utf8, skillText('demo'))
+      t.match(await at().openFile('demo', 'docs/a.md'), { kind: 'content' })
+      t.match(await at().find('demo'), { name: 'demo', valid: true, metadata: { name: 'demo', description: 'What demo is for' } })
+      t.equal(await digestOf(await at().archive('demo')), archive)
+      t.same(manager.keptRevisions('demo').includes(before.revision), true)
+      t.equal(await outcome(() => at().readFile('demo', 'nope')), "SkillError: File 'nope' not found in skill 'demo'")
+      t.equal(await outcome(() => at().readFile('demo', 'docs')), "SkillError: Cannot read file 'docs': is a directory")
+      t.equal(await outcome(() => at().readFile('demo', '../demo/SKILL.md')), 'SkillError: Path traversal detected: cannot access files outside skill folder')
+    })
+  }
+})
+
+t.test('K59: what was not handed out is not kept, and nothing is kept when keeping is off', async (t) => {
+  const base = t.testdir({ demo: skill('demo') })
+  const first = sha256(`${sha256(skillText('demo'))} SKILL.md\0`)
+  for (const [keep, handOut, readable] of [[{}, false, false], [{}, true, true], [{ keepMs: 0 }, true, false], [{ maxBytes: 0 }, true, false], [{ maxBytes: 1_000 }, true, false]] as const) {
+    fs.writeFileSync(join(base, 'demo/SKILL.md'), skillText('demo'))
+    const manager = await startManager(t, [base], { keep })
+    await manager.readDocument('demo', 'SKILL.md')
+    if (handOut) t.equal((await manager.manifest('demo')).revision, first)
+    fs.writeFileSync(join(base, 'demo/SKILL.md'), skillText('demo', 'new'))
+    const found = await outcome(() => manager.at(first).manifest('demo'))
+    if (readable) t.match(found, { revision: first }, JSON.stringify({ keep, handOut }))
+    else t.match(found, /The skill has changed/, JSON.stringify({ keep, handOut }))
+  }
+})
+
+t.test('K59: the time of a revision runs from the change; the present one has no end', async (t) => {
+  const base = t.testdir({ demo: skill('demo') })
+  const manager = await startManager(t, [base], { keep: { keepMs: 50 } })
+  const { revision } = await manager.manifest('demo')
+  const timer = new Promise((resolve) => { setTimeout(resolve, 150) })
+  await timer
+  t.match(await manager.at(revision).manifest('demo'), { revision }, 'unchanged for longer than that')
+  fs.writeFileSync(join(base, 'demo/SKILL.md'), skillText('demo', 'new'))
+  t.match(await manager.at(revision).manifest('demo'), { revision })
+  await until(async () => typeof await outcome(() => manager.at(revision).manifest('demo')) === 'string')
+})
+
+t.test('K59: bounded in bytes, the oldest go first', (t) => {
+  const kept = new KeptRevisions({ keepMs: MINUTE_MS, maxBytes: 10_000 })
+  const revisions = Array.from({ length: 10 }, (_, index) => {
+    const name = `skill-${index}`
+    const content = new FileContent(Buffer.alloc(2_000, `${index}`))
+    const folder = { name, type: 'project', root: 0, path: `/${name}`, realPath: `/${name}`, linked: false } as const
+    const manifest = { skill_name: name, revision: content.digest, files: [{ path: 'SKILL.md', size_bytes: 2_000, media_type: '', digest: content.digest }] }
+    const collected = kept.collect(folder, undefined)
+    collected?.add(content)
+    kept.keep(folder, { manifest, crc32s: Uint32Array.of(0), observed: [] }, collected)
+    return { name, revision: content.digest }
+  })
+  const readable = revisions.filter(({ name, revision }) => kept.get(name, revision) !== undefined)
+  t.same(readable, revisions.slice(-readable.length))
+  t.ok(readable.length >= 2 && readable.length < 5, `${readable.length}`)
+  t.same(kept.revisionsOf('skill-0'), [])
+  t.same(kept.revisionsOf('skill-9'), [revisions[9]?.revision])
+  kept.clear()
+  t.end()
+})
+
+t.test('K59: a skill that goes back and forth between two revisions keeps both', async (t) => {
+  const base = t.testdir({ demo: skill('demo', { a: 'one' }) })
+  const manager = await startManager(t, [base])
+  const revisions = new Set<string>()
+  for (let count = 0; count < 6; count++) {
+    fs.writeFileSync(join(base, 'demo/a'), count % 2 === 0 ? 'one' : 'two')
+    revisions.add((await manager.manifest('demo')).revision)
+    for (const revision of revisions) t.equal((await manager.at(revision).manifest('demo')).revision, revision)
+  }
+  t.equal(revisions.size, 2)
+})

@@ -1,0 +1,409 @@
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import fs from 'node:fs'
+import net from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { crc32 } from 'node:zlib'
+import t, { type Test } from 'tap'
+import { createLocalDisk, createNetworkDisk, type Disk } from '../../../src/core/disk/disk.ts'
+import { sha256 } from '../../../src/core/digest.ts'
+import { openInside } from '../../../src/core/files/open-inside.ts'
+import { RefusedError } from '../../../src/core/disk/refused.ts'
+import { countDescriptors, createFaultyDisk, failing, osError } from '../../helper/skills.ts'
+import { startSwapper } from '../../helper/swapper.ts'
+
+const LIMIT = 1_000
+const CANARY = 'CANARY'
+const READER = fileURLToPath(new URL('../../../src/core/files/open-inside.ts', import.meta.url))
+const DISK = fileURLToPath(new URL('../../../src/core/disk/disk.ts', import.meta.url))
+
+/** The kinds of disk: all give the same answers. */
+const DISKS: Readonly<Record<string, () => Disk>> = {
+  'a local disk': createLocalDisk,
+  'a network disk': createNetworkDisk,
+  'a disk without /proc': () => createFaultyDisk({ hasProc: false }),
+  'a network disk without /proc': () => createFaultyDisk({ disk: createNetworkDisk(), hasProc: false })
+}
+
+/** What reading a file came to: its text, or the refusal. */
+async function read (disk: Disk, folder: string, path: string, limit = LIMIT): Promise<string> {
+  try {
+    const file = await openInside(disk, folder, path)
+    try {
+      return (await file.readAll(limit)).bytes.toString()
+    } finally {
+      await file.close()
+    }
+  } catch (error) {
+    if (error instanceof RefusedError) return `refused: ${error.refusal}`
+    throw error
+  }
+}
+
+/** A socket's path has at most 107 bytes: a short link leads to the folder. */
+async function createSocket (t: Test, folder: string): Promise<void> {
+  const short = fs.mkdtempSync(join(tmpdir(), 'sock'))
+  fs.symlinkSync(folder, join(short, 'l'))
+  const server = net.createServer().listen(join(short, 'l/socket'))
+  t.teardown(() => {
+    server.close()
+    fs.rmSync(short, { recursive: true })
+  })
+  await once(server, 'listening')
+}
+
+/** A skill with all that may lie in one, beside things that no reader of it may see. */
+function createLayout (t: Test): string {
+  const link = (target: string) => t.fixture('symlink', target)
+  const base = t.testdir({
+    secret: CANARY,
+    'outside-folder': { secret: CANARY },
+    demo2: { secret: CANARY },
+    demo: {
+      'SKILL.md': 'main',
+      docs: { 'a.md': 'a', deep: { 'b.md': 'b' } },
+      '.git': { config: 'hidden' },
+      '.env': 'hidden',
+      envs: { '.env': 'hidden', sub: { '.hg': { x: 'hidden' } } },
+      '.github': { 'x.yml': 'shown' },
+      '.env.example': 'shown',
+      'to-file': link('docs/a.md'),
+      'to-folder': link('docs'),
+      'to-chain': link('to-folder/deep/../../to-file'),
+      'to-itself': link('.'),
+      'out-file': link('../secret'),
+      'out-absolute': link('/etc/passwd'),
+      'out-folder': link('../outside-folder'),
+      'out-parent': link('..'),
+      'out-root': link('/'),
+      'out-sibling': link('../demo2'),
+      'out-chain': link('to-folder/../out-file'),
+      'out-dangling': link('../nothing'),
+      dangling: link('nothing'),
+      loop: link('loop2'),
+      loop2: link('loop'),
+      'to-git': link('.git/config'),
+      'to-env': link('.env'),
+      'to-git-folder': link('.git')
+    }
+  })
+  fs.symlinkSync(join(base, 'demo/docs/a.md'), join(base, 'demo/to-absolute-inside'))
+  return fs.realpathSync(join(base, 'demo'))
+}
+
+const LAYOUT: Readonly<Record<string, string>> = {
+  'SKILL.md': 'main',
+  'docs/deep/b.md': 'b',
+  'to-file': 'a',
+  'to-folder/a.md': 'a',
+  'to-chain': 'a',
+  'to-absolute-inside': 'a',
+  'to-itself/to-itself/SKILL.md': 'main',
+  '.github/x.yml': 'shown',
+  '.env.example': 'shown',
+  'out-file': 'refused: outside',
+  'out-absolute': 'refused: outside',
+  'out-folder': 'refused: outside',
+  'out-folder/secret': 'refused: outside',
+  'out-parent/secret': 'refused: outside',
+  'out-parent/demo/SKILL.md': 'main',
+  'out-root/etc/passwd': 'refused: outside',
+  'out-sibling/secret': 'refused: outside',
+  'out-chain': 'refused: outside',
+  'out-dangling': 'refused: not_found',
+  dangling: 'refused: not_found',
+  loop: 'refused: not_found',
+  nothing: 'refused: not_found',
+  'nothing/x': 'refused: not_found',
+  'SKILL.md/': 'refused: not_found',
+  'SKILL.md/x': 'refused: not_found',
+  [`docs/${'x'.repeat(256)}`]: 'refused: not_found',
+  [`docs/${'x/'.repeat(2_500)}x`]: 'refused: not_found',
+  'a\0b': 'refused: not_found',
+  '.': 'refused: is_directory',
+  docs: 'refused: is_directory',
+  'docs/': 'refused: is_directory',
+  'to-folder': 'refused: is_directory',
+  'to-itself': 'refused: is_directory',
+  '.git/config': 'refused: not_found',
+  '.git': 'refused: not_found',
+  'envs/sub/.hg/x': 'refused: not_found',
+  '.env': 'refused: not_found',
+  'envs/.env': 'refused: not_found',
+  'to-git': 'refused: not_found',
+  'to-env': 'refused: not_found',
+  'to-git-folder/config': 'refused: not_found'
+}
+
+for (const [kind, createDisk] of Object.entries(DISKS)) {
+  t.test(`K8 K18 K19: paths and links in a skill on ${kind}`, async (t) => {
+    const folder = createLayout(t)
+    const disk = createDisk()
+    for (const [path, expected] of Object.entries(LAYOUT)) t.equal(await read(disk, folder, path), expected, path.slice(0, 40))
+  })
+
+  t.test(`K22: a FIFO, a socket, a device is refused at once on ${kind}`, async (t) => {
+    const folder = fs.realpathSync(t.testdir({ null: t.fixture('symlink', '/dev/null') }))
+    execFileSync('mkfifo', [join(folder, 'fifo')])
+    await createSocket(t, folder)
+    const disk = createDisk()
+    t.equal(await read(disk, folder, 'fifo'), 'refused: not_regular')
+    t.equal(await read(disk, folder, 'socket'), 'refused: not_regular')
+    t.equal(await read(disk, folder, 'null'), 'refused: outside')
+    if (spawnSync('mknod', [join(folder, 'zero'), 'c', '1', '5']).status === 0) {
+      t.equal(await read(disk, folder, 'zero'), 'refused: not_regular', 'a device node')
+    }
+  })
+}
+
+t.test('K22: what is not a regular file is never opened for reading', async (t) => {
+  const folder = fs.realpathSync(t.testdir())
+  execFileSync('mkfifo', [join(folder, 'fifo')])
+  const disk = createFaultyDisk()
+  t.equal(await read(disk, folder, 'fifo'), 'refused: not_regular')
+  t.equal(disk.calls.get('open'), 1, 'only its name')
+})
+
+t.test('K18: each error of the operating system has one meaning, its text none', async (t) => {
+  const folder = fs.realpathSync(t.testdir({ file: 'text' }))
+  const meanings = {
+    ENOENT: 'not_found',
+    ENOTDIR: 'not_found',
+    ENAMETOOLONG: 'not_found',
+    ELOOP: 'not_found',
+    EACCES: 'permission_denied',
+    EPERM: 'permission_denied',
+    EISDIR: 'is_directory',
+    ENXIO: 'not_regular',
+    ENODEV: 'not_regular',
+    EIO: 'io_error',
+    ESTALE: 'io_error',
+    EMFILE: 'io_error',
+    EWHATEVER: 'io_error'
+  }
+  const before = countDescriptors()
+  for (const hasProc of [true, false]) {
+    const disk = createFaultyDisk({ hasProc })
+    for (const [code, meaning] of Object.entries(meanings)) {
+      for (const operation of ['open', 'fstat', 'read'] as const) {
+        disk.intercept = failing(operation, '', code)
+        t.equal(await read(disk, folder, 'file'), `refused: ${meaning}`, `${code} from ${operation}`)
+      }
+    }
+    disk.intercept = () => { throw new Error('not of the system') }
+    t.equal(await read(disk, folder, 'file'), 'refused: io_error')
+  }
+  t.equal(countDescriptors(), before)
+})
+
+t.test('K18: the error for a door holds the cause for the log', async (t) => {
+  const disk = createFaultyDisk()
+  const cause = osError('EIO')
+  disk.intercept = () => { throw cause }
+  await t.rejects(openInside(disk, '/nowhere', 'file'), { name: 'RefusedError', message: 'io_error', cause })
+})
+
+t.test('K19: a permission that is missing behind a link tells nothing about the outside', async (t) => {
+  const folder = createLayout(t)
+  const disk = createFaultyDisk()
+  disk.intercept = (operation, path) => {
+    if (operation === 'open') throw osError('EACCES')
+    if (operation === 'realpath' && path.includes('out-root')) throw osError('EACCES')
+  }
+  t.equal(await read(disk, folder, 'out-root/root/.ssh'), 'refused: outside')
+  t.equal(await read(disk, folder, 'out-file'), 'refused: outside')
+  t.equal(await read(disk, folder, 'SKILL.md'), 'refused: permission_denied')
+  t.equal(await read(disk, folder, 'docs/a.md'), 'refused: permission_denied')
+  t.equal(await read(disk, folder, 'to-file'), 'refused: permission_denied', 'a link to a file of the same skill is not outside')
+  disk.intercept = (operation) => { if (operation !== 'close') throw osError('EACCES') }
+  t.equal(await read(disk, folder, 'docs/a.md'), 'refused: permission_denied', 'nor what nobody may look at')
+})
+
+t.test('K21 K22: the limit, to the byte, also when the size says nothing', async (t) => {
+  const folder = fs.realpathSync(t.testdir({ exact: 'x'.repeat(LIMIT), more: 'x'.repeat(LIMIT + 1), empty: '' }))
+  const disk = createFaultyDisk()
+  t.equal((await read(disk, folder, 'exact')).length, LIMIT)
+  t.equal(await read(disk, folder, 'empty'), '')
+  t.match(await openInside(disk, folder, 'more').then((file) => file.readAll(LIMIT)).catch((error: unknown) => error), { refusal: 'too_large', size: BigInt(LIMIT + 1) })
+  t.equal(disk.calls.get('read'), 2, 'a file that is too large is not read at all')
+
+  const sizeless = createFaultyDisk()
+  const shrink = (stats: Awaited<ReturnType<Disk['fstat']>>) => Object.assign(stats, { size: 0n })
+  const procLike: Disk = { ...sizeless, fstat: async (descriptor) => shrink(await sizeless.fstat(descriptor)) }
+  t.equal((await read(procLike, folder, 'exact')).length, LIMIT, 'read to the end')
+  t.equal(await read(procLike, folder, 'more'), 'refused: too_large')
+})
+
+t.test('K22: a file that grows while it is read is read to the limit and no further', async (t) => {
+  const folder = fs.realpathSync(t.testdir({ growing: 'x' }))
+  const disk = createFaultyDisk()
+  let appended = 0
+  disk.intercept = (operation) => {
+    if (operation !== 'read') return
+    fs.appendFileSync(join(folder, 'growing'), 'x'.repeat(100))
+    appended++
+  }
+  t.equal(await read(disk, folder, 'growing'), 'refused: too_large')
+  t.ok(appended < 20, `${appended} reads`)
+})
+
+t.test('K22: a sparse file of 10 GiB is refused unread, with its size', async (t) => {
+  const folder = fs.realpathSync(t.testdir({ sparse: '' }))
+  fs.truncateSync(join(folder, 'sparse'), 10 * 1_024 ** 3)
+  const disk = createFaultyDisk()
+  const file = await openInside(disk, folder, 'sparse')
+  t.match(await file.readAll(LIMIT).catch((error: unknown) => error), { refusal: 'too_large', size: 10n * 1_024n ** 3n })
+  await file.close()
+  t.equal(disk.calls.get('read'), undefined)
+})
+
+t.test('K53: a file that changes while it is read is read again, one that never holds still is an I/O error', async (t) => {
+  const folder = fs.realpathSync(t.testdir({ file: 'old text' }))
+  const disk = createFaultyDisk()
+  let changes = 1
+  disk.intercept = (operation) => {
+    if (operation === 'read' && changes-- > 0) fs.writeFileSync(join(folder, 'file'), `new text ${changes}`)
+  }
+  t.equal(await read(disk, folder, 'file'), 'new text 0', 'changed once')
+  changes = 1
+  const shortened = disk.intercept
+  disk.intercept = (operation) => { if (operation === 'read' && changes-- > 0) fs.truncateSync(join(folder, 'file'), 3) }
+  t.equal(await read(disk, folder, 'file'), 'new', 'shortened once')
+  changes = 100
+  disk.intercept = shortened
+  t.equal(await read(disk, folder, 'file'), 'refused: changed', 'always')
+})
+
+t.test('K44: a stream gives the bytes of one state, or fails', async (t) => {
+  const bytes = Buffer.alloc(200_000, 'abcdefg')
+  const folder = fs.realpathSync(t.testdir({ file: bytes }))
+  const disk = createFaultyDisk()
+  const collect = async (start: number, end: number, onChunk = () => {}) => {
+    const file = await openInside(disk, folder, 'file')
+    const chunks: Buffer[] = []
+    try {
+      for await (const chunk of file.chunks(start, end)) {
+        chunks.push(chunk)
+        onChunk()
+      }
+      return Buffer.concat(chunks)
+    } finally {
+      await file.close()
+    }
+  }
+  t.ok((await collect(0, bytes.length - 1)).equals(bytes), 'all')
+  t.ok((await collect(65_535, 65_536)).equals(bytes.subarray(65_535, 65_537)), 'a range')
+  await t.rejects(collect(0, bytes.length - 1, () => fs.appendFileSync(join(folder, 'file'), 'x')), { message: 'changed' }, 'longer')
+  await t.rejects(collect(0, bytes.length - 1, () => fs.truncateSync(join(folder, 'file'), 10)), { message: 'changed' }, 'shorter')
+  fs.writeFileSync(join(folder, 'file'), bytes)
+  disk.intercept = failing('read', '', 'EIO')
+  await t.rejects(collect(0, 10), { name: 'RefusedError', message: 'io_error' })
+})
+
+t.test('K43: a digest is of one state', async (t) => {
+  const text = 'x'.repeat(1_500_000)
+  const folder = fs.realpathSync(t.testdir({ file: text }))
+  const disk = createFaultyDisk()
+  const digest = async () => {
+    const file = await openInside(disk, folder, 'file')
+    return await file.checksums().finally(() => file.close())
+  }
+  t.same(await digest(), { digest: sha256(text), crc32: crc32(text) })
+  disk.intercept = (operation) => { if (operation === 'read') fs.appendFileSync(join(folder, 'file'), 'x') }
+  await t.rejects(digest(), { message: 'changed' })
+})
+
+t.test('an open file says where it really is', async (t) => {
+  const folder = createLayout(t)
+  for (const [kind, createDisk] of Object.entries(DISKS)) {
+    const disk = createDisk()
+    const file = await openInside(disk, folder, 'to-chain')
+    t.equal(file.realPath, 'docs/a.md', kind)
+    await file.close()
+  }
+})
+
+t.test('K19 K22: a swap at any moment of the opening gives the secret to nobody', async (t) => {
+  const base = fs.realpathSync(t.testdir({ secret: { 'SKILL.md': CANARY, 'a.md': CANARY }, root: {} }))
+  const folder = join(base, 'root/demo')
+  const swaps: Readonly<Record<string, () => void>> = {
+    'the file': () => { fs.rmSync(join(folder, 'docs/a.md')); fs.symlinkSync(join(base, 'secret/a.md'), join(folder, 'docs/a.md')) },
+    'the folder on the way': () => { fs.renameSync(join(folder, 'docs'), join(folder, 'away')); fs.symlinkSync(join(base, 'secret'), join(folder, 'docs')) },
+    'the skill folder': () => { fs.renameSync(folder, `${folder}-away`); fs.mkdirSync(folder); fs.symlinkSync(join(base, 'secret'), join(folder, 'docs')) },
+    'the skill folder with a link': () => {
+      fs.renameSync(folder, `${folder}-away`)
+      fs.mkdirSync(join(base, 'secret/docs'), { recursive: true })
+      fs.writeFileSync(join(base, 'secret/docs/a.md'), CANARY)
+      fs.symlinkSync(join(base, 'secret'), folder)
+    }
+  }
+  const before = countDescriptors()
+  for (const hasProc of [true, false]) {
+    for (const [what, swap] of Object.entries(swaps)) {
+      for (let moment = 1; ; moment++) {
+        fs.rmSync(join(base, 'root'), { recursive: true })
+        fs.mkdirSync(join(folder, 'docs'), { recursive: true })
+        fs.writeFileSync(join(folder, 'docs/a.md'), 'public')
+        const disk = createFaultyDisk({ hasProc })
+        let operations = 0
+        disk.intercept = () => { if (++operations === moment) swap() }
+        const answer = await read(disk, folder, 'docs/a.md')
+        if (answer.includes(CANARY)) t.fail(`leaked when ${what} was swapped before operation ${moment}`)
+        if (operations < moment) break
+      }
+      t.pass(`${what}, ${hasProc ? 'with' : 'without'} /proc`)
+    }
+  }
+  t.equal(countDescriptors(), before)
+})
+
+t.test('K22: what was removed after it was opened is still that file, and K8 counts for it', async (t) => {
+  const folder = fs.realpathSync(t.testdir({ 'a.md': 'text', 'x (deleted)': 'odd', innocent: t.fixture('symlink', '.env'), '.env': 'hidden' }))
+  const disk = createFaultyDisk()
+  disk.intercept = (operation) => { if (operation === 'readlink') fs.rmSync(join(folder, 'a.md'), { force: true }) }
+  t.equal(await read(disk, folder, 'a.md'), 'text')
+  disk.intercept = (operation) => { if (operation === 'readlink') fs.rmSync(join(folder, '.env'), { force: true }) }
+  t.equal(await read(disk, folder, 'innocent'), 'refused: not_found')
+  disk.intercept = () => {}
+  t.equal(await read(disk, folder, 'x (deleted)'), 'odd')
+})
+
+/** Reads as fast as it can, for a second, and says what it got. */
+const READS = `
+  import { openInside } from ${JSON.stringify(READER)}
+  import { createLocalDisk } from ${JSON.stringify(DISK)}
+  const [folder, path] = process.argv.slice(1)
+  const disk = createLocalDisk()
+  const seen = {}
+  for (const start = performance.now(); performance.now() - start < 1_000;) {
+    let answer
+    try {
+      const file = await openInside(disk, folder, path)
+      try { answer = String((await file.readAll(1_000)).bytes) } finally { await file.close() }
+    } catch (error) { answer = error.refusal ?? String(error) }
+    seen[answer] = (seen[answer] ?? 0) + 1
+  }
+  console.log(JSON.stringify(seen))`
+
+for (const [what, swapped, secret] of [['the file', 'docs/a.md', 'a.md'], ['its folder', 'docs', ''], ['the skill folder', '.', '']] as const) {
+  t.test(`K22: a link to outside swapped in for ${what} in a loop gets nothing`, async (t) => {
+    const base = fs.realpathSync(t.testdir({ secret: { 'a.md': CANARY, docs: { 'a.md': CANARY } }, root: { demo: { docs: { 'a.md': 'public' } } } }))
+    const folder = join(base, 'root/demo')
+    fs.symlinkSync(join(base, 'secret', secret), join(base, 'link'))
+    const path = join(folder, swapped)
+    const stopSwapping = await startSwapper(t, path.replace(/\/$/, ''), join(base, 'aside'), join(base, 'link'))
+    const reader = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', READS, folder, 'docs/a.md'], { stdio: ['ignore', 'pipe', 'inherit'] })
+    t.teardown(() => { reader.kill('SIGKILL') })
+    let output = ''
+    reader.stdout.setEncoding('utf8').on('data', (text: string) => { output += text })
+    await once(reader, 'close')
+    await stopSwapping()
+    const seen = JSON.parse(output) as Record<string, number>
+    t.comment(output)
+    t.notOk(Object.keys(seen).some((answer) => answer.includes(CANARY)), 'no canary')
+    t.ok((seen.public ?? 0) > 0, 'the file was read in between')
+    t.ok(Object.keys(seen).length > 1, 'and refused in between')
+  })
+}

@@ -1,0 +1,85 @@
+/** The times and sizes that the service promises; what it takes on a quiet machine is measured by `npm run bench`. */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import t from 'tap'
+import { createSkillManager } from '../../src/core/skill-manager.ts'
+import { buildService } from '../helper/build.ts'
+import { createManager, skill, skills, startManager } from '../helper/skills.ts'
+import { checkTime } from '../helper/timing.ts'
+
+const MEBIBYTE = 1_048_576
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
+
+/** Bytes of heap, and of buffers outside of it, that are in use. */
+function usedMemory (): number {
+  collectGarbage()
+  collectGarbage()
+  const { heapUsed, external } = process.memoryUsage()
+  return heapUsed + external
+}
+
+function writeSkills (folder: string, count: number, text: (name: string) => string): void {
+  for (let index = 0; index < count; index++) {
+    const name = `skill-${index}`
+    mkdirSync(join(folder, name))
+    writeFileSync(join(folder, name, 'SKILL.md'), text(name))
+  }
+}
+
+function described (name: string): string {
+  return `---\nname: ${name}\ndescription: ${'many words '.repeat(20).trim()}\n---\n${'Instructions.\n'.repeat(300)}`
+}
+
+t.test('K13: 100 skills are listed in under a second, from nothing', async (t) => {
+  const names = Array.from({ length: 100 }, (_, index) => `skill-${String(index).padStart(3, '0')}`)
+  const root = t.testdir(skills(...names))
+  await checkTime(t, 1_000, async () => {
+    const manager = createManager(t, [root])
+    await manager.start()
+    t.same(await manager.list(), names)
+  })
+})
+
+t.test('K16 K21: a document and a file of 1 MiB are answered in under 500 ms, a refusal in under 100 ms, a path that climbs out in under 10 ms', async (t) => {
+  const { app } = await buildService(t, { files: { demo: skill('demo', { 'large.txt': 'x'.repeat(MEBIBYTE) }), large: { 'SKILL.md': 'x'.repeat(MEBIBYTE) } } })
+  const call = async (tool: string, args: object) => (await app.inject({ method: 'POST', url: `/agent/tools/${tool}`, payload: args })).body
+  const read = async (path: string) => await call('read_file_in_skill', { skill_name: 'demo', file_path: path })
+  t.ok((await checkTime(t, 500, () => call('get_skill', { skill_name: 'large' }))).length > MEBIBYTE)
+  t.ok((await checkTime(t, 500, () => read('large.txt'))).length > MEBIBYTE)
+  t.match(await checkTime(t, 100, () => read('missing.txt')), 'not found')
+  t.match(await checkTime(t, 10, () => read('../'.repeat(1_000))), 'Path traversal')
+})
+
+t.test('K32: of 1,000 skills, discovery takes under 500 ms, one skill under 100 ms, the description of the tool under 50 ms, an error under 10 ms, metadata less than 10 MB', async (t) => {
+  const { app, root } = await buildService(t, { options: { prepare: (folder) => { writeSkills(join(folder, 'skills'), 1_000, described) } } })
+  await checkTime(t, 500, async () => {
+    const manager = createSkillManager({ projectRoots: [root], watcher: false })
+    await manager.initialize()
+    await manager.close()
+  }, 'discovery')
+
+  const before = usedMemory()
+  const manager = await startManager(t, [root])
+  const used = usedMemory() - before
+  t.equal(manager.getAvailableSkills().length, 1_000)
+  t.ok(used < 10_000_000, `${used} bytes`)
+
+  t.ok(await checkTime(t, 100, () => manager.find('skill-500'), 'one skill'))
+  t.match((await checkTime(t, 50, () => app.inject('/agent/tools?toolset=wave&format=anthropic'), 'the description')).body, 'skill-999: many words')
+  const missing = { method: 'POST', url: '/agent/tools/Skill', payload: { skill_name: 'nope' } } as const
+  t.match((await checkTime(t, 10, () => app.inject(missing), 'an error')).body, 'not found')
+})
+
+t.test('K32: 100 loaded skills of 1 MiB take less than 50 MB', async (t) => {
+  const root = t.testdir({})
+  writeSkills(root, 100, () => 'text '.repeat(MEBIBYTE / 5))
+  const before = usedMemory()
+  const manager = await startManager(t, [root])
+  for (const name of await manager.list()) await manager.readDocument(name, 'SKILL.md')
+  const used = usedMemory() - before
+  t.ok(used < 50_000_000, `${used} bytes`)
+})

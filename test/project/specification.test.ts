@@ -1,0 +1,88 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { documentError, fileError, folderError } from '../../src/core/errors.ts'
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+const SPECIFICATION = readFileSync(`${ROOT}docs/specification.md`, 'utf8')
+
+/** A statement of the specification begins with its id in bold: `- **K12** …`. */
+const STATEMENT = /^- \*\*(K\d+)\*\* /gm
+
+/** The first argument of a call of `test`, when it begins as a literal: what a template inserts later does not matter. */
+const TEST_NAME = /\.test\(\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`)/g
+
+/** One id or several at the beginning of a name: `K12`, `K12: …`, `K3 K14: …`. */
+const LEADING_IDS = /^K\d+(?: K\d+)*\b/
+
+/** Ids of a list that is not in the repository, at the beginning of a name, after ids of the specification, or in brackets. */
+const FOREIGN_ID = /^(?:K\d+[ ,:]+)*[A-JL-Z]\d{1,2}(?:[:,–]| to )|\([A-JL-Z]\d{1,2}(?:[,–][^)]*)?\)/
+
+/** Folders below `test` whose names still carry such ids. */
+const EXEMPT = ['adversarial/', 'core/catalog/', 'core/content/', 'core/disk/', 'core/skill-manager.test.ts', 'http/', 'plugins/', 'routes/', 'tools/']
+
+interface TestName {
+  readonly file: string
+  readonly name: string
+}
+
+function sourcesBelow (folder: string): string[] {
+  return readdirSync(`${ROOT}${folder}`, { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.ts'))
+    .map((path) => `${folder}/${path.replaceAll('\\', '/')}`)
+}
+
+function testNames (): TestName[] {
+  return sourcesBelow('test').flatMap((file) =>
+    Array.from(readFileSync(`${ROOT}${file}`, 'utf8').matchAll(TEST_NAME), ([, single, double, template]) => ({ file, name: single ?? double ?? template ?? '' })))
+}
+
+function byNumber (a: string, b: string): number {
+  return Number(a.slice(1)) - Number(b.slice(1))
+}
+
+const statements = Array.from(SPECIFICATION.matchAll(STATEMENT), ([, id = '']) => id)
+const names = testNames()
+const proven = new Set(names.flatMap(({ name }) => LEADING_IDS.exec(name)?.[0].split(' ') ?? []))
+
+t.test('no two statements of the specification have the same id', async (t) => {
+  t.ok(statements.length > 50)
+  t.strictSame(statements.filter((id, index) => statements.indexOf(id) !== index), [])
+})
+
+t.test('the specification mentions no id without a statement', async (t) => {
+  const mentioned = new Set(SPECIFICATION.match(/\bK\d+\b/g))
+  t.strictSame([...mentioned].filter((id) => !statements.includes(id)).sort(byNumber), [])
+})
+
+t.test('for every statement of the specification there is a test whose name begins with its id', async (t) => {
+  t.strictSame(statements.filter((id) => !proven.has(id)).sort(byNumber), [])
+})
+
+t.test('every id at the beginning of a test name is in the specification', async (t) => {
+  t.strictSame([...proven].filter((id) => !statements.includes(id)).sort(byNumber), [])
+})
+
+t.test('sources give the reason and no id', async (t) => {
+  const sources = sourcesBelow('src')
+  t.ok(sources.length > 50)
+  t.strictSame(sources.filter((file) => /\bK\d{1,2}\b/.test(readFileSync(`${ROOT}${file}`, 'utf8'))), [])
+})
+
+t.test('no test name begins with an id of a list that is not in the repository', async (t) => {
+  const checked = names.filter(({ file }) => !EXEMPT.some((prefix) => file.startsWith(`test/${prefix}`)))
+  t.ok(checked.length > 100)
+  t.strictSame(checked.filter(({ name }) => FOREIGN_ID.test(name)).map(({ file, name }) => `${file}: ${name}`), [])
+})
+
+t.test('the errors in the specification are those of the service, to the letter', async (t) => {
+  const errors = [
+    ...[documentError.invalidName, documentError.skillNotFound, documentError.notFound, documentError.tooLarge, documentError.permissionDenied, documentError.notUtf8, documentError.unreadable]
+      .map((make) => make('<name>')),
+    ...[fileError.invalidName, fileError.invalidPath, fileError.traversal, folderError.permissionDenied].map((make) => make()),
+    ...[fileError.permissionDenied, fileError.isDirectory, fileError.notRegular, fileError.notText, fileError.ioError].map((make) => make('<file>')),
+    fileError.notFound('<name>', '<file>'),
+    folderError.notFound('<path>')
+  ]
+  for (const { message } of errors) t.ok(SPECIFICATION.includes(message), message)
+})
