@@ -9,10 +9,10 @@ import type { Row } from './table.ts'
 const SKILLS = 100
 const MAX_STALL_MS = 50
 
-/** An event stream does not end: what it has sent by then is enough, in milliseconds. */
+/** Time after which the client closes an event stream, in milliseconds. */
 const STREAM_MS = 500
 
-/** How many of the slowest are named. */
+/** Number of slow routes in the note. */
 const NAMED = 4
 
 const JSON_POST = { method: 'POST', headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' } } as const
@@ -26,7 +26,7 @@ const REQUESTS: ReadonlyArray<readonly [path: string, body?: object]> = [
   ['/mcp', INITIALIZE], ['/.well-known/agent-skills/index.json'], ['/.well-known/skills/index.json'], ['/nothing/here']
 ]
 
-/** The row of what is loaded late: each request is the first that its process gets but for /readyz. */
+/** Measures the first request to each route, in a new process each. Only /readyz comes before. */
 export async function measureFirstRequests ({ run, cores, folder: parent }: Bench): Promise<Row[]> {
   const root = join(parent, 'first')
   mkdirSync(root)

@@ -1,6 +1,6 @@
-// Loaded before a server that is measured: answers each message with the longest turn of the event loop since the last, in
-// milliseconds. `own` leaves out the time in which the thread could run and another one had the core; by it the longest is chosen.
-// `wall` is the same turn by the clock, and `cpu` its CPU time: what `own` has more than that, it waited for the disk.
+// Preloaded into a server. Answers each message with the longest stall of the event loop since the previous message, in milliseconds.
+// `wall` is wall-clock time. `own` excludes the time in which other threads had the core, and decides which stall is the longest.
+// `cpu` is CPU time; the difference between `own` and `cpu` is time spent waiting for the disk.
 import { openSync, readSync } from 'node:fs'
 import { performance } from 'node:perf_hooks'
 
