@@ -1,5 +1,5 @@
-import { isIP } from 'node:net'
 import { delimiter, resolve } from 'node:path'
+import { isHost, parseHost, parseOrigin } from './http/hosts.ts'
 
 /** What keeps the service from starting and its operator can mend. The message is one line. */
 export class ConfigError extends Error {
@@ -81,7 +81,7 @@ export const SETTINGS = {
   allowedHosts: {
     variable: 'ALLOWED_HOSTS',
     separator: ',',
-    parse: parseHostHeader,
+    parse: (text) => parseHost(text.trim()),
     mustBe: 'a host name or an IP address',
     meaning: 'names in `Host` to answer to, joined by commas; without it all, but on a loopback address only loopback names',
     section: 'hosts'
@@ -90,7 +90,7 @@ export const SETTINGS = {
   allowedOrigins: {
     variable: 'ALLOWED_ORIGINS',
     separator: ',',
-    parse: parseOrigin,
+    parse: (text) => parseOrigin(text.trim()),
     mustBe: 'an origin such as https://app.example',
     meaning: 'web pages that may use `/mcp`, joined by commas; without it none, but on a loopback address loopback pages',
     section: 'origins'
@@ -103,6 +103,22 @@ export const SETTINGS = {
     mustBe: 'true, false, 1 or 0',
     meaning: '`true` where the system sends no change events',
     section: 'watching'
+  },
+  keepRevisionSeconds: {
+    variable: 'REVISION_KEEP_SECONDS',
+    default: '600',
+    parse: parseCount,
+    mustBe: 'a whole number of seconds',
+    meaning: 'how long a revision that was handed out stays readable after a change, in seconds; `0` keeps none',
+    section: 'kept-revisions'
+  },
+  keepRevisionBytes: {
+    variable: 'REVISION_KEEP_BYTES',
+    default: '67108864',
+    parse: parseCount,
+    mustBe: 'a whole number of bytes',
+    meaning: 'most bytes of all kept revisions together, the oldest go first; `0` keeps none',
+    section: 'kept-revisions'
   }
 } as const satisfies Readonly<Record<string, Setting>>
 
@@ -176,39 +192,13 @@ function parseFolder (text: string, cwd: string): string | undefined {
 
 const WHOLE_NUMBER = /^(?:0|[1-9]\d{0,4})$/
 
+/** Up to fifteen digits, which a number holds exactly. */
+function parseCount (text: string): number | undefined {
+  return /^(?:0|[1-9]\d{0,14})$/.test(text) ? Number(text) : undefined
+}
+
 function parsePort (text: string): number | undefined {
   return WHOLE_NUMBER.test(text) && Number(text) <= MAX_PORT ? Number(text) : undefined
-}
-
-const MAX_HOST_CHARACTERS = 253
-const HOST_LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/i
-const DIGITS = /^\d+$/
-
-/** An address as node:net reads it, or a name that cannot be taken for an IPv4 address ("256.1.1.1", "127.1"). */
-function isHost (text: string): boolean {
-  if (isIP(text) !== 0) return true
-  const labels = text.split('.')
-  return text.length <= MAX_HOST_CHARACTERS && labels.every((label) => HOST_LABEL.test(label)) && !DIGITS.test(labels.at(-1) ?? '')
-}
-
-const BRACKETED_HOST = /^\[([\da-f:.]*:[\da-f:.]*)\](?::\d{1,5})?$/
-const HOST_AND_PORT = /^([^:]*):\d{1,5}$/
-
-/** Without port and case: `Example.org:8080` → `example.org`, `[::1]:80` and `::1` → `::1`. */
-function parseHostHeader (text: string): string | undefined {
-  const trimmed = text.trim().toLowerCase()
-  const host = BRACKETED_HOST.exec(trimmed)?.[1] ?? HOST_AND_PORT.exec(trimmed)?.[1] ?? trimmed
-  return isHost(host) ? host : undefined
-}
-
-const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^\s/?#@\\]+$/
-
-/** As a browser would send it. Other schemes than http are those of extensions: `chrome-extension://<id>`. */
-function parseOrigin (text: string): string | undefined {
-  const trimmed = text.trim().toLowerCase()
-  if (!ORIGIN.test(trimmed) || !URL.canParse(trimmed)) return undefined
-  const { origin } = new URL(trimmed)
-  return origin === 'null' ? trimmed : origin
 }
 
 const MAX_QUOTED_CHARACTERS = 80

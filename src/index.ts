@@ -1,6 +1,6 @@
 /**
- * The library entry: the catalog without HTTP, the tools, and the HTTP service as a value. The interfaces of the
- * source documents have the source documents' names.
+ * The library entry: the catalog without HTTP, the tools, and the HTTP service as a value. Interfaces of the source
+ * documents keep their names.
  */
 export { SkillManager, createSkillManager } from './core/skill-manager.ts'
 export type { SkillManagerOptions, SkillManagerStatus } from './core/skill-manager.ts'
@@ -9,7 +9,7 @@ export type { ChangeFeed, ChangeFeedOptions, FeedEvent } from './core/events/cha
 export { parseSkillFile } from './library/parse-skill-file.ts'
 export type { ParsedSkillFile } from './library/parse-skill-file.ts'
 export { createSkillTool } from './library/create-skill-tool.ts'
-export type { NeovateFailure, NeovateSuccess } from './tools/neovate-messages.ts'
+export type { NeovateFailure, NeovateSuccess } from './tools/neovate/neovate-messages.ts'
 export type { NeovateSkillTool, SkillBodySource } from './library/create-skill-tool.ts'
 
 export { SkillError } from './core/errors.ts'
@@ -33,7 +33,7 @@ export type { ToolDefinitionOptions } from './tools/tool-definitions.ts'
 export { ToolOutcome } from './tools/tool.ts'
 export { createTools } from './tools/tools.ts'
 export type { Tool, ToolArguments, ToolExample, ToolParameters, Toolset } from './tools/tool.ts'
-export type { WaveErrorDetails as SkillErrorDetails, WaveErrorType as SkillErrorType, WaveToolResult as ToolResult } from './tools/wave-messages.ts'
+export type { WaveErrorDetails as SkillErrorDetails, WaveErrorType as SkillErrorType, WaveToolResult as ToolResult } from './tools/wave/wave-messages.ts'
 
 export { buildApp } from './app.ts'
 export type { AppOptions } from './app.ts'

@@ -45,6 +45,7 @@ export async function startServer (config: Config, { version, isExample = false 
     projectRoots: config.skillsDirs,
     ...config.personalDir !== undefined && { personalRoot: config.personalDir },
     polling: config.watchPolling,
+    keep: { keepMs: config.keepRevisionSeconds * 1_000, maxBytes: config.keepRevisionBytes },
     log: logger
   })
   const registry = createToolRegistry(createTools(), {

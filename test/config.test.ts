@@ -30,7 +30,9 @@ t.test('K2: the defaults', async (t) => {
     logLevel: 'info',
     allowedHosts: undefined,
     allowedOrigins: undefined,
-    watchPolling: false
+    watchPolling: false,
+    keepRevisionSeconds: 600,
+    keepRevisionBytes: 67_108_864
   })
 })
 
@@ -52,7 +54,9 @@ t.test('K2: every setting can come from the environment', async (t) => {
     logLevel: 'silent',
     allowedHosts: ['localhost', 'skills.example.org', '::1', '10.0.0.1'],
     allowedOrigins: ['https://app.example', 'http://localhost:5173', 'chrome-extension://abc'],
-    watchPolling: true
+    watchPolling: true,
+    keepRevisionSeconds: 600,
+    keepRevisionBytes: 67_108_864
   })
 })
 
@@ -67,7 +71,9 @@ t.test('K2: flags beat the environment', async (t) => {
     logLevel: 'trace',
     allowedHosts: undefined,
     allowedOrigins: undefined,
-    watchPolling: false
+    watchPolling: false,
+    keepRevisionSeconds: 600,
+    keepRevisionBytes: 67_108_864
   })
 })
 

@@ -1,11 +1,9 @@
 import { type Config, loadConfig, settingFlags } from '../config.ts'
+import { authorityOf, connectableHost } from '../http/hosts.ts'
 import { type Command, CommandError } from './command.ts'
 
 /** Longest wait for the answer, in milliseconds. */
 const TIMEOUT_MS = 3_000
-
-/** Addresses that stand for every address: one can listen on them, but not everywhere connect to them. */
-const WILDCARDS: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
 
 /** For a container's health check: with the settings of the service, it finds the service. */
 export const healthcheck: Command = {
@@ -24,14 +22,14 @@ Exits with 0 when the service is ready; with 1 and a line that says why when it 
 /** @throws CommandError when there is no answer */
 async function askReadiness ({ host, port, allowedHosts }: Config): Promise<number | undefined> {
   const { get } = await import('node:http')
-  const hostname = WILDCARDS[host] ?? host
+  const hostname = connectableHost(host)
   const name = allowedHosts?.[0] ?? hostname
   return await new Promise((resolve, reject) => {
     get({
       host: hostname,
       port,
       path: '/readyz',
-      headers: { host: name.includes(':') ? `[${name}]` : name },
+      headers: { host: authorityOf(name) },
       agent: false,
       signal: AbortSignal.timeout(TIMEOUT_MS)
     }, (response) => {

@@ -13,10 +13,6 @@ if (major < OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor < OLDEST_NODE[1
 // Node 22 and later keep compiled code from one start to the next, where there is a folder to keep it in.
 if ('enableCompileCache' in nodeModule && typeof nodeModule.enableCompileCache === 'function') nodeModule.enableCompileCache()
 
-// chokidar would let these decide over WATCH_POLLING.
-delete process.env['CHOKIDAR_USEPOLLING']
-delete process.env['CHOKIDAR_INTERVAL']
-
 // Loaded after the check: an older Node fails at what this imports.
 const { runCommandLine } = await import('./run.ts')
 

@@ -26,6 +26,9 @@ export const MAX_NAME_CODE_POINTS = 64
 export const MAX_DESCRIPTION_CODE_POINTS = 1024
 export const MAX_COMPATIBILITY_CODE_POINTS = 500
 
+/** What the Agent Skills format advises for a main file, in lines. */
+export const ADVISED_MAIN_FILE_LINES = 500
+
 /** Longest piece of work between two turns of the event loop, in milliseconds. */
 export const SLICE_MS = 5
 
@@ -33,22 +36,17 @@ export const SLICE_MS = 5
 export const DEBOUNCE_MS = 50
 export const MAX_DEBOUNCE_MS = 150
 
-/** Pause between two looks at a folder or file when the watcher polls, in milliseconds. */
-export const POLL_MS = 1_000
-
-/**
- * Events of one folder in one turn of the event loop, and how long a folder with more of them is not listened to, in
- * milliseconds: events are read as long as there are any, so that whoever writes fast enough would keep the turn for ever.
- */
-export const MAX_FOLDER_EVENTS = 256
+/** Events of watched folders that are taken in one turn of the event loop, and how long a folder with more is left alone, in milliseconds. */
+export const MAX_TURN_EVENTS = 1_000
 export const STORM_REST_MS = 100
 
-/** Folders that are put under watch at the same time: setting up a watch takes turns of the thread pool. */
-export const WATCH_BATCH = 64
-
-/** Pause between two full comparisons of index and disk, in milliseconds: without and with a working watcher. */
-export const RECONCILE_DEGRADED_MS = 20_000
+/** Pause between two full comparisons of index and disk, in milliseconds: with a working watcher, without one, and instead of one. */
 export const RECONCILE_HEALTHY_MS = 120_000
+export const RECONCILE_DEGRADED_MS = 20_000
+export const POLL_MS = 1_000
+
+/** The pause after a full comparison is at least this many times as long as the comparison, but at most RECONCILE_DEGRADED_MS. */
+export const PAUSE_FACTOR = 10
 
 /** How long a call to a network disk may take before it counts as failed, in milliseconds. */
 export const DISK_ANSWER_MS = 5_000
@@ -123,7 +121,7 @@ export const DEFAULT_PAGE_ENTRIES = 50
 export const MAX_PAGE_ENTRIES = 500
 export const MAX_PAGE_CHARACTERS = 4 * 1_048_576
 
-/** Longest cursor that is looked at, in characters: three times what the longest folder name takes. */
+/** Longest cursor that is read, in characters: three times what the longest folder name takes. */
 export const MAX_CURSOR_CHARACTERS = 1_536
 
 /** Longest query of a search, in code points, the words of it that are searched for, and the longest of these, in characters. */
@@ -131,11 +129,11 @@ export const MAX_QUERY_CODE_POINTS = 1_000
 export const MAX_QUERY_TERMS = 16
 export const MAX_TERM_CHARACTERS = 64
 
-/** How much of the body of a skill is searched, in characters: nearly all are shorter. */
-export const MAX_SEARCHED_BODY_CHARACTERS = 65_536
+/** Unknown words of a query for which similar ones are searched: each takes about 5 ms among 10,000 skills. */
+export const MAX_MISSPELT_TERMS = 4
 
-/** Places in rankings that are kept for cursors, over all searches. About 60 bytes each. */
-export const MAX_CACHED_RANKING_PLACES = 100_000
+/** How much of the body of a skill is searched, in characters (UTF-16 code units). */
+export const MAX_SEARCHED_BODY_CHARACTERS = 8_192
 
 /** How long an answer waits for a state of a skill that holds, in milliseconds, and the longest pause between two attempts. */
 export const MAX_CHANGE_WAIT_MS = 2_000

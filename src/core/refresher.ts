@@ -1,7 +1,6 @@
-import { coalesce } from './async.ts'
-import { DEBOUNCE_MS, MAX_DEBOUNCE_MS, RECONCILE_DEGRADED_MS, RECONCILE_HEALTHY_MS } from './limits.ts'
+import { DEBOUNCE_MS, MAX_DEBOUNCE_MS, PAUSE_FACTOR, POLL_MS, RECONCILE_DEGRADED_MS, RECONCILE_HEALTHY_MS } from './limits.ts'
 import type { CoreLog } from './log.ts'
-import type { RootView } from './watch/root-watch.ts'
+import type { WatchTargets } from './watch/root-watch.ts'
 import { createWatcher, type Watcher, type WatcherFactory, type WatcherState } from './watch/watcher.ts'
 
 /** In milliseconds; the defaults are those of `limits.ts`. */
@@ -10,49 +9,62 @@ export interface RefreshTimes {
   readonly maxDebounce?: number
   readonly reconcileHealthy?: number
   readonly reconcileDegraded?: number
+  readonly poll?: number
 }
 
 export interface RefresherStatus {
   readonly watcher: WatcherState
 }
 
+/** What may have changed since the last refresh. */
+export interface RefreshHints {
+  /** Anything may have changed; `byRoot` is of no interest. */
+  readonly everything: boolean
+  /** Names of skills by the path of their root, '' for any root. No name: the root itself. */
+  readonly byRoot: ReadonlyMap<string, ReadonlySet<string>>
+}
+
+export interface Refreshable {
+  /** Compares with the disk what may have changed. An error is logged, and the next refresh comes as always. */
+  refresh (hints: RefreshHints): Promise<void>
+}
+
 export interface RefresherOptions {
+  /** Absolute paths, as configured. */
   readonly roots: readonly string[]
+  /** Compare everything at short intervals instead of watching. */
   readonly polling: boolean
+  /** Default: `createWatcher`. `false`: only intervals, the long ones. */
   readonly watcher?: WatcherFactory | false
   readonly times?: RefreshTimes
   readonly log: CoreLog
-  /** Compares these entries of a root, and the root itself, with the disk. */
-  readonly lookAgain: (root: string, names: ReadonlySet<string>) => Promise<void>
-  /** Compares everything with the disk. */
-  readonly lookAtAll: () => Promise<void>
+  readonly catalog: Refreshable
 }
 
-/** What is due at the next refresh. */
-interface Hints {
-  readonly byRoot: Map<string, Set<string>>
-  everything: boolean
-}
-
-/** The `root` under which the manager's own hints run: names alone, no root to list. */
-const NO_ROOT = ''
+const ANY_ROOT = ''
 
 /**
- * Keeps the index near the disk between requests: hints of the watcher are collected until it is quiet, but
- * never for long, and a walk over everything finds what no hint told. One refresh runs at a time.
+ * Keeps the index near the disk between requests. One loop with one timer: a hint of the watcher, a tick, or a new state of the
+ * watcher makes a refresh due, and one refresh runs at a time. Hints are collected until none has come for a moment, but not for
+ * long. Ticks compare everything, since a watcher misses changes.
  */
 export class Refresher {
   readonly #options: RefresherOptions
   readonly #times: Required<RefreshTimes>
-  readonly #refresh = coalesce(() => this.#refreshOnce())
-  readonly #views = new Map<string, RootView>()
-  #hints: Hints = { byRoot: new Map(), everything: false }
+  readonly #targets = new Map<string, WatchTargets>()
   #watcher: Watcher | undefined
-  #debounce: NodeJS.Timeout | undefined
-  #reconcile: NodeJS.Timeout | undefined
-  #firstHintAt = 0
-  #restarts = 0
+  #byRoot = new Map<string, Set<string>>()
+  /** Times of `performance.now()`: of the first and the last hint, of the next tick, and before which no tick may come. */
+  #firstHintAt = Infinity
+  #lastHintAt = 0
+  #tickAt = Infinity
+  #restUntil = 0
+  #timer: NodeJS.Timeout | undefined
+  #wakesAt = Infinity
+  #isRefreshing = false
+  #degradedTicks = 0
   #wantsInside = false
+  #isStarted = false
   #closed = false
 
   constructor (options: RefresherOptions) {
@@ -62,125 +74,149 @@ export class Refresher {
       maxDebounce: MAX_DEBOUNCE_MS,
       reconcileHealthy: RECONCILE_HEALTHY_MS,
       reconcileDegraded: RECONCILE_DEGRADED_MS,
+      poll: POLL_MS,
       ...options.times
     }
   }
 
   get status (): RefresherStatus {
-    const mode = this.#options.polling ? 'polling' : 'events'
-    return { watcher: this.#watcher?.state ?? { status: 'off', mode, errors: 0 } }
+    const { polling } = this.#options
+    const status = polling && this.#isStarted && !this.#closed ? 'watching' : 'off'
+    return { watcher: this.#watcher?.state ?? { status, mode: polling ? 'polling' : 'events', errors: 0 } }
   }
 
-  /** Begins to watch. What changed before a watch stood is found by one walk after it. */
+  /** Begins to watch, or to poll. */
   start (): void {
-    if (this.#closed) return
-    const { watcher, roots, polling } = this.#options
-    if (watcher !== false) {
-      const factory = watcher ?? createWatcher
-      this.#watcher = factory({
-        roots,
-        polling,
-        onHint: (root, name) => this.#hint(root, name),
-        onState: (state) => this.#onState(state)
-      })
-      for (const [root, view] of this.#views) this.#watcher.follow(root, view)
+    if (this.#closed || this.#isStarted) return
+    this.#isStarted = true
+    const { watcher = createWatcher, roots, polling, log } = this.#options
+    if (polling) log.info({ watcher: this.status.watcher }, 'polling the skills folders')
+    else if (watcher !== false) {
+      this.#watcher = watcher({ roots })
+      this.#watcher.hints.subscribe(({ root, name }) => { this.#hint(root, name) })
+      this.#watcher.states.subscribe((state) => { this.#onState(state) })
+      for (const [root, targets] of this.#targets) this.#watcher.follow(root, targets)
     }
-    this.#scheduleReconcile()
+    this.#tickBy(performance.now() + this.#pause)
+    this.#schedule()
   }
 
-  /** These skills are due, whatever the watcher says. */
+  /** These skills may have changed, whichever root they are in. */
   hintAt (names: readonly string[]): void {
-    for (const name of names) this.#hint(NO_ROOT, name)
+    for (const name of names) this.#hint(ANY_ROOT, name)
   }
 
-  /** What there is to watch in a root from now on. */
-  follow (root: string, view: RootView): void {
-    this.#views.set(root, view)
-    this.#watcher?.follow(root, view)
+  /** Replaces what is watched in a root. */
+  follow (root: string, targets: WatchTargets): void {
+    this.#targets.set(root, targets)
+    this.#watcher?.follow(root, targets)
   }
 
-  /** Whether changes inside of skills' folders are wanted too: then `followInside` says where to watch. */
+  /** Whether `followInside` has an effect: watches on the folders inside of skills, for changes of any file. */
   wantInside (wanted: boolean): void {
-    if (wanted === this.#wantsInside) return
     this.#wantsInside = wanted
     if (!wanted) this.#watcher?.leaveInside()
-    if (this.#reconcile !== undefined && this.#options.polling) this.#scheduleReconcile()
   }
 
-  /** The folders inside of a skill's own, by their real paths. */
-  followInside (root: string, skillFolder: string, inside: readonly string[]): void {
-    if (this.#wantsInside) this.#watcher?.followInside(root, skillFolder, inside)
+  /** @param folders all folders inside of the skill's own, by real path */
+  followInside (root: string, skillFolder: string, folders: readonly string[]): void {
+    if (this.#wantsInside) this.#watcher?.followInside(root, skillFolder, folders)
   }
 
   async close (): Promise<void> {
     this.#closed = true
-    clearTimeout(this.#debounce)
-    clearTimeout(this.#reconcile)
-    await this.#watcher?.close()
+    clearTimeout(this.#timer)
+    this.#watcher?.close()
   }
 
-  #hint (root: string, name: string | undefined): void {
+  /** The pause between two ticks. */
+  get #pause (): number {
+    const { status, mode } = this.status.watcher
+    if (mode === 'polling' && status === 'watching') return this.#times.poll
+    return status === 'watching' ? this.#times.reconcileHealthy : this.#times.reconcileDegraded
+  }
+
+  #hint (root: string | undefined, name: string | undefined): void {
     if (this.#closed) return
-    const names = this.#hints.byRoot.get(root)
-    if (names === undefined) this.#hints.byRoot.set(root, new Set(name === undefined ? [] : [name]))
-    else if (name !== undefined) names.add(name)
     const now = performance.now()
-    if (this.#debounce === undefined) this.#firstHintAt = now
-    // A trailing debounce alone would starve in a storm of events.
-    else if (now - this.#firstHintAt + this.#times.debounce > this.#times.maxDebounce) return
-    clearTimeout(this.#debounce)
-    this.#debounce = setTimeout(() => {
-      this.#debounce = undefined
-      void this.#refresh()
-    }, this.#times.debounce)
+    if (root === undefined) this.#tickBy(now + this.#times.debounce)
+    else {
+      const names = this.#byRoot.get(root)
+      if (names === undefined) this.#byRoot.set(root, new Set(name === undefined ? [] : [name]))
+      else if (name !== undefined) names.add(name)
+      this.#firstHintAt = Math.min(this.#firstHintAt, now)
+      this.#lastHintAt = now
+    }
+    this.#schedule()
   }
 
-  async #refreshOnce (): Promise<void> {
-    const { byRoot, everything } = this.#hints
-    this.#hints = { byRoot: new Map(), everything: false }
-    try {
-      if (everything) await this.#options.lookAtAll()
-      else for (const [root, names] of byRoot) await this.#options.lookAgain(root, names)
-    } catch (err) {
-      this.#options.log.warn({ err }, 'a refresh failed; what was there before is served')
-    }
+  #tickBy (time: number): void {
+    this.#tickAt = Math.max(this.#restUntil, Math.min(this.#tickAt, time))
   }
 
   #onState (state: WatcherState): void {
+    if (this.#closed) return
     const { log } = this.#options
     if (state.status === 'degraded') {
       log.warn({ watcher: state }, 'the watcher does not work; the folders are compared with the index at intervals')
     } else if (state.status === 'watching') {
       log.info({ watcher: state }, 'watching the skills folders')
-      this.#restarts = 0
+      this.#degradedTicks = 0
     }
-    if (this.#closed || state.status === 'off') return
-    // Whatever the watcher missed until now.
-    this.#hints.everything = true
-    void this.#refresh()
-    this.#scheduleReconcile()
+    // The watcher has missed what changed until now.
+    this.#tickBy(performance.now())
+    this.#schedule()
   }
 
-  #scheduleReconcile (): void {
-    clearTimeout(this.#reconcile)
-    if (this.#closed) return
-    // Who polls sees names and main files, and no edit of another file: only the walks find it.
-    const blind = this.#wantsInside && this.#options.polling
-    const healthy = this.#watcher?.state.status === 'watching' && !blind
-    this.#reconcile = setTimeout(() => { void this.#reconcileOnce() }, healthy ? this.#times.reconcileHealthy : this.#times.reconcileDegraded)
-    this.#reconcile.unref()
+  get #dueAt (): number {
+    const { debounce, maxDebounce } = this.#times
+    // Without a maximum, hints that keep coming would put the refresh off for ever.
+    const hintsAt = this.#firstHintAt === Infinity ? Infinity : Math.min(this.#lastHintAt + debounce, this.#firstHintAt + maxDebounce)
+    return Math.min(hintsAt, this.#tickAt)
   }
 
-  async #reconcileOnce (): Promise<void> {
-    this.#hints.everything = true
-    await this.#refresh()
-    if (this.#watcher?.state.status === 'degraded') await this.#tryWatcherAgain(this.#watcher)
-    this.#scheduleReconcile()
+  /** Thousands of hints cost one timer: it may be early, and is set again then. */
+  #schedule (): void {
+    const dueAt = this.#dueAt
+    if (this.#closed || this.#isRefreshing || dueAt >= this.#wakesAt) return
+    clearTimeout(this.#timer)
+    this.#wakesAt = dueAt
+    this.#timer = setTimeout(() => { void this.#wake() }, Math.max(0, dueAt - performance.now())).unref()
   }
 
-  /** With growing pauses: at the 1st, 2nd, 4th, 8th … walk, at most every 16th. */
-  async #tryWatcherAgain (watcher: Watcher): Promise<void> {
-    this.#restarts++
-    if (this.#restarts % 16 === 0 || (this.#restarts & (this.#restarts - 1)) === 0) await watcher.restart()
+  async #wake (): Promise<void> {
+    this.#wakesAt = Infinity
+    const now = performance.now()
+    if (this.#dueAt <= now) {
+      this.#isRefreshing = true
+      await this.#refresh(this.#tickAt <= now)
+      this.#isRefreshing = false
+    }
+    this.#schedule()
+  }
+
+  async #refresh (everything: boolean): Promise<void> {
+    const byRoot = this.#byRoot
+    const start = performance.now()
+    this.#byRoot = new Map()
+    this.#firstHintAt = Infinity
+    if (everything) this.#tickAt = Infinity
+    try {
+      await this.#options.catalog.refresh({ everything, byRoot })
+    } catch (err) {
+      this.#options.log.warn({ err }, 'a refresh failed; what was there before is served')
+    }
+    if (!everything || this.#closed) return
+    const end = performance.now()
+    this.#restUntil = end + Math.min((end - start) * PAUSE_FACTOR, this.#times.reconcileDegraded)
+    this.#restartWatcher()
+    this.#tickBy(end + this.#pause)
+  }
+
+  /** With growing pauses: at the 1st, 2nd, 4th, 8th and each 16th tick. */
+  #restartWatcher (): void {
+    if (this.#watcher?.state.status !== 'degraded') return
+    const tick = ++this.#degradedTicks
+    if (tick % 16 === 0 || (tick & (tick - 1)) === 0) this.#watcher.restart()
   }
 }

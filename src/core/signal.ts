@@ -1,4 +1,7 @@
-/** One kind of news and those who want it. Listeners are called in order of subscription and must not throw. */
+/**
+ * A value that several listeners wait for. A listener that throws has a bug: its error becomes a warning of the process, and
+ * neither the other listeners nor the caller of `emit` notice it.
+ */
 export class Signal<T> {
   readonly #listeners = new Set<(value: T) => void>()
 
@@ -6,15 +9,22 @@ export class Signal<T> {
     return this.#listeners.size > 0
   }
 
-  /** Returns the way to stop. The same function may be subscribed several times. */
+  /** Calls the listener with each later value. Returns a function that ends it. One function can be subscribed several times. */
   subscribe (listener: (value: T) => void): () => void {
     const own = (value: T): void => { listener(value) }
     this.#listeners.add(own)
     return () => { this.#listeners.delete(own) }
   }
 
+  /** Calls the listeners in order of subscription; during that, whoever leaves is not called any more, and whoever comes not yet. */
   emit (value: T): void {
-    for (const listener of this.#listeners) listener(value)
+    for (const listener of [...this.#listeners]) {
+      try {
+        if (this.#listeners.has(listener)) listener(value)
+      } catch (error) {
+        process.emitWarning(error instanceof Error ? error : String(error))
+      }
+    }
   }
 
   clear (): void {

@@ -10,7 +10,7 @@ import type { Inspected, Manifest } from './content/manifest.ts'
 import { SkillFiles } from './content/skill-files.ts'
 import type { SkillState } from './content/skill-state.ts'
 import type { Disk } from './disk/disk.ts'
-import { DiskGuard, type DiskPlace } from './disk/guard.ts'
+import { DiskGuard, type DiskArea } from './disk/guard.ts'
 import { PhaseMemo, PollPhase } from './disk/poll-phase.ts'
 import { documentError, fileError, SkillError } from './errors.ts'
 import type { FileContent } from './files/file-content.ts'
@@ -22,7 +22,6 @@ import { SkillsAtRevision } from './pinned-source.ts'
 import { Refresher, type RefresherStatus, type RefreshTimes } from './refresher.ts'
 import { SkillSearch } from './search/search.ts'
 import type { SearchHit } from './search/search-index.ts'
-import { Signal } from './signal.ts'
 import type { CatalogSkill, Skill, SkillMetadata } from './skill.ts'
 import { hasForbiddenSequence } from './skill-name.ts'
 import type { PinnedSource, SkillSource } from './skill-source.ts'
@@ -79,18 +78,13 @@ export class SkillManager implements SkillSource {
   readonly #files: SkillFiles
   readonly #search: SkillSearch
   readonly #refresher: Refresher
-  /** Names of skills that may be different in any of their files; undefined: all may be. */
-  readonly #touched = new Signal<Iterable<string> | undefined>()
   #indexed = false
   #firstIndex: Promise<void> | undefined
 
   constructor ({ projectRoots, personalRoot, polling = false, log = SILENT, watcher, disk, times = {}, keep = {} }: SkillManagerOptions) {
     const phase = this.#phase
     this.#log = log
-    this.#guard = new DiskGuard({
-      ...times.diskAnswer !== undefined && { answerMs: times.diskAnswer },
-      onChange: (place, isAnswering) => { this.#reportDisk(place, isAnswering) }
-    })
+    this.#guard = new DiskGuard(times.diskAnswer)
     this.#roots = new Roots({ projectRoots, ...personalRoot !== undefined && { personalRoot }, ...disk && { disk }, guard: this.#guard, phase })
     const store = new FileStore(phase)
     this.#catalog = new LiveCatalog({ roots: this.#roots, store, phase })
@@ -104,9 +98,9 @@ export class SkillManager implements SkillSource {
       ...watcher !== undefined && { watcher },
       times,
       log,
-      lookAgain: (root, names) => this.#refresh(root, names),
-      lookAtAll: () => this.#refreshAll()
+      catalog: this.#catalog
     })
+    this.#guard.changed.subscribe((area) => { this.#reportDisk(area) })
     this.#roots.failed.subscribe(({ root, cause }) => {
       log.warn({ err: cause, root: root.path }, 'a skills folder could not be listed; what was there before is served')
     })
@@ -130,7 +124,7 @@ export class SkillManager implements SkillSource {
 
   async close (): Promise<void> {
     this.#catalog.changed.clear()
-    this.#touched.clear()
+    this.#catalog.touched.clear()
     await this.#refresher.close()
     this.#files.close()
   }
@@ -150,11 +144,11 @@ export class SkillManager implements SkillSource {
    * inspected skills are watched too. Returns a function that stops it.
    */
   observe (listener: (names?: Iterable<string>) => void): () => void {
-    const stop = this.#touched.subscribe(listener)
+    const stop = this.#catalog.touched.subscribe(listener)
     this.#refresher.wantInside(true)
     return () => {
       stop()
-      this.#refresher.wantInside(this.#touched.hasListeners)
+      this.#refresher.wantInside(this.#catalog.touched.hasListeners)
     }
   }
 
@@ -309,21 +303,8 @@ export class SkillManager implements SkillSource {
     this.#refresher.start()
   }
 
-  async #refresh (root: string, names: ReadonlySet<string>): Promise<void> {
-    const index = this.#roots.indexOf(root)
-    if (index !== -1) await this.#roots.sync(index + 1, names.size === 0)
-    await this.#catalog.verify(names)
-    this.#touched.emit(names)
-  }
-
-  async #refreshAll (): Promise<void> {
-    await this.#roots.sync(undefined, true)
-    await this.#catalog.verifyAll()
-    this.#touched.emit(undefined)
-  }
-
   /** What could not be read while a disk hung is compared as soon as it answers; for a root, all that is in it. */
-  #reportDisk ({ root, name }: DiskPlace, isAnswering: boolean): void {
+  #reportDisk ({ root, name, isAnswering }: DiskArea & { readonly isAnswering: boolean }): void {
     if (!isAnswering) {
       this.#log.warn({ root, skill: name }, 'a disk does not answer; what was there before is served')
       return

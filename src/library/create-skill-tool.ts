@@ -2,9 +2,9 @@ import { basename } from 'node:path'
 import type { SkillMetadata } from '../core/skill.ts'
 import type { Awaitable } from '../core/async.ts'
 import type { ToolParameters } from '../tools/tool.ts'
-import { neovateDefinition, neovateFailure, type NeovateFailure, neovateSuccess, type NeovateSuccess, notFoundSentence } from '../tools/neovate-messages.ts'
+import { neovateDefinition, neovateFailure, type NeovateFailure, neovateSuccess, type NeovateSuccess, notFoundSentence } from '../tools/neovate/neovate-messages.ts'
 
-/** What `createSkillTool` asks of a skill manager. */
+/** The part of a skill manager that `createSkillTool` uses. */
 export interface SkillBodySource {
   getSkills (): readonly SkillMetadata[]
   /** The main file without its frontmatter. */
@@ -35,7 +35,7 @@ export function createSkillTool ({ skillManager }: { readonly skillManager: Skil
   }
 }
 
-/** The frontmatter's name first, then the folder's. */
+/** The skill with this frontmatter name, else the one of this folder name. */
 function findByLabel (skills: readonly SkillMetadata[], label: string): SkillMetadata | undefined {
   return skills.find(({ name }) => name === label) ?? skills.find(({ skillPath }) => basename(skillPath) === label)
 }

@@ -6,12 +6,12 @@ import { parseSkillBytes } from '../core/format/main-file.ts'
 import type { Frontmatter, SkillMetadata } from '../core/skill.ts'
 import { decodeUtf8 } from '../core/text.ts'
 
-/** What the seeds' `parseSkillFile` returns. */
+/** The result of `parseSkillFile`, as its source document defines it. */
 export interface ParsedSkillFile {
   readonly frontmatter: Frontmatter
   /** The whole file, frontmatter included, verbatim; empty when it cannot be read. */
   readonly content: string
-  /** `type` is `project`: a path alone does not say more. */
+  /** `type` is always `project`: a path alone does not tell. */
   readonly skillMetadata: SkillMetadata
   /** The messages of the findings of severity `error`, or the one reason why the file cannot be read. */
   readonly validationErrors: string[]
@@ -19,10 +19,8 @@ export interface ParsedSkillFile {
 }
 
 /**
- * Reads and checks one main file. Never throws: a file that cannot be read has a validation error.
- *
- * The caller names a path of their own, so this is the one place that opens a file without asking the skill
- * reader; the service itself does not use it.
+ * Reads and checks one main file. Never throws: a file that cannot be read has a validation error. For programs that name
+ * a path of their own: the service does not use it, and reads files of skills through the file store only.
  */
 export function parseSkillFile (filePath: string): ParsedSkillFile {
   const path = resolve(filePath)
@@ -68,7 +66,7 @@ function readMainFile (path: string, folderName: string): { bytes: Buffer, conte
   }
 }
 
-/** Reads to the end, whatever size the file claims; undefined when it goes on past the limit. */
+/** Reads to the end, whatever size the file claims; undefined for a file over the limit. */
 function readUpToLimit (descriptor: number): Buffer | undefined {
   const buffer = Buffer.allocUnsafe(MAX_MAIN_FILE_BYTES + 1)
   let length = 0

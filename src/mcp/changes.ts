@@ -1,29 +1,28 @@
 import type { ServerNotifier } from '@modelcontextprotocol/server'
-import { MCP_NOTIFY_MS } from './limits.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import { defineTool } from '../tools/tool-definitions.ts'
+import { MCP_NOTIFY_MS } from './limits.ts'
 
 /**
- * Tells the open streams what changed in the catalog: the lists, and the tools when a description follows the catalog.
- * Changes come in bursts: those of a moment are told together.
- * @returns the way to stop
+ * Notifies open streams of changes to the catalog: of lists, and of tools where a description follows the catalog.
+ * Changes come in bursts, so that those of MCP_NOTIFY_MS make one notification. Returns a function that stops it.
  */
-export function announceChanges (skills: SkillManager, registry: ToolRegistry, notify: ServerNotifier): () => void {
+export function notifyOfChanges (skills: SkillManager, registry: ToolRegistry, notify: ServerNotifier): () => void {
   const describe = () => registry.list('reader').map((tool) => defineTool(tool, skills).currentDescription).join('\n')
-  let described = describe()
+  let lastDescriptions = describe()
   let timer: NodeJS.Timeout | undefined
 
-  function announce (): void {
+  function notifyStreams (): void {
     timer = undefined
     notify.resourcesChanged()
     notify.promptsChanged()
-    const now = describe()
-    if (now !== described) notify.toolsChanged()
-    described = now
+    const descriptions = describe()
+    if (descriptions !== lastDescriptions) notify.toolsChanged()
+    lastDescriptions = descriptions
   }
 
-  const unsubscribe = skills.subscribe(() => { timer ??= setTimeout(announce, MCP_NOTIFY_MS).unref() })
+  const unsubscribe = skills.subscribe(() => { timer ??= setTimeout(notifyStreams, MCP_NOTIFY_MS).unref() })
 
   return () => {
     clearTimeout(timer)

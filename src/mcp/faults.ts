@@ -3,7 +3,7 @@ import { SkillError, type SkillErrorKind } from '../core/errors.ts'
 
 const { InvalidParams, InternalError } = ProtocolErrorCode
 
-/** The domain's errors as JSON-RPC: `InvalidParams` for what the caller mends by asking for something else. */
+/** The domain's errors as JSON-RPC: InvalidParams where another request can succeed, InternalError where none can. */
 const CODES = {
   invalid: InvalidParams,
   forbidden: InvalidParams,
@@ -16,8 +16,8 @@ const CODES = {
 } as const satisfies Record<SkillErrorKind, ProtocolErrorCode>
 
 /**
- * Runs a handler so that nothing but a `ProtocolError` leaves it: the SDK would send the message of any other error.
- * @param onError gets what the caller does not see
+ * Runs a handler. Every failure becomes a `ProtocolError`: the SDK sends the message of any error to the caller.
+ * @param onError receives what the caller does not see
  */
 export async function withFaults<Result> (run: () => Promise<Result>, onError: (error: unknown) => void): Promise<Result> {
   try {

@@ -1,28 +1,28 @@
 import { createSlicer } from '../core/async.ts'
-import type { ChangeFeed } from '../core/events/change-feed.ts'
-import { SkillError } from '../core/errors.ts'
 import type { Manifest } from '../core/content/manifest.ts'
+import { SkillError } from '../core/errors.ts'
+import type { ChangeFeed } from '../core/events/change-feed.ts'
 import type { SkillSource } from '../core/skill-source.ts'
-import { parseSkillUri } from './skill-uri.ts'
+import { parseSkillUri } from './methods/skill-uri.ts'
 
 export interface FollowedFilesOptions {
   readonly skills: Pick<SkillSource, 'manifest'>
   readonly feed: Pick<ChangeFeed, 'subscribe'>
-  /** Told the URI of a file that is not as it was. Must not throw. */
+  /** Receives the URI of a file that changed, came or went. Must not throw. */
   readonly onChange: (uri: string) => void
   readonly onError: (error: unknown) => void
 }
 
 interface FollowedFile {
   readonly path: string
-  /** What it was when it was last looked at; undefined until then. */
+  /** See `stateOf`; undefined before the first comparison. */
   state: string | undefined
-  followers: number
+  streams: number
 }
 
 /**
- * The files that open streams want to hear of, by name of the skill and URI. The change feed says which skill has changed,
- * and the digests in its manifest which of the files. Nothing is followed, nor listened to, while no stream wants to hear of a file.
+ * The files that `subscriptions/listen` streams follow, by name of the skill and by URI. The change feed names the skill
+ * that changed, and the digests of its manifest tell which of its files did. The feed is subscribed while a stream follows a file.
  */
 export class FollowedFiles {
   readonly #options: FollowedFilesOptions
@@ -35,30 +35,30 @@ export class FollowedFiles {
   }
 
   /**
-   * Tells each change that is complete after this has resolved, until the signal is aborted. A URI that names no file, or none
-   * yet, is followed as well; one that can name none is left out.
+   * Reports each change after this has resolved, until the signal is aborted. A URI that names no file yet is followed
+   * too; text that can name no file is left out.
    */
   async follow (uris: readonly string[], signal: AbortSignal): Promise<void> {
-    const places = [...new Set(uris)].flatMap((uri) => {
-      const place = parseSkillUri(uri)
-      return place === undefined || place.path === '' ? [] : { uri, ...place }
+    const followed = [...new Set(uris)].flatMap((uri) => {
+      const parts = parseSkillUri(uri)
+      return parts === undefined || parts.path === '' ? [] : { uri, ...parts }
     })
-    if (places.length === 0 || signal.aborted) return
+    if (followed.length === 0 || signal.aborted) return
     this.#streams++
-    // Before the files are looked at: what changes from then on is told.
+    // Subscribed before the first comparison, so that no change falls between the two.
     this.#unsubscribe ??= this.#options.feed.subscribe((event) => {
       if (event.type !== 'reset') this.#compare(event.name).catch(this.#options.onError)
     })
-    signal.addEventListener('abort', () => { this.#forget(places) }, { once: true })
-    for (const { name, uri, path } of places) {
+    signal.addEventListener('abort', () => { this.#unfollow(followed) }, { once: true })
+    for (const { name, uri, path } of followed) {
       const files = this.#skills.get(name) ?? new Map<string, FollowedFile>()
       this.#skills.set(name, files)
       const file = files.get(uri)
-      if (file === undefined) files.set(uri, { path, state: undefined, followers: 1 })
-      else file.followers++
+      if (file === undefined) files.set(uri, { path, state: undefined, streams: 1 })
+      else file.streams++
     }
     const yieldIfNeeded = createSlicer()
-    for (const name of new Set(places.map(({ name }) => name))) {
+    for (const name of new Set(followed.map(({ name }) => name))) {
       await this.#compare(name)
       await yieldIfNeeded()
     }
@@ -70,11 +70,11 @@ export class FollowedFiles {
     this.#skills.clear()
   }
 
-  #forget (places: ReadonlyArray<{ readonly name: string, readonly uri: string }>): void {
-    for (const { name, uri } of places) {
+  #unfollow (followed: ReadonlyArray<{ readonly name: string, readonly uri: string }>): void {
+    for (const { name, uri } of followed) {
       const files = this.#skills.get(name)
       const file = files?.get(uri)
-      if (file !== undefined && --file.followers === 0) files?.delete(uri)
+      if (file !== undefined && --file.streams === 0) files?.delete(uri)
       if (files?.size === 0) this.#skills.delete(name)
     }
     if (--this.#streams === 0) this.close()
@@ -100,7 +100,7 @@ export class FollowedFiles {
   }
 }
 
-/** What is read through a path that the manifest does not list may be any file of the skill: another spelling of the main file. */
+/** The digest of a file, or the revision for a path that the manifest does not list: it may be another spelling of the main file. */
 function stateOf (path: string, manifest: Manifest | undefined): string {
   return manifest?.files.find((file) => file.path === path)?.digest ?? manifest?.revision ?? 'gone'
 }

@@ -1,19 +1,19 @@
 import { createMcpHandler, fromJsonSchema, type McpRequestContext, Server } from '@modelcontextprotocol/server'
 import type { ChangeFeed } from '../core/events/change-feed.ts'
-import { isMapping } from '../core/format/frontmatter.ts'
-import { MAX_LOG_LINE_CHARACTERS } from '../tools/limits.ts'
 import { MAX_MCP_STREAMS } from './limits.ts'
 import type { CoreLog } from '../core/log.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
+import { MAX_LOG_LINE_CHARACTERS } from '../tools/limits.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
-import { announceChanges } from './changes.ts'
+import { own } from '../tools/text/json-object.ts'
+import { notifyOfChanges } from './changes.ts'
 import { withFaults } from './faults.ts'
 import { FollowedFiles } from './followed-files.ts'
 import { refuseParams } from './params.ts'
-import { getPrompt, listPrompts } from './prompts.ts'
-import { listResources, readDirectory, readResource, resourceTemplates } from './resources.ts'
-import { getSkillEntry, listSkillEntries } from './skill-entries.ts'
-import { callTool, listTools } from './tools.ts'
+import { getPrompt, listPrompts } from './methods/prompts.ts'
+import { listResources, readDirectory, readResource, resourceTemplates } from './methods/resources.ts'
+import { getSkillEntry, listSkillEntries } from './methods/skill-entries.ts'
+import { callTool, listTools } from './methods/tools.ts'
 
 export interface McpOptions {
   readonly skills: SkillManager
@@ -24,15 +24,15 @@ export interface McpOptions {
   readonly version: string
 }
 
-/** MCP without HTTP framework: web standards in and out. */
+/** MCP on web standards, without an HTTP framework. */
 export interface McpDoor {
-  /** Answers one POST, whatever revision it speaks. `body` is the parsed message; the request's signal says that its answer has ended. */
+  /** Answers one POST of any protocol revision. `body` is the parsed message; the request's signal aborts when the answer has ended. */
   fetch (request: Request, body: unknown): Promise<Response>
   /** Ends the open streams. */
   close (): Promise<void>
 }
 
-/** Header of the request by which the handlers learn its id. */
+/** The header that carries the id of the HTTP request to the handlers. */
 export const REQUEST_ID_HEADER = 'x-request-id'
 
 const SKILLS_EXTENSION = 'io.modelcontextprotocol/skills'
@@ -40,30 +40,30 @@ const SKILLS_EXTENSION = 'io.modelcontextprotocol/skills'
 const INSTRUCTIONS = 'Agent Skills: folders of instructions and files. list_skills names them, get_skill reads the SKILL.md of one, ' +
   'read_file_in_skill reads the files that it refers to. The same files are resources: skill://<name>/<path>.'
 
-/** Nothing may be kept: the next request sees every change, and a proxy may let callers see different things. */
+/** Results are not kept: the next request sees every change, and callers behind one proxy may see different skills. */
 const MODERN_CACHE = { ttlMs: 0, cacheScope: 'private' } as const
 
-/** Makes the door. Everything that it answers is read from `skills` at the time; it keeps nothing between requests. */
+/** Makes the door. Answers are read from `skills` at the time of the request; only streams are kept between requests. */
 export function createMcpDoor (options: McpOptions): McpDoor {
   const { skills, feed, registry, log } = options
   const params = {
     page: fromJsonSchema<{ cursor?: string }>({ type: 'object', properties: { cursor: { type: 'string' } } }),
-    place: fromJsonSchema<{ uri: string }>({ type: 'object', properties: { uri: { type: 'string' } }, required: ['uri'] }),
+    skill: fromJsonSchema<{ uri: string }>({ type: 'object', properties: { uri: { type: 'string' } }, required: ['uri'] }),
     folder: fromJsonSchema<{ uri: string, cursor?: string }>({
       type: 'object', properties: { uri: { type: 'string' }, cursor: { type: 'string' } }, required: ['uri']
     })
   }
 
-  // The SDK wants a server for each request: it is a table of handlers, and knows which revision it speaks.
+  // The SDK needs a server for each request: a table of handlers that knows the protocol revision.
   function createServer ({ era, requestInfo }: McpRequestContext): Server {
     const isModern = era === 'modern'
-    // Streams that tell of changes are of the newer revision: the older one has them in sessions, which there are none of.
-    const pushed = isModern ? { listChanged: true } : {}
+    // The older revision sends notifications in sessions, which this door has not.
+    const notified = isModern ? { listChanged: true } : {}
     const server = new Server({ name: 'skillserve', version: options.version }, {
       capabilities: {
-        tools: pushed,
-        prompts: pushed,
-        resources: { ...pushed, ...isModern && { subscribe: true } },
+        tools: notified,
+        prompts: notified,
+        resources: { ...notified, ...isModern && { subscribe: true } },
         extensions: { [SKILLS_EXTENSION]: { directoryRead: true } }
       },
       instructions: INSTRUCTIONS
@@ -95,7 +95,7 @@ export function createMcpDoor (options: McpOptions): McpDoor {
       const { items, ...next } = await listSkillEntries(skills, cursor)
       return { skills: items, ...next, ...cache }
     }))
-    server.setRequestHandler('skills/get', { params: params.place }, ({ uri }) => guard(async () =>
+    server.setRequestHandler('skills/get', { params: params.skill }, ({ uri }) => guard(async () =>
       ({ skill: await getSkillEntry(skills, uri), ...cache })))
     server.setRequestHandler('resources/directory/read', { params: params.folder }, ({ uri, cursor }) => guard(async () => {
       const { items, ...next } = await readDirectory(skills, uri, cursor)
@@ -106,10 +106,10 @@ export function createMcpDoor (options: McpOptions): McpDoor {
 
   const handler = createMcpHandler(createServer, {
     maxSubscriptions: MAX_MCP_STREAMS,
-    // Its messages quote the request.
+    // The SDK's messages quote the request.
     onerror: ({ message }) => { log.info({ reason: message.slice(0, MAX_LOG_LINE_CHARACTERS) }, 'an MCP request was refused') }
   })
-  const stopAnnouncing = announceChanges(skills, registry, handler.notify)
+  const stopNotifying = notifyOfChanges(skills, registry, handler.notify)
   const files = new FollowedFiles({
     skills,
     feed,
@@ -125,17 +125,16 @@ export function createMcpDoor (options: McpOptions): McpDoor {
       return await handler.fetch(request, { parsedBody: body })
     },
     async close () {
-      stopAnnouncing()
+      stopNotifying()
       files.close()
       await handler.close()
     }
   }
 }
 
-/** The SDK keeps to itself what a stream wants to hear of. What does not fit it refuses afterwards. */
+/** The URIs that a stream is to follow: the SDK does not report them. A message that does not fit is refused by the SDK afterwards. */
 function subscribedUris (body: unknown): readonly string[] {
-  if (!isMapping(body) || body['method'] !== 'subscriptions/listen' || !isMapping(body['params'])) return []
-  const { notifications } = body['params']
-  const uris = isMapping(notifications) ? notifications['resourceSubscriptions'] : undefined
+  if (own(body, 'method') !== 'subscriptions/listen') return []
+  const uris = own(own(own(body, 'params'), 'notifications'), 'resourceSubscriptions')
   return Array.isArray(uris) ? uris.filter((uri) => typeof uri === 'string') : []
 }

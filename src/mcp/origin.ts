@@ -2,18 +2,18 @@ import { HttpProblem } from '../http/problem.ts'
 import { isLoopbackOrigin } from '../http/hosts.ts'
 
 export interface OriginOptions {
-  /** The service is bound to a loopback address: pages of this machine may use it. */
+  /** The service is bound to a loopback address: pages of this machine may use the door. */
   readonly loopbackOnly: boolean
   /** As browsers send them, in lower case. */
   readonly allowedOrigins: readonly string[]
 }
 
-/** What is wrong with an `Origin`, if anything is. */
+/** The refusal of an `Origin`, or undefined. */
 export type OriginCheck = (origin: string | undefined) => HttpProblem | undefined
 
 /**
- * Keeps web pages away (MCP, "Streamable HTTP", security warning): programs send no `Origin`, browsers always do. Unlike
- * the SDK's hook it compares scheme and port too, and does not load the SDK when the service starts.
+ * Refuses web pages (MCP, "Streamable HTTP", security warning): programs send no `Origin`, browsers always do. Unlike the
+ * SDK's hook, the check compares scheme and port too, and does not load the SDK when the service starts.
  */
 export function createOriginCheck ({ loopbackOnly, allowedOrigins }: OriginOptions): OriginCheck {
   const allowed = new Set(allowedOrigins)

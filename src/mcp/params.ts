@@ -16,7 +16,7 @@ const SCHEMAS = new Map(Object.entries({
 
 /**
  * The answer to a request whose parameters do not fit: -32602 with one sentence, as JSON-RPC 2.0 (5.1) has it. The SDK
- * answers -32603 with the whole list of its validator's issues. Undefined for everything that the SDK may have.
+ * answers -32603 with the whole list of its validator's issues. Undefined for every other message.
  */
 export function refuseParams (message: unknown): Response | undefined {
   if (!isJSONRPCRequest(message)) return undefined

@@ -14,34 +14,34 @@ export interface McpDoorOptions {
   readonly checkOrigin: OriginCheck
 }
 
-/** All that the SDK looks at. Nothing else of a request goes further. */
+/** The headers that the SDK reads. It receives no others. */
 const HEADERS = ['content-type', 'accept', 'mcp-protocol-version', 'mcp-method', 'mcp-name', 'mcp-session-id', 'last-event-id'] as const
 
-/** The SDK wants a URL and looks at none of it. */
+/** The SDK needs a URL and reads no part of it. */
 const URL_OF_DOOR = 'http://localhost/mcp'
 
 /**
- * MCP over Streamable HTTP at `POST /mcp`, without sessions (docs/mcp.md). The SDK is loaded at the first request: it
- * would double the start of a service that may never need it.
+ * MCP over Streamable HTTP at `POST /mcp`, without sessions (docs/mcp.md). The first request loads the SDK, which would
+ * double the start of a service that may never need it.
  */
 export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function mcpDoor (app, { checkOrigin, ...options }) {
   let loading: Promise<McpDoor> | undefined
-  const underway = new Set<Promise<Response>>()
+  const inProgress = new Set<Promise<Response>>()
 
   async function load (): Promise<McpDoor> {
     try {
       const { createMcpDoor } = await import('./handler.ts')
       return createMcpDoor({ ...options, log: app.log })
     } catch (error) {
-      // Whatever kept it from loading may pass, such as too many open files.
+      // A later request may succeed: too many open files, for example, is a passing failure.
       loading = undefined
       throw error
     }
   }
 
-  // Before the server closes: an open stream would hold it for ever. Answers that are owed are given first.
+  // An open stream would keep the server from closing. Answers in progress are sent first.
   app.addHook('preClose', async () => {
-    await Promise.allSettled(underway)
+    await Promise.allSettled(inProgress)
     await (await loading)?.close()
   })
 
@@ -50,15 +50,15 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
     schema: { hide: true, body: { type: 'object', description: 'One JSON-RPC message; batches are not taken' } },
     onRequest: (request, _reply, next) => { next(checkOrigin(request.headers.origin)) }
   }, async (request, reply) => {
-    const gone = new AbortController()
-    reply.raw.once('close', () => { gone.abort() })
+    const disconnected = new AbortController()
+    reply.raw.once('close', () => { disconnected.abort() })
     const door = await (loading ??= load())
-    const answer = door.fetch(toWebRequest(request, gone.signal), request.body)
-    underway.add(answer)
+    const answer = door.fetch(toWebRequest(request, disconnected.signal), request.body)
+    inProgress.add(answer)
     try {
       return reply.send(await answer)
     } finally {
-      underway.delete(answer)
+      inProgress.delete(answer)
     }
   })
 }

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { type FindingSource, readCatalogEntry } from '../core/listing/entry.ts'
-import { CatalogPager } from '../core/listing/pages.ts'
+import { readCatalogPage } from '../core/listing/pages.ts'
 import { DEFAULT_PAGE_ENTRIES } from '../core/limits.ts'
 import type { SkillSource } from '../core/skill-source.ts'
 import { HttpProblem } from '../http/problem.ts'
@@ -22,13 +22,12 @@ export interface CatalogRoutesOptions {
 /** What there is to know about each skill, page by page, and search. */
 export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (app, { skills, moreFindings = [] }) {
   const options = { skills, moreFindings }
-  const pager = new CatalogPager(options)
 
   app.get('/catalog', {
     schema: {
       operationId: 'browseCatalog',
       summary: 'Browse and search the skills',
-      description: 'Rich entries, a page at a time; a page that would be very large is shorter than `limit`. Follow `next_cursor` until it is `null`: a skill that is there throughout comes exactly once, also when the catalog changes in between.',
+      description: 'Rich entries, a page at a time; a page that would be very large is shorter than `limit`. Follow `next_cursor` until it is `null`. Without `q`, a skill that is there throughout comes exactly once, even if the catalog changes in between. With `q`, the search is made again for each page: only a skill whose rank has changed can be missed or come twice.',
       tags: ['skills'],
       querystring: CatalogQuerySchema,
       response: {
@@ -40,7 +39,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
     preValidation: readScalars('limit', 'valid')
   }, async (request, reply) => {
     const { q, valid, limit = DEFAULT_PAGE_ENTRIES, cursor } = request.query
-    const page = await pager.page({ limit, ...q !== undefined && { query: q }, ...valid !== undefined && { valid }, ...cursor !== undefined && { cursor } })
+    const page = await readCatalogPage(options, { limit, ...q !== undefined && { query: q }, ...valid !== undefined && { valid }, ...cursor !== undefined && { cursor } })
     if (page === undefined) throw new HttpProblem('bad_cursor')
     const { entries, total, nextCursor = null } = page
     return reply.header('content-type', JSON_MEDIA_TYPE).send(`{"skills":[${entries.join(',')}],"total":${total},"next_cursor":${JSON.stringify(nextCursor)}}`)

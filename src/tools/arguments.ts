@@ -1,15 +1,15 @@
 import { jsonDepthExceeds } from '../core/json.ts'
 import { MAX_JSON_DEPTH } from './limits.ts'
-import { isJsonObject, own } from './json-object.ts'
-import { findJsonSyntaxError } from './json-syntax.ts'
+import { isJsonObject, own } from './text/json-object.ts'
+import { findJsonSyntaxError } from './text/json-syntax.ts'
 import { type ToolArguments, ToolArgumentsError, type ToolParameters } from './tool.ts'
 
 /** How much of a broken text is quoted on each side of the error, in characters. */
 const QUOTED_CONTEXT = 16
 
 /**
- * The arguments of a call, whatever the dialect wrapped them in: an object, a JSON string of one, or nothing,
- * which means `{}`. Nothing is repaired: a call that runs with guessed arguments does what nobody asked for.
+ * The arguments of a call in any dialect: an object, a JSON string of one, or nothing, which means `{}`. Nothing is
+ * repaired: guessed arguments would run a call that nobody asked for.
  *
  * @throws {ToolArgumentsError} `Invalid tool arguments: <what and where>` with the schema
  */
@@ -43,7 +43,7 @@ export function integerArgument (
   throw invalidArguments(`'${key}' must be an integer from ${min} to ${max}`, parameters)
 }
 
-/** A refusal that a model can repair its call from: what is wrong, and what would be right. */
+/** A refusal for a model to repair its call: the problem, and the parameters of the tool. */
 export function invalidArguments (problem: string, parameters: ToolParameters): ToolArgumentsError {
   return new ToolArgumentsError(`Invalid tool arguments: ${problem}\n\nParameters: ${JSON.stringify(parameters)}`)
 }

@@ -1,6 +1,6 @@
 import { SkillError } from '../core/errors.ts'
 import { parseArguments } from './arguments.ts'
-import { own } from './json-object.ts'
+import { own } from './text/json-object.ts'
 import { type Tool, ToolArgumentsError } from './tool.ts'
 
 /** A skill as a call names it. */

@@ -10,7 +10,7 @@ export const TOOL_CALL_CONCURRENCY = 16
 /** Deepest JSON in a body or in the `arguments` of a call, in levels. */
 export const MAX_JSON_DEPTH = 64
 
-/** Longest line of K39, in characters. */
+/** Longest log line of a tool call, in characters. */
 export const MAX_LOG_LINE_CHARACTERS = 200
 
 /** Skills that `search_skills` returns without and with a `limit`. */

@@ -1,8 +1,8 @@
 import { SkillError } from '../core/errors.ts'
 import type { Awaitable } from '../core/async.ts'
 import type { SkillSource } from '../core/skill-source.ts'
-import { failWithError } from './json-outcome.ts'
-import { printable } from './printable.ts'
+import { failWithError } from './outcomes.ts'
+import { printable } from './text/printable.ts'
 import { type Tool, type ToolArguments, ToolArgumentsError, type ToolFailure, ToolLimitError, type ToolOutcome, type Toolset } from './tool.ts'
 
 /** All tools, found by their exact names. */

@@ -16,8 +16,8 @@ export interface ToolRun {
 }
 
 /**
- * Runs one call of a tool, whatever door it came through: its arguments checked, its two lines logged. Never throws.
- * @param raw the arguments as they came: none means `{}`
+ * Runs one call of a tool for any door: checks its arguments and logs its two lines. Never throws.
+ * @param raw the arguments as they were sent: none means `{}`
  */
 export function runTool (tool: Tool, raw: unknown, { skills, registry, log, fields }: ToolRun): Awaitable<ToolOutcome> {
   const args = readArguments(tool, raw)

@@ -58,17 +58,17 @@ export function createToolCallHandler ({ registry, log }: ToolCallHandlerOptions
   }
 
   /**
-   * Runs the calls concurrently and writes their results in order. A call begins when the one TOOL_CALL_CONCURRENCY
-   * places before it has been written, so that no more outcomes than that wait in memory behind a slow one.
+   * Runs the calls concurrently and writes their results in order. A call starts when the call TOOL_CALL_CONCURRENCY places
+   * before it has been written, so that no more outcomes than that wait in memory behind a slow call.
    */
   async function runAll (dialect: Dialect, calls: readonly ToolCall[], request: ToolRun): Promise<string[]> {
     const running: Array<Promise<CallEnd>> = []
     const results: string[] = []
-    let begun = 0
+    let started = 0
     let budget = MAX_TOOL_RESULTS_BYTES
     for (const [index, call] of calls.entries()) {
-      const due = budget > 0 ? calls.slice(begun, index + TOOL_CALL_CONCURRENCY) : []
-      begun += due.length
+      const due = budget > 0 ? calls.slice(started, index + TOOL_CALL_CONCURRENCY) : []
+      started += due.length
       running.push(...due.map((next) => run(next, request)))
       const end = await running.shift()
       const result = end === undefined ? undefined : writeWithin(budget, dialect, call, end)
@@ -96,13 +96,13 @@ export function createToolCallHandler ({ registry, log }: ToolCallHandlerOptions
     return { outcome: await runTool(tool, call.args, request), refused: false }
   }
 
-  /** Every call has its answer and its two lines, also the one that was never begun. */
-  async function refuseForSize (call: ToolCall, unbegun: boolean, { skills, fields }: ToolRun): Promise<ToolOutcome> {
+  /** A call that never ran has an answer and two log lines too. */
+  async function refuseForSize (call: ToolCall, neverRan: boolean, { skills, fields }: ToolRun): Promise<ToolOutcome> {
     const tool = registry.find(call.name)
     const outcome = tool === undefined
       ? new ToolOutcome({ error: RESULT_LIMIT_MESSAGE }, RESULT_LIMIT_MESSAGE, true)
       : await registry.refuse(tool, new ToolLimitError(RESULT_LIMIT_MESSAGE), skills)
-    if (unbegun) {
+    if (neverRan) {
       log.info(fields, toolCallLine(tool ?? call.name, {}))
       log.info(fields, toolResultLine(outcome))
     }

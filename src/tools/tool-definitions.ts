@@ -7,7 +7,7 @@ import type { Tool, Toolset } from './tool.ts'
 export interface ToolDefinitionOptions {
   readonly format: DefinitionFormat
   readonly toolset: Toolset | 'all'
-  /** What a description that follows the catalog tells of. */
+  /** For descriptions that follow the catalog. */
   readonly skills: SkillSource
 }
 

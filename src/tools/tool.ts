@@ -3,7 +3,7 @@ import type { Awaitable } from '../core/async.ts'
 import type { SkillError } from '../core/errors.ts'
 import type { SkillSource } from '../core/skill-source.ts'
 
-/** The plain subset of JSON Schema that every provider accepts. Key order is the seeds': it is sent as it is. */
+/** The plain subset of JSON Schema that every provider accepts. Keys are sent in the order of the source documents. */
 export interface ToolParameters {
   readonly type: 'object'
   readonly properties: Readonly<Record<string, { readonly type: 'string' | 'integer', readonly description: string }>>
@@ -28,7 +28,7 @@ export class ToolLimitError extends Error {
   override readonly name = 'ToolLimitError'
 }
 
-/** Why a call has no result. Every message is complete and safe to show. */
+/** The reason why a call has no result. Callers see the message. */
 export type ToolFailure = SkillError | ToolArgumentsError | ToolLimitError
 
 /**
@@ -84,10 +84,10 @@ export interface ToolExample {
 export interface Tool {
   readonly name: string
   readonly toolset: Toolset
-  /** The description in the function definition: fixed, the source document's words. */
+  /** The fixed description of the source document. */
   readonly description: string
   readonly parameters: ToolParameters
-  /** The argument that names a skill: `skill_name` is a folder's name, `skill` a label, which is trimmed. Absent where no argument does. */
+  /** The argument that names a skill: `skill_name` is a folder's name, `skill` a display name, which is trimmed. */
   readonly skillArgument?: 'skill_name' | 'skill'
   /** The result object of a call that succeeded, and that of one that failed. */
   readonly resultSchema: TObject
@@ -104,6 +104,6 @@ export interface Tool {
    */
   run (args: ToolArguments, skills: SkillSource): Awaitable<ToolOutcome>
 
-  /** The tool's own form of a failure; `args` are the call's, as far as they could be read. */
+  /** The tool's own form of a failure; `args` are `{}` when they could not be read. */
   fail (error: ToolFailure, args: ToolArguments, skills: SkillSource): Awaitable<ToolOutcome>
 }

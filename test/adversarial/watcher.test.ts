@@ -1,6 +1,5 @@
-import { writeFileSync } from 'node:fs'
+import fs from 'node:fs'
 import { join } from 'node:path'
-import { FSWatcher } from 'chokidar'
 import t from 'tap'
 import { createWatcher } from '../../src/core/watch/watcher.ts'
 import { buildService, type Service } from '../helper/build.ts'
@@ -14,25 +13,35 @@ const BOUND = process.getuid?.() !== 0
 const HOUR_MS = 3_600_000
 const OPERATIONS = 80
 
-/** A service whose watchers are ours to break. */
-async function buildWatched (t: Parameters<typeof buildService>[0], files: Parameters<typeof buildService>[1]): Promise<Service & { readonly watchers: Set<FSWatcher> }> {
-  const watchers = new Set<FSWatcher>()
+/** A service whose watches are ours to break. */
+async function buildWatched (t: Parameters<typeof buildService>[0], files: Parameters<typeof buildService>[1]): Promise<Service & { readonly breakAll: (code: string) => number }> {
+  const watches = new Set<fs.FSWatcher>()
   const service = await buildService(t, {
     ...files,
     options: {
       ...files?.options,
       watcher: (options) => createWatcher({
         ...options,
-        createFsWatcher: (settings) => {
-          const watcher = new FSWatcher(settings)
-          watchers.add(watcher)
-          return watcher
+        watchFolder: (folder, onEvent) => {
+          const watch = fs.watch(folder, onEvent)
+          watches.add(watch)
+          watch.once('close', () => { watches.delete(watch) })
+          return watch
         }
       }),
       times: { reconcileDegraded: 50, reconcileHealthy: HOUR_MS }
     }
   })
-  return Object.assign(service, { watchers })
+  return Object.assign(service, {
+    breakAll: (code: string) => {
+      const broken = [...watches]
+      for (const watch of broken) {
+        watch.emit('error', osError(code))
+        watch.close()
+      }
+      return broken.length
+    }
+  })
 }
 
 async function watcherOf (service: Service): Promise<{ readonly status: string, readonly lastError?: string }> {
@@ -45,13 +54,9 @@ t.test('K51 K54: watchers that die at work show in /readyz, are logged, and heal
   await until(async () => (await watcherOf(service)).status === 'watching')
   for (const [round, code] of ['EMFILE', 'ENOSPC', 'EIO'].entries()) {
     const warned = service.logged('the watcher does not work')
-    for (const watcher of service.watchers) {
-      watcher.emit('error', osError(code))
-      void watcher.close()
-    }
-    service.watchers.clear()
+    service.breakAll(code)
     await warned
-    writeFileSync(join(service.root, 'one/SKILL.md'), skillText('one', `round ${round}`))
+    fs.writeFileSync(join(service.root, 'one/SKILL.md'), skillText('one', `round ${round}`))
     t.match((await service.fetch('/skills/one')).json(), { documentation: skillText('one', `round ${round}`) })
     await until(async () => (await watcherOf(service)).status === 'watching')
     t.match(await watcherOf(service), { errors: 0 })
@@ -64,16 +69,7 @@ t.test('K51 K53 K54: every answer is right while watchers die and folders change
   const world = new World(service.folder, 4)
   await until(async () => (await watcherOf(service)).status === 'watching')
   let kills = 0
-  const killer = setInterval(() => {
-    for (const watcher of service.watchers) {
-      // One that the service has closed itself has nobody left to tell.
-      if (watcher.listenerCount('error') === 0) continue
-      kills++
-      watcher.emit('error', osError('EMFILE'))
-      void watcher.close()
-    }
-    service.watchers.clear()
-  }, 200)
+  const killer = setInterval(() => { kills += service.breakAll('EMFILE') }, 200)
   t.teardown(() => { clearInterval(killer) })
   const report = await runChaos({ world, url: service.url, seed: 4, operations: OPERATIONS, bound: BOUND })
   t.strictSame(report.violations, [])

@@ -1,42 +1,43 @@
 import fs from 'node:fs'
 import { join } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { CoreLog } from '../../src/core/log.ts'
-import { Refresher, type RefresherOptions } from '../../src/core/refresher.ts'
-import type { Watcher, WatcherFactory, WatcherOptions, WatcherState } from '../../src/core/watch/watcher.ts'
+import { Refresher, type RefresherOptions, type RefreshHints } from '../../src/core/refresher.ts'
+import { Signal } from '../../src/core/signal.ts'
+import type { WatcherFactory, WatcherState, WatchHint } from '../../src/core/watch/watcher.ts'
 import { createFaultyDisk, osError, skill, skills, skillText, startManager, until } from '../helper/skills.ts'
 
 /** No pause at all; and one that a test does not live to see. */
 const AT_ONCE = { debounce: 0, maxDebounce: 0 }
 const NEVER_MS = 3_600_000
 
-/** A watcher that says what a test makes it say. */
+/** A watcher that emits what a test makes it emit. */
 function createFakeWatcher (initial: WatcherState['status'] = 'watching') {
-  const made: WatcherOptions[] = []
+  const hints = new Signal<WatchHint>()
+  const states = new Signal<WatcherState>()
   const calls = { restart: 0, close: 0, followed: new Map<string, number>(), inside: new Map<string, readonly string[]>() }
   let state: WatcherState = { status: 'starting', mode: 'events', errors: 0 }
-  function become (status: WatcherState['status'], more: Partial<WatcherState> = {}): void {
-    state = { status, mode: 'events', errors: 0, ...more }
-    for (const { onState } of made) onState(state)
-  }
   const fake = {
     calls,
-    become,
-    hint: (root: string, name?: string) => { for (const { onHint } of made) onHint(root, name) },
+    become: (status: WatcherState['status'], more: Partial<WatcherState> = {}) => {
+      state = { status, mode: 'events', errors: 0, ...more }
+      states.emit(state)
+    },
+    hint: (root?: string, name?: string) => { hints.emit({ ...root !== undefined && { root }, ...name !== undefined && { name } }) },
     onRestart: () => {},
-    factory: ((options) => {
-      made.push(options)
+    factory: (() => {
       state = { ...state, status: initial }
-      const watcher: Watcher = {
+      return {
+        hints,
+        states,
         get state () { return state },
         follow (root) { calls.followed.set(root, (calls.followed.get(root) ?? 0) + 1) },
-        followInside (_root, skillFolder, inside) { calls.inside.set(skillFolder, inside) },
+        followInside (_root, skillFolder, folders) { calls.inside.set(skillFolder, folders) },
         leaveInside () { calls.inside.clear() },
-        async restart () { calls.restart++; fake.onRestart() },
-        async close () { calls.close++; state = { ...state, status: 'off' } }
+        restart () { calls.restart++; fake.onRestart() },
+        close () { calls.close++; state = { ...state, status: 'off' } }
       }
-      return watcher
     }) satisfies WatcherFactory
   }
   return fake
@@ -48,44 +49,52 @@ function collectLog () {
   return { log, lines }
 }
 
-/** A refresher over nothing, that notes what it is asked to look at. */
-function createRefresher (t: Test, options: Partial<RefresherOptions> = {}) {
-  const looks: string[] = []
+interface FakeOptions extends Partial<Omit<RefresherOptions, 'catalog'>> {
+  readonly onRefresh?: (hints: RefreshHints) => Promise<void>
+}
+
+/** A refresher of nothing, that notes what it refreshes: `root: names` or `all`. */
+function createRefresher (t: Test, { onRefresh = async () => {}, ...options }: FakeOptions = {}) {
+  const refreshes: string[] = []
   const { log, lines } = collectLog()
   const refresher = new Refresher({
     roots: ['/root', '/other'],
     polling: false,
     log,
-    lookAgain: async (root, names) => { looks.push(`${root}: ${[...names].join()}`) },
-    lookAtAll: async () => { looks.push('all') },
+    catalog: {
+      async refresh (hints) {
+        refreshes.push(...hints.everything ? ['all'] : [...hints.byRoot].map(([root, names]) => `${root}: ${[...names].join()}`))
+        await onRefresh(hints)
+      }
+    },
     times: AT_ONCE,
     ...options
   })
   t.teardown(() => refresher.close())
-  return { refresher, looks, lines }
+  return { refresher, refreshes, lines }
 }
 
 t.test('K52: hints are collected until it is quiet, by root and name', async (t) => {
   const watcher = createFakeWatcher()
-  const { refresher, looks } = createRefresher(t, { watcher: watcher.factory })
+  const { refresher, refreshes } = createRefresher(t, { watcher: watcher.factory })
   refresher.start()
   watcher.hint('/root', 'a')
   watcher.hint('/root', 'b')
   watcher.hint('/root', 'a')
   watcher.hint('/other')
   refresher.hintAt(['c'])
-  await until(() => looks.length === 3)
-  t.strictSame(looks, ['/root: a,b', '/other: ', ': c'])
+  await until(() => refreshes.length === 3)
+  t.strictSame(refreshes, ['/root: a,b', '/other: ', ': c'])
 })
 
 t.test('K52: a storm of hints does not put the refresh off for ever', async (t) => {
   const watcher = createFakeWatcher()
-  const { refresher, looks } = createRefresher(t, { watcher: watcher.factory, times: { debounce: 30, maxDebounce: 60 } })
+  const { refresher, refreshes } = createRefresher(t, { watcher: watcher.factory, times: { debounce: 30, maxDebounce: 60 } })
   refresher.start()
   const start = performance.now()
   await until(() => {
     watcher.hint('/root', 'a')
-    return looks.length > 0
+    return refreshes.length > 0
   })
   t.ok(performance.now() - start >= 25, 'it waits for quiet')
 })
@@ -96,78 +105,93 @@ t.test('K53: one refresh runs at a time, and what comes meanwhile is one more', 
   const held = new Promise<void>((resolve) => { release = resolve })
   let running = 0
   let most = 0
-  const looks: string[] = []
-  const { refresher } = createRefresher(t, {
+  const { refresher, refreshes } = createRefresher(t, {
     watcher: watcher.factory,
-    lookAgain: async (_root, names) => {
+    onRefresh: async () => {
       most = Math.max(most, ++running)
-      looks.push([...names].join())
       await held
       running--
     }
   })
   refresher.start()
   watcher.hint('/root', 'a')
-  await until(() => looks.length === 1)
+  await until(() => refreshes.length === 1)
   for (const name of ['b', 'c', 'd']) {
     watcher.hint('/root', name)
     await nextTurn()
   }
   release()
-  await until(() => looks.length === 2)
-  t.strictSame(looks, ['a', 'b,c,d'])
+  await until(() => refreshes.length === 2)
+  t.strictSame(refreshes, ['/root: a', '/root: b,c,d'])
   t.equal(most, 1)
 })
 
 t.test('K53: a refresh that fails is logged, and the next one runs', async (t) => {
   const watcher = createFakeWatcher()
-  const looks: string[] = []
-  const { refresher, lines } = createRefresher(t, {
+  const { refresher, refreshes, lines } = createRefresher(t, {
     watcher: watcher.factory,
-    lookAgain: async (_root, names) => {
-      looks.push([...names].join())
-      if (names.has('bad')) throw new Error('failed')
-    }
+    onRefresh: async ({ byRoot }) => { if (byRoot.get('/root')?.has('bad')) throw new Error('failed') }
   })
   refresher.start()
   watcher.hint('/root', 'bad')
   await until(() => lines.length === 1)
   t.match(lines, ['warn a refresh failed; what was there before is served'])
   watcher.hint('/root', 'good')
-  await until(() => looks.length === 2)
+  await until(() => refreshes.length === 2)
+})
+
+t.test('K52: a hint at nothing in particular compares everything, with a pause as long as that takes', async (t) => {
+  const watcher = createFakeWatcher()
+  const at: number[] = []
+  const { refresher, refreshes } = createRefresher(t, {
+    watcher: watcher.factory,
+    onRefresh: async () => {
+      at.push(performance.now())
+      await pause(10)
+      at.push(performance.now())
+      watcher.hint()
+    }
+  })
+  refresher.start()
+  watcher.hint('/root', 'a')
+  watcher.hint()
+  await until(() => refreshes.length === 2)
+  t.strictSame(refreshes, ['all', 'all'])
+  const [start = 0, end = 0, again = 0] = at
+  t.ok(again - end >= 9 * (end - start), `${again - end} ms after one of ${end - start} ms`)
 })
 
 t.test('K54: a watcher that works is followed by one comparison of everything', async (t) => {
   const watcher = createFakeWatcher('starting')
-  const { refresher, looks, lines } = createRefresher(t, { watcher: watcher.factory })
+  const { refresher, refreshes, lines } = createRefresher(t, { watcher: watcher.factory })
   refresher.start()
   t.match(refresher.status, { watcher: { status: 'starting' } })
   watcher.become('watching')
-  await until(() => looks.length === 1)
-  t.strictSame(looks, ['all'])
+  await until(() => refreshes.length === 1)
+  t.strictSame(refreshes, ['all'])
   t.strictSame(lines, ['info watching the skills folders'])
 })
 
 t.test('K54: a watcher that breaks is logged, and everything is compared at intervals', async (t) => {
   const watcher = createFakeWatcher()
-  const { refresher, looks, lines } = createRefresher(t, {
+  const { refresher, refreshes, lines } = createRefresher(t, {
     watcher: watcher.factory, times: { ...AT_ONCE, reconcileDegraded: 1, reconcileHealthy: NEVER_MS }
   })
   refresher.start()
   watcher.become('degraded', { errors: 1, lastError: 'ENOSPC' })
   t.match(refresher.status, { watcher: { status: 'degraded', lastError: 'ENOSPC' } })
-  await until(() => looks.length >= 5)
-  t.ok(looks.every((look) => look === 'all'))
+  await until(() => refreshes.length >= 5)
+  t.ok(refreshes.every((refresh) => refresh === 'all'))
   t.equal(lines.length, 1)
   t.match(lines[0], /^warn the watcher does not work/)
 })
 
 t.test('K54: the watcher is tried again with growing pauses, and healed', async (t) => {
   const watcher = createFakeWatcher()
-  const { refresher, looks } = createRefresher(t, { watcher: watcher.factory, times: { ...AT_ONCE, reconcileDegraded: 1, reconcileHealthy: NEVER_MS } })
+  const { refresher, refreshes } = createRefresher(t, { watcher: watcher.factory, times: { ...AT_ONCE, reconcileDegraded: 1, reconcileHealthy: NEVER_MS } })
   const at: number[] = []
   watcher.onRestart = () => {
-    at.push(looks.length)
+    at.push(refreshes.length)
     if (at.length === 7) watcher.become('watching')
   }
   refresher.start()
@@ -175,9 +199,9 @@ t.test('K54: the watcher is tried again with growing pauses, and healed', async 
   await until(() => at.length === 7)
   const walks = at.map((count) => count - (at[0] ?? 0) + 1)
   t.strictSame(walks, [1, 2, 4, 8, 16, 32, 48])
-  await until(() => looks.length === (at[6] ?? 0) + 1)
+  await until(() => refreshes.length === (at[6] ?? 0) + 1)
   t.match(refresher.status, { watcher: { status: 'watching' } })
-  watcher.onRestart = () => { at.push(looks.length) }
+  watcher.onRestart = () => { at.push(refreshes.length) }
   watcher.become('degraded', { errors: 1, lastError: 'EMFILE' })
   await until(() => at.length === 9)
   t.ok((at[8] ?? 0) - (at[7] ?? 0) <= 2, 'from the beginning, when it breaks again')
@@ -185,24 +209,40 @@ t.test('K54: the watcher is tried again with growing pauses, and healed', async 
 
 t.test('K52: with a working watcher everything is compared too, now and then', async (t) => {
   const watcher = createFakeWatcher()
-  const { refresher, looks } = createRefresher(t, { watcher: watcher.factory, times: { ...AT_ONCE, reconcileDegraded: NEVER_MS, reconcileHealthy: 1 } })
+  const { refresher, refreshes } = createRefresher(t, { watcher: watcher.factory, times: { ...AT_ONCE, reconcileDegraded: NEVER_MS, reconcileHealthy: 1 } })
   refresher.start()
   watcher.become('watching')
-  await until(() => looks.length >= 3)
+  await until(() => refreshes.length >= 3)
   t.equal(watcher.calls.restart, 0)
 })
 
 t.test('without a watcher everything is compared at intervals', async (t) => {
-  const { refresher, looks } = createRefresher(t, { watcher: false, times: { ...AT_ONCE, reconcileDegraded: 1, reconcileHealthy: NEVER_MS } })
+  const { refresher, refreshes } = createRefresher(t, { watcher: false, times: { ...AT_ONCE, reconcileDegraded: 1, reconcileHealthy: NEVER_MS } })
   refresher.start()
   t.match(refresher.status, { watcher: { status: 'off', mode: 'events' } })
-  await until(() => looks.length >= 2)
-  t.match(createRefresher(t, { watcher: false, polling: true }).refresher.status, { watcher: { mode: 'polling' } })
+  await until(() => refreshes.length >= 2)
+})
+
+t.test('K54: polling is the same at shorter intervals, also for a watcher that cannot watch all', async (t) => {
+  const watcher = createFakeWatcher()
+  const times = { ...AT_ONCE, poll: 1, reconcileDegraded: NEVER_MS, reconcileHealthy: NEVER_MS }
+  const { refresher, refreshes, lines } = createRefresher(t, { watcher: watcher.factory, polling: true, times })
+  t.match(refresher.status, { watcher: { status: 'off', mode: 'polling' } })
+  refresher.start()
+  t.strictSame(refresher.status, { watcher: { status: 'watching', mode: 'polling', errors: 0 } })
+  await until(() => refreshes.length >= 2)
+  t.strictSame(lines, ['info polling the skills folders'])
+  await refresher.close()
+
+  const partly = createRefresher(t, { watcher: watcher.factory, times })
+  partly.refresher.start()
+  watcher.become('watching', { mode: 'polling' })
+  await until(() => partly.refreshes.length >= 3)
 })
 
 t.test('nothing happens after the end', async (t) => {
   const watcher = createFakeWatcher()
-  const { refresher, looks } = createRefresher(t, { watcher: watcher.factory, times: { ...AT_ONCE, reconcileDegraded: 1, reconcileHealthy: 1 } })
+  const { refresher, refreshes } = createRefresher(t, { watcher: watcher.factory, times: { ...AT_ONCE, reconcileDegraded: 1, reconcileHealthy: 1 } })
   refresher.start()
   watcher.hint('/root', 'a')
   await refresher.close()
@@ -210,7 +250,7 @@ t.test('nothing happens after the end', async (t) => {
   watcher.become('degraded')
   refresher.start()
   for (let turn = 0; turn < 20; turn++) await nextTurn()
-  t.strictSame(looks, [])
+  t.strictSame(refreshes, [])
   t.equal(watcher.calls.close, 1)
 })
 

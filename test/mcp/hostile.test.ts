@@ -1,6 +1,7 @@
 import { type EventEmitter, once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { buildService } from '../helper/build.ts'
 import { modernRequest } from '../helper/mcp.ts'
@@ -119,6 +120,22 @@ t.test('hostile requests', async (t) => {
     }
     const { body: { error } } = await send(url, legacy({ jsonrpc: '2.0', id: 1, method: 'prompts/get', params: { name: 'x', arguments: { ['y'.repeat(100_000)]: 5 } } }))
     t.ok(error?.code === -32602 && error.message.length < 300)
+  })
+
+  t.test('whatever the parameters are, they are never an internal error, and the sentence is short', async (t) => {
+    const methods = fc.constantFrom('initialize', 'ping', 'tools/list', 'tools/call', 'prompts/list', 'prompts/get', 'resources/list',
+      'resources/templates/list', 'resources/read', 'skills/list', 'skills/get', 'resources/directory/read', 'server/discover')
+    const value = fc.oneof(fc.jsonValue({ maxDepth: 2 }), fc.constantFrom<unknown[]>('demo', 'skill://demo/SKILL.md', 'get_skill', {}, { progressToken: {} },
+      { 'io.modelcontextprotocol/related-task': 5 }, { 'io.modelcontextprotocol/clientInfo': 5 }, { ['x'.repeat(1_000)]: 5 }))
+    const params = fc.record({
+      cursor: value, name: value, uri: value, arguments: value, _meta: value, task: value, protocolVersion: value, capabilities: value, clientInfo: value
+    }, { requiredKeys: [] })
+    await fc.assert(fc.asyncProperty(methods, params, fc.boolean(), async (method, params, modern) => {
+      const message = { jsonrpc: '2.0', id: 1, method, params }
+      const { body: { error } } = await send(url, modern ? modernRequest({ method, params }) : legacy(message))
+      return error === undefined || (error.code !== -32603 && error.message.length < 300)
+    }), { numRuns: 300 })
+    await lives(t, url)
   })
 
   t.test('prototype names are data', async (t) => {

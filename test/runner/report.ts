@@ -21,6 +21,8 @@ const MAX_STDERR_LINES = 40
 /** A place in a translated file, followed by the one in its source. */
 const TRANSLATED = /\(?\S*\.tap\/run-\S+ (\(\S+\))/
 const MAX_DIAGNOSTIC_LINES = 60
+/** Of one file: what follows is as a rule of the same cause. */
+const MAX_FAILURES = 10
 
 /** Tests that passed and failed; a process that broke counts as a failed test. */
 export function totalsOf (runs: readonly FileRun[]): Totals {
@@ -43,11 +45,12 @@ export function renderReport (runs: readonly FileRun[], seconds: number): string
   lines.push(`${assertions} assertions in ${runs.length} ${runs.length === 1 ? 'file' : 'files'} in ${duration(seconds)}`)
   const failures = runs.flatMap(renderFailures)
   if (failures.length > 0) lines.push('', 'Failures:', ...failures)
-  return stripVTControlCharacters(lines.join('\n'))
+  return escapeControls(stripVTControlCharacters(lines.join('\n')))
 }
 
 function renderFailures ({ file, results, broken, stderr }: FileRun): readonly string[] {
-  const lines = results.failures.flatMap((failure) => ['', `${placeOf(file, failure)}  ${failure.path.join(' > ')}`, ...indent(detailsOf(failure), MAX_DIAGNOSTIC_LINES)])
+  const lines = results.failures.slice(0, MAX_FAILURES).flatMap((failure) => ['', `${placeOf(file, failure)}  ${failure.path.join(' > ')}`, ...indent(detailsOf(failure), MAX_DIAGNOSTIC_LINES)])
+  if (results.failures.length > MAX_FAILURES) lines.push('', `${file}  and ${results.failures.length - MAX_FAILURES} more failures`)
   if (broken !== undefined) lines.push('', `${file}  ${broken}`)
   if (lines.length > 0 && stderr.trim() !== '') lines.push(`  ${file} wrote to stderr:`, ...indent(stderr.trimEnd().split('\n').slice(-MAX_STDERR_LINES), MAX_STDERR_LINES))
   return lines
@@ -69,6 +72,11 @@ function detailsOf ({ diagnostics }: Failure): readonly string[] {
   }
   if (typeof stack === 'string' && stack.trim() !== '') lines.push('at:', ...stack.trimEnd().split('\n').map((line) => `  ${line.replace(TRANSLATED, '$1')}`))
   return lines
+}
+
+/** Attacks are full of them, and a log with a NUL in it counts as binary. */
+function escapeControls (text: string): string {
+  return text.replace(/[^\P{Cc}\n\t]/gu, (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`)
 }
 
 function shown (value: unknown): string {

@@ -30,7 +30,10 @@ const STARTS_PROCESSES = /\/helper\/(?:process|skills-client|swapper)\.ts'/
 /** Nothing else runs beside what is timed. */
 const ALONE = /^test\/figures\//
 
-const running = new Set<ChildProcess>()
+/** By the name of the file. */
+const running = new Map<string, ChildProcess>()
+const runs: FileRun[] = []
+const begun = performance.now()
 
 function listFiles (paths: readonly string[]): readonly string[] {
   const files = readdirSync(join(ROOT, 'test'), { recursive: true, encoding: 'utf8' })
@@ -56,7 +59,7 @@ function secondsOf (file: string): number {
 }
 
 async function runFile (file: string, folder: string): Promise<FileRun> {
-  const begun = performance.now()
+  const started = performance.now()
   const tap = new TapResults()
   const child = spawn(process.execPath, ['--enable-source-maps', join(folder, file.replace(/\.ts$/, '.js'))], {
     cwd: ROOT,
@@ -65,7 +68,7 @@ async function runFile (file: string, folder: string): Promise<FileRun> {
     // A group of its own: what a test has started ends with it.
     detached: true
   })
-  running.add(child)
+  running.set(file, child)
   let isLate = false
   const timer = setTimeout(() => {
     isLate = true
@@ -74,9 +77,9 @@ async function runFile (file: string, folder: string): Promise<FileRun> {
   child.stdout.pipe(tap.stream)
   const [stderr, [code, signal]] = await Promise.all([text(child.stderr), once(child, 'close')]) as [string, [number | null, string | null]]
   clearTimeout(timer)
-  running.delete(child)
+  running.delete(file)
   const results = tap.results()
-  return { file, seconds: (performance.now() - begun) / 1_000, results, stderr, broken: brokenBy() }
+  return { file, seconds: (performance.now() - started) / 1_000, results, stderr, broken: brokenBy() }
 
   function brokenBy (): string | undefined {
     if (isLate) return `took more than ${KILL_AFTER_SECONDS} s`
@@ -96,8 +99,7 @@ function killGroup ({ pid }: ChildProcess): void {
   }
 }
 
-async function runAll (files: readonly string[], jobs: number, folder: string): Promise<readonly FileRun[]> {
-  const runs: FileRun[] = []
+async function runAll (files: readonly string[], jobs: number, folder: string): Promise<void> {
   const waiting = files.filter((file) => !ALONE.test(file))
   const worker = async (queue: string[]) => {
     for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
@@ -108,7 +110,6 @@ async function runAll (files: readonly string[], jobs: number, folder: string): 
   }
   await Promise.all(Array.from({ length: jobs }, () => worker(waiting)))
   await worker(files.filter((file) => ALONE.test(file)))
-  return runs
 }
 
 /** One line that is overwritten on a terminal; otherwise a line for what failed, and nothing else. */
@@ -131,18 +132,27 @@ const files = listFiles(positionals)
 mkdirSync(join(ROOT, '.tap'), { recursive: true })
 const folder = mkdtempSync(join(ROOT, '.tap/run-'))
 process.on('exit', () => {
-  for (const child of running) killGroup(child)
+  for (const child of running.values()) killGroup(child)
   rmSync(folder, { recursive: true, force: true })
 })
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => { process.exit(1) })
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.on(signal, () => {
+    for (const file of running.keys()) runs.push({ file, seconds: 0, results: new TapResults().results(), stderr: '', broken: `was running at ${signal}` })
+    finish()
+    process.exit(1)
+  })
+}
+
+function finish (): void {
+  console.log(renderReport(runs, (performance.now() - begun) / 1_000))
+  if (totalsOf(runs).failed > 0) process.exitCode = 1
+}
 
 if (files.length === 0) {
   console.error(`No test file at ${positionals.join(', ')}`)
   process.exit(1)
 }
-const begun = performance.now()
 await transpile(ROOT, folder)
-const runs = await runAll(files, Number(values.jobs), folder)
+await runAll(files, Number(values.jobs), folder)
 writeFileSync(TIMES, JSON.stringify({ ...times, ...Object.fromEntries(runs.map(({ file, seconds }) => [file, seconds])) }))
-console.log(renderReport(runs, (performance.now() - begun) / 1_000))
-if (totalsOf(runs).failed > 0) process.exitCode = 1
+finish()

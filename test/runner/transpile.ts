@@ -4,13 +4,16 @@ import { dirname, extname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { build, type Plugin } from 'esbuild'
 
+/** Whatever a test may import. */
+const FOLDERS = ['src', 'test', 'scripts', 'examples', 'bench']
+
 /**
  * Writes the sources and the tests as JavaScript, module by module. A loader that translates while a test file starts costs
  * each of the files about one second of CPU time; the whole tree at once costs about one second.
  * @param outdir where the tree goes; below `root`, so that packages are found from there
  */
 export async function transpile (root: string, outdir: string): Promise<void> {
-  const entryPoints = ['src', 'test'].flatMap((folder) => readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+  const entryPoints = FOLDERS.flatMap((folder) => readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
     .filter((path) => path.endsWith('.ts'))
     .map((path) => join(folder, path)))
   await build({

@@ -38,7 +38,7 @@ t.test('K39: what is no string is shown by its kind only', async (t) => {
   t.equal(toolCallLine(tool, { a: [1], b: { c: 1 }, d: null, e: 5, f: true }), '[Tool Call] read_file_in_skill(a=[…], b={…}, d=null, e=5, f=true)')
 })
 
-t.test('C12: terminal escapes, C1 controls, line separators and bidi controls are escaped', async (t) => {
+t.test('terminal escapes, C1 controls, line separators and bidi controls are escaped', async (t) => {
   const line = toolResultLine(new ToolOutcome({}, '\u001b[31m\u007f\u0085\u009b\u2028\u2029\u202e\u2066', false))
   t.equal(line, '[Tool Result] "\\u001b[31m\\u007f\\u0085\\u009b\\u2028\\u2029\\u202e\\u2066"')
 })

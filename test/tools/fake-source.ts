@@ -10,7 +10,7 @@ import type { SearchHit } from '../../src/core/search/search-index.ts'
 import { hasForbiddenSequence } from '../../src/core/skill-name.ts'
 import type { SkillSource } from '../../src/core/skill-source.ts'
 import { compareCodePoints } from '../../src/core/text.ts'
-import { ErrorResultSchema } from '../../src/tools/json-outcome.ts'
+import { ErrorResultSchema } from '../../src/tools/outcomes.ts'
 import { type Tool, ToolOutcome } from '../../src/tools/tool.ts'
 
 export interface FakeSkill {

@@ -31,67 +31,67 @@ const noFile = (path: string) => `ERROR: File '${path}' not found in skill 'demo
 const noSkill = (name: string) => `{"error": ${JSON.stringify(`Skill '${name}' not found in skills folder`)}}`
 
 interface Row {
-  readonly id: string
+  readonly attack: string
   readonly tool: string
   readonly args: unknown
   readonly text: string | RegExp
 }
 
-const read = (id: string, path: unknown, text: string | RegExp): Row => ({ id, tool: 'read_file_in_skill', args: { skill_name: 'demo', file_path: path }, text })
-const get = (id: string, name: unknown, text: string | RegExp): Row => ({ id, tool: 'get_skill', args: { skill_name: name }, text })
+const read = (attack: string, path: unknown, text: string | RegExp): Row => ({ attack, tool: 'read_file_in_skill', args: { skill_name: 'demo', file_path: path }, text })
+const get = (attack: string, name: unknown, text: string | RegExp): Row => ({ attack, tool: 'get_skill', args: { skill_name: name }, text })
 const NOT_STRINGS: readonly unknown[] = [['SKILL.md'], { toString: 'x' }, 123, null, true, undefined]
 
 const ROWS: readonly Row[] = [
-  ...['../../etc/passwd', '..\\..\\etc\\passwd', '/etc/passwd', 'C:\\x', '\\\\host\\share'].map((path) => read('J1', path, TRAVERSAL)),
-  ...['%2e%2e%2fetc', 'references%2fa.md'].map((path) => read('J2', path, noFile(path))),
-  ...['SKILL.md\0.png', 'a\u202eb', '~/.ssh/id_rsa', '$HOME/x', ' '].map((path) => read('J3', path, noFile(path))),
-  read('J4', '\ud800', noFile('\ud800')),
-  read('J5', '', 'ERROR: Invalid file path'),
-  ...['.', 'references'].map((path) => read('J6', path, `ERROR: Cannot read file '${path}': is a directory`)),
-  ...NOT_STRINGS.map((path) => read('J7', path, /^ERROR: Invalid tool arguments: 'file_path' must be a string/)),
-  ...NOT_STRINGS.map((name) => get('J7', name, /^\{"error": "Invalid tool arguments: 'skill_name' must be a string/)),
-  ...NOT_STRINGS.map((name) => ({ id: 'J7', tool: 'Skill', args: { skill_name: name }, text: /skill_name parameter is required and must be a string/ })),
-  read('J8', 'a'.repeat(1_000_000), noFile('a'.repeat(1_000_000))),
-  get('J8', 'a'.repeat(1_000_000), noSkill('a'.repeat(1_000_000))),
+  ...['../../etc/passwd', '..\\..\\etc\\passwd', '/etc/passwd', 'C:\\x', '\\\\host\\share'].map((path) => read('path that climbs out or is absolute', path, TRAVERSAL)),
+  ...['%2e%2e%2fetc', 'references%2fa.md'].map((path) => read('percent-encoded path', path, noFile(path))),
+  ...['SKILL.md\0.png', 'a\u202eb', '~/.ssh/id_rsa', '$HOME/x', ' '].map((path) => read('strange path', path, noFile(path))),
+  read('lone surrogate', '\ud800', noFile('\ud800')),
+  read('empty path', '', 'ERROR: Invalid file path'),
+  ...['.', 'references'].map((path) => read('folder', path, `ERROR: Cannot read file '${path}': is a directory`)),
+  ...NOT_STRINGS.map((path) => read('not a string', path, /^ERROR: Invalid tool arguments: 'file_path' must be a string/)),
+  ...NOT_STRINGS.map((name) => get('not a string', name, /^\{"error": "Invalid tool arguments: 'skill_name' must be a string/)),
+  ...NOT_STRINGS.map((name) => ({ attack: 'not a string', tool: 'Skill', args: { skill_name: name }, text: /skill_name parameter is required and must be a string/ })),
+  read('a million characters', 'a'.repeat(1_000_000), noFile('a'.repeat(1_000_000))),
+  get('a million characters', 'a'.repeat(1_000_000), noSkill('a'.repeat(1_000_000))),
   ...['', '..', 'demo/../other', 'a\\b'].map((name) =>
-    get('J9', name, `{"error": ${JSON.stringify(`Invalid skill name: '${name}'. Skill names must not contain '/', '\\', or '..'`)}}`)),
-  ...['.', 'DEMO', 'demo\n', 'demo ', '__proto__', 'constructor', 'x'.repeat(65), 'x'.repeat(300)].map((name) => get('J10', name, noSkill(name))),
-  { id: 'J11', tool: 'Skill', args: { skill_name: '../x' }, text: /^Error invoking skill '\.\.\/x': Skill '\.\.\/x' is invalid: / },
-  { id: 'J11', tool: 'Skill', args: { skill_name: 'x\n- evil: do this' }, text: /^Error invoking skill 'x\\u000a- evil: do this': / },
-  { id: 'J12', tool: 'skill', args: { skill: ' demo ' }, text: /demo is running…/ },
-  ...['../demo', '/etc/passwd', 'demo/SKILL.md'].map((name) => ({ id: 'J12', tool: 'skill', args: { skill: name }, text: `Skill "${name}" not found` })),
+    get('forbidden name', name, `{"error": ${JSON.stringify(`Invalid skill name: '${name}'. Skill names must not contain '/', '\\', or '..'`)}}`)),
+  ...['.', 'DEMO', 'demo\n', 'demo ', '__proto__', 'constructor', 'x'.repeat(65), 'x'.repeat(300)].map((name) => get('name of no skill', name, noSkill(name))),
+  { attack: 'unsafe name for Skill', tool: 'Skill', args: { skill_name: '../x' }, text: /^Error invoking skill '\.\.\/x': Skill '\.\.\/x' is invalid: / },
+  { attack: 'unsafe name for Skill', tool: 'Skill', args: { skill_name: 'x\n- evil: do this' }, text: /^Error invoking skill 'x\\u000a- evil: do this': / },
+  { attack: 'display name', tool: 'skill', args: { skill: ' demo ' }, text: /demo is running…/ },
+  ...['../demo', '/etc/passwd', 'demo/SKILL.md'].map((name) => ({ attack: 'display name', tool: 'skill', args: { skill: name }, text: `Skill "${name}" not found` })),
   ...['constructor', '__proto__', 'toString', 'SKILL', 'List_Skills', ''].map((tool) =>
-    ({ id: 'J13', tool, args: {}, text: `Unknown tool: ${tool}. Available tools: list_skills, get_skill, read_file_in_skill, Skill, skill, search_skills` })),
-  ...[[1], 'x', 1, true].map((args) => ({ id: 'J14', tool: 'get_skill', args, text: /^\{"error": "Invalid tool arguments: .*Parameters: / })),
-  { id: 'J15', tool: 'get_skill', args: JSON.parse('{"skill_name":"demo","__proto__":{"p":1},"constructor":{"prototype":{"p":1}}}'), text: /# Demo/ },
-  { id: 'J15', tool: 'Skill', args: JSON.parse('{"skill_name":"demo","__proto__":{"p":1}}'), text: /unknown argument "__proto__"/ }
+    ({ attack: 'unknown tool', tool, args: {}, text: `Unknown tool: ${tool}. Available tools: list_skills, get_skill, read_file_in_skill, Skill, skill, search_skills` })),
+  ...[[1], 'x', 1, true].map((args) => ({ attack: 'arguments that are no object', tool: 'get_skill', args, text: /^\{"error": "Invalid tool arguments: .*Parameters: / })),
+  { attack: 'prototype names', tool: 'get_skill', args: JSON.parse('{"skill_name":"demo","__proto__":{"p":1},"constructor":{"prototype":{"p":1}}}'), text: /# Demo/ },
+  { attack: 'prototype names', tool: 'Skill', args: JSON.parse('{"skill_name":"demo","__proto__":{"p":1}}'), text: /unknown argument "__proto__"/ }
 ]
 
 for (const [title, body, textOf] of DOORS) {
-  t.test(`J1 to J15 through ${title}`, async (t) => {
-    for (const { id, tool, args, text } of ROWS) {
-      const answer = await checkTime(t, 1_000, () => handle(body(tool, args), CONTEXT), id)
-      if (answer.kind !== 'answer') throw new Error(`${id}: ${answer.kind}`)
+  t.test(`hostile arguments through ${title}`, async (t) => {
+    for (const { attack, tool, args, text } of ROWS) {
+      const answer = await checkTime(t, 1_000, () => handle(body(tool, args), CONTEXT), attack)
+      if (answer.kind !== 'answer') throw new Error(`${attack}: ${answer.kind}`)
       const shown = textOf(JSON.parse(answer.json))
-      if (typeof text === 'string') t.ok(shown === text, id)
-      else t.match(shown, text, id)
-      t.notMatch(answer.json.slice(0, 10_000), 'canary', id)
+      if (typeof text === 'string') t.ok(shown === text, attack)
+      else t.match(shown, text, attack)
+      t.notMatch(answer.json.slice(0, 10_000), 'canary', attack)
     }
     t.notOk('p' in {}, 'Object.prototype is as it was')
   })
 }
 
-t.test('J16: `__proto__` beside a call is data', async (t) => {
+t.test('`__proto__` beside a call is data', async (t) => {
   const body: unknown = JSON.parse('{"__proto__":{"x":1},"constructor":{"prototype":{}},"function":{"name":"list_skills","__proto__":{"arguments":"{"}}}')
   t.match(await handle(body, CONTEXT), { kind: 'answer', json: /"content":"\{\\"skills\\": / })
 })
 
-t.test('J19: of duplicate keys the last wins', async (t) => {
+t.test('of duplicate keys the last wins', async (t) => {
   const body: unknown = JSON.parse('{"function":{"name":"x","name":"list_skills"}}')
   t.match(await handle(body, CONTEXT), { json: /"name":"list_skills"/ })
 })
 
-t.test('J23: many keys and strange numbers are answered within a second', async (t) => {
+t.test('many keys and strange numbers are answered within a second', async (t) => {
   const many = Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`k${i}`, i]))
   const strange: unknown = JSON.parse('{"id":12345678901234567,"function":{"name":"get_skill","arguments":{"skill_name":1e400}}}')
   await checkTime(t, 1_000, async () => {
@@ -101,7 +101,7 @@ t.test('J23: many keys and strange numbers are answered within a second', async 
   })
 })
 
-t.test('J24: an id of 10 KB comes back whole, and is in no log line', async (t) => {
+t.test('an id of 10 KB comes back whole, and is in no log line', async (t) => {
   const lines: string[] = []
   const logged = createToolCallHandler({
     registry: createToolRegistry(createTools()),

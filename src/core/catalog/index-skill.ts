@@ -3,6 +3,7 @@ import { asRefused, changed, RefusedError, type Refusal } from '../disk/refused.
 import { isSameState, isTrustworthy, signatureOf } from '../disk/signature.ts'
 import { withoutInvalidUtf8 } from '../disk/utf8-names.ts'
 import type { FileStore, ReadFile } from '../files/file-store.ts'
+import { finding } from '../format/findings.ts'
 import { parseSkillBytes } from '../format/main-file.ts'
 import { MAX_MAIN_FILE_BYTES } from '../limits.ts'
 import type { CatalogSkill, Finding, Frontmatter, Signature } from '../skill.ts'
@@ -116,12 +117,7 @@ async function readMainFile (store: FileStore, disk: Disk, folder: string, names
   return undefined
 }
 
-const SHADOWING: Finding = {
-  code: 'shadowed',
-  severity: 'warning',
-  message: 'a skill of the same name in a later root is hidden by this one',
-  fix: 'Rename or remove one of the two folders'
-}
+const SHADOWING: Finding = finding('shadowed', 'a skill of the same name in a later root is hidden by this one', 'Rename or remove one of the two folders')
 
 function mainFileFindings (names: readonly string[], used: string | undefined, refused: RefusedError | undefined): Finding[] {
   const findings: Finding[] = []
@@ -129,60 +125,24 @@ function mainFileFindings (names: readonly string[], used: string | undefined, r
   else if (used === undefined) findings.push(names.length === 0 ? MISSING : NOT_A_FILE)
   if (names.length > 1) findings.push(SEVERAL)
   if (used !== undefined && used !== 'SKILL.md') {
-    findings.push({
-      code: 'main_file_casing',
-      severity: 'warning',
-      message: `the main file is called '${used}'`,
-      fix: 'Rename it to SKILL.md'
-    })
+    findings.push(finding('main_file_casing', `the main file is called '${used}'`, 'Rename it to SKILL.md'))
   }
   return findings
 }
 
-const MISSING: Finding = {
-  code: 'main_file_missing',
-  severity: 'error',
-  message: 'SKILL.md is missing',
-  fix: 'Add a SKILL.md file with YAML frontmatter that has a name and a description'
-}
+const MISSING: Finding = finding('main_file_missing', 'SKILL.md is missing', 'Add a SKILL.md file with YAML frontmatter that has a name and a description')
 
-const NOT_A_FILE: Finding = {
-  code: 'main_file_not_a_file',
-  severity: 'error',
-  message: 'SKILL.md is not a regular file inside the skill folder',
-  fix: 'Replace SKILL.md with a regular file, or with a link to a file of the same skill'
-}
+const NOT_A_FILE: Finding = finding('main_file_not_a_file', 'SKILL.md is not a regular file inside the skill folder', 'Replace SKILL.md with a regular file, or with a link to a file of the same skill')
 
-const SEVERAL: Finding = {
-  code: 'main_file_ambiguous',
-  severity: 'warning',
-  message: 'the folder has several main files that differ only in case',
-  fix: 'Keep SKILL.md and remove or rename the others'
-}
+const SEVERAL: Finding = finding('main_file_ambiguous', 'the folder has several main files that differ only in case', 'Keep SKILL.md and remove or rename the others')
 
 function refusedFinding (refusal: Refusal): Finding {
-  const severity = 'error'
   switch (refusal) {
     case 'too_large':
-      return {
-        code: 'main_file_too_large',
-        severity,
-        message: `SKILL.md is larger than ${MAX_MAIN_FILE_BYTES} bytes`,
-        fix: 'Move details into supporting files and link to them from SKILL.md'
-      }
+      return finding('main_file_too_large', `SKILL.md is larger than ${MAX_MAIN_FILE_BYTES} bytes`, 'Move details into supporting files and link to them from SKILL.md')
     case 'permission_denied':
-      return {
-        code: 'main_file_permission_denied',
-        severity,
-        message: 'SKILL.md may not be read by the server',
-        fix: 'Give the user that runs the server permission to read the folder and SKILL.md'
-      }
+      return finding('main_file_permission_denied', 'SKILL.md may not be read by the server', 'Give the user that runs the server permission to read the folder and SKILL.md')
     default:
-      return {
-        code: 'main_file_unreadable',
-        severity,
-        message: 'SKILL.md cannot be read',
-        fix: 'Check the disk, and write SKILL.md again'
-      }
+      return finding('main_file_unreadable', 'SKILL.md cannot be read', 'Check the disk, and write SKILL.md again')
   }
 }

@@ -17,6 +17,11 @@ export interface LiveCatalogOptions {
   readonly phase: PollPhase
 }
 
+export interface CatalogHints {
+  readonly everything: boolean
+  readonly byRoot: ReadonlyMap<string, ReadonlySet<string>>
+}
+
 /** How often a question is asked anew when the disk changes under it. */
 const MAX_ATTEMPTS = 8
 
@@ -27,6 +32,8 @@ const MAX_ATTEMPTS = 8
 export class LiveCatalog {
   /** Emits each change once it is in place. */
   readonly changed = new Signal<CatalogChange>()
+  /** Emits the names of skills that may be different in any of their files, undefined for all skills. */
+  readonly touched = new Signal<Iterable<string> | undefined>()
   /** Compares every skill, and reads again what differs. */
   readonly verifyAll = coalesce(() => this.verify(this.#catalog.names))
   readonly #roots: Roots
@@ -54,6 +61,22 @@ export class LiveCatalog {
       const skill = this.#catalog.get(name)
       return skill === undefined || !this.#catalog.isInPlace(skill)
     })
+  }
+
+  /** Compares what may have changed: everything, or names by the path of their root, '' for any root; no name is the root itself. */
+  async refresh ({ everything, byRoot }: CatalogHints): Promise<void> {
+    if (everything) {
+      await this.#roots.sync(undefined, true)
+      await this.verifyAll()
+      this.touched.emit(undefined)
+      return
+    }
+    for (const [root, names] of byRoot) {
+      const index = this.#roots.indexOf(root)
+      if (index !== -1) await this.#roots.sync(index + 1, names.size === 0)
+      await this.verify(names)
+      this.touched.emit(names)
+    }
   }
 
   /**

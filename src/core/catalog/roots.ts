@@ -1,6 +1,7 @@
 import { coalesce } from '../async.ts'
 import { createLocalDisk, createNetworkDisk, type Disk, errorCode } from '../disk/disk.ts'
 import type { DiskGuard } from '../disk/guard.ts'
+import { guardDisk } from '../disk/guarded-disk.ts'
 import { isOnNetwork } from '../disk/network-mounts.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
 import { isSameState } from '../disk/signature.ts'
@@ -64,7 +65,7 @@ export class Roots {
     this.#roots = roots.map((root, index) => ({
       ...root,
       index,
-      ...options.disk === undefined ? { disk: createLocalDisk(), isGuarded: false } : { disk: options.guard.guard(options.disk, root.path), isGuarded: true },
+      ...options.disk === undefined ? { disk: createLocalDisk(), isGuarded: false } : { disk: guardDisk(options.guard, options.disk, root.path), isGuarded: true },
       scan: undefined,
       lastGood: undefined,
       failure: '',
@@ -191,7 +192,7 @@ export class Roots {
     const { disk, guard } = this.#options
     if (disk !== undefined || isOnNetwork(path) === root.isGuarded) return
     root.isGuarded = !root.isGuarded
-    root.disk = root.isGuarded ? guard.guard(createNetworkDisk(), root.path) : createLocalDisk()
+    root.disk = root.isGuarded ? guardDisk(guard, createNetworkDisk(), root.path) : createLocalDisk()
   }
 
   #at (index: number): RootState {

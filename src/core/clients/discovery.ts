@@ -1,5 +1,5 @@
 import { basename } from 'node:path/posix'
-import { finding, quoteList } from '../format/findings.ts'
+import { finding, type FindingCode, quoteList } from '../format/findings.ts'
 import { isMapping } from '../format/frontmatter.ts'
 import { ADVISED_DISCOVERY_FILE_BYTES, MAX_DISCOVERY_DESCRIPTION_UNITS, MAX_DISCOVERY_FILES, MAX_DISCOVERY_UNPACKED_BYTES } from '../limits.ts'
 import type { Manifest } from '../content/manifest.ts'
@@ -23,7 +23,7 @@ const EXCLUDES = {
   discovery_archive_too_large: ['0.2.0'],
   discovery_file_large: [],
   discovery_internal: []
-} as const satisfies Record<string, readonly DiscoveryVersion[]>
+} as const satisfies Partial<Record<FindingCode, readonly DiscoveryVersion[]>>
 
 type DiscoveryCode = keyof typeof EXCLUDES
 
@@ -52,11 +52,11 @@ const UNSAFE_PATH = /\\|^[A-Za-z]:/
  */
 export function wellKnownFindings (skill: CatalogSkill, manifest: Manifest, document: string | undefined): readonly Finding[] {
   if (!skill.valid) {
-    return [warning('discovery_skill_invalid', 'the skill is in no discovery index because it has errors', 'Mend the errors of the skill')]
+    return [finding('discovery_skill_invalid', 'the skill is in no discovery index because it has errors', 'Mend the errors of the skill')]
   }
   const main = mainFileOf(skill, manifest)
   if (main === undefined || document === undefined) {
-    return [warning('discovery_main_file_missing', 'the skill is in no discovery index because its SKILL.md cannot be read', 'Make SKILL.md a regular file of UTF-8 text')]
+    return [finding('discovery_main_file_missing', 'the skill is in no discovery index because its SKILL.md cannot be read', 'Make SKILL.md a regular file of UTF-8 text')]
   }
   const paths = manifest.files.map(({ path }) => path)
   return [
@@ -84,14 +84,10 @@ function excludedBy (code: string): readonly DiscoveryVersion[] {
   return Object.hasOwn(EXCLUDES, code) ? EXCLUDES[code as DiscoveryCode] : []
 }
 
-function warning (code: DiscoveryCode, message: string, fix: string, field?: string): Finding {
-  return finding.warning(code, message, fix, field)
-}
-
 /** Clients ask for `SKILL.md`, and take any other casing of it in the list for the same file. */
 function checkMainFiles (paths: readonly string[]): Finding[] {
   if (paths.filter((path) => path.toLowerCase() === 'skill.md').length < 2) return []
-  return [warning('discovery_main_file_ambiguous', 'the skill is in no discovery index because it has several main files that differ only in case',
+  return [finding('discovery_main_file_ambiguous', 'the skill is in no discovery index because it has several main files that differ only in case',
     'Keep SKILL.md and remove or rename the others')]
 }
 
@@ -99,34 +95,34 @@ function checkMainFiles (paths: readonly string[]): Finding[] {
 function checkFrontmatter ({ findings }: CatalogSkill, document: string): Finding[] {
   const reason = 'the skill is in no discovery index because'
   if (findings.some(({ code }) => code === 'yaml_repaired')) {
-    return [warning('discovery_frontmatter_repaired', `${reason} its frontmatter is not valid YAML as it stands`,
+    return [finding('discovery_frontmatter_repaired', `${reason} its frontmatter is not valid YAML as it stands`,
       'Put the texts in the frontmatter that hold a colon in double quotes')]
   }
   const text = document.startsWith(BOM) ? document.slice(BOM.length) : document
   const match = CLIENT_FRONTMATTER.exec(text)
   if (match === null) {
-    return [warning('discovery_frontmatter_differs', `${reason} the first line of SKILL.md is not exactly '---'`, "Remove the blanks behind the '---' in the first line")]
+    return [finding('discovery_frontmatter_differs', `${reason} the first line of SKILL.md is not exactly '---'`, "Remove the blanks behind the '---' in the first line")]
   }
   if (REST_OF_FENCE.test(text.slice(match[0].length, match[0].length + FENCE_CHARACTERS))) return []
-  return [warning('discovery_frontmatter_differs', `${reason} a line inside its frontmatter begins with '---'`, "Indent the line inside the frontmatter that begins with '---'")]
+  return [finding('discovery_frontmatter_differs', `${reason} a line inside its frontmatter begins with '---'`, "Indent the line inside the frontmatter that begins with '---'")]
 }
 
 function checkPaths (paths: readonly string[]): Finding[] {
   const unsafe = paths.filter((path) => UNSAFE_PATH.test(path))
   if (unsafe.length > 0) {
-    return [warning('discovery_path_unsafe', `the skill is in no discovery index because clients refuse the names ${quoteList(unsafe)}`,
+    return [finding('discovery_path_unsafe', `the skill is in no discovery index because clients refuse the names ${quoteList(unsafe)}`,
       'Rename the files so that no name has a backslash or begins with a letter and a colon')]
   }
   const legacy = paths.filter((path) => !LEGACY_PATH.test(path) || LEGACY_RESERVED.test(path))
   if (legacy.length === 0) return []
-  return [warning('discovery_path_not_plain', `the skill is not in the discovery index 0.1.0, which cannot name ${quoteList(legacy)}`,
+  return [finding('discovery_path_not_plain', `the skill is not in the discovery index 0.1.0, which cannot name ${quoteList(legacy)}`,
     "Name the files in ASCII, without '..', '?', '#', '%', '[' and ']', if clients of that version matter")]
 }
 
 function checkDescription ({ frontmatter }: CatalogSkill): Finding[] {
   const { length } = descriptionOf(frontmatter)
   if (length <= MAX_DISCOVERY_DESCRIPTION_UNITS) return []
-  return [warning('discovery_description_too_long',
+  return [finding('discovery_description_too_long',
     `the skill is not in the discovery index 0.2.0, whose clients count ${length} UTF-16 units in its description, more than ${MAX_DISCOVERY_DESCRIPTION_UNITS}`,
     `Shorten description by at least ${length - MAX_DISCOVERY_DESCRIPTION_UNITS} units: an emoji counts as two`, 'description')]
 }
@@ -134,13 +130,13 @@ function checkDescription ({ frontmatter }: CatalogSkill): Finding[] {
 function checkSizes ({ files }: Manifest): Finding[] {
   const bytes = files.reduce((sum, file) => sum + file.size_bytes, 0)
   if (files.length > MAX_DISCOVERY_FILES || bytes > MAX_DISCOVERY_UNPACKED_BYTES) {
-    return [warning('discovery_archive_too_large',
+    return [finding('discovery_archive_too_large',
       `the skill is not in the discovery index 0.2.0, whose clients unpack at most ${MAX_DISCOVERY_FILES} files and ${MAX_DISCOVERY_UNPACKED_BYTES} bytes`,
       `Split the skill, which has ${files.length} files and ${bytes} bytes`)]
   }
   const large = files.filter((file) => file.size_bytes > ADVISED_DISCOVERY_FILE_BYTES).map(({ path }) => path)
   if (large.length === 0) return []
-  return [finding.info('discovery_file_large' satisfies DiscoveryCode,
+  return [finding('discovery_file_large',
     `one client of the discovery index 0.1.0 cuts files after ${ADVISED_DISCOVERY_FILE_BYTES} bytes: ${quoteList(large)}`,
     'Split the files that are larger')]
 }
@@ -148,7 +144,7 @@ function checkSizes ({ files }: Manifest): Finding[] {
 function checkInternal ({ frontmatter }: CatalogSkill): Finding[] {
   const metadata = Object.hasOwn(frontmatter, 'metadata') ? frontmatter['metadata'] : undefined
   if (!isMapping(metadata) || !Object.hasOwn(metadata, 'internal') || metadata['internal'] !== true) return []
-  return [finding.info('discovery_internal' satisfies DiscoveryCode, 'the skill is in the discovery indexes, and some clients show it only when asked for by its name',
+  return [finding('discovery_internal', 'the skill is in the discovery indexes, and some clients show it only when asked for by its name',
     'Remove metadata.internal if everybody should see the skill', 'metadata')]
 }
 

@@ -1,204 +1,128 @@
-import type { Disk } from './disk.ts'
-import { DISK_ANSWER_MS, MAX_DISK_CALLS } from '../limits.ts'
 import type { Awaitable } from '../async.ts'
+import { DISK_ANSWER_MS, MAX_DISK_CALLS } from '../limits.ts'
+import { Signal } from '../signal.ts'
 
-export interface DiskGuardOptions {
-  /** In milliseconds. Default DISK_ANSWER_MS. */
-  readonly answerMs?: number
-  /** A place has ceased to answer, or answers again. */
-  readonly onChange: (place: DiskPlace, isAnswering: boolean) => void
-}
-
-/** What answers or hangs as one: a folder of a root with all that is in it, or the root. */
-export interface DiskPlace {
+/** What answers or hangs as one: a folder of a root with all that is in it, or the root itself, with the name ''. */
+export interface DiskArea {
   /** Path of the root, as configured. */
   readonly root: string
-  /** Name of the folder; '' is the root itself, without which nothing below it is asked. */
   readonly name: string
 }
 
-interface Place extends DiskPlace {
-  isRunning: boolean
-  /** Calls that have not been answered in time, and still hold a thread. */
-  late: number
-  readonly waiting: Call[]
-  /** What is left to do when it answers again. */
-  readonly afterwards: Array<() => void>
+interface Area extends DiskArea {
+  isBusy: boolean
+  /** Calls that were given up and have not returned. */
+  lateCalls: number
+  /** Calls for the time when the area answers again. */
+  readonly postponed: Array<() => unknown>
 }
 
-interface Call {
+interface WaitingCall {
+  readonly area: Area
   readonly start: () => void
-  readonly refuse: (reason: Error) => void
+  readonly refuse: () => void
 }
-
-const THROUGH_DESCRIPTOR = /^\/proc\/self\/fd\/(\d+)$/
 
 /**
- * Keeps a disk that hangs from holding up what lies elsewhere. A call to a dead network mount never returns, and holds one of
- * the few threads that all of them share: so a place is asked one thing at a time, and all places together leave a thread
- * free. A call that takes too long fails with ETIMEDOUT, and until it does return so does every other one to that place,
- * at once: whoever asks is told, and nothing piles up. Calls that a disk answers in the same turn pass unchanged.
+ * Keeps a disk that hangs from holding up the others, for roots on network disks. A call to a dead mount never returns and keeps
+ * one of the four threads of the process. So each area is asked one thing at a time, and all areas together leave one thread
+ * free. A call that takes longer than `answerMs` fails with ETIMEDOUT, and so does at once each other call to that area
+ * until the first has returned. Calls that are answered synchronously stay synchronous.
  */
 export class DiskGuard {
+  /** Emits an area that has ceased to answer, or answers again. */
+  readonly changed = new Signal<DiskArea & { readonly isAnswering: boolean }>()
   readonly #answerMs: number
-  readonly #onChange: DiskGuardOptions['onChange']
-  /** Those that are being asked. */
-  readonly #places = new Map<string, Place>()
-  readonly #late = new Set<Place>()
-  /** Places with calls that wait for nothing but a thread. */
-  readonly #ready: Place[] = []
+  readonly #areas = new Map<string, Area>()
+  readonly #hanging = new Set<Area>()
+  #waiting: WaitingCall[] = []
   #running = 0
 
-  constructor ({ answerMs = DISK_ANSWER_MS, onChange }: DiskGuardOptions) {
+  /** @param answerMs in milliseconds */
+  constructor (answerMs: number = DISK_ANSWER_MS) {
     this.#answerMs = answerMs
-    this.#onChange = onChange
   }
 
-  /** Places that do not answer. */
-  get hanging (): readonly DiskPlace[] {
-    return [...this.#late]
+  get hanging (): readonly DiskArea[] {
+    return [...this.#hanging]
   }
 
-  /** The same disk, guarded, for what is in this root. */
-  guard (disk: Disk, root: string): Disk {
-    /** Names of places, by the descriptors of what is open in them. */
-    const opened = new Map<number, string>()
-    /** The paths that lead to the root. */
-    const roots = new Set([root])
-
-    function nameAt (path: string): string {
-      const descriptor = THROUGH_DESCRIPTOR.exec(path)?.[1]
-      if (descriptor !== undefined) return opened.get(Number(descriptor)) ?? ''
-      for (const base of roots) {
-        const prefix = base === '/' ? base : `${base}/`
-        if (path.startsWith(prefix)) return path.slice(prefix.length).split('/', 1)[0] ?? ''
-      }
-      return ''
-    }
-
-    const run = <T>(name: string, call: () => Awaitable<T>, discard?: (value: T) => void): Awaitable<T> => {
-      if (this.#isLate(root, '') || this.#isLate(root, name)) throw noAnswer()
-      return this.#run(this.#placeOf(root, name), call, discard)
-    }
-    const ask = <T>(call: (path: string) => Awaitable<T>) => (path: string) => run(nameAt(path), () => call(path))
-    const askOpened = <T>(descriptor: number, call: () => Awaitable<T>) => run(opened.get(descriptor) ?? '', call)
-
-    return {
-      stat: ask((path) => disk.stat(path)),
-      lstat: ask((path) => disk.lstat(path)),
-      readdir: ask((path) => disk.readdir(path)),
-      readdirBytes: ask((path) => disk.readdirBytes(path)),
-      readlink: ask((path) => disk.readlink(path)),
-      realpath: ask((path) => thenSame(disk.realpath(path), (realPath) => { if (path === root) roots.add(realPath) })),
-      open (path, flags) {
-        const name = nameAt(path)
-        const opening = run(name, () => disk.open(path, flags), (descriptor) => { void release(disk, descriptor) })
-        return thenSame(opening, (descriptor) => { opened.set(descriptor, name) })
-      },
-      fstat: (descriptor) => askOpened(descriptor, () => disk.fstat(descriptor)),
-      read: (descriptor, buffer, offset, length, position) =>
-        askOpened(descriptor, () => disk.read(descriptor, buffer, offset, length, position)),
-      close: (descriptor) => {
-        const name = opened.get(descriptor) ?? ''
-        opened.delete(descriptor)
-        if (this.#isLate(root, name)) {
-          this.#placeOf(root, name).afterwards.push(() => { void release(disk, descriptor) })
-          return undefined
-        }
-        const closing = disk.close(descriptor)
-        return closing instanceof Promise ? this.#watch({ root, name }, closing) : closing
-      },
-      hasProc: disk.hasProc
-    }
+  isHanging (root: string, name: string): boolean {
+    return (this.#areas.get(keyOf(root, name))?.lateCalls ?? 0) > 0
   }
 
-  #isLate (root: string, name: string): boolean {
-    return (this.#places.get(keyOf(root, name))?.late ?? 0) > 0
-  }
-
-  #placeOf (root: string, name: string): Place {
-    const key = keyOf(root, name)
-    let place = this.#places.get(key)
-    if (place === undefined) {
-      place = { root, name, isRunning: false, late: 0, waiting: [], afterwards: [] }
-      this.#places.set(key, place)
-    }
-    return place
-  }
-
-  #forgetIdle ({ root, name, isRunning, late, waiting }: Place): void {
-    if (!isRunning && late === 0 && waiting.length === 0) this.#places.delete(keyOf(root, name))
-  }
-
-  #run<T> (place: Place, call: () => Awaitable<T>, discard?: (value: T) => void): Awaitable<T> {
-    if (this.#isFull) throw noAnswer()
-    if (!place.isRunning && this.#running < MAX_DISK_CALLS) return this.#start(place, call, discard)
+  /**
+   * Makes a call to an area, when it is its turn.
+   * @param discard takes an answer that comes too late
+   * @throws ETIMEDOUT when the area, its root, or as many areas as may be asked at the same time hang
+   */
+  ask<T> (root: string, name: string, call: () => Awaitable<T>, discard?: (value: T) => void): Awaitable<T> {
+    if (this.isHanging(root, name) || this.isHanging(root, '') || this.#isFull) throw noAnswer()
+    const area = this.#areaOf(root, name)
+    if (!area.isBusy && this.#running < MAX_DISK_CALLS) return this.#start(area, call, discard)
     return new Promise((resolve, reject) => {
-      if (!place.isRunning && place.waiting.length === 0) this.#ready.push(place)
-      place.waiting.push({
-        start: () => {
-          try {
-            resolve(this.#start(place, call, discard))
-          } catch (error) {
-            reject(error)
-          }
-        },
-        refuse: reject
-      })
+      const start = async (): Promise<T> => await this.#start(area, call, discard)
+      this.#waiting.push({ area, start: () => { start().then(resolve, reject) }, refuse: () => { reject(noAnswer()) } })
     })
   }
 
-  #start<T> (place: Place, call: () => Awaitable<T>, discard?: (value: T) => void): Awaitable<T> {
-    place.isRunning = true
+  /** Gives something back to an area: at once, or when the area answers again. */
+  release (root: string, name: string, call: () => Awaitable<void>): Awaitable<void> {
+    if (this.isHanging(root, name)) {
+      this.#areaOf(root, name).postponed.push(call)
+      return undefined
+    }
+    const answer = call()
+    return answer instanceof Promise ? this.#inTime(this.#areaOf(root, name), answer) : answer
+  }
+
+  get #isFull (): boolean {
+    return this.#hanging.size >= MAX_DISK_CALLS
+  }
+
+  #start<T> (area: Area, call: () => Awaitable<T>, discard?: (value: T) => void): Awaitable<T> {
+    area.isBusy = true
     this.#running++
-    const end = () => { this.#end(place) }
-    let value: Awaitable<T> | undefined
+    const end = (): void => { this.#end(area) }
+    let answer: Awaitable<T> | undefined
     try {
-      value = call()
+      answer = call()
     } finally {
-      if (!(value instanceof Promise)) end()
+      if (!(answer instanceof Promise)) end()
     }
-    if (!(value instanceof Promise)) return value
-    const watched = this.#watch(place, value, discard)
-    value.then(end, end)
-    return watched
+    if (!(answer instanceof Promise)) return answer
+    const inTime = this.#inTime(area, answer, discard)
+    answer.then(end, end)
+    return inTime
   }
 
-  #end (place: Place): void {
-    place.isRunning = false
+  #end (area: Area): void {
+    area.isBusy = false
     this.#running--
-    if (place.waiting.length > 0) this.#ready.push(place)
-    else this.#forgetIdle(place)
-    this.#startWaiting()
-  }
-
-  #startWaiting (): void {
     while (this.#running < MAX_DISK_CALLS) {
-      const place = this.#ready.shift()
-      if (place === undefined) return
-      if (place.isRunning) continue
-      place.waiting.shift()?.start()
-      if (!place.isRunning && place.waiting.length > 0) this.#ready.push(place)
+      const index = this.#waiting.findIndex((call) => !call.area.isBusy)
+      if (index === -1) break
+      this.#waiting.splice(index, 1)[0]?.start()
     }
+    this.#forgetIdle(area)
   }
 
-  /** @param discard gives back an answer that came too late */
-  #watch<T> ({ root, name }: DiskPlace, value: Promise<T>, discard?: (value: T) => void): Promise<T> {
+  #inTime<T> (area: Area, answer: Promise<T>, discard?: (value: T) => void): Promise<T> {
     return new Promise((resolve, reject) => {
       let isLate = false
       const timer = setTimeout(() => {
         isLate = true
-        this.#giveUp(this.#placeOf(root, name))
+        this.#giveUp(area)
         reject(noAnswer())
       }, this.#answerMs)
-      const settle = () => {
+      const settle = (): void => {
         clearTimeout(timer)
-        if (isLate) this.#takeBack(this.#placeOf(root, name))
+        if (isLate) this.#takeBack(area)
       }
-      value.then((answer) => {
+      answer.then((value) => {
         settle()
-        if (isLate) discard?.(answer)
-        else resolve(answer)
+        if (isLate) discard?.(value)
+        else resolve(value)
       }, (error: unknown) => {
         settle()
         reject(error)
@@ -206,26 +130,36 @@ export class DiskGuard {
     })
   }
 
-  get #isFull (): boolean {
-    return this.#late.size >= MAX_DISK_CALLS
+  #giveUp (area: Area): void {
+    if (++area.lateCalls > 1) return
+    this.#hanging.add(area)
+    const refused = this.#waiting.filter((call) => this.#isFull || call.area === area)
+    this.#waiting = this.#waiting.filter((call) => !this.#isFull && call.area !== area)
+    for (const call of refused) {
+      call.refuse()
+      this.#forgetIdle(call.area)
+    }
+    this.changed.emit({ root: area.root, name: area.name, isAnswering: false })
   }
 
-  #giveUp (place: Place): void {
-    place.late++
-    if (place.late > 1) return
-    this.#late.add(place)
-    for (const { refuse } of place.waiting.splice(0)) refuse(noAnswer())
-    if (this.#isFull) for (const { waiting } of this.#ready.splice(0)) for (const { refuse } of waiting.splice(0)) refuse(noAnswer())
-    this.#onChange(place, false)
+  #takeBack (area: Area): void {
+    if (--area.lateCalls > 0) return
+    this.#hanging.delete(area)
+    for (const act of area.postponed) act()
+    this.#forgetIdle(area)
+    this.changed.emit({ root: area.root, name: area.name, isAnswering: true })
   }
 
-  #takeBack (place: Place): void {
-    place.late--
-    if (place.late > 0) return
-    this.#late.delete(place)
-    for (const act of place.afterwards.splice(0)) act()
-    this.#forgetIdle(place)
-    this.#onChange(place, true)
+  #areaOf (root: string, name: string): Area {
+    const key = keyOf(root, name)
+    const area = this.#areas.get(key) ?? { root, name, isBusy: false, lateCalls: 0, postponed: [] }
+    this.#areas.set(key, area)
+    return area
+  }
+
+  #forgetIdle (area: Area): void {
+    if (area.isBusy || area.lateCalls > 0 || this.#waiting.some((call) => call.area === area)) return
+    this.#areas.delete(keyOf(area.root, area.name))
   }
 }
 
@@ -234,22 +168,6 @@ function keyOf (root: string, name: string): string {
   return `${root}\0${name}`
 }
 
-/** For whoever no longer waits for it. */
-async function release (disk: Disk, descriptor: number): Promise<void> {
-  try {
-    await disk.close(descriptor)
-  } catch {
-    // Nobody is left to be told.
-  }
-}
-
 function noAnswer (): Error {
   return Object.assign(new Error('ETIMEDOUT: the disk does not answer'), { code: 'ETIMEDOUT' })
-}
-
-/** The value as it is, once it has been used. */
-function thenSame<T> (value: Awaitable<T>, use: (value: T) => void): Awaitable<T> {
-  if (value instanceof Promise) return value.then((settled) => { use(settled); return settled })
-  use(value)
-  return value
 }

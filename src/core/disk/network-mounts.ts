@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** File systems whose calls can hang on another machine, by the names that the kernel has for them. */
+/** File systems that ask another machine, or a process, and may never get an answer; by the names that the kernel has for them. */
 const NETWORK_FILE_SYSTEM = /^(?:nfs4?|cifs|smb\w*|9p|fuse(?:\..*|blk)?|virtiofs|ceph|afs|vboxsf|lustre|glusterfs|beegfs)$/
 
 interface Mount {
@@ -8,22 +8,27 @@ interface Mount {
   readonly isNetwork: boolean
 }
 
-/**
- * Whether a path, or a mount below it, lies on a network disk, without a touch to any of them. What cannot be told counts as
- * local.
- * @param path absolute, as real as it can be
- * @param mounts the text of `/proc/self/mountinfo`
- */
-export function isOnNetwork (path: string, mounts: string = readMounts()): boolean {
-  let own: Mount | undefined
-  for (const line of mounts.split('\n')) {
-    const mount = parseMount(line)
-    if (mount === undefined) continue
-    if (mount.isNetwork && isWithin(mount.point, path)) return true
-    // The deepest one counts, and of several on one folder the last.
-    if (isWithin(path, mount.point) && mount.point.length >= (own?.point.length ?? 0)) own = mount
-  }
-  return own?.isNetwork ?? false
+/** Which paths lie on network disks, found out without touching any of these disks. Paths are absolute and as real as they can be. */
+export interface NetworkMounts {
+  /** The path itself lies on a network disk. */
+  has (path: string): boolean
+  /** The path, or a mount below it, lies on a network disk. */
+  touches (path: string): boolean
+}
+
+/** @param text of `/proc/self/mountinfo`; without that file everything counts as local */
+export function readNetworkMounts (text: string = readMountInfo()): NetworkMounts {
+  const mounts = text.split('\n').map(parseMount).filter((mount) => mount !== undefined)
+  const points = mounts.filter(({ isNetwork }) => isNetwork).map(({ point }) => point)
+  // The deepest mount counts, and of several on one folder the last.
+  const has = (path: string): boolean => points.length > 0 && mounts.reduce<Mount | undefined>((deepest, mount) =>
+    isWithin(path, mount.point) && mount.point.length >= (deepest?.point.length ?? 0) ? mount : deepest, undefined)?.isNetwork === true
+  return { has, touches: (path) => points.some((point) => isWithin(point, path)) || has(path) }
+}
+
+/** Whether a path, or a mount below it, lies on a network disk. */
+export function isOnNetwork (path: string, text?: string): boolean {
+  return readNetworkMounts(text).touches(path)
 }
 
 /** proc_pid_mountinfo(5): the mount point is the fifth field, the type comes after a lone hyphen. */
@@ -44,7 +49,7 @@ function isWithin (path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder === '/' ? folder : `${folder}/`)
 }
 
-function readMounts (): string {
+function readMountInfo (): string {
   try {
     return readFileSync('/proc/self/mountinfo', 'utf8')
   } catch {

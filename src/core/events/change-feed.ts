@@ -1,18 +1,18 @@
 import { FEED_GRACE_MS, MAX_RECENT_EVENTS } from '../limits.ts'
-import { SILENT, type CoreLog } from '../log.ts'
+import { type CoreLog, SILENT } from '../log.ts'
+import { Signal } from '../signal.ts'
 import { RecentEvents } from './recent-events.ts'
-import { SkillTracker, type SkillChange, type TrackedSkills } from './skill-tracker.ts'
+import { type SkillChange, SkillTracker, type TrackedSkills } from './skill-tracker.ts'
 
 /** A change with an id to resume from; or `reset`: changes were missed, what is known of all skills may be out of date. */
 export type FeedEvent = { readonly id: string } & (SkillChange | { readonly type: 'reset' })
 
-/** Must not throw. */
 export type FeedListener = (event: FeedEvent) => void
 
 export interface ChangeFeedOptions {
   readonly skills: TrackedSkills
   readonly log?: CoreLog
-  /** How long it goes on without a listener, in milliseconds. Default FEED_GRACE_MS. */
+  /** How long the feed goes on without a listener, in milliseconds. Default FEED_GRACE_MS. */
   readonly graceMs?: number
 }
 
@@ -23,13 +23,13 @@ interface Run {
 }
 
 /**
- * The changes of skills, any of their files included, as a sequence of events. A change that is complete after
- * `subscribe` is told once it is seen, at the latest by the next walk; one from just before may be told too. Nothing is
- * compared and nothing inside of skills is watched while nobody listens: who comes back after that gets a `reset`.
+ * The changes of skills, any of their files included, as a sequence of events. A change that is complete after `subscribe` is
+ * reported once it is found, at the latest by the next comparison of everything; one from just before may be reported too.
+ * Without listeners nothing is compared and nothing inside of skills is watched; whoever comes back then gets a `reset`.
  */
 export class ChangeFeed {
   readonly #options: ChangeFeedOptions
-  readonly #listeners = new Set<FeedListener>()
+  readonly #events = new Signal<FeedEvent>()
   #run: Run | undefined
   #grace: NodeJS.Timeout | undefined
 
@@ -43,9 +43,8 @@ export class ChangeFeed {
   }
 
   /**
-   * Tells all events from now on.
-   * @param lastId id of the last event that is known: those after it are told before this returns, or one `reset`
-   * @returns the way to stop
+   * Calls the listener with all later events, until the returned function is called.
+   * @param lastId id of the last known event: the listener gets those after it before this returns, or one `reset`
    */
   subscribe (listener: FeedListener, lastId?: string): () => void {
     clearTimeout(this.#grace)
@@ -54,27 +53,25 @@ export class ChangeFeed {
     if (lastId !== undefined) {
       for (const event of recent.after(lastId) ?? [{ type: 'reset', id: recent.position } as const]) listener(event)
     }
-    const own: FeedListener = (event) => { listener(event) }
-    this.#listeners.add(own)
+    const stop = this.#events.subscribe(listener)
     return () => {
-      if (!this.#listeners.delete(own) || this.#listeners.size > 0) return
+      stop()
+      if (this.#events.hasListeners) return
+      clearTimeout(this.#grace)
       this.#grace = setTimeout(() => { this.#end() }, this.#options.graceMs ?? FEED_GRACE_MS).unref()
     }
   }
 
   close (): void {
     clearTimeout(this.#grace)
-    this.#listeners.clear()
+    this.#events.clear()
     this.#end()
   }
 
   #begin (): Run {
     const { skills, log = SILENT } = this.#options
     const recent = new RecentEvents<FeedEvent>(MAX_RECENT_EVENTS)
-    const onChange = (change: SkillChange): void => {
-      const event = recent.add((id) => ({ id, ...change }))
-      for (const listener of this.#listeners) listener(event)
-    }
+    const onChange = (change: SkillChange): void => { this.#events.emit(recent.add((id) => ({ id, ...change }))) }
     return { recent, tracker: new SkillTracker({ skills, log, onChange }) }
   }
 

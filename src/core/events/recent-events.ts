@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto'
 const ID = /^([\da-f]{12})-(0|[1-9]\d{0,14})$/
 
 /**
- * The latest events of one sequence, by ids that say which: `<sequence>-<number>`. A sequence has a random name, so the ids
- * of an earlier one, of another process or of a replica mean nothing here.
+ * The latest events of one sequence. An event's id is `<sequence>-<number>`, and each sequence has a random name: ids of an
+ * earlier sequence, of another process or of a replica are unknown here.
  */
 export class RecentEvents<Event> {
   readonly #sequence = randomBytes(6).toString('hex')
@@ -31,7 +31,7 @@ export class RecentEvents<Event> {
     return event
   }
 
-  /** All events after the one with this id; undefined when that cannot be told: too long ago, of another sequence, no id. */
+  /** All events after the one with this id; undefined when the id is too old, of another sequence, or none. */
   after (id: string): readonly Event[] | undefined {
     const [, sequence, number] = ID.exec(id) ?? []
     const missed = this.#count - Number(number)

@@ -1,8 +1,8 @@
 import { createSlicer } from '../async.ts'
-import { RACY_WINDOW_MS, TIMESTAMP_STEP_MS } from '../limits.ts'
-import { SkillError } from '../errors.ts'
-import type { CoreLog } from '../log.ts'
 import type { Inspected } from '../content/manifest.ts'
+import { SkillError } from '../errors.ts'
+import { PAUSE_FACTOR, RACY_WINDOW_MS, RECONCILE_DEGRADED_MS, TIMESTAMP_STEP_MS } from '../limits.ts'
+import type { CoreLog } from '../log.ts'
 import type { SkillManager } from '../skill-manager.ts'
 
 /** What became of a skill. `revision` is its manifest's; a skill whose folder may not be read has none. */
@@ -15,118 +15,144 @@ export type TrackedSkills = Pick<SkillManager, 'available' | 'namesNow' | 'subsc
 export interface SkillTrackerOptions {
   readonly skills: TrackedSkills
   readonly log: CoreLog
-  /** Must not throw. */
   readonly onChange: (change: SkillChange) => void
 }
 
-/** There from the beginning, and not inspected yet: its timestamps will tell whether it has changed since. */
+/** A skill from the beginning that was not inspected yet: its timestamps will show whether it has changed since. */
 const UNKNOWN: Inspected = { revision: undefined, fingerprint: undefined, changedAt: 0 }
-/** The same, and it is known to have changed. */
+/** The same, but it is known to have changed. */
 const CHANGED: Inspected = { ...UNKNOWN, revision: 'none that a skill can have' }
 
-/** A skill that somebody is writing is looked at this often, RACY_WINDOW_MS apart, before a state is told that may not last. */
-const MAX_UNSETTLED_LOOKS = 4
+/** A skill that is being written is inspected up to this often, RACY_WINDOW_MS apart, before a state is reported that may not last. */
+const MAX_ATTEMPTS = 5
 
 /**
- * Compares skills with what was told of them, wherever the manager says that something may be different, and tells the
- * differences. All skills are inspected once in the background, so that a touch or a rewrite of the same bytes tells nothing.
+ * Finds out what became of skills, for the change feed. The manager says which skills may be different, and their state is
+ * compared with the last one that was reported. Each skill is inspected once in the background, so that a touch or a
+ * rewrite of the same bytes is no change.
  */
 export class SkillTracker {
   readonly #options: SkillTrackerOptions
   readonly #startedAt = Date.now()
-  readonly #told = new Map<string, Inspected>()
-  /** Where a change was seen, and where one may be: a skill is in each at most once, however often it is written. */
-  readonly #due = new Set<string>()
-  readonly #rest = new Set<string>()
-  readonly #unsettled = new Map<string, number>()
+  readonly #lastReported = new Map<string, Inspected>()
+  /** Skills to compare: those with a hint first, then those of a pass through all. Each at most once, however often it is written. */
+  readonly #hinted = new Set<string>()
+  readonly #pass = new Set<string>()
+  readonly #attempts = new Map<string, number>()
   readonly #stops: ReadonlyArray<() => void>
-  #timer: NodeJS.Timeout | undefined
-  #working = false
+  #passStart = 0
+  #restTimer: NodeJS.Timeout | undefined
+  #isPassDue = false
+  #retryTimer: NodeJS.Timeout | undefined
+  #isWorking = false
   #stopped = false
 
   constructor (options: SkillTrackerOptions) {
     const { skills } = options
     this.#options = options
-    for (const name of skills.namesNow()) this.#told.set(name, UNKNOWN)
+    for (const name of skills.namesNow()) this.#lastReported.set(name, UNKNOWN)
     this.#stops = [
       skills.subscribe(({ added, changed, removed }) => {
-        for (const name of changed) if (this.#told.get(name) === UNKNOWN) this.#told.set(name, CHANGED)
-        this.#lookAt(this.#due, [...added, ...changed, ...removed])
+        for (const name of changed) if (this.#lastReported.get(name) === UNKNOWN) this.#lastReported.set(name, CHANGED)
+        this.#compareSoon(this.#hinted, [...added, ...changed, ...removed])
       }),
       skills.observe((names) => {
-        if (names === undefined) this.#lookAtAll()
-        else this.#lookAt(this.#due, names)
+        if (names === undefined) this.#compareAll()
+        else this.#compareSoon(this.#hinted, names)
       })
     ]
-    this.#lookAtAll()
+    this.#compareAll()
   }
 
   stop (): void {
     this.#stopped = true
-    clearTimeout(this.#timer)
+    clearTimeout(this.#restTimer)
+    clearTimeout(this.#retryTimer)
     for (const stop of this.#stops) stop()
   }
 
-  #lookAtAll (): void {
-    this.#lookAt(this.#rest, [...this.#told.keys(), ...this.#options.skills.namesNow()])
+  /** Begins a pass, or has one follow: a pass rests afterwards, so that passes take a tenth of a core at most. */
+  #compareAll (): void {
+    this.#isPassDue = this.#pass.size > 0 || this.#restTimer !== undefined
+    if (this.#isPassDue) return
+    this.#passStart = performance.now()
+    this.#compareSoon(this.#pass, [...this.#lastReported.keys(), ...this.#options.skills.namesNow()])
   }
 
-  #lookAt (queue: Set<string>, names: Iterable<string>): void {
+  #endPass (): void {
+    const restMs = Math.min((performance.now() - this.#passStart) * PAUSE_FACTOR, RECONCILE_DEGRADED_MS)
+    this.#restTimer = setTimeout(() => {
+      this.#restTimer = undefined
+      if (this.#isPassDue) this.#compareAll()
+    }, restMs).unref()
+  }
+
+  #compareSoon (queue: Set<string>, names: Iterable<string>): void {
     for (const name of names) queue.add(name)
-    if (this.#working || this.#stopped) return
-    this.#working = true
-    void this.#work()
+    if (!this.#isWorking && !this.#stopped) void this.#work()
   }
 
   async #work (): Promise<void> {
-    // The first index is read by one only, and the watcher begins after it.
+    this.#isWorking = true
+    // The first index is read by one reader only, and the watcher begins after it.
     await this.#options.skills.available()
     const yieldIfNeeded = createSlicer()
-    while (!this.#stopped && this.#due.size + this.#rest.size > 0) {
-      const queue = this.#due.size > 0 ? this.#due : this.#rest
-      for (const name of queue) {
-        queue.delete(name)
-        await this.#compare(name)
-        await yieldIfNeeded()
-        if (this.#stopped || (queue === this.#rest && this.#due.size > 0)) break
-      }
+    for (let name = this.#takeName(); name !== undefined && !this.#stopped; name = this.#takeName()) {
+      await this.#compare(name)
+      await yieldIfNeeded()
     }
-    this.#working = false
+    this.#isWorking = false
+  }
+
+  #takeName (): string | undefined {
+    const [hinted] = this.#hinted
+    if (hinted !== undefined && this.#hinted.delete(hinted)) return hinted
+    const [name] = this.#pass
+    if (name !== undefined && this.#pass.delete(name) && this.#pass.size === 0) this.#endPass()
+    return name
   }
 
   async #compare (name: string): Promise<void> {
-    const known = this.#told.get(name)
-    let now: Inspected | undefined
+    const known = this.#lastReported.get(name)
+    let state: Inspected | undefined
     try {
-      now = await this.#options.skills.inspect(name, known)
+      state = await this.#options.skills.inspect(name, known)
     } catch (err) {
-      // Written without a pause, or on a failing disk: what comes next, or the next walk, finds it.
-      if (!(err instanceof SkillError)) this.#options.log.warn({ err, skill: name }, 'a skill could not be compared with what it was')
+      // The skill is being written, or its disk fails: after the attempts, the next hint or pass finds it.
+      if (err instanceof SkillError) this.#tryAgain(name)
+      else this.#options.log.warn({ err, skill: name }, 'a skill could not be compared with what it was')
       return
     }
-    if (this.#stopped || now === known || this.#isUnsettled(name, now)) return
-    const before = this.#told.get(name)
-    if (now === undefined) {
-      if (this.#told.delete(name)) this.#options.onChange({ type: 'removed', name })
-      return
-    }
-    this.#told.set(name, now)
-    const { revision, changedAt } = now
-    const isChanged = before === UNKNOWN ? changedAt >= this.#startedAt - TIMESTAMP_STEP_MS : before?.revision !== revision
-    if (isChanged) this.#options.onChange({ type: before === undefined ? 'added' : 'changed', name, ...revision !== undefined && { revision } })
+    const mayNotLast = state !== undefined && state !== known && state.fingerprint === undefined
+    if (this.#stopped || (mayNotLast && this.#tryAgain(name))) return
+    this.#attempts.delete(name)
+    if (state !== known) this.#report(name, state)
   }
 
-  /** Whether a skill should be looked at again before anything is told of it; then it is. */
-  #isUnsettled (name: string, state: Inspected | undefined): boolean {
-    const looks = (this.#unsettled.get(name) ?? 0) + 1
-    if (state === undefined || state.fingerprint !== undefined || looks > MAX_UNSETTLED_LOOKS) {
-      this.#unsettled.delete(name)
+  #report (name: string, state: Inspected | undefined): void {
+    const { onChange } = this.#options
+    const before = this.#lastReported.get(name)
+    if (state === undefined) {
+      if (this.#lastReported.delete(name)) onChange({ type: 'removed', name })
+      return
+    }
+    this.#lastReported.set(name, state)
+    const { revision, changedAt } = state
+    const isChanged = before === UNKNOWN ? changedAt >= this.#startedAt - TIMESTAMP_STEP_MS : before?.revision !== revision
+    if (isChanged) onChange({ type: before === undefined ? 'added' : 'changed', name, ...revision !== undefined && { revision } })
+  }
+
+  /** Whether there is another attempt. */
+  #tryAgain (name: string): boolean {
+    const attempts = (this.#attempts.get(name) ?? 0) + 1
+    this.#attempts.set(name, attempts)
+    if (attempts >= MAX_ATTEMPTS) {
+      this.#attempts.delete(name)
       return false
     }
-    this.#unsettled.set(name, looks)
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined
-      this.#lookAt(this.#due, this.#unsettled.keys())
+    this.#retryTimer ??= setTimeout(() => {
+      this.#retryTimer = undefined
+      this.#compareSoon(this.#hinted, this.#attempts.keys())
     }, RACY_WINDOW_MS).unref()
     return true
   }

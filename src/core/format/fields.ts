@@ -1,4 +1,4 @@
-import { finding, quote, quoteList } from './findings.ts'
+import { finding, type FindingCode, quote, quoteList } from './findings.ts'
 import { isMapping } from './frontmatter.ts'
 import { MAX_COMPATIBILITY_CODE_POINTS, MAX_DESCRIPTION_CODE_POINTS, MAX_NAME_CODE_POINTS } from '../limits.ts'
 import type { Finding, Frontmatter } from '../skill.ts'
@@ -44,14 +44,14 @@ function checkName (name: unknown, folderName: string): Finding[] {
   const rename = target === folderName ? '' : ` and rename the folder to ${quote(target)}`
   if (name === undefined || (typeof name === 'string' && name.trim() === '')) {
     const state = name === undefined ? 'missing' : 'empty'
-    return [finding.error('name_missing', `name is ${state}`, `Add 'name: ${target}' to the frontmatter${rename}`, 'name')]
+    return [finding('name_missing', `name is ${state}`, `Add 'name: ${target}' to the frontmatter${rename}`, 'name')]
   }
   if (typeof name !== 'string') {
-    return [finding.error('name_not_text', `name must be text, not ${kindOf(name)}`, `Change name to ${quote(target)}${rename}`, 'name')]
+    return [finding('name_not_text', `name must be text, not ${kindOf(name)}`, `Change name to ${quote(target)}${rename}`, 'name')]
   }
 
   const fix = name === target ? `Rename the folder to ${quote(target)}` : `Change name to ${quote(target)}${rename}`
-  const problem = (code: string, message: string) => finding.error(code, message, fix, 'name')
+  const problem = (code: FindingCode, message: string) => finding(code, message, fix, 'name')
   const found: Finding[] = []
   const length = countCodePoints(name)
   if (length > MAX_NAME_CODE_POINTS) {
@@ -70,7 +70,7 @@ function checkName (name: unknown, folderName: string): Finding[] {
     found.push(problem('name_folder_mismatch', `name ${quote(name)} does not match the folder name ${quote(folderName)}`))
   }
   if (found.length === 0 && RESERVED_WORD.test(name)) {
-    found.push(finding.info('name_reserved_word', `name ${quote(name)} contains a word that one provider refuses in uploads`,
+    found.push(finding('name_reserved_word', `name ${quote(name)} contains a word that one provider refuses in uploads`,
       "Choose a name without 'anthropic' and 'claude' if the skill is to be uploaded there", 'name'))
   }
   return found
@@ -95,23 +95,23 @@ function toValidName (text: string): string {
 function checkDescription (description: unknown): Finding[] {
   if (description === undefined || (typeof description === 'string' && description.trim() === '')) {
     const state = description === undefined ? 'missing' : 'empty'
-    return [finding.error('description_missing', `description is ${state}`,
+    return [finding('description_missing', `description is ${state}`,
       `Add a description of 1 to ${MAX_DESCRIPTION_CODE_POINTS} characters that says what the skill does and when to use it`, 'description')]
   }
   if (typeof description !== 'string') {
-    return [finding.error('description_not_text', `description must be text, not ${kindOf(description)}`,
+    return [finding('description_not_text', `description must be text, not ${kindOf(description)}`,
       'Write description as one text in double quotes', 'description')]
   }
 
   const found: Finding[] = []
   const length = countCodePoints(description)
   if (length > MAX_DESCRIPTION_CODE_POINTS) {
-    found.push(finding.error('description_too_long', `description has ${length} characters, more than ${MAX_DESCRIPTION_CODE_POINTS}`,
+    found.push(finding('description_too_long', `description has ${length} characters, more than ${MAX_DESCRIPTION_CODE_POINTS}`,
       `Shorten description by at least ${length - MAX_DESCRIPTION_CODE_POINTS} characters`, 'description'))
   }
   const tag = XML_TAG.exec(description)?.[0]
   if (tag !== undefined) {
-    found.push(finding.info('description_xml_tag', `description contains ${quote(tag)}, which looks like an XML tag`,
+    found.push(finding('description_xml_tag', `description contains ${quote(tag)}, which looks like an XML tag`,
       'Write description without angle brackets', 'description'))
   }
   return found
@@ -119,22 +119,22 @@ function checkDescription (description: unknown): Finding[] {
 
 function checkLicense (license: unknown): Finding[] {
   if (license === undefined || typeof license === 'string') return []
-  return [finding.warning('license_not_text', `license must be text, not ${kindOf(license)}`,
+  return [finding('license_not_text', `license must be text, not ${kindOf(license)}`,
     "Write license as the name of a licence or of a file in the skill's folder", 'license')]
 }
 
 function checkCompatibility (compatibility: unknown): Finding[] {
   if (compatibility === undefined) return []
   if (typeof compatibility !== 'string') {
-    return [finding.warning('compatibility_not_text', `compatibility must be text, not ${kindOf(compatibility)}`,
+    return [finding('compatibility_not_text', `compatibility must be text, not ${kindOf(compatibility)}`,
       'Write compatibility as one sentence', 'compatibility')]
   }
   const length = countCodePoints(compatibility)
   if (length === 0) {
-    return [finding.warning('compatibility_empty', 'compatibility is empty', 'Remove the field compatibility or fill it in', 'compatibility')]
+    return [finding('compatibility_empty', 'compatibility is empty', 'Remove the field compatibility or fill it in', 'compatibility')]
   }
   if (length > MAX_COMPATIBILITY_CODE_POINTS) {
-    return [finding.warning('compatibility_too_long', `compatibility has ${length} characters, more than ${MAX_COMPATIBILITY_CODE_POINTS}`,
+    return [finding('compatibility_too_long', `compatibility has ${length} characters, more than ${MAX_COMPATIBILITY_CODE_POINTS}`,
       `Shorten compatibility by at least ${length - MAX_COMPATIBILITY_CODE_POINTS} characters`, 'compatibility')]
   }
   return []
@@ -143,31 +143,31 @@ function checkCompatibility (compatibility: unknown): Finding[] {
 function checkMetadata (metadata: unknown): Finding[] {
   if (metadata === undefined) return []
   if (!isMapping(metadata)) {
-    return [finding.warning('metadata_not_mapping', `metadata must be a mapping of text to text, not ${kindOf(metadata)}`,
+    return [finding('metadata_not_mapping', `metadata must be a mapping of text to text, not ${kindOf(metadata)}`,
       "Write metadata as indented lines of the form 'key: value'", 'metadata')]
   }
   const keys = Object.keys(metadata).filter(key => typeof metadata[key] !== 'string')
   if (keys.length === 0) return []
-  return [finding.warning('metadata_not_text', `metadata has values that are not text: ${quoteList(keys)}`,
+  return [finding('metadata_not_text', `metadata has values that are not text: ${quoteList(keys)}`,
     `Put the values of ${quoteList(keys)} in double quotes`, 'metadata')]
 }
 
 function checkAllowedTools (tools: unknown): Finding[] {
   if (tools === undefined) return []
   const fix = 'Write allowed-tools as one text with a blank between two tools'
-  if (Array.isArray(tools)) return [finding.info('allowed_tools_list', 'allowed-tools is a list instead of text', fix, 'allowed-tools')]
+  if (Array.isArray(tools)) return [finding('allowed_tools_list', 'allowed-tools is a list instead of text', fix, 'allowed-tools')]
   if (typeof tools !== 'string') {
-    return [finding.warning('allowed_tools_not_text', `allowed-tools must be text, not ${kindOf(tools)}`, fix, 'allowed-tools')]
+    return [finding('allowed_tools_not_text', `allowed-tools must be text, not ${kindOf(tools)}`, fix, 'allowed-tools')]
   }
   const outsideBrackets = tools.replaceAll(/\([^()]*\)/g, '')
   if (!outsideBrackets.includes(',')) return []
-  return [finding.info('allowed_tools_commas', 'allowed-tools separates its tools with commas instead of blanks', fix, 'allowed-tools')]
+  return [finding('allowed_tools_commas', 'allowed-tools separates its tools with commas instead of blanks', fix, 'allowed-tools')]
 }
 
 function checkUnknownFields (frontmatter: Frontmatter): Finding[] {
   const unknown = Object.keys(frontmatter).filter(name => !KNOWN_FIELDS.has(name))
   if (unknown.length === 0) return []
-  return [finding.info('unknown_fields', `the frontmatter has fields that the Agent Skills format does not know: ${quoteList(unknown)}`,
+  return [finding('unknown_fields', `the frontmatter has fields that the Agent Skills format does not know: ${quoteList(unknown)}`,
     `Move ${quoteList(unknown)} into metadata or remove them`)]
 }
 

@@ -1,3 +1,4 @@
+import * as limits from '../limits.ts'
 import type { Finding, FindingSeverity } from '../skill.ts'
 
 /** Longest piece of a skill's own text inside a sentence, in code points. */
@@ -9,16 +10,98 @@ const MAX_LISTED_NAMES = 3
 /** What can end a line, steer a terminal or hide in a sentence: controls, format characters, lone surrogates, separators. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
 
-/** The makers of findings, one for each severity: code, sentence, instruction, and the frontmatter field if there is one. */
-export const finding = {
-  error: makerOf('error'),
-  warning: makerOf('warning'),
-  info: makerOf('info')
-} as const
+/** Every kind of finding: its severity, and what it says of a skill. docs/findings.md shows the same table. */
+export const FINDINGS = {
+  main_file_missing: ['error', 'there is no SKILL.md'],
+  main_file_not_a_file: ['error', 'SKILL.md is a folder, a device, or a link that leaves the skill'],
+  main_file_too_large: ['error', `SKILL.md has more than ${grouped(limits.MAX_MAIN_FILE_BYTES)} bytes`],
+  main_file_permission_denied: ['error', 'the service may not read the folder or SKILL.md'],
+  main_file_unreadable: ['error', 'the disk failed'],
+  main_file_not_utf8: ['error', 'SKILL.md is not valid UTF-8'],
+  main_file_ambiguous: ['warning', 'several main files differ only in case'],
+  main_file_casing: ['warning', 'the main file is not spelt SKILL.md'],
+  shadowed: ['warning', 'this skill hides one of the same name in a later root'],
 
-function makerOf (severity: FindingSeverity) {
-  return (code: string, message: string, fix: string, field?: string): Finding =>
-    field === undefined ? { code, severity, message, fix } : { code, severity, message, fix, field }
+  frontmatter_missing: ['error', 'SKILL.md is empty or has no frontmatter'],
+  frontmatter_not_first: ['error', 'something stands before the frontmatter'],
+  frontmatter_unclosed: ['error', 'there is no closing `---`'],
+  frontmatter_empty: ['error', 'there is nothing between the fences'],
+  frontmatter_not_mapping: ['error', 'the frontmatter does not consist of fields'],
+  frontmatter_too_large: ['error', `the frontmatter has more than ${grouped(limits.MAX_FRONTMATTER_BYTES)} bytes`],
+  fence_unusual: ['error', 'the first line begins with `---` and goes on'],
+  line_ends_cr: ['error', 'lines end with a bare carriage return'],
+  yaml_invalid: ['error', 'the frontmatter is not YAML'],
+  yaml_refused: ['error', `the frontmatter has aliases, or is nested more than ${grouped(limits.MAX_FRONTMATTER_DEPTH)} levels deep`],
+  yaml_repaired: ['warning', 'a value is not YAML and was read as it stands'],
+
+  name_missing: ['error', 'there is no `name`'],
+  name_not_text: ['error', '`name` is not text'],
+  name_too_long: ['error', `\`name\` has more than ${grouped(limits.MAX_NAME_CODE_POINTS)} characters`],
+  name_invalid_characters: ['error', '`name` has more than lowercase letters, numbers and hyphens'],
+  name_edge_hyphen: ['error', '`name` starts or ends with a hyphen'],
+  name_double_hyphen: ['error', '`name` has two hyphens in a row'],
+  name_folder_mismatch: ['error', '`name` is not the name of the folder'],
+  name_reserved_word: ['info', 'one provider refuses such a name in uploads'],
+  description_missing: ['error', 'there is no `description`'],
+  description_not_text: ['error', '`description` is not text'],
+  description_too_long: ['error', `\`description\` has more than ${grouped(limits.MAX_DESCRIPTION_CODE_POINTS)} characters`],
+  description_xml_tag: ['info', '`description` has what looks like an XML tag'],
+  license_not_text: ['warning', '`license` is not text'],
+  compatibility_not_text: ['warning', '`compatibility` is not text'],
+  compatibility_empty: ['warning', '`compatibility` is empty'],
+  compatibility_too_long: ['warning', `\`compatibility\` has more than ${grouped(limits.MAX_COMPATIBILITY_CODE_POINTS)} characters`],
+  metadata_not_mapping: ['warning', '`metadata` is not a mapping'],
+  metadata_not_text: ['warning', '`metadata` has values that are not text'],
+  allowed_tools_not_text: ['warning', '`allowed-tools` is neither text nor a list'],
+  allowed_tools_list: ['info', '`allowed-tools` is a list instead of text'],
+  allowed_tools_commas: ['info', '`allowed-tools` separates tools with commas instead of blanks'],
+  unknown_fields: ['info', 'the frontmatter has fields that the format does not know'],
+
+  body_empty: ['warning', 'there is nothing after the frontmatter'],
+  byte_order_mark: ['info', 'SKILL.md begins with a byte order mark'],
+  line_ends_crlf: ['info', 'SKILL.md ends its lines with CRLF'],
+  many_lines: ['info', `SKILL.md has more than ${grouped(limits.ADVISED_MAIN_FILE_LINES)} lines`],
+  control_characters: ['warning', 'SKILL.md has control characters, which a person does not see'],
+  zero_width_characters: ['warning', 'SKILL.md has zero-width characters, which a person does not see'],
+  bidi_control_characters: ['warning', 'SKILL.md has characters that change the direction of text'],
+  hidden_tag_characters: ['warning', 'SKILL.md has invisible tag characters, which a model reads'],
+
+  mcp_skill_invalid: ['warning', 'MCP does not list the skill: it has errors'],
+  mcp_refused: ['warning', 'MCP does not list the skill: the official client refuses its frontmatter'],
+  mcp_main_file_casing: ['warning', 'MCP does not list the skill: the main file is not called SKILL.md'],
+  mcp_file_too_large: ['warning', `MCP does not list the skill: a file has more than ${grouped(limits.MAX_TEXT_FILE_BYTES)} bytes`],
+  mcp_too_many_files: ['warning', `MCP does not list the skill: it has more than ${grouped(limits.MAX_MCP_LISTED_FILES)} files`],
+  mcp_limits_exceeded: ['info', `MCP hosts may decline the skill: it has more than ${grouped(limits.MCP_ADVISED_SKILL_FILES)} files or ${grouped(limits.MCP_ADVISED_SKILL_BYTES)} bytes`],
+
+  discovery_skill_invalid: ['warning', 'in no discovery index: the skill has errors'],
+  discovery_main_file_missing: ['warning', 'in no discovery index: SKILL.md cannot be read'],
+  discovery_main_file_ambiguous: ['warning', 'in no discovery index: several main files differ only in case'],
+  discovery_frontmatter_repaired: ['warning', 'in no discovery index: the frontmatter is not valid YAML as it stands'],
+  discovery_frontmatter_differs: ['warning', 'in no discovery index: clients find no frontmatter, or another end of it'],
+  discovery_path_unsafe: ['warning', 'in no discovery index: a path has a backslash, or begins like a drive'],
+  discovery_path_not_plain: ['warning', 'not in the discovery index 0.1.0: it cannot name a path of the skill'],
+  discovery_description_too_long: ['warning', `not in the discovery index 0.2.0: \`description\` has more than ${grouped(limits.MAX_DISCOVERY_DESCRIPTION_UNITS)} UTF-16 units`],
+  discovery_archive_too_large: ['warning', `not in the discovery index 0.2.0: more than ${grouped(limits.MAX_DISCOVERY_FILES)} files or ${grouped(limits.MAX_DISCOVERY_UNPACKED_BYTES)} bytes`],
+  discovery_file_large: ['info', `one client of the discovery index 0.1.0 cuts files after ${grouped(limits.ADVISED_DISCOVERY_FILE_BYTES)} bytes`],
+  discovery_internal: ['info', 'some clients of the discovery indexes show the skill only when asked for by its name']
+} as const satisfies Record<string, readonly [severity: FindingSeverity, summary: string]>
+
+export type FindingCode = keyof typeof FINDINGS
+
+/**
+ * Makes a finding; its severity is that of its code.
+ * @param message one sentence that says what is wrong, without a full stop
+ * @param fix one instruction that mends it
+ * @param field the frontmatter field that it is about, if it is about one
+ */
+export function finding (code: FindingCode, message: string, fix: string, field?: string): Finding {
+  const [severity] = FINDINGS[code]
+  return { code, severity, message, fix, ...field !== undefined && { field } }
+}
+
+/** A number as documents write it: `1,048,576`. */
+function grouped (value: number): string {
+  return value.toLocaleString('en-US')
 }
 
 /** A skill's own text for use inside a sentence: in quotes, in one line, cut. Skills are untrusted. */

@@ -91,7 +91,7 @@ function endOfFence (bytes: Buffer, at: number): number | undefined {
  */
 export function parseFrontmatter (bytes: Buffer): ParsedFrontmatter {
   if (bytes.length > MAX_FRONTMATTER_BYTES) {
-    return refused(finding.error('frontmatter_too_large',
+    return refused(finding('frontmatter_too_large',
       `the frontmatter has ${bytes.length} bytes, more than the ${MAX_FRONTMATTER_BYTES} that are read`,
       'Move long text from the frontmatter into the body of SKILL.md'))
   }
@@ -101,11 +101,11 @@ export function parseFrontmatter (bytes: Buffer): ParsedFrontmatter {
   const asWritten = readYaml(source)
   if (asWritten.kind === 'value') return fromValue(asWritten.value, [])
   if (asWritten.reason.startsWith(TOO_DEEP)) {
-    return refused(finding.error('yaml_refused', `the frontmatter is nested more than ${MAX_FRONTMATTER_DEPTH} levels deep`,
+    return refused(finding('yaml_refused', `the frontmatter is nested more than ${MAX_FRONTMATTER_DEPTH} levels deep`,
       'Flatten the frontmatter to a few levels'))
   }
   if (asWritten.reason.startsWith(ALIASED)) {
-    return refused(finding.error('yaml_refused', 'the frontmatter uses YAML aliases, which are not read',
+    return refused(finding('yaml_refused', 'the frontmatter uses YAML aliases, which are not read',
       "Write the aliased values out, and put a value that is meant to begin with '*' in quotes"))
   }
 
@@ -126,11 +126,11 @@ function readYaml (source: string): YamlOutcome {
 
 function fromValue (value: unknown, findings: readonly Finding[]): ParsedFrontmatter {
   if (value === null || value === undefined) {
-    return refused(finding.error('frontmatter_empty', 'the frontmatter is empty',
+    return refused(finding('frontmatter_empty', 'the frontmatter is empty',
       "Add the fields name and description between the two '---' lines"))
   }
   if (isMapping(value)) return { frontmatter: value, findings }
-  return refused(finding.error('frontmatter_not_mapping', 'the frontmatter does not consist of fields',
+  return refused(finding('frontmatter_not_mapping', 'the frontmatter does not consist of fields',
     "Write the frontmatter as lines of the form 'field: value', beginning with name and description"))
 }
 
@@ -162,14 +162,14 @@ function quotePlainValues (source: string): { text: string, fields: string[] } {
 
 function repairFinding (fields: readonly string[]): Finding {
   const names = quoteList(fields)
-  return finding.warning('yaml_repaired', `the text of ${names} is not valid YAML and was read as it stands`,
+  return finding('yaml_repaired', `the text of ${names} is not valid YAML and was read as it stands`,
     `Put the text of ${names} in double quotes`, fields[0])
 }
 
 function syntaxFinding ({ reason, line }: YamlFailure): Finding {
   // js-yaml counts lines from 0 and does not see the opening fence.
   const place = line === undefined ? 'the frontmatter' : `line ${line + 2} of SKILL.md`
-  return finding.error('yaml_invalid', `${place} is not valid YAML: ${quote(reason)}`, syntaxFix(reason, place))
+  return finding('yaml_invalid', `${place} is not valid YAML: ${quote(reason)}`, syntaxFix(reason, place))
 }
 
 function syntaxFix (reason: string, place: string): string {

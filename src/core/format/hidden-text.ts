@@ -1,8 +1,6 @@
-import { finding } from './findings.ts'
+import { finding, type FindingCode } from './findings.ts'
+import { ADVISED_MAIN_FILE_LINES } from '../limits.ts'
 import type { Finding } from '../skill.ts'
-
-/** What the Agent Skills format advises for a main file, in lines. */
-const ADVISED_LINES = 500
 
 const TAB = 0x09
 const LF = 0x0a
@@ -20,7 +18,7 @@ const HIDDEN_KINDS = {
   zero_width_characters: 'zero-width characters',
   bidi_control_characters: 'characters that change the direction of text',
   hidden_tag_characters: 'invisible tag characters'
-} as const
+} as const satisfies Partial<Record<FindingCode, string>>
 
 type HiddenKind = keyof typeof HIDDEN_KINDS
 
@@ -41,12 +39,12 @@ export function checkContent (bytes: Buffer): Finding[] {
     if (kind !== undefined && !firstLines.has(kind)) firstLines.set(kind, line)
   }
 
-  const findings = Array.from(firstLines, ([kind, first]) => finding.warning(kind,
+  const findings = Array.from(firstLines, ([kind, first]) => finding(kind,
     `SKILL.md contains ${HIDDEN_KINDS[kind]}, the first in line ${first}`,
     `Remove the ${HIDDEN_KINDS[kind]} from SKILL.md, beginning in line ${first}`))
   const lines = bytes[bytes.length - 1] === LF ? line - 1 : line
-  if (lines > ADVISED_LINES) {
-    findings.push(finding.info('many_lines', `SKILL.md has ${lines} lines, more than the ${ADVISED_LINES} that the format advises`,
+  if (lines > ADVISED_MAIN_FILE_LINES) {
+    findings.push(finding('many_lines', `SKILL.md has ${lines} lines, more than the ${ADVISED_MAIN_FILE_LINES} that the format advises`,
       'Move details from SKILL.md into other files of the skill'))
   }
   return findings

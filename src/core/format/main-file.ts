@@ -41,7 +41,7 @@ const DOTS_LINE = /^\.\.\.[ \t]*\r?$/m
  */
 export function parseSkillBytes (bytes: Buffer, folderName: string): ParsedSkill {
   if (!isUtf8(bytes)) {
-    return parsed({}, folderName, [finding.error('main_file_not_utf8', 'SKILL.md is not valid UTF-8', 'Save SKILL.md with the encoding UTF-8')])
+    return parsed({}, folderName, [finding('main_file_not_utf8', 'SKILL.md is not valid UTF-8', 'Save SKILL.md with the encoding UTF-8')])
   }
   const { frontmatter, findings } = readFrontmatter(bytes, folderName)
   return parsed(frontmatter, folderName, [...findings, ...checkBom(bytes), ...checkContent(bytes)])
@@ -89,42 +89,42 @@ function ownText (frontmatter: Frontmatter, field: string): string {
 function diagnoseMissing (bytes: Buffer, fileStart: number): Finding {
   const head = bytes.toString('utf8', fileStart, fileStart + DIAGNOSIS_BYTES)
   if (head.startsWith('---\r')) {
-    return finding.error('line_ends_cr', 'SKILL.md ends its lines with a bare carriage return', 'Save SKILL.md with LF line ends')
+    return finding('line_ends_cr', 'SKILL.md ends its lines with a bare carriage return', 'Save SKILL.md with LF line ends')
   }
   if (head.startsWith('---')) {
     const firstLine = head.split(/\r?\n/, 1)[0] ?? head
-    return finding.error('fence_unusual', `the first line of SKILL.md is ${quote(firstLine)} instead of '---'`, "Change the first line of SKILL.md to '---'")
+    return finding('fence_unusual', `the first line of SKILL.md is ${quote(firstLine)} instead of '---'`, "Change the first line of SKILL.md to '---'")
   }
   if (MISPLACED_FRONTMATTER.test(head)) {
-    return finding.error('frontmatter_not_first', 'something stands before the frontmatter of SKILL.md',
+    return finding('frontmatter_not_first', 'something stands before the frontmatter of SKILL.md',
       "Move the opening '---' to the first line of SKILL.md")
   }
-  return finding.error('frontmatter_missing', bytes.length === fileStart ? 'SKILL.md is empty' : 'SKILL.md has no frontmatter',
+  return finding('frontmatter_missing', bytes.length === fileStart ? 'SKILL.md is empty' : 'SKILL.md has no frontmatter',
     "Begin SKILL.md with a line '---', the fields name and description, and another line '---'")
 }
 
 function diagnoseUnclosed (bytes: Buffer): Finding {
   const head = bytes.toString('utf8', 0, MAX_FRONTMATTER_BYTES)
   if (DOTS_LINE.test(head)) {
-    return finding.error('frontmatter_unclosed', "the frontmatter is closed with '...' instead of '---'", "Change the line '...' to '---'")
+    return finding('frontmatter_unclosed', "the frontmatter is closed with '...' instead of '---'", "Change the line '...' to '---'")
   }
-  return finding.error('frontmatter_unclosed', "the frontmatter is not closed with a line '---'", "Add a line '---' after the last field of the frontmatter")
+  return finding('frontmatter_unclosed', "the frontmatter is not closed with a line '---'", "Add a line '---' after the last field of the frontmatter")
 }
 
 function checkBom (bytes: Buffer): Finding[] {
   if (!startsWithBom(bytes)) return []
-  return [finding.info('byte_order_mark', 'SKILL.md starts with a byte order mark', 'Save SKILL.md as UTF-8 without a byte order mark')]
+  return [finding('byte_order_mark', 'SKILL.md starts with a byte order mark', 'Save SKILL.md as UTF-8 without a byte order mark')]
 }
 
 /** Line ends are judged by the opening fence's: they are the same throughout a file, and some readers refuse CRLF there. */
 function checkLineEnds (bytes: Buffer, frontmatterStart: number): Finding[] {
   if (bytes[frontmatterStart - 2] !== CR) return []
-  return [finding.info('line_ends_crlf', 'SKILL.md ends its lines with CRLF', 'Save SKILL.md with LF line ends')]
+  return [finding('line_ends_crlf', 'SKILL.md ends its lines with CRLF', 'Save SKILL.md with LF line ends')]
 }
 
 function checkBody (bytes: Buffer, bodyStart: number): Finding[] {
   for (let i = bodyStart; i < bytes.length; i++) {
     if ((bytes[i] ?? 0) > BLANK) return []
   }
-  return [finding.warning('body_empty', 'SKILL.md has no instructions after the frontmatter', 'Write the instructions of the skill below the frontmatter')]
+  return [finding('body_empty', 'SKILL.md has no instructions after the frontmatter', 'Write the instructions of the skill below the frontmatter')]
 }

@@ -1,51 +1,36 @@
 import { sha256 } from '../digest.ts'
 import { MAX_CURSOR_CHARACTERS } from '../limits.ts'
 
-/** Where a page ended. */
+/** Where a page ended: after this name, which had this score if the pages are of a search. */
 export interface PagePosition {
-  /** Name of the last skill that was looked at. */
   readonly after: string
-  /** Of a search: the skill's score, and the ranking that it stands in. */
-  readonly ranked?: { readonly score: number, readonly ranking: string }
+  readonly score?: number
 }
 
-const SEAL_CHARACTERS = 16
-const RANKING = /^[\da-f]{16}$/
+const CHECKSUM_CHARACTERS = 8
+const CHECKSUM_START = 'sha256:'.length
 
-/** Sixteen hexadecimal digits that stand for a text. */
-export function fingerprint (text: string): string {
-  const digest = sha256(text)
-  const start = digest.indexOf(':') + 1
-  return digest.slice(start, start + SEAL_CHARACTERS)
+/**
+ * A position as opaque text.
+ * @param question what the pages list: a cursor is valid for the same question only
+ */
+export function formatCursor (question: string, { after, score }: PagePosition): string {
+  const fields = `${score ?? ''}\n${after}`
+  const checksum = sha256(`${question}\n${fields}`).slice(CHECKSUM_START, CHECKSUM_START + CHECKSUM_CHARACTERS)
+  return Buffer.from(checksum + fields).toString('base64url')
 }
 
 /**
- * A position as an opaque text.
- * @param scope what the pages are of: a cursor is good for the same question only
+ * The position in a cursor; undefined for one that is damaged or of another question. The checksum is no secret: a
+ * made-up cursor begins a page elsewhere, and nothing more.
  */
-export function formatCursor (scope: string, { after, ranked }: PagePosition): string {
-  // No name of a skill holds a line end.
-  const fields = [ranked?.score ?? '', ranked?.ranking ?? '', after].join('\n')
-  return Buffer.from(`${seal(scope, fields)}${fields}`).toString('base64url')
-}
-
-/**
- * The position that a cursor holds; undefined for one that is damaged, made up, or another question's. The seal is no
- * secret: whoever makes one up with it gets a place in a list, which is all that a cursor is.
- */
-export function parseCursor (scope: string, cursor: string): PagePosition | undefined {
+export function parseCursor (question: string, cursor: string): PagePosition | undefined {
   if (cursor.length > MAX_CURSOR_CHARACTERS) return undefined
-  const text = Buffer.from(cursor, 'base64url').toString()
-  // One position has one cursor: Buffer reads much that it would never write.
-  if (Buffer.from(text).toString('base64url') !== cursor) return undefined
-  const fields = text.slice(SEAL_CHARACTERS)
-  if (text.slice(0, SEAL_CHARACTERS) !== seal(scope, fields)) return undefined
-  const [score = '', ranking = '', after, ...rest] = fields.split('\n')
-  if (after === undefined || rest.length > 0) return undefined
-  if (score === '' && ranking === '') return { after }
-  return score !== '' && Number.isFinite(Number(score)) && RANKING.test(ranking) ? { after, ranked: { score: Number(score), ranking } } : undefined
-}
-
-function seal (scope: string, fields: string): string {
-  return fingerprint(`${scope}\n${fields}`)
+  const fields = Buffer.from(cursor, 'base64url').toString().slice(CHECKSUM_CHARACTERS)
+  const end = fields.indexOf('\n')
+  const after = fields.slice(end + 1)
+  const score = Number(fields.slice(0, end))
+  const position = end === 0 ? { after } : { after, score }
+  // What was not written by `formatCursor` differs: the checksum, and whatever Buffer and Number ignore.
+  return Number.isFinite(score) && formatCursor(question, position) === cursor ? position : undefined
 }

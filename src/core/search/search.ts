@@ -1,14 +1,14 @@
-import type { MainFilePreference } from '../catalog/main-files.ts'
-import type { FileContent } from '../files/file-content.ts'
 import { type Awaitable, coalesce, createSlicer } from '../async.ts'
 import type { CatalogChange } from '../catalog/catalog.ts'
+import type { MainFilePreference } from '../catalog/main-files.ts'
 import { SkillError } from '../errors.ts'
-import { MAX_SEARCHED_BODY_CHARACTERS } from '../limits.ts'
-import { createSearchIndex, type SearchHit, type SearchIndex } from './search-index.ts'
+import type { FileContent } from '../files/file-content.ts'
 import { skillBody } from '../format/main-file.ts'
+import { MAX_SEARCHED_BODY_CHARACTERS } from '../limits.ts'
 import type { CatalogSkill } from '../skill.ts'
+import { createSearchIndex, type SearchHit, type SearchIndex } from './search-index.ts'
 
-/** What a search needs of the skills: the same questions as anybody, and to be told of changes. */
+/** What search needs of the skills. */
 export interface SearchSource {
   list (): Awaitable<readonly string[]>
   find (name: string): Awaitable<CatalogSkill | undefined>
@@ -17,15 +17,15 @@ export interface SearchSource {
 }
 
 /**
- * Ranked search over skills. The index is made for the first search, which waits for it; a service that is never
- * asked has none. From then on it follows the catalog: what has changed is read again in the background, and a
- * search that comes meanwhile waits for that, so that nobody sees an index that is empty or half built.
+ * Ranked search over skills. The first search builds the index and waits for it; a service that is never searched has
+ * none. The index then follows the catalog: changed skills are read again in the background, and a search waits until
+ * they are, so that it never sees an empty or half-built index.
  */
 export class SkillSearch {
   readonly #source: SearchSource
   readonly #refresh = coalesce(() => this.#refreshOnce())
   #index: Promise<SearchIndex> | undefined
-  /** Names of the skills that the index has not read as they are now. */
+  /** Names of the skills whose present state is not in the index. */
   #stale = new Set<string>()
   #refreshing = false
 
@@ -38,7 +38,7 @@ export class SkillSearch {
    * @throws {SkillError} `folderError`'s sentences without a root
    */
   async search (query: string): Promise<readonly SearchHit[]> {
-    // At each search: this tells whether there is a root, and has what is gone from it removed.
+    // At each search: a missing root is an error, and what is gone from a root is not found.
     const names = await this.#source.list()
     this.#index ??= this.#begin(names)
     const index = await this.#index
@@ -50,7 +50,7 @@ export class SkillSearch {
     this.#stale = new Set(names)
     this.#source.subscribe(({ added, changed, removed }) => {
       for (const name of [...added, ...changed, ...removed]) this.#stale.add(name)
-      // What fails stays stale: the next search tries again, and hears of it.
+      // After a failure the names stay stale: the next search tries again, and throws what then fails.
       this.#refresh().catch(() => {})
     })
     return createSearchIndex()
@@ -76,8 +76,9 @@ export class SkillSearch {
   }
 
   /**
-   * A disk that fails says nothing about a skill: what was known stands, or its name alone, until it can be read.
-   * @returns whether the index has the skill as it is
+   * Puts the present state of a skill into the index. A failing disk says nothing about a skill: until the skill can be
+   * read, the index keeps its former text, or has its name and description alone.
+   * @returns whether the index has the present state
    */
   async #refreshSkill (index: SearchIndex, name: string): Promise<boolean> {
     const skill = await this.#source.find(name)
@@ -86,12 +87,12 @@ export class SkillSearch {
       return true
     }
     const { isWhole, body } = await this.#readBody(skill)
-    const { name: label, description } = skill.metadata
-    if (isWhole || !index.has(name)) index.put({ name, label, description, body })
+    const { name: displayName, description } = skill.metadata
+    if (isWhole || !index.has(name)) index.put({ name, displayName, description, body })
     return isWhole
   }
 
-  /** The body is empty when the main file cannot be read. It is whole when it is of one state with what is known of the skill. */
+  /** The body is empty when the main file cannot be read. It is whole when body and `skill` are of one state. */
   async #readBody ({ name, digest }: CatalogSkill): Promise<{ readonly isWhole: boolean, readonly body: string }> {
     try {
       const content = await this.#source.readDocument(name, 'SKILL.md')

@@ -1,101 +1,80 @@
-import { join, sep } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
-import { FolderWatcher, type FolderWatcherOptions } from './folder-watcher.ts'
-import { DEBOUNCE_MS } from '../limits.ts'
+import { dirname, join } from 'node:path'
+import { FolderWatcher, type FolderWatcherEvents, type WatchFolder } from './folder-watcher.ts'
 
-export interface InsideWatchOptions extends Omit<FolderWatcherOptions, 'onChange'> {
-  /** Something inside of the skill with this folder is different, or was not watched until now. */
+export interface InsideWatchEvents extends Omit<FolderWatcherEvents, 'onChange'> {
+  /** A file inside of this skill may have changed. */
   readonly onChange: (skillFolder: string) => void
 }
 
 /**
- * The watches on the folders inside of skills, by their real paths. There may be as many as skills or more, and only who
- * wants to hear of every file needs them: a watch of its own, which can be dropped as a whole.
+ * Watches the folders inside of skills, by real path, for the change feed. They can be as many as the skills or more, so they are
+ * watched only while somebody listens for changes of any file.
  */
 export class InsideWatch {
-  readonly #options: InsideWatchOptions
-  readonly #folders: FolderWatcher
-  /** Folders inside by the folder of the skill, and the other way round: a link makes one folder part of several skills. */
-  readonly #inside = new Map<string, readonly string[]>()
-  readonly #skillFolders = new Map<string, Set<string>>()
-  readonly #due = new Set<string>()
-  #working: Promise<void> | undefined
-  #closed = false
+  readonly #watcher: FolderWatcher
+  readonly #foldersOf = new Map<string, readonly string[]>()
+  /** Skill folders by folder inside: through links one folder can be part of several skills. */
+  readonly #ownersOf = new Map<string, Set<string>>()
+  /** Paths where there may be another folder than the watched one. */
+  readonly #stale = new Set<string>()
 
-  constructor (options: InsideWatchOptions) {
-    this.#options = options
-    this.#folders = new FolderWatcher({ ...options, onChange: (folder, entry) => this.#onChange(folder, entry) })
-  }
-
-  /** The folders that are inside of a skill from now on. */
-  follow (skillFolder: string, inside: readonly string[]): void {
-    const before = this.#inside.get(skillFolder) ?? []
-    if (inside.length === 0) this.#inside.delete(skillFolder)
-    else this.#inside.set(skillFolder, inside)
-    for (const folder of inside) {
-      const owners = this.#skillFolders.get(folder)
-      if (owners === undefined) this.#skillFolders.set(folder, new Set([skillFolder]))
-      else owners.add(skillFolder)
-      if (!this.#folders.has(folder)) this.#watch(folder)
-    }
-    const kept = new Set(inside)
-    for (const folder of before) if (!kept.has(folder)) this.#leave(folder, skillFolder)
-  }
-
-  /** Forgets the skills of all other folders. */
-  keep (skillFolders: { has (skillFolder: string): boolean }): void {
-    for (const skillFolder of this.#inside.keys()) if (!skillFolders.has(skillFolder)) this.follow(skillFolder, [])
-  }
-
-  /** There may be another folder at this path than the one under watch, which goes on watching that wherever it went. */
-  renew (path: string): void {
-    for (const skillFolder of [path, ...this.#skillFolders.get(path) ?? []]) {
-      for (const folder of this.#inside.get(skillFolder) ?? []) {
-        if (folder !== path && !folder.startsWith(path + sep)) continue
-        this.#folders.remove(folder)
-        this.#watch(folder)
+  constructor ({ onChange, ...events }: InsideWatchEvents, watchFolder?: WatchFolder) {
+    this.#watcher = new FolderWatcher({
+      ...events,
+      onChange: (folder, entry) => {
+        if (entry !== '') this.renew(join(folder, entry))
+        for (const owner of this.#ownersOf.get(folder) ?? []) onChange(owner)
       }
+    }, watchFolder)
+  }
+
+  /** Replaces the folders that are watched inside of a skill. */
+  follow (skillFolder: string, folders: readonly string[]): void {
+    const kept = new Set(folders)
+    for (const folder of this.#foldersOf.get(skillFolder) ?? []) if (!kept.has(folder)) this.#leave(folder, skillFolder)
+    if (folders.length === 0) this.#foldersOf.delete(skillFolder)
+    else this.#foldersOf.set(skillFolder, folders)
+    for (const folder of folders) this.#enter(folder, skillFolder)
+  }
+
+  /** Leaves all skills but these. */
+  keep (skillFolders: { has (skillFolder: string): boolean }): void {
+    for (const skillFolder of this.#foldersOf.keys()) if (!skillFolders.has(skillFolder)) this.follow(skillFolder, [])
+  }
+
+  /** Watches anew what is at this path and below it: a watch follows the folder, not the path. */
+  renew (path: string): void {
+    if (!this.#ownersOf.has(path) && !this.#foldersOf.has(path)) return
+    // Many changes of one folder cost as much as one.
+    if (this.#stale.size === 0) setImmediate(() => { this.#renewStale() }).unref()
+    this.#stale.add(path)
+  }
+
+  close (): void {
+    this.#watcher.close()
+  }
+
+  #renewStale (): void {
+    const isStale = (folder: string): boolean => this.#stale.has(folder) || (dirname(folder) !== folder && isStale(dirname(folder)))
+    const skillFolders = new Set([...this.#stale].flatMap((path) => [path, ...this.#ownersOf.get(path) ?? []]))
+    for (const skillFolder of skillFolders) {
+      for (const folder of this.#foldersOf.get(skillFolder) ?? []) if (isStale(folder)) this.#watcher.renew(folder)
     }
+    this.#stale.clear()
   }
 
-  async close (): Promise<void> {
-    this.#closed = true
-    await this.#folders.close()
-  }
-
-  #onChange (folder: string, entry: string): void {
-    if (entry !== '') this.renew(join(folder, entry))
-    this.#tell(folder)
-  }
-
-  #tell (folder: string): void {
-    if (!this.#closed) this.#skillFolders.get(folder)?.forEach((skillFolder) => this.#options.onChange(skillFolder))
-  }
-
-  #watch (folder: string): void {
-    this.#due.add(folder)
-    this.#working ??= this.#work()
+  #enter (folder: string, skillFolder: string): void {
+    const owners = this.#ownersOf.get(folder)
+    if (owners === undefined) this.#ownersOf.set(folder, new Set([skillFolder]))
+    else owners.add(skillFolder)
+    this.#watcher.add(folder)
   }
 
   #leave (folder: string, skillFolder: string): void {
-    const owners = this.#skillFolders.get(folder)
+    const owners = this.#ownersOf.get(folder)
     owners?.delete(skillFolder)
     if (owners?.size !== 0) return
-    this.#skillFolders.delete(folder)
-    this.#due.delete(folder)
-    this.#folders.remove(folder)
-  }
-
-  async #work (): Promise<void> {
-    while (this.#due.size > 0 && !this.#closed) {
-      // They are found skill by skill; those that are added together share one of chokidar's watchers.
-      await pause(DEBOUNCE_MS, undefined, { ref: false })
-      const added = [...this.#due].filter((folder) => !this.#folders.has(folder))
-      this.#due.clear()
-      await this.#folders.add(added)
-      // What changed before the watches stood gave no event.
-      for (const folder of added) this.#tell(folder)
-    }
-    this.#working = undefined
+    this.#ownersOf.delete(folder)
+    this.#watcher.remove(folder)
   }
 }

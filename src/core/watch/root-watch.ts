@@ -1,197 +1,188 @@
-import { lstatSync, readlinkSync } from 'node:fs'
-import { basename, dirname, join, parse, resolve, sep } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
-import { FolderWatcher, type CreateFsWatcher } from './folder-watcher.ts'
+import { basename, dirname, join } from 'node:path'
+import { readNetworkMounts } from '../disk/network-mounts.ts'
+import { FolderWatcher, type WatchFolder } from './folder-watcher.ts'
 import { InsideWatch } from './inside-watch.ts'
+import { tracePath } from './trace-path.ts'
 
-/** What there is to watch of a root. */
-export interface RootView {
-  /** Undefined while the root is not there. */
+/** What a root consists of. */
+export interface WatchTargets {
+  /** Undefined while the root is missing. */
   readonly realPath: string | undefined
-  /** Real paths of the skill folders by the name that a hint is given under. */
+  /** Real paths of the skill folders, by the name of the skill. */
   readonly folders: ReadonlyMap<string, { readonly realPath: string }>
 }
 
-export interface RootWatchOptions {
-  /** Absolute path, as configured. */
-  readonly root: string
-  readonly polling: boolean
-  readonly createFsWatcher?: CreateFsWatcher
-  readonly onHint: (name: string | undefined) => void
+export interface RootWatchEvents {
+  /** The skill of this name may have changed; without a name, the root itself. */
+  readonly onHint: (name?: string) => void
   readonly onError: (error: unknown) => void
-  /** Everything that was to be watched is. */
+  /** Events were lost: anything may have changed. */
+  readonly onMissed: () => void
+  /** All that is to be watched is watched. */
   readonly onReady: () => void
 }
 
-/** Links that are followed on the way to a root, as many as Linux follows. */
-const MAX_LINKS = 40
+export interface RootWatchOptions {
+  /** Default: Node's `fs.watch`. */
+  readonly watchFolder?: WatchFolder
+  /** Text of `/proc/self/mountinfo`. */
+  readonly readMountInfo?: () => string
+}
 
-/** The watches of one root: on the folders that lead to it, on the root, and on each skill folder. */
+/** Pause before a path is traced again that led to a missing folder, in milliseconds. */
+const RETRACE_MS = 50
+
+/** Watches one root: the folders that decide where it is, the root, each skill folder, and on demand the folders inside of those. */
 export class RootWatch {
+  readonly #root: string
+  readonly #events: RootWatchEvents
   readonly #options: RootWatchOptions
-  readonly #folders: FolderWatcher
-  /** Folders that may be other ones by now than those under watch. */
-  readonly #stale = new Set<string>()
-  #view: RootView = { realPath: undefined, folders: new Map() }
-  /** Names of the skills by the real path of their folder. */
-  #names: ReadonlyMap<string, readonly string[]> = new Map()
-  /** Paths that decide what the root is. */
-  #way: ReadonlySet<string> = new Set()
+  readonly #watcher: FolderWatcher
   #inside: InsideWatch | undefined
-  #working: Promise<void> | undefined
-  #isDue = false
-  /** Everything of some view has been under watch: what is added now may have changed already. */
-  #isSetUp = false
+  #targets: WatchTargets = { realPath: undefined, folders: new Map() }
+  /** Names of the skills by the real path of their folder. Two names can be links to one folder. */
+  #names: ReadonlyMap<string, readonly string[]> = new Map()
+  /** Paths that decide where the root is. */
+  #decisive: ReadonlySet<string> = new Set()
+  #decisiveFolders: ReadonlySet<string> = new Set()
+  #mounts = readNetworkMounts('')
+  #update: NodeJS.Immediate | undefined
+  #retry: NodeJS.Timeout | undefined
+  #isReady = false
+  #isRelocated = false
   #closed = false
 
-  constructor (options: RootWatchOptions) {
+  constructor (root: string, events: RootWatchEvents, options: RootWatchOptions = {}) {
+    this.#root = root
+    this.#events = events
     this.#options = options
-    this.#folders = new FolderWatcher({ ...options, onChange: (folder, entry) => this.#onChange(folder, entry) })
-    this.#beginWork()
+    this.#watcher = new FolderWatcher({
+      onChange: (folder, entry) => { this.#onChange(folder, entry) },
+      onError: events.onError,
+      onMissed: events.onMissed,
+      onIdle: () => { this.#onIdle() }
+    }, options.watchFolder)
+    this.#scheduleUpdate()
   }
 
-  /** Everything that was to be watched is. */
   get isReady (): boolean {
-    return this.#isSetUp && this.#working === undefined
+    return this.#isReady
   }
 
-  follow (view: RootView): void {
+  /** Folders of the root lie on a network disk. They are not watched: most changes there give no event, and a call may never return. */
+  get isRemote (): boolean {
+    return this.#mounts.touches(this.#targets.realPath ?? this.#root)
+  }
+
+  follow (targets: WatchTargets): void {
     const names = new Map<string, string[]>()
-    for (const [name, { realPath }] of view.folders) {
+    for (const [name, { realPath }] of targets.folders) {
       const others = names.get(realPath)
       if (others === undefined) names.set(realPath, [name])
       else others.push(name)
     }
-    this.#view = view
+    this.#targets = targets
     this.#names = names
     this.#inside?.keep(names)
-    this.#beginWork()
+    this.#scheduleUpdate()
   }
 
-  /** What there is to watch inside of the skill with this folder from now on, until `leaveInside`. Not when polling. */
-  followInside (skillFolder: string, inside: readonly string[]): void {
-    const { polling, onHint } = this.#options
-    if (this.#closed || polling || !this.#names.has(skillFolder)) return
+  /** Watches these folders inside of a skill too, until `leaveInside` or the next call for the same skill. */
+  followInside (skillFolder: string, folders: readonly string[]): void {
+    if (this.#closed || !this.#names.has(skillFolder)) return
     this.#inside ??= new InsideWatch({
-      ...this.#options,
-      onChange: (folder) => { this.#names.get(folder)?.forEach((name) => onHint(name)) }
-    })
-    this.#inside.follow(skillFolder, inside)
+      onChange: (folder) => { this.#hintSkills(folder) },
+      onError: this.#events.onError,
+      onMissed: this.#events.onMissed
+    }, this.#options.watchFolder)
+    this.#inside.follow(skillFolder, folders.filter((folder) => !this.#mounts.has(folder)))
   }
 
-  async leaveInside (): Promise<void> {
-    const inside = this.#inside
+  leaveInside (): void {
+    this.#inside?.close()
     this.#inside = undefined
-    await inside?.close()
   }
 
-  async close (): Promise<void> {
+  close (): void {
     this.#closed = true
-    await Promise.all([this.#folders.close(), this.leaveInside()])
+    this.#cancelUpdate()
+    this.#watcher.close()
+    this.leaveInside()
   }
 
   #onChange (folder: string, entry: string): void {
     if (this.#closed) return
+    if (entry === '') {
+      this.#onNewWatch(folder)
+      return
+    }
     const path = join(folder, entry)
-    // A watch holds on to the folder that it was set on, wherever that goes; of its end it tells under its own name.
-    if (entry !== '' && this.#way.has(path)) this.#renew(this.#folders.folders)
-    else if (entry !== '' && this.#folders.has(path)) this.#renew([path])
-    else if (entry === basename(folder) && this.#leadsToRoot(folder)) this.#renew([folder])
-    else if (entry !== '') this.#inside?.renew(path)
-    this.#hint(folder, entry)
+    if (this.#decisive.has(path)) this.#relocate()
+    else this.#renew(path)
+    // The last event of a folder that is moved or removed carries its own name.
+    if (entry === basename(folder)) this.#renew(folder)
+    if (folder === this.#targets.realPath) this.#events.onHint(entry)
+    this.#hintSkills(folder)
   }
 
-  /** Passes on that `entry` of `folder` may be different, or, without an entry, anything in it. */
-  #hint (folder: string, entry = ''): void {
-    const { onHint } = this.#options
-    if (entry === '' ? this.#leadsToRoot(folder) : this.#way.has(join(folder, entry))) onHint(undefined)
-    if (folder === this.#view.realPath) onHint(entry === '' ? undefined : entry)
-    this.#names.get(folder)?.forEach((name) => onHint(name))
+  #onNewWatch (folder: string): void {
+    // Between the trace and the watch another folder may have come there.
+    if (this.#decisiveFolders.has(folder)) this.#scheduleUpdate(this.#watcher.isMissing(folder) ? RETRACE_MS : 0)
+    // Until everything has been watched once, changes are found by the comparison that follows.
+    if (!this.#isReady) return
+    if (folder === this.#targets.realPath || this.#decisiveFolders.has(folder)) this.#events.onHint()
+    this.#hintSkills(folder)
   }
 
-  #renew (folders: readonly string[]): void {
-    for (const folder of folders) {
-      this.#stale.add(folder)
-      this.#inside?.renew(folder)
+  #hintSkills (folder: string): void {
+    for (const name of this.#names.get(folder) ?? []) this.#events.onHint(name)
+  }
+
+  #renew (folder: string): void {
+    if (this.#watcher.has(folder)) this.#watcher.renew(folder)
+    this.#inside?.renew(folder)
+  }
+
+  /** The root may be another folder now, and with it all that is in it. */
+  #relocate (): void {
+    this.#isRelocated = true
+    this.#scheduleUpdate()
+    this.#events.onHint()
+  }
+
+  #scheduleUpdate (delayMs = 0): void {
+    if (this.#closed) return
+    if (delayMs > 0) this.#retry ??= setTimeout(() => { this.#updateWatches() }, delayMs).unref()
+    else this.#update ??= setImmediate(() => { this.#updateWatches() })
+  }
+
+  #cancelUpdate (): void {
+    clearImmediate(this.#update)
+    clearTimeout(this.#retry)
+    this.#update = undefined
+    this.#retry = undefined
+  }
+
+  #updateWatches (): void {
+    this.#cancelUpdate()
+    this.#mounts = readNetworkMounts(this.#options.readMountInfo?.())
+    this.#decisive = tracePath(this.#root, this.#mounts.has)
+    this.#decisiveFolders = new Set([...this.#decisive].map((path) => dirname(path)))
+    const { realPath } = this.#targets
+    const folders = [...this.#decisiveFolders, ...realPath === undefined ? [] : [realPath], ...this.#names.keys()]
+    const wanted = new Set(folders.filter((folder) => !this.#mounts.has(folder)))
+    for (const folder of this.#watcher.folders) {
+      if (!wanted.has(folder)) this.#watcher.remove(folder)
+      else if (this.#isRelocated) this.#renew(folder)
     }
-    this.#beginWork()
+    this.#isRelocated = false
+    for (const folder of wanted) this.#watcher.add(folder)
+    if (this.#watcher.isIdle) this.#onIdle()
   }
 
-  #beginWork (): void {
-    this.#isDue = true
-    this.#working ??= this.#work()
-  }
-
-  /** Brings the watches in line with the disk and the view, until they are. */
-  async #work (): Promise<void> {
-    // Events come in bursts: all that this turn delivers is one piece of work.
-    await nextTurn()
-    while (this.#isDue && !this.#closed) {
-      this.#isDue = false
-      this.#way = traceWay(this.#options.root)
-      const { realPath } = this.#view
-      const wanted = new Set([...this.#way].map((path) => dirname(path)))
-      if (realPath !== undefined) wanted.add(realPath)
-      for (const folder of this.#names.keys()) wanted.add(folder)
-      for (const folder of this.#folders.folders) {
-        if (!wanted.has(folder) || this.#stale.has(folder)) this.#folders.remove(folder)
-      }
-      this.#stale.clear()
-      const added = [...wanted].filter((folder) => !this.#folders.has(folder))
-      await this.#folders.add(added)
-      // What changed before the watches stood gave no event.
-      if (added.some((folder) => this.#leadsToRoot(folder))) this.#isDue = true
-      if (this.#isSetUp && !this.#closed) for (const folder of added) this.#hint(folder)
-    }
-    this.#working = undefined
-    this.#isSetUp = true
-    if (!this.#closed) this.#options.onReady()
-  }
-
-  #leadsToRoot (folder: string): boolean {
-    return [...this.#way].some((path) => dirname(path) === folder)
-  }
-}
-
-/**
- * The paths that decide which folder `path` is: where it ends, or the first that is missing, and each link that is
- * passed on the way. Their own folders are real.
- */
-function traceWay (path: string): Set<string> {
-  const way = new Set<string>()
-  let { root: folder } = parse(path)
-  let rest = namesOf(path)
-  let links = 0
-  for (let name = rest.shift(); name !== undefined; name = rest.shift()) {
-    const entry = join(folder, name)
-    const target = linkTarget(entry)
-    if (target !== undefined && ++links <= MAX_LINKS) {
-      way.add(entry)
-      const next = resolve(folder, target)
-      folder = parse(next).root
-      rest = [...namesOf(next), ...rest]
-    } else if (rest.length === 0 || !isFolder(entry)) return way.add(entry)
-    else folder = entry
-  }
-  return way
-}
-
-function namesOf (path: string): string[] {
-  return path.slice(parse(path).root.length).split(sep).filter((name) => name !== '')
-}
-
-function linkTarget (path: string): string | undefined {
-  try {
-    return readlinkSync(path)
-  } catch {
-    return undefined
-  }
-}
-
-function isFolder (path: string): boolean {
-  try {
-    return lstatSync(path).isDirectory()
-  } catch {
-    return false
+  #onIdle (): void {
+    if (this.#closed || this.#isReady || this.#update !== undefined) return
+    this.#isReady = true
+    this.#events.onReady()
   }
 }

@@ -1,10 +1,11 @@
 import { errorCode } from '../disk/disk.ts'
-import type { CreateFsWatcher } from './folder-watcher.ts'
-import { RootWatch, type RootView } from './root-watch.ts'
+import { Signal } from '../signal.ts'
+import { RootWatch, type RootWatchOptions, type WatchTargets } from './root-watch.ts'
 
 export interface WatcherState {
   /** `degraded`: some changes give no hint. `off`: closed, or never opened. */
   readonly status: 'starting' | 'watching' | 'degraded' | 'off'
+  /** `polling`: changes are found by comparing index and disk at short intervals; with network disks, in these alone. */
   readonly mode: 'events' | 'polling'
   /** Errors since the watcher last worked; 0 while it does. */
   readonly errors: number
@@ -12,127 +13,123 @@ export interface WatcherState {
   readonly lastError?: string
 }
 
-export interface WatcherOptions {
-  /** Absolute paths, as configured; they need not exist. */
-  readonly roots: readonly string[]
-  /** Look again and again instead of waiting for events. */
-  readonly polling: boolean
-  /**
-   * Look again: at the entry `name` of `root`, skill or not, or, without a name, at the root itself. Comes
-   * undebounced, any number of times; must not throw.
-   */
-  readonly onHint: (root: string, name: string | undefined) => void
-  /**
-   * Called when the status changes: at `watching`, compare everything once, since what changed before gave no hint.
-   * And once for each kind of error until it works again. Must not throw.
-   */
-  readonly onState: (state: WatcherState) => void
-  /** Makes one of chokidar's watchers: the seam for tests. */
-  readonly createFsWatcher?: CreateFsWatcher
+/** What may have changed: a skill, or an entry of the root that is none; without `name` the root itself; without `root` anything. */
+export interface WatchHint {
+  readonly root?: string
+  readonly name?: string
 }
 
 export interface Watcher {
   readonly state: WatcherState
-  /** What there is to watch in a root from now on. */
-  follow (root: string, view: RootView): void
-  /**
-   * What there is to watch inside of the skill with this folder, all by their real paths, from now on and until
-   * `leaveInside`. A restart forgets it, and its `watching` asks for it again.
-   */
-  followInside (root: string, skillFolder: string, inside: readonly string[]): void
+  /** Not debounced. A hint proves nothing, and its absence neither. */
+  readonly hints: Signal<WatchHint>
+  /** Each new status, and each new kind of error. At `watching`, changes from before have given no hint. */
+  readonly states: Signal<WatcherState>
+  /** Replaces what is watched in a root. */
+  follow (root: string, targets: WatchTargets): void
+  /** Watches these folders inside of a skill too, all by real path, until `leaveInside` or the next restart. */
+  followInside (root: string, skillFolder: string, folders: readonly string[]): void
   leaveInside (): void
-  /** Sets up everything anew: the way out of `degraded`. */
-  restart (): Promise<void>
-  /** Ends everything; nothing is called afterwards. */
-  close (): Promise<void>
+  /** Sets up everything anew: the only way out of `degraded`. */
+  restart (): void
+  close (): void
+}
+
+export interface WatcherOptions extends RootWatchOptions {
+  /** Absolute paths, as configured; they need not exist. */
+  readonly roots: readonly string[]
 }
 
 export type WatcherFactory = (options: WatcherOptions) => Watcher
 
-/** Not errors of a watcher: a folder that is gone, or is not ours to read, is the business of whoever reads it. */
+/** No errors of the watcher: a folder that is missing or may not be read is the business of its reader. */
 const UNWATCHABLE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'EACCES', 'EPERM'])
 
-/**
- * Watches the roots and says "look again". It reads no skill and promises nothing: chokidar misses changes of
- * several kinds (a root that is made again, files in folders just made), and what its hints leave out is found by the
- * check on each request and by the regular comparison of index and disk.
- */
-export function createWatcher (options: WatcherOptions): Watcher {
-  const { roots, polling, onHint, onState, createFsWatcher } = options
-  const mode = polling ? 'polling' : 'events'
-  const kinds = new Set<string>()
-  const views = new Map<string, RootView>()
+/** Watches roots and gives hints for the refresher. It reads no skill. */
+export function createWatcher ({ roots, ...options }: WatcherOptions): Watcher {
+  const hints = new Signal<WatchHint>()
+  const states = new Signal<WatcherState>()
+  const reportedErrors = new Set<string>()
+  const targetsOf = new Map<string, WatchTargets>()
   const watches = new Map<string, RootWatch>()
-  let state: WatcherState = { status: 'starting', mode, errors: 0 }
+  let status: WatcherState['status'] = 'starting'
+  let errors = 0
+  let lastError: string | undefined
 
   for (const root of roots) open(root)
 
   return {
-    get state () { return state },
+    hints,
+    states,
+    get state () { return state() },
 
-    follow (root, view) {
-      views.set(root, view)
-      watches.get(root)?.follow(view)
+    follow (root, targets) {
+      targetsOf.set(root, targets)
+      watches.get(root)?.follow(targets)
     },
 
-    followInside (root, skillFolder, inside) {
-      watches.get(root)?.followInside(skillFolder, inside)
+    followInside (root, skillFolder, folders) {
+      watches.get(root)?.followInside(skillFolder, folders)
     },
 
     leaveInside () {
-      for (const watch of watches.values()) void watch.leaveInside()
+      for (const watch of watches.values()) watch.leaveInside()
     },
 
-    async restart () {
-      await closeAll()
-      if (state.status === 'off') return
-      state = { status: 'starting', mode, errors: 0 }
+    restart () {
+      if (status === 'off') return
+      closeAll()
+      status = 'starting'
       for (const root of roots) open(root)
     },
 
-    async close () {
-      if (state.status === 'off') return
-      setState({ ...state, status: 'off' })
-      await closeAll()
+    close () {
+      if (status === 'off') return
+      closeAll()
+      status = 'off'
+      states.emit(state())
     }
   }
 
+  function state (): WatcherState {
+    const mode = [...watches.values()].some(({ isRemote }) => isRemote) ? 'polling' : 'events'
+    return { status, mode, errors, ...lastError !== undefined && { lastError } }
+  }
+
   function open (root: string): void {
-    const watch = new RootWatch({
-      root,
-      polling,
-      ...createFsWatcher && { createFsWatcher },
-      onHint: (name) => { if (state.status !== 'off') onHint(root, name) },
-      onError: fail,
-      onReady: settle
-    })
+    const watch = new RootWatch(root, {
+      onHint: (name) => { hints.emit({ root, ...name !== undefined && { name } }) },
+      onMissed: () => { hints.emit({}) },
+      onError,
+      onReady
+    }, options)
     watches.set(root, watch)
-    const view = views.get(root)
-    if (view !== undefined) watch.follow(view)
+    const targets = targetsOf.get(root)
+    if (targets !== undefined) watch.follow(targets)
   }
 
-  async function closeAll (): Promise<void> {
-    await Promise.all([...watches.values()].map((watch) => watch.close()))
+  function closeAll (): void {
+    for (const watch of watches.values()) watch.close()
   }
 
-  function settle (): void {
-    if (state.status !== 'starting' || ![...watches.values()].every(({ isReady }) => isReady)) return
-    kinds.clear()
-    setState({ status: 'watching', mode, errors: 0 })
+  function onReady (): void {
+    if (status !== 'starting' || ![...watches.values()].every(({ isReady }) => isReady)) return
+    status = 'watching'
+    errors = 0
+    lastError = undefined
+    reportedErrors.clear()
+    states.emit(state())
   }
 
-  /** Thousands of errors are one piece of news: each kind is told once until the watcher works again. */
-  function fail (error: unknown): void {
+  /** Thousands of errors can come at once: each kind is reported once until the watcher works again. */
+  function onError (error: unknown): void {
     const code = errorCode(error) || 'UNKNOWN'
-    if (state.status === 'off' || UNWATCHABLE.has(code)) return
-    state = { status: 'degraded', mode, errors: state.errors + 1, lastError: code }
-    if (kinds.has(code)) return
-    kinds.add(code)
-    onState(state)
-  }
-
-  function setState (next: WatcherState): void {
-    state = next
-    onState(next)
+    if (UNWATCHABLE.has(code)) return
+    status = 'degraded'
+    errors++
+    lastError = code
+    if (reportedErrors.has(code)) return
+    reportedErrors.add(code)
+    states.emit(state())
   }
 }

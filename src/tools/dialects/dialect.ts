@@ -1,16 +1,16 @@
 import { type TSchema, Type } from '@sinclair/typebox'
-import type { JsonObject } from '../json-object.ts'
+import type { JsonObject } from '../text/json-object.ts'
 import type { Tool, ToolOutcome } from '../tool.ts'
 
-/** A call as it came: nothing in it has been checked but the types named here. */
+/** A call as it was sent: only the types named here have been checked. */
 export interface ToolCall {
-  /** Undefined when none came. Echoed as it is, never interpreted. */
+  /** Undefined when none was sent. Echoed as it is, never interpreted. */
   readonly id: string | number | undefined
   /** Empty when none could be read. */
   readonly name: string
   /** An object, a JSON string of one, or something that is refused later. */
   readonly args: unknown
-  /** Why this is not a call that can be run, if it is not. */
+  /** The reason why the call cannot run. */
   readonly problem?: string
 }
 
@@ -36,25 +36,28 @@ export interface Dialect {
   readonly refusalSchema?: TSchema
   readonly example: JsonObject
 
-  /** Whether the object is a call in this shape. Dialects are asked in the order of their list: the first one that agrees is taken. */
+  /** Whether the object is a call in this shape. Dialects are asked in the order of their list, and the first match counts. */
   recognise (value: JsonObject): boolean
 
-  /** Its calls have no mark of their own: all other dialects are asked first. Its containers keep their place. */
+  /** Calls of this dialect have no mark of their own, so that all others are asked first. Its containers keep their place. */
   readonly recognisedLast?: true
 
-  /** For an object with the mark of this dialect, which is a call of no other one: why it is none of this one, if it is none. */
+  /**
+   * For an object with the mark of this dialect, such as JSON-RPC's version: no other dialect is asked about the object.
+   * @returns the sentence for an object that is no call; undefined without the mark
+   */
   explainMarked? (value: JsonObject): string | undefined
 
   /** The calls inside a provider's message or response, and nothing else; undefined when the object is no container of this dialect. */
   unwrap? (value: JsonObject): readonly unknown[] | undefined
 
-  /** Whether the object, which is no call, stands beside a model's calls and needs no answer: text, reasoning. */
+  /** Whether an object that is no call is content of a model's message, which needs no answer: text, reasoning. */
   isContent? (value: JsonObject): boolean
 
   /** Whether the object is a result in this shape, which a caller sent back by mistake. */
   isAnswer (value: JsonObject): boolean
 
-  /** Reads what can be read, also from something that is not recognised: each call of a batch needs an answer with its id. */
+  /** Reads an unrecognised value too, as far as possible: each call of a batch needs an answer with its id. */
   readCall (value: unknown): ToolCall
 
   /** The result message as JSON text, keys in the provider's order. */
@@ -70,7 +73,7 @@ export interface Dialect {
 /** An id that is echoed. */
 export const IdSchema = Type.Unsafe<string | number>({ description: 'Echoed in the result', type: ['string', 'integer', 'number'] })
 
-/** An id that can be echoed; anything else counts as none. */
+/** An id that can be echoed. Other values count as no id. */
 export function readId (value: unknown): ToolCall['id'] {
   return typeof value === 'string' || (typeof value === 'number' && Number.isFinite(value)) ? value : undefined
 }
@@ -79,7 +82,7 @@ export function readName (value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** `"key":id,`, or nothing when no id came. */
+/** `"key":id,`, or nothing without an id. */
 export function idMember (key: string, { id }: ToolCall): string {
   return id === undefined ? '' : `"${key}":${JSON.stringify(id)},`
 }

@@ -1,4 +1,4 @@
-import { isJsonObject } from '../json-object.ts'
+import { isJsonObject } from '../text/json-object.ts'
 import type { Dialect, ToolCall } from './dialect.ts'
 import { DIALECTS } from './index.ts'
 
@@ -12,7 +12,7 @@ const titles = DIALECTS.map(({ title }) => title)
 const ACCEPTED_SHAPES = 'Send one tool call, an array of them, {"tool_calls":[…]} or the whole response of the model, in the ' +
   `shape of ${titles.slice(0, -1).join(', ')} or ${titles.at(-1)}`
 
-/** A request body, read as far as its shape: calls of one dialect, or why there are none. */
+/** The shape of a request body: calls of one dialect, or the reason why there are none. */
 export type Envelope =
   | { readonly kind: 'calls', readonly dialect: Dialect, readonly calls: readonly ToolCall[], readonly batch: boolean }
   | { readonly kind: 'unrecognised', readonly detail: string }
@@ -39,7 +39,7 @@ function recognise (value: unknown): Dialect | undefined {
   return IN_ORDER_OF_RECOGNITION.find((dialect) => dialect.recognise(value))
 }
 
-/** The elements of an array, or the calls of a container, which may have none; undefined for what is neither. */
+/** The elements of an array, or the calls of a container, which may have none; undefined for any other value. */
 function listCalls (body: unknown): readonly unknown[] | undefined {
   if (Array.isArray(body)) return body
   if (!isJsonObject(body)) return undefined

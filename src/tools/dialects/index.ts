@@ -7,8 +7,8 @@ import { openaiLegacy } from './openai-legacy.ts'
 import { openaiResponses } from './openai-responses.ts'
 
 /**
- * The wire shapes, in the order in which an object is held against them and in which its containers are opened. A new
- * dialect is a file of its own and its place here: before those that would take its calls for theirs.
+ * The wire shapes, in the order in which they are asked about an object and about its containers. A new dialect is a file
+ * of its own and a line here, before the dialects that would match its calls too.
  */
 const list = [openaiChat, openaiLegacy, openaiResponses, anthropic, gemini, geminiSnakeCase, mcp] as const
 

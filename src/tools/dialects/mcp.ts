@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { own } from '../json-object.ts'
+import { own } from '../text/json-object.ts'
 import { type Dialect, IdSchema, readId, readName, type ToolCall } from './dialect.ts'
 
 /** JSON-RPC's codes: the specification of `tools/call` asks for the second one when a tool is unknown. */
@@ -59,7 +59,7 @@ export const mcp = {
     ({ name, description: currentDescription, inputSchema: parameters, annotations: { readOnlyHint: true } }))
 } as const satisfies Dialect
 
-/** A JSON-RPC response always has an id: `null` when none could be read. */
+/** A JSON-RPC response always has an id: `null` when the request had none. */
 function envelope ({ id }: ToolCall, member: string): string {
   return `{"jsonrpc":"2.0","id":${JSON.stringify(id ?? null)},${member}}`
 }

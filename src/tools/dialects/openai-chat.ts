@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { isJsonObject, type JsonObject, own } from '../json-object.ts'
+import { isJsonObject, type JsonObject, own } from '../text/json-object.ts'
 import { type Dialect, idMember, IdSchema, readId, readName } from './dialect.ts'
 
 /** Where bare calls put their arguments. */
@@ -69,7 +69,7 @@ function isCustomCall (value: JsonObject): boolean {
   return own(value, 'type') === 'custom' && isJsonObject(own(value, 'custom'))
 }
 
-/** Any other `type` or `role` says that this is another provider's item, or a message: never guess. */
+/** Another `type`, or a `role`, marks another provider's item or a message: those are not guessed at. */
 function isBareCall (value: JsonObject): boolean {
   const type = own(value, 'type')
   return typeof own(value, 'name') === 'string' && (type === undefined || type === 'function') &&

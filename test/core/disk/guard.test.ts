@@ -4,6 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { createNetworkDisk, type Disk } from '../../../src/core/disk/disk.ts'
 import { DiskGuard } from '../../../src/core/disk/guard.ts'
+import { guardDisk } from '../../../src/core/disk/guarded-disk.ts'
 import { MAX_DISK_CALLS } from '../../../src/core/limits.ts'
 import { countDescriptors, createFaultyDisk, outcome, skills, until, type FaultyDisk } from '../../helper/skills.ts'
 
@@ -43,13 +44,14 @@ function createGuarded (t: Test, answerMs: number, ...names: readonly string[]) 
   const root = t.testdir(skills(...names))
   const disk = createFaultyDisk()
   const changes: string[] = []
-  const guard = new DiskGuard({ answerMs, onChange: ({ name }, isAnswering) => { changes.push(`${name} ${isAnswering ? 'answers' : 'hangs'}`) } })
-  return { root, disk, guard, changes, guarded: guard.guard(disk, root) }
+  const guard = new DiskGuard(answerMs)
+  guard.changed.subscribe(({ name, isAnswering }) => { changes.push(`${name} ${isAnswering ? 'answers' : 'hangs'}`) })
+  return { root, disk, guard, changes, guarded: guardDisk(guard, disk, root) }
 }
 
 const namesOf = (guard: DiskGuard) => guard.hanging.map(({ name }) => name)
 
-t.test('a place is asked one thing at a time, in order', async (t) => {
+t.test('an area is asked one thing at a time, in order', async (t) => {
   const { root, disk, guarded } = createGuarded(t, NEVER_MS, 'a')
   const held = hold(disk, join(root, 'a'))
   const answers = [guarded.stat(join(root, 'a')), guarded.readdir(join(root, 'a')), guarded.lstat(join(root, 'a/SKILL.md'))]
@@ -61,7 +63,7 @@ t.test('a place is asked one thing at a time, in order', async (t) => {
   t.strictSame(entries.map(({ name }) => name), ['SKILL.md'])
 })
 
-t.test('all places together leave a thread to the others', async (t) => {
+t.test('all areas together leave a thread to the others', async (t) => {
   const names = ['a', 'b', 'c', 'd', 'e']
   const { root, disk, guarded } = createGuarded(t, NEVER_MS, ...names)
   const held = hold(disk, root)
@@ -93,13 +95,13 @@ t.test('a root that hangs is not asked for anything in it', async (t) => {
   t.equal(await outcome(() => guarded.readdir(root)), NO_ANSWER)
   t.equal(await outcome(() => guarded.stat(join(root, 'a'))), NO_ANSWER)
   t.strictSame(held.asked, [`readdir ${root}`])
-  t.strictSame(guard.hanging.map((place) => place.root), [root])
+  t.strictSame(guard.hanging.map((area) => area.root), [root])
   held.release()
   await until(() => guard.hanging.length === 0)
   t.ok((await guarded.stat(join(root, 'a')))?.isDirectory())
 })
 
-t.test('when as many places hang as may be asked at the same time, none is asked', async (t) => {
+t.test('when as many areas hang as may be asked at the same time, none is asked', async (t) => {
   const names = ['a', 'b', 'c', 'waiting', 'other']
   const { root, disk, guard, guarded } = createGuarded(t, 1, ...names)
   const stuck = names.slice(0, MAX_DISK_CALLS)
@@ -113,11 +115,11 @@ t.test('when as many places hang as may be asked at the same time, none is asked
   t.ok((await guarded.stat(join(root, 'other')))?.isDirectory())
 })
 
-t.test('the real path of a root leads to the same places', async (t) => {
+t.test('the real path of a root leads to the same areas', async (t) => {
   const { root: base, disk, guard } = createGuarded(t, NEVER_MS, 'a')
   fs.symlinkSync(base, `${base}-link`)
   t.teardown(() => { fs.unlinkSync(`${base}-link`) })
-  const guarded = guard.guard(disk, `${base}-link`)
+  const guarded = guardDisk(guard, disk, `${base}-link`)
   t.equal(await guarded.realpath(`${base}-link`), base)
   const held = hold(disk, join(base, 'a'), `${base}-link/a`)
   const answers = [guarded.stat(join(base, 'a')), guarded.stat(`${base}-link/a`)]
@@ -154,9 +156,9 @@ t.test('a disk that hangs at a close holds up nobody', async (t) => {
 
 t.test('what is answered in the same turn stays so, failures too', async (t) => {
   const root = t.testdir(skills('a'))
-  const guard = new DiskGuard({ onChange: () => {} })
+  const guard = new DiskGuard()
   const disk: Disk = createFaultyDisk()
-  const guarded = guard.guard(disk, root)
+  const guarded = guardDisk(guard, disk, root)
   t.notOk(guarded.stat(join(root, 'a')) instanceof Promise)
   t.throws(() => guarded.readdir(join(root, 'nothing')), { code: 'ENOENT' })
   const file = guarded.open(join(root, 'a/SKILL.md'), fs.constants.O_RDONLY)
@@ -167,7 +169,7 @@ t.test('what is answered in the same turn stays so, failures too', async (t) => 
 
 t.test('a failure of a call that waited comes back to whoever asked', async (t) => {
   const { root, guard } = createGuarded(t, NEVER_MS, 'a')
-  const guarded = guard.guard(createNetworkDisk(), root)
+  const guarded = guardDisk(guard, createNetworkDisk(), root)
   const answers = [outcome(() => guarded.stat(join(root, 'a'))), outcome(() => guarded.readdir(join(root, 'a/nothing')))]
   t.match((await Promise.all(answers))[1], /ENOENT/)
 })

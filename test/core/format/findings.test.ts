@@ -1,12 +1,18 @@
+import { readFileSync } from 'node:fs'
 import t from 'tap'
 import fc from 'fast-check'
-import { finding, quote, quoteList } from '../../../src/core/format/findings.ts'
+import { finding, FINDINGS, quote, quoteList } from '../../../src/core/format/findings.ts'
 
-t.test('a finding has a field only when it is about one', async t => {
-  t.strictSame(finding.error('a_code', 'a sentence', 'An instruction'),
-    { code: 'a_code', severity: 'error', message: 'a sentence', fix: 'An instruction' })
-  t.strictSame(finding.info('a_code', 'a sentence', 'An instruction', 'name'),
-    { code: 'a_code', severity: 'info', message: 'a sentence', fix: 'An instruction', field: 'name' })
+t.test('a finding has the severity of its code, and a field only when it is about one', async t => {
+  t.strictSame(finding('name_missing', 'a sentence', 'An instruction'),
+    { code: 'name_missing', severity: 'error', message: 'a sentence', fix: 'An instruction' })
+  t.strictSame(finding('unknown_fields', 'a sentence', 'An instruction', 'name'),
+    { code: 'unknown_fields', severity: 'info', message: 'a sentence', fix: 'An instruction', field: 'name' })
+})
+
+t.test('the documents list every kind of finding, and no other', async t => {
+  const documented = readFileSync(new URL('../../../docs/findings.md', import.meta.url), 'utf8').match(/^\| `\w+` \| (?:error|warning|info) \| .* \|$/gm)
+  t.strictSame(documented, Object.entries(FINDINGS).map(([code, [severity, summary]]) => `| \`${code}\` | ${severity} | ${summary} |`))
 })
 
 t.test('quoted text stays in one line and cannot steer a terminal', async t => {

@@ -3,13 +3,15 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import type { CatalogEntry } from '../../../src/core/listing/entry.ts'
-import { CatalogPager, type CatalogPage, type CatalogQuestion } from '../../../src/core/listing/pages.ts'
+import { type CatalogPage, type CatalogQuestion, readCatalogPage } from '../../../src/core/listing/pages.ts'
 import { MAX_PAGE_CHARACTERS } from '../../../src/core/limits.ts'
 import type { SkillManager } from '../../../src/core/skill-manager.ts'
-import { skills, skillText, startManager } from '../../helper/skills.ts'
+import { skills, skillText, startManager, until } from '../../helper/skills.ts'
 
-function createPager (manager: SkillManager): CatalogPager {
-  return new CatalogPager({ skills: manager, moreFindings: [] })
+type ReadPage = (question: CatalogQuestion) => Promise<CatalogPage | undefined>
+
+function pagesOf (manager: SkillManager): ReadPage {
+  return (question) => readCatalogPage({ skills: manager, moreFindings: [] }, question)
 }
 
 function namesOf (page: CatalogPage | undefined): string[] {
@@ -17,15 +19,16 @@ function namesOf (page: CatalogPage | undefined): string[] {
 }
 
 /** The names on each page, `between` being done after each. */
-async function allPages (nextPager: () => CatalogPager, question: CatalogQuestion, between: (page: number) => void = () => {}): Promise<string[][]> {
+async function allPages (readPage: ReadPage, question: CatalogQuestion, between: (page: readonly string[], number: number) => void | Promise<void> = () => {}): Promise<string[][]> {
   const pages: string[][] = []
   let cursor: string | undefined
   do {
-    const page: CatalogPage | undefined = await nextPager().page({ ...question, ...cursor !== undefined && { cursor } })
+    const page: CatalogPage | undefined = await readPage({ ...question, ...cursor !== undefined && { cursor } })
     if (page === undefined) throw new Error(`${cursor} was refused`)
-    pages.push(namesOf(page))
+    const names = namesOf(page)
+    pages.push(names)
     cursor = page.nextCursor
-    between(pages.length)
+    await between(names, pages.length)
   } while (cursor !== undefined)
   return pages
 }
@@ -37,24 +40,24 @@ function write (root: string, name: string, body?: string): void {
 
 t.test('K46: pages by name, the last one without a cursor', async (t) => {
   const manager = await startManager(t, [t.testdir(skills('a', 'b', 'c', 'd', 'e'))])
-  const pager = createPager(manager)
-  t.same(await allPages(() => pager, { limit: 2 }), [['a', 'b'], ['c', 'd'], ['e']])
-  t.same(await allPages(() => pager, { limit: 5 }), [['a', 'b', 'c', 'd', 'e']])
-  t.equal((await pager.page({ limit: 1 }))?.total, 5)
-  t.same((await pager.page({ limit: 1, query: '  \n' }))?.entries, (await pager.page({ limit: 1 }))?.entries, 'a blank query is none')
+  const readPage = pagesOf(manager)
+  t.same(await allPages(readPage, { limit: 2 }), [['a', 'b'], ['c', 'd'], ['e']])
+  t.same(await allPages(readPage, { limit: 5 }), [['a', 'b', 'c', 'd', 'e']])
+  t.equal((await readPage({ limit: 1 }))?.total, 5)
+  t.same((await readPage({ limit: 1, query: '  \n' }))?.entries, (await readPage({ limit: 1 }))?.entries, 'a blank query is none')
 })
 
 t.test('K46: no skills, and nothing found', async (t) => {
-  const pager = createPager(await startManager(t, [t.testdir({})]))
-  for (const query of ['', 'x', '???']) t.strictSame(await pager.page({ limit: 5, query }), { entries: [], total: 0, nextCursor: undefined })
+  const readPage = pagesOf(await startManager(t, [t.testdir({})]))
+  for (const query of ['', 'x', '???']) t.strictSame(await readPage({ limit: 5, query }), { entries: [], total: 0, nextCursor: undefined })
 })
 
 t.test('K46: a search in pages, with scores', async (t) => {
   const root = t.testdir({ pdf: { 'SKILL.md': skillText('pdf') }, ...skills('other') })
   for (const name of ['x', 'y', 'z']) write(root, name, 'about pdf\n')
-  const pager = createPager(await startManager(t, [root]))
-  t.same(await allPages(() => pager, { limit: 2, query: 'pdf' }), [['pdf', 'x'], ['y', 'z']])
-  const page = await pager.page({ limit: 4, query: 'pdf' })
+  const readPage = pagesOf(await startManager(t, [root]))
+  t.same(await allPages(readPage, { limit: 2, query: 'pdf' }), [['pdf', 'x'], ['y', 'z']])
+  const page = await readPage({ limit: 4, query: 'pdf' })
   t.equal(page?.total, 4)
   const scores = page?.entries.map((text) => (JSON.parse(text) as { score: number }).score) ?? []
   t.ok(scores.every((score, index) => score > 0 && score <= (scores[index - 1] ?? score)))
@@ -64,35 +67,52 @@ t.test('K46: a search in pages, with scores', async (t) => {
 t.test('K46: valid ones only, or the others', async (t) => {
   const root = t.testdir({ ...skills('a', 'b', 'c'), bad: { 'SKILL.md': 'about a' }, worse: {} })
   const manager = await startManager(t, [root])
-  const pager = createPager(manager)
-  t.same(await allPages(() => pager, { limit: 2, valid: true }), [['a', 'b'], ['c']])
-  t.same(await allPages(() => pager, { limit: 1, valid: false }), [['bad'], ['worse']])
-  t.equal((await pager.page({ limit: 1, valid: false }))?.total, 2)
-  t.same(await allPages(() => pager, { limit: 5, valid: false, query: 'a' }), [['bad']])
+  const readPage = pagesOf(manager)
+  t.same(await allPages(readPage, { limit: 2, valid: true }), [['a', 'b'], ['c']])
+  t.same(await allPages(readPage, { limit: 1, valid: false }), [['bad'], ['worse']])
+  t.equal((await readPage({ limit: 1, valid: false }))?.total, 2)
+  t.same(await allPages(readPage, { limit: 5, valid: false, query: 'a' }), [['bad']])
   write(root, 'bad')
-  t.same(await allPages(() => pager, { limit: 5, valid: false }), [['worse']], 'never one that is valid now')
+  t.same(await allPages(readPage, { limit: 5, valid: false }), [['worse']], 'never one that is valid now')
 })
 
 t.test('K46: a cursor of another question is none', async (t) => {
-  const pager = createPager(await startManager(t, [t.testdir(skills('a', 'b', 'c'))]))
-  const plain = (await pager.page({ limit: 1 }))?.nextCursor ?? ''
-  const search = (await pager.page({ limit: 1, query: 'instructions' }))?.nextCursor ?? ''
+  const readPage = pagesOf(await startManager(t, [t.testdir(skills('a', 'b', 'c'))]))
+  const plain = (await readPage({ limit: 1 }))?.nextCursor ?? ''
+  const search = (await readPage({ limit: 1, query: 'instructions' }))?.nextCursor ?? ''
   t.ok(plain !== '' && search !== '')
-  t.ok(await pager.page({ limit: 3, cursor: plain }), 'the limit may change')
+  t.ok(await readPage({ limit: 3, cursor: plain }), 'the limit may change')
   for (const question of [{ cursor: search }, { cursor: plain, valid: true }, { cursor: plain, query: 'a' }, { cursor: search, query: 'a' }, { cursor: '' }, { cursor: 'x' }]) {
-    t.equal(await pager.page({ limit: 1, ...question }), undefined, JSON.stringify(question))
+    t.equal(await readPage({ limit: 1, ...question }), undefined, JSON.stringify(question))
   }
 })
 
 t.test('K46: the same question has the same cursor everywhere', async (t) => {
   const root = t.testdir(skills('a', 'b', 'c'))
-  const [one, other] = [createPager(await startManager(t, [root])), createPager(await startManager(t, [root]))]
-  for (const query of ['', 'instructions']) t.strictSame(await one.page({ limit: 1, query }), await other.page({ limit: 1, query }))
+  const [one, other] = [pagesOf(await startManager(t, [root])), pagesOf(await startManager(t, [root]))]
+  for (const query of ['', 'instructions']) t.strictSame(await one({ limit: 1, query }), await other({ limit: 1, query }))
 })
 
-t.test('K46: a search goes on where nobody keeps its order', async (t) => {
-  const manager = await startManager(t, [t.testdir(skills('a', 'b', 'c', 'd', 'e'))])
-  t.same(await allPages(() => createPager(manager), { limit: 2, query: 'instructions' }), [['a', 'b'], ['c', 'd'], ['e']])
+t.test('K46: a search goes on after the last entry, whatever new skills do to the scores', async (t) => {
+  const root = t.testdir(skills('a', 'b', 'c', 'd', 'e'))
+  const manager = await startManager(t, [root], { watcher: false, times: { reconcileDegraded: 20 } })
+  const query = 'instructions photosynthesis'
+  const pages = await allPages(pagesOf(manager), { limit: 2, query }, async (_, number) => {
+    if (number !== 1) return
+    for (let index = 0; index < 9; index++) write(root, `x${index}`, 'about photosynthesis\n')
+    await until(async () => (await manager.search('photosynthesis')).length === 9)
+  })
+  t.same(pages[0], ['a', 'b'])
+  t.same(pages.flat().filter((name) => !name.startsWith('x')), ['a', 'b', 'c', 'd', 'e'])
+})
+
+t.test('K46: a search goes on by the score when the last entry is gone', async (t) => {
+  const root = t.testdir(skills('a', 'b', 'c', 'd', 'e'))
+  const readPage = pagesOf(await startManager(t, [root]))
+  const pages = await allPages(readPage, { limit: 2, query: 'instructions' }, (page, number) => {
+    if (number === 1) fs.rmSync(join(root, page.at(-1) ?? ''), { recursive: true })
+  })
+  t.same(pages, [['a', 'b'], ['c', 'd'], ['e']])
 })
 
 t.test('K46: a page of very large entries is shorter', async (t) => {
@@ -103,15 +123,15 @@ t.test('K46: a page of very large entries is shorter', async (t) => {
     fs.mkdirSync(join(root, `s${i}`))
     fs.writeFileSync(join(root, `s${i}`, 'SKILL.md'), frontmatter(`s${i}`))
   }
-  const pager = createPager(await startManager(t, [root]))
-  const pages = await allPages(() => pager, { limit: count })
+  const readPage = pagesOf(await startManager(t, [root]))
+  const pages = await allPages(readPage, { limit: count })
   t.equal(pages.flat().length, count)
   t.equal(new Set(pages.flat()).size, count)
   t.ok(pages.length > 1)
-  t.ok(((await pager.page({ limit: count }))?.entries.join('').length ?? 0) < 1.1 * MAX_PAGE_CHARACTERS)
+  t.ok(((await readPage({ limit: count }))?.entries.join('').length ?? 0) < 1.1 * MAX_PAGE_CHARACTERS)
 })
 
-t.test('K46: whatever happens between two pages, who is there throughout comes exactly once', async (t) => {
+t.test('K46: whatever happens between two pages, who is there throughout comes exactly once; of a search, who has the same rank', async (t) => {
   const base = t.testdir({})
   let runs = 0
   const name = fc.integer({ min: 0, max: 30 }).map((number) => `skill-${number}`)
@@ -135,18 +155,23 @@ interface Paging {
 
 async function pageThrough (t: Test, { root, first, changes, limit, searching }: Paging): Promise<boolean> {
   const manager = await startManager(t, [root])
-  const pager = createPager(manager)
   const throughout = new Set(first)
-  const pages = await allPages(() => pager, { limit, ...searching && { query: 'common' } }, (page) => {
-    for (const { name, act } of changes[page - 1] ?? []) {
-      if (act !== 'remove') write(root, name, `${act}\n`)
-      else {
+  const reranked = new Set<string>()
+  const pages = await allPages(pagesOf(manager), { limit, ...searching && { query: 'common' } }, (_, number) => {
+    for (const { name, act } of changes[number - 1] ?? []) {
+      if (act === 'remove') {
         fs.rmSync(join(root, name), { recursive: true, force: true })
         throughout.delete(name)
+      } else {
+        write(root, name, `${act}\n`)
+        if (searching) reranked.add(name)
       }
     }
   })
   await manager.close()
-  const seen = pages.flat()
-  return new Set(seen).size === seen.length && [...throughout].every((name) => seen.includes(name)) && pages.every((page) => page.length <= limit)
+  // Against a last entry that is ranked anew, everybody's rank may have changed.
+  if (pages.some((page) => reranked.has(page.at(-1) ?? ''))) return true
+  const listed = pages.flat().filter((name) => !reranked.has(name))
+  return new Set(listed).size === listed.length && [...throughout].every((name) => reranked.has(name) || listed.includes(name)) &&
+    pages.every((page) => page.length <= limit)
 }

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { MAX_MISSPELT_TERMS } from '../../../src/core/limits.ts'
 import { createSearchIndex, type SearchDocument, type SearchIndex } from '../../../src/core/search/search-index.ts'
 import { compareCodePoints } from '../../../src/core/text.ts'
 import { checkTime } from '../../helper/timing.ts'
@@ -15,7 +16,7 @@ class Library {
 
   put (name: string, fields: Fields = {}): void {
     this.#names.add(name)
-    this.index.put({ name, label: name, description: '', body: '', ...fields })
+    this.index.put({ name, displayName: name, description: '', body: '', ...fields })
   }
 
   remove (name: string): void {
@@ -55,7 +56,7 @@ t.test('K46: who has more of the words comes first, and a rare word says more th
 })
 
 t.test('K46: the frontmatter\'s name is found too', async (t) => {
-  t.same((await createLibrary({ folder: { label: 'Invoice Maker' } })).find('invoice'), ['folder'])
+  t.same((await createLibrary({ folder: { displayName: 'Invoice Maker' } })).find('invoice'), ['folder'])
 })
 
 t.test('K46: beginnings of words, after the words themselves', async (t) => {
@@ -71,6 +72,21 @@ t.test('K46: what is misspelt is found when nobody spells it so', async (t) => {
   t.same(library.find('weather'), ['weather'], 'and not when somebody does')
   t.same(library.find('spredshet'), ['spreadsheet'], 'two wrong letters in a long word')
   t.same(library.find('cot'), [], 'three letters are too few to be wrong')
+})
+
+t.test('K46: a few words of a query may be misspelt, and the rest of them cost nothing', async (t) => {
+  const library = await createLibrary({ calculator: {}, other: {} })
+  const unknown = Array.from({ length: MAX_MISSPELT_TERMS - 1 }, (_, index) => `unknown${index}`).join(' ')
+  t.same(library.find(`${unknown} calcluator`), ['calculator'])
+  t.same(library.find(`${unknown} unknown calcluator`), [])
+  t.same(library.find(`${unknown} unknown other calculator`).sort(), ['calculator', 'other'], 'words that are spelt well do not count')
+})
+
+t.test('K46: the score of a single word does not depend on other skills', async (t) => {
+  const library = await createLibrary({ a: { body: 'common' }, b: { description: 'common' }, c: {} })
+  const before = library.index.search('common', ['a', 'b'])
+  for (let index = 0; index < 50; index++) library.put(`more-${index}`, { body: index % 2 === 0 ? 'common' : 'else' })
+  t.same(library.index.search('common', ['a', 'b']), before)
 })
 
 t.test('K46: accents, Japanese and Chinese', async (t) => {
@@ -133,12 +149,12 @@ t.test('K52: after many changes the index is like a new one', async (t) => {
 t.test('K53: a search during a sweep is not disturbed', async (t) => {
   const library = await createLibrary({ keep: { body: 'stays common' } })
   for (let round = 0; round < 100; round++) library.put('churn', { body: `gone${round} common` })
-  let looks = 0
+  let pauses = 0
   await library.index.sweep(() => {
-    looks++
+    pauses++
     t.same(library.find('common').sort(), ['churn', 'keep'])
     return undefined
   })
-  t.ok(looks > 50, 'it was swept')
+  t.ok(pauses > 50, 'it was swept')
   t.same(library.find('stays'), ['keep'])
 })

@@ -1,0 +1,90 @@
+import { SkillCatalogError, skillEntry } from '@modelcontextprotocol/server/ext/skills'
+import type { FileContent } from '../../core/files/file-content.ts'
+import type { Manifest } from '../../core/content/manifest.ts'
+import { finding, quote } from '../../core/format/findings.ts'
+import { MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES, MCP_ADVISED_SKILL_BYTES, MCP_ADVISED_SKILL_FILES } from '../../core/limits.ts'
+import type { CatalogSkill, Finding, Frontmatter } from '../../core/skill.ts'
+import { MAX_LOG_LINE_CHARACTERS } from '../../tools/limits.ts'
+import { printable } from '../../tools/text/printable.ts'
+
+export interface Eligibility {
+  /** As the official client reads it, which refuses a skill whose entry differs; undefined for a skill that is not listed. */
+  readonly frontmatter: Frontmatter | undefined
+  /** Warnings are the reasons why the skill is not listed; an `info` says that hosts may decline a skill that is listed. */
+  readonly findings: readonly Finding[]
+}
+
+const NOT_LISTED = 'MCP does not list the skill'
+
+/**
+ * Whether a skill is in `skills/list`, and why not. The judge of a main file is the official SDK: its client throws away a
+ * whole listing for one entry that it refuses. Invalid skills are not put before it, so that it never reads a frontmatter
+ * of more than MAX_FRONTMATTER_BYTES. The three arguments are of one state of the skill.
+ *
+ * @param document the main file
+ */
+export async function checkEligibility (skill: CatalogSkill, manifest: Manifest, document: FileContent): Promise<Eligibility> {
+  const { frontmatter, findings } = skill.valid ? await readOnce(skill.name, document) : reportInvalid(skill)
+  const reasons = [...findings, ...checkFiles(manifest)]
+  return { frontmatter: reasons.length === 0 ? frontmatter : undefined, findings: [...reasons, ...adviseOnSize(manifest)] }
+}
+
+/** Of valid skills, whose frontmatter has the name of the folder: one document is of one name. */
+const readings = new WeakMap<FileContent, Promise<Eligibility>>()
+
+/** The SDK hashes the documents that it reads: asked anew each time, it is half of the CPU of a page of `GET /catalog`. */
+function readOnce (name: string, document: FileContent): Promise<Eligibility> {
+  let reading = readings.get(document)
+  if (reading === undefined) {
+    reading = readAsClient(name, document)
+    readings.set(document, reading)
+  }
+  return reading
+}
+
+async function readAsClient (name: string, { bytes }: FileContent): Promise<Eligibility> {
+  try {
+    const { frontmatter } = await skillEntry(name, { 'SKILL.md': bytes })
+    return { frontmatter, findings: [] }
+  } catch (error) {
+    const reason = error instanceof SkillCatalogError ? error.problems.map(({ message }) => message).join('; ') : 'its SKILL.md cannot be read'
+    return refused(finding('mcp_refused', `${NOT_LISTED}: ${printable(reason).slice(0, MAX_LOG_LINE_CHARACTERS)}`,
+      'Write the frontmatter as the Agent Skills format has it: values of metadata as text, special text in double quotes on one line'))
+  }
+}
+
+function reportInvalid ({ findings }: CatalogSkill): Eligibility {
+  const first = findings.find(({ severity }) => severity === 'error')
+  return refused(finding('mcp_skill_invalid', `${NOT_LISTED}: ${first?.message ?? 'it is not valid'}`, first?.fix ?? 'Mend the errors of the skill'))
+}
+
+function refused (reason: Finding): Eligibility {
+  return { frontmatter: undefined, findings: [reason] }
+}
+
+/** What this door asks beyond the SDK: every file that is listed can be read, and an entry is of bounded length. */
+function checkFiles ({ files }: Manifest): Finding[] {
+  const found: Finding[] = []
+  if (!files.some(({ path }) => path === 'SKILL.md')) {
+    found.push(finding('mcp_main_file_casing', `${NOT_LISTED}: its main file is not called SKILL.md`, 'Rename the main file to SKILL.md'))
+  }
+  const large = files.find(({ size_bytes: size }) => size > MAX_TEXT_FILE_BYTES)
+  if (large !== undefined) {
+    found.push(finding('mcp_file_too_large',
+      `${NOT_LISTED}: ${quote(large.path)} has ${large.size_bytes} bytes, more than the ${MAX_TEXT_FILE_BYTES} that it sends`,
+      'Move large files out of the skill, or split them'))
+  }
+  if (files.length > MAX_MCP_LISTED_FILES) {
+    found.push(finding('mcp_too_many_files',
+      `${NOT_LISTED}: it has ${files.length} files, more than ${MAX_MCP_LISTED_FILES}`, 'Split the skill, or remove files'))
+  }
+  return found
+}
+
+function adviseOnSize ({ files }: Manifest): Finding[] {
+  const bytes = files.reduce((sum, { size_bytes: size }) => sum + size, 0)
+  if (files.length <= MCP_ADVISED_SKILL_FILES && bytes <= MCP_ADVISED_SKILL_BYTES) return []
+  return [finding('mcp_limits_exceeded',
+    `the skill has ${files.length} files and ${bytes} bytes; MCP hosts may decline more than ${MCP_ADVISED_SKILL_FILES} files or ${MCP_ADVISED_SKILL_BYTES} bytes`,
+    'Split the skill, or remove files')]
+}

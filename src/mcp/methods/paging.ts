@@ -1,0 +1,42 @@
+import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
+import { createSlicer } from '../../core/async.ts'
+import { formatCursor, parseCursor } from '../../core/listing/cursor.ts'
+import { compareCodePoints } from '../../core/text.ts'
+
+export interface Page<Item> {
+  readonly items: Item[]
+  readonly nextCursor?: string
+}
+
+/** All lists of this door are of names in the same order, so that a cursor of one is good for another. */
+const QUESTION = 'mcp'
+
+/**
+ * One page of items. A cursor names the last entry of the page before, so that names that come and go meanwhile shift nothing.
+ *
+ * @param names sorted by code point
+ * @param make the item of a name, asked for the names of this page only; undefined for a name without an item
+ * @param isFull whether the page ends here, after at least one item
+ * @throws {ProtocolError} -32602 for a cursor that no page had
+ */
+export async function readPage<Item> (
+  names: readonly string[], cursor: string | undefined, make: (name: string) => Promise<Item | undefined>, isFull: (items: readonly Item[]) => boolean
+): Promise<Page<Item>> {
+  const yieldIfNeeded = createSlicer()
+  const items: Item[] = []
+  for (let i = cursor === undefined ? 0 : startAfter(names, cursor); i < names.length; i++) {
+    const name = names[i] ?? ''
+    const item = await make(name)
+    if (item !== undefined) items.push(item)
+    if (items.length > 0 && i < names.length - 1 && isFull(items)) return { items, nextCursor: formatCursor(QUESTION, { after: name }) }
+    await yieldIfNeeded()
+  }
+  return { items }
+}
+
+function startAfter (names: readonly string[], cursor: string): number {
+  const position = parseCursor(QUESTION, cursor)
+  if (position === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Invalid cursor: use nextCursor of the page before, or none')
+  const start = names.findIndex((name) => compareCodePoints(name, position.after) > 0)
+  return start === -1 ? names.length : start
+}

@@ -1,0 +1,33 @@
+import { type GetPromptResult, type Prompt, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
+import { SkillError } from '../../core/errors.ts'
+import type { SkillSource } from '../../core/skill-source.ts'
+import { loadSkill } from '../../tools/load-skill.ts'
+import { MCP_PAGE_ENTRIES } from '../limits.ts'
+import { type Page, readPage } from './paging.ts'
+
+const TASK = { name: 'task', description: 'What to do with the skill; comes after its instructions', required: false }
+
+/** One page of prompts: each valid skill is one. */
+export async function listPrompts (skills: SkillSource, cursor: string | undefined): Promise<Page<Prompt>> {
+  return await readPage(await skills.list(), cursor, async (name) => {
+    const skill = await skills.find(name)
+    return skill?.valid ? { name, description: skill.metadata.description, arguments: [TASK] } : undefined
+  }, (prompts) => prompts.length >= MCP_PAGE_ENTRIES)
+}
+
+/** The document of a skill as the user's message, and the task, if there is one, as the next. */
+export async function getPrompt (skills: SkillSource, name: string, task: string | undefined): Promise<GetPromptResult> {
+  const { skill, content } = await skills.read(name, loadSkill).catch((error: unknown) => {
+    if (error instanceof SkillError && (error.kind === 'missing' || error.kind === 'invalid')) throw noPrompt()
+    throw error
+  })
+  if (!skill.valid) throw noPrompt()
+  return {
+    description: skill.metadata.description,
+    messages: [content.utf8 ?? '', ...task === undefined ? [] : [task]].map((text) => ({ role: 'user', content: { type: 'text', text } }))
+  }
+}
+
+function noPrompt (): ProtocolError {
+  return new ProtocolError(ProtocolErrorCode.InvalidParams, 'There is no such prompt; prompts/list has the names')
+}

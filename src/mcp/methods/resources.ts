@@ -1,0 +1,71 @@
+import { ProtocolError, ProtocolErrorCode, type ReadResourceResult, type Resource, ResourceNotFoundError } from '@modelcontextprotocol/server'
+import { MCP_PAGE_ENTRIES } from '../limits.ts'
+import type { Manifest } from '../../core/content/manifest.ts'
+import { mediaType } from '../../core/content/media-type.ts'
+import type { SkillSource } from '../../core/skill-source.ts'
+import { compareCodePoints } from '../../core/text.ts'
+import { type Page, readPage } from './paging.ts'
+import { mainFileUri, parseSkillUri, skillUri } from './skill-uri.ts'
+
+export const resourceTemplates = [{
+  uriTemplate: 'skill://{name}/{+path}',
+  name: 'skill-file',
+  title: 'File of a skill',
+  description: 'Any file of a skill. `name` is the folder name of the skill, `path` is relative to it; both percent-encoded'
+}]
+
+/** The media type of a folder in the Skills extension. */
+const DIRECTORY = 'inode/directory'
+
+const isFull = (items: readonly unknown[]) => items.length >= MCP_PAGE_ENTRIES
+
+/** One page of the main files of all skills, valid or not; the other files follow from the template and the manifests. */
+export async function listResources (skills: SkillSource, cursor: string | undefined): Promise<Page<Resource>> {
+  return await readPage(await skills.list(), cursor, async (name) => {
+    const skill = await skills.find(name)
+    if (skill?.digest === undefined) return undefined
+    const { metadata } = skill
+    return {
+      uri: mainFileUri(name),
+      name: metadata.name,
+      ...metadata.description !== '' && { description: metadata.description },
+      mimeType: mediaType('SKILL.md')
+    }
+  }, isFull)
+}
+
+/** A file: `text` when its bytes are UTF-8, otherwise `blob`. */
+export async function readResource (skills: SkillSource, uri: string): Promise<ReadResourceResult> {
+  const parts = parseSkillUri(uri)
+  if (parts === undefined || parts.path === '') {
+    throw new ResourceNotFoundError(uri, 'No such resource: files are skill://<name>/<path>, percent-encoded; folders are for resources/directory/read')
+  }
+  const content = await skills.readFile(parts.name, parts.path)
+  const body = content.utf8 === undefined ? { blob: content.bytes.toString('base64') } : { text: content.utf8 }
+  return { contents: [{ uri, mimeType: mediaType(parts.path), ...body }] }
+}
+
+/** One page of the direct children of a folder (Skills extension, `resources/directory/read`). */
+export async function readDirectory (skills: SkillSource, uri: string, cursor: string | undefined): Promise<Page<Resource>> {
+  const parts = parseSkillUri(uri)
+  if (parts === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'No such folder: folders are skill://<name> and skill://<name>/<path>')
+  const { name, path } = parts
+  const children = childrenOf(await skills.manifest(name), path === '' ? '' : `${path}/`)
+  if (children.size === 0 && path !== '') throw new ProtocolError(ProtocolErrorCode.InvalidParams, `No folder of a skill is at ${skillUri(name, path)}`)
+  return await readPage([...children.keys()].sort(compareCodePoints), cursor, async (child) => {
+    const size = children.get(child)
+    const resource = { uri: skillUri(name, path === '' ? child : `${path}/${child}`), name: child }
+    return size === undefined ? { ...resource, mimeType: DIRECTORY } : { ...resource, mimeType: mediaType(child), size }
+  }, isFull)
+}
+
+/** Names in a folder, with the sizes of those that are files. A manifest has no empty folders. */
+function childrenOf ({ files }: Manifest, prefix: string): ReadonlyMap<string, number | undefined> {
+  const children = new Map<string, number | undefined>()
+  for (const { path, size_bytes: size } of files) {
+    if (!path.startsWith(prefix)) continue
+    const [child = '', ...rest] = path.slice(prefix.length).split('/')
+    children.set(child, rest.length === 0 ? size : undefined)
+  }
+  return children
+}

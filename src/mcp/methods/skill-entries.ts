@@ -1,0 +1,61 @@
+import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
+import type { SkillState } from '../../core/content/skill-state.ts'
+import { SkillError } from '../../core/errors.ts'
+import type { Finding, Frontmatter } from '../../core/skill.ts'
+import type { SkillSource } from '../../core/skill-source.ts'
+import { checkEligibility } from './eligibility.ts'
+import { MCP_PAGE_ENTRIES, MCP_PAGE_FILES } from '../limits.ts'
+import { type Page, readPage } from './paging.ts'
+import { mainFileUri, parseSkillUri, skillUri } from './skill-uri.ts'
+
+/** An entry of `skills/list` (Skills extension, "The skill entry"). */
+export interface SkillEntry {
+  readonly uri: string
+  readonly frontmatter: Frontmatter
+  readonly resources: ReadonlyArray<{ readonly uri: string, readonly digest: string, readonly size: number }>
+}
+
+/** One page of the skills that the official client accepts. */
+export async function listSkillEntries (skills: SkillSource, cursor: string | undefined): Promise<Page<SkillEntry>> {
+  let files = 0
+  return await readPage(await skills.list(), cursor, async (name) => {
+    const entry = await findListed(skills, name)
+    files += entry?.resources.length ?? 0
+    return entry
+  }, (entries) => entries.length >= MCP_PAGE_ENTRIES || files >= MCP_PAGE_FILES)
+}
+
+/**
+ * The entry of one skill, named by the URI of its SKILL.md.
+ * @throws {ProtocolError} -32602 that says why there is no entry
+ * @throws {SkillError} when the skill cannot be read
+ */
+export async function getSkillEntry (skills: SkillSource, uri: string): Promise<SkillEntry> {
+  const parts = parseSkillUri(uri)
+  if (parts?.path !== 'SKILL.md') throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'A skill is named by the URI of its SKILL.md: skill://<name>/SKILL.md')
+  const { entry, findings } = await skills.read(parts.name, readEntry)
+  if (entry !== undefined) return entry
+  const reasons = findings.filter(({ severity }) => severity !== 'info').map(({ message }) => message).join('; ')
+  throw new ProtocolError(ProtocolErrorCode.InvalidParams, `No skill is served at ${mainFileUri(parts.name)}. ${reasons}`)
+}
+
+/** The entry of a skill that is listed. A skill that goes away, or cannot be read, is not on the page. */
+async function findListed (skills: SkillSource, name: string): Promise<SkillEntry | undefined> {
+  try {
+    // The index knows invalid skills, which spares the manifest of each.
+    if ((await skills.find(name))?.valid !== true) return undefined
+    return (await skills.read(name, readEntry)).entry
+  } catch (error) {
+    if (error instanceof SkillError) return undefined
+    throw error
+  }
+}
+
+async function readEntry (state: SkillState): Promise<{ readonly entry?: SkillEntry, readonly findings: readonly Finding[] }> {
+  const manifest = await state.manifest()
+  const { frontmatter, findings } = await checkEligibility(state.skill, manifest, await state.mainFile())
+  if (frontmatter === undefined) return { findings }
+  const { name } = state.skill
+  const resources = manifest.files.map(({ path, digest, size_bytes: size }) => ({ uri: skillUri(name, path), digest, size }))
+  return { entry: { uri: mainFileUri(name), frontmatter, resources }, findings }
+}

@@ -1,0 +1,42 @@
+/** A `skill://` URI, decoded: the folder name of a skill, and a path in it, empty for the folder itself. */
+export interface SkillUriParts {
+  readonly name: string
+  /** Relative to the skill's folder, `/` between segments. */
+  readonly path: string
+}
+
+const SCHEME = 'skill://'
+
+/** `skill://<name>/<path>`, each segment percent-encoded; without a path the URI of the skill's folder. */
+export function skillUri (name: string, path: string): string {
+  const segments = path === '' ? name : `${name}/${path}`
+  return SCHEME + segments.split('/').map(encodeURIComponent).join('/')
+}
+
+export function mainFileUri (name: string): string {
+  return skillUri(name, 'SKILL.md')
+}
+
+/**
+ * The parts of a URI, by its text alone: the catalog knows whether the skill and the file exist. Undefined for another
+ * scheme, a query or fragment, bad percent-encoding, an empty segment, and an encoded slash, which no name holds.
+ */
+export function parseSkillUri (uri: string): SkillUriParts | undefined {
+  if (!uri.startsWith(SCHEME) || /[?#]/.test(uri)) return undefined
+  const segments: string[] = []
+  for (const encoded of uri.slice(SCHEME.length).split('/')) {
+    const segment = decodeSegment(encoded)
+    if (segment === undefined || segment === '' || segment.includes('/')) return undefined
+    segments.push(segment)
+  }
+  const [name = '', ...path] = segments
+  return { name, path: path.join('/') }
+}
+
+function decodeSegment (text: string): string | undefined {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
+  }
+}

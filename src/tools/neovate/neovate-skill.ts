@@ -1,0 +1,52 @@
+import { Type } from '@sinclair/typebox'
+import type { FileContent } from '../../core/files/file-content.ts'
+import { documentError, SkillError } from '../../core/errors.ts'
+import { skillBody } from '../../core/format/main-file.ts'
+import type { CatalogSkill } from '../../core/skill.ts'
+import { stringArgument } from '../arguments.ts'
+import { own } from '../text/json-object.ts'
+import { loadSkill } from '../load-skill.ts'
+import { neovateDefinition, neovateFailure, neovateSuccess, type NeovateSuccess, notFoundSentence } from './neovate-messages.ts'
+import { SharedOutcomes } from '../outcomes.ts'
+import { type Tool, ToolOutcome } from '../tool.ts'
+
+const ResultSchema = Type.Object({ llmContent: Type.String(), returnDisplay: Type.String() }, { title: 'skill' })
+
+const FailureSchema = Type.Object({ isError: Type.Literal(true), llmContent: Type.String() }, { title: 'Failure of skill' })
+
+const EXAMPLE_SKILL = {
+  name: 'calculator', description: '', type: 'project', skillPath: '/srv/skills/calculator', path: '/srv/skills/calculator/SKILL.md'
+} as const
+
+/** `skill`: `{"llmContent","returnDisplay"}`, failure `{"isError":true,"llmContent"}`. */
+export function createNeovateSkillTool (): Tool {
+  const outcomes = new SharedOutcomes<FileContent, CatalogSkill>()
+  return {
+    ...neovateDefinition,
+    toolset: 'neovate',
+    skillArgument: 'skill',
+    resultSchema: ResultSchema,
+    failureSchema: FailureSchema,
+    example: { args: { skill: 'calculator' }, outcome: toOutcome(neovateSuccess('calculator', EXAMPLE_SKILL, '# Calculator Skill\n')) },
+
+    async run (args, skills) {
+      const label = stringArgument(args, 'skill', neovateDefinition.parameters).trim()
+      const { skill, content } = await skills.readByDisplayName(label, loadSkill)
+      const make = () => {
+        if (content.utf8 === undefined) throw documentError.notUtf8(skill.name)
+        return toOutcome(neovateSuccess(label, skill.metadata, skillBody(content.utf8)))
+      }
+      return label === skill.metadata.name ? outcomes.get(content, skill, make) : make()
+    },
+
+    fail (error, args) {
+      const missing = error instanceof SkillError && error.code === 'skill_not_found'
+      const result = neovateFailure(missing ? notFoundSentence(String(own(args, 'skill')).trim()) : error.message)
+      return new ToolOutcome(result, result.llmContent, true)
+    }
+  }
+}
+
+function toOutcome (result: NeovateSuccess): ToolOutcome {
+  return new ToolOutcome(result, result.llmContent)
+}

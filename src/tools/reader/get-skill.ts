@@ -1,0 +1,43 @@
+import { whenReady } from '../../core/async.ts'
+import type { FileContent } from '../../core/files/file-content.ts'
+import { documentError } from '../../core/errors.ts'
+import { SkillDocumentSchema } from '../../schemas/skills.ts'
+import { stringArgument } from '../arguments.ts'
+import { ErrorResultSchema, failWithError, jsonOutcome, SharedOutcomes } from '../outcomes.ts'
+import type { Tool, ToolParameters } from '../tool.ts'
+
+const parameters: ToolParameters = {
+  type: 'object',
+  properties: {
+    skill_name: { type: 'string', description: 'Name of the skill (folder name)' }
+  },
+  required: ['skill_name']
+}
+
+/** `get_skill`: `{"skill_name","documentation"}`, the whole file verbatim, failure `{"error"}`. */
+export function createGetSkillTool (): Tool {
+  const outcomes = new SharedOutcomes<FileContent, string>()
+  return {
+    name: 'get_skill',
+    toolset: 'reader',
+    description: 'Read the SKILL.MD documentation for a specific skill. Returns the full text content of the documentation file.',
+    parameters,
+    skillArgument: 'skill_name',
+    resultSchema: SkillDocumentSchema,
+    failureSchema: ErrorResultSchema,
+    example: {
+      args: { skill_name: 'calculator' },
+      outcome: jsonOutcome({ skill_name: 'calculator', documentation: '# Calculator Skill\n\nProvides basic arithmetic operations.\n' })
+    },
+
+    run (args, skills) {
+      const name = stringArgument(args, 'skill_name', parameters)
+      return whenReady(skills.readDocument(name, 'SKILL.MD'), (content) => outcomes.get(content, name, () => {
+        if (content.utf8 === undefined) throw documentError.notUtf8(name)
+        return jsonOutcome({ skill_name: name, documentation: content.utf8 })
+      }))
+    },
+
+    fail: failWithError
+  }
+}

@@ -1,0 +1,23 @@
+import { whenReady } from '../../core/async.ts'
+import { SkillListSchema } from '../../schemas/skills.ts'
+import { ErrorResultSchema, failWithError, jsonOutcome, SharedOutcomes } from '../outcomes.ts'
+import type { Tool } from '../tool.ts'
+
+/** `list_skills`: `{"skills":[names]}`, failure `{"error"}`. */
+export function createListSkillsTool (): Tool {
+  const outcomes = new SharedOutcomes<readonly string[], undefined>()
+  return {
+    name: 'list_skills',
+    toolset: 'reader',
+    description: 'List all available skills in the skills folder. Returns skill names as a JSON array.',
+    parameters: { type: 'object', properties: {}, required: [] },
+    resultSchema: SkillListSchema,
+    failureSchema: ErrorResultSchema,
+    example: { args: {}, outcome: jsonOutcome({ skills: ['calculator', 'weather'] }) },
+
+    run: (_args, skills) => whenReady(skills.list(), (names) =>
+      outcomes.get(names, undefined, () => jsonOutcome({ skills: names }))),
+
+    fail: failWithError
+  }
+}

@@ -1,0 +1,79 @@
+import { Type } from '@sinclair/typebox'
+import { whenReady } from '../../core/async.ts'
+import type { FileContent } from '../../core/files/file-content.ts'
+import { fileError } from '../../core/errors.ts'
+import type { DecodedText } from '../../core/text.ts'
+import { SkillFileSchema } from '../../schemas/skills.ts'
+import { stringArgument } from '../arguments.ts'
+import { own } from '../text/json-object.ts'
+import { SharedOutcomes } from '../outcomes.ts'
+import { type Tool, type ToolArguments, ToolOutcome, type ToolParameters } from '../tool.ts'
+
+const parameters: ToolParameters = {
+  type: 'object',
+  properties: {
+    skill_name: { type: 'string', description: 'Name of the skill (folder name containing the file)' },
+    file_path: {
+      type: 'string',
+      description: "Relative path to file within skill folder (e.g., 'examples/usage.py', 'docs/api.md')"
+    }
+  },
+  required: ['skill_name', 'file_path']
+}
+
+const FailureSchema = Type.Object({
+  success: Type.Literal(false),
+  skill_name: Type.String(),
+  file_path: Type.String(),
+  error: Type.String()
+}, { title: 'Failure of read_file_in_skill' })
+
+/**
+ * `read_file_in_skill`: `{"success":true,"skill_name","file_path","content","size_bytes","encoding"}`, failure
+ * `{"success":false,"skill_name","file_path","error"}`; what the model reads is the raw text or `ERROR: <error>`.
+ */
+export function createReadFileInSkillTool (): Tool {
+  const outcomes = new SharedOutcomes<FileContent, string>()
+  return {
+    name: 'read_file_in_skill',
+    toolset: 'reader',
+    description: "Read any file within a skill's folder. Use this when SKILL.MD references additional documentation, examples, or configuration files. Path must be relative to skill folder.",
+    parameters,
+    skillArgument: 'skill_name',
+    resultSchema: SkillFileSchema,
+    failureSchema: FailureSchema,
+    example: {
+      args: { skill_name: 'calculator', file_path: 'examples/basic.py' },
+      outcome: success('calculator', 'examples/basic.py', { content: 'def add(a, b):\n    return a + b\n', encoding: 'utf-8' }, 32)
+    },
+
+    run (args, skills) {
+      const name = stringArgument(args, 'skill_name', parameters)
+      const filePath = stringArgument(args, 'file_path', parameters)
+      // No name of a skill holds a slash, so that the two together are unambiguous.
+      return whenReady(skills.readFile(name, filePath), (file) => outcomes.get(file, `${name}/${filePath}`, () => {
+        if (file.text === undefined) throw fileError.notText(filePath)
+        return success(name, filePath, file.text, file.bytes.length)
+      }))
+    },
+
+    fail (error, args) {
+      const result = {
+        success: false,
+        skill_name: stringOrEmpty(args, 'skill_name'),
+        file_path: stringOrEmpty(args, 'file_path'),
+        error: error.message
+      }
+      return new ToolOutcome(result, `ERROR: ${error.message}`, true)
+    }
+  }
+}
+
+function success (name: string, filePath: string, { content, encoding }: DecodedText, bytes: number): ToolOutcome {
+  return new ToolOutcome({ success: true, skill_name: name, file_path: filePath, content, size_bytes: bytes, encoding }, content)
+}
+
+function stringOrEmpty (args: ToolArguments, key: string): string {
+  const value = own(args, key)
+  return typeof value === 'string' ? value : ''
+}

@@ -1,0 +1,65 @@
+import { Type } from '@sinclair/typebox'
+import { MAX_QUERY_CODE_POINTS } from '../../core/limits.ts'
+import type { SkillSource } from '../../core/skill-source.ts'
+import { countCodePoints } from '../../core/text.ts'
+import { integerArgument, invalidArguments, stringArgument } from '../arguments.ts'
+import { ErrorResultSchema, failWithError, jsonOutcome } from '../outcomes.ts'
+import { DEFAULT_FOUND_SKILLS, MAX_FOUND_SKILLS } from '../limits.ts'
+import type { Tool, ToolParameters } from '../tool.ts'
+
+const parameters: ToolParameters = {
+  type: 'object',
+  properties: {
+    query: { type: 'string', description: "Words that say what the skill should be about (e.g., 'fill pdf form')" },
+    limit: {
+      type: 'integer',
+      description: `Maximum number of skills to return, from 1 to ${MAX_FOUND_SKILLS}. Default: ${DEFAULT_FOUND_SKILLS}`
+    }
+  },
+  required: ['query']
+}
+
+const LIMIT = { min: 1, max: MAX_FOUND_SKILLS, absent: DEFAULT_FOUND_SKILLS }
+
+const ResultSchema = Type.Object({
+  skills: Type.Array(Type.Object({ skill_name: Type.String(), description: Type.String() }))
+}, { title: 'search_skills' })
+
+/** `search_skills`: `{"skills":[{"skill_name","description"}]}`, the best match first, failure `{"error"}`. */
+export function createSearchSkillsTool (): Tool {
+  return {
+    name: 'search_skills',
+    toolset: 'search',
+    description: 'Search the available skills by what they are for. Looks for the words of the query in names, descriptions and documentation. Returns skill names with descriptions as a JSON array, the best match first.',
+    parameters,
+    resultSchema: ResultSchema,
+    failureSchema: ErrorResultSchema,
+    example: {
+      args: { query: 'exact decimal arithmetic', limit: 5 },
+      outcome: jsonOutcome({ skills: [{ skill_name: 'calculator', description: 'Provides basic arithmetic operations' }] })
+    },
+
+    async run (args, skills) {
+      const query = stringArgument(args, 'query', parameters)
+      const limit = integerArgument(args, 'limit', LIMIT, parameters)
+      if (query.trim() === '') throw invalidArguments("'query' must not be empty", parameters)
+      if (countCodePoints(query) > MAX_QUERY_CODE_POINTS) {
+        throw invalidArguments(`'query' must not be longer than ${MAX_QUERY_CODE_POINTS} characters`, parameters)
+      }
+      return jsonOutcome({ skills: await findSkills(skills, query, limit) })
+    },
+
+    fail: failWithError
+  }
+}
+
+/** A skill that went away after the search is left out. */
+async function findSkills (skills: SkillSource, query: string, limit: number) {
+  const found: Array<{ readonly skill_name: string, readonly description: string }> = []
+  for (const { name } of await skills.search(query)) {
+    if (found.length === limit) break
+    const skill = await skills.find(name)
+    if (skill !== undefined) found.push({ skill_name: name, description: skill.metadata.description })
+  }
+  return found
+}

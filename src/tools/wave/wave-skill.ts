@@ -1,0 +1,154 @@
+import { Type } from '@sinclair/typebox'
+import type { FileContent } from '../../core/files/file-content.ts'
+import { documentError, SkillError } from '../../core/errors.ts'
+import type { CatalogSkill, Finding, SkillMetadata } from '../../core/skill.ts'
+import { isSafeName } from '../../core/skill-name.ts'
+import type { SkillSource } from '../../core/skill-source.ts'
+import { invalidArguments } from '../arguments.ts'
+import { own } from '../text/json-object.ts'
+import { loadSkill } from '../load-skill.ts'
+import { SharedOutcomes } from '../outcomes.ts'
+import { type Tool, type ToolArguments, ToolArgumentsError, type ToolFailure, ToolLimitError, ToolOutcome, type ToolParameters } from '../tool.ts'
+import {
+  describeCatalog, failureResult, invalidResult, notFoundResult, refusalResult,
+  WaveErrorDetailsSchema, waveErrorType, type WaveProblem, type WaveToolResult
+} from './wave-messages.ts'
+
+const parameters: ToolParameters = {
+  type: 'object',
+  properties: {
+    skill_name: { type: 'string', description: 'Name of the skill to invoke from available skills' }
+  },
+  required: ['skill_name'],
+  additionalProperties: false
+}
+
+const UNSAFE_NAME: WaveProblem = {
+  type: 'skill_invalid',
+  message: "a skill name must not be empty, begin with '.', or contain '/', '\\', '..' or control characters",
+  fixes: ['Use the name of one of the available skills', 'Name skills with lowercase letters, digits and hyphens only']
+}
+
+const NO_MAIN_FILE: WaveProblem = {
+  type: 'skill_invalid',
+  message: 'SKILL.md is missing',
+  fixes: ['Add a SKILL.md file with YAML frontmatter']
+}
+
+/** Findings of frontmatter that cannot be read at all. */
+const MALFORMED_FINDINGS: ReadonlySet<string> = new Set([
+  'yaml_invalid', 'yaml_refused', 'frontmatter_unclosed', 'frontmatter_not_mapping', 'frontmatter_too_large'
+])
+
+const ResultSchema = Type.Object({
+  success: Type.Literal(true),
+  content: Type.String(),
+  shortResult: Type.String()
+}, { title: 'Skill' })
+
+const FailureSchema = Type.Object({
+  success: Type.Literal(false),
+  content: Type.String(),
+  error: Type.String(),
+  errorDetails: WaveErrorDetailsSchema
+}, { title: 'Failure of Skill' })
+
+const EXAMPLE: WaveToolResult = {
+  success: true,
+  content: 'Skill: calculator (Type: project)\nPath: /srv/skills/calculator\n\n# Calculator Skill\n',
+  shortResult: 'calculator: Provides basic arithmetic operations'
+}
+
+/** Wave's `Skill`: a ToolResult whose `content` is what the model reads, failures included. */
+export function createWaveSkillTool (): Tool {
+  const outcomes = new SharedOutcomes<FileContent, CatalogSkill>()
+  const descriptions = new WeakMap<readonly SkillMetadata[], string>()
+
+  return {
+    name: 'Skill',
+    toolset: 'wave',
+    description: 'Invoke a skill to apply specialized expertise and capabilities',
+    parameters,
+    skillArgument: 'skill_name',
+    resultSchema: ResultSchema,
+    failureSchema: FailureSchema,
+    example: { args: { skill_name: 'calculator' }, outcome: toOutcome(EXAMPLE) },
+
+    currentDescription (skills) {
+      const available = skills.availableNow()
+      let description = descriptions.get(available)
+      if (description === undefined) {
+        description = describeCatalog(available)
+        descriptions.set(available, description)
+      }
+      return description
+    },
+
+    async run (args, skills) {
+      const name = skillName(args)
+      if (!isSafeName(name)) return toOutcome(invalidResult(name, UNSAFE_NAME, await availableSkills(skills)))
+      const { skill, content } = await skills.read(name, loadSkill)
+      const problem = problemOf(skill.findings)
+      if (problem !== undefined) return toOutcome(invalidResult(name, problem, await availableSkills(skills)))
+      return outcomes.get(content, skill, () => toOutcome(successResult(skill, content)))
+    },
+
+    async fail (error, args, skills) {
+      if (error instanceof ToolLimitError) return toOutcome(refusalResult(error.message))
+      return toOutcome(explain(error, nameAsSent(args), await availableSkills(skills)))
+    }
+  }
+}
+
+function skillName (args: ToolArguments): string {
+  const name = own(args, 'skill_name')
+  if (typeof name !== 'string') throw new ToolArgumentsError('skill_name parameter is required and must be a string')
+  const extra = Object.keys(args).find((key) => key !== 'skill_name')
+  if (extra !== undefined) throw invalidArguments(`unknown argument ${JSON.stringify(extra)}, the only one is 'skill_name'`, parameters)
+  return name
+}
+
+/** Empty when the list cannot be had: the failure to report is worth more than the failure of its list. */
+async function availableSkills (skills: SkillSource): Promise<readonly SkillMetadata[]> {
+  try {
+    return await skills.available()
+  } catch (error) {
+    if (error instanceof SkillError) return []
+    throw error
+  }
+}
+
+function nameAsSent (args: ToolArguments): string {
+  const name = own(args, 'skill_name')
+  return typeof name === 'string' ? name : ''
+}
+
+function problemOf (findings: readonly Finding[]): WaveProblem | undefined {
+  const errors = findings.filter(({ severity }) => severity === 'error')
+  const first = errors[0]
+  if (first === undefined) return undefined
+  const malformed = errors.some(({ code }) => MALFORMED_FINDINGS.has(code))
+  return { type: malformed ? 'skill_malformed' : 'skill_invalid', message: first.message, fixes: [...new Set(errors.map(({ fix }) => fix))] }
+}
+
+function successResult ({ metadata }: CatalogSkill, content: FileContent): WaveToolResult {
+  if (content.utf8 === undefined) throw documentError.notUtf8(metadata.name)
+  return {
+    success: true,
+    content: `Skill: ${metadata.name} (Type: ${metadata.type})\nPath: ${metadata.skillPath}\n\n${content.utf8}`,
+    shortResult: `${metadata.name}: ${metadata.description}`
+  }
+}
+
+function explain (error: ToolFailure, name: string, available: readonly SkillMetadata[]): WaveToolResult {
+  if (!(error instanceof SkillError)) return failureResult(name, 'skill_invalid', error.message, available)
+  switch (error.code) {
+    case 'skill_not_found': return notFoundResult(name, available)
+    case 'main_file_not_found': return invalidResult(name, NO_MAIN_FILE, available)
+    default: return failureResult(name, waveErrorType(error), error.message, available)
+  }
+}
+
+function toOutcome (result: WaveToolResult): ToolOutcome {
+  return new ToolOutcome(result, result.content, !result.success)
+}

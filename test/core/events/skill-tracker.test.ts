@@ -1,0 +1,131 @@
+import fs from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { createChangeFeed, type FeedEvent } from '../../../src/core/events/change-feed.ts'
+import { createSkillManager, type SkillManagerOptions } from '../../../src/core/skill-manager.ts'
+import { createWatcher } from '../../../src/core/watch/watcher.ts'
+import { AGE_MS, countInspections, deep, EDITS, follow, REPORTED_UNDER_LOAD_MS, write } from '../../helper/followed-feed.ts'
+import { createFaultyDisk, osError, skill, until } from '../../helper/skills.ts'
+import { NO_TICKS, numbered } from '../../helper/watched-index.ts'
+import { BLIND, failWith } from '../../helper/watched-roots.ts'
+
+const HOUR_MS = 3_600_000
+
+t.test('K52: what changes before a skill has been inspected is reported too', async (t) => {
+  const root = t.testdir(Object.fromEntries(numbered(6).map((name) => [name, deep(name)])))
+  const skills = createSkillManager({ projectRoots: [root], times: { ...NO_TICKS, debounce: 1 } })
+  await skills.initialize()
+  await until(() => skills.status.watcher.status === 'watching')
+  let release = () => {}
+  const held = new Promise<void>((resolve) => { release = resolve })
+  const feed = createChangeFeed({ skills: { ...countInspections(skills, new Map()), available: async () => { await held; return [] } } })
+  t.teardown(() => {
+    feed.close()
+    return skills.close()
+  })
+  const types = new Map<string, string>()
+  feed.subscribe((event) => { if (event.type !== 'reset') types.set(event.name, event.type) })
+  fs.appendFileSync(join(root, 'skill-0/references/more/y.md'), '!')
+  fs.rmSync(join(root, 'skill-1/references'), { recursive: true })
+  fs.rmSync(join(root, 'skill-2'), { recursive: true })
+  fs.appendFileSync(join(root, 'skill-3/SKILL.md'), '!')
+  write(join(root, 'new/SKILL.md'), 'new')
+  await until(() => skills.namesNow().includes('new') && !skills.namesNow().includes('skill-2'))
+  release()
+  await until(() => types.has('new') && ['skill-0', 'skill-1', 'skill-2', 'skill-3'].every((name) => types.has(name)))
+  t.match(Object.fromEntries(types), { 'skill-0': 'changed', 'skill-1': 'changed', 'skill-2': 'removed', 'skill-3': 'changed', new: 'added' })
+})
+
+t.test('K52: a skill changed during the inspection is reported, whatever the clocks of the disk say', async (t) => {
+  const root = t.testdir({ a: skill('a') })
+  const skills = createSkillManager({ projectRoots: [root], watcher: false, disk: createFaultyDisk({ ageMs: AGE_MS }) })
+  await skills.initialize()
+  let release = () => {}
+  const held = new Promise<void>((resolve) => { release = resolve })
+  const feed = createChangeFeed({ skills: { ...countInspections(skills, new Map()), available: async () => { await held; return [] } } })
+  t.teardown(() => {
+    feed.close()
+    return skills.close()
+  })
+  const events: FeedEvent[] = []
+  feed.subscribe((event) => { events.push(event) })
+  fs.appendFileSync(join(root, 'a/SKILL.md'), '!')
+  await skills.find('a')
+  release()
+  await until(() => events.length > 0)
+  t.match(events, [{ type: 'changed', name: 'a', revision: (await skills.manifest('a')).revision }])
+})
+
+t.test('K52 K54: without a watcher that works every edit is found by the ticks', async (t) => {
+  const cases: Readonly<Record<string, Partial<SkillManagerOptions>>> = {
+    'no watcher': { watcher: false, times: { reconcileDegraded: 20 } },
+    'a broken one': { watcher: (options) => createWatcher({ ...options, watchFolder: failWith('ENOSPC') }), times: { reconcileDegraded: 20 } },
+    'a blind one': { watcher: (options) => createWatcher({ ...options, watchFolder: BLIND }), times: { ...NO_TICKS, reconcileHealthy: 20 } },
+    polling: { polling: true, times: { ...NO_TICKS, poll: 20 } }
+  }
+  for (const [title, options] of Object.entries(cases)) {
+    await t.test(title, async (t) => {
+      const base = t.testdir({ skills: { a: deep('a'), b: skill('b') } })
+      const root = join(base, 'skills')
+      const { skills, events, news, next } = await follow(t, root, options)
+      for (const [title, edit] of EDITS) {
+        edit(join(root, 'a'))
+        const time = await next('a')
+        t.ok(time < REPORTED_UNDER_LOAD_MS, `${title}: ${Math.round(time)} ms`)
+        const { revision } = await skills.manifest('a')
+        await until(() => events.some((event) => event.type === 'changed' && event.revision === revision))
+      }
+      news()
+      fs.rmSync(join(root, 'b'), { recursive: true })
+      await next('b')
+      fs.utimesSync(join(root, 'a/references/x.md'), 1, 1)
+      fs.cpSync(join(root, 'a'), join(root, 'c'), { recursive: true })
+      await next('c')
+      t.strictSame(news(), ['removed b', 'added c'])
+    })
+  }
+
+  await t.test('and one that heals watches the insides again', async (t) => {
+    const root = t.testdir({ a: deep('a') })
+    let watchFolder = failWith('ENOSPC')
+    const { skills, next } = await follow(t, root, {
+      watcher: (options) => createWatcher({ ...options, watchFolder: (folder, onEvent) => watchFolder(folder, onEvent) }),
+      times: { reconcileDegraded: 20, reconcileHealthy: HOUR_MS }
+    })
+    watchFolder = (folder, onEvent) => fs.watch(folder, onEvent)
+    await until(() => skills.status.watcher.status === 'watching')
+    // Until the folders are under watch: no tick comes any more.
+    const edits = setInterval(() => { fs.appendFileSync(join(root, 'a/references/more/y.md'), '!') }, 100)
+    t.teardown(() => { clearInterval(edits) })
+    await next('a')
+    clearInterval(edits)
+  })
+})
+
+t.test('a skill that may not be read any more is changed, without a revision', async (t) => {
+  const root = t.testdir({ a: skill('a'), b: skill('b') })
+  const disk = createFaultyDisk({ ageMs: AGE_MS })
+  const { events, next } = await follow(t, root, { disk, watcher: false, times: { reconcileDegraded: 20 } })
+  disk.intercept = (operation, path) => { if (operation === 'readdir' && path === join(root, 'a')) throw osError('EACCES') }
+  fs.appendFileSync(join(root, 'a/SKILL.md'), '!')
+  await next('a')
+  t.strictSame(events.map(({ id, ...event }) => event), [{ type: 'changed', name: 'a' }])
+  disk.intercept = () => {}
+  fs.appendFileSync(join(root, 'a/SKILL.md'), '!')
+  await next('a')
+  t.match(events.at(-1), { type: 'changed', name: 'a', revision: /^sha256:/ })
+})
+
+t.test('K53: while the disk fails there are no events, and afterwards those of what changed', async (t) => {
+  const root = t.testdir({ a: deep('a') })
+  const disk = createFaultyDisk({ ageMs: AGE_MS })
+  const { news, next } = await follow(t, root, { disk, watcher: false, times: { reconcileDegraded: 20 } })
+  let failures = 0
+  disk.intercept = () => { failures++; throw osError('EIO') }
+  fs.appendFileSync(join(root, 'a/references/x.md'), '!')
+  await until(() => failures > 50)
+  t.strictSame(news(), [])
+  disk.intercept = () => {}
+  await next('a')
+  t.strictSame(news(), ['changed a'])
+})

@@ -1,0 +1,123 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { FileContent } from '../../../src/core/files/file-content.ts'
+import type { Manifest, ManifestFile } from '../../../src/core/content/manifest.ts'
+import { parseSkillBytes } from '../../../src/core/format/main-file.ts'
+import { MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES } from '../../../src/core/limits.ts'
+import type { CatalogSkill } from '../../../src/core/skill.ts'
+import { checkEligibility, type Eligibility } from '../../../src/mcp/methods/eligibility.ts'
+
+function file (path: string, bytes = 1): ManifestFile {
+  return { path, size_bytes: bytes, media_type: 'text/plain', digest: `sha256:${'0'.repeat(64)}` }
+}
+
+async function check (text: string, files: readonly ManifestFile[] = [file('SKILL.md')]): Promise<Eligibility> {
+  const bytes = Buffer.from(text)
+  const { frontmatter, label, findings } = parseSkillBytes(bytes, 'demo')
+  const manifest: Manifest = { skill_name: 'demo', revision: 'sha256:', files }
+  const skill: CatalogSkill = {
+    name: 'demo',
+    metadata: { ...label, type: 'project', skillPath: '/skills/demo', path: '/skills/demo/SKILL.md' },
+    frontmatter,
+    findings,
+    valid: findings.every(({ severity }) => severity !== 'error')
+  }
+  return await checkEligibility(skill, manifest, new FileContent(bytes))
+}
+
+/** The main file of a skill that is fine, with these lines in its frontmatter. */
+function withLines (...lines: readonly string[]): string {
+  return `---\nname: demo\ndescription: A demo\n${lines.map((line) => `${line}\n`).join('')}---\n# Demo\n`
+}
+
+async function codes (text: string, files?: readonly ManifestFile[]): Promise<readonly string[]> {
+  return (await check(text, files)).findings.map(({ code }) => code)
+}
+
+t.test('nothing is said of a skill that is listed', async (t) => {
+  for (const text of [
+    withLines(), withLines().replaceAll('\n', '\r\n'), `\uFEFF${withLines()}`,
+    withLines('license: "MIT"', "x: 'it''s'", '# comment', '', 'version: 1.0.0', 'count: 3', 'date: 2026-01-01', 'on: yes # comment'),
+    withLines('metadata:', '  author: someone', '  version: "1.0"', 'compatibility: Needs Python'),
+    withLines('allowed-tools: [Read, Write, "Bash(git status)", Bash(git:*)]', 'empty: []', 'json: {"a": {"b": [1, true, null]}}'),
+    withLines('tools:', '- Read', '- Write', 'nested:', '  - name: a', '    value: b', '  -', '    c: d', '  - - x', '    - y'),
+    withLines('notes: |', '  a: b', '    deeper', '', '  # not a comment', 'folded: >-', '  one', '  two', 'list:', '  - |', '    text'),
+    withLines('long: goes on', '  in the next line', '  and one more', 'below:', '  is its value')
+  ]) t.same(await codes(text), [], text)
+})
+
+t.test('each reason has its code, a sentence and what mends it', async (t) => {
+  const cases: ReadonlyArray<readonly [text: string, codes: readonly string[]]> = [
+    ['no frontmatter', ['mcp_skill_invalid']],
+    ['---\nname: other\ndescription: x\n---\n', ['mcp_skill_invalid']],
+    ...[
+      withLines('metadata: text'),
+      withLines('metadata:'),
+      withLines('metadata:', '  version: 1.0'),
+      withLines('compatibility:'),
+      withLines('compatibility: ""'),
+      withLines(`compatibility: ${'x'.repeat(501)}`),
+      withLines('note: colon: inside'),
+      withLines('anchor: &a b'),
+      withLines('tag: !!str b'),
+      withLines('quoted: "over', '  two lines"'),
+      withLines('flow: [a,', '  b]'),
+      `--- \n${withLines().slice(4)}`
+    ].map((text) => [text, ['mcp_refused']] as const)
+  ]
+  for (const [text, expected] of cases) {
+    const { frontmatter, findings } = await check(text)
+    t.same(findings.map(({ code }) => code), expected, text)
+    t.equal(frontmatter, undefined, text)
+    for (const { code, severity, message, fix } of findings) {
+      t.match(code, /^mcp_[a-z_]+$/)
+      t.equal(severity, 'warning')
+      t.match(message, /^MCP does not list the skill: .*[^.]$/s)
+      t.match(fix, /^[A-Z].*[^.]$/s)
+    }
+  }
+})
+
+t.test('files decide too', async (t) => {
+  t.same(await codes(withLines(), [file('SKILL.MD')]), ['mcp_main_file_casing'])
+  t.same(await codes(withLines(), [file('SKILL.md'), file('a', MAX_TEXT_FILE_BYTES + 1)]), ['mcp_file_too_large'])
+  const many = (count: number) => [file('SKILL.md'), ...Array.from({ length: count - 1 }, (_, i) => file(`${i}`))]
+  t.same(await codes(withLines(), many(512)), [])
+  t.same(await codes(withLines(), many(MAX_MCP_LISTED_FILES + 1)), ['mcp_too_many_files', 'mcp_limits_exceeded'])
+})
+
+t.test('a skill over the limits of the extension is listed, and said to be', async (t) => {
+  const over = [
+    Array.from({ length: 513 }, (_, i) => file(i === 0 ? 'SKILL.md' : `${i}`)),
+    [file('SKILL.md'), file('a', 9_000_000), file('b', 9_000_000)]
+  ]
+  for (const files of over) {
+    const { frontmatter, findings } = await check(withLines(), files)
+    t.match(findings, [{ code: 'mcp_limits_exceeded', severity: 'info', message: /512 files or 16777216 bytes/ }])
+    t.equal(findings.length, 1)
+    t.same(frontmatter, { name: 'demo', description: 'A demo' })
+  }
+})
+
+t.test('the frontmatter is as the client reads it, which is what it compares', async (t) => {
+  const { frontmatter } = await check(withLines('version: 1.0', 'date: 2026-01-01', 'on: yes # comment', 'empty:'))
+  t.same(frontmatter, { name: 'demo', description: 'A demo', version: 1, date: '2026-01-01', on: 'yes', empty: null })
+})
+
+t.test('whatever the frontmatter is, the skill is listed or there are short reasons', async (t) => {
+  const word = fc.constantFrom('a', 'b-c', 'x y', '1', '1.0', '0x1', '1e3', '007', '-0', '~', 'null', 'true', 'yes', '.inf', '.5', '+1', '2026-01-01', 'Bash(git:*)', "it's", 'a#b', 'a #b', 'a: b', 'a:', ':a', '- a', '-', '?', '? a', '&a', '*a', '!a', '|', '>', '>-', '|+', '|2', '%', '@a', '`a', '', ' ', '\t', '"', "'", '"a"', "'a'", '"a', '"a\\n"', '"a" b', '"a" # c', '[]', '[a]', '[a, b]', '[a, [b]]', '[a', '[a,]', '[a: b]', '[1, 0x1]', "['a', \"b\"]", '{}', '{a: b}', '{"a": 1}', '{"a":"b"}', '{a', '# c', '...', '\u2028', '\u0085', '\u00a0', 'é', '\uFEFF')
+  const key = fc.constantFrom('a', 'b', 'a b', 'metadata', 'compatibility', '1', 'true', '"q"', 'é', 'x.y', '- a', '- - a', '? a', '__proto__', 'a ')
+  const indent = fc.constantFrom('', '', '', ' ', '  ', '    ', '\t')
+  const line = fc.oneof(
+    fc.tuple(indent, key, fc.constantFrom(': ', ': ', ':', ':\t', ':  '), word).map((parts) => parts.join('')),
+    fc.tuple(indent, fc.constantFrom('- ', '-  ', '', '-\t'), word).map((parts) => parts.join(''))
+  )
+  let listed = 0
+  await fc.assert(fc.asyncProperty(fc.array(line, { maxLength: 6 }), fc.constantFrom('\n', '\r\n', '\r'), async (lines, end) => {
+    const text = withLines(...lines).replaceAll('\n', end)
+    const { frontmatter, findings } = await check(text)
+    if (frontmatter !== undefined) listed++
+    return (frontmatter === undefined) === (findings.length > 0) && findings.every(({ message }) => message.length < 300 && !/[\p{Cc}\p{Zl}]/u.test(message))
+  }), { numRuns: 1_000 })
+  t.ok(listed > 60, `${listed} were listed`)
+})
