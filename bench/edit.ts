@@ -58,8 +58,10 @@ export async function measureEdit ({ run, folder: parent }: Bench): Promise<Row[
       const edited = skillText(SKILL, 4096, `again ${edit}`)
       writeFileSync(mainFile, edited)
       if (await read() !== edited) throw new Error('the edit is not in the answer')
-      await sleep(QUIET_MS)
       edits.push(take())
+      // What follows is the watcher's and the refresher's work.
+      await sleep(QUIET_MS)
+      take()
     }
     const calls = edits.map((edit) => edit.calls)
     const opens = Math.max(...edits.map((edit) => edit.opens))
