@@ -16,7 +16,7 @@ import { confirmSkills } from '../tools/confirm-skills.ts'
 import { runTool } from '../tools/run-tool.ts'
 import type { ToolCallHandler } from '../tools/tool-call.ts'
 import { toolDefinitions } from '../tools/tool-definitions.ts'
-import { JSON_MEDIA_TYPE } from '../http/send-json.ts'
+import { JSON_MEDIA_TYPE } from '../http/send/json.ts'
 
 export interface AgentRoutesOptions {
   readonly registry: ToolRegistry

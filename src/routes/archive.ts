@@ -6,7 +6,7 @@ import { bytesAnswers, notModifiedAnswer, problemAnswers } from '../openapi/resp
 import { SkillArchiveQuerySchema, SkillNameParamsSchema } from '../schemas/skills.ts'
 import { REVISION_HEADER } from '../http/headers.ts'
 import { revisionCondition } from '../http/revision.ts'
-import { sendArchive } from '../http/send-archive.ts'
+import { sendArchive } from '../http/send/archive.ts'
 
 export interface ArchiveRoutesOptions {
   readonly skills: SkillSource

@@ -9,7 +9,7 @@ import { CatalogEntrySchema, CatalogPageSchema, CatalogQuerySchema } from '../sc
 import { FOLDER_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
 import { jsonAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
 import { SkillNameParamsSchema, SkillQuerySchema } from '../schemas/skills.ts'
-import { JSON_MEDIA_TYPE, sendJson } from '../http/send-json.ts'
+import { JSON_MEDIA_TYPE, sendJson } from '../http/send/json.ts'
 import { REVISION_HEADER } from '../http/headers.ts'
 import { revisionCondition } from '../http/revision.ts'
 

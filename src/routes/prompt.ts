@@ -8,7 +8,7 @@ import { PromptQuerySchema, PromptSchema } from '../schemas/prompt.ts'
 import { PROMPT_EXAMPLE } from '../openapi/examples.ts'
 import { FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
 import { notModifiedAnswer, problemAnswers, textOrJsonAnswer } from '../openapi/responses.ts'
-import { JSON_MEDIA_TYPE, sendRendered } from '../http/send-json.ts'
+import { JSON_MEDIA_TYPE, sendRendered } from '../http/send/json.ts'
 
 export interface PromptRoutesOptions {
   readonly skills: SkillSource

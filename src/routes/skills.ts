@@ -13,8 +13,8 @@ import {
   SkillNameParamsSchema
 } from '../schemas/skills.ts'
 import type { Tool } from '../tools/tool.ts'
-import { sendContent, sendFile } from '../http/send-file.ts'
-import { answer, JSON_MEDIA_TYPE, sendJson, sendOutcome } from '../http/send-json.ts'
+import { sendContent, sendFile } from '../http/send/file.ts'
+import { answer, JSON_MEDIA_TYPE, sendJson, sendOutcome } from '../http/send/json.ts'
 import { REVISION_HEADER } from '../http/headers.ts'
 import { revisionCondition, type RevisionCondition } from '../http/revision.ts'
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { selectRange } from '../../src/http/range.ts'
-import { checkTime } from '../helper/timing.ts'
+import { selectRange } from '../../../src/http/send/range.ts'
+import { checkTime } from '../../helper/timing.ts'
 
 const target = { size: 100, etag: '"abc"' }
 const full = { kind: 'full' } as const

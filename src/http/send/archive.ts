@@ -1,8 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { SkillArchive } from '../core/content/archive.ts'
+import type { SkillArchive } from '../../core/content/archive.ts'
 import { attachment } from './content-disposition.ts'
-import type { RevisionCondition } from './revision.ts'
-import { sendChunks } from './send-file.ts'
+import type { RevisionCondition } from '../revision.ts'
+import { sendChunks } from './file.ts'
 
 const ZIP = 'application/zip'
 

@@ -1,9 +1,9 @@
 import type { FastifyReply } from 'fastify'
-import type { Awaitable } from '../core/async.ts'
-import { sha256 } from '../core/digest.ts'
-import type { ToolOutcome } from '../tools/tool.ts'
-import { strongEtag } from './etag.ts'
-import type { RevisionCondition } from './revision.ts'
+import type { Awaitable } from '../../core/async.ts'
+import { sha256 } from '../../core/digest.ts'
+import type { ToolOutcome } from '../../tools/tool.ts'
+import { strongEtag } from '../etag.ts'
+import type { RevisionCondition } from '../revision.ts'
 
 export const JSON_MEDIA_TYPE = 'application/json; charset=utf-8'
 

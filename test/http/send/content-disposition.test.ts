@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { attachment } from '../../src/http/content-disposition.ts'
+import { attachment } from '../../../src/http/send/content-disposition.ts'
 
 t.test('RFC 6266: a name for every client', (t) => {
   const table: Readonly<Record<string, string>> = {
