@@ -2,7 +2,7 @@ import { fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyPlug
 import { wellKnownFindings } from './core/clients/discovery.ts'
 import { createChangeFeed } from './core/events/change-feed.ts'
 import type { FindingSource } from './core/listing/entry.ts'
-import type { SkillManager } from './core/skill-manager.ts'
+import type { SkillService } from './core/skill-source.ts'
 import { Connections } from './http/connections/connections.ts'
 import { draining } from './http/connections/draining.ts'
 import { stalledResponses } from './http/connections/stalled-responses.ts'
@@ -34,7 +34,7 @@ import type { Tool } from './tools/tool.ts'
 import { wellKnown } from './well-known/well-known.ts'
 
 export interface AppOptions {
-  readonly skills: SkillManager
+  readonly skills: SkillService
   readonly registry: ToolRegistry
   readonly logger: FastifyBaseLogger
   /** Named to MCP clients. */

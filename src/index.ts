@@ -3,7 +3,7 @@
  * documents keep their names.
  */
 export { SkillManager, createSkillManager } from './core/skill-manager.ts'
-export type { SkillManagerOptions, SkillManagerStatus } from './core/skill-manager.ts'
+export type { SkillManagerOptions } from './core/skill-manager.ts'
 export { createChangeFeed } from './core/events/change-feed.ts'
 export type { ChangeFeed, ChangeFeedOptions, FeedEvent } from './core/events/change-feed.ts'
 export { parseSkillFile } from './library/parse-skill-file.ts'
@@ -19,7 +19,7 @@ export type { ServableFile } from './core/files/file-store.ts'
 export type { FileContent } from './core/files/file-content.ts'
 export type { Manifest, ManifestFile } from './core/content/manifest.ts'
 export type { MainFilePreference } from './core/catalog/main-files.ts'
-export type { SkillSource } from './core/skill-source.ts'
+export type { PinnedSource, SkillService, SkillSource, SkillStatus } from './core/skill-source.ts'
 export type { Awaitable } from './core/async.ts'
 export type { CatalogSkill, Finding, FindingSeverity, Frontmatter, Skill, SkillMetadata, SkillType } from './core/skill.ts'
 export type { DecodedText, TextEncoding } from './core/text.ts'

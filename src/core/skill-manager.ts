@@ -3,7 +3,7 @@ import { type Awaitable, whenReady } from './async.ts'
 import type { CatalogChange, IndexedSkill } from './catalog/catalog.ts'
 import { LiveCatalog } from './catalog/live-catalog.ts'
 import type { MainFilePreference } from './catalog/main-files.ts'
-import { Roots, type RootStatus } from './catalog/roots.ts'
+import { Roots } from './catalog/roots.ts'
 import type { SkillArchive } from './content/archive.ts'
 import type { KeptRevisionsOptions } from './content/kept-revisions.ts'
 import type { Inspected, Manifest } from './content/manifest.ts'
@@ -19,12 +19,12 @@ import { skillBody } from './format/main-file.ts'
 import { KEPT_REVISION_BYTES, KEPT_REVISION_MS } from './limits.ts'
 import { type CoreLog, SILENT } from './log.ts'
 import { SkillsAtRevision } from './pinned-source.ts'
-import { Refresher, type RefresherStatus, type RefreshTimes } from './refresher.ts'
+import { Refresher, type RefreshTimes } from './refresher.ts'
 import { SkillSearch } from './search/search.ts'
 import type { SearchHit } from './search/search-index.ts'
 import type { CatalogSkill, Skill, SkillMetadata } from './skill.ts'
 import { hasForbiddenSequence } from './skill-name.ts'
-import type { PinnedSource, SkillSource } from './skill-source.ts'
+import type { PinnedSource, SkillService, SkillStatus } from './skill-source.ts'
 import type { WatcherFactory } from './watch/watcher.ts'
 
 export interface SkillManagerOptions {
@@ -49,26 +49,11 @@ export interface SkillManagerTimes extends RefreshTimes {
   readonly diskAnswer?: number
 }
 
-/** What /readyz tells. */
-export interface SkillManagerStatus {
-  /** The first index is complete and a root is there. */
-  readonly ready: boolean
-  readonly indexed: boolean
-  readonly generation: number
-  readonly skills: number
-  readonly roots: readonly RootStatus[]
-  readonly watcher: RefresherStatus['watcher']
-  /** Codes of what kept the last refresh from reading the disk; what was there before is served. */
-  readonly failures: readonly string[]
-  /** Names of the skills whose disk does not answer. */
-  readonly hanging: readonly string[]
-}
-
 /**
  * All skills, fresh at every question. What an answer is made of is compared with the disk before the answer is given.
  * The watcher and the regular comparisons keep the rest of the index near; no answer depends on them.
  */
-export class SkillManager implements SkillSource {
+export class SkillManager implements SkillService {
   readonly #log: CoreLog
   readonly #phase = new PollPhase()
   readonly #lists = new PhaseMemo<readonly string[]>(this.#phase)
@@ -169,7 +154,7 @@ export class SkillManager implements SkillSource {
     }
   }
 
-  get status (): SkillManagerStatus {
+  get status (): SkillStatus {
     const { generation, names } = this.#catalog.last
     return {
       ready: this.#indexed && this.#roots.unavailable === undefined,
@@ -184,7 +169,7 @@ export class SkillManager implements SkillSource {
   }
 
   /** The same after a comparison of the roots with the disk. */
-  async freshStatus (): Promise<SkillManagerStatus> {
+  async freshStatus (): Promise<SkillStatus> {
     await this.#roots.sync()
     return this.status
   }

@@ -1,12 +1,15 @@
 import type { Awaitable } from './async.ts'
+import type { CatalogChange } from './catalog/catalog.ts'
 import type { MainFilePreference } from './catalog/main-files.ts'
+import type { RootStatus } from './catalog/roots.ts'
 import type { SkillArchive } from './content/archive.ts'
-import type { Manifest } from './content/manifest.ts'
+import type { Inspected, Manifest } from './content/manifest.ts'
 import type { SkillState } from './content/skill-state.ts'
 import type { FileContent } from './files/file-content.ts'
 import type { ServableFile } from './files/file-store.ts'
 import type { SearchHit } from './search/search-index.ts'
 import type { CatalogSkill, SkillMetadata } from './skill.ts'
+import type { WatcherState } from './watch/watcher.ts'
 
 /**
  * What all doors ask of the domain. Every answer is fresh: a change that was complete before the call is in it, unless a
@@ -78,4 +81,36 @@ export interface PinnedSource extends SkillSource {
   revisionOf (name: string): string | undefined
   /** The revision of everything that was read, if it is one. */
   readonly onlyRevision: string | undefined
+}
+
+/** What /readyz tells. */
+export interface SkillStatus {
+  /** The first index is complete and a root is there. */
+  readonly ready: boolean
+  readonly indexed: boolean
+  readonly generation: number
+  readonly skills: number
+  readonly roots: readonly RootStatus[]
+  readonly watcher: WatcherState
+  /** Codes of what kept the last refresh from reading the disk; what was there before is served. */
+  readonly failures: readonly string[]
+  /** Names of the skills whose disk does not answer. */
+  readonly hanging: readonly string[]
+}
+
+/** The skills of a running service: what doors ask that follow changes or report the state of the service. */
+export interface SkillService extends SkillSource {
+  readonly status: SkillStatus
+  /** The same after a comparison of the roots with the disk. */
+  freshStatus (): Promise<SkillStatus>
+  /** A request was received on this connection: see `PollPhase`. */
+  beginRequest (connection: object): void
+  /** What `list` said last, without a comparison with the disk. */
+  namesNow (): readonly string[]
+  /** Reports each change of the catalog once it is in place. Returns a function that stops it. */
+  subscribe (listener: (change: CatalogChange) => void): () => void
+  /** Reports skills whose files may have changed, all of them without names. Returns a function that stops it. */
+  observe (listener: (names?: Iterable<string>) => void): () => void
+  /** The state of all files of a skill; `known` comes back as it is when nothing was touched since. Undefined without a skill. */
+  inspect (name: string, known?: Inspected): Promise<Inspected | undefined>
 }

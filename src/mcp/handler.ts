@@ -2,7 +2,7 @@ import { createMcpHandler, fromJsonSchema, type McpRequestContext, Server } from
 import type { ChangeFeed } from '../core/events/change-feed.ts'
 import { MAX_MCP_STREAMS } from './limits.ts'
 import type { CoreLog } from '../core/log.ts'
-import type { SkillManager } from '../core/skill-manager.ts'
+import type { SkillService } from '../core/skill-source.ts'
 import { MAX_LOG_LINE_CHARACTERS } from '../tools/limits.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import { own } from '../tools/text/json-object.ts'
@@ -16,7 +16,7 @@ import { getSkillEntry, listSkillEntries } from './methods/skill-entries.ts'
 import { callTool, listTools } from './methods/tools.ts'
 
 export interface McpOptions {
-  readonly skills: SkillManager
+  readonly skills: SkillService
   readonly feed: Pick<ChangeFeed, 'subscribe'>
   readonly registry: ToolRegistry
   readonly log: CoreLog

@@ -1,13 +1,13 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
 import type { ChangeFeed } from '../core/events/change-feed.ts'
-import type { SkillManager } from '../core/skill-manager.ts'
+import type { SkillService } from '../core/skill-source.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import type { McpDoor } from './handler.ts'
 import type { OriginCheck } from './origin.ts'
 
 export interface McpDoorOptions {
-  readonly skills: SkillManager
+  readonly skills: SkillService
   readonly feed: Pick<ChangeFeed, 'subscribe'>
   readonly registry: ToolRegistry
   readonly version: string

@@ -1,9 +1,9 @@
 import { Socket } from 'node:net'
 import fp from 'fastify-plugin'
-import type { SkillManager } from '../core/skill-manager.ts'
+import type { SkillService } from '../core/skill-source.ts'
 
 export interface PollPhaseOptions {
-  readonly skills: Pick<SkillManager, 'beginRequest'>
+  readonly skills: Pick<SkillService, 'beginRequest'>
 }
 
 /**

@@ -1,11 +1,11 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { SkillManager } from '../core/skill-manager.ts'
+import type { SkillService } from '../core/skill-source.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { LivenessSchema, ReadinessSchema, NotReadySchema } from '../schemas/health.ts'
 import { extendedProblemAnswer, jsonAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
 
 export interface HealthRoutesOptions {
-  readonly skills: SkillManager
+  readonly skills: SkillService
   /** Whether the process has received a signal to stop: it answers, and takes no new work. */
   readonly isDraining: () => boolean
 }

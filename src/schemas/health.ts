@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import type { SkillManagerStatus } from '../core/skill-manager.ts'
+import type { SkillStatus } from '../core/skill-source.ts'
 import { describes } from './describes.ts'
 import { ProblemSchema } from './problem.ts'
 import { StringEnum } from './string-enum.ts'
@@ -16,7 +16,7 @@ const WatcherSchema = Type.Object({
 })
 
 /** State of the index and of the watcher, ready or not. */
-const IndexStateSchema = describes<Omit<SkillManagerStatus, 'ready' | 'indexed'>>()(Type.Object({
+const IndexStateSchema = describes<Omit<SkillStatus, 'ready' | 'indexed'>>()(Type.Object({
   skills: Type.Integer({ minimum: 0 }),
   generation: Type.Integer({ minimum: 0, description: 'Goes up with every change of the catalog' }),
   roots: Type.Array(Type.Object({

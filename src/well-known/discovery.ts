@@ -5,7 +5,7 @@ import type { SkillArchive } from '../core/content/archive.ts'
 import type { Inspected } from '../core/content/manifest.ts'
 import { SkillError } from '../core/errors.ts'
 import { DISCOVERY_IDLE_MS, MAX_CACHED_ARCHIVE_DIGESTS } from '../core/limits.ts'
-import type { SkillManager } from '../core/skill-manager.ts'
+import type { SkillService } from '../core/skill-source.ts'
 import { DISCOVERY_SCHEMA_ID, type DiscoveryIndexSchema, type LegacyDiscoveryIndexSchema } from '../schemas/well-known.ts'
 import { descriptionOf } from '../core/clients/discovery.ts'
 import { MAIN_FILE, type Offer, readOffer } from './offer.ts'
@@ -27,7 +27,7 @@ interface Entries {
   readonly legacyEntry?: LegacyDiscoveryIndex['skills'][number]
 }
 
-export type DiscoverySkills = Pick<SkillManager, 'at' | 'inspect' | 'keptRevisions' | 'list' | 'observe' | 'read' | 'subscribe'>
+export type DiscoverySkills = Pick<SkillService, 'at' | 'inspect' | 'keptRevisions' | 'list' | 'observe' | 'read' | 'subscribe'>
 
 /**
  * The well-known indexes. A digest in an index is of all bytes of an archive, so the first index reads every file of every

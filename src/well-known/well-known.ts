@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { mediaType } from '../core/content/media-type.ts'
-import type { SkillManager } from '../core/skill-manager.ts'
+import type { SkillService } from '../core/skill-source.ts'
 import { strongEtag } from '../http/etag.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { sendArchive } from '../http/send/archive.ts'
@@ -13,7 +13,7 @@ import { ArtifactParamsSchema, DiscoveryIndexSchema, LegacyDiscoveryIndexSchema,
 import { Discovery, hexOf, isSingleFile } from './discovery.ts'
 
 export interface WellKnownOptions {
-  readonly skills: SkillManager
+  readonly skills: SkillService
   /**
    * Whether any web page may read these documents (`Access-Control-Allow-Origin: *`). Not where only this machine reaches
    * the service: then any page that its user opens could read the skills.
@@ -55,7 +55,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     schema: {
       operationId: 'getDiscoveryDocument',
       summary: 'A skill that is one SKILL.md',
-      description: 'What the index lists as `skill-md`. Never changes: 404 once the skill has another digest.',
+      description: 'What the index lists as `skill-md`. Never changes. After a change of the skill it stays readable while its revision is kept, and is 404 afterwards.',
       tags: ['discovery'],
       params: ArtifactParamsSchema,
       response: { ...bytesAnswers('The bytes', 'text/markdown', DOCUMENT_EXAMPLE), 304: notModifiedAnswer(), ...problemAnswers(...ARTIFACT_PROBLEMS) }
@@ -71,7 +71,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     schema: {
       operationId: 'getDiscoveryArchive',
       summary: 'A skill of several files as a ZIP archive',
-      description: 'What the index lists as `archive`. Never changes: 404 once the skill has another digest.',
+      description: 'What the index lists as `archive`. Never changes. After a change of the skill it stays readable while its revision is kept, and is 404 afterwards.',
       tags: ['discovery'],
       params: ArtifactParamsSchema,
       response: { ...bytesAnswers('The archive', 'application/zip', 'PK'), 304: notModifiedAnswer(), ...problemAnswers(...ARTIFACT_PROBLEMS) }

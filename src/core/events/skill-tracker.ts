@@ -3,14 +3,14 @@ import type { Inspected } from '../content/manifest.ts'
 import { SkillError } from '../errors.ts'
 import { PAUSE_FACTOR, RACY_WINDOW_MS, RECONCILE_DEGRADED_MS, TIMESTAMP_STEP_MS } from '../limits.ts'
 import type { CoreLog } from '../log.ts'
-import type { SkillManager } from '../skill-manager.ts'
+import type { SkillService } from '../skill-source.ts'
 
 /** What became of a skill. `revision` is its manifest's; a skill whose folder may not be read has none. */
 export type SkillChange =
   | { readonly type: 'added' | 'changed', readonly name: string, readonly revision?: string }
   | { readonly type: 'removed', readonly name: string }
 
-export type TrackedSkills = Pick<SkillManager, 'available' | 'namesNow' | 'subscribe' | 'observe' | 'inspect'>
+export type TrackedSkills = Pick<SkillService, 'available' | 'namesNow' | 'subscribe' | 'observe' | 'inspect'>
 
 export interface SkillTrackerOptions {
   readonly skills: TrackedSkills
