@@ -36,8 +36,8 @@ export const SLICE_MS = 5
 export const DEBOUNCE_MS = 50
 export const MAX_DEBOUNCE_MS = 150
 
-/** Events of watched folders that are taken in one turn of the event loop, and how long a folder with more is left alone, in milliseconds. */
-export const MAX_TURN_EVENTS = 1_000
+/** Events of watched folders in one iteration of the event loop, and how long a folder with more is left alone, in milliseconds. */
+export const MAX_EVENTS_PER_ITERATION = 1_000
 export const STORM_REST_MS = 100
 
 /** Pause between two full comparisons of index and disk, in milliseconds: with a working watcher, without one, and instead of one. */

@@ -52,7 +52,7 @@ export class DiskGuard {
   }
 
   /**
-   * Makes a call to an area, when it is its turn.
+   * Makes a call to an area once the calls before it have returned.
    * @param discard takes an answer that comes too late
    * @throws ETIMEDOUT when the area, its root, or as many areas as may be asked at the same time hang
    */
@@ -115,16 +115,16 @@ export class DiskGuard {
         this.#giveUp(area)
         reject(noAnswer())
       }, this.#answerMs)
-      const settle = (): void => {
+      const onReturn = (): void => {
         clearTimeout(timer)
         if (isLate) this.#takeBack(area)
       }
       answer.then((value) => {
-        settle()
+        onReturn()
         if (isLate) discard?.(value)
         else resolve(value)
       }, (error: unknown) => {
-        settle()
+        onReturn()
         reject(error)
       })
     })

@@ -55,7 +55,7 @@ async function closeQuietly (disk: Disk, descriptor: number): Promise<void> {
 
 /** The value as it is, once it has been used. */
 function withValue<T> (value: Awaitable<T>, use: (value: T) => void): Awaitable<T> {
-  if (value instanceof Promise) return value.then((settled) => { use(settled); return settled })
+  if (value instanceof Promise) return value.then((resolved) => { use(resolved); return resolved })
   use(value)
   return value
 }

@@ -2,7 +2,7 @@ import { watch } from 'node:fs'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createSlicer } from '../async.ts'
 import { errorCode } from '../disk/disk.ts'
-import { MAX_TURN_EVENTS, STORM_REST_MS } from '../limits.ts'
+import { MAX_EVENTS_PER_ITERATION, STORM_REST_MS } from '../limits.ts'
 
 /** The part of `fs.FSWatcher` that is used. */
 export interface FolderWatch {
@@ -33,8 +33,8 @@ export interface FolderWatcherEvents {
  * 0.26 s more for each folder that is added later.
  *
  * libuv reads events until there are none, so a writer that is fast enough would block the event loop for as long as it writes.
- * Therefore only MAX_TURN_EVENTS are taken in one turn of the loop. After these, a folder with an event is left alone for
- * STORM_REST_MS, and the turn ends. (A worker thread would not be blocked for others, but takes 14 MB and, in a storm, a core.)
+ * Therefore one iteration of the loop takes MAX_EVENTS_PER_ITERATION events. After these, each folder with an event is left alone
+ * for STORM_REST_MS, and the events end. A worker thread would keep the loop free as well, for 10 MB and, in a storm, a core.
  */
 export class FolderWatcher {
   readonly #events: FolderWatcherEvents
@@ -46,7 +46,7 @@ export class FolderWatcher {
   readonly #resting = new Set<string>()
   #restTimer: NodeJS.Timeout | undefined
   #isWorking = false
-  #turnEvents = 0
+  #iterationEvents = 0
   #closed = false
 
   constructor (events: FolderWatcherEvents, watchFolder: WatchFolder = watchWithNode) {
@@ -102,7 +102,7 @@ export class FolderWatcher {
 
   async #work (): Promise<void> {
     this.#isWorking = true
-    // All folders of one turn are one piece of work.
+    // All folders that are added at the same time are one piece of work.
     await nextTurn()
     const yieldIfNeeded = createSlicer()
     for (const folder of this.#pending) {
@@ -128,8 +128,8 @@ export class FolderWatcher {
 
   #onEvent (folder: string, entry: string): void {
     if (this.#watches.get(folder) === undefined) return
-    if (this.#turnEvents === 0) setImmediate(() => { this.#turnEvents = 0 }).unref()
-    if (++this.#turnEvents > MAX_TURN_EVENTS) this.#rest(folder)
+    if (this.#iterationEvents === 0) setImmediate(() => { this.#iterationEvents = 0 }).unref()
+    if (++this.#iterationEvents > MAX_EVENTS_PER_ITERATION) this.#rest(folder)
     this.#events.onChange(folder, entry)
   }
 

@@ -18,7 +18,7 @@ export interface RootWatchEvents {
   readonly onError: (error: unknown) => void
   /** Events were lost: anything may have changed. */
   readonly onMissed: () => void
-  /** All that is to be watched is watched. */
+  /** All that is to be watched is watched, or is so again. */
   readonly onReady: () => void
 }
 
@@ -181,7 +181,7 @@ export class RootWatch {
   }
 
   #onIdle (): void {
-    if (this.#closed || this.#isReady || this.#update !== undefined) return
+    if (this.#closed || this.#update !== undefined) return
     this.#isReady = true
     this.#events.onReady()
   }

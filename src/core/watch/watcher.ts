@@ -23,7 +23,7 @@ export interface Watcher {
   readonly state: WatcherState
   /** Not debounced. A hint proves nothing, and its absence neither. */
   readonly hints: Signal<WatchHint>
-  /** Each new status, and each new kind of error. At `watching`, changes from before have given no hint. */
+  /** Each new status or mode, and each new kind of error. At `watching`, changes from before have given no hint. */
   readonly states: Signal<WatcherState>
   /** Replaces what is watched in a root. */
   follow (root: string, targets: WatchTargets): void
@@ -55,6 +55,7 @@ export function createWatcher ({ roots, ...options }: WatcherOptions): Watcher {
   let status: WatcherState['status'] = 'starting'
   let errors = 0
   let lastError: string | undefined
+  let reportedMode: WatcherState['mode'] | undefined
 
   for (const root of roots) open(root)
 
@@ -92,8 +93,11 @@ export function createWatcher ({ roots, ...options }: WatcherOptions): Watcher {
   }
 
   function state (): WatcherState {
-    const mode = [...watches.values()].some(({ isRemote }) => isRemote) ? 'polling' : 'events'
-    return { status, mode, errors, ...lastError !== undefined && { lastError } }
+    return { status, mode: mode(), errors, ...lastError !== undefined && { lastError } }
+  }
+
+  function mode (): WatcherState['mode'] {
+    return [...watches.values()].some(({ isRemote }) => isRemote) ? 'polling' : 'events'
   }
 
   function open (root: string): void {
@@ -113,11 +117,15 @@ export function createWatcher ({ roots, ...options }: WatcherOptions): Watcher {
   }
 
   function onReady (): void {
-    if (status !== 'starting' || ![...watches.values()].every(({ isReady }) => isReady)) return
-    status = 'watching'
-    errors = 0
-    lastError = undefined
-    reportedErrors.clear()
+    const isStarted = status === 'starting' && [...watches.values()].every(({ isReady }) => isReady)
+    if (isStarted) {
+      status = 'watching'
+      errors = 0
+      lastError = undefined
+      reportedErrors.clear()
+    }
+    if (status !== 'watching' || (!isStarted && reportedMode === mode())) return
+    reportedMode = mode()
     states.emit(state())
   }
 

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { MAX_TURN_EVENTS } from '../../../src/core/limits.ts'
+import { MAX_EVENTS_PER_ITERATION } from '../../../src/core/limits.ts'
 import { FolderWatcher, type WatchFolder } from '../../../src/core/watch/folder-watcher.ts'
 import { until } from '../../helper/skills.ts'
 import { createFakeKernel } from '../../helper/watched-roots.ts'
@@ -24,12 +24,12 @@ async function watch (t: Test, folders: readonly string[], watchFolder?: WatchFo
   return { watcher, changes, reports }
 }
 
-t.test('folders that change faster than their events are read do not keep the turn of the event loop', async (t) => {
+t.test('folders that change faster than their events are read do not block the event loop', async (t) => {
   const kernel = createFakeKernel()
   const names = Array.from({ length: 500 }, (_, index) => `/root/s${index}`)
   const { changes, reports } = await watch(t, [...names, '/quiet'], kernel.watchFolder)
   for (let event = 0; event < 100_000; event++) kernel.change(names[event % names.length] ?? '', 'SKILL.md')
-  t.equal(changes.length, MAX_TURN_EVENTS + names.length, 'one more event of each, then none')
+  t.equal(changes.length, MAX_EVENTS_PER_ITERATION + names.length, 'one more event of each, then none')
   t.strictSame(kernel.folders, ['/quiet'], 'the others are left alone')
   changes.length = 0
   await until(() => reports.idle === 2)
@@ -39,26 +39,26 @@ t.test('folders that change faster than their events are read do not keep the tu
   t.equal(changes.at(-1), '/root/s7 SKILL.md')
 })
 
-t.test('the events of many turns are no storm', async (t) => {
+t.test('the events of many iterations are no storm', async (t) => {
   const kernel = createFakeKernel()
   const { changes } = await watch(t, ['/a'], kernel.watchFolder)
-  for (let turn = 0; turn < 4; turn++) {
-    for (let event = 0; event < MAX_TURN_EVENTS; event++) kernel.change('/a', 'x')
+  for (let iteration = 0; iteration < 4; iteration++) {
+    for (let event = 0; event < MAX_EVENTS_PER_ITERATION; event++) kernel.change('/a', 'x')
     await new Promise(setImmediate)
   }
-  t.equal(changes.length, 4 * MAX_TURN_EVENTS)
+  t.equal(changes.length, 4 * MAX_EVENTS_PER_ITERATION)
   t.strictSame(kernel.folders, ['/a'])
 })
 
 t.test('a folder that rests can be removed, and the watcher closed', async (t) => {
   const kernel = createFakeKernel()
   const { watcher, changes } = await watch(t, ['/a', '/b', '/c'], kernel.watchFolder)
-  for (const folder of ['/a', '/b']) for (let event = 0; event <= MAX_TURN_EVENTS; event++) kernel.change(folder, 'x')
+  for (const folder of ['/a', '/b']) for (let event = 0; event <= MAX_EVENTS_PER_ITERATION; event++) kernel.change(folder, 'x')
   watcher.remove('/a')
   watcher.renew('/b')
   await until(() => changes.at(-1) === '/b ')
   t.strictSame(kernel.folders.sort(), ['/b', '/c'])
-  for (let event = 0; event <= MAX_TURN_EVENTS; event++) kernel.change('/c', 'x')
+  for (let event = 0; event <= MAX_EVENTS_PER_ITERATION; event++) kernel.change('/c', 'x')
   watcher.close()
   t.strictSame(kernel.folders, [])
 })

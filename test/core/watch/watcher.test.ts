@@ -90,15 +90,18 @@ t.test('network disks are not watched, since a call may never return: the mode i
   const base = t.testdir({ far: { a: skill() }, near: { b: skill(), mounted: skill() } })
   const mount = (path: string) => `40 22 0:40 / ${path} rw,relatime - nfs4 server:/share rw\n`
   const kernel = createFakeKernel()
-  const watched = await watchRoots(t, [join(base, 'far/skills'), join(base, 'near')], {
-    watchFolder: kernel.watchFolder,
-    readMountInfo: () => `22 1 0:21 / / rw - ext4 /dev/root rw\n${mount(join(base, 'far'))}${mount(join(base, 'near/mounted'))}`
-  })
+  let mounts = `22 1 0:21 / / rw - ext4 /dev/root rw\n${mount(join(base, 'far'))}${mount(join(base, 'near/mounted'))}`
+  const watched = await watchRoots(t, [join(base, 'far/skills'), join(base, 'near')], { watchFolder: kernel.watchFolder, readMountInfo: () => mounts })
   t.strictSame(watched.states, [{ status: 'watching', mode: 'polling', errors: 0 }])
   t.strictSame(kernel.folders.sort(), [base, join(base, 'near'), join(base, 'near/b')])
   watched.watcher.followInside(join(base, 'near'), join(base, 'near/mounted'), [join(base, 'near/mounted/docs')])
   await expectHint(watched, 'b', () => { kernel.change(join(base, 'near/b'), 'SKILL.md') })
   t.equal(kernel.folders.length, 3)
+  mounts = ''
+  for (const root of ['far/skills', 'near']) watched.watcher.follow(join(base, root), targetsIn(join(base, root)))
+  await until(() => watched.states.length === 2)
+  t.strictSame(watched.states[1], { status: 'watching', mode: 'events', errors: 0 })
+  t.ok(kernel.folders.includes(join(base, 'near/mounted')))
 })
 
 t.test('closing', async (t) => {

@@ -1,0 +1,82 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync } from 'node:fs'
+import http from 'node:http'
+import { constants, setPriority } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { startProcess } from '../helper/process.ts'
+import { skills, until } from '../helper/skills.ts'
+
+t.setTimeout(240_000)
+
+const PROBE = fileURLToPath(new URL('../helper/loop-stall.mjs', import.meta.url))
+
+/** Answers to wait for while the writers write. */
+const ANSWERS = 200
+const MAX_STALL_MS = 1_000
+
+/** Runs without a pause until it is killed. Names in the root `.`: skill-0, skill-1 …, each with a folder `sub`. */
+const WRITERS = {
+  'a folder in the root renamed': "fs.renameSync('skill-0', 'other'); fs.renameSync('other', 'skill-0')",
+  'files made and removed in a skill': "fs.writeFileSync('skill-1/x', ''); fs.unlinkSync('skill-1/x')",
+  'a folder inside of a skill renamed': "fs.renameSync('skill-2/sub', 'skill-2/other'); fs.renameSync('skill-2/other', 'skill-2/sub')",
+  'permissions changed in all skills': "for (let i = 3; i < 300; i++) { fs.chmodSync('skill-' + i + '/SKILL.md', 0o600); fs.chmodSync('skill-' + i + '/SKILL.md', 0o644) }"
+} as const
+
+/** How long the answer takes, in milliseconds. */
+async function ask (url: string): Promise<number> {
+  const start = performance.now()
+  await new Promise<void>((resolve, reject) => {
+    http.get(url, { agent: false }, (response) => { response.resume().on('end', resolve).on('error', reject) }).on('error', reject)
+  })
+  return performance.now() - start
+}
+
+async function startWriter (t: Test, root: string, code: string): Promise<ChildProcess> {
+  // It ends with this process, however that ends.
+  const program = `const fs = require('node:fs'); process.stdout.write('.'); while (process.ppid === ${process.pid}) { ${code} }`
+  const writer = spawn(process.execPath, ['-e', program], { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => { writer.kill('SIGKILL') })
+  // What is measured is the wait for the events and not for a processor.
+  if (writer.pid !== undefined) setPriority(writer.pid, constants.priority.PRIORITY_LOW)
+  await once(writer.stdout, 'data')
+  return writer
+}
+
+async function stop (writer: ChildProcess): Promise<void> {
+  const ended = once(writer, 'close')
+  writer.kill('SIGKILL')
+  await ended
+}
+
+const CASES: Readonly<Record<string, readonly string[]>> = {
+  ...Object.fromEntries(Object.entries(WRITERS).map(([title, code]) => [title, [code]])),
+  'all of that at once': Object.values(WRITERS)
+}
+
+for (const [title, writers] of Object.entries(CASES)) {
+  t.test(`no answer waits for a writer without a pause: ${title}`, async (t) => {
+    const names = Array.from({ length: 300 }, (_, index) => `skill-${index}`)
+    const root = t.testdir(skills(...names))
+    for (const name of names) mkdirSync(join(root, name, 'sub'))
+    const service = await startProcess(t, { args: [root], nodeOptions: ['--import', PROBE] })
+    const events = http.get(`${service.url}/events`)
+    t.teardown(() => { events.destroy() })
+    await Promise.all([once(events, 'response'), service.printed('watching the skills folders')])
+    const running: ChildProcess[] = []
+    for (const code of writers) running.push(await startWriter(t, root, code))
+    const times: number[] = []
+    while (times.length < ANSWERS) times.push(await ask(`${service.url}/livez`))
+    // They have written until now, and the folder is removed at the end.
+    await Promise.all(running.map(stop))
+    service.signal('SIGWINCH')
+    await until(() => service.log().some(({ msg }) => msg === 'longest turn'))
+    const stall = Number(service.log().find(({ msg }) => msg === 'longest turn')?.['ms'])
+    t.comment(`longest turn ${stall} ms, longest answer ${Math.round(Math.max(...times))} ms`)
+    t.ok(stall < MAX_STALL_MS, `longest turn of the event loop: ${stall} ms`)
+    const slow = times.filter((time) => time > MAX_STALL_MS)
+    t.strictSame(slow, [], 'no answer of /livez took a second')
+  })
+}
