@@ -6,13 +6,13 @@ import { makeSkillsInWords, QUESTIONS } from './questions.ts'
 import { watching } from './readiness.ts'
 import type { Row } from './table.ts'
 
-/** The skill has to be among so many, for so many of the questions. */
+/** The obvious skill must be among the first FIRST results, for this share of the questions. */
 const FIRST = 3
 const SHARE = 0.9
 
 const BUNDLED = fileURLToPath(new URL('../skills/', import.meta.url))
 
-/** The row of what search is for: plain questions that find the skill that anybody would point to. */
+/** Measures whether plain questions find their obvious skill. */
 export async function measureAnswers ({ run, folder }: Bench): Promise<Row[]> {
   run.part('plain questions: writing the skills')
   const root = join(folder, 'words')

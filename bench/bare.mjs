@@ -1,4 +1,4 @@
-// What a document costs at the least: the same bytes from a constant by node:http, without logging.
+// The lower bound for a document: the same bytes from a constant by node:http, without a log.
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 

@@ -10,7 +10,7 @@ export interface Cores {
   onAll (command: readonly string[]): readonly string[]
 }
 
-/** Keeps this process, which makes the load, on the last core; where there is only one, or no `taskset`, nothing is kept anywhere. */
+/** Pins this process, which generates the load, to the last core. With one core, or without `taskset`, nothing is pinned. */
 export function separateCores (): Cores {
   const all = allowedCores()
   const load = all.at(-1)

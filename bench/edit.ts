@@ -14,23 +14,23 @@ import { median, type Row, spread } from './table.ts'
 const SKILL = 'demo'
 const MAX_CALLS = 16
 
-/** Whether the watcher or the request is first with an edit is chance. */
+/** Watcher and request race for an edit, so single edits differ. */
 const EDITS = 5
 
-/** Until nothing goes on in the background, in milliseconds: watches, and what an event of theirs leads to. */
+/** Time after which the background work of an edit is over, in milliseconds. */
 const QUIET_MS = 1_500
 
-/** Any flag but this one opens for reading: see `open-inside.ts`. */
+/** A descriptor with this flag cannot be read: see `open-inside.ts`. */
 const O_PATH = 0o10000000
 
-/** What the service asked the disk. */
+/** A disk, and the calls that it received. */
 interface DiskCalls {
   readonly disk: Disk
-  /** Since the last question. */
+  /** Returns the counts since the previous call. */
   take (): { readonly calls: number, readonly opens: number, readonly reads: number, readonly byCall: string }
 }
 
-/** The row of the first document after an edit: all calls from the edit on, the watcher's and background work included. */
+/** Measures the first document after an edit: all disk calls from the edit on, including those of the watcher. */
 export async function measureEdit ({ run, folder: parent }: Bench): Promise<Row[]> {
   run.part('disk calls of a document after one edit')
   const root = join(parent, 'edit')
@@ -45,7 +45,7 @@ export async function measureEdit ({ run, folder: parent }: Bench): Promise<Row[
   const app = await buildApp({ skills, registry, logger: pino({ level: 'silent' }), version: '0.0.0', host: '127.0.0.1' })
   try {
     await skills.initialize()
-    // Over a real connection: an injected request is not part of a poll phase.
+    // A real connection, because injected requests do not share their stats.
     const url = `${await app.listen({ host: '127.0.0.1', port: 0 })}/skills/${SKILL}`
     const read = async () => (await (await fetch(url)).json() as { readonly documentation: string }).documentation
     await sleep(QUIET_MS)
@@ -58,8 +58,10 @@ export async function measureEdit ({ run, folder: parent }: Bench): Promise<Row[
       const edited = skillText(SKILL, 4096, `again ${edit}`)
       writeFileSync(mainFile, edited)
       if (await read() !== edited) throw new Error('the edit is not in the answer')
-      await sleep(QUIET_MS)
       edits.push(take())
+      // What follows is the watcher's and the refresher's work.
+      await sleep(QUIET_MS)
+      take()
     }
     const calls = edits.map((edit) => edit.calls)
     const opens = Math.max(...edits.map((edit) => edit.opens))
@@ -79,7 +81,6 @@ export async function measureEdit ({ run, folder: parent }: Bench): Promise<Row[
   }
 }
 
-/** A local disk that counts. */
 function countDiskCalls (): DiskCalls {
   const local = createLocalDisk()
   const names = new Map<number, string>()
@@ -106,7 +107,7 @@ function countDiskCalls (): DiskCalls {
       close: counted('close', local.close),
       open: counted('open', (path, flags) => {
         const descriptor = local.open(path, flags)
-        // A file is opened by its name first, to be looked at, and then by the number of that.
+        // The service opens a file by its name with O_PATH, and then for reading through that descriptor.
         const name = names.get(Number(/^\/proc\/self\/fd\/(\d+)$/.exec(path)?.[1])) ?? path
         if (typeof descriptor === 'number') names.set(descriptor, name)
         if ((flags & (O_PATH | constants.O_DIRECTORY)) === 0) add(opens, name)

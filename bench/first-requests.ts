@@ -2,17 +2,17 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Bench } from './bench.ts'
 import { makeSkills } from './fixtures.ts'
-import { startSkillserve } from './process.ts'
+import { type Stall, startSkillserve } from './process.ts'
 import { watching } from './readiness.ts'
 import type { Row } from './table.ts'
 
 const SKILLS = 100
 const MAX_STALL_MS = 50
 
-/** An event stream does not end: what it has sent by then is enough, in milliseconds. */
+/** Time after which the client closes an event stream, in milliseconds. */
 const STREAM_MS = 500
 
-/** How many of the slowest are named. */
+/** Number of slow routes in the note. */
 const NAMED = 4
 
 const JSON_POST = { method: 'POST', headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' } } as const
@@ -26,12 +26,12 @@ const REQUESTS: ReadonlyArray<readonly [path: string, body?: object]> = [
   ['/mcp', INITIALIZE], ['/.well-known/agent-skills/index.json'], ['/.well-known/skills/index.json'], ['/nothing/here']
 ]
 
-/** The row of what is loaded late: each request is the first that its process gets but for /readyz. */
+/** Measures the first request to each route, in a new process each. Only /readyz comes before. */
 export async function measureFirstRequests ({ run, cores, folder: parent }: Bench): Promise<Row[]> {
   const root = join(parent, 'first')
   mkdirSync(root)
   const [name = ''] = await makeSkills(root, SKILLS, 2)
-  const stalls: Array<{ readonly path: string, readonly own: number, readonly wall: number }> = []
+  const stalls: Array<Stall & { readonly path: string }> = []
   for (const [index, [path, body]] of REQUESTS.entries()) {
     run.part(`first request for ${path} (${index + 1} of ${REQUESTS.length})`)
     const server = await startSkillserve(run, [root], { log: join(parent, 'first.log'), stalls: true, wrap: cores.besideLoad })
@@ -51,7 +51,7 @@ export async function measureFirstRequests ({ run, cores, folder: parent }: Benc
     against: '–',
     target: `≤ ${MAX_STALL_MS} ms`,
     measured: `${longest.toFixed(0)} ms`,
-    note: slowest.slice(0, NAMED).map(({ path, own }) => `${path} ${own.toFixed(0)}`).join(', '),
+    note: `${slowest.slice(0, NAMED).map(({ path, own }) => `${path} ${own.toFixed(0)}`).join(', ')}; without the wait for a core`,
     pass: longest <= MAX_STALL_MS
   }]
 }

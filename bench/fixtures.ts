@@ -2,10 +2,10 @@ import { linkSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
-/** A file has at most 65,000 names on ext4. */
+/** Skills that share one linked file: ext4 allows 65,000 names for a file. */
 const SKILLS_A_LINK = 5_000
 
-/** Written at a stretch: whoever waits for thousands of them wants to be able to interrupt. */
+/** Skills written before the event loop runs, so that a signal can interrupt. */
 const AT_A_STRETCH = 50
 
 /** A SKILL.md of exactly this many bytes. */
@@ -15,7 +15,7 @@ export function skillText (name: string, bytes: number, note = ''): string {
 }
 
 export interface SkillsOptions {
-  /** Whether the files beside the main file are names of the same one, which takes a third of the time; they must not be written to. */
+  /** Makes the files beside the main file hard links of one file: a third of the time. They must not be written to. */
   readonly linked?: boolean
 }
 

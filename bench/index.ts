@@ -67,7 +67,7 @@ ${missed === 0 ? 'All limits are kept.' : `${missed} of ${rows.length} limits ar
   return true
 })
 
-/** What was measured; with a word about changes that are in no commit. */
+/** The commit, and whether the working tree differs from it. */
 function commit (): string {
   const git = (...args: string[]) => spawnSync('git', args, { cwd: REPOSITORY, encoding: 'utf8' }).stdout?.trim() ?? ''
   const hash = git('rev-parse', '--short', 'HEAD')

@@ -1,5 +1,5 @@
-// What somebody would write with Fastify: the same bytes from constants in memory, Fastify's own logger at `info` to the same
-// destination as the service, and for a tool call two more lines of the same length; and the same file through @fastify/static.
+// A plain Fastify app: the same bytes from constants in memory, and Fastify's own logger at `info` to the same destination as the
+// service. A tool call logs two more lines, as long as those of the service. @fastify/static sends the same file.
 import { readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import fastifyStatic from '@fastify/static'

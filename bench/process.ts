@@ -5,10 +5,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { LongRun } from '../scripts/long-run.ts'
 
-/** Longest turns of an event loop, in milliseconds: see `stalls.mjs`. */
+/** The longest turn of an event loop, in milliseconds: see `stalls.mjs`. */
 export interface Stall {
-  readonly wall: number
+  /** Without the time in which other threads had the core. */
   readonly own: number
+  readonly wall: number
+  readonly cpu: number
 }
 
 export interface Server {
@@ -26,13 +28,13 @@ export interface Server {
 export interface ServerOptions {
   /** Where its log goes. */
   readonly log: string
-  /** Whether its event loop is watched, which takes 1 % of a core. */
+  /** Measures stalls of the event loop, which needs 1 % of a core. */
   readonly stalls?: boolean
-  /** Puts something before the command line, such as the cores to run on. */
+  /** Wraps the command line, for example to pin the process to a core. */
   readonly wrap?: (command: readonly string[]) => readonly string[]
 }
 
-/** Of the kernel's clock that CPU time is counted by, in milliseconds. */
+/** Resolution of the CPU time in `/proc`, in milliseconds. */
 export const TICK_MS = 10
 
 const POLL_MS = 2

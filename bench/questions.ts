@@ -1,7 +1,7 @@
 /**
- * Questions as a person or a model would put them, each with the skill that anybody would point to: some of the bundled skills, most
- * of 10,000 made-up ones that differ from each other in one word. The words of a question are those that come to mind, not those of
- * the skill: singular for plural, another form of the verb, and all the little words around them.
+ * Questions of a person or a model, each with its obvious skill: some about the bundled skills, most about 10,200 generated ones that
+ * differ from their neighbours in one word. A question uses everyday words: singular instead of plural, another form of the verb, and
+ * all the small words around them.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -42,7 +42,7 @@ export const QUESTIONS: readonly Question[] = [
   { text: 'Print labels for parcels of a pharmacy', skill: 'label-parcels-pharmacies' }
 ]
 
-/** A verb, how a description uses it, and what it is about. */
+/** A verb, its form in a description, and the rest of that sentence. */
 const ACTIONS: ReadonlyArray<readonly [verb: string, third: string, detail: string]> = [
   ['translate', 'Translates', 'into another language, with the terms of the trade kept apart'],
   ['summarize', 'Summarizes', 'on one page, the decisions first'],
@@ -79,7 +79,7 @@ const PLACES = [
 
 const BODY_SENTENCES = 40
 
-/** 10,200 skills: every action on every object in every place; their bodies mention others of each. */
+/** Writes 10,200 skills: every action on every object in every place. The bodies mention other actions, objects and places. */
 export async function makeSkillsInWords (root: string): Promise<number> {
   let count = 0
   for (const [verb, third, detail] of ACTIONS) {
@@ -104,7 +104,7 @@ ${bodyOf(count++)}
   return count
 }
 
-/** Text about other actions, objects and places, a different mixture for each number. */
+/** Text about other actions, objects and places, different for each number. */
 function bodyOf (number: number): string {
   return Array.from({ length: BODY_SENTENCES }, (_, index) => {
     const mixed = Math.imul(number * BODY_SENTENCES + index + 1, 2_654_435_761) >>> 0

@@ -12,18 +12,18 @@ import { median, type Row, spread } from './table.ts'
 const SKILLS = 100
 const ROUNDS = 5
 
-/** Until the compiler of the engine has done what it will. */
-const WARM_UP_REQUESTS = 40_000
+/** Enough for V8 to compile the hot functions. */
+const WARM_UP_REQUESTS = 30_000
 
-/** Of each round, so many times by turns, so that what else the machine does meets all of a group. */
+/** A round alternates between the members of a group this often, so that other work on the machine affects all of them. */
 const SLICES = 4
 
-/** CPU time of a slice, in milliseconds: a round has a hundred times what the kernel's clock can tell apart. */
+/** CPU time of a slice, in milliseconds. A round thus has 100 times the resolution of the clock. */
 const SLICE_MS = 250
 const MIN_REQUESTS = 500
 const MAX_REQUESTS = 20_000
 
-/** For the log lines of the service to be in the file, in milliseconds. */
+/** Time until log lines are in the file, in milliseconds. */
 const FLUSH_MS = 500
 
 const PLAIN = fileURLToPath(new URL('plain.mjs', import.meta.url))
@@ -31,7 +31,7 @@ const BARE = fileURLToPath(new URL('bare.mjs', import.meta.url))
 
 const PATHS = { document: (name: string) => `/skills/${name}`, file: (name: string) => `/skills/${name}/files/notes.md`, list: () => '/skills' } as const
 
-/** What is asked, and of whom: those that are compared with each other are one group. */
+/** Requests and servers. The members of a group are compared with each other. */
 const GROUPS = [
   ['document', 'plain document', 'bare document', 'document, 304'],
   ['file', 'plain file', 'file, 304', '@fastify/static file'],
@@ -48,7 +48,7 @@ interface Limit {
   readonly under: Subject
   readonly atMost?: number
   readonly atLeast?: number
-  /** What two measurements of the same thing differ by. */
+  /** Tolerance: two measurements of the same request differ by this much. */
   readonly within?: number
 }
 
@@ -64,7 +64,7 @@ const LIMITS: readonly Limit[] = [
   { what: '@fastify/static, the same file', against: 'GET a 4 KiB file', over: '@fastify/static file', under: 'file', atLeast: 4 }
 ]
 
-/** The rows of single requests: CPU time of the server's process for each, against that of its reference in alternating rounds. */
+/** Measures single requests: CPU time of the server process per request, relative to that of a reference, in alternating rounds. */
 export async function measureRequests ({ run, cores, folder: parent }: Bench): Promise<Row[]> {
   const folder = join(parent, 'requests')
   const root = join(folder, 'skills')
@@ -95,7 +95,7 @@ export async function measureRequests ({ run, cores, folder: parent }: Bench): P
     const totals: Partial<Record<Subject, number>> = {}
     for (const group of GROUPS) {
       for (let slice = 0; slice < SLICES; slice++) {
-        // Whoever goes first changes places: a machine that slows down or speeds up favours nobody.
+        // The order alternates, so that a machine that becomes slower or faster favours no one.
         for (const subject of slice % 2 === 0 ? group : group.toReversed()) {
           const amount = amounts.get(subject) ?? MIN_REQUESTS
           totals[subject] = (totals[subject] ?? 0) + await costOf(subjects[subject], amount) / amount / SLICES
@@ -108,7 +108,7 @@ export async function measureRequests ({ run, cores, folder: parent }: Bench): P
   return LIMITS.map((limit) => toRow(limit, rounds))
 }
 
-/** CPU time of the server for so many requests, in milliseconds. */
+/** CPU time of the server for this number of requests, in milliseconds. */
 async function costOf ({ server, request }: Asked, requests: number): Promise<number> {
   const before = server.cpu()
   await load(request, { requests })
@@ -163,7 +163,7 @@ function toolCall (name: string): string {
   return JSON.stringify({ id: 'call_1', type: 'function', function: { name: 'get_skill', arguments: JSON.stringify({ skill_name: name }) } })
 }
 
-/** What the references answer with: the bytes of the service, and the lines that it logs for a tool call. */
+/** Writes a file for the references: the bytes of the service's answers, and its log lines of a tool call. */
 async function writeReferences (ours: Server, name: string, filePath: string, log: string): Promise<string> {
   const { document, file, list } = PATHS
   const answers = {
@@ -180,7 +180,7 @@ async function writeReferences (ours: Server, name: string, filePath: string, lo
   return references
 }
 
-/** Of a line of the log its message, and as much more as Fastify's own request ids are shorter. */
+/** The message of a log line, padded because Fastify's own request ids are shorter. */
 function messageOf (line: string): string {
   const { msg, reqId } = JSON.parse(line) as { readonly msg: string, readonly reqId: string }
   return msg.padEnd(msg.length + Math.max(0, reqId.length - 'req-xxx'.length), '.')

@@ -11,7 +11,7 @@ import { median, spread, type Row } from './table.ts'
 
 const MANY = 10_000
 const FEW = 100
-/** Of each skill, beside its main file. */
+/** Files of each skill beside its main file. */
 const FILES = 9
 const START_ROUNDS = 5
 
@@ -19,22 +19,22 @@ const REWRITTEN = 1_000
 const REWRITE_ROUNDS = 3
 const QUIET_MS = 3_000
 const BUSY_MS = 5_000
-/** The load has begun, in milliseconds. */
+/** Head start of the load, in milliseconds. */
 const BEGUN_MS = 500
-/** Rewritten at a stretch: the load comes from this process, and must not wait for the disk. */
+/** Skills rewritten before the event loop runs: this process also generates the load. */
 const AT_A_STRETCH = 5
 
 const CHANGE_ROUNDS = 5
 const CHANGES = 40
 const POLL_MS = 10
 
-/** What the plain job costs: list the folder, read every main file. */
+/** The reference: lists the folder, and reads every main file. */
 const BARE_READ = `
 const fs = require('node:fs'), start = performance.now(), root = process.argv[1]
 for (const name of fs.readdirSync(root)) fs.readFileSync(root + '/' + name + '/SKILL.md')
 console.log(performance.now() - start)`
 
-/** The rows about size: start, memory, changes, stalls. */
+/** Measures start, memory, stalls and changes with many skills. */
 export async function measureScale (bench: Bench): Promise<Row[]> {
   const { run, cores, folder } = bench
   const many = join(folder, 'many')
@@ -93,7 +93,7 @@ function memoryRow (server: Server): Row {
   }
 }
 
-/** 1,000 skills rewritten, one after another, while clients read. */
+/** Rewrites 1,000 skills, one after another, while clients read. */
 async function measureRewrite ({ run }: Bench, server: Server, root: string, names: readonly string[]): Promise<Row[]> {
   const request = { url: `${server.url}/skills/${names.at(-1)}` }
   await load(request, { milliseconds: 1_000 })
@@ -124,7 +124,7 @@ async function measureRewrite ({ run }: Bench, server: Server, root: string, nam
       against: '–',
       target: '≤ 50 ms',
       measured: `${median(own).toFixed(0)} ms (${spread(own, 0)})`,
-      note: `${median(stalls.map(({ wall }) => wall)).toFixed(0)} ms by the clock, waiting for a core included`,
+      note: `${median(stalls.map(({ cpu }) => cpu)).toFixed(0)} ms of it CPU time; ${median(stalls.map(({ wall }) => wall)).toFixed(0)} ms by the clock, waiting for a core included`,
       pass: median(own) <= 50
     },
     {
@@ -145,7 +145,7 @@ interface Changed {
   readonly few: string
 }
 
-/** CPU time that single changed skills cost the process, watcher and index together. */
+/** Measures the CPU time of single changes, watcher and index together. */
 async function measureChange ({ run }: Bench, { big, many, small, few }: Changed): Promise<Row> {
   const ratios: number[] = []
   const costs: number[] = []

@@ -7,7 +7,8 @@ import { startSkillserve, type Server } from './process.ts'
 import { type Row, spread } from './table.ts'
 
 const SKILLS = 10_000
-const BODY_BYTES = 4_096
+/** As much of a body as is searched. */
+const BODY_BYTES = 8_192
 const VOCABULARY = 60_000
 const QUERIES = 1_000
 const TARGET_MS = 25
@@ -44,7 +45,7 @@ export async function measureSearch ({ run, folder }: Bench): Promise<Row[]> {
         against: 'RSS before the first search',
         target: '–',
         measured: `${Math.round(memory / 1_048_576)} MB`,
-        note: '10,000 main files of 4 KiB, what is left of the work of building included',
+        note: '10,000 main files of 8 KiB, what is left of the work of building included',
         pass: undefined
       }
     ]
@@ -61,11 +62,11 @@ async function timeOf (server: Server, query: string): Promise<number> {
   return performance.now() - start
 }
 
-/** Skills of made-up words, few of them in nearly every text and most of them rare, as in a language; and queries for them. */
+/** Skills of made-up words and queries for them. As in a language, a few words are in nearly every text, and most are rare. */
 async function makeSearchedSkills (root: string): Promise<string[]> {
   const random = createRandom(1)
   const words = Array.from({ length: VOCABULARY }, () => makeWord(random))
-  // Zipf's law: the n-th word is there 1/n times as often as the first one.
+  // Zipf's law: the n-th word occurs 1/n times as often as the first.
   const word = () => words[Math.floor(VOCABULARY ** random()) - 1] ?? ''
   const text = (count: number) => Array.from({ length: count }, word).join(' ')
   for (let i = 0; i < SKILLS; i++) {
@@ -77,7 +78,7 @@ async function makeSearchedSkills (root: string): Promise<string[]> {
   return Array.from({ length: QUERIES }, (_, index) => makeQuery(text(1 + index % 4), index, random))
 }
 
-/** Of ten queries two have a word that nobody writes so, and three break off in a word. */
+/** Of ten queries, two have a misspelt word, and three end within a word. */
 function makeQuery (words: string, index: number, random: () => number): string {
   if (index % 10 < 2) return words.replace(/\w(?=\w{3})/, 'x')
   return index % 10 < 5 ? words.slice(0, Math.max(3, Math.floor(words.length * (0.5 + random() / 2)))) : words

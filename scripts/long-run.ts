@@ -1,40 +1,40 @@
 /**
- * What the commands that take their time share, here and in `bench/`: `--help`, progress on a terminal, and no process
- * and no temporary file left behind, also when they are interrupted.
+ * Shared by the long-running commands here and in `bench/`: `--help`, progress on a terminal, and cleanup. A command leaves no
+ * process and no temporary file behind, also when it is interrupted.
  */
 import { chmodSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs'
 import { constants, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs, type ParseArgsConfig } from 'node:util'
 
-/** How often the state of a part is drawn again, in milliseconds. */
+/** Interval at which the state of a part is redrawn, in milliseconds. */
 const REDRAW_MS = 1_000
 
-/** How long what is ended may take, in milliseconds, before the process goes without it. */
+/** Limit for the cleanup after a signal, in milliseconds. The process then exits even if a child does not. */
 const END_DEADLINE_MS = 10_000
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 const CLEAR_LINE = '\r\u001B[K'
 
-/** Exit code for a command line that makes no sense. */
+/** Exit code for a wrong command line. */
 const USAGE_ERROR = 2
 
 export interface LongRun {
   /**
-   * Says on a terminal what happens now; in a pipe nothing.
-   * @param state how far it is, drawn again every second
+   * Names the part of the work that begins now: one line on a terminal, nothing in a pipe.
+   * @param state the progress within the part, redrawn every second
    */
   part (text: string, state?: () => string): void
   /** Writes a result to standard output. */
   print (text: string): void
-  /** Has something ended when the run is over, the last thing first; at once if it is over already. */
+  /** Registers a cleanup. The last one registered runs first; after the end of the run a cleanup runs at once. */
   teardown (end: () => unknown): void
-  /** A temporary folder, its path without links, that is removed in the end whatever is in it. */
+  /** Creates a temporary folder, which the cleanup removes. The path contains no links. */
   folder (name: string): string
 }
 
 /**
- * The arguments of a command. `--help` prints the usage and exits with 0, a flag that does not exist exits with 2 and one line.
+ * Parses the arguments of a command. `--help` prints the usage and exits with 0. An unknown flag prints one line and exits with 2.
  * @param usage what `--help` prints
  */
 export function readCommandLine<Config extends ParseArgsConfig> (usage: string, config: Config): ReturnType<typeof parseArgs<Config>> {
@@ -49,7 +49,7 @@ export function readCommandLine<Config extends ParseArgsConfig> (usage: string, 
   }
 }
 
-/** A number from the command line. */
+/** Parses a number from the command line. If the number is not allowed, the process exits with 2. */
 export function readNumber (text: string, name: string, isAllowed: (value: number) => boolean): number {
   const value = Number(text)
   if (text.trim() === '' || !Number.isFinite(value) || !isAllowed(value)) refuseCommandLine(`${name} cannot be '${text}'`)
@@ -62,8 +62,8 @@ export function refuseCommandLine (sentence: string): never {
 }
 
 /**
- * Runs a command to its end or to a signal, and ends what it began. The exit code is 0, 1 when it returned false or threw, and
- * 128 and the number of the signal when it was interrupted.
+ * Runs a command until its end or a signal, then its cleanups. The exit code is 0, or 1 if the command returned false or threw.
+ * After a signal the exit code is 128 plus the number of the signal.
  */
 export async function runLong (command: (run: LongRun) => Promise<boolean>): Promise<void> {
   const ends: Array<() => unknown> = []
@@ -101,7 +101,7 @@ export async function runLong (command: (run: LongRun) => Promise<boolean>): Pro
   }
 
   async function interrupt (signal: typeof SIGNALS[number] | 'SIGPIPE'): Promise<void> {
-    // A terminal sends it to the whole group, and whoever started this process may pass it on: it comes more than once.
+    // A signal can arrive twice: from the terminal, which signals the whole group, and from a parent that forwards it.
     if (isOver) return
     screen.clear()
     console.error(`${signal}: ending what was started`)
@@ -111,13 +111,13 @@ export async function runLong (command: (run: LongRun) => Promise<boolean>): Pro
     process.exit(code)
   }
   for (const signal of SIGNALS) process.on(signal, () => { void interrupt(signal) })
-  // The terminal is closed, or whoever read the results has gone.
+  // Writing fails once the terminal or the reader of a pipe is gone.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => { void interrupt('SIGPIPE') })
 
   try {
     if (!await command(run)) process.exitCode = 1
   } catch (error) {
-    // After an interruption it is what was ended that fails.
+    // After an interruption the command fails because its children are gone.
     if (isOver) return
     screen.clear()
     console.error(error)
@@ -128,7 +128,7 @@ export async function runLong (command: (run: LongRun) => Promise<boolean>): Pro
   process.exit()
 }
 
-/** Progress on standard error, so that the results can go elsewhere. */
+/** Progress goes to standard error, so that standard output has the results only. */
 function createScreen () {
   const { stderr } = process
   const begun = performance.now()
@@ -161,7 +161,7 @@ function clock (milliseconds: number): string {
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`
 }
 
-/** Also folders that their owner has closed. */
+/** Removes also folders without permissions. */
 function removeTree (folder: string): void {
   try {
     rmSync(folder, { recursive: true, force: true })

@@ -1,7 +1,10 @@
 import { type DestinationStream, pino } from 'pino'
 
-/** Lines wait for each other until they are this many characters, or the first has waited this many milliseconds. */
-const FLUSH_CHARACTERS = 8_192
+/**
+ * Lines wait for each other until they are this many characters, or the first has waited this many milliseconds. Eight
+ * times fewer characters cost a document 10 % more CPU: each write is a job of the thread pool.
+ */
+const FLUSH_CHARACTERS = 65_536
 const FLUSH_MS = 100
 
 /** Where joined lines go: pino's own destination, or what stands for it in a test. */

@@ -6,9 +6,9 @@ const OPEN_BRACE = 0x7b
 const CLOSE_BRACE = 0x7d
 
 /**
- * Whether JSON text nests arrays and objects deeper than `max` levels; `[]` is one level. Looks at the text,
- * in one pass and before it is parsed: JSON.parse survives 200,000 levels, whatever walks or prints the value
- * afterwards does not. Exact for JSON; of other text it says something, and JSON.parse refuses that anyway.
+ * Whether JSON text nests arrays and objects deeper than `max` levels; `[]` is one level. One pass over the text, before
+ * it is parsed: JSON.parse survives 200,000 levels, and code that walks the value afterwards does not. Exact for JSON
+ * only; JSON.parse refuses other text.
  */
 export function jsonDepthExceeds (text: string, max: number): boolean {
   if (text.length <= max) return false
@@ -42,8 +42,8 @@ function endOfString (text: string, start: number): number {
 }
 
 /**
- * A value that a parser made of untrusted text as plain JSON data: a number that JSON has no form for becomes text,
- * and what is nested deeper than `maxDepth` levels becomes `null`, so that cycles end too. `__proto__` is a key like any other.
+ * A parsed, untrusted value as plain JSON data. Numbers that JSON does not have become text. Values below `maxDepth`
+ * levels become `null`, which ends cycles too. `__proto__` is a key like any other.
  */
 export function toJsonValue (value: unknown, maxDepth: number): unknown {
   switch (typeof value) {

@@ -65,8 +65,8 @@ export interface SkillManagerStatus {
 }
 
 /**
- * All skills, fresh at every question. What an answer is made of is compared with the disk before the answer is given;
- * the watcher and the regular comparisons keep the rest of the index near, they are not what makes an answer right.
+ * All skills, fresh at every question. What an answer is made of is compared with the disk before the answer is given.
+ * The watcher and the regular comparisons keep the rest of the index near; no answer depends on them.
  */
 export class SkillManager implements SkillSource {
   readonly #log: CoreLog

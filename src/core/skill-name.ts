@@ -1,12 +1,12 @@
 /** C0 controls, DEL and C1 controls: none may stand in a name. */
 const CONTROL_CHARACTER = /\p{Cc}/u
 
-/** The seeds' rule for names in a call: no `/`, `\` or `..`, and not empty. */
+/** The source documents' rule for names in a call: no `/`, `\` or `..`, and not empty. */
 export function hasForbiddenSequence (name: string): boolean {
   return name === '' || name.includes('/') || name.includes('\\') || name.includes('..')
 }
 
-/** Whether a folder of this name may be a skill. A name that is not UTF-8 shows as U+FFFD: see `discover.ts`. */
+/** Whether a folder of this name may be a skill. `withoutInvalidUtf8` has sorted out names that are not UTF-8 before. */
 export function isSafeName (name: string): boolean {
   return !hasForbiddenSequence(name) && !name.startsWith('.') && !CONTROL_CHARACTER.test(name) && name.isWellFormed()
 }

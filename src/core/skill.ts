@@ -1,4 +1,4 @@
-/** The vocabulary of the domain. Everything here is a value that never changes once it is made. */
+/** The vocabulary of the domain: immutable values. */
 
 /** A project root beats the personal root. */
 export type SkillType = 'project' | 'personal'
@@ -6,8 +6,8 @@ export type SkillType = 'project' | 'personal'
 export type FindingSeverity = 'error' | 'warning' | 'info'
 
 /**
- * Something about a skill that its author should know. Findings never stop a skill from being served as
- * files; a skill with a finding of severity `error` is not valid, so it is not offered to `Skill`.
+ * Something about a skill that its author should know. No finding stops a skill from being served as files. A skill with
+ * a finding of severity `error` is not valid: the `Skill` tool does not offer it.
  */
 export interface Finding {
   /** Stable snake_case name of the kind of finding. */
@@ -17,7 +17,7 @@ export interface Finding {
   readonly message: string
   /** One instruction that mends it. */
   readonly fix: string
-  /** The frontmatter field that it is about, if it is about one. */
+  /** The frontmatter field that the finding is about, if it is about one. */
   readonly field?: string
 }
 
@@ -25,8 +25,8 @@ export interface Finding {
 export type Frontmatter = Readonly<Record<string, unknown>>
 
 /**
- * What identifies a state of a file or folder without reading it: if all five are equal, the bytes (or, for a
- * folder, the names in it) are the same.
+ * The stat fields that identify a state of a file or folder: if all five are equal, so are the bytes, or the names in
+ * the folder.
  */
 export interface Signature {
   readonly dev: bigint

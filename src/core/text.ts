@@ -27,10 +27,7 @@ export function decodeText (bytes: Buffer): DecodedText | undefined {
   return looksLikeLatin1(bytes) ? { content: bytes.toString('latin1'), encoding: 'latin-1' } : undefined
 }
 
-/**
- * UTF-16 is taken only with a BOM, and only when it decodes to something without a NUL character: FF FE 00 01 is
- * a BOM too, and binary all the same.
- */
+/** UTF-16 needs a BOM, and no NUL character: binary data may begin with the bytes of a BOM (FF FE 00 01). */
 function decodeUtf16 (bytes: Buffer): DecodedText | undefined {
   const little = bytes[0] === 0xff && bytes[1] === 0xfe
   const big = bytes[0] === 0xfe && bytes[1] === 0xff
@@ -43,7 +40,7 @@ function decodeUtf16 (bytes: Buffer): DecodedText | undefined {
   }
 }
 
-/** Of what is not UTF-8, text is what has neither C0 controls other than white space, nor DEL, nor C1 controls. */
+/** Bytes that are not UTF-8 count as text when they have no C0 control but white space, no DEL, and no C1 control. */
 function looksLikeLatin1 (bytes: Buffer): boolean {
   for (const byte of bytes) {
     if (byte < 0x20 && byte !== 0x09 && byte !== 0x0a && byte !== 0x0c && byte !== 0x0d) return false
@@ -53,8 +50,8 @@ function looksLikeLatin1 (bytes: Buffer): boolean {
 }
 
 /**
- * Order by Unicode code point, which differs from JavaScript's default order by UTF-16 code unit for characters
- * beyond U+FFFF: a surrogate (U+D800–DFFF) sorts above U+E000–FFFF.
+ * Order by Unicode code point. JavaScript's default order, by UTF-16 code unit, differs for characters beyond U+FFFF:
+ * surrogates (U+D800–DFFF) sort below U+E000–FFFF there.
  */
 export function compareCodePoints (a: string, b: string): number {
   const length = Math.min(a.length, b.length)
@@ -71,10 +68,10 @@ function surrogatesLast (unit: number): number {
   return unit < 0xe000 ? unit + 0x2000 : unit - 0x800
 }
 
-/** White space that `foldWhitespace` would change: nearly every text is one line already, and a search is far cheaper. */
+/** White space that `foldWhitespace` changes. Nearly every text has none, and a test is far cheaper than a replacement. */
 const UNFOLDED = /[^\S ]| {2}|^ | $/
 
-/** Text in one line, for listings: every run of white space becomes one blank. */
+/** The text in one line, for listings: each run of white space becomes one blank. */
 export function foldWhitespace (text: string): string {
   return UNFOLDED.test(text) ? text.replaceAll(/\s+/g, ' ').trim() : text
 }

@@ -38,12 +38,12 @@ export function parseSkillFile (filePath: string): ParsedSkillFile {
       isValid: false
     }
   }
-  const { frontmatter, label, findings } = parseSkillBytes(read.bytes, folderName)
+  const { frontmatter, summary, findings } = parseSkillBytes(read.bytes, folderName)
   const validationErrors = findings.filter(({ severity }) => severity === 'error').map(({ message }) => message)
   return {
     frontmatter,
     content: read.content,
-    skillMetadata: { ...label, ...located },
+    skillMetadata: { ...summary, ...located },
     validationErrors,
     isValid: validationErrors.length === 0
   }

@@ -1,4 +1,5 @@
 import type { SkillState } from '../core/content/skill-state.ts'
+import { documentError } from '../core/errors.ts'
 import type { FileContent } from '../core/files/file-content.ts'
 import type { CatalogSkill } from '../core/skill.ts'
 
@@ -8,7 +9,12 @@ export interface LoadedSkill {
   readonly content: FileContent
 }
 
-/** A skill and its main file of one state, for `SkillSource.read`. */
+/**
+ * A skill and its main file of one state, for `SkillSource.read`.
+ * @throws {SkillError} `get_skill`'s sentences, also for a file that is not UTF-8
+ */
 export async function loadSkill (state: SkillState): Promise<LoadedSkill> {
-  return { skill: state.skill, content: await state.mainFile() }
+  const content = await state.mainFile()
+  if (content.utf8 === undefined) throw documentError.notUtf8(state.skill.name)
+  return { skill: state.skill, content }
 }

@@ -6,7 +6,6 @@ import type { Inspected } from '../core/content/manifest.ts'
 import { SkillError } from '../core/errors.ts'
 import { DISCOVERY_IDLE_MS, MAX_CACHED_ARCHIVE_DIGESTS } from '../core/limits.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
-import { hasForbiddenSequence } from '../core/skill-name.ts'
 import { DISCOVERY_SCHEMA_ID, type DiscoveryIndexSchema, type LegacyDiscoveryIndexSchema } from '../schemas/well-known.ts'
 import { descriptionOf } from '../core/clients/discovery.ts'
 import { MAIN_FILE, type Offer, readOffer } from './offer.ts'
@@ -72,9 +71,9 @@ export class Discovery {
 
   /** The offer behind an address of the index: of the skill as it is, or of a revision that is kept. */
   async findOffer (name: string, isMeant: (offer: Offer) => boolean | Promise<boolean>): Promise<Offer | undefined> {
-    if (hasForbiddenSequence(name)) return undefined
     const present = await readOffer(this.#skills, name).catch((error: unknown) => {
-      if (error instanceof SkillError && this.#skills.keptRevisions(name).length > 0) return undefined
+      const isGone = error instanceof SkillError && (error.code === 'skill_not_found' || error.code === 'invalid_skill_name')
+      if (isGone || (error instanceof SkillError && this.#skills.keptRevisions(name).length > 0)) return undefined
       throw error
     })
     if (present?.versions.has('0.2.0') === true && await isMeant(present)) return present

@@ -79,8 +79,8 @@ export function describeSkill (folder: SkillFolder, { mainFiles, main, refused, 
   return {
     name: folder.name,
     metadata: {
-      name: parsed?.label.name ?? folder.name,
-      description: parsed?.label.description ?? '',
+      name: parsed?.summary.name ?? folder.name,
+      description: parsed?.summary.description ?? '',
       type: folder.type,
       skillPath: folder.path,
       path: `${folder.path}/${main?.name ?? mainFiles[0] ?? 'SKILL.md'}`

@@ -10,7 +10,7 @@ export type DiscoveryVersion = '0.1.0' | '0.2.0'
 
 const BOTH = ['0.1.0', '0.2.0'] as const
 
-/** From which index each finding keeps a skill; from none what is only worth knowing. */
+/** The indexes that each finding keeps a skill out of; none for an info. */
 const EXCLUDES = {
   discovery_skill_invalid: BOTH,
   discovery_main_file_missing: BOTH,
@@ -27,26 +27,26 @@ const EXCLUDES = {
 
 type DiscoveryCode = keyof typeof EXCLUDES
 
-/** How clients find the frontmatter: whatever follows the three dashes that close it. */
+/** The frontmatter as clients find it: anything may follow the three dashes that close it. */
 const CLIENT_FRONTMATTER = /^---\r?\n[^]*?\r?\n---/
 
-/** What follows them in a line that is a fence here too. Longer runs of blanks are nobody's. */
+/** The rest of a closing line that is a fence for this service too, and how much of it is read, in characters. */
 const REST_OF_FENCE = /^[ \t]*(?:\r?\n|$)/
 const FENCE_CHARACTERS = 256
 
-/** A byte order mark: the clients' decoders remove it. */
+/** Clients' decoders remove a byte order mark. */
 const BOM = '\uFEFF'
 
-/** Paths that version 0.1.0 can name: printable ASCII without what URLs and its clients take for something else. */
+/** Paths that version 0.1.0 can name: printable ASCII without characters that URLs and its clients interpret. */
 const LEGACY_PATH = /^(?!.*\.\.)[ -~]*[!-~]$/
 const LEGACY_RESERVED = /[\\?#%[\]]/
 
-/** What clients take for a way out of the folder that they unpack into. */
+/** Paths that clients refuse, because they seem to leave the folder that an archive is unpacked into. */
 const UNSAFE_PATH = /\\|^[A-Za-z]:/
 
 /**
- * Why clients that follow the well-known indexes would not find a skill, or not get it whole: a warning for what keeps
- * it out of an index, since clients drop it without a word or, with version 0.1.0, drop the whole index. Pure.
+ * Why a skill is missing from a well-known index, or does not reach all clients whole. A skill that clients refuse is
+ * left out: they drop it silently or, with version 0.1.0, drop the whole index. Pure.
  *
  * @param document text of the main file, a byte order mark included; undefined when it cannot be read
  */
@@ -91,7 +91,7 @@ function checkMainFiles (paths: readonly string[]): Finding[] {
     'Keep SKILL.md and remove or rename the others')]
 }
 
-/** Clients parse the bytes themselves, and strictly: what was read with patience here is not what they read. */
+/** Clients parse the bytes themselves, and strictly: repaired frontmatter reads otherwise there. */
 function checkFrontmatter ({ findings }: CatalogSkill, document: string): Finding[] {
   const reason = 'the skill is in no discovery index because'
   if (findings.some(({ code }) => code === 'yaml_repaired')) {

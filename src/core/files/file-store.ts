@@ -47,7 +47,7 @@ const WEIGHT_PER_ENTRY = 2_048
 /**
  * Bytes and digests of files, read once for each state; index, manifests and answers all read through it. Contents in
  * memory are bounded by weight. A content is given out while its states hold on the disk, or when it was read after the
- * question was asked: that spares an answer made of index entry, manifest and bytes from reading a file three times.
+ * question was asked. An answer made of index entry, manifest and bytes therefore reads a file once instead of three times.
  */
 export class FileStore {
   readonly #phase: PollPhase

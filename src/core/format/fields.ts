@@ -12,15 +12,15 @@ const VALID_NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/
 const RESERVED_WORD = /anthropic|claude/
 const XML_TAG = /<\/?[A-Za-z][^<>]*>/
 
-/** A name for a folder whose own name has no letter or digit to make one of. */
+/** The proposed name for a folder whose own name has no letter or digit. */
 const FALLBACK_NAME = 'my-skill'
 
-/** Enough of a name to make a valid one of, in characters. */
+/** How much of a name is read to make a valid one, in characters. */
 const SLUG_SOURCE_CHARACTERS = 4 * MAX_NAME_CODE_POINTS
 
 /**
- * What is wrong with the fields of a frontmatter: the Agent Skills format plus Wave's rules, what breaks a
- * rule for `name` and `description` as an error, the rest as warning or info. Pure, never throws.
+ * Checks the fields of a frontmatter against the Agent Skills format and Wave's rules. Mistakes in `name` and
+ * `description` are errors, the rest warnings or infos. Pure, never throws.
  */
 export function validateFrontmatter (frontmatter: Frontmatter, folderName: string): Finding[] {
   return [
@@ -34,7 +34,7 @@ export function validateFrontmatter (frontmatter: Frontmatter, folderName: strin
   ]
 }
 
-/** An own field; absent, `null` and `~` are the same to an author. */
+/** An own field; `null` and `~` count as absent. */
 function field (frontmatter: Frontmatter, name: string): unknown {
   return Object.hasOwn(frontmatter, name) ? frontmatter[name] ?? undefined : undefined
 }
@@ -76,7 +76,7 @@ function checkName (name: unknown, folderName: string): Finding[] {
   return found
 }
 
-/** The valid name that costs the author least: the folder's, else the frontmatter's, else one made of the folder's. */
+/** The valid name that needs the fewest changes: the folder's, else the frontmatter's, else one made of the folder's. */
 function bestName (name: unknown, folderName: string): string {
   if (isValidName(folderName)) return folderName
   return typeof name === 'string' && isValidName(name) ? name : toValidName(folderName)

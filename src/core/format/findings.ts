@@ -1,13 +1,13 @@
 import * as limits from '../limits.ts'
 import type { Finding, FindingSeverity } from '../skill.ts'
 
-/** Longest piece of a skill's own text inside a sentence, in code points. */
+/** Longest quotation of a skill's text in a sentence, in code points. */
 const MAX_QUOTED_CODE_POINTS = 80
 
-/** Most names that a sentence counts up before it says how many more there are. */
+/** Names in a sentence before it only says how many more there are. */
 const MAX_LISTED_NAMES = 3
 
-/** What can end a line, steer a terminal or hide in a sentence: controls, format characters, lone surrogates, separators. */
+/** Characters that end a line, steer a terminal or are invisible: controls, format characters, lone surrogates, separators. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
 
 /** Every kind of finding: its severity, and what it says of a skill. docs/findings.md shows the same table. */
@@ -104,9 +104,9 @@ function grouped (value: number): string {
   return value.toLocaleString('en-US')
 }
 
-/** A skill's own text for use inside a sentence: in quotes, in one line, cut. Skills are untrusted. */
+/** Untrusted text of a skill for use inside a sentence: in quotes, in one line, cut. */
 export function quote (text: string): string {
-  // A code point is at most two units, so this slice holds enough of them without walking a long text.
+  // A code point has at most two units: this slice holds enough of them, however long the text.
   const points = Array.from(text.slice(0, 2 * MAX_QUOTED_CODE_POINTS + 2))
   const cut = points.length > MAX_QUOTED_CODE_POINTS
   return `'${points.slice(0, MAX_QUOTED_CODE_POINTS).join('').replaceAll(UNPRINTABLE, escapeCharacter)}${cut ? '…' : ''}'`

@@ -2,9 +2,8 @@ import { load, YAMLException } from 'js-yaml'
 import { finding, quote, quoteList } from './findings.ts'
 import { MAX_FRONTMATTER_BYTES, MAX_FRONTMATTER_DEPTH } from '../limits.ts'
 import type { Finding, Frontmatter } from '../skill.ts'
-import { readPlainLines } from './plain-lines.ts'
 
-/** Where the frontmatter of a main file is, in bytes. The fences and a BOM belong to neither span. */
+/** Byte offsets of frontmatter and body in a main file. Fences and a BOM belong to neither. */
 export type FrontmatterLocation =
   | { readonly kind: 'found', readonly start: number, readonly end: number, readonly bodyStart: number }
   | { readonly kind: 'missing', readonly bodyStart: number }
@@ -31,12 +30,12 @@ const CR = 0x0d
 const BLANK = 0x20
 const DASH = 0x2d
 
-/** How js-yaml begins its reasons: of its two limits, and of an input without a document, which is no syntax error here. */
+/** Beginnings of js-yaml's reasons: its two limits, and an input without a document, which is no syntax error here. */
 const TOO_DEEP = 'nesting exceeded'
 const ALIASED = 'aliases exceeded'
 const EMPTY = 'expected a document'
 
-/** What mends a syntax error, by js-yaml's reason for it. */
+/** The fix of a syntax error, by js-yaml's reason. */
 const SYNTAX_FIXES: ReadonlyArray<readonly [RegExp, (place: string) => string]> = [
   [/^duplicated mapping key/, place => `Remove the field in ${place} or the other one of the same name`],
   [/^tab characters/, place => `Indent ${place} with blanks instead of tabs`],
@@ -46,12 +45,12 @@ const SYNTAX_FIXES: ReadonlyArray<readonly [RegExp, (place: string) => string]> 
 ]
 
 /**
- * What js-yaml cannot read as a plain value although its author meant one: an indicator at the start, a colon before
- * a blank or at the end, a control character. Lines without these keep their type (`version: 1` stays a number).
+ * Marks of a value that its author meant as plain text and js-yaml refuses: an indicator at the start, a colon before a
+ * blank or at the end, a control character. Other values keep their type: `version: 1` stays a number.
  */
 const NOT_PLAIN = /^[@`*%!,\]}]|^[-?:][ \t]|:[ \t]|:$|[^\P{Cc}\t]/u
 
-/** Values that are quoted, spread over lines or flow style are never repaired. */
+/** Values in quotes, over several lines, or in flow style are never repaired. */
 const STRUCTURED_VALUE = /^["'|>[{]/
 
 export function startsWithBom (bytes: Buffer): boolean {
@@ -59,8 +58,8 @@ export function startsWithBom (bytes: Buffer): boolean {
 }
 
 /**
- * Finds the two fences: the first line and the next line that are exactly `---`, blanks and tabs after it allowed,
- * with LF or CRLF. One pass over the bytes, whatever they are.
+ * Finds the two fences: the first line, and the next one that is `---`, with LF or CRLF. Blanks and tabs may follow the
+ * dashes. One pass over any bytes.
  */
 export function locateFrontmatter (bytes: Buffer): FrontmatterLocation {
   const fileStart = startsWithBom(bytes) ? BOM.length : 0
@@ -86,8 +85,8 @@ function endOfFence (bytes: Buffer, at: number): number | undefined {
 }
 
 /**
- * Reads the YAML between the fences: YAML 1.2 core types, no aliases, bounded depth and size. What fails is read
- * again with its unreadable one-line values as text. Never throws.
+ * Reads the YAML between the fences: YAML 1.2 core types, no aliases, bounded depth and size. If js-yaml fails, a second
+ * pass takes the refused one-line values as text. Never throws.
  */
 export function parseFrontmatter (bytes: Buffer): ParsedFrontmatter {
   if (bytes.length > MAX_FRONTMATTER_BYTES) {
@@ -96,8 +95,6 @@ export function parseFrontmatter (bytes: Buffer): ParsedFrontmatter {
       'Move long text from the frontmatter into the body of SKILL.md'))
   }
   const source = bytes.toString()
-  const plain = readPlainLines(source)
-  if (plain !== undefined) return fromValue(plain, [])
   const asWritten = readYaml(source)
   if (asWritten.kind === 'value') return fromValue(asWritten.value, [])
   if (asWritten.reason.startsWith(TOO_DEEP)) {
@@ -167,7 +164,7 @@ function repairFinding (fields: readonly string[]): Finding {
 }
 
 function syntaxFinding ({ reason, line }: YamlFailure): Finding {
-  // js-yaml counts lines from 0 and does not see the opening fence.
+  // js-yaml counts lines from 0 and begins after the opening fence.
   const place = line === undefined ? 'the frontmatter' : `line ${line + 2} of SKILL.md`
   return finding('yaml_invalid', `${place} is not valid YAML: ${quote(reason)}`, syntaxFix(reason, place))
 }

@@ -12,7 +12,7 @@ const DEL = 0x7f
 /** The lowest first byte, in UTF-8, of all characters in `hiddenKindOf`. */
 const FIRST_HIDDEN_LEAD = 0xe2
 
-/** Text that a model reads and a person does not see: finding code and name. */
+/** Names of the text that a model reads and a person does not see, by finding code. */
 const HIDDEN_KINDS = {
   control_characters: 'control characters',
   zero_width_characters: 'zero-width characters',
@@ -23,8 +23,8 @@ const HIDDEN_KINDS = {
 type HiddenKind = keyof typeof HIDDEN_KINDS
 
 /**
- * What an author should know about the text of a main file as a whole: its length and what hides in it. One
- * pass over the bytes: nothing is decoded, for every file of every skill comes through here.
+ * Findings about the whole text of a main file: its length and its hidden characters. One pass over the bytes, without
+ * decoding them: every main file is checked.
  *
  * @param bytes the whole file, valid UTF-8
  */

@@ -6,17 +6,17 @@ import { MAX_FRONTMATTER_BYTES } from '../limits.ts'
 import type { Finding, Frontmatter } from '../skill.ts'
 import { validateFrontmatter } from './fields.ts'
 
-/** What the catalog keeps of a main file: everything but its text. */
+/** A main file without its text. */
 export interface ParsedSkill {
   /** `{}` when there is none or it cannot be read. Untrusted: own properties only. */
   readonly frontmatter: Frontmatter
-  readonly label: SkillLabel
-  /** In the order in which an author should mend them. */
+  readonly summary: SkillSummary
+  /** In the order in which an author should mend what is wrong. */
   readonly findings: readonly Finding[]
 }
 
-/** What a skill is called and what it is for, both trimmed. */
-export interface SkillLabel {
+/** Name and purpose of a skill, both trimmed. */
+export interface SkillSummary {
   /** The frontmatter's `name` if it is text and not blank, else the folder's. */
   readonly name: string
   /** The frontmatter's `description` if it is text, else empty. */
@@ -26,15 +26,15 @@ export interface SkillLabel {
 const CR = 0x0d
 const BLANK = 0x20
 
-/** How much of a file without frontmatter is searched for what its author meant, in bytes. */
+/** How much of a file without frontmatter is searched for the mistake, in bytes. */
 const DIAGNOSIS_BYTES = 4096
 
 const MISPLACED_FRONTMATTER = /^---[ \t]*\r?\n(?:name|description)[ \t]*:/m
 const DOTS_LINE = /^\.\.\.[ \t]*\r?$/m
 
 /**
- * Reads a main file: where the frontmatter is, what it says, what is wrong with it. Pure, never throws,
- * and keeps nothing of `bytes`; the time is linear in their number.
+ * Reads a main file: frontmatter, summary and findings. Pure, never throws, keeps no part of `bytes`. The time is linear
+ * in their number.
  *
  * @param bytes the whole file
  * @param folderName the name of the skill's folder
@@ -73,19 +73,16 @@ function readFrontmatter (bytes: Buffer, folderName: string): { frontmatter: Fro
 
 function parsed (frontmatter: Frontmatter, folderName: string, findings: readonly Finding[]): ParsedSkill {
   const name = ownText(frontmatter, 'name')
-  return { frontmatter, label: { name: name === '' ? folderName : name, description: ownText(frontmatter, 'description') }, findings }
+  return { frontmatter, summary: { name: name === '' ? folderName : name, description: ownText(frontmatter, 'description') }, findings }
 }
 
-/**
- * A copy that shares no memory with the text it was cut from: a label outlives the frontmatter's source, and V8
- * keeps the whole of a string alive for a slice of it.
- */
+/** A copy: V8 keeps a whole text alive for a slice of it, and the summary outlives the frontmatter's source. */
 function ownText (frontmatter: Frontmatter, field: string): string {
   const value = Object.hasOwn(frontmatter, field) ? frontmatter[field] : undefined
   return typeof value === 'string' ? Buffer.from(value.trim()).toString() : ''
 }
 
-/** One finding that says what stands where the opening fence belongs. */
+/** The finding for a file whose first line is no fence: it names what stands there. */
 function diagnoseMissing (bytes: Buffer, fileStart: number): Finding {
   const head = bytes.toString('utf8', fileStart, fileStart + DIAGNOSIS_BYTES)
   if (head.startsWith('---\r')) {
@@ -116,7 +113,7 @@ function checkBom (bytes: Buffer): Finding[] {
   return [finding('byte_order_mark', 'SKILL.md starts with a byte order mark', 'Save SKILL.md as UTF-8 without a byte order mark')]
 }
 
-/** Line ends are judged by the opening fence's: they are the same throughout a file, and some readers refuse CRLF there. */
+/** Only the opening fence is checked: a file has the same line ends throughout, and some readers refuse CRLF there. */
 function checkLineEnds (bytes: Buffer, frontmatterStart: number): Finding[] {
   if (bytes[frontmatterStart - 2] !== CR) return []
   return [finding('line_ends_crlf', 'SKILL.md ends its lines with CRLF', 'Save SKILL.md with LF line ends')]

@@ -1,7 +1,7 @@
 import { createSlicer } from '../async.ts'
 import { foldWhitespace } from '../text.ts'
 
-/** A skill as a system prompt names it. Name and description are untrusted text: any characters. */
+/** A skill in a system prompt. Name and description are untrusted text. */
 export interface PromptSkill {
   readonly name: string
   readonly description: string
@@ -12,11 +12,11 @@ export interface PromptSkill {
 export interface PromptOptions<Skill> {
   readonly form: PromptForm
   /**
-   * Most characters (UTF-16 code units) of the whole, at least MIN_PROMPT_CHARACTERS; what says how many skills were left
+   * Longest prompt in characters (UTF-16 code units), at least MIN_PROMPT_CHARACTERS. The note on skills that were left
    * out counts too. Default: no limit.
    */
   readonly budget?: number | undefined
-  /** The location of a skill, as those who read the prompt know it. */
+  /** The location of a skill, for the readers of the prompt. */
   readonly locate: (skill: Skill) => string
 }
 
@@ -28,24 +28,24 @@ interface Form {
   write (entries: readonly string[], omitted: number): string
 }
 
-/** What ends a line, turns the reading order round, or is no character of XML. */
+/** Characters that end a line, change the direction of text, or are not allowed in XML. */
 const UNPRINTABLE = /[\p{Cc}\p{Cs}\p{Bidi_Control}\ufffe\uffff]/gu
 const UNPRINTABLE_IN_XML = /(?![\t\n])[\p{Cc}\p{Cs}\p{Bidi_Control}\ufffe\uffff]/gu
 
-/** Nearly all names and descriptions: told many times faster than by the classes above. */
+/** Nearly all names and descriptions; this test is many times faster than the classes above. */
 const PLAIN = /^[ -~]*$/
 
 const XML_SYNTAX = /[&<>"']/g
 const XML_ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#x27;' }
 
-/** What begins or ends a link in Markdown, and what would take the backslash away from it. */
+/** Brackets of links in Markdown, and the backslash, which would undo the escape of a bracket. */
 const MARKDOWN_LINK = /[\\[\]]/g
 
-/** What begins a tag or an entity, in Markdown too, and around it in a prompt. */
+/** Beginnings of tags and entities, which Markdown and prompts know too. */
 const MARKUP_START = /[&<]/g
 
 const FORMS = {
-  /** skills-ref's form, to the letter: one element per line, text on its own line. Left out: one more element. */
+  /** skills-ref's form, to the letter: one element per line, text on its own line. One more element counts what was left out. */
   xml: {
     entry: ({ name, description, location }) =>
       `<skill>\n${xmlElement('name', name)}\n${xmlElement('description', description)}\n${xmlElement('location', location)}\n</skill>`,
@@ -64,9 +64,8 @@ const FORMS = {
 } as const satisfies Record<string, Form>
 
 /**
- * The skills for a system prompt, in their order. No text of a skill ends its entry or begins another one. A skill
- * whose entry does not fit any more is left out, and those after it are tried: a long one takes nobody's place but its own.
- * Works in slices.
+ * The skills for a system prompt, in their order. No text of a skill can end its entry or begin another. An entry that does
+ * not fit into the budget is left out, and shorter ones after it are still taken. Works in slices.
  */
 export async function renderPrompt<Skill extends Omit<PromptSkill, 'location'>> (
   skills: readonly Skill[], { form, budget = Infinity, locate }: PromptOptions<Skill>
@@ -75,7 +74,7 @@ export async function renderPrompt<Skill extends Omit<PromptSkill, 'location'>> 
   const yieldIfNeeded = createSlicer()
   const all: string[] = []
   const kept: string[] = []
-  // With one character between two entries: `whole` is the length of all so far, `room` what those that are kept leave over.
+  // `whole`: length of a prompt with all entries so far; `room`: what the kept ones leave of the budget. One character separates two entries.
   let whole = write([''], 0).length - 1
   let room = budget - write([''], skills.length).length + 1
   const least = entry({ name: '', description: '', location: '' }).length

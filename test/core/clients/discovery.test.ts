@@ -14,10 +14,10 @@ interface Case {
 }
 
 function findingsOf ({ document = skillText('demo'), files = {}, mainFile = 'SKILL.md' }: Case): readonly Finding[] {
-  const { frontmatter, label, findings } = parseSkillBytes(Buffer.from(document), 'demo')
+  const { frontmatter, summary, findings } = parseSkillBytes(Buffer.from(document), 'demo')
   const skill: CatalogSkill = {
     name: 'demo',
-    metadata: { ...label, type: 'project', skillPath: '/skills/demo', path: `/skills/demo/${mainFile}` },
+    metadata: { ...summary, type: 'project', skillPath: '/skills/demo', path: `/skills/demo/${mainFile}` },
     frontmatter,
     findings,
     valid: findings.every(({ severity }) => severity !== 'error')

@@ -65,8 +65,8 @@ t.test('K59: the time of a revision runs from the change; the present one has no
   const base = t.testdir({ demo: skill('demo') })
   const manager = await startManager(t, [base], { keep: { keepMs: 50 } })
   const { revision } = await manager.manifest('demo')
-  const timer = new Promise((resolve) => { setTimeout(resolve, 150) })
-  await timer
+  const start = performance.now()
+  await until(() => performance.now() - start > 150)
   t.match(await manager.at(revision).manifest('demo'), { revision }, 'unchanged for longer than that')
   fs.writeFileSync(join(base, 'demo/SKILL.md'), skillText('demo', 'new'))
   t.match(await manager.at(revision).manifest('demo'), { revision })

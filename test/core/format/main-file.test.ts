@@ -14,9 +14,9 @@ const codes = (text: string, folder?: string) => parse(text, folder).findings.ma
 const fields = 'name: demo\ndescription: Shows how.\n'
 const valid = `---\n${fields}---\n# Demo\n`
 
-t.test('K9: a valid file has fields, a label, and no findings', async t => {
+t.test('K9: a valid file has fields, a summary, and no findings', async t => {
   t.same(parse(valid), {
-    frontmatter: { name: 'demo', description: 'Shows how.' }, label: { name: 'demo', description: 'Shows how.' }, findings: []
+    frontmatter: { name: 'demo', description: 'Shows how.' }, summary: { name: 'demo', description: 'Shows how.' }, findings: []
   })
 })
 
@@ -39,31 +39,31 @@ t.test('K9: what is wrong with the form of a file is one finding', async t => {
     ['C9: bare carriage returns', valid.replaceAll('\n', '\r'), 'line_ends_cr', 'SKILL.md ends its lines with a bare carriage return']
   ]
   for (const [name, text, code, message] of rows) {
-    const { label, frontmatter, findings } = parse(text)
+    const { summary, frontmatter, findings } = parse(text)
     const [problem, ...rest] = findings
     t.match(problem, { code, severity: 'error', message }, name)
     t.notOk(rest.some(({ severity }) => severity === 'error'), `${name}: no other error`)
-    t.same({ label, frontmatter }, { label: { name: 'demo', description: '' }, frontmatter: {} }, name)
+    t.same({ summary, frontmatter }, { summary: { name: 'demo', description: '' }, frontmatter: {} }, name)
   }
 })
 
 t.test('K9: bytes that are not UTF-8 are one error', async t => {
   const rows = [Buffer.from('---\nname: caf\u00E9\n---\n', 'latin1'), Buffer.from(`\uFEFF${valid}`, 'utf16le'), Buffer.from([0, 1, 0xff])]
   for (const bytes of rows) {
-    t.match(parseSkillBytes(bytes, 'demo'), { frontmatter: {}, label: { name: 'demo', description: '' }, findings: [{ code: 'main_file_not_utf8', severity: 'error' }] })
+    t.match(parseSkillBytes(bytes, 'demo'), { frontmatter: {}, summary: { name: 'demo', description: '' }, findings: [{ code: 'main_file_not_utf8', severity: 'error' }] })
   }
 })
 
 t.test('K10: a byte order mark and CRLF are accepted', async t => {
-  const { label, findings } = parse(`\uFEFF${valid.replaceAll('\n', '\r\n')}`)
-  t.strictSame(label, { name: 'demo', description: 'Shows how.' })
+  const { summary, findings } = parse(`\uFEFF${valid.replaceAll('\n', '\r\n')}`)
+  t.strictSame(summary, { name: 'demo', description: 'Shows how.' })
   t.match(findings, [{ code: 'line_ends_crlf', severity: 'info' }, { code: 'byte_order_mark', severity: 'info' }])
 })
 
 t.test('K10: a repaired skill is valid, with a warning', async t => {
   for (const end of ['\n', '\r\n']) {
-    const { label, findings } = parse(['---', 'name: demo', 'description: Use this when: asked', '---', 'x'].join(end))
-    t.equal(label.description, 'Use this when: asked')
+    const { summary, findings } = parse(['---', 'name: demo', 'description: Use this when: asked', '---', 'x'].join(end))
+    t.equal(summary.description, 'Use this when: asked')
     t.notOk(findings.some(({ severity }) => severity === 'error'))
     t.match(findings[0], { code: 'yaml_repaired', severity: 'warning' })
   }
@@ -76,7 +76,7 @@ t.test('K9: findings about fields, body and text come together', async t => {
   t.strictSame(codes(`---\n${fields}---`), ['body_empty'])
 })
 
-t.test('the label is the trimmed text of the frontmatter, else the folder', async t => {
+t.test('the summary is the trimmed text of the frontmatter, else the folder', async t => {
   const rows: Array<[string, string, string]> = [
     ['name: "  padded "\ndescription: " x "', 'padded', 'x'],
     ['name: other\ndescription: >\n  a\n  b', 'other', 'a b'],
@@ -86,7 +86,7 @@ t.test('the label is the trimmed text of the frontmatter, else the folder', asyn
     ['__proto__:\n  name: x\n  description: y', 'demo', ''],
     ['name: "a\\uD800b"\ndescription: "\\uD83D\\uDE00"', 'a\uFFFDb', '😀']
   ]
-  for (const [yaml, name, description] of rows) t.strictSame(parse(`---\n${yaml}\n---\nx`).label, { name, description }, yaml)
+  for (const [yaml, name, description] of rows) t.strictSame(parse(`---\n${yaml}\n---\nx`).summary, { name, description }, yaml)
 })
 
 t.test('K30: the body is what follows the closing fence, verbatim', async t => {
@@ -117,8 +117,8 @@ t.test('K9: no bytes make it throw, and every finding is well-formed', async t =
   const file = fc.oneof(fc.uint8Array(), fc.tuple(fc.constantFrom('---\n', '\uFEFF---\r\n'), fc.string({ unit: 'binary' }), fc.constantFrom('\n---\n', ''), fc.string())
     .map(parts => Buffer.from(parts.join(''))))
   t.doesNotThrow(() => fc.assert(fc.property(file, fc.string(), (bytes, folder) => {
-    const { label, findings } = parseSkillBytes(Buffer.from(bytes), folder)
-    return label.description.isWellFormed() && new Set(findings.map(({ code }) => code)).size === findings.length &&
+    const { summary, findings } = parseSkillBytes(Buffer.from(bytes), folder)
+    return summary.description.isWellFormed() && new Set(findings.map(({ code }) => code)).size === findings.length &&
       findings.every(({ code, message, fix }) => /^[a-z0-9_]+$/.test(code) && /^[^\p{Cc}]+$/u.test(message + fix))
   }), { numRuns: 1_000 }))
 })

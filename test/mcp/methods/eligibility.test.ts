@@ -13,11 +13,11 @@ function file (path: string, bytes = 1): ManifestFile {
 
 async function check (text: string, files: readonly ManifestFile[] = [file('SKILL.md')]): Promise<Eligibility> {
   const bytes = Buffer.from(text)
-  const { frontmatter, label, findings } = parseSkillBytes(bytes, 'demo')
+  const { frontmatter, summary, findings } = parseSkillBytes(bytes, 'demo')
   const manifest: Manifest = { skill_name: 'demo', revision: 'sha256:', files }
   const skill: CatalogSkill = {
     name: 'demo',
-    metadata: { ...label, type: 'project', skillPath: '/skills/demo', path: '/skills/demo/SKILL.md' },
+    metadata: { ...summary, type: 'project', skillPath: '/skills/demo', path: '/skills/demo/SKILL.md' },
     frontmatter,
     findings,
     valid: findings.every(({ severity }) => severity !== 'error')
