@@ -17,6 +17,7 @@ export interface Totals {
 }
 
 const SLOWEST = 10
+const CALL_IN_TEST = /\(?([\w./-]+\.test\.ts:\d+):\d+\)?/
 const MAX_STDERR_LINES = 40
 /** A place in a translated file, followed by the one in its source. */
 const TRANSLATED = /\(?\S*\.tap\/run-\S+ (\(\S+\))/
@@ -56,8 +57,10 @@ function renderFailures ({ file, results, broken, stderr }: FileRun): readonly s
   return lines
 }
 
-/** File and line of the assertion. */
-function placeOf (file: string, { diagnostics: { at } }: Failure): string {
+/** File and line of the assertion; of one in a helper, where the test called it. */
+function placeOf (file: string, { diagnostics: { at, stack } }: Failure): string {
+  const call = typeof stack === 'string' ? CALL_IN_TEST.exec(stack)?.[1] : undefined
+  if (call !== undefined) return call
   if (typeof at !== 'object' || at === null || !('lineNumber' in at)) return file
   return `${'fileName' in at ? String(at.fileName) : file}:${String(at.lineNumber)}`
 }
