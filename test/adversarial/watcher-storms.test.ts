@@ -11,7 +11,7 @@ import { skills, until } from '../helper/skills.ts'
 
 t.setTimeout(240_000)
 
-const PROBE = fileURLToPath(new URL('../helper/loop-stall.mjs', import.meta.url))
+const PROBE = fileURLToPath(new URL('attacks/loop-stall.mjs', import.meta.url))
 
 /** Answers to wait for while the writers write. */
 const ANSWERS = 200
