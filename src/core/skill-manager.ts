@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
 import { type Awaitable, whenReady } from './async.ts'
-import type { CatalogChange, IndexedSkill } from './catalog/catalog.ts'
+import type { CatalogChange } from './catalog/catalog.ts'
 import { LiveCatalog } from './catalog/live-catalog.ts'
 import type { MainFilePreference } from './catalog/main-files.ts'
 import { Roots } from './catalog/roots.ts'
@@ -303,6 +303,6 @@ export function createSkillManager (options: SkillManagerOptions): SkillManager 
   return new SkillManager(options)
 }
 
-function toCatalogSkill ({ name, metadata, frontmatter, findings, valid, digest }: CatalogSkill | IndexedSkill): CatalogSkill {
+function toCatalogSkill ({ name, metadata, frontmatter, findings, valid, digest }: CatalogSkill): CatalogSkill {
   return { name, metadata, frontmatter, findings, valid, ...digest !== undefined && { digest } }
 }

@@ -108,9 +108,10 @@ export class Discovery {
   async #refreshOnce (): Promise<void> {
     const yieldIfNeeded = createSlicer()
     const names = await this.#skills.list()
+    const present = new Set(names)
     let isChanged = false
     for (const name of this.#entries.keys()) {
-      if (names.includes(name)) continue
+      if (present.has(name)) continue
       this.#entries.delete(name)
       isChanged = true
     }
