@@ -61,7 +61,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   app.addHook('onClose', async () => { feed.close() })
 
   await app.register(security, { loopbackOnly, allowedHosts })
-  await app.register(pollPhase, { skills })
+  await app.register(pollPhase, { skills, connections })
   await app.register(schemas, { shared: [...sharedSchemas, ...toolSchemas] })
   await app.register(errors)
   await app.register(jsonBody)

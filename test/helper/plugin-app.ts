@@ -18,6 +18,8 @@ export interface PluginAppOptions {
   readonly security?: Partial<SecurityOptions>
   readonly stalled?: Partial<StalledResponsesOptions>
   readonly draining?: Partial<DrainingOptions>
+  /** Requests that may wait on all connections together. */
+  readonly maxWaiting?: number
 }
 
 export interface PluginApp {
@@ -44,7 +46,7 @@ export async function listenWithPlugins (t: Test, addRoutes: (app: FastifyInstan
     }
   })
 
-  const connections = new Connections()
+  const connections = new Connections(options.maxWaiting)
   const app = fastify(httpServerOptions({ connections, logger: pino(stream), ...(options.timeouts && { timeouts: options.timeouts }) }))
   t.teardown(() => {
     app.server.closeAllConnections()
