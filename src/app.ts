@@ -6,6 +6,7 @@ import type { SkillService } from './core/skill-source.ts'
 import { Connections } from './http/connections/connections.ts'
 import { draining } from './http/connections/draining.ts'
 import { stalledResponses } from './http/connections/stalled-responses.ts'
+import { unsentAnswers } from './http/connections/unsent-answers.ts'
 import { isLoopback } from './http/hosts.ts'
 import { httpServerOptions, type HttpTimeouts } from './http/options.ts'
 import { createOriginCheck } from './mcp/origin.ts'
@@ -68,6 +69,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   await app.register(conditional)
   await app.register(draining, { connections, isDraining })
   await app.register(stalledResponses, { connections })
+  await app.register(unsentAnswers)
   for (const plugin of plugins) await app.register(plugin)
 
   await app.register(openapiRoutes)
