@@ -1,6 +1,9 @@
 #!/usr/bin/env node
 import nodeModule from 'node:module'
 
+// Without a listener Node opens its inspector on this signal: a port at which any local user could run code as the service.
+process.on('SIGUSR1', () => {})
+
 /** The oldest Node that the code runs on: `engines` in package.json. */
 const OLDEST_NODE = [20, 19] as const
 
