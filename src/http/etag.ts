@@ -15,3 +15,8 @@ export function strongEtag (digest: string, variant?: string): string {
 export function matchesEtag (ifNoneMatch: string, etag: string): boolean {
   return ifNoneMatch === etag || ifNoneMatch.trim() === '*' || ifNoneMatch.includes(etag.startsWith('W/') ? etag.slice(2) : etag)
 }
+
+/** Whether `If-Match` names one of the tags: compared strongly (RFC 9110 §13.1.1), so that neither a weak tag nor a date matches. */
+export function matchesStrongly (ifMatch: string, ...tags: readonly string[]): boolean {
+  return ifMatch.split(',').map((tag) => tag.trim()).some((tag) => tag === '*' || (!tag.startsWith('W/') && tags.includes(tag)))
+}

@@ -1,8 +1,10 @@
 import { Readable } from 'node:stream'
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { sha256 } from '../core/digest.ts'
-import { matchesEtag, strongEtag } from '../http/etag.ts'
+import { matchesEtag, matchesStrongly, strongEtag } from '../http/etag.ts'
+import { REVISION_HEADER } from '../http/headers.ts'
+import { HttpProblem } from '../http/problem.ts'
 
 /** Headers that describe a body, and go with it when the answer becomes 304 (RFC 9110 §15.4.5). */
 const HEADERS_OF_BODY = ['content-type', 'content-length', 'content-range', 'content-encoding', 'content-disposition', 'accept-ranges']
@@ -16,11 +18,19 @@ function isFresh (request: FastifyRequest, etag: string | undefined): boolean {
   return ifNoneMatch !== undefined && etag !== undefined && matchesEtag(ifNoneMatch, etag)
 }
 
+/** A route that knows revisions has made the same comparison, and has put the revision into the answer. */
+function isUnwanted (request: FastifyRequest, reply: FastifyReply, etag: string): boolean {
+  const ifMatch = request.headers['if-match']
+  if (ifMatch === undefined) return false
+  const revision = reply.getHeader(REVISION_HEADER)
+  return !matchesStrongly(ifMatch, etag, ...revision === undefined ? [] : [`"${String(revision)}"`])
+}
+
 function isStream (payload: unknown): payload is Readable {
   return payload instanceof Readable
 }
 
-/** Revalidation for every GET and HEAD: a default `Cache-Control`, an ETag where the route gives none, 304. */
+/** Revalidation for every GET and HEAD: a default `Cache-Control`, an ETag where the route gives none, 304 and 412. */
 export const conditional = fp(function conditional (app, _options, done) {
   app.addHook('onSend', (request, reply, payload, next) => {
     const status = reply.statusCode
@@ -35,6 +45,11 @@ export const conditional = fp(function conditional (app, _options, done) {
     if (etag === undefined && (typeof payload === 'string' || Buffer.isBuffer(payload))) {
       etag = strongEtag(sha256(payload))
       reply.header('etag', etag)
+    }
+    if (etag !== undefined && isUnwanted(request, reply, etag)) {
+      if (isStream(payload)) payload.destroy()
+      next(new HttpProblem('precondition_failed'))
+      return
     }
     const fresh = isFresh(request, etag)
     if (fresh) {

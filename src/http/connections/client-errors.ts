@@ -10,7 +10,9 @@ const REQUEST_LINE = /^[A-Z]+ (\S+)/
 
 const problemOfError: ReadonlyMap<string, HttpProblemCode> = new Map([
   ['ERR_HTTP_REQUEST_TIMEOUT', 'request_timeout'],
-  ['HPE_HEADER_OVERFLOW', 'headers_too_large']
+  ['HPE_HEADER_OVERFLOW', 'headers_too_large'],
+  ['HPE_INVALID_VERSION', 'http_version_not_supported'],
+  ['HPE_PAUSED_H2_UPGRADE', 'http_version_not_supported']
 ])
 
 /**
