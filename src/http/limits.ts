@@ -19,4 +19,4 @@ export const MAX_BODY_BYTES = 1_048_576
 export const MAX_WAITING_REQUESTS = 20_000
 
 /** All answers that wait for their clients, in bytes; a body that several answers share counts once. */
-export const MAX_UNSENT_BYTES = 134_217_728
+export const MAX_UNSENT_BYTES = 167_772_160

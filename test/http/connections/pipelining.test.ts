@@ -164,3 +164,17 @@ t.test('of too many requests that wait, those of the greediest connection go wit
   }
   modest.destroy()
 })
+
+t.test('many connections that send much at once are all answered, and others meanwhile', async (t) => {
+  const { url } = await listenWithPlugins(t, (app) => { app.get('/wait', () => 'x') })
+  const connections = await Promise.all(Array.from({ length: 8 }, () => openRaw(url)))
+  for (const connection of connections) connection.send(repeated(1_500, GET))
+  const other = await openRaw(url)
+  for (let question = 0; question < 20; question++) t.equal((await other.send(GET).response()).text, 'x')
+  for (const connection of connections) {
+    for (let index = 0; index < 1_500; index++) await connection.response()
+    t.equal((await connection.send(GET).response()).text, 'x')
+    connection.destroy()
+  }
+  other.destroy()
+})
