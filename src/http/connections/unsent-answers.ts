@@ -42,10 +42,12 @@ export const unsentAnswers = fp<UnsentAnswersOptions>(function unsentAnswers (ap
   let total = 0
   let measuredAt = 0
 
-  app.addHook('onSend', ({ raw: { socket } }, { raw: response }, payload, next) => {
+  app.addHook('onSend', (request, reply, payload, next) => {
     const isStreamed = typeof payload === 'object' && payload !== null && !Buffer.isBuffer(payload)
     const bytes = isStreamed ? STREAMED_BYTES : sizeOf(payload)
     if (bytes <= UNCOUNTED_BYTES) return next(null, payload)
+    const { raw: response } = reply
+    const { socket } = request.raw
     // What is injected has no client that could be slow.
     if (!(socket instanceof Socket)) return next(null, payload)
     const answer = { since: performance.now(), bytes, memory: Buffer.isBuffer(payload) ? payload.buffer : undefined, isStreamed }
