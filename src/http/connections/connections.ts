@@ -48,8 +48,8 @@ export class Connections {
         this.#wait(socket, responses, handler)
       } else {
         // Node gives the socket to one response at a time: all before this one are sent.
-        responses.length = 0
-        responses.push(response)
+        responses[0] = response
+        responses.length = 1
         handler(request, response)
       }
     })
