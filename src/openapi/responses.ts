@@ -115,7 +115,7 @@ export function requestBody (schema: TSchema, examples: Examples): object {
 const PROBLEMS = { ...skillProblems, ...httpProblems }
 
 /** What any request can meet, whatever its route. */
-const COMMON_PROBLEMS: readonly ProblemCode[] = ['bad_request', 'host_not_allowed']
+const COMMON_PROBLEMS: readonly ProblemCode[] = ['bad_request', 'bad_query', 'host_not_allowed']
 const OTHER_PROBLEMS: readonly ProblemCode[] = ['request_timeout', 'expectation_failed', 'headers_too_large', 'internal_error']
 
 /**

@@ -62,7 +62,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       description: 'The definitions of the tools in the form that a provider wants in a request.',
       tags: ['agent'],
       querystring: ToolQuerySchema,
-      response: { 200: jsonAnswer(ToolDefinitionsSchema, 'The definitions'), 304: notModifiedAnswer(), ...problemAnswers('bad_query') }
+      response: { 200: jsonAnswer(ToolDefinitionsSchema, 'The definitions'), 304: notModifiedAnswer(), ...problemAnswers() }
     }
   }, async (request, reply) => {
     const { format = 'openai', toolset = 'reader' } = request.query

@@ -70,7 +70,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
       tags: ['skills'],
       headers: EventsHeadersSchema,
       querystring: EventsQuerySchema,
-      response: { 200: eventStreamAnswer('The events, without an end', EVENTS_EXAMPLE), ...problemAnswers('bad_query', 'not_acceptable', 'too_many_streams', 'not_ready') }
+      response: { 200: eventStreamAnswer('The events, without an end', EVENTS_EXAMPLE), ...problemAnswers('not_acceptable', 'too_many_streams', 'not_ready') }
     }
   }, async (request, reply) => {
     if (!accepts(request.headers.accept, MEDIA_TYPE)) throw new HttpProblem('not_acceptable')
