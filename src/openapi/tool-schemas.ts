@@ -47,8 +47,18 @@ export const ToolQuerySchema = Type.Object({
   }))
 })
 
-/** Of requests with calls. */
-export const ToolCallQuerySchema = Type.Object({ revision: RevisionSchema })
+/** Of a call of one tool. */
+export const RevisionQuerySchema = Type.Object({ revision: RevisionSchema })
+
+export const ToolCallQuerySchema = Type.Object({
+  revision: RevisionSchema,
+  toolset: Type.Optional(StringEnum([...TOOLSETS, 'all'], {
+    description: 'The tools that the model was given: no other runs, and errors name no other. Without it every tool runs'
+  })),
+  others: Type.Optional(StringEnum(['skip'], {
+    description: '`skip` leaves calls of tools that are not known here without an answer. Without it they get an error result'
+  }))
+})
 
 export const ToolDefinitionsSchema = Type.Array(Type.Unsafe<object>({ type: 'object' }), {
   $id: 'ToolDefinitions',

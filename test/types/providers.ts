@@ -10,13 +10,13 @@ import type { CallToolRequest, CallToolResult, JSONRPCRequest, JSONRPCResultResp
 import type {
   ChatCompletion, ChatCompletionFunctionMessageParam, ChatCompletionFunctionTool, ChatCompletionMessage, ChatCompletionMessageFunctionToolCall, ChatCompletionToolMessageParam
 } from 'openai/resources/chat/completions/completions'
-import type { FunctionTool, Response, ResponseFunctionToolCall, ResponseInputItem } from 'openai/resources/responses/responses'
-import type { anthropic } from '../../src/tools/dialects/anthropic.ts'
-import type { gemini } from '../../src/tools/dialects/gemini.ts'
-import type { mcp } from '../../src/tools/dialects/mcp.ts'
-import type { openaiChat } from '../../src/tools/dialects/openai-chat.ts'
-import type { openaiLegacy } from '../../src/tools/dialects/openai-legacy.ts'
-import type { openaiResponses } from '../../src/tools/dialects/openai-responses.ts'
+import type { FunctionTool, Response, ResponseCustomToolCallOutput, ResponseFunctionToolCall, ResponseInputItem } from 'openai/resources/responses/responses'
+import type { anthropic } from '../../src/tools/dialects/wire/anthropic.ts'
+import type { gemini } from '../../src/tools/dialects/wire/gemini.ts'
+import type { mcp } from '../../src/tools/dialects/wire/mcp.ts'
+import type { openaiChat } from '../../src/tools/dialects/wire/openai-chat.ts'
+import type { openaiLegacy } from '../../src/tools/dialects/wire/openai-legacy.ts'
+import type { openaiResponses } from '../../src/tools/dialects/wire/openai-responses.ts'
 import type { ToolCallHandler } from '../../src/tools/tool-call.ts'
 
 /** Does not compile unless the first is assignable to the second. */
@@ -45,7 +45,7 @@ export type Definitions = [
 export type Results = [
   Assignable<Result<typeof openaiChat, 'tool_call_id'>, ChatCompletionToolMessageParam>,
   Assignable<Result<typeof openaiLegacy>, ChatCompletionFunctionMessageParam>,
-  Assignable<Result<typeof openaiResponses, 'call_id'>, ResponseInputItem.FunctionCallOutput>,
+  Assignable<Result<typeof openaiResponses, 'call_id'>, ResponseInputItem.FunctionCallOutput | ResponseCustomToolCallOutput>,
   Assignable<Result<typeof anthropic, 'tool_use_id'>, ToolResultBlockParam>,
   Assignable<{ role: 'user', content: Array<Result<typeof anthropic, 'tool_use_id'>> }, MessageParam>,
   Assignable<{ functionResponse: Omit<Result<typeof gemini>['functionResponse'], 'id'> & { id: string } }, Part>,
