@@ -4,7 +4,6 @@
  * the routes hold real answers against them.
  */
 import type { Message, MessageParam, Tool as AnthropicTool, ToolResultBlockParam, ToolUseBlockParam } from '@anthropic-ai/sdk/resources/messages/messages'
-import type { Static, TSchema } from '@sinclair/typebox'
 import type { GenerateContentResponse, Part, Tool as GeminiTool } from '@google/genai'
 import type { CallToolRequest, CallToolResult, JSONRPCRequest, JSONRPCResultResponse, Tool as McpTool } from '@modelcontextprotocol/client'
 import type {
@@ -18,19 +17,7 @@ import type { openaiChat } from '../../src/tools/dialects/wire/openai-chat.ts'
 import type { openaiLegacy } from '../../src/tools/dialects/wire/openai-legacy.ts'
 import type { openaiResponses } from '../../src/tools/dialects/wire/openai-responses.ts'
 import type { ToolCallHandler } from '../../src/tools/tool-call.ts'
-
-/** Does not compile unless the first is assignable to the second. */
-type Assignable<Ours extends Theirs, Theirs> = [Ours, Theirs]
-
-/** As JSON has it, once it has been sent: providers' types know no `readonly`, and index signatures only of type literals. */
-type Sent<T> = { -readonly [Key in keyof T]: Sent<T[Key]> }
-
-type Definition<Dialect extends { writeDefinitions (tools: never): readonly unknown[] }> = Sent<ReturnType<Dialect['writeDefinitions']>[number]>
-type Call<Dialect extends { readonly example: unknown }> = Sent<Dialect['example']>
-
-/** The result of a call that had this kind of id. */
-type Result<Dialect extends { readonly resultSchema: TSchema }, IdKey extends PropertyKey = never, Id = string> =
-  Omit<Static<Dialect['resultSchema']>, IdKey> & { [Key in IdKey]: Id }
+import type { Assignable, Call, Definition, Result } from './assignable.ts'
 
 /** K40: definitions are ready to stand in a request. */
 export type Definitions = [
