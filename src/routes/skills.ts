@@ -53,7 +53,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       querystring: SkillQuerySchema,
       response: {
         200: jsonOrTextAnswer(SkillDocumentSchema, 'The document', ['text/markdown', 'text/plain'], DOCUMENT_EXAMPLE),
-        206: partialAnswer(DOCUMENT_EXAMPLE.slice(0, 14)),
+        206: partialAnswer(DOCUMENT_EXAMPLE.slice(0, 14), ['text/markdown', 'text/plain']),
         304: notModifiedAnswer(),
         ...problemAnswers(...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...MAIN_FILE_PROBLEMS)
       }
