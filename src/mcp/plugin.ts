@@ -31,10 +31,12 @@ const FIRST_REVISION_WITHOUT_STREAM = '2026'
 /** The SDK needs a URL and reads no part of it. */
 const URL_OF_DOOR = 'http://localhost/mcp'
 
-/**
- * MCP over Streamable HTTP at `/mcp`, without sessions (docs/mcp.md). The first POST loads the SDK, which would double the
- * start of a service that may never need it.
- */
+/** Loads the SDK, which takes 100 ms in one turn of the event loop: too long for a request, or for the start of the service. */
+export async function preloadMcp (): Promise<void> {
+  await import('./handler.ts')
+}
+
+/** MCP over Streamable HTTP at `/mcp`, without sessions (docs/mcp.md). */
 export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function mcpDoor (app, { checkOrigin, isDraining, ...options }) {
   const streams = createEventStreams(app, { maxStreams: MAX_MCP_STREAMS, isDraining })
   const notifications = new Notifications(options.skills, options.feed)
