@@ -244,7 +244,7 @@ t.test('one service', async (t) => {
       { id: 4, error: { code: -32602 } }
     ])
     const definitions = (await service.fetch('/agent/tools?format=mcp&toolset=all')).json() as unknown[]
-    t.equal(definitions.filter(isSpecType.Tool).length, 6)
+    t.equal(definitions.filter(isSpecType.Tool).length, 7)
   })
 
   t.test('K38: a response in which the model made no call is 400, and says so', async (t) => {
