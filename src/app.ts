@@ -81,7 +81,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   await app.register(eventRoutes, { feed, isDraining })
   await app.register(agentRoutes, { registry, skills, handleToolCall: createToolCallHandler({ registry, log: logger }) })
   await app.register(promptRoutes, { skills })
-  await app.register(mcpDoor, { skills, feed, registry, version, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }) })
+  await app.register(mcpDoor, { skills, feed, registry, version, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), isDraining })
   await app.register(wellKnown, { skills, isPublic: !loopbackOnly && (allowedHosts.length === 0 || !allowedHosts.every(isLoopback)) })
   return app
 }

@@ -85,11 +85,12 @@ export function eventStreamAnswer (description: string, example: string): Respon
   }
 }
 
-export function partialAnswer (example: string): ResponseObject {
+/** @param types the media types of text; default: bytes under any media type */
+export function partialAnswer (example: string, types?: readonly string[]): ResponseObject {
   return {
     description: 'The range asked for',
     headers: { ...NEGOTIATED, 'content-range': CONTENT_RANGE },
-    content: { '*/*': anyBytes(example) }
+    content: types === undefined ? { '*/*': anyBytes(example) } : textContent(types, example)
   }
 }
 
