@@ -40,6 +40,7 @@ export async function startServer (config: Config, { version, isExample = false 
   const output = new LogOutput()
   process.once('exit', () => { output.flushSync() })
   const logger = pino({ level: config.logLevel }, output)
+  output.dropped.subscribe((lines) => { logger.warn({ lines }, 'lines of the log were dropped here: standard output did not take them') })
   if (isExample) logger.info({ path: config.skillsDirs[0] }, 'no folder was named and there is no ./skills: serving the example skills of the package')
   const skills = createSkillManager({
     projectRoots: config.skillsDirs,
