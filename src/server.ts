@@ -25,13 +25,13 @@ const STOP_DEADLINE_MS = 9_000
 /** Pause between two checks for calls to the file system that have not returned, in milliseconds. */
 const RECHECK_MS = 20
 
-/** Left to the system: after a real fault a handler in JavaScript would spin, and SIGUSR2 is for diagnostics. */
+/** Signals left to the system. After a real fault a handler in JavaScript would spin. SIGUSR2 is for diagnostics. */
 const NOT_HANDLED: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV', 'SIGUSR2']
 
 /**
- * Starts the process: logger, skills, app, port; resolves when it listens (one log line per address says where).
- * From then on SIGTERM and SIGINT stop it with exit code 0 in under ten seconds, a second one at once with 1; an error
- * that nobody handled is logged in full and stops it with 1.
+ * Starts the process: logger, skills, app, port. Resolves when it listens; one log line for each address says where.
+ * From then on SIGTERM and SIGINT stop it with exit code 0 in under ten seconds, and a second signal at once with 1. An
+ * error that nobody handled is logged in full and stops it with 1.
  * @param version of the package
  * @param isExample the folder is that of the package, since no other was named: the log says so
  * @throws ConfigError when the address cannot be had
