@@ -105,7 +105,7 @@ async function stop (app: FastifyInstance, skills: SkillManager): Promise<void> 
     app.server.closeAllConnections()
   }, DRAIN_DEADLINE_MS)
   await Promise.race([close(), deadline])
-  // A call to the file system that never returns holds a thread: a dead network mount, a log that nobody reads.
+  // A call to the file system that never returns holds a thread: a dead network mount, below skills or below the log.
   // exit() would wait for that thread.
   const isFree = await Promise.race([fileSystemIdle(), deadline.then(() => false)])
   if (!isFree) process.kill(process.pid, 'SIGKILL')
