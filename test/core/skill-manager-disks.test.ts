@@ -79,7 +79,7 @@ t.test('no descriptor stays open after 2,000 mixed reads, failures included', as
 const AS_NOBODY = ['--reuid=65534', '--regid=65534', '--clear-groups']
 const canBecomeNobody = spawnSync('setpriv', [...AS_NOBODY, process.execPath, '-e', '0']).status === 0
 
-t.test('K14 K16 K18: permissions, for real (L15)', { skip: canBecomeNobody ? false : 'needs root and setpriv' }, async (t) => {
+t.test('K14 K16 K18: permissions, for real', { skip: canBecomeNobody ? false : 'needs root and setpriv' }, async (t) => {
   // Not below the checkout: another user may not be allowed to search its parents.
   const base = fs.mkdtempSync(join(tmpdir(), 'skills-'))
   t.teardown(() => execFileSync('rm', ['-rf', base]))

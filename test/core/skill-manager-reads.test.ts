@@ -22,7 +22,7 @@ t.test('K15: the whole main file, verbatim', async (t) => {
   }
 })
 
-t.test('K16: every error and their order (L10, L11)', async (t) => {
+t.test('K16: every error and their order', async (t) => {
   const link = (target: string) => t.fixture('symlink', target)
   const base = t.testdir({
     secret: 'secret',
@@ -103,7 +103,7 @@ t.test('K16 K18: a disk that fails at any operation has a fixed sentence, and no
   }
 })
 
-t.test('K18: every reason of read_file_in_skill (G1–G9)', async (t) => {
+t.test('K18: every reason of read_file_in_skill', async (t) => {
   const link = (target: string) => t.fixture('symlink', target)
   const base = t.testdir({
     secret: 'secret',

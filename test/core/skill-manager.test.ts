@@ -38,7 +38,7 @@ t.test('K5: a name is compared exactly', async (t) => {
   await fc.assert(fc.asyncProperty(fc.string({ unit: 'binary' }), async (name) => name === 'demo' || await manager.find(name) === undefined))
 })
 
-t.test('K6: casings of the main file, and who prefers which (L25)', async (t) => {
+t.test('K6: casings of the main file, and who prefers which', async (t) => {
   const root = t.testdir({
     lower: { 'skill.md': 'lower' },
     odd: { 'sKiLl.Md': 'odd' },
@@ -67,7 +67,7 @@ t.test('K6: casings of the main file, and who prefers which (L25)', async (t) =>
   t.match((await manager.find('lower'))?.findings.map(({ code }) => code), ['main_file_casing'])
 })
 
-t.test('K7: the earlier root wins, a project root beats the personal one, the loser comes back (L22)', async (t) => {
+t.test('K7: the earlier root wins, a project root beats the personal one, the loser comes back', async (t) => {
   const version = (text: string) => ({ demo: { 'SKILL.md': skillText('demo', text) } })
   const base = t.testdir({ one: version('one'), two: version('two'), personal: { ...version('personal'), mine: skill('mine') } })
   const manager = await startManager(t, [join(base, 'one'), join(base, 'two')], { personalRoot: join(base, 'personal') })
@@ -220,7 +220,7 @@ t.test('changes are told once they are in place', async (t) => {
   t.equal(changes.length, 3)
   fs.utimesSync(join(root, 'a/SKILL.md'), 1, 1)
   await manager.find('a')
-  t.equal(changes.length, 3, 'T7: a touch is no change')
+  t.equal(changes.length, 3, 'a touch is no change')
   stop()
   fs.mkdirSync(join(root, 'd'))
   await manager.find('d')
