@@ -58,13 +58,12 @@ function readFrontmatter (bytes: Buffer, folderName: string): { frontmatter: Fro
   if (location.kind === 'missing') return { frontmatter: {}, findings: [diagnoseMissing(bytes, location.bodyStart)] }
   if (location.kind === 'unclosed') return { frontmatter: {}, findings: [diagnoseUnclosed(bytes)] }
 
-  const { frontmatter, findings } = parseFrontmatter(bytes.subarray(location.start, location.end))
-  const isReadable = findings.every(({ severity }) => severity !== 'error')
+  const { frontmatter, findings, broken } = parseFrontmatter(bytes.subarray(location.start, location.end))
   return {
     frontmatter,
     findings: [
       ...findings,
-      ...isReadable ? validateFrontmatter(frontmatter, folderName) : [],
+      ...validateFrontmatter(frontmatter, folderName).filter(({ field }) => field === undefined || !broken.has(field)),
       ...checkLineEnds(bytes, location.start),
       ...checkBody(bytes, location.bodyStart)
     ]
