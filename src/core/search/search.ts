@@ -15,6 +15,7 @@ export interface SearchSource {
   list (): Awaitable<readonly string[]>
   /** What the index holds of a skill, without a comparison with the disk. */
   findNow (name: string): CatalogSkill | undefined
+  find (name: string): Awaitable<CatalogSkill | undefined>
   readMainFile (name: string, preference: MainFilePreference): Awaitable<FileContent>
   subscribe (listener: (change: CatalogChange) => void): () => void
 }
@@ -69,7 +70,8 @@ export class SkillSearch {
     })
     const yieldIfNeeded = createSlicer()
     for (const name of names) {
-      const skill = this.#source.findNow(name)
+      // What fails here stays stale, and is tried again with the bodies.
+      const skill = await this.#find(name).catch(() => undefined)
       if (skill !== undefined && !this.#index.has(name)) this.#put(skill, '')
       await yieldIfNeeded()
     }
@@ -101,7 +103,7 @@ export class SkillSearch {
    * @returns whether the index has the present state
    */
   async #refreshSkill (name: string): Promise<boolean> {
-    const skill = this.#source.findNow(name)
+    const skill = await this.#find(name)
     if (skill === undefined) {
       this.#index.remove(name)
       return true
@@ -109,6 +111,11 @@ export class SkillSearch {
     const { isWhole, body } = await this.#readBody(skill)
     if (isWhole || !this.#index.has(name)) this.#put(skill, body)
     return isWhole
+  }
+
+  /** A folder that has just appeared is not in the index of the catalog yet. */
+  async #find (name: string): Promise<CatalogSkill | undefined> {
+    return this.#source.findNow(name) ?? await this.#source.find(name)
   }
 
   #put ({ name, metadata }: CatalogSkill, body: string): void {

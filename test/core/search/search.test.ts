@@ -32,6 +32,11 @@ class FakeSkills implements SearchSource {
     return [...this.bodies.keys()].sort()
   }
 
+  async find (name: string) {
+    if (this.failure !== undefined) throw this.failure
+    return this.findNow(name)
+  }
+
   findNow (name: string) {
     const metadata = { name, description: '', type: 'project' as const, skillPath: `/${name}`, path: `/${name}/SKILL.md` }
     const body = this.bodies.get(name)
@@ -159,6 +164,19 @@ t.test('K14: without a root there is no search, and later there is', async (t) =
   await t.rejects(search.search('alpha'), { code: 'skills_folder_not_found' })
   source.failure = undefined
   t.same(await namesFor(search, 'beta'), ['a'], 'what could not be read then is read now')
+})
+
+t.test('K53: a root that goes away while the index begins costs that search only', async (t) => {
+  const source = new FakeSkills({ a: 'alpha' })
+  const search = new SkillSearch(source)
+  source.findNow = () => {
+    source.failure = folderError.notFound('/srv/skills')
+    return undefined
+  }
+  await t.rejects(search.search('alpha'), { code: 'skills_folder_not_found' })
+  Reflect.deleteProperty(source, 'findNow')
+  source.failure = undefined
+  t.same(await namesFor(search, 'alpha'), ['a'])
 })
 
 t.test('a skill without a readable main file is found by its name', async (t) => {
