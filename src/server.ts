@@ -10,6 +10,7 @@ import { createSkillManager, type SkillManager } from './core/skill-manager.ts'
 import { readBacklog } from './http/connections/accept-backlog.ts'
 import { maxConnections } from './http/connections/max-connections.ts'
 import { LogOutput } from './log-output.ts'
+import { preloadMcp } from './mcp/plugin.ts'
 import { createToolRegistry } from './tools/registry.ts'
 import { createTools } from './tools/tools.ts'
 
@@ -74,6 +75,8 @@ export async function startServer (config: Config, { version, isExample = false 
   try {
     await skills.start()
     await listen(app, config)
+    // After the first index, and before the first request that needs it. If it fails, that request tries again.
+    skills.available().then(preloadMcp).catch(() => {})
   } catch (error) {
     if (isDraining) return
     signals.uninstall()

@@ -20,10 +20,12 @@ const HEADERS = ['content-type', 'accept', 'mcp-protocol-version', 'mcp-method',
 /** The SDK needs a URL and reads no part of it. */
 const URL_OF_DOOR = 'http://localhost/mcp'
 
-/**
- * MCP over Streamable HTTP at `POST /mcp`, without sessions (docs/mcp.md). The first request loads the SDK, which would
- * double the start of a service that may never need it.
- */
+/** Loads the SDK, which takes 100 ms in one turn of the event loop: too long for a request, or for the start of the service. */
+export async function preloadMcp (): Promise<void> {
+  await import('./handler.ts')
+}
+
+/** MCP over Streamable HTTP at `POST /mcp`, without sessions (docs/mcp.md). */
 export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function mcpDoor (app, { checkOrigin, ...options }) {
   let loading: Promise<McpDoor> | undefined
   const inProgress = new Set<Promise<Response>>()

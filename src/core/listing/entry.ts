@@ -78,7 +78,7 @@ function toEntry ({ name, metadata, frontmatter, valid }: CatalogSkill, manifest
 }
 
 /** What cannot be read is no reason to leave a skill out: its findings say what is wrong. */
-async function orNothing<T> (read: () => Promise<T>): Promise<T | undefined> {
+async function orNothing<T> (read: () => Awaitable<T>): Promise<T | undefined> {
   try {
     return await read()
   } catch (error) {
