@@ -195,12 +195,11 @@ export class LiveCatalog {
   }
 
   async #verifyLabelsOnce (): Promise<void> {
-    const rest = this.#labelsRestUntil - performance.now()
-    if (rest > 0) await setTimeout(rest)
+    if (performance.now() < this.#labelsRestUntil) await setTimeout(this.#labelsRestUntil - performance.now())
     const start = performance.now()
     await this.verify(this.#catalog.names, (skill) => this.#holdsLabel(skill))
-    const end = performance.now()
-    if (end - start > SLICE_MS) this.#labelsRestUntil = end + Math.min(LABEL_REST_FACTOR * (end - start), MAX_LABEL_REST_MS)
+    const took = performance.now() - start
+    if (took > SLICE_MS) this.#labelsRestUntil = start + took + Math.min(LABEL_REST_FACTOR * took, MAX_LABEL_REST_MS)
   }
 
   async #findKnown (displayName: string): Promise<IndexedSkill | undefined> {
@@ -242,9 +241,8 @@ export class LiveCatalog {
 
   /** One stat instead of two where no other file can be preferred to the main file. */
   #holdsLabel (skill: IndexedSkill): Awaitable<boolean> {
-    const { folder, mainFile } = skill
-    if (mainFile?.name !== 'SKILL.md' || folder.linked || !skill.isTrustworthy || !this.#catalog.isInPlace(skill)) return this.#holds(skill)
-    return this.#mainFileHolds(this.#roots.diskOf(folder), skill)
+    const isPlain = skill.mainFile?.name === 'SKILL.md' && !skill.folder.linked
+    return isPlain && skill.isTrustworthy && this.#catalog.isInPlace(skill) ? this.#mainFileHolds(this.#roots.diskOf(skill.folder), skill) : this.#holds(skill)
   }
 
   async #load (folder: SkillFolder): Promise<IndexedSkill | undefined> {
