@@ -125,7 +125,7 @@ t.test('K18 K19: hostile file paths', async (t) => {
   })
 
   await t.test('other request targets', async (t) => {
-    for (const target of ['*', 'skills', '?', '#', '/?', '/.', '/..', '/../../etc/passwd']) {
+    for (const target of ['*', 'skills', '?', '#', '/.', '/..', '/../../etc/passwd']) {
       const response = await service.raw('GET', target)
       t.ok(response.status === 400 || response.status === 404, `${target}: ${response.status}`)
       t.notMatch(response.text, CANARY)
