@@ -3,10 +3,11 @@ import type { Awaitable } from '../../src/core/async.ts'
 import type { SkillState } from '../../src/core/content/skill-state.ts'
 import { documentError, fileError, type SkillError } from '../../src/core/errors.ts'
 import { FileContent } from '../../src/core/files/file-content.ts'
+import type { Manifest } from '../../src/core/content/manifest.ts'
 import type { ServableFile } from '../../src/core/files/file-store.ts'
 import { parseRelativePath } from '../../src/core/disk/relative-path.ts'
 import type { CatalogSkill, Finding, SkillMetadata, SkillType } from '../../src/core/skill.ts'
-import type { SearchHit } from '../../src/core/search/search-index.ts'
+import type { SearchAnswer } from '../../src/core/search/search.ts'
 import { hasForbiddenSequence } from '../../src/core/skill-name.ts'
 import type { SkillSource } from '../../src/core/skill-source.ts'
 import { compareCodePoints } from '../../src/core/text.ts'
@@ -29,6 +30,8 @@ export class FakeSource implements SkillSource {
   #names: readonly string[] = []
   #available: readonly SkillMetadata[] = []
   failure: Error | undefined
+  /** Whether a search says that it does not know all bodies yet. */
+  isIndexing = false
   readonly asked: string[] = []
 
   constructor (skills: Readonly<Record<string, FakeSkill>> = {}) {
@@ -82,9 +85,9 @@ export class FakeSource implements SkillSource {
   }
 
   /** Those with the text in their name, in order. */
-  search (query: string): readonly SearchHit[] {
+  search (query: string): SearchAnswer {
     this.#ask(`search ${query.slice(0, 50)}`)
-    return this.#names.filter((name) => name.includes(query)).map((name) => ({ name, score: 1 }))
+    return { hits: this.#names.filter((name) => name.includes(query)).map((name) => ({ name, score: 1 })), isComplete: !this.isIndexing }
   }
 
   readDocument (name: string): FileContent {
@@ -105,8 +108,13 @@ export class FakeSource implements SkillSource {
     return { kind: 'content', content: await this.readFile(name, path) }
   }
 
-  manifest (): never {
-    throw new Error('no tool asks for a manifest')
+  async manifest (name: string): Promise<Manifest> {
+    this.#ask(`manifest ${name.slice(0, 50)}`)
+    if (!this.#skills.has(name)) throw documentError.skillNotFound(name)
+    const files = [...this.#contents].flatMap(([key, content]) => key.startsWith(`${name}/`) && content instanceof FileContent
+      ? [{ path: key.slice(name.length + 1), size_bytes: content.bytes.length, media_type: 'text/plain', digest: content.digest }]
+      : [])
+    return { skill_name: name, revision: 'sha256:', files }
   }
 
   archive (): never {
@@ -145,7 +153,7 @@ export class FakeSource implements SkillSource {
       mainFile: async () => this.readDocument(skill.name),
       file: (path) => this.readFile(skill.name, path),
       open: (path) => this.openFile(skill.name, path),
-      manifest: () => this.manifest(),
+      manifest: () => this.manifest(skill.name),
       archive: () => this.archive()
     }
   }
