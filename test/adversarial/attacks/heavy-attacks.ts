@@ -7,7 +7,7 @@ import { MAX_TEXT_FILE_BYTES } from '../../../src/core/limits.ts'
 import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES } from '../../../src/tools/limits.ts'
 import { type AttackTarget, mcpCall, startAttackTarget } from './attack-target.ts'
 import type { ProcessOwner } from '../../helper/process.ts'
-import { jsonRequest, openRaw, type RawConnection, rawRequest, request } from '../../helper/raw-http.ts'
+import { jsonRequest, openRaw, type RawConnection, rawRequest, type RawResponse, request } from '../../helper/raw-http.ts'
 import { skillText } from '../../helper/skills.ts'
 import { startSwapper } from '../../helper/swapper.ts'
 
@@ -21,9 +21,8 @@ const READERS = 8
 /** How long a swap goes on at most, until some readers have met the file and some the link. */
 const SWAP_DEADLINE_SECONDS = 60
 
-/** What the document allows for a file that never holds still, or a skill that is gone. */
+/** One of the two states. */
 const SWAP_STATUSES = new Set([200, 403, 404])
-const RESTLESS = /"code":"(?:file_io_error|main_file_unreadable)"/
 
 /** What is swapped with a link to the outside, in a skill of its own. */
 const SWAPPED: Readonly<Record<string, { readonly what: string, readonly path: string }>> = {
@@ -116,8 +115,9 @@ async function readUntil ({ url }: AttackTarget, isOver: () => boolean, question
 /** Head and body; what came of an archive that a change has cut off (K53). */
 async function answerTo (connection: RawConnection, question: Buffer): Promise<string> {
   try {
-    const { status, headerLines, text } = await connection.send(question).response()
-    if (!SWAP_STATUSES.has(status) && !RESTLESS.test(text)) throw new Error(`${status} ${text.slice(0, 500)}`)
+    const response = await connection.send(question).response()
+    const { status, headerLines, text } = response
+    if (!SWAP_STATUSES.has(status) && !isRestless(response)) throw new Error(`${status} ${text.slice(0, 500)}`)
     return [`HTTP/1.1 ${status} `, ...headerLines, text].join('\n')
   } catch (error) {
     if (!connection.ended) throw new Error(`no answer to ${question.toString('latin1').split('\r\n', 1)[0]}`, { cause: error })
@@ -125,6 +125,11 @@ async function answerTo (connection: RawConnection, question: Buffer): Promise<s
     if (!cut.includes('application/zip')) throw error
     return cut
   }
+}
+
+/** K48: a skill of which no state holds for as long as reading takes. */
+function isRestless ({ status, headers, text }: RawResponse): boolean {
+  return status === 503 && text.includes('"code":"skill_changing"') && /^\d+$/.test(headers['retry-after'] ?? '')
 }
 
 export interface LoadFigures {
