@@ -13,7 +13,7 @@ export interface RevisionCondition {
    * Names the revision in the answer, and refuses an answer that `If-Match` does not want. Called when the answer is known.
    * @throws {SkillError} `revision_changed`
    */
-  confirm (reply: FastifyReply, etag: string): void
+  confirm (reply: FastifyReply, etag: string | undefined): void
 }
 
 /** Nothing asked: no revision is worked out, and none is named. */
@@ -37,7 +37,7 @@ class Conditional implements RevisionCondition {
     this.#ifMatch = ifMatch
   }
 
-  confirm (reply: FastifyReply, etag: string): void {
+  confirm (reply: FastifyReply, etag: string | undefined): void {
     const { onlyRevision } = this.skills
     if (onlyRevision !== undefined) reply.header(REVISION_HEADER, onlyRevision)
     if (this.#ifMatch !== undefined && !isMatch(this.#ifMatch, onlyRevision, etag)) throw new RevisionChangedError(onlyRevision)
@@ -82,5 +82,5 @@ export function toolCondition ({ query, headers }: FastifyRequest, skills: Skill
 
 /** Strong comparison: neither a weak tag nor a date matches. */
 function isMatch (ifMatch: string, revision: string | undefined, etag: string | undefined): boolean {
-  return ifMatch.split(',').map((tag) => tag.trim()).some((tag) => tag === '*' || tag === etag || (revision !== undefined && tag === `"${revision}"`))
+  return ifMatch.split(',').map((tag) => tag.trim()).some((tag) => tag === '*' || (etag !== undefined && tag === etag) || (revision !== undefined && tag === `"${revision}"`))
 }

@@ -105,6 +105,10 @@ export class FakeSource implements SkillSource {
     return { kind: 'content', content: await this.readFile(name, path) }
   }
 
+  async readListed<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Promise<T> {
+    return await this.read(name, answer)
+  }
+
   manifest (): never {
     throw new Error('no tool asks for a manifest')
   }
@@ -146,6 +150,7 @@ export class FakeSource implements SkillSource {
       file: (path) => this.readFile(skill.name, path),
       open: (path) => this.openFile(skill.name, path),
       manifest: () => this.manifest(),
+      fileFindings: async () => [],
       archive: () => this.archive()
     }
   }

@@ -1,5 +1,6 @@
+import { createSlicer } from '../async.ts'
 import { errorCode, type Disk } from '../disk/disk.ts'
-import { withoutInvalidUtf8 } from '../disk/utf8-names.ts'
+import { entriesIn } from '../disk/folder-entries.ts'
 import { isHiddenPath } from '../disk/relative-path.ts'
 import { isTrustworthy, signatureOf } from '../disk/signature.ts'
 import { isSafeName } from '../skill-name.ts'
@@ -52,17 +53,22 @@ export async function scanRoot (disk: Disk, root: Root, known?: ReadonlyMap<stri
     if (!stats?.isDirectory()) return { state: 'missing' }
     // Signature before names: a change in between shows as a difference at the next comparison.
     const signature = signatureOf(stats)
-    const entries = await disk.readdir(realPath)
     const folders = new Map<string, SkillFolder>()
     const links = new Map<string, string | undefined>()
-    for (const entry of await withoutInvalidUtf8(disk, realPath, entries)) {
-      if (!isSafeName(entry.name)) continue
-      if (entry.isDirectory()) folders.set(entry.name, skillFolder(root, entry.name, join(realPath, entry.name), false))
-      else if (entry.isSymbolicLink()) {
-        const target = await resolveLinkedFolder(disk, realPath, join(realPath, entry.name), known?.get(entry.name))
-        links.set(entry.name, target)
-        if (target !== undefined) folders.set(entry.name, skillFolder(root, entry.name, target, true))
+    const yieldIfNeeded = createSlicer()
+    for await (const { entries } of entriesIn(disk, realPath, stats.size)) {
+      for (const entry of entries) {
+        if (entry.isFile() || !isSafeName(entry.name)) continue
+        if (entry.isDirectory()) folders.set(entry.name, skillFolder(root, entry.name, join(realPath, entry.name), false))
+        else if (entry.isSymbolicLink()) {
+          const target = await resolveLinkedFolder(disk, realPath, join(realPath, entry.name), known?.get(entry.name))
+          links.set(entry.name, target)
+          if (target !== undefined) folders.set(entry.name, skillFolder(root, entry.name, target, true))
+        }
+        const pause = yieldIfNeeded()
+        if (pause !== undefined) await pause
       }
+      await yieldIfNeeded()
     }
     return { state: 'ok', signature, isTrustworthy: isTrustworthy(signature, scannedAt), realPath, folders, links }
   } catch (cause) {

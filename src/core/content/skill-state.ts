@@ -7,15 +7,15 @@ import type { Roots } from '../catalog/roots.ts'
 import type { Disk } from '../disk/disk.ts'
 import { changed, RefusedError } from '../disk/refused.ts'
 import { parseRelativePath } from '../disk/relative-path.ts'
-import { documentError, fileError, SkillError } from '../errors.ts'
+import { documentError, fileError, SkillError, skillError, SkillUnreadError } from '../errors.ts'
 import type { FileContent } from '../files/file-content.ts'
 import type { FilePlace, FileStore, ServableFile } from '../files/file-store.ts'
-import { MAX_CHANGE_PAUSE_MS, MAX_CHANGE_WAIT_MS, MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../limits.ts'
-import type { CatalogSkill } from '../skill.ts'
+import { MAX_CHANGE_PAUSE_MS, MAX_CHANGE_WAIT_MS, MAX_LISTED_CHANGE_WAIT_MS, MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../limits.ts'
+import type { CatalogSkill, Finding } from '../skill.ts'
 import { createArchive, diskSource, keptSource, type SkillArchive } from './archive.ts'
 import type { KeptRevision, KeptRevisions } from './kept-revisions.ts'
 import type { Manifest, ManifestStore, Snapshot } from './manifest.ts'
-import { documentSentence, fileSentence } from './refusal-sentences.ts'
+import { documentSentence, fileSentence, skillSentence } from './refusal-sentences.ts'
 
 /**
  * One skill in one state: its index entry, its manifest, and the bytes of its files. What is read through it agrees; a
@@ -25,6 +25,8 @@ export interface SkillState {
   readonly skill: CatalogSkill
   /** All files and the revision. */
   manifest (): Promise<Manifest>
+  /** What is to be said of files that are not in the manifest. */
+  fileFindings (): Promise<readonly Finding[]>
   /** The main file, with `get_skill`'s sentences when there is none. Default preference: `SKILL.md`. */
   mainFile (preference?: MainFilePreference): Promise<FileContent>
   /** A file up to MAX_TEXT_FILE_BYTES, with `read_file_in_skill`'s sentences. */
@@ -60,22 +62,23 @@ export class SkillStates {
    * that holds, at most MAX_CHANGE_WAIT_MS.
    * @param find the skill as it is now
    * @param name what the caller calls it
+   * @param isListed for a list of many skills: it waits MAX_LISTED_CHANGE_WAIT_MS, and not for files that are read for long
    * @throws {SkillError} `skill_not_found`, `skill_changing`, and what `answer` throws
    */
-  async read<T> (name: string, find: () => Promise<IndexedSkill | undefined>, answer: (state: LiveState) => Promise<T>): Promise<T> {
+  async read<T> (name: string, find: () => Promise<IndexedSkill | undefined>, answer: (state: LiveState) => Promise<T>, isListed = false): Promise<T> {
     const { catalog, roots, store } = this.#options
-    const giveUpAt = performance.now() + MAX_CHANGE_WAIT_MS
+    const giveUpAt = performance.now() + (isListed ? MAX_LISTED_CHANGE_WAIT_MS : MAX_CHANGE_WAIT_MS)
     for (let attempt = 1; ; attempt++) {
       const since = store.readCount
       const skill = await find()
       if (skill === undefined) throw documentError.skillNotFound(name)
       const root = roots.signatureOf(skill.folder)
       try {
-        return await answer(new LiveState(this.#options, skill, since))
+        return await answer(new LiveState(this.#options, skill, since, isListed))
       } catch (error) {
         if (!(error instanceof SkillError)) throw error
         if (error.code === 'skill_changing') {
-          if (performance.now() >= giveUpAt) throw error
+          if (error instanceof SkillUnreadError || performance.now() >= giveUpAt) throw error
           await pause(Math.min(2 ** attempt, MAX_CHANGE_PAUSE_MS))
         } else if (attempt === MAX_ATTEMPTS || await catalog.isStill(skill, root)) throw error
       }
@@ -90,19 +93,25 @@ export class LiveState implements SkillState {
   readonly #options: SkillStatesOptions
   /** The store's `readCount` when the question was asked. */
   readonly #since: number
+  readonly #isListed: boolean
   #snapshot: Snapshot | undefined
   /** Digests of what was given out, by path: a manifest that is made later must agree. */
   #given: Map<string, string> | undefined
 
-  constructor (options: SkillStatesOptions, skill: IndexedSkill, since: number) {
+  constructor (options: SkillStatesOptions, skill: IndexedSkill, since: number, isListed: boolean) {
     this.skill = skill
     this.disk = options.roots.diskOf(skill.folder)
     this.#options = options
     this.#since = since
+    this.#isListed = isListed
   }
 
   async manifest (): Promise<Manifest> {
     return (await this.#snapshotOnce()).manifest
+  }
+
+  async fileFindings (): Promise<readonly Finding[]> {
+    return (await this.#snapshotOnce()).findings
   }
 
   async mainFile (preference: MainFilePreference = 'SKILL.md'): Promise<FileContent> {
@@ -136,7 +145,8 @@ export class LiveState implements SkillState {
     try {
       const file = await this.#options.store.open(this.#placeOf(path), this.#since)
       try {
-        this.#confirm(path, file.kind === 'content' ? file.content.digest : file.digest)
+        const digest = file.kind === 'content' ? file.content.digest : file.digest
+        if (digest !== undefined) this.#confirm(path, digest)
       } catch (error) {
         if (file.kind === 'stream') await file.file.close()
         throw error
@@ -158,15 +168,16 @@ export class LiveState implements SkillState {
   async #snapshotOnce (): Promise<Snapshot> {
     if (this.#snapshot !== undefined) return this.#snapshot
     const { name, folder, mainFile, digest } = this.skill
+    const { manifests } = this.#options
     try {
-      const snapshot = await this.#options.manifests.get(this.disk, folder, this.#since)
+      const snapshot = await (this.#isListed ? manifests.getSoon(this.disk, folder, this.#since) : manifests.get(this.disk, folder, this.#since))
+      if (snapshot === undefined) throw skillError.unread(name)
       this.#snapshot = snapshot
       if (mainFile !== undefined && digest !== undefined) this.#confirm(mainFile.name, digest)
       for (const [path, given] of this.#given ?? []) this.#confirm(path, given)
       return snapshot
     } catch (error) {
-      if (error instanceof RefusedError && error.refusal === 'not_found') throw documentError.skillNotFound(name)
-      throw fileSentence(error, name, '.')
+      throw skillSentence(error, name)
     }
   }
 
@@ -203,6 +214,10 @@ export class KeptState implements SkillState {
 
   async manifest (): Promise<Manifest> {
     return this.#kept.manifest
+  }
+
+  async fileFindings (): Promise<readonly Finding[]> {
+    return []
   }
 
   async mainFile (preference: MainFilePreference = 'SKILL.md'): Promise<FileContent> {

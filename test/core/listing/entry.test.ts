@@ -67,9 +67,10 @@ t.test('K53: an entry is of one state, or does without the files', async (t) => 
   let edits = 0
   disk.intercept = (operation) => { if (operation === 'close' && edits++ < 2) fs.writeFileSync(join(root, 'demo/SKILL.md'), skillText('demo', `edit ${edits}\n`)) }
   t.match(await findCatalogEntry({ skills, moreFindings: [document] }, 'demo'), { revision: (await skills.manifest('demo')).revision, findings: [{ message: 'true' }] })
+  fs.writeFileSync(join(root, 'demo/a'), 'unknown')
   // Each write has another size: a change within one tick of the clock shows too.
   disk.intercept = (operation) => { if (operation === 'close') fs.writeFileSync(join(root, 'demo/a'), 'a'.repeat(++edits % 100)) }
-  t.match(await findCatalogEntry({ skills, ...NONE }, 'demo'), { revision: null, valid: true })
+  t.match(await findCatalogEntry({ skills, ...NONE }, 'demo'), { revision: null, valid: true, findings: [{ code: 'revision_pending' }] })
 })
 
 t.test('more findings come from other doors, and change nothing about validity', async (t) => {
