@@ -43,8 +43,8 @@ export const MAX_SKILL_BYTES = 4_294_967_294
 export const MAX_LISTED_WORK_BYTES = 128 * 1_048_576
 export const FILE_WORK_BYTES = 65_536
 
-/** Size of a folder, in bytes, from which it is read in pieces: on ext4 one of some 10,000 entries, which take 10 ms at once. */
-export const LARGE_FOLDER_BYTES = 262_144
+/** Size of a folder, in bytes, from which it is read in pieces: on ext4 one of some 30,000 entries, which take 30 ms at once. */
+export const LARGE_FOLDER_BYTES = 1_048_576
 
 /** Longest piece of work between two turns of the event loop, in milliseconds. */
 export const SLICE_MS = 5
@@ -100,6 +100,9 @@ export const MAX_CACHED_DIGESTS = 10_000
  * unchanged file is hashed once. Measured at ten files a skill: 375 bytes a file, so that 150,000 files fit.
  */
 export const MANIFEST_CACHE_BYTES = 64 * 1_048_576
+
+/** The same of what shows that skills are too large. */
+export const EXCESS_CACHE_BYTES = 8 * 1_048_576
 
 /** Most files of a skill that `skills/list` has an entry for: a client takes the whole listing or nothing. */
 export const MAX_MCP_LISTED_FILES = 5_000

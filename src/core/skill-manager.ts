@@ -89,8 +89,8 @@ export class SkillManager implements SkillService {
     this.#roots.failed.subscribe(({ root, cause }) => {
       log.warn({ err: cause, root: root.path }, 'a skills folder could not be listed; what was there before is served')
     })
-    this.#roots.changed.subscribe(({ root, realPath, folders }) => {
-      if (this.#indexed) this.#refresher.hintAt(this.#catalog.unread)
+    this.#roots.changed.subscribe(({ root, realPath, folders, names }) => {
+      if (this.#indexed) this.#refresher.hintAt(names)
       this.#refresher.follow(root.path, { realPath, folders })
     })
   }

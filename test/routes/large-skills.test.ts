@@ -1,14 +1,16 @@
 // One skill of any size takes nothing from the others: each door that lists skills, with too much in one of them.
-import { mkdirSync, truncateSync, writeFileSync } from 'node:fs'
+import { type Dirent, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { MAX_LISTED_WORK_BYTES, MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from '../../src/core/limits.ts'
+import { createWatcher } from '../../src/core/watch/watcher.ts'
+import { createLocalDisk, type Disk } from '../../src/core/disk/disk.ts'
 import { buildService, type Service } from '../helper/build.ts'
 import { createFaultyDisk, type FaultyDisk } from '../helper/disk.ts'
 import { openEvents } from '../helper/event-stream.ts'
 import { modernRequest } from '../helper/mcp.ts'
-import { skill, skillText } from '../helper/skills.ts'
+import { skill, skillText, until } from '../helper/skills.ts'
 
 const FILES = { large: skill('large'), small: skill('small', { 'a.md': 'a' }) }
 
@@ -40,6 +42,7 @@ async function checkLists (t: Test, service: Service, code: string): Promise<voi
 
 /** A change of the other skill is reported. */
 async function checkEvents (service: Service): Promise<void> {
+  await until(() => service.skills.status.watcher.status === 'watching')
   const stream = await openEvents(service.url)
   writeFileSync(join(service.root, 'small/a.md'), 'changed')
   await stream.until('the change', () => stream.events.some(({ data }) => data['name'] === 'small'))
@@ -63,7 +66,7 @@ function countCalls ({ calls }: FaultyDisk): number {
 t.test('K9: a file of terabytes keeps nobody else\'s entry back, and is streamed', async (t) => {
   let reads = 0
   const disk = createFaultyDisk({ intercept: (call, _path, file) => { if (call === 'read' && file.endsWith('huge.bin')) reads++ } })
-  const service = await buildService(t, { files: FILES, options: { disk, prepare: (folder) => { makeHuge(join(folder, 'skills/large/huge.bin')) } } })
+  const service = await buildService(t, { files: FILES, options: { disk, watcher: createWatcher, prepare: (folder) => { makeHuge(join(folder, 'skills/large/huge.bin')) } } })
   await checkLists(t, service, 'too_many_bytes')
   await checkRefusals(t, service)
   t.equal(reads, 0, 'nobody has read it')
@@ -93,7 +96,7 @@ t.test('K9: a skill that takes long to hash keeps nobody else\'s entry back', as
   const disk = createFaultyDisk({ intercept: (call, _path, file) => call === 'read' && file.endsWith('long.bin') ? wait() : undefined })
   const service = await buildService(t, {
     files: FILES,
-    options: { disk, prepare: (folder) => { truncateAt(join(folder, 'skills/large/long.bin'), MAX_LISTED_WORK_BYTES) } }
+    options: { disk, watcher: createWatcher, prepare: (folder) => { truncateAt(join(folder, 'skills/large/long.bin'), MAX_LISTED_WORK_BYTES) } }
   })
   await checkLists(t, service, 'revision_pending')
   await checkEvents(service)
@@ -108,18 +111,23 @@ function truncateAt (path: string, size: number): void {
   truncateSync(path, size)
 }
 
-t.test('K9: a skill with too many files keeps nobody else\'s entry back, and its document is served', async (t) => {
-  const disk = createFaultyDisk()
-  const service = await buildService(t, {
-    files: FILES,
-    options: {
-      disk,
-      prepare: (folder) => {
-        for (let index = 0; index < MAX_SKILL_ENTRIES; index++) writeFileSync(join(folder, `skills/large/a-long-name-of-a-file-${index}`), '')
-        mkdirSync(join(folder, 'skills/large/zz'))
-      }
+/** One file more than a skill may have: to write them all takes longer than the test. */
+function withManyFiles (disk: Disk): Disk {
+  return {
+    ...disk,
+    async readdir (path) {
+      const entries = await disk.readdir(path)
+      const [first] = entries
+      if (first === undefined || !path.endsWith('/large')) return entries
+      const more = Array.from({ length: MAX_SKILL_ENTRIES }, (_, index): Dirent => Object.create(first, { name: { value: `file-${index}` } }))
+      return [...more, ...entries]
     }
-  })
+  }
+}
+
+t.test('K9: a skill with too many files keeps nobody else\'s entry back, and its document is served', async (t) => {
+  const disk = createFaultyDisk({ disk: withManyFiles(createLocalDisk()) })
+  const service = await buildService(t, { files: FILES, options: { disk, watcher: createWatcher } })
   await checkLists(t, service, 'too_many_files')
   await checkRefusals(t, service)
   const before = countCalls(disk)

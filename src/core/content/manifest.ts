@@ -7,8 +7,9 @@ import { areTrustworthy, fingerprintOf, holds, latestChange, type Observed, Pack
 import { RefusedError } from '../disk/refused.ts'
 import { isTrustworthy } from '../disk/signature.ts'
 import { foldersInside, type Walk, walkSkill } from '../disk/walk.ts'
+import type { SkillExcess } from '../errors.ts'
 import type { FileStore } from '../files/file-store.ts'
-import { MANIFEST_CACHE_BYTES } from '../limits.ts'
+import { EXCESS_CACHE_BYTES, MANIFEST_CACHE_BYTES } from '../limits.ts'
 import type { Finding } from '../skill.ts'
 import { leftOutFindings } from './file-findings.ts'
 import type { KeptRevisions } from './kept-revisions.ts'
@@ -71,6 +72,12 @@ interface CachedSnapshot extends Snapshot {
   readonly isTrustworthy: boolean
 }
 
+/** A skill that is too large, and the states of all that shows it. */
+interface CachedExcess {
+  readonly excess: SkillExcess
+  readonly observed: PackedObserved
+}
+
 /** A manifest in the making. */
 interface Making {
   readonly snapshot: Promise<Snapshot>
@@ -94,6 +101,8 @@ export class ManifestStore {
   readonly #store: FileStore
   readonly #kept: KeptRevisions
   readonly #cache = new LRUCache<string, CachedSnapshot>({ maxSize: MANIFEST_CACHE_BYTES, sizeCalculation: weightOf })
+  /** By the same keys: to find out again takes a walk through all that a skill may have. */
+  readonly #excesses = new LRUCache<string, CachedExcess>({ maxSize: EXCESS_CACHE_BYTES, sizeCalculation: weightOf })
   /** Snapshots that are being made, by the same keys. */
   readonly #making = new Map<string, Making>()
   /** Skills with much to be read are read one after the other: the others share the disk with one of them. */
@@ -165,6 +174,8 @@ export class ManifestStore {
   }
 
   async #cached (disk: Disk, folder: SkillFolder): Promise<Snapshot | undefined> {
+    const known = this.#excesses.get(keyOf(folder))
+    if (known !== undefined && await holds(statOf(disk), folder.realPath, known.observed)) throw new RefusedError(known.excess)
     const cached = this.#cache.get(keyOf(folder))
     if (cached?.isTrustworthy !== true || !await holds(statOf(disk), folder.realPath, cached.observed)) return undefined
     this.#kept.renew(folder.name, cached.manifest.revision)
@@ -186,8 +197,18 @@ export class ManifestStore {
 
   async #plan (disk: Disk, folder: SkillFolder): Promise<ReadingPlan> {
     const walk = await walkSkill(disk, folder.realPath, this.#closing.signal)
+    this.#noteExcess(folder, walk)
     const cached = this.#cache.peek(keyOf(folder))
     return planReading(walk, { known: cached && knownFiles(cached), contents: this.#kept.collect(folder, cached?.manifest) })
+  }
+
+  /** How many files there are shows in the folders alone. */
+  #noteExcess (folder: SkillFolder, { excess, observed, folders, startedAt }: Walk): void {
+    this.#excesses.delete(keyOf(folder))
+    if (excess === undefined) return
+    const paths = excess === 'too_many_files' ? folders.map((prefix) => prefix.slice(0, -1)).filter((path) => observed.has(path)) : [...observed.keys()]
+    const states = new Map(paths.map((path) => [path, observed.get(path)] as const))
+    if (areTrustworthy(states, startedAt)) this.#excesses.set(keyOf(folder), { excess, observed: new PackedObserved(states) })
   }
 
   async #finish (disk: Disk, folder: SkillFolder, plan: ReadingPlan, since: number): Promise<Snapshot> {
@@ -230,7 +251,7 @@ function knownFiles ({ manifest: { files }, crc32s, observed, readAt }: CachedSn
   return known
 }
 
-function weightOf ({ observed }: CachedSnapshot): number {
+function weightOf ({ observed }: { readonly observed: PackedObserved }): number {
   let weight = WEIGHT_PER_SNAPSHOT
   for (const path of observed.paths) weight += WEIGHT_PER_ENTRY + 2 * path.length
   return weight

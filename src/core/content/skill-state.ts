@@ -80,7 +80,7 @@ export class SkillStates {
         if (error.code === 'skill_changing') {
           if (error instanceof SkillUnreadError || performance.now() >= giveUpAt) throw error
           await pause(Math.min(2 ** attempt, MAX_CHANGE_PAUSE_MS))
-        } else if (attempt === MAX_ATTEMPTS || await catalog.isStill(skill, root)) throw error
+        } else if (attempt === MAX_ATTEMPTS || performance.now() >= giveUpAt || await catalog.isStill(skill, root)) throw error
       }
     }
   }
