@@ -1,6 +1,6 @@
 // The same for longer, and of more: `npm run attack`.
 import t from 'tap'
-import { attackByBatch, attackBySize, attackBySwaps } from './attacks/heavy-attacks.ts'
+import { attackByBatch, attackByExcess, attackBySize, attackBySwaps } from './attacks/heavy-attacks.ts'
 
 t.setTimeout(180_000)
 
@@ -19,6 +19,13 @@ t.test('K34: 128 calls for 10 MiB each are answered within the bound, and others
   t.ok(longestTurn < STALL_MS, `${longestTurn} ms`)
   // The text, its JSON and the answer, and what the garbage collector has not got to: of 1,280 MiB that were asked for.
   t.ok(memoryAfter - memoryBefore < 640 * MEBIBYTE, `${Math.round((memoryAfter - memoryBefore) / MEBIBYTE)} MiB`)
+})
+
+t.test('K9: a file of terabytes in one skill holds up nobody', async (t) => {
+  const { longestTurn, memoryAfter, took } = await attackByExcess(t, { files: 'huge' })
+  t.comment(took)
+  t.ok(longestTurn < STALL_MS, `${longestTurn} ms`)
+  t.ok(memoryAfter < 300 * MEBIBYTE, `${Math.round(memoryAfter / MEBIBYTE)} MiB`)
 })
 
 for (const size of [{ files: 2_000 }, { skills: 500 }]) {

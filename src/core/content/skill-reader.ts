@@ -1,3 +1,4 @@
+import { createSlicer } from '../async.ts'
 import type { Disk } from '../disk/disk.ts'
 import type { LeftOut } from '../disk/left-out.ts'
 import { areTrustworthy, holds, pathBelow, signatureAt, statOf } from '../disk/observed.ts'
@@ -71,9 +72,11 @@ export async function readSkill (disk: Disk, store: FileStore, plan: ReadingPlan
   const { walk, contents } = plan
   const { base, observed, signal, excess } = walk
   if (excess !== undefined) throw new RefusedError(excess)
+  const yieldIfNeeded = createSlicer()
   const files: SkillFile[] = []
   let bytes = 0n
   for (const file of walk.files) {
+    await yieldIfNeeded()
     signal?.throwIfAborted()
     const reading = knownReading(plan, file) ?? await readWalked(disk, store, plan, file, since)
     if (reading === undefined) continue
