@@ -4,15 +4,16 @@
  * files of its own.
  */
 import { execFileSync } from 'node:child_process'
-import { chmodSync, rmSync } from 'node:fs'
+import { chmodSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
+import { thirdPartyNotices } from './notices.mjs'
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)))
 rmSync('dist', { recursive: true, force: true })
 execFileSync(process.execPath, [createRequire(import.meta.url).resolve('typescript/bin/tsc'), '-p', 'tsconfig.build.json'], { stdio: 'inherit' })
-await build({
+const { metafile } = await build({
   entryPoints: { 'cli/main': 'dist/cli/main.js' },
   outdir: 'dist',
   allowOverwrite: true,
@@ -25,6 +26,8 @@ await build({
   // Not `keepNames`: it gives each closure its name when it is made, at run time, on every request.
   // CommonJS in a module: what it requires of Node has to come from somewhere.
   banner: { js: "import { createRequire as createRequireForBundle } from 'node:module'\nconst require = createRequireForBundle(import.meta.url)" },
+  metafile: true,
   logLevel: 'warning'
 })
-chmodSync('dist/cli/main.js', 0o755)
+writeFileSync('dist/THIRD-PARTY-NOTICES.txt', thirdPartyNotices(metafile))
+chmodSync('dist/cli/skillserve.cjs', 0o755)

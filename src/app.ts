@@ -22,6 +22,7 @@ import { agentRoutes } from './routes/agent.ts'
 import { archiveRoutes } from './routes/archive.ts'
 import { catalogRoutes } from './routes/catalog.ts'
 import { docsRoutes } from './routes/docs.ts'
+import { doorsRoute } from './routes/doors.ts'
 import { eventRoutes } from './routes/events.ts'
 import { healthRoutes } from './routes/health.ts'
 import { openapiRoutes } from './routes/openapi.ts'
@@ -70,6 +71,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   await app.register(stalledResponses, { connections })
   for (const plugin of plugins) await app.register(plugin)
 
+  await app.register(doorsRoute, { version })
   await app.register(openapiRoutes)
   await app.register(docsRoutes)
   await app.register(healthRoutes, { skills, isDraining })
@@ -79,7 +81,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   await app.register(eventRoutes, { feed, isDraining })
   await app.register(agentRoutes, { registry, skills, handleToolCall: createToolCallHandler({ registry, log: logger }) })
   await app.register(promptRoutes, { skills })
-  await app.register(mcpDoor, { skills, feed, registry, version, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }) })
+  await app.register(mcpDoor, { skills, feed, registry, version, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), isDraining })
   await app.register(wellKnown, { skills, isPublic: !loopbackOnly && (allowedHosts.length === 0 || !allowedHosts.every(isLoopback)) })
   return app
 }

@@ -1,48 +1,165 @@
-import { type DestinationStream, pino } from 'pino'
+import { constants, fstatSync, openSync, write, writeSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { DestinationStream } from 'pino'
+import type { Awaitable } from './core/async.ts'
+import { Signal } from './core/signal.ts'
 
-/**
- * Lines wait for each other until they are this many characters, or the first has waited this many milliseconds. Eight
- * times fewer characters cost a document 10 % more CPU: each write is a job of the thread pool.
- */
-const FLUSH_CHARACTERS = 65_536
-const FLUSH_MS = 100
+/** Lines wait for each other until they are this many characters, or the first has waited this many milliseconds. */
+const JOIN_CHARACTERS = 65_536
+const JOIN_MS = 100
 
-/** Where joined lines go: pino's own destination, or what stands for it in a test. */
-export interface LogSink extends DestinationStream {
-  /** Returns when everything is written. */
-  flushSync (): void
+/** Beyond this many bytes lines are dropped, until half of them are written: seconds of full load, and no threat to memory. */
+const MAX_BACKLOG_BYTES = 8 * 1024 * 1024
+
+/** Pauses between attempts while a pipe is full, or a disk; doubled from the first to the last, in milliseconds. */
+const FIRST_RETRY_MS = 1
+const LAST_RETRY_MS = 100
+
+/** How long the end of the process waits for the reader of the log, in milliseconds. */
+const EXIT_WAIT_MS = 500
+
+const STANDARD_OUTPUT = 1
+
+/** Where lines go: standard output, or what stands for it in a test. Both functions write a part at least, or throw. */
+export interface LogSink {
+  /** Returns the number of bytes written, at once or when a thread has written them. Never stops the event loop. */
+  write (bytes: Uint8Array): Awaitable<number>
+  writeSync (bytes: Uint8Array): number
 }
 
 /**
- * Standard output for pino, lines joined before they are handed over. With `minLength`, pino's destination would join
- * them too, but measures all that waits anew with each line: 15 to 20 % more CPU for a tool call, which logs three lines.
+ * Standard output for pino. A reader that does not read, or a full disk, costs lines of the log and nothing else: what does
+ * not fit into the backlog is dropped and counted.
+ *
+ * pino's own destination has no such bound by time: it writes in a thread, and a write that hangs keeps the process from
+ * ending. Its joining of lines (`minLength`) measures all that waits with each line: 15 to 20 % of the CPU of a tool call.
  */
-export class LogOutput implements LogSink {
+export class LogOutput implements DestinationStream {
+  /** The number of lines dropped, when lines are taken again. A line written by a listener marks the gap in the log. */
+  readonly dropped = new Signal<number>()
   readonly #sink: LogSink
   #lines = ''
   #timer: NodeJS.Timeout | undefined
+  /** Joined lines, the oldest first, of which the start may be written. */
+  readonly #backlog: Uint8Array[] = []
+  #backlogBytes = 0
+  #droppedLines = 0
+  #isDraining = false
+  #isWithThread = false
 
-  /** The default sink writes in a thread of its own: a slow reader of the log does not stop the event loop. */
-  constructor (sink: LogSink = pino.destination({ sync: false })) {
+  constructor (sink: LogSink = standardOutput()) {
     this.#sink = sink
   }
 
   write (line: string): void {
+    if (this.#droppedLines > 0 || this.#backlogBytes > MAX_BACKLOG_BYTES) {
+      this.#droppedLines++
+      return
+    }
     this.#lines += line
-    if (this.#lines.length >= FLUSH_CHARACTERS) this.#flush()
-    else this.#timer ??= setTimeout(() => { this.#flush() }, FLUSH_MS)
+    if (this.#lines.length >= JOIN_CHARACTERS) this.#flush()
+    else this.#timer ??= setTimeout(() => { this.#flush() }, JOIN_MS).unref()
   }
 
+  /** Writes what waits, at the end of the process: as much as the reader takes within half a second. */
   flushSync (): void {
-    this.#flush()
-    this.#sink.flushSync()
+    this.#join()
+    // The end of the process waits for the threads: what a thread has is not written a second time.
+    if (this.#isWithThread) this.#backlog.shift()
+    const end = performance.now() + EXIT_WAIT_MS
+    for (let [bytes] = this.#backlog; bytes !== undefined; [bytes] = this.#backlog) {
+      try {
+        this.#remove(bytes, this.#sink.writeSync(bytes))
+        this.#join()
+      } catch (error) {
+        if (!isFull(error) || performance.now() > end) return
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, FIRST_RETRY_MS)
+      }
+    }
   }
 
   #flush (): void {
+    this.#join()
+    if (!this.#isDraining) void this.#drain()
+  }
+
+  #join (): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
     if (this.#lines === '') return
-    this.#sink.write(this.#lines)
+    const bytes = Buffer.from(this.#lines)
     this.#lines = ''
+    this.#backlog.push(bytes)
+    this.#backlogBytes += bytes.length
   }
+
+  async #drain (): Promise<void> {
+    this.#isDraining = true
+    let pause = FIRST_RETRY_MS
+    for (let [bytes] = this.#backlog; bytes !== undefined; [bytes] = this.#backlog) {
+      try {
+        const written = this.#sink.write(bytes)
+        this.#remove(bytes, typeof written === 'number' ? written : await this.#whenWritten(written))
+        pause = FIRST_RETRY_MS
+      } catch {
+        // Whatever the reason: a pipe is read again, a disk has space again, or nobody misses the lines.
+        await sleep(pause, undefined, { ref: false })
+        pause = Math.min(pause * 2, LAST_RETRY_MS)
+      }
+    }
+    this.#isDraining = false
+  }
+
+  async #whenWritten (written: PromiseLike<number>): Promise<number> {
+    this.#isWithThread = true
+    try {
+      return await written
+    } finally {
+      this.#isWithThread = false
+    }
+  }
+
+  #remove (first: Uint8Array, written: number): void {
+    if (written < first.length) this.#backlog[0] = first.subarray(written)
+    else this.#backlog.shift()
+    this.#backlogBytes -= written
+    if (this.#droppedLines === 0 || this.#backlogBytes > MAX_BACKLOG_BYTES / 2) return
+    const count = this.#droppedLines
+    this.#droppedLines = 0
+    this.dropped.emit(count)
+  }
+}
+
+/**
+ * Standard output with writes that never wait. What cannot be put into that mode is written in a thread: files, whose disk may
+ * hang, and terminals where there is no /proc.
+ */
+function standardOutput (): LogSink {
+  const fd = openNonBlocking()
+  if (fd === undefined) {
+    return {
+      write: (bytes) => new Promise((resolve, reject) => {
+        write(STANDARD_OUTPUT, bytes, (error, written) => { if (error) reject(error); else resolve(written) })
+      }),
+      writeSync: (bytes) => writeSync(STANDARD_OUTPUT, bytes)
+    }
+  }
+  const writeNow = (bytes: Uint8Array): number => writeSync(fd, bytes)
+  return { write: writeNow, writeSync: writeNow }
+}
+
+function openNonBlocking (): number | undefined {
+  const stats = fstatSync(STANDARD_OUTPUT)
+  if (stats.isFile()) return undefined
+  try {
+    // Opened again, so that other processes with the same pipe or terminal keep their mode.
+    return openSync(`/proc/self/fd/${STANDARD_OUTPUT}`, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
+  } catch {
+    // A socket cannot be opened again, and another user's pipe may not. Node puts both into this mode for its own stream.
+    return stats.isSocket() || stats.isFIFO() ? process.stdout.fd : undefined
+  }
+}
+
+function isFull (error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'EAGAIN'
 }

@@ -10,6 +10,7 @@ import { createSkillManager, type SkillManager } from './core/skill-manager.ts'
 import { readBacklog } from './http/connections/accept-backlog.ts'
 import { maxConnections } from './http/connections/max-connections.ts'
 import { LogOutput } from './log-output.ts'
+import { preloadMcp } from './mcp/plugin.ts'
 import { createToolRegistry } from './tools/registry.ts'
 import { createTools } from './tools/tools.ts'
 
@@ -25,13 +26,13 @@ const STOP_DEADLINE_MS = 9_000
 /** Pause between two checks for calls to the file system that have not returned, in milliseconds. */
 const RECHECK_MS = 20
 
-/** Left to the system: after a real fault a handler in JavaScript would spin, and SIGUSR2 is for diagnostics. */
+/** Signals left to the system. After a real fault a handler in JavaScript would spin. SIGUSR2 is for diagnostics. */
 const NOT_HANDLED: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV', 'SIGUSR2']
 
 /**
- * Starts the process: logger, skills, app, port; resolves when it listens (one log line per address says where).
- * From then on SIGTERM and SIGINT stop it with exit code 0 in under ten seconds, a second one at once with 1; an error
- * that nobody handled is logged in full and stops it with 1.
+ * Starts the process: logger, skills, app, port. Resolves when it listens; one log line for each address says where.
+ * From then on SIGTERM and SIGINT stop it with exit code 0 in under ten seconds, and a second signal at once with 1. An
+ * error that nobody handled is logged in full and stops it with 1.
  * @param version of the package
  * @param isExample the folder is that of the package, since no other was named: the log says so
  * @throws ConfigError when the address cannot be had
@@ -40,6 +41,7 @@ export async function startServer (config: Config, { version, isExample = false 
   const output = new LogOutput()
   process.once('exit', () => { output.flushSync() })
   const logger = pino({ level: config.logLevel }, output)
+  output.dropped.subscribe((lines) => { logger.warn({ lines }, 'lines of the log were dropped here: standard output did not take them') })
   if (isExample) logger.info({ path: config.skillsDirs[0] }, 'no folder was named and there is no ./skills: serving the example skills of the package')
   const skills = createSkillManager({
     projectRoots: config.skillsDirs,
@@ -74,6 +76,8 @@ export async function startServer (config: Config, { version, isExample = false 
   try {
     await skills.start()
     await listen(app, config)
+    // After the first index, and before the first request that needs it. If it fails, that request tries again.
+    skills.available().then(preloadMcp).catch(() => {})
   } catch (error) {
     if (isDraining) return
     signals.uninstall()
@@ -104,7 +108,7 @@ async function stop (app: FastifyInstance, skills: SkillManager): Promise<void> 
     app.server.closeAllConnections()
   }, DRAIN_DEADLINE_MS)
   await Promise.race([close(), deadline])
-  // A call to the file system that never returns holds a thread: a dead network mount, a log that nobody reads.
+  // A call to the file system that never returns holds a thread: a dead network mount, below skills or below the log.
   // exit() would wait for that thread.
   const isFree = await Promise.race([fileSystemIdle(), deadline.then(() => false)])
   if (!isFree) process.kill(process.pid, 'SIGKILL')

@@ -3,7 +3,7 @@ import { isAbsolute, join, resolve, sep } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { quote } from '../config.ts'
 import { CommandError, type CommandTable } from './command.ts'
-import { commandHint } from './nearest.ts'
+import { commandHint } from './command-hint.ts'
 
 const MAIN_FILE = /^skill\.md$/i
 

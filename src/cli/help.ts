@@ -1,6 +1,6 @@
 import { quote } from '../config.ts'
 import { type Command, CommandError, type CommandTable, DEFAULT_COMMAND } from './command.ts'
-import { commandHint } from './nearest.ts'
+import { commandHint } from './command-hint.ts'
 
 export const help: Command = {
   summary: 'prints this, or what a command takes',

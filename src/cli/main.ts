@@ -1,19 +1,9 @@
-#!/usr/bin/env node
 import nodeModule from 'node:module'
-
-/** The oldest Node that the code runs on: `engines` in package.json. */
-const OLDEST_NODE = [20, 19] as const
-
-const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
-if (major < OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor < OLDEST_NODE[1])) {
-  process.stderr.write(`skillserve: Node ${OLDEST_NODE.join('.')} or later is needed, this is ${process.versions.node}\n`)
-  process.exit(1)
-}
 
 // Node 22 and later keep compiled code from one start to the next, where there is a folder to keep it in.
 if ('enableCompileCache' in nodeModule && typeof nodeModule.enableCompileCache === 'function') nodeModule.enableCompileCache()
 
-// Loaded after the check: an older Node fails at what this imports.
+// Loaded after that, so that its code is kept too.
 const { runCommandLine } = await import('./run.ts')
 
 process.exitCode = await runCommandLine(process.argv.slice(2), {

@@ -72,8 +72,8 @@ export const DISK_ANSWER_MS = 5_000
 export const MAX_DISK_CALLS = 3
 
 /**
- * A file whose timestamps are younger than this when it was read, in milliseconds, is read again on the next
- * request: a kernel clock tick could hide a second edit behind the same timestamp ("racily clean" in git's index).
+ * A file whose timestamps were younger than this when it was read, in milliseconds, is read again on the next request.
+ * One tick of the kernel's clock could hide a second edit behind the same timestamp ("racily clean" in git's index).
  */
 export const RACY_WINDOW_MS = 25
 
@@ -84,7 +84,7 @@ export const MAX_RECENT_EVENTS = 1_024
 export const FEED_GRACE_MS = 60_000
 
 /**
- * Coarsest timestamps of a file system, in milliseconds (FAT's): a file that carries one older than this when the change
+ * Coarsest timestamps of a file system, in milliseconds (FAT's). A file whose timestamp is older than this when the change
  * feed begins has not changed since.
  */
 export const TIMESTAMP_STEP_MS = 2_000
@@ -96,8 +96,8 @@ export const MIN_PROMPT_CHARACTERS = 128
 export const MAX_CACHED_DIGESTS = 10_000
 
 /**
- * Weight of all manifests kept in memory together, in bytes, with the states of all that they were made from, so that an
- * unchanged file is hashed once. Measured at ten files a skill: 375 bytes a file, so that 150,000 files fit.
+ * Weight of all manifests kept in memory together, in bytes, with the states of all that they were made from. An unchanged
+ * file is therefore hashed once. Measured at ten files a skill: 375 bytes a file, so that 150,000 files fit.
  */
 export const MANIFEST_CACHE_BYTES = 64 * 1_048_576
 

@@ -11,7 +11,7 @@ import { SkillFiles } from './content/skill-files.ts'
 import type { SkillState } from './content/skill-state.ts'
 import type { Disk } from './disk/disk.ts'
 import { DiskGuard, type DiskArea } from './disk/guard.ts'
-import { PhaseMemo, PollPhase } from './disk/poll-phase.ts'
+import { PollPhase } from './disk/poll-phase.ts'
 import { documentError, fileError, SkillError } from './errors.ts'
 import type { FileContent } from './files/file-content.ts'
 import { FileStore, type ServableFile } from './files/file-store.ts'
@@ -56,7 +56,6 @@ export interface SkillManagerTimes extends RefreshTimes {
 export class SkillManager implements SkillService {
   readonly #log: CoreLog
   readonly #phase = new PollPhase()
-  readonly #lists = new PhaseMemo<readonly string[]>(this.#phase)
   readonly #guard: DiskGuard
   readonly #roots: Roots
   readonly #catalog: LiveCatalog
@@ -74,7 +73,7 @@ export class SkillManager implements SkillService {
     const store = new FileStore(phase)
     this.#catalog = new LiveCatalog({ roots: this.#roots, store, phase })
     this.#files = new SkillFiles({
-      roots: this.#roots, catalog: this.#catalog, store, phase, keep: { keepMs: KEPT_REVISION_MS, maxBytes: KEPT_REVISION_BYTES, ...keep }
+      roots: this.#roots, catalog: this.#catalog, store, keep: { keepMs: KEPT_REVISION_MS, maxBytes: KEPT_REVISION_BYTES, ...keep }
     })
     this.#search = new SkillSearch(this)
     this.#refresher = new Refresher({
@@ -177,11 +176,14 @@ export class SkillManager implements SkillService {
   }
 
   list (): Awaitable<readonly string[]> {
-    return this.#lists.get('') ?? this.#list()
+    return whenReady(this.#roots.sync(undefined, true), () => {
+      this.#roots.requireOne()
+      return this.#catalog.last.names
+    })
   }
 
-  async find (name: string): Promise<CatalogSkill | undefined> {
-    return await this.#catalog.find(name)
+  find (name: string): Awaitable<CatalogSkill | undefined> {
+    return this.#catalog.find(name)
   }
 
   async available (): Promise<readonly SkillMetadata[]> {
@@ -202,7 +204,7 @@ export class SkillManager implements SkillService {
     return await this.#search.search(query)
   }
 
-  read<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Promise<T> {
+  read<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Awaitable<T> {
     return this.#files.read(name, answer)
   }
 
@@ -274,15 +276,6 @@ export class SkillManager implements SkillService {
   async readSkillBody (skill: Pick<SkillMetadata, 'skillPath'>): Promise<string> {
     const content = await this.readDocument(basename(skill.skillPath), 'SKILL.md')
     return skillBody(content.utf8 ?? '')
-  }
-
-  async #list (): Promise<readonly string[]> {
-    const { number } = this.#phase
-    await this.#roots.sync(undefined, true)
-    this.#roots.requireOne()
-    const { names } = this.#catalog.last
-    this.#lists.set('', names, number)
-    return names
   }
 
   async #startOnce (): Promise<void> {

@@ -38,7 +38,7 @@ export interface SkillSource {
    * What `answer` makes of a skill in one state: index entry, manifest and bytes agree. `answer` may run several times, and
    * reads through its argument only.
    */
-  read<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Promise<T>
+  read<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Awaitable<T>
 
   /**
    * The same for a list of many skills, which waits for none of them: fails with `skill_changing` while a skill has much to be
@@ -47,7 +47,7 @@ export interface SkillSource {
   readListed<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Promise<T>
 
   /** The same for the skill with this frontmatter name, else of this folder name. */
-  readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Awaitable<T>): Promise<T>
+  readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Awaitable<T>): Awaitable<T>
 
   /** The main file of a skill as UTF-8 text. Throws `documentError`'s sentences in their order, `folderError`'s without a root. */
   readDocument (name: string, preference: MainFilePreference): Awaitable<FileContent>

@@ -101,7 +101,7 @@ function toKnownError (error: unknown): SkillError | HttpProblem {
 /** Fastify's messages are its own affair, and some echo the URL: only what a validation says is passed on. */
 function fromFastify (error: Error & Partial<FastifyError>): HttpProblem {
   if (error.validation !== undefined) {
-    return new HttpProblem(error.validationContext === 'querystring' ? 'bad_query' : 'bad_request', error.message)
+    return new HttpProblem('bad_request', error.message)
   }
   const code = problemOfCode.get(error.code ?? '') ?? problemOfStatus.get(error.statusCode ?? 500)
   if (code !== undefined) return new HttpProblem(code)
@@ -110,7 +110,7 @@ function fromFastify (error: Error & Partial<FastifyError>): HttpProblem {
 }
 
 /** The path as received, still encoded, as the URI reference that RFC 9457 wants; no query, which may hold secrets. */
-function toInstance (url: string): string {
+export function toInstance (url: string): string {
   const path = url.replace(ORIGIN, '').split(/[?#]/, 1)[0] ?? ''
   const cut = path.length > MAX_INSTANCE_CHARACTERS ? path.slice(0, MAX_INSTANCE_CHARACTERS).replace(CUT_ESCAPE, '') : path
   return cut.replace(NOT_IN_A_URI_PATH, encodeURIComponent)

@@ -3,7 +3,7 @@ import type { Manifest } from '../core/content/manifest.ts'
 import { SkillError } from '../core/errors.ts'
 import type { ChangeFeed } from '../core/events/change-feed.ts'
 import type { SkillSource } from '../core/skill-source.ts'
-import { parseSkillUri } from './methods/skill-uri.ts'
+import { parseSkillUri } from './skill-uri.ts'
 
 export interface FollowedFilesOptions {
   readonly skills: Pick<SkillSource, 'manifest'>

@@ -11,7 +11,7 @@ import { withFaults } from './faults.ts'
 import { FollowedFiles } from './followed-files.ts'
 import { refuseParams } from './params.ts'
 import { getPrompt, listPrompts } from './methods/prompts.ts'
-import { listResources, readDirectory, readResource, resourceTemplates } from './methods/resources.ts'
+import { acceptSubscription, listResources, readDirectory, readResource, resourceTemplates } from './methods/resources.ts'
 import { getSkillEntry, listSkillEntries } from './methods/skill-entries.ts'
 import { callTool, listTools } from './methods/tools.ts'
 
@@ -35,10 +35,12 @@ export interface McpDoor {
 /** The header that carries the id of the HTTP request to the handlers. */
 export const REQUEST_ID_HEADER = 'x-request-id'
 
+const NOTIFIED = { listChanged: true }
+
 const SKILLS_EXTENSION = 'io.modelcontextprotocol/skills'
 
 const INSTRUCTIONS = 'Agent Skills: folders of instructions and files. list_skills names them, get_skill reads the SKILL.md of one, ' +
-  'read_file_in_skill reads the files that it refers to. The same files are resources: skill://<name>/<path>.'
+  'read_file_in_skill reads the files that it refers to; search_skills finds skills by words, list_skill_files names the files of one. The same files are resources: skill://<name>/<path>.'
 
 /** Results are not kept: the next request sees every change, and callers behind one proxy may see different skills. */
 const MODERN_CACHE = { ttlMs: 0, cacheScope: 'private' } as const
@@ -57,13 +59,12 @@ export function createMcpDoor (options: McpOptions): McpDoor {
   // The SDK needs a server for each request: a table of handlers that knows the protocol revision.
   function createServer ({ era, requestInfo }: McpRequestContext): Server {
     const isModern = era === 'modern'
-    // The older revision sends notifications in sessions, which this door has not.
-    const notified = isModern ? { listChanged: true } : {}
     const server = new Server({ name: 'skillserve', version: options.version }, {
       capabilities: {
-        tools: notified,
-        prompts: notified,
-        resources: { ...notified, ...isModern && { subscribe: true } },
+        // What the tools are does not change; what a modern client hears of their descriptions is `notifyOfChanges`'.
+        tools: isModern ? NOTIFIED : {},
+        prompts: NOTIFIED,
+        resources: { ...NOTIFIED, subscribe: true },
         extensions: { [SKILLS_EXTENSION]: { directoryRead: true } }
       },
       instructions: INSTRUCTIONS
@@ -90,6 +91,10 @@ export function createMcpDoor (options: McpOptions): McpDoor {
     }))
     server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates }))
     server.setRequestHandler('resources/read', ({ params: { uri } }) => guard(() => readResource(skills, uri)))
+    if (!isModern) {
+      server.setRequestHandler('resources/subscribe', ({ params: { uri } }) => guard(async () => acceptSubscription(uri)))
+      server.setRequestHandler('resources/unsubscribe', () => ({}))
+    }
 
     server.setRequestHandler('skills/list', { params: params.page }, ({ cursor }) => guard(async () => {
       const { items, ...next } = await listSkillEntries(skills, cursor)

@@ -4,6 +4,6 @@
 export const MCP_PAGE_ENTRIES = 200
 export const MCP_PAGE_FILES = 5_000
 
-/** Open `subscriptions/listen` streams; and the time in which changes make one notification, in milliseconds. */
+/** Open streams of notifications, of each kind: `subscriptions/listen`, and `GET /mcp`; and the time in which changes make one notification, in milliseconds. */
 export const MAX_MCP_STREAMS = 1_000
 export const MCP_NOTIFY_MS = 50

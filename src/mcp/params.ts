@@ -11,7 +11,9 @@ const SCHEMAS = new Map(Object.entries({
   'prompts/get': specTypeSchemas.GetPromptRequest,
   'resources/list': specTypeSchemas.ListResourcesRequest,
   'resources/templates/list': specTypeSchemas.ListResourceTemplatesRequest,
-  'resources/read': specTypeSchemas.ReadResourceRequest
+  'resources/read': specTypeSchemas.ReadResourceRequest,
+  'resources/subscribe': specTypeSchemas.SubscribeRequest,
+  'resources/unsubscribe': specTypeSchemas.UnsubscribeRequest
 }))
 
 /**

@@ -1,9 +1,13 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyRequest } from 'fastify'
+import type { FastifyRequest, onRequestHookHandler } from 'fastify'
 import type { ChangeFeed } from '../core/events/change-feed.ts'
 import type { SkillService } from '../core/skill-source.ts'
+import { HttpProblem } from '../http/problem.ts'
+import { createEventStreams, EVENT_STREAM_MEDIA_TYPE } from '../http/send/event-streams.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import type { McpDoor } from './handler.ts'
+import { MAX_MCP_STREAMS } from './limits.ts'
+import { Notifications } from './notifications.ts'
 import type { OriginCheck } from './origin.ts'
 
 export interface McpDoorOptions {
@@ -12,19 +16,30 @@ export interface McpDoorOptions {
   readonly registry: ToolRegistry
   readonly version: string
   readonly checkOrigin: OriginCheck
+  /** Whether the process has received a signal to stop. */
+  readonly isDraining: () => boolean
 }
 
 /** The headers that the SDK reads. It receives no others. */
 const HEADERS = ['content-type', 'accept', 'mcp-protocol-version', 'mcp-method', 'mcp-name', 'mcp-session-id', 'last-event-id'] as const
 
+/** The head of an answer goes out with its first bytes. */
+const OPENING = Buffer.from(': notifications follow\n\n')
+
+const FIRST_REVISION_WITHOUT_STREAM = '2026'
+
 /** The SDK needs a URL and reads no part of it. */
 const URL_OF_DOOR = 'http://localhost/mcp'
 
-/**
- * MCP over Streamable HTTP at `POST /mcp`, without sessions (docs/mcp.md). The first request loads the SDK, which would
- * double the start of a service that may never need it.
- */
-export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function mcpDoor (app, { checkOrigin, ...options }) {
+/** Loads the SDK, which takes 100 ms in one turn of the event loop: too long for a request, or for the start of the service. */
+export async function preloadMcp (): Promise<void> {
+  await import('./handler.ts')
+}
+
+/** MCP over Streamable HTTP at `/mcp`, without sessions (docs/mcp.md). */
+export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function mcpDoor (app, { checkOrigin, isDraining, ...options }) {
+  const streams = createEventStreams(app, { maxStreams: MAX_MCP_STREAMS, isDraining })
+  const notifications = new Notifications(options.skills, options.feed)
   let loading: Promise<McpDoor> | undefined
   const inProgress = new Set<Promise<Response>>()
 
@@ -45,10 +60,20 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
     await (await loading)?.close()
   })
 
+  const checkRequestOrigin: onRequestHookHandler = (request, _reply, next) => { next(checkOrigin(request.headers.origin)) }
+
+  app.get('/mcp', { schema: { hide: true }, onRequest: checkRequestOrigin }, async (request, reply) => {
+    if (!opensStream(request)) throw new HttpProblem('method_not_allowed', 'MCP takes POST; the stream of notifications of the 2025 revisions has Accept: text/event-stream', { allow: 'POST' })
+    return streams.open(request, reply, (send) => {
+      send(OPENING)
+      return notifications.subscribe(send)
+    })
+  })
+
   app.post('/mcp', {
     // Not in the OpenAPI document: the one operation would be "any JSON-RPC message", and MCP describes itself.
     schema: { hide: true, body: { type: 'object', description: 'One JSON-RPC message; batches are not taken' } },
-    onRequest: (request, _reply, next) => { next(checkOrigin(request.headers.origin)) }
+    onRequest: checkRequestOrigin
   }, async (request, reply) => {
     const disconnected = new AbortController()
     reply.raw.once('close', () => { disconnected.abort() })
@@ -61,6 +86,12 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
       inProgress.delete(answer)
     }
   })
+}
+
+/** A browser that opens the address has no use for an endless answer, and the newer revision has no such stream. */
+function opensStream ({ headers }: FastifyRequest): boolean {
+  const revision = headers['mcp-protocol-version'] ?? ''
+  return headers.accept?.includes(EVENT_STREAM_MEDIA_TYPE) === true && revision < FIRST_REVISION_WITHOUT_STREAM
 }
 
 function toWebRequest (request: FastifyRequest, signal: AbortSignal): Request {

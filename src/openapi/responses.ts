@@ -85,11 +85,12 @@ export function eventStreamAnswer (description: string, example: string): Respon
   }
 }
 
-export function partialAnswer (example: string): ResponseObject {
+/** @param types the media types of text; default: bytes under any media type */
+export function partialAnswer (example: string, types?: readonly string[]): ResponseObject {
   return {
     description: 'The range asked for',
     headers: { ...NEGOTIATED, 'content-range': CONTENT_RANGE },
-    content: { '*/*': anyBytes(example) }
+    content: types === undefined ? { '*/*': anyBytes(example) } : textContent(types, example)
   }
 }
 
@@ -115,7 +116,7 @@ export function requestBody (schema: TSchema, examples: Examples): object {
 const PROBLEMS = { ...skillProblems, ...httpProblems }
 
 /** What any request can meet, whatever its route. */
-const COMMON_PROBLEMS: readonly ProblemCode[] = ['bad_request', 'host_not_allowed']
+const COMMON_PROBLEMS: readonly ProblemCode[] = ['bad_request', 'bad_query', 'host_not_allowed']
 const OTHER_PROBLEMS: readonly ProblemCode[] = ['request_timeout', 'expectation_failed', 'headers_too_large', 'internal_error']
 
 /**

@@ -22,7 +22,7 @@ export const ToolCallRequestSchema = Type.Unsafe<unknown>({
   description: 'One call, `{"tool_calls": […]}`, an array of calls, or the message or the whole response of a provider that holds them. `arguments` is an object or a JSON string of one.',
   anyOf: [
     ...DIALECTS.map(({ title, callSchema }) => ({ title, ...callSchema })),
-    { title: 'Calls in a message or response of a provider', type: 'object' },
+    { title: 'Calls in a message or response of a provider', type: 'object', additionalProperties: true },
     { title: 'An array of calls', type: 'array', items: {}, minItems: 1, maxItems: MAX_TOOL_CALLS }
   ]
 })
@@ -37,20 +37,28 @@ export const ToolCallResponseSchema = Type.Unsafe<unknown>({
 export const ToolQuerySchema = Type.Object({
   format: Type.Optional(StringEnum(DEFINITION_FORMATS, {
     default: 'openai',
-    description: 'The dialect of the definitions',
-    examples: ['anthropic']
+    description: 'The dialect of the definitions'
   })),
   toolset: Type.Optional(StringEnum([...TOOLSETS, 'all'], {
     default: 'reader',
-    description: `Which tools: ${TOOLSETS.map((toolset) => `\`${toolset}\` has ${registry.list(toolset).map(({ name }) => name).join(', ')}`).join('; ')}`,
-    examples: ['reader']
+    description: `Which tools: ${TOOLSETS.map((toolset) => `\`${toolset}\` has ${registry.list(toolset).map(({ name }) => name).join(', ')}`).join('; ')}`
   }))
 })
 
-/** Of requests with calls. */
-export const ToolCallQuerySchema = Type.Object({ revision: RevisionSchema })
+/** Of a call of one tool. */
+export const RevisionQuerySchema = Type.Object({ revision: RevisionSchema })
 
-export const ToolDefinitionsSchema = Type.Array(Type.Unsafe<object>({ type: 'object' }), {
+export const ToolCallQuerySchema = Type.Object({
+  revision: RevisionSchema,
+  toolset: Type.Optional(StringEnum([...TOOLSETS, 'all'], {
+    description: 'The tools that the model was given: no other runs, and errors name no other. Without it every tool runs'
+  })),
+  others: Type.Optional(StringEnum(['skip'], {
+    description: '`skip` leaves calls of tools that are not known here without an answer. Without it they get an error result'
+  }))
+})
+
+export const ToolDefinitionsSchema = Type.Array(Type.Unsafe<object>({ type: 'object', additionalProperties: true }), {
   $id: 'ToolDefinitions',
   title: 'ToolDefinitions',
   description: "Ready to be the `tools` of a model's request.",
@@ -58,13 +66,14 @@ export const ToolDefinitionsSchema = Type.Array(Type.Unsafe<object>({ type: 'obj
 })
 
 export const ToolParamsSchema = Type.Object({
-  name: Type.String({ description: 'Name of the tool, compared exactly: `Skill` and `skill` are two tools', examples: ['get_skill'] })
+  name: Type.String({ description: 'Name of the tool, compared exactly: `Skill` and `skill` are two tools', examples: ['list_skills'] })
 })
 
 export const ToolArgumentsSchema = Type.Unsafe<unknown>({
   title: 'ToolArguments',
   description: 'The arguments of one call, as the definition of the tool says. The result explains what does not fit.',
-  type: 'object'
+  type: 'object',
+  additionalProperties: true
 })
 
 export const ToolResultSchema = Type.Unsafe<object>({

@@ -1,22 +1,33 @@
 import type { FastifyInstance, FastifyRequest, HTTPMethods } from 'fastify'
 import fp from 'fastify-plugin'
+import { nearestRoute } from '../http/nearest-route.ts'
 import { HttpProblem, sendProblem } from '../http/problem.ts'
+import { httpProblems } from '../schemas/problem.ts'
 
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i
 
 /** 404, or 405 with `Allow` when the path exists for other methods: Fastify has one answer for both. */
-function noRoute (app: FastifyInstance, request: FastifyRequest): HttpProblem {
-  const allowed = (app.supportedMethods as HTTPMethods[]).filter((method) => app.findRoute({ method, url: request.url }) !== null)
+function noRoute (app: FastifyInstance, request: FastifyRequest, segments: ReadonlySet<string>): HttpProblem {
+  const methodsOf = (url: string) => (app.supportedMethods as HTTPMethods[]).filter((method) => app.findRoute({ method, url }) !== null)
+  const allowed = methodsOf(request.url)
   // A route that takes the method has asked for this answer itself, with `callNotFound()`.
-  if (allowed.length === 0 || allowed.some((method) => method === request.method)) return new HttpProblem('route_not_found')
+  if (allowed.length === 0 || allowed.some((method) => method === request.method)) {
+    const near = nearestRoute(request.url, [...segments], (path) => methodsOf(path).length > 0)
+    return new HttpProblem('route_not_found', near === undefined ? undefined : `${httpProblems.route_not_found.detail}; did you mean ${near}?`)
+  }
   const allow = allowed.join(', ')
   return new HttpProblem('method_not_allowed', `This route does not take ${request.method}; it takes ${allow}`, { allow })
 }
 
 /** One shape for every error that passes through Fastify; `http/connections/client-errors.ts` has those that do not. */
 export const errors = fp(function errors (app, _options, done) {
+  const segments = new Set<string>()
+  app.addHook('onRoute', ({ url, schema }) => {
+    const [first] = /^\/[\w-]+/.exec(url) ?? []
+    if (first !== undefined && schema?.hide !== true) segments.add(first)
+  })
   app.setErrorHandler((error, request, reply) => { sendProblem(error, request, reply) })
-  app.setNotFoundHandler((request) => { throw noRoute(app, request) })
+  app.setNotFoundHandler((request) => { throw noRoute(app, request, segments) })
 
   // Node answers an expectation that it does not know by itself, with a bare 417.
   app.server.on('checkExpectation', (request, response) => { app.server.emit('request', request, response) })
@@ -25,7 +36,7 @@ export const errors = fp(function errors (app, _options, done) {
   app.addHook('onRequest', (request, _reply, next) => {
     const { expect } = request.headers
     if (expect !== undefined && !CONTINUE.test(expect)) next(new HttpProblem('expectation_failed'))
-    else if (request.is404) next(noRoute(app, request))
+    else if (request.is404) next(noRoute(app, request, segments))
     else next()
   })
 

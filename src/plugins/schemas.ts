@@ -1,6 +1,7 @@
 import { Ajv, type ValidateFunction } from 'ajv'
 import type { FastifySchema, FastifySchemaCompiler } from 'fastify'
 import fp from 'fastify-plugin'
+import { type QuerySchema, refuseUnknown, refuseValue } from '../http/query.ts'
 
 type Check = ReturnType<FastifySchemaCompiler<FastifySchema>>
 
@@ -8,6 +9,9 @@ export interface SchemasOptions {
   /** Schemas that routes refer to by `$id`. */
   readonly shared: readonly object[]
 }
+
+/** The query of a documented route that names no parameters. */
+const NO_QUERY: QuerySchema = { properties: {} }
 
 /** What the schemas of routes are for: shared ones have names, requests are validated, answers are not serialised by them. */
 export const schemas = fp<SchemasOptions>(function schemas (app, { shared }, done) {
@@ -17,9 +21,13 @@ export const schemas = fp<SchemasOptions>(function schemas (app, { shared }, don
   // third of the start, and a serialiser drops in silence what its schema lacks.
   app.setSerializerCompiler(() => JSON.stringify)
 
+  app.addHook('onRoute', ({ schema }) => {
+    if (schema !== undefined && schema.hide !== true) schema.querystring ??= { type: 'object', ...NO_QUERY }
+  })
+
   let ajv: Ajv | undefined
   // Each validator is compiled when the first request needs it: compiling them all is a third of the start.
-  app.setValidatorCompiler(({ schema }) => {
+  app.setValidatorCompiler(({ schema, httpPart }) => {
     let validate: ValidateFunction | undefined
     const check: Check = (data) => {
       ajv ??= createAjv(app.getSchemas())
@@ -28,10 +36,19 @@ export const schemas = fp<SchemasOptions>(function schemas (app, { shared }, don
       check.errors = validate.errors ?? null
       return isValid
     }
-    return check
+    return httpPart === 'querystring' ? checkQuery(check, schema as QuerySchema) : check
   })
   done()
 }, { name: 'schemas', fastify: '5.x' })
+
+/** The same check, which says of a query what is wrong with it. */
+function checkQuery (check: Check, schema: QuerySchema): Check {
+  return (query: object) => {
+    const unknown = refuseUnknown(query, schema)
+    if (unknown !== undefined) return { error: unknown }
+    return check(query) === true || { error: refuseValue(query, schema, check.errors ?? []) }
+  }
+}
 
 /**
  * Values are checked as they came: nothing is converted, and nothing removed. The schemas themselves are not validated:

@@ -5,7 +5,7 @@ import { HttpProblem } from '../http/problem.ts'
 import { REVISION_HEADER } from '../http/headers.ts'
 import { toolCondition, type ToolCondition } from '../http/revision.ts'
 import {
-  ToolArgumentsSchema, ToolCallQuerySchema, ToolCallRequestSchema, ToolCallResponseSchema, ToolDefinitionsSchema, ToolParamsSchema, ToolQuerySchema,
+  RevisionQuerySchema, ToolArgumentsSchema, ToolCallQuerySchema, ToolCallRequestSchema, ToolCallResponseSchema, ToolDefinitionsSchema, ToolParamsSchema, ToolQuerySchema,
   ToolResultSchema
 } from '../openapi/tool-schemas.ts'
 import { toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples, toolResultExamples } from '../openapi/tool-call-examples.ts'
@@ -14,7 +14,7 @@ import { jsonAnswer, notModifiedAnswer, problemAnswers, requestBody, resultAnswe
 import type { ToolRegistry } from '../tools/registry.ts'
 import { confirmSkills } from '../tools/confirm-skills.ts'
 import { runTool } from '../tools/run-tool.ts'
-import type { ToolCallHandler } from '../tools/tool-call.ts'
+import { DEFAULT_TOOLSET, type ToolCallHandler } from '../tools/tool-call.ts'
 import { toolDefinitions } from '../tools/tool-definitions.ts'
 import { JSON_MEDIA_TYPE } from '../http/send/json.ts'
 
@@ -47,7 +47,10 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     validatorCompiler: takeAnyBody(app)
   }, async (request, reply) => {
     const condition = toolCondition(request, skills)
-    const answer = await handleToolCall(request.body, { skills: condition.skills, requestId: request.id, confirmSkill: condition.confirmSkill })
+    const { toolset, others } = request.query
+    const answer = await handleToolCall(request.body, {
+      skills: condition.skills, requestId: request.id, confirmSkill: condition.confirmSkill, toolset, skipOthers: others === 'skip'
+    })
     switch (answer.kind) {
       case 'answer': return sendResult(reply, answer.json, condition)
       case 'unrecognised': throw new HttpProblem('unrecognised_tool_call', answer.detail)
@@ -62,10 +65,10 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       description: 'The definitions of the tools in the form that a provider wants in a request.',
       tags: ['agent'],
       querystring: ToolQuerySchema,
-      response: { 200: jsonAnswer(ToolDefinitionsSchema, 'The definitions'), 304: notModifiedAnswer(), ...problemAnswers('bad_query') }
+      response: { 200: jsonAnswer(ToolDefinitionsSchema, 'The definitions'), 304: notModifiedAnswer(), ...problemAnswers() }
     }
   }, async (request, reply) => {
-    const { format = 'openai', toolset = 'reader' } = request.query
+    const { format = 'openai', toolset = DEFAULT_TOOLSET } = request.query
     // The description of `Skill` follows the index, which is empty until it is built.
     if (toolset === 'wave' || toolset === 'all') await skills.available()
     return reply.header('content-type', JSON_MEDIA_TYPE).send(JSON.stringify(toolDefinitions(registry, { format, toolset, skills })))
@@ -78,7 +81,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       description: 'The arguments as the JSON body; answers with the result object of the tool, also for a failure of the tool.',
       tags: ['agent'],
       params: ToolParamsSchema,
-      querystring: ToolCallQuerySchema,
+      querystring: RevisionQuerySchema,
       body: requestBody(ToolArgumentsSchema, toolArgumentsExamples),
       response: {
         200: resultAnswer(ToolResultSchema, 'The result', toolResultExamples),

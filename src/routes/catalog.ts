@@ -33,7 +33,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
       response: {
         200: jsonAnswer(CatalogPageSchema, 'The page'),
         304: notModifiedAnswer(),
-        ...problemAnswers('bad_query', 'bad_cursor', ...FOLDER_PROBLEMS)
+        ...problemAnswers('bad_cursor', ...FOLDER_PROBLEMS)
       }
     },
     preValidation: readScalars('limit', 'valid')

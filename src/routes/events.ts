@@ -1,11 +1,9 @@
-import type { ServerResponse } from 'node:http'
-import { Readable } from 'node:stream'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { ChangeFeed, FeedEvent } from '../core/events/change-feed.ts'
-import { EVENT_HEARTBEAT_MS, EVENT_RETRY_MS, MAX_EVENT_STREAM_BYTES, MAX_EVENT_STREAMS } from '../http/limits.ts'
+import { EVENT_RETRY_MS, MAX_EVENT_STREAMS } from '../http/limits.ts'
 import { accepts } from '../http/accept.ts'
 import { HttpProblem } from '../http/problem.ts'
+import { createEventStreams, EVENT_STREAM_MEDIA_TYPE } from '../http/send/event-streams.ts'
 import { EventsHeadersSchema, EventsQuerySchema } from '../schemas/events.ts'
 import { EVENTS_EXAMPLE } from '../openapi/examples.ts'
 import { eventStreamAnswer, problemAnswers } from '../openapi/responses.ts'
@@ -20,47 +18,15 @@ export interface EventRoutesOptions {
   readonly heartbeatMs?: number
 }
 
-const MEDIA_TYPE = 'text/event-stream'
 const RETRY = Buffer.from(`retry: ${EVENT_RETRY_MS}\n\n`)
-const HEARTBEAT = Buffer.from(': still here\n\n')
 
-/** An event is the same bytes for all clients: what waits for slow ones is in memory once. */
+/** An event is the same bytes for all clients. */
 const frames = new WeakMap<FeedEvent, Buffer>()
 
-/**
- * Changes of skills as server-sent events. A plain stream passes through the hooks like every other answer, shows its
- * back-pressure, and ends with its connection. @fastify/sse 0.4 and 0.6 and fastify-sse-v2 4.2 write past the hooks and keep
- * 54 MB for a client that reads nothing. They also delay `app.close()`, and open a stream for HEAD.
- */
+/** Changes of skills as server-sent events. */
 export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async function eventRoutes (app, options) {
-  const { feed, isDraining, maxStreams = MAX_EVENT_STREAMS, maxStreamBytes = MAX_EVENT_STREAM_BYTES, heartbeatMs = EVENT_HEARTBEAT_MS } = options
-  const streams = new Map<Readable, ServerResponse>()
-  let closing = false
-
-  /** What a client does not take waits, up to a bound. Then the client is dropped, and comes back with the last id it has. */
-  function send (stream: Readable, frame: Buffer): void {
-    if (stream.destroyed) return
-    if (stream.readableLength + frame.length <= maxStreamBytes) stream.push(frame)
-    else {
-      stream.destroy()
-      app.log.info({ bytes: stream.readableLength }, 'a client that does not read its events was dropped')
-    }
-  }
-
-  const heartbeat = setInterval(() => {
-    for (const stream of streams.keys()) send(stream, HEARTBEAT)
-  }, heartbeatMs).unref()
-
-  // Not `onClose`, which waits for the answers that are under way.
-  app.addHook('preClose', async () => {
-    closing = true
-    clearInterval(heartbeat)
-    const open = [...streams]
-    for (const [stream] of open) stream.push(null)
-    await nextTurn()
-    // The end of a stream waits behind what the client has not read.
-    for (const [, response] of open) if (!response.writableEnded || response.writableLength > 0) response.destroy()
-  })
+  const { feed, isDraining, maxStreams = MAX_EVENT_STREAMS, maxStreamBytes, heartbeatMs } = options
+  const streams = createEventStreams(app, { maxStreams, isDraining, maxStreamBytes, heartbeatMs })
 
   app.get('/events', {
     schema: {
@@ -70,27 +36,18 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
       tags: ['skills'],
       headers: EventsHeadersSchema,
       querystring: EventsQuerySchema,
-      response: { 200: eventStreamAnswer('The events, without an end', EVENTS_EXAMPLE), ...problemAnswers('bad_query', 'not_acceptable', 'too_many_streams', 'not_ready') }
+      response: { 200: eventStreamAnswer('The events, without an end', EVENTS_EXAMPLE), ...problemAnswers('not_acceptable', 'too_many_streams', 'not_ready') }
     }
   }, async (request, reply) => {
-    if (!accepts(request.headers.accept, MEDIA_TYPE)) throw new HttpProblem('not_acceptable')
-    if (closing || isDraining()) throw new HttpProblem('not_ready', 'The service is stopping')
-    if (streams.size >= maxStreams) throw new HttpProblem('too_many_streams')
-    reply.headers({ 'content-type': MEDIA_TYPE, 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
-    if (request.method === 'HEAD') return reply.send(Readable.from([]))
-
-    const stream = new Readable({ read () {} })
-    streams.set(stream, reply.raw)
-    stream.push(RETRY)
+    if (!accepts(request.headers.accept, EVENT_STREAM_MEDIA_TYPE)) throw new HttpProblem('not_acceptable')
     const lastId = request.headers['last-event-id'] || request.query.last_event_id || undefined
-    const unsubscribe = feed.subscribe((event) => { send(stream, frameOf(event)) }, lastId)
-    stream.once('close', () => {
-      unsubscribe()
-      streams.delete(stream)
+    return streams.open(request, reply, (send) => {
+      send(RETRY)
+      const unsubscribe = feed.subscribe((event) => { send(frameOf(event)) }, lastId)
+      // Without an event: a client that is cut off before the first one resumes from here.
+      if (lastId === undefined) send(Buffer.from(`id: ${feed.position}\n\n`))
+      return unsubscribe
     })
-    // Without an event: a client that is cut off before the first one resumes from here.
-    if (lastId === undefined) send(stream, Buffer.from(`id: ${feed.position}\n\n`))
-    return reply.send(stream)
   })
 }
 

@@ -5,10 +5,11 @@ import { contentAnswer, notModifiedAnswer, problemAnswers } from '../openapi/res
 /** Two folders below the package's own, as every module of `src`, of `dist` and of its bundle that may hold this line. */
 const FOLDER = new URL('../../openapi/', import.meta.url)
 
+const FREE_OBJECT = { type: 'object', additionalProperties: true }
 const DOCUMENT_SCHEMA = {
   type: 'object',
   required: ['openapi', 'info', 'paths'],
-  properties: { openapi: { type: 'string' }, info: { type: 'object' }, paths: { type: 'object' } }
+  properties: { openapi: { type: 'string' }, info: FREE_OBJECT, paths: FREE_OBJECT }
 }
 const EXAMPLE = { openapi: '3.1.0', info: { title: 'skillserve' }, paths: {} }
 const YAML_EXAMPLE = 'openapi: 3.1.0\ninfo:\n  title: skillserve\n'

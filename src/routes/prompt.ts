@@ -52,7 +52,7 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
       response: {
         200: textOrJsonAnswer(PromptSchema, 'The skills', PROMPT_EXAMPLE),
         304: notModifiedAnswer(),
-        ...problemAnswers('bad_query', ...FOLDER_PROBLEMS)
+        ...problemAnswers(...FOLDER_PROBLEMS)
       }
     },
     preValidation: readScalars('budget')

@@ -2,8 +2,9 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply } from 'fastify'
 import type { FileContent } from '../core/files/file-content.ts'
 import { mediaType } from '../core/content/media-type.ts'
+import { SkillError } from '../core/errors.ts'
 import type { SkillSource } from '../core/skill-source.ts'
-import { prefers } from '../http/accept.ts'
+import { accepts, prefers } from '../http/accept.ts'
 import { strongEtag } from '../http/etag.ts'
 import { DOCUMENT_EXAMPLE, FILE_EXAMPLE } from '../openapi/examples.ts'
 import { FILE_PROBLEMS, FOLDER_PROBLEMS, MAIN_FILE_PROBLEMS, READ_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
@@ -52,7 +53,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       querystring: SkillQuerySchema,
       response: {
         200: jsonOrTextAnswer(SkillDocumentSchema, 'The document', ['text/markdown', 'text/plain'], DOCUMENT_EXAMPLE),
-        206: partialAnswer(DOCUMENT_EXAMPLE.slice(0, 14)),
+        206: partialAnswer(DOCUMENT_EXAMPLE.slice(0, 14), ['text/markdown', 'text/plain']),
         304: notModifiedAnswer(),
         ...problemAnswers(...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...MAIN_FILE_PROBLEMS)
       }
@@ -91,7 +92,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     schema: {
       operationId: 'readSkillFile',
       summary: 'Read a file of a skill',
-      description: 'The bytes of any file, of any size, with `Range`; or, when `Accept` prefers `application/json`, its text inside JSON.',
+      description: 'The bytes of any file, of any size, with `Range`; or, when `Accept` prefers `application/json`, its text inside JSON. A file without a JSON form goes out as bytes to a client that takes them too.',
       tags: ['skills'],
       params: SkillFileParamsSchema,
       querystring: SkillFileQuerySchema,
@@ -112,8 +113,26 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       return answer(source.openFile(name, path), (file) => sendFile(request, reply, file, path, { mediaType: type, condition }))
     }
     if (request.query.encoding === 'base64') return answer(source.readFile(name, path), (content) => sendBase64(reply, request.params, content, condition))
-    return answer(tools.readFileInSkill.run({ skill_name: name, file_path: path }, source), (outcome) => sendOutcome(reply, outcome, condition))
+    const readText = () => tools.readFileInSkill.run({ skill_name: name, file_path: path }, source)
+    if (!admitsBytes(request.headers.accept, type)) return answer(readText(), (outcome) => sendOutcome(reply, outcome, condition))
+    return orBytes(async () => sendOutcome(reply, await readText(), condition), async () =>
+      await sendFile(request, reply, await source.openFile(name, path), path, { mediaType: type, condition }))
   })
+}
+
+/** Whether a client that prefers JSON takes the bytes too, as axios and Angular do. */
+function admitsBytes (accept: string | undefined, type: string): boolean {
+  return accept !== undefined && accept !== 'application/json' && accepts(accept, type)
+}
+
+/** JSON, or the bytes of a file that has no JSON form: it is not text, or too large. */
+async function orBytes (sendJsonForm: () => Promise<FastifyReply>, sendBytes: () => Promise<FastifyReply>): Promise<FastifyReply> {
+  try {
+    return await sendJsonForm()
+  } catch (error) {
+    if (error instanceof SkillError && (error.code === 'file_not_text' || error.code === 'file_too_large')) return await sendBytes()
+    throw error
+  }
 }
 
 /** `read_file_in_skill`'s object for any file, its content as base64. */

@@ -10,20 +10,17 @@ import { StringEnum } from './string-enum.ts'
 export const CatalogQuerySchema = Type.Object({
   q: Type.Optional(Type.String({
     maxLength: MAX_QUERY_CODE_POINTS,
-    description: 'Words to search for in name, description and body: the best match first. Blank is as good as none',
-    examples: ['decimal arithmetic']
+    description: 'Words to search for in name, description and body: the best match first. Blank is as good as none'
   })),
-  valid: Type.Optional(Type.Boolean({ description: 'Only skills that are valid, or that are not', examples: [true] })),
+  valid: Type.Optional(Type.Boolean({ description: 'Only skills that are valid, or that are not' })),
   limit: Type.Optional(Type.Integer({
     minimum: 1,
     maximum: MAX_PAGE_ENTRIES,
     default: DEFAULT_PAGE_ENTRIES,
-    description: 'Most entries in the answer',
-    examples: [DEFAULT_PAGE_ENTRIES]
+    description: 'Most entries in the answer'
   })),
   cursor: Type.Optional(Type.String({
-    description: '`next_cursor` of the page before, sent with the same `q` and `valid`',
-    examples: ['ZjM4ZGZiNmVmMGUxYjZlZQoKY2FsY3VsYXRvcg']
+    description: '`next_cursor` of the page before, sent with the same `q` and `valid`'
   }))
 })
 
@@ -59,6 +56,7 @@ export const CatalogEntrySchema = describes<CatalogEntry & { score?: number }>()
   type: StringEnum(['project', 'personal'], { description: 'Which kind of root it comes from' }),
   frontmatter: Type.Unsafe<unknown>({
     type: 'object',
+    additionalProperties: true,
     description: 'All fields as JSON; `{}` when there are none or they cannot be read. What JSON has no form for is text'
   }),
   revision: nullable<string>({ ...DigestSchema, description: 'Equal for equal content, as in the manifest; `null` when the files cannot be listed' }),

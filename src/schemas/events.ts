@@ -1,11 +1,9 @@
 import { Type } from '@sinclair/typebox'
 
-const ID = '8f3a51c09d2e-17'
-
 export const EventsHeadersSchema = Type.Object({
-  'last-event-id': Type.Optional(Type.String({ description: 'Id of the last event that is known, as EventSource sends it: those after it come first', examples: [ID] }))
+  'last-event-id': Type.Optional(Type.String({ description: 'Id of the last event that is known, as EventSource sends it: those after it come first' }))
 })
 
 export const EventsQuerySchema = Type.Object({
-  last_event_id: Type.Optional(Type.String({ description: 'The same, for who cannot set headers; the header counts when both are there', examples: [ID] }))
+  last_event_id: Type.Optional(Type.String({ description: 'The same, for who cannot set headers; the header counts when both are there' }))
 })

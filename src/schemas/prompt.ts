@@ -7,13 +7,11 @@ import { StringEnum } from './string-enum.ts'
 export const PromptQuerySchema = Type.Object({
   format: Type.Optional(describes<PromptForm>()(StringEnum(['xml', 'json', 'markdown'], {
     default: 'xml',
-    description: "`xml` is skills-ref's `<available_skills>`, `markdown` a list with one line per skill",
-    examples: ['markdown']
+    description: "`xml` is skills-ref's `<available_skills>`, `markdown` a list with one line per skill"
   }))),
   budget: Type.Optional(Type.Integer({
     minimum: MIN_PROMPT_CHARACTERS,
-    description: 'Most characters (UTF-16 code units) of the answer. Skills that do not fit are left out, and the answer says how many',
-    examples: [4000]
+    description: 'Most characters (UTF-16 code units) of the answer. Skills that do not fit are left out, and the answer says how many'
   }))
 })
 

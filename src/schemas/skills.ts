@@ -22,8 +22,7 @@ export const SkillFileParamsSchema = Type.Object({
 
 export const RevisionSchema = Type.Optional(Type.String({
   pattern: '^(?:current|sha256:[0-9a-f]{64})$',
-  description: 'The revision of the skill that the answer has to be of, named in `Skill-Revision`; `current` for the present one. A revision that is neither present nor kept is 412 `revision_changed`. `If-Match` asks for the present one',
-  examples: ['sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef']
+  description: 'The revision of the skill that the answer has to be of, named in `Skill-Revision`; `current` for the present one. A revision that is neither present nor kept is 412 `revision_changed`. `If-Match` asks for the present one'
 }))
 
 export const SkillQuerySchema = Type.Object({ revision: RevisionSchema })
@@ -31,8 +30,7 @@ export const SkillQuerySchema = Type.Object({ revision: RevisionSchema })
 export const SkillFileQuerySchema = Type.Object({
   revision: RevisionSchema,
   encoding: Type.Optional(Type.Literal('base64', {
-    description: 'JSON form only: the content as base64, whatever kind of file it is',
-    examples: ['base64']
+    description: 'JSON form only: the content as base64, whatever kind of file it is'
   }))
 })
 
@@ -40,8 +38,7 @@ export const SkillArchiveQuerySchema = Type.Object({
   revision: RevisionSchema,
   wrap: Type.Optional(StringEnum(['true', 'false'], {
     default: 'false',
-    description: 'Whether everything is in one folder with the name of the skill',
-    examples: ['true']
+    description: 'Whether everything is in one folder with the name of the skill'
   }))
 })
 

@@ -41,12 +41,13 @@ export const LegacyDiscoveryIndexSchema = Type.Object({
   skills: Type.Array(Type.Object({
     name: NameSchema,
     description: DescriptionSchema,
+    version: Type.String({ description: 'The revision of the skill. Some clients fetch the files again only after it has changed' }),
     files: Type.Array(Type.String(), { minItems: 1, description: 'All files of the skill, `SKILL.md` first' })
   }))
 }, {
   $id: 'LegacyDiscoveryIndex',
   title: 'LegacyDiscoveryIndex',
-  examples: [{ skills: [{ name: 'calculator', description: EXAMPLE_DESCRIPTION, files: ['SKILL.md', 'examples/basic.py'] }] }]
+  examples: [{ skills: [{ name: 'calculator', description: EXAMPLE_DESCRIPTION, version: `sha256:${EXAMPLE_HEX}`, files: ['SKILL.md', 'examples/basic.py'] }] }]
 })
 
 const NameParamSchema = Type.String({ description: 'Name of a skill that the index lists', examples: ['calculator'] })
@@ -56,8 +57,16 @@ export const ArtifactParamsSchema = Type.Object({
   digest: Type.String({ description: 'SHA-256 of the artifact in the index, in hexadecimal', examples: [EXAMPLE_HEX] })
 })
 
+export const SkillIndexParamsSchema = Type.Object({ name: NameParamSchema })
+
 /** The wildcard is called `path` in the OpenAPI document, `*` by the router. */
 export const LegacyFileParamsSchema = Type.Object({
   name: NameParamSchema,
   '*': Type.String({ description: 'Path of a file, as the index lists it', examples: ['SKILL.md'] })
+})
+
+export const SkillLegacyFileParamsSchema = Type.Object({
+  name: NameParamSchema,
+  skill: Type.String({ description: 'The same name, as the index has it', examples: ['calculator'] }),
+  '*': LegacyFileParamsSchema.properties['*']
 })

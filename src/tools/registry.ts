@@ -10,7 +10,8 @@ export interface ToolRegistry {
   /** The tools of one toolset and of those that it contains, or all of them, in the order of registration. */
   list (toolset?: Toolset): readonly Tool[]
 
-  find (name: string): Tool | undefined
+  /** @param toolset the only tools that are known; default: all */
+  find (name: string, toolset?: Toolset): Tool | undefined
 
   /** Runs a tool. Never throws: every failure is an outcome in the tool's own form. */
   call (tool: Tool, args: ToolArguments, skills: SkillSource): Awaitable<ToolOutcome>
@@ -18,8 +19,8 @@ export interface ToolRegistry {
   /** The outcome of a call that is not run, in the tool's own form. Never throws. */
   refuse (tool: Tool, failure: ToolFailure, skills: SkillSource): Promise<ToolOutcome>
 
-  /** `Unknown tool: <name>` and the names there are. */
-  unknownTool (name: string): string
+  /** `Unknown tool: <name>` and the names there are, of one toolset: a model must not hear of tools that it was not given. */
+  unknownTool (name: string, toolset?: Toolset): string
 }
 
 export interface ToolRegistryOptions {
@@ -27,10 +28,10 @@ export interface ToolRegistryOptions {
   readonly onError?: (error: unknown, toolName: string) => void
 }
 
-/** The toolsets in each toolset: finding a skill is of no use without the tools that read it. */
+/** The toolsets in each toolset: finding a skill or a file is of no use without the tools that read it. */
 const CONTENTS: Readonly<Record<Toolset, readonly Toolset[]>> = {
   reader: ['reader'],
-  search: ['reader', 'search'],
+  explore: ['reader', 'explore'],
   wave: ['wave'],
   neovate: ['neovate']
 }
@@ -39,7 +40,8 @@ const CONTENTS: Readonly<Record<Toolset, readonly Toolset[]>> = {
 export function createToolRegistry (tools: readonly Tool[], { onError = () => {} }: ToolRegistryOptions = {}): ToolRegistry {
   const byName = new Map(tools.map((tool) => [tool.name, tool]))
   if (byName.size !== tools.length) throw new Error('Two tools have the same name')
-  const names = tools.map(({ name }) => name).join(', ')
+  const isIn = (tool: Tool, toolset?: Toolset) => toolset === undefined || CONTENTS[toolset].includes(tool.toolset)
+  const list = (toolset?: Toolset) => toolset === undefined ? tools : tools.filter((tool) => isIn(tool, toolset))
 
   /** A caller sees only errors that a tool threw for its caller. */
   function asFailure (error: unknown, tool: Tool): ToolFailure {
@@ -62,9 +64,12 @@ export function createToolRegistry (tools: readonly Tool[], { onError = () => {}
   }
 
   return {
-    list: (toolset) => toolset === undefined ? tools : tools.filter((tool) => CONTENTS[toolset].includes(tool.toolset)),
+    list,
 
-    find: (name) => byName.get(name),
+    find (name, toolset) {
+      const tool = byName.get(name)
+      return tool !== undefined && isIn(tool, toolset) ? tool : undefined
+    },
 
     call (tool, args, skills) {
       try {
@@ -77,6 +82,6 @@ export function createToolRegistry (tools: readonly Tool[], { onError = () => {}
 
     refuse: (tool, failure, skills) => fail(tool, failure, {}, skills),
 
-    unknownTool: (name) => `Unknown tool: ${printable(name)}. Available tools: ${names}`
+    unknownTool: (name, toolset) => `Unknown tool: ${printable(name)}. Available tools: ${list(toolset).map((tool) => tool.name).join(', ')}`
   }
 }

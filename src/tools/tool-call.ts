@@ -6,7 +6,7 @@ import { openEnvelope } from './dialects/envelope.ts'
 import { type ConfirmSkill, confirmSkills } from './confirm-skills.ts'
 import type { ToolRegistry } from './registry.ts'
 import { runTool, type ToolRun } from './run-tool.ts'
-import { ToolLimitError, ToolOutcome } from './tool.ts'
+import { type Tool, ToolLimitError, ToolOutcome, type Toolset } from './tool.ts'
 
 export type ToolCallAnswer =
   /** The whole answer as JSON text: one result for one call, an array for a batch or a container. */
@@ -23,7 +23,14 @@ export interface ToolCallContext {
   readonly requestId: string
   /** Called with each skill that the calls name, before any of them runs. */
   readonly confirmSkill?: ConfirmSkill | undefined
+  /** The tools that the model was given. Default: calls of every tool run, and an unknown one is told of DEFAULT_TOOLSET. */
+  readonly toolset?: Toolset | 'all' | undefined
+  /** Leaves calls of other tools without an answer, instead of refusing them. */
+  readonly skipOthers?: boolean | undefined
 }
+
+/** What `GET /agent/tools` gives to a caller who does not choose. */
+export const DEFAULT_TOOLSET = 'reader'
 
 export type ToolCallHandler = (body: unknown, context: ToolCallContext) => Promise<ToolCallAnswer>
 
@@ -31,6 +38,13 @@ export type ToolCallHandler = (body: unknown, context: ToolCallContext) => Promi
 interface CallEnd {
   readonly outcome: ToolOutcome
   readonly refused: boolean
+}
+
+/** What the calls of a request run with. */
+interface CallRun extends ToolRun {
+  /** The tool of a call that can run. */
+  find (call: ToolCall): Tool | undefined
+  unknownTool (name: string): string
 }
 
 const RESULT_LIMIT_MESSAGE =
@@ -43,17 +57,27 @@ export interface ToolCallHandlerOptions {
 
 /** The engine behind POST /agent/tool-call: parsed JSON in, the answer's JSON text out. Throws what `confirmSkill` throws, nothing else. */
 export function createToolCallHandler ({ registry, log }: ToolCallHandlerOptions): ToolCallHandler {
-  return async function handle (body, { skills, requestId, confirmSkill }) {
+  return async function handle (body, { skills, requestId, confirmSkill, toolset, skipOthers = false }) {
     const envelope = openEnvelope(body)
     if (envelope.kind === 'unrecognised') return envelope
-    const { dialect, calls, batch } = envelope
+    const known = toolset === 'all' ? undefined : toolset
+    const named = toolset === undefined ? DEFAULT_TOOLSET : known
+    const { dialect, batch } = envelope
+    const calls = skipOthers ? envelope.calls.filter(({ name }) => name === '' || registry.find(name, known) !== undefined) : envelope.calls
+    if (calls.length === 0) return { kind: 'answer', json: '[]' }
     if (calls.length > MAX_TOOL_CALLS) {
       return { kind: 'too_many_calls', detail: `${calls.length} tool calls in one request: the limit is ${MAX_TOOL_CALLS}` }
     }
-    if (confirmSkill !== undefined) {
-      await confirmSkills(calls.map(({ name, args, problem }) => ({ tool: problem === undefined ? registry.find(name) : undefined, args })), confirmSkill)
+    const run: CallRun = {
+      skills,
+      registry,
+      log,
+      fields: { reqId: requestId },
+      find: ({ name, problem }) => problem === undefined ? registry.find(name, known) : undefined,
+      unknownTool: (name) => registry.unknownTool(name, named)
     }
-    const results = await runAll(dialect, calls, { skills, registry, log, fields: { reqId: requestId } })
+    if (confirmSkill !== undefined) await confirmSkills(calls.map((call) => ({ tool: run.find(call), args: call.args })), confirmSkill)
+    const results = await runAll(dialect, calls, run)
     return { kind: 'answer', json: batch ? `[${results.join(',')}]` : results.join('') }
   }
 
@@ -61,7 +85,7 @@ export function createToolCallHandler ({ registry, log }: ToolCallHandlerOptions
    * Runs the calls concurrently and writes their results in order. A call starts when the call TOOL_CALL_CONCURRENCY places
    * before it has been written, so that no more outcomes than that wait in memory behind a slow call.
    */
-  async function runAll (dialect: Dialect, calls: readonly ToolCall[], request: ToolRun): Promise<string[]> {
+  async function runAll (dialect: Dialect, calls: readonly ToolCall[], request: CallRun): Promise<string[]> {
     const running: Array<Promise<CallEnd>> = []
     const results: string[] = []
     let started = 0
@@ -84,11 +108,11 @@ export function createToolCallHandler ({ registry, log }: ToolCallHandlerOptions
     return results
   }
 
-  async function run (call: ToolCall, request: ToolRun): Promise<CallEnd> {
-    const tool = call.problem === undefined ? registry.find(call.name) : undefined
+  async function run (call: ToolCall, request: CallRun): Promise<CallEnd> {
+    const tool = request.find(call)
     if (tool === undefined) {
       log.info(request.fields, toolCallLine(call.name, {}))
-      const message = call.problem ?? registry.unknownTool(call.name)
+      const message = call.problem ?? request.unknownTool(call.name)
       const outcome = new ToolOutcome({ error: message }, message, true)
       log.info(request.fields, toolResultLine(outcome))
       return { outcome, refused: true }
@@ -97,8 +121,8 @@ export function createToolCallHandler ({ registry, log }: ToolCallHandlerOptions
   }
 
   /** A call that never ran has an answer and two log lines too. */
-  async function refuseForSize (call: ToolCall, neverRan: boolean, { skills, fields }: ToolRun): Promise<ToolOutcome> {
-    const tool = registry.find(call.name)
+  async function refuseForSize (call: ToolCall, neverRan: boolean, { skills, fields, find }: CallRun): Promise<ToolOutcome> {
+    const tool = find(call)
     const outcome = tool === undefined
       ? new ToolOutcome({ error: RESULT_LIMIT_MESSAGE }, RESULT_LIMIT_MESSAGE, true)
       : await registry.refuse(tool, new ToolLimitError(RESULT_LIMIT_MESSAGE), skills)

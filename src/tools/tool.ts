@@ -12,7 +12,7 @@ export interface ToolParameters {
 }
 
 /** Groups of tools that belong together in one request to a model. */
-export const TOOLSETS = ['reader', 'search', 'wave', 'neovate'] as const
+export const TOOLSETS = ['reader', 'explore', 'wave', 'neovate'] as const
 export type Toolset = (typeof TOOLSETS)[number]
 
 /** Arguments of a call: an object from outside. Read own properties only. */

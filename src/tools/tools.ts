@@ -1,4 +1,5 @@
 import { createGetSkillTool } from './reader/get-skill.ts'
+import { createListSkillFilesTool } from './reader/list-skill-files.ts'
 import { createListSkillsTool } from './reader/list-skills.ts'
 import { createNeovateSkillTool } from './neovate/neovate-skill.ts'
 import { createReadFileInSkillTool } from './reader/read-file-in-skill.ts'
@@ -14,6 +15,7 @@ export function createTools (): readonly Tool[] {
     createReadFileInSkillTool(),
     createWaveSkillTool(),
     createNeovateSkillTool(),
-    createSearchSkillsTool()
+    createSearchSkillsTool(),
+    createListSkillFilesTool()
   ]
 }

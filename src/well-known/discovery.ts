@@ -63,6 +63,17 @@ export class Discovery {
     return this.#indexes
   }
 
+  /**
+   * The indexes of one skill alone, read anew: empty where a version does not offer it.
+   * @param base where the addresses of the index 0.2.0 lie, relative to it
+   * @throws {SkillError} without the skill
+   */
+  async indexesOf (name: string, base: string): Promise<DiscoveryIndexes> {
+    const offer = await readOffer(this.#skills, name)
+    const { entry, legacyEntry } = offer === undefined ? {} : await this.#entriesOfOffer(offer)
+    return renderIndexes([{ ...entry && { entry: { ...entry, url: base + entry.url } }, ...legacyEntry && { legacyEntry } }])
+  }
+
   /** Whether the index 0.1.0 lists a file. */
   async listsFile (name: string, file: string): Promise<boolean> {
     await this.indexes()
@@ -143,12 +154,14 @@ export class Discovery {
     }
   }
 
-  async #entriesOfOffer (offer: Offer): Promise<Pick<Entries, 'entry' | 'legacyEntry'>> {
+  async #entriesOfOffer (offer: Offer): Promise<Omit<Entries, 'state'>> {
     const { skill: { name, frontmatter }, manifest, versions, nameOf } = offer
     const description = descriptionOf(frontmatter)
     const files = manifest.files.map(({ path }) => nameOf(path))
     return {
-      ...versions.has('0.1.0') && { legacyEntry: { name, description, files: [MAIN_FILE, ...files.filter((file) => file !== MAIN_FILE)] } },
+      ...versions.has('0.1.0') && {
+        legacyEntry: { name, description, version: manifest.revision, files: [MAIN_FILE, ...files.filter((file) => file !== MAIN_FILE)] }
+      },
       ...versions.has('0.2.0') && { entry: await this.#entryOf(offer, description) }
     }
   }
@@ -186,7 +199,7 @@ export function hexOf (digest: string): string {
   return digest.slice(digest.indexOf(':') + 1)
 }
 
-function renderIndexes (entries: readonly Entries[]): DiscoveryIndexes {
+function renderIndexes (entries: ReadonlyArray<Omit<Entries, 'state'>>): DiscoveryIndexes {
   return {
     '0.2.0': { $schema: DISCOVERY_SCHEMA_ID, skills: entries.flatMap(({ entry }) => entry ?? []) },
     '0.1.0': { skills: entries.flatMap(({ legacyEntry }) => legacyEntry ?? []) }

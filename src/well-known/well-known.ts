@@ -11,6 +11,7 @@ import { ARTIFACT_PROBLEMS, FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
 import { bytesAnswers, jsonAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
 import { ArtifactParamsSchema, DiscoveryIndexSchema, LegacyDiscoveryIndexSchema, LegacyFileParamsSchema } from '../schemas/well-known.ts'
 import { Discovery, hexOf, isSingleFile } from './discovery.ts'
+import { oneSkill } from './one-skill.ts'
 
 export interface WellKnownOptions {
   readonly skills: SkillService
@@ -37,6 +38,8 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       next()
     })
   }
+
+  await app.register(oneSkill, { skills, discovery })
 
   app.get('/.well-known/agent-skills/index.json', {
     schema: {

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { transformSync } from 'esbuild'
 import t from 'tap'
 import { runProcess, startProcess } from '../helper/process.ts'
 
@@ -19,10 +20,17 @@ t.test('K82: a command prints to stdout and ends with 0, a mistake prints to std
 t.test('K1: an older Node gets one sentence', async (t) => {
   for (const [older, code] of [['18.20.8', 1], ['20.18.3', 1], ['20.19.0', 0], ['22.0.0', 0]] as const) {
     const preload = `data:text/javascript,Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${older}' } })`
-    const { code: actual, stderr } = await runProcess(t, { args: ['version'], nodeOptions: ['--import', preload] })
+    const { code: actual, stderr } = await runProcess(t, { script: 'cli/skillserve.cjs', args: ['version'], nodeOptions: ['--import', preload] })
     t.equal(actual, code, older)
     t.equal(stderr, code === 0 ? '' : `skillserve: Node 20.19 or later is needed, this is ${older}\n`)
   }
+})
+
+t.test('K1: the linked program has the syntax of Node 12', (t) => {
+  const code = readFileSync(new URL('../../dist/cli/skillserve.cjs', import.meta.url), 'utf8')
+  const forTarget = (target: string): string => transformSync(code, { target, supported: { 'dynamic-import': true } }).code
+  t.equal(forTarget('node12'), forTarget('esnext'), 'nothing has to be rewritten')
+  t.end()
 })
 
 t.test('K2: without arguments and without ./skills the example skills are served, and the log says so', async (t) => {

@@ -36,6 +36,16 @@ export async function startManager (t: Test, projectRoots: readonly string[], op
   return manager
 }
 
+/** Text of a document or a file, or the sentence of the refusal. */
+export async function textOf (question: () => unknown): Promise<unknown> {
+  try {
+    const { bytes } = await question() as { bytes: Buffer }
+    return bytes.toString()
+  } catch (error) {
+    return error instanceof SkillError ? `${error.code}: ${error.message}` : error
+  }
+}
+
 /** The skill with this frontmatter name, else of this folder name; undefined when there is none. */
 export async function findByDisplayName (manager: SkillManager, name: string): Promise<CatalogSkill | undefined> {
   try {

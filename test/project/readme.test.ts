@@ -12,6 +12,8 @@ import { DOCUMENTS as TABLES, withTables } from '../../scripts/tables.ts'
 import { startProcess } from '../helper/process.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+/** How a document that is packed links to a file that is not. */
+const REPOSITORY = 'https://github.com/skillserve/skillserve/blob/main/'
 /** Where the documents say that the service listens. */
 const ORIGIN = 'http://127.0.0.1:8080'
 const DOCUMENTS = [
@@ -138,9 +140,10 @@ t.test('the limits in the README are those of the service', async (t) => {
 t.test('every link inside the documents leads somewhere', async (t) => {
   for (const document of DOCUMENTS) {
     for (const [, link = ''] of read(document).replaceAll(FENCED, '').matchAll(/\]\(([^)\s]+)\)/g)) {
-      if (/^https?:/.test(link)) continue
-      const [path = '', anchor] = link.split('#')
-      const target = path === '' ? document : join(dirname(document), path)
+      const isInRepository = link.startsWith(REPOSITORY)
+      if (/^https?:/.test(link) && !isInRepository) continue
+      const [path = '', anchor] = link.replace(REPOSITORY, '').split('#')
+      const target = path === '' ? document : join(isInRepository ? '' : dirname(document), path)
       t.ok(existsSync(join(ROOT, target)), `${document}: ${link}`)
       if (anchor !== undefined) t.ok(anchorsOf(read(target)).includes(anchor), `${document}: ${link}`)
     }

@@ -40,6 +40,14 @@ t.test('one service', async (t) => {
       anthropic: { type: 'tool_result', tool_use_id: 'toolu_01', content, is_error: false },
       gemini: { functionResponse: { id: 'call-1', name: 'get_skill', response: { output: content } } },
       'gemini-snake-case': { function_response: { id: 'call-1', name: 'get_skill', response: { output: content } } },
+      'openai-assistants': [{ tool_call_id: 'call_abc123', output: content }],
+      'gemini-interactions': { type: 'function_result', call_id: 'fc_1', name: 'get_skill', result: content },
+      bedrock: { toolResult: { toolUseId: 'tooluse_01', content: [{ text: content }], status: 'success' } },
+      ollama: [{ role: 'tool', tool_name: 'get_skill', content }],
+      'mistral-sdk': [{ role: 'tool', toolCallId: 'call_abc123', name: 'get_skill', content }],
+      'cohere-sdk': [{ role: 'tool', toolCallId: 'call_abc123', content }],
+      'vercel-ai-sdk': { type: 'tool-result', toolCallId: 'call-1', toolName: 'get_skill', output: { type: 'text', value: content } },
+      langchain: { type: 'tool', role: 'tool', tool_call_id: 'call_1', name: 'get_skill', content, status: 'success' },
       mcp: { jsonrpc: '2.0', id: 1, result: { resultType: 'complete', content: [{ type: 'text', text: content }], isError: false } }
     }
     t.same(Object.keys(toolCallExamples).sort(), Object.keys(answers).sort(), 'each dialect has an example')
@@ -68,7 +76,7 @@ t.test('one service', async (t) => {
       ['Skill', { skill_name: 'nope' }, /^Error invoking skill 'nope': Skill 'nope' not found\.\n\nAvailable skills:\n- calculator: Sums\n\nTo create/],
       ['skill', { skill: ' calculator ' }, /^\[.*calculator is running….*Base directory for this skill/s],
       ['skill', { skill: '../calculator' }, 'Skill "../calculator" not found'],
-      ['SKILL', {}, /^Unknown tool: SKILL\. Available tools: list_skills, get_skill, read_file_in_skill, Skill, skill, search_skills$/]
+      ['SKILL', {}, /^Unknown tool: SKILL\. Available tools: list_skills, get_skill, read_file_in_skill$/]
     ]
     for (const [name, args, expected] of table) {
       for (const form of [args, JSON.stringify(args)]) {
@@ -79,6 +87,26 @@ t.test('one service', async (t) => {
         else t.match(content, expected, name)
       }
     }
+  })
+
+  t.test('K40: toolset and others of the query', async (t) => {
+    const calls = [openaiCall('nope', {}, 'a'), openaiCall('Skill', {}, 'b'), openaiCall('list_skills', {}, 'c')]
+    const ids = async (query: string) => ((await service.post(`${CALL}?${query}`, calls)).json() as Array<{ tool_call_id: string }>).map((result) => result.tool_call_id)
+    t.same(await ids('others=skip'), ['b', 'c'])
+    t.same(await ids('others=skip&toolset=wave'), ['b'])
+    t.match((await service.post(`${CALL}?toolset=wave`, calls)).json(), [{}, { content: /skill_name parameter/ }, { content: 'Unknown tool: list_skills. Available tools: Skill' }])
+    for (const query of ['others=', 'others=keep', 'toolset=search', 'toolset=']) {
+      t.match(await service.post(`${CALL}?${query}`, calls), { status: 400 }, query)
+    }
+  })
+
+  t.test('K40: list_skill_files gives paths, sizes and types', async (t) => {
+    const files = [{ path: 'SKILL.md', size_bytes: DOCUMENT.length, media_type: 'text/markdown' }, { path: 'examples/basic.py', size_bytes: 9, media_type: 'text/x-python' }]
+    t.same((await service.post('/agent/tools/list_skill_files', { skill_name: 'calculator' })).json(), { skill_name: 'calculator', files })
+    for (const [name, error] of Object.entries({ nope: "Skill 'nope' not found in skills folder", '../x': /^Invalid skill name/, '': /^Invalid skill name/ })) {
+      t.match((await service.post('/agent/tools/list_skill_files', { skill_name: name })).json(), { error }, name)
+    }
+    t.match((await service.post('/agent/tools/list_skill_files', {})).json(), { error: /^Invalid tool arguments: 'skill_name' is missing, it must be a string\n/ })
   })
 
   t.test('K34: one failing call does not stop the rest, whatever it is', async (t) => {
@@ -161,15 +189,16 @@ t.test('one service', async (t) => {
 
   t.test('K40: GET /agent/tools, every format and toolset', async (t) => {
     const names = { reader: ['list_skills', 'get_skill', 'read_file_in_skill'], wave: ['Skill'], neovate: ['skill'] }
-    const search = [...names.reader, 'search_skills']
-    const toolsets = { ...names, search, all: [...names.reader, ...names.wave, ...names.neovate, 'search_skills'] }
+    const more = ['search_skills', 'list_skill_files']
+    const toolsets = { ...names, explore: [...names.reader, ...more], all: [...names.reader, ...names.wave, ...names.neovate, ...more] }
     type Definition = Readonly<Record<string, unknown>>
     const nameIn: Readonly<Record<string, (definitions: readonly Definition[]) => unknown[]>> = {
       openai: (definitions) => definitions.map(({ type, function: { name } = {} as { name: string } }: { type?: unknown, function?: { name: string } }) => type === 'function' && name),
       'openai-responses': (definitions) => definitions.map(({ type, name, parameters }) => type === 'function' && parameters !== undefined && name),
       anthropic: (definitions) => definitions.map(({ name, input_schema: schema }) => schema !== undefined && name),
       gemini: (definitions) => definitions.flatMap(({ functionDeclarations }) => (functionDeclarations as Definition[]).map(({ name }) => name)),
-      mcp: (definitions) => definitions.map(({ name, inputSchema }) => inputSchema !== undefined && name)
+      mcp: (definitions) => definitions.map(({ name, inputSchema }) => inputSchema !== undefined && name),
+      bedrock: (definitions) => definitions.map(({ toolSpec: { name } = {} as { name: string } }: { toolSpec?: { name: string } }) => name)
     }
     const etags = new Set<string>()
     for (const [format, read] of Object.entries(nameIn)) {
@@ -184,7 +213,7 @@ t.test('one service', async (t) => {
         t.equal((await service.fetch(path, { method: 'HEAD' })).headers.get('etag'), etag)
       }
     }
-    t.equal(etags.size, 25)
+    t.equal(etags.size, 30)
     t.equal((await service.fetch('/agent/tools')).text, (await service.fetch('/agent/tools?format=openai&toolset=reader')).text, 'the defaults')
     t.match((await service.fetch('/agent/tools?format=anthropic&toolset=wave')).text, 'Skills: calculator: Sums', 'K28: it follows the catalog')
   })

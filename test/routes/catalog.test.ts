@@ -117,7 +117,7 @@ t.test('K46: one service', async (t) => {
       t.match(response.json(), { code })
     }
     t.equal((await service.fetch(`/catalog?cursor=${good}&limit=2`)).status, 200)
-    t.equal((await service.fetch('/catalog?unknown=1&__proto__=1&limit=1')).status, 200)
+    t.match((await service.fetch('/catalog?__proto__=1&limit=1')).json(), { status: 400, code: 'bad_query' })
     for (const query of ['q=%00', 'q=(a%2B)%2B%24', `q=${'%F0%9F%98%80'.repeat(1_000)}`, 'q=__proto__', 'q=constructor']) {
       t.same((await page(service, `?${query}`)).total, 0, query.slice(0, 60))
     }

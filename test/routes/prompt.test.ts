@@ -96,10 +96,9 @@ t.test('one service', async (t) => {
       'budget=200.5', 'budget=many', 'budget=Infinity', 'budget=NaN', 'budget=1e400', 'budget=200&budget=300', 'budget[]=200'
     ]) {
       const response = await service.fetch(`${PATH}?${query}`)
-      if (query === 'budget[]=200') t.equal(response.status, 200, 'another parameter, which is nobody\'s')
-      else t.match(response.json(), { status: 400, code: 'bad_query' }, query)
+      t.match(response.json(), { status: 400, code: 'bad_query' }, query)
     }
-    t.match((await service.fetch(`${PATH}?budget=1`)).json(), { detail: /budget must be >= 128/ })
+    t.match((await service.fetch(`${PATH}?budget=1`)).json(), { detail: /'budget' is '1', it must be >= 128/ })
   })
 
   t.test('many forms and budgets at once are answered right', async (t) => {

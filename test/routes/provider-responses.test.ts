@@ -5,10 +5,10 @@ import type { Static } from '@sinclair/typebox'
 import type { ChatCompletion, ChatCompletionMessage, ChatCompletionMessageParam, ChatCompletionToolMessageParam } from 'openai/resources/chat/completions/completions'
 import type { Response, ResponseInputItem } from 'openai/resources/responses/responses'
 import t from 'tap'
-import type { anthropic } from '../../src/tools/dialects/anthropic.ts'
-import type { mcp } from '../../src/tools/dialects/mcp.ts'
-import type { openaiChat } from '../../src/tools/dialects/openai-chat.ts'
-import type { openaiResponses } from '../../src/tools/dialects/openai-responses.ts'
+import type { anthropic } from '../../src/tools/dialects/wire/anthropic.ts'
+import type { mcp } from '../../src/tools/dialects/wire/mcp.ts'
+import type { openaiChat } from '../../src/tools/dialects/wire/openai-chat.ts'
+import type { openaiResponses } from '../../src/tools/dialects/wire/openai-responses.ts'
 import { buildService, type Service } from '../helper/build.ts'
 import { skill, skillText } from '../helper/skills.ts'
 
@@ -244,7 +244,7 @@ t.test('one service', async (t) => {
       { id: 4, error: { code: -32602 } }
     ])
     const definitions = (await service.fetch('/agent/tools?format=mcp&toolset=all')).json() as unknown[]
-    t.equal(definitions.filter(isSpecType.Tool).length, 6)
+    t.equal(definitions.filter(isSpecType.Tool).length, 7)
   })
 
   t.test('K38: a response in which the model made no call is 400, and says so', async (t) => {

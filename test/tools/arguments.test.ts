@@ -65,12 +65,12 @@ t.test('a string nested deeper than 64 levels is refused, 64 levels are taken', 
 
 t.test('K38: `__proto__` in a string is data', async (t) => {
   const args = parseArguments('{"__proto__":{"skill_name":"x"},"constructor":{"prototype":{"polluted":1}}}', parameters)
-  t.match(refusal(() => stringArgument(args, 'skill_name', parameters)), "'skill_name' must be a string")
+  t.match(refusal(() => stringArgument(args, 'skill_name', parameters)), "'skill_name' is missing, it must be a string")
   t.notOk('polluted' in {})
 })
 
 t.test('an argument is never coerced', async (t) => {
-  for (const value of [['a'], { toString: 'x' }, 123, null, true, undefined]) {
+  for (const value of [['a'], { toString: 'x' }, 123, null, true]) {
     t.equal(refusal(() => stringArgument({ skill_name: value }, 'skill_name', parameters)),
       `Invalid tool arguments: 'skill_name' must be a string\n\nParameters: ${SCHEMA}`)
   }
@@ -78,7 +78,7 @@ t.test('an argument is never coerced', async (t) => {
 })
 
 t.test('an inherited property is no argument', async (t) => {
-  t.match(refusal(() => stringArgument(Object.create({ skill_name: 'x' }), 'skill_name', parameters)), "'skill_name' must be a string")
+  t.match(refusal(() => stringArgument(Object.create({ skill_name: 'x' }), 'skill_name', parameters)), "'skill_name' is missing, it must be a string")
 })
 
 t.test('K37: an integer is an integer within bounds, or absent', async (t) => {

@@ -3,6 +3,7 @@ import type { Awaitable } from '../../src/core/async.ts'
 import type { SkillState } from '../../src/core/content/skill-state.ts'
 import { documentError, fileError, type SkillError } from '../../src/core/errors.ts'
 import { FileContent } from '../../src/core/files/file-content.ts'
+import type { Manifest } from '../../src/core/content/manifest.ts'
 import type { ServableFile } from '../../src/core/files/file-store.ts'
 import { parseRelativePath } from '../../src/core/disk/relative-path.ts'
 import type { CatalogSkill, Finding, SkillMetadata, SkillType } from '../../src/core/skill.ts'
@@ -109,8 +110,13 @@ export class FakeSource implements SkillSource {
     return await this.read(name, answer)
   }
 
-  manifest (): never {
-    throw new Error('no tool asks for a manifest')
+  async manifest (name: string): Promise<Manifest> {
+    this.#ask(`manifest ${name.slice(0, 50)}`)
+    if (!this.#skills.has(name)) throw documentError.skillNotFound(name)
+    const files = [...this.#contents].flatMap(([key, content]) => key.startsWith(`${name}/`) && content instanceof FileContent
+      ? [{ path: key.slice(name.length + 1), size_bytes: content.bytes.length, media_type: 'text/plain', digest: content.digest }]
+      : [])
+    return { skill_name: name, revision: 'sha256:', files }
   }
 
   archive (): never {
@@ -149,8 +155,8 @@ export class FakeSource implements SkillSource {
       mainFile: async () => this.readDocument(skill.name),
       file: (path) => this.readFile(skill.name, path),
       open: (path) => this.openFile(skill.name, path),
-      manifest: () => this.manifest(),
       fileFindings: async () => [],
+      manifest: () => this.manifest(skill.name),
       archive: () => this.archive()
     }
   }

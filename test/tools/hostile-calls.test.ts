@@ -39,7 +39,7 @@ interface Row {
 
 const read = (attack: string, path: unknown, text: string | RegExp): Row => ({ attack, tool: 'read_file_in_skill', args: { skill_name: 'demo', file_path: path }, text })
 const get = (attack: string, name: unknown, text: string | RegExp): Row => ({ attack, tool: 'get_skill', args: { skill_name: name }, text })
-const NOT_STRINGS: readonly unknown[] = [['SKILL.md'], { toString: 'x' }, 123, null, true, undefined]
+const NOT_STRINGS: readonly unknown[] = [['SKILL.md'], { toString: 'x' }, 123, null, true]
 
 const ROWS: readonly Row[] = [
   ...['../../etc/passwd', '..\\..\\etc\\passwd', '/etc/passwd', 'C:\\x', '\\\\host\\share'].map((path) => read('path that climbs out or is absolute', path, TRAVERSAL)),
@@ -61,7 +61,7 @@ const ROWS: readonly Row[] = [
   { attack: 'display name', tool: 'skill', args: { skill: ' demo ' }, text: /demo is running…/ },
   ...['../demo', '/etc/passwd', 'demo/SKILL.md'].map((name) => ({ attack: 'display name', tool: 'skill', args: { skill: name }, text: `Skill "${name}" not found` })),
   ...['constructor', '__proto__', 'toString', 'SKILL', 'List_Skills', ''].map((tool) =>
-    ({ attack: 'unknown tool', tool, args: {}, text: `Unknown tool: ${tool}. Available tools: list_skills, get_skill, read_file_in_skill, Skill, skill, search_skills` })),
+    ({ attack: 'unknown tool', tool, args: {}, text: `Unknown tool: ${tool}. Available tools: list_skills, get_skill, read_file_in_skill` })),
   ...[[1], 'x', 1, true].map((args) => ({ attack: 'arguments that are no object', tool: 'get_skill', args, text: /^\{"error": "Invalid tool arguments: .*Parameters: / })),
   { attack: 'prototype names', tool: 'get_skill', args: JSON.parse('{"skill_name":"demo","__proto__":{"p":1},"constructor":{"prototype":{"p":1}}}'), text: /# Demo/ },
   { attack: 'prototype names', tool: 'Skill', args: JSON.parse('{"skill_name":"demo","__proto__":{"p":1}}'), text: /unknown argument "__proto__"/ }

@@ -13,9 +13,9 @@ function brokenTool (members: Partial<Tool>): Tool {
 
 t.test('K31: all tools, found by their exact names', async (t) => {
   const registry = createToolRegistry(createTools())
-  t.same(registry.list().map(({ name }) => name), ['list_skills', 'get_skill', 'read_file_in_skill', 'Skill', 'skill', 'search_skills'])
+  t.same(registry.list().map(({ name }) => name), ['list_skills', 'get_skill', 'read_file_in_skill', 'Skill', 'skill', 'search_skills', 'list_skill_files'])
   t.same(registry.list('reader').map(({ name }) => name), ['list_skills', 'get_skill', 'read_file_in_skill'])
-  t.same(registry.list('search').map(({ name }) => name), ['list_skills', 'get_skill', 'read_file_in_skill', 'search_skills'])
+  t.same(registry.list('explore').map(({ name }) => name), ['list_skills', 'get_skill', 'read_file_in_skill', 'search_skills', 'list_skill_files'])
   t.same(registry.list('wave').map(({ name }) => name), ['Skill'])
   t.same(registry.list('neovate').map(({ name }) => name), ['skill'])
   t.not(registry.find('Skill'), registry.find('skill'))
@@ -56,6 +56,9 @@ t.test('what the operating system said is reported and not shown', async (t) => 
 
 t.test('K37: an unknown tool is named, with the names there are', async (t) => {
   const registry = createToolRegistry(createTools())
-  t.equal(registry.unknownTool('nope'), 'Unknown tool: nope. Available tools: list_skills, get_skill, read_file_in_skill, Skill, skill, search_skills')
+  t.equal(registry.unknownTool('nope'), 'Unknown tool: nope. Available tools: list_skills, get_skill, read_file_in_skill, Skill, skill, search_skills, list_skill_files')
+  t.equal(registry.unknownTool('nope', 'wave'), 'Unknown tool: nope. Available tools: Skill', 'K40: of the toolset only')
+  t.equal(registry.find('Skill', 'reader'), undefined)
+  t.equal(registry.find('get_skill', 'explore'), registry.find('get_skill'))
   t.match(registry.unknownTool('a\nb'), 'Unknown tool: a\\u000ab. ')
 })

@@ -2,12 +2,12 @@ import t from 'tap'
 import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES, TOOL_CALL_CONCURRENCY } from '../../src/tools/limits.ts'
 import { createToolRegistry } from '../../src/tools/registry.ts'
 import { createTools } from '../../src/tools/tools.ts'
-import { createToolCallHandler } from '../../src/tools/tool-call.ts'
+import { createToolCallHandler, type ToolCallContext } from '../../src/tools/tool-call.ts'
 import { type Tool, ToolOutcome } from '../../src/tools/tool.ts'
 import { FakeSource, fakeTool } from './fake-source.ts'
 
 const SKILLS = { calculator: { description: 'Calculates', files: { 'SKILL.md': '# Calculator', 'a.py': 'print(1)' } }, weather: {} }
-const NAMES = 'list_skills, get_skill, read_file_in_skill, Skill, skill, search_skills'
+const NAMES = 'list_skills, get_skill, read_file_in_skill'
 
 function setUp (tools: readonly Tool[] = createTools(), skills = new FakeSource(SKILLS)) {
   const lines: Array<readonly [fields: object, line: string]> = []
@@ -18,8 +18,8 @@ function setUp (tools: readonly Tool[] = createTools(), skills = new FakeSource(
   return {
     lines,
     handle: (body: unknown) => handle(body, { skills, requestId: 'req-1' }),
-    async answer (body: unknown): Promise<string> {
-      const answer = await handle(body, { skills, requestId: 'req-1' })
+    async answer (body: unknown, options: Pick<ToolCallContext, 'toolset' | 'skipOthers'> = {}): Promise<string> {
+      const answer = await handle(body, { skills, requestId: 'req-1', ...options })
       if (answer.kind !== 'answer') throw new Error(answer.kind)
       return answer.json
     }
@@ -92,6 +92,29 @@ t.test('K37: an unknown tool, in each dialect\'s error form', async (t) => {
   t.equal(await answer({ functionCall: { name: 'Nope' } }), `{"functionResponse":{"name":"Nope","response":{"error":${message}}}}`)
   t.equal(await answer({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'Nope' } }),
     `{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":${message}}}`)
+})
+
+t.test('K40: the errors of a toolset name only its own tools, and no other tool runs', async (t) => {
+  const { answer } = setUp()
+  const content = async (name: string, toolset?: ToolCallContext['toolset']): Promise<string> => JSON.parse(await answer(chatCall(name), { toolset })).content
+  t.equal(await content('nope', 'explore'), `Unknown tool: nope. Available tools: ${NAMES}, search_skills, list_skill_files`)
+  t.equal(await content('nope', 'all'), `Unknown tool: nope. Available tools: ${NAMES}, Skill, skill, search_skills, list_skill_files`)
+  t.equal(await content('list_skills', 'wave'), 'Unknown tool: list_skills. Available tools: Skill')
+  t.equal(await content('list_skills', 'explore'), '{"skills": ["calculator", "weather"]}')
+  t.match(await content('Skill'), 'skill_name parameter', 'without a toolset every tool runs')
+  t.equal(JSON.parse(await answer([chatCall('nope'), chatCall('skill', { skill: 'calculator' })], { toolset: 'neovate', skipOthers: true })).length, 1)
+})
+
+t.test('K40: others=skip leaves calls of tools that are not ours unanswered', async (t) => {
+  const { answer, lines } = setUp()
+  const skip = { skipOthers: true }
+  const mixed = [chatCall('get_weather', '{', 'a'), chatCall('list_skills', '{}', 'b'), chatCall('get_skill', '{', 'c'), {}]
+  t.match(JSON.parse(await answer(mixed, skip)), [{ tool_call_id: 'b' }, { tool_call_id: 'c', content: /Invalid tool arguments/ }, { content: /^Not a tool call/ }])
+  t.equal(lines.filter(([, line]) => line.includes('get_weather')).length, 0)
+  t.equal(await answer([chatCall('get_weather')], skip), '[]')
+  t.equal(await answer(chatCall('get_weather'), skip), '[]', 'a single call too')
+  t.equal(await answer({ output: [{ type: 'custom_tool_call', call_id: 'a', name: 'shell', input: 'ls' }] }, skip), '[]')
+  t.match(await answer({ output: [{ type: 'custom_tool_call', call_id: 'a', name: 'get_skill', input: 'x' }] }, skip), 'free text')
 })
 
 t.test('what is no call in an MCP batch is an invalid request', async (t) => {

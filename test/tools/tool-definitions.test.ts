@@ -16,15 +16,16 @@ t.test('K40: definitions in each provider\'s form, keys in order', async (t) => 
   t.equal(first('openai-responses'), JSON.stringify({ type: 'function', ...LIST, parameters: EMPTY, strict: false }))
   t.equal(first('anthropic'), JSON.stringify({ ...LIST, input_schema: EMPTY }))
   t.equal(first('mcp'), JSON.stringify({ ...LIST, inputSchema: EMPTY, annotations: { readOnlyHint: true } }))
+  t.equal(first('bedrock'), JSON.stringify({ toolSpec: { ...LIST, inputSchema: { json: EMPTY } } }))
   t.ok(first('gemini').startsWith(`{"functionDeclarations":[${JSON.stringify({ ...LIST, parametersJsonSchema: EMPTY })},`))
 })
 
 t.test('K40: toolsets', async (t) => {
   t.equal(toolDefinitions(registry, { format: 'openai', toolset: 'reader', skills }).length, 3)
-  t.equal(toolDefinitions(registry, { format: 'openai', toolset: 'search', skills }).length, 4)
+  t.equal(toolDefinitions(registry, { format: 'openai', toolset: 'explore', skills }).length, 5)
   t.equal(toolDefinitions(registry, { format: 'openai', toolset: 'wave', skills }).length, 1)
   t.equal(toolDefinitions(registry, { format: 'openai', toolset: 'neovate', skills }).length, 1)
-  t.equal(toolDefinitions(registry, { format: 'openai', toolset: 'all', skills }).length, 6)
+  t.equal(toolDefinitions(registry, { format: 'openai', toolset: 'all', skills }).length, 7)
 })
 
 t.test('K28: function.description is fixed, other forms follow the catalog', async (t) => {

@@ -4,33 +4,20 @@
  * the routes hold real answers against them.
  */
 import type { Message, MessageParam, Tool as AnthropicTool, ToolResultBlockParam, ToolUseBlockParam } from '@anthropic-ai/sdk/resources/messages/messages'
-import type { Static, TSchema } from '@sinclair/typebox'
 import type { GenerateContentResponse, Part, Tool as GeminiTool } from '@google/genai'
 import type { CallToolRequest, CallToolResult, JSONRPCRequest, JSONRPCResultResponse, Tool as McpTool } from '@modelcontextprotocol/client'
 import type {
   ChatCompletion, ChatCompletionFunctionMessageParam, ChatCompletionFunctionTool, ChatCompletionMessage, ChatCompletionMessageFunctionToolCall, ChatCompletionToolMessageParam
 } from 'openai/resources/chat/completions/completions'
-import type { FunctionTool, Response, ResponseFunctionToolCall, ResponseInputItem } from 'openai/resources/responses/responses'
-import type { anthropic } from '../../src/tools/dialects/anthropic.ts'
-import type { gemini } from '../../src/tools/dialects/gemini.ts'
-import type { mcp } from '../../src/tools/dialects/mcp.ts'
-import type { openaiChat } from '../../src/tools/dialects/openai-chat.ts'
-import type { openaiLegacy } from '../../src/tools/dialects/openai-legacy.ts'
-import type { openaiResponses } from '../../src/tools/dialects/openai-responses.ts'
+import type { FunctionTool, Response, ResponseCustomToolCallOutput, ResponseFunctionToolCall, ResponseInputItem } from 'openai/resources/responses/responses'
+import type { anthropic } from '../../src/tools/dialects/wire/anthropic.ts'
+import type { gemini } from '../../src/tools/dialects/wire/gemini.ts'
+import type { mcp } from '../../src/tools/dialects/wire/mcp.ts'
+import type { openaiChat } from '../../src/tools/dialects/wire/openai-chat.ts'
+import type { openaiLegacy } from '../../src/tools/dialects/wire/openai-legacy.ts'
+import type { openaiResponses } from '../../src/tools/dialects/wire/openai-responses.ts'
 import type { ToolCallHandler } from '../../src/tools/tool-call.ts'
-
-/** Does not compile unless the first is assignable to the second. */
-type Assignable<Ours extends Theirs, Theirs> = [Ours, Theirs]
-
-/** As JSON has it, once it has been sent: providers' types know no `readonly`, and index signatures only of type literals. */
-type Sent<T> = { -readonly [Key in keyof T]: Sent<T[Key]> }
-
-type Definition<Dialect extends { writeDefinitions (tools: never): readonly unknown[] }> = Sent<ReturnType<Dialect['writeDefinitions']>[number]>
-type Call<Dialect extends { readonly example: unknown }> = Sent<Dialect['example']>
-
-/** The result of a call that had this kind of id. */
-type Result<Dialect extends { readonly resultSchema: TSchema }, IdKey extends PropertyKey = never, Id = string> =
-  Omit<Static<Dialect['resultSchema']>, IdKey> & { [Key in IdKey]: Id }
+import type { Assignable, Call, Definition, Result } from './assignable.ts'
 
 /** K40: definitions are ready to stand in a request. */
 export type Definitions = [
@@ -45,7 +32,7 @@ export type Definitions = [
 export type Results = [
   Assignable<Result<typeof openaiChat, 'tool_call_id'>, ChatCompletionToolMessageParam>,
   Assignable<Result<typeof openaiLegacy>, ChatCompletionFunctionMessageParam>,
-  Assignable<Result<typeof openaiResponses, 'call_id'>, ResponseInputItem.FunctionCallOutput>,
+  Assignable<Result<typeof openaiResponses, 'call_id'>, ResponseInputItem.FunctionCallOutput | ResponseCustomToolCallOutput>,
   Assignable<Result<typeof anthropic, 'tool_use_id'>, ToolResultBlockParam>,
   Assignable<{ role: 'user', content: Array<Result<typeof anthropic, 'tool_use_id'>> }, MessageParam>,
   Assignable<{ functionResponse: Omit<Result<typeof gemini>['functionResponse'], 'id'> & { id: string } }, Part>,

@@ -39,10 +39,11 @@ t.test('one SKILL.md is listed as that, more files as an archive, both with the 
       { name: 'two', type: 'archive', description: 'What two is for', url: `two/${digest.slice(7)}/archive.zip`, digest }
     ]
   })
+  const revisionOf = async (name: string) => (await manager.manifest(name)).revision
   t.same(legacy, {
     skills: [
-      { name: 'one', description: 'What one is for', files: ['SKILL.md'] },
-      { name: 'two', description: 'What two is for', files: ['SKILL.md', 'a.md'] }
+      { name: 'one', description: 'What one is for', version: await revisionOf('one'), files: ['SKILL.md'] },
+      { name: 'two', description: 'What two is for', version: await revisionOf('two'), files: ['SKILL.md', 'a.md'] }
     ]
   })
 })

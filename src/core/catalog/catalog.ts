@@ -75,8 +75,8 @@ export class Catalog {
   }
 
   /**
-   * The next state when the folders are others. A name that is kept keeps its entry until it is read from its new
-   * folder: when a root is replaced as a whole, the old skills stand until the new ones are known.
+   * The next state, with other folders. A name that remains keeps its entry until the skill is read from its new folder.
+   * The old skills therefore stay while a whole root is replaced.
    * @param candidates names that may differ; default: all. One folder among 10,000 costs a copy of the index.
    */
   withFolders (

@@ -1,4 +1,4 @@
-import { coalesce, createSlicer } from '../async.ts'
+import { type Awaitable, coalesce, createSlicer, whenReady } from '../async.ts'
 import type { Disk } from '../disk/disk.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
 import { isSameState } from '../disk/signature.ts'
@@ -75,7 +75,15 @@ export class LiveCatalog {
    * The skill of this name as it is on the disk now; undefined when there is none.
    * @throws {SkillError} `folderError`'s sentences without a root
    */
-  async find (name: string): Promise<IndexedSkill | undefined> {
+  find (name: string): Awaitable<IndexedSkill | undefined> {
+    const known = this.#catalog.get(name)
+    // A root before the skill's own may have got a folder of that name.
+    if (known === undefined || known.folder.root > 0) return this.#search(name)
+    return whenReady(this.#holds(known), (isSame) => isSame ? known : this.#search(name, known))
+  }
+
+  /** @param outdated what the disk no longer has: it is not compared once more */
+  async #search (name: string, outdated?: IndexedSkill): Promise<IndexedSkill | undefined> {
     // Each attempt ends with the skill, or with a root scanned again; a name that keeps coming and going is not there.
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       // The stats from before the skill went away say nothing about where it went.
@@ -91,7 +99,7 @@ export class LiveCatalog {
         return undefined
       }
       const known = this.#catalog.get(name)
-      if (known !== undefined && await this.#holds(known)) return known
+      if (known !== undefined && known !== outdated && await this.#holds(known)) return known
       const loaded = await this.#load(folder)
       if (loaded === undefined) await this.#roots.rescan(folder.root)
       // What may not be read may be the root's doing.
@@ -181,18 +189,26 @@ export class LiveCatalog {
   }
 
   /** Whether the disk has what the index says of a skill. */
-  async #holds (skill: IndexedSkill): Promise<boolean> {
-    const { folder, mainFile } = skill
+  #holds (skill: IndexedSkill): Awaitable<boolean> {
+    const { folder, folderSignature, mainFile } = skill
     if (!skill.isTrustworthy || skill.refused !== undefined || !this.#catalog.isInPlace(skill)) return false
-    const disk = this.#roots.diskOf(folder)
-    const now = await this.#phase.stat(disk, folder.path)
-    if (now === undefined || !isSameState(now, skill.folderSignature)) return false
-    if (folder.linked && await realpathOrNothing(disk, folder.path) !== folder.realPath) return false
     // A main file that was passed over may be of use now: a link's target made.
     if (mainFile?.name !== orderMainFiles(skill.mainFiles, 'SKILL.md')[0]) return false
+    const disk = this.#roots.diskOf(folder)
+    return whenReady(this.#phase.stat(disk, folder.path), (now) => {
+      if (now === undefined || !isSameState(now, folderSignature)) return false
+      return folder.linked ? this.#linkHolds(disk, skill) : this.#mainFileHolds(disk, skill)
+    })
+  }
+
+  async #linkHolds (disk: Disk, skill: IndexedSkill): Promise<boolean> {
+    const { path, realPath } = skill.folder
+    return await realpathOrNothing(disk, path) === realPath && await this.#mainFileHolds(disk, skill)
+  }
+
+  #mainFileHolds (disk: Disk, { metadata, mainFile }: IndexedSkill): Awaitable<boolean> {
     if (mainFile === undefined) return true
-    const main = await this.#phase.stat(disk, skill.metadata.path)
-    return main !== undefined && isSameState(main, mainFile.signature)
+    return whenReady(this.#phase.stat(disk, metadata.path), (now) => now !== undefined && isSameState(now, mainFile.signature))
   }
 
   async #load (folder: SkillFolder): Promise<IndexedSkill | undefined> {

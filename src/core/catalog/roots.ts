@@ -1,4 +1,4 @@
-import { coalesce, createSlicer } from '../async.ts'
+import { type Awaitable, coalesce, holdsForAll, whenReady } from '../async.ts'
 import { createLocalDisk, createNetworkDisk, type Disk, errorCode } from '../disk/disk.ts'
 import type { DiskGuard } from '../disk/guard.ts'
 import { guardDisk } from '../disk/guarded-disk.ts'
@@ -116,14 +116,19 @@ export class Roots {
    * an attempt began. What moves from one root to another is then in one of them.
    * @param links whether links in the roots are compared too
    */
-  async sync (count = this.#roots.length, links = false): Promise<void> {
-    const roots = this.#roots.slice(0, count)
-    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-      const before = roots.map(({ lastGood }) => lastGood)
-      for (const root of roots) if (!await this.#holds(root, links)) await root.rescan()
-      if (count < 2 || roots.every(({ lastGood }, index) => isSameScan(lastGood, before[index]))) return
+  sync (count = this.#roots.length, links = false): Awaitable<void> {
+    return this.#syncRoots(this.#roots.slice(0, count), links, 1)
+  }
+
+  #syncRoots (roots: readonly RootState[], links: boolean, attempt: number): Awaitable<void> {
+    const before = roots.map(({ lastGood }) => lastGood)
+    const rescanned = (root: RootState) => root.rescan().then(() => true)
+    const compared = holdsForAll(roots, (root) => whenReady(this.#holds(root, links), (holds) => holds || rescanned(root)))
+    return whenReady(compared, () => {
+      if (attempt === MAX_ATTEMPTS || areSameScans(roots, before)) return undefined
       this.#options.phase.forget()
-    }
+      return this.#syncRoots(roots, links, attempt + 1)
+    })
   }
 
   rescan (index: number): Promise<void> {
@@ -163,17 +168,13 @@ export class Roots {
   }
 
   /** A link to a folder may change its meaning without a change to the root. */
-  async #holds ({ disk, path, scan }: RootState, links: boolean): Promise<boolean> {
+  #holds ({ disk, path, scan }: RootState, links: boolean): Awaitable<boolean> {
     if (scan?.state !== 'ok' || !scan.isTrustworthy) return false
-    const now = await this.#options.phase.stat(disk, path)
-    if (now === undefined || !isSameState(now, scan.signature)) return false
-    if (!links) return true
-    const yieldIfNeeded = createSlicer()
-    for (const [name, realPath] of scan.links) {
-      await yieldIfNeeded()
-      if (await resolveLinkedFolder(disk, scan.realPath, `${path}/${name}`, realPath) !== realPath) return false
-    }
-    return true
+    return whenReady(this.#options.phase.stat(disk, path), (now) => {
+      if (now === undefined || !isSameState(now, scan.signature)) return false
+      return !links || holdsForAll(scan.links, async ([name, realPath]) =>
+        await resolveLinkedFolder(disk, scan.realPath, `${path}/${name}`, realPath) === realPath)
+    })
   }
 
   async #scan (index: number): Promise<void> {
@@ -215,6 +216,11 @@ export class Roots {
     if (root === undefined) throw new RangeError(`no root ${index}`)
     return root
   }
+}
+
+/** What moves while roots are compared moves from one to another: a single root has nothing to lose. */
+function areSameScans (roots: readonly RootState[], before: ReadonlyArray<GoodScan | undefined>): boolean {
+  return roots.length < 2 || roots.every(({ lastGood }, index) => isSameScan(lastGood, before[index]))
 }
 
 function isSameScan (a: GoodScan | undefined, b: GoodScan | undefined): boolean {

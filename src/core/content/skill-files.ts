@@ -2,7 +2,6 @@ import type { Awaitable } from '../async.ts'
 import type { MainFilePreference } from '../catalog/main-files.ts'
 import type { LiveCatalog } from '../catalog/live-catalog.ts'
 import type { Roots } from '../catalog/roots.ts'
-import { PhaseMemo, type PollPhase } from '../disk/poll-phase.ts'
 import { documentError, fileError, RevisionChangedError, SkillError } from '../errors.ts'
 import type { FileContent } from '../files/file-content.ts'
 import type { FileStore, ServableFile } from '../files/file-store.ts'
@@ -16,7 +15,6 @@ export interface SkillFilesOptions {
   readonly roots: Roots
   readonly catalog: LiveCatalog
   readonly store: FileStore
-  readonly phase: PollPhase
   readonly keep?: KeptRevisionsOptions
 }
 
@@ -27,22 +25,16 @@ export type RevisionChoice = string
 export class SkillFiles {
   readonly #roots: Roots
   readonly #catalog: LiveCatalog
-  readonly #phase: PollPhase
   readonly #kept: KeptRevisions
   readonly #manifests: ManifestStore
   readonly #states: SkillStates
-  readonly #mainFiles: Readonly<Record<MainFilePreference, PhaseMemo<FileContent>>>
-  readonly #files: PhaseMemo<FileContent>
 
-  constructor ({ roots, catalog, store, phase, keep }: SkillFilesOptions) {
+  constructor ({ roots, catalog, store, keep }: SkillFilesOptions) {
     this.#roots = roots
     this.#catalog = catalog
-    this.#phase = phase
     this.#kept = new KeptRevisions(keep)
     this.#manifests = new ManifestStore({ store, kept: this.#kept })
     this.#states = new SkillStates({ roots, catalog, store, manifests: this.#manifests, kept: this.#kept })
-    this.#mainFiles = { 'SKILL.MD': new PhaseMemo(phase), 'SKILL.md': new PhaseMemo(phase) }
-    this.#files = new PhaseMemo(phase)
     catalog.changed.subscribe(({ changed, removed }) => {
       for (const name of [...changed, ...removed]) this.#kept.expire(name)
     })
@@ -53,10 +45,9 @@ export class SkillFiles {
    * @param revision the state that is wanted; default: the present one, without working out its revision
    * @throws {SkillError} `revision_changed` when the skill has another revision and the wanted one is not kept
    */
-  async read<T> (name: string, answer: (state: SkillState) => Awaitable<T>, revision?: RevisionChoice): Promise<T> {
+  read<T> (name: string, answer: (state: SkillState) => Awaitable<T>, revision?: RevisionChoice): Awaitable<T> {
     if (hasForbiddenSequence(name)) throw documentError.invalidName(name)
-    if (revision === undefined) return await this.#readLive(name, async (state) => await answer(state))
-    return await this.#readRevision(name, answer, revision)
+    return revision === undefined ? this.#readLive(name, answer) : this.#readRevision(name, answer, revision)
   }
 
   /** The same of the present state for a list of many skills: see `SkillSource.readListed`. */
@@ -65,21 +56,22 @@ export class SkillFiles {
   }
 
   /** The same for the skill with this frontmatter name, else of this folder name. */
-  async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Awaitable<T>): Promise<T> {
-    return await this.#states.read(displayName, () => this.#catalog.findByDisplayName(displayName), async (state) => await answer(state))
+  readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Awaitable<T>): Awaitable<T> {
+    return this.#states.read(displayName, () => this.#catalog.findByDisplayName(displayName), answer)
   }
 
   readMainFile (name: string, preference: MainFilePreference): Awaitable<FileContent> {
-    return this.#mainFiles[preference].get(name) ?? this.#findMainFile(name, preference)
+    return this.read(name, (state) => state.mainFile(preference))
   }
 
   readFile (name: string, path: string): Awaitable<FileContent> {
-    return this.#files.get(fileKey(name, path)) ?? this.#findFile(name, path)
+    if (hasForbiddenSequence(name)) throw fileError.invalidName()
+    return this.#readLive(name, (state) => state.file(path))
   }
 
   openFile (name: string, path: string): Awaitable<ServableFile> {
-    const content = this.#files.get(fileKey(name, path))
-    return content === undefined ? this.#openFile(name, path) : { kind: 'content', content }
+    if (hasForbiddenSequence(name)) throw fileError.invalidName()
+    return this.#readLive(name, (state) => state.open(path))
   }
 
   /** Revisions before the present one that can be read still, the latest first. */
@@ -103,7 +95,7 @@ export class SkillFiles {
     this.#kept.clear()
   }
 
-  #readLive<T> (name: string, answer: (state: LiveState) => Promise<T>, isListed?: boolean): Promise<T> {
+  #readLive<T> (name: string, answer: (state: LiveState) => Awaitable<T>, isListed?: boolean): Awaitable<T> {
     return this.#states.read(name, () => this.#catalog.find(name), answer, isListed)
   }
 
@@ -127,33 +119,4 @@ export class SkillFiles {
       return await answer(before)
     }
   }
-
-  async #findMainFile (name: string, preference: MainFilePreference): Promise<FileContent> {
-    if (hasForbiddenSequence(name)) throw documentError.invalidName(name)
-    const { number } = this.#phase
-    const content = await this.#readLive(name, (state) => state.mainFile(preference))
-    this.#mainFiles[preference].set(name, content, number)
-    return content
-  }
-
-  async #findFile (name: string, path: string): Promise<FileContent> {
-    if (hasForbiddenSequence(name)) throw fileError.invalidName()
-    const { number } = this.#phase
-    const content = await this.#readLive(name, (state) => state.file(path))
-    this.#files.set(fileKey(name, path), content, number)
-    return content
-  }
-
-  async #openFile (name: string, path: string): Promise<ServableFile> {
-    if (hasForbiddenSequence(name)) throw fileError.invalidName()
-    const { number } = this.#phase
-    const file = await this.#readLive(name, (state) => state.open(path))
-    if (file.kind === 'content') this.#files.set(fileKey(name, path), file.content, number)
-    return file
-  }
-}
-
-/** A name that was found holds no slash, so that the two together are unambiguous. */
-function fileKey (name: string, path: string): string {
-  return `${name}/${path}`
 }

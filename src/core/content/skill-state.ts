@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { type Awaitable, orElse, whenReady } from '../async.ts'
 import type { IndexedSkill } from '../catalog/catalog.ts'
 import { describeSkill } from '../catalog/index-skill.ts'
 import type { LiveCatalog } from '../catalog/live-catalog.ts'
@@ -28,11 +29,11 @@ export interface SkillState {
   /** What is to be said of files that are not in the manifest. */
   fileFindings (): Promise<readonly Finding[]>
   /** The main file, with `get_skill`'s sentences when there is none. Default preference: `SKILL.md`. */
-  mainFile (preference?: MainFilePreference): Promise<FileContent>
+  mainFile (preference?: MainFilePreference): Awaitable<FileContent>
   /** A file up to MAX_TEXT_FILE_BYTES, with `read_file_in_skill`'s sentences. */
-  file (path: string): Promise<FileContent>
+  file (path: string): Awaitable<FileContent>
   /** A file of any size; an open one is closed by the caller. */
-  open (path: string): Promise<ServableFile>
+  open (path: string): Awaitable<ServableFile>
   /** @param nameOf what a file of the manifest is called in the archive; default: its path */
   archive (nameOf?: (path: string) => string): Promise<SkillArchive>
 }
@@ -57,7 +58,7 @@ export class SkillStates {
   }
 
   /**
-   * What `answer` makes of a skill. If the skill's folder was replaced meanwhile, a failure is discarded and computed again
+   * What `answer` makes of a skill, in the same turn of the event loop when all of it is in memory and holds. If the skill's folder was replaced meanwhile, a failure is discarded and computed again
    * on the new folder, at most MAX_ATTEMPTS times. If the skill changed between two reads, the answer waits for a state
    * that holds, at most MAX_CHANGE_WAIT_MS.
    * @param find the skill as it is now
@@ -65,23 +66,27 @@ export class SkillStates {
    * @param isListed for a list of many skills: it waits MAX_LISTED_CHANGE_WAIT_MS, and not for files that are read for long
    * @throws {SkillError} `skill_not_found`, `skill_changing`, and what `answer` throws
    */
-  async read<T> (name: string, find: () => Promise<IndexedSkill | undefined>, answer: (state: LiveState) => Promise<T>, isListed = false): Promise<T> {
+  read<T> (
+    name: string, find: () => Awaitable<IndexedSkill | undefined>, answer: (state: LiveState) => Awaitable<T>, isListed = false
+  ): Awaitable<T> {
     const { catalog, roots, store } = this.#options
     const giveUpAt = performance.now() + (isListed ? MAX_LISTED_CHANGE_WAIT_MS : MAX_CHANGE_WAIT_MS)
-    for (let attempt = 1; ; attempt++) {
+    return attempt(1, this.#options)
+
+    function attempt (count: number, options: SkillStatesOptions): Awaitable<T> {
       const since = store.readCount
-      const skill = await find()
-      if (skill === undefined) throw documentError.skillNotFound(name)
-      const root = roots.signatureOf(skill.folder)
-      try {
-        return await answer(new LiveState(this.#options, skill, since, isListed))
-      } catch (error) {
-        if (!(error instanceof SkillError)) throw error
-        if (error.code === 'skill_changing') {
-          if (error instanceof SkillUnreadError || performance.now() >= giveUpAt) throw error
-          await pause(Math.min(2 ** attempt, MAX_CHANGE_PAUSE_MS))
-        } else if (attempt === MAX_ATTEMPTS || performance.now() >= giveUpAt || await catalog.isStill(skill, root)) throw error
-      }
+      return whenReady(find(), (skill) => {
+        if (skill === undefined) throw documentError.skillNotFound(name)
+        const root = roots.signatureOf(skill.folder)
+        return orElse(() => answer(new LiveState(options, skill, since, isListed)), async (error) => {
+          if (!(error instanceof SkillError)) throw error
+          if (error.code === 'skill_changing') {
+            if (error instanceof SkillUnreadError || performance.now() >= giveUpAt) throw error
+            await pause(Math.min(2 ** count, MAX_CHANGE_PAUSE_MS))
+          } else if (count === MAX_ATTEMPTS || performance.now() >= giveUpAt || await catalog.isStill(skill, root)) throw error
+          return await attempt(count + 1, options)
+        })
+      })
     }
   }
 }
@@ -95,8 +100,8 @@ export class LiveState implements SkillState {
   readonly #since: number
   readonly #isListed: boolean
   #snapshot: Snapshot | undefined
-  /** Digests of what was given out, by path: a manifest that is made later must agree. */
-  #given: Map<string, string> | undefined
+  /** What was given out: a manifest that is made later must agree. */
+  readonly #given: Array<readonly [path: string, digest: string]> = []
 
   constructor (options: SkillStatesOptions, skill: IndexedSkill, since: number, isListed: boolean) {
     this.skill = skill
@@ -114,47 +119,23 @@ export class LiveState implements SkillState {
     return (await this.#snapshotOnce()).findings
   }
 
-  async mainFile (preference: MainFilePreference = 'SKILL.md'): Promise<FileContent> {
+  mainFile (preference: MainFilePreference = 'SKILL.md'): Awaitable<FileContent> {
     const { name, mainFiles, refused } = this.skill
     if (refused !== undefined && (mainFiles.length === 0 || refused.refusal === 'changed')) throw documentSentence(refused, name)
-    for (const path of orderMainFiles(mainFiles, preference)) {
-      try {
-        const { content } = await this.#options.store.read(this.#placeOf(path), MAX_MAIN_FILE_BYTES, this.#since)
-        this.#confirm(path, content.digest)
-        return content
-      } catch (error) {
-        if (!(error instanceof RefusedError) || !isNoMainFile(error.refusal)) throw documentSentence(error, name)
-      }
-    }
-    throw documentError.notFound(name)
+    return this.#firstMainFile(orderMainFiles(mainFiles, preference))
   }
 
-  async file (filePath: string): Promise<FileContent> {
-    const path = pathInside(this.skill.name, this.skill.mainFiles, filePath)
-    try {
-      const { content } = await this.#options.store.read(this.#placeOf(path), MAX_TEXT_FILE_BYTES, this.#since)
-      this.#confirm(path, content.digest)
-      return content
-    } catch (error) {
-      throw fileSentence(error, this.skill.name, filePath)
-    }
+  file (filePath: string): Awaitable<FileContent> {
+    const { name, mainFiles } = this.skill
+    const path = pathInside(name, mainFiles, filePath)
+    return orElse(() => this.#read(path, MAX_TEXT_FILE_BYTES), (error) => { throw fileSentence(error, name, filePath) })
   }
 
-  async open (filePath: string): Promise<ServableFile> {
-    const path = pathInside(this.skill.name, this.skill.mainFiles, filePath)
-    try {
-      const file = await this.#options.store.open(this.#placeOf(path), this.#since)
-      try {
-        const digest = file.kind === 'content' ? file.content.digest : file.digest
-        if (digest !== undefined) this.#confirm(path, digest)
-      } catch (error) {
-        if (file.kind === 'stream') await file.file.close()
-        throw error
-      }
-      return file
-    } catch (error) {
-      throw fileSentence(error, this.skill.name, filePath)
-    }
+  open (filePath: string): Awaitable<ServableFile> {
+    const { name, mainFiles } = this.skill
+    const path = pathInside(name, mainFiles, filePath)
+    return orElse(() => whenReady(this.#options.store.open(this.#placeOf(path), this.#since), (file) => this.#confirmOpen(path, file)),
+      (error) => { throw fileSentence(error, name, filePath) })
   }
 
   async archive (nameOf?: (path: string) => string): Promise<SkillArchive> {
@@ -163,6 +144,33 @@ export class LiveState implements SkillState {
     const kept = this.#options.kept.get(this.skill.name, revision)
     const source = kept === undefined ? diskSource(this.disk, this.skill.folder.realPath, snapshot) : keptSource(kept)
     return createArchive(snapshot, source, nameOf)
+  }
+
+  #firstMainFile ([path, ...others]: readonly string[]): Awaitable<FileContent> {
+    const { name } = this.skill
+    if (path === undefined) throw documentError.notFound(name)
+    return orElse(() => this.#read(path, MAX_MAIN_FILE_BYTES), (error) => {
+      if (error instanceof RefusedError && isNoMainFile(error.refusal)) return this.#firstMainFile(others)
+      throw documentSentence(error, name)
+    })
+  }
+
+  #read (path: string, limit: number): Awaitable<FileContent> {
+    return whenReady(this.#options.store.read(this.#placeOf(path), limit, this.#since), ({ content }) => {
+      this.#confirm(path, content.digest)
+      return content
+    })
+  }
+
+  #confirmOpen (path: string, file: ServableFile): Awaitable<ServableFile> {
+    try {
+      const digest = file.kind === 'content' ? file.content.digest : file.digest
+      if (digest !== undefined) this.#confirm(path, digest)
+      return file
+    } catch (error) {
+      if (file.kind === 'content') throw error
+      return whenReady<void, ServableFile>(file.file.close(), () => { throw error })
+    }
   }
 
   async #snapshotOnce (): Promise<Snapshot> {
@@ -174,7 +182,7 @@ export class LiveState implements SkillState {
       if (snapshot === undefined) throw skillError.unread(name)
       this.#snapshot = snapshot
       if (mainFile !== undefined && digest !== undefined) this.#confirm(mainFile.name, digest)
-      for (const [path, given] of this.#given ?? []) this.#confirm(path, given)
+      for (const [path, given] of this.#given) this.#confirm(path, given)
       return snapshot
     } catch (error) {
       throw skillSentence(error, name)
@@ -194,8 +202,7 @@ export class LiveState implements SkillState {
       if (listed !== undefined && listed.digest !== digest) throw changed('a file changed after the manifest was made')
       return
     }
-    this.#given ??= new Map()
-    this.#given.set(path, digest)
+    this.#given.push([path, digest])
   }
 }
 

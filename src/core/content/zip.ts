@@ -1,9 +1,9 @@
 /**
- * The records of a ZIP archive (PKWARE's APPNOTE 6.3.9) of files that are stored as they are. Everything in them follows
- * from names, sizes and checksums: the same files make the same bytes on every machine and with every version of Node,
- * which deflate does not promise. Not `yazl`: it turns `\` in a name into `/` and refuses `C:`, both legal here; it writes
- * what it has no checksum of yet with a descriptor behind it, which readers of streams cannot read when it is stored; and
- * it can neither begin in the middle nor wait for its reader between two entries.
+ * The records of a ZIP archive (PKWARE's APPNOTE 6.3.9) of files that are stored without compression. Names, sizes and
+ * checksums decide on every byte. Deflate differs between versions of Node.
+ *
+ * `yazl` does not fit. It turns `\` in a name into `/` and refuses `C:`; both are legal here. It writes checksums behind
+ * the contents, where readers of streams cannot find the end of a stored file. It cannot start in the middle of an archive.
  */
 
 export interface ZipEntry {

@@ -1,4 +1,4 @@
-import { type Awaitable, createSlicer } from '../async.ts'
+import { type Awaitable, holdsForAll, whenReady } from '../async.ts'
 import { sha256 } from '../digest.ts'
 import type { Signature } from '../skill.ts'
 import type { Disk } from './disk.ts'
@@ -63,14 +63,9 @@ export async function signatureAt (disk: Disk, path: string): Promise<Signature 
 }
 
 /** Whether the disk still has all observed states: the only test of whether something derived from files is still valid. */
-export async function holds (stat: Stat, base: string, observed: Observed): Promise<boolean> {
-  const yieldIfNeeded = createSlicer()
-  for (const [path, before] of observed) {
-    const now = await stat(pathBelow(base, path))
-    if (now === undefined || before === undefined ? now !== before : !isSameState(now, before)) return false
-    await yieldIfNeeded()
-  }
-  return true
+export function holds (stat: Stat, base: string, observed: Observed): Awaitable<boolean> {
+  return holdsForAll(observed, ([path, before]) => whenReady(stat(pathBelow(base, path)), (now) =>
+    now === undefined || before === undefined ? now === before : isSameState(now, before)))
 }
 
 /** Whether the next edit is sure to change one of these states, which were read at `now` (wall clock, milliseconds). */

@@ -14,10 +14,8 @@ export class PollPhase {
   readonly #stats = new Map<string, Signature | undefined>()
   readonly #connections = new Set<object>()
   #isOpen = false
-  #number = 0
   readonly #end = () => {
     this.#isOpen = false
-    this.#number++
     this.#stats.clear()
     this.#connections.clear()
   }
@@ -27,24 +25,11 @@ export class PollPhase {
    * @param connection its socket: a second request of one connection may have been sent after the phase began
    */
   begin (connection: object): void {
-    if (this.#connections.has(connection)) {
-      this.#stats.clear()
-      this.#number++
-    } else this.#connections.add(connection)
+    if (this.#connections.has(connection)) this.#stats.clear()
+    else this.#connections.add(connection)
     if (this.#isOpen) return
     this.#isOpen = true
-    this.#number++
     setImmediate(this.#end)
-  }
-
-  /** Stays the same while one phase lasts, and between two. */
-  get number (): number {
-    return this.#number
-  }
-
-  /** Whether requests of a phase are being answered. */
-  get isOpen (): boolean {
-    return this.#isOpen
   }
 
   /** The disk is known to have changed since the phase began. */
@@ -72,30 +57,5 @@ export class PollPhase {
     } catch {
       return undefined
     }
-  }
-}
-
-/** Answers of one phase: what is right for the first of its requests is right for the others. */
-export class PhaseMemo<T> {
-  readonly #phase: PollPhase
-  readonly #answers = new Map<string, T>()
-  #number = -1
-
-  constructor (phase: PollPhase) {
-    this.#phase = phase
-  }
-
-  get (key: string): T | undefined {
-    return this.#phase.number === this.#number ? this.#answers.get(key) : undefined
-  }
-
-  /** @param number of the phase in which the question was asked: a slower answer is too old for the requests of the next */
-  set (key: string, answer: T, number: number): void {
-    if (!this.#phase.isOpen || number !== this.#phase.number) return
-    if (number !== this.#number) {
-      this.#answers.clear()
-      this.#number = number
-    }
-    this.#answers.set(key, answer)
   }
 }

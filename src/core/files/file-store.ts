@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { createQueue, createTurnstile, type Queue } from '../async.ts'
+import { type Awaitable, createQueue, createTurnstile, type Queue, whenReady } from '../async.ts'
 import type { Disk } from '../disk/disk.ts'
 import { holds } from '../disk/observed.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
@@ -81,17 +81,20 @@ export class FileStore {
    * @param since `readCount` when the question was asked: what was read after that answers it
    * @throws {RefusedError}
    */
-  async read (place: FilePlace, limit: number, since = Number.POSITIVE_INFINITY): Promise<ReadFile> {
-    const known = await this.#known(place, since)
-    if (known === undefined) return await this.#readNow(place, limit)
-    if (known.content.bytes.length > limit) throw new RefusedError('too_large', undefined, BigInt(known.content.bytes.length))
-    return known
+  read (place: FilePlace, limit: number, since = Number.POSITIVE_INFINITY): Awaitable<ReadFile> {
+    return whenReady<StoredFile | undefined, ReadFile>(this.#known(place, since), (known) => {
+      if (known === undefined) return this.#readNow(place, limit)
+      if (known.content.bytes.length > limit) throw new RefusedError('too_large', undefined, BigInt(known.content.bytes.length))
+      return known
+    })
   }
 
   /** A file of any size: small ones whole, large ones open, up to MAX_SKILL_BYTES with the digest of what will be sent. */
-  async open (place: FilePlace, since?: number): Promise<ServableFile> {
-    const known = await this.#known(place, since)
-    if (known !== undefined) return { kind: 'content', content: known.content }
+  open (place: FilePlace, since?: number): Awaitable<ServableFile> {
+    return whenReady(this.#known(place, since), (known) => known === undefined ? this.#openNow(place) : { kind: 'content', content: known.content })
+  }
+
+  async #openNow (place: FilePlace): Promise<ServableFile> {
     const opening = await this.#open(place)
     const { file } = opening
     if (file.stats.size <= MAX_BUFFERED_FILE_BYTES) return { kind: 'content', content: (await this.#take(place, opening, MAX_MAIN_FILE_BYTES)).content }
@@ -134,11 +137,12 @@ export class FileStore {
     return hashing
   }
 
-  async #known (place: FilePlace, since = Number.POSITIVE_INFINITY): Promise<StoredFile | undefined> {
+  #known (place: FilePlace, since = Number.POSITIVE_INFINITY): Awaitable<StoredFile | undefined> {
     const stored = this.#contents.get(keyOf(place))
     if (stored === undefined || stored.readAt > since) return stored
+    if (!stored.isReusable) return undefined
     const { disk, folder } = place
-    return stored.isReusable && await holds((path) => this.#phase.stat(disk, path), folder, stored.observed) ? stored : undefined
+    return whenReady(holds((path) => this.#phase.stat(disk, path), folder, stored.observed), (isSame) => isSame ? stored : undefined)
   }
 
   async #readNow (place: FilePlace, limit: number): Promise<ReadFile> {

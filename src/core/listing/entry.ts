@@ -1,4 +1,4 @@
-import type { Awaitable } from '../async.ts'
+import { type Awaitable, orElse } from '../async.ts'
 import type { SkillState } from '../content/skill-state.ts'
 import { SkillError, type SkillExcess, SkillTooLargeError } from '../errors.ts'
 import type { FileContent } from '../files/file-content.ts'
@@ -60,10 +60,10 @@ export async function findCatalogEntry (options: CatalogEntryOptions, name: stri
 
 async function describe (state: SkillState, moreFindings: readonly FindingSource[]): Promise<CatalogEntry> {
   const { skill } = state
-  const manifest = await state.manifest().catch(excessOrNothing)
+  const manifest = await orElse<Manifest | SkillTooLargeError | undefined>(() => state.manifest(), excessOrNothing)
   if (manifest === undefined) return toEntry(skill, undefined, skill.findings)
   if ('excess' in manifest) return toEntry(skill, undefined, [...skill.findings, TOO_LARGE[manifest.excess]])
-  const document = moreFindings.length === 0 ? undefined : await state.mainFile().catch(nothing)
+  const document = moreFindings.length === 0 ? undefined : await orElse<FileContent | undefined>(() => state.mainFile(), nothing)
   const more = await Promise.all(moreFindings.map((find) => find(skill, manifest, document)))
   return toEntry(skill, manifest, [...skill.findings, ...await state.fileFindings(), ...more.flat()])
 }

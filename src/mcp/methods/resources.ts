@@ -5,7 +5,7 @@ import { mediaType } from '../../core/content/media-type.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import { compareCodePoints } from '../../core/text.ts'
 import { type Page, readPage } from './paging.ts'
-import { mainFileUri, parseSkillUri, skillUri } from './skill-uri.ts'
+import { mainFileUri, parseSkillUri, skillUri } from '../skill-uri.ts'
 
 export const resourceTemplates = [{
   uriTemplate: 'skill://{name}/{+path}',
@@ -43,6 +43,15 @@ export async function readResource (skills: SkillSource, uri: string): Promise<R
   const content = await skills.readFile(parts.name, parts.path)
   const body = content.utf8 === undefined ? { blob: content.bytes.toString('base64') } : { text: content.utf8 }
   return { contents: [{ uri, mimeType: mediaType(parts.path), ...body }] }
+}
+
+/**
+ * Accepts what every stream of `GET /mcp` carries anyway: nothing is kept between requests.
+ * @throws {ProtocolError} -32602 for another URI than that of a main file
+ */
+export function acceptSubscription (uri: string): object {
+  if (parseSkillUri(uri)?.path === 'SKILL.md') return {}
+  throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Subscribe to skill://<name>/SKILL.md: its updates are those of all files of the skill')
 }
 
 /** One page of the direct children of a folder (Skills extension, `resources/directory/read`). */

@@ -6,7 +6,7 @@ import type { SkillSource } from '../../core/skill-source.ts'
 import { checkEligibility } from './eligibility.ts'
 import { MCP_PAGE_ENTRIES, MCP_PAGE_FILES } from '../limits.ts'
 import { type Page, readPage } from './paging.ts'
-import { mainFileUri, parseSkillUri, skillUri } from './skill-uri.ts'
+import { mainFileUri, parseSkillUri, skillUri } from '../skill-uri.ts'
 
 /** An entry of `skills/list` (Skills extension, "The skill entry"). */
 export interface SkillEntry {

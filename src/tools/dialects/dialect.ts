@@ -12,6 +12,8 @@ export interface ToolCall {
   readonly args: unknown
   /** The reason why the call cannot run. */
   readonly problem?: string
+  /** The kind of the call, in a dialect whose calls have several kinds with a form of result each. */
+  readonly kind?: string
 }
 
 /** The content of a function definition, whatever it is wrapped in. */
@@ -50,6 +52,12 @@ export interface Dialect {
 
   /** The calls inside a provider's message or response, and nothing else; undefined when the object is no container of this dialect. */
   unwrap? (value: JsonObject): readonly unknown[] | undefined
+
+  /**
+   * Whether an item of this dialect's container is a call, where its own shape would be another dialect's: several providers
+   * have OpenAI's calls in messages of their own. These containers are asked first.
+   */
+  recogniseInside? (item: JsonObject): boolean
 
   /** Whether an object that is no call is content of a model's message, which needs no answer: text, reasoning. */
   isContent? (value: JsonObject): boolean

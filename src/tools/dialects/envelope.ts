@@ -7,6 +7,11 @@ const IN_ORDER_OF_RECOGNITION = [
   ...DIALECTS.filter(({ recognisedLast }) => recognisedLast)
 ]
 
+const IN_ORDER_OF_CONTAINERS = [
+  ...DIALECTS.filter(({ recogniseInside }) => recogniseInside !== undefined),
+  ...DIALECTS.filter(({ recogniseInside }) => recogniseInside === undefined)
+]
+
 const titles = DIALECTS.map(({ title }) => title)
 
 const ACCEPTED_SHAPES = 'Send one tool call, an array of them, {"tool_calls":[…]} or the whole response of the model, in the ' +
@@ -20,43 +25,54 @@ export type Envelope =
 /** Finds the dialect of a body by its shape. The first call that is recognised decides for its whole batch. */
 export function openEnvelope (body: unknown): Envelope {
   const list = listCalls(body)
-  if (list === undefined || list.length === 0) {
+  if (list === undefined || list.items.length === 0) {
     const dialect = recognise(body)
     if (dialect !== undefined) return { kind: 'calls', dialect, calls: [dialect.readCall(body)], batch: false }
     return unrecognised(list === undefined ? explain(body) : 'No tool call is in it')
   }
-  for (const item of list) {
-    const dialect = recognise(item)
+  for (const item of list.items) {
+    const dialect = recognise(item, list.owner)
     if (dialect !== undefined) return { kind: 'calls', dialect, calls: readBatch(dialect, list), batch: true }
   }
-  return unrecognised(explain(list[0]))
+  return unrecognised(explain(list.items[0]))
 }
 
-function recognise (value: unknown): Dialect | undefined {
+/** What may be calls, and the dialect whose container they were in. */
+interface CallList {
+  readonly items: readonly unknown[]
+  readonly owner?: Dialect
+}
+
+function recognise (value: unknown, owner?: Dialect): Dialect | undefined {
   if (!isJsonObject(value)) return undefined
+  if (owner?.recogniseInside?.(value) === true) return owner
   const marked = DIALECTS.find((dialect) => dialect.explainMarked?.(value) !== undefined)
   if (marked !== undefined) return marked.recognise(value) ? marked : undefined
   return IN_ORDER_OF_RECOGNITION.find((dialect) => dialect.recognise(value))
 }
 
 /** The elements of an array, or the calls of a container, which may have none; undefined for any other value. */
-function listCalls (body: unknown): readonly unknown[] | undefined {
-  if (Array.isArray(body)) return body
+function listCalls (body: unknown): CallList | undefined {
+  if (Array.isArray(body)) return { items: body }
   if (!isJsonObject(body)) return undefined
-  const lists = DIALECTS.map((dialect) => dialect.unwrap?.(body))
-  return lists.find((calls) => calls !== undefined && calls.length > 0) ?? lists.find((calls) => calls !== undefined)
+  let empty: CallList | undefined
+  for (const owner of IN_ORDER_OF_CONTAINERS) {
+    const items = owner.unwrap?.(body)
+    if (items === undefined) continue
+    if (items.length > 0) return { items, owner }
+    empty ??= { items }
+  }
+  return empty
 }
 
 /** Content that a model wrote beside its calls is left out: it needs no answer. */
-function readBatch (dialect: Dialect, list: readonly unknown[]): ToolCall[] {
-  return list
-    .filter((item) => !isJsonObject(item) || recognise(item) !== undefined || dialect.isContent?.(item) !== true)
-    .map((item) => readBatched(dialect, item))
-}
-
-function readBatched (dialect: Dialect, value: unknown): ToolCall {
-  const call = dialect.readCall(value)
-  return recognise(value) === dialect ? call : { ...call, problem: 'Not a tool call in the shape of the other calls of this batch' }
+function readBatch (dialect: Dialect, { items, owner }: CallList): ToolCall[] {
+  return items
+    .filter((item) => !isJsonObject(item) || recognise(item, owner) !== undefined || dialect.isContent?.(item) !== true)
+    .map((item) => {
+      const call = dialect.readCall(item)
+      return recognise(item, owner) === dialect ? call : { ...call, problem: 'Not a tool call in the shape of the other calls of this batch' }
+    })
 }
 
 function unrecognised (reason: string): Envelope {

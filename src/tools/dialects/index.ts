@@ -1,16 +1,27 @@
-import { anthropic } from './anthropic.ts'
 import type { Dialect, ToolDefinition } from './dialect.ts'
-import { gemini, geminiSnakeCase } from './gemini.ts'
-import { mcp } from './mcp.ts'
-import { openaiChat } from './openai-chat.ts'
-import { openaiLegacy } from './openai-legacy.ts'
-import { openaiResponses } from './openai-responses.ts'
+import { langchain } from './sdk/langchain.ts'
+import { cohere, mistral } from './sdk/mistral-cohere.ts'
+import { vercel } from './sdk/vercel.ts'
+import { anthropic } from './wire/anthropic.ts'
+import { bedrock } from './wire/bedrock.ts'
+import { geminiInteractions } from './wire/gemini-interactions.ts'
+import { gemini, geminiSnakeCase } from './wire/gemini.ts'
+import { mcp } from './wire/mcp.ts'
+import { ollama } from './wire/ollama.ts'
+import { openaiAssistants } from './wire/openai-assistants.ts'
+import { openaiChat } from './wire/openai-chat.ts'
+import { openaiLegacy } from './wire/openai-legacy.ts'
+import { openaiResponses } from './wire/openai-responses.ts'
 
 /**
- * The wire shapes, in the order in which they are asked about an object and about its containers. A new dialect is a file
- * of its own and a line here, before the dialects that would match its calls too.
+ * The shapes of calls, in the order in which they are asked about an object and about its containers: what providers send
+ * (`wire`), and what their SDKs make of it (`sdk`). A new dialect is a file of its own and a line here, before the dialects
+ * that would match its calls too.
  */
-const list = [openaiChat, openaiLegacy, openaiResponses, anthropic, gemini, geminiSnakeCase, mcp] as const
+const list = [
+  openaiChat, openaiLegacy, openaiResponses, openaiAssistants, anthropic, gemini, geminiSnakeCase, geminiInteractions, mcp, bedrock, ollama, mistral, cohere,
+  vercel, langchain
+] as const
 
 export const DIALECTS: readonly Dialect[] = list
 

@@ -29,7 +29,7 @@ const ResultSchema = Type.Object({
 export function createSearchSkillsTool (): Tool {
   return {
     name: 'search_skills',
-    toolset: 'search',
+    toolset: 'explore',
     description: 'Search the available skills by what they are for. Looks for the words of the query in names, descriptions and documentation. Returns skill names with descriptions as a JSON array, the best match first.',
     parameters,
     resultSchema: ResultSchema,

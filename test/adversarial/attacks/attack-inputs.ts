@@ -74,7 +74,7 @@ const QUERIES: Readonly<Record<string, readonly string[]>> = {
 }
 
 const JSON_TYPE = 'Content-Type: application/json'
-const TOOLS = ['list_skills', 'get_skill', 'read_file_in_skill', 'Skill', 'skill', 'search_skills']
+const TOOLS = ['list_skills', 'get_skill', 'read_file_in_skill', 'Skill', 'skill', 'search_skills', 'list_skill_files']
 const DIALECT_NAMES = DIALECTS.map(({ name }) => name)
 
 const text = (value: unknown) => JSON.stringify(value)

@@ -2,6 +2,7 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import t, { type Test } from 'tap'
+import { orElse } from '../../../src/core/async.ts'
 import { FileStore } from '../../../src/core/files/file-store.ts'
 import { sha256 } from '../../../src/core/digest.ts'
 import { CONTENT_CACHE_BYTES, MAX_BUFFERED_FILE_BYTES, MAX_MAIN_FILE_BYTES } from '../../../src/core/limits.ts'
@@ -36,7 +37,7 @@ t.test('what has not changed is served from memory after a look at the file and 
   t.match(await store.open(place('docs/deep/a.md')), { kind: 'content' })
   t.equal(opens(disk), opened)
   t.equal(disk.calls.get('stat'), looked + 8, 'the skill folder, docs, docs/deep and the file, twice')
-  t.match(await store.read(place('docs/deep/a.md'), 0).catch((error: unknown) => error), { refusal: 'too_large', size: 1n })
+  t.match(await orElse<unknown>(() => store.read(place('docs/deep/a.md'), 0), (error) => error), { refusal: 'too_large', size: 1n })
 })
 
 t.test('K51: what was written within a clock tick before is not kept', async (t) => {
@@ -98,7 +99,7 @@ t.test('K44: small files come whole, large ones open, with their digest', async 
   await streamed.file.close()
   disk.intercept = failing('read', '', 'EIO')
   fs.appendFileSync(join(path, 'large'), 'x')
-  await t.rejects(store.open(place('large')), { message: 'io_error' })
+  await t.rejects(async () => await store.open(place('large')), { message: 'io_error' })
   t.equal(countDescriptors(), before, 'nothing stays open')
 })
 

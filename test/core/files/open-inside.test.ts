@@ -1,23 +1,19 @@
-import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import fs from 'node:fs'
 import net from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { crc32 } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { createLocalDisk, createNetworkDisk, type Disk } from '../../../src/core/disk/disk.ts'
 import { sha256 } from '../../../src/core/digest.ts'
 import { openInside } from '../../../src/core/files/open-inside.ts'
-import { RefusedError } from '../../../src/core/disk/refused.ts'
+import { readInside } from '../../helper/open-inside.ts'
 import { countDescriptors, createFaultyDisk, failing, osError } from '../../helper/skills.ts'
-import { startSwapper } from '../../helper/swapper.ts'
 
 const LIMIT = 1_000
 const CANARY = 'CANARY'
-const READER = fileURLToPath(new URL('../../../src/core/files/open-inside.ts', import.meta.url))
-const DISK = fileURLToPath(new URL('../../../src/core/disk/disk.ts', import.meta.url))
 
 /** The kinds of disk: all give the same answers. */
 const DISKS: Readonly<Record<string, () => Disk>> = {
@@ -25,21 +21,6 @@ const DISKS: Readonly<Record<string, () => Disk>> = {
   'a network disk': createNetworkDisk,
   'a disk without /proc': () => createFaultyDisk({ hasProc: false }),
   'a network disk without /proc': () => createFaultyDisk({ disk: createNetworkDisk(), hasProc: false })
-}
-
-/** What reading a file came to: its text, or the refusal. */
-async function read (disk: Disk, folder: string, path: string, limit = LIMIT): Promise<string> {
-  try {
-    const file = await openInside(disk, folder, path)
-    try {
-      return (await file.readAll(limit)).bytes.toString()
-    } finally {
-      await file.close()
-    }
-  } catch (error) {
-    if (error instanceof RefusedError) return `refused: ${error.refusal}`
-    throw error
-  }
 }
 
 /** A socket's path has at most 107 bytes: a short link leads to the folder. */
@@ -141,7 +122,7 @@ for (const [kind, createDisk] of Object.entries(DISKS)) {
   t.test(`K8 K18 K19: paths and links in a skill on ${kind}`, async (t) => {
     const folder = createLayout(t)
     const disk = createDisk()
-    for (const [path, expected] of Object.entries(LAYOUT)) t.equal(await read(disk, folder, path), expected, path.slice(0, 40))
+    for (const [path, expected] of Object.entries(LAYOUT)) t.equal(await readInside(disk, folder, path), expected, path.slice(0, 40))
   })
 
   t.test(`K22: a FIFO, a socket, a device is refused at once on ${kind}`, async (t) => {
@@ -149,11 +130,11 @@ for (const [kind, createDisk] of Object.entries(DISKS)) {
     execFileSync('mkfifo', [join(folder, 'fifo')])
     await createSocket(t, folder)
     const disk = createDisk()
-    t.equal(await read(disk, folder, 'fifo'), 'refused: not_regular')
-    t.equal(await read(disk, folder, 'socket'), 'refused: not_regular')
-    t.equal(await read(disk, folder, 'null'), 'refused: outside')
+    t.equal(await readInside(disk, folder, 'fifo'), 'refused: not_regular')
+    t.equal(await readInside(disk, folder, 'socket'), 'refused: not_regular')
+    t.equal(await readInside(disk, folder, 'null'), 'refused: outside')
     if (spawnSync('mknod', [join(folder, 'zero'), 'c', '1', '5']).status === 0) {
-      t.equal(await read(disk, folder, 'zero'), 'refused: not_regular', 'a device node')
+      t.equal(await readInside(disk, folder, 'zero'), 'refused: not_regular', 'a device node')
     }
   })
 }
@@ -162,7 +143,7 @@ t.test('K22: what is not a regular file is never opened for reading', async (t) 
   const folder = fs.realpathSync(t.testdir())
   execFileSync('mkfifo', [join(folder, 'fifo')])
   const disk = createFaultyDisk()
-  t.equal(await read(disk, folder, 'fifo'), 'refused: not_regular')
+  t.equal(await readInside(disk, folder, 'fifo'), 'refused: not_regular')
   t.equal(disk.calls.get('open'), 1, 'only its name')
 })
 
@@ -189,11 +170,11 @@ t.test('K18: each error of the operating system has one meaning, its text none',
     for (const [code, meaning] of Object.entries(meanings)) {
       for (const operation of ['open', 'fstat', 'read'] as const) {
         disk.intercept = failing(operation, '', code)
-        t.equal(await read(disk, folder, 'file'), `refused: ${meaning}`, `${code} from ${operation}`)
+        t.equal(await readInside(disk, folder, 'file'), `refused: ${meaning}`, `${code} from ${operation}`)
       }
     }
     disk.intercept = () => { throw new Error('not of the system') }
-    t.equal(await read(disk, folder, 'file'), 'refused: io_error')
+    t.equal(await readInside(disk, folder, 'file'), 'refused: io_error')
   }
   t.equal(countDescriptors(), before)
 })
@@ -212,28 +193,28 @@ t.test('K19: a permission that is missing behind a link tells nothing about the 
     if (operation === 'open') throw osError('EACCES')
     if (operation === 'realpath' && path.includes('out-root')) throw osError('EACCES')
   }
-  t.equal(await read(disk, folder, 'out-root/root/.ssh'), 'refused: outside')
-  t.equal(await read(disk, folder, 'out-file'), 'refused: outside')
-  t.equal(await read(disk, folder, 'SKILL.md'), 'refused: permission_denied')
-  t.equal(await read(disk, folder, 'docs/a.md'), 'refused: permission_denied')
-  t.equal(await read(disk, folder, 'to-file'), 'refused: permission_denied', 'a link to a file of the same skill is not outside')
+  t.equal(await readInside(disk, folder, 'out-root/root/.ssh'), 'refused: outside')
+  t.equal(await readInside(disk, folder, 'out-file'), 'refused: outside')
+  t.equal(await readInside(disk, folder, 'SKILL.md'), 'refused: permission_denied')
+  t.equal(await readInside(disk, folder, 'docs/a.md'), 'refused: permission_denied')
+  t.equal(await readInside(disk, folder, 'to-file'), 'refused: permission_denied', 'a link to a file of the same skill is not outside')
   disk.intercept = (operation) => { if (operation !== 'close') throw osError('EACCES') }
-  t.equal(await read(disk, folder, 'docs/a.md'), 'refused: permission_denied', 'nor what nobody may look at')
+  t.equal(await readInside(disk, folder, 'docs/a.md'), 'refused: permission_denied', 'nor what nobody may look at')
 })
 
 t.test('K21 K22: the limit, to the byte, also when the size says nothing', async (t) => {
   const folder = fs.realpathSync(t.testdir({ exact: 'x'.repeat(LIMIT), more: 'x'.repeat(LIMIT + 1), empty: '' }))
   const disk = createFaultyDisk()
-  t.equal((await read(disk, folder, 'exact')).length, LIMIT)
-  t.equal(await read(disk, folder, 'empty'), '')
+  t.equal((await readInside(disk, folder, 'exact')).length, LIMIT)
+  t.equal(await readInside(disk, folder, 'empty'), '')
   t.match(await openInside(disk, folder, 'more').then((file) => file.readAll(LIMIT)).catch((error: unknown) => error), { refusal: 'too_large', size: BigInt(LIMIT + 1) })
   t.equal(disk.calls.get('read'), 2, 'a file that is too large is not read at all')
 
   const sizeless = createFaultyDisk()
   const shrink = (stats: Awaited<ReturnType<Disk['fstat']>>) => Object.assign(stats, { size: 0n })
   const procLike: Disk = { ...sizeless, fstat: async (descriptor) => shrink(await sizeless.fstat(descriptor)) }
-  t.equal((await read(procLike, folder, 'exact')).length, LIMIT, 'read to the end')
-  t.equal(await read(procLike, folder, 'more'), 'refused: too_large')
+  t.equal((await readInside(procLike, folder, 'exact')).length, LIMIT, 'read to the end')
+  t.equal(await readInside(procLike, folder, 'more'), 'refused: too_large')
 })
 
 t.test('K22: a file that grows while it is read gives what it had when it was opened', async (t) => {
@@ -245,12 +226,12 @@ t.test('K22: a file that grows while it is read gives what it had when it was op
     fs.appendFileSync(join(folder, 'growing'), 'x'.repeat(100))
     appended++
   }
-  t.equal(await read(disk, folder, 'growing'), 'first')
+  t.equal(await readInside(disk, folder, 'growing'), 'first')
   t.ok(appended < 5, `${appended} reads`)
   disk.intercept = (operation) => {
     if (operation === 'read') fs.writeFileSync(join(folder, 'growing'), `${++appended}`.repeat(appended * 100))
   }
-  t.equal(await read(disk, folder, 'growing'), 'refused: changed', 'not one that is rewritten')
+  t.equal(await readInside(disk, folder, 'growing'), 'refused: changed', 'not one that is rewritten')
 })
 
 t.test('K22: a file without a size that grows as fast as it is read is read to the limit and no further', async (t) => {
@@ -260,7 +241,7 @@ t.test('K22: a file without a size that grows as fast as it is read is read to t
   disk.intercept = (operation) => {
     if (operation === 'read' && ++appended < 1_000) fs.appendFileSync(join(folder, 'growing'), 'x'.repeat(2_000))
   }
-  t.equal(await read(disk, folder, 'growing'), 'refused: too_large')
+  t.equal(await readInside(disk, folder, 'growing'), 'refused: too_large')
   t.ok(appended < 50, `${appended} reads`)
 })
 
@@ -281,14 +262,14 @@ t.test('K53: a file that changes while it is read is read again, one that never 
   disk.intercept = (operation) => {
     if (operation === 'read' && changes-- > 0) fs.writeFileSync(join(folder, 'file'), `new text ${changes}`)
   }
-  t.equal(await read(disk, folder, 'file'), 'new text 0', 'changed once')
+  t.equal(await readInside(disk, folder, 'file'), 'new text 0', 'changed once')
   changes = 1
   const shortened = disk.intercept
   disk.intercept = (operation) => { if (operation === 'read' && changes-- > 0) fs.truncateSync(join(folder, 'file'), 3) }
-  t.equal(await read(disk, folder, 'file'), 'new', 'shortened once')
+  t.equal(await readInside(disk, folder, 'file'), 'new', 'shortened once')
   changes = 100
   disk.intercept = shortened
-  t.equal(await read(disk, folder, 'file'), 'refused: changed', 'always')
+  t.equal(await readInside(disk, folder, 'file'), 'refused: changed', 'always')
 })
 
 t.test('K44: a stream gives the bytes of one state, or fails', async (t) => {
@@ -343,86 +324,3 @@ t.test('an open file says where it really is', async (t) => {
     await file.close()
   }
 })
-
-t.test('K19 K22: a swap at any moment of the opening gives the secret to nobody', async (t) => {
-  const base = fs.realpathSync(t.testdir({ secret: { 'SKILL.md': CANARY, 'a.md': CANARY }, root: {} }))
-  const folder = join(base, 'root/demo')
-  const swaps: Readonly<Record<string, () => void>> = {
-    'the file': () => { fs.rmSync(join(folder, 'docs/a.md')); fs.symlinkSync(join(base, 'secret/a.md'), join(folder, 'docs/a.md')) },
-    'the folder on the way': () => { fs.renameSync(join(folder, 'docs'), join(folder, 'away')); fs.symlinkSync(join(base, 'secret'), join(folder, 'docs')) },
-    'the skill folder': () => { fs.renameSync(folder, `${folder}-away`); fs.mkdirSync(folder); fs.symlinkSync(join(base, 'secret'), join(folder, 'docs')) },
-    'the skill folder with a link': () => {
-      fs.renameSync(folder, `${folder}-away`)
-      fs.mkdirSync(join(base, 'secret/docs'), { recursive: true })
-      fs.writeFileSync(join(base, 'secret/docs/a.md'), CANARY)
-      fs.symlinkSync(join(base, 'secret'), folder)
-    }
-  }
-  const before = countDescriptors()
-  for (const hasProc of [true, false]) {
-    for (const [what, swap] of Object.entries(swaps)) {
-      for (let moment = 1; ; moment++) {
-        fs.rmSync(join(base, 'root'), { recursive: true })
-        fs.mkdirSync(join(folder, 'docs'), { recursive: true })
-        fs.writeFileSync(join(folder, 'docs/a.md'), 'public')
-        const disk = createFaultyDisk({ hasProc })
-        let operations = 0
-        disk.intercept = () => { if (++operations === moment) swap() }
-        const answer = await read(disk, folder, 'docs/a.md')
-        if (answer.includes(CANARY)) t.fail(`leaked when ${what} was swapped before operation ${moment}`)
-        if (operations < moment) break
-      }
-      t.pass(`${what}, ${hasProc ? 'with' : 'without'} /proc`)
-    }
-  }
-  t.equal(countDescriptors(), before)
-})
-
-t.test('K22: what was removed after it was opened is still that file, and K8 counts for it', async (t) => {
-  const folder = fs.realpathSync(t.testdir({ 'a.md': 'text', 'x (deleted)': 'odd', innocent: t.fixture('symlink', '.env'), '.env': 'hidden' }))
-  const disk = createFaultyDisk()
-  disk.intercept = (operation) => { if (operation === 'readlink') fs.rmSync(join(folder, 'a.md'), { force: true }) }
-  t.equal(await read(disk, folder, 'a.md'), 'text')
-  disk.intercept = (operation) => { if (operation === 'readlink') fs.rmSync(join(folder, '.env'), { force: true }) }
-  t.equal(await read(disk, folder, 'innocent'), 'refused: not_found')
-  disk.intercept = () => {}
-  t.equal(await read(disk, folder, 'x (deleted)'), 'odd')
-})
-
-/** Reads as fast as it can, for a second, and says what it got. */
-const READS = `
-  import { openInside } from ${JSON.stringify(READER)}
-  import { createLocalDisk } from ${JSON.stringify(DISK)}
-  const [folder, path] = process.argv.slice(1)
-  const disk = createLocalDisk()
-  const seen = {}
-  for (const start = performance.now(); performance.now() - start < 1_000;) {
-    let answer
-    try {
-      const file = await openInside(disk, folder, path)
-      try { answer = String((await file.readAll(1_000)).bytes) } finally { await file.close() }
-    } catch (error) { answer = error.refusal ?? String(error) }
-    seen[answer] = (seen[answer] ?? 0) + 1
-  }
-  console.log(JSON.stringify(seen))`
-
-for (const [what, swapped, secret] of [['the file', 'docs/a.md', 'a.md'], ['its folder', 'docs', ''], ['the skill folder', '.', '']] as const) {
-  t.test(`K22: a link to outside swapped in for ${what} in a loop gets nothing`, async (t) => {
-    const base = fs.realpathSync(t.testdir({ secret: { 'a.md': CANARY, docs: { 'a.md': CANARY } }, root: { demo: { docs: { 'a.md': 'public' } } } }))
-    const folder = join(base, 'root/demo')
-    fs.symlinkSync(join(base, 'secret', secret), join(base, 'link'))
-    const path = join(folder, swapped)
-    const stopSwapping = await startSwapper(t, path.replace(/\/$/, ''), join(base, 'aside'), join(base, 'link'))
-    const reader = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', READS, folder, 'docs/a.md'], { stdio: ['ignore', 'pipe', 'inherit'] })
-    t.teardown(() => { reader.kill('SIGKILL') })
-    let output = ''
-    reader.stdout.setEncoding('utf8').on('data', (text: string) => { output += text })
-    await once(reader, 'close')
-    await stopSwapping()
-    const seen = JSON.parse(output) as Record<string, number>
-    t.comment(output)
-    t.notOk(Object.keys(seen).some((answer) => answer.includes(CANARY)), 'no canary')
-    t.ok((seen.public ?? 0) > 0, 'the file was read in between')
-    t.ok(Object.keys(seen).length > 1, 'and refused in between')
-  })
-}

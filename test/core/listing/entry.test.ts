@@ -67,8 +67,8 @@ t.test('K53: an entry is of one state, or does without the files', async (t) => 
   let edits = 0
   disk.intercept = (operation) => { if (operation === 'close' && edits++ < 2) fs.writeFileSync(join(root, 'demo/SKILL.md'), skillText('demo', `edit ${edits}\n`)) }
   t.match(await findCatalogEntry({ skills, moreFindings: [document] }, 'demo'), { revision: (await skills.manifest('demo')).revision, findings: [{ message: 'true' }] })
-  fs.writeFileSync(join(root, 'demo/a'), 'unknown')
-  // Each write has another size: a change within one tick of the clock shows too.
+  // What is known from before says nothing about this. Each write has another size: a change within one tick of the clock shows too.
+  fs.appendFileSync(join(root, 'demo/a'), 'another')
   disk.intercept = (operation) => { if (operation === 'close') fs.writeFileSync(join(root, 'demo/a'), 'a'.repeat(++edits % 100)) }
   t.match(await findCatalogEntry({ skills, ...NONE }, 'demo'), { revision: null, valid: true, findings: [{ code: 'revision_pending' }] })
 })

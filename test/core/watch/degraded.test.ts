@@ -1,19 +1,13 @@
-import { execFile } from 'node:child_process'
 import fs from 'node:fs'
 import { join } from 'node:path'
-import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { promisify } from 'node:util'
 import t from 'tap'
 import type { CoreLog } from '../../../src/core/log.ts'
 import { createWatcher } from '../../../src/core/watch/watcher.ts'
 import { until } from '../../helper/skills.ts'
-import { checkOut, followed, inIndex, numbered, skill, skillText, startWatching, writeSkill } from '../../helper/watched-index.ts'
+import { followed, skill, startWatching, writeSkill } from '../../helper/watched-index.ts'
 import { BLIND, failWith } from '../../helper/watched-roots.ts'
 
-const DEADLINE_MS = 60_000
 const HOUR_MS = 3_600_000
-
-const run = promisify(execFile)
 
 interface LogLine {
   readonly level: 'info' | 'warn'
@@ -94,31 +88,4 @@ t.test('K54: polling follows too', async (t) => {
   fs.mkdirSync(join(root, 'b'))
   writeSkill(join(root, 'b'), 'b', 'new')
   await followed(manager, root)
-})
-
-t.test('K53: a checkout over a thousand skills by another process', async (t) => {
-  const names = numbered(1_000)
-  const root = t.testdir(Object.fromEntries(names.map((name) => [name, { ...skill(name), 'a.md': '', 'b.md': '', 'c.md': '' }])))
-  const manager = await startWatching(t, root)
-  const delay = monitorEventLoopDelay({ resolution: 5 })
-  let smallest = Infinity
-  manager.subscribe(() => { smallest = Math.min(smallest, manager.availableNow().length) })
-
-  delay.enable()
-  await run(process.execPath, ['-e', `
-    const fs = require('node:fs')
-    const { join } = require('node:path')
-    const skillText = ${skillText.toString()}
-    for (let round = 0; round < 3; round++) {
-      for (const name of fs.readdirSync(process.argv[1])) (${checkOut.toString()})(join(process.argv[1], name), name, 'round ' + round)
-    }`, root], { timeout: DEADLINE_MS })
-  await followed(manager, root)
-  delay.disable()
-
-  t.strictSame(inIndex(manager), names.map((name) => `${name}: round 2`).sort())
-  t.strictSame(await manager.list(), [...names].sort())
-  t.ok(smallest > 0, `no reader saw an empty catalog, the smallest had ${smallest}`)
-  const longest = delay.max / 1e6
-  t.comment(`event loop: longest stall ${longest.toFixed(0)} ms, 99 % below ${(delay.percentile(99) / 1e6).toFixed(0)} ms`)
-  t.ok(longest < 1_000, 'no stall of a second, on a machine that runs other tests')
 })

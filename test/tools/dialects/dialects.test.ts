@@ -1,10 +1,10 @@
 import t from 'tap'
 import { openEnvelope } from '../../../src/tools/dialects/envelope.ts'
-import { gemini, geminiSnakeCase } from '../../../src/tools/dialects/gemini.ts'
-import { openaiLegacy } from '../../../src/tools/dialects/openai-legacy.ts'
-import type { Dialect, ToolCall } from '../../../src/tools/dialects/dialect.ts'
+import { gemini, geminiSnakeCase } from '../../../src/tools/dialects/wire/gemini.ts'
+import { openaiLegacy } from '../../../src/tools/dialects/wire/openai-legacy.ts'
 import { DIALECTS } from '../../../src/tools/dialects/index.ts'
 import { ToolOutcome } from '../../../src/tools/tool.ts'
+import { openCalls } from './open-calls.ts'
 
 const DONE = new ToolOutcome({}, 'a "b"\n')
 const FAILED = new ToolOutcome({}, 'no', true)
@@ -37,7 +37,7 @@ const ROWS: readonly Row[] = [
     failed: '{"role":"tool","name":"get_skill","content":"no"}'
   },
   {
-    title: 'a bare call, as Ollama has them',
+    title: 'a bare call',
     call: { ...NAME, arguments: { a: 1 } },
     read: { ...NAME, args: { a: 1 } },
     done: '{"role":"tool","name":"get_skill","content":"a \\"b\\"\\n"}',
@@ -49,6 +49,13 @@ const ROWS: readonly Row[] = [
     read: { id: 'call_abc', ...NAME, args: { a: 1 } },
     done: CHAT_DONE,
     failed: CHAT_FAILED
+  },
+  {
+    title: 'a bare call with parameters, as Llama and Cohere v1 write it',
+    call: { ...NAME, parameters: { a: 1 } },
+    read: { ...NAME, args: { a: 1 } },
+    done: '{"role":"tool","name":"get_skill","content":"a \\"b\\"\\n"}',
+    failed: '{"role":"tool","name":"get_skill","content":"no"}'
   },
   {
     title: 'OpenAI legacy, on the assistant message',
@@ -135,7 +142,7 @@ t.test('containers give up their calls and leave out the rest', async (t) => {
     [{ candidates: [{ content: { parts: [part, { text: 'x' }] } }] }, 'gemini'],
     [{ parts: [snake] }, 'gemini-snake-case'],
     [{ candidates: [{ content: { role: 'model', parts: [{ text: 'x', function_call: null }, { ...snake, text: null }] } }] }, 'gemini-snake-case'],
-    [{ model: 'x', message: { role: 'assistant', content: '', tool_calls: [chat] }, done: true }, 'openai'],
+    [{ message: { role: 'assistant', content: '', tool_calls: [chat] } }, 'openai'],
     [{ role: 'assistant', content: null, function_call: { ...NAME, arguments: '{}' }, tool_calls: [chat] }, 'openai']
   ]
   for (const [body, dialect] of rows) {
@@ -210,6 +217,7 @@ t.test('what is no call is refused, with the accepted shapes', async (t) => {
     [{ function: { name: 5 } }, /^No tool call/],
     [{ function: 'get_skill' }, /^No tool call/],
     [{ name: 'get_skill' }, /^No tool call/],
+    [{ name: 'get_skill', description: 'A definition', parameters: {} }, /^No tool call/],
     [JSON.parse('{"__proto__":{"function":{"name":"list_skills"}}}'), /^No tool call/],
     [Object.create({ function: NAME }), /^No tool call/]
   ]
@@ -267,11 +275,3 @@ t.test('each dialect reads what it does not recognise without throwing', async (
     }
   }
 })
-
-function openCalls (body: unknown): { dialect: Dialect, calls: readonly ToolCall[], first: ToolCall, batch: boolean } {
-  const envelope = openEnvelope(body)
-  if (envelope.kind !== 'calls') throw new Error(envelope.detail)
-  const [first] = envelope.calls
-  if (first === undefined) throw new Error('no call')
-  return { ...envelope, first }
-}

@@ -64,7 +64,8 @@ t.test('K37: an argument that is missing or no string is refused by name, with t
   const { call, tool } = setUp({ 5: { files: { 'SKILL.md': 'x' } } })
   for (const value of [undefined, 5, null, true, ['5'], { toString: '5' }]) {
     const { result, isError } = await call(value)
-    t.same(result, { error: `Invalid tool arguments: 'skill_name' must be a string\n\nParameters: ${JSON.stringify(tool.parameters)}` })
+    const problem = value === undefined ? "'skill_name' is missing, it must be a string" : "'skill_name' must be a string"
+    t.same(result, { error: `Invalid tool arguments: ${problem}\n\nParameters: ${JSON.stringify(tool.parameters)}` })
     t.equal(isError, true)
   }
 })

@@ -52,7 +52,7 @@ t.test('K37: arguments are not converted', async (t) => {
   const tool = createSearchSkillsTool()
   const registry = createToolRegistry([tool])
   const rows: ReadonlyArray<readonly [args: object, problem: string]> = [
-    [{}, "'query' must be a string"],
+    [{}, "'query' is missing, it must be a string"],
     [{ query: 5 }, "'query' must be a string"],
     [{ query: ['many'] }, "'query' must be a string"],
     [{ query: '' }, "'query' must not be empty"],
@@ -83,9 +83,9 @@ t.test('K40: the toolset `search` is the reader\'s tools and this one, in every 
   const registry = createToolRegistry(createTools())
   const skills = new FakeSource()
   for (const format of DEFINITION_FORMATS) {
-    const text = JSON.stringify(toolDefinitions(registry, { format, toolset: 'search', skills }))
+    const text = JSON.stringify(toolDefinitions(registry, { format, toolset: 'explore', skills }))
     const names = Array.from(text.matchAll(/"name":"(\w+)"/g), ([, name]) => name)
-    t.same(names, ['list_skills', 'get_skill', 'read_file_in_skill', 'search_skills'], format)
+    t.same(names, ['list_skills', 'get_skill', 'read_file_in_skill', 'search_skills', 'list_skill_files'], format)
     t.match(text, '"limit":{"type":"integer"')
     t.notMatch(JSON.stringify(toolDefinitions(registry, { format, toolset: 'reader', skills })), 'search_skills')
     t.match(JSON.stringify(toolDefinitions(registry, { format, toolset: 'all', skills })), 'search_skills')

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { own } from '../text/json-object.ts'
-import { type Dialect, IdSchema, readId, readName, type ToolCall } from './dialect.ts'
+import { own } from '../../text/json-object.ts'
+import { type Dialect, IdSchema, readId, readName, type ToolCall } from '../dialect.ts'
 
 /** JSON-RPC's codes: the specification of `tools/call` asks for the second one when a tool is unknown. */
 const INVALID_REQUEST = -32_600

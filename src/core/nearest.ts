@@ -1,15 +1,5 @@
-import { quote } from '../config.ts'
-import type { CommandTable } from './command.ts'
-
 /** More letters than these away from each other, two words do not stand for the same. */
 const MAX_DISTANCE = 2
-
-/** What to say behind an unknown command: the nearest one, and all there are. */
-export function commandHint (word: string, commands: CommandTable): string {
-  const names = Object.keys(commands)
-  const near = nearest(word, names)
-  return `${near === undefined ? '' : `, did you mean ${quote(near)}?`} (commands: ${names.join(', ')})`
-}
 
 /** The word that takes the fewest changes to become, if those are few. */
 export function nearest (word: string, words: readonly string[]): string | undefined {

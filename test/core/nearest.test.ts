@@ -1,5 +1,5 @@
 import t from 'tap'
-import { nearest } from '../../src/cli/nearest.ts'
+import { nearest } from '../../src/core/nearest.ts'
 
 const WORDS = ['serve', 'healthcheck', 'help', 'version', 'validate']
 

@@ -1,32 +1,32 @@
 import { Type } from '@sinclair/typebox'
-import { isJsonObject, type JsonObject, own } from '../text/json-object.ts'
-import { type Dialect, idMember, IdSchema, readId, readName } from './dialect.ts'
+import { isJsonObject, type JsonObject, own } from '../../text/json-object.ts'
+import { type Dialect, idMember, IdSchema, readId, readName } from '../dialect.ts'
+import { FREE_TEXT, FUNCTION_CALL_EXAMPLE, FunctionCallSchema, isFunctionCall, readFunctionCall } from '../function-call.ts'
 
 /** Where bare calls put their arguments. */
-const BARE_ARGUMENT_KEYS = ['arguments', 'input', 'args'] as const
+const BARE_ARGUMENT_KEYS = ['arguments', 'input', 'args', 'parameters'] as const
+const FOREIGN_KEYS = ['role', 'jsonrpc', 'description'] as const
 
 /**
  * OpenAI Chat Completions: `{"id","type":"function","function":{"name","arguments"}}`, answered by a `tool` message.
- * Bare calls `{"name","arguments"}`, as Ollama's clients write them, are answered in the same way; Ollama's whole
- * response has its `message` without `choices`. Its containers come first: a message may hold text blocks beside `tool_calls`.
+ * Bare calls are answered in the same way: `{"name","arguments"}` as people write them, `{"name","parameters"}` of Llama and
+ * Cohere v1, `{"name","args"}` of Gemini's `functionCalls`. Its containers come first: a message may hold text blocks beside
+ * `tool_calls`.
  */
 export const openaiChat = {
   name: 'openai',
   title: 'OpenAI Chat Completions',
 
-  callSchema: Type.Object({
-    id: Type.Optional(IdSchema),
-    function: Type.Object({ name: Type.String(), arguments: Type.Optional(Type.Unknown()) })
-  }),
+  callSchema: FunctionCallSchema,
   resultSchema: Type.Object({
     role: Type.Literal('tool'),
     tool_call_id: Type.Optional(IdSchema),
     name: Type.String(),
     content: Type.String()
   }),
-  example: { id: 'call_abc123', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"calculator"}' } },
+  example: FUNCTION_CALL_EXAMPLE,
 
-  recognise: (value) => typeof own(own(value, 'function'), 'name') === 'string' || isCustomCall(value) || isBareCall(value),
+  recognise: (value) => isFunctionCall(value) || isCustomCall(value) || isBareCall(value),
 
   recognisedLast: true,
 
@@ -44,16 +44,10 @@ export const openaiChat = {
   isAnswer: (value) => own(value, 'role') === 'tool',
 
   readCall (value) {
+    if (isJsonObject(own(value, 'function'))) return readFunctionCall(value)
     const id = readId(own(value, 'id'))
-    const definition = own(value, 'function')
-    if (isJsonObject(definition)) return { id, name: readName(own(definition, 'name')), args: own(definition, 'arguments') }
     if (isJsonObject(value) && isCustomCall(value)) {
-      return {
-        id,
-        name: readName(own(own(value, 'custom'), 'name')),
-        args: undefined,
-        problem: 'A custom tool call carries free text: call the tool as a function with JSON arguments'
-      }
+      return { id, name: readName(own(own(value, 'custom'), 'name')), args: undefined, problem: FREE_TEXT }
     }
     return { id, name: readName(own(value, 'name')), args: bareArguments(value) }
   },
@@ -69,11 +63,11 @@ function isCustomCall (value: JsonObject): boolean {
   return own(value, 'type') === 'custom' && isJsonObject(own(value, 'custom'))
 }
 
-/** Another `type`, or a `role`, marks another provider's item or a message: those are not guessed at. */
+/** Another `type`, or a `role`, marks another provider's item or a message, a `description` a definition: none is guessed at. */
 function isBareCall (value: JsonObject): boolean {
   const type = own(value, 'type')
   return typeof own(value, 'name') === 'string' && (type === undefined || type === 'function') &&
-    !Object.hasOwn(value, 'role') && !Object.hasOwn(value, 'jsonrpc') &&
+    !FOREIGN_KEYS.some((key) => Object.hasOwn(value, key)) &&
     BARE_ARGUMENT_KEYS.some((key) => Object.hasOwn(value, key))
 }
 

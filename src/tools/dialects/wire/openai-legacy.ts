@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { own } from '../text/json-object.ts'
-import { type Dialect, readName } from './dialect.ts'
+import { own } from '../../text/json-object.ts'
+import { type Dialect, readName } from '../dialect.ts'
 
 /**
  * OpenAI's older form, one call on the assistant message: `{"role":"assistant","function_call":{"name","arguments"}}`,

@@ -1,0 +1,25 @@
+import { nearest } from '../core/nearest.ts'
+import { toInstance } from './problem.ts'
+
+/** A path below a skill that is none of the skill's routes: most likely that of a file. */
+const BELOW_SKILL = /^(\/skills\/[^/]+)\/(?!files\/)(.+)$/
+const FIRST_SEGMENT = /^\/[^/]*/
+
+/**
+ * The address that a client most likely meant by one that does not exist: without the slash at the end, the file of the
+ * skill, or another spelling of the first segment.
+ * @param url the request target as received
+ * @param segments first segments of the routes there are, such as `/skills`
+ * @param exists whether a path has a route
+ */
+export function nearestRoute (url: string, segments: readonly string[], exists: (path: string) => boolean): string | undefined {
+  const path = toInstance(url)
+  const closed = path.replace(/\/+$/, '')
+  const first = FIRST_SEGMENT.exec(closed)?.[0] ?? ''
+  const respelt = nearest(first, segments)
+  return [
+    closed,
+    closed.replace(BELOW_SKILL, '$1/files/$2'),
+    ...respelt === undefined ? [] : [respelt + closed.slice(first.length)]
+  ].find((candidate) => candidate !== '' && candidate !== path && exists(candidate))
+}

@@ -1,0 +1,49 @@
+import type { ErrorObject } from 'ajv'
+import { nearest } from '../core/nearest.ts'
+import { printable } from '../tools/text/printable.ts'
+import { HttpProblem } from './problem.ts'
+
+/** The part of a query's schema that a refusal speaks of. */
+export interface QuerySchema {
+  readonly properties?: Readonly<Record<string, { readonly examples?: readonly unknown[] }>>
+}
+
+/** Of a name or value from outside that a sentence quotes, in characters. */
+const MAX_QUOTED_CHARACTERS = 64
+
+/** Refuses a query with a parameter that its route does not have: mistyped, it would be ignored in silence. */
+export function refuseUnknown (query: object, { properties = {} }: QuerySchema): HttpProblem | undefined {
+  const unknown = Object.keys(query).find((name) => !Object.hasOwn(properties, name))
+  if (unknown === undefined) return undefined
+  const allowed = Object.keys(properties)
+  return new HttpProblem('bad_query', `Unknown query parameter ${quote(unknown)}${suggestion(unknown, allowed)}`)
+}
+
+/** The refusal of a value, from what the validator found first. */
+export function refuseValue (query: object, { properties = {} }: QuerySchema, errors: readonly ErrorObject[]): HttpProblem {
+  const [error] = errors
+  const name = error?.instancePath.split('/')[1] ?? ''
+  const value: unknown = (query as Readonly<Record<string, unknown>>)[name]
+  if (error === undefined || !Object.hasOwn(properties, name)) return new HttpProblem('bad_query')
+  if (Array.isArray(value)) return new HttpProblem('bad_query', `Query parameter '${name}' is given ${value.length} times, send it once`)
+  return new HttpProblem('bad_query', `Query parameter '${name}' is ${quote(String(value))}${expectation(error, String(value), properties[name]?.examples)}`)
+}
+
+function expectation ({ keyword, params, message = 'is not valid' }: ErrorObject, value: string, examples: readonly unknown[] = []): string {
+  switch (keyword) {
+    case 'enum': return suggestion(value, (params['allowedValues'] as readonly unknown[]).map(String))
+    case 'const': return suggestion(value, [String(params['allowedValue'])])
+    case 'pattern': return `, it ${examples.length > 0 ? `has to be like ${examples.join(' or ')}` : message}`
+    default: return `, it ${message}`
+  }
+}
+
+function suggestion (word: string, allowed: readonly string[]): string {
+  if (allowed.length === 0) return ', this address takes none'
+  const near = nearest(word, allowed)
+  return `, allowed: ${allowed.join(', ')}${near === undefined ? '' : `; did you mean '${near}'?`}`
+}
+
+function quote (text: string): string {
+  return `'${printable(text.length > MAX_QUOTED_CHARACTERS ? `${text.slice(0, MAX_QUOTED_CHARACTERS)}…` : text)}'`
+}

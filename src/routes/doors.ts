@@ -1,0 +1,50 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { RouteOptions } from 'fastify'
+import fp from 'fastify-plugin'
+import { jsonAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
+import { DoorsSchema } from '../schemas/doors.ts'
+
+export interface DoorsOptions {
+  readonly version: string
+}
+
+interface Door {
+  readonly methods: readonly string[]
+  readonly path: string
+  readonly what: string
+}
+
+/** Doors that the OpenAPI document does not have. */
+const MORE_DOORS: readonly Door[] = [
+  { methods: ['GET'], path: '/docs', what: 'The OpenAPI document as a page' },
+  { methods: ['POST'], path: '/mcp', what: 'The Model Context Protocol over Streamable HTTP' }
+]
+
+/** `GET /`: where to go from here, for whoever tries the address first. Registered before the other routes, which it lists. */
+export const doorsRoute = fp<DoorsOptions>(async function doorsRoute (app, { version }) {
+  const doors: Door[] = []
+  app.addHook('onRoute', (route) => {
+    const door = toDoor(route)
+    if (door !== undefined) doors.push(door)
+  })
+  await app.register(route, { version, doors })
+}, { name: 'doors', fastify: '5.x' })
+
+const route: FastifyPluginAsyncTypebox<DoorsOptions & { readonly doors: readonly Door[] }> = async function route (app, { version, doors }) {
+  app.get('/', {
+    schema: {
+      operationId: 'listDoors',
+      summary: 'List the doors of the service',
+      description: 'Every address that the service answers, and what it is for.',
+      tags: ['service'],
+      response: { 200: jsonAnswer(DoorsSchema, 'The doors'), 304: notModifiedAnswer(), ...problemAnswers() }
+    }
+  }, async () => ({ name: 'skillserve' as const, version, doors: [...doors, ...MORE_DOORS].map(({ methods, ...door }) => ({ methods: [...methods], ...door })) }))
+}
+
+/** Undefined for a route that is not documented, and for the HEAD that Fastify makes of a GET. */
+function toDoor ({ method, url, schema }: RouteOptions): Door | undefined {
+  const { summary, hide } = schema ?? {}
+  if (summary === undefined || hide === true || method === 'HEAD') return undefined
+  return { methods: [method].flat(), path: url, what: summary }
+}

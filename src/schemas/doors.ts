@@ -1,0 +1,15 @@
+import { Type } from '@sinclair/typebox'
+
+export const DoorsSchema = Type.Object({
+  name: Type.Literal('skillserve'),
+  version: Type.String(),
+  doors: Type.Array(Type.Object({
+    methods: Type.Array(Type.String()),
+    path: Type.String({ description: 'With parameters as `:name`, and `*` for the rest of the path' }),
+    what: Type.String()
+  }))
+}, {
+  $id: 'Doors',
+  title: 'Doors',
+  examples: [{ name: 'skillserve', version: '1.0.0', doors: [{ methods: ['GET'], path: '/skills', what: 'List all skills' }] }]
+})

@@ -1,0 +1,26 @@
+import { Type } from '@sinclair/typebox'
+import { own } from '../text/json-object.ts'
+import { IdSchema, readId, readName, type ToolCall } from './dialect.ts'
+
+/** OpenAI's call of a function, which other providers have in messages of their own. */
+export const FunctionCallSchema = Type.Object({
+  id: Type.Optional(IdSchema),
+  type: Type.Optional(Type.Literal('function')),
+  function: Type.Object({ name: Type.String(), arguments: Type.Optional(Type.Unknown()) })
+})
+
+export const FUNCTION_CALL_EXAMPLE = {
+  id: 'call_abc123', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"calculator"}' }
+} as const
+
+/** Why OpenAI's custom tools cannot be called. */
+export const FREE_TEXT = 'A custom tool call carries free text: call the tool as a function with JSON arguments'
+
+export function isFunctionCall (value: unknown): boolean {
+  return typeof own(own(value, 'function'), 'name') === 'string'
+}
+
+export function readFunctionCall (value: unknown): ToolCall {
+  const call = own(value, 'function')
+  return { id: readId(own(value, 'id')), name: readName(own(call, 'name')), args: own(call, 'arguments') }
+}

@@ -1,0 +1,59 @@
+import { Type } from '@sinclair/typebox'
+import { isJsonObject, own } from '../../text/json-object.ts'
+import { type Dialect, idMember, IdSchema } from '../dialect.ts'
+import { FUNCTION_CALL_EXAMPLE, FunctionCallSchema, isFunctionCall, readFunctionCall } from '../function-call.ts'
+
+const MessageSchema = Type.Object({ toolCalls: Type.Array(FunctionCallSchema) })
+
+const MESSAGE = { role: 'assistant', toolCalls: [FUNCTION_CALL_EXAMPLE] } as const
+
+/** Mistral's SDK: OpenAI's completion in camel case. `arguments` is a string or an object. */
+export const mistral = {
+  name: 'mistral-sdk',
+  title: "Mistral's SDK",
+  callSchema: MessageSchema,
+  resultSchema: Type.Object({
+    role: Type.Literal('tool'),
+    toolCallId: Type.Optional(IdSchema),
+    name: Type.String(),
+    content: Type.String()
+  }),
+  example: MESSAGE,
+  ...createCamelCaseDialect((value) => {
+    const choices = own(value, 'choices')
+    return Array.isArray(choices) ? own(choices[0], 'message') : value
+  }),
+
+  writeResult: (call, outcome) =>
+    `{"role":"tool",${idMember('toolCallId', call)}"name":${JSON.stringify(call.name)},"content":${outcome.quotedText}}`
+} as const satisfies Dialect
+
+/** Cohere's SDK for its second API: the message stands in the response, and a result has no name. */
+export const cohere = {
+  name: 'cohere-sdk',
+  title: "Cohere's SDK",
+  callSchema: Type.Object({ message: MessageSchema }),
+  resultSchema: Type.Object({ role: Type.Literal('tool'), toolCallId: Type.Optional(IdSchema), content: Type.String() }),
+  example: { message: MESSAGE },
+  ...createCamelCaseDialect((value) => own(value, 'message')),
+
+  writeResult: (call, outcome) => `{"role":"tool",${idMember('toolCallId', call)}"content":${outcome.quotedText}}`
+} as const satisfies Dialect
+
+function createCamelCaseDialect (messageOf: (value: unknown) => unknown) {
+  return {
+    recognise: () => false,
+
+    unwrap (value) {
+      const message = messageOf(value)
+      const calls = own(message, 'toolCalls')
+      return isJsonObject(message) && Array.isArray(calls) ? calls : undefined
+    },
+
+    recogniseInside: isFunctionCall,
+
+    isAnswer: (value) => own(value, 'role') === 'tool',
+
+    readCall: readFunctionCall
+  } satisfies Partial<Dialect>
+}

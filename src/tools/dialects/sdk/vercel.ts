@@ -1,0 +1,47 @@
+import { Type } from '@sinclair/typebox'
+import { own } from '../../text/json-object.ts'
+import { type Dialect, idMember, IdSchema, readId, readName } from '../dialect.ts'
+
+/** Vercel's AI SDK: a part `{"type":"tool-call","toolCallId","toolName","input"}`, answered by a `tool-result` part of the next tool message. */
+export const vercel = {
+  name: 'vercel-ai-sdk',
+  title: "Vercel's AI SDK",
+
+  callSchema: Type.Object({
+    type: Type.Literal('tool-call'),
+    toolCallId: Type.Optional(IdSchema),
+    toolName: Type.String(),
+    input: Type.Optional(Type.Unknown())
+  }),
+  resultSchema: Type.Object({
+    type: Type.Literal('tool-result'),
+    toolCallId: Type.Optional(IdSchema),
+    toolName: Type.String(),
+    output: Type.Object({ type: Type.Union([Type.Literal('text'), Type.Literal('error-text')]), value: Type.String() })
+  }),
+  example: { type: 'tool-call', toolCallId: 'call-1', toolName: 'get_skill', input: { skill_name: 'calculator' } },
+
+  recognise: (value) => isCall(value) && typeof own(value, 'toolName') === 'string',
+
+  unwrap (value) {
+    const parts = own(value, 'toolCalls') ?? own(value, 'content')
+    return Array.isArray(parts) ? parts.filter(isCall) : undefined
+  },
+
+  isContent: (value) => typeof own(value, 'type') === 'string' && !isCall(value),
+
+  isAnswer: (value) => own(value, 'type') === 'tool-result',
+
+  // `args` is what version 4 calls the input.
+  readCall: (value) => ({ id: readId(own(value, 'toolCallId')), name: readName(own(value, 'toolName')), args: own(value, 'input') ?? own(value, 'args') }),
+
+  writeResult (call, outcome) {
+    const output = `{"type":"${outcome.isError ? 'error-text' : 'text'}","value":${outcome.quotedText}}`
+    return `{"type":"tool-result",${idMember('toolCallId', call)}"toolName":${JSON.stringify(call.name)},"output":${output}}`
+  }
+} as const satisfies Dialect
+
+/** A call that the provider runs itself has its result in the same message. */
+function isCall (value: unknown): boolean {
+  return own(value, 'type') === 'tool-call' && own(value, 'providerExecuted') !== true
+}

@@ -1,0 +1,49 @@
+import { Type } from '@sinclair/typebox'
+import { isJsonObject, own } from '../../text/json-object.ts'
+import { type Dialect, idMember, IdSchema, readId, readName } from '../dialect.ts'
+
+/** Bedrock Converse: a block `{"toolUse":{"toolUseId","name","input"}}`, answered by a `toolResult` block for the next user message. */
+export const bedrock = {
+  name: 'bedrock',
+  title: 'Bedrock Converse',
+
+  callSchema: Type.Object({
+    toolUse: Type.Object({ toolUseId: Type.Optional(IdSchema), name: Type.String(), input: Type.Optional(Type.Unknown()) })
+  }),
+  resultSchema: Type.Object({
+    toolResult: Type.Object({
+      toolUseId: Type.Optional(IdSchema),
+      content: Type.Array(Type.Object({ text: Type.String() })),
+      status: Type.Union([Type.Literal('success'), Type.Literal('error')])
+    })
+  }),
+  example: { toolUse: { toolUseId: 'tooluse_01', name: 'get_skill', input: { skill_name: 'calculator' } } },
+
+  recognise: (value) => typeof own(own(value, 'toolUse'), 'name') === 'string',
+
+  unwrap (value) {
+    const content = own(own(own(value, 'output'), 'message') ?? own(value, 'message') ?? value, 'content')
+    return Array.isArray(content) ? content.filter(isToolUse) : undefined
+  },
+
+  // The service runs its own tools itself; other blocks are told apart by their keys.
+  isContent: (value) => !isToolUse(value),
+
+  isAnswer: (value) => Object.hasOwn(value, 'toolResult'),
+
+  readCall (value) {
+    const call = own(value, 'toolUse')
+    return { id: readId(own(call, 'toolUseId')), name: readName(own(call, 'name')), args: own(call, 'input') }
+  },
+
+  writeResult: (call, outcome) =>
+    `{"toolResult":{${idMember('toolUseId', call)}"content":[{"text":${outcome.quotedText}}],"status":"${outcome.isError ? 'error' : 'success'}"}}`,
+
+  writeDefinitions: (tools) => tools.map(({ name, currentDescription, parameters }) =>
+    ({ toolSpec: { name, description: currentDescription, inputSchema: { json: parameters } } }))
+} as const satisfies Dialect
+
+function isToolUse (value: unknown): boolean {
+  const call = own(value, 'toolUse')
+  return isJsonObject(call) && own(call, 'type') !== 'server_tool_use'
+}

@@ -1,0 +1,43 @@
+import { Type } from '@sinclair/typebox'
+import { isJsonObject, own } from '../../text/json-object.ts'
+import { type Dialect, idMember, IdSchema, readId, readName } from '../dialect.ts'
+
+/**
+ * Gemini Interactions: a step `{"type":"function_call","id","name","arguments"}`, answered by a `function_result` step with
+ * the id as `call_id`. OpenAI's item of the same type has a `call_id` of its own, and text as arguments.
+ */
+export const geminiInteractions = {
+  name: 'gemini-interactions',
+  title: 'Gemini Interactions',
+
+  callSchema: Type.Object({ type: Type.Literal('function_call'), id: Type.String(), name: Type.String(), arguments: Type.Object({}, { additionalProperties: true }) }),
+  resultSchema: Type.Object({
+    type: Type.Literal('function_result'),
+    call_id: Type.Optional(IdSchema),
+    name: Type.String(),
+    result: Type.String(),
+    is_error: Type.Optional(Type.Literal(true))
+  }),
+  example: { type: 'function_call', id: 'fc_1', name: 'get_skill', arguments: { skill_name: 'calculator' } },
+
+  recognise: (value) => isCall(value) && typeof own(value, 'id') === 'string' && isJsonObject(own(value, 'arguments')) &&
+    !Object.hasOwn(value, 'call_id') && !Object.hasOwn(value, 'callId'),
+
+  unwrap (value) {
+    const items = own(value, 'steps') ?? own(value, 'outputs')
+    return Array.isArray(items) ? items.filter(isCall) : undefined
+  },
+
+  isContent: (value) => typeof own(value, 'type') === 'string' && !isCall(value),
+
+  isAnswer: (value) => own(value, 'type') === 'function_result',
+
+  readCall: (value) => ({ id: readId(own(value, 'id')), name: readName(own(value, 'name')), args: own(value, 'arguments') }),
+
+  writeResult: (call, outcome) =>
+    `{"type":"function_result",${idMember('call_id', call)}"name":${JSON.stringify(call.name)},"result":${outcome.quotedText}${outcome.isError ? ',"is_error":true' : ''}}`
+} as const satisfies Dialect
+
+function isCall (value: unknown): boolean {
+  return own(value, 'type') === 'function_call'
+}

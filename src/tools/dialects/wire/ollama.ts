@@ -1,0 +1,44 @@
+import { Type } from '@sinclair/typebox'
+import { isJsonObject, own } from '../../text/json-object.ts'
+import { type Dialect, idMember, IdSchema } from '../dialect.ts'
+import { FunctionCallSchema, isFunctionCall, readFunctionCall } from '../function-call.ts'
+
+/** Ollama: its whole response, which has a `message` and `done`, answered by `tool` messages with a `tool_name`. */
+export const ollama = {
+  name: 'ollama',
+  title: 'Ollama',
+
+  callSchema: Type.Object({
+    message: Type.Object({ tool_calls: Type.Array(FunctionCallSchema) }),
+    done: Type.Boolean()
+  }),
+  resultSchema: Type.Object({
+    role: Type.Literal('tool'),
+    tool_call_id: Type.Optional(IdSchema),
+    tool_name: Type.String(),
+    content: Type.String()
+  }),
+  example: {
+    model: 'qwen3',
+    message: { role: 'assistant', content: '', tool_calls: [{ function: { name: 'get_skill', arguments: { skill_name: 'calculator' } } }] },
+    done: true
+  },
+
+  recognise: () => false,
+
+  unwrap (value) {
+    const message = own(value, 'message')
+    if (typeof own(value, 'done') !== 'boolean' || !isJsonObject(message)) return undefined
+    const calls = own(message, 'tool_calls')
+    return Array.isArray(calls) ? calls : []
+  },
+
+  recogniseInside: isFunctionCall,
+
+  isAnswer: (value) => own(value, 'role') === 'tool',
+
+  readCall: readFunctionCall,
+
+  writeResult: (call, outcome) =>
+    `{"role":"tool",${idMember('tool_call_id', call)}"tool_name":${JSON.stringify(call.name)},"content":${outcome.quotedText}}`
+} as const satisfies Dialect

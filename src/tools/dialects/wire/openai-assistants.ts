@@ -1,0 +1,31 @@
+import { Type } from '@sinclair/typebox'
+import { own } from '../../text/json-object.ts'
+import { type Dialect, idMember, IdSchema } from '../dialect.ts'
+import { FUNCTION_CALL_EXAMPLE, FunctionCallSchema, isFunctionCall, readFunctionCall } from '../function-call.ts'
+
+/** OpenAI Assistants: the run that waits for outputs, answered by the `tool_outputs` of its next request. */
+export const openaiAssistants = {
+  name: 'openai-assistants',
+  title: 'OpenAI Assistants',
+
+  callSchema: Type.Object({
+    required_action: Type.Object({ submit_tool_outputs: Type.Object({ tool_calls: Type.Array(FunctionCallSchema) }) })
+  }),
+  resultSchema: Type.Object({ tool_call_id: Type.Optional(IdSchema), output: Type.String() }),
+  example: { required_action: { type: 'submit_tool_outputs', submit_tool_outputs: { tool_calls: [FUNCTION_CALL_EXAMPLE] } } },
+
+  recognise: () => false,
+
+  unwrap (value) {
+    const calls = own(own(own(value, 'required_action'), 'submit_tool_outputs'), 'tool_calls')
+    return Array.isArray(calls) ? calls : undefined
+  },
+
+  recogniseInside: isFunctionCall,
+
+  isAnswer: (value) => Array.isArray(own(value, 'tool_outputs')),
+
+  readCall: readFunctionCall,
+
+  writeResult: (call, outcome) => `{${idMember('tool_call_id', call)}"output":${outcome.quotedText}}`
+} as const satisfies Dialect

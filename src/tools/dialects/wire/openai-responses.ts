@@ -1,0 +1,64 @@
+import { Type } from '@sinclair/typebox'
+import { own } from '../../text/json-object.ts'
+import { type Dialect, idMember, IdSchema, readId, readName } from '../dialect.ts'
+import { FREE_TEXT } from '../function-call.ts'
+
+/** The kind of a call of a custom tool. */
+const CUSTOM = 'custom'
+
+/**
+ * OpenAI Responses: `{"type":"function_call","call_id","name","arguments"}`, answered by a `function_call_output` with
+ * the `call_id`. `callId` is how agent SDKs keep the same item in memory. The Realtime API has the same items, in the
+ * `response` of an event. A `custom_tool_call` carries free text; its refusal keeps the conversation complete.
+ */
+export const openaiResponses = {
+  name: 'openai-responses',
+  title: 'OpenAI Responses',
+
+  callSchema: Type.Object({
+    type: Type.Literal('function_call'),
+    call_id: Type.String(),
+    name: Type.String(),
+    arguments: Type.Optional(Type.Unknown())
+  }),
+  resultSchema: Type.Object({
+    type: Type.Union([Type.Literal('function_call_output'), Type.Literal('custom_tool_call_output')]),
+    call_id: Type.Optional(IdSchema),
+    output: Type.String()
+  }),
+  example: { type: 'function_call', call_id: 'call_abc123', name: 'get_skill', arguments: '{"skill_name":"calculator"}' },
+
+  recognise: (value) => isCall(value) && typeof callId(value) === 'string',
+
+  unwrap (value) {
+    const output = own(value, 'output') ?? own(own(value, 'response'), 'output')
+    return Array.isArray(output) ? output.filter(isCall) : undefined
+  },
+
+  isContent: (value) => typeof own(value, 'type') === 'string' && !isCall(value),
+
+  isAnswer: (value) => own(value, 'type') === 'function_call_output' || own(value, 'type') === 'custom_tool_call_output',
+
+  readCall (value) {
+    const call = { id: readId(callId(value)), name: readName(own(value, 'name')), args: own(value, 'arguments') }
+    return isCustomCall(value) ? { ...call, problem: FREE_TEXT, kind: CUSTOM } : call
+  },
+
+  writeResult: (call, outcome) =>
+    `{"type":"${call.kind === CUSTOM ? 'custom_tool_call_output' : 'function_call_output'}",${idMember('call_id', call)}"output":${outcome.quotedText}}`,
+
+  writeDefinitions: (tools) => tools.map(({ name, currentDescription, parameters }) =>
+    ({ type: 'function' as const, name, description: currentDescription, parameters, strict: false }))
+} as const satisfies Dialect
+
+function isCall (value: unknown): boolean {
+  return own(value, 'type') === 'function_call' || isCustomCall(value)
+}
+
+function isCustomCall (value: unknown): boolean {
+  return own(value, 'type') === 'custom_tool_call'
+}
+
+function callId (value: unknown): unknown {
+  return own(value, 'call_id') ?? own(value, 'callId')
+}

@@ -1,0 +1,69 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { mediaType } from '../core/content/media-type.ts'
+import type { SkillService } from '../core/skill-source.ts'
+import { HttpProblem } from '../http/problem.ts'
+import { sendFile } from '../http/send/file.ts'
+import { sendRendered } from '../http/send/json.ts'
+import { DOCUMENT_EXAMPLE } from '../openapi/examples.ts'
+import { ARTIFACT_PROBLEMS, MAIN_FILE_PROBLEMS, READ_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
+import { bytesAnswers, jsonAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
+import { DiscoveryIndexSchema, LegacyDiscoveryIndexSchema, SkillIndexParamsSchema, SkillLegacyFileParamsSchema } from '../schemas/well-known.ts'
+import type { Discovery } from './discovery.ts'
+
+export interface OneSkillOptions {
+  readonly skills: SkillService
+  readonly discovery: Discovery
+}
+
+/** From the index of a skill to the artifacts that every index names. */
+const ARTIFACTS = '../../../../.well-known/agent-skills/'
+
+const INDEX_PROBLEMS = problemAnswers(...SKILL_PROBLEMS, ...MAIN_FILE_PROBLEMS, ...READ_PROBLEMS)
+
+/** Discovery below the address of one skill: clients that are given it install this skill, and otherwise all of them. */
+export const oneSkill: FastifyPluginAsyncTypebox<OneSkillOptions> = async function oneSkill (app, { skills, discovery }) {
+  app.get('/skills/:name/.well-known/agent-skills/index.json', {
+    schema: {
+      operationId: 'getSkillDiscoveryIndex',
+      summary: 'The index of one skill',
+      description: 'Version 0.2.0 of skill discovery for clients that are given the address of a skill. Empty when its clients do not take the skill.',
+      tags: ['discovery'],
+      params: SkillIndexParamsSchema,
+      response: { 200: jsonAnswer(DiscoveryIndexSchema, 'The index'), 304: notModifiedAnswer(), ...INDEX_PROBLEMS }
+    }
+  }, async (request, reply) => {
+    const index = (await discovery.indexesOf(request.params.name, ARTIFACTS))['0.2.0']
+    return sendRendered(reply, index, () => JSON.stringify(index))
+  })
+
+  app.get('/skills/:name/.well-known/skills/index.json', {
+    schema: {
+      operationId: 'getSkillLegacyDiscoveryIndex',
+      summary: 'The index of one skill, with its files',
+      description: 'Version 0.1.0 of skill discovery for clients that are given the address of a skill. Empty when its clients do not take the skill.',
+      tags: ['discovery'],
+      params: SkillIndexParamsSchema,
+      response: { 200: jsonAnswer(LegacyDiscoveryIndexSchema, 'The index'), 304: notModifiedAnswer(), ...INDEX_PROBLEMS }
+    }
+  }, async (request, reply) => {
+    const index = (await discovery.indexesOf(request.params.name, ARTIFACTS))['0.1.0']
+    return sendRendered(reply, index, () => JSON.stringify(index))
+  })
+
+  app.get('/skills/:name/.well-known/skills/:skill/*', {
+    schema: {
+      operationId: 'getSkillLegacyDiscoveryFile',
+      summary: 'A file that the index of one skill lists',
+      description: 'The bytes of a file of the skill in its index 0.1.0.',
+      tags: ['discovery'],
+      params: SkillLegacyFileParamsSchema,
+      response: { ...bytesAnswers('The bytes, under the media type of the file', '*/*', DOCUMENT_EXAMPLE), 304: notModifiedAnswer(), ...problemAnswers(...ARTIFACT_PROBLEMS, 'invalid_skill_name') }
+    }
+  }, async (request, reply) => {
+    const { name, skill, '*': file } = request.params
+    const listed = name === skill ? (await discovery.indexesOf(name, ARTIFACTS))['0.1.0'].skills[0]?.files : undefined
+    if (listed?.includes(file) !== true) throw new HttpProblem('artifact_not_found')
+    // `SKILL.md` is the main file in any casing.
+    return await sendFile(request, reply, await skills.openFile(name, file), file, { mediaType: mediaType(file) })
+  })
+}

@@ -1,0 +1,139 @@
+import { once } from 'node:events'
+import { appendFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import t, { type Test } from 'tap'
+import { createWatcher } from '../../src/core/watch/watcher.ts'
+import type { FeedListener } from '../../src/core/events/change-feed.ts'
+import { Notifications } from '../../src/mcp/notifications.ts'
+import { buildService, type Service } from '../helper/build.ts'
+import { skill, until } from '../helper/skills.ts'
+
+const STREAM = { headers: { accept: 'text/event-stream' } }
+
+async function startService (t: Test, options = {}): Promise<Service> {
+  const service = await buildService(t, { files: { demo: skill('demo', { docs: { 'a.md': 'a' } }) }, options: { watcher: createWatcher, ...options } })
+  await until(() => service.skills.status.watcher.status === 'watching')
+  return service
+}
+
+async function openStream (t: Test, { url }: Service, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
+  const gone = new AbortController()
+  t.teardown(() => { gone.abort() })
+  return await fetch(`${url}/mcp`, { headers: { ...STREAM.headers, ...headers }, signal: gone.signal })
+}
+
+t.test('a client of revision 2025-11-25 hears of edits, and of skills that come and go', async (t) => {
+  const service = await startService(t)
+  let tellOpened = () => {}
+  const opened = new Promise<void>((resolve) => { tellOpened = resolve })
+  const client = new Client({ name: 'test', version: '1' })
+  t.teardown(() => client.close())
+  await client.connect(new StreamableHTTPClientTransport(new URL(`${service.url}/mcp`), {
+    async fetch (url, init) {
+      const response = await fetch(url, init)
+      if (init?.method === 'GET') tellOpened()
+      return response
+    }
+  }))
+  t.match(client.getServerCapabilities(), { prompts: { listChanged: true }, resources: { listChanged: true, subscribe: true } })
+  const heard: string[] = []
+  const events = new EventTarget()
+  const tell = (what: string) => {
+    heard.push(what)
+    events.dispatchEvent(new Event(what))
+  }
+  client.setNotificationHandler('notifications/resources/list_changed', () => { tell('resources') })
+  client.setNotificationHandler('notifications/prompts/list_changed', () => { tell('prompts') })
+  client.setNotificationHandler('notifications/resources/updated', ({ params: { uri } }) => { tell(uri) })
+  await client.subscribeResource({ uri: 'skill://demo/SKILL.md' })
+  await client.unsubscribeResource({ uri: 'skill://demo/SKILL.md' })
+  await t.rejects(client.subscribeResource({ uri: 'skill://demo/docs/a.md' }), { code: -32602, message: /Subscribe to skill:\/\/<name>\/SKILL\.md/ })
+  // The client opens its stream beside its first requests.
+  await opened
+
+  const updated = once(events, 'skill://demo/SKILL.md')
+  appendFileSync(join(service.root, 'demo/docs/a.md'), '!')
+  await updated
+  t.notOk(heard.includes('resources'), 'no list has changed')
+
+  const lists = Promise.all([once(events, 'resources'), once(events, 'prompts')])
+  mkdirSync(join(service.root, 'new'))
+  writeFileSync(join(service.root, 'new/SKILL.md'), '---\nname: new\ndescription: New\n---\n')
+  await lists
+  t.match(await client.listPrompts(), { prompts: [{ name: 'demo' }, { name: 'new' }] })
+  const again = once(events, 'resources')
+  rmSync(join(service.root, 'new'), { recursive: true })
+  await again
+})
+
+t.test('the stream is opened only by who asks for it', async (t) => {
+  const service = await startService(t)
+  for (const headers of [{}, { 'mcp-protocol-version': '2025-06-18' }, { accept: 'application/json, text/event-stream' }]) {
+    const response = await openStream(t, service, headers)
+    t.match([response.status, response.headers.get('content-type'), response.headers.get('cache-control')], [200, 'text/event-stream', 'no-store'])
+    t.equal(response.headers.get('mcp-session-id'), null)
+  }
+  for (const headers of [{ accept: '*/*' }, { accept: 'application/json' }, { 'mcp-protocol-version': '2026-07-28' }]) {
+    const response = await openStream(t, service, headers)
+    t.equal(response.status, 405, JSON.stringify(headers))
+    t.equal(response.headers.get('allow'), 'POST')
+  }
+  t.equal((await openStream(t, service, { origin: 'https://evil.example' })).status, 403)
+  const head = await fetch(`${service.url}/mcp`, { method: 'HEAD', ...STREAM })
+  t.match([head.status, await head.text()], [200, ''])
+})
+
+t.test('closing ends the streams, and opens no other', async (t) => {
+  const service = await startService(t)
+  const stream = await openStream(t, service)
+  const ended = stream.text()
+  await service.app.close()
+  t.match(await ended, /^: notifications follow\n/)
+
+  const draining = await startService(t, { isDraining: () => true })
+  t.equal((await openStream(t, draining)).status, 503)
+})
+
+t.test('a client that resumes, as the SDK does, gets a new stream', async (t) => {
+  const service = await startService(t)
+  const transport = new StreamableHTTPClientTransport(new URL(`${service.url}/mcp`))
+  t.teardown(() => transport.close())
+  await transport.start()
+  await transport.resumeStream('7')
+  t.pass()
+})
+
+t.test('nothing is followed without a stream', async (t) => {
+  const listeners = new Set<FeedListener>()
+  let subscribed = 0
+  const notifications = new Notifications(
+    {
+      subscribe () {
+        subscribed++
+        return () => { subscribed-- }
+      }
+    },
+    {
+      subscribe (listener) {
+        listeners.add(listener)
+        return () => { listeners.delete(listener) }
+      }
+    }
+  )
+  const sent: string[] = []
+  const [first, second] = [notifications.subscribe((frame) => { sent.push(`1 ${frame}`) }), notifications.subscribe((frame) => { sent.push(`2 ${frame}`) })]
+  t.same([listeners.size, subscribed], [1, 1], 'once for all')
+  for (const listener of listeners) listener({ type: 'changed', id: '1', name: 'a b', revision: 'x' })
+  for (const listener of listeners) listener({ type: 'added', id: '2', name: 'c' })
+  const frame = 'data: {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"skill://a%20b/SKILL.md"}}\n\n'
+  t.same(sent, [`1 ${frame}`, `2 ${frame}`])
+  first()
+  first()
+  t.same([listeners.size, subscribed], [1, 1])
+  second()
+  t.same([listeners.size, subscribed], [0, 0])
+  const third = notifications.subscribe(() => {})
+  t.same([listeners.size, subscribed], [1, 1])
+  third()
+})

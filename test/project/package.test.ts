@@ -1,0 +1,98 @@
+import { execFile, execFileSync } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
+import t, { type Test } from 'tap'
+import { startProcess } from '../helper/process.ts'
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+/** What is not in a fresh clone. */
+const NOT_CLONED = ['.git', '.tap', 'coverage', 'dist', 'node_modules']
+const FENCED = /^```[^]*?^```$/gm
+const LINK = /\]\(([^)\s#]+)[^)\s]*\)/g
+
+t.setTimeout(120_000)
+
+interface Package {
+  readonly bin: { readonly skillserve: string }
+  scripts: Record<string, string>
+}
+
+/** A copy of the project before its first build. Its build takes the code from here, which was built before. */
+function unbuiltClone (t: Test): string {
+  const clone = join(t.testdir({}), 'clone')
+  for (const name of readdirSync(ROOT)) {
+    if (!NOT_CLONED.includes(name)) cpSync(join(ROOT, name), join(clone, name), { recursive: true })
+  }
+  const manifest = JSON.parse(readFileSync(join(clone, 'package.json'), 'utf8')) as Package
+  manifest.scripts['build'] = `cp -R '${ROOT}dist' dist`
+  writeFileSync(join(clone, 'package.json'), JSON.stringify(manifest))
+  return clone
+}
+
+/** Packs the project with npm, and unpacks it into an empty folder, without any dependency. */
+async function install (t: Test): Promise<string> {
+  const clone = unbuiltClone(t)
+  await promisify(execFile)('npm', ['pack', '--offline', '--pack-destination', '..'], { cwd: clone })
+  const folder = join(clone, '../app/node_modules')
+  mkdirSync(folder, { recursive: true })
+  const { version } = JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')) as { readonly version: string }
+  execFileSync('tar', ['-xzf', join(clone, `../skillserve-${version}.tgz`), '-C', folder])
+  return join(folder, 'package')
+}
+
+t.test('K1: what npm packs in an unbuilt clone is the whole product', async (t) => {
+  const folder = await install(t)
+  const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Package
+  const code = readdirSync(join(folder, 'dist'), { recursive: true, encoding: 'utf8' })
+    .filter((file) => /\.c?js$/.test(file))
+    .map((file) => [file, readFileSync(join(folder, 'dist', file), 'utf8')] as const)
+
+  await t.test('K2: the linked program serves the example skills, from its own files alone', async (t) => {
+    const cwd = join(folder, '../..')
+    mkdirSync(join(cwd, 'node_modules/.bin'))
+    const program = join(cwd, 'node_modules/.bin/skillserve')
+    symlinkSync(join(folder, manifest.bin.skillserve), program)
+    const service = await startProcess(t, { script: pathToFileURL(program).href, cwd })
+    const get = async (path: string) => {
+      const response = await fetch(service.url + path)
+      t.equal(response.status, 200, path)
+      return await response.text()
+    }
+    t.match(JSON.parse(await get('/skills')), { skills: ['brand-assets', 'calculator', 'incident-report', 'recettes-maison', 'using-skillserve', 'weather'] })
+    for (const path of ['/skills/weather', '/catalog/weather', '/agent/tools', '/openapi.json']) await get(path)
+    t.match(service.log()[0], { path: join(folder, 'skills'), msg: /the example skills of the package/ })
+    t.equal((await service.stop()).code, 0)
+  })
+
+  t.test('links of its documents lead to files of the package', (t) => {
+    const documents = ['README.md', 'CHANGELOG.md', 'SECURITY.md', ...readdirSync(join(folder, 'docs')).map((name) => `docs/${name}`)]
+    for (const document of documents) {
+      for (const [, link = ''] of readFileSync(join(folder, document), 'utf8').replaceAll(FENCED, '').matchAll(LINK)) {
+        if (!/^https?:/.test(link)) t.ok(existsSync(join(folder, dirname(document), link)), `${document}: ${link}`)
+      }
+    }
+    t.end()
+  })
+
+  t.test('no file of it names a source map that is not there', (t) => {
+    t.strictSame(code.filter(([, text]) => /^\/\/# sourceMappingURL=(?!data:)/m.test(text)).map(([file]) => file), [])
+    t.end()
+  })
+
+  t.test('each bundled package has its license in the notices', (t) => {
+    const notices = readFileSync(join(folder, 'dist/THIRD-PARTY-NOTICES.txt'), 'utf8')
+    const listed = Array.from(notices.matchAll(/^-{80}\n(\S+) \S+ \([^)]+\)\n\n/gm), ([, name]) => name)
+    // esbuild writes the path of each module above its code.
+    const paths = code.flatMap(([, text]) => Array.from(text.matchAll(/^\/\/ (node_modules\/.+)/gm), ([, path = '']) => path))
+    const bundled = new Set(paths.map((path) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1]))
+    t.ok(bundled.size > 40)
+    t.strictSame([...bundled].filter((name) => !listed.includes(name)), [])
+    t.end()
+  })
+})
+
+t.test('K1: every package that is installed takes the Node of this project', async (t) => {
+  await t.resolves(promisify(execFile)('npm', ['ci', '--engine-strict', '--dry-run', '--offline'], { cwd: ROOT }))
+})
