@@ -36,7 +36,7 @@ async function checkLists (t: Test, service: Service, code: string): Promise<voi
     t.same(skills.map(({ name }) => name), ['small'], index)
   }
   t.match(await (await fetch(`${service.url}/mcp`, modernRequest({ method: 'skills/list' }))).text(), 'skill://small/a.md')
-  t.match((await service.fetch('/catalog?q=what')).json(), { total: 2 })
+  t.match((await service.fetch('/catalog?q=small%20large')).json(), { total: 2 })
   t.match((await service.fetch('/skills')).json(), { skills: ['large', 'small'] })
 }
 
