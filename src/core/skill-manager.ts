@@ -6,7 +6,7 @@ import type { MainFilePreference } from './catalog/main-files.ts'
 import { Roots } from './catalog/roots.ts'
 import type { SkillArchive } from './content/archive.ts'
 import type { KeptRevisionsOptions } from './content/kept-revisions.ts'
-import type { Inspected, Manifest } from './content/manifest.ts'
+import type { Inspected, Manifest, Unread } from './content/manifest.ts'
 import { SkillFiles } from './content/skill-files.ts'
 import type { SkillState } from './content/skill-state.ts'
 import type { Disk } from './disk/disk.ts'
@@ -87,8 +87,8 @@ export class SkillManager implements SkillService {
     this.#roots.failed.subscribe(({ root, cause }) => {
       log.warn({ err: cause, root: root.path }, 'a skills folder could not be listed; what was there before is served')
     })
-    this.#roots.changed.subscribe(({ root, realPath, folders }) => {
-      if (this.#indexed) this.#refresher.hintAt(this.#catalog.unread)
+    this.#roots.changed.subscribe(({ root, realPath, folders, names }) => {
+      if (this.#indexed) this.#refresher.hintAt(names)
       this.#refresher.follow(root.path, { realPath, folders })
     })
   }
@@ -140,9 +140,11 @@ export class SkillManager implements SkillService {
    * @param known the state before: comes back as it is when nothing was touched since
    * @throws {SkillError} `skill_changing` when no state holds, `file_io_error` when the disk fails
    */
-  async inspect (name: string, known?: Inspected): Promise<Inspected | undefined> {
+  async inspect (name: string, known?: Inspected): Promise<Inspected | Unread | undefined> {
     try {
-      const { state, inside, folder } = await this.#files.inspect(name, known)
+      const inspection = await this.#files.inspect(name, known)
+      if ('ended' in inspection) return inspection
+      const { state, inside, folder } = inspection
       this.#refresher.followInside(folder.root, folder.realPath, inside)
       return state
     } catch (error) {
@@ -210,6 +212,10 @@ export class SkillManager implements SkillService {
 
   read<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Awaitable<T> {
     return this.#files.read(name, answer)
+  }
+
+  readListed<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Promise<T> {
+    return this.#files.readListed(name, answer)
   }
 
   async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Awaitable<T>): Promise<T> {

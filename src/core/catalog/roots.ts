@@ -8,12 +8,10 @@ import { isSameState } from '../disk/signature.ts'
 import { folderError, type SkillError } from '../errors.ts'
 import { Signal } from '../signal.ts'
 import type { Signature } from '../skill.ts'
-import { resolveLinkedFolder, type Root, type RootScan, scanRoot, type SkillFolder } from './scan-root.ts'
+import { type GoodScan, resolveLinkedFolder, type Root, type RootScan, scanRoot, type SkillFolder } from './scan-root.ts'
 
 /** How often roots that change while they are compared are compared anew. */
 const MAX_ATTEMPTS = 8
-
-type GoodScan = Extract<RootScan, { state: 'ok' }>
 
 /** What is known of a root: for /readyz and the log. */
 export interface RootStatus {
@@ -28,6 +26,14 @@ export interface RootChange {
   /** Undefined while the root is not there. */
   readonly realPath: string | undefined
   readonly folders: ReadonlyMap<string, SkillFolder>
+  /** Of the folders that came, went, or are others. */
+  readonly names: readonly string[]
+}
+
+/** The folders of several roots together. */
+export interface MergedFolders {
+  readonly folders: ReadonlyMap<string, SkillFolder>
+  readonly shadowing: ReadonlySet<string>
 }
 
 interface RootState extends Root {
@@ -142,15 +148,21 @@ export class Roots {
     if (unavailable !== undefined) throw unavailable
   }
 
-  /** The folders of all roots by name, and the names that a later root has too. */
-  merge (): { folders: ReadonlyMap<string, SkillFolder>, shadowing: ReadonlySet<string> } {
-    const folders = new Map<string, SkillFolder>()
-    const shadowing = new Set<string>()
-    for (const { lastGood } of this.#roots) {
-      for (const folder of lastGood?.folders.values() ?? []) {
-        if (folders.has(folder.name)) shadowing.add(folder.name)
-        else folders.set(folder.name, folder)
-      }
+  /**
+   * The folders of all roots by name, and the names that a later root has too.
+   * @param before the same before these names changed
+   */
+  merge (before: MergedFolders, names: readonly string[]): MergedFolders {
+    const [only, ...others] = this.#roots
+    if (others.length === 0) return { folders: only?.lastGood?.folders ?? new Map(), shadowing: new Set() }
+    const folders = new Map(before.folders)
+    const shadowing = new Set(before.shadowing)
+    for (const name of names) {
+      const [first, second] = this.#roots.flatMap(({ lastGood }) => lastGood?.folders.get(name) ?? [])
+      if (first === undefined) folders.delete(name)
+      else folders.set(name, first)
+      if (second === undefined) shadowing.delete(name)
+      else shadowing.add(name)
     }
     return { folders, shadowing }
   }
@@ -171,8 +183,8 @@ export class Roots {
     // Before the first call: one to a dead mount would hold the whole process.
     const place = before?.realPath ?? root.path
     this.#chooseDisk(root, place)
-    const scan = await scanRoot(root.disk, root, before?.links)
-    const good = scan.state === 'ok' ? keepObjects(scan, before) : undefined
+    const scan = await scanRoot(root.disk, root, before)
+    const good = scan.state === 'ok' ? scan : undefined
     const isRelocated = good?.realPath !== before?.realPath || good?.signature.ino !== before?.signature.ino
     // All at once: whoever finds the new scan relies on its folders being in the catalog.
     root.scan = scan
@@ -186,7 +198,8 @@ export class Roots {
     root.lastGood = good
     if (good !== undefined && good.realPath !== place) this.#chooseDisk(root, good.realPath)
     if (isRelocated || good?.folders !== before?.folders) {
-      this.changed.emit({ root, realPath: good?.realPath, folders: good?.folders ?? new Map() })
+      const names = good?.changedNames ?? [...before?.folders.keys() ?? []]
+      this.changed.emit({ root, realPath: good?.realPath, folders: good?.folders ?? new Map(), names })
     }
   }
 
@@ -212,19 +225,4 @@ function areSameScans (roots: readonly RootState[], before: ReadonlyArray<GoodSc
 
 function isSameScan (a: GoodScan | undefined, b: GoodScan | undefined): boolean {
   return a === b || (a !== undefined && b !== undefined && a.folders === b.folders && isSameState(a.signature, b.signature))
-}
-
-/** A scan that found what was there before keeps the old objects, and with them everything that hangs on their identity. */
-function keepObjects (scan: GoodScan, before: GoodScan | undefined): GoodScan {
-  if (before === undefined) return scan
-  const folders = new Map<string, SkillFolder>()
-  let kept = 0
-  for (const [name, folder] of scan.folders) {
-    const old = before.folders.get(name)
-    const isSame = old?.realPath === folder.realPath && old.linked === folder.linked
-    folders.set(name, isSame ? old : folder)
-    if (isSame) kept++
-  }
-  const isUnchanged = kept === folders.size && kept === before.folders.size
-  return { ...scan, folders: isUnchanged ? before.folders : folders }
 }
