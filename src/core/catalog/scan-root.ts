@@ -4,6 +4,7 @@ import { isHiddenPath } from '../disk/relative-path.ts'
 import { isTrustworthy, signatureOf } from '../disk/signature.ts'
 import { isSafeName } from '../skill-name.ts'
 import type { Signature, SkillType } from '../skill.ts'
+import { MAIN_FILE } from './main-files.ts'
 
 /** A folder that is served as a skill. */
 export interface SkillFolder {
@@ -26,6 +27,8 @@ export type RootScan =
     readonly signature: Signature
     readonly isTrustworthy: boolean
     readonly realPath: string
+    /** Whether the root holds a main file: somebody has named a skill instead of the folder of skills. */
+    readonly isSkill: boolean
     readonly folders: ReadonlyMap<string, SkillFolder>
     /** Real paths of the links by name, undefined for a link that is no skill: their meaning may change without the root. */
     readonly links: ReadonlyMap<string, string | undefined>
@@ -55,6 +58,7 @@ export async function scanRoot (disk: Disk, root: Root, known?: ReadonlyMap<stri
     const entries = await disk.readdir(realPath)
     const folders = new Map<string, SkillFolder>()
     const links = new Map<string, string | undefined>()
+    let isSkill = false
     for (const entry of await withoutInvalidUtf8(disk, realPath, entries)) {
       if (!isSafeName(entry.name)) continue
       if (entry.isDirectory()) folders.set(entry.name, skillFolder(root, entry.name, join(realPath, entry.name), false))
@@ -62,9 +66,9 @@ export async function scanRoot (disk: Disk, root: Root, known?: ReadonlyMap<stri
         const target = await resolveLinkedFolder(disk, realPath, join(realPath, entry.name), known?.get(entry.name))
         links.set(entry.name, target)
         if (target !== undefined) folders.set(entry.name, skillFolder(root, entry.name, target, true))
-      }
+      } else if (MAIN_FILE.test(entry.name)) isSkill = true
     }
-    return { state: 'ok', signature, isTrustworthy: isTrustworthy(signature, scannedAt), realPath, folders, links }
+    return { state: 'ok', signature, isTrustworthy: isTrustworthy(signature, scannedAt), realPath, isSkill, folders, links }
   } catch (cause) {
     switch (errorCode(cause)) {
       case 'ENOENT':
