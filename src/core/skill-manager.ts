@@ -1,5 +1,6 @@
 import { basename } from 'node:path'
 import { type Awaitable, whenReady } from './async.ts'
+import { CatalogLog } from './catalog-log.ts'
 import type { CatalogChange } from './catalog/catalog.ts'
 import { LiveCatalog } from './catalog/live-catalog.ts'
 import type { MainFilePreference } from './catalog/main-files.ts'
@@ -58,6 +59,7 @@ export class SkillManager implements SkillService {
   readonly #guard: DiskGuard
   readonly #roots: Roots
   readonly #catalog: LiveCatalog
+  readonly #catalogLog: CatalogLog
   readonly #files: SkillFiles
   readonly #search: SkillSearch
   readonly #refresher: Refresher
@@ -71,6 +73,7 @@ export class SkillManager implements SkillService {
     this.#roots = new Roots({ projectRoots, ...personalRoot !== undefined && { personalRoot }, ...disk && { disk }, guard: this.#guard, phase })
     const store = new FileStore(phase)
     this.#catalog = new LiveCatalog({ roots: this.#roots, store, phase })
+    this.#catalogLog = new CatalogLog({ log, roots: this.#roots, catalog: this.#catalog })
     this.#files = new SkillFiles({
       roots: this.#roots, catalog: this.#catalog, store, keep: { keepMs: KEPT_REVISION_MS, maxBytes: KEPT_REVISION_BYTES, ...keep }
     })
@@ -84,9 +87,6 @@ export class SkillManager implements SkillService {
       catalog: this.#catalog
     })
     this.#guard.changed.subscribe((area) => { this.#reportDisk(area) })
-    this.#roots.failed.subscribe(({ root, cause }) => {
-      log.warn({ err: cause, root: root.path }, 'a skills folder could not be listed; what was there before is served')
-    })
     this.#roots.changed.subscribe(({ root, realPath, folders, names }) => {
       if (this.#indexed) this.#refresher.hintAt(names)
       this.#refresher.follow(root.path, { realPath, folders })
@@ -108,6 +108,7 @@ export class SkillManager implements SkillService {
   async close (): Promise<void> {
     this.#catalog.changed.clear()
     this.#catalog.touched.clear()
+    this.#catalogLog.close()
     await this.#refresher.close()
     this.#files.close()
   }

@@ -20,6 +20,15 @@ export interface RootStatus {
   readonly skills: number
 }
 
+/** A root is in another state than before, or has its first skill, or lost its last one. */
+export interface RootReport extends RootStatus {
+  readonly root: Root
+  /** Undefined at the first scan. */
+  readonly before: RootStatus['state'] | undefined
+  /** The root holds a SKILL.md of its own. */
+  readonly isSkill: boolean
+}
+
 /** A root has other folders than before, or is another folder itself. */
 export interface RootChange {
   readonly root: Root
@@ -60,6 +69,7 @@ export interface RootsOptions {
 /** The configured roots in their order, each with the folders of its last good scan. */
 export class Roots {
   readonly changed = new Signal<RootChange>()
+  readonly states = new Signal<RootReport>()
   readonly failed = new Signal<{ readonly root: Root, readonly cause: unknown }>()
   readonly #roots: readonly RootState[]
   readonly #options: RootsOptions
@@ -180,6 +190,7 @@ export class Roots {
   async #scan (index: number): Promise<void> {
     const root = this.#at(index)
     const before = root.lastGood
+    const scanBefore = root.scan
     // Before the first call: one to a dead mount would hold the whole process.
     const place = before?.realPath ?? root.path
     this.#chooseDisk(root, place)
@@ -193,6 +204,7 @@ export class Roots {
     if (scan.state === 'failed') {
       // Every request scans again: the same failure is reported once.
       if (root.failure !== failedBefore) this.failed.emit({ root, cause: scan.cause })
+      this.#report(root, scan, scanBefore)
       return
     }
     root.lastGood = good
@@ -201,6 +213,15 @@ export class Roots {
       const names = good?.changedNames ?? [...before?.folders.keys() ?? []]
       this.changed.emit({ root, realPath: good?.realPath, folders: good?.folders ?? new Map(), names })
     }
+    this.#report(root, scan, scanBefore)
+  }
+
+  #report (root: RootState, scan: RootScan, before: RootScan | undefined): void {
+    if (scan.state === before?.state && !(scan.state === 'ok' && before.state === 'ok' && isOtherKind(scan, before))) return
+    const { type, lastGood } = root
+    this.states.emit({
+      root, type, before: before?.state, state: scan.state, skills: lastGood?.folders.size ?? 0, isSkill: scan.state === 'ok' && scan.isSkill
+    })
   }
 
   /** A root with a network disk, or a mount of one in it, is asked so that nobody else waits. */
@@ -221,6 +242,11 @@ export class Roots {
 /** What moves while roots are compared moves from one to another: a single root has nothing to lose. */
 function areSameScans (roots: readonly RootState[], before: ReadonlyArray<GoodScan | undefined>): boolean {
   return roots.length < 2 || roots.every(({ lastGood }, index) => isSameScan(lastGood, before[index]))
+}
+
+/** Whether one of two scans found no skills, or a skill in the place of a root. */
+function isOtherKind (a: GoodScan, b: GoodScan): boolean {
+  return a.isSkill !== b.isSkill || (a.folders.size === 0) !== (b.folders.size === 0)
 }
 
 function isSameScan (a: GoodScan | undefined, b: GoodScan | undefined): boolean {

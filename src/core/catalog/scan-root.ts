@@ -5,6 +5,7 @@ import { isHiddenPath } from '../disk/relative-path.ts'
 import { isTrustworthy, signatureOf } from '../disk/signature.ts'
 import { isSafeName } from '../skill-name.ts'
 import type { Signature, SkillType } from '../skill.ts'
+import { MAIN_FILE } from './main-files.ts'
 
 /** A folder that is served as a skill. */
 export interface SkillFolder {
@@ -27,6 +28,8 @@ export type RootScan =
     readonly signature: Signature
     readonly isTrustworthy: boolean
     readonly realPath: string
+    /** Whether the root holds a main file: somebody has named a skill instead of the folder of skills. */
+    readonly isSkill: boolean
     /** The same map, and the same objects in it, as far as nothing changed. */
     readonly folders: ReadonlyMap<string, SkillFolder>
     /** Names of the folders that came, went, or are others. */
@@ -60,9 +63,11 @@ export async function scanRoot (disk: Disk, root: Root, before?: GoodScan): Prom
     const signature = signatureOf(stats)
     const folders = new FolderCollection(root, realPath, before)
     const links = new Map<string, string | undefined>()
+    let isSkill = false
     const yieldIfNeeded = createSlicer()
     for await (const { entries } of entriesIn(disk, realPath, stats.size)) {
       for (const entry of entries) {
+        if (entry.isFile()) isSkill ||= MAIN_FILE.test(entry.name)
         if (entry.isFile() || !isSafeName(entry.name)) continue
         if (entry.isDirectory()) folders.addFolder(entry.name)
         else if (entry.isSymbolicLink()) {
@@ -75,7 +80,7 @@ export async function scanRoot (disk: Disk, root: Root, before?: GoodScan): Prom
       }
       await yieldIfNeeded()
     }
-    return { state: 'ok', signature, isTrustworthy: isTrustworthy(signature, scannedAt), realPath, ...folders.result(), links }
+    return { state: 'ok', signature, isTrustworthy: isTrustworthy(signature, scannedAt), realPath, isSkill, ...folders.result(), links }
   } catch (cause) {
     switch (errorCode(cause)) {
       case 'ENOENT':
