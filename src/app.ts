@@ -13,6 +13,7 @@ import { mcpFindings } from './mcp/findings.ts'
 import { mcpDoor } from './mcp/plugin.ts'
 import { toolSchemas } from './openapi/tool-schemas.ts'
 import { conditional } from './plugins/conditional.ts'
+import { cors } from './plugins/cors.ts'
 import { errors } from './plugins/errors.ts'
 import { jsonBody } from './plugins/json-body.ts'
 import { pollPhase } from './plugins/poll-phase.ts'
@@ -44,7 +45,7 @@ export interface AppOptions {
   readonly host: string
   /** Host names to answer to: see `security`. */
   readonly allowedHosts?: readonly string[]
-  /** Web pages that may use `/mcp`, besides loopback ones on a loopback address. */
+  /** Origins of web pages that may use every route. `/mcp` takes loopback ones too on a loopback address. */
   readonly allowedOrigins?: readonly string[]
   readonly timeouts?: Partial<HttpTimeouts>
   readonly isDraining?: () => boolean
@@ -62,9 +63,10 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   app.addHook('onClose', async () => { feed.close() })
 
   await app.register(security, { loopbackOnly, allowedHosts })
+  await app.register(errors)
+  await app.register(cors, { allowedOrigins })
   await app.register(pollPhase, { skills })
   await app.register(schemas, { shared: [...sharedSchemas, ...toolSchemas] })
-  await app.register(errors)
   await app.register(jsonBody)
   await app.register(conditional)
   await app.register(draining, { connections, isDraining })

@@ -92,7 +92,7 @@ export const SETTINGS = {
     separator: ',',
     parse: (text) => parseOrigin(text.trim()),
     mustBe: 'an origin such as https://app.example',
-    meaning: 'web pages that may use `/mcp`, joined by commas; without it none, but on a loopback address loopback pages',
+    meaning: 'origins of web pages that may use the service (CORS), joined by commas; without it none',
     section: 'origins'
   },
   /** Watch by polling instead of by the operating system's events. */

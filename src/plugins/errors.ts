@@ -8,7 +8,8 @@ const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i
 
 /** 404, or 405 with `Allow` when the path exists for other methods: Fastify has one answer for both. */
 function noRoute (app: FastifyInstance, request: FastifyRequest, segments: ReadonlySet<string>): HttpProblem {
-  const methodsOf = (url: string) => (app.supportedMethods as HTTPMethods[]).filter((method) => app.findRoute({ method, url }) !== null)
+  // `cors` takes OPTIONS of any address: that makes none of them exist.
+  const methodsOf = (url: string) => (app.supportedMethods as HTTPMethods[]).filter((method) => method !== 'OPTIONS' && app.findRoute({ method, url }) !== null)
   const allowed = methodsOf(request.url)
   // A route that takes the method has asked for this answer itself, with `callNotFound()`.
   if (allowed.length === 0 || allowed.some((method) => method === request.method)) {
@@ -32,8 +33,8 @@ export const errors = fp(function errors (app, _options, done) {
   // Node answers an expectation that it does not know by itself, with a bare 417.
   app.server.on('checkExpectation', (request, response) => { app.server.emit('request', request, response) })
 
-  // Here and not in the handlers: before the body is read.
-  app.addHook('onRequest', (request, _reply, next) => {
+  // Here and not in the handlers: before the body is read. After every `onRequest`: `cors` lets pages read these answers too.
+  app.addHook('preParsing', (request, _reply, _payload, next) => {
     const { expect } = request.headers
     if (expect !== undefined && !CONTINUE.test(expect)) next(new HttpProblem('expectation_failed'))
     else if (request.is404) next(noRoute(app, request, segments))
