@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { SkillState } from '../core/content/skill-state.ts'
 import { RevisionChangedError } from '../core/errors.ts'
 import type { PinnedSource, SkillSource } from '../core/skill-source.ts'
+import { identityEtag } from './etag.ts'
 import { REVISION_HEADER } from './headers.ts'
 import type { ConfirmSkill } from '../tools/confirm-skills.ts'
 
@@ -80,7 +81,7 @@ export function toolCondition ({ query, headers }: FastifyRequest, skills: Skill
   }
 }
 
-/** Strong comparison: neither a weak tag nor a date matches. */
+/** Strong comparison: neither a weak tag nor a date matches. The tag of a compressed form names the same content. */
 function isMatch (ifMatch: string, revision: string | undefined, etag: string | undefined): boolean {
-  return ifMatch.split(',').map((tag) => tag.trim()).some((tag) => tag === '*' || tag === etag || (revision !== undefined && tag === `"${revision}"`))
+  return ifMatch.split(',').map((tag) => tag.trim()).some((tag) => tag === '*' || identityEtag(tag) === etag || (revision !== undefined && tag === `"${revision}"`))
 }
