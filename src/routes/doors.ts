@@ -31,6 +31,7 @@ export const doorsRoute = fp<DoorsOptions>(async function doorsRoute (app, { ver
 }, { name: 'doors', fastify: '5.x' })
 
 const route: FastifyPluginAsyncTypebox<DoorsOptions & { readonly doors: readonly Door[] }> = async function route (app, { version, doors }) {
+  const more = MORE_DOORS.map(({ path, ...door }) => ({ ...door, path: app.prefix + path }))
   app.get('/', {
     schema: {
       operationId: 'listDoors',
@@ -39,12 +40,13 @@ const route: FastifyPluginAsyncTypebox<DoorsOptions & { readonly doors: readonly
       tags: ['service'],
       response: { 200: jsonAnswer(DoorsSchema, 'The doors'), 304: notModifiedAnswer(), ...problemAnswers() }
     }
-  }, async () => ({ name: 'skillserve' as const, version, doors: [...doors, ...MORE_DOORS].map(({ methods, ...door }) => ({ methods: [...methods], ...door })) }))
+  }, async () => ({ name: 'skillserve' as const, version, doors: [...doors, ...more].map(({ methods, ...door }) => ({ methods: [...methods], ...door })) }))
 }
 
-/** Undefined for a route that is not documented, and for the HEAD that Fastify makes of a GET. */
+/** Undefined for a route that is not documented, for the HEAD that Fastify makes of a GET. */
 function toDoor ({ method, url, schema }: RouteOptions): Door | undefined {
   const { summary, hide } = schema ?? {}
-  if (summary === undefined || hide === true || method === 'HEAD') return undefined
+  // With a path prefix the first door is there twice, with a slash and without.
+  if (summary === undefined || hide === true || method === 'HEAD' || (url !== '/' && url.endsWith('/'))) return undefined
   return { methods: [method].flat(), path: url, what: summary }
 }
