@@ -180,7 +180,7 @@ t.test('any page may read what is public, and nothing else', async (t) => {
   }
   t.equal((await service.fetch('/skills')).headers.get('access-control-allow-origin'), null)
   await t.test('published on loopback, as the compose file does', async (t) => {
-    const fenced = await buildService(t, { files: files(), options: { ...options, allowedHosts: ['localhost', '127.0.0.1'] } })
+    const fenced = await buildService(t, { files: files(), options: { ...options, allowedHosts: ['localhost', '127.0.0.1', 'skillserve'] } })
     t.equal((await fenced.fetch(INDEX)).headers.get('access-control-allow-origin'), null)
   })
   await t.test('published under a name', async (t) => {
