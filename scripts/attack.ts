@@ -3,6 +3,7 @@ import { attackInputs } from '../test/adversarial/attacks/attack-inputs.ts'
 import { isAlive, readInputsOptions, startAttackTarget } from '../test/adversarial/attacks/attack-target.ts'
 import { createAttacker } from '../test/adversarial/attacks/attacker.ts'
 import { attackByBatch, attackBySize, attackBySwaps, type LoadFigures } from '../test/adversarial/attacks/heavy-attacks.ts'
+import { attackByPipelines, PIPELINES } from '../test/adversarial/attacks/pipelining.ts'
 import { type LongRun, readCommandLine, readNumber, runLong } from './long-run.ts'
 
 const USAGE = `
@@ -16,6 +17,7 @@ answer that is wrong, with the request that led to it.
 /** How long each swap goes on. */
 const SWAP_SECONDS = 10
 const BATCH_CLIENTS = 4
+const PIPELINING_CLIENTS = [1, 20]
 const FILES = 100_000
 const SKILLS = 10_000
 
@@ -52,6 +54,13 @@ async function attackHeavily (run: LongRun): Promise<void> {
   }
   run.part('as many calls as a request may have, for files as large as one may be')
   show(`largest batches, ${BATCH_CLIENTS} clients`, await attackByBatch(run, BATCH_CLIENTS))
+  for (const what of Object.keys(PIPELINES)) {
+    for (const clients of PIPELINING_CLIENTS) {
+      run.part(`${clients} clients that send many requests and read nothing: ${what}`)
+      const figures = await attackByPipelines(run, what, clients)
+      show(`pipelines of ${clients} clients for ${what}, ${figures.descriptors} more descriptors`, figures)
+    }
+  }
   run.part(`a skill with ${FILES} files`)
   show(`${FILES} files`, await attackBySize(run, { files: FILES }))
   run.part(`${SKILLS} skills`)

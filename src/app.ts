@@ -6,6 +6,7 @@ import type { SkillService } from './core/skill-source.ts'
 import { Connections } from './http/connections/connections.ts'
 import { draining } from './http/connections/draining.ts'
 import { stalledResponses } from './http/connections/stalled-responses.ts'
+import { unsentAnswers } from './http/connections/unsent-answers.ts'
 import { isLocalName, isLoopback } from './http/hosts.ts'
 import { httpServerOptions, type HttpTimeouts } from './http/options.ts'
 import { createOriginCheck } from './mcp/origin.ts'
@@ -67,12 +68,13 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   await app.register(security, { loopbackOnly, allowedHosts })
   await app.register(errors, { basePath })
   await app.register(cors, { allowedOrigins })
-  await app.register(pollPhase, { skills })
+  await app.register(pollPhase, { skills, connections })
   await app.register(schemas, { shared: [...sharedSchemas, ...toolSchemas] })
   await app.register(jsonBody)
   await app.register(conditional)
   await app.register(draining, { connections, isDraining })
   await app.register(stalledResponses, { connections })
+  await app.register(unsentAnswers)
   for (const plugin of plugins) await app.register(plugin)
 
   await app.register(async (routes) => {

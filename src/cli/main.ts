@@ -1,5 +1,8 @@
 import nodeModule from 'node:module'
 
+// Without a listener Node opens its inspector on this signal: a port at which any local user could run code as the service.
+process.on('SIGUSR1', () => {})
+
 // Node 22 and later keep compiled code from one start to the next, where there is a folder to keep it in.
 if ('enableCompileCache' in nodeModule && typeof nodeModule.enableCompileCache === 'function') nodeModule.enableCompileCache()
 

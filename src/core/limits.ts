@@ -129,7 +129,10 @@ export const MAX_QUERY_CODE_POINTS = 1_000
 export const MAX_QUERY_TERMS = 16
 export const MAX_TERM_CHARACTERS = 64
 
-/** Unknown words of a query for which similar ones are searched: each takes about 5 ms among 10,000 skills. */
+/** How long a search waits for bodies that are still being read, in milliseconds, before it answers without them. */
+export const MAX_SEARCH_WAIT_MS = 1_000
+
+/** Unknown words of a query for which similar ones are searched: each takes about 2 ms among 10,000 skills. */
 export const MAX_MISSPELT_TERMS = 4
 
 /** How much of the body of a skill is searched, in characters (UTF-16 code units). */

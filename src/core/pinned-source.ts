@@ -7,7 +7,7 @@ import type { SkillState } from './content/skill-state.ts'
 import { documentError } from './errors.ts'
 import type { FileContent } from './files/file-content.ts'
 import type { ServableFile } from './files/file-store.ts'
-import type { SearchHit } from './search/search-index.ts'
+import type { SearchAnswer } from './search/search.ts'
 import type { CatalogSkill, SkillMetadata } from './skill.ts'
 import type { PinnedSource, SkillSource } from './skill-source.ts'
 
@@ -91,7 +91,7 @@ export class SkillsAtRevision implements PinnedSource {
     return this.#source.availableNow()
   }
 
-  search (query: string): Awaitable<readonly SearchHit[]> {
+  search (query: string): Awaitable<SearchAnswer> {
     return this.#source.search(query)
   }
 

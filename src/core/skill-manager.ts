@@ -20,8 +20,7 @@ import { KEPT_REVISION_BYTES, KEPT_REVISION_MS } from './limits.ts'
 import { type CoreLog, SILENT } from './log.ts'
 import { SkillsAtRevision } from './pinned-source.ts'
 import { Refresher, type RefreshTimes } from './refresher.ts'
-import { SkillSearch } from './search/search.ts'
-import type { SearchHit } from './search/search-index.ts'
+import { type SearchAnswer, SkillSearch } from './search/search.ts'
 import type { CatalogSkill, Skill, SkillMetadata } from './skill.ts'
 import { hasForbiddenSequence } from './skill-name.ts'
 import type { PinnedSource, SkillService, SkillStatus } from './skill-source.ts'
@@ -198,7 +197,14 @@ export class SkillManager implements SkillService {
     return this.#catalog.last.names
   }
 
-  async search (query: string): Promise<readonly SearchHit[]> {
+  /** What the index holds of a skill, without a comparison with the disk. */
+  findNow (name: string): CatalogSkill | undefined {
+    return this.#catalog.last.get(name)
+  }
+
+  async search (query: string): Promise<SearchAnswer> {
+    // Names and descriptions come from the index, which must have been built.
+    await this.#firstIndex
     return await this.#search.search(query)
   }
 

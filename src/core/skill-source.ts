@@ -7,7 +7,7 @@ import type { Inspected, Manifest } from './content/manifest.ts'
 import type { SkillState } from './content/skill-state.ts'
 import type { FileContent } from './files/file-content.ts'
 import type { ServableFile } from './files/file-store.ts'
-import type { SearchHit } from './search/search-index.ts'
+import type { SearchAnswer } from './search/search.ts'
 import type { CatalogSkill, SkillMetadata } from './skill.ts'
 import type { WatcherState } from './watch/watcher.ts'
 
@@ -32,7 +32,7 @@ export interface SkillSource {
    * Skills with at least one word of the query in name, description or body, the best first; as fresh as the index. Throws
    * `folderError`'s sentences without a root.
    */
-  search (query: string): Awaitable<readonly SearchHit[]>
+  search (query: string): Awaitable<SearchAnswer>
 
   /**
    * What `answer` makes of a skill in one state: index entry, manifest and bytes agree. `answer` may run several times, and

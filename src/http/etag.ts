@@ -38,3 +38,8 @@ export function matchingEtag (ifNoneMatch: string, etag: string): string | undef
   const identity = identityEtag(etag)
   return [identity, ...ENCODINGS.map((encoding) => encodedEtag(identity, encoding))].find((form) => matchesEtag(ifNoneMatch, form))
 }
+
+/** Whether `If-Match` names one of the tags: compared strongly (RFC 9110 §13.1.1), so that neither a weak tag nor a date matches. Any form of the content does. */
+export function matchesStrongly (ifMatch: string, ...tags: readonly string[]): boolean {
+  return ifMatch.split(',').map((tag) => identityEtag(tag.trim())).some((tag) => tag === '*' || (!tag.startsWith('W/') && tags.includes(tag)))
+}

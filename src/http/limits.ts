@@ -14,3 +14,9 @@ export const EVENT_RETRY_MS = 3_000
 
 /** Largest request body, in bytes. */
 export const MAX_BODY_BYTES = 1_048_576
+
+/** Pipelined requests that wait for the answers before them, on all connections: some 4 KB of memory each. */
+export const MAX_WAITING_REQUESTS = 20_000
+
+/** All answers that wait for their clients, in bytes; a body that several answers share counts once. */
+export const MAX_UNSENT_BYTES = 167_772_160

@@ -64,8 +64,8 @@ function createServer (handler: RequestListener, connections: Connections, timeo
     connectionsCheckingInterval: timeouts.check ?? 1000,
     // Node's own refusal has no body; `security` makes it a problem.
     requireHostHeader: false
-  }, connections)
-  return server.on('request', handler).setTimeout(timeouts.connection ?? 60_000)
+  }, connections, handler)
+  return server.setTimeout(timeouts.connection ?? 60_000)
 }
 
 /** What the router refuses (bad percent-encoding, an endless parameter) reaches no hook, and so gets its headers here. */

@@ -5,7 +5,7 @@ import { HttpProblem } from './problem.ts'
 
 /** The part of a query's schema that a refusal speaks of. */
 export interface QuerySchema {
-  readonly properties?: Readonly<Record<string, { readonly examples?: readonly unknown[] }>>
+  readonly properties?: Readonly<Record<string, object>>
 }
 
 /** Of a name or value from outside that a sentence quotes, in characters. */
@@ -26,14 +26,13 @@ export function refuseValue (query: object, { properties = {} }: QuerySchema, er
   const value: unknown = (query as Readonly<Record<string, unknown>>)[name]
   if (error === undefined || !Object.hasOwn(properties, name)) return new HttpProblem('bad_query')
   if (Array.isArray(value)) return new HttpProblem('bad_query', `Query parameter '${name}' is given ${value.length} times, send it once`)
-  return new HttpProblem('bad_query', `Query parameter '${name}' is ${quote(String(value))}${expectation(error, String(value), properties[name]?.examples)}`)
+  return new HttpProblem('bad_query', `Query parameter '${name}' is ${quote(String(value))}${expectation(error, String(value))}`)
 }
 
-function expectation ({ keyword, params, message = 'is not valid' }: ErrorObject, value: string, examples: readonly unknown[] = []): string {
+function expectation ({ keyword, params, message = 'is not valid' }: ErrorObject, value: string): string {
   switch (keyword) {
     case 'enum': return suggestion(value, (params['allowedValues'] as readonly unknown[]).map(String))
     case 'const': return suggestion(value, [String(params['allowedValue'])])
-    case 'pattern': return `, it ${examples.length > 0 ? `has to be like ${examples.join(' or ')}` : message}`
     default: return `, it ${message}`
   }
 }

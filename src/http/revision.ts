@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { SkillState } from '../core/content/skill-state.ts'
 import { RevisionChangedError } from '../core/errors.ts'
 import type { PinnedSource, SkillSource } from '../core/skill-source.ts'
-import { identityEtag } from './etag.ts'
+import { matchesStrongly } from './etag.ts'
 import { REVISION_HEADER } from './headers.ts'
 import type { ConfirmSkill } from '../tools/confirm-skills.ts'
 
@@ -76,12 +76,11 @@ export function toolCondition ({ query, headers }: FastifyRequest, skills: Skill
     async confirmSkill ({ name, isDisplayName }) {
       const revisionOf = async (state: SkillState) => (await state.manifest()).revision
       const present = await (isDisplayName ? pinned.readByDisplayName(name, revisionOf) : pinned.read(name, revisionOf))
-      if (ifMatch !== undefined && !isMatch(ifMatch, present, undefined)) throw new RevisionChangedError(present)
+      if (ifMatch !== undefined && !isMatch(ifMatch, present)) throw new RevisionChangedError(present)
     }
   }
 }
 
-/** Strong comparison: neither a weak tag nor a date matches. The tag of a compressed form names the same content. */
-function isMatch (ifMatch: string, revision: string | undefined, etag: string | undefined): boolean {
-  return ifMatch.split(',').map((tag) => tag.trim()).some((tag) => tag === '*' || identityEtag(tag) === etag || (revision !== undefined && tag === `"${revision}"`))
+function isMatch (ifMatch: string, revision: string | undefined, ...etags: readonly string[]): boolean {
+  return matchesStrongly(ifMatch, ...etags, ...revision === undefined ? [] : [`"${revision}"`])
 }

@@ -117,7 +117,10 @@ const PROBLEMS = { ...skillProblems, ...httpProblems }
 
 /** What any request can meet, whatever its route. */
 const COMMON_PROBLEMS: readonly ProblemCode[] = ['bad_request', 'bad_query', 'host_not_allowed']
-const OTHER_PROBLEMS: readonly ProblemCode[] = ['request_timeout', 'expectation_failed', 'headers_too_large', 'internal_error']
+const OTHER_PROBLEMS: readonly ProblemCode[] = [
+  'request_timeout', 'precondition_failed', 'expectation_failed', 'headers_too_large', 'internal_error', 'transfer_encoding_unsupported', 'overloaded',
+  'http_version_not_supported'
+]
 
 /**
  * Error answers, all of one shape: these codes by their statuses, and `default` for what HTTP itself refuses.

@@ -1,8 +1,10 @@
 import { Readable } from 'node:stream'
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { sha256 } from '../core/digest.ts'
-import { type Encoding, encodedEtag, matchingEtag, strongEtag } from '../http/etag.ts'
+import { type Encoding, encodedEtag, matchesStrongly, matchingEtag, strongEtag } from '../http/etag.ts'
+import { REVISION_HEADER } from '../http/headers.ts'
+import { HttpProblem } from '../http/problem.ts'
 import { chooseEncoding, compressed } from '../http/send/compressed.ts'
 
 /** Headers that describe a body, and go with it when the answer becomes 304 (RFC 9110 §15.4.5). */
@@ -23,12 +25,20 @@ function send (payload: unknown, encoding: Encoding | undefined, etag: string | 
   else next(null, body)
 }
 
+/** A route that knows revisions has made the same comparison, and has put the revision into the answer. */
+function isUnwanted (request: FastifyRequest, reply: FastifyReply, etag: string): boolean {
+  const ifMatch = request.headers['if-match']
+  if (ifMatch === undefined) return false
+  const revision = reply.getHeader(REVISION_HEADER)
+  return !matchesStrongly(ifMatch, etag, ...revision === undefined ? [] : [`"${String(revision)}"`])
+}
+
 function isStream (payload: unknown): payload is Readable {
   return payload instanceof Readable
 }
 
 /**
- * Revalidation for every GET and HEAD: a default `Cache-Control`, an ETag where the route gives none, 304. Also compression,
+ * Revalidation for every GET and HEAD: a default `Cache-Control`, an ETag where the route gives none, 304 and 412. Also compression,
  * of POST too: each form of an answer has an ETag of its own, and what becomes a 304 needs no form.
  */
 export const conditional = fp(function conditional (app, _options, done) {
@@ -46,6 +56,11 @@ export const conditional = fp(function conditional (app, _options, done) {
     if (etag === undefined && (typeof payload === 'string' || Buffer.isBuffer(payload))) {
       etag = strongEtag(sha256(payload))
       reply.header('etag', etag)
+    }
+    if (etag !== undefined && isUnwanted(request, reply, etag)) {
+      if (isStream(payload)) payload.destroy()
+      next(new HttpProblem('precondition_failed'))
+      return
     }
     if (encoding !== undefined && etag !== undefined) {
       etag = encodedEtag(etag, encoding)

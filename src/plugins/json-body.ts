@@ -1,3 +1,4 @@
+import type { FastifyRequest, preParsingHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 import { jsonDepthExceeds } from '../core/json.ts'
 import { MAX_BODY_BYTES } from '../http/limits.ts'
@@ -34,21 +35,47 @@ function parseBody (bytes: Buffer): unknown {
   }
 }
 
+/** A coding or charset that the service does not read. */
+function problemOfCoding ({ headers: { 'content-type': contentType, 'content-encoding': encoding } }: FastifyRequest): HttpProblem | undefined {
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+    return new HttpProblem('unsupported_media_type', 'Send the body without Content-Encoding')
+  }
+  return contentType !== undefined && hasForeignCharset(contentType) ? new HttpProblem('unsupported_media_type', 'Send the body in UTF-8') : undefined
+}
+
+/** Whether the client waits for `100 Continue` before it sends its body (RFC 9110 §10.1.1). */
+function awaitsContinue ({ headers, raw: { httpVersion, complete } }: FastifyRequest): boolean {
+  if (headers.expect === undefined || httpVersion !== '1.1' || complete) return false
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0
+}
+
+/** Refuses a body that has not been sent by what the headers say of it; other bodies are read first, and keep their connection. */
+const answerExpectation: preParsingHookHandler = (request, reply, payload, next) => {
+  if (!awaitsContinue(request)) return next(null, payload)
+  const { 'content-type': contentType, 'content-length': length } = request.headers
+  const isJson = contentType?.split(';', 1)[0]?.trim().toLowerCase() === MEDIA_TYPE
+  const problem = isJson ? problemOfCoding(request) : new HttpProblem('unsupported_media_type')
+  if (problem !== undefined) return next(problem)
+  if (Number(length) > MAX_BODY_BYTES) return next(new HttpProblem('body_too_large'))
+  reply.raw.writeContinue()
+  next(null, payload)
+}
+
 /** The one body that the service takes: `application/json` in UTF-8, uncompressed. Everything else is 415. */
 export const jsonBody = fp(function jsonBody (app, _options, done) {
   app.removeAllContentTypeParsers()
 
   app.addContentTypeParser(MEDIA_TYPE, { parseAs: 'buffer', bodyLimit: MAX_BODY_BYTES }, (request, body: Buffer, next) => {
-    const { 'content-type': contentType, 'content-encoding': encoding } = request.headers
-    if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
-      next(new HttpProblem('unsupported_media_type', 'Send the body without Content-Encoding'))
-      return
-    }
-    if (contentType !== undefined && hasForeignCharset(contentType)) {
-      next(new HttpProblem('unsupported_media_type', 'Send the body in UTF-8'))
-      return
-    }
-    next(null, parseBody(body))
+    const problem = problemOfCoding(request)
+    if (problem === undefined) next(null, parseBody(body))
+    else next(problem)
+  })
+
+  // Not a hook of every route: a GET would pay for it.
+  app.addHook('onRoute', (route) => {
+    if (route.method !== 'POST') return
+    const others = route.preParsing ?? []
+    route.preParsing = [answerExpectation, ...Array.isArray(others) ? others : [others]]
   })
 
   done()

@@ -4,6 +4,7 @@ import fp from 'fastify-plugin'
 import { securityHeaders } from '../http/headers.ts'
 import { hostOf, isLoopback, parseHost } from '../http/hosts.ts'
 import { HttpProblem } from '../http/problem.ts'
+import { protocolProblem, targetAuthority } from '../http/protocol.ts'
 
 export interface SecurityOptions {
   /** The service is bound to a loopback address. A function when that is known only after listening. */
@@ -23,7 +24,7 @@ function hasSeveralHosts (request: IncomingMessage): boolean {
 }
 
 /**
- * The check of `Host` against DNS rebinding: on a loopback binding loopback names and those of `allowedHosts`,
+ * The check of the request's host against DNS rebinding: on a loopback binding loopback names and those of `allowedHosts`,
  * elsewhere exactly those of `allowedHosts`, or any when the list is empty.
  * @throws {Error} when an entry of `allowedHosts` is not a host
  */
@@ -39,24 +40,24 @@ function createHostCheck (options: SecurityOptions): (request: IncomingMessage) 
   let accepted: string | undefined
 
   return function check (request) {
-    const { host } = request.headers
-    if (host !== undefined && host === accepted && !hasSeveralHosts(request)) return undefined
-    const problem = refuse(request, host)
-    if (problem === undefined) accepted = host
+    const { headers: { host }, url } = request
+    const target = targetAuthority(url)
+    if (host !== undefined && host === accepted && target === undefined && !hasSeveralHosts(request)) return undefined
+    if (host === undefined && request.httpVersion !== '1.0') return new HttpProblem('bad_request', 'Send exactly one Host header')
+    if (hasSeveralHosts(request)) return new HttpProblem('bad_request', 'Send exactly one Host header')
+    const problem = refuse(target ?? host)
+    if (problem === undefined && target === undefined) accepted = host
     return problem
   }
 
-  function refuse (request: IncomingMessage, host: string | undefined): HttpProblem | undefined {
-    if (host === undefined && request.httpVersion !== '1.0') return new HttpProblem('bad_request', 'Send exactly one Host header')
-    if (hasSeveralHosts(request)) return new HttpProblem('bad_request', 'Send exactly one Host header')
-
-    const name = host === undefined ? undefined : hostOf(host)
+  function refuse (authority: string | undefined): HttpProblem | undefined {
+    const name = authority === undefined ? undefined : hostOf(authority)
     const onLoopback = typeof loopbackOnly === 'function' ? loopbackOnly() : loopbackOnly
     if (onLoopback || allowed.size > 0) {
       const accepted = name !== undefined && ((onLoopback && isLoopback(name)) || allowed.has(name))
       return accepted ? undefined : new HttpProblem('host_not_allowed')
     }
-    return host !== undefined && name === undefined ? new HttpProblem('bad_request', 'The Host header is not a host and port') : undefined
+    return authority !== undefined && name === undefined ? new HttpProblem('bad_request', 'The host of the request is not a host and port') : undefined
   }
 }
 
@@ -66,7 +67,7 @@ export const security = fp(async function security (app: FastifyInstance, option
 
   app.addHook('onRequest', (request, reply, next) => {
     reply.headers(securityHeaders).header('x-request-id', request.id)
-    const problem = check(request.raw)
+    const problem = protocolProblem(request.raw) ?? check(request.raw)
     if (problem === undefined) next()
     else next(problem)
   })

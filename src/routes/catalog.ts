@@ -41,8 +41,9 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
     const { q, valid, limit = DEFAULT_PAGE_ENTRIES, cursor } = request.query
     const page = await readCatalogPage(options, { limit, ...q !== undefined && { query: q }, ...valid !== undefined && { valid }, ...cursor !== undefined && { cursor } })
     if (page === undefined) throw new HttpProblem('bad_cursor')
-    const { entries, total, nextCursor = null } = page
-    return reply.header('content-type', JSON_MEDIA_TYPE).send(`{"skills":[${entries.join(',')}],"total":${total},"next_cursor":${JSON.stringify(nextCursor)}}`)
+    const { entries, total, nextCursor = null, isComplete } = page
+    const incomplete = isComplete ? '' : ',"incomplete":true'
+    return reply.header('content-type', JSON_MEDIA_TYPE).send(`{"skills":[${entries.join(',')}],"total":${total},"next_cursor":${JSON.stringify(nextCursor)}${incomplete}}`)
   })
 
   app.get('/catalog/:name', {

@@ -40,10 +40,14 @@ const route: FastifyPluginAsyncTypebox<DoorsOptions & { readonly doors: readonly
       tags: ['service'],
       response: { 200: jsonAnswer(DoorsSchema, 'The doors'), 304: notModifiedAnswer(), ...problemAnswers() }
     }
-  }, async () => ({ name: 'skillserve' as const, version, doors: [...doors, ...more].map(({ methods, ...door }) => ({ methods: [...methods], ...door })) }))
+  }, async (request, reply) => {
+    // The router takes `*` for the root; it means the server as a whole, and is for OPTIONS alone (RFC 9112 §3.2.4).
+    if (request.url === '*') return reply.callNotFound()
+    return { name: 'skillserve' as const, version, doors: [...doors, ...more].map(({ methods, ...door }) => ({ methods: [...methods], ...door })) }
+  })
 }
 
-/** Undefined for a route that is not documented, for the HEAD that Fastify makes of a GET. */
+/** Undefined for a route that is not documented, and for the HEAD that Fastify makes of a GET. */
 function toDoor ({ method, url, schema }: RouteOptions): Door | undefined {
   const { summary, hide } = schema ?? {}
   // With a path prefix the first door is there twice, with a slash and without.

@@ -72,6 +72,7 @@ export const httpProblems = {
   method_not_allowed: { status: 405, title: 'Method not allowed', detail: 'The route does not take this method; the Allow header lists those it takes' },
   not_acceptable: { status: 406, title: 'Not acceptable', detail: 'Accept does not allow text/event-stream, which is all that this route sends' },
   request_timeout: { status: 408, title: 'Request timeout', detail: 'The request arrived too slowly' },
+  precondition_failed: { status: 412, title: 'Precondition failed', detail: 'If-Match names another representation than the present one, whose ETag a GET returns' },
   body_too_large: { status: 413, title: 'Body too large', detail: 'The body of the request is too large' },
   uri_too_long: { status: 414, title: 'URI too long', detail: 'A segment of the path is too long' },
   unsupported_media_type: { status: 415, title: 'Unsupported media type', detail: 'Send the body as application/json, in UTF-8 and without Content-Encoding' },
@@ -79,8 +80,11 @@ export const httpProblems = {
   expectation_failed: { status: 417, title: 'Expectation failed', detail: 'The only expectation that is met is 100-continue' },
   headers_too_large: { status: 431, title: 'Header fields too large', detail: 'The request line and headers together are too large' },
   internal_error: { status: 500, title: 'Internal error', detail: 'Something went wrong in the service; its log has the cause under this request id' },
+  transfer_encoding_unsupported: { status: 501, title: 'Transfer coding not supported', detail: 'Send the body with Content-Length, or with Transfer-Encoding: chunked alone' },
   too_many_streams: { status: 503, title: 'Too many streams', detail: 'As many clients follow events as may at the same time; try again later, or ask GET /skills' },
-  not_ready: { status: 503, title: 'Not ready', detail: 'The service is not ready; try again soon' }
+  overloaded: { status: 503, title: 'Overloaded', detail: 'Too many large answers wait for clients that do not read them; try again later' },
+  not_ready: { status: 503, title: 'Not ready', detail: 'The service is not ready; try again soon' },
+  http_version_not_supported: { status: 505, title: 'HTTP version not supported', detail: 'Send the request as HTTP/1.1' }
 } as const satisfies Record<string, { readonly status: number, readonly title: string, readonly detail: string }>
 
 export type HttpProblemCode = keyof typeof httpProblems

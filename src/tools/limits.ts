@@ -16,3 +16,6 @@ export const MAX_LOG_LINE_CHARACTERS = 200
 /** Skills that `search_skills` returns without and with a `limit`. */
 export const DEFAULT_FOUND_SKILLS = 10
 export const MAX_FOUND_SKILLS = 50
+
+/** Valid skills that a failure of `Skill` lists: all 14,000 of a catalog would be 3 MB for a misspelt name. */
+export const MAX_AVAILABLE_SKILLS = 200

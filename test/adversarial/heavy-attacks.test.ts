@@ -1,8 +1,12 @@
 // The same for longer, and of more: `npm run attack`.
 import t from 'tap'
 import { attackByBatch, attackBySize, attackBySwaps } from './attacks/heavy-attacks.ts'
+import { attackByPipelines } from './attacks/pipelining.ts'
 
 t.setTimeout(180_000)
+
+/** Of those that `npm run attack` sends, what costs the suite least: descriptors, and memory. */
+const PIPELINES_TRIED = ['a file of 8 MB', 'the largest page']
 
 const MEBIBYTE = 1_048_576
 
@@ -20,6 +24,15 @@ t.test('K34: 128 calls for 10 MiB each are answered within the bound, and others
   // The text, its JSON and the answer, and what the garbage collector has not got to: of 1,280 MiB that were asked for.
   t.ok(memoryAfter - memoryBefore < 640 * MEBIBYTE, `${Math.round((memoryAfter - memoryBefore) / MEBIBYTE)} MiB`)
 })
+
+for (const what of PIPELINES_TRIED) {
+  t.test(`clients that ask for ${what} a thousand times and read nothing cost a bounded amount, and leave nothing behind`, async (t) => {
+    const { took, memoryAfter, descriptors } = await attackByPipelines(t, what, 4)
+    t.comment(took)
+    t.ok(memoryAfter < 400 * MEBIBYTE, `${Math.round(memoryAfter / MEBIBYTE)} MiB`)
+    t.ok(descriptors < 20, `${descriptors} descriptors`)
+  })
+}
 
 for (const size of [{ files: 2_000 }, { skills: 500 }]) {
   t.test(`a tree of ${Object.entries(size).join().replace(',', ' ')} is served without a stall`, async (t) => {

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { transformSync } from 'esbuild'
 import t from 'tap'
 import { runProcess, startProcess } from '../helper/process.ts'
+import { skills } from '../helper/skills.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../skills', import.meta.url))
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { readonly version: string }
@@ -65,4 +66,12 @@ t.test('the image checks its health with the command', async (t) => {
   const [program, ...args] = JSON.parse(command) as string[]
   t.strictSame([program, ...args], ['node', 'dist/cli/main.js', 'healthcheck'])
   t.match(execFileSync(process.execPath, [...args, '--help'], { cwd: fileURLToPath(new URL('../../', import.meta.url)), encoding: 'utf8' }), /^Usage: skillserve healthcheck/)
+})
+
+t.test('SIGUSR1 opens no inspector', async (t) => {
+  const service = await startProcess(t, { args: [t.testdir(skills('one'))], nodeOptions: ['--inspect-port=0'] })
+  service.signal('SIGUSR1')
+  // The inspector starts in a thread of its own, before the handler of a later signal is called.
+  for (let question = 0; question < 20; question++) t.equal((await fetch(`${service.url}/livez`)).status, 200)
+  t.match(await service.stop(), { code: 0, stderr: '' })
 })

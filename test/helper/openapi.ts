@@ -51,7 +51,8 @@ export function createResponseCheck (document: object): ResponseCheck {
 
   return function check (exchange) {
     const { method, target, status, headers, body } = exchange
-    const path = decodeUnreserved(target.replace(/^https?:\/\/[^/]*/, '').split(/[?#]/, 1)[0] ?? '')
+    // An absolute target without a path means the root (RFC 9112 §3.2.2).
+    const path = decodeUnreserved(target.replace(/^https?:\/\/[^/?#]*/, '').split(/[?#]/, 1)[0] ?? '') || '/'
     if (path === '/docs' || path.startsWith('/docs/')) return
     const fail = (reason: string): never => {
       throw new Error(`${method} ${target} → ${status} ${headers['content-type'] ?? ''}: ${reason}\n${body.toString('utf8', 0, 300)}`)

@@ -11,6 +11,7 @@ import { jsonBody } from '../../src/plugins/json-body.ts'
 import { schemas } from '../../src/plugins/schemas.ts'
 import { sharedSchemas } from '../../src/schemas/index.ts'
 import { security, type SecurityOptions } from '../../src/plugins/security.ts'
+import { unsentAnswers, type UnsentAnswersOptions } from '../../src/http/connections/unsent-answers.ts'
 import { stalledResponses, type StalledResponsesOptions } from '../../src/http/connections/stalled-responses.ts'
 
 export interface PluginAppOptions {
@@ -18,6 +19,9 @@ export interface PluginAppOptions {
   readonly security?: Partial<SecurityOptions>
   readonly stalled?: Partial<StalledResponsesOptions>
   readonly draining?: Partial<DrainingOptions>
+  readonly unsent?: Partial<UnsentAnswersOptions>
+  /** Requests that may wait on all connections together. */
+  readonly maxWaiting?: number
 }
 
 export interface PluginApp {
@@ -44,7 +48,7 @@ export async function listenWithPlugins (t: Test, addRoutes: (app: FastifyInstan
     }
   })
 
-  const connections = new Connections()
+  const connections = new Connections(options.maxWaiting)
   const app = fastify(httpServerOptions({ connections, logger: pino(stream), ...(options.timeouts && { timeouts: options.timeouts }) }))
   t.teardown(() => {
     app.server.closeAllConnections()
@@ -57,6 +61,7 @@ export async function listenWithPlugins (t: Test, addRoutes: (app: FastifyInstan
   app.register(conditional)
   app.register(draining, { connections, ...options.draining })
   app.register(stalledResponses, { connections, ...options.stalled })
+  app.register(unsentAnswers, { ...options.unsent })
   app.register((child, _options, done) => {
     addRoutes(child)
     done()

@@ -15,7 +15,7 @@ t.test('K47: an unknown or wrong query parameter is named, with what is allowed 
     ['/agent/tools?format=openia', "Query parameter 'format' is 'openia', allowed: openai, "],
     ['/agent/tools?format=claude', "Query parameter 'format' is 'claude', allowed: openai, "],
     ['/skills/demo/files/notes.md?encoding=base46', "Query parameter 'encoding' is 'base46', allowed: base64; did you mean 'base64'?"],
-    ['/skills/demo?revision=latest', "Query parameter 'revision' is 'latest', it has to be like sha256:"],
+    ['/skills/demo?revision=latest', "Query parameter 'revision' is 'latest', it must match pattern "],
     ['/skills/demo?revision=current&revision=current', "Query parameter 'revision' is given 2 times, send it once"],
     ['/catalog?limit=501', "Query parameter 'limit' is '501', it must be <= 500"],
     ['/catalog?limit=many', "Query parameter 'limit' is 'many', it must be integer"]

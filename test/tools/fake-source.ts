@@ -7,7 +7,7 @@ import type { Manifest } from '../../src/core/content/manifest.ts'
 import type { ServableFile } from '../../src/core/files/file-store.ts'
 import { parseRelativePath } from '../../src/core/disk/relative-path.ts'
 import type { CatalogSkill, Finding, SkillMetadata, SkillType } from '../../src/core/skill.ts'
-import type { SearchHit } from '../../src/core/search/search-index.ts'
+import type { SearchAnswer } from '../../src/core/search/search.ts'
 import { hasForbiddenSequence } from '../../src/core/skill-name.ts'
 import type { SkillSource } from '../../src/core/skill-source.ts'
 import { compareCodePoints } from '../../src/core/text.ts'
@@ -30,6 +30,8 @@ export class FakeSource implements SkillSource {
   #names: readonly string[] = []
   #available: readonly SkillMetadata[] = []
   failure: Error | undefined
+  /** Whether a search says that it does not know all bodies yet. */
+  isIndexing = false
   readonly asked: string[] = []
 
   constructor (skills: Readonly<Record<string, FakeSkill>> = {}) {
@@ -83,9 +85,9 @@ export class FakeSource implements SkillSource {
   }
 
   /** Those with the text in their name, in order. */
-  search (query: string): readonly SearchHit[] {
+  search (query: string): SearchAnswer {
     this.#ask(`search ${query.slice(0, 50)}`)
-    return this.#names.filter((name) => name.includes(query)).map((name) => ({ name, score: 1 }))
+    return { hits: this.#names.filter((name) => name.includes(query)).map((name) => ({ name, score: 1 })), isComplete: !this.isIndexing }
   }
 
   readDocument (name: string): FileContent {

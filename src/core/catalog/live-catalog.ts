@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { type Awaitable, coalesce, createSlicer, whenReady } from '../async.ts'
 import type { Disk } from '../disk/disk.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
@@ -6,6 +7,7 @@ import type { FileStore } from '../files/file-store.ts'
 import { Signal } from '../signal.ts'
 import type { Signature } from '../skill.ts'
 import { Catalog, type CatalogChange, type IndexedSkill } from './catalog.ts'
+import { SLICE_MS } from '../limits.ts'
 import { indexSkill } from './index-skill.ts'
 import { orderMainFiles } from './main-files.ts'
 import type { Roots } from './roots.ts'
@@ -25,6 +27,10 @@ export interface CatalogHints {
 /** How often a question is asked anew when the disk changes under it. */
 const MAX_ATTEMPTS = 8
 
+/** Rest after a comparison of all labels, as a multiple of what it took, and the longest, in milliseconds. */
+const LABEL_REST_FACTOR = 4
+const MAX_LABEL_REST_MS = 250
+
 /**
  * The catalog, compared with the disk: one skill for whoever asks for it, some or all of them for the refresher. What
  * differs is read again and put in place in one step.
@@ -36,12 +42,15 @@ export class LiveCatalog {
   readonly touched = new Signal<Iterable<string> | undefined>()
   /** Compares every skill, and reads again what differs. */
   readonly verifyAll = coalesce(() => this.verify(this.#catalog.names))
+  /** Compares every skill as far as its name in the frontmatter goes. Runs are spaced: a label that nobody has takes a share of a core at most. */
+  readonly #verifyLabels = coalesce(() => this.#verifyLabelsOnce())
   readonly #roots: Roots
   readonly #store: FileStore
   readonly #phase: PollPhase
   #catalog = new Catalog()
   #sequence = 0
   #changeCount = 0
+  #labelsRestUntil = 0
 
   constructor ({ roots, store, phase }: LiveCatalogOptions) {
     this.#roots = roots
@@ -132,7 +141,7 @@ export class LiveCatalog {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const changeCount = this.#changeCount
       await this.#roots.sync(undefined, true)
-      await this.verifyAll()
+      await this.#verifyLabels()
       const found = await this.#findKnown(displayName)
       if (found !== undefined) return found
       if (changeCount === this.#changeCount) break
@@ -140,8 +149,11 @@ export class LiveCatalog {
     return folder
   }
 
-  /** Reads again which of these skills differ from the disk, in slices; each slice is one step of the catalog. */
-  async verify (names: Iterable<string>): Promise<void> {
+  /**
+   * Reads again which of these skills differ from the disk, in slices; each slice is one step of the catalog.
+   * @param holds tells whether a skill does not differ
+   */
+  async verify (names: Iterable<string>, holds = (skill: IndexedSkill): Awaitable<boolean> => this.#holds(skill)): Promise<void> {
     const yieldIfNeeded = createSlicer()
     let loaded: IndexedSkill[] = []
     const gone = new Set<number>()
@@ -149,7 +161,7 @@ export class LiveCatalog {
       const folder = this.#catalog.folders.get(name)
       if (folder === undefined) continue
       const known = this.#catalog.get(name)
-      if (known === undefined || !await this.#holds(known)) {
+      if (known === undefined || !await holds(known)) {
         const skill = await this.#load(folder)
         if (skill === undefined) gone.add(folder.root)
         else loaded.push(skill)
@@ -180,6 +192,14 @@ export class LiveCatalog {
     } catch {
       return false
     }
+  }
+
+  async #verifyLabelsOnce (): Promise<void> {
+    if (performance.now() < this.#labelsRestUntil) await setTimeout(this.#labelsRestUntil - performance.now())
+    const start = performance.now()
+    await this.verify(this.#catalog.names, (skill) => this.#holdsLabel(skill))
+    const took = performance.now() - start
+    if (took > SLICE_MS) this.#labelsRestUntil = start + took + Math.min(LABEL_REST_FACTOR * took, MAX_LABEL_REST_MS)
   }
 
   async #findKnown (displayName: string): Promise<IndexedSkill | undefined> {
@@ -217,6 +237,12 @@ export class LiveCatalog {
   #mainFileHolds (disk: Disk, { metadata, mainFile }: IndexedSkill): Awaitable<boolean> {
     if (mainFile === undefined) return true
     return whenReady(this.#phase.stat(disk, metadata.path), (now) => now !== undefined && isSameState(now, mainFile.signature))
+  }
+
+  /** One stat instead of two where no other file can be preferred to the main file. */
+  #holdsLabel (skill: IndexedSkill): Awaitable<boolean> {
+    const isPlain = skill.mainFile?.name === 'SKILL.md' && !skill.folder.linked
+    return isPlain && skill.isTrustworthy && this.#catalog.isInPlace(skill) ? this.#mainFileHolds(this.#roots.diskOf(skill.folder), skill) : this.#holds(skill)
   }
 
   async #load (folder: SkillFolder): Promise<IndexedSkill | undefined> {

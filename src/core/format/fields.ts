@@ -1,8 +1,8 @@
 import { finding, type FindingCode, quote, quoteList } from './findings.ts'
-import { isMapping } from './frontmatter.ts'
 import { MAX_COMPATIBILITY_CODE_POINTS, MAX_DESCRIPTION_CODE_POINTS, MAX_NAME_CODE_POINTS } from '../limits.ts'
 import type { Finding, Frontmatter } from '../skill.ts'
 import { countCodePoints } from '../text.ts'
+import { isMapping } from './yaml.ts'
 
 /** The fields of the Agent Skills format. */
 const KNOWN_FIELDS: ReadonlySet<string> = new Set(['name', 'description', 'license', 'compatibility', 'metadata', 'allowed-tools'])
@@ -10,10 +10,8 @@ const KNOWN_FIELDS: ReadonlySet<string> = new Set(['name', 'description', 'licen
 const NAME_CHARACTERS = /^[a-z0-9-]+$/
 const VALID_NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/
 const RESERVED_WORD = /anthropic|claude/
+const OTHER_LETTER = /(?![a-z0-9])[\p{L}\p{N}]/u
 const XML_TAG = /<\/?[A-Za-z][^<>]*>/
-
-/** The proposed name for a folder whose own name has no letter or digit. */
-const FALLBACK_NAME = 'my-skill'
 
 /** How much of a name is read to make a valid one, in characters. */
 const SLUG_SOURCE_CHARACTERS = 4 * MAX_NAME_CODE_POINTS
@@ -40,17 +38,12 @@ function field (frontmatter: Frontmatter, name: string): unknown {
 }
 
 function checkName (name: unknown, folderName: string): Finding[] {
-  const target = bestName(name, folderName)
-  const rename = target === folderName ? '' : ` and rename the folder to ${quote(target)}`
+  const fix = nameFix(name, folderName)
   if (name === undefined || (typeof name === 'string' && name.trim() === '')) {
-    const state = name === undefined ? 'missing' : 'empty'
-    return [finding('name_missing', `name is ${state}`, `Add 'name: ${target}' to the frontmatter${rename}`, 'name')]
+    return [finding('name_missing', `name is ${name === undefined ? 'missing' : 'empty'}`, fix, 'name')]
   }
-  if (typeof name !== 'string') {
-    return [finding('name_not_text', `name must be text, not ${kindOf(name)}`, `Change name to ${quote(target)}${rename}`, 'name')]
-  }
+  if (typeof name !== 'string') return [finding('name_not_text', `name must be text, not ${kindOf(name)}`, fix, 'name')]
 
-  const fix = name === target ? `Rename the folder to ${quote(target)}` : `Change name to ${quote(target)}${rename}`
   const problem = (code: FindingCode, message: string) => finding(code, message, fix, 'name')
   const found: Finding[] = []
   const length = countCodePoints(name)
@@ -66,7 +59,8 @@ function checkName (name: unknown, folderName: string): Finding[] {
   if (name.includes('--')) {
     found.push(problem('name_double_hyphen', `name ${quote(name)} must not contain two hyphens in a row`))
   }
-  if (name !== folderName) {
+  // A name that breaks a rule is to be changed in any case: that it differs is no second mistake.
+  if (name !== folderName && found.length === 0) {
     found.push(problem('name_folder_mismatch', `name ${quote(name)} does not match the folder name ${quote(folderName)}`))
   }
   if (found.length === 0 && RESERVED_WORD.test(name)) {
@@ -76,8 +70,18 @@ function checkName (name: unknown, folderName: string): Finding[] {
   return found
 }
 
+/** One instruction that gives the skill a valid name. */
+function nameFix (name: unknown, folderName: string): string {
+  const target = bestName(name, folderName)
+  if (target === undefined) return 'Choose a name of lowercase letters a to z, numbers and hyphens, and give it to the folder too'
+  if (name === target) return `Rename the folder to ${quote(target)}`
+  const isThere = typeof name === 'string' ? name.trim() !== '' : name !== undefined
+  return `${isThere ? `Change name to ${quote(target)}` : `Add 'name: ${target}' to the frontmatter`}` +
+    (target === folderName ? '' : ` and rename the folder to ${quote(target)}`)
+}
+
 /** The valid name that needs the fewest changes: the folder's, else the frontmatter's, else one made of the folder's. */
-function bestName (name: unknown, folderName: string): string {
+function bestName (name: unknown, folderName: string): string | undefined {
   if (isValidName(folderName)) return folderName
   return typeof name === 'string' && isValidName(name) ? name : toValidName(folderName)
 }
@@ -86,10 +90,12 @@ function isValidName (name: string): boolean {
   return name.length <= MAX_NAME_CODE_POINTS && VALID_NAME.test(name)
 }
 
-function toValidName (text: string): string {
-  const words = text.slice(0, SLUG_SOURCE_CHARACTERS).normalize('NFKD').replaceAll(/\p{M}/gu, '').toLowerCase().match(/[a-z0-9]+/g) ?? []
-  const name = words.join('-').slice(0, MAX_NAME_CODE_POINTS)
-  return name === '' ? FALLBACK_NAME : name.replace(/-$/, '')
+/** Undefined when letters would be lost: no part of a name in another script stands for the whole. */
+function toValidName (text: string): string | undefined {
+  const plain = text.slice(0, SLUG_SOURCE_CHARACTERS).normalize('NFKD').replaceAll(/\p{M}/gu, '').toLowerCase()
+  if (OTHER_LETTER.test(plain)) return undefined
+  const name = plain.match(/[a-z0-9]+/g)?.join('-').slice(0, MAX_NAME_CODE_POINTS)
+  return name?.replace(/-$/, '')
 }
 
 function checkDescription (description: unknown): Finding[] {

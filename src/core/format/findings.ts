@@ -30,9 +30,9 @@ export const FINDINGS = {
   frontmatter_too_large: ['error', `the frontmatter has more than ${grouped(limits.MAX_FRONTMATTER_BYTES)} bytes`],
   fence_unusual: ['error', 'the first line begins with `---` and goes on'],
   line_ends_cr: ['error', 'lines end with a bare carriage return'],
-  yaml_invalid: ['error', 'the frontmatter is not YAML'],
-  yaml_refused: ['error', `the frontmatter has aliases, or is nested more than ${grouped(limits.MAX_FRONTMATTER_DEPTH)} levels deep`],
-  yaml_repaired: ['warning', 'a value is not YAML and was read as it stands'],
+  yaml_invalid: ['error', 'a part of the frontmatter is not YAML and was not read'],
+  yaml_refused: ['error', `a part of the frontmatter has aliases, or is nested more than ${grouped(limits.MAX_FRONTMATTER_DEPTH)} levels deep`],
+  yaml_repaired: ['warning', 'a value is not YAML and was read as it was meant'],
 
   name_missing: ['error', 'there is no `name`'],
   name_not_text: ['error', '`name` is not text'],

@@ -53,18 +53,27 @@ export function skillBody (text: string): string {
   return bytes.toString('utf8', locateFrontmatter(bytes).bodyStart)
 }
 
+/**
+ * The beginning of the same text, of a file in UTF-8.
+ * @param maxCharacters in UTF-16 code units
+ */
+export function bodyOf (bytes: Buffer, maxCharacters: number): string {
+  const { bodyStart } = locateFrontmatter(bytes)
+  // No character has more than three bytes for each of its code units.
+  return bytes.toString('utf8', bodyStart, bodyStart + 3 * maxCharacters).slice(0, maxCharacters)
+}
+
 function readFrontmatter (bytes: Buffer, folderName: string): { frontmatter: Frontmatter, findings: readonly Finding[] } {
   const location = locateFrontmatter(bytes)
   if (location.kind === 'missing') return { frontmatter: {}, findings: [diagnoseMissing(bytes, location.bodyStart)] }
   if (location.kind === 'unclosed') return { frontmatter: {}, findings: [diagnoseUnclosed(bytes)] }
 
-  const { frontmatter, findings } = parseFrontmatter(bytes.subarray(location.start, location.end))
-  const isReadable = findings.every(({ severity }) => severity !== 'error')
+  const { frontmatter, findings, broken } = parseFrontmatter(bytes.subarray(location.start, location.end))
   return {
     frontmatter,
     findings: [
       ...findings,
-      ...isReadable ? validateFrontmatter(frontmatter, folderName) : [],
+      ...validateFrontmatter(frontmatter, folderName).filter(({ field }) => field === undefined || !broken.has(field)),
       ...checkLineEnds(bytes, location.start),
       ...checkBody(bytes, location.bodyStart)
     ]

@@ -24,6 +24,8 @@ export interface CatalogPage {
   readonly total: number
   /** Undefined on the last page. */
   readonly nextCursor: string | undefined
+  /** Of a search: false while some skills cannot be found by their body yet. */
+  readonly isComplete: boolean
 }
 
 export interface CatalogPageOptions extends CatalogEntryOptions {
@@ -52,22 +54,25 @@ export async function readCatalogPage (options: CatalogPageOptions, { query = ''
   const question = JSON.stringify([words, valid ?? null])
   const position = cursor === undefined ? undefined : parseCursor(question, cursor)
   if (cursor !== undefined && position === undefined) return undefined
-  const candidates = await findCandidates(options, words, valid)
+  const { candidates, isComplete } = await findCandidates(options, words, valid)
   const { entries, end } = await readEntries(options, candidates, position === undefined ? 0 : startAfter(candidates, position), valid, limit)
   const last = end < candidates.length ? candidates[end - 1] : undefined
   return {
     entries,
     total: candidates.length,
+    isComplete,
     nextCursor: last && formatCursor(question, { after: last.name, ...last.score !== undefined && { score: last.score } })
   }
 }
 
 /** `valid` is applied to what the index knows: to read all skills for a page of a few would take seconds. */
-async function findCandidates ({ skills }: CatalogPageOptions, words: string, valid: boolean | undefined): Promise<readonly Candidate[]> {
-  const all: readonly Candidate[] = words === '' ? (await skills.list()).map((name) => ({ name })) : await skills.search(words)
-  if (valid === undefined) return all
+async function findCandidates (
+  { skills }: CatalogPageOptions, words: string, valid: boolean | undefined
+): Promise<{ readonly candidates: readonly Candidate[], readonly isComplete: boolean }> {
+  const { hits, isComplete } = words === '' ? { hits: (await skills.list()).map((name): Candidate => ({ name })), isComplete: true } : await skills.search(words)
+  if (valid === undefined) return { candidates: hits, isComplete }
   const validNames = new Set((await skills.available()).map(({ skillPath }) => basename(skillPath)))
-  return all.filter(({ name }) => validNames.has(name) === valid)
+  return { candidates: hits.filter(({ name }) => validNames.has(name) === valid), isComplete }
 }
 
 /** Any change may shift all scores, so the name counts first, and the score only when the skill is no longer found. */

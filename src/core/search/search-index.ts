@@ -1,6 +1,9 @@
-import type SearchableMap from 'minisearch/SearchableMap'
 import { MAX_MISSPELT_TERMS } from '../limits.ts'
 import { isUnspaced, queryTermsOf, termsOf } from './search-terms.ts'
+import { createSegment, mergeSegments, type Posting, type Segment, WEIGHT_BITS, WEIGHT_MASK } from './segment.ts'
+import { similarWords } from './similar-words.ts'
+import { stemOf } from './stems.ts'
+import { isStopWord } from './stop-words.ts'
 
 /** The searched text of a skill. */
 export interface SearchDocument {
@@ -33,7 +36,8 @@ const SHORT_NAME_WEIGHT = 32
 /** Occurrences at which a word has half of BODY_WEIGHT. */
 const HALF_WEIGHT_COUNT = 2
 
-/** Share of the weight that counts when a document has only a longer word that begins so, or a similar word. */
+/** Share of the weight that counts when a document has only another form of the word, a longer one that begins so, or a similar one. */
+const STEM_QUALITY = 0.8
 const PREFIX_QUALITY = 0.6
 const FUZZY_QUALITY = 0.4
 
@@ -41,58 +45,53 @@ const FUZZY_QUALITY = 0.4
 const MIN_ASCII_PREFIX = 3
 const MIN_PREFIX = 2
 
-/** Shortest words in which one, or two, characters may be wrong. */
+/** Shortest words in which one, or two, characters may be wrong, and again none: longer ones are no words. */
 const ONE_WRONG_FROM = 4
 const TWO_WRONG_FROM = 8
+const NONE_WRONG_FROM = 33
+
+/** Of a query with several words, what fits less than this share as well as the best is noise. */
+const MIN_SHARE_OF_BEST = 0.03
 
 /** Dead document numbers that are kept without a sweep, beside as many as there are documents. */
 const MAX_DEAD = 64
+
+/** Postings of changed documents that wait for a segment of their own: about 250 documents, whose words are sorted in 10 ms. */
+const MAX_PENDING = 65_536
+
+/** Segments of about one size that become one, and how much smaller counts as one size. */
+const MERGED_TOGETHER = 4
+const SIZE_RATIO = 3
 
 /** Scores are compared to a thousandth. */
 const SCORE_STEPS = 1_000
 /** More than there are skills. */
 const MAX_PLACES = 2 ** 24
 
-/** A document's number, shifted, and the weight of the word in the document: the engine keeps it in the array itself. */
-type Posting = number
-
-const WEIGHT_BITS = 8
-const WEIGHT_MASK = 0xff
-
-/** A word, and the documents that have it. */
-interface Entry {
-  readonly word: string
-  postings: Posting[]
-}
-
-/** A word that a query's word stands for, and how well it fits, up to 1. */
+/** Words of a segment that a query's word stands for. */
 interface Match {
-  readonly entry: Entry
+  readonly postings: Uint32Array
+  /** How well the word fits, up to 1. */
   readonly quality: number
 }
 
 /**
- * Inverted index of the skills, for `SkillSearch`. Figure: p99 of a search among 10,000 skills at most 25 ms. Measured
- * with bodies of 1 to 8 KiB, CPU time: 6 ms and 80 MB of heap. MiniSearch took 41 ms and 220 MB although stop words and
- * prefixes were left out, FlexSearch 35 ms and 125 MB for the first 100 hits of a field, Orama seconds and 530 MB.
- * MiniSearch's radix tree finds prefixes and similar words here; postings are arrays of integers.
+ * Inverted index of the skills, for `SkillSearch`. Figures: p99 of a search among 10,000 skills at most 25 ms, and at most
+ * 150 MB for 18,000. A log of segments as in Lucene: changed documents make small ones, which are merged in slices. With
+ * bodies of 2 to 8 KiB, MiniSearch took 41 ms and 220 MB for 10,000, FlexSearch 35 ms and 125 MB, Orama 530 MB.
  *
- * A replaced document gets a new number. Postings of dead numbers are skipped until `sweep` removes them.
+ * A replaced document gets a new number. Postings of dead numbers are skipped until a merge leaves them out.
  */
 export class SearchIndex {
-  /** The same entries twice: the map is several times faster for exact words, most of all while indexing. */
-  readonly #entries = new Map<string, Entry>()
-  readonly #tree: SearchableMap<Entry>
+  #segments: readonly Segment[] = []
+  #pending = new Map<string, Posting[]>()
+  #pendingSize = 0
   readonly #numbers = new Map<string, number>()
   readonly #isLive: boolean[] = []
   readonly #freeNumbers: number[] = []
   #dead: number[] = []
   /** Of the last search: the catalog hands out the same array while it stays the same, and 10,000 lookups take 4 ms. */
   #order: { readonly names: readonly string[], readonly numbers: Int32Array } | undefined
-
-  constructor (tree: SearchableMap<Entry>) {
-    this.#tree = tree
-  }
 
   has (name: string): boolean {
     return this.#numbers.has(name)
@@ -106,6 +105,7 @@ export class SearchIndex {
     this.#isLive[number] = true
     this.#numbers.set(document.name, number)
     for (const [word, weight] of weigh(document)) this.#post(word, (number << WEIGHT_BITS) | weight)
+    if (this.#pendingSize > MAX_PENDING) this.#flush()
   }
 
   remove (name: string): void {
@@ -122,36 +122,57 @@ export class SearchIndex {
    * @param names of all documents that may be found, in the order of equally good ones
    */
   search (query: string, names: readonly string[]): SearchHit[] {
-    const scores = this.#score(queryTermsOf(query))
+    this.#flush()
+    const terms = queryTermsOf(query)
+    // Words like "it" are in every text, and may be the name of a skill.
+    const scores = this.#score(terms, terms.every(isStopWord) ? NAME_WEIGHT : 0)
     // Score and place in one number: plain numbers are sorted in a third of the time. First the greater score, then the lower place.
     const keys = new Float64Array(names.length)
     const numbers = this.#numbersOf(names)
+    let best = 0
+    for (let number = 0; number < scores.length; number++) best = Math.max(best, scores[number] ?? 0)
+    const least = terms.length < 2 ? 0 : MIN_SHARE_OF_BEST * best
     let count = 0
     for (let place = 0; place < numbers.length; place++) {
       const score = scores[numbers[place] ?? 0] ?? 0
-      if (score > 0) keys[count++] = place - Math.ceil(score * SCORE_STEPS) * MAX_PLACES
+      if (score > least) keys[count++] = place - Math.ceil(score * SCORE_STEPS) * MAX_PLACES
     }
-    return Array.from(keys.subarray(0, count).sort(), (key) => {
+    const hits: SearchHit[] = []
+    for (const key of keys.subarray(0, count).sort()) {
       const steps = Math.ceil(-key / MAX_PLACES)
-      return { name: names[key + steps * MAX_PLACES] ?? '', score: steps / SCORE_STEPS }
-    })
+      hits.push({ name: names[key + steps * MAX_PLACES] ?? '', score: steps / SCORE_STEPS })
+    }
+    return hits
   }
 
-  /** Removes the postings of dead numbers when there are many; `yieldIfNeeded` cuts the work in slices. */
-  async sweep (yieldIfNeeded: () => Promise<void> | undefined): Promise<void> {
-    if (this.#dead.length <= this.#numbers.size + MAX_DEAD) return
-    const dead = this.#dead
-    this.#dead = []
-    for (const entry of this.#entries.values()) {
-      entry.postings = entry.postings.filter((posting) => this.#isLive[posting >>> WEIGHT_BITS])
-      if (entry.postings.length === 0) {
-        this.#entries.delete(entry.word)
-        this.#tree.delete(entry.word)
-      }
-      await yieldIfNeeded()
+  /**
+   * Merges segments of about one size, and all of them when there are many dead numbers. Only one call at a time.
+   * @param yieldIfNeeded cuts the work in slices
+   * @param isFinal merge all in any case
+   */
+  async tidy (yieldIfNeeded: () => Promise<void> | undefined, isFinal = false): Promise<void> {
+    const isWhole = isFinal || this.#dead.length > this.#numbers.size + MAX_DEAD
+    if (isWhole) this.#flush()
+    const first = isWhole ? 0 : this.#firstToMerge()
+    const merged = this.#segments.slice(first)
+    if (merged.length < (isWhole ? 1 : MERGED_TOGETHER)) return
+    const dead = isWhole ? this.#dead.splice(0) : []
+    const segment = await mergeSegments(merged, (number) => this.#isLive[number] === true, yieldIfNeeded)
+    // Those that were added meanwhile come after.
+    this.#segments = [...this.#segments.slice(0, first), segment, ...this.#segments.slice(first + merged.length)]
+    // Only now: reused before the last word is merged, a number would stand for two documents.
+    for (const number of dead) this.#freeNumbers.push(number)
+  }
+
+  /** The first of the last segments that are of about one size together. */
+  #firstToMerge (): number {
+    let first = this.#segments.length
+    for (let size = 0; first > 0; first--) {
+      const before = this.#segments[first - 1]?.size ?? 0
+      if (size > 0 && before > SIZE_RATIO * size) break
+      size += before
     }
-    // Only now: reused before the last word is swept, a number would stand for two documents.
-    this.#freeNumbers.push(...dead)
+    return first
   }
 
   /** The document's number for each name; for an unknown name, a number that no document has. */
@@ -163,21 +184,22 @@ export class SearchIndex {
   }
 
   #post (word: string, posting: Posting): void {
-    const known = this.#entries.get(word)
-    if (known !== undefined) {
-      known.postings.push(posting)
-      return
-    }
-    // A copy: V8 keeps the whole text alive for a part of it.
-    const own = Buffer.from(word).toString()
-    // Most words have one posting: an array that begins empty would reserve sixteen more.
-    const entry = { word: own, postings: [posting] }
-    this.#entries.set(own, entry)
-    this.#tree.set(own, entry)
+    this.#pendingSize++
+    const known = this.#pending.get(word)
+    if (known !== undefined) known.push(posting)
+    // A copy of the word: V8 keeps the whole text alive for a part of more than 12 characters.
+    else this.#pending.set(word.length > 12 ? Buffer.from(word).toString() : word, [posting])
+  }
+
+  #flush (): void {
+    if (this.#pendingSize === 0) return
+    this.#segments = [...this.#segments, createSegment(this.#pending)]
+    this.#pending = new Map()
+    this.#pendingSize = 0
   }
 
   /** The score of each document, by number. */
-  #score (terms: readonly string[]): Float64Array {
+  #score (terms: readonly string[], minWeight: number): Float64Array {
     const count = this.#isLive.length
     const scores = new Float64Array(count)
     const matched = new Uint8Array(count)
@@ -185,8 +207,8 @@ export class SearchIndex {
     let totalRarity = 0
     let misspelt = 0
     for (const term of terms) {
-      let found = this.#weighInto(weights.fill(0), this.#matches(term))
-      if (found === 0 && misspelt++ < MAX_MISSPELT_TERMS) found = this.#weighInto(weights, this.#similar(term))
+      let found = this.#weighInto(weights.fill(0), this.#matches(term), minWeight)
+      if (found === 0 && misspelt++ < MAX_MISSPELT_TERMS) found = this.#weighInto(weights, this.#similar(term), minWeight)
       if (found === 0) continue
       const rarity = Math.log(1 + this.#numbers.size / found)
       totalRarity += rarity
@@ -203,14 +225,16 @@ export class SearchIndex {
   }
 
   /** Writes the best weight of some matches in each document, by number. Returns how many documents have one. */
-  #weighInto (weights: Float64Array, matches: readonly Match[]): number {
+  #weighInto (weights: Float64Array, matches: readonly Match[], minWeight: number): number {
     let found = 0
-    for (const { entry, quality } of matches) {
-      for (const posting of entry.postings) {
+    for (const { postings, quality } of matches) {
+      for (let index = 0; index < postings.length; index++) {
+        const posting = postings[index] ?? 0
         const number = posting >>> WEIGHT_BITS
-        const weight = (posting & WEIGHT_MASK) * quality
+        const full = posting & WEIGHT_MASK
+        const weight = full * quality
         const known = weights[number] ?? 0
-        if (weight <= known || !this.#isLive[number]) continue
+        if (weight <= known || full < minWeight || !this.#isLive[number]) continue
         if (known === 0) found++
         weights[number] = weight
       }
@@ -218,13 +242,21 @@ export class SearchIndex {
     return found
   }
 
-  /** The word itself, and the words that begin with it. */
+  /** The word itself, its other forms, and the words that begin with it. */
   #matches (term: string): Match[] {
-    const exact = this.#entries.get(term)
-    const matches = exact === undefined ? [] : [{ entry: exact, quality: 1 }]
-    if (!canBegin(term)) return matches
-    for (const entry of this.#tree.atPrefix(term).values()) {
-      if (entry !== exact) matches.push({ entry, quality: PREFIX_QUALITY * term.length / entry.word.length })
+    const matches: Match[] = []
+    const stem = stemOf(term)
+    const isPrefix = canBegin(term)
+    for (const segment of this.#segments) {
+      const [first, end] = segment.range(stem?.beginning ?? term)
+      for (let index = first; index < end; index++) {
+        const word = segment.words[index] ?? ''
+        const quality = word === term
+          ? 1
+          : Math.max(isPrefix && word.startsWith(term) ? PREFIX_QUALITY * term.length / word.length : 0, stem?.fits(word) === true ? STEM_QUALITY : 0)
+        if (quality > 0) matches.push({ postings: segment.postingsAt(index), quality })
+        else if (stem === undefined && !isPrefix) break
+      }
     }
     return matches
   }
@@ -233,15 +265,9 @@ export class SearchIndex {
   #similar (term: string): Match[] {
     const wrong = maxWrong(term)
     if (wrong === 0) return []
-    return Array.from(this.#tree.fuzzyGet(term, wrong).values(), ([entry, distance]) =>
-      ({ entry, quality: FUZZY_QUALITY * (1 - distance / term.length) }))
+    return this.#segments.flatMap((segment) => similarWords(segment, term, wrong).map(({ index, distance }) =>
+      ({ postings: segment.postingsAt(index), quality: FUZZY_QUALITY * (1 - distance / term.length) })))
   }
-}
-
-/** Loads the library here and not with the process: most processes never search. */
-export async function createSearchIndex (): Promise<SearchIndex> {
-  const { default: SearchableMap } = await import('minisearch/SearchableMap')
-  return new SearchIndex(new SearchableMap<Entry>())
 }
 
 /** Each word of a document with its weight, 1 to 255. */
@@ -262,6 +288,6 @@ function canBegin (term: string): boolean {
 }
 
 function maxWrong (term: string): number {
-  if (term.length < ONE_WRONG_FROM || isUnspaced(term)) return 0
+  if (term.length < ONE_WRONG_FROM || term.length >= NONE_WRONG_FROM || isUnspaced(term)) return 0
   return term.length < TWO_WRONG_FROM ? 1 : 2
 }

@@ -1,4 +1,5 @@
 import { MAX_QUERY_TERMS, MAX_TERM_CHARACTERS } from '../limits.ts'
+import { isStopWord } from './stop-words.ts'
 
 /** Runs of letters and digits, and of everything that is not ASCII: nearly all text is ASCII, and needs no Unicode classes. */
 const CANDIDATES = /[a-z\d\u0080-\uffff]+/g
@@ -28,9 +29,11 @@ export function termsOf (text: string): string[] {
   return words(text, true)
 }
 
-/** The first MAX_QUERY_TERMS words of a query, each once. */
+/** The first MAX_QUERY_TERMS words of a query, each once. Stop words count only when there is no other word. */
 export function queryTermsOf (query: string): readonly string[] {
-  return [...new Set(words(query, false))].slice(0, MAX_QUERY_TERMS)
+  const all = [...new Set(words(query, false))]
+  const telling = all.filter((word) => !isStopWord(word))
+  return (telling.length > 0 ? telling : all).slice(0, MAX_QUERY_TERMS)
 }
 
 /** Whether a word is of a script without blanks: such words are no misspellings of each other. */

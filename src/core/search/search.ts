@@ -1,105 +1,147 @@
+import { isUtf8 } from 'node:buffer'
+import { setTimeout as pause } from 'node:timers/promises'
 import { type Awaitable, coalesce, createSlicer } from '../async.ts'
 import type { CatalogChange } from '../catalog/catalog.ts'
 import type { MainFilePreference } from '../catalog/main-files.ts'
 import { SkillError } from '../errors.ts'
 import type { FileContent } from '../files/file-content.ts'
-import { skillBody } from '../format/main-file.ts'
-import { MAX_SEARCHED_BODY_CHARACTERS } from '../limits.ts'
+import { bodyOf } from '../format/main-file.ts'
+import { MAX_SEARCH_WAIT_MS, MAX_SEARCHED_BODY_CHARACTERS } from '../limits.ts'
 import type { CatalogSkill } from '../skill.ts'
-import { createSearchIndex, type SearchHit, type SearchIndex } from './search-index.ts'
+import { type SearchHit, SearchIndex } from './search-index.ts'
 
 /** What search needs of the skills. */
 export interface SearchSource {
   list (): Awaitable<readonly string[]>
+  /** What the index holds of a skill, without a comparison with the disk. */
+  findNow (name: string): CatalogSkill | undefined
   find (name: string): Awaitable<CatalogSkill | undefined>
-  readDocument (name: string, preference: MainFilePreference): Awaitable<FileContent>
+  readMainFile (name: string, preference: MainFilePreference): Awaitable<FileContent>
   subscribe (listener: (change: CatalogChange) => void): () => void
 }
 
+export interface SearchAnswer {
+  /** The best first. */
+  readonly hits: readonly SearchHit[]
+  /** False while bodies are still being read: every skill is found by name and description, some not by their body yet. */
+  readonly isComplete: boolean
+}
+
 /**
- * Ranked search over skills. The first search builds the index and waits for it; a service that is never searched has
- * none. The index then follows the catalog: changed skills are read again in the background, and a search waits until
- * they are, so that it never sees an empty or half-built index.
+ * Ranked search over skills. The first search begins the index; a service that is never searched has none. Names and
+ * descriptions of all skills come first, from the catalog. Bodies are read from the disk in the background: a search
+ * waits for them a moment, and says so when they are not all there. The index then follows the catalog in the same way.
  */
 export class SkillSearch {
   readonly #source: SearchSource
+  readonly #waitMs: number
+  readonly #index = new SearchIndex()
   readonly #refresh = coalesce(() => this.#refreshOnce())
-  #index: Promise<SearchIndex> | undefined
+  #described: Promise<void> | undefined
   /** Names of the skills whose present state is not in the index. */
   #stale = new Set<string>()
-  #refreshing = false
+  #isRefreshing = false
+  #isBuilt = false
 
-  constructor (source: SearchSource) {
+  constructor (source: SearchSource, waitMs = MAX_SEARCH_WAIT_MS) {
     this.#source = source
+    this.#waitMs = waitMs
   }
 
   /**
-   * All skills with at least one word of the query in name, description or body, the best first.
+   * All skills with at least one word of the query in name, description or body.
    * @throws {SkillError} `folderError`'s sentences without a root
    */
-  async search (query: string): Promise<readonly SearchHit[]> {
+  async search (query: string): Promise<SearchAnswer> {
     // At each search: a missing root is an error, and what is gone from a root is not found.
     const names = await this.#source.list()
-    this.#index ??= this.#begin(names)
-    const index = await this.#index
-    if (this.#refreshing || this.#stale.size > 0) await this.#refresh()
-    return index.search(query, names)
+    this.#described ??= this.#describe(names)
+    await this.#described
+    const isComplete = (!this.#isRefreshing && this.#stale.size === 0) || await isDoneWithin(this.#refresh(), this.#waitMs)
+    return { hits: this.#index.search(query, names), isComplete }
   }
 
-  #begin (names: readonly string[]): Promise<SearchIndex> {
+  async #describe (names: readonly string[]): Promise<void> {
     this.#stale = new Set(names)
     this.#source.subscribe(({ added, changed, removed }) => {
       for (const name of [...added, ...changed, ...removed]) this.#stale.add(name)
       // After a failure the names stay stale: the next search tries again, and throws what then fails.
       this.#refresh().catch(() => {})
     })
-    return createSearchIndex()
+    const yieldIfNeeded = createSlicer()
+    for (const name of names) {
+      // What fails here stays stale, and is tried again with the bodies.
+      const skill = await this.#find(name).catch(() => undefined)
+      if (skill !== undefined && !this.#index.has(name)) this.#put(skill, '')
+      await yieldIfNeeded()
+    }
   }
 
   async #refreshOnce (): Promise<void> {
-    const index = await this.#index
-    if (index === undefined) return
+    await this.#described
     const due = this.#stale
     this.#stale = new Set()
-    this.#refreshing = true
+    this.#isRefreshing = true
     const yieldIfNeeded = createSlicer()
     try {
       for (const name of due) {
-        if (await this.#refreshSkill(index, name)) due.delete(name)
+        if (await this.#refreshSkill(name)) due.delete(name)
         await yieldIfNeeded()
+        await this.#index.tidy(yieldIfNeeded)
       }
-      await index.sweep(yieldIfNeeded)
+      if (!this.#isBuilt) await this.#index.tidy(yieldIfNeeded, true)
+      this.#isBuilt = true
     } finally {
       for (const name of due) this.#stale.add(name)
-      this.#refreshing = false
+      this.#isRefreshing = false
     }
   }
 
   /**
-   * Puts the present state of a skill into the index. A failing disk says nothing about a skill: until the skill can be
+   * Puts the present state of a skill into the index. A failing disk, or a root that is away, says nothing about a skill: until the skill can be
    * read, the index keeps its former text, or has its name and description alone.
    * @returns whether the index has the present state
    */
-  async #refreshSkill (index: SearchIndex, name: string): Promise<boolean> {
-    const skill = await this.#source.find(name)
+  async #refreshSkill (name: string): Promise<boolean> {
+    const skill = await this.#find(name)
     if (skill === undefined) {
-      index.remove(name)
+      this.#index.remove(name)
       return true
     }
     const { isWhole, body } = await this.#readBody(skill)
-    const { name: displayName, description } = skill.metadata
-    if (isWhole || !index.has(name)) index.put({ name, displayName, description, body })
+    if (isWhole || !this.#index.has(name)) this.#put(skill, body)
     return isWhole
+  }
+
+  /** A folder that has just appeared is not in the index of the catalog yet. */
+  async #find (name: string): Promise<CatalogSkill | undefined> {
+    return this.#source.findNow(name) ?? await this.#source.find(name)
+  }
+
+  #put ({ name, metadata }: CatalogSkill, body: string): void {
+    this.#index.put({ name, displayName: metadata.name, description: metadata.description, body })
   }
 
   /** The body is empty when the main file cannot be read. It is whole when body and `skill` are of one state. */
   async #readBody ({ name, digest }: CatalogSkill): Promise<{ readonly isWhole: boolean, readonly body: string }> {
     try {
-      const content = await this.#source.readDocument(name, 'SKILL.md')
-      return { isWhole: content.digest === digest, body: skillBody(content.utf8 ?? '').slice(0, MAX_SEARCHED_BODY_CHARACTERS) }
+      const { bytes, digest: present } = await this.#source.readMainFile(name, 'SKILL.md')
+      return { isWhole: present === digest, body: isUtf8(bytes) ? bodyOf(bytes, MAX_SEARCHED_BODY_CHARACTERS) : '' }
     } catch (error) {
-      if (error instanceof SkillError) return { isWhole: error.code !== 'main_file_unreadable', body: '' }
+      if (error instanceof SkillError) return { isWhole: error.kind !== 'broken' && error.kind !== 'unavailable', body: '' }
       throw error
     }
+  }
+}
+
+async function isDoneWithin (work: Promise<void>, ms: number): Promise<boolean> {
+  const controller = new AbortController()
+  const late = pause(ms, false, { signal: controller.signal }).catch(() => false)
+  try {
+    return await Promise.race([work.then(() => true), late])
+  } finally {
+    controller.abort()
+    // A failure after the answer is thrown by the next search that waits.
+    work.catch(() => {})
   }
 }

@@ -7,6 +7,8 @@ import { HttpProblem, PROBLEM_MEDIA_TYPE, toProblem } from '../problem.ts'
 import type { Connections } from './connections.ts'
 
 const REQUEST_LINE = /^[A-Z]+ (\S+)/
+/** The parser says the same of a line that ends wrongly. */
+const VERSIONED = /^(?!PRI )[A-Z]+ \S+ HTTP\/(?!1\.[01])\d\.\d\r\n/
 
 const problemOfError: ReadonlyMap<string, HttpProblemCode> = new Map([
   ['ERR_HTTP_REQUEST_TIMEOUT', 'request_timeout'],
@@ -38,18 +40,26 @@ export function answerClientErrors (connections: Connections): (this: FastifyIns
       // A head in the middle of the response that is being sent would become part of its body.
       const [current] = connections.owedTo(socket)
       if (socket.writable && current?.headersSent !== true) {
-        socket.write(renderProblem(new HttpProblem(problemOfError.get(error.code) ?? 'bad_request'), requestTarget(error)))
+        socket.write(renderProblem(new HttpProblem(problemOf(error)), requestTarget(error)))
       }
       socket.destroySoon()
     }
   }
 }
 
+function problemOf ({ code, rawPacket }: ConnectionError): HttpProblemCode {
+  if (code === 'HPE_INVALID_VERSION' && VERSIONED.test(headOf(rawPacket))) return 'http_version_not_supported'
+  return problemOfError.get(code) ?? 'bad_request'
+}
+
 /** The target of the request, where the error came with its first line. */
 function requestTarget ({ rawPacket }: ConnectionError): string {
-  // Node hands over a Buffer; Fastify's type says otherwise.
-  const packet: unknown = rawPacket
-  return (Buffer.isBuffer(packet) ? REQUEST_LINE.exec(packet.toString('latin1', 0, 2048))?.[1] : undefined) ?? '/'
+  return REQUEST_LINE.exec(headOf(rawPacket))?.[1] ?? '/'
+}
+
+/** Node hands over a Buffer; Fastify's type says otherwise. */
+function headOf (packet: unknown): string {
+  return Buffer.isBuffer(packet) ? packet.toString('latin1', 0, 2048) : ''
 }
 
 function renderProblem (error: HttpProblem, target: string): string {

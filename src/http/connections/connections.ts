@@ -1,22 +1,57 @@
-import { Server, type ServerOptions, type ServerResponse } from 'node:http'
+import { type RequestListener, Server, type ServerOptions, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { MAX_WAITING_REQUESTS } from '../limits.ts'
 
-/** The open connections of one server, and the answers that each is owed. */
+/**
+ * Requests behind others that are read in one iteration of the event loop. Node takes some 10 µs to parse each, and a hundred
+ * connections can deliver 300,000 of them.
+ */
+const MAX_READ_AHEAD = 4_000
+
+/**
+ * The open connections of one server, and the answers that each is owed.
+ *
+ * The requests of one connection are handled one after the other. Node parses all requests of a packet at once, some 3,000 of
+ * them, and calls the handler for each. Their answers would wait in memory for the first one, and their files would stay open
+ * after the client has left: Node closes no response that has not reached its socket. A client without pipelining never has
+ * a request that waits, and costs one comparison.
+ */
 export class Connections {
-  /** Responses that are not completely sent, in the order of their requests. The front may hold some that are. */
+  /** Responses from the one that is being sent to the latest, in the order of their requests. The first may be sent already. */
   readonly #responses = new Map<Socket, ServerResponse[]>()
+  /** How many of them have not been handed to the handler, for connections that have any. */
+  readonly #waiting = new Map<Socket, number>()
+  readonly #maxWaiting: number
+  #waitingCount = 0
+  #readAhead = 0
+  #late: ServerResponse | undefined
 
-  /** Call before anything else listens to the server: a handler may answer at once. */
-  follow (server: Server): void {
+  /** @param maxWaiting requests that wait on all connections together; beyond it the connection with the most is closed */
+  constructor (maxWaiting = MAX_WAITING_REQUESTS) {
+    this.#maxWaiting = maxWaiting
+  }
+
+  /** Passes the requests of a server to its handler. */
+  follow (server: Server, handler: RequestListener): void {
     server.on('connection', (socket: Socket) => {
       this.#responses.set(socket, [])
-      socket.once('close', () => this.#responses.delete(socket))
+      socket.once('close', () => { this.#forget(socket) })
+      // Node reads on after each answer, to find out what follows.
+      socket.on('resume', () => { if (this.#waiting.has(socket)) socket.pause() })
     })
-    server.on('request', ({ socket }, response) => {
+    server.on('request', (request, response) => {
+      const { socket } = request
       const responses = this.#responses.get(socket)
       if (responses === undefined) return
-      while (responses[0]?.writableFinished === true) responses.shift()
-      responses.push(response)
+      if (response.socket === null) {
+        responses.push(response)
+        this.#wait(socket, responses, handler)
+      } else {
+        // Node gives the socket to one response at a time: all before this one are sent.
+        responses[0] = response
+        responses.length = 1
+        handler(request, response)
+      }
     })
   }
 
@@ -39,11 +74,86 @@ export class Connections {
     return responses === undefined || responses.at(-1) === response
   }
 
+  /** Whether the handler is being called for a request that has waited: it did not come with the present poll phase. */
+  isLate (response: ServerResponse): boolean {
+    return this.#late === response
+  }
+
   /** Ends the connections that are owed nothing, half a request head included. */
   closeIdle (): void {
     for (const socket of this.sockets) {
       if (socket.writableLength === 0 && this.owedTo(socket).length === 0) socket.destroy()
     }
+  }
+
+  /** The latest response waits for those before it; meanwhile nothing more is read. */
+  #wait (socket: Socket, responses: readonly ServerResponse[], handler: RequestListener): void {
+    const waiting = this.#waiting.get(socket) ?? 0
+    this.#waiting.set(socket, waiting + 1)
+    this.#waitingCount++
+    if (waiting === 0) {
+      socket.pause()
+      this.#continueAfter(responses.at(-2), socket, handler)
+    }
+    this.#readAhead++
+    if (this.#readAhead === 1) setImmediate(() => { this.#readAhead = 0 })
+    if (this.#readAhead === MAX_READ_AHEAD) this.#pauseUntilNextIteration()
+    if (this.#waitingCount > this.#maxWaiting) this.#closeGreediest()
+  }
+
+  /** The other connections that have sent something are read in the next iteration, the oldest first. */
+  #pauseUntilNextIteration (): void {
+    const paused = [...this.sockets].filter((socket) => !socket.isPaused())
+    for (const socket of paused) socket.pause()
+    setImmediate(() => {
+      for (const socket of paused) if (!this.#waiting.has(socket)) socket.resume()
+    })
+  }
+
+  #continueAfter (response: ServerResponse | undefined, socket: Socket, handler: RequestListener): void {
+    // Other connections come first: a chain of answers from memory would hold the event loop.
+    response?.once('finish', () => { setImmediate(() => { this.#continue(socket, handler) }) })
+  }
+
+  #continue (socket: Socket, handler: RequestListener): void {
+    const responses = this.#responses.get(socket)
+    const waiting = this.#waiting.get(socket)
+    if (responses === undefined || waiting === undefined) return
+    responses.splice(0, responses.length - waiting)
+    const [response] = responses
+    // An answer with `Connection: close` was the last: Node drops all behind it.
+    if (response === undefined || response.socket === null || !socket.writable) return
+    this.#waitingCount--
+    if (waiting === 1) {
+      this.#waiting.delete(socket)
+      socket.resume()
+    } else {
+      this.#waiting.set(socket, waiting - 1)
+      this.#continueAfter(response, socket, handler)
+    }
+    this.#late = response
+    handler(response.req, response)
+    this.#late = undefined
+  }
+
+  #closeGreediest (): void {
+    let greediest: Socket | undefined
+    let most = 0
+    for (const [socket, waiting] of this.#waiting) {
+      if (waiting <= most) continue
+      greediest = socket
+      most = waiting
+    }
+    if (greediest === undefined) return
+    this.#forget(greediest)
+    greediest.destroy()
+  }
+
+  /** Its requests that are still being parsed are dropped too. */
+  #forget (socket: Socket): void {
+    this.#responses.delete(socket)
+    this.#waitingCount -= this.#waiting.get(socket) ?? 0
+    this.#waiting.delete(socket)
   }
 }
 
@@ -55,10 +165,10 @@ export class Connections {
 export class GracefulServer extends Server {
   readonly #connections: Connections
 
-  constructor (options: ServerOptions, connections: Connections) {
+  constructor (options: ServerOptions, connections: Connections, handler: RequestListener) {
     super(options)
     this.#connections = connections
-    connections.follow(this)
+    connections.follow(this, handler)
   }
 
   override closeIdleConnections (): void {

@@ -22,10 +22,11 @@ const parameters: ToolParameters = {
 const LIMIT = { min: 1, max: MAX_FOUND_SKILLS, absent: DEFAULT_FOUND_SKILLS }
 
 const ResultSchema = Type.Object({
-  skills: Type.Array(Type.Object({ skill_name: Type.String(), description: Type.String() }))
+  skills: Type.Array(Type.Object({ skill_name: Type.String(), description: Type.String() })),
+  incomplete: Type.Optional(Type.Literal(true, { description: 'The search index is being built: some skills are not found by their documentation yet' }))
 }, { title: 'search_skills' })
 
-/** `search_skills`: `{"skills":[{"skill_name","description"}]}`, the best match first, failure `{"error"}`. */
+/** `search_skills`: `{"skills":[{"skill_name","description"}],"incomplete"?}`, the best match first, failure `{"error"}`. */
 export function createSearchSkillsTool (): Tool {
   return {
     name: 'search_skills',
@@ -46,7 +47,7 @@ export function createSearchSkillsTool (): Tool {
       if (countCodePoints(query) > MAX_QUERY_CODE_POINTS) {
         throw invalidArguments(`'query' must not be longer than ${MAX_QUERY_CODE_POINTS} characters`, parameters)
       }
-      return jsonOutcome({ skills: await findSkills(skills, query, limit) })
+      return jsonOutcome(await findSkills(skills, query, limit))
     },
 
     fail: failWithError
@@ -56,10 +57,11 @@ export function createSearchSkillsTool (): Tool {
 /** A skill that went away after the search is left out. */
 async function findSkills (skills: SkillSource, query: string, limit: number) {
   const found: Array<{ readonly skill_name: string, readonly description: string }> = []
-  for (const { name } of await skills.search(query)) {
+  const { hits, isComplete } = await skills.search(query)
+  for (const { name } of hits) {
     if (found.length === limit) break
     const skill = await skills.find(name)
     if (skill !== undefined) found.push({ skill_name: name, description: skill.metadata.description })
   }
-  return found
+  return { skills: found, ...!isComplete && { incomplete: true } }
 }

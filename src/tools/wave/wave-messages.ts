@@ -3,6 +3,7 @@ import type { SkillError, SkillErrorKind } from '../../core/errors.ts'
 import type { SkillMetadata } from '../../core/skill.ts'
 import { foldWhitespace } from '../../core/text.ts'
 import { StringEnum } from '../../schemas/string-enum.ts'
+import { MAX_AVAILABLE_SKILLS } from '../limits.ts'
 import { printable } from '../text/printable.ts'
 
 const ERROR_TYPES = ['skill_not_found', 'skill_invalid', 'skill_inaccessible', 'skill_malformed', 'system_error'] as const
@@ -15,7 +16,9 @@ export const WaveErrorDetailsSchema = Type.Object({
   skillName: Type.String(),
   message: Type.String(),
   suggestions: Type.Array(Type.String()),
-  availableSkills: Type.Array(Type.String())
+  availableSkills: Type.Array(Type.String(), {
+    maxItems: MAX_AVAILABLE_SKILLS, description: `Names of valid skills, sorted; of more than ${MAX_AVAILABLE_SKILLS} the first ${MAX_AVAILABLE_SKILLS}`
+  })
 })
 
 export interface WaveErrorDetails {
@@ -114,18 +117,21 @@ function failure (
       skillName: name,
       message: details.message,
       suggestions: details.suggestions,
-      availableSkills: available.map((skill) => skill.name)
+      availableSkills: available.slice(0, MAX_AVAILABLE_SKILLS).map((skill) => skill.name)
     }
   }
 }
 
 const bulletLists = new WeakMap<readonly SkillMetadata[], string>()
 
-/** Kept for as long as the catalog is unchanged: an error text takes microseconds among a thousand skills. */
+/** Kept for as long as the catalog is unchanged. */
 function bulletList (available: readonly SkillMetadata[]): string {
   let list = bulletLists.get(available)
   if (list === undefined) {
-    list = available.length === 0 ? '- (none)' : available.map((skill) => `- ${describe(skill)}`).join('\n')
+    const lines = available.slice(0, MAX_AVAILABLE_SKILLS).map((skill) => `- ${describe(skill)}`)
+    const more = available.length - lines.length
+    if (more > 0) lines.push(`- … and ${more} more: search_skills or GET /catalog?q= finds them`)
+    list = lines.length === 0 ? '- (none)' : lines.join('\n')
     bulletLists.set(available, list)
   }
   return list

@@ -203,7 +203,7 @@ function writeFiles (folder: string, count: number): void {
 }
 
 /** Meanwhile somebody else asks whether the service lives, all the time. */
-async function measure (target: AttackTarget, attack: (took: Record<string, number>) => Promise<void>): Promise<LoadFigures> {
+export async function measure (target: AttackTarget, attack: (took: Record<string, number>) => Promise<void>): Promise<LoadFigures> {
   const took: Record<string, number> = {}
   const connection = await openRaw(target.url)
   // What is loaded at the first request is no attack.

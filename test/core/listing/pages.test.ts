@@ -49,7 +49,7 @@ t.test('K46: pages by name, the last one without a cursor', async (t) => {
 
 t.test('K46: no skills, and nothing found', async (t) => {
   const readPage = pagesOf(await startManager(t, [t.testdir({})]))
-  for (const query of ['', 'x', '???']) t.strictSame(await readPage({ limit: 5, query }), { entries: [], total: 0, nextCursor: undefined })
+  for (const query of ['', 'x', '???']) t.strictSame(await readPage({ limit: 5, query }), { entries: [], total: 0, isComplete: true, nextCursor: undefined })
 })
 
 t.test('K46: a search in pages, with scores', async (t) => {
@@ -65,13 +65,13 @@ t.test('K46: a search in pages, with scores', async (t) => {
 })
 
 t.test('K46: valid ones only, or the others', async (t) => {
-  const root = t.testdir({ ...skills('a', 'b', 'c'), bad: { 'SKILL.md': 'about a' }, worse: {} })
+  const root = t.testdir({ ...skills('a', 'b', 'c'), bad: { 'SKILL.md': 'about skills' }, worse: {} })
   const manager = await startManager(t, [root])
   const readPage = pagesOf(manager)
   t.same(await allPages(readPage, { limit: 2, valid: true }), [['a', 'b'], ['c']])
   t.same(await allPages(readPage, { limit: 1, valid: false }), [['bad'], ['worse']])
   t.equal((await readPage({ limit: 1, valid: false }))?.total, 2)
-  t.same(await allPages(readPage, { limit: 5, valid: false, query: 'a' }), [['bad']])
+  t.same(await allPages(readPage, { limit: 5, valid: false, query: 'skill' }), [['bad']])
   write(root, 'bad')
   t.same(await allPages(readPage, { limit: 5, valid: false }), [['worse']], 'never one that is valid now')
 })
@@ -100,7 +100,7 @@ t.test('K46: a search goes on after the last entry, whatever new skills do to th
   const pages = await allPages(pagesOf(manager), { limit: 2, query }, async (_, number) => {
     if (number !== 1) return
     for (let index = 0; index < 9; index++) write(root, `x${index}`, 'about photosynthesis\n')
-    await until(async () => (await manager.search('photosynthesis')).length === 9)
+    await until(async () => (await manager.search('photosynthesis')).hits.length === 9)
   })
   t.same(pages[0], ['a', 'b'])
   t.same(pages.flat().filter((name) => !name.startsWith('x')), ['a', 'b', 'c', 'd', 'e'])

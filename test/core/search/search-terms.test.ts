@@ -45,7 +45,9 @@ t.test('where a script has no blanks, pairs of characters are words', async (t) 
 
 t.test('words are cut, and a query has sixteen of them, each once', async (t) => {
   t.same(termsOf('x'.repeat(5_000)), ['x'.repeat(MAX_TERM_CHARACTERS)])
-  t.same(queryTermsOf('b a b a'), ['b', 'a'])
+  t.same(queryTermsOf('b c b c'), ['b', 'c'])
+  t.same(queryTermsOf('How do I use the C API?'), ['use', 'c', 'api'])
+  t.same(queryTermsOf('who is it'), ['who', 'is', 'it'], 'unless there is nothing else')
   t.equal(queryTermsOf(Array.from({ length: 400 }, (_, index) => `w${index}`).join(' ')).length, MAX_QUERY_TERMS)
 })
 

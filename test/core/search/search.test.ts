@@ -34,12 +34,17 @@ class FakeSkills implements SearchSource {
 
   async find (name: string) {
     if (this.failure !== undefined) throw this.failure
+    return this.findNow(name)
+  }
+
+  findNow (name: string) {
     const metadata = { name, description: '', type: 'project' as const, skillPath: `/${name}`, path: `/${name}/SKILL.md` }
     const body = this.bodies.get(name)
     return body === undefined ? undefined : { name, metadata, frontmatter: {}, findings: [], valid: true, digest: contentOf(body).digest }
   }
 
-  async readDocument (name: string) {
+  async readMainFile (name: string) {
+    if (this.failure !== undefined) throw this.failure
     await this.gate
     this.reads.push(name)
     const body = this.bodies.get(name)
@@ -71,7 +76,7 @@ function createGate () {
 }
 
 async function namesFor (search: Pick<SkillSearch, 'search'>, query: string): Promise<string[]> {
-  return (await search.search(query)).map(({ name }) => name)
+  return (await search.search(query)).hits.map(({ name }) => name)
 }
 
 t.test('nothing is read before the first search', async (t) => {
@@ -94,8 +99,26 @@ t.test('K53: concurrent first searches share one index, and wait until it is who
   await nextTurn()
   const late = search.search('common')
   open()
-  for (const hits of await Promise.all([...searches, late])) t.equal(hits.length, 50)
+  for (const { hits } of await Promise.all([...searches, late])) t.equal(hits.length, 50)
   t.equal(source.reads.length, 50)
+})
+
+t.test('K46: a search that bodies are missing to says so, and knows every name and description', async (t) => {
+  const source = new FakeSkills({ alpha: 'first', beta: 'second' })
+  const search = new SkillSearch(source, 0)
+  const { gate, open } = createGate()
+  source.gate = gate
+  t.same(await search.search('alpha'), { hits: [{ name: 'alpha', score: 160 }], isComplete: false })
+  t.same(await search.search('first'), { hits: [], isComplete: false })
+  open()
+  await until(async () => (await search.search('x')).isComplete)
+  t.match(await search.search('first'), { hits: [{ name: 'alpha' }], isComplete: true })
+  t.equal(source.reads.length, 2, 'each body is read once, however many searches came meanwhile')
+  const second = createGate()
+  source.gate = second.gate
+  source.change({ alpha: 'third' })
+  t.match(await search.search('first'), { hits: [{ name: 'alpha' }], isComplete: false }, 'what was known stands')
+  second.open()
 })
 
 t.test('K52: changes are followed: only what has changed is read again', async (t) => {
@@ -141,6 +164,19 @@ t.test('K14: without a root there is no search, and later there is', async (t) =
   await t.rejects(search.search('alpha'), { code: 'skills_folder_not_found' })
   source.failure = undefined
   t.same(await namesFor(search, 'beta'), ['a'], 'what could not be read then is read now')
+})
+
+t.test('K53: a root that goes away while the index begins costs that search only', async (t) => {
+  const source = new FakeSkills({ a: 'alpha' })
+  const search = new SkillSearch(source)
+  source.findNow = () => {
+    source.failure = folderError.notFound('/srv/skills')
+    return undefined
+  }
+  await t.rejects(search.search('alpha'), { code: 'skills_folder_not_found' })
+  Reflect.deleteProperty(source, 'findNow')
+  source.failure = undefined
+  t.same(await namesFor(search, 'alpha'), ['a'])
 })
 
 t.test('a skill without a readable main file is found by its name', async (t) => {
@@ -220,7 +256,7 @@ t.test('K52: search follows the disk', async (t) => {
 })
 
 t.test('K53: a disk that fails while the index is made, or at a change, takes no words from a skill for longer than that', async (t) => {
-  const root = t.testdir({ demo: { 'SKILL.md': skillText('demo', 'Photosynthesis\n') } })
+  const root = t.testdir({ demo: { 'SKILL.md': '---\nname: demo\ndescription: Leaves\n---\nPhotosynthesis\n' } })
   // Each of these fails another one of the questions that a search asks about a skill.
   for (const [operation, ending] of [['stat', '/demo'], ['stat', '/SKILL.md'], ['readdir', '/demo'], ['open', '/SKILL.md'], ['read', '/SKILL.md']] as const) {
     const disk = createFaultyDisk({ ageMs: HOUR_MS })
@@ -230,7 +266,7 @@ t.test('K53: a disk that fails while the index is made, or at a change, takes no
     await namesFor(manager, 'x')
     disk.intercept = () => {}
     t.same(await namesFor(manager, 'photosynthesis'), ['demo'], `the body, after ${shown}`)
-    t.same(await namesFor(manager, 'what'), ['demo'], `the description, after ${shown}`)
+    t.same(await namesFor(manager, 'leaves'), ['demo'], `the description, after ${shown}`)
 
     disk.intercept = failing(operation, ending, 'EIO')
     await manager.search('x')

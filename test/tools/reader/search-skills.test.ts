@@ -43,8 +43,14 @@ t.test('K46: as many as asked for, ten otherwise', async (t) => {
 t.test('K46: a skill that has just gone is passed over', async (t) => {
   const source = new FakeSource({ 'many-1': {}, 'many-2': {} })
   const tool = createSearchSkillsTool()
-  source.search = () => [{ name: 'gone', score: 2 }, { name: 'many-2', score: 1 }]
+  source.search = () => ({ hits: [{ name: 'gone', score: 2 }, { name: 'many-2', score: 1 }], isComplete: true })
   t.same((await tool.run({ query: 'many', limit: 1 }, source)).result, { skills: [{ skill_name: 'many-2', description: '' }] })
+})
+
+t.test('K46: a search that bodies are missing to says so', async (t) => {
+  const source = new FakeSource({ 'many-1': {} })
+  source.isIndexing = true
+  t.same((await createSearchSkillsTool().run({ query: 'many' }, source)).result, { skills: [{ skill_name: 'many-1', description: '' }], incomplete: true })
 })
 
 t.test('K37: arguments are not converted', async (t) => {

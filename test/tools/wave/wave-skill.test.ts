@@ -68,6 +68,23 @@ t.test('K24, K26, K27: a skill that is not there', async (t) => {
   t.equal(outcome.isError, true)
 })
 
+t.test('K26, K27: of more than 200 skills a failure lists the first 200 and says how many more there are', async (t) => {
+  const many = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`s${1_000 + index}`, { description: 'x'.repeat(1_000), files: { 'SKILL.md': PDF } }]))
+  for (const [count, rest] of [[200, []], [201, ['- … and 1 more: search_skills or GET /catalog?q= finds them']], [3_000, ['- … and 2800 more: search_skills or GET /catalog?q= finds them']]] as const) {
+    const { call } = setUp({ ...many(count), Broken: SKILLS.Broken ?? {} })
+    for (const name of ['nope', 'a/b', 'Broken']) {
+      const { json, text } = await call(name)
+      t.ok(Buffer.byteLength(json) < 600_000, `${count}: ${name}`)
+      const { errorDetails } = JSON.parse(json) as { errorDetails: { availableSkills: string[] } }
+      t.strictSame([errorDetails.availableSkills.length, errorDetails.availableSkills[0], errorDetails.availableSkills[199]], [200, 's1000', 's1199'])
+      if (name !== 'nope') continue
+      const list = text.slice(text.indexOf('Available skills:\n') + 18, text.indexOf('\n\nTo create')).split('\n')
+      t.equal(list.filter((line) => /^- s1\d{3}: x/.test(line)).length, 200)
+      t.strictSame(list.slice(200), rest)
+    }
+  }
+})
+
 t.test('K26: without skills the list says so', async (t) => {
   t.match((await setUp({}).call('nope')).text, 'Available skills:\n- (none)\n\nTo create')
 })

@@ -1,0 +1,137 @@
+import { load, YAMLException } from 'js-yaml'
+import { finding, quote } from './findings.ts'
+import { MAX_FRONTMATTER_DEPTH } from '../limits.ts'
+import type { Finding, Frontmatter } from '../skill.ts'
+
+export interface YamlFailure {
+  readonly kind: 'failure'
+  readonly reason: string
+  /** The line that is wrong, counted from 0. */
+  readonly line: number | undefined
+}
+
+export type YamlOutcome = YamlFailure | { readonly kind: 'value', readonly value: unknown }
+
+/** Beginnings of js-yaml's reasons: its two limits, and an input without a document, which is no syntax error here. */
+const TOO_DEEP = 'nesting exceeded'
+const ALIASED = 'aliases exceeded'
+const EMPTY = 'expected a document'
+
+/** js-yaml finds these two where the next entry begins. */
+const NO_COLON = 'can not read a block mapping entry'
+const NO_COMMA = 'missed comma'
+
+/** Reasons for lines that js-yaml is not asked about. */
+export const NO_FIELD_REASON = 'it begins no field'
+export const INDENTED_REASON = 'it begins with blanks'
+
+/** The fix of a syntax error, by js-yaml's reason. */
+const SYNTAX_FIXES: ReadonlyArray<readonly [RegExp, (place: string) => string]> = [
+  [/^duplicated mapping key/, place => `Remove the field in ${place} or the other one of the same name`],
+  [/^tab characters/, place => `Indent ${place} with blanks instead of tabs`],
+  [/^unknown escape/, place => `Write every backslash in ${place} twice`],
+  [/^unknown \w+ tag|^undeclared tag/, place => `Put the value in ${place} that begins with '!' in double quotes`],
+  [/^expected a single document/, () => "Remove the lines that begin with '---' or '...' from the frontmatter"],
+  [/^it begins with blanks/, place => `Remove the blanks at the start of ${place}`],
+  [/^can not read a block mapping entry|^it begins no field/, place => `Write ${place} as 'field: value', or indent it as a part of the field before`]
+]
+
+/**
+ * Marks of a value that its author meant as plain text and js-yaml refuses: an indicator at the start, a colon before a
+ * blank or at the end, a control character. Other values keep their type: `version: 1` stays a number.
+ */
+const NOT_PLAIN = /^[@`*%!,\]}]|^[-?:][ \t]|:[ \t]|:$|[^\P{Cc}\t]/u
+
+/** Values in quotes, over several lines, or in flow style are never repaired. */
+const STRUCTURED_VALUE = /^["'|>[{]/
+
+/** YAML 1.2 core types, no aliases, bounded depth. Never throws. */
+function readYaml (source: string): YamlOutcome {
+  try {
+    return { kind: 'value', value: load(source, { maxDepth: MAX_FRONTMATTER_DEPTH, maxAliases: 0 }) }
+  } catch (error) {
+    if (!(error instanceof YAMLException)) return { kind: 'failure', reason: 'it cannot be read', line: undefined }
+    if (error.reason.startsWith(EMPTY)) return { kind: 'value', value: null }
+    return { kind: 'failure', reason: error.reason, line: error.mark && wrongLine(source, error.reason, error.mark) }
+  }
+}
+
+export interface LenientOutcome {
+  readonly outcome: YamlOutcome
+  /** Fields whose one-line plain text is not YAML and was read as it stands. */
+  readonly repaired: readonly string[]
+}
+
+/** If js-yaml fails, a second pass takes the refused one-line values as text. What was refused by intent stays refused. */
+export function readLenientYaml (source: string): LenientOutcome {
+  const asWritten = readYaml(source)
+  if (asWritten.kind === 'value' || isRefusal(asWritten)) return { outcome: asWritten, repaired: [] }
+  const { text, fields } = quotePlainValues(source)
+  const outcome = fields.length > 0 ? readYaml(text) : asWritten
+  return outcome.kind === 'value' ? { outcome, repaired: fields } : { outcome: asWritten, repaired: [] }
+}
+
+function isRefusal ({ reason }: YamlFailure): boolean {
+  return reason.startsWith(TOO_DEEP) || reason.startsWith(ALIASED)
+}
+
+/** A YAML mapping as js-yaml gives it: a plain object whose keys, `__proto__` too, are its own data. */
+export function isMapping (value: unknown): value is Frontmatter {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+export function linesOf (source: string): string[] {
+  return source.split(/\r\n?|\n/)
+}
+
+/** Writes each top-level one-line value that is not a plain scalar as a JSON string, which is a YAML string too. */
+function quotePlainValues (source: string): { text: string, fields: string[] } {
+  const fields: string[] = []
+  const lines = linesOf(source)
+  const repaired = lines.map((line, index) => {
+    const colon = line.search(/:[ \t]/)
+    const isContinued = /^[ \t]+\S/.test(lines[index + 1] ?? '')
+    if (colon < 1 || isContinued || /^[\s#]/.test(line)) return line
+    const value = line.slice(colon + 1).trim()
+    const beforeComment = value.split(/[ \t]#/, 1)[0] ?? value
+    if (STRUCTURED_VALUE.test(value) || !NOT_PLAIN.test(beforeComment)) return line
+    fields.push(line.slice(0, colon))
+    return `${line.slice(0, colon)}: ${JSON.stringify(value)}`
+  })
+  return { text: repaired.join('\n'), fields }
+}
+
+/**
+ * The finding of what js-yaml refuses.
+ * @param field the one that cannot be read, or undefined when nothing can
+ */
+export function failureFinding ({ reason, line }: YamlFailure, field?: string): Finding {
+  const subject = field === undefined ? 'the frontmatter' : quote(field)
+  if (reason.startsWith(TOO_DEEP)) {
+    return finding('yaml_refused', `${subject} is nested more than ${MAX_FRONTMATTER_DEPTH} levels deep`, `Flatten ${subject} to a few levels`, field)
+  }
+  if (reason.startsWith(ALIASED)) {
+    return finding('yaml_refused', `${subject} uses YAML aliases, which are not read`,
+      "Write the aliased values out, and put a value that is meant to begin with '*' in quotes", field)
+  }
+  const place = line === undefined ? 'the frontmatter' : placeOf(line)
+  return finding('yaml_invalid', `${place} is not valid YAML: ${quote(reason)}`, syntaxFix(reason, place), field)
+}
+
+/** Lines are counted from 0 and after the opening fence. */
+export function placeOf (line: number): string {
+  return `line ${line + 2} of SKILL.md`
+}
+
+function syntaxFix (reason: string, place: string): string {
+  const fix = SYNTAX_FIXES.find(([pattern]) => pattern.test(reason))?.[1]
+  return fix?.(place) ?? `Correct ${place}, or put its value in double quotes`
+}
+
+function wrongLine (source: string, reason: string, { line, column }: { readonly line: number, readonly column: number }): number {
+  const lines = linesOf(source)
+  const isBefore = reason.startsWith(NO_COLON) || (reason.startsWith(NO_COMMA) && !/[,:[{]/.test(lines[line]?.slice(0, column) ?? ''))
+  let wrong = isBefore ? line - 1 : Math.min(line, lines.length - 1)
+  while (wrong > 0 && lines[wrong]?.trim() === '') wrong--
+  return Math.max(wrong, 0)
+}

@@ -1,0 +1,32 @@
+import { stemmer } from 'stemmer'
+
+/** Other forms of a word. */
+export interface Stem {
+  /** What all of them begin with. */
+  readonly beginning: string
+  readonly fits: (word: string) => boolean
+}
+
+/** English words, as far as letters tell. */
+const STEMMED_WORD = /^[a-z]{4,24}$/
+
+/** Shorter stems stand for unrelated words. */
+const MIN_STEM = 3
+
+/** Longest ending of English inflection that a form has beyond the stem. */
+const MAX_ENDING = 6
+
+/** Vowels that Porter's rules change at the end of a stem: policy, policies; argue, arguing. */
+const CHANGED_END = /[iye]$/
+
+/**
+ * What an English word and its other forms have in common, by Porter's rules; undefined for words without forms. Only
+ * queries are stemmed: the index keeps words as they are, so that names, code and other languages match exactly.
+ */
+export function stemOf (term: string): Stem | undefined {
+  if (!STEMMED_WORD.test(term)) return undefined
+  const stem = stemmer(term)
+  const beginning = stem.replace(CHANGED_END, '')
+  if (beginning.length < MIN_STEM || !term.startsWith(beginning)) return undefined
+  return { beginning, fits: (word) => word.length <= stem.length + MAX_ENDING && STEMMED_WORD.test(word) && stemmer(word) === stem }
+}
