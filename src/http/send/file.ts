@@ -5,7 +5,7 @@ import { fileSentence } from '../../core/content/refusal-sentences.ts'
 import { isTextType } from '../../core/content/media-type.ts'
 import type { FileContent } from '../../core/files/file-content.ts'
 import type { ServableFile } from '../../core/files/file-store.ts'
-import { matchesEtag, strongEtag } from '../etag.ts'
+import { matchingEtag, strongEtag } from '../etag.ts'
 import { contentHeaders } from '../headers.ts'
 import { HttpProblem } from '../problem.ts'
 import { selectRange } from './range.ts'
@@ -116,7 +116,7 @@ function chooseRange (
   const { range, 'if-range': ifRange, 'if-none-match': ifNoneMatch } = request.headers
   if (range === undefined || request.method !== 'GET') return undefined
   // What becomes a 304 has no range that could be wrong (RFC 9110 §13.2.2).
-  if (ifNoneMatch !== undefined && etag !== undefined && matchesEtag(ifNoneMatch, etag)) return undefined
+  if (ifNoneMatch !== undefined && etag !== undefined && matchingEtag(ifNoneMatch, etag) !== undefined) return undefined
   const selection = selectRange(range, typeof ifRange === 'string' ? ifRange : undefined, { size, etag })
   switch (selection.kind) {
     case 'full': return undefined
