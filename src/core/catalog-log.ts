@@ -1,6 +1,7 @@
 import type { CatalogChange, IndexedSkill } from './catalog/catalog.ts'
 import type { RootReport } from './catalog/roots.ts'
 import type { Root } from './catalog/scan-root.ts'
+import type { DiskArea } from './disk/guard.ts'
 import type { CoreLog } from './log.ts'
 import type { Signal } from './signal.ts'
 
@@ -18,6 +19,7 @@ export interface CatalogLogOptions {
     readonly changed: Signal<CatalogChange>
     readonly last: { get (name: string): Pick<IndexedSkill, 'valid' | 'findings' | 'metadata'> | undefined }
   }
+  readonly disks: Signal<DiskArea & { readonly isAnswering: boolean }>
 }
 
 /** Tells operators what happens to roots and skills: a line for each root at the start, and for each transition. */
@@ -29,7 +31,7 @@ export class CatalogLog {
   #unlogged = { invalid: 0, valid: 0 }
   #timer: NodeJS.Timeout | undefined
 
-  constructor ({ log, roots, catalog }: CatalogLogOptions) {
+  constructor ({ log, roots, catalog, disks }: CatalogLogOptions) {
     this.#log = log
     this.#catalog = catalog
     roots.states.subscribe((report) => { logRoot(log, report) })
@@ -37,6 +39,10 @@ export class CatalogLog {
       log.warn({ err: cause, root: path, type, state: 'failed' }, 'a skills folder could not be listed; what was there before is served')
     })
     catalog.changed.subscribe((change) => { this.#onChange(change) })
+    disks.subscribe(({ root, name, isAnswering }) => {
+      if (isAnswering) log.info({ root, skill: name }, 'a disk answers again')
+      else log.warn({ root, skill: name }, 'a disk does not answer; what was there before is served')
+    })
   }
 
   /** Logs what a last line would still say. */

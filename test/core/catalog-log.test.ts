@@ -106,7 +106,7 @@ t.test('K70: a thousand skills that break at once are twenty lines, and one with
   })
   const { log, lines } = createLog()
   const catalogLog = new CatalogLog({
-    log, roots: { states: new Signal<RootReport>(), failed: new Signal<{ root: Root, cause: unknown }>() }, catalog: { changed, last: { get } }
+    log, roots: { states: new Signal<RootReport>(), failed: new Signal<{ root: Root, cause: unknown }>() }, catalog: { changed, last: { get } }, disks: new Signal()
   })
   for (const part of [names.slice(0, 10), names.slice(10)]) changed.emit({ generation: 1, added: part, changed: [], removed: [] })
   t.equal(lines.length, 20)

@@ -6,8 +6,9 @@ import { documentError, fileError, RevisionChangedError, SkillError } from '../e
 import type { FileContent } from '../files/file-content.ts'
 import type { FileStore, ServableFile } from '../files/file-store.ts'
 import { hasForbiddenSequence } from '../skill-name.ts'
+import type { SkillArchive } from './archive.ts'
 import { KeptRevisions, type KeptRevisionsOptions } from './kept-revisions.ts'
-import { type Inspected, type Inspection, ManifestStore, type Unread } from './manifest.ts'
+import { type Inspected, type Inspection, type Manifest, ManifestStore, type Unread } from './manifest.ts'
 import { skillSentence } from './refusal-sentences.ts'
 import { KeptState, type LiveState, type SkillState, SkillStates } from './skill-state.ts'
 
@@ -72,6 +73,16 @@ export class SkillFiles {
   openFile (name: string, path: string): Awaitable<ServableFile> {
     if (hasForbiddenSequence(name)) throw fileError.invalidName()
     return this.#readLive(name, (state) => state.open(path))
+  }
+
+  async manifest (name: string): Promise<Manifest> {
+    if (hasForbiddenSequence(name)) throw fileError.invalidName()
+    return await this.#readLive(name, (state) => state.manifest())
+  }
+
+  async archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive> {
+    if (hasForbiddenSequence(name)) throw fileError.invalidName()
+    return await this.#readLive(name, (state) => state.archive(nameOf))
   }
 
   /** Revisions before the present one that can be read still, the latest first. */
