@@ -18,7 +18,7 @@ const FLOORS = [
   ['core/search/'],
   ['core/skill-source.ts'],
   ['core/pinned-source.ts'],
-  ['core/refresher.ts'],
+  ['core/refresher.ts', 'core/catalog-log.ts'],
   ['core/skill-manager.ts'],
   ['core/listing/', 'core/events/'],
   ['schemas/'],

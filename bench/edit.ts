@@ -101,6 +101,7 @@ function countDiskCalls (): DiskCalls {
       lstat: counted('lstat', local.lstat),
       realpath: counted('realpath', local.realpath),
       readdir: counted('readdir', local.readdir),
+      opendir: counted('opendir', local.opendir),
       readdirBytes: counted('readdir', local.readdirBytes),
       readlink: counted('readlink', local.readlink),
       fstat: counted('fstat', local.fstat),

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { attackInputs } from '../test/adversarial/attacks/attack-inputs.ts'
 import { isAlive, readInputsOptions, startAttackTarget } from '../test/adversarial/attacks/attack-target.ts'
 import { createAttacker } from '../test/adversarial/attacks/attacker.ts'
-import { attackByBatch, attackBySize, attackBySwaps, type LoadFigures } from '../test/adversarial/attacks/heavy-attacks.ts'
+import { attackByBatch, attackByExcess, attackBySize, attackBySwaps, type LoadFigures } from '../test/adversarial/attacks/heavy-attacks.ts'
 import { attackByPipelines, PIPELINES } from '../test/adversarial/attacks/pipelining.ts'
 import { type LongRun, readCommandLine, readNumber, runLong } from './long-run.ts'
 
@@ -18,7 +18,9 @@ answer that is wrong, with the request that led to it.
 const SWAP_SECONDS = 10
 const BATCH_CLIENTS = 4
 const PIPELINING_CLIENTS = [1, 20]
-const FILES = 100_000
+const FILES = 19_000
+const EXCESSIVE_FILES = 1_000_000
+const LOOSE_FILES = 300_000
 const SKILLS = 10_000
 
 const { values } = readCommandLine(USAGE, { allowNegative: true, options: { heavy: { type: 'boolean', default: true }, seconds: { type: 'string', default: '60' }, seed: { type: 'string', default: '1' } } } as const)
@@ -63,6 +65,10 @@ async function attackHeavily (run: LongRun): Promise<void> {
   }
   run.part(`a skill with ${FILES} files`)
   show(`${FILES} files`, await attackBySize(run, { files: FILES }))
+  run.part('a skill with a file of terabytes')
+  show('a file of terabytes', await attackByExcess(run, { files: 'huge' }))
+  run.part(`a skill with ${EXCESSIVE_FILES} files, beside ${LOOSE_FILES} loose ones`)
+  show(`${EXCESSIVE_FILES} files, beside ${LOOSE_FILES} loose ones`, await attackByExcess(run, { files: EXCESSIVE_FILES, loose: LOOSE_FILES }))
   run.part(`${SKILLS} skills`)
   show(`${SKILLS} skills`, await attackBySize(run, { skills: SKILLS }))
 }

@@ -7,13 +7,14 @@ import { Connections } from './http/connections/connections.ts'
 import { draining } from './http/connections/draining.ts'
 import { stalledResponses } from './http/connections/stalled-responses.ts'
 import { unsentAnswers } from './http/connections/unsent-answers.ts'
-import { isLoopback } from './http/hosts.ts'
+import { isLocalName, isLoopback } from './http/hosts.ts'
 import { httpServerOptions, type HttpTimeouts } from './http/options.ts'
 import { createOriginCheck } from './mcp/origin.ts'
 import { mcpFindings } from './mcp/findings.ts'
 import { mcpDoor } from './mcp/plugin.ts'
 import { toolSchemas } from './openapi/tool-schemas.ts'
 import { conditional } from './plugins/conditional.ts'
+import { cors } from './plugins/cors.ts'
 import { errors } from './plugins/errors.ts'
 import { jsonBody } from './plugins/json-body.ts'
 import { pollPhase } from './plugins/poll-phase.ts'
@@ -45,8 +46,10 @@ export interface AppOptions {
   readonly host: string
   /** Host names to answer to: see `security`. */
   readonly allowedHosts?: readonly string[]
-  /** Web pages that may use `/mcp`, besides loopback ones on a loopback address. */
+  /** Origins of web pages that may use every route. `/mcp` takes loopback ones too on a loopback address. */
   readonly allowedOrigins?: readonly string[]
+  /** Path prefix of every route: `/skillserve`. Default none. */
+  readonly basePath?: string
   readonly timeouts?: Partial<HttpTimeouts>
   readonly isDraining?: () => boolean
   /** Registered before the routes: plugins of the caller, whose hooks run for every route and see each being added. */
@@ -55,7 +58,7 @@ export interface AppOptions {
 
 /** The whole HTTP service, not yet listening. */
 export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
-  const { skills, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], timeouts = {}, isDraining = () => false, plugins = [] } = options
+  const { skills, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', timeouts = {}, isDraining = () => false, plugins = [] } = options
   const loopbackOnly = isLoopback(host)
   const connections = new Connections()
   const app: FastifyInstance = fastify(httpServerOptions({ connections, logger, timeouts }))
@@ -63,9 +66,10 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   app.addHook('onClose', async () => { feed.close() })
 
   await app.register(security, { loopbackOnly, allowedHosts })
+  await app.register(errors, { basePath })
+  await app.register(cors, { allowedOrigins })
   await app.register(pollPhase, { skills, connections })
   await app.register(schemas, { shared: [...sharedSchemas, ...toolSchemas] })
-  await app.register(errors)
   await app.register(jsonBody)
   await app.register(conditional)
   await app.register(draining, { connections, isDraining })
@@ -73,18 +77,20 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   await app.register(unsentAnswers)
   for (const plugin of plugins) await app.register(plugin)
 
-  await app.register(doorsRoute, { version })
-  await app.register(openapiRoutes)
-  await app.register(docsRoutes)
-  await app.register(healthRoutes, { skills, isDraining })
-  await app.register(skillRoutes, { skills, tools: readerTools(registry) })
-  await app.register(archiveRoutes, { skills })
-  await app.register(catalogRoutes, { skills, moreFindings: [mcpFindings, ofDiscovery] })
-  await app.register(eventRoutes, { feed, isDraining })
-  await app.register(agentRoutes, { registry, skills, handleToolCall: createToolCallHandler({ registry, log: logger }) })
-  await app.register(promptRoutes, { skills })
-  await app.register(mcpDoor, { skills, feed, registry, version, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), isDraining })
-  await app.register(wellKnown, { skills, isPublic: !loopbackOnly && (allowedHosts.length === 0 || !allowedHosts.every(isLoopback)) })
+  await app.register(async (routes) => {
+    await routes.register(doorsRoute, { version })
+    await routes.register(openapiRoutes)
+    await routes.register(docsRoutes)
+    await routes.register(healthRoutes, { skills, isDraining })
+    await routes.register(skillRoutes, { skills, tools: readerTools(registry) })
+    await routes.register(archiveRoutes, { skills })
+    await routes.register(catalogRoutes, { skills, moreFindings: [mcpFindings, ofDiscovery] })
+    await routes.register(eventRoutes, { feed, isDraining })
+    await routes.register(agentRoutes, { registry, skills, handleToolCall: createToolCallHandler({ registry, log: logger }) })
+    await routes.register(promptRoutes, { skills })
+    await routes.register(mcpDoor, { skills, feed, registry, version, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), isDraining })
+    await routes.register(wellKnown, { skills, isPublic: !loopbackOnly && (allowedHosts.length === 0 || !allowedHosts.every(isLocalName)) })
+  }, { prefix: basePath })
   return app
 }
 

@@ -69,6 +69,16 @@ export const SETTINGS = {
     mustBe: `a whole number from 0 to ${MAX_PORT} (0 takes any free port)`,
     meaning: `0 to ${MAX_PORT}; \`0\` takes any free port, the log says which`
   },
+  /** Empty, or with a slash at the beginning and none at the end. */
+  basePath: {
+    argument: '--base-path PATH',
+    variable: 'BASE_PATH',
+    default: '/',
+    parse: parsePath,
+    mustBe: 'a path such as /skillserve',
+    meaning: 'path prefix below which everything is served',
+    section: 'base-path'
+  },
   logLevel: {
     argument: '--log-level LEVEL',
     variable: 'LOG_LEVEL',
@@ -92,7 +102,7 @@ export const SETTINGS = {
     separator: ',',
     parse: (text) => parseOrigin(text.trim()),
     mustBe: 'an origin such as https://app.example',
-    meaning: 'web pages that may use `/mcp`, joined by commas; without it none, but on a loopback address loopback pages',
+    meaning: 'origins of web pages that may use the service (CORS), joined by commas; without it none',
     section: 'origins'
   },
   /** Watch by polling instead of by the operating system's events. */
@@ -188,6 +198,14 @@ function textsOf (row: Setting, { positionals, flags, env }: Omit<ConfigSources,
 
 function parseFolder (text: string, cwd: string): string | undefined {
   return text === '' ? undefined : resolve(cwd, text)
+}
+
+/** Segments of characters that nobody encodes, no dot segments. */
+const PATH = /^(?:\/(?!\.{1,2}(?:\/|$))[\w.~-]+)*\/?$/
+
+/** Without the slash at the end, which `/` is too. */
+function parsePath (text: string): string | undefined {
+  return text.startsWith('/') && PATH.test(text) ? text.replace(/\/$/, '') : undefined
 }
 
 const WHOLE_NUMBER = /^(?:0|[1-9]\d{0,4})$/

@@ -62,6 +62,7 @@ export async function startServer (config: Config, { version, isExample = false 
     host: config.host,
     ...config.allowedHosts && { allowedHosts: config.allowedHosts },
     ...config.allowedOrigins && { allowedOrigins: config.allowedOrigins },
+    basePath: config.basePath,
     isDraining: () => isDraining
   })
   app.server.maxConnections = maxConnections()
@@ -93,7 +94,7 @@ async function listen (app: FastifyInstance, config: Config): Promise<void> {
       // For `localhost` Fastify makes a second server, without the first one's tracking and limits of connections.
       host: config.host === 'localhost' ? (await lookup(config.host)).address : config.host,
       port: config.port,
-      listenTextResolver: (address) => `skillserve listening at ${address}`
+      listenTextResolver: (address) => `skillserve listening at ${address}${config.basePath}`
     })
   } catch (error) {
     throw explainListenError(error, config)

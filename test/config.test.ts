@@ -27,6 +27,7 @@ t.test('K2: the defaults', async (t) => {
     personalDir: undefined,
     host: '127.0.0.1',
     port: 8080,
+    basePath: '',
     logLevel: 'info',
     allowedHosts: undefined,
     allowedOrigins: undefined,
@@ -42,6 +43,7 @@ t.test('K2: every setting can come from the environment', async (t) => {
     SKILLS_PERSONAL_DIR: 'mine',
     HOST: '::1',
     PORT: '0',
+    BASE_PATH: '/team/skills/',
     LOG_LEVEL: 'silent',
     ALLOWED_HOSTS: 'localhost, Skills.Example.org:8443,[::1]:80,::1,10.0.0.1',
     ALLOWED_ORIGINS: 'https://App.example:443, http://localhost:5173,chrome-extension://abc',
@@ -51,6 +53,7 @@ t.test('K2: every setting can come from the environment', async (t) => {
     personalDir: resolve(cwd, 'mine'),
     host: '::1',
     port: 0,
+    basePath: '/team/skills',
     logLevel: 'silent',
     allowedHosts: ['localhost', 'skills.example.org', '::1', '10.0.0.1'],
     allowedOrigins: ['https://app.example', 'http://localhost:5173', 'chrome-extension://abc'],
@@ -61,13 +64,14 @@ t.test('K2: every setting can come from the environment', async (t) => {
 })
 
 t.test('K2: flags beat the environment', async (t) => {
-  const env = { SKILLS_DIR: 'env', SKILLS_PERSONAL_DIR: 'env', HOST: '0.0.0.0', PORT: '1', LOG_LEVEL: 'fatal' }
-  const argv = ['a', '--personal', 'p', '--host=localhost', 'b', '--port', '65535', '--log-level', 'trace']
+  const env = { SKILLS_DIR: 'env', SKILLS_PERSONAL_DIR: 'env', HOST: '0.0.0.0', PORT: '1', BASE_PATH: '/env', LOG_LEVEL: 'fatal' }
+  const argv = ['a', '--personal', 'p', '--host=localhost', 'b', '--port', '65535', '--base-path', '/x', '--log-level', 'trace']
   t.strictSame(load(argv, env), {
     skillsDirs: [resolve(cwd, 'a'), resolve(cwd, 'b')],
     personalDir: resolve(cwd, 'p'),
     host: 'localhost',
     port: 65_535,
+    basePath: '/x',
     logLevel: 'trace',
     allowedHosts: undefined,
     allowedOrigins: undefined,

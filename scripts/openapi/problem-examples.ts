@@ -1,4 +1,4 @@
-import { archiveError, documentError, fileError, folderError, RevisionChangedError, type SkillErrorCode } from '../../src/core/errors.ts'
+import { archiveError, documentError, fileError, folderError, RevisionChangedError, type SkillErrorCode, skillError } from '../../src/core/errors.ts'
 import { MAX_TEXT_FILE_BYTES } from '../../src/core/limits.ts'
 import { httpProblems, type Problem, type ProblemCode, skillProblems } from '../../src/schemas/problem.ts'
 
@@ -24,6 +24,7 @@ const sentences = {
   file_too_large: fileError.tooLarge(FILE, 20_000_000, MAX_TEXT_FILE_BYTES).message,
   file_io_error: fileError.ioError(FILE).message,
   archive_too_large: archiveError.tooLarge('calculator').message,
+  skill_too_large: skillError.tooLarge('calculator', 'too_many_files').message,
   revision_changed: new RevisionChangedError(`sha256:${'0123456789abcdef'.repeat(4)}`).message,
   skills_folder_not_found: folderError.notFound('/srv/skills').message,
   skills_folder_permission_denied: folderError.permissionDenied().message

@@ -20,7 +20,7 @@ Exits with 0 when the service is ready; with 1 and a line that says why when it 
 }
 
 /** @throws CommandError when there is no answer */
-async function askReadiness ({ host, port, allowedHosts }: Config): Promise<number | undefined> {
+async function askReadiness ({ host, port, basePath, allowedHosts }: Config): Promise<number | undefined> {
   const { get } = await import('node:http')
   const hostname = connectableHost(host)
   const name = allowedHosts?.[0] ?? hostname
@@ -28,7 +28,7 @@ async function askReadiness ({ host, port, allowedHosts }: Config): Promise<numb
     get({
       host: hostname,
       port,
-      path: '/readyz',
+      path: `${basePath}/readyz`,
       headers: { host: authorityOf(name) },
       agent: false,
       signal: AbortSignal.timeout(TIMEOUT_MS)

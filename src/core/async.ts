@@ -37,13 +37,30 @@ export function createQueue (): Queue {
   }
 }
 
-/** Cuts long work in slices: call it between two pieces, and every few milliseconds everybody else gets a turn. */
-export function createSlicer (sliceMs = SLICE_MS): () => Promise<void> | undefined {
-  let start = performance.now()
-  return () => {
-    if (performance.now() - start < sliceMs) return undefined
-    return nextTurn().then(() => { start = performance.now() })
+/** When sliced work began in the present turn of the event loop; 0 before it does. */
+let turnStart = 0
+
+function startTurn (): number {
+  if (turnStart === 0) {
+    turnStart = performance.now()
+    setImmediate(() => { turnStart = 0 })
   }
+  return turnStart
+}
+
+/**
+ * Cuts long work in slices: call it between two pieces, and every few milliseconds everybody else gets a turn. All sliced
+ * work shares the slice of a turn: a hundred jobs at the same time make no turn a hundred times as long.
+ */
+export function createSlicer (sliceMs = SLICE_MS): () => Promise<void> | undefined {
+  startTurn()
+  return () => performance.now() - startTurn() < sliceMs ? undefined : nextTurn()
+}
+
+/** Lets one job pass in each turn of the event loop, in the order in which they come. */
+export function createTurnstile (): () => Promise<void> {
+  const enter = createQueue()
+  return () => enter(async () => { await nextTurn() })
 }
 
 /** `then` without a detour: what is there already is used at once, in the same turn. */

@@ -1,4 +1,4 @@
-import { MAX_ARCHIVE_BYTES, MAX_ARCHIVE_FILES } from './limits.ts'
+import { MAX_ARCHIVE_BYTES, MAX_ARCHIVE_FILES, MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from './limits.ts'
 
 /** What kind of error a code is: each door has one table from kinds to its own statuses, codes or types. */
 export type SkillErrorKind = 'invalid' | 'forbidden' | 'missing' | 'outdated' | 'too_large' | 'unprocessable' | 'broken' | 'unavailable'
@@ -23,6 +23,7 @@ const KINDS = {
   file_too_large: 'too_large',
   file_io_error: 'broken',
   archive_too_large: 'too_large',
+  skill_too_large: 'too_large',
   revision_changed: 'outdated',
   skills_folder_not_found: 'unavailable',
   skills_folder_permission_denied: 'unavailable'
@@ -83,6 +84,38 @@ export const fileError = {
   /** As `documentError.changing`. */
   changing: (file: string) => cannotRead('skill_changing', file, 'I/O error')
 } as const
+
+/** Why a skill as a whole is not read: sentences of manifests, archives and revisions. */
+export const skillError = {
+  tooLarge: (name: string, excess: SkillExcess) => new SkillTooLargeError(name, excess),
+  permissionDenied: (name: string, cause?: unknown) => new SkillError('file_permission_denied', `Permission denied reading skill '${name}'`, cause),
+  ioError: (name: string, cause?: unknown) => new SkillError('file_io_error', `Error reading skill '${name}'`, cause),
+  /** As `documentError.changing`. */
+  changing: (name: string) => new SkillError('skill_changing', `Skill '${name}' changed while it was read`),
+  unread: (name: string) => new SkillUnreadError(name)
+} as const
+
+/** What a skill has too much of. */
+export type SkillExcess = 'too_many_files' | 'too_many_bytes'
+
+/** A skill with more than MAX_SKILL_ENTRIES files and folders, or MAX_SKILL_BYTES. Its single files can be read. */
+export class SkillTooLargeError extends SkillError {
+  readonly excess: SkillExcess
+
+  constructor (name: string, excess: SkillExcess) {
+    super('skill_too_large', excess === 'too_many_files'
+      ? `Skill '${name}' has more than ${MAX_SKILL_ENTRIES} files and folders`
+      : `Skill '${name}' has more than ${MAX_SKILL_BYTES} bytes`)
+    this.excess = excess
+  }
+}
+
+/** A list of many skills does not wait for this one, whose files are being read in the background. */
+export class SkillUnreadError extends SkillError {
+  constructor (name: string) {
+    super('skill_changing', `Skill '${name}' is being read`)
+  }
+}
 
 export const archiveError = {
   tooLarge: (name: string) =>

@@ -29,6 +29,23 @@ export const MAX_COMPATIBILITY_CODE_POINTS = 500
 /** What the Agent Skills format advises for a main file, in lines. */
 export const ADVISED_MAIN_FILE_LINES = 500
 
+/**
+ * Most files and folders of a skill, and the bytes of all its files together: a skill with more has no revision, no manifest
+ * and no archive. A file with more bytes is streamed without a tag. The bytes are those of the largest archive.
+ */
+export const MAX_SKILL_ENTRIES = 20_000
+export const MAX_SKILL_BYTES = 4_294_967_294
+
+/**
+ * Work of hashing for which a list of many skills waits, in bytes; to open a file counts as much as FILE_WORK_BYTES. What is more
+ * goes on in the background, and the list has the skill without its revision until then. Measured: 128 MiB take 0.2 s.
+ */
+export const MAX_LISTED_WORK_BYTES = 128 * 1_048_576
+export const FILE_WORK_BYTES = 65_536
+
+/** Size of a folder, in bytes, from which it is read in pieces: on ext4 one of some 30,000 entries, which take 30 ms at once. */
+export const LARGE_FOLDER_BYTES = 1_048_576
+
 /** Longest piece of work between two turns of the event loop, in milliseconds. */
 export const SLICE_MS = 5
 
@@ -83,6 +100,9 @@ export const MAX_CACHED_DIGESTS = 10_000
  * file is therefore hashed once. Measured at ten files a skill: 375 bytes a file, so that 150,000 files fit.
  */
 export const MANIFEST_CACHE_BYTES = 64 * 1_048_576
+
+/** The same of what shows that skills are too large. */
+export const EXCESS_CACHE_BYTES = 8 * 1_048_576
 
 /** Most files of a skill that `skills/list` has an entry for: a client takes the whole listing or nothing. */
 export const MAX_MCP_LISTED_FILES = 5_000
@@ -141,6 +161,9 @@ export const MAX_SEARCHED_BODY_CHARACTERS = 8_192
 /** How long an answer waits for a state of a skill that holds, in milliseconds, and the longest pause between two attempts. */
 export const MAX_CHANGE_WAIT_MS = 2_000
 export const MAX_CHANGE_PAUSE_MS = 64
+
+/** The same wait of a list of many skills, for each of them. */
+export const MAX_LISTED_CHANGE_WAIT_MS = 100
 
 /** How long a revision stays readable after the skill has changed, in milliseconds, and the bytes of all kept files together. */
 export const KEPT_REVISION_MS = 600_000

@@ -43,6 +43,11 @@ export class SkillsAtRevision implements PinnedSource {
     }, this.#revisions.get(name) ?? this.#wanted)
   }
 
+  /** Whoever asks for a revision waits for it. */
+  readListed<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Promise<T> {
+    return this.read(name, answer)
+  }
+
   async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Awaitable<T>): Promise<T> {
     const name = await this.#source.readByDisplayName(displayName, ({ skill }) => skill.name)
     return await this.read(name, answer)

@@ -1,18 +1,19 @@
 import { basename } from 'node:path'
 import { type Awaitable, whenReady } from './async.ts'
+import { CatalogLog } from './catalog-log.ts'
 import type { CatalogChange } from './catalog/catalog.ts'
 import { LiveCatalog } from './catalog/live-catalog.ts'
 import type { MainFilePreference } from './catalog/main-files.ts'
 import { Roots } from './catalog/roots.ts'
 import type { SkillArchive } from './content/archive.ts'
 import type { KeptRevisionsOptions } from './content/kept-revisions.ts'
-import type { Inspected, Manifest } from './content/manifest.ts'
+import type { Inspected, Manifest, Unread } from './content/manifest.ts'
 import { SkillFiles } from './content/skill-files.ts'
 import type { SkillState } from './content/skill-state.ts'
 import type { Disk } from './disk/disk.ts'
-import { DiskGuard, type DiskArea } from './disk/guard.ts'
+import { DiskGuard } from './disk/guard.ts'
 import { PollPhase } from './disk/poll-phase.ts'
-import { documentError, fileError, SkillError } from './errors.ts'
+import { documentError, SkillError } from './errors.ts'
 import type { FileContent } from './files/file-content.ts'
 import { FileStore, type ServableFile } from './files/file-store.ts'
 import { skillBody } from './format/main-file.ts'
@@ -22,7 +23,6 @@ import { SkillsAtRevision } from './pinned-source.ts'
 import { Refresher, type RefreshTimes } from './refresher.ts'
 import { type SearchAnswer, SkillSearch } from './search/search.ts'
 import type { CatalogSkill, Skill, SkillMetadata } from './skill.ts'
-import { hasForbiddenSequence } from './skill-name.ts'
 import type { PinnedSource, SkillService, SkillStatus } from './skill-source.ts'
 import type { WatcherFactory } from './watch/watcher.ts'
 
@@ -58,6 +58,7 @@ export class SkillManager implements SkillService {
   readonly #guard: DiskGuard
   readonly #roots: Roots
   readonly #catalog: LiveCatalog
+  readonly #catalogLog: CatalogLog
   readonly #files: SkillFiles
   readonly #search: SkillSearch
   readonly #refresher: Refresher
@@ -71,24 +72,18 @@ export class SkillManager implements SkillService {
     this.#roots = new Roots({ projectRoots, ...personalRoot !== undefined && { personalRoot }, ...disk && { disk }, guard: this.#guard, phase })
     const store = new FileStore(phase)
     this.#catalog = new LiveCatalog({ roots: this.#roots, store, phase })
+    this.#catalogLog = new CatalogLog({ log, roots: this.#roots, catalog: this.#catalog, disks: this.#guard.changed })
     this.#files = new SkillFiles({
       roots: this.#roots, catalog: this.#catalog, store, keep: { keepMs: KEPT_REVISION_MS, maxBytes: KEPT_REVISION_BYTES, ...keep }
     })
     this.#search = new SkillSearch(this)
-    this.#refresher = new Refresher({
-      roots: this.#roots.paths,
-      polling,
-      ...watcher !== undefined && { watcher },
-      times,
-      log,
-      catalog: this.#catalog
+    this.#refresher = new Refresher({ roots: this.#roots.paths, polling, ...watcher !== undefined && { watcher }, times, log, catalog: this.#catalog })
+    this.#guard.changed.subscribe(({ name, isAnswering }) => {
+      // What could not be read while a disk hung; for a root, all that is in it.
+      if (isAnswering && this.#indexed) this.#refresher.hintAt(name === '' ? this.#catalog.last.names : [name])
     })
-    this.#guard.changed.subscribe((area) => { this.#reportDisk(area) })
-    this.#roots.failed.subscribe(({ root, cause }) => {
-      log.warn({ err: cause, root: root.path }, 'a skills folder could not be listed; what was there before is served')
-    })
-    this.#roots.changed.subscribe(({ root, realPath, folders }) => {
-      if (this.#indexed) this.#refresher.hintAt(this.#catalog.unread)
+    this.#roots.changed.subscribe(({ root, realPath, folders, names }) => {
+      if (this.#indexed) this.#refresher.hintAt(names)
       this.#refresher.follow(root.path, { realPath, folders })
     })
   }
@@ -108,6 +103,7 @@ export class SkillManager implements SkillService {
   async close (): Promise<void> {
     this.#catalog.changed.clear()
     this.#catalog.touched.clear()
+    this.#catalogLog.close()
     await this.#refresher.close()
     this.#files.close()
   }
@@ -140,9 +136,11 @@ export class SkillManager implements SkillService {
    * @param known the state before: comes back as it is when nothing was touched since
    * @throws {SkillError} `skill_changing` when no state holds, `file_io_error` when the disk fails
    */
-  async inspect (name: string, known?: Inspected): Promise<Inspected | undefined> {
+  async inspect (name: string, known?: Inspected): Promise<Inspected | Unread | undefined> {
     try {
-      const { state, inside, folder } = await this.#files.inspect(name, known)
+      const inspection = await this.#files.inspect(name, known)
+      if ('ended' in inspection) return inspection
+      const { state, inside, folder } = inspection
       this.#refresher.followInside(folder.root, folder.realPath, inside)
       return state
     } catch (error) {
@@ -212,6 +210,10 @@ export class SkillManager implements SkillService {
     return this.#files.read(name, answer)
   }
 
+  readListed<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Promise<T> {
+    return this.#files.readListed(name, answer)
+  }
+
   async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Awaitable<T>): Promise<T> {
     // Of several skills with one name the first in order counts: all must have been read.
     await this.#firstIndex
@@ -237,14 +239,12 @@ export class SkillManager implements SkillService {
     return this.#files.openFile(name, path)
   }
 
-  async manifest (name: string): Promise<Manifest> {
-    if (hasForbiddenSequence(name)) throw fileError.invalidName()
-    return await this.#files.read(name, (state) => state.manifest())
+  manifest (name: string): Promise<Manifest> {
+    return this.#files.manifest(name)
   }
 
-  async archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive> {
-    if (hasForbiddenSequence(name)) throw fileError.invalidName()
-    return await this.#files.read(name, (state) => state.archive(nameOf))
+  archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive> {
+    return this.#files.archive(name, nameOf)
   }
 
   keptRevisions (name: string): readonly string[] {
@@ -285,16 +285,6 @@ export class SkillManager implements SkillService {
     const { names, available } = this.#catalog.last
     this.#log.info({ skills: names.length, valid: available.length, roots: this.#roots.status }, 'the skills are indexed')
     this.#refresher.start()
-  }
-
-  /** What could not be read while a disk hung is compared as soon as it answers; for a root, all that is in it. */
-  #reportDisk ({ root, name, isAnswering }: DiskArea & { readonly isAnswering: boolean }): void {
-    if (!isAnswering) {
-      this.#log.warn({ root, skill: name }, 'a disk does not answer; what was there before is served')
-      return
-    }
-    this.#log.info({ root, skill: name }, 'a disk answers again')
-    if (this.#indexed) this.#refresher.hintAt(name === '' ? this.#catalog.last.names : [name])
   }
 }
 

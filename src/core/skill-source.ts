@@ -3,7 +3,7 @@ import type { CatalogChange } from './catalog/catalog.ts'
 import type { MainFilePreference } from './catalog/main-files.ts'
 import type { RootStatus } from './catalog/roots.ts'
 import type { SkillArchive } from './content/archive.ts'
-import type { Inspected, Manifest } from './content/manifest.ts'
+import type { Inspected, Manifest, Unread } from './content/manifest.ts'
 import type { SkillState } from './content/skill-state.ts'
 import type { FileContent } from './files/file-content.ts'
 import type { ServableFile } from './files/file-store.ts'
@@ -39,6 +39,12 @@ export interface SkillSource {
    * reads through its argument only.
    */
   read<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Awaitable<T>
+
+  /**
+   * The same for a list of many skills, which waits for none of them: fails with `skill_changing` while a skill has much to be
+   * read, which goes on in the background, or is written without pause.
+   */
+  readListed<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Promise<T>
 
   /** The same for the skill with this frontmatter name, else of this folder name. */
   readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Awaitable<T>): Awaitable<T>
@@ -111,6 +117,9 @@ export interface SkillService extends SkillSource {
   subscribe (listener: (change: CatalogChange) => void): () => void
   /** Reports skills whose files may have changed, all of them without names. Returns a function that stops it. */
   observe (listener: (names?: Iterable<string>) => void): () => void
-  /** The state of all files of a skill; `known` comes back as it is when nothing was touched since. Undefined without a skill. */
-  inspect (name: string, known?: Inspected): Promise<Inspected | undefined>
+  /**
+   * The state of all files of a skill; `known` comes back as it is when nothing was touched since. Undefined without a skill,
+   * `Unread` for one with much to be read.
+   */
+  inspect (name: string, known?: Inspected): Promise<Inspected | Unread | undefined>
 }

@@ -1,3 +1,5 @@
+import type { FastifyReply } from 'fastify'
+
 /** On every answer, errors written by hand included. JSON that browsers do not sniff needs no other header. */
 export const securityHeaders = {
   'x-content-type-options': 'nosniff'
@@ -15,3 +17,9 @@ export const contentHeaders = {
 
 /** Names the revision of a skill that an answer is of, where the answer is of one by nature or was asked for one. */
 export const REVISION_HEADER = 'skill-revision'
+
+/** Names one more request header that the answer depends on (RFC 9110 §12.5.5). */
+export function addVary (reply: FastifyReply, name: string): void {
+  const others = reply.getHeader('vary')
+  reply.header('vary', others === undefined ? name : `${String(others)}, ${name}`)
+}

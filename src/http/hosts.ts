@@ -25,6 +25,11 @@ export function isLoopback (host: string): boolean {
   return host === 'localhost' || host === '::1' || (host.startsWith('127.') && isIPv4(host))
 }
 
+/** Loopback, or a name without dots: that of a machine or container on a private network. */
+export function isLocalName (host: string): boolean {
+  return isLoopback(host) || !/[.:]/.test(host)
+}
+
 /** Where to connect to a server that listens on this host: not every system connects to a wildcard address. */
 export function connectableHost (host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1'

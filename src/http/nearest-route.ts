@@ -9,17 +9,21 @@ const FIRST_SEGMENT = /^\/[^/]*/
  * The address that a client most likely meant by one that does not exist: without the slash at the end, the file of the
  * skill, or another spelling of the first segment.
  * @param url the request target as received
- * @param segments first segments of the routes there are, such as `/skills`
+ * @param basePath path prefix of the routes, also of the address
+ * @param segments first segments of the routes there are, without the prefix: `/skills`
  * @param exists whether a path has a route
  */
-export function nearestRoute (url: string, segments: readonly string[], exists: (path: string) => boolean): string | undefined {
-  const path = toInstance(url)
+export function nearestRoute (url: string, basePath: string, segments: readonly string[], exists: (path: string) => boolean): string | undefined {
+  const target = toInstance(url)
+  if (!target.startsWith(basePath)) return undefined
+  const path = target.slice(basePath.length)
   const closed = path.replace(/\/+$/, '')
   const first = FIRST_SEGMENT.exec(closed)?.[0] ?? ''
   const respelt = nearest(first, segments)
-  return [
+  const near = [
     closed,
     closed.replace(BELOW_SKILL, '$1/files/$2'),
     ...respelt === undefined ? [] : [respelt + closed.slice(first.length)]
-  ].find((candidate) => candidate !== '' && candidate !== path && exists(candidate))
+  ].find((candidate) => candidate !== '' && candidate !== path && exists(basePath + candidate))
+  return near === undefined ? undefined : basePath + near
 }

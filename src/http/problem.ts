@@ -73,10 +73,18 @@ export function toProblem (error: SkillError | HttpProblem, url: string, request
   }
 }
 
+const codes = new WeakMap<FastifyRequest, Problem['code']>()
+
+/** The code of the problem that a request was answered with: for its line in the log. */
+export function problemCodeOf (request: FastifyRequest): Problem['code'] | undefined {
+  return codes.get(request)
+}
+
 /** Answers with the problem that `error` is. What is unexpected is logged whole and sent as nothing but an id. */
 export function sendProblem (error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const known = toKnownError(error)
   const problem = toProblem(known, request.url, request.id)
+  codes.set(request, known.code)
   if (problem.status === 500) request.log.error({ reqId: request.id, err: error }, 'request failed')
   for (const name of HEADERS_OF_CONTENT) reply.removeHeader(name)
   if (known instanceof HttpProblem) reply.headers(known.headers)

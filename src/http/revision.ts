@@ -14,7 +14,7 @@ export interface RevisionCondition {
    * Names the revision in the answer, and refuses an answer that `If-Match` does not want. Called when the answer is known.
    * @throws {SkillError} `revision_changed`
    */
-  confirm (reply: FastifyReply, etag: string): void
+  confirm (reply: FastifyReply, etag: string | undefined): void
 }
 
 /** Nothing asked: no revision is worked out, and none is named. */
@@ -38,10 +38,10 @@ class Conditional implements RevisionCondition {
     this.#ifMatch = ifMatch
   }
 
-  confirm (reply: FastifyReply, etag: string): void {
+  confirm (reply: FastifyReply, etag: string | undefined): void {
     const { onlyRevision } = this.skills
     if (onlyRevision !== undefined) reply.header(REVISION_HEADER, onlyRevision)
-    if (this.#ifMatch !== undefined && !isMatch(this.#ifMatch, onlyRevision, etag)) throw new RevisionChangedError(onlyRevision)
+    if (this.#ifMatch !== undefined && !isMatch(this.#ifMatch, onlyRevision, ...etag === undefined ? [] : [etag])) throw new RevisionChangedError(onlyRevision)
   }
 }
 

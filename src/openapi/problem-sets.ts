@@ -12,10 +12,10 @@ export const PATH_PROBLEMS = ['bad_url', 'uri_too_long'] as const satisfies read
 export const SKILL_PROBLEMS = [...PATH_PROBLEMS, 'invalid_skill_name', 'skill_not_found', 'skill_changing', ...FOLDER_PROBLEMS] as const satisfies readonly ProblemCode[]
 
 /** The request may name a revision. */
-export const REVISION_PROBLEMS = ['revision_changed'] as const satisfies readonly ProblemCode[]
+export const REVISION_PROBLEMS = ['revision_changed', 'skill_too_large'] as const satisfies readonly ProblemCode[]
 
 /** The answer needs files of a skill, which ones the request does not say. */
-export const READ_PROBLEMS = ['file_permission_denied', 'file_io_error'] as const satisfies readonly ProblemCode[]
+export const READ_PROBLEMS = ['file_permission_denied', 'file_io_error', 'skill_too_large'] as const satisfies readonly ProblemCode[]
 
 /** The answer is the main file of a skill. */
 export const MAIN_FILE_PROBLEMS = [

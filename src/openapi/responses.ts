@@ -24,7 +24,7 @@ const CACHE_CONTROL = { type: 'string', description: '`no-cache`: revalidate bef
 const NO_STORE = { type: 'string', description: '`no-store`: an error is not kept' }
 const ETAG = { type: 'string', description: 'Strong, derived from the content alone, and so the same on every replica' }
 const VALIDATORS: Headers = { etag: ETAG, 'cache-control': CACHE_CONTROL }
-const VARY = { type: 'string', description: 'The answer depends on the Accept header' }
+const VARY = { type: 'string', description: 'The answer depends on the Accept header; from 1 KiB on also on Accept-Encoding' }
 const ACCEPT_RANGES = { type: 'string', description: 'With bytes: `Range` is understood' }
 
 const SKILL_REVISION = { type: 'string', description: 'The revision of the skill that the answer belongs to: answers of one revision fit together' }

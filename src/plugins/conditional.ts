@@ -2,20 +2,27 @@ import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { sha256 } from '../core/digest.ts'
-import { matchesEtag, matchesStrongly, strongEtag } from '../http/etag.ts'
+import { type Encoding, encodedEtag, matchesStrongly, matchingEtag, strongEtag } from '../http/etag.ts'
 import { REVISION_HEADER } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
+import { chooseEncoding, compressed } from '../http/send/compressed.ts'
 
 /** Headers that describe a body, and go with it when the answer becomes 304 (RFC 9110 §15.4.5). */
 const HEADERS_OF_BODY = ['content-type', 'content-length', 'content-range', 'content-encoding', 'content-disposition', 'accept-ranges']
 
 /**
- * By `If-None-Match` alone. `If-Modified-Since` is not answered with 304: its steps are whole seconds, and an edit in
- * the second of the last answer, or one that puts the time back, would stay unseen.
+ * The ETag that the client has, by `If-None-Match` alone. `If-Modified-Since` is not answered with 304: its steps are whole
+ * seconds, and an edit in the second of the last answer, or one that puts the time back, would stay unseen.
  */
-function isFresh (request: FastifyRequest, etag: string | undefined): boolean {
+function presentEtag (request: FastifyRequest, etag: string | undefined): string | undefined {
   const ifNoneMatch = request.headers['if-none-match']
-  return ifNoneMatch !== undefined && etag !== undefined && matchesEtag(ifNoneMatch, etag)
+  return ifNoneMatch === undefined || etag === undefined ? undefined : matchingEtag(ifNoneMatch, etag)
+}
+
+function send (payload: unknown, encoding: Encoding | undefined, etag: string | undefined, next: (error: Error | null, payload?: unknown) => void): void {
+  const body = encoding === undefined ? payload : compressed(payload, encoding, etag)
+  if (body instanceof Promise) body.then((bytes: unknown) => { next(null, bytes) }, next)
+  else next(null, body)
 }
 
 /** A route that knows revisions has made the same comparison, and has put the revision into the answer. */
@@ -30,14 +37,18 @@ function isStream (payload: unknown): payload is Readable {
   return payload instanceof Readable
 }
 
-/** Revalidation for every GET and HEAD: a default `Cache-Control`, an ETag where the route gives none, 304 and 412. */
+/**
+ * Revalidation for every GET and HEAD: a default `Cache-Control`, an ETag where the route gives none, 304 and 412. Also compression,
+ * of POST too: each form of an answer has an ETag of its own, and what becomes a 304 needs no form.
+ */
 export const conditional = fp(function conditional (app, _options, done) {
   app.addHook('onSend', (request, reply, payload, next) => {
     const status = reply.statusCode
     if (reply.getHeader('cache-control') === undefined) reply.header('cache-control', status < 400 ? 'no-cache' : 'no-store')
+    const encoding = chooseEncoding(request, reply, payload)
     const isHead = request.method === 'HEAD'
     if ((status !== 200 && status !== 206) || !(isHead || request.method === 'GET')) {
-      next(null, payload)
+      send(payload, encoding, undefined, next)
       return
     }
 
@@ -51,16 +62,22 @@ export const conditional = fp(function conditional (app, _options, done) {
       next(new HttpProblem('precondition_failed'))
       return
     }
-    const fresh = isFresh(request, etag)
+    if (encoding !== undefined && etag !== undefined) {
+      etag = encodedEtag(etag, encoding)
+      reply.header('etag', etag)
+    }
+    const present = presentEtag(request, etag)
+    const fresh = present !== undefined
     if (fresh) {
-      reply.code(304)
+      reply.code(304).header('etag', present)
       for (const name of HEADERS_OF_BODY) reply.removeHeader(name)
     }
     if (isStream(payload) && (fresh || isHead)) payload.destroy()
 
     // Fastify's HEAD routes run one more hook, which measures any payload except a stream, and reads that to its end.
     if (isHead && (fresh || isStream(payload))) next(null, Readable.from([]))
-    else next(null, fresh ? null : payload)
+    else if (fresh) next(null, null)
+    else send(payload, encoding, etag, next)
   })
 
   done()

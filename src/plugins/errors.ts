@@ -6,13 +6,19 @@ import { httpProblems } from '../schemas/problem.ts'
 
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i
 
+export interface ErrorsOptions {
+  /** Path prefix of the routes. Default none. */
+  readonly basePath?: string
+}
+
 /** 404, or 405 with `Allow` when the path exists for other methods: Fastify has one answer for both. */
-function noRoute (app: FastifyInstance, request: FastifyRequest, segments: ReadonlySet<string>): HttpProblem {
-  const methodsOf = (url: string) => (app.supportedMethods as HTTPMethods[]).filter((method) => app.findRoute({ method, url }) !== null)
+function noRoute (app: FastifyInstance, request: FastifyRequest, basePath: string, segments: ReadonlySet<string>): HttpProblem {
+  // `cors` takes OPTIONS of any address: that makes none of them exist.
+  const methodsOf = (url: string) => (app.supportedMethods as HTTPMethods[]).filter((method) => method !== 'OPTIONS' && app.findRoute({ method, url }) !== null)
   const allowed = methodsOf(request.url)
   // A route that takes the method has asked for this answer itself, with `callNotFound()`.
   if (allowed.length === 0 || allowed.some((method) => method === request.method)) {
-    const near = nearestRoute(request.url, [...segments], (path) => methodsOf(path).length > 0)
+    const near = nearestRoute(request.url, basePath, [...segments], (path) => methodsOf(path).length > 0)
     return new HttpProblem('route_not_found', near === undefined ? undefined : `${httpProblems.route_not_found.detail}; did you mean ${near}?`)
   }
   const allow = allowed.join(', ')
@@ -20,25 +26,25 @@ function noRoute (app: FastifyInstance, request: FastifyRequest, segments: Reado
 }
 
 /** One shape for every error that passes through Fastify; `http/connections/client-errors.ts` has those that do not. */
-export const errors = fp(function errors (app, _options, done) {
+export const errors = fp<ErrorsOptions>(function errors (app, { basePath = '' }, done) {
   const segments = new Set<string>()
   app.addHook('onRoute', ({ url, schema }) => {
-    const [first] = /^\/[\w-]+/.exec(url) ?? []
+    const [first] = /^\/[\w-]+/.exec(url.slice(basePath.length)) ?? []
     if (first !== undefined && schema?.hide !== true) segments.add(first)
   })
   app.setErrorHandler((error, request, reply) => { sendProblem(error, request, reply) })
-  app.setNotFoundHandler((request) => { throw noRoute(app, request, segments) })
+  app.setNotFoundHandler((request) => { throw noRoute(app, request, basePath, segments) })
 
   // Node answers an expectation that it does not know by itself, with a bare 417.
   app.server.on('checkExpectation', (request, response) => { app.server.emit('request', request, response) })
   // And sends 100 for every body, before anything has been decided: `jsonBody` sends it for those that it wants.
   app.server.on('checkContinue', (request, response) => { app.server.emit('request', request, response) })
 
-  // Here and not in the handlers: before the body is read.
-  app.addHook('onRequest', (request, _reply, next) => {
+  // Here and not in the handlers: before the body is read. After every `onRequest`: `cors` lets pages read these answers too.
+  app.addHook('preParsing', (request, _reply, _payload, next) => {
     const { expect } = request.headers
     if (expect !== undefined && !CONTINUE.test(expect)) next(new HttpProblem('expectation_failed'))
-    else if (request.is404) next(noRoute(app, request, segments))
+    else if (request.is404) next(noRoute(app, request, basePath, segments))
     else next()
   })
 

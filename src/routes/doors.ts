@@ -31,6 +31,7 @@ export const doorsRoute = fp<DoorsOptions>(async function doorsRoute (app, { ver
 }, { name: 'doors', fastify: '5.x' })
 
 const route: FastifyPluginAsyncTypebox<DoorsOptions & { readonly doors: readonly Door[] }> = async function route (app, { version, doors }) {
+  const more = MORE_DOORS.map(({ path, ...door }) => ({ ...door, path: app.prefix + path }))
   app.get('/', {
     schema: {
       operationId: 'listDoors',
@@ -42,13 +43,14 @@ const route: FastifyPluginAsyncTypebox<DoorsOptions & { readonly doors: readonly
   }, async (request, reply) => {
     // The router takes `*` for the root; it means the server as a whole, and is for OPTIONS alone (RFC 9112 §3.2.4).
     if (request.url === '*') return reply.callNotFound()
-    return { name: 'skillserve' as const, version, doors: [...doors, ...MORE_DOORS].map(({ methods, ...door }) => ({ methods: [...methods], ...door })) }
+    return { name: 'skillserve' as const, version, doors: [...doors, ...more].map(({ methods, ...door }) => ({ methods: [...methods], ...door })) }
   })
 }
 
 /** Undefined for a route that is not documented, and for the HEAD that Fastify makes of a GET. */
 function toDoor ({ method, url, schema }: RouteOptions): Door | undefined {
   const { summary, hide } = schema ?? {}
-  if (summary === undefined || hide === true || method === 'HEAD') return undefined
+  // With a path prefix the first door is there twice, with a slash and without.
+  if (summary === undefined || hide === true || method === 'HEAD' || (url !== '/' && url.endsWith('/'))) return undefined
   return { methods: [method].flat(), path: url, what: summary }
 }

@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { SkillService } from '../core/skill-source.ts'
 import { HttpProblem } from '../http/problem.ts'
+import { explainStatus } from '../http/readiness.ts'
 import { LivenessSchema, ReadinessSchema, NotReadySchema } from '../schemas/health.ts'
 import { extendedProblemAnswer, jsonAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
 
@@ -25,15 +26,17 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
     schema: {
       operationId: 'getReadiness',
       summary: 'Whether the service can do its work',
-      description: 'Ready once the first index is built and while at least one root is there. The answer has the state of the index and of the watcher, ready or not.',
+      description: 'Ready once the first index is built and while at least one root is there. The answer has the state of the index and of the watcher, ready or not, and `detail` says in words what is wrong.',
       tags: ['service'],
       response: { 200: jsonAnswer(ReadinessSchema, 'Ready'), 304: notModifiedAnswer(), ...problemAnswers(), ...extendedProblemAnswer('not_ready', NotReadySchema) }
     }
   }, async () => {
-    const { ready, indexed, skills: count, generation, roots, watcher, failures, hanging } = await skills.freshStatus()
+    const status = await skills.freshStatus()
+    const { ready, skills: count, generation, roots, watcher, failures, hanging } = status
+    const detail = explainStatus(status)
     const state = { skills: count, generation, roots: [...roots], watcher, failures: [...failures], hanging: [...hanging] }
     if (isDraining()) throw new HttpProblem('not_ready', 'The service is stopping', {}, state)
-    if (!ready) throw new HttpProblem('not_ready', indexed ? 'No skills folder is there' : 'The first index is not complete', {}, state)
-    return { status: 'ready' as const, ...state }
+    if (!ready) throw new HttpProblem('not_ready', detail, {}, state)
+    return { status: 'ready' as const, ...detail !== undefined && { detail }, ...state }
   })
 }

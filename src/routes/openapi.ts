@@ -18,11 +18,19 @@ const YAML_EXAMPLE = 'openapi: 3.1.0\ninfo:\n  title: skillserve\n'
 export const openapiRoutes: FastifyPluginAsync = async function openapiRoutes (app) {
   app.get('/openapi.json', {
     schema: documentSchema('getOpenapiJson', 'This document as JSON', 'application/json', DOCUMENT_SCHEMA, EXAMPLE)
-  }, async (_request, reply) => reply.type('application/json; charset=utf-8').send(await readFile(new URL('openapi.json', FOLDER))))
+  }, async (_request, reply) => reply.type('application/json; charset=utf-8').send(await readDocument('openapi.json', app.prefix)))
 
   app.get('/openapi.yaml', {
     schema: documentSchema('getOpenapiYaml', 'This document as YAML', 'application/yaml', { type: 'string' }, YAML_EXAMPLE)
-  }, async (_request, reply) => reply.type('application/yaml; charset=utf-8').send(await readFile(new URL('openapi.yaml', FOLDER))))
+  }, async (_request, reply) => reply.type('application/yaml; charset=utf-8').send(await readDocument('openapi.yaml', app.prefix)))
+}
+
+/** The address of the one server, in JSON and in YAML: an absolute path. */
+const SERVER = /("?servers"?:[\s[{-]*"?url"?: ?"?)\//
+
+async function readDocument (name: string, prefix: string): Promise<Buffer | string> {
+  const document = await readFile(new URL(name, FOLDER))
+  return prefix === '' ? document : document.toString().replace(SERVER, `$1${prefix}`)
 }
 
 function documentSchema (operationId: string, summary: string, mediaType: string, schema: object, example: unknown): object {

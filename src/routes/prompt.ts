@@ -36,7 +36,7 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
     if (forms === undefined) prompts.set(available, forms = new Map())
     let prompt = forms.get(form)
     if (prompt === undefined || prompt.budget !== budget) {
-      prompt = { budget, text: renderPrompt(available, { form, budget, locate }) }
+      prompt = { budget, text: renderPrompt(available, { form, budget, locate: (skill) => locate(app.prefix, skill) }) }
       forms.set(form, prompt)
     }
     return prompt
@@ -70,6 +70,6 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
  * A path and not a URL: the service cannot know the address that its callers use. The path is that of the file and not of
  * the document: what a skill names relative to its main file is found relative to this path.
  */
-function locate ({ skillPath }: SkillMetadata): string {
-  return `/skills/${encodeURIComponent(basename(skillPath))}/files/SKILL.md`
+function locate (prefix: string, { skillPath }: SkillMetadata): string {
+  return `${prefix}/skills/${encodeURIComponent(basename(skillPath))}/files/SKILL.md`
 }

@@ -16,7 +16,7 @@ import {
 import type { Tool } from '../tools/tool.ts'
 import { sendContent, sendFile } from '../http/send/file.ts'
 import { answer, JSON_MEDIA_TYPE, sendJson, sendOutcome } from '../http/send/json.ts'
-import { REVISION_HEADER } from '../http/headers.ts'
+import { addVary, REVISION_HEADER } from '../http/headers.ts'
 import { revisionCondition, type RevisionCondition } from '../http/revision.ts'
 
 export interface SkillRoutesOptions {
@@ -61,7 +61,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
   }, (request, reply) => {
     const { name } = request.params
     const condition = revisionCondition(request, skills)
-    reply.header('vary', 'Accept')
+    addVary(reply, 'Accept')
     const type = prefers(request.headers.accept, DOCUMENT_TYPES)
     if (type === 'application/json') return answer(tools.getSkill.run({ skill_name: name }, condition.skills), (outcome) => sendOutcome(reply, outcome, condition))
     return answer(condition.skills.readMainFile(name, 'SKILL.MD'), (content) =>
@@ -108,7 +108,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     const type = mediaType(path)
     const condition = revisionCondition(request, skills)
     const source = condition.skills
-    reply.header('vary', 'Accept')
+    addVary(reply, 'Accept')
     if (prefers(request.headers.accept, [ANY_BYTES, type, 'application/json']) !== 'application/json') {
       return answer(source.openFile(name, path), (file) => sendFile(request, reply, file, path, { mediaType: type, condition }))
     }

@@ -31,6 +31,7 @@ const IndexStateSchema = describes<Omit<SkillStatus, 'ready' | 'indexed'>>()(Typ
 
 export const ReadinessSchema = Type.Object({
   status: Type.Literal('ready'),
+  detail: Type.Optional(Type.String({ description: 'What is wrong although the service is ready; folders by position and type' })),
   ...IndexStateSchema.properties
 }, {
   $id: 'Readiness',
@@ -57,9 +58,9 @@ export const NotReadySchema = Type.Object({
     type: 'urn:skillserve:problem:not_ready',
     title: 'Not ready',
     status: 503,
-    detail: 'No skills folder is there',
+    detail: 'No skills folder is there: folder 1 (project) is missing',
     instance: '/readyz',
-    error: 'No skills folder is there',
+    error: 'No skills folder is there: folder 1 (project) is missing',
     code: 'not_ready',
     requestId: '5f0c9a1e-1',
     skills: 0,

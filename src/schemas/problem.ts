@@ -38,6 +38,7 @@ const skillTexts = {
   file_too_large: { title: 'File too large', hint: 'Ask for the bytes without Accept: application/json; Range works there' },
   file_io_error: { title: 'I/O error', hint: 'Try again; the log of the service has the cause' },
   archive_too_large: { title: 'Archive too large', hint: 'Fetch the files one by one; GET /skills/:name/files lists them' },
+  skill_too_large: { title: 'Skill too large', hint: 'It has no manifest, archive or revision; GET /skills/:name/files/:path reads each file of it' },
   revision_changed: { title: 'Revision changed', hint: 'Leave the revision out, or ask for the present one' },
   skills_folder_not_found: { title: 'Skills folder not found', hint: 'The service recovers by itself when the folder appears' },
   skills_folder_permission_denied: { title: 'Skills folder unreadable', hint: 'The service recovers by itself when the folder can be read' }

@@ -27,7 +27,7 @@ interface Entries {
   readonly legacyEntry?: LegacyDiscoveryIndex['skills'][number]
 }
 
-export type DiscoverySkills = Pick<SkillService, 'at' | 'inspect' | 'keptRevisions' | 'list' | 'observe' | 'read' | 'subscribe'>
+export type DiscoverySkills = Pick<SkillService, 'at' | 'inspect' | 'keptRevisions' | 'list' | 'observe' | 'read' | 'readListed' | 'subscribe'>
 
 /**
  * The well-known indexes. A digest in an index is of all bytes of an archive, so the first index reads every file of every
@@ -141,9 +141,10 @@ export class Discovery {
   async #entriesOf (name: string, before: Entries | undefined): Promise<Entries | undefined> {
     try {
       if (before?.state !== undefined && await this.#skills.inspect(name, before.state) === before.state) return before
-      const offer = await readOffer(this.#skills, name)
+      const offer = await readOffer({ read: (name, answer) => this.#skills.readListed(name, answer) }, name)
       const entries = offer === undefined ? {} : await this.#entriesOfOffer(offer)
       const state = await this.#skills.inspect(name)
+      if (state !== undefined && 'ended' in state) return before
       // A state too young to be trusted, or another one than the entries are of, is compared again at the next question.
       const isTrusted = state?.fingerprint !== undefined && (offer === undefined || state.revision === offer.manifest.revision)
       return { state: isTrusted ? state : undefined, ...entries }

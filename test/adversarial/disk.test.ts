@@ -118,7 +118,7 @@ t.test('K50 K53: a disk that hangs under one skill from the start does not keep 
   t.match(answers[0]?.json(), { code: 'main_file_unreadable' })
   t.match((await service.fetch('/skills/stuck/files')).json(), { code: 'file_io_error' })
   t.equal(calls.length, 1, 'one call is under way, whoever asks')
-  t.match(service.log().map(({ msg, skill }) => [msg, skill]), [['a disk does not answer; what was there before is served', 'stuck']])
+  t.match(service.log().filter(({ msg }) => String(msg).startsWith('a disk')).map(({ msg, skill }) => [msg, skill]), [['a disk does not answer; what was there before is served', 'stuck']])
 
   release()
   await until(() => service.skills.getAvailableSkills().length === 3)

@@ -1,6 +1,6 @@
 // The same for longer, and of more: `npm run attack`.
 import t from 'tap'
-import { attackByBatch, attackBySize, attackBySwaps } from './attacks/heavy-attacks.ts'
+import { attackByBatch, attackByExcess, attackBySize, attackBySwaps } from './attacks/heavy-attacks.ts'
 import { attackByPipelines } from './attacks/pipelining.ts'
 
 t.setTimeout(180_000)
@@ -33,6 +33,13 @@ for (const what of PIPELINES_TRIED) {
     t.ok(descriptors < 20, `${descriptors} descriptors`)
   })
 }
+
+t.test('K9: a file of terabytes in one skill holds up nobody', async (t) => {
+  const { longestTurn, memoryAfter, took } = await attackByExcess(t, { files: 'huge' })
+  t.comment(took)
+  t.ok(longestTurn < STALL_MS, `${longestTurn} ms`)
+  t.ok(memoryAfter < 300 * MEBIBYTE, `${Math.round(memoryAfter / MEBIBYTE)} MiB`)
+})
 
 for (const size of [{ files: 2_000 }, { skills: 500 }]) {
   t.test(`a tree of ${Object.entries(size).join().replace(',', ' ')} is served without a stall`, async (t) => {

@@ -15,7 +15,7 @@ import { rawRequest, type RawResponse, request, type RequestHead } from './raw-h
 /** Text or bytes for a file, an object for a folder, `t.fixture(…)` for links. */
 export type Files = Readonly<Record<string, NonNullable<Parameters<Test['testdir']>[0]>>>
 
-export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'keep' | 'watcher' | 'times'>, Partial<Pick<AppOptions, 'host' | 'allowedHosts' | 'allowedOrigins' | 'isDraining' | 'timeouts'>> {
+export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'keep' | 'watcher' | 'times'>, Partial<Pick<AppOptions, 'host' | 'basePath' | 'allowedHosts' | 'allowedOrigins' | 'isDraining' | 'timeouts'>> {
   /** What lies beside the skills folder. */
   readonly siblings?: Files
   /** Puts more into the test's folder before the service starts. */
@@ -93,7 +93,7 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
   await (indexed ? skills.initialize() : skills.start())
   const url = await app.listen({ host, port: 0 })
   const [authority = '127.0.0.1'] = appOptions.allowedHosts ?? []
-  const check = createResponseCheck((await app.inject({ url: '/openapi.json', headers: { host: authority } })).json())
+  const check = createResponseCheck((await app.inject({ url: `${appOptions.basePath ?? ''}/openapi.json`, headers: { host: authority } })).json())
   let sent = 0
 
   async function send (path: string, init: RequestInit = {}): Promise<Answer> {

@@ -6,7 +6,7 @@ export function osError (code: string): NodeJS.ErrnoException {
   return Object.assign(new Error(`${code}: leaked text, open '/leaked/path'`), { code, errno: -1, syscall: 'open' })
 }
 
-export type DiskOperation = 'stat' | 'lstat' | 'realpath' | 'readdir' | 'readdirBytes' | 'open' | 'fstat' | 'readlink' | 'read' | 'close'
+export type DiskOperation = 'stat' | 'lstat' | 'realpath' | 'readdir' | 'opendir' | 'readdirBytes' | 'open' | 'fstat' | 'readlink' | 'read' | 'close'
 
 /**
  * Called before each operation: may throw, change the disk, or keep it waiting.
@@ -79,6 +79,7 @@ export function createFaultyDisk ({ disk = createLocalDisk(), intercept = () => 
     lstat: (path) => run('lstat', { path, file: path }, () => then(disk.lstat(path), (stats) => aged(stats))),
     realpath: (path) => run('realpath', { path, file: path }, () => disk.realpath(path)),
     readdir: (path) => run('readdir', { path, file: path }, () => disk.readdir(path)),
+    opendir: (path) => run('opendir', { path, file: path }, () => disk.opendir(path)),
     readdirBytes: (path) => run('readdirBytes', { path, file: path }, () => disk.readdirBytes(path)),
     open (path, flags) {
       const name = named(path)

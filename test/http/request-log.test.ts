@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import t from 'tap'
+import { documentError } from '../../src/core/errors.ts'
 import { listenWithPlugins } from '../helper/plugin-app.ts'
 import { jsonRequest, openRaw, rawRequest, request } from '../helper/raw-http.ts'
 
@@ -14,6 +15,7 @@ t.test('the log', async (t) => {
   }
   const service = await listenWithPlugins(t, (app) => {
     app.get('/skills/:name', () => ({ ok: true }))
+    app.get('/denied', () => { throw documentError.skillNotFound('x') })
     app.get('/wait', wait)
     app.post('/wait', wait)
     app.get('/broken', (_request, reply) => reply.type('text/plain').send(Readable.from(async function * () {
@@ -35,12 +37,30 @@ t.test('the log', async (t) => {
   })
 
   t.test('refusals, unknown routes and bad URLs leave one line too', async (t) => {
-    for (const [target, id, status] of [['/nowhere', 'r1', 404], ['/skills/%zz', 'r2', 400], [`/skills/${'a'.repeat(2000)}`, 'r3', 414]] as const) {
+    for (const [target, id, status, code] of [
+      ['/nowhere', 'r1', 404, 'route_not_found'], ['/skills/%zz', 'r2', 400, 'bad_url'], [`/skills/${'a'.repeat(2000)}`, 'r3', 414, 'uri_too_long']
+    ] as const) {
       await get(target, id)
-      t.match(await completed(id), { status, level: 30 })
+      t.match(await completed(id), { status, code, route: undefined, client: '127.0.0.1', level: 30 })
       t.equal(entriesOf(id).length, 1)
     }
     t.equal(String((await completed('r3'))['url']).length, 256, 'cut')
+  })
+
+  t.test('K70: a line carries the route pattern, the address of the client, and the code of a problem', async (t) => {
+    await get('/skills/one', 'good')
+    const good = await completed('good')
+    t.match(good, { url: '/skills/one', route: '/skills/:name', client: '127.0.0.1' })
+    t.notOk('code' in good)
+    const connection = await openRaw(url)
+    for (const [method, path, id] of [['GET', '/skills/one', 'kept1'], ['GET', '/denied', 'kept2'], ['DELETE', '/skills/one', 'kept3'], ['GET', '/skills/two', 'kept4']] as const) {
+      connection.send(request(method, path, { headers: [`X-Request-Id: ${id}`] }))
+    }
+    t.match(await completed('kept1'), { route: '/skills/:name', code: undefined })
+    t.match(await completed('kept2'), { route: '/denied', status: 404, code: 'skill_not_found', client: '127.0.0.1' })
+    t.match(await completed('kept3'), { status: 405, code: 'method_not_allowed', route: undefined })
+    t.match(await completed('kept4'), { url: '/skills/two', route: '/skills/:name', code: undefined })
+    connection.destroy()
   })
 
   t.test('an answer that is the last on its connection is complete', async (t) => {

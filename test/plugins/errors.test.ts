@@ -42,6 +42,7 @@ t.test('K48: every error of the domain has the status of the contract', (t) => {
     file_too_large: 413,
     file_io_error: 500,
     archive_too_large: 413,
+    skill_too_large: 413,
     revision_changed: 412,
     skills_folder_not_found: 503,
     skills_folder_permission_denied: 503

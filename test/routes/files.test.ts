@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { appendFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { appendFileSync, readFileSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { MAX_BUFFERED_FILE_BYTES } from '../../src/core/limits.ts'
@@ -280,22 +280,40 @@ t.test('no file stays open behind a 304, a HEAD, a 416, a part or a client that 
 t.test('K18: a file that changes before the first byte of it is out is unavailable for now, and leaves nothing open', async (t) => {
   let open = 0
   let isKnown = false
+  let length = 0
   const disk = createFaultyDisk({
     intercept: (call, _path, file) => {
       if (!file.endsWith('big.bin')) return
       if (call === 'open') open++
       if (call === 'close') open--
-      if (call === 'read' && isKnown) appendFileSync(file, 'x')
+      if (call === 'read' && isKnown) truncateSync(file, length -= 1)
     }
   })
   const service = await buildService(t, { files: FILES, options: { disk } })
   await service.fetch(`${base}/big.bin`, { method: 'HEAD' })
   await service.fetch(`${base}/big.bin`)
+  length = statSync(join(service.root, 'demo/big.bin')).size
   isKnown = true
   const answer = await service.fetch(`${base}/big.bin`, { headers: { range: 'bytes=0-9' } })
   t.match(answer, { status: 503 })
   t.match(answer.json(), { code: 'skill_changing', error: "Cannot read file 'big.bin': I/O error" })
   t.equal(open, 0)
+})
+
+t.test('K22: a large file that grows while it is hashed and sent gives what it had when it was opened', async (t) => {
+  let isRead = false
+  const disk = createFaultyDisk({
+    intercept: (call, _path, file) => {
+      if (call === 'read' && file.endsWith('big.bin')) appendFileSync(file, 'x')
+      isRead ||= call === 'read' && file.endsWith('big.bin')
+    }
+  })
+  const service = await buildService(t, { files: FILES, options: { disk } })
+  const before = readFileSync(join(service.root, 'demo/big.bin'))
+  const answer = await service.fetch(`${base}/big.bin`)
+  t.ok(isRead)
+  t.match(answer, { status: 200, bytes: before })
+  t.equal(answer.headers.get('etag'), `"${digest(before)}"`)
 })
 
 t.test('K44: a streamed file whose digest is known is not read for HEAD, for a 304, nor beyond its range', async (t) => {

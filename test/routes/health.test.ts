@@ -36,6 +36,7 @@ t.test('K50: GET /readyz reports skills, generation, roots and watcher', async (
   t.equal(response.status, 200)
   t.match(response.json(), {
     status: 'ready',
+    detail: undefined,
     skills: 3,
     generation: Number,
     roots: [{ type: 'project', state: 'ok', skills: 1 }, { type: 'personal', state: 'ok', skills: 2 }],
@@ -92,6 +93,22 @@ t.test('K3, K50: readiness follows the root: absent, appears, is removed, is cre
   await ready(['other'])
 })
 
+t.test('K70: /readyz says in words what is wrong, with the positions of folders and without their paths', async (t) => {
+  const local = createLocalDisk()
+  const refused = (path: string): never => { throw Object.assign(new Error(path), { code: 'EACCES' }) }
+  const disk: Disk = { ...local, readdir: async (path) => path.endsWith('/locked') ? refused(path) : await local.readdir(path) }
+  const service = await buildService(t, { files: null, options: { siblings: { locked: {} }, roots: ['skills', 'locked'], personalRoot: 'mine', disk } })
+  const all = 'No skills folder is there: folder 1 (project) is missing; folder 2 (project) may not be read; folder 3 (personal) is missing'
+  const bad = await service.fetch('/readyz')
+  t.equal(bad.status, 503)
+  t.match(bad.json(), { code: 'not_ready', detail: all, error: all })
+  mkdirSync(service.root)
+  const good = await service.fetch('/readyz')
+  t.equal(good.status, 200)
+  t.equal((good.json() as { detail?: string }).detail, 'folder 2 (project) may not be read; folder 3 (personal) is missing')
+  for (const { text } of [bad, good]) t.notMatch(text, service.folder)
+})
+
 t.test('K3: a root that is a file counts as not there', async (t) => {
   const service = await buildService(t, { files: null, options: { siblings: { skills: 'no folder' } } })
   t.equal((await service.fetch('/readyz')).status, 503)
@@ -141,7 +158,7 @@ t.test('K47, K49: HEAD and 304 on the routes of the service itself', async (t) =
     t.equal(head.bytes.length, 0, path)
     for (const name of ['etag', 'content-type', 'content-length', 'cache-control']) t.equal(head.headers.get(name), get.headers.get(name), `${path} ${name}`)
     const etag = get.headers.get('etag') ?? ''
-    t.match(etag, /^"[\da-f]{64}"$/)
+    t.match(etag, /^"[\da-f]{64}(?:-gzip)?"$/)
     t.equal((await service.fetch(path, { headers: { 'if-none-match': etag } })).status, 304, path)
     t.equal((await service.fetch(path, { method: 'HEAD', headers: { 'if-none-match': etag } })).status, 304, path)
     t.equal((await service.fetch(path, { headers: { 'if-none-match': '"other"' } })).status, 200, path)

@@ -108,6 +108,10 @@ export class FakeSource implements SkillSource {
     return { kind: 'content', content: await this.readFile(name, path) }
   }
 
+  async readListed<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Promise<T> {
+    return await this.read(name, answer)
+  }
+
   async manifest (name: string): Promise<Manifest> {
     this.#ask(`manifest ${name.slice(0, 50)}`)
     if (!this.#skills.has(name)) throw documentError.skillNotFound(name)
@@ -153,6 +157,7 @@ export class FakeSource implements SkillSource {
       mainFile: async () => this.readDocument(skill.name),
       file: (path) => this.readFile(skill.name, path),
       open: (path) => this.openFile(skill.name, path),
+      fileFindings: async () => [],
       manifest: () => this.manifest(skill.name),
       archive: () => this.archive()
     }

@@ -37,13 +37,14 @@ t.test('one service', async (t) => {
 
   t.test('both indexes: JSON with an ETag, 304, HEAD, no cache without asking', async (t) => {
     for (const path of [INDEX, LEGACY_INDEX]) {
-      const get = await service.fetch(path)
+      const headers = { 'accept-encoding': 'identity' }
+      const get = await service.fetch(path, { headers })
       t.equal(get.status, 200)
       t.match(get.headers.get('content-type'), /^application\/json(?:;|$)/)
       t.equal(get.headers.get('cache-control'), 'no-cache')
       const etag = get.headers.get('etag') ?? ''
       t.match(etag, /^"[\da-f]{64}"$/)
-      const head = await service.fetch(path, { method: 'HEAD' })
+      const head = await service.fetch(path, { method: 'HEAD', headers })
       t.equal(head.headers.get('content-length'), String(get.bytes.length))
       t.equal(head.headers.get('etag'), etag)
       t.equal((await service.fetch(path, { headers: { 'if-none-match': etag } })).status, 304)
@@ -179,7 +180,7 @@ t.test('any page may read what is public, and nothing else', async (t) => {
   }
   t.equal((await service.fetch('/skills')).headers.get('access-control-allow-origin'), null)
   await t.test('published on loopback, as the compose file does', async (t) => {
-    const fenced = await buildService(t, { files: files(), options: { ...options, allowedHosts: ['localhost', '127.0.0.1'] } })
+    const fenced = await buildService(t, { files: files(), options: { ...options, allowedHosts: ['localhost', '127.0.0.1', 'skillserve'] } })
     t.equal((await fenced.fetch(INDEX)).headers.get('access-control-allow-origin'), null)
   })
   await t.test('published under a name', async (t) => {

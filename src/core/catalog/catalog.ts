@@ -77,18 +77,19 @@ export class Catalog {
   /**
    * The next state, with other folders. A name that remains keeps its entry until the skill is read from its new folder.
    * The old skills therefore stay while a whole root is replaced.
+   * @param candidates names that may differ; default: all. One folder among 10,000 costs a copy of the index.
    */
-  withFolders (folders: ReadonlyMap<string, SkillFolder>, shadowing: ReadonlySet<string>): Catalog {
-    const isUnchanged = folders.size === this.folders.size && shadowing.size === this.shadowing.size &&
-      [...folders].every(([name, folder]) => this.folders.get(name) === folder && this.shadowing.has(name) === shadowing.has(name))
-    if (isUnchanged) return this
-    const names = [...folders.keys()].sort(compareCodePoints)
-    const skills = new Map<string, IndexedSkill>()
-    for (const name of names) {
-      const skill = this.get(name)
-      if (skill !== undefined) skills.set(name, skill)
-    }
-    return new Catalog({ generation: this.generation + 1, folders, shadowing, names, skills })
+  withFolders (
+    folders: ReadonlyMap<string, SkillFolder>, shadowing: ReadonlySet<string>,
+    candidates: Iterable<string> = new Set([...this.folders.keys(), ...folders.keys()])
+  ): Catalog {
+    const differing = [...candidates].filter((name) => this.folders.get(name) !== folders.get(name) || this.shadowing.has(name) !== shadowing.has(name))
+    if (differing.length === 0) return this
+    const added = differing.filter((name) => !this.folders.has(name))
+    const removed = new Set(differing.filter((name) => !folders.has(name)))
+    const skills = new Map(this.#skills)
+    for (const name of removed) skills.delete(name)
+    return new Catalog({ generation: this.generation + 1, folders, shadowing, names: withNames(this.names, added, removed), skills })
   }
 
   /**
@@ -133,4 +134,21 @@ export class Catalog {
   #indexed (): IndexedSkill[] {
     return this.names.flatMap((name) => this.get(name) ?? [])
   }
+}
+
+/** Sorted names, with some more and without others. */
+function withNames (names: readonly string[], added: readonly string[], removed: ReadonlySet<string>): readonly string[] {
+  if (added.length === 0 && removed.size === 0) return names
+  const kept = names.filter((name) => !removed.has(name))
+  const more = added.toSorted(compareCodePoints)
+  const merged: string[] = []
+  let next = 0
+  for (const name of kept) {
+    for (let other = more[next]; other !== undefined && compareCodePoints(other, name) < 0; other = more[next]) {
+      merged.push(other)
+      next++
+    }
+    merged.push(name)
+  }
+  return [...merged, ...more.slice(next)]
 }

@@ -1,11 +1,12 @@
+import { createSlicer } from '../async.ts'
 import type { Disk } from '../disk/disk.ts'
+import { entriesIn } from '../disk/folder-entries.ts'
 import { asRefused, changed, RefusedError, type Refusal } from '../disk/refused.ts'
 import { isSameState, isTrustworthy, signatureOf } from '../disk/signature.ts'
-import { withoutInvalidUtf8 } from '../disk/utf8-names.ts'
 import type { FileStore, ReadFile } from '../files/file-store.ts'
 import { finding } from '../format/findings.ts'
 import { parseSkillBytes } from '../format/main-file.ts'
-import { MAX_MAIN_FILE_BYTES } from '../limits.ts'
+import { MAX_MAIN_FILE_BYTES, MAX_SKILL_ENTRIES } from '../limits.ts'
 import type { CatalogSkill, Finding, Frontmatter, Signature } from '../skill.ts'
 import type { IndexedSkill } from './catalog.ts'
 import { isNoMainFile, MAIN_FILE, orderMainFiles } from './main-files.ts'
@@ -42,7 +43,7 @@ export async function indexSkill (folder: SkillFolder, { disk, store, sequence, 
     const stats = await disk.stat(folder.path)
     if (!stats?.isDirectory() || await disk.realpath(folder.path) !== folder.realPath) return undefined
     folderSignature = signatureOf(stats)
-    mainFiles = await listMainFiles(disk, folder.realPath)
+    mainFiles = await listMainFiles(disk, folder.realPath, stats.size)
     main = await readMainFile(store, disk, folder.realPath, mainFiles)
     if (!await hasSameMainFiles(disk, folder, { folderSignature, mainFiles })) throw changed('a main file came or went while the skill was read')
   } catch (error) {
@@ -96,13 +97,29 @@ export function describeSkill (folder: SkillFolder, { mainFiles, main, refused, 
 async function hasSameMainFiles (disk: Disk, folder: SkillFolder, before: Pick<IndexedSkill, 'folderSignature' | 'mainFiles'>): Promise<boolean> {
   const stats = await disk.stat(folder.path)
   if (stats !== undefined && isSameState(signatureOf(stats), before.folderSignature)) return true
-  const names = await listMainFiles(disk, folder.realPath)
+  const names = await listMainFiles(disk, folder.realPath, stats?.size ?? 0n)
   return names.length === before.mainFiles.length && names.every((name) => before.mainFiles.includes(name))
 }
 
-async function listMainFiles (disk: Disk, path: string): Promise<readonly string[]> {
-  const entries = await withoutInvalidUtf8(disk, path, await disk.readdir(path))
-  return entries.map(({ name }) => name).filter((name) => MAIN_FILE.test(name))
+async function listMainFiles (disk: Disk, path: string, size: bigint): Promise<readonly string[]> {
+  const yieldIfNeeded = createSlicer()
+  const found: string[] = []
+  let count = 0
+  for await (const { entries } of entriesIn(disk, path, size)) {
+    found.push(...entries.map(({ name }) => name).filter((name) => MAIN_FILE.test(name)))
+    count += entries.length
+    // Of a folder without end, only the usual names.
+    if (count > MAX_SKILL_ENTRIES) return await addUsualNames(disk, path, found)
+    await yieldIfNeeded()
+  }
+  return found
+}
+
+async function addUsualNames (disk: Disk, path: string, found: string[]): Promise<readonly string[]> {
+  for (const name of ['SKILL.md', 'SKILL.MD']) {
+    if (!found.includes(name) && await disk.lstat(`${path}/${name}`) !== undefined) found.push(name)
+  }
+  return found
 }
 
 /** The first of the main files that is a regular file of this skill. */

@@ -56,20 +56,12 @@ export class LiveCatalog {
     this.#roots = roots
     this.#store = store
     this.#phase = phase
-    roots.changed.subscribe(() => { this.#takeFolders() })
+    roots.changed.subscribe(({ names }) => { this.#takeFolders(names) })
   }
 
   /** The last state, without a comparison with the disk. */
   get last (): Catalog {
     return this.#catalog
-  }
-
-  /** Names of the skills that have not been read from their present folder. */
-  get unread (): readonly string[] {
-    return this.#catalog.names.filter((name) => {
-      const skill = this.#catalog.get(name)
-      return skill === undefined || !this.#catalog.isInPlace(skill)
-    })
   }
 
   /** Compares what may have changed: everything, or names by the path of their root, '' for any root; no name is the root itself. */
@@ -208,12 +200,12 @@ export class LiveCatalog {
     return skill?.metadata.name === displayName ? skill : undefined
   }
 
-  #takeFolders (): void {
+  #takeFolders (names: readonly string[]): void {
     const before = this.#catalog
     this.#changeCount++
-    const { folders, shadowing } = this.#roots.merge()
-    this.#catalog = before.withFolders(folders, shadowing)
-    this.#announce([], [], before.names.filter((name) => !folders.has(name)))
+    const { folders, shadowing } = this.#roots.merge(before, names)
+    this.#catalog = before.withFolders(folders, shadowing, names)
+    this.#announce([], [], names.filter((name) => before.folders.has(name) && !folders.has(name)))
   }
 
   /** Whether the disk has what the index says of a skill. */

@@ -8,12 +8,10 @@ import { isSameState } from '../disk/signature.ts'
 import { folderError, type SkillError } from '../errors.ts'
 import { Signal } from '../signal.ts'
 import type { Signature } from '../skill.ts'
-import { resolveLinkedFolder, type Root, type RootScan, scanRoot, type SkillFolder } from './scan-root.ts'
+import { type GoodScan, resolveLinkedFolder, type Root, type RootScan, scanRoot, type SkillFolder } from './scan-root.ts'
 
 /** How often roots that change while they are compared are compared anew. */
 const MAX_ATTEMPTS = 8
-
-type GoodScan = Extract<RootScan, { state: 'ok' }>
 
 /** What is known of a root: for /readyz and the log. */
 export interface RootStatus {
@@ -22,12 +20,29 @@ export interface RootStatus {
   readonly skills: number
 }
 
+/** A root is in another state than before, or has its first skill, or lost its last one. */
+export interface RootReport extends RootStatus {
+  readonly root: Root
+  /** Undefined at the first scan. */
+  readonly before: RootStatus['state'] | undefined
+  /** The root holds a SKILL.md of its own. */
+  readonly isSkill: boolean
+}
+
 /** A root has other folders than before, or is another folder itself. */
 export interface RootChange {
   readonly root: Root
   /** Undefined while the root is not there. */
   readonly realPath: string | undefined
   readonly folders: ReadonlyMap<string, SkillFolder>
+  /** Of the folders that came, went, or are others. */
+  readonly names: readonly string[]
+}
+
+/** The folders of several roots together. */
+export interface MergedFolders {
+  readonly folders: ReadonlyMap<string, SkillFolder>
+  readonly shadowing: ReadonlySet<string>
 }
 
 interface RootState extends Root {
@@ -54,6 +69,7 @@ export interface RootsOptions {
 /** The configured roots in their order, each with the folders of its last good scan. */
 export class Roots {
   readonly changed = new Signal<RootChange>()
+  readonly states = new Signal<RootReport>()
   readonly failed = new Signal<{ readonly root: Root, readonly cause: unknown }>()
   readonly #roots: readonly RootState[]
   readonly #options: RootsOptions
@@ -142,15 +158,21 @@ export class Roots {
     if (unavailable !== undefined) throw unavailable
   }
 
-  /** The folders of all roots by name, and the names that a later root has too. */
-  merge (): { folders: ReadonlyMap<string, SkillFolder>, shadowing: ReadonlySet<string> } {
-    const folders = new Map<string, SkillFolder>()
-    const shadowing = new Set<string>()
-    for (const { lastGood } of this.#roots) {
-      for (const folder of lastGood?.folders.values() ?? []) {
-        if (folders.has(folder.name)) shadowing.add(folder.name)
-        else folders.set(folder.name, folder)
-      }
+  /**
+   * The folders of all roots by name, and the names that a later root has too.
+   * @param before the same before these names changed
+   */
+  merge (before: MergedFolders, names: readonly string[]): MergedFolders {
+    const [only, ...others] = this.#roots
+    if (others.length === 0) return { folders: only?.lastGood?.folders ?? new Map(), shadowing: new Set() }
+    const folders = new Map(before.folders)
+    const shadowing = new Set(before.shadowing)
+    for (const name of names) {
+      const [first, second] = this.#roots.flatMap(({ lastGood }) => lastGood?.folders.get(name) ?? [])
+      if (first === undefined) folders.delete(name)
+      else folders.set(name, first)
+      if (second === undefined) shadowing.delete(name)
+      else shadowing.add(name)
     }
     return { folders, shadowing }
   }
@@ -168,11 +190,12 @@ export class Roots {
   async #scan (index: number): Promise<void> {
     const root = this.#at(index)
     const before = root.lastGood
+    const scanBefore = root.scan
     // Before the first call: one to a dead mount would hold the whole process.
     const place = before?.realPath ?? root.path
     this.#chooseDisk(root, place)
-    const scan = await scanRoot(root.disk, root, before?.links)
-    const good = scan.state === 'ok' ? keepObjects(scan, before) : undefined
+    const scan = await scanRoot(root.disk, root, before)
+    const good = scan.state === 'ok' ? scan : undefined
     const isRelocated = good?.realPath !== before?.realPath || good?.signature.ino !== before?.signature.ino
     // All at once: whoever finds the new scan relies on its folders being in the catalog.
     root.scan = scan
@@ -181,13 +204,24 @@ export class Roots {
     if (scan.state === 'failed') {
       // Every request scans again: the same failure is reported once.
       if (root.failure !== failedBefore) this.failed.emit({ root, cause: scan.cause })
+      this.#report(root, scan, scanBefore)
       return
     }
     root.lastGood = good
     if (good !== undefined && good.realPath !== place) this.#chooseDisk(root, good.realPath)
     if (isRelocated || good?.folders !== before?.folders) {
-      this.changed.emit({ root, realPath: good?.realPath, folders: good?.folders ?? new Map() })
+      const names = good?.changedNames ?? [...before?.folders.keys() ?? []]
+      this.changed.emit({ root, realPath: good?.realPath, folders: good?.folders ?? new Map(), names })
     }
+    this.#report(root, scan, scanBefore)
+  }
+
+  #report (root: RootState, scan: RootScan, before: RootScan | undefined): void {
+    if (scan.state === before?.state && !(scan.state === 'ok' && before.state === 'ok' && isOtherKind(scan, before))) return
+    const { type, lastGood } = root
+    this.states.emit({
+      root, type, before: before?.state, state: scan.state, skills: lastGood?.folders.size ?? 0, isSkill: scan.state === 'ok' && scan.isSkill
+    })
   }
 
   /** A root with a network disk, or a mount of one in it, is asked so that nobody else waits. */
@@ -210,21 +244,11 @@ function areSameScans (roots: readonly RootState[], before: ReadonlyArray<GoodSc
   return roots.length < 2 || roots.every(({ lastGood }, index) => isSameScan(lastGood, before[index]))
 }
 
-function isSameScan (a: GoodScan | undefined, b: GoodScan | undefined): boolean {
-  return a === b || (a !== undefined && b !== undefined && a.folders === b.folders && isSameState(a.signature, b.signature))
+/** Whether one of two scans found no skills, or a skill in the place of a root. */
+function isOtherKind (a: GoodScan, b: GoodScan): boolean {
+  return a.isSkill !== b.isSkill || (a.folders.size === 0) !== (b.folders.size === 0)
 }
 
-/** A scan that found what was there before keeps the old objects, and with them everything that hangs on their identity. */
-function keepObjects (scan: GoodScan, before: GoodScan | undefined): GoodScan {
-  if (before === undefined) return scan
-  const folders = new Map<string, SkillFolder>()
-  let kept = 0
-  for (const [name, folder] of scan.folders) {
-    const old = before.folders.get(name)
-    const isSame = old?.realPath === folder.realPath && old.linked === folder.linked
-    folders.set(name, isSame ? old : folder)
-    if (isSame) kept++
-  }
-  const isUnchanged = kept === folders.size && kept === before.folders.size
-  return { ...scan, folders: isUnchanged ? before.folders : folders }
+function isSameScan (a: GoodScan | undefined, b: GoodScan | undefined): boolean {
+  return a === b || (a !== undefined && b !== undefined && a.folders === b.folders && isSameState(a.signature, b.signature))
 }

@@ -1,9 +1,11 @@
+import { createSlicer } from '../async.ts'
 import { errorCode, type Disk } from '../disk/disk.ts'
-import { withoutInvalidUtf8 } from '../disk/utf8-names.ts'
+import { entriesIn } from '../disk/folder-entries.ts'
 import { isHiddenPath } from '../disk/relative-path.ts'
 import { isTrustworthy, signatureOf } from '../disk/signature.ts'
 import { isSafeName } from '../skill-name.ts'
 import type { Signature, SkillType } from '../skill.ts'
+import { MAIN_FILE } from './main-files.ts'
 
 /** A folder that is served as a skill. */
 export interface SkillFolder {
@@ -26,7 +28,12 @@ export type RootScan =
     readonly signature: Signature
     readonly isTrustworthy: boolean
     readonly realPath: string
+    /** Whether the root holds a main file: somebody has named a skill instead of the folder of skills. */
+    readonly isSkill: boolean
+    /** The same map, and the same objects in it, as far as nothing changed. */
     readonly folders: ReadonlyMap<string, SkillFolder>
+    /** Names of the folders that came, went, or are others. */
+    readonly changedNames: readonly string[]
     /** Real paths of the links by name, undefined for a link that is no skill: their meaning may change without the root. */
     readonly links: ReadonlyMap<string, string | undefined>
   }
@@ -40,11 +47,13 @@ export interface Root {
   readonly index: number
 }
 
+export type GoodScan = Extract<RootScan, { state: 'ok' }>
+
 /**
- * Lists the skills of one root. Reads names and types only, never a file.
- * @param known the links of the last good scan: a link whose disk does not answer keeps its meaning
+ * Lists the skills of one root, in slices. Reads names and types only, never a file.
+ * @param before the last good scan: a link whose disk does not answer keeps its meaning
  */
-export async function scanRoot (disk: Disk, root: Root, known?: ReadonlyMap<string, string | undefined>): Promise<RootScan> {
+export async function scanRoot (disk: Disk, root: Root, before?: GoodScan): Promise<RootScan> {
   try {
     const scannedAt = Date.now()
     const realPath = await disk.realpath(root.path)
@@ -52,19 +61,26 @@ export async function scanRoot (disk: Disk, root: Root, known?: ReadonlyMap<stri
     if (!stats?.isDirectory()) return { state: 'missing' }
     // Signature before names: a change in between shows as a difference at the next comparison.
     const signature = signatureOf(stats)
-    const entries = await disk.readdir(realPath)
-    const folders = new Map<string, SkillFolder>()
+    const folders = new FolderCollection(root, realPath, before)
     const links = new Map<string, string | undefined>()
-    for (const entry of await withoutInvalidUtf8(disk, realPath, entries)) {
-      if (!isSafeName(entry.name)) continue
-      if (entry.isDirectory()) folders.set(entry.name, skillFolder(root, entry.name, join(realPath, entry.name), false))
-      else if (entry.isSymbolicLink()) {
-        const target = await resolveLinkedFolder(disk, realPath, join(realPath, entry.name), known?.get(entry.name))
-        links.set(entry.name, target)
-        if (target !== undefined) folders.set(entry.name, skillFolder(root, entry.name, target, true))
+    let isSkill = false
+    const yieldIfNeeded = createSlicer()
+    for await (const { entries } of entriesIn(disk, realPath, stats.size)) {
+      for (const entry of entries) {
+        if (entry.isFile()) isSkill ||= MAIN_FILE.test(entry.name)
+        if (entry.isFile() || !isSafeName(entry.name)) continue
+        if (entry.isDirectory()) folders.addFolder(entry.name)
+        else if (entry.isSymbolicLink()) {
+          const target = await resolveLinkedFolder(disk, realPath, join(realPath, entry.name), before?.links.get(entry.name))
+          links.set(entry.name, target)
+          if (target !== undefined) folders.addLink(entry.name, target)
+        }
+        const pause = yieldIfNeeded()
+        if (pause !== undefined) await pause
       }
+      await yieldIfNeeded()
     }
-    return { state: 'ok', signature, isTrustworthy: isTrustworthy(signature, scannedAt), realPath, folders, links }
+    return { state: 'ok', signature, isTrustworthy: isTrustworthy(signature, scannedAt), realPath, isSkill, ...folders.result(), links }
   } catch (cause) {
     switch (errorCode(cause)) {
       case 'ENOENT':
@@ -81,8 +97,46 @@ export async function scanRoot (disk: Disk, root: Root, known?: ReadonlyMap<stri
   }
 }
 
-function skillFolder ({ path, type, index }: Root, name: string, realPath: string, linked: boolean): SkillFolder {
-  return { name, type, root: index, path: join(path, name), realPath, linked }
+/** Keeps the objects of a scan before, and with them everything that hangs on their identity. */
+class FolderCollection {
+  readonly #root: Root
+  readonly #realPath: string
+  readonly #before: ReadonlyMap<string, SkillFolder>
+  /** Whether the root is where it was: then a folder in it is where it was too. */
+  readonly #isInPlace: boolean
+  readonly #folders = new Map<string, SkillFolder>()
+  readonly #changed: string[] = []
+
+  constructor (root: Root, realPath: string, before: GoodScan | undefined) {
+    this.#root = root
+    this.#realPath = realPath
+    this.#before = before?.folders ?? new Map()
+    this.#isInPlace = before?.realPath === realPath
+  }
+
+  addFolder (name: string): void {
+    const old = this.#before.get(name)
+    if (this.#isInPlace && old?.linked === false) this.#folders.set(name, old)
+    else this.#add(name, join(this.#realPath, name), false)
+  }
+
+  addLink (name: string, target: string): void {
+    const old = this.#before.get(name)
+    if (old?.linked === true && old.realPath === target) this.#folders.set(name, old)
+    else this.#add(name, target, true)
+  }
+
+  #add (name: string, realPath: string, linked: boolean): void {
+    const { path, type, index } = this.#root
+    this.#folders.set(name, { name, type, root: index, path: join(path, name), realPath, linked })
+    this.#changed.push(name)
+  }
+
+  result (): { folders: ReadonlyMap<string, SkillFolder>, changedNames: readonly string[] } {
+    const kept = this.#folders.size - this.#changed.length
+    if (kept < this.#before.size) for (const name of this.#before.keys()) if (!this.#folders.has(name)) this.#changed.push(name)
+    return { folders: this.#changed.length === 0 ? this.#before : this.#folders, changedNames: this.#changed }
+  }
 }
 
 /**

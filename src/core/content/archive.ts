@@ -143,7 +143,7 @@ export function keptSource ({ contents }: Pick<KeptRevision, 'contents'>): Archi
 }
 
 /** Bytes on the disk, each file in the one state that the manifest was made from. */
-export function diskSource (disk: Disk, folder: string, { observed }: Snapshot): ArchiveSource {
+export function diskSource (disk: Disk, folder: string, { observed }: Pick<Snapshot, 'observed'>): ArchiveSource {
   let states: ReadonlyMap<string, Signature | undefined> | undefined
   return {
     async * read ({ path, size, crc32: expected }, first, last) {

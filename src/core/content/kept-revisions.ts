@@ -104,7 +104,7 @@ export class KeptRevisions {
   }
 
   /** A revision is handed out: it is the present one, and stays as long as that. */
-  keep (folder: SkillFolder, { manifest, crc32s }: Snapshot, collected: CollectedContents | undefined): void {
+  keep (folder: SkillFolder, { manifest, crc32s }: Pick<Snapshot, 'manifest' | 'crc32s'>, collected: CollectedContents | undefined): void {
     const { name } = folder
     const { revision } = manifest
     this.expire(name, revision)

@@ -1,21 +1,20 @@
-import type { Dirent } from 'node:fs'
 import { LRUCache } from 'lru-cache'
+import { createQueue } from '../async.ts'
 import type { SkillFolder } from '../catalog/scan-root.ts'
 import { sha256 } from '../digest.ts'
 import type { Disk } from '../disk/disk.ts'
-import { areTrustworthy, fingerprintOf, holds, latestChange, type Observed, PackedObserved, pathBelow, signatureAt, statOf } from '../disk/observed.ts'
-import { asRefused, changed, RefusedError } from '../disk/refused.ts'
-import { isSameState, isTrustworthy, signatureOf } from '../disk/signature.ts'
-import { entriesOf, foldersInside, observeAll, startWalk, type Walk } from '../disk/walk.ts'
-import { FileContent } from '../files/file-content.ts'
-import type { FilePlace, FileStore } from '../files/file-store.ts'
-import type { Checksums, OpenFile } from '../files/open-file.ts'
-import { openInside } from '../files/open-inside.ts'
-import { MANIFEST_CACHE_BYTES, MAX_BUFFERED_FILE_BYTES } from '../limits.ts'
-import type { Signature } from '../skill.ts'
-import { compareCodePoints } from '../text.ts'
-import type { CollectedContents, KeptRevisions } from './kept-revisions.ts'
+import { areTrustworthy, fingerprintOf, holds, latestChange, type Observed, PackedObserved, statOf } from '../disk/observed.ts'
+import { RefusedError } from '../disk/refused.ts'
+import { isTrustworthy } from '../disk/signature.ts'
+import { foldersInside, type Walk, walkSkill } from '../disk/walk.ts'
+import type { SkillExcess } from '../errors.ts'
+import type { FileStore } from '../files/file-store.ts'
+import { EXCESS_CACHE_BYTES, MANIFEST_CACHE_BYTES } from '../limits.ts'
+import type { Finding } from '../skill.ts'
+import { leftOutFindings } from './file-findings.ts'
+import type { KeptRevisions } from './kept-revisions.ts'
 import { mediaType } from './media-type.ts'
+import { type KnownFile, planReading, type ReadingPlan, readSkill, type SkillFile } from './skill-reader.ts'
 
 export interface ManifestFile {
   /** Relative to the skill's folder, `/` between segments. */
@@ -39,12 +38,14 @@ export interface Snapshot {
   readonly manifest: Manifest
   /** Of each file of the manifest, in its order. */
   readonly crc32s: Uint32Array
+  /** About files that are not in it. */
+  readonly findings: readonly Finding[]
   readonly observed: Observed
 }
 
 /** A skill as the change feed compares it. */
 export interface Inspected {
-  /** That of its manifest; undefined when its folder may not be read. */
+  /** That of its manifest; undefined when its folder may not be read, or is too large. */
   readonly revision: string | undefined
   /** Stands for all states that the revision was made from; undefined while one of them is too young to be trusted. */
   readonly fingerprint: string | undefined
@@ -58,6 +59,11 @@ export interface Inspection {
   readonly inside: readonly string[]
 }
 
+/** A skill with much to be hashed: that goes on, and `ended` is resolved afterwards. */
+export interface Unread {
+  readonly ended: Promise<void>
+}
+
 interface CachedSnapshot extends Snapshot {
   readonly observed: PackedObserved
   /** Wall clock when the reading began, in milliseconds. */
@@ -66,19 +72,19 @@ interface CachedSnapshot extends Snapshot {
   readonly isTrustworthy: boolean
 }
 
-/** Files whose bytes are known while they are in that state. */
-type KnownFiles = ReadonlyMap<string, { readonly state: Signature, readonly checksums: Checksums }>
-
-interface ListedFile {
-  readonly file: ManifestFile
-  readonly crc32: number
+/** A skill that is too large, and the states of all that shows it. */
+interface CachedExcess {
+  readonly excess: SkillExcess
+  readonly observed: PackedObserved
 }
 
-/** A file of a skill as it was read. */
-interface Described {
-  readonly state: Signature
-  readonly checksums: Checksums
-  readonly content: FileContent | undefined
+/** A manifest in the making. */
+interface Making {
+  readonly snapshot: Promise<Snapshot>
+  /** Whether a list of many skills does not wait for it. Never rejected. */
+  readonly isHeavy: Promise<boolean>
+  /** Never rejected. */
+  readonly ended: Promise<void>
 }
 
 /** Measured: a file with its digest and state, and the constant part of each skill. Paths come on top. */
@@ -95,8 +101,12 @@ export class ManifestStore {
   readonly #store: FileStore
   readonly #kept: KeptRevisions
   readonly #cache = new LRUCache<string, CachedSnapshot>({ maxSize: MANIFEST_CACHE_BYTES, sizeCalculation: weightOf })
-  /** Snapshots that are being made, by the same keys. Never rejected. */
-  readonly #making = new Map<string, Promise<unknown>>()
+  /** By the same keys: to find out again takes a walk through all that a skill may have. */
+  readonly #excesses = new LRUCache<string, CachedExcess>({ maxSize: EXCESS_CACHE_BYTES, sizeCalculation: weightOf })
+  /** Snapshots that are being made, by the same keys. */
+  readonly #making = new Map<string, Making>()
+  /** Skills with much to be read are read one after the other: the others share the disk with one of them. */
+  readonly #heavyQueue = createQueue()
   readonly #closing = new AbortController()
 
   constructor ({ store, kept }: { readonly store: FileStore, readonly kept: KeptRevisions }) {
@@ -112,20 +122,30 @@ export class ManifestStore {
   /**
    * The manifest of a skill as its files are now.
    * @param since `readCount` of the store when the question was asked
-   * @throws {RefusedError} `not_found` when the folder went away, `changed` when a file changed meanwhile
+   * @throws {RefusedError} `not_found` when the folder went away, `changed` when a file changed meanwhile, `too_many_files`,
+   * `too_many_bytes`
    */
   async get (disk: Disk, folder: SkillFolder, since: number): Promise<Snapshot> {
-    const key = keyOf(folder)
     for (;;) {
-      const cached = this.#cache.get(key)
-      if (cached?.isTrustworthy === true && await holds(statOf(disk), folder.realPath, cached.observed)) {
-        this.#kept.renew(folder.name, cached.manifest.revision)
-        return cached
-      }
-      const making = this.#making.get(key)
-      if (making === undefined) return await this.#makeAlone(key, this.#make(disk, folder, cached, since))
+      const cached = await this.#cached(disk, folder)
+      if (cached !== undefined) return cached
+      const making = this.#making.get(keyOf(folder))
+      if (making === undefined) return await this.#make(disk, folder, since).snapshot
       // It began before this call and may be out of date; but it leaves little to be hashed.
-      await making
+      await making.ended
+    }
+  }
+
+  /** The same for a list of many skills: undefined while there is much to be hashed, which goes on in the background. */
+  async getSoon (disk: Disk, folder: SkillFolder, since: number): Promise<Snapshot | undefined> {
+    for (;;) {
+      const cached = await this.#cached(disk, folder)
+      if (cached !== undefined) return cached
+      const running = this.#making.get(keyOf(folder))
+      const making = running ?? this.#make(disk, folder, since)
+      if (await making.isHeavy) return undefined
+      if (running === undefined) return await making.snapshot
+      await making.ended
     }
   }
 
@@ -133,130 +153,86 @@ export class ManifestStore {
    * What the change feed compares. Kept in no cache: an inspection of all skills would leave no room for those that are
    * asked for.
    * @param known the inspection before: its state comes back as it is when nothing was touched since, and no file is read
-   * @throws {RefusedError} as `get`, but for a folder that may not be read
+   * @returns {Unread} while there is much to be hashed, which goes on in the background
+   * @throws {RefusedError} as `get`, but for a folder that may not be read and for a skill that is too large
    */
-  async inspect (disk: Disk, folder: SkillFolder, known?: Inspected): Promise<Inspection> {
-    const { realPath } = folder
+  async inspect (disk: Disk, folder: SkillFolder, known?: Inspected): Promise<Inspection | Unread> {
     try {
-      if (known?.fingerprint !== undefined) {
-        const walk = await observeAll(disk, realPath, this.#closing.signal)
-        if (fingerprintOf(walk.observed) === known.fingerprint) return { state: known, inside: foldersInside(walk) }
-      }
+      const walk = await walkSkill(disk, folder.realPath, this.#closing.signal)
+      const inside = foldersInside(walk)
+      if (known?.fingerprint !== undefined && fingerprintOf(walk.observed) === known.fingerprint) return { state: known, inside }
+      if (walk.excess !== undefined) return { state: stateOf(walk.observed, undefined, areTrustworthy(walk.observed, walk.startedAt)), inside }
       const cached = this.#cache.peek(keyOf(folder))
-      const { files, walk, isTrustworthy } = await this.#read(disk, realPath, { known: cached && knownFiles(cached) })
-      const state = { revision: revisionOf(files), fingerprint: isTrustworthy ? fingerprintOf(walk.observed) : undefined, changedAt: latestChange(walk.observed) }
-      return { state, inside: foldersInside(walk) }
+      const plan = planReading(walk, { known: cached && knownFiles(cached) })
+      if (plan.isHeavy) return { ended: (this.#making.get(keyOf(folder)) ?? this.#make(disk, folder, this.#store.readCount)).ended }
+      const { files, isTrustworthy } = await readSkill(disk, this.#store, plan)
+      return { state: stateOf(walk.observed, revisionOf(files), isTrustworthy), inside }
     } catch (error) {
-      if (error instanceof RefusedError && error.refusal === 'permission_denied') return UNREADABLE
+      if (error instanceof RefusedError && (error.refusal === 'permission_denied' || error.refusal === 'too_many_bytes')) return UNREADABLE
       throw error
     }
   }
 
-  async #makeAlone (key: string, snapshot: Promise<Snapshot>): Promise<Snapshot> {
-    this.#making.set(key, snapshot.catch(() => {}))
-    try {
-      return await snapshot
-    } finally {
-      this.#making.delete(key)
-    }
+  async #cached (disk: Disk, folder: SkillFolder): Promise<Snapshot | undefined> {
+    const known = this.#excesses.get(keyOf(folder))
+    if (known !== undefined && await holds(statOf(disk), folder.realPath, known.observed)) throw new RefusedError(known.excess)
+    const cached = this.#cache.get(keyOf(folder))
+    if (cached?.isTrustworthy !== true || !await holds(statOf(disk), folder.realPath, cached.observed)) return undefined
+    this.#kept.renew(folder.name, cached.manifest.revision)
+    return cached
   }
 
-  async #make (disk: Disk, folder: SkillFolder, cached: CachedSnapshot | undefined, since: number): Promise<Snapshot> {
-    const contents = this.#kept.collect(folder, cached?.manifest)
-    const { files, walk, readAt, isTrustworthy } = await this.#read(disk, folder.realPath, { known: cached && knownFiles(cached), contents, since })
+  #make (disk: Disk, folder: SkillFolder, since: number): Making {
+    const key = keyOf(folder)
+    const plan = this.#plan(disk, folder)
+    const snapshot = plan.then((plan) => plan.isHeavy
+      // What was found before the wait may be out of date.
+      ? this.#heavyQueue(async () => await this.#finish(disk, folder, await this.#plan(disk, folder), since))
+      : this.#finish(disk, folder, plan, since))
+    const end = (): void => { this.#making.delete(key) }
+    const making = { snapshot, isHeavy: plan.then(({ isHeavy }) => isHeavy, () => false), ended: snapshot.then(end, end) }
+    this.#making.set(key, making)
+    return making
+  }
+
+  async #plan (disk: Disk, folder: SkillFolder): Promise<ReadingPlan> {
+    const walk = await walkSkill(disk, folder.realPath, this.#closing.signal)
+    this.#noteExcess(folder, walk)
+    const cached = this.#cache.peek(keyOf(folder))
+    return planReading(walk, { known: cached && knownFiles(cached), contents: this.#kept.collect(folder, cached?.manifest) })
+  }
+
+  /** How many files there are shows in the folders alone. */
+  #noteExcess (folder: SkillFolder, { excess, observed, folders, startedAt }: Walk): void {
+    this.#excesses.delete(keyOf(folder))
+    if (excess === undefined) return
+    const paths = excess === 'too_many_files' ? folders.map((prefix) => prefix.slice(0, -1)).filter((path) => observed.has(path)) : [...observed.keys()]
+    const states = new Map(paths.map((path) => [path, observed.get(path)] as const))
+    if (areTrustworthy(states, startedAt)) this.#excesses.set(keyOf(folder), { excess, observed: new PackedObserved(states) })
+  }
+
+  async #finish (disk: Disk, folder: SkillFolder, plan: ReadingPlan, since: number): Promise<Snapshot> {
+    const { files, walk, isTrustworthy } = await readSkill(disk, this.#store, plan, since)
     const snapshot = {
-      manifest: { skill_name: folder.name, revision: revisionOf(files), files: files.map(({ file }) => file) },
-      crc32s: Uint32Array.from(files, ({ crc32 }) => crc32),
+      manifest: { skill_name: folder.name, revision: revisionOf(files), files: files.map(toManifestFile) },
+      crc32s: Uint32Array.from(files, ({ checksums }) => checksums.crc32),
+      findings: leftOutFindings(walk.leftOut),
       observed: new PackedObserved(walk.observed),
-      readAt,
+      readAt: walk.startedAt,
       isTrustworthy
     }
     this.#cache.set(keyOf(folder), snapshot)
-    this.#kept.keep(folder, snapshot, contents)
+    this.#kept.keep(folder, snapshot, plan.contents)
     return snapshot
   }
-
-  /** All files of a skill, in one state. */
-  async #read (disk: Disk, base: string, { known, contents, since }: ReadOptions): Promise<{
-    readonly files: readonly ListedFile[], readonly walk: Walk, readonly readAt: number, readonly isTrustworthy: boolean
-  }> {
-    const readAt = Date.now()
-    const walk = startWalk(base, this.#closing.signal)
-    const files: ListedFile[] = []
-    for await (const { path, entry } of entriesOf(disk, walk)) {
-      const described = await this.#describe(disk, walk, { path, entry, known: known?.get(path), contents, since })
-      if (described === undefined) continue
-      const { state, checksums: { digest, crc32 }, content } = described
-      walk.observed.set(path, state)
-      if (content !== undefined) contents?.add(content)
-      files.push({ file: { path, size_bytes: Number(state.size), media_type: mediaType(path), digest }, crc32 })
-    }
-    // Nothing moved between the first state and the last: all of them are one state of the skill.
-    if (!await holds(statOf(disk), base, walk.observed)) throw changed('the skill changed while it was listed')
-    files.sort((a, b) => compareCodePoints(a.file.path, b.file.path))
-    return { files, walk, readAt, isTrustworthy: areTrustworthy(walk.observed, readAt) }
-  }
-
-  /** Undefined for what is not served: links that leave, links to folders, FIFOs, devices, what may not be read. */
-  async #describe (disk: Disk, { base, observed, signal }: Walk, { path, entry, known, contents, since }: DescribeOptions): Promise<Described | undefined> {
-    try {
-      if (known !== undefined && entry.isFile() && contents?.lacks(known.checksums.digest) !== true) {
-        const stats = await disk.lstat(pathBelow(base, path))
-        const state = stats?.isFile() ? signatureOf(stats) : undefined
-        if (state !== undefined && isSameState(state, known.state)) return { state, checksums: known.checksums, content: undefined }
-      }
-      return await this.#readFile({ disk, folder: base, path }, contents, since)
-    } catch (error) {
-      signal?.throwIfAborted()
-      const refused = asRefused(error)
-      if (refused.refusal === 'io_error' || refused.refusal === 'changed') throw refused
-      // A regular file has nothing else that is wrong with it: it, or a folder above, was replaced since it was listed.
-      if (entry.isFile() && refused.refusal !== 'permission_denied') throw changed('a file was replaced while its skill was listed')
-      // It may be served one day without a change to its folder: a permission given, a link's target made.
-      observed.set(path, await signatureAt(disk, pathBelow(base, path)))
-      return undefined
-    }
-  }
-
-  /** Small files through the store, so that an answer that needs their bytes next finds them in memory; large ones in pieces. */
-  async #readFile (place: FilePlace, contents: CollectedContents | undefined, since: number | undefined): Promise<Described> {
-    const { signal } = this.#closing
-    const { disk, folder, path } = place
-    const stats = await disk.stat(pathBelow(folder, path))
-    if (stats !== undefined && stats.size <= MAX_BUFFERED_FILE_BYTES) {
-      const { content, signature } = await this.#store.read(place, MAX_BUFFERED_FILE_BYTES, since)
-      signal.throwIfAborted()
-      return { state: signature, checksums: content, content }
-    }
-    const file = await openInside(disk, folder, path)
-    try {
-      return await this.#hash(file, signal, contents)
-    } finally {
-      await file.close()
-    }
-  }
-
-  async #hash (file: OpenFile, signal: AbortSignal, contents: CollectedContents | undefined): Promise<Described> {
-    const state = signatureOf(file.stats)
-    if (contents?.hasRoomFor(state.size) !== true) return { state, checksums: await this.#store.checksums(file, { signal }), content: undefined }
-    const pieces: Buffer[] = []
-    const checksums = await this.#store.checksums(file, { signal, onBytes: (bytes) => { pieces.push(Buffer.from(bytes)) } })
-    return { state, checksums, content: new FileContent(Buffer.concat(pieces), checksums.digest) }
-  }
 }
 
-interface ReadOptions {
-  readonly known: KnownFiles | undefined
-  readonly contents?: CollectedContents | undefined
-  readonly since?: number | undefined
+function toManifestFile ({ path, state, checksums: { digest } }: SkillFile): ManifestFile {
+  return { path, size_bytes: Number(state.size), media_type: mediaType(path), digest }
 }
 
-interface DescribeOptions {
-  readonly path: string
-  readonly entry: Dirent
-  readonly known: ReturnType<KnownFiles['get']>
-  readonly contents: CollectedContents | undefined
-  readonly since: number | undefined
+function stateOf (observed: Walk['observed'], revision: string | undefined, isTrustworthy: boolean): Inspected {
+  return { revision, fingerprint: isTrustworthy ? fingerprintOf(observed) : undefined, changedAt: latestChange(observed) }
 }
 
 /** Two skills may be one folder (a link beside it): each manifest has its own name in it. */
@@ -264,9 +240,10 @@ function keyOf ({ name, realPath }: SkillFolder): string {
   return `${realPath}\n${name}`
 }
 
-function knownFiles ({ manifest: { files }, crc32s, observed, readAt }: CachedSnapshot): KnownFiles {
+/** Files whose bytes are known while they are in that state. */
+function knownFiles ({ manifest: { files }, crc32s, observed, readAt }: CachedSnapshot): ReadonlyMap<string, KnownFile> {
   const states = new Map(observed)
-  const known = new Map<string, { readonly state: Signature, readonly checksums: Checksums }>()
+  const known = new Map<string, KnownFile>()
   for (const [index, { path, digest }] of files.entries()) {
     const state = states.get(path)
     if (state !== undefined && isTrustworthy(state, readAt)) known.set(path, { state, checksums: { digest, crc32: crc32s[index] ?? 0 } })
@@ -274,13 +251,13 @@ function knownFiles ({ manifest: { files }, crc32s, observed, readAt }: CachedSn
   return known
 }
 
-function weightOf ({ observed }: CachedSnapshot): number {
+function weightOf ({ observed }: { readonly observed: PackedObserved }): number {
   let weight = WEIGHT_PER_SNAPSHOT
   for (const path of observed.paths) weight += WEIGHT_PER_ENTRY + 2 * path.length
   return weight
 }
 
 /** NUL ends each entry: it is the one character that no path holds, so two lists never look alike. */
-function revisionOf (files: readonly ListedFile[]): string {
-  return sha256(files.map(({ file: { path, digest } }) => `${digest} ${path}\0`).join(''))
+function revisionOf (files: readonly SkillFile[]): string {
+  return sha256(files.map(({ path, checksums: { digest } }) => `${digest} ${path}\0`).join(''))
 }

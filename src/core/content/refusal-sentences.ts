@@ -1,4 +1,4 @@
-import { documentError, fileError } from '../errors.ts'
+import { documentError, fileError, skillError } from '../errors.ts'
 import { MAX_TEXT_FILE_BYTES } from '../limits.ts'
 import { RefusedError } from '../disk/refused.ts'
 
@@ -13,6 +13,8 @@ export function documentSentence (error: unknown, name: string): unknown {
     case 'too_large': return documentError.tooLarge(name)
     case 'permission_denied': return documentError.permissionDenied(name, error.cause)
     case 'changed': return documentError.changing(name)
+    case 'too_many_files':
+    case 'too_many_bytes':
     case 'io_error': return documentError.unreadable(name, error.cause)
   }
 }
@@ -28,6 +30,25 @@ export function fileSentence (error: unknown, name: string, file: string): unkno
     case 'too_large': return fileError.tooLarge(file, error.size, MAX_TEXT_FILE_BYTES)
     case 'permission_denied': return fileError.permissionDenied(file, error.cause)
     case 'changed': return fileError.changing(file)
+    case 'too_many_files':
+    case 'too_many_bytes':
     case 'io_error': return fileError.ioError(file, error.cause)
+  }
+}
+
+/** The sentence for why the files of a skill were not listed; any other error as it is. */
+export function skillSentence (error: unknown, name: string): unknown {
+  if (!(error instanceof RefusedError)) return error
+  switch (error.refusal) {
+    case 'not_found': return documentError.skillNotFound(name)
+    case 'too_many_files':
+    case 'too_many_bytes': return skillError.tooLarge(name, error.refusal)
+    case 'permission_denied': return skillError.permissionDenied(name, error.cause)
+    case 'changed': return skillError.changing(name)
+    case 'outside':
+    case 'is_directory':
+    case 'not_regular':
+    case 'too_large':
+    case 'io_error': return skillError.ioError(name, error.cause)
   }
 }

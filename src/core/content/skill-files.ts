@@ -6,9 +6,10 @@ import { documentError, fileError, RevisionChangedError, SkillError } from '../e
 import type { FileContent } from '../files/file-content.ts'
 import type { FileStore, ServableFile } from '../files/file-store.ts'
 import { hasForbiddenSequence } from '../skill-name.ts'
+import type { SkillArchive } from './archive.ts'
 import { KeptRevisions, type KeptRevisionsOptions } from './kept-revisions.ts'
-import { type Inspected, type Inspection, ManifestStore } from './manifest.ts'
-import { fileSentence } from './refusal-sentences.ts'
+import { type Inspected, type Inspection, type Manifest, ManifestStore, type Unread } from './manifest.ts'
+import { skillSentence } from './refusal-sentences.ts'
 import { KeptState, type LiveState, type SkillState, SkillStates } from './skill-state.ts'
 
 export interface SkillFilesOptions {
@@ -50,6 +51,11 @@ export class SkillFiles {
     return revision === undefined ? this.#readLive(name, answer) : this.#readRevision(name, answer, revision)
   }
 
+  /** The same of the present state for a list of many skills: see `SkillSource.readListed`. */
+  async readListed<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Promise<T> {
+    return await this.#readLive(name, async (state) => await answer(state), true)
+  }
+
   /** The same for the skill with this frontmatter name, else of this folder name. */
   readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Awaitable<T>): Awaitable<T> {
     return this.#states.read(displayName, () => this.#catalog.findByDisplayName(displayName), answer)
@@ -69,20 +75,30 @@ export class SkillFiles {
     return this.#readLive(name, (state) => state.open(path))
   }
 
+  async manifest (name: string): Promise<Manifest> {
+    if (hasForbiddenSequence(name)) throw fileError.invalidName()
+    return await this.#readLive(name, (state) => state.manifest())
+  }
+
+  async archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive> {
+    if (hasForbiddenSequence(name)) throw fileError.invalidName()
+    return await this.#readLive(name, (state) => state.archive(nameOf))
+  }
+
   /** Revisions before the present one that can be read still, the latest first. */
   keptRevisions (name: string): readonly string[] {
     return this.#kept.revisionsOf(name)
   }
 
   /** See `ManifestStore.inspect`. */
-  async inspect (name: string, known?: Inspected): Promise<Inspection & { readonly folder: { readonly root: string, readonly realPath: string } }> {
+  async inspect (name: string, known?: Inspected): Promise<Unread | (Inspection & { readonly folder: { readonly root: string, readonly realPath: string } })> {
     return await this.#readLive(name, async ({ skill: { folder }, disk }) => {
       try {
         return { ...await this.#manifests.inspect(disk, folder, known), folder: { root: this.#roots.pathOf(folder), realPath: folder.realPath } }
       } catch (error) {
-        throw fileSentence(error, name, '.')
+        throw skillSentence(error, name)
       }
-    })
+    }, true)
   }
 
   close (): void {
@@ -90,8 +106,8 @@ export class SkillFiles {
     this.#kept.clear()
   }
 
-  #readLive<T> (name: string, answer: (state: LiveState) => Awaitable<T>): Awaitable<T> {
-    return this.#states.read(name, () => this.#catalog.find(name), answer)
+  #readLive<T> (name: string, answer: (state: LiveState) => Awaitable<T>, isListed?: boolean): Awaitable<T> {
+    return this.#states.read(name, () => this.#catalog.find(name), answer, isListed)
   }
 
   async #readRevision<T> (name: string, answer: (state: SkillState) => Awaitable<T>, revision: RevisionChoice): Promise<T> {

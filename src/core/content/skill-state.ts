@@ -8,15 +8,15 @@ import type { Roots } from '../catalog/roots.ts'
 import type { Disk } from '../disk/disk.ts'
 import { changed, RefusedError } from '../disk/refused.ts'
 import { parseRelativePath } from '../disk/relative-path.ts'
-import { documentError, fileError, SkillError } from '../errors.ts'
+import { documentError, fileError, SkillError, skillError, SkillUnreadError } from '../errors.ts'
 import type { FileContent } from '../files/file-content.ts'
 import type { FilePlace, FileStore, ServableFile } from '../files/file-store.ts'
-import { MAX_CHANGE_PAUSE_MS, MAX_CHANGE_WAIT_MS, MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../limits.ts'
-import type { CatalogSkill } from '../skill.ts'
+import { MAX_CHANGE_PAUSE_MS, MAX_CHANGE_WAIT_MS, MAX_LISTED_CHANGE_WAIT_MS, MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../limits.ts'
+import type { CatalogSkill, Finding } from '../skill.ts'
 import { createArchive, diskSource, keptSource, type SkillArchive } from './archive.ts'
 import type { KeptRevision, KeptRevisions } from './kept-revisions.ts'
 import type { Manifest, ManifestStore, Snapshot } from './manifest.ts'
-import { documentSentence, fileSentence } from './refusal-sentences.ts'
+import { documentSentence, fileSentence, skillSentence } from './refusal-sentences.ts'
 
 /**
  * One skill in one state: its index entry, its manifest, and the bytes of its files. What is read through it agrees; a
@@ -26,6 +26,8 @@ export interface SkillState {
   readonly skill: CatalogSkill
   /** All files and the revision. */
   manifest (): Promise<Manifest>
+  /** What is to be said of files that are not in the manifest. */
+  fileFindings (): Promise<readonly Finding[]>
   /** The main file, with `get_skill`'s sentences when there is none. Default preference: `SKILL.md`. */
   mainFile (preference?: MainFilePreference): Awaitable<FileContent>
   /** A file up to MAX_TEXT_FILE_BYTES, with `read_file_in_skill`'s sentences. */
@@ -61,11 +63,14 @@ export class SkillStates {
    * that holds, at most MAX_CHANGE_WAIT_MS.
    * @param find the skill as it is now
    * @param name what the caller calls it
+   * @param isListed for a list of many skills: it waits MAX_LISTED_CHANGE_WAIT_MS, and not for files that are read for long
    * @throws {SkillError} `skill_not_found`, `skill_changing`, and what `answer` throws
    */
-  read<T> (name: string, find: () => Awaitable<IndexedSkill | undefined>, answer: (state: LiveState) => Awaitable<T>): Awaitable<T> {
+  read<T> (
+    name: string, find: () => Awaitable<IndexedSkill | undefined>, answer: (state: LiveState) => Awaitable<T>, isListed = false
+  ): Awaitable<T> {
     const { catalog, roots, store } = this.#options
-    const giveUpAt = performance.now() + MAX_CHANGE_WAIT_MS
+    const giveUpAt = performance.now() + (isListed ? MAX_LISTED_CHANGE_WAIT_MS : MAX_CHANGE_WAIT_MS)
     return attempt(1, this.#options)
 
     function attempt (count: number, options: SkillStatesOptions): Awaitable<T> {
@@ -73,12 +78,12 @@ export class SkillStates {
       return whenReady(find(), (skill) => {
         if (skill === undefined) throw documentError.skillNotFound(name)
         const root = roots.signatureOf(skill.folder)
-        return orElse(() => answer(new LiveState(options, skill, since)), async (error) => {
+        return orElse(() => answer(new LiveState(options, skill, since, isListed)), async (error) => {
           if (!(error instanceof SkillError)) throw error
           if (error.code === 'skill_changing') {
-            if (performance.now() >= giveUpAt) throw error
+            if (error instanceof SkillUnreadError || performance.now() >= giveUpAt) throw error
             await pause(Math.min(2 ** count, MAX_CHANGE_PAUSE_MS))
-          } else if (count === MAX_ATTEMPTS || await catalog.isStill(skill, root)) throw error
+          } else if (count === MAX_ATTEMPTS || performance.now() >= giveUpAt || await catalog.isStill(skill, root)) throw error
           return await attempt(count + 1, options)
         })
       })
@@ -93,19 +98,25 @@ export class LiveState implements SkillState {
   readonly #options: SkillStatesOptions
   /** The store's `readCount` when the question was asked. */
   readonly #since: number
+  readonly #isListed: boolean
   #snapshot: Snapshot | undefined
   /** What was given out: a manifest that is made later must agree. */
   readonly #given: Array<readonly [path: string, digest: string]> = []
 
-  constructor (options: SkillStatesOptions, skill: IndexedSkill, since: number) {
+  constructor (options: SkillStatesOptions, skill: IndexedSkill, since: number, isListed: boolean) {
     this.skill = skill
     this.disk = options.roots.diskOf(skill.folder)
     this.#options = options
     this.#since = since
+    this.#isListed = isListed
   }
 
   async manifest (): Promise<Manifest> {
     return (await this.#snapshotOnce()).manifest
+  }
+
+  async fileFindings (): Promise<readonly Finding[]> {
+    return (await this.#snapshotOnce()).findings
   }
 
   mainFile (preference: MainFilePreference = 'SKILL.md'): Awaitable<FileContent> {
@@ -153,7 +164,8 @@ export class LiveState implements SkillState {
 
   #confirmOpen (path: string, file: ServableFile): Awaitable<ServableFile> {
     try {
-      this.#confirm(path, file.kind === 'content' ? file.content.digest : file.digest)
+      const digest = file.kind === 'content' ? file.content.digest : file.digest
+      if (digest !== undefined) this.#confirm(path, digest)
       return file
     } catch (error) {
       if (file.kind === 'content') throw error
@@ -164,15 +176,16 @@ export class LiveState implements SkillState {
   async #snapshotOnce (): Promise<Snapshot> {
     if (this.#snapshot !== undefined) return this.#snapshot
     const { name, folder, mainFile, digest } = this.skill
+    const { manifests } = this.#options
     try {
-      const snapshot = await this.#options.manifests.get(this.disk, folder, this.#since)
+      const snapshot = await (this.#isListed ? manifests.getSoon(this.disk, folder, this.#since) : manifests.get(this.disk, folder, this.#since))
+      if (snapshot === undefined) throw skillError.unread(name)
       this.#snapshot = snapshot
       if (mainFile !== undefined && digest !== undefined) this.#confirm(mainFile.name, digest)
       for (const [path, given] of this.#given) this.#confirm(path, given)
       return snapshot
     } catch (error) {
-      if (error instanceof RefusedError && error.refusal === 'not_found') throw documentError.skillNotFound(name)
-      throw fileSentence(error, name, '.')
+      throw skillSentence(error, name)
     }
   }
 
@@ -208,6 +221,10 @@ export class KeptState implements SkillState {
 
   async manifest (): Promise<Manifest> {
     return this.#kept.manifest
+  }
+
+  async fileFindings (): Promise<readonly Finding[]> {
+    return []
   }
 
   async mainFile (preference: MainFilePreference = 'SKILL.md'): Promise<FileContent> {

@@ -1,4 +1,4 @@
-import fs, { type BigIntStats, type Dirent } from 'node:fs'
+import fs, { type BigIntStats, type Dir, type Dirent } from 'node:fs'
 import { promisify } from 'node:util'
 import type { Awaitable } from '../async.ts'
 
@@ -13,6 +13,8 @@ export interface Disk {
   lstat (path: string): Awaitable<BigIntStats | undefined>
   realpath (path: string): Awaitable<string>
   readdir (path: string): Awaitable<Dirent[]>
+  /** For folders of any size: `readdir` of a million names takes a second. Whoever opens it closes it. */
+  opendir (path: string): Awaitable<FolderReader>
   /** The same names as bytes: tells a name that is not UTF-8 from one that holds U+FFFD. */
   readdirBytes (path: string): Awaitable<Buffer[]>
   open (path: string, flags: number): Awaitable<number>
@@ -25,6 +27,16 @@ export interface Disk {
   readonly hasProc: boolean
 }
 
+/** A folder that is read in pieces. */
+export interface FolderReader {
+  /** The next entries; none at the end. */
+  read (): Awaitable<readonly Dirent[]>
+  close (): Awaitable<void>
+}
+
+/** Entries that are read together: they take a millisecond or two. */
+const PIECE_ENTRIES = 1_000
+
 const STAT = { bigint: true, throwIfNoEntry: false } as const
 const TYPED = { withFileTypes: true } as const
 
@@ -34,6 +46,10 @@ export function createLocalDisk (): Disk {
     lstat: (path) => fs.lstatSync(path, STAT),
     realpath: (path) => fs.realpathSync.native(path),
     readdir: (path) => fs.readdirSync(path, TYPED),
+    opendir: (path) => {
+      const folder = fs.opendirSync(path, { bufferSize: PIECE_ENTRIES })
+      return { read: () => readPiece(folder), close: () => { folder.closeSync() } }
+    },
     readdirBytes: (path) => fs.readdirSync(path, 'buffer'),
     open: (path, flags) => fs.openSync(path, flags),
     fstat: (descriptor) => fs.fstatSync(descriptor, { bigint: true }),
@@ -55,6 +71,10 @@ export function createNetworkDisk (): Disk {
     lstat: (path) => fs.promises.lstat(path, { bigint: true }).catch(undefinedIfMissing),
     realpath: promisify<string, string>(fs.realpath.native),
     readdir: (path) => fs.promises.readdir(path, TYPED),
+    opendir: async (path) => {
+      const folder = await fs.promises.opendir(path, { bufferSize: PIECE_ENTRIES })
+      return { read: () => readPieceLater(folder), close: () => folder.close() }
+    },
     readdirBytes: (path) => fs.promises.readdir(path, 'buffer'),
     open,
     fstat: (descriptor) => fstat(descriptor, { bigint: true }),
@@ -63,6 +83,22 @@ export function createNetworkDisk (): Disk {
     close,
     hasProc: hasProc()
   }
+}
+
+function readPiece (folder: Dir): Dirent[] {
+  const entries: Dirent[] = []
+  for (let entry = folder.readSync(); entry !== null; entry = folder.readSync()) {
+    if (entries.push(entry) === PIECE_ENTRIES) break
+  }
+  return entries
+}
+
+async function readPieceLater (folder: Dir): Promise<Dirent[]> {
+  const entries: Dirent[] = []
+  for (let entry = await folder.read(); entry !== null; entry = await folder.read()) {
+    if (entries.push(entry) === PIECE_ENTRIES) break
+  }
+  return entries
 }
 
 /** The code of an operating system error, '' for anything else. */

@@ -27,12 +27,20 @@ export function guardDisk (guard: DiskGuard, disk: Disk, root: string): Disk {
     stat: ask((path) => disk.stat(path)),
     lstat: ask((path) => disk.lstat(path)),
     readdir: ask((path) => disk.readdir(path)),
+    async opendir (path) {
+      const name = nameOf(path)
+      const folder = await guard.ask(root, name, () => disk.opendir(path), (late) => { void closeQuietly(() => late.close()) })
+      return {
+        read: () => guard.ask(root, name, () => folder.read()),
+        close: () => guard.release(root, name, () => folder.close())
+      }
+    },
     readdirBytes: ask((path) => disk.readdirBytes(path)),
     readlink: ask((path) => disk.readlink(path)),
     realpath: ask((path) => withValue(disk.realpath(path), (realPath) => { if (path === root) rootPaths.add(realPath) })),
     open (path, flags) {
       const name = nameOf(path)
-      const opening = guard.ask(root, name, () => disk.open(path, flags), (descriptor) => { void closeQuietly(disk, descriptor) })
+      const opening = guard.ask(root, name, () => disk.open(path, flags), (descriptor) => { void closeQuietly(() => disk.close(descriptor)) })
       return withValue(opening, (descriptor) => { opened.set(descriptor, name) })
     },
     fstat: (descriptor) => askOpened(descriptor, () => disk.fstat(descriptor)),
@@ -46,10 +54,10 @@ export function guardDisk (guard: DiskGuard, disk: Disk, root: string): Disk {
   }
 }
 
-/** For a descriptor that nobody waits for. */
-async function closeQuietly (disk: Disk, descriptor: number): Promise<void> {
+/** For what was opened and nobody waits for. */
+async function closeQuietly (close: () => Awaitable<void>): Promise<void> {
   try {
-    await disk.close(descriptor)
+    await close()
   } catch {}
 }
 

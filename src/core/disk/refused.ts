@@ -1,10 +1,11 @@
+import type { SkillExcess } from '../errors.ts'
 import { errorCode } from './disk.ts'
 
 /**
  * Why a file was not opened or read; each door has its own sentence for it. `changed` says that no state of the file
  * held long enough to be read.
  */
-export type Refusal = 'not_found' | 'outside' | 'permission_denied' | 'is_directory' | 'not_regular' | 'too_large' | 'changed' | 'io_error'
+export type Refusal = SkillExcess | 'not_found' | 'outside' | 'permission_denied' | 'is_directory' | 'not_regular' | 'too_large' | 'changed' | 'io_error'
 
 export class RefusedError extends Error {
   override readonly name = 'RefusedError'

@@ -1,45 +1,62 @@
 import type { Dirent } from 'node:fs'
 import { createSlicer } from '../async.ts'
+import type { SkillExcess } from '../errors.ts'
+import { MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from '../limits.ts'
 import type { Signature } from '../skill.ts'
 import type { Disk } from './disk.ts'
-import { pathBelow, signatureAt } from './observed.ts'
+import { entriesIn } from './folder-entries.ts'
+import { LeftOut } from './left-out.ts'
+import { pathBelow } from './observed.ts'
 import { asRefused, changed, RefusedError } from './refused.ts'
 import { isHiddenFile, isHiddenPath } from './relative-path.ts'
 import { signatureOf } from './signature.ts'
-import { withoutInvalidUtf8 } from './utf8-names.ts'
 
-/** A walk through a skill: the states it observed, and the prefixes of the folders that it passed, '' first. */
+/** A file, or a link, of a skill. */
+export interface WalkedFile {
+  readonly path: string
+  readonly entry: Dirent
+}
+
+/** What a walk through a skill found. Hidden files are in none of it. */
 export interface Walk {
   readonly base: string
+  /** Wall clock when it began, in milliseconds. */
+  readonly startedAt: number
+  /** The states of all folders and files, those of links followed. */
   readonly observed: Map<string, Signature | undefined>
+  /** Prefixes of the folders, '' first. */
   readonly folders: string[]
+  readonly files: WalkedFile[]
+  readonly leftOut: LeftOut
   readonly signal: AbortSignal | undefined
+  /** Why the walk was ended: of a skill with too many files or bytes the rest is not known. */
+  excess: SkillExcess | undefined
 }
 
-/** @param signal ends it, with an error */
-export function startWalk (base: string, signal?: AbortSignal): Walk {
-  return { base, observed: new Map(), folders: [''], signal }
-}
-
-/** Files and links of a skill, hidden ones left out. */
-export async function * entriesOf (disk: Disk, { base, observed, folders, signal }: Walk): AsyncGenerator<{ readonly path: string, readonly entry: Dirent }> {
+/**
+ * Lists a skill and observes the states of all that is in it, in slices. Opens no file.
+ * @param signal ends it, with an error
+ * @throws {RefusedError} `not_found` when the folder went away, `changed` when one in it did
+ */
+export async function walkSkill (disk: Disk, base: string, signal?: AbortSignal): Promise<Walk> {
+  const walk: Walk = { base, startedAt: Date.now(), observed: new Map(), folders: [''], files: [], leftOut: new LeftOut(), signal, excess: undefined }
   const yieldIfNeeded = createSlicer()
-  for (const prefix of folders) {
-    for (const entry of await listFolder(disk, base, prefix, observed)) {
-      const path = prefix + entry.name
-      if (isHiddenPath([entry.name])) continue
-      if (entry.isDirectory()) folders.push(`${path}/`)
-      else if (!isHiddenFile(entry.name) && (entry.isFile() || entry.isSymbolicLink())) yield { path, entry }
-      await yieldIfNeeded()
-      signal?.throwIfAborted()
+  let bytes = 0n
+  let count = 0
+  for (const prefix of walk.folders) {
+    for await (const { entries, unnameable } of listFolder(disk, walk, prefix)) {
+      count += unnameable.length
+      for (const name of unnameable) walk.leftOut.add('unnameable', prefix + name)
+      for (const entry of entries) {
+        if (++count > MAX_SKILL_ENTRIES) walk.excess = 'too_many_files'
+        else bytes += await observe(disk, walk, prefix + entry.name, entry)
+        if (bytes > MAX_SKILL_BYTES) walk.excess = 'too_many_bytes'
+        if (walk.excess !== undefined) return walk
+        await yieldIfNeeded()
+        signal?.throwIfAborted()
+      }
     }
   }
-}
-
-/** Observes what a manifest would be made from, and opens nothing. */
-export async function observeAll (disk: Disk, base: string, signal?: AbortSignal): Promise<Walk> {
-  const walk = startWalk(base, signal)
-  for await (const { path } of entriesOf(disk, walk)) walk.observed.set(path, await signatureAt(disk, pathBelow(base, path)))
   return walk
 }
 
@@ -48,23 +65,51 @@ export function foldersInside ({ base, folders }: Walk): readonly string[] {
   return folders.slice(1).map((prefix) => pathBelow(base, prefix.slice(0, -1)))
 }
 
-async function listFolder (disk: Disk, base: string, prefix: string, observed: Map<string, Signature | undefined>): Promise<readonly Dirent[]> {
+/** @returns the size of a file in bytes; 0 for a link, whose target may be anywhere */
+async function observe (disk: Disk, { base, observed, folders, files, leftOut }: Walk, path: string, entry: Dirent): Promise<bigint> {
+  if (isHiddenPath([entry.name])) return 0n
+  if (entry.isDirectory()) {
+    folders.push(`${path}/`)
+    return 0n
+  }
+  if (isHiddenFile(entry.name)) return 0n
+  if (!entry.isFile() && !entry.isSymbolicLink()) {
+    leftOut.add('special', path)
+    return 0n
+  }
+  files.push({ path, entry })
+  const state = await stateOf(disk, pathBelow(base, path), entry)
+  observed.set(path, state)
+  return entry.isFile() ? state?.size ?? 0n : 0n
+}
+
+/** A link in the place of a listed file has another state than the file. Undefined for what is not there or may not be read. */
+async function stateOf (disk: Disk, path: string, entry: Dirent): Promise<Signature | undefined> {
+  try {
+    const stats = await (entry.isFile() ? disk.lstat(path) : disk.stat(path))
+    return stats && signatureOf(stats)
+  } catch {
+    return undefined
+  }
+}
+
+async function * listFolder (disk: Disk, { base, observed, leftOut }: Walk, prefix: string): ReturnType<typeof entriesIn> {
   const path = prefix.slice(0, -1)
   const folder = pathBelow(base, path)
   let signature: Signature | undefined
   try {
     const stats = await disk.stat(folder)
     signature = stats && signatureOf(stats)
+    observed.set(path, signature)
     if (signature === undefined) throw new RefusedError('not_found')
-    return await withoutInvalidUtf8(disk, folder, await disk.readdir(folder))
+    yield * entriesIn(disk, folder, signature.size)
   } catch (error) {
+    observed.set(path, signature)
     const refused = asRefused(error)
     // A folder inside that is not there or may not be read has no files; the skill's own folder has to be there.
     if (prefix === '' || refused.refusal === 'io_error') throw refused
     // It was there a moment ago, and may be back when everything is compared again.
     if (signature !== undefined && refused.refusal === 'not_found') throw changed('a folder went away while it was listed')
-    return []
-  } finally {
-    observed.set(path, signature)
+    if (refused.refusal === 'permission_denied') leftOut.add('unreadable', path)
   }
 }

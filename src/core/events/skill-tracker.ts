@@ -116,7 +116,13 @@ export class SkillTracker {
     const known = this.#lastReported.get(name)
     let state: Inspected | undefined
     try {
-      state = await this.#options.skills.inspect(name, known)
+      const inspected = await this.#options.skills.inspect(name, known)
+      if (inspected !== undefined && 'ended' in inspected) {
+        // The others do not wait for a skill with much to be read.
+        void inspected.ended.then(() => { this.#compareSoon(this.#hinted, [name]) })
+        return
+      }
+      state = inspected
     } catch (err) {
       // The skill is being written, or its disk fails: after the attempts, the next hint or pass finds it.
       if (err instanceof SkillError) this.#tryAgain(name)
@@ -138,7 +144,8 @@ export class SkillTracker {
     }
     this.#lastReported.set(name, state)
     const { revision, changedAt } = state
-    const isChanged = before === UNKNOWN ? changedAt >= this.#startedAt - TIMESTAMP_STEP_MS : before?.revision !== revision
+    const isOther = before?.revision !== revision || (revision === undefined && before?.fingerprint !== state.fingerprint)
+    const isChanged = before === UNKNOWN ? changedAt >= this.#startedAt - TIMESTAMP_STEP_MS : isOther
     if (isChanged) onChange({ type: before === undefined ? 'added' : 'changed', name, ...revision !== undefined && { revision } })
   }
 

@@ -1,11 +1,11 @@
 import { LRUCache } from 'lru-cache'
-import { type Awaitable, createQueue, type Queue, whenReady } from '../async.ts'
+import { type Awaitable, createQueue, createTurnstile, type Queue, whenReady } from '../async.ts'
 import type { Disk } from '../disk/disk.ts'
 import { holds } from '../disk/observed.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
 import { RefusedError } from '../disk/refused.ts'
 import { isTrustworthy, signatureOf, stateId } from '../disk/signature.ts'
-import { CONTENT_CACHE_BYTES, MAX_BUFFERED_FILE_BYTES, MAX_CACHED_DIGESTS, MAX_MAIN_FILE_BYTES } from '../limits.ts'
+import { CONTENT_CACHE_BYTES, MAX_BUFFERED_FILE_BYTES, MAX_CACHED_DIGESTS, MAX_MAIN_FILE_BYTES, MAX_SKILL_BYTES } from '../limits.ts'
 import type { Signature } from '../skill.ts'
 import { FileContent } from './file-content.ts'
 import type { Checksums, ChecksumOptions, OpenFile } from './open-file.ts'
@@ -14,7 +14,7 @@ import { openInside } from './open-inside.ts'
 /** A file as it can be sent: in memory, or open and to be streamed by the one who asked, who must close it. */
 export type ServableFile =
   | { readonly kind: 'content', readonly content: FileContent }
-  | { readonly kind: 'stream', readonly file: OpenFile, readonly digest: string }
+  | { readonly kind: 'stream', readonly file: OpenFile, readonly digest: string | undefined }
 
 /** A file of a skill. */
 export interface FilePlace {
@@ -58,6 +58,8 @@ export class FileStore {
   readonly #hashing = new Map<string, Promise<Checksums>>()
   /** Large files are read one after the other: many at a time would fill the memory. */
   readonly #queues = new WeakMap<Disk, Queue>()
+  /** One piece of one large file in each turn of the event loop, in the order of their asking: none holds up another. */
+  readonly #pause = createTurnstile()
   #readCount = 0
 
   constructor (phase: PollPhase, maxBytes = CONTENT_CACHE_BYTES) {
@@ -87,7 +89,7 @@ export class FileStore {
     })
   }
 
-  /** A file of any size: small ones whole, large ones open, with the digest of what will be sent. */
+  /** A file of any size: small ones whole, large ones open, up to MAX_SKILL_BYTES with the digest of what will be sent. */
   open (place: FilePlace, since?: number): Awaitable<ServableFile> {
     return whenReady(this.#known(place, since), (known) => known === undefined ? this.#openNow(place) : { kind: 'content', content: known.content })
   }
@@ -97,15 +99,25 @@ export class FileStore {
     const { file } = opening
     if (file.stats.size <= MAX_BUFFERED_FILE_BYTES) return { kind: 'content', content: (await this.#take(place, opening, MAX_MAIN_FILE_BYTES)).content }
     try {
-      return { kind: 'stream', file, digest: (await this.checksums(file)).digest }
+      return { kind: 'stream', file, digest: file.stats.size > MAX_SKILL_BYTES ? undefined : await this.#digestOf(file) }
     } catch (error) {
       await file.close()
       throw error
     }
   }
 
+  async #digestOf (file: OpenFile): Promise<string> {
+    try {
+      return (await this.checksums(file)).digest
+    } catch (error) {
+      if (!(error instanceof RefusedError) || error.refusal !== 'changed') throw error
+      return (await file.checksums({ pause: this.#pause, mayGrow: true })).digest
+    }
+  }
+
   /** Checksums of an open file; those of a large one are kept, since whoever streams it needs them each time. */
-  async checksums (file: OpenFile, options: ChecksumOptions = {}): Promise<Checksums> {
+  async checksums (file: OpenFile, wanted: ChecksumOptions = {}): Promise<Checksums> {
+    const options = { ...wanted, pause: this.#pause }
     const signature = signatureOf(file.stats)
     if (signature.size <= MAX_BUFFERED_FILE_BYTES || options.onBytes !== undefined) return await file.checksums(options)
     const id = stateId(signature)

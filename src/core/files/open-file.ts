@@ -24,6 +24,10 @@ export interface ChecksumOptions {
   readonly signal?: AbortSignal | undefined
   /** Called with each piece, which is valid during the call only. */
   readonly onBytes?: ((bytes: Buffer) => void) | undefined
+  /** Called between two pieces: others get a turn. */
+  readonly pause?: () => Promise<void>
+  /** Of a file that grows meanwhile, what it had when it was opened. */
+  readonly mayGrow?: boolean
 }
 
 /** A regular file inside a skill, open and verified. Whoever got it closes it. */
@@ -42,17 +46,22 @@ export class OpenFile {
   }
 
   /**
-   * All bytes of one state of the file. A file that changes while it is read is read once more.
+   * All bytes of one state of the file. A file that changes while it is read is read once more. One that grows without
+   * pause gives what it had when it was opened, if that is still its beginning.
    * @param limit most bytes
    * @throws {RefusedError} `too_large`, `changed`, `io_error`
    */
   async readAll (limit: number): Promise<{ bytes: Buffer, signature: Signature }> {
     let before = signatureOf(this.stats)
+    let first: Buffer | undefined
     for (let attempt = 0; attempt < 2; attempt++) {
       if (before.size > limit) throw new RefusedError('too_large', undefined, before.size)
       const bytes = await this.#readOnce(Number(before.size), limit)
       const after = await this.#signature()
       if (isSameState(before, after)) return { bytes, signature: after }
+      const hasGrown = before.size > this.stats.size && after.size > before.size
+      if (hasGrown && first?.equals(bytes.subarray(0, first.length))) return { bytes: first, signature: signatureOf(this.stats) }
+      first = bytes
       before = after
     }
     throw changed('the file changed while it was being read, twice')
@@ -62,7 +71,7 @@ export class OpenFile {
    * Checksums of the state that `stats` describe.
    * @throws {RefusedError} `changed`, `io_error`
    */
-  async checksums ({ signal, onBytes }: ChecksumOptions = {}): Promise<Checksums> {
+  async checksums ({ signal, onBytes, pause = nextTurn, mayGrow = false }: ChecksumOptions = {}): Promise<Checksums> {
     const hash = createHash('sha256')
     const size = Number(this.stats.size)
     // No larger than the file: a megabyte for each of ten thousand small files would keep the garbage collector busy. One
@@ -71,50 +80,62 @@ export class OpenFile {
     let crc = 0
     let position = 0
     for (let isComplete = false; !isComplete;) {
-      const count = await this.#read(buffer, 0, buffer.length, position)
+      const count = await this.#read(buffer, 0, mayGrow ? Math.min(buffer.length, size - position) : buffer.length, position)
       const bytes = buffer.subarray(0, count)
       hash.update(bytes)
       crc = crc32(bytes, crc)
       onBytes?.(bytes)
       position += count
       // Not only at the end: a file that grows as fast as it is read has no end.
-      await this.confirmUnchanged()
+      await this.#confirmUnchanged(mayGrow)
       // Files that the kernel makes up have size 0: only an empty read is their end.
-      isComplete = count === 0 || (position === size && count < buffer.length)
-      if (count === CHUNK_BYTES) await nextTurn()
+      isComplete = count === 0 || (position === size && (mayGrow || count < buffer.length))
+      if (count === CHUNK_BYTES) await pause()
       signal?.throwIfAborted()
     }
     return { digest: `sha256:${hash.digest('hex')}`, crc32: crc }
   }
 
   /**
-   * The bytes from `start` to `end`, both included, with back-pressure.
-   * @throws {RefusedError} `changed` when the file changes before its last byte is read, `io_error`
+   * The bytes from `start` to `end`, both included, with back-pressure. A file that has grown is read as far as it went.
+   * @param digest of the whole file when it was opened: a file that has grown must still begin with these bytes
+   * @throws {RefusedError} `changed` when the file changes otherwise before its last byte is read, `io_error`
    */
-  async * chunks (start: number, end: number): AsyncGenerator<Buffer> {
+  async * chunks (start: number, end: number, digest?: string): AsyncGenerator<Buffer> {
     for (let position = start; position <= end;) {
       const buffer = Buffer.allocUnsafe(Math.min(STREAM_CHUNK_BYTES, end - position + 1))
       const count = await this.#read(buffer, 0, buffer.length, position)
       if (count === 0) throw changed('the file became shorter while it was being sent')
       position += count
-      if (position > end) await this.confirmUnchanged()
+      if (position > end && !await this.#isUnchanged()) {
+        await this.#confirmUnchanged(true)
+        if (digest !== undefined && (await this.checksums({ mayGrow: true })).digest !== digest) throw changed('the file was rewritten while it was being sent')
+      }
       yield buffer.subarray(0, count)
     }
-  }
-
-  async confirmUnchanged (): Promise<void> {
-    if (!isSameState(signatureOf(this.stats), await this.#signature())) throw changed('the file changed while it was being read')
   }
 
   close (): void | Promise<void> {
     return this.disk.close(this.descriptor)
   }
 
-  /** Reads to the end rather than to the size, which is 0 for files that the kernel makes up. */
+  async #isUnchanged (): Promise<boolean> {
+    return isSameState(signatureOf(this.stats), await this.#signature())
+  }
+
+  async #confirmUnchanged (mayGrow: boolean): Promise<void> {
+    const before = signatureOf(this.stats)
+    const now = await this.#signature()
+    if (!isSameState(before, now) && !(mayGrow && now.size > before.size)) throw changed('the file changed while it was being read')
+  }
+
+  /** As far as the file went; one that the kernel makes up has size 0 and is read to its end. */
   async #readOnce (size: number, limit: number): Promise<Buffer> {
     let buffer = Buffer.allocUnsafeSlow(size + 1)
     let length = 0
     for (;;) {
+      // A disk that says another size than it has (a network's) is read to the end.
+      if (size > 0 && length === size + 1 && (await this.#signature()).size > size) return Buffer.from(buffer.subarray(0, size))
       if (length === buffer.length) {
         if (length > limit) throw new RefusedError('too_large', undefined, BigInt(length))
         buffer = Buffer.concat([buffer], Math.min(limit + 1, Math.max(length * 2, MIN_CHUNK_BYTES)))

@@ -19,6 +19,7 @@ export const FINDINGS = {
   main_file_unreadable: ['error', 'the disk failed'],
   main_file_not_utf8: ['error', 'SKILL.md is not valid UTF-8'],
   main_file_ambiguous: ['warning', 'several main files differ only in case'],
+  main_file_link_text: ['error', 'SKILL.md holds the path of a symbolic link as text'],
   main_file_casing: ['warning', 'the main file is not spelt SKILL.md'],
   shadowed: ['warning', 'this skill hides one of the same name in a later root'],
 
@@ -66,6 +67,15 @@ export const FINDINGS = {
   bidi_control_characters: ['warning', 'SKILL.md has characters that change the direction of text'],
   hidden_tag_characters: ['warning', 'SKILL.md has invisible tag characters, which a model reads'],
 
+  link_outside: ['warning', 'links that lead to no file of the skill are left out'],
+  link_to_folder: ['warning', 'links to folders are left out'],
+  file_special: ['warning', 'FIFOs, sockets and devices are left out'],
+  file_unreadable: ['warning', 'files and folders that the service may not read are left out'],
+  file_name_not_utf8: ['warning', 'files whose names are not UTF-8 are left out'],
+  too_many_files: ['warning', `no revision, manifest and archive: the skill has more than ${grouped(limits.MAX_SKILL_ENTRIES)} files and folders`],
+  too_many_bytes: ['warning', `no revision, manifest and archive: the files of the skill have more than ${grouped(limits.MAX_SKILL_BYTES)} bytes`],
+  revision_pending: ['info', 'no revision yet: the files of the skill are being read, or are written without pause'],
+
   mcp_skill_invalid: ['warning', 'MCP does not list the skill: it has errors'],
   mcp_refused: ['warning', 'MCP does not list the skill: the official client refuses its frontmatter'],
   mcp_main_file_casing: ['warning', 'MCP does not list the skill: the main file is not called SKILL.md'],
@@ -112,10 +122,14 @@ export function quote (text: string): string {
   return `'${points.slice(0, MAX_QUOTED_CODE_POINTS).join('').replaceAll(UNPRINTABLE, escapeCharacter)}${cut ? '…' : ''}'`
 }
 
-/** Names for use inside a sentence: `'a', 'b', 'c' and 4 more`. */
-export function quoteList (names: readonly string[]): string {
-  const shown = names.slice(0, MAX_LISTED_NAMES).map(quote).join(', ')
-  return names.length > MAX_LISTED_NAMES ? `${shown} and ${names.length - MAX_LISTED_NAMES} more` : shown
+/**
+ * Names for use inside a sentence: `'a', 'b', 'c' and 4 more`.
+ * @param count how many there are, of which `names` are the first
+ */
+export function quoteList (names: readonly string[], count = names.length): string {
+  const listed = names.slice(0, MAX_LISTED_NAMES)
+  const shown = listed.map(quote).join(', ')
+  return count > listed.length ? `${shown} and ${count - listed.length} more` : shown
 }
 
 function escapeCharacter (character: string): string {

@@ -29,6 +29,9 @@ const BLANK = 0x20
 /** How much of a file without frontmatter is searched for the mistake, in bytes. */
 const DIAGNOSIS_BYTES = 4096
 
+/** What git leaves of a symbolic link where there are none: the path that it leads to, without a line end. */
+const LINK_TEXT = /^(?:\.{0,2}\/[^\r\n]+|\S+\/\S+|\S+\.md)$/i
+
 const MISPLACED_FRONTMATTER = /^---[ \t]*\r?\n(?:name|description)[ \t]*:/m
 const DOTS_LINE = /^\.\.\.[ \t]*\r?$/m
 
@@ -94,6 +97,10 @@ function ownText (frontmatter: Frontmatter, field: string): string {
 /** The finding for a file whose first line is no fence: it names what stands there. */
 function diagnoseMissing (bytes: Buffer, fileStart: number): Finding {
   const head = bytes.toString('utf8', fileStart, fileStart + DIAGNOSIS_BYTES)
+  if (bytes.length < DIAGNOSIS_BYTES && LINK_TEXT.test(head) && !head.startsWith('---')) {
+    return finding('main_file_link_text', `SKILL.md holds nothing but the path ${quote(head)}: it was a symbolic link before`,
+      'Check the repository out with core.symlinks=true, or put a copy of the file there')
+  }
   if (head.startsWith('---\r')) {
     return finding('line_ends_cr', 'SKILL.md ends its lines with a bare carriage return', 'Save SKILL.md with LF line ends')
   }

@@ -1,8 +1,10 @@
-import type { Awaitable } from '../async.ts'
-import { SkillError } from '../errors.ts'
+import { type Awaitable, orElse } from '../async.ts'
+import type { SkillState } from '../content/skill-state.ts'
+import { SkillError, type SkillExcess, SkillTooLargeError } from '../errors.ts'
 import type { FileContent } from '../files/file-content.ts'
+import { finding } from '../format/findings.ts'
 import { toJsonValue } from '../json.ts'
-import { MAX_FRONTMATTER_DEPTH } from '../limits.ts'
+import { MAX_FRONTMATTER_DEPTH, MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from '../limits.ts'
 import type { Manifest } from '../content/manifest.ts'
 import type { SkillSource } from '../skill-source.ts'
 import type { CatalogSkill, Finding, SkillType } from '../skill.ts'
@@ -30,7 +32,7 @@ export interface CatalogEntry {
 export type FindingSource = (skill: CatalogSkill, manifest: Manifest, document: FileContent | undefined) => Awaitable<readonly Finding[]>
 
 export interface CatalogEntryOptions {
-  readonly skills: Pick<SkillSource, 'find' | 'read'>
+  readonly skills: Pick<SkillSource, 'find' | 'read' | 'readListed'>
   readonly moreFindings: readonly FindingSource[]
 }
 
@@ -39,28 +41,31 @@ export interface CatalogEntryOptions {
  * @throws {SkillError} `get_skill`'s sentences when the name is unsafe or nobody has it
  */
 export async function readCatalogEntry ({ skills, moreFindings }: CatalogEntryOptions, name: string): Promise<CatalogEntry> {
-  return await skills.read(name, async (state) => {
-    const { skill } = state
-    const manifest = await orNothing(() => state.manifest())
-    if (manifest === undefined) return toEntry(skill, undefined, skill.findings)
-    const document = moreFindings.length === 0 ? undefined : await orNothing(() => state.mainFile())
-    const more = await Promise.all(moreFindings.map((find) => find(skill, manifest, document)))
-    return toEntry(skill, manifest, [...skill.findings, ...more.flat()])
-  })
+  return await skills.read(name, (state) => describe(state, moreFindings))
 }
 
-/** The same, undefined when nobody has the name. */
+/** The same for a page of the catalog, which waits for no skill that takes long; undefined when nobody has the name. */
 export async function findCatalogEntry (options: CatalogEntryOptions, name: string): Promise<CatalogEntry | undefined> {
   try {
-    return await readCatalogEntry(options, name)
+    return await options.skills.readListed(name, (state) => describe(state, options.moreFindings))
   } catch (error) {
     if (!(error instanceof SkillError)) throw error
-    // A skill of which no state holds is in the listing by what the index knows: it keeps nobody else's entry back.
+    // A skill of which no state is known is in the listing by what the index knows: it keeps nobody else's entry back.
     const skill = error.code === 'skill_changing' ? await options.skills.find(name) : undefined
-    if (skill !== undefined) return toEntry(skill, undefined, skill.findings)
+    if (skill !== undefined) return toEntry(skill, undefined, [...skill.findings, PENDING])
     if (error.code === 'skill_not_found' || error.code === 'skill_changing') return undefined
     throw error
   }
+}
+
+async function describe (state: SkillState, moreFindings: readonly FindingSource[]): Promise<CatalogEntry> {
+  const { skill } = state
+  const manifest = await orElse<Manifest | SkillTooLargeError | undefined>(() => state.manifest(), excessOrNothing)
+  if (manifest === undefined) return toEntry(skill, undefined, skill.findings)
+  if ('excess' in manifest) return toEntry(skill, undefined, [...skill.findings, TOO_LARGE[manifest.excess]])
+  const document = moreFindings.length === 0 ? undefined : await orElse<FileContent | undefined>(() => state.mainFile(), nothing)
+  const more = await Promise.all(moreFindings.map((find) => find(skill, manifest, document)))
+  return toEntry(skill, manifest, [...skill.findings, ...await state.fileFindings(), ...more.flat()])
 }
 
 function toEntry ({ name, metadata, frontmatter, valid }: CatalogSkill, manifest: Manifest | undefined, findings: readonly Finding[]): CatalogEntry {
@@ -78,11 +83,18 @@ function toEntry ({ name, metadata, frontmatter, valid }: CatalogSkill, manifest
 }
 
 /** What cannot be read is no reason to leave a skill out: its findings say what is wrong. */
-async function orNothing<T> (read: () => Awaitable<T>): Promise<T | undefined> {
-  try {
-    return await read()
-  } catch (error) {
-    if (error instanceof SkillError && error.code !== 'skill_changing' && error.code !== 'skill_not_found') return undefined
-    throw error
-  }
+function nothing (error: unknown): undefined {
+  if (error instanceof SkillError && error.code !== 'skill_changing' && error.code !== 'skill_not_found') return undefined
+  throw error
 }
+
+function excessOrNothing (error: unknown): SkillTooLargeError | undefined {
+  return error instanceof SkillTooLargeError ? error : nothing(error)
+}
+
+const TOO_LARGE: Readonly<Record<SkillExcess, Finding>> = {
+  too_many_files: finding('too_many_files', `the skill has no revision and no manifest because it has more than ${MAX_SKILL_ENTRIES} files and folders`, 'Move what agents do not need out of the skill folder'),
+  too_many_bytes: finding('too_many_bytes', `the skill has no revision and no manifest because its files have more than ${MAX_SKILL_BYTES} bytes`, 'Move large files out of the skill folder')
+}
+
+const PENDING: Finding = finding('revision_pending', 'the skill has no revision yet: its files are being read, or are written without pause', 'Ask for the skill by its name, or ask again')

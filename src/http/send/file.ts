@@ -5,7 +5,7 @@ import { fileSentence } from '../../core/content/refusal-sentences.ts'
 import { isTextType } from '../../core/content/media-type.ts'
 import type { FileContent } from '../../core/files/file-content.ts'
 import type { ServableFile } from '../../core/files/file-store.ts'
-import { matchesEtag, strongEtag } from '../etag.ts'
+import { matchingEtag, strongEtag } from '../etag.ts'
 import { contentHeaders } from '../headers.ts'
 import { HttpProblem } from '../problem.ts'
 import { selectRange } from './range.ts'
@@ -63,8 +63,8 @@ async function sendStream (request: FastifyRequest, reply: FastifyReply, { file,
     return sendChunks(request, reply, {
       ...answer,
       size: Number(file.stats.size),
-      etag: strongEtag(digest),
-      chunks: (start, end) => withSentences(file.chunks(start, end), path),
+      etag: digest === undefined ? undefined : strongEtag(digest),
+      chunks: (start, end) => withSentences(file.chunks(start, end, digest), path),
       close: () => { void file.close() }
     })
   } catch (error) {
@@ -86,7 +86,8 @@ async function * withSentences (chunks: AsyncIterable<Buffer>, path: string): As
 export interface ChunkedContent extends FileAnswer {
   /** In bytes. */
   readonly size: number
-  readonly etag: string
+  /** Undefined when nobody has read all bytes. */
+  readonly etag: string | undefined
   /** From `start` to `end`, both included. */
   chunks (start: number, end: number): AsyncIterable<Buffer>
   /** Called once the answer has been sent, or will not be. */
@@ -99,8 +100,8 @@ export function sendChunks (request: FastifyRequest, reply: FastifyReply, conten
   reply
     .headers(contentHeaders)
     .header('content-type', mediaType)
-    .header('etag', etag)
     .header('accept-ranges', 'bytes')
+  if (etag !== undefined) reply.header('etag', etag)
   const { start, end } = chooseRange(request, reply, size, etag) ?? { start: 0, end: size - 1 }
   const stream = Readable.from(content.chunks(start, end), { objectMode: false, highWaterMark: 1 })
   // Also when nothing is read of it: a 304, a HEAD, a client that went away.
@@ -110,12 +111,12 @@ export function sendChunks (request: FastifyRequest, reply: FastifyReply, conten
 
 /** The bytes to send; undefined for all of them. Sets what a partial answer says of itself. */
 function chooseRange (
-  request: FastifyRequest, reply: FastifyReply, size: number, etag: string
+  request: FastifyRequest, reply: FastifyReply, size: number, etag: string | undefined
 ): { readonly start: number, readonly end: number } | undefined {
   const { range, 'if-range': ifRange, 'if-none-match': ifNoneMatch } = request.headers
   if (range === undefined || request.method !== 'GET') return undefined
   // What becomes a 304 has no range that could be wrong (RFC 9110 §13.2.2).
-  if (ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag)) return undefined
+  if (ifNoneMatch !== undefined && etag !== undefined && matchingEtag(ifNoneMatch, etag) !== undefined) return undefined
   const selection = selectRange(range, typeof ifRange === 'string' ? ifRange : undefined, { size, etag })
   switch (selection.kind) {
     case 'full': return undefined

@@ -9,7 +9,7 @@ export interface RangeTarget {
   /** In bytes. */
   readonly size: number
   /** Strong, with its quotes. */
-  readonly etag: string
+  readonly etag: string | undefined
 }
 
 /** One range. A list does not match, and is answered in full: parts are never multiplied (CVE-2025-62727). */

@@ -44,7 +44,7 @@ async function findListed (skills: SkillSource, name: string): Promise<SkillEntr
   try {
     // The index knows invalid skills, which spares the manifest of each.
     if ((await skills.find(name))?.valid !== true) return undefined
-    return (await skills.read(name, readEntry)).entry
+    return (await skills.readListed(name, readEntry)).entry
   } catch (error) {
     if (error instanceof SkillError) return undefined
     throw error

@@ -1,13 +1,13 @@
 /** Attacks that need time or size instead of odd input. Each throws at a wrong answer, and says what it measured. */
 
 import { createHash } from 'node:crypto'
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { MAX_TEXT_FILE_BYTES } from '../../../src/core/limits.ts'
 import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES } from '../../../src/tools/limits.ts'
 import { type AttackTarget, mcpCall, startAttackTarget } from './attack-target.ts'
 import type { ProcessOwner } from '../../helper/process.ts'
-import { jsonRequest, openRaw, type RawConnection, rawRequest, request } from '../../helper/raw-http.ts'
+import { jsonRequest, openRaw, type RawConnection, rawRequest, type RawResponse, request } from '../../helper/raw-http.ts'
 import { skillText } from '../../helper/skills.ts'
 import { startSwapper } from '../../helper/swapper.ts'
 
@@ -21,9 +21,8 @@ const READERS = 8
 /** How long a swap goes on at most, until some readers have met the file and some the link. */
 const SWAP_DEADLINE_SECONDS = 60
 
-/** What the document allows for a file that never holds still, or a skill that is gone. */
+/** One of the two states. */
 const SWAP_STATUSES = new Set([200, 403, 404])
-const RESTLESS = /"code":"(?:file_io_error|main_file_unreadable)"/
 
 /** What is swapped with a link to the outside, in a skill of its own. */
 const SWAPPED: Readonly<Record<string, { readonly what: string, readonly path: string }>> = {
@@ -116,8 +115,9 @@ async function readUntil ({ url }: AttackTarget, isOver: () => boolean, question
 /** Head and body; what came of an archive that a change has cut off (K53). */
 async function answerTo (connection: RawConnection, question: Buffer): Promise<string> {
   try {
-    const { status, headerLines, text } = await connection.send(question).response()
-    if (!SWAP_STATUSES.has(status) && !RESTLESS.test(text)) throw new Error(`${status} ${text.slice(0, 500)}`)
+    const response = await connection.send(question).response()
+    const { status, headerLines, text } = response
+    if (!SWAP_STATUSES.has(status) && !isRestless(response)) throw new Error(`${status} ${text.slice(0, 500)}`)
     return [`HTTP/1.1 ${status} `, ...headerLines, text].join('\n')
   } catch (error) {
     if (!connection.ended) throw new Error(`no answer to ${question.toString('latin1').split('\r\n', 1)[0]}`, { cause: error })
@@ -125,6 +125,11 @@ async function answerTo (connection: RawConnection, question: Buffer): Promise<s
     if (!cut.includes('application/zip')) throw error
     return cut
   }
+}
+
+/** K48: a skill of which no state holds for as long as reading takes. */
+function isRestless ({ status, headers, text }: RawResponse): boolean {
+  return status === 503 && text.includes('"code":"skill_changing"') && /^\d+$/.test(headers['retry-after'] ?? '')
 }
 
 export interface LoadFigures {
@@ -186,6 +191,48 @@ export async function attackBySize (t: ProcessOwner, size: { readonly files: num
       if (door === '/skills/large/files' && (JSON.parse(text) as { files: object[] }).files.length !== ('files' in size ? size.files + 1 : 0)) throw new Error('files are missing')
     }
   })
+}
+
+/** Doors that everybody uses, and what one skill with too much in it is asked for; with the status of each. */
+const EXCESS_DOORS: ReadonlyArray<readonly [door: string, status: number]> = [
+  ['/catalog', 200], ['/skills/demo', 200], ['/skills/large', 200], ['/skills/large/files', 413], ['/skills/large/archive.zip', 413],
+  ['/skills/large?revision=current', 413], ['/catalog/large', 200], ['/catalog?q=what', 200], ['/.well-known/skills/index.json', 200],
+  ['/.well-known/agent-skills/index.json', 200], ['/skills', 200]
+]
+
+/**
+ * One skill with a file of terabytes, or with this many files: lists have the others, and its document is served.
+ * @param loose files beside the skills
+ */
+export async function attackByExcess (t: ProcessOwner, { files, loose = 0 }: { readonly files: number | 'huge', readonly loose?: number }): Promise<LoadFigures> {
+  const target = await startAttackTarget(t, {
+    prepare: (root) => {
+      writeSkill(join(root, 'large'))
+      if (files === 'huge') writeHuge(join(root, 'large/huge.bin'))
+      else for (let index = 0; index < files; index++) writeFileSync(join(root, `large/${index}`), '')
+      for (let index = 0; index < loose; index++) writeFileSync(join(root, `loose-${index}`), '')
+    }
+  })
+  return await measure(target, async (took) => {
+    for (const [door, expected] of EXCESS_DOORS) {
+      const begun = performance.now()
+      const { status, text } = await rawRequest(target.url, request('GET', door), { timeoutMs: 60_000 })
+      took[door] = performance.now() - begun
+      if (status !== expected) throw new Error(`${door}: ${status} ${text.slice(0, 500)}`)
+      if (door === '/catalog' && !/"code":"too_many_(?:files|bytes)"/.test(text)) throw new Error(`no finding: ${text.slice(0, 500)}`)
+      if (door.startsWith('/.well-known/') && !text.includes('"demo"')) throw new Error(`the others are missing: ${text.slice(0, 500)}`)
+    }
+  })
+}
+
+/** Of nothing but a hole, as large as the file system has it: ext4 has up to 16 TiB. */
+function writeHuge (path: string): void {
+  writeFileSync(path, '')
+  try {
+    truncateSync(path, 8 * 1_024 ** 4)
+  } catch {
+    truncateSync(path, 50 * 1_024 ** 3)
+  }
 }
 
 function writeSkill (folder: string): void {

@@ -172,7 +172,7 @@ export function createOracle ({ roots, folder, bound }: OracleOptions): Oracle {
   }
 
   function expectedManifest (disk: DiskState, skill: ModelSkill, question: Question): Said {
-    if (!mayList(disk, skill.base)) return failure(question, 403, "Cannot read file '.': permission denied")
+    if (!mayList(disk, skill.base)) return failure(question, 403, `Permission denied reading skill '${skill.name}'`)
     const files = [...walk(disk, skill.base, '')].sort((a, b) => a.path < b.path ? -1 : 1)
     const revision = createHash('sha256').update(files.map(({ path, digest }) => `${digest} ${path}\0`).join('')).digest('hex')
     return success(JSON.stringify({ skill_name: skill.name, revision: `sha256:${revision}`, files }))

@@ -116,7 +116,7 @@ t.test('K53: a skill is given with the content that its metadata was read from',
     if (operations < moment) break
   }
   let edits = 0
-  disk.intercept = (operation) => { if (operation === 'fstat') fs.writeFileSync(join(base, 'root/demo/SKILL.md'), skillText('demo', String(++edits))) }
+  disk.intercept = (operation) => { if (operation === 'fstat') fs.writeFileSync(join(base, 'root/demo/SKILL.md'), skillText('demo', 'x'.repeat(++edits % 2))) }
   t.equal(await outcome(() => manager.loadSkill('demo')), "SkillError: Error reading SKILL.MD for skill 'demo'", 'one that never holds still')
 })
 

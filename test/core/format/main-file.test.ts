@@ -23,6 +23,11 @@ t.test('K9: a valid file has fields, a summary, and no findings', async t => {
 t.test('K9: what is wrong with the form of a file is one finding', async t => {
   const rows: Array<[string, string, string, string]> = [
     ['P2: no frontmatter', '# Only a heading\n', 'frontmatter_missing', 'SKILL.md has no frontmatter'],
+    ['a link that git stored as text', '../../shared/SKILL.md', 'main_file_link_text', "SKILL.md holds nothing but the path '../../shared/SKILL.md': it was a symbolic link before"],
+    ['such a link with a blank in it', '../My Skills/SKILL.md', 'main_file_link_text', "SKILL.md holds nothing but the path '../My Skills/SKILL.md': it was a symbolic link before"],
+    ['such a link to a file beside it', 'SHARED.md', 'main_file_link_text', "SKILL.md holds nothing but the path 'SHARED.md': it was a symbolic link before"],
+    ['a word', 'instructions', 'frontmatter_missing', 'SKILL.md has no frontmatter'],
+    ['a line that mentions a path', 'Read ../a.md\n', 'frontmatter_missing', 'SKILL.md has no frontmatter'],
     ['an empty file', '', 'frontmatter_missing', 'SKILL.md is empty'],
     ['nothing but a byte order mark', '\uFEFF', 'frontmatter_missing', 'SKILL.md is empty'],
     ['a rule in a text', '# Title\n\n---\n\nText\n', 'frontmatter_missing', 'SKILL.md has no frontmatter'],

@@ -70,7 +70,7 @@ t.test('K53: an entry is of one state, or does without the files', async (t) => 
   // What is known from before says nothing about this. Each write has another size: a change within one tick of the clock shows too.
   fs.appendFileSync(join(root, 'demo/a'), 'another')
   disk.intercept = (operation) => { if (operation === 'close') fs.writeFileSync(join(root, 'demo/a'), 'a'.repeat(++edits % 100)) }
-  t.match(await findCatalogEntry({ skills, ...NONE }, 'demo'), { revision: null, valid: true })
+  t.match(await findCatalogEntry({ skills, ...NONE }, 'demo'), { revision: null, valid: true, findings: [{ code: 'revision_pending' }] })
 })
 
 t.test('more findings come from other doors, and change nothing about validity', async (t) => {

@@ -1,0 +1,103 @@
+import type { CatalogChange, IndexedSkill } from './catalog/catalog.ts'
+import type { RootReport } from './catalog/roots.ts'
+import type { Root } from './catalog/scan-root.ts'
+import type { DiskArea } from './disk/guard.ts'
+import type { CoreLog } from './log.ts'
+import type { Signal } from './signal.ts'
+
+/** Lines about single skills within LINES_MS, in milliseconds; one more line has the number of the rest. */
+const MAX_SKILL_LINES = 20
+const LINES_MS = 1_000
+
+export interface CatalogLogOptions {
+  readonly log: CoreLog
+  readonly roots: {
+    readonly states: Signal<RootReport>
+    readonly failed: Signal<{ readonly root: Root, readonly cause: unknown }>
+  }
+  readonly catalog: {
+    readonly changed: Signal<CatalogChange>
+    readonly last: { get (name: string): Pick<IndexedSkill, 'valid' | 'findings' | 'metadata'> | undefined }
+  }
+  readonly disks: Signal<DiskArea & { readonly isAnswering: boolean }>
+}
+
+/** Tells operators what happens to roots and skills: a line for each root at the start, and for each transition. */
+export class CatalogLog {
+  readonly #log: CoreLog
+  readonly #catalog: CatalogLogOptions['catalog']
+  readonly #invalid = new Set<string>()
+  #lines = 0
+  #unlogged = { invalid: 0, valid: 0 }
+  #timer: NodeJS.Timeout | undefined
+
+  constructor ({ log, roots, catalog, disks }: CatalogLogOptions) {
+    this.#log = log
+    this.#catalog = catalog
+    roots.states.subscribe((report) => { logRoot(log, report) })
+    roots.failed.subscribe(({ root: { path, type }, cause }) => {
+      log.warn({ err: cause, root: path, type, state: 'failed' }, 'a skills folder could not be listed; what was there before is served')
+    })
+    catalog.changed.subscribe((change) => { this.#onChange(change) })
+    disks.subscribe(({ root, name, isAnswering }) => {
+      if (isAnswering) log.info({ root, skill: name }, 'a disk answers again')
+      else log.warn({ root, skill: name }, 'a disk does not answer; what was there before is served')
+    })
+  }
+
+  /** Logs what a last line would still say. */
+  close (): void {
+    clearTimeout(this.#timer)
+    this.#endLines()
+  }
+
+  #onChange ({ added, changed, removed }: CatalogChange): void {
+    for (const name of removed) this.#invalid.delete(name)
+    for (const name of added) this.#compare(name)
+    for (const name of changed) this.#compare(name)
+  }
+
+  #compare (name: string): void {
+    const skill = this.#catalog.last.get(name)
+    if (skill === undefined || skill.valid === !this.#invalid.has(name)) return
+    if (skill.valid) this.#invalid.delete(name)
+    else this.#invalid.add(name)
+    if (this.#lines++ >= MAX_SKILL_LINES) {
+      this.#unlogged[skill.valid ? 'valid' : 'invalid']++
+      return
+    }
+    this.#timer ??= setTimeout(() => { this.#endLines() }, LINES_MS).unref()
+    const { skillPath: path } = skill.metadata
+    if (skill.valid) {
+      this.#log.info({ skill: name, path }, 'a skill is valid again')
+      return
+    }
+    const problem = skill.findings.find(({ severity }) => severity === 'error')
+    this.#log.warn({ skill: name, path, code: problem?.code, problem: problem?.message }, 'a skill is not valid: it is served as files, and models are not offered it')
+  }
+
+  #endLines (): void {
+    const { invalid, valid } = this.#unlogged
+    this.#lines = 0
+    this.#unlogged = { invalid: 0, valid: 0 }
+    this.#timer = undefined
+    if (invalid + valid > 0) this.#log.warn({ invalid, valid }, 'more skills became invalid, or valid again; GET /catalog has their findings')
+  }
+}
+
+function logRoot (log: CoreLog, { root: { path, type }, before, state, skills, isSkill }: RootReport): void {
+  const fields = { root: path, type, state, skills, ...before !== undefined && { before } }
+  switch (state) {
+    case 'missing':
+      return log.warn(fields, 'a skills folder is missing; it is served when it appears')
+    case 'unreadable':
+      return log.warn(fields, 'a skills folder may not be read; it is served when the service gets permission')
+    case 'failed':
+      // The signal of failures has the cause.
+      return
+    case 'ok':
+      if (isSkill) log.warn(fields, 'a skills folder is itself a skill, with its own SKILL.md: name the folder that holds it')
+      else if (skills === 0) log.warn(fields, 'a skills folder has no skills: each skill is a folder in it')
+      else log.info(fields, 'serving a skills folder')
+  }
+}

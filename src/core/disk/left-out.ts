@@ -1,0 +1,25 @@
+/**
+ * Why a file of a skill is not in its manifest: its name is not UTF-8, it is no regular file, it may not be read, or it is a link
+ * to a folder, or to no file of the skill. Of a link that leads out it is not told whether there is something.
+ */
+export type LeftOutKind = 'unnameable' | 'special' | 'unreadable' | 'folder_link' | 'outside'
+
+/** Names that are kept of each kind. */
+const MAX_NAMES = 3
+
+/** What was left out of a manifest. */
+export class LeftOut {
+  readonly #kinds = new Map<LeftOutKind, { readonly names: string[], count: number }>()
+
+  add (kind: LeftOutKind, path: string): void {
+    let known = this.#kinds.get(kind)
+    if (known === undefined) this.#kinds.set(kind, known = { names: [], count: 0 })
+    known.count++
+    if (known.names.length < MAX_NAMES) known.names.push(path)
+  }
+
+  /** The first files of each kind, and how many there are. */
+  [Symbol.iterator] (): IterableIterator<[LeftOutKind, { readonly names: readonly string[], readonly count: number }]> {
+    return this.#kinds.entries()
+  }
+}

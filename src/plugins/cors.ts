@@ -1,0 +1,41 @@
+import fastifyCors from '@fastify/cors'
+import fp from 'fastify-plugin'
+import { REVISION_HEADER } from '../http/headers.ts'
+
+export interface CorsOptions {
+  /** As browsers send them, in lower case. Empty: no page of another origin may read anything. */
+  readonly allowedOrigins: readonly string[]
+}
+
+/** What a page may read of an answer besides the headers that browsers always show (Fetch, "CORS-safelisted response-header name"). */
+const EXPOSED_HEADERS = [
+  'Accept-Ranges', 'Allow', 'Content-Disposition', 'Content-Encoding', 'Content-Range', 'ETag', 'Mcp-Session-Id', 'Retry-After', REVISION_HEADER, 'X-Request-Id'
+]
+
+/** What a page may send. The fetch standard lets no `*` stand for `Authorization`. */
+const ALLOWED_HEADERS = [
+  'Accept', 'Authorization', 'Cache-Control', 'Content-Type', 'If-Match', 'If-None-Match', 'If-Range', 'Last-Event-ID', 'Mcp-Method', 'Mcp-Name',
+  'Mcp-Protocol-Version', 'Mcp-Session-Id', 'Range', 'X-Request-Id'
+]
+
+/** How long a browser may keep the answer to a preflight, in seconds. Browsers allow two hours at most. */
+const MAX_AGE_SECONDS = 7200
+
+/**
+ * Opens every route to the web pages of some origins (Fetch, "CORS protocol"). Registered after `security`, which decides on
+ * the host first, and after `errors`, whose handler an `OPTIONS` route gets only if it is there before.
+ */
+export const cors = fp<CorsOptions>(async function cors (app, { allowedOrigins }) {
+  if (allowedOrigins.length === 0) return
+  const allowed = new Set(allowedOrigins)
+  await app.register(fastifyCors, {
+    // False leaves the request to the routes, none of which takes OPTIONS; a list would answer any page's preflight.
+    origin: (origin, done) => { done(null, origin !== undefined && allowed.has(origin.toLowerCase()) && origin) },
+    methods: ['GET', 'HEAD', 'POST'],
+    allowedHeaders: ALLOWED_HEADERS,
+    exposedHeaders: EXPOSED_HEADERS,
+    maxAge: MAX_AGE_SECONDS,
+    // The plugin's own refusal of an OPTIONS that is no preflight is plain text.
+    strictPreflight: false
+  })
+}, { name: 'cors', fastify: '5.x' })
