@@ -147,14 +147,16 @@ export function attackInputs ({ secret, cursors }: AttackInputsOptions): Readonl
   )
 
   const header = fc.tuple(fc.constantFrom('Origin', 'Range', 'Accept', 'If-None-Match', 'If-Range', 'If-Modified-Since', 'Expect', 'Content-Type', 'X-Forwarded-Host', 'X-Forwarded-For',
-    'X-Request-Id', 'Last-Event-ID', 'Connection', 'Upgrade', 'Cookie', 'Authorization', 'Accept-Encoding', 'Mcp-Session-Id', 'Host'), fc.oneof(headerFloods(), value, cursor))
+    'X-Request-Id', 'Last-Event-ID', 'Connection', 'Upgrade', 'Cookie', 'Authorization', 'Accept-Encoding', 'Mcp-Session-Id', 'Host', 'If-Match', 'Transfer-Encoding'), fc.oneof(headerFloods(), value, cursor))
     .map(([name, content]) => `${name}: ${Buffer.from(content).toString('latin1').replaceAll(/[\r\n\0]/g, '')}`)
   const headers = fc.tuple(
     fc.constantFrom('/skills', '/skills/demo', '/skills/demo/files', '/skills/demo/files/SKILL.md', '/skills/demo/files/big.bin', '/skills/demo/archive.zip', '/catalog', '/agent/tools',
       '/agent/prompt', '/events', '/openapi.json', '/.well-known/skills/index.json', '/.well-known/agent-skills/index.json', '/.well-known/skills/demo/SKILL.md', '/docs/', '/nope'),
     fc.array(header, { minLength: 1, maxLength: 3 }),
-    fc.oneof({ weight: 5, arbitrary: fc.constant('localhost') }, { weight: 1, arbitrary: fc.constantFrom('evil.example', '127.0.0.1.evil.example', 'localhost@evil.example', '[::1', '', '\u00e9') })
-  ).map(([target, lines, host]) => ({ method: 'GET', target, head: { host, headers: lines } }))
+    fc.oneof({ weight: 5, arbitrary: fc.constant('localhost') }, { weight: 1, arbitrary: fc.constantFrom('evil.example', '127.0.0.1.evil.example', 'localhost@evil.example', '[::1', '', '\u00e9') }),
+    fc.oneof({ weight: 8, arbitrary: fc.constant('1.1') }, { weight: 1, arbitrary: fc.constantFrom('1.0', '0.9', '1.2', '2.0', '3.0', '9.9') }),
+    fc.oneof({ weight: 8, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: fc.constantFrom(['Transfer-Encoding: gzip, chunked'], ['Transfer-Encoding: identity, chunked'], ['Expect: 100-continue', 'Content-Length: 2000000']) })
+  ).map(([target, lines, host, version, framing]) => ({ method: 'GET', target, head: { host, headers: [...lines, ...framing], version } }))
 
   return { path: shown(path), query: shown(query), tool: shown(tool), mcp: shown(mcp), json: shown(json), headers: shown(headers) }
 }

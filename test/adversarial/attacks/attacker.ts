@@ -20,6 +20,9 @@ const INSIDE = /\bE(?:NOENT|ACCES|PERM|ISDIR|NAMETOOLONG|LOOP|INVAL|NOTDIR|IO|MF
 /** What tools tell of folders on purpose (K23, K30). */
 const TOLD_FOLDERS = /Path: |Base directory for this skill: /
 
+/** Statuses from 500 on that say something of the request, or of the skills folder. */
+const REFUSALS = new Set([501, 503, 505])
+
 const PROBLEM_CODES = new Set([...Object.keys(skillProblems), ...Object.keys(httpProblems)])
 
 /**
@@ -43,10 +46,10 @@ export async function createAttacker (url: string, folder: string): Promise<Atta
       const { method, target, head } = attack
       if (headerLines.some((line) => line.includes(CANARY)) || text.includes(CANARY)) fail('the canary came out')
       if (headerLines.some((line) => /^(?:x-injected|set-cookie)\b|evil/i.test(line))) fail('the request wrote a header')
-      if (status >= 500 && status !== 503) fail('an error of the service')
+      if (status >= 500 && !REFUSALS.has(status)) fail('an error of the service')
       const isToolAnswer = method === 'POST' && status === 200
       if (status >= 400 || isToolAnswer) {
-        const asked = `${target}${String(head.body ?? '')}`
+        const asked = `${target}${decoded(target)}${String(head.body ?? '')}`
         if (text.includes(folder) && !asked.includes(folder.slice(1)) && !(isToolAnswer && TOLD_FOLDERS.test(text))) fail('a path of the server')
         if (INSIDE.test(text) && !INSIDE.test(asked)) fail('something of the inside')
       }
@@ -55,6 +58,11 @@ export async function createAttacker (url: string, folder: string): Promise<Atta
       else check({ method: isStream(response) ? 'HEAD' : method, target, status, headers: response.headers, body: isStream(response) ? Buffer.alloc(0) : response.body })
     }
   }
+}
+
+/** A problem quotes a parameter as it was meant. Byte by byte, since other parameters may not be UTF-8. */
+function decoded (target: string): string {
+  return target.replaceAll(/%[\da-f]{2}/gi, (escape) => String.fromCharCode(Number.parseInt(escape.slice(1), 16)))
 }
 
 async function send (url: string, { method, target, head }: Attack): Promise<RawResponse> {
