@@ -5,7 +5,8 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { type Setting, SETTINGS } from '../src/config.ts'
+import type { Setting } from '../src/config/setting.ts'
+import { SETTINGS } from '../src/config/settings.ts'
 
 const ROOT = new URL('../', import.meta.url)
 

@@ -1,8 +1,8 @@
 import { constants, fstatSync, openSync, write, writeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DestinationStream } from 'pino'
-import type { Awaitable } from './core/async.ts'
-import { Signal } from './core/signal.ts'
+import type { Awaitable } from './core/ground/async.ts'
+import { Signal } from './core/ground/signal.ts'
 
 /** Lines wait for each other until they are this many characters, or the first has waited this many milliseconds. */
 const JOIN_CHARACTERS = 65_536

@@ -1,5 +1,5 @@
-import { archiveError, documentError, fileError, folderError, RevisionChangedError, type SkillErrorCode, skillError } from '../../src/core/errors.ts'
-import { MAX_TEXT_FILE_BYTES } from '../../src/core/limits.ts'
+import { archiveError, documentError, fileError, folderError, RevisionChangedError, type SkillErrorCode, skillError } from '../../src/core/ground/errors.ts'
+import { MAX_TEXT_FILE_BYTES } from '../../src/core/ground/limits.ts'
 import { httpProblems, type Problem, type ProblemCode, skillProblems } from '../../src/schemas/problem.ts'
 
 const FILE = 'assets/logo.png'

@@ -1,11 +1,11 @@
 import { parseArgs } from 'node:util'
-import { quote } from '../config.ts'
+import { quote } from '../config/setting.ts'
 import { CommandError } from './command.ts'
 
 /** A command's arguments, values not yet checked. */
 export interface Arguments {
   readonly positionals: readonly string[]
-  /** Values by name without dashes, in order; `help` and `version` have none. */
+  /** Values by name without dashes, in order; switches have none. */
   readonly flags: ReadonlyMap<string, readonly string[]>
 }
 
@@ -15,10 +15,15 @@ const SWITCHES = { help: { type: 'boolean', short: 'h' }, version: { type: 'bool
 /**
  * Reads the arguments behind a command's name. A value that begins with `--` is given as `--flag=--value`.
  * @param valueFlags names of the flags that take a value
+ * @param switches names of the flags that take none
  * @throws CommandError for a flag that is unknown, lacks its value or has one too many
  */
-export function parseArguments (argv: readonly string[], valueFlags: readonly string[]): Arguments {
-  const options = { ...Object.fromEntries(valueFlags.map((flag) => [flag, { type: 'string' as const }])), ...SWITCHES }
+export function parseArguments (argv: readonly string[], valueFlags: readonly string[] = [], switches: readonly string[] = []): Arguments {
+  const options = {
+    ...Object.fromEntries(valueFlags.map((flag) => [flag, { type: 'string' as const }])),
+    ...Object.fromEntries(switches.map((flag) => [flag, { type: 'boolean' as const }])),
+    ...SWITCHES
+  }
   // Not strict: parseArgs' own refusals are several sentences long and name no alternatives.
   const { tokens } = parseArgs({ args: [...argv], options, allowPositionals: true, strict: false, tokens: true })
   const flags = new Map<string, string[]>()
@@ -30,7 +35,7 @@ export function parseArguments (argv: readonly string[], valueFlags: readonly st
     if (!Object.hasOwn(options, name)) {
       throw new CommandError(`${quote(rawName)} is not a flag, there are ${Object.keys(options).map((flag) => `--${flag}`).join(', ')}`)
     }
-    const isSwitch = Object.hasOwn(SWITCHES, name)
+    const isSwitch = Object.hasOwn(SWITCHES, name) || switches.includes(name)
     if (isSwitch && inlineValue) throw new CommandError(`${rawName} takes no value, not ${quote(value)}`)
     if (!isSwitch && !inlineValue && (token.value === undefined || value.startsWith('--'))) throw new CommandError(`${rawName} needs a value`)
     flags.set(name, [...flags.get(name) ?? [], value])

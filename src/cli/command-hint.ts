@@ -1,5 +1,5 @@
-import { quote } from '../config.ts'
-import { nearest } from '../core/nearest.ts'
+import { quote } from '../config/setting.ts'
+import { nearest } from '../core/ground/nearest.ts'
 import type { CommandTable } from './command.ts'
 
 /** What to say behind an unknown command: the nearest one, and all there are. */

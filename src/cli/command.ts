@@ -23,6 +23,8 @@ export interface Command {
   readonly summary: string
   /** Names of flags that take a value, without dashes. Every command has `--help` and `--version` besides. */
   readonly flags?: readonly string[]
+  /** Names of flags without a value, without dashes. */
+  readonly switches?: readonly string[]
   /** What follows the command's name in its usage (`[DIR...]`). Absent: the command takes flags only. */
   readonly positionals?: string
   /** What `--help` prints below usage and summary: flags, exit codes. */

@@ -1,5 +1,6 @@
-import { type Config, loadConfig, settingFlags } from '../config.ts'
-import { authorityOf, connectableHost } from '../http/hosts.ts'
+import { loadConfig, settingFlags } from '../config/load.ts'
+import type { Config } from '../config/settings.ts'
+import { authorityOf, connectableHost } from '../http/request/hosts.ts'
 import { type Command, CommandError } from './command.ts'
 
 /** Longest wait for the answer, in milliseconds. */

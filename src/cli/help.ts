@@ -1,4 +1,4 @@
-import { quote } from '../config.ts'
+import { quote } from '../config/setting.ts'
 import { type Command, CommandError, type CommandTable, DEFAULT_COMMAND } from './command.ts'
 import { commandHint } from './command-hint.ts'
 
@@ -31,8 +31,8 @@ ${commands[DEFAULT_COMMAND]?.details?.() ?? ''}`
 function describeCommand (name: string, commands: CommandTable): string {
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined
   if (command === undefined) throw new CommandError(`${quote(name)} is no command${commandHint(name, commands)}`)
-  const { summary, positionals, flags, details } = command
-  const usage = ['skillserve', name, positionals, flags && '[flags]'].filter((word) => word !== undefined)
+  const { summary, positionals, flags, switches, details } = command
+  const usage = ['skillserve', name, positionals, (flags ?? switches) && '[flags]'].filter((word) => word !== undefined)
   const text = details === undefined ? '' : `\n${details()}`
   return `Usage: ${usage.join(' ')}\n\n${summary.charAt(0).toUpperCase()}${summary.slice(1)}.\n${text}`
 }

@@ -1,4 +1,5 @@
-import { type Setting, SETTINGS } from '../config.ts'
+import type { Setting } from '../config/setting.ts'
+import { SETTINGS } from '../config/settings.ts'
 
 const MAX_LINE_CHARACTERS = 120
 const GAP = '  '

@@ -2,8 +2,8 @@ import type { CatalogChange, IndexedSkill } from './catalog/catalog.ts'
 import type { RootReport } from './catalog/roots.ts'
 import type { Root } from './catalog/scan-root.ts'
 import type { DiskArea } from './disk/guard.ts'
-import type { CoreLog } from './log.ts'
-import type { Signal } from './signal.ts'
+import type { CoreLog } from './ground/log.ts'
+import type { Signal } from './ground/signal.ts'
 
 /** Lines about single skills within LINES_MS, in milliseconds; one more line has the number of the rest. */
 const MAX_SKILL_LINES = 20

@@ -1,14 +1,14 @@
-import type { Awaitable } from './async.ts'
+import type { Awaitable } from './ground/async.ts'
 import type { MainFilePreference } from './catalog/main-files.ts'
 import type { SkillArchive } from './content/archive.ts'
 import type { Manifest } from './content/manifest.ts'
 import type { RevisionChoice, SkillFiles } from './content/skill-files.ts'
 import type { SkillState } from './content/skill-state.ts'
-import { documentError } from './errors.ts'
+import { documentError } from './ground/errors.ts'
 import type { FileContent } from './files/file-content.ts'
 import type { ServableFile } from './files/file-store.ts'
 import type { SearchAnswer } from './search/search.ts'
-import type { CatalogSkill, SkillMetadata } from './skill.ts'
+import type { CatalogSkill, SkillMetadata } from './ground/skill.ts'
 import type { PinnedSource, SkillSource } from './skill-source.ts'
 
 /** The skills of one request that asked for a revision. What is asked of all skills together has none, and passes through. */

@@ -1,5 +1,5 @@
-import { DEBOUNCE_MS, MAX_DEBOUNCE_MS, PAUSE_FACTOR, POLL_MS, RECONCILE_DEGRADED_MS, RECONCILE_HEALTHY_MS } from './limits.ts'
-import type { CoreLog } from './log.ts'
+import { DEBOUNCE_MS, MAX_DEBOUNCE_MS, PAUSE_FACTOR, POLL_MS, RECONCILE_DEGRADED_MS, RECONCILE_HEALTHY_MS } from './ground/limits.ts'
+import type { CoreLog } from './ground/log.ts'
 import type { WatchTargets } from './watch/root-watch.ts'
 import { createWatcher, type Watcher, type WatcherFactory, type WatcherState } from './watch/watcher.ts'
 

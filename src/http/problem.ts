@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import { RevisionChangedError, SkillError } from '../core/errors.ts'
+import { RevisionChangedError, SkillError } from '../core/ground/errors.ts'
 import { REVISION_HEADER } from './headers.ts'
 import { httpProblems, skillProblems, type HttpProblemCode, type Problem } from '../schemas/problem.ts'
 

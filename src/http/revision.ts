@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { SkillState } from '../core/content/skill-state.ts'
-import { RevisionChangedError } from '../core/errors.ts'
+import { RevisionChangedError } from '../core/ground/errors.ts'
 import type { PinnedSource, SkillSource } from '../core/skill-source.ts'
 import { matchesStrongly } from './etag.ts'
 import { REVISION_HEADER } from './headers.ts'

@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
-import type { SkillMetadata } from '../core/skill.ts'
-import type { Awaitable } from '../core/async.ts'
+import type { SkillMetadata } from '../core/ground/skill.ts'
+import type { Awaitable } from '../core/ground/async.ts'
 import type { ToolParameters } from '../tools/tool.ts'
 import { neovateDefinition, neovateFailure, type NeovateFailure, neovateSuccess, type NeovateSuccess, notFoundSentence } from '../tools/neovate/neovate-messages.ts'
 

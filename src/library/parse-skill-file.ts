@@ -1,10 +1,10 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
-import { documentError, SkillError } from '../core/errors.ts'
-import { MAX_MAIN_FILE_BYTES } from '../core/limits.ts'
+import { documentError, SkillError } from '../core/ground/errors.ts'
+import { MAX_MAIN_FILE_BYTES } from '../core/ground/limits.ts'
 import { parseSkillBytes } from '../core/format/main-file.ts'
-import type { Frontmatter, SkillMetadata } from '../core/skill.ts'
-import { decodeUtf8 } from '../core/text.ts'
+import type { Frontmatter, SkillMetadata } from '../core/ground/skill.ts'
+import { decodeUtf8 } from '../core/ground/text.ts'
 
 /** The result of `parseSkillFile`, as its source document defines it. */
 export interface ParsedSkillFile {

@@ -1,7 +1,7 @@
 import { createMcpHandler, fromJsonSchema, type McpRequestContext, Server } from '@modelcontextprotocol/server'
 import type { ChangeFeed } from '../core/events/change-feed.ts'
 import { MAX_MCP_STREAMS } from './limits.ts'
-import type { CoreLog } from '../core/log.ts'
+import type { CoreLog } from '../core/ground/log.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import { MAX_LOG_LINE_CHARACTERS } from '../tools/limits.ts'
 import type { ToolRegistry } from '../tools/registry.ts'

@@ -1,5 +1,5 @@
 import { HttpProblem } from '../http/problem.ts'
-import { isLoopbackOrigin } from '../http/hosts.ts'
+import { isLoopbackOrigin } from '../http/request/hosts.ts'
 
 export interface OriginOptions {
   /** The service is bound to a loopback address: pages of this machine may use the door. */

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { sha256 } from '../core/digest.ts'
+import { sha256 } from '../core/ground/digest.ts'
 import { type Encoding, encodedEtag, matchesStrongly, matchingEtag, strongEtag } from '../http/etag.ts'
 import { REVISION_HEADER } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'

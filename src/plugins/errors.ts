@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest, HTTPMethods } from 'fastify'
 import fp from 'fastify-plugin'
-import { nearestRoute } from '../http/nearest-route.ts'
+import { nearestRoute } from '../http/request/nearest-route.ts'
 import { HttpProblem, sendProblem } from '../http/problem.ts'
 import { httpProblems } from '../schemas/problem.ts'
 

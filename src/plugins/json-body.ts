@@ -1,9 +1,9 @@
 import type { FastifyRequest, preParsingHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
-import { jsonDepthExceeds } from '../core/json.ts'
+import { jsonDepthExceeds } from '../core/ground/json.ts'
 import { MAX_BODY_BYTES } from '../http/limits.ts'
 import { MAX_JSON_DEPTH } from '../tools/limits.ts'
-import { decodeUtf8 } from '../core/text.ts'
+import { decodeUtf8 } from '../core/ground/text.ts'
 import { HttpProblem } from '../http/problem.ts'
 
 const MEDIA_TYPE = 'application/json'

@@ -1,7 +1,7 @@
 import { Ajv, type ValidateFunction } from 'ajv'
 import type { FastifySchema, FastifySchemaCompiler } from 'fastify'
 import fp from 'fastify-plugin'
-import { type QuerySchema, refuseUnknown, refuseValue } from '../http/query.ts'
+import { type QuerySchema, refuseUnknown, refuseValue } from '../http/request/query.ts'
 
 type Check = ReturnType<FastifySchemaCompiler<FastifySchema>>
 

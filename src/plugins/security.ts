@@ -2,9 +2,9 @@ import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { securityHeaders } from '../http/headers.ts'
-import { hostOf, isLoopback, parseHost } from '../http/hosts.ts'
+import { hostOf, isLoopback, parseHost } from '../http/request/hosts.ts'
 import { HttpProblem } from '../http/problem.ts'
-import { protocolProblem, targetAuthority } from '../http/protocol.ts'
+import { protocolProblem, targetAuthority } from '../http/request/protocol.ts'
 
 export interface SecurityOptions {
   /** The service is bound to a loopback address. A function when that is known only after listening. */

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { ChangeFeed, FeedEvent } from '../core/events/change-feed.ts'
 import { EVENT_RETRY_MS, MAX_EVENT_STREAMS } from '../http/limits.ts'
-import { accepts } from '../http/accept.ts'
+import { accepts } from '../http/request/accept.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { createEventStreams, EVENT_STREAM_MEDIA_TYPE } from '../http/send/event-streams.ts'
 import { EventsHeadersSchema, EventsQuerySchema } from '../schemas/events.ts'

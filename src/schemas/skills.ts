@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { Manifest } from '../core/content/manifest.ts'
-import type { TextEncoding } from '../core/text.ts'
+import type { TextEncoding } from '../core/ground/text.ts'
 import { describes } from './describes.ts'
 import { StringEnum } from './string-enum.ts'
 

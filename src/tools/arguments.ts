@@ -1,4 +1,4 @@
-import { jsonDepthExceeds } from '../core/json.ts'
+import { jsonDepthExceeds } from '../core/ground/json.ts'
 import { MAX_JSON_DEPTH } from './limits.ts'
 import { isJsonObject, own } from './text/json-object.ts'
 import { findJsonSyntaxError } from './text/json-syntax.ts'

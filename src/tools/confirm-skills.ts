@@ -1,4 +1,4 @@
-import { SkillError } from '../core/errors.ts'
+import { SkillError } from '../core/ground/errors.ts'
 import { parseArguments } from './arguments.ts'
 import { own } from './text/json-object.ts'
 import { type Tool, ToolArgumentsError } from './tool.ts'

@@ -1,7 +1,7 @@
 import type { SkillState } from '../core/content/skill-state.ts'
-import { documentError } from '../core/errors.ts'
+import { documentError } from '../core/ground/errors.ts'
 import type { FileContent } from '../core/files/file-content.ts'
-import type { CatalogSkill } from '../core/skill.ts'
+import type { CatalogSkill } from '../core/ground/skill.ts'
 
 export interface LoadedSkill {
   readonly skill: CatalogSkill

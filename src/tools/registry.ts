@@ -1,5 +1,5 @@
-import { SkillError } from '../core/errors.ts'
-import type { Awaitable } from '../core/async.ts'
+import { SkillError } from '../core/ground/errors.ts'
+import type { Awaitable } from '../core/ground/async.ts'
 import type { SkillSource } from '../core/skill-source.ts'
 import { failWithError } from './outcomes.ts'
 import { printable } from './text/printable.ts'

@@ -1,5 +1,5 @@
-import { whenReady } from '../core/async.ts'
-import type { Awaitable } from '../core/async.ts'
+import { whenReady } from '../core/ground/async.ts'
+import type { Awaitable } from '../core/ground/async.ts'
 import type { SkillSource } from '../core/skill-source.ts'
 import { parseArguments } from './arguments.ts'
 import { type CallLogger, toolCallLine, toolResultLine } from './call-log.ts'

@@ -1,7 +1,7 @@
 import type { FileContent } from '../core/files/file-content.ts'
 import type { Manifest } from '../core/content/manifest.ts'
 import type { SkillSource } from '../core/skill-source.ts'
-import type { CatalogSkill } from '../core/skill.ts'
+import type { CatalogSkill } from '../core/ground/skill.ts'
 import { type DiscoveryVersion, isOffered, mainFileOf, wellKnownFindings } from '../core/clients/discovery.ts'
 
 /** Clients ask for the main file under this name, whatever it is called on the disk. */

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { COMMANDS } from '../../src/cli/commands.ts'
 import { runCommandLine } from '../../src/cli/run.ts'
-import { SETTINGS } from '../../src/config.ts'
+import { SETTINGS } from '../../src/config/settings.ts'
 
 interface Outcome {
   readonly code: number | undefined

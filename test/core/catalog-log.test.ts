@@ -5,7 +5,7 @@ import type { CatalogChange } from '../../src/core/catalog/catalog.ts'
 import type { RootReport } from '../../src/core/catalog/roots.ts'
 import type { Root } from '../../src/core/catalog/scan-root.ts'
 import { CatalogLog } from '../../src/core/catalog-log.ts'
-import { Signal } from '../../src/core/signal.ts'
+import { Signal } from '../../src/core/ground/signal.ts'
 import { createFaultyDisk, failing, skill, skills, skillText, startManager, until } from '../helper/skills.ts'
 
 interface Line {

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import t from 'tap'
-import { documentError } from '../../src/core/errors.ts'
+import { documentError } from '../../src/core/ground/errors.ts'
 import { listenWithPlugins } from '../helper/plugin-app.ts'
 import { jsonRequest, openRaw, rawRequest, request } from '../helper/raw-http.ts'
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { SkillMetadata } from '../../src/core/skill.ts'
+import type { SkillMetadata } from '../../src/core/ground/skill.ts'
 import { createSkillTool } from '../../src/library/create-skill-tool.ts'
 
 const SKILLS: readonly SkillMetadata[] = [

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { documentError, fileError, folderError } from '../../src/core/errors.ts'
+import { documentError, fileError, folderError } from '../../src/core/ground/errors.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const SPECIFICATION = readFileSync(`${ROOT}docs/specification.md`, 'utf8')

@@ -1,7 +1,7 @@
 import fs from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { sha256 } from '../../src/core/digest.ts'
+import { sha256 } from '../../src/core/ground/digest.ts'
 import type { SkillManager } from '../../src/core/skill-manager.ts'
 import { Discovery } from '../../src/well-known/discovery.ts'
 import { type Offer, readOffer } from '../../src/well-known/offer.ts'

@@ -1,6 +1,6 @@
 import type { RefusedError } from '../disk/refused.ts'
-import type { CatalogSkill, Signature, SkillMetadata } from '../skill.ts'
-import { compareCodePoints } from '../text.ts'
+import type { CatalogSkill, Signature, SkillMetadata } from '../ground/skill.ts'
+import { compareCodePoints } from '../ground/text.ts'
 import type { SkillFolder } from './scan-root.ts'
 
 /** A skill as the index holds it: what the catalog says of it, and how to tell whether that is still so. */

@@ -1,13 +1,13 @@
-import { type Awaitable, coalesce, holdsForAll, whenReady } from '../async.ts'
+import { type Awaitable, coalesce, holdsForAll, whenReady } from '../ground/async.ts'
 import { createLocalDisk, createNetworkDisk, type Disk, errorCode } from '../disk/disk.ts'
 import type { DiskGuard } from '../disk/guard.ts'
 import { guardDisk } from '../disk/guarded-disk.ts'
 import { isOnNetwork } from '../disk/network-mounts.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
 import { isSameState } from '../disk/signature.ts'
-import { folderError, type SkillError } from '../errors.ts'
-import { Signal } from '../signal.ts'
-import type { Signature } from '../skill.ts'
+import { folderError, type SkillError } from '../ground/errors.ts'
+import { Signal } from '../ground/signal.ts'
+import type { Signature } from '../ground/skill.ts'
 import { type GoodScan, resolveLinkedFolder, type Root, type RootScan, scanRoot, type SkillFolder } from './scan-root.ts'
 
 /** How often roots that change while they are compared are compared anew. */

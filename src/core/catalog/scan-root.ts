@@ -1,10 +1,10 @@
-import { createSlicer } from '../async.ts'
+import { createSlicer } from '../ground/async.ts'
 import { errorCode, type Disk } from '../disk/disk.ts'
 import { entriesIn } from '../disk/folder-entries.ts'
 import { isHiddenPath } from '../disk/relative-path.ts'
 import { isTrustworthy, signatureOf } from '../disk/signature.ts'
-import { isSafeName } from '../skill-name.ts'
-import type { Signature, SkillType } from '../skill.ts'
+import { isSafeName } from '../ground/skill-name.ts'
+import type { Signature, SkillType } from '../ground/skill.ts'
 import { MAIN_FILE } from './main-files.ts'
 
 /** A folder that is served as a skill. */

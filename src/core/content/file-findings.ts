@@ -1,6 +1,6 @@
 import type { LeftOut, LeftOutKind } from '../disk/left-out.ts'
 import { finding, type FindingCode, quoteList } from '../format/findings.ts'
-import type { Finding } from '../skill.ts'
+import type { Finding } from '../ground/skill.ts'
 
 /** Code, what is said before and after the names, and what mends it. */
 const KINDS = {

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import { MAIN_FILE } from '../catalog/main-files.ts'
 import type { SkillFolder } from '../catalog/scan-root.ts'
 import type { FileContent } from '../files/file-content.ts'
-import { KEPT_REVISION_BYTES } from '../limits.ts'
+import { KEPT_REVISION_BYTES } from '../ground/limits.ts'
 import type { Manifest, Snapshot } from './manifest.ts'
 
 export interface KeptRevisionsOptions {

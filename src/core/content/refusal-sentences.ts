@@ -1,5 +1,5 @@
-import { documentError, fileError, skillError } from '../errors.ts'
-import { MAX_TEXT_FILE_BYTES } from '../limits.ts'
+import { documentError, fileError, skillError } from '../ground/errors.ts'
+import { MAX_TEXT_FILE_BYTES } from '../ground/limits.ts'
 import { RefusedError } from '../disk/refused.ts'
 
 /** `get_skill`'s sentence for why a main file was not read; any other error as it is. */

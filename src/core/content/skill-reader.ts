@@ -1,4 +1,4 @@
-import { createSlicer } from '../async.ts'
+import { createSlicer } from '../ground/async.ts'
 import type { Disk } from '../disk/disk.ts'
 import type { LeftOut } from '../disk/left-out.ts'
 import { areTrustworthy, holds, pathBelow, signatureAt, statOf } from '../disk/observed.ts'
@@ -9,9 +9,9 @@ import { FileContent } from '../files/file-content.ts'
 import type { FilePlace, FileStore } from '../files/file-store.ts'
 import type { Checksums, OpenFile } from '../files/open-file.ts'
 import { openInside } from '../files/open-inside.ts'
-import { FILE_WORK_BYTES, MAX_BUFFERED_FILE_BYTES, MAX_LISTED_WORK_BYTES, MAX_SKILL_BYTES } from '../limits.ts'
-import type { Signature } from '../skill.ts'
-import { compareCodePoints } from '../text.ts'
+import { FILE_WORK_BYTES, MAX_BUFFERED_FILE_BYTES, MAX_LISTED_WORK_BYTES, MAX_SKILL_BYTES } from '../ground/limits.ts'
+import type { Signature } from '../ground/skill.ts'
+import { compareCodePoints } from '../ground/text.ts'
 import type { CollectedContents } from './kept-revisions.ts'
 
 /** A file whose bytes are known while it is in that state. */

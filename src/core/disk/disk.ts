@@ -1,6 +1,6 @@
 import fs, { type BigIntStats, type Dir, type Dirent } from 'node:fs'
 import { promisify } from 'node:util'
-import type { Awaitable } from '../async.ts'
+import type { Awaitable } from '../ground/async.ts'
 
 /**
  * The file system as the core sees it: the seam for tests, and for disks of two kinds. A local disk answers at once:

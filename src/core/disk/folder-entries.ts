@@ -1,5 +1,5 @@
 import type { Dirent } from 'node:fs'
-import { LARGE_FOLDER_BYTES } from '../limits.ts'
+import { LARGE_FOLDER_BYTES } from '../ground/limits.ts'
 import type { Disk } from './disk.ts'
 
 /** Entries of a folder. */

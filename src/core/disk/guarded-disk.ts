@@ -1,4 +1,4 @@
-import type { Awaitable } from '../async.ts'
+import type { Awaitable } from '../ground/async.ts'
 import type { Disk } from './disk.ts'
 import type { DiskGuard } from './guard.ts'
 

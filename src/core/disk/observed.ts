@@ -1,6 +1,6 @@
-import { type Awaitable, holdsForAll, whenReady } from '../async.ts'
-import { sha256 } from '../digest.ts'
-import type { Signature } from '../skill.ts'
+import { type Awaitable, holdsForAll, whenReady } from '../ground/async.ts'
+import { sha256 } from '../ground/digest.ts'
+import type { Signature } from '../ground/skill.ts'
 import type { Disk } from './disk.ts'
 import { isSameState, isTrustworthy, signatureOf, stateId } from './signature.ts'
 

@@ -1,4 +1,4 @@
-import type { SkillExcess } from '../errors.ts'
+import type { SkillExcess } from '../ground/errors.ts'
 import { errorCode } from './disk.ts'
 
 /**

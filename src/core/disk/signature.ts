@@ -1,6 +1,6 @@
 import type { BigIntStats } from 'node:fs'
-import { RACY_WINDOW_MS } from '../limits.ts'
-import type { Signature } from '../skill.ts'
+import { RACY_WINDOW_MS } from '../ground/limits.ts'
+import type { Signature } from '../ground/skill.ts'
 
 const RACY_WINDOW_NS = BigInt(RACY_WINDOW_MS) * 1_000_000n
 

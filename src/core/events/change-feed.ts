@@ -1,6 +1,6 @@
-import { FEED_GRACE_MS, MAX_RECENT_EVENTS } from '../limits.ts'
-import { type CoreLog, SILENT } from '../log.ts'
-import { Signal } from '../signal.ts'
+import { FEED_GRACE_MS, MAX_RECENT_EVENTS } from '../ground/limits.ts'
+import { type CoreLog, SILENT } from '../ground/log.ts'
+import { Signal } from '../ground/signal.ts'
 import { RecentEvents } from './recent-events.ts'
 import { type SkillChange, SkillTracker, type TrackedSkills } from './skill-tracker.ts'
 

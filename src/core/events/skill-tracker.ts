@@ -1,8 +1,8 @@
-import { createSlicer } from '../async.ts'
+import { createSlicer } from '../ground/async.ts'
 import type { Inspected } from '../content/manifest.ts'
-import { SkillError } from '../errors.ts'
-import { PAUSE_FACTOR, RACY_WINDOW_MS, RECONCILE_DEGRADED_MS, TIMESTAMP_STEP_MS } from '../limits.ts'
-import type { CoreLog } from '../log.ts'
+import { SkillError } from '../ground/errors.ts'
+import { PAUSE_FACTOR, RACY_WINDOW_MS, RECONCILE_DEGRADED_MS, TIMESTAMP_STEP_MS } from '../ground/limits.ts'
+import type { CoreLog } from '../ground/log.ts'
 import type { SkillService } from '../skill-source.ts'
 
 /** What became of a skill. `revision` is its manifest's; a skill whose folder may not be read has none. */

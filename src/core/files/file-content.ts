@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib'
-import { sha256 } from '../digest.ts'
-import { decodeText, decodeUtf8, type DecodedText } from '../text.ts'
+import { sha256 } from '../ground/digest.ts'
+import { decodeText, decodeUtf8, type DecodedText } from '../ground/text.ts'
 
 /**
  * The bytes of one file in one state, with what is derived from them. One object for each state is shared by every door,

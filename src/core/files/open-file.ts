@@ -5,7 +5,7 @@ import { crc32 } from 'node:zlib'
 import type { Disk } from '../disk/disk.ts'
 import { asRefused, changed, RefusedError } from '../disk/refused.ts'
 import { isSameState, signatureOf } from '../disk/signature.ts'
-import type { Signature } from '../skill.ts'
+import type { Signature } from '../ground/skill.ts'
 
 const CHUNK_BYTES = 1_048_576
 const MIN_CHUNK_BYTES = 4_096

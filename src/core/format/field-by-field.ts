@@ -1,4 +1,4 @@
-import type { Finding } from '../skill.ts'
+import type { Finding } from '../ground/skill.ts'
 import { finding, quote } from './findings.ts'
 import { failureFinding, INDENTED_REASON, isMapping, linesOf, NO_FIELD_REASON, placeOf, readLenientYaml, type YamlFailure } from './yaml.ts'
 

@@ -1,7 +1,7 @@
 import { finding, type FindingCode, quote, quoteList } from './findings.ts'
-import { MAX_COMPATIBILITY_CODE_POINTS, MAX_DESCRIPTION_CODE_POINTS, MAX_NAME_CODE_POINTS } from '../limits.ts'
-import type { Finding, Frontmatter } from '../skill.ts'
-import { countCodePoints } from '../text.ts'
+import { MAX_COMPATIBILITY_CODE_POINTS, MAX_DESCRIPTION_CODE_POINTS, MAX_NAME_CODE_POINTS } from '../ground/limits.ts'
+import type { Finding, Frontmatter } from '../ground/skill.ts'
+import { countCodePoints } from '../ground/text.ts'
 import { isMapping } from './yaml.ts'
 
 /** The fields of the Agent Skills format. */

@@ -1,5 +1,5 @@
-import * as limits from '../limits.ts'
-import type { Finding, FindingSeverity } from '../skill.ts'
+import * as limits from '../ground/limits.ts'
+import type { Finding, FindingSeverity } from '../ground/skill.ts'
 
 /** Longest quotation of a skill's text in a sentence, in code points. */
 const MAX_QUOTED_CODE_POINTS = 80

@@ -1,7 +1,7 @@
 import { type ReadableFields, readFieldByField } from './field-by-field.ts'
 import { finding, quoteList } from './findings.ts'
-import { MAX_FRONTMATTER_BYTES } from '../limits.ts'
-import type { Finding, Frontmatter } from '../skill.ts'
+import { MAX_FRONTMATTER_BYTES } from '../ground/limits.ts'
+import type { Finding, Frontmatter } from '../ground/skill.ts'
 import { failureFinding, isMapping, readLenientYaml } from './yaml.ts'
 
 /** Byte offsets of frontmatter and body in a main file. Fences and a BOM belong to neither. */

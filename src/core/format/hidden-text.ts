@@ -1,6 +1,6 @@
 import { finding, type FindingCode } from './findings.ts'
-import { ADVISED_MAIN_FILE_LINES } from '../limits.ts'
-import type { Finding } from '../skill.ts'
+import { ADVISED_MAIN_FILE_LINES } from '../ground/limits.ts'
+import type { Finding } from '../ground/skill.ts'
 
 const TAB = 0x09
 const LF = 0x0a

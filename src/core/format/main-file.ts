@@ -2,8 +2,8 @@ import { isUtf8 } from 'node:buffer'
 import { checkContent } from './hidden-text.ts'
 import { finding, quote } from './findings.ts'
 import { locateFrontmatter, parseFrontmatter, startsWithBom } from './frontmatter.ts'
-import { MAX_FRONTMATTER_BYTES } from '../limits.ts'
-import type { Finding, Frontmatter } from '../skill.ts'
+import { MAX_FRONTMATTER_BYTES } from '../ground/limits.ts'
+import type { Finding, Frontmatter } from '../ground/skill.ts'
 import { validateFrontmatter } from './fields.ts'
 
 /** A main file without its text. */

@@ -1,7 +1,7 @@
 import { load, YAMLException } from 'js-yaml'
 import { finding, quote } from './findings.ts'
-import { MAX_FRONTMATTER_DEPTH } from '../limits.ts'
-import type { Finding, Frontmatter } from '../skill.ts'
+import { MAX_FRONTMATTER_DEPTH } from '../ground/limits.ts'
+import type { Finding, Frontmatter } from '../ground/skill.ts'
 
 export interface YamlFailure {
   readonly kind: 'failure'

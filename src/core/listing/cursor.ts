@@ -1,5 +1,5 @@
-import { sha256 } from '../digest.ts'
-import { MAX_CURSOR_CHARACTERS } from '../limits.ts'
+import { sha256 } from '../ground/digest.ts'
+import { MAX_CURSOR_CHARACTERS } from '../ground/limits.ts'
 
 /** Where a page ended: after this name, which had this score if the pages are of a search. */
 export interface PagePosition {

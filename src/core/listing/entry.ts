@@ -1,13 +1,13 @@
-import { type Awaitable, orElse } from '../async.ts'
+import { type Awaitable, orElse } from '../ground/async.ts'
 import type { SkillState } from '../content/skill-state.ts'
-import { SkillError, type SkillExcess, SkillTooLargeError } from '../errors.ts'
+import { SkillError, type SkillExcess, SkillTooLargeError } from '../ground/errors.ts'
 import type { FileContent } from '../files/file-content.ts'
 import { finding } from '../format/findings.ts'
-import { toJsonValue } from '../json.ts'
-import { MAX_FRONTMATTER_DEPTH, MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from '../limits.ts'
+import { toJsonValue } from '../ground/json.ts'
+import { MAX_FRONTMATTER_DEPTH, MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from '../ground/limits.ts'
 import type { Manifest } from '../content/manifest.ts'
 import type { SkillSource } from '../skill-source.ts'
-import type { CatalogSkill, Finding, SkillType } from '../skill.ts'
+import type { CatalogSkill, Finding, SkillType } from '../ground/skill.ts'
 
 /** What the catalog tells of a skill. `null` where its files cannot be listed. */
 export interface CatalogEntry {

@@ -1,8 +1,8 @@
 import { basename } from 'node:path'
-import { createSlicer } from '../async.ts'
-import { MAX_PAGE_CHARACTERS } from '../limits.ts'
+import { createSlicer } from '../ground/async.ts'
+import { MAX_PAGE_CHARACTERS } from '../ground/limits.ts'
 import type { SkillSource } from '../skill-source.ts'
-import { compareCodePoints } from '../text.ts'
+import { compareCodePoints } from '../ground/text.ts'
 import { formatCursor, type PagePosition, parseCursor } from './cursor.ts'
 import { type CatalogEntry, type CatalogEntryOptions, findCatalogEntry } from './entry.ts'
 

@@ -1,5 +1,5 @@
-import { createSlicer } from '../async.ts'
-import { foldWhitespace } from '../text.ts'
+import { createSlicer } from '../ground/async.ts'
+import { foldWhitespace } from '../ground/text.ts'
 
 /** A skill in a system prompt. Name and description are untrusted text. */
 export interface PromptSkill {

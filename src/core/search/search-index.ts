@@ -1,4 +1,4 @@
-import { MAX_MISSPELT_TERMS } from '../limits.ts'
+import { MAX_MISSPELT_TERMS } from '../ground/limits.ts'
 import { isUnspaced, queryTermsOf, termsOf } from './search-terms.ts'
 import { createSegment, mergeSegments, type Posting, type Segment, WEIGHT_BITS, WEIGHT_MASK } from './segment.ts'
 import { similarWords } from './similar-words.ts'

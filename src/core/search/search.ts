@@ -1,13 +1,13 @@
 import { isUtf8 } from 'node:buffer'
 import { setTimeout as pause } from 'node:timers/promises'
-import { type Awaitable, coalesce, createSlicer } from '../async.ts'
+import { type Awaitable, coalesce, createSlicer } from '../ground/async.ts'
 import type { CatalogChange } from '../catalog/catalog.ts'
 import type { MainFilePreference } from '../catalog/main-files.ts'
-import { SkillError } from '../errors.ts'
+import { SkillError } from '../ground/errors.ts'
 import type { FileContent } from '../files/file-content.ts'
 import { bodyOf } from '../format/main-file.ts'
-import { MAX_SEARCH_WAIT_MS, MAX_SEARCHED_BODY_CHARACTERS } from '../limits.ts'
-import type { CatalogSkill } from '../skill.ts'
+import { MAX_SEARCH_WAIT_MS, MAX_SEARCHED_BODY_CHARACTERS } from '../ground/limits.ts'
+import type { CatalogSkill } from '../ground/skill.ts'
 import { type SearchHit, SearchIndex } from './search-index.ts'
 
 /** What search needs of the skills. */

@@ -1,8 +1,8 @@
 import { watch } from 'node:fs'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { createSlicer } from '../async.ts'
+import { createSlicer } from '../ground/async.ts'
 import { errorCode } from '../disk/disk.ts'
-import { MAX_EVENTS_PER_ITERATION, STORM_REST_MS } from '../limits.ts'
+import { MAX_EVENTS_PER_ITERATION, STORM_REST_MS } from '../ground/limits.ts'
 
 /** The part of `fs.FSWatcher` that is used. */
 export interface FolderWatch {

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Awaitable } from '../../core/async.ts'
+import type { Awaitable } from '../../core/ground/async.ts'
 import { fileSentence } from '../../core/content/refusal-sentences.ts'
 import { isTextType } from '../../core/content/media-type.ts'
 import type { FileContent } from '../../core/files/file-content.ts'

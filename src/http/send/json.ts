@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify'
-import type { Awaitable } from '../../core/async.ts'
-import { sha256 } from '../../core/digest.ts'
+import type { Awaitable } from '../../core/ground/async.ts'
+import { sha256 } from '../../core/ground/digest.ts'
 import type { ToolOutcome } from '../../tools/tool.ts'
 import { strongEtag } from '../etag.ts'
 import type { RevisionCondition } from '../revision.ts'

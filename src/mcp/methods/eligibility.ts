@@ -2,8 +2,8 @@ import { SkillCatalogError, skillEntry } from '@modelcontextprotocol/server/ext/
 import type { FileContent } from '../../core/files/file-content.ts'
 import type { Manifest } from '../../core/content/manifest.ts'
 import { finding, quote } from '../../core/format/findings.ts'
-import { MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES, MCP_ADVISED_SKILL_BYTES, MCP_ADVISED_SKILL_FILES } from '../../core/limits.ts'
-import type { CatalogSkill, Finding, Frontmatter } from '../../core/skill.ts'
+import { MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES, MCP_ADVISED_SKILL_BYTES, MCP_ADVISED_SKILL_FILES } from '../../core/ground/limits.ts'
+import type { CatalogSkill, Finding, Frontmatter } from '../../core/ground/skill.ts'
 import { MAX_LOG_LINE_CHARACTERS } from '../../tools/limits.ts'
 import { printable } from '../../tools/text/printable.ts'
 

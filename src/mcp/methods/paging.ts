@@ -1,7 +1,7 @@
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
-import { createSlicer } from '../../core/async.ts'
+import { createSlicer } from '../../core/ground/async.ts'
 import { formatCursor, parseCursor } from '../../core/listing/cursor.ts'
-import { compareCodePoints } from '../../core/text.ts'
+import { compareCodePoints } from '../../core/ground/text.ts'
 
 export interface Page<Item> {
   readonly items: Item[]

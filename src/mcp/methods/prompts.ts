@@ -1,6 +1,6 @@
 import { type GetPromptResult, type Prompt, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
-import { orElse } from '../../core/async.ts'
-import { SkillError } from '../../core/errors.ts'
+import { orElse } from '../../core/ground/async.ts'
+import { SkillError } from '../../core/ground/errors.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import { loadSkill } from '../../tools/load-skill.ts'
 import { MCP_PAGE_ENTRIES } from '../limits.ts'

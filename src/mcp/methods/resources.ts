@@ -3,7 +3,7 @@ import { MCP_PAGE_ENTRIES } from '../limits.ts'
 import type { Manifest } from '../../core/content/manifest.ts'
 import { mediaType } from '../../core/content/media-type.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
-import { compareCodePoints } from '../../core/text.ts'
+import { compareCodePoints } from '../../core/ground/text.ts'
 import { type Page, readPage } from './paging.ts'
 import { mainFileUri, parseSkillUri, skillUri } from '../skill-uri.ts'
 

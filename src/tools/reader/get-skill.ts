@@ -1,6 +1,6 @@
-import { whenReady } from '../../core/async.ts'
+import { whenReady } from '../../core/ground/async.ts'
 import type { FileContent } from '../../core/files/file-content.ts'
-import { documentError } from '../../core/errors.ts'
+import { documentError } from '../../core/ground/errors.ts'
 import { SkillDocumentSchema } from '../../schemas/skills.ts'
 import { stringArgument } from '../arguments.ts'
 import { ErrorResultSchema, failWithError, jsonOutcome, SharedOutcomes } from '../outcomes.ts'

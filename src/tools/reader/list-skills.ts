@@ -1,4 +1,4 @@
-import { whenReady } from '../../core/async.ts'
+import { whenReady } from '../../core/ground/async.ts'
 import { SkillListSchema } from '../../schemas/skills.ts'
 import { ErrorResultSchema, failWithError, jsonOutcome, SharedOutcomes } from '../outcomes.ts'
 import type { Tool } from '../tool.ts'

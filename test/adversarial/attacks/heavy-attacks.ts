@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { MAX_TEXT_FILE_BYTES } from '../../../src/core/limits.ts'
+import { MAX_TEXT_FILE_BYTES } from '../../../src/core/ground/limits.ts'
 import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES } from '../../../src/tools/limits.ts'
 import { type AttackTarget, mcpCall, startAttackTarget } from './attack-target.ts'
 import type { ProcessOwner } from '../../helper/process.ts'

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { scanRoot, type Root } from '../../../src/core/catalog/scan-root.ts'
 import { createLocalDisk, createNetworkDisk, type Disk } from '../../../src/core/disk/disk.ts'
-import { compareCodePoints } from '../../../src/core/text.ts'
+import { compareCodePoints } from '../../../src/core/ground/text.ts'
 import { createFaultyDisk, failing, skill } from '../../helper/skills.ts'
 
 function rootAt (path: string): Root {

@@ -1,8 +1,8 @@
 import t from 'tap'
-import { sha256 } from '../../../src/core/digest.ts'
+import { sha256 } from '../../../src/core/ground/digest.ts'
 import type { Manifest } from '../../../src/core/content/manifest.ts'
 import { parseSkillBytes } from '../../../src/core/format/main-file.ts'
-import type { CatalogSkill, Finding } from '../../../src/core/skill.ts'
+import type { CatalogSkill, Finding } from '../../../src/core/ground/skill.ts'
 import { isOffered, wellKnownFindings } from '../../../src/core/clients/discovery.ts'
 import { skillText } from '../../helper/skills.ts'
 

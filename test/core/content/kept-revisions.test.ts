@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { SkillArchive } from '../../../src/core/content/archive.ts'
 import { KeptRevisions } from '../../../src/core/content/kept-revisions.ts'
-import { sha256 } from '../../../src/core/digest.ts'
+import { sha256 } from '../../../src/core/ground/digest.ts'
 import { FileContent } from '../../../src/core/files/file-content.ts'
 import { outcome, skill, skillText, startManager, until } from '../../helper/skills.ts'
 

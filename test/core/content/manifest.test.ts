@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { Disk } from '../../../src/core/disk/disk.ts'
 import { createNetworkDisk } from '../../../src/core/disk/disk.ts'
-import { sha256 } from '../../../src/core/digest.ts'
+import { sha256 } from '../../../src/core/ground/digest.ts'
 import { isTextType, mediaType } from '../../../src/core/content/media-type.ts'
-import { compareCodePoints } from '../../../src/core/text.ts'
+import { compareCodePoints } from '../../../src/core/ground/text.ts'
 import { countDescriptors, createFaultyDisk, failing, osError, outcome, passTick, skill, skillText, startManager } from '../../helper/skills.ts'
 
 const HOUR_MS = 3_600_000

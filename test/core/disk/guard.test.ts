@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import { createNetworkDisk, type Disk } from '../../../src/core/disk/disk.ts'
 import { DiskGuard } from '../../../src/core/disk/guard.ts'
 import { guardDisk } from '../../../src/core/disk/guarded-disk.ts'
-import { MAX_DISK_CALLS } from '../../../src/core/limits.ts'
+import { MAX_DISK_CALLS } from '../../../src/core/ground/limits.ts'
 import { countDescriptors, createFaultyDisk, outcome, skills, until, type FaultyDisk } from '../../helper/skills.ts'
 
 const NO_ANSWER = 'Error: ETIMEDOUT: the disk does not answer'

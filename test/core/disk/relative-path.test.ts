@@ -2,7 +2,7 @@ import { posix, win32 } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
 import { isHiddenFile, isHiddenPath, parseRelativePath } from '../../../src/core/disk/relative-path.ts'
-import { hasForbiddenSequence, isSafeName } from '../../../src/core/skill-name.ts'
+import { hasForbiddenSequence, isSafeName } from '../../../src/core/ground/skill-name.ts'
 
 /** Pieces of which attacks on paths are made, and ordinary ones. */
 const piece = fc.constantFrom('..', '.', '', 'a', 'bc', ' ', '...', '..a', 'a..', 'C:', '%2e%2e', '\0', '\uD800', 'SKILL.md', '~', '\n', 'é')

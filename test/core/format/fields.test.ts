@@ -1,6 +1,6 @@
 import t from 'tap'
 import fc from 'fast-check'
-import type { Frontmatter } from '../../../src/core/skill.ts'
+import type { Frontmatter } from '../../../src/core/ground/skill.ts'
 import { validateFrontmatter } from '../../../src/core/format/fields.ts'
 
 const valid = { name: 'my-skill', description: 'Does a thing. Use when the thing is to be done.' }

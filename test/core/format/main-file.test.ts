@@ -2,7 +2,7 @@ import t from 'tap'
 import fc from 'fast-check'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { MAX_MAIN_FILE_BYTES } from '../../../src/core/limits.ts'
+import { MAX_MAIN_FILE_BYTES } from '../../../src/core/ground/limits.ts'
 import { parseSkillBytes, skillBody } from '../../../src/core/format/main-file.ts'
 import { checkTime } from '../../helper/timing.ts'
 

@@ -2,7 +2,7 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { findCatalogEntry, type FindingSource, readCatalogEntry } from '../../../src/core/listing/entry.ts'
-import { MAX_MAIN_FILE_BYTES } from '../../../src/core/limits.ts'
+import { MAX_MAIN_FILE_BYTES } from '../../../src/core/ground/limits.ts'
 import type { SkillManager } from '../../../src/core/skill-manager.ts'
 import { createFaultyDisk, failing, skill, skillText, startManager } from '../../helper/skills.ts'
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { MIN_PROMPT_CHARACTERS } from '../../../src/core/limits.ts'
+import { MIN_PROMPT_CHARACTERS } from '../../../src/core/ground/limits.ts'
 import { type PromptForm, type PromptSkill, renderPrompt } from '../../../src/core/listing/prompt.ts'
-import { foldWhitespace } from '../../../src/core/text.ts'
+import { foldWhitespace } from '../../../src/core/ground/text.ts'
 
 const render = (skills: readonly PromptSkill[], form: PromptForm, budget?: number) =>
   renderPrompt(skills, { form, budget, locate: ({ location }) => location })

@@ -1,7 +1,7 @@
 import t from 'tap'
-import { MAX_MISSPELT_TERMS } from '../../../src/core/limits.ts'
+import { MAX_MISSPELT_TERMS } from '../../../src/core/ground/limits.ts'
 import { type SearchDocument, SearchIndex } from '../../../src/core/search/search-index.ts'
-import { compareCodePoints } from '../../../src/core/text.ts'
+import { compareCodePoints } from '../../../src/core/ground/text.ts'
 import { checkTime } from '../../helper/timing.ts'
 
 type Fields = Partial<Omit<SearchDocument, 'name'>>

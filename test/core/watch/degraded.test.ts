@@ -1,7 +1,7 @@
 import fs from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import type { CoreLog } from '../../../src/core/log.ts'
+import type { CoreLog } from '../../../src/core/ground/log.ts'
 import { createWatcher } from '../../../src/core/watch/watcher.ts'
 import { until } from '../../helper/skills.ts'
 import { followed, skill, startWatching, writeSkill } from '../../helper/watched-index.ts'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { documentError } from '../../../src/core/errors.ts'
+import { documentError } from '../../../src/core/ground/errors.ts'
 import { createGetSkillTool } from '../../../src/tools/reader/get-skill.ts'
 import { createToolRegistry } from '../../../src/tools/registry.ts'
 import { type FakeSkill, FakeSource, shown } from '../fake-source.ts'

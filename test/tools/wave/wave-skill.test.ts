@@ -1,5 +1,5 @@
 import t from 'tap'
-import { documentError, folderError } from '../../../src/core/errors.ts'
+import { documentError, folderError } from '../../../src/core/ground/errors.ts'
 import { createToolRegistry } from '../../../src/tools/registry.ts'
 import { createWaveSkillTool } from '../../../src/tools/wave/wave-skill.ts'
 import { errorFinding, type FakeSkill, FakeSource, shown } from '../fake-source.ts'

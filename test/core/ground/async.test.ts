@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import fc from 'fast-check'
 import t from 'tap'
-import { coalesce, createQueue, createSlicer } from '../../src/core/async.ts'
+import { coalesce, createQueue, createSlicer } from '../../../src/core/ground/async.ts'
 
 function deferred () {
   let resolve = () => {}

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { jsonDepthExceeds, toJsonValue } from '../../src/core/json.ts'
-import { checkTime } from '../helper/timing.ts'
+import { jsonDepthExceeds, toJsonValue } from '../../../src/core/ground/json.ts'
+import { checkTime } from '../../helper/timing.ts'
 
 t.test('counts arrays and objects alike', (t) => {
   t.equal(jsonDepthExceeds('[{"a":[]}]', 3), false)

@@ -1,5 +1,5 @@
-import { nearest } from '../core/nearest.ts'
-import { toInstance } from './problem.ts'
+import { nearest } from '../../core/ground/nearest.ts'
+import { toInstance } from '../problem.ts'
 
 /** A path below a skill that is none of the skill's routes: most likely that of a file. */
 const BELOW_SKILL = /^(\/skills\/[^/]+)\/(?!files\/)(.+)$/

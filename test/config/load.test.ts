@@ -1,9 +1,11 @@
 import { delimiter, isAbsolute, resolve } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
-import { parseArguments } from '../src/cli/arguments.ts'
-import { CommandError } from '../src/cli/command.ts'
-import { type Config, ConfigError, loadConfig, type Setting, settingFlags, SETTINGS } from '../src/config.ts'
+import { parseArguments } from '../../src/cli/arguments.ts'
+import { CommandError } from '../../src/cli/command.ts'
+import { loadConfig, settingFlags } from '../../src/config/load.ts'
+import { ConfigError, type Setting } from '../../src/config/setting.ts'
+import { type Config, SETTINGS } from '../../src/config/settings.ts'
 
 const cwd = resolve('/srv')
 

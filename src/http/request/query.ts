@@ -1,7 +1,7 @@
 import type { ErrorObject } from 'ajv'
-import { nearest } from '../core/nearest.ts'
-import { printable } from '../tools/text/printable.ts'
-import { HttpProblem } from './problem.ts'
+import { nearest } from '../../core/ground/nearest.ts'
+import { printable } from '../../tools/text/printable.ts'
+import { HttpProblem } from '../problem.ts'
 
 /** The part of a query's schema that a refusal speaks of. */
 export interface QuerySchema {

@@ -1,6 +1,6 @@
 import t from 'tap'
-import { listenWithPlugins } from '../helper/plugin-app.ts'
-import { jsonRequest, openRaw, rawRequest, request } from '../helper/raw-http.ts'
+import { listenWithPlugins } from '../../helper/plugin-app.ts'
+import { jsonRequest, openRaw, rawRequest, request } from '../../helper/raw-http.ts'
 
 const NAME = { type: 'object', properties: { name: { type: 'string' } } }
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { HttpProblem } from './problem.ts'
+import { HttpProblem } from '../problem.ts'
 
 const SLASH = 0x2f
 const ABSOLUTE_TARGET = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i

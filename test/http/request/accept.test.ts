@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { accepts, prefers } from '../../src/http/accept.ts'
-import { checkTime } from '../helper/timing.ts'
+import { accepts, prefers } from '../../../src/http/request/accept.ts'
+import { checkTime } from '../../helper/timing.ts'
 
 const offered = ['application/json', 'text/markdown', 'text/plain'] as const
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { FileContent } from '../../src/core/files/file-content.ts'
-import { sha256 } from '../../src/core/digest.ts'
-import { compareCodePoints, countCodePoints, decodeText, decodeUtf8, foldWhitespace } from '../../src/core/text.ts'
+import { FileContent } from '../../../src/core/files/file-content.ts'
+import { sha256 } from '../../../src/core/ground/digest.ts'
+import { compareCodePoints, countCodePoints, decodeText, decodeUtf8, foldWhitespace } from '../../../src/core/ground/text.ts'
 
 function utf16be (text: string): Buffer {
   return Buffer.from(text, 'utf16le').swap16()

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { authorityOf, connectableHost, hostOf, isLoopback, isLoopbackOrigin, parseHost, parseOrigin } from '../../src/http/hosts.ts'
+import { authorityOf, connectableHost, hostOf, isLoopback, isLoopbackOrigin, parseHost, parseOrigin } from '../../../src/http/request/hosts.ts'
 
 t.test('hostOf takes the port and the brackets off an authority', (t) => {
   for (const [authority, host] of [

@@ -1,0 +1,28 @@
+import { resolve } from 'node:path'
+
+export const MAX_PORT = 65_535
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+export const BOOLEANS: ReadonlyMap<string, boolean> = new Map([['true', true], ['1', true], ['false', false], ['0', false]])
+
+export function parseFolder (text: string, cwd: string): string | undefined {
+  return text === '' ? undefined : resolve(cwd, text)
+}
+
+/** Segments of characters that nobody encodes, no dot segments. */
+const PATH = /^(?:\/(?!\.{1,2}(?:\/|$))[\w.~-]+)*\/?$/
+
+/** Without the slash at the end, which `/` is too. */
+export function parsePath (text: string): string | undefined {
+  return text.startsWith('/') && PATH.test(text) ? text.replace(/\/$/, '') : undefined
+}
+
+const WHOLE_NUMBER = /^(?:0|[1-9]\d{0,4})$/
+
+/** Up to fifteen digits, which a number holds exactly. */
+export function parseCount (text: string): number | undefined {
+  return /^(?:0|[1-9]\d{0,14})$/.test(text) ? Number(text) : undefined
+}
+
+export function parsePort (text: string): number | undefined {
+  return WHOLE_NUMBER.test(text) && Number(text) <= MAX_PORT ? Number(text) : undefined
+}

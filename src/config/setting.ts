@@ -1,0 +1,30 @@
+/** What keeps the service from starting and its operator can mend. The message is one line. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+}
+
+/** One setting: where it comes from, how its text is read, and what people read about it. */
+export interface Setting {
+  /** The flag with its value (`--port PORT`), or `DIR...` for the arguments that are no flags. Absent: environment only. */
+  readonly argument?: string
+  readonly variable: string
+  /** Read like any other text. Absent: the setting is undefined unless somebody sets it. */
+  readonly default?: string
+  /** For a setting of several values: what joins them in the variable. Arguments and flags hold one value each. */
+  readonly separator?: string
+  /** The value that a text stands for, undefined for a text that stands for none. Relative folders start at `cwd`. */
+  readonly parse: (text: string, cwd: string) => unknown
+  /** Completes the sentence "PORT must be …". */
+  readonly mustBe: string
+  /** For `--help` and the documents, where it is Markdown. */
+  readonly meaning: string
+  /** The heading in docs/configuration.md that says more. */
+  readonly section?: string
+}
+
+const MAX_QUOTED_CHARACTERS = 80
+
+/** A text of somebody's, on one line whatever is in it. */
+export function quote (text: string): string {
+  return JSON.stringify(text.length > MAX_QUOTED_CHARACTERS ? `${text.slice(0, MAX_QUOTED_CHARACTERS)}…` : text)
+}

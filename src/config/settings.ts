@@ -1,0 +1,115 @@
+import { delimiter } from 'node:path'
+import { isHost, parseHost, parseOrigin } from '../http/request/hosts.ts'
+import { BOOLEANS, LOG_LEVELS, MAX_PORT, parseCount, parseFolder, parsePath, parsePort } from './parse.ts'
+import type { Setting } from './setting.ts'
+
+/**
+ * Every setting of the service: the type Config, flags, environment, `--help` and the tables of README.md and
+ * docs/configuration.md come from here. After a change, `npm run tables` writes those tables anew.
+ */
+export const SETTINGS = {
+  /** Project roots as absolute paths, the earlier wins. They need not exist. */
+  skillsDirs: {
+    argument: 'DIR...',
+    variable: 'SKILLS_DIR',
+    default: './skills',
+    separator: delimiter,
+    parse: parseFolder,
+    mustBe: 'a folder',
+    meaning: 'folders of skills, the earlier wins; the variable joins several with the path delimiter (`:`, on Windows `;`)',
+    section: 'folders'
+  },
+  /** The personal root as an absolute path; loses to every project root. */
+  personalDir: {
+    argument: '--personal DIR',
+    variable: 'SKILLS_PERSONAL_DIR',
+    parse: parseFolder,
+    mustBe: 'a folder',
+    meaning: 'personal folder of skills, loses to all of those'
+  },
+  host: {
+    argument: '--host HOST',
+    variable: 'HOST',
+    default: '127.0.0.1',
+    parse: (text) => isHost(text) ? text : undefined,
+    mustBe: 'a host name or an IP address',
+    meaning: 'name or address to listen on; the image sets `0.0.0.0`'
+  },
+  port: {
+    argument: '--port PORT',
+    variable: 'PORT',
+    default: '8080',
+    parse: parsePort,
+    mustBe: `a whole number from 0 to ${MAX_PORT} (0 takes any free port)`,
+    meaning: `0 to ${MAX_PORT}; \`0\` takes any free port, the log says which`
+  },
+  /** Empty, or with a slash at the beginning and none at the end. */
+  basePath: {
+    argument: '--base-path PATH',
+    variable: 'BASE_PATH',
+    default: '/',
+    parse: parsePath,
+    mustBe: 'a path such as /skillserve',
+    meaning: 'path prefix below which everything is served',
+    section: 'base-path'
+  },
+  logLevel: {
+    argument: '--log-level LEVEL',
+    variable: 'LOG_LEVEL',
+    default: 'info',
+    parse: (text) => LOG_LEVELS.find((level) => level === text),
+    mustBe: 'trace, debug, info, warn, error, fatal or silent',
+    meaning: '`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`'
+  },
+  /** Lower-case names and addresses, without port and brackets. */
+  allowedHosts: {
+    variable: 'ALLOWED_HOSTS',
+    separator: ',',
+    parse: (text) => parseHost(text.trim()),
+    mustBe: 'a host name or an IP address',
+    meaning: 'names in `Host` to answer to, joined by commas; without it all, but on a loopback address only loopback names',
+    section: 'hosts'
+  },
+  /** Origins as browsers write them: `https://app.example`, no default port. */
+  allowedOrigins: {
+    variable: 'ALLOWED_ORIGINS',
+    separator: ',',
+    parse: (text) => parseOrigin(text.trim()),
+    mustBe: 'an origin such as https://app.example',
+    meaning: 'origins of web pages that may use the service (CORS), joined by commas; without it none',
+    section: 'origins'
+  },
+  /** Watch by polling instead of by the operating system's events. */
+  watchPolling: {
+    variable: 'WATCH_POLLING',
+    default: 'false',
+    parse: (text) => BOOLEANS.get(text),
+    mustBe: 'true, false, 1 or 0',
+    meaning: '`true` where the system sends no change events',
+    section: 'watching'
+  },
+  keepRevisionSeconds: {
+    variable: 'REVISION_KEEP_SECONDS',
+    default: '600',
+    parse: parseCount,
+    mustBe: 'a whole number of seconds',
+    meaning: 'how long a revision that was handed out stays readable after a change, in seconds; `0` keeps none',
+    section: 'kept-revisions'
+  },
+  keepRevisionBytes: {
+    variable: 'REVISION_KEEP_BYTES',
+    default: '67108864',
+    parse: parseCount,
+    mustBe: 'a whole number of bytes',
+    meaning: 'most bytes of all kept revisions together, the oldest go first; `0` keeps none',
+    section: 'kept-revisions'
+  }
+} as const satisfies Readonly<Record<string, Setting>>
+
+export type SettingName = keyof typeof SETTINGS
+type Parsed<Row extends Setting> = Exclude<ReturnType<Row['parse']>, undefined>
+type ValueOf<Row extends Setting> =
+  (Row extends { readonly separator: string } ? readonly Parsed<Row>[] : Parsed<Row>) | (Row extends { readonly default: string } ? never : undefined)
+
+/** The settings of a process. */
+export type Config = { readonly [Name in SettingName]: ValueOf<(typeof SETTINGS)[Name]> }
