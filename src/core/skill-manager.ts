@@ -4,7 +4,7 @@ import { CatalogLog } from './catalog-log.ts'
 import type { CatalogChange } from './catalog/catalog.ts'
 import { LiveCatalog } from './catalog/live-catalog.ts'
 import type { MainFilePreference } from './catalog/main-files.ts'
-import { Roots } from './catalog/roots.ts'
+import { type RootOptions, Roots } from './catalog/roots.ts'
 import type { SkillArchive } from './content/archive.ts'
 import type { KeptRevisionsOptions } from './content/kept-revisions.ts'
 import type { Inspected, Manifest, Unread } from './content/manifest.ts'
@@ -27,8 +27,8 @@ import type { PinnedSource, SkillService, SkillStatus } from './skill-source.ts'
 import type { WatcherFactory } from './watch/watcher.ts'
 
 export interface SkillManagerOptions {
-  /** Absolute paths; the earlier wins. They need not exist. */
-  readonly projectRoots: readonly string[]
+  /** Absolute paths, or folders with names; the earlier wins. They need not exist. */
+  readonly projectRoots: readonly (string | RootOptions)[]
   /** Absolute path; loses to every project root. */
   readonly personalRoot?: string
   /** Ask the disk at intervals instead of the kernel for events. */

@@ -20,6 +20,7 @@ const IndexStateSchema = describes<Omit<SkillStatus, 'ready' | 'indexed'>>()(Typ
   skills: Type.Integer({ minimum: 0 }),
   generation: Type.Integer({ minimum: 0, description: 'Goes up with every change of the catalog' }),
   roots: Type.Array(Type.Object({
+    name: Type.String({ description: 'The last part of its path, or of its source' }),
     type: StringEnum(['project', 'personal']),
     state: StringEnum(['ok', 'missing', 'unreadable', 'failed']),
     skills: Type.Integer({ minimum: 0 })
@@ -40,7 +41,7 @@ export const ReadinessSchema = Type.Object({
     status: 'ready',
     skills: 6,
     generation: 2,
-    roots: [{ type: 'project', state: 'ok', skills: 6 }],
+    roots: [{ name: 'skills', type: 'project', state: 'ok', skills: 6 }],
     watcher: { status: 'watching', mode: 'events', errors: 0 },
     failures: [],
     hanging: []
@@ -65,7 +66,7 @@ export const NotReadySchema = Type.Object({
     requestId: '5f0c9a1e-1',
     skills: 0,
     generation: 0,
-    roots: [{ type: 'project', state: 'missing', skills: 0 }],
+    roots: [{ name: 'skills', type: 'project', state: 'missing', skills: 0 }],
     watcher: { status: 'watching', mode: 'events', errors: 0 },
     failures: [],
     hanging: []

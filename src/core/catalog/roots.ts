@@ -1,3 +1,4 @@
+import { basename } from 'node:path'
 import { type Awaitable, coalesce, holdsForAll, whenReady } from '../ground/async.ts'
 import { createLocalDisk, createNetworkDisk, type Disk, errorCode } from '../disk/disk.ts'
 import type { DiskGuard } from '../disk/guard.ts'
@@ -13,8 +14,17 @@ import { type GoodScan, resolveLinkedFolder, type Root, type RootScan, scanRoot,
 /** How often roots that change while they are compared are compared anew. */
 const MAX_ATTEMPTS = 8
 
+/** A folder of skills as its owner gives it. */
+export interface RootOptions {
+  /** Absolute; it need not exist. */
+  readonly path: string
+  /** What settings and reports call it. Default: the last part of the path. */
+  readonly name?: string
+}
+
 /** What is known of a root: for /readyz and the log. */
 export interface RootStatus {
+  readonly name: string
   readonly type: Root['type']
   readonly state: 'ok' | 'missing' | 'unreadable' | 'failed'
   readonly skills: number
@@ -58,7 +68,7 @@ interface RootState extends Root {
 }
 
 export interface RootsOptions {
-  readonly projectRoots: readonly string[]
+  readonly projectRoots: readonly (string | RootOptions)[]
   readonly personalRoot?: string
   /** Used for all roots. Default: each root gets the disk that fits its file system. */
   readonly disk?: Disk
@@ -77,8 +87,9 @@ export class Roots {
   constructor (options: RootsOptions) {
     this.#options = options
     const personal = options.personalRoot === undefined ? [] : [{ path: options.personalRoot, type: 'personal' as const }]
-    const roots = [...options.projectRoots.map((path) => ({ path, type: 'project' as const })), ...personal]
-    this.#roots = roots.map((root, index) => ({
+    const project = options.projectRoots.map((root) => ({ ...typeof root === 'string' ? { path: root } : root, type: 'project' as const }))
+    this.#roots = [...project, ...personal].map((root, index) => ({
+      name: basename(root.path),
       ...root,
       index,
       ...options.disk === undefined ? { disk: createLocalDisk(), isGuarded: false } : { disk: guardDisk(options.guard, options.disk, root.path), isGuarded: true },
@@ -95,7 +106,7 @@ export class Roots {
   }
 
   get status (): readonly RootStatus[] {
-    return this.#roots.map(({ type, scan, lastGood }) => ({ type, state: scan?.state ?? 'missing', skills: lastGood?.folders.size ?? 0 }))
+    return this.#roots.map(({ name, type, scan, lastGood }) => ({ name, type, state: scan?.state ?? 'missing', skills: lastGood?.folders.size ?? 0 }))
   }
 
   /** Codes of the scans that failed last time, without paths. */
@@ -218,9 +229,9 @@ export class Roots {
 
   #report (root: RootState, scan: RootScan, before: RootScan | undefined): void {
     if (scan.state === before?.state && !(scan.state === 'ok' && before.state === 'ok' && isOtherKind(scan, before))) return
-    const { type, lastGood } = root
+    const { name, type, lastGood } = root
     this.states.emit({
-      root, type, before: before?.state, state: scan.state, skills: lastGood?.folders.size ?? 0, isSkill: scan.state === 'ok' && scan.isSkill
+      root, name, type, before: before?.state, state: scan.state, skills: lastGood?.folders.size ?? 0, isSkill: scan.state === 'ok' && scan.isSkill
     })
   }
 

@@ -41,6 +41,8 @@ export type RootScan =
   | { readonly state: 'failed', readonly cause: unknown }
 
 export interface Root {
+  /** What settings and reports call it. */
+  readonly name: string
   /** Absolute path as configured. */
   readonly path: string
   readonly type: SkillType

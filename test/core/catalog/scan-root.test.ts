@@ -7,7 +7,7 @@ import { compareCodePoints } from '../../../src/core/ground/text.ts'
 import { createFaultyDisk, failing, skill } from '../../helper/skills.ts'
 
 function rootAt (path: string): Root {
-  return { path, type: 'project', index: 0 }
+  return { name: 'root', path, type: 'project', index: 0 }
 }
 
 async function namesIn (path: string, disk: Disk = createLocalDisk()): Promise<readonly string[]> {
