@@ -27,11 +27,13 @@ const FLOORS = [
   ['schemas/'],
   ['tools/'],
   ['library/'],
+  ['access/principal.ts'],
   ['http/'],
   ['openapi/', 'plugins/', 'mcp/'],
   ['routes/', 'well-known/'],
   ['app.ts'],
   ['config/', 'log-output.ts'],
+  ['access/'],
   ['server.ts', 'index.ts'],
   ['cli/']
 ]
