@@ -65,6 +65,7 @@ export async function startServer (config: Config, { version, isExample = false 
     ...config.allowedHosts && { allowedHosts: config.allowedHosts },
     ...config.allowedOrigins && { allowedOrigins: config.allowedOrigins },
     basePath: config.basePath,
+    ui: config.ui,
     isDraining: () => isDraining
   })
   app.server.maxConnections = maxConnections()
