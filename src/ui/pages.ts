@@ -37,6 +37,8 @@ interface ShownText {
   readonly text: string
   readonly digest: string
   readonly manifest: Manifest | undefined
+  /** Level of the heading above it. */
+  readonly level: number
 }
 
 type Query = Readonly<Record<string, unknown>>
@@ -79,7 +81,7 @@ export class Pages {
     return this.#answer(request, reply, async (addresses) => {
       const { main, ...skill } = await skillsOf(request).read(name, (state) => readSkill(state, moreFindings))
       const body = main === undefined ? '' : skillBody(main.text)
-      const rendering = main && await this.#render({ name, path: skill.mainFile, text: body, digest: main.digest, manifest: skill.manifest }, addresses)
+      const rendering = main && await this.#render({ name, path: skill.mainFile, text: body, digest: main.digest, manifest: skill.manifest, level: 2 }, addresses)
       return skillPage({ ...skill, body, rendering, base: this.#base(request) }, addresses)
     })
   }
@@ -90,7 +92,7 @@ export class Pages {
     return this.#answer(request, reply, async (addresses) => {
       const { manifest, digest, ...file } = await this.#options.skillsOf(request).read(name, (state) => readFile(state, path))
       const isMarkdown = /\.mdx?$/i.test(path) && file.text !== undefined
-      const text = isMarkdown && view === 'rendered' && digest !== undefined ? { name, path, text: skillBody(file.text ?? ''), digest, manifest } : undefined
+      const text = isMarkdown && view === 'rendered' && digest !== undefined ? { name, path, text: skillBody(file.text ?? ''), digest, manifest, level: 1 } : undefined
       return filePage({ ...file, name, path, isMarkdown, rendering: text && await this.#render(text, addresses) }, addresses)
     })
   }
@@ -119,9 +121,9 @@ export class Pages {
     }
   }
 
-  async #render ({ name, path, text, digest, manifest }: ShownText, addresses: Addresses): Promise<Rendering> {
+  async #render ({ name, path, text, digest, manifest, level }: ShownText, addresses: Addresses): Promise<Rendering> {
     const files = manifest && new Set(manifest.files.map((file) => file.path))
-    const place = { path, skillPage: addresses.skill(name), bytes: addresses.bytes(name, ''), ...files && { files } }
+    const place = { path, skillPage: addresses.skill(name), bytes: addresses.bytes(name, ''), level, ...files && { files } }
     return await this.#markdown.render(JSON.stringify([digest, manifest?.revision, path, place.skillPage]), { text, place })
   }
 

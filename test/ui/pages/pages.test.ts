@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { buildService } from '../helper/build.ts'
-import { rawRequest, request } from '../helper/raw-http.ts'
-import { passTick, skill, skillText } from '../helper/skills.ts'
+import { buildService } from '../../helper/build.ts'
+import { rawRequest, request } from '../../helper/raw-http.ts'
+import { passTick, skill, skillText } from '../../helper/skills.ts'
 
 /** What a browser sends when somebody opens an address. */
 const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8'
@@ -120,7 +120,7 @@ t.test('K74: a file has an address for each line, is rendered on request, or can
   t.match(source, '<span class="line"><a id="L2" href="#L2" tabindex="-1">2</a>&lt;two&gt;\n</span>')
   t.notMatch(source, 'id="L3"')
   t.match((await file('notes.md')).text, /href="\.\.\/\.\.\/\.\.\/\.\.\/ui\/skills\/demo\/files\/notes\.md\?view=rendered">Rendered/)
-  t.match((await file('notes.md?view=rendered')).text, /<h3 id="user-content-notes">/)
+  t.match((await file('notes.md?view=rendered')).text, /<h2 id="user-content-notes">/)
   t.match((await file('b.bin')).text, /not text[^]*href="\.\.\/\.\.\/\.\.\/\.\.\/skills\/demo\/files\/b\.bin" download/)
   t.match((await file('latin.txt')).text, /latin-1[^]*café/)
   t.match((await file('empty.txt')).text, /The file is empty/)
