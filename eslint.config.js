@@ -25,10 +25,10 @@ const FLOORS = [
   ['tools/'],
   ['library/'],
   ['http/'],
-  ['openapi/', 'plugins/', 'mcp/'],
+  ['openapi/', 'plugins/', 'mcp/', 'observe/', 'limits/'],
   ['routes/', 'well-known/'],
   ['app.ts'],
-  ['config/', 'log-output.ts'],
+  ['config/', 'log-output.ts', 'log-format.ts'],
   ['server.ts', 'index.ts'],
   ['cli/']
 ]

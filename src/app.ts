@@ -1,4 +1,5 @@
-import { fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync } from 'fastify'
+import type { IncomingMessage } from 'node:http'
+import { fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync, type FastifyRequest } from 'fastify'
 import { wellKnownFindings } from './core/clients/discovery.ts'
 import { createChangeFeed } from './core/events/change-feed.ts'
 import type { FindingSource } from './core/listing/entry.ts'
@@ -8,6 +9,7 @@ import { draining } from './http/connections/draining.ts'
 import { stalledResponses } from './http/connections/stalled-responses.ts'
 import { unsentAnswers } from './http/connections/unsent-answers.ts'
 import { isLocalName, isLoopback } from './http/request/hosts.ts'
+import { combineObservers, type Observer } from './http/observer.ts'
 import { httpServerOptions, type HttpTimeouts } from './http/options.ts'
 import { createOriginCheck } from './mcp/origin.ts'
 import { mcpFindings } from './mcp/findings.ts'
@@ -54,14 +56,21 @@ export interface AppOptions {
   readonly isDraining?: () => boolean
   /** Registered before the routes: plugins of the caller, whose hooks run for every route and see each being added. */
   readonly plugins?: readonly FastifyPluginAsync[]
+  /** Learn of every request: metrics, traces, the audit log. */
+  readonly observers?: readonly Observer[]
+  /** The address of a client behind trusted proxies. Default: that of the peer. */
+  readonly clientOf?: ((request: IncomingMessage) => string) | undefined
+  /** Counts a tool call towards its caller's limit; the sentence that it is refused with, or undefined. */
+  readonly admitCall?: ((request: FastifyRequest, tool: Tool) => string | undefined) | undefined
 }
 
 /** The whole HTTP service, not yet listening. */
 export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
-  const { skills, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', timeouts = {}, isDraining = () => false, plugins = [] } = options
+  const { skills, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', timeouts = {}, isDraining = () => false, plugins = [], clientOf, admitCall } = options
+  const observer = combineObservers(options.observers ?? [])
   const loopbackOnly = isLoopback(host)
   const connections = new Connections()
-  const app: FastifyInstance = fastify(httpServerOptions({ connections, logger, timeouts }))
+  const app: FastifyInstance = fastify(httpServerOptions({ connections, logger, timeouts, observer, clientOf }))
   const feed = createChangeFeed({ skills, log: logger })
   app.addHook('onClose', async () => { feed.close() })
 
@@ -86,9 +95,9 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     await routes.register(archiveRoutes, { skills })
     await routes.register(catalogRoutes, { skills, moreFindings: [mcpFindings, ofDiscovery] })
     await routes.register(eventRoutes, { feed, isDraining })
-    await routes.register(agentRoutes, { registry, skills, handleToolCall: createToolCallHandler({ registry, log: logger }) })
+    await routes.register(agentRoutes, { registry, skills, observer, admitCall, handleToolCall: createToolCallHandler({ registry, log: logger, observer }) })
     await routes.register(promptRoutes, { skills })
-    await routes.register(mcpDoor, { skills, feed, registry, version, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), isDraining })
+    await routes.register(mcpDoor, { skills, feed, registry, version, observer, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), isDraining })
     await routes.register(wellKnown, { skills, isPublic: !loopbackOnly && (allowedHosts.length === 0 || !allowedHosts.every(isLocalName)) })
   }, { prefix: basePath })
   return app

@@ -15,14 +15,15 @@ import { DiskGuard } from './disk/guard.ts'
 import { PollPhase } from './disk/poll-phase.ts'
 import { documentError, SkillError } from './ground/errors.ts'
 import type { FileContent } from './files/file-content.ts'
-import { FileStore, type ServableFile } from './files/file-store.ts'
+import { type CacheUsage, FileStore, type ServableFile } from './files/file-store.ts'
 import { skillBody } from './format/main-file.ts'
 import { KEPT_REVISION_BYTES, KEPT_REVISION_MS } from './ground/limits.ts'
 import { type CoreLog, SILENT } from './ground/log.ts'
+import type { Signal } from './ground/signal.ts'
 import { SkillsAtRevision } from './pinned-source.ts'
-import { Refresher, type RefreshTimes } from './refresher.ts'
+import { type Refresh, Refresher, type RefreshTimes } from './refresher.ts'
 import { type SearchAnswer, SkillSearch } from './search/search.ts'
-import type { CatalogSkill, Skill, SkillMetadata } from './ground/skill.ts'
+import { type CatalogSkill, type Skill, type SkillMetadata, toCatalogSkill } from './ground/skill.ts'
 import type { PinnedSource, SkillService, SkillStatus } from './skill-source.ts'
 import type { WatcherFactory } from './watch/watcher.ts'
 
@@ -62,6 +63,7 @@ export class SkillManager implements SkillService {
   readonly #files: SkillFiles
   readonly #search: SkillSearch
   readonly #refresher: Refresher
+  readonly #store: FileStore
   #indexed = false
   #firstIndex: Promise<void> | undefined
 
@@ -70,7 +72,7 @@ export class SkillManager implements SkillService {
     this.#log = log
     this.#guard = new DiskGuard(times.diskAnswer)
     this.#roots = new Roots({ projectRoots, ...personalRoot !== undefined && { personalRoot }, ...disk && { disk }, guard: this.#guard, phase })
-    const store = new FileStore(phase)
+    const store = this.#store = new FileStore(phase)
     this.#catalog = new LiveCatalog({ roots: this.#roots, store, phase })
     this.#catalogLog = new CatalogLog({ log, roots: this.#roots, catalog: this.#catalog, disks: this.#guard.changed })
     this.#files = new SkillFiles({
@@ -149,6 +151,11 @@ export class SkillManager implements SkillService {
       throw error
     }
   }
+
+  get refreshed (): Signal<Refresh> { return this.#refresher.refreshed }
+
+  /** Of the memory for contents of files. */
+  get cacheUsage (): CacheUsage { return this.#store.usage }
 
   get status (): SkillStatus {
     const { generation, names } = this.#catalog.last
@@ -290,8 +297,4 @@ export class SkillManager implements SkillService {
 
 export function createSkillManager (options: SkillManagerOptions): SkillManager {
   return new SkillManager(options)
-}
-
-function toCatalogSkill ({ name, metadata, frontmatter, findings, valid, digest }: CatalogSkill): CatalogSkill {
-  return { name, metadata, frontmatter, findings, valid, ...digest !== undefined && { digest } }
 }

@@ -2,9 +2,12 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest, onRequestHookHandler } from 'fastify'
 import type { ChangeFeed } from '../core/events/change-feed.ts'
 import type { SkillService } from '../core/skill-source.ts'
+import type { Observer } from '../http/observer.ts'
 import { HttpProblem } from '../http/problem.ts'
+import { setMessageTraceparent } from '../http/request/traceparent.ts'
 import { createEventStreams, EVENT_STREAM_MEDIA_TYPE } from '../http/send/event-streams.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
+import { own } from '../tools/text/json-object.ts'
 import type { McpDoor } from './handler.ts'
 import { MAX_MCP_STREAMS } from './limits.ts'
 import { Notifications } from './notifications.ts'
@@ -15,6 +18,7 @@ export interface McpDoorOptions {
   readonly feed: Pick<ChangeFeed, 'subscribe'>
   readonly registry: ToolRegistry
   readonly version: string
+  readonly observer?: Observer | undefined
   readonly checkOrigin: OriginCheck
   /** Whether the process has received a signal to stop. */
   readonly isDraining: () => boolean
@@ -75,10 +79,11 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
     schema: { hide: true, body: { type: 'object', description: 'One JSON-RPC message; batches are not taken' } },
     onRequest: checkRequestOrigin
   }, async (request, reply) => {
+    setMessageTraceparent(request, own(own(own(request.body, 'params'), '_meta'), 'traceparent'))
     const disconnected = new AbortController()
     reply.raw.once('close', () => { disconnected.abort() })
     const door = await (loading ??= load())
-    const answer = door.fetch(toWebRequest(request, disconnected.signal), request.body)
+    const answer = door.fetch(toWebRequest(request, disconnected.signal), request)
     inProgress.add(answer)
     try {
       return reply.send(await answer)
