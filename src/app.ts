@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync, type FastifyRequest } from 'fastify'
+import { alwaysAllowed, PerSkills } from './access/principal.ts'
 import { wellKnownFindings } from './core/clients/discovery.ts'
 import { createChangeFeed } from './core/events/change-feed.ts'
 import type { FindingSource } from './core/listing/entry.ts'
@@ -71,8 +72,11 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const loopbackOnly = isLoopback(host)
   const connections = new Connections()
   const app: FastifyInstance = fastify(httpServerOptions({ connections, logger, timeouts, observer, clientOf }))
-  const feed = createChangeFeed({ skills, log: logger })
-  app.addHook('onClose', async () => { feed.close() })
+  const feeds = new PerSkills((skills) => createChangeFeed({ skills, log: logger }))
+  app.addHook('onClose', async () => { for (const feed of feeds.values()) feed.close() })
+  app.decorateRequest('principal', undefined)
+  const skillsOf = () => skills
+  const whileAllowed = alwaysAllowed
 
   await app.register(security, { loopbackOnly, allowedHosts })
   await app.register(errors, { basePath })
@@ -90,15 +94,15 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     await routes.register(doorsRoute, { version })
     await routes.register(openapiRoutes)
     await routes.register(docsRoutes)
-    await routes.register(healthRoutes, { skills, isDraining })
-    await routes.register(skillRoutes, { skills, tools: readerTools(registry) })
-    await routes.register(archiveRoutes, { skills })
-    await routes.register(catalogRoutes, { skills, moreFindings: [mcpFindings, ofDiscovery] })
-    await routes.register(eventRoutes, { feed, isDraining })
-    await routes.register(agentRoutes, { registry, skills, observer, admitCall, handleToolCall: createToolCallHandler({ registry, log: logger, observer }) })
-    await routes.register(promptRoutes, { skills })
-    await routes.register(mcpDoor, { skills, feed, registry, version, observer, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), isDraining })
-    await routes.register(wellKnown, { skills, isPublic: !loopbackOnly && (allowedHosts.length === 0 || !allowedHosts.every(isLocalName)) })
+    await routes.register(healthRoutes, { skillsOf, isDraining })
+    await routes.register(skillRoutes, { skillsOf, tools: readerTools(registry) })
+    await routes.register(archiveRoutes, { skillsOf })
+    await routes.register(catalogRoutes, { skillsOf, moreFindings: [mcpFindings, ofDiscovery] })
+    await routes.register(eventRoutes, { skillsOf, feeds, whileAllowed, isDraining })
+    await routes.register(agentRoutes, { registry, skillsOf, observer, admitCall, handleToolCall: createToolCallHandler({ registry, log: logger, observer }) })
+    await routes.register(promptRoutes, { skillsOf })
+    await routes.register(mcpDoor, { skillsOf, feeds, whileAllowed, registry, version, observer, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), isDraining })
+    await routes.register(wellKnown, { skillsOf, isPublic: !loopbackOnly && (allowedHosts.length === 0 || !allowedHosts.every(isLocalName)) })
   }, { prefix: basePath })
   return app
 }

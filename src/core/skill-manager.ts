@@ -15,7 +15,7 @@ import { DiskGuard } from './disk/guard.ts'
 import { PollPhase } from './disk/poll-phase.ts'
 import { documentError, SkillError } from './ground/errors.ts'
 import type { FileContent } from './files/file-content.ts'
-import { type CacheUsage, FileStore, type ServableFile } from './files/file-store.ts'
+import { FileStore, type ServableFile } from './files/file-store.ts'
 import { skillBody } from './format/main-file.ts'
 import { KEPT_REVISION_BYTES, KEPT_REVISION_MS } from './ground/limits.ts'
 import { type CoreLog, SILENT } from './ground/log.ts'
@@ -32,6 +32,8 @@ export interface SkillManagerOptions {
   readonly projectRoots: readonly (string | RootOptions)[]
   /** Absolute path; loses to every project root. */
   readonly personalRoot?: string
+  /** Absolute paths: links in a root that leave it are followed when they lead into one of these folders. */
+  readonly linkTargets?: readonly string[]
   /** Ask the disk at intervals instead of the kernel for events. */
   readonly polling?: boolean
   readonly log?: CoreLog
@@ -63,16 +65,19 @@ export class SkillManager implements SkillService {
   readonly #files: SkillFiles
   readonly #search: SkillSearch
   readonly #refresher: Refresher
-  readonly #store: FileStore
+  /** The memory for contents of files. */
+  readonly contents: Pick<FileStore, 'usage'>
   #indexed = false
   #firstIndex: Promise<void> | undefined
 
-  constructor ({ projectRoots, personalRoot, polling = false, log = SILENT, watcher, disk, times = {}, keep = {} }: SkillManagerOptions) {
+  constructor ({ projectRoots, personalRoot, linkTargets, polling = false, log = SILENT, watcher, disk, times = {}, keep = {} }: SkillManagerOptions) {
     const phase = this.#phase
     this.#log = log
     this.#guard = new DiskGuard(times.diskAnswer)
-    this.#roots = new Roots({ projectRoots, ...personalRoot !== undefined && { personalRoot }, ...disk && { disk }, guard: this.#guard, phase })
-    const store = this.#store = new FileStore(phase)
+    this.#roots = new Roots({
+      projectRoots, ...personalRoot !== undefined && { personalRoot }, ...linkTargets && { linkTargets }, ...disk && { disk }, guard: this.#guard, phase
+    })
+    const store = this.contents = new FileStore(phase)
     this.#catalog = new LiveCatalog({ roots: this.#roots, store, phase })
     this.#catalogLog = new CatalogLog({ log, roots: this.#roots, catalog: this.#catalog, disks: this.#guard.changed })
     this.#files = new SkillFiles({
@@ -84,9 +89,9 @@ export class SkillManager implements SkillService {
       // What could not be read while a disk hung; for a root, all that is in it.
       if (isAnswering && this.#indexed) this.#refresher.hintAt(name === '' ? this.#catalog.last.names : [name])
     })
-    this.#roots.changed.subscribe(({ root, realPath, folders, names }) => {
+    this.#roots.changed.subscribe(({ root, realPath, folders, links, names }) => {
       if (this.#indexed) this.#refresher.hintAt(names)
-      this.#refresher.follow(root.path, { realPath, folders })
+      this.#refresher.follow(root.path, { realPath, folders, links })
     })
   }
 
@@ -110,7 +115,6 @@ export class SkillManager implements SkillService {
     this.#files.close()
   }
 
-  /** A request was received on this connection: see `PollPhase`. */
   beginRequest (connection: object): void {
     this.#phase.begin(connection)
   }
@@ -154,9 +158,6 @@ export class SkillManager implements SkillService {
 
   get refreshed (): Signal<Refresh> { return this.#refresher.refreshed }
 
-  /** Of the memory for contents of files. */
-  get cacheUsage (): CacheUsage { return this.#store.usage }
-
   get status (): SkillStatus {
     const { generation, names } = this.#catalog.last
     return {
@@ -171,7 +172,6 @@ export class SkillManager implements SkillService {
     }
   }
 
-  /** The same after a comparison of the roots with the disk. */
   async freshStatus (): Promise<SkillStatus> {
     await this.#roots.sync()
     return this.status
@@ -197,7 +197,6 @@ export class SkillManager implements SkillService {
     return this.#catalog.last.available
   }
 
-  /** What `list` said last, without a comparison with the disk. */
   namesNow (): readonly string[] {
     return this.#catalog.last.names
   }

@@ -74,6 +74,7 @@ function logRequest (log: FastifyBaseLogger, request: FastifyRequest, reply: Fas
     code: raw.statusCode < 400 ? undefined : problemCodeOf(request),
     ms: Math.round(milliseconds * 1000) / 1000,
     bytes,
+    principal: request.principal?.name,
     trace_id: trace?.traceId,
     span_id: trace?.spanId,
     trace_flags: trace?.flags

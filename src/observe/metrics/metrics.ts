@@ -19,7 +19,7 @@ export interface MetricsOptions {
 /** What is measured of the skills. */
 export interface MeasuredSkills {
   readonly status: SkillStatus
-  readonly cacheUsage: CacheUsage
+  readonly contents: { readonly usage: CacheUsage }
   readonly refreshed: Signal<Refresh>
   availableNow (): readonly unknown[]
 }
@@ -147,9 +147,9 @@ export function createMetrics ({ skills, version, readings = {} }: MetricsOption
     skillserve_watcher_healthy: new Reading('gauge', { help: '1 while changes cause events, or the folders are polled.' }, () => skills.status.watcher.status === 'watching' ? 1 : 0),
     skillserve_event_streams: new Reading('gauge', { help: 'Open streams of GET /events.' }, () => openStreams('/events')),
     skillserve_mcp_streams: new Reading('gauge', { help: 'Open streams of MCP.' }, () => openStreams('/mcp') + openSubscriptions),
-    skillserve_cache_bytes: new Reading('gauge', { help: 'Memory for contents of files, by weight.', labels: ['cache'] }, () => [['contents', skills.cacheUsage.bytes]]),
-    skillserve_cache_hits_total: new Reading('counter', { help: 'Files that were found in memory.', labels: ['cache'] }, () => [['contents', skills.cacheUsage.hits]]),
-    skillserve_cache_misses_total: new Reading('counter', { help: 'Files that were read.', labels: ['cache'] }, () => [['contents', skills.cacheUsage.misses]]),
+    skillserve_cache_bytes: new Reading('gauge', { help: 'Memory for contents of files, by weight.', labels: ['cache'] }, () => [['contents', skills.contents.usage.bytes]]),
+    skillserve_cache_hits_total: new Reading('counter', { help: 'Files that were found in memory.', labels: ['cache'] }, () => [['contents', skills.contents.usage.hits]]),
+    skillserve_cache_misses_total: new Reading('counter', { help: 'Files that were read.', labels: ['cache'] }, () => [['contents', skills.contents.usage.misses]]),
     skillserve_auth_failures_total: authFailures,
     skillserve_rate_limited_total: limited,
     skillserve_overload_refusals_total: shed,
