@@ -29,10 +29,10 @@ const FLOORS = [
   ['library/'],
   ['access/principal.ts'],
   ['http/'],
-  ['openapi/', 'plugins/', 'mcp/'],
+  ['openapi/', 'plugins/', 'mcp/', 'observe/', 'limits/'],
   ['routes/', 'well-known/', 'ui/'],
   ['app.ts'],
-  ['config/', 'log-output.ts'],
+  ['config/', 'log-output.ts', 'log-format.ts'],
   ['access/'],
   ['server.ts', 'index.ts'],
   ['cli/']

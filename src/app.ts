@@ -1,4 +1,5 @@
-import { fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync } from 'fastify'
+import type { IncomingMessage } from 'node:http'
+import { fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync, type FastifyRequest } from 'fastify'
 import { alwaysAllowed, PerSkills } from './access/principal.ts'
 import { wellKnownFindings } from './core/clients/discovery.ts'
 import { createChangeFeed } from './core/events/change-feed.ts'
@@ -9,6 +10,7 @@ import { draining } from './http/connections/draining.ts'
 import { stalledResponses } from './http/connections/stalled-responses.ts'
 import { unsentAnswers } from './http/connections/unsent-answers.ts'
 import { isLocalName, isLoopback } from './http/request/hosts.ts'
+import { combineObservers, type Observer } from './http/observer.ts'
 import { httpServerOptions, type HttpTimeouts } from './http/options.ts'
 import { createOriginCheck } from './mcp/origin.ts'
 import { mcpFindings } from './mcp/findings.ts'
@@ -59,14 +61,21 @@ export interface AppOptions {
   readonly isDraining?: () => boolean
   /** Registered before the routes: plugins of the caller, whose hooks run for every route and see each being added. */
   readonly plugins?: readonly FastifyPluginAsync[]
+  /** Learn of every request: metrics, traces, the audit log. */
+  readonly observers?: readonly Observer[]
+  /** The address of a client behind trusted proxies. Default: that of the peer. */
+  readonly clientOf?: ((request: IncomingMessage) => string) | undefined
+  /** Counts a tool call towards its caller's limit; the sentence that it is refused with, or undefined. */
+  readonly admitCall?: ((request: FastifyRequest, tool: Tool) => string | undefined) | undefined
 }
 
 /** The whole HTTP service, not yet listening. */
 export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
-  const { skills, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, timeouts = {}, isDraining = () => false, plugins = [] } = options
+  const { skills, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, timeouts = {}, isDraining = () => false, plugins = [], clientOf, admitCall } = options
+  const observer = combineObservers(options.observers ?? [])
   const loopbackOnly = isLoopback(host)
   const connections = new Connections()
-  const app: FastifyInstance = fastify(httpServerOptions({ connections, logger, timeouts }))
+  const app: FastifyInstance = fastify(httpServerOptions({ connections, logger, timeouts, observer, clientOf }))
   const feeds = new PerSkills((skills) => createChangeFeed({ skills, log: logger }))
   app.addHook('onClose', async () => { for (const feed of feeds.values()) feed.close() })
   app.decorateRequest('principal', undefined)
@@ -96,10 +105,10 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     await routes.register(archiveRoutes, { skillsOf })
     await routes.register(catalogRoutes, { skillsOf, moreFindings })
     await routes.register(eventRoutes, { skillsOf, feeds, whileAllowed, isDraining })
-    await routes.register(agentRoutes, { registry, skillsOf, handleToolCall: createToolCallHandler({ registry, log: logger }) })
+    await routes.register(agentRoutes, { registry, skillsOf, observer, admitCall, handleToolCall: createToolCallHandler({ registry, log: logger, observer }) })
     await routes.register(promptRoutes, { skillsOf })
     await routes.register(llmsTxtRoute, { skillsOf })
-    await routes.register(mcpDoor, { skillsOf, feeds, whileAllowed, registry, version, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), isDraining })
+    await routes.register(mcpDoor, { skillsOf, feeds, whileAllowed, registry, version, observer, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), isDraining })
     await routes.register(wellKnown, { skillsOf, isPublic: !loopbackOnly && (allowedHosts.length === 0 || !allowedHosts.every(isLocalName)) })
     if (pages !== undefined) await routes.register(pages.routes)
   }, { prefix: basePath })

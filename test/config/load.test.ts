@@ -23,6 +23,9 @@ function refusal (argv: readonly string[], env: Readonly<Record<string, string>>
   return 'accepted'
 }
 
+/** Defaults of what operators see. */
+const OPERATORS = { logFormat: undefined, metricsPort: undefined, metricsHost: '127.0.0.1' }
+
 t.test('K2: the defaults', async (t) => {
   t.strictSame(load(), {
     skillsDirs: [resolve(cwd, 'skills')],
@@ -37,7 +40,8 @@ t.test('K2: the defaults', async (t) => {
     allowedOrigins: undefined,
     watchPolling: false,
     keepRevisionSeconds: 600,
-    keepRevisionBytes: 67_108_864
+    keepRevisionBytes: 67_108_864,
+    ...OPERATORS
   })
 })
 
@@ -67,7 +71,8 @@ t.test('K2: every setting can come from the environment', async (t) => {
     allowedOrigins: ['https://app.example', 'http://localhost:5173', 'chrome-extension://abc'],
     watchPolling: true,
     keepRevisionSeconds: 600,
-    keepRevisionBytes: 67_108_864
+    keepRevisionBytes: 67_108_864,
+    ...OPERATORS
   })
 })
 
@@ -87,7 +92,8 @@ t.test('K2: flags beat the environment', async (t) => {
     allowedOrigins: undefined,
     watchPolling: false,
     keepRevisionSeconds: 600,
-    keepRevisionBytes: 67_108_864
+    keepRevisionBytes: 67_108_864,
+    ...OPERATORS
   })
 })
 
