@@ -5,6 +5,7 @@ import type { FindingSource } from './core/listing/entry.ts'
 import type { SkillService } from './core/skill-source.ts'
 import { Connections } from './http/connections/connections.ts'
 import { draining } from './http/connections/draining.ts'
+import { Shutdown } from './http/connections/shutdown.ts'
 import { stalledResponses } from './http/connections/stalled-responses.ts'
 import { unsentAnswers } from './http/connections/unsent-answers.ts'
 import { isLocalName, isLoopback } from './http/request/hosts.ts'
@@ -51,18 +52,22 @@ export interface AppOptions {
   /** Path prefix of every route: `/skillserve`. Default none. */
   readonly basePath?: string
   readonly timeouts?: Partial<HttpTimeouts>
-  readonly isDraining?: () => boolean
+  /** Begun by whoever stops the process. */
+  readonly shutdown?: Shutdown
+  /** How long shared caches may keep what anybody may read, in seconds: see `conditional`. Default 0, not at all. */
+  readonly cacheSeconds?: number
   /** Registered before the routes: plugins of the caller, whose hooks run for every route and see each being added. */
   readonly plugins?: readonly FastifyPluginAsync[]
 }
 
 /** The whole HTTP service, not yet listening. */
 export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
-  const { skills, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', timeouts = {}, isDraining = () => false, plugins = [] } = options
+  const { skills, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', timeouts = {}, shutdown = new Shutdown(), cacheSeconds = 0, plugins = [] } = options
   const loopbackOnly = isLoopback(host)
   const connections = new Connections()
   const app: FastifyInstance = fastify(httpServerOptions({ connections, logger, timeouts }))
   const feed = createChangeFeed({ skills, log: logger })
+  const revisionOf = () => feed.revision
   app.addHook('onClose', async () => { feed.close() })
 
   await app.register(security, { loopbackOnly, allowedHosts })
@@ -71,8 +76,8 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   await app.register(pollPhase, { skills, connections })
   await app.register(schemas, { shared: [...sharedSchemas, ...toolSchemas] })
   await app.register(jsonBody)
-  await app.register(conditional)
-  await app.register(draining, { connections, isDraining })
+  await app.register(conditional, { cacheSeconds })
+  await app.register(draining, { connections, shutdown })
   await app.register(stalledResponses, { connections })
   await app.register(unsentAnswers)
   for (const plugin of plugins) await app.register(plugin)
@@ -81,15 +86,15 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     await routes.register(doorsRoute, { version })
     await routes.register(openapiRoutes)
     await routes.register(docsRoutes)
-    await routes.register(healthRoutes, { skills, isDraining })
-    await routes.register(skillRoutes, { skills, tools: readerTools(registry) })
+    await routes.register(healthRoutes, { skills, shutdown, revisionOf })
+    await routes.register(skillRoutes, { skills, revisionOf, tools: readerTools(registry) })
     await routes.register(archiveRoutes, { skills })
-    await routes.register(catalogRoutes, { skills, moreFindings: [mcpFindings, ofDiscovery] })
-    await routes.register(eventRoutes, { feed, isDraining })
+    await routes.register(catalogRoutes, { skills, revisionOf, moreFindings: [mcpFindings, ofDiscovery] })
+    await routes.register(eventRoutes, { feed, shutdown })
     await routes.register(agentRoutes, { registry, skills, handleToolCall: createToolCallHandler({ registry, log: logger }) })
     await routes.register(promptRoutes, { skills })
-    await routes.register(mcpDoor, { skills, feed, registry, version, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), isDraining })
-    await routes.register(wellKnown, { skills, isPublic: !loopbackOnly && (allowedHosts.length === 0 || !allowedHosts.every(isLocalName)) })
+    await routes.register(mcpDoor, { skills, feed, registry, version, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), shutdown })
+    await routes.register(wellKnown, { skills, revisionOf, isPublic: !loopbackOnly && (allowedHosts.length === 0 || !allowedHosts.every(isLocalName)) })
   }, { prefix: basePath })
   return app
 }

@@ -3,6 +3,7 @@ import type { FastifyRequest, onRequestHookHandler } from 'fastify'
 import type { ChangeFeed } from '../core/events/change-feed.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import { HttpProblem } from '../http/problem.ts'
+import type { Shutdown } from '../http/connections/shutdown.ts'
 import { createEventStreams, EVENT_STREAM_MEDIA_TYPE } from '../http/send/event-streams.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import type { McpDoor } from './handler.ts'
@@ -17,7 +18,7 @@ export interface McpDoorOptions {
   readonly version: string
   readonly checkOrigin: OriginCheck
   /** Whether the process has received a signal to stop. */
-  readonly isDraining: () => boolean
+  readonly shutdown: Shutdown
 }
 
 /** The headers that the SDK reads. It receives no others. */
@@ -37,8 +38,8 @@ export async function preloadMcp (): Promise<void> {
 }
 
 /** MCP over Streamable HTTP at `/mcp`, without sessions (docs/mcp.md). */
-export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function mcpDoor (app, { checkOrigin, isDraining, ...options }) {
-  const streams = createEventStreams(app, { maxStreams: MAX_MCP_STREAMS, isDraining })
+export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function mcpDoor (app, { checkOrigin, shutdown, ...options }) {
+  const streams = createEventStreams(app, { maxStreams: MAX_MCP_STREAMS, shutdown })
   const notifications = new Notifications(options.skills, options.feed)
   let loading: Promise<McpDoor> | undefined
   const inProgress = new Set<Promise<Response>>()

@@ -1,20 +1,24 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyRequest } from 'fastify'
 import { mediaType } from '../core/content/media-type.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import { strongEtag } from '../http/etag.ts'
+import { setCatalogRevision } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { sendArchive } from '../http/send/archive.ts'
 import { sendContent, sendFile } from '../http/send/file.ts'
 import { sendRendered } from '../http/send/json.ts'
 import { DOCUMENT_EXAMPLE } from '../openapi/examples.ts'
 import { ARTIFACT_PROBLEMS, FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
-import { bytesAnswers, jsonAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
+import { bytesAnswers, jsonAnswer, notModifiedAnswer, problemAnswers, withCatalogRevision } from '../openapi/responses.ts'
 import { ArtifactParamsSchema, DiscoveryIndexSchema, LegacyDiscoveryIndexSchema, LegacyFileParamsSchema } from '../schemas/well-known.ts'
 import { Discovery, hexOf, isSingleFile } from './discovery.ts'
 import { oneSkill } from './one-skill.ts'
 
 export interface WellKnownOptions {
   readonly skills: SkillService
+  /** See `HealthRoutesOptions`. */
+  readonly revisionOf: (request: FastifyRequest) => string | undefined
   /**
    * Whether any web page may read these documents (`Access-Control-Allow-Origin: *`). Not where only this machine reaches
    * the service: then any page that its user opens could read the skills.
@@ -29,7 +33,7 @@ const IMMUTABLE = 'max-age=31536000, immutable'
  * Skill discovery over well-known URIs, versions 0.2.0 and 0.1.0 of the draft. A client that has an index fetches all that
  * it lists at once, so no answer here waits for another.
  */
-export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async function wellKnown (app, { skills, isPublic }) {
+export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async function wellKnown (app, { skills, isPublic, revisionOf }) {
   const discovery = new Discovery(skills)
   app.addHook('onClose', async () => { discovery.close() })
   if (isPublic) {
@@ -47,10 +51,11 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       summary: 'The skills that clients can install, with digests',
       description: 'Version 0.2.0 of skill discovery. Lists the skills that its clients take; the addresses in it name the digests of what lies there.',
       tags: ['discovery'],
-      response: { 200: jsonAnswer(DiscoveryIndexSchema, 'The index'), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
+      response: { 200: withCatalogRevision(jsonAnswer(DiscoveryIndexSchema, 'The index')), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
     }
-  }, async (_request, reply) => {
+  }, async (request, reply) => {
     const index = (await discovery.indexes())['0.2.0']
+    setCatalogRevision(reply, revisionOf(request))
     return sendRendered(reply, index, () => JSON.stringify(index))
   })
 
@@ -93,10 +98,11 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       summary: 'The skills that clients can install, with their files',
       description: 'Version 0.1.0 of skill discovery. Lists the skills whose files all have names that its clients can ask for.',
       tags: ['discovery'],
-      response: { 200: jsonAnswer(LegacyDiscoveryIndexSchema, 'The index'), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
+      response: { 200: withCatalogRevision(jsonAnswer(LegacyDiscoveryIndexSchema, 'The index')), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
     }
-  }, async (_request, reply) => {
+  }, async (request, reply) => {
     const index = (await discovery.indexes())['0.1.0']
+    setCatalogRevision(reply, revisionOf(request))
     return sendRendered(reply, index, () => JSON.stringify(index))
   })
 
