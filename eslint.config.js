@@ -8,6 +8,9 @@ import tseslint from 'typescript-eslint'
  */
 const FLOORS = [
   ['core/ground/'],
+  ['config/setting.ts'],
+  ['config/yaml-file.ts'],
+  ['config/followed-file.ts'],
   ['core/format/'],
   ['core/disk/'],
   ['core/files/'],
@@ -24,11 +27,13 @@ const FLOORS = [
   ['schemas/'],
   ['tools/'],
   ['library/'],
+  ['access/principal.ts'],
   ['http/'],
   ['openapi/', 'plugins/', 'mcp/'],
   ['routes/', 'well-known/'],
   ['app.ts'],
   ['config/', 'log-output.ts'],
+  ['access/'],
   ['server.ts', 'index.ts'],
   ['cli/']
 ]

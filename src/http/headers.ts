@@ -1,4 +1,4 @@
-import type { FastifyReply } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 
 /** On every answer, errors written by hand included. JSON that browsers do not sniff needs no other header. */
 export const securityHeaders = {
@@ -20,6 +20,9 @@ export const REVISION_HEADER = 'skill-revision'
 
 /** Names the revision of the whole catalog, on lists. Absent while it is not known. */
 export const CATALOG_REVISION_HEADER = 'catalog-revision'
+
+/** The revision of all skills that a request may see: see `ChangeFeed.revision`. */
+export type RevisionOf = (request: FastifyRequest) => string | undefined
 
 /** @param revision set once the list is made: what changed meanwhile is in neither, or in the list alone */
 export function setCatalogRevision (reply: FastifyReply, revision: string | undefined): void {

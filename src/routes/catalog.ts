@@ -1,9 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyRequest } from 'fastify'
 import { type FindingSource, readCatalogEntry } from '../core/listing/entry.ts'
 import { readCatalogPage } from '../core/listing/pages.ts'
 import { DEFAULT_PAGE_ENTRIES } from '../core/ground/limits.ts'
-import type { SkillSource } from '../core/skill-source.ts'
+import type { SkillsOf } from '../access/principal.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { readScalars } from '../http/request/query-scalars.ts'
 import { CatalogEntrySchema, CatalogPageSchema, CatalogQuerySchema } from '../schemas/catalog.ts'
@@ -11,21 +10,18 @@ import { FOLDER_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/p
 import { jsonAnswer, notModifiedAnswer, problemAnswers, withCatalogRevision } from '../openapi/responses.ts'
 import { SkillNameParamsSchema, SkillQuerySchema } from '../schemas/skills.ts'
 import { JSON_MEDIA_TYPE, sendJson } from '../http/send/json.ts'
-import { REVISION_HEADER, setCatalogRevision } from '../http/headers.ts'
+import { REVISION_HEADER, type RevisionOf, setCatalogRevision } from '../http/headers.ts'
 import { revisionCondition } from '../http/revision.ts'
 
 export interface CatalogRoutesOptions {
-  readonly skills: SkillSource
-  /** See `HealthRoutesOptions`. */
-  readonly revisionOf: (request: FastifyRequest) => string | undefined
+  readonly skillsOf: SkillsOf
+  readonly revisionOf: RevisionOf
   /** What other doors have to say about a skill. */
   readonly moreFindings?: readonly FindingSource[]
 }
 
 /** What there is to know about each skill, page by page, and search. */
-export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (app, { skills, revisionOf, moreFindings = [] }) {
-  const options = { skills, moreFindings }
-
+export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (app, { skillsOf, revisionOf, moreFindings = [] }) {
   app.get('/catalog', {
     schema: {
       operationId: 'browseCatalog',
@@ -42,7 +38,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
     preValidation: readScalars('limit', 'valid')
   }, async (request, reply) => {
     const { q, valid, limit = DEFAULT_PAGE_ENTRIES, cursor } = request.query
-    const page = await readCatalogPage(options, { limit, ...q !== undefined && { query: q }, ...valid !== undefined && { valid }, ...cursor !== undefined && { cursor } })
+    const page = await readCatalogPage({ skills: skillsOf(request), moreFindings }, { limit, ...q !== undefined && { query: q }, ...valid !== undefined && { valid }, ...cursor !== undefined && { cursor } })
     if (page === undefined) throw new HttpProblem('bad_cursor')
     setCatalogRevision(reply, revisionOf(request))
     const { entries, total, nextCursor = null, isComplete } = page
@@ -65,8 +61,8 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
       }
     }
   }, async (request, reply) => {
-    const condition = revisionCondition(request, skills)
-    const entry = await readCatalogEntry({ ...options, skills: condition.skills }, request.params.name)
+    const condition = revisionCondition(request, skillsOf(request))
+    const entry = await readCatalogEntry({ skills: condition.skills, moreFindings }, request.params.name)
     if (entry.revision !== null) reply.header(REVISION_HEADER, entry.revision)
     return sendJson(reply, entry, () => JSON.stringify(entry), condition)
   })

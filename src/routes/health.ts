@@ -1,21 +1,20 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyRequest } from 'fastify'
-import type { SkillService } from '../core/skill-source.ts'
+import type { SkillsOf } from '../access/principal.ts'
 import type { Shutdown } from '../http/connections/shutdown.ts'
+import type { RevisionOf } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { explainStatus } from '../http/readiness.ts'
 import { LivenessSchema, ReadinessSchema, NotReadySchema } from '../schemas/health.ts'
 import { extendedProblemAnswer, probeAnswer, problemAnswers } from '../openapi/responses.ts'
 
 export interface HealthRoutesOptions {
-  readonly skills: SkillService
+  readonly skillsOf: SkillsOf
+  readonly revisionOf: RevisionOf
   readonly shutdown: Shutdown
-  /** The revision of all skills: see `ChangeFeed.revision`. */
-  readonly revisionOf: (request: FastifyRequest) => string | undefined
 }
 
 /** For probes. An answer is the state of one process at one time: no cache keeps it. */
-export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (app, { skills, shutdown, revisionOf }) {
+export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (app, { skillsOf, revisionOf, shutdown }) {
   app.get('/livez', {
     schema: {
       operationId: 'getLiveness',
@@ -40,7 +39,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
   }, async (request, reply) => {
     reply.header('cache-control', 'no-store')
     const revision = revisionOf(request)
-    const status = await skills.freshStatus()
+    const status = await skillsOf(request).freshStatus()
     const { ready, skills: count, generation, roots, watcher, failures, hanging } = status
     const detail = explainStatus(status)
     const state = { skills: count, ...revision !== undefined && { revision }, generation, roots: [...roots], watcher, failures: [...failures], hanging: [...hanging] }

@@ -1,9 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply } from 'fastify'
 import type { FileContent } from '../core/files/file-content.ts'
 import { mediaType } from '../core/content/media-type.ts'
 import { SkillError } from '../core/ground/errors.ts'
-import type { SkillSource } from '../core/skill-source.ts'
+import type { SkillsOf } from '../access/principal.ts'
 import { accepts, prefers } from '../http/request/accept.ts'
 import { strongEtag } from '../http/etag.ts'
 import { DOCUMENT_EXAMPLE, FILE_EXAMPLE } from '../openapi/examples.ts'
@@ -16,13 +16,12 @@ import {
 import type { Tool } from '../tools/tool.ts'
 import { sendContent, sendFile } from '../http/send/file.ts'
 import { answer, JSON_MEDIA_TYPE, sendJson, sendOutcome } from '../http/send/json.ts'
-import { addVary, REVISION_HEADER, setCatalogRevision } from '../http/headers.ts'
+import { addVary, REVISION_HEADER, type RevisionOf, setCatalogRevision } from '../http/headers.ts'
 import { revisionCondition, type RevisionCondition } from '../http/revision.ts'
 
 export interface SkillRoutesOptions {
-  readonly skills: SkillSource
-  /** See `HealthRoutesOptions`. */
-  readonly revisionOf: (request: FastifyRequest) => string | undefined
+  readonly skillsOf: SkillsOf
+  readonly revisionOf: RevisionOf
   /** The handlers that the routes share with the tool calls. */
   readonly tools: { readonly listSkills: Tool, readonly getSkill: Tool, readonly readFileInSkill: Tool }
 }
@@ -34,7 +33,7 @@ const DOCUMENT_TYPES = ['application/json', 'text/markdown', 'text/plain'] as co
 const ANY_BYTES = 'application/octet-stream'
 
 /** List, document, manifest and files of skills. */
-export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async function skillRoutes (app, { skills, tools, revisionOf }) {
+export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async function skillRoutes (app, { skillsOf, revisionOf, tools }) {
   app.get('/skills', {
     schema: {
       operationId: 'listSkills',
@@ -43,7 +42,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       tags: ['skills'],
       response: { 200: withCatalogRevision(jsonAnswer(SkillListSchema, 'The names')), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
     }
-  }, (request, reply) => answer(tools.listSkills.run({}, skills), (outcome) => {
+  }, (request, reply) => answer(tools.listSkills.run({}, skillsOf(request)), (outcome) => {
     setCatalogRevision(reply, revisionOf(request))
     return sendJson(reply, outcome, () => outcome.json)
   }))
@@ -65,7 +64,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     }
   }, (request, reply) => {
     const { name } = request.params
-    const condition = revisionCondition(request, skills)
+    const condition = revisionCondition(request, skillsOf(request))
     addVary(reply, 'Accept')
     const type = prefers(request.headers.accept, DOCUMENT_TYPES)
     if (type === 'application/json') return answer(tools.getSkill.run({ skill_name: name }, condition.skills), (outcome) => sendOutcome(reply, outcome, condition))
@@ -88,7 +87,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       }
     }
   }, async (request, reply) => {
-    const condition = revisionCondition(request, skills)
+    const condition = revisionCondition(request, skillsOf(request))
     const manifest = await condition.skills.manifest(request.params.name)
     return sendJson(reply.header(REVISION_HEADER, manifest.revision), manifest, () => JSON.stringify(manifest), condition)
   })
@@ -111,7 +110,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
   }, (request, reply) => {
     const { name, '*': path } = request.params
     const type = mediaType(path)
-    const condition = revisionCondition(request, skills)
+    const condition = revisionCondition(request, skillsOf(request))
     const source = condition.skills
     addVary(reply, 'Accept')
     if (prefers(request.headers.accept, [ANY_BYTES, type, 'application/json']) !== 'application/json') {

@@ -9,6 +9,8 @@ import t, { type Test } from 'tap'
 import type { FeedEvent, FeedListener } from '../../src/core/events/change-feed.ts'
 import { Shutdown } from '../../src/http/connections/shutdown.ts'
 import { MAX_EVENT_STREAMS } from '../../src/http/limits.ts'
+import { alwaysAllowed } from '../../src/access/principal.ts'
+import { createSkillManager } from '../../src/core/skill-manager.ts'
 import { createWatcher } from '../../src/core/watch/watcher.ts'
 import { eventRoutes, type EventRoutesOptions } from '../../src/routes/events.ts'
 import { buildService, type Service } from '../helper/build.ts'
@@ -115,7 +117,7 @@ t.test('what is not a stream: HEAD, other methods, a client that wants something
 })
 
 interface FakeFeed {
-  readonly feed: EventRoutesOptions['feed']
+  readonly feed: ReturnType<EventRoutesOptions['feeds']['of']>
   readonly listeners: ReadonlySet<FeedListener>
   emit (name: string): void
 }
@@ -141,8 +143,9 @@ function createFakeFeed (): FakeFeed {
 
 async function listen (t: Test, options: Partial<EventRoutesOptions> = {}) {
   const fake = createFakeFeed()
+  const skills = createSkillManager({ projectRoots: [], watcher: false })
   const service = await listenWithPlugins(t, (app) => {
-    app.register(eventRoutes, { feed: fake.feed, shutdown: new Shutdown(), ...options })
+    app.register(eventRoutes, { skillsOf: () => skills, feeds: { of: () => fake.feed }, whileAllowed: alwaysAllowed, shutdown: new Shutdown(), ...options })
   })
   return { ...service, ...fake }
 }
