@@ -10,6 +10,7 @@ import type { Config } from './config/settings.ts'
 import { createSkillManager, type SkillManager } from './core/skill-manager.ts'
 import { readBacklog } from './http/connections/accept-backlog.ts'
 import { maxConnections } from './http/connections/max-connections.ts'
+import { Shutdown } from './http/connections/shutdown.ts'
 import { defaultLogFormat, logDestination } from './log-format.ts'
 import { LogOutput } from './log-output.ts'
 import { preloadMcp } from './mcp/plugin.ts'
@@ -20,10 +21,10 @@ import { createTools } from './tools/tools.ts'
 /** Time for clients with an open connection to receive `Connection: close` before the port is closed, in milliseconds. */
 const ANNOUNCE_MS = 200
 
-/** Running requests may go on this long after a signal, in milliseconds; then their connections are cut. */
+/** Running requests may go on this long once the drain has begun, in milliseconds; then their connections are cut. */
 const DRAIN_DEADLINE_MS = 8_000
 
-/** When the process ends whatever hangs, in milliseconds after a signal: below the ten seconds that Docker waits. */
+/** When the process ends whatever hangs, in milliseconds after the drain has begun: below the ten seconds that Docker waits. */
 const STOP_DEADLINE_MS = 9_000
 
 /** Pause between two checks for calls to the file system that have not returned, in milliseconds. */
@@ -34,7 +35,7 @@ const NOT_HANDLED: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT',
 
 /**
  * Starts the process: logger, skills, app, port. Resolves when it listens; one log line for each address says where.
- * From then on SIGTERM and SIGINT stop it with exit code 0 in under ten seconds, and a second signal at once with 1. An
+ * From then on SIGTERM and SIGINT stop it with exit code 0, in under ten seconds after the configured delay, and a second signal at once with 1. An
  * error that nobody handled is logged in full and stops it with 1.
  * @param version of the package
  * @param isExample the folder is that of the package, since no other was named: the log says so
@@ -68,7 +69,7 @@ export async function startServer (config: Config, { version, isExample = false 
     metrics: config.metricsPort === undefined ? undefined : { host: config.metricsHost, port: config.metricsPort },
     logDropped: () => logDropped
   })
-  let isDraining = false
+  const shutdown = new Shutdown()
   const app = await buildApp({
     skills,
     registry,
@@ -80,14 +81,16 @@ export async function startServer (config: Config, { version, isExample = false 
     basePath: config.basePath,
     ui: config.ui,
     observers: observation.observers,
-    isDraining: () => isDraining
+    shutdown,
+    cacheSeconds: config.cacheSeconds
   })
   app.server.maxConnections = maxConnections()
 
   const signals = closeWithGrace({ delay: false, logger, skip: NOT_HANDLED }, async ({ signal, err }) => {
-    isDraining = true
+    const delaySeconds = err ? 0 : config.shutdownDelay
     if (err) logger.fatal({ err }, 'stopping because of an error that nobody handled')
-    else logger.info({ signal }, 'stopping')
+    else logger.info({ signal, ...delaySeconds > 0 && { delaySeconds } }, 'stopping')
+    await shutdown.begin(delaySeconds * 1_000)
     await stop(app, skills, observation)
   })
 
@@ -98,7 +101,7 @@ export async function startServer (config: Config, { version, isExample = false 
     // After the first index, and before the first request that needs it. If it fails, that request tries again.
     skills.available().then(preloadMcp).catch(() => {})
   } catch (error) {
-    if (isDraining) return
+    if (shutdown.isLeaving) return
     signals.uninstall()
     await app.close()
     await skills.close()

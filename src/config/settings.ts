@@ -1,7 +1,7 @@
 import { delimiter } from 'node:path'
 import { isHost, parseHost, parseOrigin } from '../http/request/hosts.ts'
-import { BOOLEANS, LOG_LEVELS, MAX_PORT, parseCount, parseFolder, parsePath, parsePort } from './parse.ts'
 import { OBSERVE_SETTINGS } from './observe-settings.ts'
+import { BOOLEANS, LOG_LEVELS, MAX_DELAY_SECONDS, MAX_PORT, parseCount, parseDelay, parseFolder, parsePath, parsePort } from './parse.ts'
 import type { Setting } from './setting.ts'
 
 /**
@@ -107,6 +107,22 @@ export const SETTINGS = {
     mustBe: 'true, false, 1 or 0',
     meaning: '`true` where the system sends no change events',
     section: 'watching'
+  },
+  shutdownDelay: {
+    variable: 'SHUTDOWN_DELAY',
+    default: '0',
+    parse: parseDelay,
+    mustBe: `a whole number of seconds up to ${MAX_DELAY_SECONDS}`,
+    meaning: `how long the service goes on serving after SIGTERM, not ready, before it stops, in seconds up to ${MAX_DELAY_SECONDS}`,
+    section: 'replicas'
+  },
+  cacheSeconds: {
+    variable: 'CACHE_SECONDS',
+    default: '0',
+    parse: parseDelay,
+    mustBe: `a whole number of seconds up to ${MAX_DELAY_SECONDS}`,
+    meaning: 'how long shared caches (CDN) may answer without asking, in seconds; twice that while they ask; `0`: each answer is checked',
+    section: 'replicas'
   },
   keepRevisionSeconds: {
     variable: 'REVISION_KEEP_SECONDS',

@@ -39,6 +39,8 @@ t.test('K2: the defaults', async (t) => {
     allowedHosts: undefined,
     allowedOrigins: undefined,
     watchPolling: false,
+    shutdownDelay: 0,
+    cacheSeconds: 0,
     keepRevisionSeconds: 600,
     keepRevisionBytes: 67_108_864,
     ...OPERATORS
@@ -70,6 +72,8 @@ t.test('K2: every setting can come from the environment', async (t) => {
     allowedHosts: ['localhost', 'skills.example.org', '::1', '10.0.0.1'],
     allowedOrigins: ['https://app.example', 'http://localhost:5173', 'chrome-extension://abc'],
     watchPolling: true,
+    shutdownDelay: 0,
+    cacheSeconds: 0,
     keepRevisionSeconds: 600,
     keepRevisionBytes: 67_108_864,
     ...OPERATORS
@@ -91,6 +95,8 @@ t.test('K2: flags beat the environment', async (t) => {
     allowedHosts: undefined,
     allowedOrigins: undefined,
     watchPolling: false,
+    shutdownDelay: 0,
+    cacheSeconds: 0,
     keepRevisionSeconds: 600,
     keepRevisionBytes: 67_108_864,
     ...OPERATORS
