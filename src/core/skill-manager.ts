@@ -29,8 +29,8 @@ import type { WatcherFactory } from './watch/watcher.ts'
 export interface SkillManagerOptions {
   /** Absolute paths, or folders with names; the earlier wins. They need not exist. */
   readonly projectRoots: readonly (string | RootOptions)[]
-  /** Absolute path; loses to every project root. */
-  readonly personalRoot?: string
+  /** Loses to every project root. */
+  readonly personalRoot?: string | RootOptions
   /** Ask the disk at intervals instead of the kernel for events. */
   readonly polling?: boolean
   readonly log?: CoreLog
@@ -84,7 +84,8 @@ export class SkillManager implements SkillService {
     })
     this.#roots.changed.subscribe(({ root, realPath, folders, names }) => {
       if (this.#indexed) this.#refresher.hintAt(names)
-      this.#refresher.follow(root.path, { realPath, folders })
+      // What a listing names never changes: a change is another listing.
+      this.#refresher.follow(root.path, { realPath, folders: root.listed === true ? new Map() : folders })
     })
   }
 

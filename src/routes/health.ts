@@ -1,17 +1,19 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { SkillService } from '../core/skill-source.ts'
 import { HttpProblem } from '../http/problem.ts'
-import { explainStatus } from '../http/readiness.ts'
-import { LivenessSchema, ReadinessSchema, NotReadySchema } from '../schemas/health.ts'
+import { explainStatus, isAwaited } from '../http/readiness.ts'
+import { LivenessSchema, ReadinessSchema, NotReadySchema, type SourceStatus } from '../schemas/health.ts'
 import { extendedProblemAnswer, jsonAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
 
 export interface HealthRoutesOptions {
   readonly skills: SkillService
+  /** The sources that are no folders; undefined without any. */
+  readonly sources?: (() => readonly SourceStatus[]) | undefined
   /** Whether the process has received a signal to stop: it answers, and takes no new work. */
   readonly isDraining: () => boolean
 }
 
-export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (app, { skills, isDraining }) {
+export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (app, { skills, sources, isDraining }) {
   app.get('/livez', {
     schema: {
       operationId: 'getLiveness',
@@ -26,17 +28,21 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
     schema: {
       operationId: 'getReadiness',
       summary: 'Whether the service can do its work',
-      description: 'Ready once the first index is built and while at least one root is there. The answer has the state of the index and of the watcher, ready or not, and `detail` says in words what is wrong.',
+      description: 'Ready once the first index is built, each source that is not optional was fetched once, and while at least one root is there. The answer has the state of the index and of the watcher, ready or not, and `detail` says in words what is wrong.',
       tags: ['service'],
       response: { 200: jsonAnswer(ReadinessSchema, 'Ready'), 304: notModifiedAnswer(), ...problemAnswers(), ...extendedProblemAnswer('not_ready', NotReadySchema) }
     }
   }, async () => {
     const status = await skills.freshStatus()
     const { ready, skills: count, generation, roots, watcher, failures, hanging } = status
-    const detail = explainStatus(status)
-    const state = { skills: count, generation, roots: [...roots], watcher, failures: [...failures], hanging: [...hanging] }
+    const fetched = sources?.()
+    const detail = explainStatus(status, fetched)
+    const state = {
+      skills: count, generation, roots: [...roots], watcher, failures: [...failures], hanging: [...hanging],
+      ...fetched !== undefined && { sources: [...fetched] }
+    }
     if (isDraining()) throw new HttpProblem('not_ready', 'The service is stopping', {}, state)
-    if (!ready) throw new HttpProblem('not_ready', detail, {}, state)
+    if (!ready || fetched?.some(isAwaited) === true) throw new HttpProblem('not_ready', detail, {}, state)
     return { status: 'ready' as const, ...detail !== undefined && { detail }, ...state }
   })
 }
