@@ -31,6 +31,7 @@ import { openapiRoutes } from './routes/openapi.ts'
 import { promptRoutes } from './routes/prompt.ts'
 import { skillRoutes } from './routes/skills.ts'
 import { sharedSchemas } from './schemas/index.ts'
+import type { Sources } from './sources/sources.ts'
 import type { ToolRegistry } from './tools/registry.ts'
 import { createToolCallHandler } from './tools/tool-call.ts'
 import type { Tool } from './tools/tool.ts'
@@ -38,6 +39,8 @@ import { wellKnown } from './well-known/well-known.ts'
 
 export interface AppOptions {
   readonly skills: SkillService
+  /** The sources that are no folders. */
+  readonly sources?: Pick<Sources, 'status' | 'hooks'>
   readonly registry: ToolRegistry
   readonly logger: FastifyBaseLogger
   /** Named to MCP clients. */
@@ -58,7 +61,7 @@ export interface AppOptions {
 
 /** The whole HTTP service, not yet listening. */
 export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
-  const { skills, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', timeouts = {}, isDraining = () => false, plugins = [] } = options
+  const { skills, sources, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', timeouts = {}, isDraining = () => false, plugins = [] } = options
   const loopbackOnly = isLoopback(host)
   const connections = new Connections()
   const app: FastifyInstance = fastify(httpServerOptions({ connections, logger, timeouts }))
@@ -81,7 +84,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     await routes.register(doorsRoute, { version })
     await routes.register(openapiRoutes)
     await routes.register(docsRoutes)
-    await routes.register(healthRoutes, { skills, isDraining })
+    await routes.register(healthRoutes, { skills, isDraining, sources: sources && (() => sources.status) })
     await routes.register(skillRoutes, { skills, tools: readerTools(registry) })
     await routes.register(archiveRoutes, { skills })
     await routes.register(catalogRoutes, { skills, moreFindings: [mcpFindings, ofDiscovery] })

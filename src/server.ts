@@ -5,6 +5,7 @@ import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
 import { pino } from 'pino'
 import { buildApp } from './app.ts'
+import { openRoots } from './config/roots.ts'
 import { ConfigError } from './config/setting.ts'
 import type { Config } from './config/settings.ts'
 import { createSkillManager, type SkillManager } from './core/skill-manager.ts'
@@ -12,6 +13,7 @@ import { readBacklog } from './http/connections/accept-backlog.ts'
 import { maxConnections } from './http/connections/max-connections.ts'
 import { LogOutput } from './log-output.ts'
 import { preloadMcp } from './mcp/plugin.ts'
+import type { Sources } from './sources/sources.ts'
 import { createToolRegistry } from './tools/registry.ts'
 import { createTools } from './tools/tools.ts'
 
@@ -44,9 +46,10 @@ export async function startServer (config: Config, { version, isExample = false 
   const logger = pino({ level: config.logLevel }, output)
   output.dropped.subscribe((lines) => { logger.warn({ lines }, 'lines of the log were dropped here: standard output did not take them') })
   if (isExample) logger.info({ path: config.skillsDirs[0] }, 'no folder was named and there is no ./skills: serving the example skills of the package')
+  const { sources, ...roots } = await openRoots(config, { log: logger })
   const skills = createSkillManager({
-    projectRoots: config.skillsDirs,
-    ...config.personalDir !== undefined && { personalRoot: config.personalDir },
+    ...roots,
+    ...config.linkTargets && { linkTargets: config.linkTargets },
     polling: config.watchPolling,
     keep: { keepMs: config.keepRevisionSeconds * 1_000, maxBytes: config.keepRevisionBytes },
     log: logger
@@ -57,6 +60,7 @@ export async function startServer (config: Config, { version, isExample = false 
   let isDraining = false
   const app = await buildApp({
     skills,
+    ...sources && { sources },
     registry,
     logger,
     version,
@@ -72,18 +76,20 @@ export async function startServer (config: Config, { version, isExample = false 
     isDraining = true
     if (err) logger.fatal({ err }, 'stopping because of an error that nobody handled')
     else logger.info({ signal }, 'stopping')
-    await stop(app, skills)
+    await stop(app, skills, sources)
   })
 
   try {
     await skills.start()
     await listen(app, config)
+    sources?.start()
     // After the first index, and before the first request that needs it. If it fails, that request tries again.
     skills.available().then(preloadMcp).catch(() => {})
   } catch (error) {
     if (isDraining) return
     signals.uninstall()
     await app.close()
+    await sources?.close()
     await skills.close()
     throw error
   }
@@ -103,7 +109,7 @@ async function listen (app: FastifyInstance, config: Config): Promise<void> {
 }
 
 /** Drains and closes everything; returns by the deadline in any case, or kills the process. */
-async function stop (app: FastifyInstance, skills: SkillManager): Promise<void> {
+async function stop (app: FastifyInstance, skills: SkillManager, sources: Sources | undefined): Promise<void> {
   const deadline = sleep(STOP_DEADLINE_MS)
   setTimeout(() => {
     app.log.warn('cutting the connections that are still open')
@@ -120,6 +126,7 @@ async function stop (app: FastifyInstance, skills: SkillManager): Promise<void> 
     if (connections > 0) await sleep(ANNOUNCE_MS)
     await readBacklog(app.server)
     await app.close()
+    await sources?.close()
     await skills.close()
     app.log.info('stopped')
   }

@@ -38,7 +38,12 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
     const fetched = sources?.()
     const detail = explainStatus(status, fetched)
     const state = {
-      skills: count, generation, roots: [...roots], watcher, failures: [...failures], hanging: [...hanging],
+      skills: count,
+      generation,
+      roots: [...roots],
+      watcher,
+      failures: [...failures],
+      hanging: [...hanging],
       ...fetched !== undefined && { sources: [...fetched] }
     }
     if (isDraining()) throw new HttpProblem('not_ready', 'The service is stopping', {}, state)

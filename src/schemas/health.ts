@@ -23,10 +23,10 @@ export const SourceStatusSchema = Type.Object({
   optional: Type.Optional(Type.Literal(true, { description: 'The service is ready without it' })),
   revision: Type.Optional(Type.String({ description: 'Of what is served, such as `main@sha1:…`' })),
   skills: Type.Integer({ minimum: 0 }),
-  changed_at: Type.Optional(Type.String({ format: 'date-time', description: 'When the revision was published' })),
-  checked_at: Type.Optional(Type.String({ format: 'date-time', description: 'When the source last answered' })),
-  next_at: Type.Optional(Type.String({ format: 'date-time', description: 'When it is checked again' })),
-  failing_since: Type.Optional(Type.String({ format: 'date-time' })),
+  changed_at: Type.Optional(Type.String({ description: 'When the revision was published, ISO 8601' })),
+  checked_at: Type.Optional(Type.String({ description: 'When the source last answered, ISO 8601' })),
+  next_at: Type.Optional(Type.String({ description: 'When it is checked again, ISO 8601' })),
+  failing_since: Type.Optional(Type.String({ description: 'ISO 8601' })),
   error: Type.Optional(Type.Object({ code: Type.String(), message: Type.String() }, { description: 'Why it fails' })),
   layout: Type.Optional(StringEnum(['flat', 'single', 'tree', 'marketplace'], { description: 'The layout that was taken' })),
   places: Type.Optional(Type.Array(Type.Object({ path: Type.String(), skills: Type.Integer({ minimum: 0 }) }), { description: 'The folders in which skills were found' })),
@@ -46,7 +46,8 @@ const IndexStateSchema = describes<Omit<SkillStatus, 'ready' | 'indexed'>>()(Typ
     name: Type.String({ description: 'The last part of its path, or of its source' }),
     type: StringEnum(['project', 'personal']),
     state: StringEnum(['ok', 'missing', 'unreadable', 'failed']),
-    skills: Type.Integer({ minimum: 0 })
+    skills: Type.Integer({ minimum: 0 }),
+    skipped: Type.Integer({ minimum: 0, description: 'Links that lead out of the folder or to no folder, and names that no skill may have; the log has the names' })
   })),
   watcher: WatcherSchema,
   failures: Type.Array(Type.String(), { description: 'Codes of errors at the last scan of a root; the last good state is served' }),
@@ -65,7 +66,7 @@ export const ReadinessSchema = Type.Object({
     status: 'ready',
     skills: 6,
     generation: 2,
-    roots: [{ name: 'skills', type: 'project', state: 'ok', skills: 6 }],
+    roots: [{ name: 'skills', type: 'project', state: 'ok', skills: 6, skipped: 0 }],
     watcher: { status: 'watching', mode: 'events', errors: 0 },
     failures: [],
     hanging: []
@@ -91,7 +92,7 @@ export const NotReadySchema = Type.Object({
     requestId: '5f0c9a1e-1',
     skills: 0,
     generation: 0,
-    roots: [{ name: 'skills', type: 'project', state: 'missing', skills: 0 }],
+    roots: [{ name: 'skills', type: 'project', state: 'missing', skills: 0, skipped: 0 }],
     watcher: { status: 'watching', mode: 'events', errors: 0 },
     failures: [],
     hanging: []

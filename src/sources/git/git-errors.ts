@@ -21,7 +21,7 @@ const FILE_SIZE_EXCEEDED = new Set([153, 25])
 
 /** What a failure of git means. */
 export function gitError (stderr: string, code: number): SourceError {
-  const details = stderr.trim().split('\n').slice(-4).join(' / ').slice(0, 600)
+  const details = stderr.trim().split('\n').join(' / ').slice(0, 800)
   if (code === 127) return new SourceError('git_missing', 'git is not installed')
   if (FILE_SIZE_EXCEEDED.has(code) || /signal 25/.test(stderr)) return new SourceError('too_large', 'the repository is larger than 512 MiB', { details })
   const reason = REASONS.find(([pattern]) => pattern.test(stderr))
