@@ -28,12 +28,14 @@ const FLOORS = [
   ['schemas/'],
   ['tools/'],
   ['library/'],
+  ['access/principal.ts'],
   ['http/'],
   ['sources/'],
   ['openapi/', 'plugins/', 'mcp/'],
   ['routes/', 'well-known/'],
   ['app.ts'],
   ['config/', 'log-output.ts'],
+  ['access/'],
   ['server.ts', 'index.ts'],
   ['cli/']
 ]

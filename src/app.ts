@@ -1,4 +1,5 @@
 import { fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync } from 'fastify'
+import { alwaysAllowed, PerSkills } from './access/principal.ts'
 import { wellKnownFindings } from './core/clients/discovery.ts'
 import { createChangeFeed } from './core/events/change-feed.ts'
 import type { FindingSource } from './core/listing/entry.ts'
@@ -65,8 +66,11 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const loopbackOnly = isLoopback(host)
   const connections = new Connections()
   const app: FastifyInstance = fastify(httpServerOptions({ connections, logger, timeouts }))
-  const feed = createChangeFeed({ skills, log: logger })
-  app.addHook('onClose', async () => { feed.close() })
+  const feeds = new PerSkills((skills) => createChangeFeed({ skills, log: logger }))
+  app.addHook('onClose', async () => { for (const feed of feeds.values()) feed.close() })
+  app.decorateRequest('principal', undefined)
+  const skillsOf = () => skills
+  const whileAllowed = alwaysAllowed
 
   await app.register(security, { loopbackOnly, allowedHosts })
   await app.register(errors, { basePath })
@@ -84,15 +88,15 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     await routes.register(doorsRoute, { version })
     await routes.register(openapiRoutes)
     await routes.register(docsRoutes)
-    await routes.register(healthRoutes, { skills, isDraining, sources: sources && (() => sources.status) })
-    await routes.register(skillRoutes, { skills, tools: readerTools(registry) })
-    await routes.register(archiveRoutes, { skills })
-    await routes.register(catalogRoutes, { skills, moreFindings: [mcpFindings, ofDiscovery] })
-    await routes.register(eventRoutes, { feed, isDraining })
-    await routes.register(agentRoutes, { registry, skills, handleToolCall: createToolCallHandler({ registry, log: logger }) })
-    await routes.register(promptRoutes, { skills })
-    await routes.register(mcpDoor, { skills, feed, registry, version, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), isDraining })
-    await routes.register(wellKnown, { skills, isPublic: !loopbackOnly && (allowedHosts.length === 0 || !allowedHosts.every(isLocalName)) })
+    await routes.register(healthRoutes, { skillsOf, isDraining, sources: sources && (() => sources.status) })
+    await routes.register(skillRoutes, { skillsOf, tools: readerTools(registry) })
+    await routes.register(archiveRoutes, { skillsOf })
+    await routes.register(catalogRoutes, { skillsOf, moreFindings: [mcpFindings, ofDiscovery] })
+    await routes.register(eventRoutes, { skillsOf, feeds, whileAllowed, isDraining })
+    await routes.register(agentRoutes, { registry, skillsOf, handleToolCall: createToolCallHandler({ registry, log: logger }) })
+    await routes.register(promptRoutes, { skillsOf })
+    await routes.register(mcpDoor, { skillsOf, feeds, whileAllowed, registry, version, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), isDraining })
+    await routes.register(wellKnown, { skillsOf, isPublic: !loopbackOnly && (allowedHosts.length === 0 || !allowedHosts.every(isLocalName)) })
   }, { prefix: basePath })
   return app
 }

@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest, onRequestHookHandler } from 'fastify'
+import { PerSkills, type SkillsOf, type WhileAllowed } from '../access/principal.ts'
 import type { ChangeFeed } from '../core/events/change-feed.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import { HttpProblem } from '../http/problem.ts'
@@ -11,8 +12,9 @@ import { Notifications } from './notifications.ts'
 import type { OriginCheck } from './origin.ts'
 
 export interface McpDoorOptions {
-  readonly skills: SkillService
-  readonly feed: Pick<ChangeFeed, 'subscribe'>
+  readonly skillsOf: SkillsOf
+  readonly feeds: { of (skills: SkillService): Pick<ChangeFeed, 'subscribe'> }
+  readonly whileAllowed: WhileAllowed
   readonly registry: ToolRegistry
   readonly version: string
   readonly checkOrigin: OriginCheck
@@ -37,16 +39,16 @@ export async function preloadMcp (): Promise<void> {
 }
 
 /** MCP over Streamable HTTP at `/mcp`, without sessions (docs/mcp.md). */
-export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function mcpDoor (app, { checkOrigin, isDraining, ...options }) {
-  const streams = createEventStreams(app, { maxStreams: MAX_MCP_STREAMS, isDraining })
-  const notifications = new Notifications(options.skills, options.feed)
-  let loading: Promise<McpDoor> | undefined
+export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function mcpDoor (app, { checkOrigin, isDraining, skillsOf, feeds, whileAllowed, registry, version }) {
+  const streams = createEventStreams(app, { maxStreams: MAX_MCP_STREAMS, isDraining, whileAllowed })
+  const notifications = new PerSkills((skills) => new Notifications(skills, feeds.of(skills)))
+  let loading: Promise<PerSkills<McpDoor>> | undefined
   const inProgress = new Set<Promise<Response>>()
 
-  async function load (): Promise<McpDoor> {
+  async function load (): Promise<PerSkills<McpDoor>> {
     try {
       const { createMcpDoor } = await import('./handler.ts')
-      return createMcpDoor({ ...options, log: app.log })
+      return new PerSkills((skills) => createMcpDoor({ skills, feed: feeds.of(skills), registry, version, log: app.log }))
     } catch (error) {
       // A later request may succeed: too many open files, for example, is a passing failure.
       loading = undefined
@@ -57,7 +59,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
   // An open stream would keep the server from closing. Answers in progress are sent first.
   app.addHook('preClose', async () => {
     await Promise.allSettled(inProgress)
-    await (await loading)?.close()
+    await Promise.all((await loading)?.values().map((door) => door.close()) ?? [])
   })
 
   const checkRequestOrigin: onRequestHookHandler = (request, _reply, next) => { next(checkOrigin(request.headers.origin)) }
@@ -66,7 +68,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
     if (!opensStream(request)) throw new HttpProblem('method_not_allowed', 'MCP takes POST; the stream of notifications of the 2025 revisions has Accept: text/event-stream', { allow: 'POST' })
     return streams.open(request, reply, (send) => {
       send(OPENING)
-      return notifications.subscribe(send)
+      return notifications.of(skillsOf(request)).subscribe(send)
     })
   })
 
@@ -76,8 +78,13 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
     onRequest: checkRequestOrigin
   }, async (request, reply) => {
     const disconnected = new AbortController()
-    reply.raw.once('close', () => { disconnected.abort() })
-    const door = await (loading ??= load())
+    const stopWatch = whileAllowed(request, () => { reply.raw.destroy() })
+    reply.raw.once('close', () => {
+      stopWatch()
+      disconnected.abort()
+    })
+    const skills = skillsOf(request)
+    const door = (await (loading ??= load())).of(skills)
     const answer = door.fetch(toWebRequest(request, disconnected.signal), request.body)
     inProgress.add(answer)
     try {

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyInstance, FastifyReply, FastifySchema, FastifySchemaCompiler } from 'fastify'
-import type { SkillSource } from '../core/skill-source.ts'
+import type { SkillsOf } from '../access/principal.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { REVISION_HEADER } from '../http/headers.ts'
 import { toolCondition, type ToolCondition } from '../http/revision.ts'
@@ -20,7 +20,7 @@ import { JSON_MEDIA_TYPE } from '../http/send/json.ts'
 
 export interface AgentRoutesOptions {
   readonly registry: ToolRegistry
-  readonly skills: SkillSource
+  readonly skillsOf: SkillsOf
   readonly handleToolCall: ToolCallHandler
 }
 
@@ -30,7 +30,7 @@ function takeAnyBody (app: FastifyInstance): FastifySchemaCompiler<FastifySchema
 }
 
 /** Definitions and calls of tools. A tool's outcome is always a 200: the model reads it. */
-export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async function agentRoutes (app, { registry, skills, handleToolCall }) {
+export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async function agentRoutes (app, { registry, skillsOf, handleToolCall }) {
   app.post('/agent/tool-call', {
     schema: {
       operationId: 'callTools',
@@ -46,7 +46,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     },
     validatorCompiler: takeAnyBody(app)
   }, async (request, reply) => {
-    const condition = toolCondition(request, skills)
+    const condition = toolCondition(request, skillsOf(request))
     const { toolset, others } = request.query
     const answer = await handleToolCall(request.body, {
       skills: condition.skills, requestId: request.id, confirmSkill: condition.confirmSkill, toolset, skipOthers: others === 'skip'
@@ -69,6 +69,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     }
   }, async (request, reply) => {
     const { format = 'openai', toolset = DEFAULT_TOOLSET } = request.query
+    const skills = skillsOf(request)
     // The description of `Skill` follows the index, which is empty until it is built.
     if (toolset === 'wave' || toolset === 'all') await skills.available()
     return reply.header('content-type', JSON_MEDIA_TYPE).send(JSON.stringify(toolDefinitions(registry, { format, toolset, skills })))
@@ -93,7 +94,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     const { name } = request.params
     const tool = registry.find(name)
     if (tool === undefined) throw new HttpProblem('tool_not_found', registry.unknownTool(name))
-    const condition = toolCondition(request, skills)
+    const condition = toolCondition(request, skillsOf(request))
     if (condition.confirmSkill !== undefined) await confirmSkills([{ tool, args: request.body }], condition.confirmSkill)
     const outcome = await runTool(tool, request.body, { skills: condition.skills, registry, log: request.log, fields: { reqId: request.id } })
     return sendResult(reply, outcome.json, condition)

@@ -1,19 +1,19 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { SkillService } from '../core/skill-source.ts'
+import type { SkillsOf } from '../access/principal.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { explainStatus, isAwaited } from '../http/readiness.ts'
 import { LivenessSchema, ReadinessSchema, NotReadySchema, type SourceStatus } from '../schemas/health.ts'
 import { extendedProblemAnswer, jsonAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
 
 export interface HealthRoutesOptions {
-  readonly skills: SkillService
+  readonly skillsOf: SkillsOf
   /** The sources that are no folders; undefined without any. */
   readonly sources?: (() => readonly SourceStatus[]) | undefined
   /** Whether the process has received a signal to stop: it answers, and takes no new work. */
   readonly isDraining: () => boolean
 }
 
-export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (app, { skills, sources, isDraining }) {
+export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (app, { skillsOf, sources, isDraining }) {
   app.get('/livez', {
     schema: {
       operationId: 'getLiveness',
@@ -32,11 +32,13 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
       tags: ['service'],
       response: { 200: jsonAnswer(ReadinessSchema, 'Ready'), 304: notModifiedAnswer(), ...problemAnswers(), ...extendedProblemAnswer('not_ready', NotReadySchema) }
     }
-  }, async () => {
-    const status = await skills.freshStatus()
+  }, async (request) => {
+    const status = await skillsOf(request).freshStatus()
     const { ready, skills: count, generation, roots, watcher, failures, hanging } = status
     const fetched = sources?.()
-    const detail = explainStatus(status, fetched)
+    // Of the sources, as of the roots, what the caller may see.
+    const visible = fetched?.filter(({ name }) => roots.some((root) => root.name === name))
+    const detail = explainStatus(status, visible)
     const state = {
       skills: count,
       generation,
@@ -44,7 +46,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
       watcher,
       failures: [...failures],
       hanging: [...hanging],
-      ...fetched !== undefined && { sources: [...fetched] }
+      ...visible !== undefined && { sources: visible }
     }
     if (isDraining()) throw new HttpProblem('not_ready', 'The service is stopping', {}, state)
     if (!ready || fetched?.some(isAwaited) === true) throw new HttpProblem('not_ready', detail, {}, state)
