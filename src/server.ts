@@ -5,6 +5,7 @@ import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
 import { pino } from 'pino'
 import { buildApp } from './app.ts'
+import { openRoots } from './config/roots.ts'
 import { ConfigError } from './config/setting.ts'
 import type { Config } from './config/settings.ts'
 import { createSkillManager, type SkillManager } from './core/skill-manager.ts'
@@ -15,6 +16,7 @@ import { defaultLogFormat, logDestination } from './log-format.ts'
 import { LogOutput } from './log-output.ts'
 import { preloadMcp } from './mcp/plugin.ts'
 import { observe, type Observation } from './observe/observe.ts'
+import type { Sources } from './sources/sources.ts'
 import { createToolRegistry } from './tools/registry.ts'
 import { createTools } from './tools/tools.ts'
 
@@ -51,9 +53,9 @@ export async function startServer (config: Config, { version, isExample = false 
     logger.warn({ lines }, 'lines of the log were dropped here: standard output did not take them')
   })
   if (isExample) logger.info({ path: config.skillsDirs[0] }, 'no folder was named and there is no ./skills: serving the example skills of the package')
+  const { sources, ...roots } = await openRoots(config, { log: logger })
   const skills = createSkillManager({
-    projectRoots: config.skillsDirs,
-    ...config.personalDir !== undefined && { personalRoot: config.personalDir },
+    ...roots,
     ...config.linkTargets && { linkTargets: config.linkTargets },
     polling: config.watchPolling,
     keep: { keepMs: config.keepRevisionSeconds * 1_000, maxBytes: config.keepRevisionBytes },
@@ -72,6 +74,7 @@ export async function startServer (config: Config, { version, isExample = false 
   const shutdown = new Shutdown()
   const app = await buildApp({
     skills,
+    ...sources && { sources },
     registry,
     logger,
     version,
@@ -91,19 +94,21 @@ export async function startServer (config: Config, { version, isExample = false 
     if (err) logger.fatal({ err }, 'stopping because of an error that nobody handled')
     else logger.info({ signal, ...delaySeconds > 0 && { delaySeconds } }, 'stopping')
     await shutdown.begin(delaySeconds * 1_000)
-    await stop(app, skills, observation)
+    await stop(app, skills, observation, sources)
   })
 
   try {
     await skills.start()
     await observation.start().catch((error: unknown) => { throw explainListenError(error, config.metricsPort ?? 0, config.metricsHost, 'METRICS_PORT', 'METRICS_HOST') })
     await listen(app, config)
+    sources?.start()
     // After the first index, and before the first request that needs it. If it fails, that request tries again.
     skills.available().then(preloadMcp).catch(() => {})
   } catch (error) {
     if (shutdown.isLeaving) return
     signals.uninstall()
     await app.close()
+    await sources?.close()
     await skills.close()
     await observation.close()
     throw error
@@ -124,7 +129,7 @@ async function listen (app: FastifyInstance, config: Config): Promise<void> {
 }
 
 /** Drains and closes everything; returns by the deadline in any case, or kills the process. */
-async function stop (app: FastifyInstance, skills: SkillManager, observation: Observation): Promise<void> {
+async function stop (app: FastifyInstance, skills: SkillManager, observation: Observation, sources: Sources | undefined): Promise<void> {
   const deadline = sleep(STOP_DEADLINE_MS)
   setTimeout(() => {
     app.log.warn('cutting the connections that are still open')
@@ -141,6 +146,7 @@ async function stop (app: FastifyInstance, skills: SkillManager, observation: Ob
     if (connections > 0) await sleep(ANNOUNCE_MS)
     await readBacklog(app.server)
     await app.close()
+    await sources?.close()
     await skills.close()
     await observation.close()
     app.log.info('stopped')
