@@ -22,7 +22,7 @@ function createShell (t: Test): { readonly cwd: string, run (line: string): Prom
     writeFileSync(join(folder, 'bin', name), `#!/bin/sh\n${line}\n`)
     chmodSync(join(folder, 'bin', name), 0o755)
   }
-  program('npx', `[ "$1" = skills ] && shift && exec '${process.execPath}' --import '${OFFLINE}' '${SKILLS_CLI}' "$@" -y --agent claude-code`)
+  program('npx', `[ "$1" = skills ] && shift && exec '${process.execPath}' --import ${shellWord(OFFLINE)} ${shellWord(SKILLS_CLI)} "$@" -y --agent claude-code`)
   program('claude', `exec '${process.execPath}' -e 'console.log(JSON.stringify(process.argv.slice(1)))' -- "$@"`)
   return {
     cwd,

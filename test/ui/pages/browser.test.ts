@@ -120,7 +120,7 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     const stops: string[] = []
     for (let i = 0; i < 60; i++) {
       await tab.keyboard.press('Tab')
-      const stop = await tab.evaluate(`(({ tagName, textContent }) => tagName === 'BODY' ? '' : tagName + ' ' + textContent.trim().slice(0, 20))(document.activeElement)`) as string
+      const stop = await tab.evaluate('(({ tagName, textContent }) => tagName === \'BODY\' ? \'\' : tagName + \' \' + textContent.trim().slice(0, 20))(document.activeElement)') as string
       if (stop === '') break
       t.not(await tab.evaluate('getComputedStyle(document.activeElement).outlineStyle'), 'none', stop)
       stops.push(stop)
