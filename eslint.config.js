@@ -21,6 +21,7 @@ const FLOORS = [
   ['core/refresher.ts', 'core/catalog-log.ts'],
   ['core/skill-manager.ts'],
   ['core/listing/', 'core/events/'],
+  ['verdicts/'],
   ['schemas/'],
   ['tools/'],
   ['library/'],

@@ -1,7 +1,5 @@
 import { fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync } from 'fastify'
-import { wellKnownFindings } from './core/clients/discovery.ts'
 import { createChangeFeed } from './core/events/change-feed.ts'
-import type { FindingSource } from './core/listing/entry.ts'
 import type { SkillService } from './core/skill-source.ts'
 import { Connections } from './http/connections/connections.ts'
 import { draining } from './http/connections/draining.ts'
@@ -34,6 +32,7 @@ import { sharedSchemas } from './schemas/index.ts'
 import type { ToolRegistry } from './tools/registry.ts'
 import { createToolCallHandler } from './tools/tool-call.ts'
 import type { Tool } from './tools/tool.ts'
+import { createJudge } from './verdicts/entry.ts'
 import { wellKnown } from './well-known/well-known.ts'
 
 export interface AppOptions {
@@ -84,7 +83,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     await routes.register(healthRoutes, { skills, isDraining })
     await routes.register(skillRoutes, { skills, tools: readerTools(registry) })
     await routes.register(archiveRoutes, { skills })
-    await routes.register(catalogRoutes, { skills, moreFindings: [mcpFindings, ofDiscovery] })
+    await routes.register(catalogRoutes, { skills, judge: createJudge([mcpFindings]) })
     await routes.register(eventRoutes, { feed, isDraining })
     await routes.register(agentRoutes, { registry, skills, handleToolCall: createToolCallHandler({ registry, log: logger }) })
     await routes.register(promptRoutes, { skills })
@@ -93,9 +92,6 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   }, { prefix: basePath })
   return app
 }
-
-/** Why clients of discovery do not take a skill, for its catalog entry. */
-const ofDiscovery: FindingSource = (skill, manifest, document) => wellKnownFindings(skill, manifest, document?.utf8)
 
 /** The tools behind the REST routes. */
 function readerTools (registry: ToolRegistry): { listSkills: Tool, getSkill: Tool, readFileInSkill: Tool } {

@@ -1,27 +1,28 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { type FindingSource, readCatalogEntry } from '../core/listing/entry.ts'
+import { type EntryState, readCatalogEntry } from '../core/listing/entry.ts'
 import { readCatalogPage } from '../core/listing/pages.ts'
 import { DEFAULT_PAGE_ENTRIES } from '../core/ground/limits.ts'
 import type { SkillSource } from '../core/skill-source.ts'
 import { HttpProblem } from '../http/problem.ts'
+import { readTargets } from '../http/request/targets.ts'
 import { readScalars } from '../http/request/query-scalars.ts'
-import { CatalogEntrySchema, CatalogPageSchema, CatalogQuerySchema } from '../schemas/catalog.ts'
+import { CatalogEntryQuerySchema, CatalogEntrySchema, CatalogPageSchema, CatalogQuerySchema } from '../schemas/catalog.ts'
 import { FOLDER_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
 import { jsonAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
-import { SkillNameParamsSchema, SkillQuerySchema } from '../schemas/skills.ts'
+import { SkillNameParamsSchema } from '../schemas/skills.ts'
 import { JSON_MEDIA_TYPE, sendJson } from '../http/send/json.ts'
 import { REVISION_HEADER } from '../http/headers.ts'
 import { revisionCondition } from '../http/revision.ts'
+import type { Judging } from '../verdicts/entry.ts'
 
 export interface CatalogRoutesOptions {
   readonly skills: SkillSource
-  /** What other doors have to say about a skill. */
-  readonly moreFindings?: readonly FindingSource[]
+  readonly judge: Judging
 }
 
 /** What there is to know about each skill, page by page, and search. */
-export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (app, { skills, moreFindings = [] }) {
-  const options = { skills, moreFindings }
+export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (app, { skills, judge }) {
+  const options = { skills, judge: (state: EntryState) => judge(state) }
 
   app.get('/catalog', {
     schema: {
@@ -50,10 +51,10 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
     schema: {
       operationId: 'getCatalogEntry',
       summary: 'Describe a skill',
-      description: 'The entry of one skill, as in the catalog: frontmatter, revision, size, and what is wrong with it.',
+      description: 'The entry of one skill, as in the catalog: frontmatter, revision, size, and what is wrong with it. With `target`, what agents, validators and upload services do with it.',
       tags: ['skills'],
       params: SkillNameParamsSchema,
-      querystring: SkillQuerySchema,
+      querystring: CatalogEntryQuerySchema,
       response: {
         200: jsonAnswer(CatalogEntrySchema, 'The entry'),
         304: notModifiedAnswer(),
@@ -62,7 +63,8 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
     }
   }, async (request, reply) => {
     const condition = revisionCondition(request, skills)
-    const entry = await readCatalogEntry({ ...options, skills: condition.skills }, request.params.name)
+    const targets = readTargets(request.query.target)
+    const entry = await readCatalogEntry({ skills: condition.skills, judge: (state) => judge(state, targets) }, request.params.name)
     if (entry.revision !== null) reply.header(REVISION_HEADER, entry.revision)
     return sendJson(reply, entry, () => JSON.stringify(entry), condition)
   })

@@ -74,7 +74,7 @@ export function describeSkill (folder: SkillFolder, { mainFiles, main, refused, 
   const parsed = main && parseSkillBytes(main.content.bytes, folder.name)
   const findings = [
     ...mainFileFindings(mainFiles, main?.name, refused),
-    ...parsed?.findings ?? [],
+    ...parsed?.findings.map((found) => ({ ...found, file: main?.name ?? 'SKILL.md' })) ?? [],
     ...shadowing ? [SHADOWING] : []
   ]
   return {
