@@ -8,6 +8,9 @@ import tseslint from 'typescript-eslint'
  */
 const FLOORS = [
   ['core/ground/'],
+  ['config/setting.ts'],
+  ['config/yaml-file.ts'],
+  ['config/followed-file.ts'],
   ['core/format/'],
   ['core/disk/'],
   ['core/files/'],

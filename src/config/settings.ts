@@ -27,6 +27,16 @@ export const SETTINGS = {
     mustBe: 'a folder',
     meaning: 'personal folder of skills, loses to all of those'
   },
+  /** Absolute paths of folders outside of the roots. */
+  linkTargets: {
+    argument: '--allow-links DIR',
+    variable: 'LINK_TARGETS',
+    separator: delimiter,
+    parse: parseFolder,
+    mustBe: 'a folder',
+    meaning: 'folders that links in a folder of skills may lead into, besides that folder itself; several like those',
+    section: 'links'
+  },
   host: {
     argument: '--host HOST',
     variable: 'HOST',

@@ -1,6 +1,7 @@
+import { dirname } from 'node:path'
 import type { CatalogChange, IndexedSkill } from './catalog/catalog.ts'
-import type { RootReport } from './catalog/roots.ts'
-import type { Root } from './catalog/scan-root.ts'
+import type { RootReport, SkippedReport } from './catalog/roots.ts'
+import type { Root, SkippedEntry } from './catalog/scan-root.ts'
 import type { DiskArea } from './disk/guard.ts'
 import type { CoreLog } from './ground/log.ts'
 import type { Signal } from './ground/signal.ts'
@@ -14,6 +15,7 @@ export interface CatalogLogOptions {
   readonly roots: {
     readonly states: Signal<RootReport>
     readonly failed: Signal<{ readonly root: Root, readonly cause: unknown }>
+    readonly skipped: Signal<SkippedReport>
   }
   readonly catalog: {
     readonly changed: Signal<CatalogChange>
@@ -27,6 +29,8 @@ export class CatalogLog {
   readonly #log: CoreLog
   readonly #catalog: CatalogLogOptions['catalog']
   readonly #invalid = new Set<string>()
+  /** What was said of skipped entries, by root. */
+  readonly #skipped = new Map<Root, ReadonlySet<string>>()
   #lines = 0
   #unlogged = { invalid: 0, valid: 0 }
   #timer: NodeJS.Timeout | undefined
@@ -38,6 +42,7 @@ export class CatalogLog {
     roots.failed.subscribe(({ root: { path, type }, cause }) => {
       log.warn({ err: cause, root: path, type, state: 'failed' }, 'a skills folder could not be listed; what was there before is served')
     })
+    roots.skipped.subscribe((report) => { this.#logSkipped(report) })
     catalog.changed.subscribe((change) => { this.#onChange(change) })
     disks.subscribe(({ root, name, isAnswering }) => {
       if (isAnswering) log.info({ root, skill: name }, 'a disk answers again')
@@ -49,6 +54,21 @@ export class CatalogLog {
   close (): void {
     clearTimeout(this.#timer)
     this.#endLines()
+  }
+
+  /** A line for each entry that is left out; what is left out still is not said again. */
+  #logSkipped ({ root, entries }: SkippedReport): void {
+    const before = this.#skipped.get(root)
+    this.#skipped.set(root, new Set(entries.map(skipId)))
+    const news = entries.filter((entry) => before?.has(skipId(entry)) !== true)
+    for (const { name, reason, target } of news.slice(0, MAX_SKILL_LINES)) {
+      const fields = { root: root.path, name, ...target !== undefined && { target, setting: allowingSetting(target) } }
+      this.#log.warn(fields, SKIPPED[reason])
+    }
+    const rest = news.slice(MAX_SKILL_LINES)
+    if (rest.length === 0) return
+    const settings = new Set(rest.flatMap(({ target }) => target === undefined ? [] : allowingSetting(target)))
+    this.#log.warn({ root: root.path, entries: rest.length, settings: [...settings].slice(0, MAX_SKILL_LINES) }, 'more entries of a skills folder are skipped; /readyz has their number')
   }
 
   #onChange ({ added, changed, removed }: CatalogChange): void {
@@ -83,6 +103,21 @@ export class CatalogLog {
     this.#timer = undefined
     if (invalid + valid > 0) this.#log.warn({ invalid, valid }, 'more skills became invalid, or valid again; GET /catalog has their findings')
   }
+}
+
+const SKIPPED = {
+  outside: 'a link in a skills folder is skipped, since it leads out of it; the setting allows that',
+  nothing: 'a link in a skills folder is skipped, since it leads to no folder that may be a skill',
+  unsafe_name: "an entry of a skills folder is skipped: no skill's name has '\\', '..', control characters, or bytes that are not UTF-8"
+} as const satisfies Readonly<Record<SkippedEntry['reason'], string>>
+
+function skipId ({ name, target = '' }: SkippedEntry): string {
+  return `${name}\0${target}`
+}
+
+/** What would allow a link to a folder. */
+function allowingSetting (target: string): string {
+  return `--allow-links ${dirname(target)}`
 }
 
 function logRoot (log: CoreLog, { root: { path, type }, before, state, skills, isSkill }: RootReport): void {

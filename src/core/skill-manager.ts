@@ -31,6 +31,8 @@ export interface SkillManagerOptions {
   readonly projectRoots: readonly (string | RootOptions)[]
   /** Absolute path; loses to every project root. */
   readonly personalRoot?: string
+  /** Absolute paths: links in a root that leave it are followed when they lead into one of these folders. */
+  readonly linkTargets?: readonly string[]
   /** Ask the disk at intervals instead of the kernel for events. */
   readonly polling?: boolean
   readonly log?: CoreLog
@@ -65,11 +67,13 @@ export class SkillManager implements SkillService {
   #indexed = false
   #firstIndex: Promise<void> | undefined
 
-  constructor ({ projectRoots, personalRoot, polling = false, log = SILENT, watcher, disk, times = {}, keep = {} }: SkillManagerOptions) {
+  constructor ({ projectRoots, personalRoot, linkTargets, polling = false, log = SILENT, watcher, disk, times = {}, keep = {} }: SkillManagerOptions) {
     const phase = this.#phase
     this.#log = log
     this.#guard = new DiskGuard(times.diskAnswer)
-    this.#roots = new Roots({ projectRoots, ...personalRoot !== undefined && { personalRoot }, ...disk && { disk }, guard: this.#guard, phase })
+    this.#roots = new Roots({
+      projectRoots, ...personalRoot !== undefined && { personalRoot }, ...linkTargets && { linkTargets }, ...disk && { disk }, guard: this.#guard, phase
+    })
     const store = new FileStore(phase)
     this.#catalog = new LiveCatalog({ roots: this.#roots, store, phase })
     this.#catalogLog = new CatalogLog({ log, roots: this.#roots, catalog: this.#catalog, disks: this.#guard.changed })
@@ -82,9 +86,9 @@ export class SkillManager implements SkillService {
       // What could not be read while a disk hung; for a root, all that is in it.
       if (isAnswering && this.#indexed) this.#refresher.hintAt(name === '' ? this.#catalog.last.names : [name])
     })
-    this.#roots.changed.subscribe(({ root, realPath, folders, names }) => {
+    this.#roots.changed.subscribe(({ root, realPath, folders, links, names }) => {
       if (this.#indexed) this.#refresher.hintAt(names)
-      this.#refresher.follow(root.path, { realPath, folders })
+      this.#refresher.follow(root.path, { realPath, folders, links })
     })
   }
 

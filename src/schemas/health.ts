@@ -23,7 +23,8 @@ const IndexStateSchema = describes<Omit<SkillStatus, 'ready' | 'indexed'>>()(Typ
     name: Type.String({ description: 'The last part of its path, or of its source' }),
     type: StringEnum(['project', 'personal']),
     state: StringEnum(['ok', 'missing', 'unreadable', 'failed']),
-    skills: Type.Integer({ minimum: 0 })
+    skills: Type.Integer({ minimum: 0 }),
+    skipped: Type.Integer({ minimum: 0, description: 'Links that lead out of the folder or to no folder, and names that no skill may have; the log has the names' })
   })),
   watcher: WatcherSchema,
   failures: Type.Array(Type.String(), { description: 'Codes of errors at the last scan of a root; the last good state is served' }),
@@ -41,7 +42,7 @@ export const ReadinessSchema = Type.Object({
     status: 'ready',
     skills: 6,
     generation: 2,
-    roots: [{ name: 'skills', type: 'project', state: 'ok', skills: 6 }],
+    roots: [{ name: 'skills', type: 'project', state: 'ok', skills: 6, skipped: 0 }],
     watcher: { status: 'watching', mode: 'events', errors: 0 },
     failures: [],
     hanging: []
@@ -66,7 +67,7 @@ export const NotReadySchema = Type.Object({
     requestId: '5f0c9a1e-1',
     skills: 0,
     generation: 0,
-    roots: [{ name: 'skills', type: 'project', state: 'missing', skills: 0 }],
+    roots: [{ name: 'skills', type: 'project', state: 'missing', skills: 0, skipped: 0 }],
     watcher: { status: 'watching', mode: 'events', errors: 0 },
     failures: [],
     hanging: []

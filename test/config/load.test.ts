@@ -27,6 +27,7 @@ t.test('K2: the defaults', async (t) => {
   t.strictSame(load(), {
     skillsDirs: [resolve(cwd, 'skills')],
     personalDir: undefined,
+    linkTargets: undefined,
     host: '127.0.0.1',
     port: 8080,
     basePath: '',
@@ -43,6 +44,7 @@ t.test('K2: every setting can come from the environment', async (t) => {
   t.strictSame(load([], {
     SKILLS_DIR: ['a', resolve('/b')].join(delimiter),
     SKILLS_PERSONAL_DIR: 'mine',
+    LINK_TARGETS: ['x', resolve('/y')].join(delimiter),
     HOST: '::1',
     PORT: '0',
     BASE_PATH: '/team/skills/',
@@ -53,6 +55,7 @@ t.test('K2: every setting can come from the environment', async (t) => {
   }), {
     skillsDirs: [resolve(cwd, 'a'), resolve('/b')],
     personalDir: resolve(cwd, 'mine'),
+    linkTargets: [resolve(cwd, 'x'), resolve('/y')],
     host: '::1',
     port: 0,
     basePath: '/team/skills',
@@ -66,11 +69,12 @@ t.test('K2: every setting can come from the environment', async (t) => {
 })
 
 t.test('K2: flags beat the environment', async (t) => {
-  const env = { SKILLS_DIR: 'env', SKILLS_PERSONAL_DIR: 'env', HOST: '0.0.0.0', PORT: '1', BASE_PATH: '/env', LOG_LEVEL: 'fatal' }
-  const argv = ['a', '--personal', 'p', '--host=localhost', 'b', '--port', '65535', '--base-path', '/x', '--log-level', 'trace']
+  const env = { SKILLS_DIR: 'env', SKILLS_PERSONAL_DIR: 'env', LINK_TARGETS: 'env', HOST: '0.0.0.0', PORT: '1', BASE_PATH: '/env', LOG_LEVEL: 'fatal' }
+  const argv = ['a', '--personal', 'p', '--allow-links', 'x', '--allow-links', 'y', '--host=localhost', 'b', '--port', '65535', '--base-path', '/x', '--log-level', 'trace']
   t.strictSame(load(argv, env), {
     skillsDirs: [resolve(cwd, 'a'), resolve(cwd, 'b')],
     personalDir: resolve(cwd, 'p'),
+    linkTargets: [resolve(cwd, 'x'), resolve(cwd, 'y')],
     host: 'localhost',
     port: 65_535,
     basePath: '/x',
@@ -129,7 +133,7 @@ t.test('K2: a bad value is refused in one line that names where it came from and
     ...['*', 'null', 'app.example', 'https://', 'https://a/', 'https://a/b', 'https://a,', ',', 'https://u@a', 'https://a b', 'https://a:99999', 'https://a?b'].map(
       (origins) => [[], { ALLOWED_ORIGINS: origins }, /^ALLOWED_ORIGINS must be an origin such as https:\/\/app\.example, or several joined by ","/] as const),
     ...['yes', 'TRUE', '2'].map((flag) => [[], { WATCH_POLLING: flag }, /^WATCH_POLLING must be true, false, 1 or 0, not /] as const),
-    [['--prot', '80'], {}, /^"--prot" is not a flag, there are --personal, --host, --port, .*--help, --version$/],
+    [['--prot', '80'], {}, /^"--prot" is not a flag, there are --personal, --allow-links, --host, --port, .*--help, --version$/],
     [['-p'], {}, /^"-p" is not a flag/],
     [['--constructor'], {}, /^"--constructor" is not a flag/],
     [['--help=yes'], {}, /^--help takes no value, not "yes"$/],

@@ -2,7 +2,7 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { CatalogChange } from '../../src/core/catalog/catalog.ts'
-import type { RootReport } from '../../src/core/catalog/roots.ts'
+import type { RootReport, SkippedReport } from '../../src/core/catalog/roots.ts'
 import type { Root } from '../../src/core/catalog/scan-root.ts'
 import { CatalogLog } from '../../src/core/catalog-log.ts'
 import { Signal } from '../../src/core/ground/signal.ts'
@@ -106,7 +106,7 @@ t.test('K70: a thousand skills that break at once are twenty lines, and one with
   })
   const { log, lines } = createLog()
   const catalogLog = new CatalogLog({
-    log, roots: { states: new Signal<RootReport>(), failed: new Signal<{ root: Root, cause: unknown }>() }, catalog: { changed, last: { get } }, disks: new Signal()
+    log, roots: { states: new Signal<RootReport>(), failed: new Signal<{ root: Root, cause: unknown }>(), skipped: new Signal<SkippedReport>() }, catalog: { changed, last: { get } }, disks: new Signal()
   })
   for (const part of [names.slice(0, 10), names.slice(10)]) changed.emit({ generation: 1, added: part, changed: [], removed: [] })
   t.equal(lines.length, 20)

@@ -35,7 +35,7 @@ async function run (folder: string, tests: string): Promise<FileResults> {
 t.test('the summary has counts first and failures last, each with its line, its names and the difference', async (t) => {
   const results = await run(t.testdir(), TESTS)
   t.match(results, { tests: 3, failedTests: 3, assertions: 5, skipped: [{ path: ['sums', 'of words'], reason: 'no words' }] })
-  const runs = [{ file: 'some.test.ts', seconds: 2, results, stderr: 'a note\n' }]
+  const runs = [{ file: 'some.test.ts', files: 1, seconds: 2, results, stderr: 'a note\n' }]
   t.same(totalsOf(runs), { passed: 0, failed: 3 })
   const report = renderReport(runs, 65)
   t.match(report, /^Tests: 0 passed, 3 failed, 1 skipped\n5 assertions in 1 file in 1 min 5 s\n\nFailures:\n/m)
@@ -47,7 +47,7 @@ t.test('the summary has counts first and failures last, each with its line, its 
 
 t.test('a process that breaks is a failed test, whatever it has said before', async (t) => {
   const results = await run(t.testdir(), "\nt.test('fine', async (t) => { t.pass() })")
-  const runs = [{ file: 'some.test.ts', seconds: 1, results, broken: 'ended by SIGKILL', stderr: '' }]
+  const runs = [{ file: 'some.test.ts', files: 1, seconds: 1, results, broken: 'ended by SIGKILL', stderr: '' }]
   t.same(totalsOf(runs), { passed: 1, failed: 1 })
   t.match(renderReport(runs, 1), /Tests: 1 passed, 1 failed, 0 skipped\n[^]*\nsome\.test\.ts {2}ended by SIGKILL$/)
 })

@@ -2,8 +2,10 @@ import { stripVTControlCharacters } from 'node:util'
 import type { Failure, FileResults } from './tap-results.ts'
 
 export interface FileRun {
-  /** Path of the test file from the root of the project. */
+  /** Path of the test file from the root of the project, or what several in one process are called. */
   readonly file: string
+  /** Test files that ran in the process. */
+  readonly files: number
   readonly seconds: number
   readonly results: FileResults
   /** Why the process of the file has failed, beside its assertions; undefined when it ended well. */
@@ -36,6 +38,7 @@ export function totalsOf (runs: readonly FileRun[]): Totals {
 export function renderReport (runs: readonly FileRun[], seconds: number): string {
   const { passed, failed } = totalsOf(runs)
   const assertions = runs.reduce((sum, { results }) => sum + results.assertions, 0)
+  const files = runs.reduce((sum, run) => sum + run.files, 0)
   const slowest = runs.toSorted((a, b) => b.seconds - a.seconds).slice(0, SLOWEST)
   const lines = ['The slowest files:', ...slowest.map((run) => `${run.seconds.toFixed(1).padStart(7)} s  ${run.file}`), '']
 
@@ -43,7 +46,7 @@ export function renderReport (runs: readonly FileRun[], seconds: number): string
   if (skipped.length > 0) lines.push(`Skipped (${skipped.length}):`, ...skipped, '')
 
   lines.push(`Tests: ${passed} passed, ${failed} failed, ${skipped.length} skipped`)
-  lines.push(`${assertions} assertions in ${runs.length} ${runs.length === 1 ? 'file' : 'files'} in ${duration(seconds)}`)
+  lines.push(`${assertions} assertions in ${files} ${files === 1 ? 'file' : 'files'} in ${duration(seconds)}`)
   const failures = runs.flatMap(renderFailures)
   if (failures.length > 0) lines.push('', 'Failures:', ...failures)
   return escapeControls(stripVTControlCharacters(lines.join('\n')))

@@ -1,5 +1,6 @@
 /**
- * Runs test files, each in a process of its own, and prints what a person reads: the totals, and the failures last.
+ * Runs test files, and prints what a person reads: the totals, and the failures last. Unit tests of one folder share
+ * processes, since loading tap, Fastify and the service costs more CPU time than most of them. Every other file has its own.
  *
  *     tsx test/runner/run.ts [--unit] [--jobs N] [FILE|FOLDER...]
  *
@@ -9,9 +10,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join, relative, resolve } from 'node:path'
+import { dirname, join, relative, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
 import { type FileRun, renderReport, totalsOf } from './report.ts'
 import { TapResults } from './tap-results.ts'
@@ -30,7 +31,10 @@ const STARTS_PROCESSES = /\/helper\/(?:process|skills-client|swapper)\.ts'/
 /** Nothing else runs beside what is timed. */
 const ALONE = /^test\/figures\//
 
-/** By the name of the file. */
+/** Unit tests in one process: more of them would leave one core without work at the end. */
+const MAX_FILES_TOGETHER = 8
+
+/** By the name of their run. */
 const running = new Map<string, ChildProcess>()
 const runs: FileRun[] = []
 const begun = performance.now()
@@ -54,14 +58,39 @@ function readTimes (): Record<string, number> {
   return existsSync(TIMES) ? JSON.parse(readFileSync(TIMES, 'utf8')) as Record<string, number> : {}
 }
 
-function secondsOf (file: string): number {
-  return times[file] ?? (isUnit(file) ? 1 : 10)
+function secondsOf ([first = '', ...others]: readonly string[]): number {
+  return times[nameOf([first, ...others])] ?? (isUnit(first) ? 1 + others.length / 2 : 10)
 }
 
-async function runFile (file: string, folder: string): Promise<FileRun> {
+/** The file, or for several files of one folder the first and their number. */
+function nameOf (files: readonly string[]): string {
+  return files.length === 1 ? files.join() : `${files[0]} and ${files.length - 1} more of ${dirname(files[0] ?? '')}/`
+}
+
+/** What runs in one process each: unit tests by folder, and every other file. */
+function group (files: readonly string[]): readonly (readonly string[])[] {
+  const groups: string[][] = []
+  const open = new Map<string, string[]>()
+  for (const file of files) {
+    const folder = dirname(file)
+    const known = open.get(folder)
+    if (known !== undefined && known.length < MAX_FILES_TOGETHER && isUnit(file)) {
+      known.push(file)
+      continue
+    }
+    const files = [file]
+    groups.push(files)
+    if (isUnit(file)) open.set(folder, files)
+  }
+  return groups
+}
+
+async function runFiles (files: readonly string[], folder: string): Promise<FileRun> {
   const started = performance.now()
   const tap = new TapResults()
-  const child = spawn(process.execPath, ['--enable-source-maps', join(folder, file.replace(/\.ts$/, '.js'))], {
+  const file = nameOf(files)
+  const imports = files.map((path) => `await import(${JSON.stringify(pathToFileURL(join(folder, path.replace(/\.ts$/, '.js'))).href)})`)
+  const child = spawn(process.execPath, ['--enable-source-maps', '--input-type=module', '--eval', imports.join('\n')], {
     cwd: ROOT,
     env: { ...process.env, TAP: '1', TAP_TIMEOUT: String(FILE_SECONDS) },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -79,7 +108,7 @@ async function runFile (file: string, folder: string): Promise<FileRun> {
   clearTimeout(timer)
   running.delete(file)
   const results = tap.results()
-  return { file, seconds: (performance.now() - started) / 1_000, results, stderr, broken: brokenBy() }
+  return { file, files: files.length, seconds: (performance.now() - started) / 1_000, results, stderr, broken: brokenBy() }
 
   function brokenBy (): string | undefined {
     if (isLate) return `took more than ${KILL_AFTER_SECONDS} s`
@@ -99,17 +128,18 @@ function killGroup ({ pid }: ChildProcess): void {
   }
 }
 
-async function runAll (files: readonly string[], jobs: number, folder: string): Promise<void> {
-  const waiting = files.filter((file) => !ALONE.test(file))
-  const worker = async (queue: string[]) => {
-    for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
-      const run = await runFile(file, folder)
+async function runAll (groups: readonly (readonly string[])[], jobs: number, folder: string): Promise<void> {
+  const isAlone = ([file = '']: readonly string[]) => ALONE.test(file)
+  const worker = async (queue: (readonly string[])[]) => {
+    for (let files = queue.shift(); files !== undefined; files = queue.shift()) {
+      const run = await runFiles(files, folder)
       runs.push(run)
-      showProgress(run, runs.length, files.length)
+      showProgress(run, runs.length, groups.length)
     }
   }
+  const waiting = groups.filter((files) => !isAlone(files))
   await Promise.all(Array.from({ length: jobs }, () => worker(waiting)))
-  await worker(files.filter((file) => ALONE.test(file)))
+  await worker(groups.filter(isAlone))
 }
 
 /** One line that is overwritten on a terminal; otherwise a line for what failed, and nothing else. */
@@ -125,8 +155,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true
 })
 const times = readTimes()
-const files = listFiles(positionals)
-  .filter((file) => !values.unit || positionals.length > 0 || isUnit(file))
+const groups = group(listFiles(positionals).filter((file) => !values.unit || positionals.length > 0 || isUnit(file)))
   .toSorted((a, b) => secondsOf(b) - secondsOf(a))
 
 mkdirSync(join(ROOT, '.tap'), { recursive: true })
@@ -137,7 +166,7 @@ process.on('exit', () => {
 })
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
-    for (const file of running.keys()) runs.push({ file, seconds: 0, results: new TapResults().results(), stderr: '', broken: `was running at ${signal}` })
+    for (const file of running.keys()) runs.push({ file, files: 1, seconds: 0, results: new TapResults().results(), stderr: '', broken: `was running at ${signal}` })
     finish()
     process.exit(1)
   })
@@ -148,11 +177,11 @@ function finish (): void {
   if (totalsOf(runs).failed > 0) process.exitCode = 1
 }
 
-if (files.length === 0) {
+if (groups.length === 0) {
   console.error(`No test file at ${positionals.join(', ')}`)
   process.exit(1)
 }
 await transpile(ROOT, folder)
-await runAll(files, Number(values.jobs), folder)
+await runAll(groups, Number(values.jobs), folder)
 writeFileSync(TIMES, JSON.stringify({ ...times, ...Object.fromEntries(runs.map(({ file, seconds }) => [file, seconds])) }))
 finish()

@@ -74,7 +74,9 @@ export class LiveCatalog {
     }
     for (const [root, names] of byRoot) {
       const index = this.#roots.indexOf(root)
-      if (index !== -1) await this.#roots.sync(index + 1, names.size === 0)
+      // A name that is no skill may be a link that leads to one now.
+      const withLinks = names.size === 0 || [...names].some((name) => !this.#catalog.folders.has(name))
+      if (index !== -1) await this.#roots.sync(index + 1, withLinks)
       await this.verify(names)
       this.touched.emit(names)
     }

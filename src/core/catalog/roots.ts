@@ -9,7 +9,8 @@ import { isSameState } from '../disk/signature.ts'
 import { folderError, type SkillError } from '../ground/errors.ts'
 import { Signal } from '../ground/signal.ts'
 import type { Signature } from '../ground/skill.ts'
-import { type GoodScan, resolveLinkedFolder, type Root, type RootScan, scanRoot, type SkillFolder } from './scan-root.ts'
+import { isSameMeaning, linkContainers, resolveLink } from './linked-folder.ts'
+import { type GoodScan, type Root, type RootScan, scanRoot, type SkillFolder, type SkippedEntry } from './scan-root.ts'
 
 /** How often roots that change while they are compared are compared anew. */
 const MAX_ATTEMPTS = 8
@@ -28,6 +29,8 @@ export interface RootStatus {
   readonly type: Root['type']
   readonly state: 'ok' | 'missing' | 'unreadable' | 'failed'
   readonly skills: number
+  /** Entries that look like skills and are none: see the log. */
+  readonly skipped: number
 }
 
 /** A root is in another state than before, or has its first skill, or lost its last one. */
@@ -45,8 +48,16 @@ export interface RootChange {
   /** Undefined while the root is not there. */
   readonly realPath: string | undefined
   readonly folders: ReadonlyMap<string, SkillFolder>
+  /** Paths of the links in the root, whatever they lead to. */
+  readonly links: readonly string[]
   /** Of the folders that came, went, or are others. */
   readonly names: readonly string[]
+}
+
+/** The entries of a root that are left out, if they are others than before. */
+export interface SkippedReport {
+  readonly root: Root
+  readonly entries: readonly SkippedEntry[]
 }
 
 /** The folders of several roots together. */
@@ -70,6 +81,8 @@ interface RootState extends Root {
 export interface RootsOptions {
   readonly projectRoots: readonly (string | RootOptions)[]
   readonly personalRoot?: string
+  /** Absolute paths of the folders outside of the roots that links in them may lead into. */
+  readonly linkTargets?: readonly string[]
   /** Used for all roots. Default: each root gets the disk that fits its file system. */
   readonly disk?: Disk
   readonly guard: DiskGuard
@@ -81,6 +94,7 @@ export class Roots {
   readonly changed = new Signal<RootChange>()
   readonly states = new Signal<RootReport>()
   readonly failed = new Signal<{ readonly root: Root, readonly cause: unknown }>()
+  readonly skipped = new Signal<SkippedReport>()
   readonly #roots: readonly RootState[]
   readonly #options: RootsOptions
 
@@ -92,6 +106,7 @@ export class Roots {
       name: basename(root.path),
       ...root,
       index,
+      ...options.linkTargets && { linkTargets: options.linkTargets },
       ...options.disk === undefined ? { disk: createLocalDisk(), isGuarded: false } : { disk: guardDisk(options.guard, options.disk, root.path), isGuarded: true },
       scan: undefined,
       lastGood: undefined,
@@ -106,7 +121,7 @@ export class Roots {
   }
 
   get status (): readonly RootStatus[] {
-    return this.#roots.map(({ name, type, scan, lastGood }) => ({ name, type, state: scan?.state ?? 'missing', skills: lastGood?.folders.size ?? 0 }))
+    return this.#roots.map(({ name, type, scan, lastGood }) => ({ name, type, state: scan?.state ?? 'missing', skills: lastGood?.folders.size ?? 0, skipped: lastGood?.skipped.length ?? 0 }))
   }
 
   /** Codes of the scans that failed last time, without paths. */
@@ -189,12 +204,11 @@ export class Roots {
   }
 
   /** A link to a folder may change its meaning without a change to the root. */
-  #holds ({ disk, path, scan }: RootState, links: boolean): Awaitable<boolean> {
+  #holds ({ disk, path, scan, linkTargets = [] }: RootState, links: boolean): Awaitable<boolean> {
     if (scan?.state !== 'ok' || !scan.isTrustworthy) return false
     return whenReady(this.#options.phase.stat(disk, path), (now) => {
       if (now === undefined || !isSameState(now, scan.signature)) return false
-      return !links || holdsForAll(scan.links, async ([name, realPath]) =>
-        await resolveLinkedFolder(disk, scan.realPath, `${path}/${name}`, realPath) === realPath)
+      return !links || scan.links.size === 0 || holdLinks(disk, path, linkTargets, scan)
     })
   }
 
@@ -220,10 +234,12 @@ export class Roots {
     }
     root.lastGood = good
     if (good !== undefined && good.realPath !== place) this.#chooseDisk(root, good.realPath)
-    if (isRelocated || good?.folders !== before?.folders) {
+    if (isRelocated || good?.folders !== before?.folders || !areSameNames(good?.links, before?.links)) {
       const names = good?.changedNames ?? [...before?.folders.keys() ?? []]
-      this.changed.emit({ root, realPath: good?.realPath, folders: good?.folders ?? new Map(), names })
+      const links = [...good?.links.keys() ?? []].map((name) => `${good?.realPath}/${name}`)
+      this.changed.emit({ root, realPath: good?.realPath, folders: good?.folders ?? new Map(), links, names })
     }
+    if (good !== undefined && (before === undefined || !areSameSkips(good.skipped, before.skipped))) this.skipped.emit({ root, entries: good.skipped })
     this.#report(root, scan, scanBefore)
   }
 
@@ -231,14 +247,14 @@ export class Roots {
     if (scan.state === before?.state && !(scan.state === 'ok' && before.state === 'ok' && isOtherKind(scan, before))) return
     const { name, type, lastGood } = root
     this.states.emit({
-      root, name, type, before: before?.state, state: scan.state, skills: lastGood?.folders.size ?? 0, isSkill: scan.state === 'ok' && scan.isSkill
+      root, name, type, before: before?.state, state: scan.state, skills: lastGood?.folders.size ?? 0, skipped: lastGood?.skipped.length ?? 0, isSkill: scan.state === 'ok' && scan.isSkill
     })
   }
 
   /** A root with a network disk, or a mount of one in it, is asked so that nobody else waits. */
   #chooseDisk (root: RootState, path: string): void {
-    const { disk, guard } = this.#options
-    if (disk !== undefined || isOnNetwork(path) === root.isGuarded) return
+    const { disk, guard, linkTargets = [] } = this.#options
+    if (disk !== undefined || [path, ...linkTargets].some((folder) => isOnNetwork(folder)) === root.isGuarded) return
     root.isGuarded = !root.isGuarded
     root.disk = root.isGuarded ? guardDisk(guard, createNetworkDisk(), root.path) : createLocalDisk()
   }
@@ -248,6 +264,20 @@ export class Roots {
     if (root === undefined) throw new RangeError(`no root ${index}`)
     return root
   }
+}
+
+/** Whether all links of a root have the meaning that they had at its scan. */
+async function holdLinks (disk: Disk, path: string, linkTargets: readonly string[], { realPath, links }: GoodScan): Promise<boolean> {
+  const containers = await linkContainers(disk, realPath, linkTargets)
+  return await holdsForAll(links, async ([name, known]) => isSameMeaning(await resolveLink(disk, containers, `${path}/${name}`, known), known))
+}
+
+function areSameNames (a: ReadonlyMap<string, unknown> = new Map(), b: ReadonlyMap<string, unknown> = new Map()): boolean {
+  return a.size === b.size && [...a.keys()].every((name) => b.has(name))
+}
+
+function areSameSkips (a: readonly SkippedEntry[], b: readonly SkippedEntry[]): boolean {
+  return a.length === b.length && a.every(({ name, target }, index) => name === b[index]?.name && target === b[index].target)
 }
 
 /** What moves while roots are compared moves from one to another: a single root has nothing to lose. */

@@ -1,10 +1,10 @@
 import { createSlicer } from '../ground/async.ts'
 import { errorCode, type Disk } from '../disk/disk.ts'
 import { entriesIn } from '../disk/folder-entries.ts'
-import { isHiddenPath } from '../disk/relative-path.ts'
 import { isTrustworthy, signatureOf } from '../disk/signature.ts'
 import { isSafeName } from '../ground/skill-name.ts'
 import type { Signature, SkillType } from '../ground/skill.ts'
+import { linkContainers, type LinkMeaning, resolveLink } from './linked-folder.ts'
 import { MAIN_FILE } from './main-files.ts'
 
 /** A folder that is served as a skill. */
@@ -15,10 +15,19 @@ export interface SkillFolder {
   readonly root: number
   /** Absolute path as configured, shown to agents. */
   readonly path: string
-  /** Where it really is: below the root's real path. */
+  /** Where it really is: below the root's real path, or below a folder that links may lead into. */
   readonly realPath: string
   /** Whether the entry in the root is a symbolic link. */
   readonly linked: boolean
+}
+
+/** An entry of a root that is no file, no hidden name, and no skill. */
+export interface SkippedEntry {
+  readonly name: string
+  /** A link that leads out, a link to nothing that may be a skill, or a name that no skill may have. */
+  readonly reason: 'outside' | 'nothing' | 'unsafe_name'
+  /** Real path of the folder that a link outside leads to. */
+  readonly target?: string
 }
 
 /** What a scan of a root found. `failed` says nothing about the root: the last good scan stands. */
@@ -34,8 +43,10 @@ export type RootScan =
     readonly folders: ReadonlyMap<string, SkillFolder>
     /** Names of the folders that came, went, or are others. */
     readonly changedNames: readonly string[]
-    /** Real paths of the links by name, undefined for a link that is no skill: their meaning may change without the root. */
-    readonly links: ReadonlyMap<string, string | undefined>
+    /** The links by name: their meaning may change without the root. */
+    readonly links: ReadonlyMap<string, LinkMeaning>
+    /** Entries that somebody may take for skills, and that are none. */
+    readonly skipped: readonly SkippedEntry[]
   }
   | { readonly state: 'missing' | 'unreadable' }
   | { readonly state: 'failed', readonly cause: unknown }
@@ -47,6 +58,8 @@ export interface Root {
   readonly path: string
   readonly type: SkillType
   readonly index: number
+  /** Absolute paths of the folders outside that links in the root may lead into. */
+  readonly linkTargets?: readonly string[]
 }
 
 export type GoodScan = Extract<RootScan, { state: 'ok' }>
@@ -64,25 +77,33 @@ export async function scanRoot (disk: Disk, root: Root, before?: GoodScan): Prom
     // Signature before names: a change in between shows as a difference at the next comparison.
     const signature = signatureOf(stats)
     const folders = new FolderCollection(root, realPath, before)
-    const links = new Map<string, string | undefined>()
+    const links = new Map<string, LinkMeaning>()
+    const skipped: SkippedEntry[] = []
+    let containers: readonly string[] | undefined
     let isSkill = false
     const yieldIfNeeded = createSlicer()
-    for await (const { entries } of entriesIn(disk, realPath, stats.size)) {
+    for await (const { entries, unnameable } of entriesIn(disk, realPath, stats.size)) {
+      for (const name of unnameable) skipped.push({ name, reason: 'unsafe_name' })
       for (const entry of entries) {
         if (entry.isFile()) isSkill ||= MAIN_FILE.test(entry.name)
-        if (entry.isFile() || !isSafeName(entry.name)) continue
-        if (entry.isDirectory()) folders.addFolder(entry.name)
+        const { name } = entry
+        if (entry.isFile() || name.startsWith('.')) continue
+        if (!isSafeName(name)) skipped.push({ name, reason: 'unsafe_name' })
+        else if (entry.isDirectory()) folders.addFolder(name)
         else if (entry.isSymbolicLink()) {
-          const target = await resolveLinkedFolder(disk, realPath, join(realPath, entry.name), before?.links.get(entry.name))
-          links.set(entry.name, target)
-          if (target !== undefined) folders.addLink(entry.name, target)
+          containers ??= await linkContainers(disk, realPath, root.linkTargets ?? [])
+          const meaning = await resolveLink(disk, containers, join(realPath, name), before?.links.get(name))
+          links.set(name, meaning)
+          if (meaning.kind === 'skill') folders.addLink(name, meaning.realPath)
+          else if (meaning.kind === 'outside') skipped.push({ name, reason: meaning.kind, target: meaning.realPath })
+          else if (meaning.kind === 'nothing') skipped.push({ name, reason: meaning.kind })
         }
         const pause = yieldIfNeeded()
         if (pause !== undefined) await pause
       }
       await yieldIfNeeded()
     }
-    return { state: 'ok', signature, isTrustworthy: isTrustworthy(signature, scannedAt), realPath, isSkill, ...folders.result(), links }
+    return { state: 'ok', signature, isTrustworthy: isTrustworthy(signature, scannedAt), realPath, isSkill, ...folders.result(), links, skipped }
   } catch (cause) {
     switch (errorCode(cause)) {
       case 'ENOENT':
@@ -138,21 +159,6 @@ class FolderCollection {
     const kept = this.#folders.size - this.#changed.length
     if (kept < this.#before.size) for (const name of this.#before.keys()) if (!this.#folders.has(name)) this.#changed.push(name)
     return { folders: this.#changed.length === 0 ? this.#before : this.#folders, changedNames: this.#changed }
-  }
-}
-
-/**
- * The real path of a link to a folder strictly below the root; undefined for every other link.
- * @param known the last known answer, for a disk that does not answer
- */
-export async function resolveLinkedFolder (disk: Disk, rootRealPath: string, path: string, known?: string): Promise<string | undefined> {
-  try {
-    const realPath = await disk.realpath(path)
-    const prefix = join(rootRealPath, '')
-    if (!realPath.startsWith(prefix) || isHiddenPath(realPath.slice(prefix.length).split('/'))) return undefined
-    return (await disk.stat(realPath))?.isDirectory() ? realPath : undefined
-  } catch (error) {
-    return errorCode(error) === 'ETIMEDOUT' ? known : undefined
   }
 }
 

@@ -1,3 +1,4 @@
+import { basename, dirname } from 'node:path'
 import type { Awaitable } from '../ground/async.ts'
 import type { Disk } from './disk.ts'
 import type { DiskGuard } from './guard.ts'
@@ -9,6 +10,9 @@ export function guardDisk (guard: DiskGuard, disk: Disk, root: string): Disk {
   /** Names of areas by what is open in them. */
   const opened = new Map<number, string>()
   const rootPaths = new Set([root])
+  /** Names of links in the root, by the real paths outside of it that they lead to. */
+  const linked = new Map<string, string>()
+  const targets = new Map<string, string>()
 
   function nameOf (path: string): string {
     const descriptor = THROUGH_DESCRIPTOR.exec(path)?.[1]
@@ -17,7 +21,20 @@ export function guardDisk (guard: DiskGuard, disk: Disk, root: string): Disk {
       const prefix = rootPath === '/' ? rootPath : `${rootPath}/`
       if (path.startsWith(prefix)) return path.slice(prefix.length).split('/', 1)[0] ?? ''
     }
+    for (let folder = linked.size === 0 ? '' : path; folder.length > 1; folder = dirname(folder)) {
+      const name = linked.get(folder)
+      if (name !== undefined) return name
+    }
     return ''
+  }
+
+  function noteRealPath (path: string, realPath: string): void {
+    if (path === root) rootPaths.add(realPath)
+    if (!rootPaths.has(dirname(path)) || [...rootPaths].some((rootPath) => realPath.startsWith(`${rootPath}/`))) return
+    const name = basename(path)
+    linked.delete(targets.get(name) ?? '')
+    targets.set(name, realPath)
+    linked.set(realPath, name)
   }
 
   const ask = <T>(call: (path: string) => Awaitable<T>) => (path: string) => guard.ask(root, nameOf(path), () => call(path))
@@ -37,7 +54,7 @@ export function guardDisk (guard: DiskGuard, disk: Disk, root: string): Disk {
     },
     readdirBytes: ask((path) => disk.readdirBytes(path)),
     readlink: ask((path) => disk.readlink(path)),
-    realpath: ask((path) => withValue(disk.realpath(path), (realPath) => { if (path === root) rootPaths.add(realPath) })),
+    realpath: ask((path) => withValue(disk.realpath(path), (realPath) => { noteRealPath(path, realPath) })),
     open (path, flags) {
       const name = nameOf(path)
       const opening = guard.ask(root, name, () => disk.open(path, flags), (descriptor) => { void closeQuietly(() => disk.close(descriptor)) })

@@ -42,8 +42,13 @@ function climbsOut (segments: readonly string[]): boolean {
 }
 
 /** Whether a path lies in a version control folder, or is one. */
-export function isHiddenPath (segments: readonly string[]): boolean {
+export function isVersionControl (segments: readonly string[]): boolean {
   return segments.some((segment) => HIDDEN_FOLDERS.has(segment))
+}
+
+/** Whether a path lies in a version control folder, or is one. */
+export function isHiddenPath (segments: readonly string[]): boolean {
+  return isVersionControl(segments)
 }
 
 /** Whether a file's own name hides it; a folder of this name is an ordinary folder. */

@@ -10,6 +10,8 @@ export interface WatchTargets {
   readonly realPath: string | undefined
   /** Real paths of the skill folders, by the name of the skill. */
   readonly folders: ReadonlyMap<string, { readonly realPath: string }>
+  /** Paths of the links in the root, below its real path: what they lead to may come, go, or be exchanged elsewhere. */
+  readonly links?: readonly string[]
 }
 
 export interface RootWatchEvents {
@@ -45,6 +47,8 @@ export class RootWatch {
   /** Paths that decide where the root is. */
   #decisive: ReadonlySet<string> = new Set()
   #decisiveFolders: ReadonlySet<string> = new Set()
+  /** Names of the links by the paths outside of the root that decide what they lead to. */
+  #linkPaths: ReadonlyMap<string, readonly string[]> = new Map()
   #mounts = readNetworkMounts('')
   #update: NodeJS.Immediate | undefined
   #retry: NodeJS.Timeout | undefined
@@ -71,7 +75,8 @@ export class RootWatch {
 
   /** Folders of the root lie on a network disk. They are not watched: most changes there give no event, and a call may never return. */
   get isRemote (): boolean {
-    return this.#mounts.touches(this.#targets.realPath ?? this.#root)
+    const { realPath = this.#root, links } = this.#targets
+    return this.#mounts.touches(realPath) || (links !== undefined && links.length > 0 && [...this.#names.keys()].some((folder) => this.#mounts.has(folder)))
   }
 
   follow (targets: WatchTargets): void {
@@ -123,6 +128,14 @@ export class RootWatch {
     if (entry === basename(folder)) this.#renew(folder)
     if (folder === this.#targets.realPath) this.#events.onHint(entry)
     this.#hintSkills(folder)
+    for (const name of this.#linkPaths.get(path) ?? []) this.#onLinkTarget(name)
+  }
+
+  /** What a link leads to came, went, or is another folder. */
+  #onLinkTarget (name: string): void {
+    const realPath = this.#targets.folders.get(name)?.realPath
+    if (realPath !== undefined) this.#renew(realPath)
+    this.#events.onHint(name)
   }
 
   #onNewWatch (folder: string): void {
@@ -169,7 +182,8 @@ export class RootWatch {
     this.#decisive = tracePath(this.#root, this.#mounts.has)
     this.#decisiveFolders = new Set([...this.#decisive].map((path) => dirname(path)))
     const { realPath } = this.#targets
-    const folders = [...this.#decisiveFolders, ...realPath === undefined ? [] : [realPath], ...this.#names.keys()]
+    this.#linkPaths = this.#traceLinks()
+    const folders = [...this.#decisiveFolders, ...[...this.#linkPaths.keys()].map((path) => dirname(path)), ...realPath === undefined ? [] : [realPath], ...this.#names.keys()]
     const wanted = new Set(folders.filter((folder) => !this.#mounts.has(folder)))
     for (const folder of this.#watcher.folders) {
       if (!wanted.has(folder)) this.#watcher.remove(folder)
@@ -178,6 +192,21 @@ export class RootWatch {
     this.#isRelocated = false
     for (const folder of wanted) this.#watcher.add(folder)
     if (this.#watcher.isIdle) this.#onIdle()
+  }
+
+  #traceLinks (): ReadonlyMap<string, readonly string[]> {
+    const { realPath, links = [] } = this.#targets
+    const names = new Map<string, string[]>()
+    for (const link of links) {
+      for (const path of tracePath(link, this.#mounts.has)) {
+        // What is in the root is watched with the root.
+        if (dirname(path) === realPath || this.#mounts.has(dirname(path))) continue
+        const others = names.get(path)
+        if (others === undefined) names.set(path, [basename(link)])
+        else others.push(basename(link))
+      }
+    }
+    return names
   }
 
   #onIdle (): void {

@@ -1,0 +1,107 @@
+import { stat } from 'node:fs/promises'
+import { Signal } from '../core/ground/signal.ts'
+import { ConfigError } from './setting.ts'
+import { readTextFile } from './yaml-file.ts'
+
+/** Pause between two comparisons with the disk, in milliseconds: a change is in force after at most two of them. */
+const CHECK_MS = 250
+
+/**
+ * A file of an operator's that is read again whenever it changes, within a second. While the file cannot be used, the last
+ * good value stays. It is compared by its timestamps at intervals, as links to it may be exchanged (Kubernetes' `..data`)
+ * and network disks send no events.
+ */
+export class FollowedFile<Value> {
+  /** Tells of each new value, once it is in place. */
+  readonly changed = new Signal<Value>()
+  /** Tells why the file cannot be used, once for each reason, and of its mending with undefined. */
+  readonly failed = new Signal<ConfigError | undefined>()
+  readonly #path: string
+  readonly #parse: (text: string) => Value
+  readonly #timer: NodeJS.Timeout
+  #value: Value
+  #error: ConfigError | undefined
+  #text: string
+  /** Of the state that was read, and of the last comparison. */
+  #read: string | undefined
+  #last: string | undefined
+  #isChecking = false
+
+  private constructor (path: string, parse: (text: string) => Value, text: string, checkMs: number) {
+    this.#path = path
+    this.#parse = parse
+    this.#text = text
+    this.#value = parse(text)
+    this.#timer = setInterval(() => { void this.#check() }, checkMs).unref()
+  }
+
+  /**
+   * @param parse throws ConfigError for a text that cannot be used
+   * @throws ConfigError when the file cannot be used now
+   */
+  static async open<Value> (path: string, parse: (text: string) => Value, checkMs: number = CHECK_MS): Promise<FollowedFile<Value>> {
+    return new FollowedFile(path, parse, await readTextFile(path), checkMs)
+  }
+
+  /** The last good one. */
+  get value (): Value {
+    return this.#value
+  }
+
+  /** Why the file, as it is now, is not what `value` is made from. */
+  get error (): ConfigError | undefined {
+    return this.#error
+  }
+
+  close (): void {
+    clearInterval(this.#timer)
+    this.changed.clear()
+    this.failed.clear()
+  }
+
+  async #check (): Promise<void> {
+    if (this.#isChecking) return
+    this.#isChecking = true
+    try {
+      const now = await fingerprint(this.#path)
+      // A file that is being written is read when it has been still from one comparison to the next.
+      const isStill = now === this.#last
+      this.#last = now
+      if (!isStill || now === this.#read) return
+      const text = await readTextFile(this.#path)
+      this.#read = now
+      this.#use(text)
+    } catch (error) {
+      this.#fail(error instanceof ConfigError ? error : new ConfigError(`${this.#path}: ${String(error)}`, { cause: error }))
+    } finally {
+      this.#isChecking = false
+    }
+  }
+
+  #use (text: string): void {
+    if (text === this.#text && this.#error === undefined) return
+    this.#value = this.#parse(text)
+    this.#text = text
+    if (this.#error !== undefined) {
+      this.#error = undefined
+      this.failed.emit(undefined)
+    }
+    this.changed.emit(this.#value)
+  }
+
+  #fail (error: ConfigError): void {
+    if (this.#error?.message === error.message) return
+    this.#error = error
+    this.failed.emit(error)
+  }
+}
+
+/** Equal as long as the file is; `gone` for one that is not there. */
+async function fingerprint (path: string): Promise<string> {
+  try {
+    const { dev, ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true })
+    return [dev, ino, size, mtimeNs, ctimeNs].join()
+  } catch (error) {
+    return `gone ${error instanceof Error && 'code' in error ? String(error.code) : ''}`
+  }
+}

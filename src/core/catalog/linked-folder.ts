@@ -1,0 +1,56 @@
+import { type Disk, errorCode } from '../disk/disk.ts'
+import { isVersionControl } from '../disk/relative-path.ts'
+
+/** What a link in a root leads to: a skill, a file, a folder that may not be served, or no folder at all. */
+export type LinkMeaning =
+  | { readonly kind: 'skill' | 'outside', readonly realPath: string }
+  | { readonly kind: 'file' | 'nothing' }
+
+const FILE: LinkMeaning = { kind: 'file' }
+const NOTHING: LinkMeaning = { kind: 'nothing' }
+
+/**
+ * Real paths of the folders that a link in a root may lead into: the root, and those that its owner allows.
+ * @param allowed absolute paths; one that is missing allows nothing
+ */
+export async function linkContainers (disk: Disk, rootRealPath: string, allowed: readonly string[]): Promise<readonly string[]> {
+  const containers = [rootRealPath]
+  for (const folder of allowed) {
+    try {
+      containers.push(await disk.realpath(folder))
+    } catch (error) {
+      if (errorCode(error) === 'ETIMEDOUT') containers.push(folder)
+    }
+  }
+  return containers
+}
+
+/**
+ * Finds out what a link in a root leads to. A folder is a skill if it lies strictly below a container, and in no version
+ * control folder of it.
+ * @param containers from `linkContainers`
+ * @param known the last known answer, for a disk that does not answer
+ */
+export async function resolveLink (disk: Disk, containers: readonly string[], path: string, known: LinkMeaning = NOTHING): Promise<LinkMeaning> {
+  try {
+    const realPath = await disk.realpath(path)
+    const stats = await disk.stat(realPath)
+    if (stats?.isDirectory() !== true) return stats === undefined ? NOTHING : FILE
+    const places = containers.map((container) => pathBelow(container, realPath)).filter((place) => place !== undefined)
+    if (places.length === 0) return { kind: 'outside', realPath }
+    return places.some((place) => place !== '' && !isVersionControl(place.split('/'))) ? { kind: 'skill', realPath } : NOTHING
+  } catch (error) {
+    return errorCode(error) === 'ETIMEDOUT' ? known : NOTHING
+  }
+}
+
+export function isSameMeaning (a: LinkMeaning, b: LinkMeaning): boolean {
+  return a.kind === b.kind && ('realPath' in a ? a.realPath : '') === ('realPath' in b ? b.realPath : '')
+}
+
+/** Undefined for what is not below a folder, '' for the folder itself. */
+function pathBelow (folder: string, path: string): string | undefined {
+  if (path === folder) return ''
+  const prefix = folder === '/' ? folder : `${folder}/`
+  return path.startsWith(prefix) ? path.slice(prefix.length) : undefined
+}

@@ -1,0 +1,89 @@
+import { once } from 'node:events'
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { FollowedFile } from '../../src/config/followed-file.ts'
+import { ConfigError } from '../../src/config/setting.ts'
+import type { Signal } from '../../src/core/ground/signal.ts'
+
+const CHECK_MS = 5
+
+function parse (text: string): string {
+  if (text.startsWith('broken')) throw new ConfigError(text)
+  return text
+}
+
+/** The next value of a signal. */
+async function next<T> (signal: Signal<T>): Promise<T> {
+  const target = new EventTarget()
+  // The file's own timer keeps no process alive.
+  const alive = setInterval(() => {}, 60_000)
+  let value: { readonly of: T } | undefined
+  const stop = signal.subscribe((of) => {
+    value = { of }
+    target.dispatchEvent(new Event('value'))
+  })
+  await once(target, 'value')
+  clearInterval(alive)
+  stop()
+  if (value === undefined) throw new Error('no value')
+  return value.of
+}
+
+t.test('a file is read again when it changes, in place, by rename or by a link', async (t) => {
+  const folder = t.testdir({ one: 'first', other: 'third' })
+  const path = join(folder, 'one')
+  const file = await FollowedFile.open(path, parse, CHECK_MS)
+  t.teardown(() => { file.close() })
+  t.equal(file.value, 'first')
+
+  let changed = next(file.changed)
+  writeFileSync(path, 'second')
+  t.equal(await changed, 'second')
+  t.equal(file.value, 'second')
+
+  changed = next(file.changed)
+  renameSync(join(folder, 'other'), path)
+  t.equal(await changed, 'third')
+})
+
+t.test('a link to a folder that is exchanged, as Kubernetes does it, is followed', async (t) => {
+  const folder = t.testdir({ v1: { file: 'first' }, link: t.fixture('symlink', 'data/file'), data: t.fixture('symlink', 'v1') })
+  const file = await FollowedFile.open(join(folder, 'link'), parse, CHECK_MS)
+  t.teardown(() => { file.close() })
+  mkdirSync(join(folder, 'v2'))
+  writeFileSync(join(folder, 'v2', 'file'), 'second')
+  symlinkSync('v2', join(folder, 'data-new'))
+  const changed = next(file.changed)
+  renameSync(join(folder, 'data-new'), join(folder, 'data'))
+  t.equal(await changed, 'second')
+})
+
+t.test('K60: while a file is broken or away the last good value stays, and the reason is told once', async (t) => {
+  const folder = t.testdir({ one: 'good' })
+  const path = join(folder, 'one')
+  const file = await FollowedFile.open(path, parse, CHECK_MS)
+  t.teardown(() => { file.close() })
+
+  let failed = next(file.failed)
+  writeFileSync(path, 'broken: line 1')
+  t.match(await failed, { message: 'broken: line 1' })
+  t.equal(file.value, 'good')
+  t.match(file.error, { message: 'broken: line 1' })
+
+  failed = next(file.failed)
+  rmSync(path)
+  t.match(await failed, { message: `${path} cannot be read: ENOENT` })
+  t.equal(file.value, 'good')
+
+  failed = next(file.failed)
+  writeFileSync(path, 'good')
+  t.equal(await failed, undefined)
+  t.equal(file.error, undefined)
+})
+
+t.test('a file that cannot be used at the start is refused', async (t) => {
+  const folder = t.testdir({ one: 'broken' })
+  await t.rejects(FollowedFile.open(join(folder, 'one'), parse), ConfigError)
+  await t.rejects(FollowedFile.open(join(folder, 'two'), parse), ConfigError)
+})

@@ -1,0 +1,81 @@
+import { join } from 'node:path'
+import { Type } from '@sinclair/typebox'
+import fc from 'fast-check'
+import t from 'tap'
+import { ConfigError } from '../../src/config/setting.ts'
+import { parseYamlFile, readYamlFile } from '../../src/config/yaml-file.ts'
+
+const Name = Type.String({ pattern: '^[a-z]+$', title: 'a name in small letters' })
+const Schema = Type.Object({
+  people: Type.Array(Type.Object({ name: Name, groups: Type.Optional(Type.Array(Name)) }, { additionalProperties: false })),
+  level: Type.Optional(Type.Integer({ minimum: 1 }))
+}, { additionalProperties: false, title: 'a mapping' })
+
+const GOOD = `# who is who
+people:
+  - name: ann
+    groups: [docs, ops]
+
+  - { name: bob }
+level: 3
+`
+
+function refusal (text: string): string {
+  try {
+    parseYamlFile('people.yaml', text, Schema)
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message
+    throw error
+  }
+  return 'accepted'
+}
+
+t.test('a file gives its value, and the lines of all that is in it', async (t) => {
+  const folder = t.testdir({ 'people.yaml': GOOD })
+  const path = join(folder, 'people.yaml')
+  const file = await readYamlFile(path, Schema)
+  t.strictSame(file.value, { people: [{ name: 'ann', groups: ['docs', 'ops'] }, { name: 'bob' }], level: 3 })
+  t.strictSame([[], ['people'], ['people', 0], ['people', 0, 'groups'], ['people', 0, 'groups', 1], ['people', 1, 'name'], ['level']].map(file.lineOf), [1, 2, 3, 4, 4, 6, 7])
+  t.equal(file.lineOf(['people', 1, 'groups', 4]), 6, 'of what is not there, the line of what should hold it')
+  t.equal(file.error(['people', 1, 'name'], 'is taken').message, `${path}:6: people[1].name is taken`)
+})
+
+t.test('what does not fit the schema is one line with file, line and key', async (t) => {
+  for (const [text, message] of [
+    ['', 'people.yaml:1: the file is empty'],
+    ['- a', 'people.yaml:1: must be a mapping'],
+    ['level: 3', 'people.yaml:1: people is missing'],
+    [GOOD.replace('bob', 'Bob'), 'people.yaml:6: people[1].name must be a name in small letters'],
+    [GOOD.replace('groups', 'group'), 'people.yaml:4: people[0].group is no key here, there are name, groups'],
+    [GOOD.replace('ops', '7'), 'people.yaml:4: people[0].groups[1] must be a name in small letters'],
+    [GOOD.replace('level: 3', 'level: 0'), 'people.yaml:7: level must be >= 1'],
+    [GOOD.replace('level: 3', '"two words": 0'), 'people.yaml:7: "two words" is no key here, there are people, level'],
+    [`${GOOD}level: 4`, 'people.yaml:8: not valid YAML: duplicated mapping key'],
+    [GOOD.replace('[docs, ops]', '[docs'), 'people.yaml:6: not valid YAML:'],
+    [GOOD.replace('[docs, ops]', '&g [docs]').replace('bob', '*g'), 'people.yaml:6: not valid YAML: aliases exceeded']
+  ] as const) t.equal(refusal(text).slice(0, message.length), message, JSON.stringify(text))
+})
+
+t.test('of several errors the first line is told', async (t) => {
+  t.equal(refusal('people:\n  - name: A\n  - name: B\nlevel: x'), 'people.yaml:2: people[0].name must be a name in small letters')
+})
+
+t.test('a value is not repeated in an error: it may be a secret', async (t) => {
+  t.notMatch(refusal(GOOD.replace('bob', 'SECRET')), /SECRET/)
+  t.notMatch(refusal(GOOD.replace('bob }', 'SECRET')), /SECRET/)
+})
+
+t.test('a file that is not there or is no text is named', async (t) => {
+  const folder = t.testdir({ latin: Buffer.from([0x61, 0xe4]) })
+  await t.rejects(readYamlFile(join(folder, 'nosuch.yaml'), Schema), { name: 'ConfigError', message: `${folder}/nosuch.yaml cannot be read: ENOENT` })
+  await t.rejects(readYamlFile(folder, Schema), { name: 'ConfigError', message: `${folder} cannot be read: EISDIR` })
+  await t.rejects(readYamlFile(join(folder, 'latin'), Schema), { name: 'ConfigError', message: `${folder}/latin is not UTF-8 text` })
+})
+
+t.test('any text is a value or one line of refusal', async () => {
+  const pieces = fc.constantFrom('people', ':', ' ', '\n', '- ', 'name', '[', ']', '{', '}', ',', 'x', '"', '&a', '*a', '!!set', '? ', '#', '---\n', '|\n', '\t', '\u0000')
+  fc.assert(fc.property(fc.array(pieces, { maxLength: 30 }), (parts) => {
+    const message = refusal(parts.join(''))
+    return message === 'accepted' || /^people\.yaml:[1-9]\d*: [^\n]+$/.test(message)
+  }), { numRuns: 1_000 })
+})
