@@ -30,7 +30,7 @@ const FLOORS = [
   ['library/'],
   ['http/'],
   ['openapi/', 'plugins/', 'mcp/'],
-  ['routes/', 'well-known/'],
+  ['routes/', 'well-known/', 'validate/'],
   ['app.ts'],
   ['config/', 'log-output.ts'],
   ['server.ts', 'index.ts'],

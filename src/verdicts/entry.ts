@@ -15,7 +15,7 @@ import { estimateTokens, type TokenEstimate } from './tokens.ts'
  */
 export type FindingSource = (skill: CatalogSkill, listing: FileList, document: FileContent) => Awaitable<readonly Finding[]>
 
-/** What the catalog has of a skill beside its content. */
+/** What an entry of the catalog has beside the skill's content. */
 export interface EntryVerdicts extends JudgedEntry {
   readonly tokens: TokenEstimate
   /** Only for targets that were chosen. */
@@ -27,32 +27,32 @@ export type Judging = (state: EntryState, targets?: readonly TargetName[]) => Pr
 
 /** @param sources clients of doors that verdicts know nothing of; those of the well-known indexes are asked in any case */
 export function createJudge (sources: readonly FindingSource[]): Judging {
+  const known = new WeakMap<FileContent, { readonly state: EntryState, readonly verdicts: EntryVerdicts }>()
   return async (state, targets) => {
+    const before = state.document && known.get(state.document)
+    if (targets === undefined && before !== undefined && isSame(before.state, state)) return before.verdicts
     const subject = await subjectOf(state, sources)
-    const { findings, targets: verdicts } = verdictsOf(subject, targets)
-    return { tokens: tokensOf(subject, state.document), ...targets !== undefined && { targets: verdicts }, findings }
+    const { findings, targets: judged } = verdictsOf(subject, targets)
+    const tokens = estimateTokens(subject)
+    if (targets !== undefined) return { tokens, targets: judged, findings }
+    const verdicts = { tokens, findings }
+    if (state.document !== undefined) known.set(state.document, { state, verdicts })
+    return verdicts
   }
+}
+
+/** The values of one state are the same objects as long as nothing changes. */
+function isSame (a: EntryState, b: EntryState): boolean {
+  return a.skill === b.skill && a.manifest === b.manifest && a.fileFindings === b.fileFindings
 }
 
 /** The same for a skill that no catalog holds, with the verdicts of the chosen targets or of the format. */
 export async function subjectOf ({ skill, manifest, document, fileFindings }: EntryStateOf<FileList>, sources: readonly FindingSource[]): Promise<Subject> {
   const ofClients = manifest === undefined || document === undefined
     ? []
-    : [wellKnownFindings(skill, manifest, document.utf8), ...await Promise.all(sources.map((find) => find(skill, manifest, document)))]
+    : [...await Promise.all(sources.map((find) => find(skill, manifest, document))), wellKnownFindings(skill, manifest, document.utf8)]
   return { skill, document: document?.bytes, files: manifest?.files, otherFindings: [...fileFindings, ...ofClients.flat()] }
 }
 
 /** A state of which the files need not have been read. */
 export type EntryStateOf<Listing> = Omit<EntryState, 'manifest'> & { readonly manifest: Listing | undefined }
-
-const estimates = new WeakMap<FileContent, { readonly files: Subject['files'], readonly tokens: TokenEstimate }>()
-
-/** Counted once for each state: to count is as dear as to parse. */
-function tokensOf (subject: Subject, document: FileContent | undefined): TokenEstimate {
-  if (document === undefined) return estimateTokens(subject)
-  const known = estimates.get(document)
-  if (known !== undefined && known.files === subject.files) return known.tokens
-  const tokens = estimateTokens(subject)
-  estimates.set(document, { files: subject.files, tokens })
-  return tokens
-}

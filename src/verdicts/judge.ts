@@ -46,7 +46,7 @@ interface Judged {
  * the verdict is that of the format.
  */
 export function verdictsOf (subject: Subject, targets?: readonly TargetName[]): Verdicts {
-  const all = [...subject.skill.findings, ...targetFindings(subject), ...subject.otherFindings]
+  const all = [...subject.skill.findings, ...subject.otherFindings, ...targetFindings(subject)]
     .map((found) => judge(withNestedSkills(found, subject), subject))
   const judged = all.filter((each) => !isEcho(each, all))
   return {

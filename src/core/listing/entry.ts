@@ -79,7 +79,7 @@ async function describe<Judged extends JudgedEntry> (state: SkillState, judge: J
   const manifest = await orElse<Manifest | SkillTooLargeError | undefined>(() => state.manifest(), excessOrNothing)
   const document = await orElse<FileContent | undefined>(() => state.mainFile(), nothing)
   if (manifest === undefined) return await toEntry({ skill, manifest, document, fileFindings: [] }, judge)
-  if ('excess' in manifest) return await toEntry({ skill, manifest: undefined, document, fileFindings: [TOO_LARGE[manifest.excess]] }, judge)
+  if ('excess' in manifest) return await toEntry({ skill, manifest: undefined, document, fileFindings: [tooLargeFinding(manifest.excess)] }, judge)
   return await toEntry({ skill, manifest, document, fileFindings: await state.fileFindings() }, judge)
 }
 
@@ -106,6 +106,11 @@ function nothing (error: unknown): undefined {
 
 function excessOrNothing (error: unknown): SkillTooLargeError | undefined {
   return error instanceof SkillTooLargeError ? error : nothing(error)
+}
+
+/** What is said of a skill without manifest. */
+export function tooLargeFinding (excess: SkillExcess): Finding {
+  return TOO_LARGE[excess]
 }
 
 const TOO_LARGE: Readonly<Record<SkillExcess, Finding>> = {
