@@ -1,8 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { type EntryState, readCatalogEntry } from '../core/listing/entry.ts'
+import { readCatalogEntry } from '../core/listing/entry.ts'
 import { readCatalogPage } from '../core/listing/pages.ts'
 import { DEFAULT_PAGE_ENTRIES } from '../core/ground/limits.ts'
-import type { SkillSource } from '../core/skill-source.ts'
+import type { SkillsOf } from '../access/principal.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { readTargets } from '../http/request/targets.ts'
 import { readScalars } from '../http/request/query-scalars.ts'
@@ -16,14 +16,12 @@ import { revisionCondition } from '../http/revision.ts'
 import type { Judging } from '../verdicts/entry.ts'
 
 export interface CatalogRoutesOptions {
-  readonly skills: SkillSource
+  readonly skillsOf: SkillsOf
   readonly judge: Judging
 }
 
 /** What there is to know about each skill, page by page, and search. */
-export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (app, { skills, judge }) {
-  const options = { skills, judge: (state: EntryState) => judge(state) }
-
+export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (app, { skillsOf, judge }) {
   app.get('/catalog', {
     schema: {
       operationId: 'browseCatalog',
@@ -40,7 +38,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
     preValidation: readScalars('limit', 'valid')
   }, async (request, reply) => {
     const { q, valid, limit = DEFAULT_PAGE_ENTRIES, cursor } = request.query
-    const page = await readCatalogPage(options, { limit, ...q !== undefined && { query: q }, ...valid !== undefined && { valid }, ...cursor !== undefined && { cursor } })
+    const page = await readCatalogPage({ skills: skillsOf(request), judge }, { limit, ...q !== undefined && { query: q }, ...valid !== undefined && { valid }, ...cursor !== undefined && { cursor } })
     if (page === undefined) throw new HttpProblem('bad_cursor')
     const { entries, total, nextCursor = null, isComplete } = page
     const incomplete = isComplete ? '' : ',"incomplete":true'
@@ -62,7 +60,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
       }
     }
   }, async (request, reply) => {
-    const condition = revisionCondition(request, skills)
+    const condition = revisionCondition(request, skillsOf(request))
     const targets = readTargets(request.query.target)
     const entry = await readCatalogEntry({ skills: condition.skills, judge: (state) => judge(state, targets) }, request.params.name)
     if (entry.revision !== null) reply.header(REVISION_HEADER, entry.revision)

@@ -56,14 +56,14 @@ export const ownFindings: Judge<JudgedEntry> = ({ skill, fileFindings }) => ({ f
  * @throws {SkillError} `get_skill`'s sentences when the name is unsafe or nobody has it
  */
 export async function readCatalogEntry<Judged extends JudgedEntry> ({ skills, judge }: CatalogEntryOptions<Judged>, name: string): Promise<CatalogEntry & Judged> {
-  return await skills.read(name, (state) => describe(state, judge))
+  return await skills.read(name, (state) => describeState(state, judge))
 }
 
 /** The same for a page of the catalog, which waits for no skill that takes long; undefined when nobody has the name. */
 export async function findCatalogEntry<Judged extends JudgedEntry> (options: CatalogEntryOptions<Judged>, name: string): Promise<(CatalogEntry & Judged) | undefined> {
   const { judge } = options
   try {
-    return await options.skills.readListed(name, (state) => describe(state, judge))
+    return await options.skills.readListed(name, (state) => describeState(state, judge))
   } catch (error) {
     if (!(error instanceof SkillError)) throw error
     // A skill of which no state is known is in the listing by what the index knows: it keeps nobody else's entry back.
@@ -74,7 +74,8 @@ export async function findCatalogEntry<Judged extends JudgedEntry> (options: Cat
   }
 }
 
-async function describe<Judged extends JudgedEntry> (state: SkillState, judge: Judge<Judged>): Promise<CatalogEntry & Judged> {
+/** The entry of a skill in a state, for an answer that reads more of that state. */
+export async function describeState<Judged extends JudgedEntry> (state: SkillState, judge: Judge<Judged>): Promise<CatalogEntry & Judged> {
   const { skill } = state
   const manifest = await orElse<Manifest | SkillTooLargeError | undefined>(() => state.manifest(), excessOrNothing)
   const document = await orElse<FileContent | undefined>(() => state.mainFile(), nothing)
