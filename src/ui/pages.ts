@@ -8,6 +8,7 @@ import type { CatalogEntry } from '../core/listing/entry.ts'
 import { readCatalogPage } from '../core/listing/pages.ts'
 import type { SkillsOf } from '../access/principal.ts'
 import { HttpProblem } from '../http/problem.ts'
+import type { EntryVerdicts, Judging } from '../verdicts/index.ts'
 import { type Addresses, addressesFrom } from './addresses.ts'
 import { readAssets } from './assets.ts'
 import { readFile, readSkill } from './content.ts'
@@ -18,7 +19,6 @@ import { type ListQuestion, listPage } from './pages/list.ts'
 import { skillPage } from './pages/skill.ts'
 import { statusPage } from './pages/status.ts'
 import { sendAsset, sendPage, sendProblemPage } from './send.ts'
-import type { Judging } from '../verdicts/index.ts'
 
 export interface PagesOptions {
   /** The skills that a request may see. */
@@ -71,7 +71,7 @@ export class Pages {
         limit: DEFAULT_PAGE_ENTRIES, query, ...valid !== undefined && { valid }, ...cursor !== undefined && { cursor }
       })
       if (page === undefined) throw new HttpProblem('bad_cursor')
-      const entries = page.entries.map((text) => JSON.parse(text) as CatalogEntry)
+      const entries = page.entries.map((text) => JSON.parse(text) as CatalogEntry & EntryVerdicts)
       return listPage({ ...question, ...page, entries, base: this.#base(request) }, addresses)
     })
   }

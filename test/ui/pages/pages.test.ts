@@ -82,6 +82,8 @@ t.test('K74: the page of a skill says what it is for, whether it is all right, h
   for (const file of ['SKILL.md', 'docs/more.md', 'a.bin']) t.match(text, `href="../../ui/skills/demo/files/${file}"`)
   const { revision } = await (await fetch(`${url}/catalog/demo`)).json() as { readonly revision: string }
   t.match(text, revision)
+  t.match(text, /≈ [\d,]+ in each turn, [\d,]+ in use, [\d,]+ with all files/)
+  t.match(text, /verdict good">works<\/span> in [^<]*Claude Code/)
   t.match(headers.get('content-security-policy'), /^default-src 'none'; script-src 'sha256-[\w+/=]+'; .*require-trusted-types-for 'script'/)
   t.match(Object.fromEntries(headers), { 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer', 'x-robots-tag': 'noindex', 'cache-control': 'no-cache' })
 })
@@ -93,6 +95,9 @@ t.test('K74: a page shows each finding with its fix, and offers no client what i
   t.ok(findings.length > 2)
   for (const { code } of findings) t.match(text, `<code>${code}</code>`)
   t.match(text, /<span class="label">Fix<\/span>/)
+  t.match(text, /verdict error">refused<\/span> by Agent Skills format/)
+  t.match(text, /files\/SKILL\.md#L\d+">\s*line \d+<\/a>/)
+  t.match(text, /matters to Agent Skills format/)
   t.notMatch(text, /npx skills add/)
   t.match(text, /MCP does not list the skill/)
   t.match(text, /curl -s/)
