@@ -168,3 +168,8 @@ export const MAX_LISTED_CHANGE_WAIT_MS = 100
 /** How long a revision stays readable after the skill has changed, in milliseconds, and the bytes of all kept files together. */
 export const KEPT_REVISION_MS = 600_000
 export const KEPT_REVISION_BYTES = 64 * 1_048_576
+
+/** Bounds of an ignore file, in bytes and patterns, and of the paths that it is asked about, in segments: deeper ones are hidden. */
+export const MAX_IGNORE_FILE_BYTES = 16_384
+export const MAX_IGNORE_PATTERNS = 64
+export const MAX_IGNORE_PATH_SEGMENTS = 32
