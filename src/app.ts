@@ -1,4 +1,6 @@
-import { fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync } from 'fastify'
+import type { IncomingMessage } from 'node:http'
+import { fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync, type FastifyRequest } from 'fastify'
+import { alwaysAllowed, PerSkills } from './access/principal.ts'
 import { wellKnownFindings } from './core/clients/discovery.ts'
 import { createChangeFeed } from './core/events/change-feed.ts'
 import type { FindingSource } from './core/listing/entry.ts'
@@ -8,6 +10,7 @@ import { draining } from './http/connections/draining.ts'
 import { stalledResponses } from './http/connections/stalled-responses.ts'
 import { unsentAnswers } from './http/connections/unsent-answers.ts'
 import { isLocalName, isLoopback } from './http/request/hosts.ts'
+import { combineObservers, type Observer } from './http/observer.ts'
 import { httpServerOptions, type HttpTimeouts } from './http/options.ts'
 import { createOriginCheck } from './mcp/origin.ts'
 import { mcpFindings } from './mcp/findings.ts'
@@ -27,6 +30,7 @@ import { docsRoutes } from './routes/docs.ts'
 import { doorsRoute } from './routes/doors.ts'
 import { eventRoutes } from './routes/events.ts'
 import { healthRoutes } from './routes/health.ts'
+import { llmsTxtRoute } from './routes/llms-txt.ts'
 import { openapiRoutes } from './routes/openapi.ts'
 import { promptRoutes } from './routes/prompt.ts'
 import { skillRoutes } from './routes/skills.ts'
@@ -34,6 +38,7 @@ import { sharedSchemas } from './schemas/index.ts'
 import type { ToolRegistry } from './tools/registry.ts'
 import { createToolCallHandler } from './tools/tool-call.ts'
 import type { Tool } from './tools/tool.ts'
+import { catalogPages } from './ui/plugin.ts'
 import { wellKnown } from './well-known/well-known.ts'
 
 export interface AppOptions {
@@ -50,20 +55,34 @@ export interface AppOptions {
   readonly allowedOrigins?: readonly string[]
   /** Path prefix of every route: `/skillserve`. Default none. */
   readonly basePath?: string
+  /** Whether people get pages at `/` and `/ui/`. Default true. */
+  readonly ui?: boolean
   readonly timeouts?: Partial<HttpTimeouts>
   readonly isDraining?: () => boolean
   /** Registered before the routes: plugins of the caller, whose hooks run for every route and see each being added. */
   readonly plugins?: readonly FastifyPluginAsync[]
+  /** Learn of every request: metrics, traces, the audit log. */
+  readonly observers?: readonly Observer[]
+  /** The address of a client behind trusted proxies. Default: that of the peer. */
+  readonly clientOf?: ((request: IncomingMessage) => string) | undefined
+  /** Counts a tool call towards its caller's limit; the sentence that it is refused with, or undefined. */
+  readonly admitCall?: ((request: FastifyRequest, tool: Tool) => string | undefined) | undefined
 }
 
 /** The whole HTTP service, not yet listening. */
 export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
-  const { skills, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', timeouts = {}, isDraining = () => false, plugins = [] } = options
+  const { skills, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, timeouts = {}, isDraining = () => false, plugins = [], clientOf, admitCall } = options
+  const observer = combineObservers(options.observers ?? [])
   const loopbackOnly = isLoopback(host)
   const connections = new Connections()
-  const app: FastifyInstance = fastify(httpServerOptions({ connections, logger, timeouts }))
-  const feed = createChangeFeed({ skills, log: logger })
-  app.addHook('onClose', async () => { feed.close() })
+  const app: FastifyInstance = fastify(httpServerOptions({ connections, logger, timeouts, observer, clientOf }))
+  const feeds = new PerSkills((skills) => createChangeFeed({ skills, log: logger }))
+  app.addHook('onClose', async () => { for (const feed of feeds.values()) feed.close() })
+  app.decorateRequest('principal', undefined)
+  const skillsOf = () => skills
+  const whileAllowed = alwaysAllowed
+  const moreFindings = [mcpFindings, ofDiscovery]
+  const pages = ui ? catalogPages({ skillsOf, moreFindings, version, prefix: basePath, log: logger }) : undefined
 
   await app.register(security, { loopbackOnly, allowedHosts })
   await app.register(errors, { basePath })
@@ -78,18 +97,20 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   for (const plugin of plugins) await app.register(plugin)
 
   await app.register(async (routes) => {
-    await routes.register(doorsRoute, { version })
+    await routes.register(doorsRoute, { version, forBrowsers: pages?.list })
     await routes.register(openapiRoutes)
     await routes.register(docsRoutes)
-    await routes.register(healthRoutes, { skills, isDraining })
-    await routes.register(skillRoutes, { skills, tools: readerTools(registry) })
-    await routes.register(archiveRoutes, { skills })
-    await routes.register(catalogRoutes, { skills, moreFindings: [mcpFindings, ofDiscovery] })
-    await routes.register(eventRoutes, { feed, isDraining })
-    await routes.register(agentRoutes, { registry, skills, handleToolCall: createToolCallHandler({ registry, log: logger }) })
-    await routes.register(promptRoutes, { skills })
-    await routes.register(mcpDoor, { skills, feed, registry, version, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), isDraining })
-    await routes.register(wellKnown, { skills, isPublic: !loopbackOnly && (allowedHosts.length === 0 || !allowedHosts.every(isLocalName)) })
+    await routes.register(healthRoutes, { skillsOf, isDraining })
+    await routes.register(skillRoutes, { skillsOf, tools: readerTools(registry) })
+    await routes.register(archiveRoutes, { skillsOf })
+    await routes.register(catalogRoutes, { skillsOf, moreFindings })
+    await routes.register(eventRoutes, { skillsOf, feeds, whileAllowed, isDraining })
+    await routes.register(agentRoutes, { registry, skillsOf, observer, admitCall, handleToolCall: createToolCallHandler({ registry, log: logger, observer }) })
+    await routes.register(promptRoutes, { skillsOf })
+    await routes.register(llmsTxtRoute, { skillsOf })
+    await routes.register(mcpDoor, { skillsOf, feeds, whileAllowed, registry, version, observer, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), isDraining })
+    await routes.register(wellKnown, { skillsOf, isPublic: !loopbackOnly && (allowedHosts.length === 0 || !allowedHosts.every(isLocalName)) })
+    if (pages !== undefined) await routes.register(pages.routes)
   }, { prefix: basePath })
   return app
 }

@@ -1,6 +1,7 @@
 import { delimiter } from 'node:path'
 import { isHost, parseHost, parseOrigin } from '../http/request/hosts.ts'
 import { BOOLEANS, LOG_LEVELS, MAX_PORT, parseCount, parseFolder, parsePath, parsePort } from './parse.ts'
+import { OBSERVE_SETTINGS } from './observe-settings.ts'
 import type { Setting } from './setting.ts'
 
 /**
@@ -63,6 +64,14 @@ export const SETTINGS = {
     meaning: 'path prefix below which everything is served',
     section: 'base-path'
   },
+  ui: {
+    variable: 'UI',
+    default: 'true',
+    parse: (text) => BOOLEANS.get(text),
+    mustBe: 'true, false, 1 or 0',
+    meaning: 'pages for people at `/`; `false` serves none',
+    section: 'pages'
+  },
   logLevel: {
     argument: '--log-level LEVEL',
     variable: 'LOG_LEVEL',
@@ -71,6 +80,7 @@ export const SETTINGS = {
     mustBe: 'trace, debug, info, warn, error, fatal or silent',
     meaning: '`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`'
   },
+  ...OBSERVE_SETTINGS,
   /** Lower-case names and addresses, without port and brackets. */
   allowedHosts: {
     variable: 'ALLOWED_HOSTS',

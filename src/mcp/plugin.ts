@@ -1,20 +1,26 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest, onRequestHookHandler } from 'fastify'
+import { PerSkills, type SkillsOf, type WhileAllowed } from '../access/principal.ts'
 import type { ChangeFeed } from '../core/events/change-feed.ts'
 import type { SkillService } from '../core/skill-source.ts'
+import type { Observer } from '../http/observer.ts'
 import { HttpProblem } from '../http/problem.ts'
+import { setMessageTraceparent } from '../http/request/traceparent.ts'
 import { createEventStreams, EVENT_STREAM_MEDIA_TYPE } from '../http/send/event-streams.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
+import { own } from '../tools/text/json-object.ts'
 import type { McpDoor } from './handler.ts'
 import { MAX_MCP_STREAMS } from './limits.ts'
 import { Notifications } from './notifications.ts'
 import type { OriginCheck } from './origin.ts'
 
 export interface McpDoorOptions {
-  readonly skills: SkillService
-  readonly feed: Pick<ChangeFeed, 'subscribe'>
+  readonly skillsOf: SkillsOf
+  readonly feeds: { of (skills: SkillService): Pick<ChangeFeed, 'subscribe'> }
+  readonly whileAllowed: WhileAllowed
   readonly registry: ToolRegistry
   readonly version: string
+  readonly observer?: Observer | undefined
   readonly checkOrigin: OriginCheck
   /** Whether the process has received a signal to stop. */
   readonly isDraining: () => boolean
@@ -37,16 +43,16 @@ export async function preloadMcp (): Promise<void> {
 }
 
 /** MCP over Streamable HTTP at `/mcp`, without sessions (docs/mcp.md). */
-export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function mcpDoor (app, { checkOrigin, isDraining, ...options }) {
-  const streams = createEventStreams(app, { maxStreams: MAX_MCP_STREAMS, isDraining })
-  const notifications = new Notifications(options.skills, options.feed)
-  let loading: Promise<McpDoor> | undefined
+export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function mcpDoor (app, { checkOrigin, isDraining, skillsOf, feeds, whileAllowed, registry, version, observer }) {
+  const streams = createEventStreams(app, { maxStreams: MAX_MCP_STREAMS, isDraining, whileAllowed })
+  const notifications = new PerSkills((skills) => new Notifications(skills, feeds.of(skills)))
+  let loading: Promise<PerSkills<McpDoor>> | undefined
   const inProgress = new Set<Promise<Response>>()
 
-  async function load (): Promise<McpDoor> {
+  async function load (): Promise<PerSkills<McpDoor>> {
     try {
       const { createMcpDoor } = await import('./handler.ts')
-      return createMcpDoor({ ...options, log: app.log })
+      return new PerSkills((skills) => createMcpDoor({ skills, feed: feeds.of(skills), registry, version, observer, log: app.log }))
     } catch (error) {
       // A later request may succeed: too many open files, for example, is a passing failure.
       loading = undefined
@@ -57,7 +63,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
   // An open stream would keep the server from closing. Answers in progress are sent first.
   app.addHook('preClose', async () => {
     await Promise.allSettled(inProgress)
-    await (await loading)?.close()
+    await Promise.all((await loading)?.values().map((door) => door.close()) ?? [])
   })
 
   const checkRequestOrigin: onRequestHookHandler = (request, _reply, next) => { next(checkOrigin(request.headers.origin)) }
@@ -66,7 +72,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
     if (!opensStream(request)) throw new HttpProblem('method_not_allowed', 'MCP takes POST; the stream of notifications of the 2025 revisions has Accept: text/event-stream', { allow: 'POST' })
     return streams.open(request, reply, (send) => {
       send(OPENING)
-      return notifications.subscribe(send)
+      return notifications.of(skillsOf(request)).subscribe(send)
     })
   })
 
@@ -75,10 +81,16 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
     schema: { hide: true, body: { type: 'object', description: 'One JSON-RPC message; batches are not taken' } },
     onRequest: checkRequestOrigin
   }, async (request, reply) => {
+    setMessageTraceparent(request, own(own(own(request.body, 'params'), '_meta'), 'traceparent'))
     const disconnected = new AbortController()
-    reply.raw.once('close', () => { disconnected.abort() })
-    const door = await (loading ??= load())
-    const answer = door.fetch(toWebRequest(request, disconnected.signal), request.body)
+    const stopWatch = whileAllowed(request, () => { reply.raw.destroy() })
+    reply.raw.once('close', () => {
+      stopWatch()
+      disconnected.abort()
+    })
+    const skills = skillsOf(request)
+    const door = (await (loading ??= load())).of(skills)
+    const answer = door.fetch(toWebRequest(request, disconnected.signal), request)
     inProgress.add(answer)
     try {
       return reply.send(await answer)

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { SkillSource } from '../core/skill-source.ts'
+import type { SkillsOf } from '../access/principal.ts'
 import { strongEtag } from '../http/etag.ts'
 import { READ_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
 import { bytesAnswers, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
@@ -9,7 +9,7 @@ import { revisionCondition } from '../http/revision.ts'
 import { sendArchive } from '../http/send/archive.ts'
 
 export interface ArchiveRoutesOptions {
-  readonly skills: SkillSource
+  readonly skillsOf: SkillsOf
 }
 
 const ZIP = 'application/zip'
@@ -17,7 +17,7 @@ const ZIP = 'application/zip'
 /** Names what these bytes are made of beside the content: another way to write archives needs another number. */
 const FORMAT = 'zip1'
 
-export const archiveRoutes: FastifyPluginAsyncTypebox<ArchiveRoutesOptions> = async function archiveRoutes (app, { skills }) {
+export const archiveRoutes: FastifyPluginAsyncTypebox<ArchiveRoutesOptions> = async function archiveRoutes (app, { skillsOf }) {
   app.get('/skills/:name/archive.zip', {
     schema: {
       operationId: 'getSkillArchive',
@@ -35,7 +35,7 @@ export const archiveRoutes: FastifyPluginAsyncTypebox<ArchiveRoutesOptions> = as
   }, async (request, reply) => {
     const { name } = request.params
     const wrapped = request.query.wrap === 'true'
-    const condition = revisionCondition(request, skills)
+    const condition = revisionCondition(request, skillsOf(request))
     const archive = await condition.skills.archive(name, wrapped ? (path) => `${name}/${path}` : undefined)
     reply.header(REVISION_HEADER, archive.revision)
     return sendArchive(request, reply, archive, { name, etag: strongEtag(archive.revision, wrapped ? `${FORMAT}wrap` : FORMAT), condition })

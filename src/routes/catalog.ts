@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { type FindingSource, readCatalogEntry } from '../core/listing/entry.ts'
 import { readCatalogPage } from '../core/listing/pages.ts'
 import { DEFAULT_PAGE_ENTRIES } from '../core/ground/limits.ts'
-import type { SkillSource } from '../core/skill-source.ts'
+import type { SkillsOf } from '../access/principal.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { readScalars } from '../http/request/query-scalars.ts'
 import { CatalogEntrySchema, CatalogPageSchema, CatalogQuerySchema } from '../schemas/catalog.ts'
@@ -14,15 +14,13 @@ import { REVISION_HEADER } from '../http/headers.ts'
 import { revisionCondition } from '../http/revision.ts'
 
 export interface CatalogRoutesOptions {
-  readonly skills: SkillSource
+  readonly skillsOf: SkillsOf
   /** What other doors have to say about a skill. */
   readonly moreFindings?: readonly FindingSource[]
 }
 
 /** What there is to know about each skill, page by page, and search. */
-export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (app, { skills, moreFindings = [] }) {
-  const options = { skills, moreFindings }
-
+export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (app, { skillsOf, moreFindings = [] }) {
   app.get('/catalog', {
     schema: {
       operationId: 'browseCatalog',
@@ -39,7 +37,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
     preValidation: readScalars('limit', 'valid')
   }, async (request, reply) => {
     const { q, valid, limit = DEFAULT_PAGE_ENTRIES, cursor } = request.query
-    const page = await readCatalogPage(options, { limit, ...q !== undefined && { query: q }, ...valid !== undefined && { valid }, ...cursor !== undefined && { cursor } })
+    const page = await readCatalogPage({ skills: skillsOf(request), moreFindings }, { limit, ...q !== undefined && { query: q }, ...valid !== undefined && { valid }, ...cursor !== undefined && { cursor } })
     if (page === undefined) throw new HttpProblem('bad_cursor')
     const { entries, total, nextCursor = null, isComplete } = page
     const incomplete = isComplete ? '' : ',"incomplete":true'
@@ -61,8 +59,8 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
       }
     }
   }, async (request, reply) => {
-    const condition = revisionCondition(request, skills)
-    const entry = await readCatalogEntry({ ...options, skills: condition.skills }, request.params.name)
+    const condition = revisionCondition(request, skillsOf(request))
+    const entry = await readCatalogEntry({ skills: condition.skills, moreFindings }, request.params.name)
     if (entry.revision !== null) reply.header(REVISION_HEADER, entry.revision)
     return sendJson(reply, entry, () => JSON.stringify(entry), condition)
   })

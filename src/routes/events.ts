@@ -1,5 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { SkillsOf, WhileAllowed } from '../access/principal.ts'
 import type { ChangeFeed, FeedEvent } from '../core/events/change-feed.ts'
+import type { SkillService } from '../core/skill-source.ts'
 import { EVENT_RETRY_MS, MAX_EVENT_STREAMS } from '../http/limits.ts'
 import { accepts } from '../http/request/accept.ts'
 import { HttpProblem } from '../http/problem.ts'
@@ -9,7 +11,9 @@ import { EVENTS_EXAMPLE } from '../openapi/examples.ts'
 import { eventStreamAnswer, problemAnswers } from '../openapi/responses.ts'
 
 export interface EventRoutesOptions {
-  readonly feed: Pick<ChangeFeed, 'position' | 'subscribe'>
+  readonly skillsOf: SkillsOf
+  readonly feeds: { of (skills: SkillService): Pick<ChangeFeed, 'position' | 'subscribe'> }
+  readonly whileAllowed: WhileAllowed
   /** Whether the process has received a signal to stop. */
   readonly isDraining: () => boolean
   /** Defaults: those of `limits.ts`. */
@@ -25,8 +29,8 @@ const frames = new WeakMap<FeedEvent, Buffer>()
 
 /** Changes of skills as server-sent events. */
 export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async function eventRoutes (app, options) {
-  const { feed, isDraining, maxStreams = MAX_EVENT_STREAMS, maxStreamBytes, heartbeatMs } = options
-  const streams = createEventStreams(app, { maxStreams, isDraining, maxStreamBytes, heartbeatMs })
+  const { skillsOf, feeds, whileAllowed, isDraining, maxStreams = MAX_EVENT_STREAMS, maxStreamBytes, heartbeatMs } = options
+  const streams = createEventStreams(app, { maxStreams, isDraining, whileAllowed, maxStreamBytes, heartbeatMs })
 
   app.get('/events', {
     schema: {
@@ -41,6 +45,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
   }, async (request, reply) => {
     if (!accepts(request.headers.accept, EVENT_STREAM_MEDIA_TYPE)) throw new HttpProblem('not_acceptable')
     const lastId = request.headers['last-event-id'] || request.query.last_event_id || undefined
+    const feed = feeds.of(skillsOf(request))
     return streams.open(request, reply, (send) => {
       send(RETRY)
       const unsubscribe = feed.subscribe((event) => { send(frameOf(event)) }, lastId)

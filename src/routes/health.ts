@@ -1,17 +1,17 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { SkillService } from '../core/skill-source.ts'
+import type { SkillsOf } from '../access/principal.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { explainStatus } from '../http/readiness.ts'
 import { LivenessSchema, ReadinessSchema, NotReadySchema } from '../schemas/health.ts'
 import { extendedProblemAnswer, jsonAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
 
 export interface HealthRoutesOptions {
-  readonly skills: SkillService
+  readonly skillsOf: SkillsOf
   /** Whether the process has received a signal to stop: it answers, and takes no new work. */
   readonly isDraining: () => boolean
 }
 
-export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (app, { skills, isDraining }) {
+export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (app, { skillsOf, isDraining }) {
   app.get('/livez', {
     schema: {
       operationId: 'getLiveness',
@@ -30,8 +30,8 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
       tags: ['service'],
       response: { 200: jsonAnswer(ReadinessSchema, 'Ready'), 304: notModifiedAnswer(), ...problemAnswers(), ...extendedProblemAnswer('not_ready', NotReadySchema) }
     }
-  }, async () => {
-    const status = await skills.freshStatus()
+  }, async (request) => {
+    const status = await skillsOf(request).freshStatus()
     const { ready, skills: count, generation, roots, watcher, failures, hanging } = status
     const detail = explainStatus(status)
     const state = { skills: count, generation, roots: [...roots], watcher, failures: [...failures], hanging: [...hanging] }

@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { type PromptForm, renderPrompt } from '../core/listing/prompt.ts'
-import type { SkillSource } from '../core/skill-source.ts'
+import type { SkillsOf } from '../access/principal.ts'
 import type { SkillMetadata } from '../core/ground/skill.ts'
 import { readScalars } from '../http/request/query-scalars.ts'
 import { PromptQuerySchema, PromptSchema } from '../schemas/prompt.ts'
@@ -11,7 +11,7 @@ import { notModifiedAnswer, problemAnswers, textOrJsonAnswer } from '../openapi/
 import { JSON_MEDIA_TYPE, sendRendered } from '../http/send/json.ts'
 
 export interface PromptRoutesOptions {
-  readonly skills: SkillSource
+  readonly skillsOf: SkillsOf
 }
 
 /** A prompt that is rendered, or being rendered. */
@@ -27,7 +27,7 @@ const MEDIA_TYPES = {
 } as const satisfies Record<PromptForm, string>
 
 /** The catalog for a system prompt. */
-export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = async function promptRoutes (app, { skills }) {
+export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = async function promptRoutes (app, { skillsOf }) {
   // One prompt per form, the latest, for as long as the catalog is unchanged.
   const prompts = new WeakMap<readonly SkillMetadata[], Map<PromptForm, Prompt>>()
 
@@ -58,6 +58,7 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
     preValidation: readScalars('budget')
   }, async (request, reply) => {
     const { format = 'xml', budget } = request.query
+    const skills = skillsOf(request)
     // Throws without a folder of skills, which is not the same as an empty one.
     await skills.list()
     const prompt = promptOf(await skills.available(), format, budget)
@@ -70,6 +71,6 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
  * A path and not a URL: the service cannot know the address that its callers use. The path is that of the file and not of
  * the document: what a skill names relative to its main file is found relative to this path.
  */
-function locate (prefix: string, { skillPath }: SkillMetadata): string {
+export function locate (prefix: string, { skillPath }: SkillMetadata): string {
   return `${prefix}/skills/${encodeURIComponent(basename(skillPath))}/files/SKILL.md`
 }

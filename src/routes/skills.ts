@@ -3,7 +3,7 @@ import type { FastifyReply } from 'fastify'
 import type { FileContent } from '../core/files/file-content.ts'
 import { mediaType } from '../core/content/media-type.ts'
 import { SkillError } from '../core/ground/errors.ts'
-import type { SkillSource } from '../core/skill-source.ts'
+import type { SkillsOf } from '../access/principal.ts'
 import { accepts, prefers } from '../http/request/accept.ts'
 import { strongEtag } from '../http/etag.ts'
 import { DOCUMENT_EXAMPLE, FILE_EXAMPLE } from '../openapi/examples.ts'
@@ -20,7 +20,7 @@ import { addVary, REVISION_HEADER } from '../http/headers.ts'
 import { revisionCondition, type RevisionCondition } from '../http/revision.ts'
 
 export interface SkillRoutesOptions {
-  readonly skills: SkillSource
+  readonly skillsOf: SkillsOf
   /** The handlers that the routes share with the tool calls. */
   readonly tools: { readonly listSkills: Tool, readonly getSkill: Tool, readonly readFileInSkill: Tool }
 }
@@ -32,7 +32,7 @@ const DOCUMENT_TYPES = ['application/json', 'text/markdown', 'text/plain'] as co
 const ANY_BYTES = 'application/octet-stream'
 
 /** List, document, manifest and files of skills. */
-export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async function skillRoutes (app, { skills, tools }) {
+export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async function skillRoutes (app, { skillsOf, tools }) {
   app.get('/skills', {
     schema: {
       operationId: 'listSkills',
@@ -41,7 +41,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       tags: ['skills'],
       response: { 200: jsonAnswer(SkillListSchema, 'The names'), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
     }
-  }, (_request, reply) => answer(tools.listSkills.run({}, skills), (outcome) => sendJson(reply, outcome, () => outcome.json)))
+  }, (request, reply) => answer(tools.listSkills.run({}, skillsOf(request)), (outcome) => sendJson(reply, outcome, () => outcome.json)))
 
   app.get('/skills/:name', {
     schema: {
@@ -60,7 +60,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     }
   }, (request, reply) => {
     const { name } = request.params
-    const condition = revisionCondition(request, skills)
+    const condition = revisionCondition(request, skillsOf(request))
     addVary(reply, 'Accept')
     const type = prefers(request.headers.accept, DOCUMENT_TYPES)
     if (type === 'application/json') return answer(tools.getSkill.run({ skill_name: name }, condition.skills), (outcome) => sendOutcome(reply, outcome, condition))
@@ -83,7 +83,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       }
     }
   }, async (request, reply) => {
-    const condition = revisionCondition(request, skills)
+    const condition = revisionCondition(request, skillsOf(request))
     const manifest = await condition.skills.manifest(request.params.name)
     return sendJson(reply.header(REVISION_HEADER, manifest.revision), manifest, () => JSON.stringify(manifest), condition)
   })
@@ -106,7 +106,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
   }, (request, reply) => {
     const { name, '*': path } = request.params
     const type = mediaType(path)
-    const condition = revisionCondition(request, skills)
+    const condition = revisionCondition(request, skillsOf(request))
     const source = condition.skills
     addVary(reply, 'Accept')
     if (prefers(request.headers.accept, [ANY_BYTES, type, 'application/json']) !== 'application/json') {

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { PerSkills, SkillsOf } from '../access/principal.ts'
 import { mediaType } from '../core/content/media-type.ts'
-import type { SkillService } from '../core/skill-source.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { sendFile } from '../http/send/file.ts'
 import { sendRendered } from '../http/send/json.ts'
@@ -11,8 +11,8 @@ import { DiscoveryIndexSchema, LegacyDiscoveryIndexSchema, SkillIndexParamsSchem
 import type { Discovery } from './discovery.ts'
 
 export interface OneSkillOptions {
-  readonly skills: SkillService
-  readonly discovery: Discovery
+  readonly skillsOf: SkillsOf
+  readonly discoveries: PerSkills<Discovery>
 }
 
 /** From the index of a skill to the artifacts that every index names. */
@@ -21,7 +21,7 @@ const ARTIFACTS = '../../../../.well-known/agent-skills/'
 const INDEX_PROBLEMS = problemAnswers(...SKILL_PROBLEMS, ...MAIN_FILE_PROBLEMS, ...READ_PROBLEMS)
 
 /** Discovery below the address of one skill: clients that are given it install this skill, and otherwise all of them. */
-export const oneSkill: FastifyPluginAsyncTypebox<OneSkillOptions> = async function oneSkill (app, { skills, discovery }) {
+export const oneSkill: FastifyPluginAsyncTypebox<OneSkillOptions> = async function oneSkill (app, { skillsOf, discoveries }) {
   app.get('/skills/:name/.well-known/agent-skills/index.json', {
     schema: {
       operationId: 'getSkillDiscoveryIndex',
@@ -32,7 +32,7 @@ export const oneSkill: FastifyPluginAsyncTypebox<OneSkillOptions> = async functi
       response: { 200: jsonAnswer(DiscoveryIndexSchema, 'The index'), 304: notModifiedAnswer(), ...INDEX_PROBLEMS }
     }
   }, async (request, reply) => {
-    const index = (await discovery.indexesOf(request.params.name, ARTIFACTS))['0.2.0']
+    const index = (await discoveries.of(skillsOf(request)).indexesOf(request.params.name, ARTIFACTS))['0.2.0']
     return sendRendered(reply, index, () => JSON.stringify(index))
   })
 
@@ -46,7 +46,7 @@ export const oneSkill: FastifyPluginAsyncTypebox<OneSkillOptions> = async functi
       response: { 200: jsonAnswer(LegacyDiscoveryIndexSchema, 'The index'), 304: notModifiedAnswer(), ...INDEX_PROBLEMS }
     }
   }, async (request, reply) => {
-    const index = (await discovery.indexesOf(request.params.name, ARTIFACTS))['0.1.0']
+    const index = (await discoveries.of(skillsOf(request)).indexesOf(request.params.name, ARTIFACTS))['0.1.0']
     return sendRendered(reply, index, () => JSON.stringify(index))
   })
 
@@ -61,7 +61,8 @@ export const oneSkill: FastifyPluginAsyncTypebox<OneSkillOptions> = async functi
     }
   }, async (request, reply) => {
     const { name, skill, '*': file } = request.params
-    const listed = name === skill ? (await discovery.indexesOf(name, ARTIFACTS))['0.1.0'].skills[0]?.files : undefined
+    const skills = skillsOf(request)
+    const listed = name === skill ? (await discoveries.of(skills).indexesOf(name, ARTIFACTS))['0.1.0'].skills[0]?.files : undefined
     if (listed?.includes(file) !== true) throw new HttpProblem('artifact_not_found')
     // `SKILL.md` is the main file in any casing.
     return await sendFile(request, reply, await skills.openFile(name, file), file, { mediaType: mediaType(file) })

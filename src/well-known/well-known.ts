@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { PerSkills, type SkillsOf } from '../access/principal.ts'
 import { mediaType } from '../core/content/media-type.ts'
-import type { SkillService } from '../core/skill-source.ts'
 import { strongEtag } from '../http/etag.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { sendArchive } from '../http/send/archive.ts'
@@ -14,7 +14,7 @@ import { Discovery, hexOf, isSingleFile } from './discovery.ts'
 import { oneSkill } from './one-skill.ts'
 
 export interface WellKnownOptions {
-  readonly skills: SkillService
+  readonly skillsOf: SkillsOf
   /**
    * Whether any web page may read these documents (`Access-Control-Allow-Origin: *`). Not where only this machine reaches
    * the service: then any page that its user opens could read the skills.
@@ -29,9 +29,9 @@ const IMMUTABLE = 'max-age=31536000, immutable'
  * Skill discovery over well-known URIs, versions 0.2.0 and 0.1.0 of the draft. A client that has an index fetches all that
  * it lists at once, so no answer here waits for another.
  */
-export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async function wellKnown (app, { skills, isPublic }) {
-  const discovery = new Discovery(skills)
-  app.addHook('onClose', async () => { discovery.close() })
+export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async function wellKnown (app, { skillsOf, isPublic }) {
+  const discoveries = new PerSkills((skills) => new Discovery(skills))
+  app.addHook('onClose', async () => { for (const discovery of discoveries.values()) discovery.close() })
   if (isPublic) {
     app.addHook('onRequest', (_request, reply, next) => {
       reply.header('access-control-allow-origin', '*')
@@ -39,7 +39,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     })
   }
 
-  await app.register(oneSkill, { skills, discovery })
+  await app.register(oneSkill, { skillsOf, discoveries })
 
   app.get('/.well-known/agent-skills/index.json', {
     schema: {
@@ -49,8 +49,8 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       tags: ['discovery'],
       response: { 200: jsonAnswer(DiscoveryIndexSchema, 'The index'), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
     }
-  }, async (_request, reply) => {
-    const index = (await discovery.indexes())['0.2.0']
+  }, async (request, reply) => {
+    const index = (await discoveries.of(skillsOf(request)).indexes())['0.2.0']
     return sendRendered(reply, index, () => JSON.stringify(index))
   })
 
@@ -65,6 +65,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     }
   }, async (request, reply) => {
     const { name, digest } = request.params
+    const discovery = discoveries.of(skillsOf(request))
     const offer = await discovery.findOffer(name, (offer) => isSingleFile(offer) && hexOf(offer.document.digest) === digest)
     if (offer === undefined) throw new HttpProblem('artifact_not_found')
     return sendContent(request, reply.header('cache-control', IMMUTABLE), offer.document, { mediaType: 'text/markdown' })
@@ -81,6 +82,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     }
   }, async (request, reply) => {
     const { name, digest } = request.params
+    const discovery = discoveries.of(skillsOf(request))
     const offer = await discovery.findOffer(name, async (offer) => !isSingleFile(offer) && hexOf((await discovery.archive(offer)).digest) === digest)
     if (offer === undefined) throw new HttpProblem('artifact_not_found')
     const { archive } = await discovery.archive(offer)
@@ -95,8 +97,8 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       tags: ['discovery'],
       response: { 200: jsonAnswer(LegacyDiscoveryIndexSchema, 'The index'), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
     }
-  }, async (_request, reply) => {
-    const index = (await discovery.indexes())['0.1.0']
+  }, async (request, reply) => {
+    const index = (await discoveries.of(skillsOf(request)).indexes())['0.1.0']
     return sendRendered(reply, index, () => JSON.stringify(index))
   })
 
@@ -111,7 +113,8 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     }
   }, async (request, reply) => {
     const { name, '*': file } = request.params
-    if (!await discovery.listsFile(name, file)) throw new HttpProblem('artifact_not_found')
+    const skills = skillsOf(request)
+    if (!await discoveries.of(skills).listsFile(name, file)) throw new HttpProblem('artifact_not_found')
     // `SKILL.md` is the main file in any casing.
     return await sendFile(request, reply, await skills.openFile(name, file), file, { mediaType: mediaType(file) })
   })

@@ -8,6 +8,8 @@ import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import type { FeedEvent, FeedListener } from '../../src/core/events/change-feed.ts'
 import { MAX_EVENT_STREAMS } from '../../src/http/limits.ts'
+import { alwaysAllowed } from '../../src/access/principal.ts'
+import { createSkillManager } from '../../src/core/skill-manager.ts'
 import { createWatcher } from '../../src/core/watch/watcher.ts'
 import { eventRoutes, type EventRoutesOptions } from '../../src/routes/events.ts'
 import { buildService, type Service } from '../helper/build.ts'
@@ -114,7 +116,7 @@ t.test('what is not a stream: HEAD, other methods, a client that wants something
 })
 
 interface FakeFeed {
-  readonly feed: EventRoutesOptions['feed']
+  readonly feed: ReturnType<EventRoutesOptions['feeds']['of']>
   readonly listeners: ReadonlySet<FeedListener>
   emit (name: string): void
 }
@@ -140,8 +142,9 @@ function createFakeFeed (): FakeFeed {
 
 async function listen (t: Test, options: Partial<EventRoutesOptions> = {}) {
   const fake = createFakeFeed()
+  const skills = createSkillManager({ projectRoots: [], watcher: false })
   const service = await listenWithPlugins(t, (app) => {
-    app.register(eventRoutes, { feed: fake.feed, isDraining: () => false, ...options })
+    app.register(eventRoutes, { skillsOf: () => skills, feeds: { of: () => fake.feed }, whileAllowed: alwaysAllowed, isDraining: () => false, ...options })
   })
   return { ...service, ...fake }
 }

@@ -67,3 +67,8 @@ export interface Skill extends CatalogSkill {
   /** The whole main file, frontmatter included, verbatim. */
   readonly content: string
 }
+
+/** What callers may see of a skill, of an object that may hold more. */
+export function toCatalogSkill ({ name, metadata, frontmatter, findings, valid, digest }: CatalogSkill): CatalogSkill {
+  return { name, metadata, frontmatter, findings, valid, ...digest !== undefined && { digest } }
+}

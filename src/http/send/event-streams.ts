@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { WhileAllowed } from '../../access/principal.ts'
 import { EVENT_HEARTBEAT_MS, MAX_EVENT_STREAM_BYTES } from '../limits.ts'
 import { HttpProblem } from '../problem.ts'
 
@@ -9,6 +10,7 @@ export interface EventStreamsOptions {
   readonly maxStreams: number
   /** Whether the process has received a signal to stop. */
   readonly isDraining: () => boolean
+  readonly whileAllowed: WhileAllowed
   /** Default MAX_EVENT_STREAM_BYTES. */
   readonly maxStreamBytes?: number | undefined
   /** Default EVENT_HEARTBEAT_MS. */
@@ -21,7 +23,7 @@ export type SendFrame = (frame: Buffer) => void
 /** The open answers of one route. */
 export interface EventStreams {
   /**
-   * Answers with a stream that ends with its connection.
+   * Answers with a stream that ends with its connection, or when its caller may no longer have it.
    * @param begin sends the first frames, and returns a function that stops the others
    * @throws {HttpProblem} `too_many_streams`, `not_ready` while the service is stopping
    */
@@ -37,7 +39,7 @@ const HEARTBEAT = Buffer.from(': still here\n\n')
  * 54 MB for a client that reads nothing. They also delay `app.close()`, and open a stream for HEAD.
  */
 export function createEventStreams (app: FastifyInstance, options: EventStreamsOptions): EventStreams {
-  const { maxStreams, isDraining, maxStreamBytes = MAX_EVENT_STREAM_BYTES, heartbeatMs = EVENT_HEARTBEAT_MS } = options
+  const { maxStreams, isDraining, whileAllowed, maxStreamBytes = MAX_EVENT_STREAM_BYTES, heartbeatMs = EVENT_HEARTBEAT_MS } = options
   const streams = new Map<Readable, ServerResponse>()
   let closing = false
 
@@ -76,8 +78,10 @@ export function createEventStreams (app: FastifyInstance, options: EventStreamsO
       const stream = new Readable({ read () {} })
       streams.set(stream, reply.raw)
       const stop = begin((frame) => { send(stream, frame) })
+      const stopWatch = whileAllowed(request, () => { stream.push(null) })
       stream.once('close', () => {
         stop()
+        stopWatch()
         streams.delete(stream)
       })
       return reply.send(stream)

@@ -1,0 +1,61 @@
+import type { FastifyRequest } from 'fastify'
+import type { SkillService } from '../core/skill-source.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Who asks: set before any hook but those of `security` and `cors`. Undefined when access is off, and on routes that are open to all. */
+    principal: Principal | undefined
+  }
+}
+
+/** A caller, as one request proved it. Holds no secret. */
+export interface Principal {
+  /** Unique among callers and stable over restarts: `token:ci-docs`, `anonymous`. For limits and audit, never for an answer. */
+  readonly id: string
+  /** As the operator or the issuer calls it. */
+  readonly name: string
+  readonly kind: 'anonymous' | 'token' | 'link' | 'jwt' | 'proxy'
+  readonly groups: readonly string[]
+  readonly scopes: ReadonlySet<string>
+  /** The key of what the caller sees: equal for callers who see the same for the same reasons. */
+  readonly view: string
+  /** When the proof ends, in milliseconds since 1970. */
+  readonly expiresAt?: number
+}
+
+/** The skills that a request may see. Doors ask nothing else for skills. The same object for the same view. */
+export type SkillsOf = (request: FastifyRequest) => SkillService
+
+/** What a door keeps for each set of skills that callers see: made at the first question, gone with the skills. */
+export class PerSkills<Value extends object> {
+  readonly #make: (skills: SkillService) => Value
+  readonly #values = new WeakMap<SkillService, Value>()
+  #alive: ReadonlyArray<WeakRef<Value>> = []
+
+  constructor (make: (skills: SkillService) => Value) {
+    this.#make = make
+  }
+
+  of (skills: SkillService): Value {
+    let value = this.#values.get(skills)
+    if (value === undefined) {
+      this.#values.set(skills, value = this.#make(skills))
+      this.#alive = [...this.#alive.filter((ref) => ref.deref() !== undefined), new WeakRef(value)]
+    }
+    return value
+  }
+
+  /** Those that are still in use: to be closed. */
+  values (): Value[] {
+    return this.#alive.flatMap((ref) => ref.deref() ?? [])
+  }
+}
+
+/**
+ * Watches over an answer that goes on for long: `end` is called once when the caller may no longer have it. Returns a
+ * function that stops the watch.
+ */
+export type WhileAllowed = (request: FastifyRequest, end: () => void) => () => void
+
+/** For a service without callers. */
+export const alwaysAllowed: WhileAllowed = () => () => {}
