@@ -8,20 +8,21 @@ import { readTargets } from '../http/request/targets.ts'
 import { readScalars } from '../http/request/query-scalars.ts'
 import { CatalogEntryQuerySchema, CatalogEntrySchema, CatalogPageSchema, CatalogQuerySchema } from '../schemas/catalog.ts'
 import { FOLDER_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
-import { jsonAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
+import { jsonAnswer, notModifiedAnswer, problemAnswers, withCatalogRevision } from '../openapi/responses.ts'
 import { SkillNameParamsSchema } from '../schemas/skills.ts'
 import { JSON_MEDIA_TYPE, sendJson } from '../http/send/json.ts'
-import { REVISION_HEADER } from '../http/headers.ts'
+import { REVISION_HEADER, type RevisionOf, setCatalogRevision } from '../http/headers.ts'
 import { revisionCondition } from '../http/revision.ts'
 import type { Judging } from '../verdicts/entry.ts'
 
 export interface CatalogRoutesOptions {
   readonly skillsOf: SkillsOf
+  readonly revisionOf: RevisionOf
   readonly judge: Judging
 }
 
 /** What there is to know about each skill, page by page, and search. */
-export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (app, { skillsOf, judge }) {
+export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (app, { skillsOf, revisionOf, judge }) {
   app.get('/catalog', {
     schema: {
       operationId: 'browseCatalog',
@@ -30,7 +31,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
       tags: ['skills'],
       querystring: CatalogQuerySchema,
       response: {
-        200: jsonAnswer(CatalogPageSchema, 'The page'),
+        200: withCatalogRevision(jsonAnswer(CatalogPageSchema, 'The page')),
         304: notModifiedAnswer(),
         ...problemAnswers('bad_cursor', ...FOLDER_PROBLEMS)
       }
@@ -40,6 +41,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
     const { q, valid, limit = DEFAULT_PAGE_ENTRIES, cursor } = request.query
     const page = await readCatalogPage({ skills: skillsOf(request), judge }, { limit, ...q !== undefined && { query: q }, ...valid !== undefined && { valid }, ...cursor !== undefined && { cursor } })
     if (page === undefined) throw new HttpProblem('bad_cursor')
+    setCatalogRevision(reply, revisionOf(request))
     const { entries, total, nextCursor = null, isComplete } = page
     const incomplete = isComplete ? '' : ',"incomplete":true'
     return reply.header('content-type', JSON_MEDIA_TYPE).send(`{"skills":[${entries.join(',')}],"total":${total},"next_cursor":${JSON.stringify(nextCursor)}${incomplete}}`)
