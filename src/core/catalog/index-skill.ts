@@ -84,9 +84,11 @@ export function describeSkill (folder: SkillFolder, { mainFiles, main, filter, r
   readonly shadowing: boolean
 }): CatalogSkill {
   const parsed = main && parseSkillBytes(main.content.bytes, folder.name)
+  const file = main?.name ?? mainFiles[0] ?? 'SKILL.md'
+  const inMainFile = (found: Finding): Finding => ({ ...found, file })
   const findings = [
-    ...mainFileFindings(mainFiles, main?.name, refused),
-    ...parsed?.findings ?? [],
+    ...mainFileFindings(mainFiles, main?.name, refused).map(inMainFile),
+    ...parsed?.findings.map(inMainFile) ?? [],
     ...filter?.findings ?? [],
     ...shadowing ? [SHADOWING] : []
   ]
@@ -97,7 +99,7 @@ export function describeSkill (folder: SkillFolder, { mainFiles, main, filter, r
       description: parsed?.summary.description ?? '',
       type: folder.type,
       skillPath: folder.path,
-      path: `${folder.path}/${main?.name ?? mainFiles[0] ?? 'SKILL.md'}`
+      path: `${folder.path}/${file}`
     },
     frontmatter: parsed?.frontmatter ?? NO_FRONTMATTER,
     findings,

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { createSlicer } from '../ground/async.ts'
 import { errorCode, type Disk } from '../disk/disk.ts'
 import { entriesIn } from '../disk/folder-entries.ts'
@@ -6,6 +7,7 @@ import { isTrustworthy, signatureOf } from '../disk/signature.ts'
 import { isSafeName } from '../ground/skill-name.ts'
 import type { Signature, SkillType } from '../ground/skill.ts'
 import { linkContainers, type LinkMeaning, resolveLink } from './linked-folder.ts'
+import { readListing } from './listing.ts'
 import { MAIN_FILE } from './main-files.ts'
 import { type IgnoreFile, isIgnored, readIgnoreFile } from './skill-filter.ts'
 
@@ -64,6 +66,7 @@ export interface Root {
   readonly path: string
   readonly type: SkillType
   readonly index: number
+  readonly listed?: boolean
   /** Absolute paths of the folders outside that links in the root may lead into. */
   readonly linkTargets?: readonly string[]
 }
@@ -82,6 +85,11 @@ export async function scanRoot (disk: Disk, root: Root, before?: GoodScan): Prom
     if (!stats?.isDirectory()) return { state: 'missing' }
     // Signature before names: a change in between shows as a difference at the next comparison.
     const signature = signatureOf(stats)
+    if (root.listed === true) {
+      const folders = new FolderCollection(root, realPath, undefined, before)
+      for (const [name, path] of await readListing(disk, realPath)) folders.addListed(name, path)
+      return { state: 'ok', signature, isTrustworthy: isTrustworthy(signature, scannedAt), realPath, isSkill: false, ...folders.result(), links: new Map(), skipped: [], ignoreFile: undefined }
+    }
     const ignoreFile = await readRootIgnoreFile(disk, realPath, before)
     const folders = new FolderCollection(root, realPath, ignoreFile?.rules, before)
     const links = new Map<string, LinkMeaning>()
@@ -161,6 +169,14 @@ class FolderCollection {
     else this.#add(name, join(this.#realPath, name), false)
   }
 
+  /** @param path of the skill, relative to the root; it may lead out of it */
+  addListed (name: string, path: string): void {
+    const realPath = resolve(this.#realPath, path)
+    const old = this.#before.get(name)
+    if (old?.realPath === realPath) this.#folders.set(name, old)
+    else this.#put({ name, path: resolve(this.#root.path, path), realPath, linked: false })
+  }
+
   addLink (name: string, target: string): void {
     const old = this.#before.get(name)
     if (old?.linked === true && old.realPath === target && old.rootRules === this.#rules) this.#folders.set(name, old)
@@ -168,9 +184,13 @@ class FolderCollection {
   }
 
   #add (name: string, realPath: string, linked: boolean): void {
-    const { path, type, index } = this.#root
-    this.#folders.set(name, { name, type, root: index, path: join(path, name), realPath, linked, ...this.#rules && { rootRules: this.#rules } })
-    this.#changed.push(name)
+    this.#put({ name, path: join(this.#root.path, name), realPath, linked })
+  }
+
+  #put (folder: Pick<SkillFolder, 'name' | 'path' | 'realPath' | 'linked'>): void {
+    const { type, index } = this.#root
+    this.#folders.set(folder.name, { ...folder, type, root: index, ...this.#rules && { rootRules: this.#rules } })
+    this.#changed.push(folder.name)
   }
 
   result (): { folders: ReadonlyMap<string, SkillFolder>, changedNames: readonly string[] } {
