@@ -37,6 +37,13 @@ export function parseCount (text: string): number | undefined {
   return /^(?:0|[1-9]\d{0,14})$/.test(text) ? Number(text) : undefined
 }
 
+/** An hour: nobody waits longer for a process, or for a cache. */
+export const MAX_DELAY_SECONDS = 3_600
+
+export function parseDelay (text: string): number | undefined {
+  return WHOLE_NUMBER.test(text) && Number(text) <= MAX_DELAY_SECONDS ? Number(text) : undefined
+}
+
 export function parsePort (text: string): number | undefined {
   return WHOLE_NUMBER.test(text) && Number(text) <= MAX_PORT ? Number(text) : undefined
 }

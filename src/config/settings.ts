@@ -1,7 +1,8 @@
 import { delimiter } from 'node:path'
 import { isHost, parseHost, parseOrigin } from '../http/request/hosts.ts'
 import { splitRoots } from '../sources/address.ts'
-import { BOOLEANS, LOG_LEVELS, MAX_PORT, parseCount, parseFolder, parseFolderOrAddress, parsePath, parsePort } from './parse.ts'
+import { OBSERVE_SETTINGS } from './observe-settings.ts'
+import { BOOLEANS, LOG_LEVELS, MAX_DELAY_SECONDS, MAX_PORT, parseCount, parseDelay, parseFolder, parseFolderOrAddress, parsePath, parsePort } from './parse.ts'
 import type { Setting } from './setting.ts'
 import { SOURCE_SETTINGS } from './source-settings.ts'
 
@@ -67,6 +68,14 @@ export const SETTINGS = {
     meaning: 'path prefix below which everything is served',
     section: 'base-path'
   },
+  ui: {
+    variable: 'UI',
+    default: 'true',
+    parse: (text) => BOOLEANS.get(text),
+    mustBe: 'true, false, 1 or 0',
+    meaning: 'pages for people at `/`; `false` serves none',
+    section: 'pages'
+  },
   logLevel: {
     argument: '--log-level LEVEL',
     variable: 'LOG_LEVEL',
@@ -75,6 +84,7 @@ export const SETTINGS = {
     mustBe: 'trace, debug, info, warn, error, fatal or silent',
     meaning: '`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`'
   },
+  ...OBSERVE_SETTINGS,
   /** Lower-case names and addresses, without port and brackets. */
   allowedHosts: {
     variable: 'ALLOWED_HOSTS',
@@ -101,6 +111,22 @@ export const SETTINGS = {
     mustBe: 'true, false, 1 or 0',
     meaning: '`true` where the system sends no change events',
     section: 'watching'
+  },
+  shutdownDelay: {
+    variable: 'SHUTDOWN_DELAY',
+    default: '0',
+    parse: parseDelay,
+    mustBe: `a whole number of seconds up to ${MAX_DELAY_SECONDS}`,
+    meaning: `how long the service goes on serving after SIGTERM, not ready, before it stops, in seconds up to ${MAX_DELAY_SECONDS}`,
+    section: 'replicas'
+  },
+  cacheSeconds: {
+    variable: 'CACHE_SECONDS',
+    default: '0',
+    parse: parseDelay,
+    mustBe: `a whole number of seconds up to ${MAX_DELAY_SECONDS}`,
+    meaning: 'how long shared caches (CDN) may answer without asking, in seconds; twice that while they ask; `0`: each answer is checked',
+    section: 'replicas'
   },
   keepRevisionSeconds: {
     variable: 'REVISION_KEEP_SECONDS',

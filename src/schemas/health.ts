@@ -43,9 +43,10 @@ export const HookAnswerSchema = Type.Object({
 export type SourceStatus = Static<typeof SourceStatusSchema>
 
 /** State of the index and of the watcher, ready or not. */
-const IndexStateSchema = describes<Omit<SkillStatus, 'ready' | 'indexed'>>()(Type.Object({
+const IndexStateSchema = describes<Omit<SkillStatus, 'ready' | 'indexed'> & { readonly revision?: string }>()(Type.Object({
   skills: Type.Integer({ minimum: 0 }),
-  generation: Type.Integer({ minimum: 0, description: 'Goes up with every change of the catalog' }),
+  revision: Type.Optional(Type.String({ description: 'Of the whole catalog, any file of any skill: equal on replicas of equal content. Absent until all skills have been read once, and while a change is compared' })),
+  generation: Type.Integer({ minimum: 0, description: 'Goes up with every change that this process has noticed: says nothing about other replicas' }),
   roots: Type.Array(Type.Object({
     name: Type.String({ description: 'The last part of its path, or of its source' }),
     type: StringEnum(['project', 'personal']),
@@ -69,6 +70,7 @@ export const ReadinessSchema = Type.Object({
   examples: [{
     status: 'ready',
     skills: 6,
+    revision: '9c56cc51b374c3ba189210d5b6d4bf57790d351c96c47c02190ecf1e430635ab',
     generation: 2,
     roots: [{ name: 'skills', type: 'project', state: 'ok', skills: 6, skipped: 0 }],
     watcher: { status: 'watching', mode: 'events', errors: 0 },

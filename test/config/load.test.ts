@@ -23,6 +23,9 @@ function refusal (argv: readonly string[], env: Readonly<Record<string, string>>
   return 'accepted'
 }
 
+/** Defaults of what operators see. */
+const OPERATORS = { logFormat: undefined, metricsPort: undefined, metricsHost: '127.0.0.1' }
+
 t.test('K2: the defaults', async (t) => {
   t.strictSame(load(), {
     skillsDirs: [resolve(cwd, 'skills')],
@@ -34,12 +37,16 @@ t.test('K2: the defaults', async (t) => {
     host: '127.0.0.1',
     port: 8080,
     basePath: '',
+    ui: true,
     logLevel: 'info',
     allowedHosts: undefined,
     allowedOrigins: undefined,
     watchPolling: false,
+    shutdownDelay: 0,
+    cacheSeconds: 0,
     keepRevisionSeconds: 600,
-    keepRevisionBytes: 67_108_864
+    keepRevisionBytes: 67_108_864,
+    ...OPERATORS
   })
 })
 
@@ -54,6 +61,7 @@ t.test('K2: every setting can come from the environment', async (t) => {
     HOST: '::1',
     PORT: '0',
     BASE_PATH: '/team/skills/',
+    UI: '0',
     LOG_LEVEL: 'silent',
     ALLOWED_HOSTS: 'localhost, Skills.Example.org:8443,[::1]:80,::1,10.0.0.1',
     ALLOWED_ORIGINS: 'https://App.example:443, http://localhost:5173,chrome-extension://abc',
@@ -68,12 +76,16 @@ t.test('K2: every setting can come from the environment', async (t) => {
     host: '::1',
     port: 0,
     basePath: '/team/skills',
+    ui: false,
     logLevel: 'silent',
     allowedHosts: ['localhost', 'skills.example.org', '::1', '10.0.0.1'],
     allowedOrigins: ['https://app.example', 'http://localhost:5173', 'chrome-extension://abc'],
     watchPolling: true,
+    shutdownDelay: 0,
+    cacheSeconds: 0,
     keepRevisionSeconds: 600,
-    keepRevisionBytes: 67_108_864
+    keepRevisionBytes: 67_108_864,
+    ...OPERATORS
   })
 })
 
@@ -90,12 +102,16 @@ t.test('K2: flags beat the environment', async (t) => {
     host: 'localhost',
     port: 65_535,
     basePath: '/x',
+    ui: true,
     logLevel: 'trace',
     allowedHosts: undefined,
     allowedOrigins: undefined,
     watchPolling: false,
+    shutdownDelay: 0,
+    cacheSeconds: 0,
     keepRevisionSeconds: 600,
-    keepRevisionBytes: 67_108_864
+    keepRevisionBytes: 67_108_864,
+    ...OPERATORS
   })
 })
 
