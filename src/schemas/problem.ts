@@ -68,6 +68,7 @@ export const httpProblems = {
   unrecognised_tool_call: { status: 400, title: 'Unrecognised tool call', detail: 'No tool call of a known shape is in the body' },
   host_not_allowed: { status: 403, title: 'Host not allowed', detail: 'The service does not answer to the name in the Host header; see ALLOWED_HOSTS' },
   origin_not_allowed: { status: 403, title: 'Origin not allowed', detail: 'The service does not answer to web pages of this origin; see ALLOWED_ORIGINS' },
+  hook_refused: { status: 403, title: 'Hook refused', detail: 'No source has a webhook with the secret that the request is signed with' },
   route_not_found: { status: 404, title: 'Route not found', detail: 'There is no such route; GET / lists those there are' },
   tool_not_found: { status: 404, title: 'Tool not found', detail: 'There is no such tool; GET /agent/tools lists those there are' },
   artifact_not_found: { status: 404, title: 'Artifact not found', detail: 'The index does not list this address, or no longer; fetch the index again' },

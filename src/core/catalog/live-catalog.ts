@@ -91,7 +91,8 @@ export class LiveCatalog {
     const known = this.#catalog.get(name)
     // A root before the skill's own may have got a folder of that name.
     if (known === undefined || known.folder.root > 0) return this.#search(name)
-    return whenReady(this.#holds(known), (isSame) => isSame ? known : this.#search(name, known))
+    const root = this.#roots.isListed(known.folder) ? this.#roots.sync(1) : undefined
+    return whenReady(root, () => whenReady(this.#holds(known), (isSame) => isSame ? known : this.#search(name, known)))
   }
 
   /** @param outdated what the disk no longer has: it is not compared once more */
@@ -101,9 +102,10 @@ export class LiveCatalog {
       // The stats from before the skill went away say nothing about where it went.
       if (attempt > 0) this.#phase.forget()
       // A root before the skill's own may have got a folder of that name; an unknown name may be in any root.
-      const root = this.#catalog.folders.get(name)?.root
-      const hasRules = this.#catalog.folders.get(name)?.rootRules !== undefined
-      await this.#roots.sync(root !== undefined && hasRules ? root + 1 : root, root === undefined)
+      const before = this.#catalog.folders.get(name)
+      const root = before?.root
+      const needsOwnRoot = before !== undefined && (before.rootRules !== undefined || this.#roots.isListed(before))
+      await this.#roots.sync(root !== undefined && needsOwnRoot ? root + 1 : root, root === undefined)
       const folder = this.#catalog.folders.get(name)
       // Another question's scan moved the skill to a root that was not compared here.
       if (root !== undefined && (folder === undefined || folder.root > root)) continue
