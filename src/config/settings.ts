@@ -1,6 +1,7 @@
 import { delimiter } from 'node:path'
 import { isHost, parseHost, parseOrigin } from '../http/request/hosts.ts'
 import { BOOLEANS, LOG_LEVELS, MAX_PORT, parseCount, parseFolder, parsePath, parsePort } from './parse.ts'
+import { LIMITS_SETTINGS } from './limits-settings.ts'
 import { OBSERVE_SETTINGS } from './observe-settings.ts'
 import type { Setting } from './setting.ts'
 
@@ -73,6 +74,7 @@ export const SETTINGS = {
     meaning: '`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`'
   },
   ...OBSERVE_SETTINGS,
+  ...LIMITS_SETTINGS,
   /** Lower-case names and addresses, without port and brackets. */
   allowedHosts: {
     variable: 'ALLOWED_HOSTS',
