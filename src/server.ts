@@ -78,6 +78,7 @@ export async function startServer (config: Config, { version, isExample = false 
     ...config.allowedHosts && { allowedHosts: config.allowedHosts },
     ...config.allowedOrigins && { allowedOrigins: config.allowedOrigins },
     basePath: config.basePath,
+    ui: config.ui,
     observers: observation.observers,
     isDraining: () => isDraining
   })
