@@ -9,9 +9,11 @@ import { ConfigError } from './config/setting.ts'
 import type { Config } from './config/settings.ts'
 import { createSkillManager, type SkillManager } from './core/skill-manager.ts'
 import { readBacklog } from './http/connections/accept-backlog.ts'
+import { isLoopback } from './http/request/hosts.ts'
 import { maxConnections } from './http/connections/max-connections.ts'
 import { defaultLogFormat, logDestination } from './log-format.ts'
 import { LogOutput } from './log-output.ts'
+import { protect, type Protection } from './limits/protect.ts'
 import { preloadMcp } from './mcp/plugin.ts'
 import { observe, type Observation } from './observe/observe.ts'
 import { createToolRegistry } from './tools/registry.ts'
@@ -61,12 +63,22 @@ export async function startServer (config: Config, { version, isExample = false 
   const registry = createToolRegistry(createTools(), {
     onError: (err, tool) => { logger.error({ err, tool }, 'a tool call met an error that its caller is not told') }
   })
+  const protection = await protect({
+    isLimited: config.limits === 'on' || (config.limits === 'auto' && !isLoopback(config.host)),
+    rate: config.limitRate,
+    burst: config.limitBurst,
+    trustedProxies: config.trustedProxies ?? [],
+    store: config.limitsStore,
+    hasCallers: false,
+    skills,
+    log: logger
+  })
   const observation = await observe({
     skills,
     version,
     log: logger,
     metrics: config.metricsPort === undefined ? undefined : { host: config.metricsHost, port: config.metricsPort },
-    logDropped: () => logDropped
+    readings: { logDropped: () => logDropped, limitsStoreFailures: protection.storeFailures }
   })
   let isDraining = false
   const app = await buildApp({
@@ -80,6 +92,9 @@ export async function startServer (config: Config, { version, isExample = false 
     basePath: config.basePath,
     ui: config.ui,
     observers: observation.observers,
+    plugins: protection.plugins,
+    clientOf: protection.clientOf,
+    admitCall: protection.admitCall,
     isDraining: () => isDraining
   })
   app.server.maxConnections = maxConnections()
@@ -88,7 +103,7 @@ export async function startServer (config: Config, { version, isExample = false 
     isDraining = true
     if (err) logger.fatal({ err }, 'stopping because of an error that nobody handled')
     else logger.info({ signal }, 'stopping')
-    await stop(app, skills, observation)
+    await stop(app, skills, observation, protection)
   })
 
   try {
@@ -102,6 +117,7 @@ export async function startServer (config: Config, { version, isExample = false 
     signals.uninstall()
     await app.close()
     await skills.close()
+    protection.close()
     await observation.close()
     throw error
   }
@@ -121,7 +137,7 @@ async function listen (app: FastifyInstance, config: Config): Promise<void> {
 }
 
 /** Drains and closes everything; returns by the deadline in any case, or kills the process. */
-async function stop (app: FastifyInstance, skills: SkillManager, observation: Observation): Promise<void> {
+async function stop (app: FastifyInstance, skills: SkillManager, observation: Observation, protection: Protection): Promise<void> {
   const deadline = sleep(STOP_DEADLINE_MS)
   setTimeout(() => {
     app.log.warn('cutting the connections that are still open')
@@ -139,6 +155,7 @@ async function stop (app: FastifyInstance, skills: SkillManager, observation: Ob
     await readBacklog(app.server)
     await app.close()
     await skills.close()
+    protection.close()
     await observation.close()
     app.log.info('stopped')
   }

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { CoreLog } from '../core/ground/log.ts'
-import { HttpProblem } from '../http/problem.ts'
+import { HttpProblem, replaceProblem } from '../http/problem.ts'
 import { networkOf, peerOf, type ClientOf } from '../http/request/client-address.ts'
 import type { Tool } from '../tools/tool.ts'
 import { type Bucket, Buckets } from './buckets.ts'
@@ -9,9 +9,8 @@ import { type Bucket, Buckets } from './buckets.ts'
 export interface LimitsOptions {
   /** Units that come back to each caller per second. */
   readonly rate: number
-  /** Units that a caller may use at once. It is never less than all skills and some more. */
-  readonly burst: number
-  readonly skills: { namesNow (): readonly string[] }
+  /** Units that a caller may use at once. */
+  readonly burst: () => number
   /** Whether callers are told apart: then anonymous ones may not guess names either. */
   readonly hasCallers: boolean
   readonly clientOf: ClientOf
@@ -44,9 +43,6 @@ const UNIT_BYTES = 1_048_576
 /** Open streams of events of one caller. */
 const MAX_STREAMS = 16
 
-/** More than all skills of the service: a client that installs them all sends that many requests at once. */
-const EXTRA_UNITS = 1_000
-
 /** Refused requests of one network: guesses of tokens, links and names. */
 const FAILURES = { rate: 0.5, burst: 60 }
 
@@ -61,11 +57,10 @@ interface Caller {
 }
 
 /** Bounds what one caller may ask for: by principal, else by address. Against accidents and abuse, not to sell quotas. */
-export function createLimits ({ rate, burst, skills, hasCallers, clientOf, hasProxies, log, now = () => performance.now() }: LimitsOptions): Limits {
-  const burstNow = (): number => Math.max(burst, skills.namesNow().length + EXTRA_UNITS)
+export function createLimits ({ rate, burst, hasCallers, clientOf, hasProxies, log, now = () => performance.now() }: LimitsOptions): Limits {
   // Apart, so that a crowd of addresses never displaces the bucket of a principal.
-  const principals = new Buckets({ rate, burst: burstNow, now })
-  const networks = new Buckets({ rate, burst: burstNow, now })
+  const principals = new Buckets({ rate, burst, now })
+  const networks = new Buckets({ rate, burst, now })
   const failures = new Buckets({ ...FAILURES, burst: () => FAILURES.burst, now })
   const streams = new Map<string, number>()
   let hasWarned = false
@@ -86,7 +81,7 @@ export function createLimits ({ rate, burst, skills, hasCallers, clientOf, hasPr
     return new HttpProblem('rate_limited', `The limit is ${rule} for ${who}; try again in ${seconds} s`, { 'retry-after': String(seconds) })
   }
 
-  const rule = (): string => `${rate} units a second, ${burstNow()} at once`
+  const rule = (): string => `${rate} units a second, ${burst()} at once`
 
   /** A header that is ignored is most often a proxy that nobody has named: all its clients share one bucket. */
   function warnOnce (request: FastifyRequest): void {
@@ -110,7 +105,7 @@ export function createLimits ({ rate, burst, skills, hasCallers, clientOf, hasPr
     })
   }
 
-  const plugin = fp(function limits (app, _options, done) {
+  const plugin = fp(async function limits (app) {
     app.addHook('onRequest', (request, reply, next) => {
       const route = request.routeOptions.url ?? ''
       if (EXEMPT.test(route)) return next()
@@ -135,7 +130,10 @@ export function createLimits ({ rate, burst, skills, hasCallers, clientOf, hasPr
         const network = networkOf(clientOf(request.raw))
         const bucket = failures.of(network)
         const wait = failures.take(bucket, 1)
-        if (wait > 0) return next(refuse(request, { bucket, who: `address ${network}` }, wait, `${FAILURES.burst} refused requests at once, one more each ${1 / FAILURES.rate} s,`))
+        if (wait > 0) {
+          const problem = refuse(request, { bucket, who: `address ${network}` }, wait, `${FAILURES.burst} refused requests at once, one more each ${1 / FAILURES.rate} s,`)
+          return next(null, replaceProblem(problem, request, reply))
+        }
       } else if (status < 300 && request.method === 'GET') {
         const bytes = Buffer.isBuffer(payload) || typeof payload === 'string' ? payload.length : Number(reply.getHeader('content-length') ?? 0)
         if (bytes > UNIT_BYTES) {
@@ -145,11 +143,10 @@ export function createLimits ({ rate, burst, skills, hasCallers, clientOf, hasPr
       }
       next(null, payload)
     })
-    done()
   }, { name: 'limits', fastify: '5.x' })
 
   return {
-    plugin: async (app) => { await app.register(plugin) },
+    plugin,
     admitCall (request, tool) {
       const { bucket, buckets } = callerOf(request)
       const wait = buckets.take(bucket, tool.name === 'search_skills' ? SEARCH_UNITS : 1)

@@ -50,6 +50,8 @@ export class SharedStore {
   #isSettling = false
   #isDown = false
   failures = 0
+  /** Exchanges that succeeded. */
+  exchanges = 0
 
   constructor (options: SharedStoreOptions) {
     this.#options = options
@@ -85,6 +87,7 @@ export class SharedStore {
     const keys = used.map(([key]) => `skillserve:limit:${kind}:${key}`)
     const left = await redis.eval(SCRIPT, keys.length, ...keys, ...used.map(([, units]) => Math.ceil(units * 1000 / rate)))
     if (Array.isArray(left)) for (const [i, [key]] of used.entries()) buckets.settle(key, Number(left[i]))
+    this.exchanges++
     if (this.#isDown) log.info({}, 'the store of limits answers again')
     this.#isDown = false
   }

@@ -1,6 +1,6 @@
 import type { CoreLog } from '../core/ground/log.ts'
 import type { Observer } from '../http/observer.ts'
-import type { MeasuredSkills } from './metrics/metrics.ts'
+import type { MeasuredSkills, MetricsOptions } from './metrics/metrics.ts'
 
 export interface ObserveOptions {
   readonly skills: MeasuredSkills
@@ -8,8 +8,7 @@ export interface ObserveOptions {
   readonly log: CoreLog
   /** Where `/metrics` listens; absent: nowhere, and nothing is counted. */
   readonly metrics?: { readonly host: string, readonly port: number } | undefined
-  /** Lines that the log has lost. */
-  readonly logDropped: () => number
+  readonly readings: NonNullable<MetricsOptions['readings']>
 }
 
 /** What watches the service. Each part is loaded only where it is wanted. */
@@ -30,9 +29,9 @@ export async function observe (options: ObserveOptions): Promise<Observation> {
   }
 }
 
-async function observeMetrics ({ skills, version, log, logDropped }: ObserveOptions, address: { readonly host: string, readonly port: number }): Promise<Observation> {
+async function observeMetrics ({ skills, version, log, readings }: ObserveOptions, address: { readonly host: string, readonly port: number }): Promise<Observation> {
   const [{ createMetrics }, { listenForMetrics }] = await Promise.all([import('./metrics/metrics.ts'), import('./metrics/metrics-server.ts')])
-  const metrics = createMetrics({ skills, version, readings: { logDropped } })
+  const metrics = createMetrics({ skills, version, readings })
   let close = (): void => {}
   return {
     observers: [metrics.observer],
