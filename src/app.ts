@@ -7,6 +7,7 @@ import type { FindingSource } from './core/listing/entry.ts'
 import type { SkillService } from './core/skill-source.ts'
 import { Connections } from './http/connections/connections.ts'
 import { draining } from './http/connections/draining.ts'
+import { Shutdown } from './http/connections/shutdown.ts'
 import { stalledResponses } from './http/connections/stalled-responses.ts'
 import { unsentAnswers } from './http/connections/unsent-answers.ts'
 import { isLocalName, isLoopback } from './http/request/hosts.ts'
@@ -35,6 +36,7 @@ import { openapiRoutes } from './routes/openapi.ts'
 import { promptRoutes } from './routes/prompt.ts'
 import { skillRoutes } from './routes/skills.ts'
 import { sharedSchemas } from './schemas/index.ts'
+import type { Sources } from './sources/sources.ts'
 import type { ToolRegistry } from './tools/registry.ts'
 import { createToolCallHandler } from './tools/tool-call.ts'
 import type { Tool } from './tools/tool.ts'
@@ -43,6 +45,8 @@ import { wellKnown } from './well-known/well-known.ts'
 
 export interface AppOptions {
   readonly skills: SkillService
+  /** The sources that are no folders. */
+  readonly sources?: Pick<Sources, 'status' | 'hooks'>
   readonly registry: ToolRegistry
   readonly logger: FastifyBaseLogger
   /** Named to MCP clients. */
@@ -58,7 +62,10 @@ export interface AppOptions {
   /** Whether people get pages at `/` and `/ui/`. Default true. */
   readonly ui?: boolean
   readonly timeouts?: Partial<HttpTimeouts>
-  readonly isDraining?: () => boolean
+  /** Begun by whoever stops the process. */
+  readonly shutdown?: Shutdown
+  /** How long shared caches may keep what anybody may read, in seconds: see `conditional`. Default 0, not at all. */
+  readonly cacheSeconds?: number
   /** Registered before the routes: plugins of the caller, whose hooks run for every route and see each being added. */
   readonly plugins?: readonly FastifyPluginAsync[]
   /** Learn of every request: metrics, traces, the audit log. */
@@ -71,7 +78,7 @@ export interface AppOptions {
 
 /** The whole HTTP service, not yet listening. */
 export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
-  const { skills, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, timeouts = {}, isDraining = () => false, plugins = [], clientOf, admitCall } = options
+  const { skills, sources, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, timeouts = {}, shutdown = new Shutdown(), cacheSeconds = 0, plugins = [], clientOf, admitCall } = options
   const observer = combineObservers(options.observers ?? [])
   const loopbackOnly = isLoopback(host)
   const connections = new Connections()
@@ -80,6 +87,8 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   app.addHook('onClose', async () => { for (const feed of feeds.values()) feed.close() })
   app.decorateRequest('principal', undefined)
   const skillsOf = () => skills
+  observer?.useSkills?.(skillsOf)
+  const revisionOf = () => feeds.of(skillsOf()).revision
   const whileAllowed = alwaysAllowed
   const moreFindings = [mcpFindings, ofDiscovery]
   const pages = ui ? catalogPages({ skillsOf, moreFindings, version, prefix: basePath, log: logger }) : undefined
@@ -90,8 +99,8 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   await app.register(pollPhase, { skills, connections })
   await app.register(schemas, { shared: [...sharedSchemas, ...toolSchemas] })
   await app.register(jsonBody)
-  await app.register(conditional)
-  await app.register(draining, { connections, isDraining })
+  await app.register(conditional, { cacheSeconds })
+  await app.register(draining, { connections, shutdown })
   await app.register(stalledResponses, { connections })
   await app.register(unsentAnswers)
   for (const plugin of plugins) await app.register(plugin)
@@ -100,16 +109,16 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     await routes.register(doorsRoute, { version, forBrowsers: pages?.list })
     await routes.register(openapiRoutes)
     await routes.register(docsRoutes)
-    await routes.register(healthRoutes, { skillsOf, isDraining })
-    await routes.register(skillRoutes, { skillsOf, tools: readerTools(registry) })
+    await routes.register(healthRoutes, { skillsOf, revisionOf, shutdown, sources: sources && (() => sources.status) })
+    await routes.register(skillRoutes, { skillsOf, revisionOf, tools: readerTools(registry) })
     await routes.register(archiveRoutes, { skillsOf })
-    await routes.register(catalogRoutes, { skillsOf, moreFindings })
-    await routes.register(eventRoutes, { skillsOf, feeds, whileAllowed, isDraining })
+    await routes.register(catalogRoutes, { skillsOf, revisionOf, moreFindings })
+    await routes.register(eventRoutes, { skillsOf, feeds, whileAllowed, shutdown })
     await routes.register(agentRoutes, { registry, skillsOf, observer, admitCall, handleToolCall: createToolCallHandler({ registry, log: logger, observer }) })
     await routes.register(promptRoutes, { skillsOf })
     await routes.register(llmsTxtRoute, { skillsOf })
-    await routes.register(mcpDoor, { skillsOf, feeds, whileAllowed, registry, version, observer, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), isDraining })
-    await routes.register(wellKnown, { skillsOf, isPublic: !loopbackOnly && (allowedHosts.length === 0 || !allowedHosts.every(isLocalName)) })
+    await routes.register(mcpDoor, { skillsOf, feeds, whileAllowed, registry, version, observer, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), shutdown })
+    await routes.register(wellKnown, { skillsOf, revisionOf, isPublic: !loopbackOnly && (allowedHosts.length === 0 || !allowedHosts.every(isLocalName)) })
     if (pages !== undefined) await routes.register(pages.routes)
   }, { prefix: basePath })
   return app

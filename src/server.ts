@@ -5,27 +5,30 @@ import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
 import { pino } from 'pino'
 import { buildApp } from './app.ts'
+import { openRoots } from './config/roots.ts'
 import { ConfigError } from './config/setting.ts'
 import type { Config } from './config/settings.ts'
 import { createSkillManager, type SkillManager } from './core/skill-manager.ts'
 import { readBacklog } from './http/connections/accept-backlog.ts'
 import { isLoopback } from './http/request/hosts.ts'
 import { maxConnections } from './http/connections/max-connections.ts'
+import { Shutdown } from './http/connections/shutdown.ts'
 import { defaultLogFormat, logDestination } from './log-format.ts'
 import { LogOutput } from './log-output.ts'
 import { protect, type Protection } from './limits/protect.ts'
 import { preloadMcp } from './mcp/plugin.ts'
 import { observe, type Observation } from './observe/observe.ts'
+import type { Sources } from './sources/sources.ts'
 import { createToolRegistry } from './tools/registry.ts'
 import { createTools } from './tools/tools.ts'
 
 /** Time for clients with an open connection to receive `Connection: close` before the port is closed, in milliseconds. */
 const ANNOUNCE_MS = 200
 
-/** Running requests may go on this long after a signal, in milliseconds; then their connections are cut. */
+/** Running requests may go on this long once the drain has begun, in milliseconds; then their connections are cut. */
 const DRAIN_DEADLINE_MS = 8_000
 
-/** When the process ends whatever hangs, in milliseconds after a signal: below the ten seconds that Docker waits. */
+/** When the process ends whatever hangs, in milliseconds after the drain has begun: below the ten seconds that Docker waits. */
 const STOP_DEADLINE_MS = 9_000
 
 /** Pause between two checks for calls to the file system that have not returned, in milliseconds. */
@@ -36,7 +39,7 @@ const NOT_HANDLED: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT',
 
 /**
  * Starts the process: logger, skills, app, port. Resolves when it listens; one log line for each address says where.
- * From then on SIGTERM and SIGINT stop it with exit code 0 in under ten seconds, and a second signal at once with 1. An
+ * From then on SIGTERM and SIGINT stop it with exit code 0, in under ten seconds after the configured delay, and a second signal at once with 1. An
  * error that nobody handled is logged in full and stops it with 1.
  * @param version of the package
  * @param isExample the folder is that of the package, since no other was named: the log says so
@@ -46,15 +49,11 @@ export async function startServer (config: Config, { version, isExample = false 
   const output = new LogOutput()
   process.once('exit', () => { output.flushSync() })
   const logger = pino({ level: config.logLevel }, await logDestination(config.logFormat ?? defaultLogFormat(), output))
-  let logDropped = 0
-  output.dropped.subscribe((lines) => {
-    logDropped += lines
-    logger.warn({ lines }, 'lines of the log were dropped here: standard output did not take them')
-  })
+  output.dropped.subscribe((lines) => { logger.warn({ lines }, 'lines of the log were dropped here: standard output did not take them') })
   if (isExample) logger.info({ path: config.skillsDirs[0] }, 'no folder was named and there is no ./skills: serving the example skills of the package')
+  const { sources, ...roots } = await openRoots(config, { log: logger })
   const skills = createSkillManager({
-    projectRoots: config.skillsDirs,
-    ...config.personalDir !== undefined && { personalRoot: config.personalDir },
+    ...roots,
     ...config.linkTargets && { linkTargets: config.linkTargets },
     polling: config.watchPolling,
     keep: { keepMs: config.keepRevisionSeconds * 1_000, maxBytes: config.keepRevisionBytes },
@@ -78,11 +77,17 @@ export async function startServer (config: Config, { version, isExample = false 
     version,
     log: logger,
     metrics: config.metricsPort === undefined ? undefined : { host: config.metricsHost, port: config.metricsPort },
-    readings: { logDropped: () => logDropped, limitsStoreFailures: protection.storeFailures }
+    audit: config.auditLog === undefined ? undefined : { path: config.auditLog, isRequired: config.auditRequired, stdout: output },
+    clientOf: protection.clientOf,
+    readings: { logDropped: () => output.lost, limitsStoreFailures: protection.storeFailures }
+  }).catch((error: unknown) => {
+    const code = error instanceof Error && 'syscall' in error && error.syscall === 'open' && 'code' in error ? String(error.code) : undefined
+    throw code === undefined ? error : new ConfigError(`AUDIT_LOG must be a file that can be written, and ${config.auditLog ?? ''} cannot be opened (${code})`, { cause: error })
   })
-  let isDraining = false
+  const shutdown = new Shutdown()
   const app = await buildApp({
     skills,
+    ...sources && { sources },
     registry,
     logger,
     version,
@@ -92,30 +97,34 @@ export async function startServer (config: Config, { version, isExample = false 
     basePath: config.basePath,
     ui: config.ui,
     observers: observation.observers,
-    plugins: protection.plugins,
+    shutdown,
+    cacheSeconds: config.cacheSeconds,
+    plugins: [...protection.plugins, ...observation.plugins],
     clientOf: protection.clientOf,
-    admitCall: protection.admitCall,
-    isDraining: () => isDraining
+    admitCall: protection.admitCall
   })
   app.server.maxConnections = maxConnections()
 
-  const signals = closeWithGrace({ delay: false, logger, skip: NOT_HANDLED }, async ({ signal, err }) => {
-    isDraining = true
+  const signals = closeWithGrace({ delay: false, logger, skip: config.auditLog === undefined ? NOT_HANDLED : [...NOT_HANDLED, 'SIGHUP'] }, async ({ signal, err }) => {
+    const delaySeconds = err ? 0 : config.shutdownDelay
     if (err) logger.fatal({ err }, 'stopping because of an error that nobody handled')
-    else logger.info({ signal }, 'stopping')
-    await stop(app, skills, observation, protection)
+    else logger.info({ signal, ...delaySeconds > 0 && { delaySeconds } }, 'stopping')
+    await shutdown.begin(delaySeconds * 1_000)
+    await stop(app, skills, observation, protection, sources)
   })
 
   try {
     await skills.start()
     await observation.start().catch((error: unknown) => { throw explainListenError(error, config.metricsPort ?? 0, config.metricsHost, 'METRICS_PORT', 'METRICS_HOST') })
     await listen(app, config)
+    sources?.start()
     // After the first index, and before the first request that needs it. If it fails, that request tries again.
     skills.available().then(preloadMcp).catch(() => {})
   } catch (error) {
-    if (isDraining) return
+    if (shutdown.isLeaving) return
     signals.uninstall()
     await app.close()
+    await sources?.close()
     await skills.close()
     protection.close()
     await observation.close()
@@ -137,7 +146,7 @@ async function listen (app: FastifyInstance, config: Config): Promise<void> {
 }
 
 /** Drains and closes everything; returns by the deadline in any case, or kills the process. */
-async function stop (app: FastifyInstance, skills: SkillManager, observation: Observation, protection: Protection): Promise<void> {
+async function stop (app: FastifyInstance, skills: SkillManager, observation: Observation, protection: Protection, sources: Sources | undefined): Promise<void> {
   const deadline = sleep(STOP_DEADLINE_MS)
   setTimeout(() => {
     app.log.warn('cutting the connections that are still open')
@@ -154,6 +163,7 @@ async function stop (app: FastifyInstance, skills: SkillManager, observation: Ob
     if (connections > 0) await sleep(ANNOUNCE_MS)
     await readBacklog(app.server)
     await app.close()
+    await sources?.close()
     await skills.close()
     protection.close()
     await observation.close()

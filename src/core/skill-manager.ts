@@ -30,8 +30,8 @@ import type { WatcherFactory } from './watch/watcher.ts'
 export interface SkillManagerOptions {
   /** Absolute paths, or folders with names; the earlier wins. They need not exist. */
   readonly projectRoots: readonly (string | RootOptions)[]
-  /** Absolute path; loses to every project root. */
-  readonly personalRoot?: string
+  /** Loses to every project root. */
+  readonly personalRoot?: string | RootOptions
   /** Absolute paths: links in a root that leave it are followed when they lead into one of these folders. */
   readonly linkTargets?: readonly string[]
   /** Ask the disk at intervals instead of the kernel for events. */
@@ -91,7 +91,8 @@ export class SkillManager implements SkillService {
     })
     this.#roots.changed.subscribe(({ root, realPath, folders, links, names }) => {
       if (this.#indexed) this.#refresher.hintAt(names)
-      this.#refresher.follow(root.path, { realPath, folders, links })
+      // What a listing names never changes: a change is another listing.
+      this.#refresher.follow(root.path, { realPath, folders: root.listed === true ? new Map() : folders, links })
     })
   }
 

@@ -6,6 +6,7 @@ import type { SkillService } from '../core/skill-source.ts'
 import type { Observer } from '../http/observer.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { setMessageTraceparent } from '../http/request/traceparent.ts'
+import type { Shutdown } from '../http/connections/shutdown.ts'
 import { createEventStreams, EVENT_STREAM_MEDIA_TYPE } from '../http/send/event-streams.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import { own } from '../tools/text/json-object.ts'
@@ -23,7 +24,7 @@ export interface McpDoorOptions {
   readonly observer?: Observer | undefined
   readonly checkOrigin: OriginCheck
   /** Whether the process has received a signal to stop. */
-  readonly isDraining: () => boolean
+  readonly shutdown: Shutdown
 }
 
 /** The headers that the SDK reads. It receives no others. */
@@ -43,8 +44,8 @@ export async function preloadMcp (): Promise<void> {
 }
 
 /** MCP over Streamable HTTP at `/mcp`, without sessions (docs/mcp.md). */
-export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function mcpDoor (app, { checkOrigin, isDraining, skillsOf, feeds, whileAllowed, registry, version, observer }) {
-  const streams = createEventStreams(app, { maxStreams: MAX_MCP_STREAMS, isDraining, whileAllowed })
+export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function mcpDoor (app, { checkOrigin, shutdown, skillsOf, feeds, whileAllowed, registry, version, observer }) {
+  const streams = createEventStreams(app, { maxStreams: MAX_MCP_STREAMS, shutdown, whileAllowed })
   const notifications = new PerSkills((skills) => new Notifications(skills, feeds.of(skills)))
   let loading: Promise<PerSkills<McpDoor>> | undefined
   const inProgress = new Set<Promise<Response>>()

@@ -1,5 +1,8 @@
+import type { FastifyPluginAsync } from 'fastify'
 import type { CoreLog } from '../core/ground/log.ts'
 import type { Observer } from '../http/observer.ts'
+import { type ClientOf, peerOf } from '../http/request/client-address.ts'
+import { LogOutput } from '../log-output.ts'
 import type { MeasuredSkills, MetricsOptions } from './metrics/metrics.ts'
 
 export interface ObserveOptions {
@@ -8,33 +11,45 @@ export interface ObserveOptions {
   readonly log: CoreLog
   /** Where `/metrics` listens; absent: nowhere, and nothing is counted. */
   readonly metrics?: { readonly host: string, readonly port: number } | undefined
+  /** An absolute path, or `stdout`, which is the output that the log has too. */
+  readonly audit?: { readonly path: string, readonly isRequired: boolean, readonly stdout: LogOutput } | undefined
+  /** Behind trusted proxies. */
+  readonly clientOf: ClientOf | undefined
   readonly readings: NonNullable<MetricsOptions['readings']>
 }
 
 /** What watches the service. Each part is loaded only where it is wanted. */
 export interface Observation {
   readonly observers: readonly Observer[]
+  readonly plugins: readonly FastifyPluginAsync[]
   /** Opens the port of the metrics. */
   start (): Promise<void>
   close (): Promise<void>
 }
 
+/** Of what is not wanted. */
+const NOTHING: Observation = { observers: [], plugins: [], async start () {}, async close () {} }
+
 export async function observe (options: ObserveOptions): Promise<Observation> {
-  const parts = await Promise.all([options.metrics && observeMetrics(options, options.metrics)])
-  const wanted = parts.filter((part) => part !== undefined)
+  const audit = await observeReads(options)
+  const metrics = await observeMetrics({ ...options, readings: { ...options.readings, auditDropped: audit.dropped } })
+  const parts = [metrics, audit]
   return {
-    observers: wanted.flatMap(({ observers }) => observers),
-    async start () { for (const part of wanted) await part.start() },
-    async close () { for (const part of wanted) await part.close() }
+    observers: parts.flatMap(({ observers }) => observers),
+    plugins: parts.flatMap(({ plugins }) => plugins),
+    async start () { for (const part of parts) await part.start() },
+    async close () { for (const part of parts) await part.close() }
   }
 }
 
-async function observeMetrics ({ skills, version, log, readings }: ObserveOptions, address: { readonly host: string, readonly port: number }): Promise<Observation> {
+async function observeMetrics ({ skills, version, log, readings, metrics: address }: ObserveOptions): Promise<Observation> {
+  if (address === undefined) return NOTHING
   const [{ createMetrics }, { listenForMetrics }] = await Promise.all([import('./metrics/metrics.ts'), import('./metrics/metrics-server.ts')])
   const metrics = createMetrics({ skills, version, readings })
   let close = (): void => {}
   return {
     observers: [metrics.observer],
+    plugins: [],
     async start () {
       const server = await listenForMetrics(metrics, address)
       close = () => { server.close() }
@@ -44,5 +59,30 @@ async function observeMetrics ({ skills, version, log, readings }: ObserveOption
       close()
       metrics.close()
     }
+  }
+}
+
+async function observeReads ({ audit: wanted, version, log, clientOf = peerOf }: ObserveOptions): Promise<Observation & { dropped (): number }> {
+  if (wanted === undefined) return { ...NOTHING, dropped: () => 0 }
+  const { path, isRequired, stdout } = wanted
+  const [{ createAudit }, { AuditFile }] = await Promise.all([import('./audit/audit.ts'), import('./audit/audit-file.ts')])
+  const file = path === 'stdout' ? undefined : new AuditFile(path)
+  const output = file === undefined ? stdout : new LogOutput(file)
+  if (file !== undefined) {
+    process.once('exit', () => { output.flushSync() })
+    output.dropped.subscribe((lines) => { log.warn({ lines, path }, 'lines of the audit log were dropped: its disk did not take them') })
+    // By habit, rotation sends this signal. The file at the path is found without it, and the service goes on.
+    process.on('SIGHUP', () => {})
+  }
+  const audit = createAudit({ output, clientOf, isRequired, isWorking: () => file?.isWorking ?? true, version })
+  return {
+    observers: [audit.observer],
+    plugins: [audit.plugin],
+    dropped: () => audit.dropped + (file === undefined ? 0 : output.lost),
+    async start () {
+      audit.started()
+      log.info({ path }, 'writing the audit log')
+    },
+    close: () => audit.close()
   }
 }

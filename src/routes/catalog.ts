@@ -7,20 +7,21 @@ import { HttpProblem } from '../http/problem.ts'
 import { readScalars } from '../http/request/query-scalars.ts'
 import { CatalogEntrySchema, CatalogPageSchema, CatalogQuerySchema } from '../schemas/catalog.ts'
 import { FOLDER_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
-import { jsonAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
+import { jsonAnswer, notModifiedAnswer, problemAnswers, withCatalogRevision } from '../openapi/responses.ts'
 import { SkillNameParamsSchema, SkillQuerySchema } from '../schemas/skills.ts'
 import { JSON_MEDIA_TYPE, sendJson } from '../http/send/json.ts'
-import { REVISION_HEADER } from '../http/headers.ts'
+import { REVISION_HEADER, type RevisionOf, setCatalogRevision } from '../http/headers.ts'
 import { revisionCondition } from '../http/revision.ts'
 
 export interface CatalogRoutesOptions {
   readonly skillsOf: SkillsOf
+  readonly revisionOf: RevisionOf
   /** What other doors have to say about a skill. */
   readonly moreFindings?: readonly FindingSource[]
 }
 
 /** What there is to know about each skill, page by page, and search. */
-export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (app, { skillsOf, moreFindings = [] }) {
+export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (app, { skillsOf, revisionOf, moreFindings = [] }) {
   app.get('/catalog', {
     schema: {
       operationId: 'browseCatalog',
@@ -29,7 +30,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
       tags: ['skills'],
       querystring: CatalogQuerySchema,
       response: {
-        200: jsonAnswer(CatalogPageSchema, 'The page'),
+        200: withCatalogRevision(jsonAnswer(CatalogPageSchema, 'The page')),
         304: notModifiedAnswer(),
         ...problemAnswers('bad_cursor', ...FOLDER_PROBLEMS)
       }
@@ -39,6 +40,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
     const { q, valid, limit = DEFAULT_PAGE_ENTRIES, cursor } = request.query
     const page = await readCatalogPage({ skills: skillsOf(request), moreFindings }, { limit, ...q !== undefined && { query: q }, ...valid !== undefined && { valid }, ...cursor !== undefined && { cursor } })
     if (page === undefined) throw new HttpProblem('bad_cursor')
+    setCatalogRevision(reply, revisionOf(request))
     const { entries, total, nextCursor = null, isComplete } = page
     const incomplete = isComplete ? '' : ',"incomplete":true'
     return reply.header('content-type', JSON_MEDIA_TYPE).send(`{"skills":[${entries.join(',')}],"total":${total},"next_cursor":${JSON.stringify(nextCursor)}${incomplete}}`)

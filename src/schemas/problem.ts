@@ -85,6 +85,7 @@ export const httpProblems = {
   transfer_encoding_unsupported: { status: 501, title: 'Transfer coding not supported', detail: 'Send the body with Content-Length, or with Transfer-Encoding: chunked alone' },
   too_many_streams: { status: 503, title: 'Too many streams', detail: 'As many clients follow events as may at the same time; try again later, or ask GET /skills' },
   overloaded: { status: 503, title: 'Overloaded', detail: 'Too many large answers wait for clients that do not read them; try again later' },
+  audit_unavailable: { status: 503, title: 'Audit log unavailable', detail: 'The audit log cannot be written, and without it nothing may be read' },
   not_ready: { status: 503, title: 'Not ready', detail: 'The service is not ready; try again soon' },
   http_version_not_supported: { status: 505, title: 'HTTP version not supported', detail: 'Send the request as HTTP/1.1' }
 } as const satisfies Record<string, { readonly status: number, readonly title: string, readonly detail: string }>
