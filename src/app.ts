@@ -1,9 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync, type FastifyRequest } from 'fastify'
 import { alwaysAllowed, PerSkills } from './access/principal.ts'
-import { wellKnownFindings } from './core/clients/discovery.ts'
 import { createChangeFeed } from './core/events/change-feed.ts'
-import type { FindingSource } from './core/listing/entry.ts'
 import type { SkillService } from './core/skill-source.ts'
 import { Connections } from './http/connections/connections.ts'
 import { draining } from './http/connections/draining.ts'
@@ -41,6 +39,7 @@ import type { ToolRegistry } from './tools/registry.ts'
 import { createToolCallHandler } from './tools/tool-call.ts'
 import type { Tool } from './tools/tool.ts'
 import { catalogPages } from './ui/plugin.ts'
+import { createJudge } from './verdicts/entry.ts'
 import { wellKnown } from './well-known/well-known.ts'
 
 export interface AppOptions {
@@ -90,8 +89,8 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   observer?.useSkills?.(skillsOf)
   const revisionOf = () => feeds.of(skillsOf()).revision
   const whileAllowed = alwaysAllowed
-  const moreFindings = [mcpFindings, ofDiscovery]
-  const pages = ui ? catalogPages({ skillsOf, moreFindings, version, prefix: basePath, log: logger }) : undefined
+  const judge = createJudge([mcpFindings])
+  const pages = ui ? catalogPages({ skillsOf, judge, version, prefix: basePath, log: logger }) : undefined
 
   await app.register(security, { loopbackOnly, allowedHosts })
   await app.register(errors, { basePath })
@@ -112,7 +111,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     await routes.register(healthRoutes, { skillsOf, revisionOf, shutdown, sources: sources && (() => sources.status) })
     await routes.register(skillRoutes, { skillsOf, revisionOf, tools: readerTools(registry) })
     await routes.register(archiveRoutes, { skillsOf })
-    await routes.register(catalogRoutes, { skillsOf, revisionOf, moreFindings })
+    await routes.register(catalogRoutes, { skillsOf, revisionOf, judge })
     await routes.register(eventRoutes, { skillsOf, feeds, whileAllowed, shutdown })
     await routes.register(agentRoutes, { registry, skillsOf, observer, admitCall, handleToolCall: createToolCallHandler({ registry, log: logger, observer }) })
     await routes.register(promptRoutes, { skillsOf })
@@ -123,9 +122,6 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   }, { prefix: basePath })
   return app
 }
-
-/** Why clients of discovery do not take a skill, for its catalog entry. */
-const ofDiscovery: FindingSource = (skill, manifest, document) => wellKnownFindings(skill, manifest, document?.utf8)
 
 /** The tools behind the REST routes. */
 function readerTools (registry: ToolRegistry): { listSkills: Tool, getSkill: Tool, readFileInSkill: Tool } {
