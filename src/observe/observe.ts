@@ -33,13 +33,24 @@ const NOTHING: Observation = { observers: [], plugins: [], async start () {}, as
 export async function observe (options: ObserveOptions): Promise<Observation> {
   const audit = await observeReads(options)
   const metrics = await observeMetrics({ ...options, readings: { ...options.readings, auditDropped: audit.dropped } })
-  const parts = [metrics, audit]
+  const parts = [metrics, audit, await observeSpans(options)]
   return {
     observers: parts.flatMap(({ observers }) => observers),
     plugins: parts.flatMap(({ plugins }) => plugins),
     async start () { for (const part of parts) await part.start() },
     async close () { for (const part of parts) await part.close() }
   }
+}
+
+/** Where every version 1 of OpenTelemetry's API finds the SDK that `--import` has loaded. */
+const OPENTELEMETRY = Symbol.for('opentelemetry.js.api.1')
+
+async function observeSpans ({ version, log }: ObserveOptions): Promise<Observation> {
+  const registered: unknown = Reflect.get(globalThis, OPENTELEMETRY)
+  if (typeof registered !== 'object' || registered === null || !('trace' in registered)) return NOTHING
+  const [api, { createTraces }] = await Promise.all([import('@opentelemetry/api'), import('./traces.ts')])
+  log.info({}, 'an OpenTelemetry SDK is loaded: requests, tool calls and MCP requests are spans')
+  return { ...NOTHING, observers: [createTraces(api, version)] }
 }
 
 async function observeMetrics ({ skills, version, log, readings, metrics: address }: ObserveOptions): Promise<Observation> {
