@@ -88,6 +88,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   app.addHook('onClose', async () => { for (const feed of feeds.values()) feed.close() })
   app.decorateRequest('principal', undefined)
   const skillsOf = () => skills
+  observer?.useSkills?.(skillsOf)
   const revisionOf = () => feeds.of(skillsOf()).revision
   const whileAllowed = alwaysAllowed
   const judge = createJudge([mcpFindings])
