@@ -31,7 +31,7 @@ const FLOORS = [
   ['http/'],
   ['openapi/', 'plugins/', 'mcp/'],
   ['routes/', 'well-known/'],
-  ['app.ts'],
+  ['app.ts', 'export/'],
   ['config/', 'log-output.ts'],
   ['access/'],
   ['server.ts', 'index.ts'],
