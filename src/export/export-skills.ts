@@ -1,5 +1,6 @@
 import { wellKnownFindings } from '../core/clients/discovery.ts'
 import { mediaType } from '../core/content/media-type.ts'
+import { RefusedError } from '../core/disk/refused.ts'
 import type { ServableFile } from '../core/files/file-store.ts'
 import { sha256 } from '../core/ground/digest.ts'
 import { SkillError } from '../core/ground/errors.ts'
@@ -31,8 +32,10 @@ export interface ExportReport {
 interface ServedFile extends OutputFile {
   readonly type: string
   readonly cacheControl: string
-  readonly size: number
 }
+
+/** The two indexes, the rules for headers, and the manifest. */
+const LAST_FILES = 4
 
 const INDEX = '.well-known/agent-skills/index.json'
 const LEGACY_INDEX = '.well-known/skills/index.json'
@@ -83,8 +86,9 @@ export async function exportSkills ({ skills, folder, prune = false }: ExportOpt
     for (const { name, files, version = 'current' } of legacyIndex.skills) listed.push(...await filesOfSkill(skills.at(version), name, files))
     listed.push(textFile(LEGACY_INDEX, JSON.stringify(legacyIndex)), textFile(INDEX, JSON.stringify(index)))
     const all = [...listed, textFile('_headers', HEADERS, 'text/plain; charset=utf-8'), textFile(MANIFEST, manifestOf(listed))]
-    let written = 0
-    for (const file of all) if (await output.write(file)) written++
+    // First what the indexes list, then they.
+    let written = await output.writeAll(all.slice(0, -LAST_FILES))
+    for (const file of all.slice(-LAST_FILES)) if (await output.write(file)) written++
     const removed = await removeOthers(output, new Set(all.map(({ path }) => path)), prune)
     const offered = new Set([...index.skills, ...legacyIndex.skills].map(({ name }) => name))
     return { files: all.length, written, removed, skills: offered.size, leftOut: await explain(skills, (await skills.list()).filter((name) => !offered.has(name))) }
@@ -135,6 +139,8 @@ async function * bytesOf (open: () => Promise<ServableFile>, size: number): Asyn
   }
   try {
     yield * servable.file.chunks(0, size - 1)
+  } catch (error) {
+    throw error instanceof RefusedError ? new SkillError('skill_changing', `A file changed while it was exported: ${error.message}`) : error
   } finally {
     await servable.file.close()
   }

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createHash } from 'node:crypto'
 import t, { type Test } from 'tap'
+import { hasProgram, startNginx } from '../helper/proxies.ts'
 import { runProcess, startProcess } from '../helper/process.ts'
 import { differences, installSkills } from '../helper/skills-client.ts'
 import { skill, skillText } from '../helper/skills.ts'
@@ -53,6 +54,28 @@ t.test('K93: an export behind a plain static server installs every example skill
     t.equal(bytes.length, size)
   }
   t.same(Object.keys(stateOf(out)).filter((path) => !files.some((file) => file.path === path)), ['_headers', 'manifest.json'], 'and nothing else is there')
+})
+
+t.test('K93: the same behind nginx, with the configuration of deploy/nginx', async (t) => {
+  if (!hasProgram('nginx', '-v')) {
+    t.comment('skipped: nginx is not on this machine')
+    return
+  }
+  const folder = t.testdir({ nginx: {}, client: {} })
+  const out = join(folder, 'out')
+  t.equal((await exportTo(t, out, EXAMPLES)).code, 0)
+  const { url } = await startNginx(t, 'nginx/static.conf', { folder: join(folder, 'nginx'), root: out })
+  const { succeeded, output, folder: installed } = await installSkills(url, { cli, cwd: join(folder, 'client') })
+  t.ok(succeeded, output)
+  for (const name of readdirSync(EXAMPLES)) t.same(differences(join(EXAMPLES, name), join(installed, name)), [], name)
+
+  const { files } = JSON.parse(readFileSync(join(out, 'manifest.json'), 'utf8')) as Listed
+  for (const { path, content_type: type, cache_control: rule } of files.filter(({ path }) => path.startsWith('.well-known/agent-skills/'))) {
+    const { headers } = await fetch(`${url}/${encodeURI(path)}`)
+    t.equal(headers.get('content-type'), type, path)
+    t.match(headers.get('cache-control'), rule.replace('public, max-age=60', 'max-age=60'), path)
+    t.equal(headers.get('access-control-allow-origin'), '*')
+  }
 })
 
 t.test('K93: the files are the answers of the service', async (t) => {
