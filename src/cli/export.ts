@@ -6,7 +6,7 @@ import { type Command, CommandError } from './command.ts'
 import { checkSkillsFolder } from './folders.ts'
 
 /** Flags of `serve` that say which skills there are. */
-const FOLDER_FLAGS = settingFlags().filter((flag) => flag === 'personal')
+const FOLDER_FLAGS = settingFlags().filter((flag) => ['personal', 'config', 'state-dir', 'layout', 'allow-links'].includes(flag))
 
 /** Writes skills as static files. */
 export const exportCommand: Command = {
@@ -15,10 +15,9 @@ export const exportCommand: Command = {
   flags: FOLDER_FLAGS,
   switches: ['prune'],
   details: () => `Writes the documents of skill discovery and all that they list below OUT, for npx skills add and other clients.
-Folders of skills come from DIR, else from SKILLS_DIR. What did not change is not written again.
+Skills come from DIR, which may be an address of a source, or from what serve would take (${FOLDER_FLAGS.map((flag) => `--${flag}`).join(', ')} and\ntheir variables). What did not change is not written again.
 
-  --personal DIR  personal folder of skills
-  --prune         remove what earlier exports wrote for clients with an earlier index, too
+  --prune  remove what earlier exports wrote for clients with an earlier index, too
 
 Exits with 0 when every skill is in the export; with 2 when some are not, each with a line that says why; with 1 when nothing
 could be exported.
@@ -26,15 +25,17 @@ could be exported.
   async run ({ positionals: [out, ...folders], flags }, { commands, env, cwd, print }) {
     if (out === undefined || out === '') throw new CommandError('export needs the folder to write to: skillserve export OUT [DIR...]')
     for (const folder of folders) await checkSkillsFolder(folder, cwd, commands)
-    const { skillsDirs, personalDir } = loadConfig({ positionals: folders, flags, env, cwd })
+    const config = loadConfig({ positionals: folders, flags, env, cwd })
     const folder = resolve(cwd, out)
-    await checkApart(folder, personalDir === undefined ? skillsDirs : [...skillsDirs, personalDir])
-
-    const [{ createSkillManager }, { ExportError, exportSkills }, { SkillError }] = await Promise.all([
-      import('../core/skill-manager.ts'), import('../export/export-skills.ts'), import('../core/ground/errors.ts')
+    const [{ createSkillManager }, { openRoots }, { SILENT }, { ExportError, exportSkills }, { SkillError }] = await Promise.all([
+      import('../core/skill-manager.ts'), import('../config/roots.ts'), import('../core/ground/log.ts'), import('../export/export-skills.ts'), import('../core/ground/errors.ts')
     ])
-    const skills = createSkillManager({ projectRoots: skillsDirs, ...personalDir !== undefined && { personalRoot: personalDir }, watcher: false })
+    const isFileOnly = folders.length === 0 && !env['SKILLS_DIR'] && config.configFile !== undefined
+    const { sources, ...roots } = await openRoots(isFileOnly ? { ...config, skillsDirs: [] } : config, { log: SILENT })
+    const skills = createSkillManager({ ...roots, ...config.linkTargets && { linkTargets: config.linkTargets }, watcher: false })
     try {
+      await checkApart(folder, [...roots.projectRoots, ...roots.personalRoot ? [roots.personalRoot] : []].map(({ path }) => path))
+      await sources?.sync()
       await skills.initialize()
       const report = await exportSkills({ skills, folder, prune: flags.has('prune') })
       for (const { name, reason } of report.leftOut) print(`left out: ${name}: ${reason}\n`)
@@ -46,6 +47,7 @@ could be exported.
       if (error instanceof Error && 'syscall' in error) throw new CommandError(`cannot write the export: ${error.message}`)
       throw error
     } finally {
+      await sources?.close()
       await skills.close()
     }
   }

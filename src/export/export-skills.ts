@@ -5,7 +5,7 @@ import type { ServableFile } from '../core/files/file-store.ts'
 import { sha256 } from '../core/ground/digest.ts'
 import { SkillError } from '../core/ground/errors.ts'
 import { compareCodePoints } from '../core/ground/text.ts'
-import { readCatalogEntry } from '../core/listing/entry.ts'
+import { type Judge, type JudgedEntry, readCatalogEntry } from '../core/listing/entry.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import { Discovery, hexOf, isSingleFile } from '../well-known/discovery.ts'
 import { type OutputFile, OutputFolder } from './output-folder.ts'
@@ -170,7 +170,7 @@ async function explain (skills: SkillService, names: readonly string[]): Promise
 
 async function reasonFor (skills: SkillService, name: string): Promise<string> {
   try {
-    const { findings } = await readCatalogEntry({ skills, moreFindings: [(skill, manifest, document) => wellKnownFindings(skill, manifest, document?.utf8)] }, name)
+    const { findings } = await readCatalogEntry({ skills, judge: judgeForDiscovery }, name)
     const finding = findings.find(({ severity }) => severity === 'error') ?? findings.find(({ code }) => code.startsWith('discovery_'))
     return finding?.message ?? 'it could not be read whole'
   } catch (error) {
@@ -178,3 +178,7 @@ async function reasonFor (skills: SkillService, name: string): Promise<string> {
     throw error
   }
 }
+
+const judgeForDiscovery: Judge<JudgedEntry> = ({ skill, manifest, document, fileFindings }) => ({
+  findings: [...skill.findings, ...fileFindings, ...manifest === undefined ? [] : wellKnownFindings(skill, manifest, document?.utf8)]
+})

@@ -50,6 +50,12 @@ export function withRevision (response: ResponseObject): ResponseObject {
   return { ...response, headers: { ...response.headers, 'skill-revision': SKILL_REVISION } }
 }
 
+/** The same, or a page for a browser. */
+export function withPage (response: ResponseObject): ResponseObject {
+  const page = { schema: { type: 'string' }, examples: { page: { value: '<!doctype html>' } } }
+  return { ...response, content: { ...response.content, 'text/html': page } }
+}
+
 /** The same with the revision of the whole catalog. */
 export function withCatalogRevision (response: ResponseObject): ResponseObject {
   return { ...response, headers: { ...response.headers, 'catalog-revision': CATALOG_REVISION } }

@@ -3,18 +3,20 @@ import type { SkillsOf } from '../access/principal.ts'
 import type { Shutdown } from '../http/connections/shutdown.ts'
 import type { RevisionOf } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
-import { explainStatus } from '../http/readiness.ts'
-import { LivenessSchema, ReadinessSchema, NotReadySchema } from '../schemas/health.ts'
+import { explainStatus, isAwaited } from '../http/readiness.ts'
+import { LivenessSchema, ReadinessSchema, NotReadySchema, type SourceStatus } from '../schemas/health.ts'
 import { extendedProblemAnswer, probeAnswer, problemAnswers } from '../openapi/responses.ts'
 
 export interface HealthRoutesOptions {
   readonly skillsOf: SkillsOf
   readonly revisionOf: RevisionOf
+  /** The sources that are no folders; undefined without any. */
+  readonly sources?: (() => readonly SourceStatus[]) | undefined
   readonly shutdown: Shutdown
 }
 
 /** For probes. An answer is the state of one process at one time: no cache keeps it. */
-export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (app, { skillsOf, revisionOf, shutdown }) {
+export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (app, { skillsOf, revisionOf, sources, shutdown }) {
   app.get('/livez', {
     schema: {
       operationId: 'getLiveness',
@@ -32,7 +34,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
     schema: {
       operationId: 'getReadiness',
       summary: 'Whether the service can do its work',
-      description: 'Ready once the first index is built and while at least one root is there. The answer has the state of the index and of the watcher, ready or not, and `detail` says in words what is wrong.',
+      description: 'Ready once the first index is built, each source that is not optional was fetched once, and while at least one root is there. The answer has the state of the index and of the watcher, ready or not, and `detail` says in words what is wrong.',
       tags: ['service'],
       response: { 200: probeAnswer(ReadinessSchema, 'Ready'), ...problemAnswers(), ...extendedProblemAnswer('not_ready', NotReadySchema) }
     }
@@ -41,10 +43,22 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
     const revision = revisionOf(request)
     const status = await skillsOf(request).freshStatus()
     const { ready, skills: count, generation, roots, watcher, failures, hanging } = status
-    const detail = explainStatus(status)
-    const state = { skills: count, ...revision !== undefined && { revision }, generation, roots: [...roots], watcher, failures: [...failures], hanging: [...hanging] }
+    const fetched = sources?.()
+    // Of the sources, as of the roots, what the caller may see.
+    const visible = fetched?.filter(({ name }) => roots.some((root) => root.name === name))
+    const detail = explainStatus(status, visible)
+    const state = {
+      skills: count,
+      ...revision !== undefined && { revision },
+      generation,
+      roots: [...roots],
+      watcher,
+      failures: [...failures],
+      hanging: [...hanging],
+      ...visible !== undefined && { sources: visible }
+    }
     if (shutdown.isLeaving) throw new HttpProblem('not_ready', 'The service is stopping', {}, state)
-    if (!ready) throw new HttpProblem('not_ready', detail, {}, state)
+    if (!ready || fetched?.some(isAwaited) === true) throw new HttpProblem('not_ready', detail, {}, state)
     return { status: 'ready' as const, ...detail !== undefined && { detail }, ...state }
   })
 }

@@ -174,3 +174,12 @@ export const MAX_LISTED_CHANGE_WAIT_MS = 100
 /** How long a revision stays readable after the skill has changed, in milliseconds, and the bytes of all kept files together. */
 export const KEPT_REVISION_MS = 600_000
 export const KEPT_REVISION_BYTES = 64 * 1_048_576
+
+/** Claude Code cuts a description, together with `when_to_use`, after so many characters. */
+export const MAX_CLAUDE_LISTING_CHARACTERS = 1_536
+
+/** What upload services are said to take: bytes of the whole skill (Anthropic; OpenAI: of the ZIP), files and bytes in a file (OpenAI). */
+export const MAX_UPLOAD_BYTES = 30_000_000
+export const MAX_UPLOAD_ZIP_BYTES = 50_000_000
+export const MAX_UPLOAD_FILES = 500
+export const MAX_UPLOAD_FILE_BYTES = 25_000_000
