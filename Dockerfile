@@ -41,6 +41,6 @@ USER 10001:10001
 EXPOSE 8080
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 \
-  CMD ["node", "dist/cli/main.js", "healthcheck"]
+  CMD ["node", "dist/cli/main.js", "healthcheck", "--pid", "1"]
 # The arguments of `docker run IMAGE …` are those of skillserve. Without a shell, signals reach node.
 ENTRYPOINT ["node", "dist/cli/main.js"]

@@ -34,7 +34,7 @@ const FLOORS = [
   ['sources/'],
   ['openapi/', 'plugins/', 'mcp/', 'observe/', 'limits/'],
   ['routes/', 'well-known/', 'ui/', 'validate/'],
-  ['app.ts'],
+  ['app.ts', 'export/'],
   ['config/', 'log-format.ts'],
   ['access/'],
   ['server.ts', 'index.ts'],

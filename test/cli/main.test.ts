@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { transformSync } from 'esbuild'
 import t from 'tap'
 import { runProcess, startProcess } from '../helper/process.ts'
+import { freePort } from '../helper/proxies.ts'
 import { skills } from '../helper/skills.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../skills', import.meta.url))
@@ -60,11 +61,24 @@ t.test('K50: the health check passes on a ready service, whatever hosts it allow
   t.match(await runProcess(t, check), { code: 1, stderr: /^skillserve: .*ECONNREFUSED/ })
 })
 
+t.test('the health check finds a service by the flags that it was started with', async (t) => {
+  if (process.platform !== 'linux') {
+    t.comment('skipped: only Linux tells the command line of a process')
+    return
+  }
+  const port = await freePort()
+  const service = await startProcess(t, { args: [EXAMPLES, '--port', String(port), '--base-path=/team'] })
+  const env = { PORT: '1' }
+  t.match(await runProcess(t, { args: ['healthcheck', '--pid', String(service.pid)], env }), { code: 0, stderr: '' })
+  t.match(await runProcess(t, { args: ['healthcheck'], env }), { code: 1 })
+  t.match(await runProcess(t, { args: ['healthcheck', '--pid', String(process.pid), '--port', String(port), '--base-path', '/team'] }), { code: 0 }, 'a process that is no service has nothing to say')
+})
+
 t.test('the image checks its health with the command', async (t) => {
   const dockerfile = readFileSync(new URL('../../Dockerfile', import.meta.url), 'utf8')
   const [, command = ''] = /^HEALTHCHECK [^]*?CMD (\[.*\])$/m.exec(dockerfile) ?? []
   const [program, ...args] = JSON.parse(command) as string[]
-  t.strictSame([program, ...args], ['node', 'dist/cli/main.js', 'healthcheck'])
+  t.strictSame([program, ...args], ['node', 'dist/cli/main.js', 'healthcheck', '--pid', '1'])
   t.match(execFileSync(process.execPath, [...args, '--help'], { cwd: fileURLToPath(new URL('../../', import.meta.url)), encoding: 'utf8' }), /^Usage: skillserve healthcheck/)
 })
 

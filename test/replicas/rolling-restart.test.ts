@@ -6,6 +6,7 @@ import { openEvents } from '../helper/event-stream.ts'
 import { createBalancer } from '../helper/balancer.ts'
 import { type ServiceProcess, startProcess } from '../helper/process.ts'
 import { openRaw, rawRequest, request } from '../helper/raw-http.ts'
+import { startLoad } from '../helper/rolling-restart.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../skills/', import.meta.url))
 const DELAY_SECONDS = 2
@@ -50,24 +51,7 @@ t.test('K91: a rolling restart under load fails no request', async (t) => {
   const replicas = await Promise.all([startReplica(t, root), startReplica(t, root)])
   const balancer = await createBalancer(replicas.map(({ port }) => port))
   t.teardown(balancer.close)
-  const stopped = new AbortController()
-  const failures: string[] = []
-  let answered = 0
-
-  /** @param headers `Connection: close` for a client that connects anew for each request */
-  async function ask (headers: Readonly<Record<string, string>>): Promise<void> {
-    const targets = ['/skills', '/skills/calculator', '/catalog', '/skills/calculator/archive.zip', '/.well-known/agent-skills/index.json']
-    for (let count = 0; !stopped.signal.aborted; count++) {
-      const target = targets[count % targets.length] ?? '/'
-      const outcome = await fetch(`${balancer.url}${target}`, { headers }).then(async (response) => {
-        await response.arrayBuffer()
-        return response.status
-      }, (error: Error) => error.message)
-      answered++
-      if (outcome !== 200) failures.push(`${target}: ${outcome}`)
-    }
-  }
-  const clients = [ask({}), ask({}), ask({ connection: 'close' })]
+  const load = startLoad(balancer.url)
   let isSlow = false
   for (const { port, signal, ended } of replicas) {
     const start = performance.now()
@@ -78,8 +62,7 @@ t.test('K91: a rolling restart under load fails no request', async (t) => {
     await startReplica(t, root, port)
     await balancer.noticed(port, true)
   }
-  stopped.abort()
-  await Promise.all(clients)
+  const { answered, failures } = await load.stop()
   t.comment(`${answered} answers`)
   if (isSlow) t.comment('skipped: this machine took longer to notice than the delay lasts')
   else t.strictSame(failures, [])

@@ -1,0 +1,115 @@
+/**
+ * Runs the examples of `deploy/` as far as this machine has the programs: `npm run deploy:check`. What cannot run is skipped, with
+ * a sentence; what fails is named, and the exit code is 1.
+ */
+
+import { execFileSync, spawnSync } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { openEvents } from '../test/helper/event-stream.ts'
+import { invalidManifests, KUSTOMIZATIONS } from '../test/helper/kubernetes.ts'
+import { type ProcessOwner, runProcess, type ServiceProcess, startProcess } from '../test/helper/process.ts'
+import { hasProgram, type Proxy, type ProxyOptions, startHaproxy, startNginx } from '../test/helper/proxies.ts'
+import { rawRequest, request } from '../test/helper/raw-http.ts'
+import { restartEach, startLoad } from '../test/helper/rolling-restart.ts'
+import { installSkills } from '../test/helper/skills-client.ts'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const REPLICAS = 3
+/** Longer than two checks of the example of HAProxy take to fail. */
+const SHUTDOWN_DELAY = '4'
+/** Until a balancer has found out that a replica is back. */
+const SETTLED_MS = 3_000
+
+interface Check {
+  readonly what: string
+  /** Says why it cannot run here; undefined where it can. */
+  readonly missing: () => string | undefined
+  readonly run: (owner: ProcessOwner, folder: string) => Promise<void>
+}
+
+function needs (program: string, ...args: readonly string[]): () => string | undefined {
+  return () => hasProgram(program, ...args) ? undefined : `${[program, ...args].join(' ')} is not on this machine`
+}
+
+const CHECKS: readonly Check[] = [
+  { what: 'nginx: a rolling restart of three replicas under load', missing: needs('nginx', '-v'), run: (owner, folder) => checkBalancer(owner, folder, (options) => startNginx(owner, 'nginx/skillserve.conf', options)) },
+  { what: 'HAProxy: a rolling restart of three replicas under load', missing: needs('haproxy', '-v'), run: (owner, folder) => checkBalancer(owner, folder, (options) => startHaproxy(owner, options)) },
+  { what: 'nginx: an export, installed by the skills client', missing: needs('nginx', '-v'), run: checkExport },
+  { what: 'Caddy: the example is valid', missing: needs('caddy', 'version'), run: async () => { execFileSync('caddy', ['validate', '--adapter', 'caddyfile', '--config', join(ROOT, 'deploy/caddy/Caddyfile')], { stdio: 'inherit' }) } },
+  { what: 'systemd: the units are valid', missing: needs('systemd-analyze', '--version'), run: checkUnits },
+  { what: 'Kubernetes: what kustomize makes fits the schemas', missing: needs('kubectl', 'version', '--client'), run: async () => { for (const name of KUSTOMIZATIONS) expectNone(await invalidManifests(name)) } },
+  { what: 'compose: the files are valid', missing: needs('docker', 'compose', 'version'), run: async () => { for (const file of ['docker-compose.yml', 'deploy/compose/compose.yaml']) execFileSync('docker', ['compose', '-f', join(ROOT, file), 'config', '-q'], { stdio: 'inherit' }) } }
+]
+
+async function checkBalancer (owner: ProcessOwner, folder: string, startProxy: (options: ProxyOptions) => Promise<Proxy>): Promise<void> {
+  const skills = join(folder, 'skills')
+  cpSync(join(ROOT, 'skills'), skills, { recursive: true })
+  const start = (port: number): Promise<ServiceProcess> => startProcess(owner, { args: [skills], env: { PORT: String(port), SHUTDOWN_DELAY, ALLOWED_HOSTS: 'localhost,127.0.0.1' } })
+  const replicas = await Promise.all(Array.from({ length: REPLICAS }, () => start(0)))
+  const { url } = await startProxy({ folder, ports: replicas.map(({ port }) => port) })
+  await pause(SETTLED_MS)
+
+  const [encoded, plain] = await Promise.all(['/skills/calculator/files/references%2Fexamples.md', '/skills//calculator'].map(async (target) => {
+    const [through, direct] = await Promise.all([url, replicas[0]?.url ?? ''].map((origin) => rawRequest(origin, request('GET', target, { host: '127.0.0.1' }))))
+    return through?.status === direct?.status && (direct?.status !== 200 || through?.text === direct.text)
+  }))
+  if (encoded !== true || plain !== true) throw new Error('a path does not go through as it came')
+  if ((await fetch(`${url}/readyz`)).status !== 404) throw new Error('probes are open to everybody')
+
+  const stream = await openEvents(url)
+  await stream.until('the revision of the catalog', () => stream.lastEventId.length === 64)
+  const load = startLoad(url)
+  await restartEach(replicas, start, async () => { await pause(SETTLED_MS) })
+  const { answered, failures } = await load.stop()
+  stream.destroy()
+  console.log(`   ${answered} answers`)
+  expectNone(failures)
+}
+
+async function checkExport (owner: ProcessOwner, folder: string): Promise<void> {
+  const [root, cwd] = [join(folder, 'out'), join(folder, 'client')]
+  mkdirSync(cwd)
+  const exported = await runProcess(owner, { args: ['export', root, join(ROOT, 'skills')] })
+  if (exported.code !== 0) throw new Error(exported.stderr)
+  const { url } = await startNginx(owner, 'nginx/static.conf', { folder, root })
+  const { succeeded, output, folder: installed } = await installSkills(url, { cli: join(ROOT, 'node_modules/skills/bin/cli.mjs'), cwd })
+  const missing = readdirSync(join(ROOT, 'skills')).filter((name) => !readdirSync(installed).includes(name))
+  if (!succeeded || missing.length > 0) throw new Error(output)
+}
+
+async function checkUnits (): Promise<void> {
+  const units = ['skillserve.service', 'skillserve@.service'].map((name) => join(ROOT, 'deploy/systemd', name))
+  const { status, stderr } = spawnSync('systemd-analyze', ['verify', ...units], { encoding: 'utf8' })
+  expectNone(stderr.split('\n').filter((line) => line.includes('skillserve')))
+  if (status !== 0) throw new Error(stderr)
+}
+
+function expectNone (failures: readonly string[]): void {
+  if (failures.length > 0) throw new Error(`${failures.length} failures: ${failures.slice(0, 5).join('; ')}`)
+}
+
+let failed = 0
+for (const { what, missing, run } of CHECKS) {
+  const reason = missing()
+  if (reason !== undefined) {
+    console.log(`-- ${what}: skipped, since ${reason}`)
+    continue
+  }
+  const ends: Array<() => void> = []
+  const folder = mkdtempSync(join(tmpdir(), 'skillserve-deploy-'))
+  try {
+    await run({ teardown: (end) => { ends.push(end) } }, folder)
+    console.log(`ok ${what}`)
+  } catch (error) {
+    failed++
+    console.log(`FAILED ${what}: ${error instanceof Error ? error.message : String(error)}`)
+  } finally {
+    for (const end of ends.reverse()) end()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+process.exitCode = failed === 0 ? 0 : 1

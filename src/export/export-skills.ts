@@ -1,0 +1,184 @@
+import { wellKnownFindings } from '../core/clients/discovery.ts'
+import { mediaType } from '../core/content/media-type.ts'
+import { RefusedError } from '../core/disk/refused.ts'
+import type { ServableFile } from '../core/files/file-store.ts'
+import { sha256 } from '../core/ground/digest.ts'
+import { SkillError } from '../core/ground/errors.ts'
+import { compareCodePoints } from '../core/ground/text.ts'
+import { type Judge, type JudgedEntry, readCatalogEntry } from '../core/listing/entry.ts'
+import type { SkillService } from '../core/skill-source.ts'
+import { Discovery, hexOf, isSingleFile } from '../well-known/discovery.ts'
+import { type OutputFile, OutputFolder } from './output-folder.ts'
+
+export interface ExportOptions {
+  /** Those that the export may hold. */
+  readonly skills: SkillService
+  /** Absolute path. */
+  readonly folder: string
+  /** Remove the artifacts of earlier exports too. Clients that have an earlier index need them for a time. */
+  readonly prune?: boolean
+}
+
+export interface ExportReport {
+  readonly files: number
+  readonly written: number
+  readonly removed: number
+  readonly skills: number
+  /** Skills that are in no index, with the reason in words. */
+  readonly leftOut: ReadonlyArray<{ readonly name: string, readonly reason: string }>
+}
+
+/** A file with what a server has to say about it. */
+interface ServedFile extends OutputFile {
+  readonly type: string
+  readonly cacheControl: string
+}
+
+/** The two indexes, the rules for headers, and the manifest. */
+const LAST_FILES = 4
+
+const INDEX = '.well-known/agent-skills/index.json'
+const LEGACY_INDEX = '.well-known/skills/index.json'
+const MANIFEST = 'manifest.json'
+
+/** `.well-known/agent-skills/<name>/<digest>/…`, which may stay when the index does not list it any more. */
+const ARTIFACT = /^\.well-known\/agent-skills\/[^/]+\/[\da-f]{64}\//
+
+const IMMUTABLE = 'public, max-age=31536000, immutable'
+/** Of indexes and of files whose address is not their digest, in seconds. */
+const SHORT = 'public, max-age=60'
+const JSON_TYPE = 'application/json; charset=utf-8'
+
+/** For Netlify, Cloudflare Pages and others that read such a file. */
+const HEADERS = `/.well-known/*
+  Access-Control-Allow-Origin: *
+  X-Content-Type-Options: nosniff
+  Content-Security-Policy: default-src 'none'; sandbox
+/${INDEX}
+  Content-Type: ${JSON_TYPE}
+  Cache-Control: ${SHORT}
+/${LEGACY_INDEX}
+  Content-Type: ${JSON_TYPE}
+  Cache-Control: ${SHORT}
+/.well-known/agent-skills/:name/:digest/SKILL.md
+  Content-Type: text/markdown; charset=utf-8
+  Cache-Control: ${IMMUTABLE}
+/.well-known/agent-skills/:name/:digest/archive.zip
+  Content-Type: application/zip
+  Cache-Control: ${IMMUTABLE}
+`
+
+/**
+ * Writes skills as a tree of files that any static server can serve to clients of discovery. Equal skills give equal bytes. What an
+ * index lists is there before the index, and what it does not list any more goes after it.
+ * @throws {ExportError} for a folder with something else in it
+ * @throws {SkillError} for a skill that changes meanwhile
+ */
+export async function exportSkills ({ skills, folder, prune = false }: ExportOptions): Promise<ExportReport> {
+  const output = new OutputFolder(folder)
+  const names = await output.names()
+  if (names.length > 0 && !names.includes(MANIFEST)) throw new ExportError('holds something else than an earlier export: name an empty or a new folder')
+  const discovery = new Discovery(skills)
+  try {
+    const { '0.2.0': index, '0.1.0': legacyIndex } = await discovery.indexes()
+    const listed: ServedFile[] = []
+    for (const { name, url, digest } of index.skills) listed.push(await artifactFile(discovery, name, url, digest))
+    for (const { name, files, version = 'current' } of legacyIndex.skills) listed.push(...await filesOfSkill(skills.at(version), name, files))
+    listed.push(textFile(LEGACY_INDEX, JSON.stringify(legacyIndex)), textFile(INDEX, JSON.stringify(index)))
+    const all = [...listed, textFile('_headers', HEADERS, 'text/plain; charset=utf-8'), textFile(MANIFEST, manifestOf(listed))]
+    // First what the indexes list, then they.
+    let written = await output.writeAll(all.slice(0, -LAST_FILES))
+    for (const file of all.slice(-LAST_FILES)) if (await output.write(file)) written++
+    const removed = await removeOthers(output, new Set(all.map(({ path }) => path)), prune)
+    const offered = new Set([...index.skills, ...legacyIndex.skills].map(({ name }) => name))
+    return { files: all.length, written, removed, skills: offered.size, leftOut: await explain(skills, (await skills.list()).filter((name) => !offered.has(name))) }
+  } finally {
+    discovery.close()
+  }
+}
+
+/** Why an export cannot be written to a folder. Completes a sentence that begins with the folder. */
+export class ExportError extends Error {
+  override readonly name = 'ExportError'
+}
+
+/** An artifact of the index, of the revision that the index was made of. */
+async function artifactFile (discovery: Discovery, name: string, url: string, digest: string): Promise<ServedFile> {
+  const offer = await discovery.findOffer(name, async (offer) => (isSingleFile(offer) ? offer.document.digest : (await discovery.archive(offer)).digest) === digest)
+  if (offer === undefined) throw new SkillError('skill_changing', `Skill '${name}' changed while it was exported`)
+  const served = { path: `.well-known/agent-skills/${url}`, digest, cacheControl: IMMUTABLE }
+  if (isSingleFile(offer)) return { ...served, type: 'text/markdown; charset=utf-8', size: offer.document.bytes.length, chunks: () => [offer.document.bytes] }
+  const { archive } = await discovery.archive(offer)
+  return { ...served, type: 'application/zip', size: archive.size, chunks: () => archive.chunks() }
+}
+
+async function filesOfSkill (skills: Pick<SkillService, 'manifest' | 'openFile'>, name: string, files: readonly string[]): Promise<ServedFile[]> {
+  const manifest = await skills.manifest(name)
+  const byPath = new Map(manifest.files.map((file) => [file.path, file]))
+  // The index calls the main file SKILL.md in any casing.
+  const mainFile = manifest.files.find(({ path }) => path.toLowerCase() === 'skill.md')
+  return files.flatMap((file) => {
+    const listed = byPath.get(file) ?? mainFile
+    if (listed === undefined) return []
+    return {
+      path: `.well-known/skills/${name}/${file}`,
+      digest: listed.digest,
+      size: listed.size_bytes,
+      type: mediaType(file),
+      cacheControl: SHORT,
+      chunks: () => bytesOf(async () => await skills.openFile(name, listed.path), listed.size_bytes)
+    }
+  })
+}
+
+async function * bytesOf (open: () => Promise<ServableFile>, size: number): AsyncGenerator<Uint8Array> {
+  const servable = await open()
+  if (servable.kind === 'content') {
+    yield servable.content.bytes
+    return
+  }
+  try {
+    yield * servable.file.chunks(0, size - 1)
+  } catch (error) {
+    throw error instanceof RefusedError ? new SkillError('skill_changing', `A file changed while it was exported: ${error.message}`) : error
+  } finally {
+    await servable.file.close()
+  }
+}
+
+function textFile (path: string, text: string, type = JSON_TYPE): ServedFile {
+  const bytes = Buffer.from(text)
+  return { path, digest: sha256(bytes), size: bytes.length, type, cacheControl: SHORT, chunks: () => [bytes] }
+}
+
+/** For object stores, which want type and rule with each upload; in the order to upload in. */
+function manifestOf (files: readonly ServedFile[]): string {
+  const rows = files.map(({ path, type, cacheControl, digest, size }) => ({ path, content_type: type, cache_control: cacheControl, sha256: hexOf(digest), size_bytes: size }))
+  return `${JSON.stringify({ files: rows }, undefined, 2)}\n`
+}
+
+async function removeOthers (output: OutputFolder, present: ReadonlySet<string>, prune: boolean): Promise<number> {
+  const paths = [...await output.list('.well-known/skills'), ...await output.list('.well-known/agent-skills')]
+  const others = paths.filter((path) => !present.has(path) && (prune || !ARTIFACT.test(path)))
+  for (const path of others) await output.remove(path)
+  return others.length
+}
+
+async function explain (skills: SkillService, names: readonly string[]): Promise<ExportReport['leftOut']> {
+  return await Promise.all(names.toSorted(compareCodePoints).map(async (name) => ({ name, reason: await reasonFor(skills, name) })))
+}
+
+async function reasonFor (skills: SkillService, name: string): Promise<string> {
+  try {
+    const { findings } = await readCatalogEntry({ skills, judge: judgeForDiscovery }, name)
+    const finding = findings.find(({ severity }) => severity === 'error') ?? findings.find(({ code }) => code.startsWith('discovery_'))
+    return finding?.message ?? 'it could not be read whole'
+  } catch (error) {
+    if (error instanceof SkillError) return error.message
+    throw error
+  }
+}
+
+const judgeForDiscovery: Judge<JudgedEntry> = ({ skill, manifest, document, fileFindings }) => ({
+  findings: [...skill.findings, ...fileFindings, ...manifest === undefined ? [] : wellKnownFindings(skill, manifest, document?.utf8)]
+})

@@ -1,0 +1,140 @@
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { createHash } from 'node:crypto'
+import t, { type Test } from 'tap'
+import { hasProgram, startNginx } from '../helper/proxies.ts'
+import { runProcess, startProcess } from '../helper/process.ts'
+import { differences, installSkills } from '../helper/skills-client.ts'
+import { skill, skillText } from '../helper/skills.ts'
+import { serveFolder } from '../helper/static-server.ts'
+
+const EXAMPLES = fileURLToPath(new URL('../../skills/', import.meta.url))
+const cli = fileURLToPath(new URL('../../node_modules/skills/bin/cli.mjs', import.meta.url))
+const INDEX = '.well-known/agent-skills/index.json'
+
+t.setTimeout(120_000)
+
+interface Listed {
+  readonly files: ReadonlyArray<{ readonly path: string, readonly content_type: string, readonly cache_control: string, readonly sha256: string, readonly size_bytes: number }>
+}
+
+async function exportTo (t: Test, out: string, ...args: readonly string[]) {
+  return await runProcess(t, { args: ['export', out, ...args] })
+}
+
+/** Bytes and times of all files. */
+function stateOf (folder: string): Record<string, string> {
+  const entries = readdirSync(folder, { withFileTypes: true, recursive: true }).filter((entry) => entry.isFile())
+  return Object.fromEntries(entries.map(({ parentPath, name }) => {
+    const path = join(parentPath, name)
+    return [path.slice(folder.length + 1), `${readFileSync(path).toString('base64')} ${statSync(path, { bigint: true }).mtimeNs}`]
+  }).sort())
+}
+
+t.test('K93: an export behind a plain static server installs every example skill with the real client', async (t) => {
+  const out = join(t.testdir(), 'out')
+  const { code, stdout, stderr } = await exportTo(t, out, EXAMPLES)
+  t.match({ code, stderr }, { code: 0, stderr: '' })
+  t.match(stdout, /^6 skills in \d+ files: \d+ changed, 0 removed\n$/)
+  const server = await serveFolder(out)
+  t.teardown(server.close)
+  const cwd = join(out, '../client')
+  mkdirSync(cwd)
+  const { succeeded, output, folder } = await installSkills(server.url, { cli, cwd })
+  t.ok(succeeded, output)
+  t.same(readdirSync(folder), readdirSync(EXAMPLES))
+  for (const name of readdirSync(EXAMPLES)) t.same(differences(join(EXAMPLES, name), join(folder, name)), [], name)
+
+  const { files } = JSON.parse(readFileSync(join(out, 'manifest.json'), 'utf8')) as Listed
+  t.equal(files.at(-1)?.path, INDEX, 'the index comes last')
+  for (const { path, sha256, size_bytes: size } of files) {
+    const bytes = readFileSync(join(out, path))
+    t.equal(createHash('sha256').update(bytes).digest('hex'), sha256, path)
+    t.equal(bytes.length, size)
+  }
+  t.same(Object.keys(stateOf(out)).filter((path) => !files.some((file) => file.path === path)), ['_headers', 'manifest.json'], 'and nothing else is there')
+})
+
+t.test('K93: the same behind nginx, with the configuration of deploy/nginx', async (t) => {
+  if (!hasProgram('nginx', '-v')) {
+    t.comment('skipped: nginx is not on this machine')
+    return
+  }
+  const folder = t.testdir({ nginx: {}, client: {} })
+  const out = join(folder, 'out')
+  t.equal((await exportTo(t, out, EXAMPLES)).code, 0)
+  const { url } = await startNginx(t, 'nginx/static.conf', { folder: join(folder, 'nginx'), root: out })
+  const { succeeded, output, folder: installed } = await installSkills(url, { cli, cwd: join(folder, 'client') })
+  t.ok(succeeded, output)
+  for (const name of readdirSync(EXAMPLES)) t.same(differences(join(EXAMPLES, name), join(installed, name)), [], name)
+
+  const { files } = JSON.parse(readFileSync(join(out, 'manifest.json'), 'utf8')) as Listed
+  for (const { path, content_type: type, cache_control: rule } of files.filter(({ path }) => path.startsWith('.well-known/agent-skills/'))) {
+    const { headers } = await fetch(`${url}/${encodeURI(path)}`)
+    t.equal(headers.get('content-type'), type, path)
+    t.match(headers.get('cache-control'), rule.replace('public, max-age=60', 'max-age=60'), path)
+    t.equal(headers.get('access-control-allow-origin'), '*')
+  }
+})
+
+t.test('K93: the files are the answers of the service', async (t) => {
+  const base = t.testdir({ skills: { small: skill('small'), deep: skill('deep', { references: { 'a b.md': 'x' }, 'large.bin': 'x'.repeat(400_000) }), lower: { 'skill.md': skillText('lower') } } })
+  const out = join(base, 'out')
+  t.equal((await exportTo(t, out, join(base, 'skills'))).code, 0)
+  const service = await startProcess(t, { args: [join(base, 'skills')] })
+  const { files } = JSON.parse(readFileSync(join(out, 'manifest.json'), 'utf8')) as Listed
+  for (const { path, content_type: type } of files) {
+    const response = await fetch(`${service.url}/${encodeURI(path)}`)
+    t.equal(response.status, 200, path)
+    t.ok(Buffer.from(await response.arrayBuffer()).equals(readFileSync(join(out, path))), path)
+    t.equal(type.split(';', 1)[0], response.headers.get('content-type')?.split(';', 1)[0], `${path}: ${type}`)
+  }
+})
+
+t.test('K93: a second export changes nothing, whatever the times of the files, and a change only what it has to', async (t) => {
+  const base = t.testdir({ skills: { a: skill('a', { 'x.md': 'x' }), b: skill('b'), c: skill('c') } })
+  const [root, out] = [join(base, 'skills'), join(base, 'out')]
+  await exportTo(t, out, root)
+  const before = stateOf(out)
+  const earlier = JSON.parse(readFileSync(join(out, INDEX), 'utf8')) as { readonly skills: ReadonlyArray<{ readonly url: string }> }
+  cpSync(root, join(base, 'copy'), { recursive: true })
+  for (const path of readdirSync(join(base, 'copy'), { recursive: true, encoding: 'utf8' })) utimesSync(join(base, 'copy', path), 1, 1)
+  t.match((await exportTo(t, out, join(base, 'copy'))).stdout, /: 0 changed, 0 removed\n$/)
+  t.same(stateOf(out), before)
+
+  writeFileSync(join(root, 'a/x.md'), 'other')
+  rmSync(join(root, 'b'), { recursive: true })
+  t.match((await exportTo(t, out, root)).stdout, /^2 skills in \d+ files: 5 changed, 1 removed\n$/, 'a file, an archive, two indexes and the manifest')
+  for (const { url } of earlier.skills) t.ok(existsSync(join(out, '.well-known/agent-skills', url)), 'what an earlier index lists is still there')
+  t.match((await exportTo(t, out, root, '--prune')).stdout, /: 0 changed, 2 removed\n$/)
+  rmSync(join(base, 'fresh'), { recursive: true, force: true })
+  await exportTo(t, join(base, 'fresh'), root)
+  t.same(differences(out, join(base, 'fresh')), [], 'as if there had been no export before')
+})
+
+t.test('K93: what cannot be exported is named, and the exit code is 2; links out of a skill are not followed', async (t) => {
+  const base = t.testdir({ skills: { good: skill('good'), bad: { 'SKILL.md': '# No frontmatter\n' } }, 'secret.md': 'secret' })
+  symlinkSync(join(base, 'secret.md'), join(base, 'skills/good/notes.md'))
+  const { code, stdout } = await exportTo(t, join(base, 'out'), join(base, 'skills'))
+  t.equal(code, 2)
+  t.match(stdout, /^left out: bad: \S.*\n1 skills in/)
+  t.notMatch(JSON.stringify(stateOf(join(base, 'out'))), Buffer.from('secret').toString('base64'))
+})
+
+t.test('K93: a folder with something else in it, or in the skills, is refused with one line', async (t) => {
+  const base = t.testdir({ skills: { a: skill('a') }, mine: { 'thesis.md': 'years of work' } })
+  const root = join(base, 'skills')
+  for (const [out, reason] of [
+    [join(base, 'mine'), /something else/], [join(root, 'out'), /must be apart/], [root, /must be apart/], [base, /must be apart/]
+  ] as const) {
+    const { code, stderr } = await exportTo(t, out, root)
+    t.equal(code, 1, out)
+    t.match(stderr, reason)
+    t.equal(stderr.split('\n').length, 2, stderr)
+  }
+  t.match(await runProcess(t, { args: ['export'] }), { code: 1, stderr: /export OUT/ })
+  renameSync(root, join(base, 'away'))
+  t.match(await exportTo(t, join(base, 'out'), root), { code: 1, stderr: /not found/ })
+  t.notOk(existsSync(join(base, 'out')))
+})

@@ -1,0 +1,100 @@
+/** The examples of `deploy/`, with the ports and folders of a test in place of their own, run by the real programs. */
+
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import type { ProcessOwner } from './process.ts'
+
+const DEPLOY = fileURLToPath(new URL('../../deploy/', import.meta.url))
+
+const TRY_MS = 20
+
+export interface ProxyOptions {
+  /** An empty folder for what the program needs. */
+  readonly folder: string
+  /** Of the replicas, in place of those of the example. */
+  readonly ports?: readonly number[]
+  /** In place of /srv/skills-export. */
+  readonly root?: string
+}
+
+export interface Proxy {
+  readonly url: string
+}
+
+/** Whether a program is on this machine. */
+export function hasProgram (name: string, ...args: readonly string[]): boolean {
+  const { error, status } = spawnSync(name, args, { stdio: 'ignore' })
+  return error === undefined && (args.length === 0 || status === 0)
+}
+
+export async function freePort (): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+/** Runs nginx with one of the examples in its http block. */
+export async function startNginx (owner: ProcessOwner, example: string, options: ProxyOptions): Promise<Proxy> {
+  const { folder } = options
+  const { text, port } = await adapt(example, options)
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `${name}_temp_path ${folder}/${name};`).join(' ')
+  const configuration = join(folder, 'nginx.conf')
+  writeFileSync(configuration, `
+    ${process.getuid?.() === 0 ? 'user root;' : ''} daemon off; worker_processes 1; pid ${folder}/nginx.pid; error_log stderr;
+    events {}
+    http { access_log off; ${temporary} include /etc/nginx/mime.types; ${text} }`)
+  execFileSync('nginx', ['-t', '-q', '-p', folder, '-c', configuration], { stdio: ['ignore', 'ignore', 'inherit'] })
+  return await run(owner, 'nginx', ['-p', folder, '-c', configuration], port, 'SIGQUIT')
+}
+
+export async function startHaproxy (owner: ProcessOwner, options: ProxyOptions): Promise<Proxy> {
+  const { text, port } = await adapt('haproxy/haproxy.cfg', options)
+  const configuration = join(options.folder, 'haproxy.cfg')
+  writeFileSync(configuration, text)
+  execFileSync('haproxy', ['-c', '-q', '-f', configuration])
+  return await run(owner, 'haproxy', ['-db', '-f', configuration], port, 'SIGTERM')
+}
+
+async function adapt (example: string, { ports = [], root = '' }: ProxyOptions): Promise<{ readonly text: string, readonly port: number }> {
+  const port = await freePort()
+  let replica = 0
+  const text = readFileSync(join(DEPLOY, example), 'utf8')
+    .replaceAll('/srv/skills-export', root)
+    .replace(/^(\s*(?:listen|bind)) :?8080/m, `$1 127.0.0.1:${port}`)
+    // As many replicas as there are.
+    .replace(/^\s*server .*127\.0\.0\.1:\d+.*$/gm, (line) => {
+      const own = ports[replica++]
+      return own === undefined ? '' : line.replace(/127\.0\.0\.1:\d+/, `127.0.0.1:${own}`)
+    })
+  return { text, port }
+}
+
+async function run (owner: ProcessOwner, program: string, args: readonly string[], port: number, signal: NodeJS.Signals): Promise<Proxy> {
+  const child: ChildProcess = spawn(program, args, { stdio: ['ignore', 'ignore', 'inherit'] })
+  owner.teardown(() => { child.kill(signal) })
+  while (!await isListening(port)) {
+    if (child.exitCode !== null) throw new Error(`${program} ended with ${child.exitCode}`)
+    await pause(TRY_MS)
+  }
+  return { url: `http://127.0.0.1:${port}` }
+}
+
+async function isListening (port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1')
+  try {
+    await once(socket, 'connect')
+    return true
+  } catch {
+    return false
+  } finally {
+    socket.destroy()
+  }
+}

@@ -1,0 +1,48 @@
+/** Requests without a pause while replicas are replaced one after another. */
+
+import type { ServiceProcess } from './process.ts'
+
+const TARGETS = ['/skills', '/skills/calculator', '/catalog', '/skills/calculator/archive.zip', '/.well-known/agent-skills/index.json']
+
+export interface Load {
+  /** How many requests were answered, and what was wrong with some of them. */
+  stop (): Promise<{ readonly answered: number, readonly failures: readonly string[] }>
+}
+
+/** Three clients: two keep their connections, and one makes a new one for each request. */
+export function startLoad (url: string): Load {
+  const stopped = new AbortController()
+  const failures: string[] = []
+  let answered = 0
+
+  async function ask (headers: Readonly<Record<string, string>>): Promise<void> {
+    for (let count = 0; !stopped.signal.aborted; count++) {
+      const target = TARGETS[count % TARGETS.length] ?? '/'
+      const outcome = await fetch(`${url}${target}`, { headers }).then(async (response) => {
+        await response.arrayBuffer()
+        return response.status
+      }, (error: Error) => error.message)
+      answered++
+      if (outcome !== 200) failures.push(`${target}: ${outcome}`)
+    }
+  }
+
+  const clients = [ask({}), ask({}), ask({ connection: 'close' })]
+  return {
+    stop: async () => {
+      stopped.abort()
+      await Promise.all(clients)
+      return { answered, failures }
+    }
+  }
+}
+
+/** Replaces each replica by a new one at the same port. */
+export async function restartEach (replicas: readonly ServiceProcess[], start: (port: number) => Promise<ServiceProcess>, settled: (port: number) => Promise<void>): Promise<void> {
+  for (const { port, stop } of replicas) {
+    const ended = await stop()
+    if (ended.code !== 0) throw new Error(`a replica ended with ${ended.code}: ${ended.stderr}`)
+    await start(port)
+    await settled(port)
+  }
+}

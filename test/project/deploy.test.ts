@@ -1,0 +1,52 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { load } from 'js-yaml'
+import t from 'tap'
+import { SETTINGS } from '../../src/config/settings.ts'
+import { invalidManifests, KUSTOMIZATIONS, kustomize } from '../helper/kubernetes.ts'
+import { hasProgram } from '../helper/proxies.ts'
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+const VARIABLES = new Set(Object.values(SETTINGS).map(({ variable }) => variable as string))
+
+/** Variables of the runtime, and of the examples themselves. */
+const OTHERS = new Set(['NODE_ENV', 'NODE_OPTIONS'])
+
+t.test('K90: what kustomize makes of each variant fits the schemas of Kubernetes', async (t) => {
+  if (!hasProgram('kubectl', 'version', '--client')) {
+    t.comment('skipped: kubectl is not on this machine')
+    return
+  }
+  for (const name of KUSTOMIZATIONS) {
+    t.strictSame(await invalidManifests(name), [], name)
+    const kinds = kustomize(name).map(({ kind }) => kind)
+    t.strictSame(new Set(kinds), new Set(['Namespace', 'Service', 'Deployment', 'PodDisruptionBudget', 'HorizontalPodAutoscaler', 'NetworkPolicy']), name)
+  }
+})
+
+t.test('K90: every variable that an example sets is a setting', (t) => {
+  const settings = (path: string): string[] => {
+    const text = readFileSync(`${ROOT}${path}`, 'utf8')
+    const { services, 'x-replica': replica } = path.endsWith('.yml') || path.includes('compose')
+      ? load(text) as { readonly services: Readonly<Record<string, { readonly environment?: object }>>, readonly 'x-replica'?: { readonly environment: object } }
+      : { services: {}, 'x-replica': undefined }
+    const composed = [...Object.values(services), ...replica === undefined ? [] : [replica]].flatMap(({ environment = {} }) => Object.keys(environment))
+    const units = Array.from(text.matchAll(/^Environment=(.*)$/gm), ([, line = '']) => line.split(' ').map((pair) => pair.split('=', 1)[0] ?? '')).flat()
+    const pods = Array.from(text.matchAll(/\{ name: ([A-Z_]+), value:/g), ([, name = '']) => name)
+    return [...composed, ...units, ...pods]
+  }
+  const paths = ['docker-compose.yml', 'deploy/compose/compose.yaml', 'deploy/systemd/skillserve.service', 'deploy/systemd/skillserve@.service', 'deploy/kubernetes/base/deployment.yaml', 'deploy/kubernetes/git-sync/sidecar.yaml']
+  for (const path of paths) {
+    const names = settings(path)
+    t.ok(names.length > 0, path)
+    t.strictSame(names.filter((name) => !VARIABLES.has(name) && !OTHERS.has(name)), [], path)
+  }
+  t.end()
+})
+
+t.test('K90: the page of the folder names every example', (t) => {
+  const page = readFileSync(`${ROOT}deploy/README.md`, 'utf8')
+  for (const entry of readdirSync(`${ROOT}deploy`, { withFileTypes: true })) if (entry.isDirectory()) t.match(page, `\`${entry.name}/\``)
+  t.ok(existsSync(`${ROOT}deploy/compose/nginx.conf`))
+  t.end()
+})
