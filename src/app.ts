@@ -1,5 +1,5 @@
-import { fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync } from 'fastify'
-import { alwaysAllowed, PerSkills } from './access/principal.ts'
+import { fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync, type FastifyRequest } from 'fastify'
+import { type AccessDoors, alwaysAllowed, PerSkills } from './access/principal.ts'
 import { wellKnownFindings } from './core/clients/discovery.ts'
 import { createChangeFeed } from './core/events/change-feed.ts'
 import type { FindingSource } from './core/listing/entry.ts'
@@ -53,25 +53,27 @@ export interface AppOptions {
   readonly basePath?: string
   readonly timeouts?: Partial<HttpTimeouts>
   readonly isDraining?: () => boolean
+  /** Who may see what. Absent: everybody sees all of `skills`. */
+  readonly access?: AccessDoors | undefined
   /** Registered before the routes: plugins of the caller, whose hooks run for every route and see each being added. */
   readonly plugins?: readonly FastifyPluginAsync[]
 }
 
 /** The whole HTTP service, not yet listening. */
 export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
-  const { skills, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', timeouts = {}, isDraining = () => false, plugins = [] } = options
+  const { skills, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', timeouts = {}, isDraining = () => false, access, plugins = [] } = options
   const loopbackOnly = isLoopback(host)
   const connections = new Connections()
-  const app: FastifyInstance = fastify(httpServerOptions({ connections, logger, timeouts }))
+  const app: FastifyInstance = fastify(httpServerOptions({ connections, logger, timeouts, rewriteUrl: access && ((request) => access.rewriteUrl(request)) }))
   const feeds = new PerSkills((skills) => createChangeFeed({ skills, log: logger }))
   app.addHook('onClose', async () => { for (const feed of feeds.values()) feed.close() })
   app.decorateRequest('principal', undefined)
-  const skillsOf = () => skills
-  const whileAllowed = alwaysAllowed
+  const { skillsOf, whileAllowed } = access ?? { skillsOf: () => skills, whileAllowed: alwaysAllowed }
 
   await app.register(security, { loopbackOnly, allowedHosts })
-  await app.register(errors, { basePath })
+  await app.register(errors, { basePath, ...access && { translate: (error: unknown, request: FastifyRequest) => access.translate(error, request) } })
   await app.register(cors, { allowedOrigins })
+  if (access !== undefined) await app.register(access.plugin)
   await app.register(pollPhase, { skills, connections })
   await app.register(schemas, { shared: [...sharedSchemas, ...toolSchemas] })
   await app.register(jsonBody)
@@ -85,7 +87,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     await routes.register(doorsRoute, { version })
     await routes.register(openapiRoutes)
     await routes.register(docsRoutes)
-    await routes.register(healthRoutes, { skillsOf, isDraining })
+    await routes.register(healthRoutes, { skillsOf, access, isDraining })
     await routes.register(skillRoutes, { skillsOf, tools: readerTools(registry) })
     await routes.register(archiveRoutes, { skillsOf })
     await routes.register(catalogRoutes, { skillsOf, moreFindings: [mcpFindings, ofDiscovery] })

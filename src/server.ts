@@ -3,11 +3,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
-import { pino } from 'pino'
+import { type Logger, pino } from 'pino'
+import type { AccessDoors } from './access/principal.ts'
 import { buildApp } from './app.ts'
 import { ConfigError } from './config/setting.ts'
 import type { Config } from './config/settings.ts'
-import { createSkillManager, type SkillManager } from './core/skill-manager.ts'
+import { createSkillManager, type SkillManagerOptions } from './core/skill-manager.ts'
+import type { SkillService } from './core/skill-source.ts'
 import { readBacklog } from './http/connections/accept-backlog.ts'
 import { maxConnections } from './http/connections/max-connections.ts'
 import { LogOutput } from './log-output.ts'
@@ -44,20 +46,22 @@ export async function startServer (config: Config, { version, isExample = false 
   const logger = pino({ level: config.logLevel }, output)
   output.dropped.subscribe((lines) => { logger.warn({ lines }, 'lines of the log were dropped here: standard output did not take them') })
   if (isExample) logger.info({ path: config.skillsDirs[0] }, 'no folder was named and there is no ./skills: serving the example skills of the package')
-  const skills = createSkillManager({
+  const options = {
     projectRoots: config.skillsDirs,
     ...config.personalDir !== undefined && { personalRoot: config.personalDir },
     ...config.linkTargets && { linkTargets: config.linkTargets },
     polling: config.watchPolling,
     keep: { keepMs: config.keepRevisionSeconds * 1_000, maxBytes: config.keepRevisionBytes },
     log: logger
-  })
+  }
+  const { skills, service, access } = await openSkills(config, options)
   const registry = createToolRegistry(createTools(), {
     onError: (err, tool) => { logger.error({ err, tool }, 'a tool call met an error that its caller is not told') }
   })
   let isDraining = false
   const app = await buildApp({
-    skills,
+    skills: service,
+    access,
     registry,
     logger,
     version,
@@ -90,6 +94,25 @@ export async function startServer (config: Config, { version, isExample = false 
   }
 }
 
+/** What the process starts and stops. */
+interface StartedSkills {
+  start (): Promise<void>
+  available (): Promise<unknown>
+  close (): Promise<void>
+}
+
+/** One manager for all folders, or, with an access file, views of them. */
+async function openSkills ({ accessFile, basePath, publicUrl }: Config, options: SkillManagerOptions & { readonly log: Logger }): Promise<{
+  readonly skills: StartedSkills, readonly service: SkillService, readonly access?: AccessDoors
+}> {
+  if (accessFile !== undefined) {
+    const { openGuarded } = await import('./access/open.ts')
+    return await openGuarded(options, { file: accessFile, basePath, publicUrl })
+  }
+  const skills = createSkillManager(options)
+  return { skills, service: skills }
+}
+
 async function listen (app: FastifyInstance, config: Config): Promise<void> {
   try {
     await app.listen({
@@ -104,7 +127,7 @@ async function listen (app: FastifyInstance, config: Config): Promise<void> {
 }
 
 /** Drains and closes everything; returns by the deadline in any case, or kills the process. */
-async function stop (app: FastifyInstance, skills: SkillManager): Promise<void> {
+async function stop (app: FastifyInstance, skills: StartedSkills): Promise<void> {
   const deadline = sleep(STOP_DEADLINE_MS)
   setTimeout(() => {
     app.log.warn('cutting the connections that are still open')

@@ -1,6 +1,6 @@
 import { delimiter } from 'node:path'
 import { isHost, parseHost, parseOrigin } from '../http/request/hosts.ts'
-import { BOOLEANS, LOG_LEVELS, MAX_PORT, parseCount, parseFolder, parsePath, parsePort } from './parse.ts'
+import { BOOLEANS, LOG_LEVELS, MAX_PORT, parseCount, parseFolder, parsePath, parsePort, parseUrl } from './parse.ts'
 import type { Setting } from './setting.ts'
 
 /**
@@ -88,6 +88,23 @@ export const SETTINGS = {
     mustBe: 'an origin such as https://app.example',
     meaning: 'origins of web pages that may use the service (CORS), joined by commas; without it none',
     section: 'origins'
+  },
+  /** Absolute path of the access file. */
+  accessFile: {
+    argument: '--access FILE',
+    variable: 'ACCESS_FILE',
+    parse: parseFolder,
+    mustBe: 'a file',
+    meaning: 'who may see what (YAML): tokens, issuers, groups, rules; without it everybody sees everything',
+    section: 'access'
+  },
+  /** Without a slash at the end. */
+  publicUrl: {
+    variable: 'PUBLIC_URL',
+    parse: parseUrl,
+    mustBe: 'a URL such as https://skills.example, without query',
+    meaning: 'address of the service as its users type it, base path included; for OAuth clients',
+    section: 'access'
   },
   /** Watch by polling instead of by the operating system's events. */
   watchPolling: {

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { SkillsOf } from '../access/principal.ts'
+import type { AccessDoors, SkillsOf } from '../access/principal.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { explainStatus } from '../http/readiness.ts'
 import { LivenessSchema, ReadinessSchema, NotReadySchema } from '../schemas/health.ts'
@@ -7,11 +7,12 @@ import { extendedProblemAnswer, jsonAnswer, notModifiedAnswer, problemAnswers } 
 
 export interface HealthRoutesOptions {
   readonly skillsOf: SkillsOf
+  readonly access?: Pick<AccessDoors, 'everything' | 'remark'> | undefined
   /** Whether the process has received a signal to stop: it answers, and takes no new work. */
   readonly isDraining: () => boolean
 }
 
-export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (app, { skillsOf, isDraining }) {
+export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (app, { skillsOf, access, isDraining }) {
   app.get('/livez', {
     schema: {
       operationId: 'getLiveness',
@@ -31,7 +32,12 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
       response: { 200: jsonAnswer(ReadinessSchema, 'Ready'), 304: notModifiedAnswer(), ...problemAnswers(), ...extendedProblemAnswer('not_ready', NotReadySchema) }
     }
   }, async (request) => {
-    const status = await skillsOf(request).freshStatus()
+    const isStranger = access !== undefined && (request.principal === undefined || request.principal.kind === 'anonymous')
+    const status = await (isStranger ? access.everything : skillsOf(request)).freshStatus()
+    if (isStranger) {
+      if (isDraining() || !status.ready) throw new HttpProblem('not_ready')
+      return { status: 'ready' as const }
+    }
     const { ready, skills: count, generation, roots, watcher, failures, hanging } = status
     const detail = explainStatus(status)
     const state = { skills: count, generation, roots: [...roots], watcher, failures: [...failures], hanging: [...hanging] }
