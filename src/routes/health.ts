@@ -14,6 +14,7 @@ export interface HealthRoutesOptions {
 
 export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (app, { skillsOf, access, isDraining }) {
   app.get('/livez', {
+    config: { isOpen: true },
     schema: {
       operationId: 'getLiveness',
       summary: 'Whether the process answers',
@@ -24,6 +25,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
   }, async () => ({ status: 'ok' as const }))
 
   app.get('/readyz', {
+    config: { isOpen: true },
     schema: {
       operationId: 'getReadiness',
       summary: 'Whether the service can do its work',
@@ -39,7 +41,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
       return { status: 'ready' as const }
     }
     const { ready, skills: count, generation, roots, watcher, failures, hanging } = status
-    const detail = explainStatus(status)
+    const detail = [explainStatus(status) ?? [], access?.remark() ?? []].flat().join('; ') || undefined
     const state = { skills: count, generation, roots: [...roots], watcher, failures: [...failures], hanging: [...hanging] }
     if (isDraining()) throw new HttpProblem('not_ready', 'The service is stopping', {}, state)
     if (!ready) throw new HttpProblem('not_ready', detail, {}, state)
