@@ -14,6 +14,7 @@ const FLOORS = [
   ['core/format/'],
   ['core/disk/'],
   ['core/files/'],
+  ['core/layout/'],
   ['core/watch/'],
   ['core/catalog/'],
   ['core/content/'],
@@ -25,19 +26,24 @@ const FLOORS = [
   ['core/skill-manager.ts'],
   ['core/views/'],
   ['core/listing/', 'core/events/'],
+  ['verdicts/'],
   ['schemas/'],
   ['tools/'],
   ['library/'],
   ['access/principal.ts'],
   ['http/'],
-  ['openapi/', 'plugins/', 'mcp/'],
-  ['routes/', 'well-known/'],
+  ['sources/'],
+  ['openapi/', 'plugins/', 'mcp/', 'observe/', 'limits/'],
+  ['routes/', 'well-known/', 'ui/', 'validate/'],
   ['app.ts'],
-  ['config/', 'log-output.ts'],
+  ['config/', 'log-output.ts', 'log-format.ts'],
   ['access/'],
   ['server.ts', 'index.ts'],
   ['cli/']
 ]
+
+/** What the script of the pages uses. */
+const BROWSER_GLOBALS = ['addEventListener', 'EventSource', 'getSelection', 'history', 'HTMLInputElement', 'location', 'XMLHttpRequest']
 
 const SRC = resolve(import.meta.dirname, 'src')
 
@@ -92,6 +98,10 @@ export default [
     files: ['test/**/*.ts', 'bench/**/*.ts', 'examples/**/*.ts'],
     plugins: { '@typescript-eslint': tseslint.plugin },
     rules: { '@typescript-eslint/no-explicit-any': 'error' }
+  },
+  {
+    files: ['src/ui/public/*.js'],
+    languageOptions: { globals: Object.fromEntries(BROWSER_GLOBALS.map((name) => [name, 'readonly'])) }
   },
   noImports(['src/core/**/*.ts'], ['fastify', 'fastify-plugin', '@fastify/*', '@sinclair/*'], 'core is the domain: no HTTP, no wire shapes'),
   noImports(['src/tools/**/*.ts'], ['fastify', 'fastify-plugin', '@fastify/*'], 'tools know the core, not HTTP'),

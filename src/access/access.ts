@@ -59,7 +59,7 @@ export class Access implements AccessDoors {
     const { skills, log } = options
     this.#options = options
     this.#file = file
-    this.everything = skills.createView('everything', new Map(skills.rootNames.map((name) => [name, 'all'])))
+    this.everything = skills.everything
     this.nothing = skills.createView('nothing', new Map())
     this.#views = new LiveViews(skills, file.value)
     this.#links = new Links(basePath, (digest) => this.#policy.principalOf({ kind: 'link', digest }) !== undefined)

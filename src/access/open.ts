@@ -7,7 +7,7 @@ import { Access, type AccessOptions } from './access.ts'
 /** Skills behind an access file. */
 export interface GuardedSkills {
   /** What the process starts and stops. */
-  readonly skills: Pick<SkillViews, 'start' | 'available' | 'close'>
+  readonly skills: SkillViews
   /** What a door gets that does not ask who is there: nothing. */
   readonly service: SkillService
   readonly access: Access

@@ -21,17 +21,17 @@ import { KEPT_REVISION_BYTES, KEPT_REVISION_MS } from './ground/limits.ts'
 import { type CoreLog, SILENT } from './ground/log.ts'
 import { Signal } from './ground/signal.ts'
 import { SkillsAtRevision } from './pinned-source.ts'
-import { Refresher, type RefreshTimes } from './refresher.ts'
+import { type Refresh, Refresher, type RefreshTimes } from './refresher.ts'
 import { type SearchAnswer, SkillSearch } from './search/search.ts'
-import type { CatalogSkill, Skill, SkillMetadata } from './ground/skill.ts'
+import { type CatalogSkill, type Skill, type SkillMetadata, toCatalogSkill } from './ground/skill.ts'
 import type { PinnedSource, SkillService, SkillStatus } from './skill-source.ts'
 import type { WatcherFactory } from './watch/watcher.ts'
 
 export interface SkillManagerOptions {
   /** Absolute paths, or folders with names; the earlier wins. They need not exist. */
   readonly projectRoots: readonly (string | RootOptions)[]
-  /** Absolute path; loses to every project root. */
-  readonly personalRoot?: string
+  /** Loses to every project root. */
+  readonly personalRoot?: string | RootOptions
   /** Absolute paths: links in a root that leave it are followed when they lead into one of these folders. */
   readonly linkTargets?: readonly string[]
   /** Ask the disk at intervals instead of the kernel for events. */
@@ -81,6 +81,8 @@ export class SkillManager implements SkillService {
   readonly #search: SkillSearch
   readonly #refresher: Refresher
   readonly #stops: Array<() => void> = []
+  /** The memory for contents of files. */
+  readonly contents: Pick<FileStore, 'usage'>
   #indexed = false
   #firstIndex: Promise<void> | undefined
 
@@ -94,6 +96,7 @@ export class SkillManager implements SkillService {
     })
     const disks = new Signal<DiskArea & { readonly isAnswering: boolean }>()
     this.#stops.push(guard.changed.subscribe((area) => { if (this.#isOwn(area)) disks.emit(area) }))
+    this.contents = store
     this.#catalog = new LiveCatalog({ roots: this.#roots, store, phase })
     this.#catalogLog = new CatalogLog({ log, roots: this.#roots, catalog: this.#catalog, disks })
     this.#files = new SkillFiles({
@@ -107,7 +110,8 @@ export class SkillManager implements SkillService {
     })
     this.#roots.changed.subscribe(({ root, realPath, folders, links, names }) => {
       if (this.#indexed) this.#refresher.hintAt(names)
-      this.#refresher.follow(root.path, { realPath, folders, links })
+      // What a listing names never changes: a change is another listing.
+      this.#refresher.follow(root.path, { realPath, folders: root.listed === true ? new Map() : folders, links })
     })
   }
 
@@ -132,7 +136,6 @@ export class SkillManager implements SkillService {
     this.#files.close()
   }
 
-  /** A request was received on this connection: see `PollPhase`. */
   beginRequest (connection: object): void {
     this.#phase.begin(connection)
   }
@@ -174,6 +177,8 @@ export class SkillManager implements SkillService {
     }
   }
 
+  get refreshed (): Signal<Refresh> { return this.#refresher.refreshed }
+
   get status (): SkillStatus {
     const { generation, names } = this.#catalog.last
     return {
@@ -188,7 +193,6 @@ export class SkillManager implements SkillService {
     }
   }
 
-  /** The same after a comparison of the roots with the disk. */
   async freshStatus (): Promise<SkillStatus> {
     await this.#roots.sync()
     return this.status
@@ -230,7 +234,6 @@ export class SkillManager implements SkillService {
     await this.#catalog.verifyDisplayNames()
   }
 
-  /** What `list` said last, without a comparison with the disk. */
   namesNow (): readonly string[] {
     return this.#catalog.last.names
   }
@@ -334,8 +337,4 @@ export class SkillManager implements SkillService {
 
 export function createSkillManager (options: SkillManagerOptions): SkillManager {
   return new SkillManager(options)
-}
-
-function toCatalogSkill ({ name, metadata, frontmatter, findings, valid, digest }: CatalogSkill): CatalogSkill {
-  return { name, metadata, frontmatter, findings, valid, ...digest !== undefined && { digest } }
 }

@@ -72,9 +72,11 @@ export function describeSkill (folder: SkillFolder, { mainFiles, main, refused, 
   readonly shadowing: boolean
 }): CatalogSkill {
   const parsed = main && parseSkillBytes(main.content.bytes, folder.name)
+  const file = main?.name ?? mainFiles[0] ?? 'SKILL.md'
+  const inMainFile = (found: Finding): Finding => ({ ...found, file })
   const findings = [
-    ...mainFileFindings(mainFiles, main?.name, refused),
-    ...parsed?.findings ?? [],
+    ...mainFileFindings(mainFiles, main?.name, refused).map(inMainFile),
+    ...parsed?.findings.map(inMainFile) ?? [],
     ...shadowing ? [SHADOWING] : []
   ]
   return {
@@ -84,7 +86,7 @@ export function describeSkill (folder: SkillFolder, { mainFiles, main, refused, 
       description: parsed?.summary.description ?? '',
       type: folder.type,
       skillPath: folder.path,
-      path: `${folder.path}/${main?.name ?? mainFiles[0] ?? 'SKILL.md'}`
+      path: `${folder.path}/${file}`
     },
     frontmatter: parsed?.frontmatter ?? NO_FRONTMATTER,
     findings,

@@ -21,6 +21,8 @@ export interface RootOptions {
   readonly path: string
   /** What settings and reports call it. Default: the last part of the path. */
   readonly name?: string
+  /** The skills are those that its file `skills.json` names, instead of the folders in it: see `readListing`. */
+  readonly listed?: boolean
 }
 
 /** What is known of a root: for /readyz and the log. */
@@ -80,7 +82,7 @@ interface RootState extends Root {
 
 export interface RootsOptions {
   readonly projectRoots: readonly (string | RootOptions)[]
-  readonly personalRoot?: string
+  readonly personalRoot?: string | RootOptions
   /** Absolute paths of the folders outside of the roots that links in them may lead into. */
   readonly linkTargets?: readonly string[]
   /** Used for all roots. Default: each root gets the disk that fits its file system. */
@@ -100,8 +102,8 @@ export class Roots {
 
   constructor (options: RootsOptions) {
     this.#options = options
-    const personal = options.personalRoot === undefined ? [] : [{ path: options.personalRoot, type: 'personal' as const }]
-    const project = options.projectRoots.map((root) => ({ ...typeof root === 'string' ? { path: root } : root, type: 'project' as const }))
+    const personal = options.personalRoot === undefined ? [] : [{ ...asOptions(options.personalRoot), type: 'personal' as const }]
+    const project = options.projectRoots.map((root) => ({ ...asOptions(root), type: 'project' as const }))
     this.#roots = [...project, ...personal].map((root, index) => ({
       name: basename(root.path),
       ...root,
@@ -264,6 +266,10 @@ export class Roots {
     if (root === undefined) throw new RangeError(`no root ${index}`)
     return root
   }
+}
+
+function asOptions (root: string | RootOptions): RootOptions {
+  return typeof root === 'string' ? { path: root } : root
 }
 
 /** Whether all links of a root have the meaning that they had at its scan. */

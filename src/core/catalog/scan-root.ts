@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { createSlicer } from '../ground/async.ts'
 import { errorCode, type Disk } from '../disk/disk.ts'
 import { entriesIn } from '../disk/folder-entries.ts'
@@ -5,6 +6,7 @@ import { isTrustworthy, signatureOf } from '../disk/signature.ts'
 import { isSafeName } from '../ground/skill-name.ts'
 import type { Signature, SkillType } from '../ground/skill.ts'
 import { linkContainers, type LinkMeaning, resolveLink } from './linked-folder.ts'
+import { readListing } from './listing.ts'
 import { MAIN_FILE } from './main-files.ts'
 
 /** A folder that is served as a skill. */
@@ -58,6 +60,7 @@ export interface Root {
   readonly path: string
   readonly type: SkillType
   readonly index: number
+  readonly listed?: boolean
   /** Absolute paths of the folders outside that links in the root may lead into. */
   readonly linkTargets?: readonly string[]
 }
@@ -77,6 +80,10 @@ export async function scanRoot (disk: Disk, root: Root, before?: GoodScan): Prom
     // Signature before names: a change in between shows as a difference at the next comparison.
     const signature = signatureOf(stats)
     const folders = new FolderCollection(root, realPath, before)
+    if (root.listed === true) {
+      for (const [name, path] of await readListing(disk, realPath)) folders.addListed(name, path)
+      return { state: 'ok', signature, isTrustworthy: isTrustworthy(signature, scannedAt), realPath, isSkill: false, ...folders.result(), links: new Map(), skipped: [] }
+    }
     const links = new Map<string, LinkMeaning>()
     const skipped: SkippedEntry[] = []
     let containers: readonly string[] | undefined
@@ -143,6 +150,14 @@ class FolderCollection {
     else this.#add(name, join(this.#realPath, name), false)
   }
 
+  /** @param path of the skill, relative to the root; it may lead out of it */
+  addListed (name: string, path: string): void {
+    const realPath = resolve(this.#realPath, path)
+    const old = this.#before.get(name)
+    if (old?.realPath === realPath) this.#folders.set(name, old)
+    else this.#put({ name, path: resolve(this.#root.path, path), realPath, linked: false })
+  }
+
   addLink (name: string, target: string): void {
     const old = this.#before.get(name)
     if (old?.linked === true && old.realPath === target) this.#folders.set(name, old)
@@ -150,9 +165,12 @@ class FolderCollection {
   }
 
   #add (name: string, realPath: string, linked: boolean): void {
-    const { path, type, index } = this.#root
-    this.#folders.set(name, { name, type, root: index, path: join(path, name), realPath, linked })
-    this.#changed.push(name)
+    this.#put({ name, path: join(this.#root.path, name), realPath, linked })
+  }
+
+  #put (folder: Pick<SkillFolder, 'name' | 'path' | 'realPath' | 'linked'>): void {
+    this.#folders.set(folder.name, { ...folder, type: this.#root.type, root: this.#root.index })
+    this.#changed.push(folder.name)
   }
 
   result (): { folders: ReadonlyMap<string, SkillFolder>, changedNames: readonly string[] } {

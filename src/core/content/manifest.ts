@@ -25,6 +25,14 @@ export interface ManifestFile {
   readonly digest: string
 }
 
+/** A file of a skill whose bytes nobody asks for. */
+export type ListedFile = Pick<ManifestFile, 'path' | 'size_bytes'>
+
+/** Which files a skill has. */
+export interface FileList {
+  readonly files: readonly ListedFile[]
+}
+
 /** All files of a skill in one state. */
 export interface Manifest {
   readonly skill_name: string

@@ -16,6 +16,13 @@ export type ServableFile =
   | { readonly kind: 'content', readonly content: FileContent }
   | { readonly kind: 'stream', readonly file: OpenFile, readonly digest: string | undefined }
 
+/** How much of a memory is in use, and how often it was of use. */
+export interface CacheUsage {
+  readonly bytes: number
+  readonly hits: number
+  readonly misses: number
+}
+
 /** A file of a skill. */
 export interface FilePlace {
   readonly disk: Disk
@@ -61,6 +68,7 @@ export class FileStore {
   /** One piece of one large file in each turn of the event loop, in the order of their asking: none holds up another. */
   readonly #pause = createTurnstile()
   #readCount = 0
+  #reuseCount = 0
 
   constructor (phase: PollPhase, maxBytes = CONTENT_CACHE_BYTES) {
     this.#phase = phase
@@ -73,6 +81,11 @@ export class FileStore {
   /** Goes up with each file that is read. Taken when a question is asked, it is what `since` compares with. */
   get readCount (): number {
     return this.#readCount
+  }
+
+  /** The memory for contents: bytes by weight, and how often a file was found there or read. */
+  get usage (): CacheUsage {
+    return { bytes: this.#contents.calculatedSize, hits: this.#reuseCount, misses: this.#readCount }
   }
 
   /**
@@ -142,7 +155,11 @@ export class FileStore {
     if (stored === undefined || stored.readAt > since) return stored
     if (!stored.isReusable) return undefined
     const { disk, folder } = place
-    return whenReady(holds((path) => this.#phase.stat(disk, path), folder, stored.observed), (isSame) => isSame ? stored : undefined)
+    return whenReady(holds((path) => this.#phase.stat(disk, path), folder, stored.observed), (isSame) => {
+      if (!isSame) return undefined
+      this.#reuseCount++
+      return stored
+    })
   }
 
   async #readNow (place: FilePlace, limit: number): Promise<ReadFile> {

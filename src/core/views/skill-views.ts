@@ -3,7 +3,11 @@ import type { CatalogChange } from '../catalog/catalog.ts'
 import type { RootOptions } from '../catalog/roots.ts'
 import { KEPT_REVISION_BYTES } from '../ground/limits.ts'
 import { type SearchAnswer, SkillSearch, type SearchSource } from '../search/search.ts'
-import { createSharedDisk, createSkillManager, type SkillManager, type SkillManagerOptions } from '../skill-manager.ts'
+import type { SkillMetadata } from '../ground/skill.ts'
+import { Signal } from '../ground/signal.ts'
+import type { Refresh } from '../refresher.ts'
+import { createSharedDisk, createSkillManager, type SharedDisk, type SkillManager, type SkillManagerOptions } from '../skill-manager.ts'
+import type { SkillStatus } from '../skill-source.ts'
 import type { MergedNames } from './member-lists.ts'
 import { View, type ViewGround } from './view.ts'
 import type { ViewMember } from './view-member.ts'
@@ -24,6 +28,12 @@ const SEPARATOR = '\n'
  * that hang, and the memory for contents are shared; each skill is indexed and read once, however many views have it.
  */
 export class SkillViews {
+  /** The memory for contents of files. */
+  readonly contents: SharedDisk['store']
+  /** Each refresh of a root. */
+  readonly refreshed = new Signal<Refresh>()
+  /** All roots, in their order. */
+  readonly everything: View
   readonly #roots: readonly NamedRoot[]
   readonly #ground: ViewGround
   readonly #search: SkillSearch
@@ -38,6 +48,8 @@ export class SkillViews {
       ...projectRoots.map((root) => ({ name: nameOf(root), skills: manager({ projectRoots: [root] }) })),
       ...personalRoot === undefined ? [] : [{ name: nameOf(personalRoot), skills: manager({ projectRoots: [], personalRoot }) }]
     ]
+    this.contents = shared.store
+    for (const { skills } of this.#roots) skills.refreshed.subscribe((refresh) => { this.refreshed.emit(refresh) })
     const [first] = this.#roots
     if (first === undefined) throw new Error('views need a root')
     this.#search = new SkillSearch(new AllSkills(this.#roots.map(({ skills }) => skills)))
@@ -46,6 +58,17 @@ export class SkillViews {
       anyRoot: first.skills,
       search: (query, names, members) => this.#searchWithin(query, names, members)
     }
+    this.everything = this.createView('everything', new Map(this.rootNames.map((name) => [name, 'all'])))
+  }
+
+  /** Of all roots. */
+  get status (): SkillStatus {
+    return this.everything.status
+  }
+
+  /** Of all roots. */
+  availableNow (): readonly SkillMetadata[] {
+    return this.everything.availableNow()
   }
 
   /** In their order; may hold one name twice. */
