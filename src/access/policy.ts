@@ -187,6 +187,11 @@ export class Policy {
       .map((pattern) => `${place} has the pattern ${quote(pattern)}, which fits no skill`))
   }
 
+  /** All groups of a caller who has proved to be in some. The anonymous view is a part of every view. */
+  groupsOf (groups: readonly string[]): readonly string[] {
+    return [ANONYMOUS, ...this.#anonymous, AUTHENTICATED, ...groups]
+  }
+
   /** The key of what some groups see together: groups that no rule names make no difference. */
   viewOf (groups: Iterable<string>): string {
     return JSON.stringify([...new Set(groups)].filter((group) => this.#usedGroups.has(group)).sort())
@@ -198,9 +203,8 @@ export class Policy {
     return principal
   }
 
-  /** The anonymous view is a part of every view. */
   #principal ({ kind, id, name, groups, scopes, expiresAt }: Pick<Principal, 'kind' | 'id' | 'name' | 'groups'> & { readonly scopes: readonly string[], readonly expiresAt?: number | undefined }): Principal {
-    const all = [ANONYMOUS, ...this.#anonymous, ...kind === ANONYMOUS ? [] : [AUTHENTICATED, ...groups]]
+    const all = kind === ANONYMOUS ? [ANONYMOUS, ...this.#anonymous] : this.groupsOf(groups)
     return { id, name, kind, groups: all, scopes: new Set(scopes), view: this.viewOf(all), ...expiresAt !== undefined && { expiresAt } }
   }
 }

@@ -50,6 +50,6 @@ export const AccessFileSchema = Type.Object({
     roots: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1, title: 'a list of roots', description: 'Names of folders of skills. Default: all of them' })),
     skills: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 255 }), { minItems: 1, title: 'a list of names of skills', description: 'A * stands for any characters. Default: all skills' }))
   }, Closed), { title: 'a list of rules', description: 'Any that fits grants; what no rule grants is hidden' }))
-}, { ...Closed, $id: 'https://skillserve.dev/access.schema.json', title: 'a mapping with tokens, links, issuers, proxy, anonymous and rules' })
+}, { ...Closed, title: 'a mapping with tokens, links, issuers, proxy, anonymous and rules' })
 
 export type AccessFile = Static<typeof AccessFileSchema>

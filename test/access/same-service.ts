@@ -85,7 +85,7 @@ function questions (): Array<readonly [label: string, options: InjectOptions]> {
   const names = [...NAMES, 'nosuch', '..']
   const all: InjectOptions[] = [
     ...['/', '/skills', '/nosuch', '/catalog', '/catalog?limit=500&valid=true', '/catalog?valid=false', '/catalog?cursor=abc', '/openapi.json',
-      '/.well-known/agent-skills/index.json', '/.well-known/skills/index.json'].map((url) => ({ url })),
+      '/.well-known/agent-skills/index.json', '/.well-known/skills/index.json', '/llms.txt', '/ui/'].map((url) => ({ url })),
     ...['orange', 'lemon', 'orang', 'second', 'alpha', 'the', 'ornage'].map((q) => ({ url: `/catalog?q=${q}` })),
     ...['xml', 'json', 'markdown'].map((format) => ({ url: `/agent/prompt?format=${format}` })),
     { url: '/agent/prompt?budget=200' },
@@ -98,6 +98,7 @@ function questions (): Array<readonly [label: string, options: InjectOptions]> {
       { url: `/skills/${name}/files/SKILL.md`, headers: { range: 'bytes=0-3' } },
       { url: `/skills/${name}`, method: 'HEAD' as const },
       { url: `/catalog/${name}` },
+      { url: `/ui/skills/${name}` },
       { url: `/.well-known/skills/${name}/SKILL.md` },
       { url: `/.well-known/agent-skills/${name}/${'0'.repeat(64)}/SKILL.md` }
     ]),
