@@ -66,6 +66,8 @@ t.test('K2: every setting can come from the environment', async (t) => {
     UI: '0',
     LOG_LEVEL: 'silent',
     ALLOWED_HOSTS: 'localhost, Skills.Example.org:8443,[::1]:80,::1,10.0.0.1',
+    ACCESS_FILE: 'access.yaml',
+    PUBLIC_URL: 'https://Skills.example/team/',
     ALLOWED_ORIGINS: 'https://App.example:443, http://localhost:5173,chrome-extension://abc',
     WATCH_POLLING: '1'
   }), {
@@ -82,6 +84,8 @@ t.test('K2: every setting can come from the environment', async (t) => {
     logLevel: 'silent',
     allowedHosts: ['localhost', 'skills.example.org', '::1', '10.0.0.1'],
     allowedOrigins: ['https://app.example', 'http://localhost:5173', 'chrome-extension://abc'],
+    accessFile: resolve(cwd, 'access.yaml'),
+    publicUrl: 'https://skills.example/team',
     watchPolling: true,
     shutdownDelay: 0,
     cacheSeconds: 0,
