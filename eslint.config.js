@@ -24,6 +24,7 @@ const FLOORS = [
   ['core/pinned-source.ts'],
   ['core/refresher.ts', 'core/catalog-log.ts'],
   ['core/skill-manager.ts'],
+  ['core/views/'],
   ['core/listing/', 'core/events/'],
   ['verdicts/'],
   ['schemas/'],

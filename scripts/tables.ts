@@ -6,6 +6,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Setting } from '../src/config/setting.ts'
+import { AccessFileSchema } from '../src/access/schema.ts'
 import { SETTINGS } from '../src/config/settings.ts'
 import { Signal } from '../src/core/ground/signal.ts'
 import { AUDIT_EVENTS } from '../src/observe/audit/reads.ts'
@@ -29,6 +30,14 @@ export const OPERATIONS = 'docs/operations.md'
 export const DOCUMENTS: Readonly<Record<string, (heading: string) => string>> = {
   'README.md': (heading) => `docs/configuration.md#${heading}`,
   'docs/configuration.md': (heading) => `#${heading}`
+}
+
+/** The JSON Schema of access files. */
+export const ACCESS_SCHEMA = 'openapi/access.schema.json'
+
+/** Its text as it should be. */
+export function accessSchema (): string {
+  return `${JSON.stringify({ $schema: 'https://json-schema.org/draft/2020-12/schema', ...AccessFileSchema }, undefined, 2)}\n`
 }
 
 /** A document's text as it should be. */
@@ -66,6 +75,7 @@ function settingsTable (link: (heading: string) => string): string {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  writeFileSync(new URL(ACCESS_SCHEMA, ROOT), accessSchema())
   for (const document of [...Object.keys(DOCUMENTS), OPERATIONS]) {
     const file = new URL(document, ROOT)
     const text = readFileSync(file, 'utf8')

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync, type FastifyRequest } from 'fastify'
-import { alwaysAllowed, PerSkills } from './access/principal.ts'
+import { type AccessDoors, alwaysAllowed, PerSkills } from './access/principal.ts'
 import { createChangeFeed } from './core/events/change-feed.ts'
 import type { SkillService } from './core/skill-source.ts'
 import { Connections } from './http/connections/connections.ts'
@@ -63,6 +63,8 @@ export interface AppOptions {
   /** Whether people get pages at `/` and `/ui/`. Default true. */
   readonly ui?: boolean
   readonly timeouts?: Partial<HttpTimeouts>
+  /** Who may see what. Absent: everybody sees all of `skills`. */
+  readonly access?: AccessDoors | undefined
   /** Begun by whoever stops the process. */
   readonly shutdown?: Shutdown
   /** How long shared caches may keep what anybody may read, in seconds: see `conditional`. Default 0, not at all. */
@@ -79,24 +81,24 @@ export interface AppOptions {
 
 /** The whole HTTP service, not yet listening. */
 export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
-  const { skills, sources, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, timeouts = {}, shutdown = new Shutdown(), cacheSeconds = 0, plugins = [], clientOf, admitCall } = options
+  const { skills, sources, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, timeouts = {}, shutdown = new Shutdown(), cacheSeconds = 0, access, plugins = [], clientOf, admitCall } = options
   const observer = combineObservers(options.observers ?? [])
   const loopbackOnly = isLoopback(host)
   const connections = new Connections()
-  const app: FastifyInstance = fastify(httpServerOptions({ connections, logger, timeouts, observer, clientOf }))
+  const app: FastifyInstance = fastify(httpServerOptions({ connections, logger, timeouts, observer, clientOf, rewriteUrl: access && ((request) => access.rewriteUrl(request)) }))
   const feeds = new PerSkills((skills) => createChangeFeed({ skills, log: logger }))
   app.addHook('onClose', async () => { for (const feed of feeds.values()) feed.close() })
   app.decorateRequest('principal', undefined)
-  const skillsOf = () => skills
+  const { skillsOf, whileAllowed } = access ?? { skillsOf: () => skills, whileAllowed: alwaysAllowed }
   observer?.useSkills?.(skillsOf)
-  const revisionOf = () => feeds.of(skillsOf()).revision
-  const whileAllowed = alwaysAllowed
+  const revisionOf = (request: FastifyRequest) => feeds.of(skillsOf(request)).revision
   const judge = createJudge([mcpFindings])
   const pages = ui ? catalogPages({ skillsOf, judge, version, prefix: basePath, log: logger }) : undefined
 
   await app.register(security, { loopbackOnly, allowedHosts })
-  await app.register(errors, { basePath })
+  await app.register(errors, { basePath, ...access && { translate: (error: unknown, request: FastifyRequest) => access.translate(error, request) } })
   await app.register(cors, { allowedOrigins })
+  if (access !== undefined) await app.register(access.plugin)
   await app.register(pollPhase, { skills, connections })
   await app.register(schemas, { shared: [...sharedSchemas, ...toolSchemas] })
   await app.register(jsonBody)
@@ -110,7 +112,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     await routes.register(doorsRoute, { version, forBrowsers: pages?.list })
     await routes.register(openapiRoutes)
     await routes.register(docsRoutes)
-    await routes.register(healthRoutes, { skillsOf, revisionOf, shutdown, sources: sources && (() => sources.status) })
+    await routes.register(healthRoutes, { skillsOf, access, revisionOf, shutdown, sources: sources && (() => sources.status) })
     await routes.register(gitHook, { hooks: sources?.hooks ?? [] })
     await routes.register(skillRoutes, { skillsOf, revisionOf, tools: readerTools(registry) })
     await routes.register(archiveRoutes, { skillsOf })

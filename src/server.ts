@@ -3,12 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
-import { pino } from 'pino'
+import { type Logger, pino } from 'pino'
+import type { AccessDoors } from './access/principal.ts'
 import { buildApp } from './app.ts'
 import { openRoots } from './config/roots.ts'
 import { ConfigError } from './config/setting.ts'
 import type { Config } from './config/settings.ts'
-import { createSkillManager, type SkillManager } from './core/skill-manager.ts'
+import { createSkillManager, type SkillManagerOptions } from './core/skill-manager.ts'
+import type { SkillService } from './core/skill-source.ts'
 import { readBacklog } from './http/connections/accept-backlog.ts'
 import { isLoopback } from './http/request/hosts.ts'
 import { maxConnections } from './http/connections/max-connections.ts'
@@ -17,6 +19,7 @@ import { defaultLogFormat, logDestination } from './log-format.ts'
 import { LogOutput } from './log-output.ts'
 import { protect, type Protection } from './limits/protect.ts'
 import { preloadMcp } from './mcp/plugin.ts'
+import type { MeasuredSkills } from './observe/metrics/metrics.ts'
 import { observe, type Observation } from './observe/observe.ts'
 import type { Sources } from './sources/sources.ts'
 import { createToolRegistry } from './tools/registry.ts'
@@ -52,23 +55,24 @@ export async function startServer (config: Config, { version, isExample = false 
   output.dropped.subscribe((lines) => { logger.warn({ lines }, 'lines of the log were dropped here: standard output did not take them') })
   if (isExample) logger.info({ path: config.skillsDirs[0] }, 'no folder was named and there is no ./skills: serving the example skills of the package')
   const { sources, ...roots } = await openRoots(config, { log: logger })
-  const skills = createSkillManager({
+  const options = {
     ...roots,
     ...config.linkTargets && { linkTargets: config.linkTargets },
     polling: config.watchPolling,
     keep: { keepMs: config.keepRevisionSeconds * 1_000, maxBytes: config.keepRevisionBytes },
     log: logger
-  })
+  }
+  const { skills, service, access } = await openSkills(config, options)
   const registry = createToolRegistry(createTools(), {
     onError: (err, tool) => { logger.error({ err, tool }, 'a tool call met an error that its caller is not told') }
   })
   const protection = await protect({
-    isLimited: config.limits === 'on' || (config.limits === 'auto' && !isLoopback(config.host)),
+    isLimited: config.limits === 'on' || (config.limits === 'auto' && (access !== undefined || !isLoopback(config.host))),
     rate: config.limitRate,
     burst: config.limitBurst,
     trustedProxies: config.trustedProxies ?? [],
     store: config.limitsStore,
-    hasCallers: false,
+    hasCallers: access !== undefined,
     skills,
     log: logger
   })
@@ -86,7 +90,8 @@ export async function startServer (config: Config, { version, isExample = false 
   })
   const shutdown = new Shutdown()
   const app = await buildApp({
-    skills,
+    skills: service,
+    access,
     ...sources && { sources },
     registry,
     logger,
@@ -98,7 +103,8 @@ export async function startServer (config: Config, { version, isExample = false 
     ui: config.ui,
     observers: observation.observers,
     shutdown,
-    cacheSeconds: config.cacheSeconds,
+    // What depends on the caller is for no shared cache.
+    cacheSeconds: access === undefined ? config.cacheSeconds : 0,
     plugins: [...protection.plugins, ...observation.plugins],
     clientOf: protection.clientOf,
     admitCall: protection.admitCall
@@ -132,6 +138,26 @@ export async function startServer (config: Config, { version, isExample = false 
   }
 }
 
+/** What the process starts and stops. */
+interface StartedSkills extends MeasuredSkills {
+  start (): Promise<void>
+  available (): Promise<unknown>
+  namesNow (): readonly string[]
+  close (): Promise<void>
+}
+
+/** One manager for all folders, or, with an access file, views of them. */
+async function openSkills ({ accessFile, basePath, publicUrl }: Config, options: SkillManagerOptions & { readonly log: Logger }): Promise<{
+  readonly skills: StartedSkills, readonly service: SkillService, readonly access?: AccessDoors
+}> {
+  if (accessFile !== undefined) {
+    const { openGuarded } = await import('./access/open.ts')
+    return await openGuarded(options, { file: accessFile, basePath, publicUrl })
+  }
+  const skills = createSkillManager(options)
+  return { skills, service: skills }
+}
+
 async function listen (app: FastifyInstance, config: Config): Promise<void> {
   try {
     await app.listen({
@@ -146,7 +172,7 @@ async function listen (app: FastifyInstance, config: Config): Promise<void> {
 }
 
 /** Drains and closes everything; returns by the deadline in any case, or kills the process. */
-async function stop (app: FastifyInstance, skills: SkillManager, observation: Observation, protection: Protection, sources: Sources | undefined): Promise<void> {
+async function stop (app: FastifyInstance, skills: StartedSkills, observation: Observation, protection: Protection, sources: Sources | undefined): Promise<void> {
   const deadline = sleep(STOP_DEADLINE_MS)
   setTimeout(() => {
     app.log.warn('cutting the connections that are still open')

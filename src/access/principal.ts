@@ -1,10 +1,18 @@
-import type { FastifyRequest } from 'fastify'
+import type { IncomingMessage } from 'node:http'
+import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
 import type { SkillService } from '../core/skill-source.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** Who asks: set before any hook but those of `security` and `cors`. Undefined when access is off, and on routes that are open to all. */
     principal: Principal | undefined
+  }
+
+  interface FastifyContextConfig {
+    /** The scope that callers need. Default: `skills:read`. */
+    scope?: string
+    /** Whether the route answers everybody, and says nothing about skills. */
+    isOpen?: boolean
   }
 }
 
@@ -59,3 +67,19 @@ export type WhileAllowed = (request: FastifyRequest, end: () => void) => () => v
 
 /** For a service without callers. */
 export const alwaysAllowed: WhileAllowed = () => () => {}
+
+/** Access control as the app uses it. */
+export interface AccessDoors {
+  readonly skillsOf: SkillsOf
+  readonly whileAllowed: WhileAllowed
+  /** All skills, for what the service says of itself. */
+  readonly everything: SkillService
+  /** The hook that finds out who asks, and what is said to those who may not. */
+  readonly plugin: FastifyPluginAsync
+  /** The target of a request without the secrets in it. */
+  rewriteUrl (request: IncomingMessage): string
+  /** What an error is to this caller. */
+  translate (error: unknown, request: FastifyRequest): unknown
+  /** What is wrong with the access file, for /readyz. */
+  remark (): string | undefined
+}

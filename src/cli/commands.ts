@@ -1,10 +1,12 @@
+import { access } from './access.ts'
 import type { CommandTable } from './command.ts'
 import { exportCommand } from './export.ts'
 import { healthcheck } from './healthcheck.ts'
 import { help } from './help.ts'
 import { serve } from './serve.ts'
+import { token } from './token.ts'
 import { validate } from './validate.ts'
 import { version } from './version.ts'
 
 /** Every command: a new one is a file and a row here. */
-export const COMMANDS: CommandTable = { serve, validate, export: exportCommand, healthcheck, help, version }
+export const COMMANDS: CommandTable = { serve, validate, token, access, export: exportCommand, healthcheck, help, version }

@@ -16,7 +16,7 @@ export class FollowedFile<Value> {
   readonly changed = new Signal<Value>()
   /** Tells why the file cannot be used, once for each reason, and of its mending with undefined. */
   readonly failed = new Signal<ConfigError | undefined>()
-  readonly #path: string
+  readonly path: string
   readonly #parse: (text: string) => Value
   readonly #timer: NodeJS.Timeout
   #value: Value
@@ -28,7 +28,7 @@ export class FollowedFile<Value> {
   #isChecking = false
 
   private constructor (path: string, parse: (text: string) => Value, text: string, checkMs: number) {
-    this.#path = path
+    this.path = path
     this.#parse = parse
     this.#text = text
     this.#value = parse(text)
@@ -63,16 +63,16 @@ export class FollowedFile<Value> {
     if (this.#isChecking) return
     this.#isChecking = true
     try {
-      const now = await fingerprint(this.#path)
+      const now = await fingerprint(this.path)
       // A file that is being written is read when it has been still from one comparison to the next.
       const isStill = now === this.#last
       this.#last = now
       if (!isStill || now === this.#read) return
-      const text = await readTextFile(this.#path)
+      const text = await readTextFile(this.path)
       this.#read = now
       this.#use(text)
     } catch (error) {
-      this.#fail(error instanceof ConfigError ? error : new ConfigError(`${this.#path}: ${String(error)}`, { cause: error }))
+      this.#fail(error instanceof ConfigError ? error : new ConfigError(`${this.path}: ${String(error)}`, { cause: error }))
     } finally {
       this.#isChecking = false
     }

@@ -47,3 +47,9 @@ export function parseDelay (text: string): number | undefined {
 export function parsePort (text: string): number | undefined {
   return WHOLE_NUMBER.test(text) && Number(text) <= MAX_PORT ? Number(text) : undefined
 }
+
+/** Without the slash at the end. */
+export function parseUrl (text: string): string | undefined {
+  if (!/^https?:\/\/[^\s?#@"\\]+$/i.test(text) || !URL.canParse(text)) return undefined
+  return new URL(text).href.replace(/\/$/, '')
+}

@@ -3,7 +3,7 @@ import { isHost, parseHost, parseOrigin } from '../http/request/hosts.ts'
 import { LIMITS_SETTINGS } from './limits-settings.ts'
 import { splitRoots } from '../sources/address.ts'
 import { OBSERVE_SETTINGS } from './observe-settings.ts'
-import { BOOLEANS, LOG_LEVELS, MAX_DELAY_SECONDS, MAX_PORT, parseCount, parseDelay, parseFolder, parseFolderOrAddress, parsePath, parsePort } from './parse.ts'
+import { BOOLEANS, LOG_LEVELS, MAX_DELAY_SECONDS, MAX_PORT, parseCount, parseDelay, parseFolder, parseFolderOrAddress, parsePath, parsePort, parseUrl } from './parse.ts'
 import type { Setting } from './setting.ts'
 import { SOURCE_SETTINGS } from './source-settings.ts'
 
@@ -104,6 +104,23 @@ export const SETTINGS = {
     mustBe: 'an origin such as https://app.example',
     meaning: 'origins of web pages that may use the service (CORS), joined by commas; without it none',
     section: 'origins'
+  },
+  /** Absolute path of the access file. */
+  accessFile: {
+    argument: '--access FILE',
+    variable: 'ACCESS_FILE',
+    parse: parseFolder,
+    mustBe: 'a file',
+    meaning: 'who may see what (YAML): tokens, issuers, groups, rules; without it everybody sees everything',
+    section: 'access'
+  },
+  /** Without a slash at the end. */
+  publicUrl: {
+    variable: 'PUBLIC_URL',
+    parse: parseUrl,
+    mustBe: 'a URL such as https://skills.example, without query',
+    meaning: 'address of the service as its users type it, base path included; for OAuth clients',
+    section: 'access'
   },
   /** Watch by polling instead of by the operating system's events. */
   watchPolling: {

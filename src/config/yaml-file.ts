@@ -22,6 +22,8 @@ const MAX_FILE_BYTES = 16 * 1_048_576
 
 const MAX_DEPTH = 32
 
+const MISSING = 'is missing'
+
 /**
  * Reads a YAML file that an operator has written. Keys that the schema does not name are refused.
  * @throws ConfigError of one line, `FILE:LINE: KEY …`
@@ -63,9 +65,9 @@ export function parseYamlFile<Schema extends TSchema> (path: string, text: strin
   }
   const validate = new Ajv({ allErrors: true, verbose: true, strict: false }).compile<Static<Schema>>(schema)
   if (validate(value)) return { ...file, value }
-  const complaints = (validate.errors ?? []).map((error) => complaintOf(error, value)).map(({ at, sentence }) => ({ line: file.lineOf(at), error: file.error(at, sentence) }))
-  // The reader begins at the top. Of one line the last is the most special: an object's key after the object.
-  const [first] = complaints.sort((a, b) => a.line - b.line)
+  const complaints = (validate.errors ?? []).map((error) => complaintOf(error, value)).map(({ at, sentence }) => ({ line: file.lineOf(at), error: file.error(at, sentence), isMissing: sentence === MISSING }))
+  // The reader begins at the top. A mistyped key explains the one that is missing.
+  const [first] = complaints.sort((a, b) => a.line - b.line || Number(a.isMissing) - Number(b.isMissing))
   throw first?.error ?? fail(1, 'the file does not fit its schema')
 }
 
@@ -149,7 +151,7 @@ function complaintOf ({ instancePath, keyword, params, message = '', parentSchem
       return { at: [...at, String(params['additionalProperty'])], sentence: `is no key here, there are ${known}` }
     }
     case 'required':
-      return { at: [...at, String(params['missingProperty'])], sentence: 'is missing' }
+      return { at: [...at, String(params['missingProperty'])], sentence: MISSING }
     default: {
       // The value itself may be a secret.
       const expected = parentSchema?.['title']

@@ -2,7 +2,7 @@ import type { Awaitable } from './ground/async.ts'
 import type { MainFilePreference } from './catalog/main-files.ts'
 import type { SkillArchive } from './content/archive.ts'
 import type { Manifest } from './content/manifest.ts'
-import type { RevisionChoice, SkillFiles } from './content/skill-files.ts'
+import type { RevisionChoice } from './content/skill-files.ts'
 import type { SkillState } from './content/skill-state.ts'
 import { documentError } from './ground/errors.ts'
 import type { FileContent } from './files/file-content.ts'
@@ -11,18 +11,27 @@ import type { SearchAnswer } from './search/search.ts'
 import type { CatalogSkill, SkillMetadata } from './ground/skill.ts'
 import type { PinnedSource, SkillSource } from './skill-source.ts'
 
+/** Reads a skill in a chosen revision. */
+export interface RevisionReader {
+  read<T> (name: string, answer: (state: SkillState) => Awaitable<T>, revision: RevisionChoice): Awaitable<T>
+}
+
 /** The skills of one request that asked for a revision. What is asked of all skills together has none, and passes through. */
 export class SkillsAtRevision implements PinnedSource {
   readonly #source: SkillSource
-  readonly #files: SkillFiles
+  readonly #files: RevisionReader
   readonly #wanted: RevisionChoice
   /** By name of the skill: its first read decides for the others. */
   readonly #revisions = new Map<string, string>()
 
-  constructor (source: SkillSource, files: SkillFiles, wanted: RevisionChoice) {
+  constructor (source: SkillSource, files: RevisionReader, wanted: RevisionChoice) {
     this.#source = source
     this.#files = files
     this.#wanted = wanted
+  }
+
+  get scope (): string {
+    return this.#source.scope
   }
 
   revisionOf (name: string): string | undefined {

@@ -11,7 +11,7 @@ import type { Inspected, Manifest, Unread } from './content/manifest.ts'
 import { SkillFiles } from './content/skill-files.ts'
 import type { SkillState } from './content/skill-state.ts'
 import type { Disk } from './disk/disk.ts'
-import { DiskGuard } from './disk/guard.ts'
+import { type DiskArea, DiskGuard } from './disk/guard.ts'
 import { PollPhase } from './disk/poll-phase.ts'
 import { documentError, SkillError } from './ground/errors.ts'
 import type { FileContent } from './files/file-content.ts'
@@ -19,7 +19,7 @@ import { FileStore, type ServableFile } from './files/file-store.ts'
 import { skillBody } from './format/main-file.ts'
 import { KEPT_REVISION_BYTES, KEPT_REVISION_MS } from './ground/limits.ts'
 import { type CoreLog, SILENT } from './ground/log.ts'
-import type { Signal } from './ground/signal.ts'
+import { Signal } from './ground/signal.ts'
 import { SkillsAtRevision } from './pinned-source.ts'
 import { type Refresh, Refresher, type RefreshTimes } from './refresher.ts'
 import { type SearchAnswer, SkillSearch } from './search/search.ts'
@@ -42,8 +42,22 @@ export interface SkillManagerOptions {
   /** The file system, for all roots. Default: what fits the kind of disk of each root. */
   readonly disk?: Disk
   readonly times?: SkillManagerTimes
+  /** What several managers of one process use together. Default: each has its own. */
+  readonly shared?: SharedDisk
   /** Which revisions stay readable after a change. Default: KEPT_REVISION_MS, KEPT_REVISION_BYTES. */
   readonly keep?: Partial<KeptRevisionsOptions>
+}
+
+/** The stats of a request, the calls to disks that hang, and the memory for contents. */
+export interface SharedDisk {
+  readonly phase: PollPhase
+  readonly guard: DiskGuard
+  readonly store: FileStore
+}
+
+export function createSharedDisk (diskAnswerMs?: number): SharedDisk {
+  const phase = new PollPhase()
+  return { phase, guard: new DiskGuard(diskAnswerMs), store: new FileStore(phase) }
 }
 
 export interface SkillManagerTimes extends RefreshTimes {
@@ -56,8 +70,9 @@ export interface SkillManagerTimes extends RefreshTimes {
  * The watcher and the regular comparisons keep the rest of the index near; no answer depends on them.
  */
 export class SkillManager implements SkillService {
+  readonly scope = ''
   readonly #log: CoreLog
-  readonly #phase = new PollPhase()
+  readonly #phase: PollPhase
   readonly #guard: DiskGuard
   readonly #roots: Roots
   readonly #catalog: LiveCatalog
@@ -65,27 +80,31 @@ export class SkillManager implements SkillService {
   readonly #files: SkillFiles
   readonly #search: SkillSearch
   readonly #refresher: Refresher
+  readonly #stops: Array<() => void> = []
   /** The memory for contents of files. */
   readonly contents: Pick<FileStore, 'usage'>
   #indexed = false
   #firstIndex: Promise<void> | undefined
 
-  constructor ({ projectRoots, personalRoot, linkTargets, polling = false, log = SILENT, watcher, disk, times = {}, keep = {} }: SkillManagerOptions) {
-    const phase = this.#phase
+  constructor ({ projectRoots, personalRoot, linkTargets, polling = false, log = SILENT, watcher, disk, times = {}, keep = {}, shared = createSharedDisk(times.diskAnswer) }: SkillManagerOptions) {
+    const { phase, guard, store } = shared
+    this.#phase = phase
     this.#log = log
-    this.#guard = new DiskGuard(times.diskAnswer)
+    this.#guard = guard
     this.#roots = new Roots({
-      projectRoots, ...personalRoot !== undefined && { personalRoot }, ...linkTargets && { linkTargets }, ...disk && { disk }, guard: this.#guard, phase
+      projectRoots, ...personalRoot !== undefined && { personalRoot }, ...linkTargets && { linkTargets }, ...disk && { disk }, guard, phase
     })
-    const store = this.contents = new FileStore(phase)
+    const disks = new Signal<DiskArea & { readonly isAnswering: boolean }>()
+    this.#stops.push(guard.changed.subscribe((area) => { if (this.#isOwn(area)) disks.emit(area) }))
+    this.contents = store
     this.#catalog = new LiveCatalog({ roots: this.#roots, store, phase })
-    this.#catalogLog = new CatalogLog({ log, roots: this.#roots, catalog: this.#catalog, disks: this.#guard.changed })
+    this.#catalogLog = new CatalogLog({ log, roots: this.#roots, catalog: this.#catalog, disks })
     this.#files = new SkillFiles({
       roots: this.#roots, catalog: this.#catalog, store, keep: { keepMs: KEPT_REVISION_MS, maxBytes: KEPT_REVISION_BYTES, ...keep }
     })
     this.#search = new SkillSearch(this)
     this.#refresher = new Refresher({ roots: this.#roots.paths, polling, ...watcher !== undefined && { watcher }, times, log, catalog: this.#catalog })
-    this.#guard.changed.subscribe(({ name, isAnswering }) => {
+    disks.subscribe(({ name, isAnswering }) => {
       // What could not be read while a disk hung; for a root, all that is in it.
       if (isAnswering && this.#indexed) this.#refresher.hintAt(name === '' ? this.#catalog.last.names : [name])
     })
@@ -109,6 +128,7 @@ export class SkillManager implements SkillService {
   }
 
   async close (): Promise<void> {
+    for (const stop of this.#stops) stop()
     this.#catalog.changed.clear()
     this.#catalog.touched.clear()
     this.#catalogLog.close()
@@ -169,7 +189,7 @@ export class SkillManager implements SkillService {
       roots: this.#roots.status,
       watcher: this.#refresher.status.watcher,
       failures: this.#roots.failures,
-      hanging: this.#guard.hanging.map(({ name }) => name).filter((name) => name !== '')
+      hanging: this.#guard.hanging.filter((area) => this.#isOwn(area)).map(({ name }) => name).filter((name) => name !== '')
     }
   }
 
@@ -196,6 +216,22 @@ export class SkillManager implements SkillService {
 
   availableNow (): readonly SkillMetadata[] {
     return this.#catalog.last.available
+  }
+
+  /** Goes up with each change that a caller can see. */
+  get generation (): number {
+    return this.#catalog.last.generation
+  }
+
+  /** The error of a catalog that has no root; undefined while one root is there. As fresh as the last question. */
+  get unavailable (): SkillError | undefined {
+    return this.#roots.unavailable
+  }
+
+  /** Compares the names in the frontmatter of all skills with the disk. */
+  async verifyDisplayNames (): Promise<void> {
+    await this.#roots.sync(undefined, true)
+    await this.#catalog.verifyDisplayNames()
   }
 
   namesNow (): readonly string[] {
@@ -283,6 +319,10 @@ export class SkillManager implements SkillService {
   async readSkillBody (skill: Pick<SkillMetadata, 'skillPath'>): Promise<string> {
     const content = await this.readDocument(basename(skill.skillPath), 'SKILL.md')
     return skillBody(content.utf8 ?? '')
+  }
+
+  #isOwn ({ root }: DiskArea): boolean {
+    return this.#roots.indexOf(root) !== -1
   }
 
   async #startOnce (): Promise<void> {

@@ -16,6 +16,9 @@ import type { WatcherState } from './watch/watcher.ts'
  * method says otherwise. Every failure is a `SkillError`.
  */
 export interface SkillSource {
+  /** Names the set of skills: a cursor of one is not valid for another. Empty where there is one set. */
+  readonly scope: string
+
   /** Names of all skills, sorted by code point. The array is the same object while nothing changes. Throws without a root. */
   list (): Awaitable<readonly string[]>
 

@@ -27,6 +27,8 @@ export interface HttpServerOptions extends RequestLogOptions {
   readonly connections: Connections
   readonly logger?: FastifyBaseLogger
   readonly timeouts?: Partial<HttpTimeouts>
+  /** The target of a request as everything but the connection sees it. */
+  readonly rewriteUrl?: ((request: IncomingMessage) => string) | undefined
 }
 
 /** Longest path parameter, in decoded characters: four times the longest folder name, so that it gets its own answer. */
@@ -36,10 +38,11 @@ const MAX_PARAM_CHARACTERS = 1024
 const REQUEST_ID = /^[\w.-]{1,64}$/
 
 /** Fastify's options for this service; `buildApp` adds the plugins that they rely on. */
-export function httpServerOptions ({ connections, logger, timeouts = {}, ...log }: HttpServerOptions): FastifyHttpOptions<Server> {
+export function httpServerOptions ({ connections, logger, timeouts = {}, rewriteUrl, ...log }: HttpServerOptions): FastifyHttpOptions<Server> {
   return {
     serverFactory: (handler: RequestListener) => createServer(handler, connections, timeouts),
     ...(logger === undefined ? undefined : { loggerInstance: logger }),
+    ...rewriteUrl && { rewriteUrl },
     logController: new RequestLogController(log),
     // One logger for all requests, and the request id in each line: every request would pay for a child logger that few use.
     childLoggerFactory: (parent) => parent,

@@ -39,6 +39,9 @@ export interface McpDoor {
 /** The header that carries the id of the HTTP request to the handlers. */
 export const REQUEST_ID_HEADER = 'x-request-id'
 
+/** The request whose answer is a stream of notifications. */
+const LISTEN = 'subscriptions/listen'
+
 const NOTIFIED = { listChanged: true }
 
 const SKILLS_EXTENSION = 'io.modelcontextprotocol/skills'
@@ -123,7 +126,16 @@ export function createMcpDoor (options: McpOptions): McpDoor {
     // The SDK's messages quote the request.
     onerror: ({ message }) => { log.info({ reason: message.slice(0, MAX_LOG_LINE_CHARACTERS) }, 'an MCP request was refused') }
   })
-  const stopNotifying = notifyOfChanges(skills, registry, handler.notify)
+  let streams = 0
+  let stopNotifying = () => {}
+
+  /** Follows the catalog while a stream is open: nobody else hears of changes. */
+  function countStream (signal: AbortSignal): void {
+    if (signal.aborted) return
+    if (streams++ === 0) stopNotifying = notifyOfChanges(skills, registry, handler.notify)
+    signal.addEventListener('abort', () => { if (--streams === 0) stopNotifying() }, { once: true })
+  }
+
   const files = new FollowedFiles({
     skills,
     feed,
@@ -137,6 +149,7 @@ export function createMcpDoor (options: McpOptions): McpDoor {
       const operation = observer && observeOperation(observer, body, origin)
       if (operation !== undefined) operations.set(request, operation)
       const refusal = refuseParams(body)
+      if (refusal === undefined && own(body, 'method') === LISTEN) countStream(request.signal)
       if (refusal === undefined) await files.follow(subscribedUris(body), request.signal)
       const response = refusal ?? await handler.fetch(request, { parsedBody: body })
       operation?.answered(response, refusal === undefined ? undefined : String(ProtocolErrorCode.InvalidParams))
@@ -152,7 +165,7 @@ export function createMcpDoor (options: McpOptions): McpDoor {
 
 /** The URIs that a stream is to follow: the SDK does not report them. A message that does not fit is refused by the SDK afterwards. */
 function subscribedUris (body: unknown): readonly string[] {
-  if (own(body, 'method') !== 'subscriptions/listen') return []
+  if (own(body, 'method') !== LISTEN) return []
   const uris = own(own(own(body, 'params'), 'notifications'), 'resourceSubscriptions')
   return Array.isArray(uris) ? uris.filter((uri) => typeof uri === 'string') : []
 }

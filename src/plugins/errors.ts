@@ -9,6 +9,8 @@ const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i
 export interface ErrorsOptions {
   /** Path prefix of the routes. Default none. */
   readonly basePath?: string
+  /** What an error is to the caller of a request. Default: itself. */
+  readonly translate?: (error: unknown, request: FastifyRequest) => unknown
 }
 
 /** 404, or 405 with `Allow` when the path exists for other methods: Fastify has one answer for both. */
@@ -26,13 +28,13 @@ function noRoute (app: FastifyInstance, request: FastifyRequest, basePath: strin
 }
 
 /** One shape for every error that passes through Fastify; `http/connections/client-errors.ts` has those that do not. */
-export const errors = fp<ErrorsOptions>(function errors (app, { basePath = '' }, done) {
+export const errors = fp<ErrorsOptions>(function errors (app, { basePath = '', translate = (error) => error }, done) {
   const segments = new Set<string>()
   app.addHook('onRoute', ({ url, schema }) => {
     const [first] = /^\/[\w-]+/.exec(url.slice(basePath.length)) ?? []
     if (first !== undefined && schema?.hide !== true) segments.add(first)
   })
-  app.setErrorHandler((error, request, reply) => { sendProblem(error, request, reply) })
+  app.setErrorHandler((error, request, reply) => { sendProblem(translate(error, request), request, reply) })
   app.setNotFoundHandler((request) => { throw noRoute(app, request, basePath, segments) })
 
   // Node answers an expectation that it does not know by itself, with a bare 417.

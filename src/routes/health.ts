@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { SkillsOf } from '../access/principal.ts'
+import type { AccessDoors, SkillsOf } from '../access/principal.ts'
 import type { Shutdown } from '../http/connections/shutdown.ts'
 import type { RevisionOf } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
@@ -9,6 +9,7 @@ import { extendedProblemAnswer, probeAnswer, problemAnswers } from '../openapi/r
 
 export interface HealthRoutesOptions {
   readonly skillsOf: SkillsOf
+  readonly access?: Pick<AccessDoors, 'everything' | 'remark'> | undefined
   readonly revisionOf: RevisionOf
   /** The sources that are no folders; undefined without any. */
   readonly sources?: (() => readonly SourceStatus[]) | undefined
@@ -16,8 +17,9 @@ export interface HealthRoutesOptions {
 }
 
 /** For probes. An answer is the state of one process at one time: no cache keeps it. */
-export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (app, { skillsOf, revisionOf, sources, shutdown }) {
+export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (app, { skillsOf, access, revisionOf, sources, shutdown }) {
   app.get('/livez', {
+    config: { isOpen: true },
     schema: {
       operationId: 'getLiveness',
       summary: 'Whether the process answers',
@@ -31,6 +33,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
   })
 
   app.get('/readyz', {
+    config: { isOpen: true },
     schema: {
       operationId: 'getReadiness',
       summary: 'Whether the service can do its work',
@@ -40,13 +43,19 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
     }
   }, async (request, reply) => {
     reply.header('cache-control', 'no-store')
-    const revision = revisionOf(request)
-    const status = await skillsOf(request).freshStatus()
-    const { ready, skills: count, generation, roots, watcher, failures, hanging } = status
     const fetched = sources?.()
+    const isAwaiting = fetched?.some(isAwaited) === true
+    const isStranger = access !== undefined && (request.principal === undefined || request.principal.kind === 'anonymous')
+    const status = await (isStranger ? access.everything : skillsOf(request)).freshStatus()
+    if (isStranger) {
+      if (shutdown.isLeaving || !status.ready || isAwaiting) throw new HttpProblem('not_ready')
+      return { status: 'ready' as const }
+    }
+    const revision = revisionOf(request)
+    const { ready, skills: count, generation, roots, watcher, failures, hanging } = status
     // Of the sources, as of the roots, what the caller may see.
     const visible = fetched?.filter(({ name }) => roots.some((root) => root.name === name))
-    const detail = explainStatus(status, visible)
+    const detail = [explainStatus(status, visible) ?? [], access?.remark() ?? []].flat().join('; ') || undefined
     const state = {
       skills: count,
       ...revision !== undefined && { revision },
@@ -58,7 +67,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
       ...visible !== undefined && { sources: visible }
     }
     if (shutdown.isLeaving) throw new HttpProblem('not_ready', 'The service is stopping', {}, state)
-    if (!ready || fetched?.some(isAwaited) === true) throw new HttpProblem('not_ready', detail, {}, state)
+    if (!ready || isAwaiting) throw new HttpProblem('not_ready', detail, {}, state)
     return { status: 'ready' as const, ...detail !== undefined && { detail }, ...state }
   })
 }

@@ -66,6 +66,11 @@ export const httpProblems = {
   json_too_deep: { status: 400, title: 'JSON nested too deeply', detail: 'The body nests arrays and objects too deeply' },
   too_many_calls: { status: 400, title: 'Too many calls', detail: 'The request holds more tool calls than one request may' },
   unrecognised_tool_call: { status: 400, title: 'Unrecognised tool call', detail: 'No tool call of a known shape is in the body' },
+  invalid_credentials: { status: 400, title: 'Invalid credentials', detail: 'Send one Authorization header, and no token anywhere else' },
+  unauthenticated: { status: 401, title: 'Not authenticated', detail: 'Send Authorization: Bearer and a token that the operator of the service has given you' },
+  invalid_token: { status: 401, title: 'Invalid token', detail: 'The token is unknown, damaged or no longer valid; ask the operator of the service for another' },
+  token_expired: { status: 401, title: 'Token expired', detail: 'The token has expired; ask for a new one' },
+  insufficient_scope: { status: 403, title: 'Insufficient scope', detail: 'The token lacks the scope that this route needs' },
   host_not_allowed: { status: 403, title: 'Host not allowed', detail: 'The service does not answer to the name in the Host header; see ALLOWED_HOSTS' },
   origin_not_allowed: { status: 403, title: 'Origin not allowed', detail: 'The service does not answer to web pages of this origin; see ALLOWED_ORIGINS' },
   hook_refused: { status: 403, title: 'Hook refused', detail: 'No source has a webhook with the secret that the request is signed with' },
@@ -88,6 +93,7 @@ export const httpProblems = {
   too_many_streams: { status: 503, title: 'Too many streams', detail: 'As many clients follow events as may at the same time; try again later, or ask GET /skills' },
   overloaded: { status: 503, title: 'Overloaded', detail: 'Too many large answers wait for clients that do not read them; try again later' },
   audit_unavailable: { status: 503, title: 'Audit log unavailable', detail: 'The audit log cannot be written, and without it nothing may be read' },
+  issuer_unavailable: { status: 503, title: 'Issuer unavailable', detail: 'The keys of the issuer of the token cannot be read; try again soon' },
   not_ready: { status: 503, title: 'Not ready', detail: 'The service is not ready; try again soon' },
   http_version_not_supported: { status: 505, title: 'HTTP version not supported', detail: 'Send the request as HTTP/1.1' }
 } as const satisfies Record<string, { readonly status: number, readonly title: string, readonly detail: string }>

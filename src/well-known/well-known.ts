@@ -35,8 +35,9 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
   const discoveries = new PerSkills((skills) => new Discovery(skills))
   app.addHook('onClose', async () => { for (const discovery of discoveries.values()) discovery.close() })
   if (isPublic) {
-    app.addHook('onRequest', (_request, reply, next) => {
-      reply.header('access-control-allow-origin', '*')
+    app.addHook('onRequest', ({ principal }, reply, next) => {
+      // What a caller sees that has proved who it is, is for that caller.
+      if (principal === undefined || principal.kind === 'anonymous') reply.header('access-control-allow-origin', '*')
       next()
     })
   }

@@ -30,6 +30,7 @@ export class FakeSource implements SkillSource {
   #names: readonly string[] = []
   #available: readonly SkillMetadata[] = []
   failure: Error | undefined
+  readonly scope = ''
   /** Whether a search says that it does not know all bodies yet. */
   isIndexing = false
   readonly asked: string[] = []

@@ -150,7 +150,7 @@ async function readMainFile (store: FileStore, disk: Disk, place: Pick<FilePlace
   return undefined
 }
 
-const SHADOWING: Finding = finding('shadowed', 'a skill of the same name in a later root is hidden by this one', 'Rename or remove one of the two folders')
+export const SHADOWING: Finding = finding('shadowed', 'a skill of the same name in a later root is hidden by this one', 'Rename or remove one of the two folders')
 
 function mainFileFindings (names: readonly string[], used: string | undefined, refused: RefusedError | undefined): Finding[] {
   const findings: Finding[] = []

@@ -44,7 +44,7 @@ export class LiveCatalog {
   /** Compares every skill, and reads again what differs. */
   readonly verifyAll = coalesce(() => this.verify(this.#catalog.names))
   /** Compares every skill as far as its name in the frontmatter goes. Runs are spaced: a label that nobody has takes a share of a core at most. */
-  readonly #verifyLabels = coalesce(() => this.#verifyLabelsOnce())
+  readonly verifyDisplayNames = coalesce(() => this.#verifyLabelsOnce())
   readonly #roots: Roots
   readonly #store: FileStore
   readonly #phase: PollPhase
@@ -139,7 +139,7 @@ export class LiveCatalog {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const changeCount = this.#changeCount
       await this.#roots.sync(undefined, true)
-      await this.#verifyLabels()
+      await this.verifyDisplayNames()
       const found = await this.#findKnown(displayName)
       if (found !== undefined) return found
       if (changeCount === this.#changeCount) break

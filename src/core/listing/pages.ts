@@ -29,7 +29,7 @@ export interface CatalogPage {
 }
 
 export interface CatalogPageOptions extends CatalogEntryOptions {
-  readonly skills: CatalogEntryOptions['skills'] & Pick<SkillSource, 'available' | 'list' | 'search'>
+  readonly skills: CatalogEntryOptions['skills'] & Pick<SkillSource, 'available' | 'list' | 'scope' | 'search'>
 }
 
 /** A skill that may be on the page. */
@@ -51,7 +51,7 @@ const READ_TOGETHER = 16
  */
 export async function readCatalogPage (options: CatalogPageOptions, { query = '', valid, limit, cursor }: CatalogQuestion): Promise<CatalogPage | undefined> {
   const words = query.trim()
-  const question = JSON.stringify([words, valid ?? null])
+  const question = JSON.stringify([words, valid ?? null, ...scopeOf(options)])
   const position = cursor === undefined ? undefined : parseCursor(question, cursor)
   if (cursor !== undefined && position === undefined) return undefined
   const { candidates, isComplete } = await findCandidates(options, words, valid)
@@ -63,6 +63,11 @@ export async function readCatalogPage (options: CatalogPageOptions, { query = ''
     isComplete,
     nextCursor: last && formatCursor(question, { after: last.name, ...last.score !== undefined && { score: last.score } })
   }
+}
+
+/** Cursors of a service without callers stay what they were. */
+function scopeOf ({ skills: { scope } }: CatalogPageOptions): string[] {
+  return scope === '' ? [] : [scope]
 }
 
 /** `valid` is applied to what the index knows: to read all skills for a page of a few would take seconds. */

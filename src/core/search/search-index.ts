@@ -68,6 +68,16 @@ const SCORE_STEPS = 1_000
 /** More than there are skills. */
 const MAX_PLACES = 2 ** 24
 
+/** The documents that one search may find. */
+interface Selection {
+  /** In the order of their names; a number that no document has stands for an unknown name. */
+  readonly numbers: Int32Array
+  /** By number: 1 for those. */
+  readonly isIn: Uint8Array
+  /** How many of the names have a document. */
+  readonly count: number
+}
+
 /** Words of a segment that a query's word stands for. */
 interface Match {
   readonly postings: Uint32Array
@@ -90,20 +100,23 @@ export class SearchIndex {
   readonly #isLive: boolean[] = []
   readonly #freeNumbers: number[] = []
   #dead: number[] = []
-  /** Of the last search: the catalog hands out the same array while it stays the same, and 10,000 lookups take 4 ms. */
-  #order: { readonly names: readonly string[], readonly numbers: Int32Array } | undefined
+  /** By names that were searched: the catalog hands out the same array while it stays the same, and 10,000 lookups take 4 ms. */
+  #selections = new WeakMap<readonly string[], Selection>()
 
   has (name: string): boolean {
     return this.#numbers.has(name)
   }
 
-  /** Adds a document, or replaces the one of the same name. */
-  put (document: SearchDocument): void {
-    this.remove(document.name)
-    this.#order = undefined
+  /**
+   * Adds a document, or replaces the one of the same key.
+   * @param key what searches call it; default: its name
+   */
+  put (document: SearchDocument, key: string = document.name): void {
+    this.remove(key)
+    this.#selections = new WeakMap()
     const number = this.#freeNumbers.pop() ?? this.#isLive.length
     this.#isLive[number] = true
-    this.#numbers.set(document.name, number)
+    this.#numbers.set(key, number)
     for (const [word, weight] of weigh(document)) this.#post(word, (number << WEIGHT_BITS) | weight)
     if (this.#pendingSize > MAX_PENDING) this.#flush()
   }
@@ -112,23 +125,24 @@ export class SearchIndex {
     const number = this.#numbers.get(name)
     if (number === undefined) return
     this.#numbers.delete(name)
-    this.#order = undefined
+    this.#selections = new WeakMap()
     this.#isLive[number] = false
     this.#dead.push(number)
   }
 
   /**
-   * The documents with at least one word of the query, the best first.
-   * @param names of all documents that may be found, in the order of equally good ones
+   * The documents with at least one word of the query, the best first. No other document has a part in the answer.
+   * @param names the keys of all documents that may be found, in the order of equally good ones
    */
   search (query: string, names: readonly string[]): SearchHit[] {
     this.#flush()
     const terms = queryTermsOf(query)
     // Words like "it" are in every text, and may be the name of a skill.
-    const scores = this.#score(terms, terms.every(isStopWord) ? NAME_WEIGHT : 0)
+    const selection = this.#select(names)
+    const scores = this.#score(terms, selection, terms.every(isStopWord) ? NAME_WEIGHT : 0)
     // Score and place in one number: plain numbers are sorted in a third of the time. First the greater score, then the lower place.
     const keys = new Float64Array(names.length)
-    const numbers = this.#numbersOf(names)
+    const { numbers } = selection
     let best = 0
     for (let number = 0; number < scores.length; number++) best = Math.max(best, scores[number] ?? 0)
     const least = terms.length < 2 ? 0 : MIN_SHARE_OF_BEST * best
@@ -175,12 +189,21 @@ export class SearchIndex {
     return first
   }
 
-  /** The document's number for each name; for an unknown name, a number that no document has. */
-  #numbersOf (names: readonly string[]): Int32Array {
-    if (this.#order?.names !== names) {
-      this.#order = { names, numbers: Int32Array.from(names, (name) => this.#numbers.get(name) ?? this.#isLive.length) }
+  #select (names: readonly string[]): Selection {
+    let selection = this.#selections.get(names)
+    if (selection === undefined) {
+      const none = this.#isLive.length
+      const numbers = Int32Array.from(names, (name) => this.#numbers.get(name) ?? none)
+      const isIn = new Uint8Array(none)
+      let count = 0
+      for (const number of numbers) {
+        if (number === none) continue
+        isIn[number] = 1
+        count++
+      }
+      this.#selections.set(names, selection = { numbers, isIn, count })
     }
-    return this.#order.numbers
+    return selection
   }
 
   #post (word: string, posting: Posting): void {
@@ -199,7 +222,7 @@ export class SearchIndex {
   }
 
   /** The score of each document, by number. */
-  #score (terms: readonly string[], minWeight: number): Float64Array {
+  #score (terms: readonly string[], { isIn, count: size }: Selection, minWeight: number): Float64Array {
     const count = this.#isLive.length
     const scores = new Float64Array(count)
     const matched = new Uint8Array(count)
@@ -207,10 +230,10 @@ export class SearchIndex {
     let totalRarity = 0
     let misspelt = 0
     for (const term of terms) {
-      let found = this.#weighInto(weights.fill(0), this.#matches(term), minWeight)
-      if (found === 0 && misspelt++ < MAX_MISSPELT_TERMS) found = this.#weighInto(weights, this.#similar(term), minWeight)
+      let found = this.#weighInto(weights.fill(0), this.#matches(term), isIn, minWeight)
+      if (found === 0 && misspelt++ < MAX_MISSPELT_TERMS) found = this.#weighInto(weights, this.#similar(term), isIn, minWeight)
       if (found === 0) continue
-      const rarity = Math.log(1 + this.#numbers.size / found)
+      const rarity = Math.log(1 + size / found)
       totalRarity += rarity
       for (let number = 0; number < count; number++) {
         const weight = weights[number] ?? 0
@@ -225,7 +248,7 @@ export class SearchIndex {
   }
 
   /** Writes the best weight of some matches in each document, by number. Returns how many documents have one. */
-  #weighInto (weights: Float64Array, matches: readonly Match[], minWeight: number): number {
+  #weighInto (weights: Float64Array, matches: readonly Match[], isIn: Uint8Array, minWeight: number): number {
     let found = 0
     for (const { postings, quality } of matches) {
       for (let index = 0; index < postings.length; index++) {
@@ -234,7 +257,7 @@ export class SearchIndex {
         const full = posting & WEIGHT_MASK
         const weight = full * quality
         const known = weights[number] ?? 0
-        if (weight <= known || full < minWeight || !this.#isLive[number]) continue
+        if (weight <= known || full < minWeight || isIn[number] !== 1) continue
         if (known === 0) found++
         weights[number] = weight
       }

@@ -10,7 +10,7 @@ import { MAX_SEARCH_WAIT_MS, MAX_SEARCHED_BODY_CHARACTERS } from '../ground/limi
 import type { CatalogSkill } from '../ground/skill.ts'
 import { type SearchHit, SearchIndex } from './search-index.ts'
 
-/** What search needs of the skills. */
+/** What search needs of the skills. Names are keys: of several roots together, a skill's name and its root. */
 export interface SearchSource {
   list (): Awaitable<readonly string[]>
   /** What the index holds of a skill, without a comparison with the disk. */
@@ -40,7 +40,8 @@ export class SkillSearch {
   #described: Promise<void> | undefined
   /** Names of the skills whose present state is not in the index. */
   #stale = new Set<string>()
-  #isRefreshing = false
+  /** The same of those that are being read. */
+  #due: Set<string> = new Set()
   #isBuilt = false
 
   constructor (source: SearchSource, waitMs = MAX_SEARCH_WAIT_MS) {
@@ -50,14 +51,17 @@ export class SkillSearch {
 
   /**
    * All skills with at least one word of the query in name, description or body.
+   * @param within names of the only skills that are searched; default: all that `list` of the source gives
    * @throws {SkillError} `folderError`'s sentences without a root
    */
-  async search (query: string): Promise<SearchAnswer> {
+  async search (query: string, within?: readonly string[]): Promise<SearchAnswer> {
     // At each search: a missing root is an error, and what is gone from a root is not found.
-    const names = await this.#source.list()
-    this.#described ??= this.#describe(names)
+    const all = await this.#source.list()
+    const names = within ?? all
+    this.#described ??= this.#describe(all)
     await this.#described
-    const isComplete = (!this.#isRefreshing && this.#stale.size === 0) || await isDoneWithin(this.#refresh(), this.#waitMs)
+    const isComplete = (this.#due.size === 0 && this.#stale.size === 0) || await isDoneWithin(this.#refresh(), this.#waitMs) ||
+      !names.some((name) => this.#stale.has(name) || this.#due.has(name))
     return { hits: this.#index.search(query, names), isComplete }
   }
 
@@ -72,16 +76,15 @@ export class SkillSearch {
     for (const name of names) {
       // What fails here stays stale, and is tried again with the bodies.
       const skill = await this.#find(name).catch(() => undefined)
-      if (skill !== undefined && !this.#index.has(name)) this.#put(skill, '')
+      if (skill !== undefined && !this.#index.has(name)) this.#put(name, skill, '')
       await yieldIfNeeded()
     }
   }
 
   async #refreshOnce (): Promise<void> {
     await this.#described
-    const due = this.#stale
+    const due = this.#due = this.#stale
     this.#stale = new Set()
-    this.#isRefreshing = true
     const yieldIfNeeded = createSlicer()
     try {
       for (const name of due) {
@@ -93,7 +96,7 @@ export class SkillSearch {
       this.#isBuilt = true
     } finally {
       for (const name of due) this.#stale.add(name)
-      this.#isRefreshing = false
+      this.#due = new Set()
     }
   }
 
@@ -108,8 +111,8 @@ export class SkillSearch {
       this.#index.remove(name)
       return true
     }
-    const { isWhole, body } = await this.#readBody(skill)
-    if (isWhole || !this.#index.has(name)) this.#put(skill, body)
+    const { isWhole, body } = await this.#readBody(name, skill)
+    if (isWhole || !this.#index.has(name)) this.#put(name, skill, body)
     return isWhole
   }
 
@@ -118,12 +121,12 @@ export class SkillSearch {
     return this.#source.findNow(name) ?? await this.#source.find(name)
   }
 
-  #put ({ name, metadata }: CatalogSkill, body: string): void {
-    this.#index.put({ name, displayName: metadata.name, description: metadata.description, body })
+  #put (key: string, { name, metadata }: CatalogSkill, body: string): void {
+    this.#index.put({ name, displayName: metadata.name, description: metadata.description, body }, key)
   }
 
   /** The body is empty when the main file cannot be read. It is whole when body and `skill` are of one state. */
-  async #readBody ({ name, digest }: CatalogSkill): Promise<{ readonly isWhole: boolean, readonly body: string }> {
+  async #readBody (name: string, { digest }: CatalogSkill): Promise<{ readonly isWhole: boolean, readonly body: string }> {
     try {
       const { bytes, digest: present } = await this.#source.readMainFile(name, 'SKILL.md')
       return { isWhole: present === digest, body: isUtf8(bytes) ? bodyOf(bytes, MAX_SEARCHED_BODY_CHARACTERS) : '' }

@@ -8,34 +8,35 @@ export interface Page<Item> {
   readonly nextCursor?: string
 }
 
-/** All lists of this door are of names in the same order, so that a cursor of one is good for another. */
-const QUESTION = 'mcp'
+/** All lists of this door are of names in the same order, so that a cursor of one is good for another of the same skills. */
+const questionOf = (scope: string) => scope === '' ? 'mcp' : `mcp ${scope}`
 
 /**
  * One page of items. A cursor names the last entry of the page before, so that names that come and go meanwhile shift nothing.
  *
+ * @param scope names the set of skills
  * @param names sorted by code point
  * @param make the item of a name, asked for the names of this page only; undefined for a name without an item
  * @param isFull whether the page ends here, after at least one item
  * @throws {ProtocolError} -32602 for a cursor that no page had
  */
 export async function readPage<Item> (
-  names: readonly string[], cursor: string | undefined, make: (name: string) => Promise<Item | undefined>, isFull: (items: readonly Item[]) => boolean
+  scope: string, names: readonly string[], cursor: string | undefined, make: (name: string) => Promise<Item | undefined>, isFull: (items: readonly Item[]) => boolean
 ): Promise<Page<Item>> {
   const yieldIfNeeded = createSlicer()
   const items: Item[] = []
-  for (let i = cursor === undefined ? 0 : startAfter(names, cursor); i < names.length; i++) {
+  for (let i = cursor === undefined ? 0 : startAfter(scope, names, cursor); i < names.length; i++) {
     const name = names[i] ?? ''
     const item = await make(name)
     if (item !== undefined) items.push(item)
-    if (items.length > 0 && i < names.length - 1 && isFull(items)) return { items, nextCursor: formatCursor(QUESTION, { after: name }) }
+    if (items.length > 0 && i < names.length - 1 && isFull(items)) return { items, nextCursor: formatCursor(questionOf(scope), { after: name }) }
     await yieldIfNeeded()
   }
   return { items }
 }
 
-function startAfter (names: readonly string[], cursor: string): number {
-  const position = parseCursor(QUESTION, cursor)
+function startAfter (scope: string, names: readonly string[], cursor: string): number {
+  const position = parseCursor(questionOf(scope), cursor)
   if (position === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Invalid cursor: use nextCursor of the page before, or none')
   const start = names.findIndex((name) => compareCodePoints(name, position.after) > 0)
   return start === -1 ? names.length : start

@@ -10,7 +10,7 @@ const TASK = { name: 'task', description: 'What to do with the skill; comes afte
 
 /** One page of prompts: each valid skill is one. */
 export async function listPrompts (skills: SkillSource, cursor: string | undefined): Promise<Page<Prompt>> {
-  return await readPage(await skills.list(), cursor, async (name) => {
+  return await readPage(skills.scope, await skills.list(), cursor, async (name) => {
     const skill = await skills.find(name)
     return skill?.valid ? { name, description: skill.metadata.description, arguments: [TASK] } : undefined
   }, (prompts) => prompts.length >= MCP_PAGE_ENTRIES)

@@ -21,7 +21,7 @@ const isFull = (items: readonly unknown[]) => items.length >= MCP_PAGE_ENTRIES
 
 /** One page of the main files of all skills, valid or not; the other files follow from the template and the manifests. */
 export async function listResources (skills: SkillSource, cursor: string | undefined): Promise<Page<Resource>> {
-  return await readPage(await skills.list(), cursor, async (name) => {
+  return await readPage(skills.scope, await skills.list(), cursor, async (name) => {
     const skill = await skills.find(name)
     if (skill?.digest === undefined) return undefined
     const { metadata } = skill
@@ -61,7 +61,7 @@ export async function readDirectory (skills: SkillSource, uri: string, cursor: s
   const { name, path } = parts
   const children = childrenOf(await skills.manifest(name), path === '' ? '' : `${path}/`)
   if (children.size === 0 && path !== '') throw new ProtocolError(ProtocolErrorCode.InvalidParams, `No folder of a skill is at ${skillUri(name, path)}`)
-  return await readPage([...children.keys()].sort(compareCodePoints), cursor, async (child) => {
+  return await readPage(skills.scope, [...children.keys()].sort(compareCodePoints), cursor, async (child) => {
     const size = children.get(child)
     const resource = { uri: skillUri(name, path === '' ? child : `${path}/${child}`), name: child }
     return size === undefined ? { ...resource, mimeType: DIRECTORY } : { ...resource, mimeType: mediaType(child), size }

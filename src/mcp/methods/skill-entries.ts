@@ -18,7 +18,7 @@ export interface SkillEntry {
 /** One page of the skills that the official client accepts. */
 export async function listSkillEntries (skills: SkillSource, cursor: string | undefined): Promise<Page<SkillEntry>> {
   let files = 0
-  return await readPage(await skills.list(), cursor, async (name) => {
+  return await readPage(skills.scope, await skills.list(), cursor, async (name) => {
     const entry = await findListed(skills, name)
     files += entry?.resources.length ?? 0
     return entry

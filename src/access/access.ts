@@ -1,0 +1,182 @@
+import type { FastifyBaseLogger, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import { FollowedFile } from '../config/followed-file.ts'
+import { ConfigError, quote } from '../config/setting.ts'
+import { SkillError } from '../core/ground/errors.ts'
+import type { SkillService } from '../core/skill-source.ts'
+import type { SkillViews } from '../core/views/skill-views.ts'
+import type { View } from '../core/views/view.ts'
+import { addVary } from '../http/headers.ts'
+import { HttpProblem } from '../http/problem.ts'
+import { type Authentication, Authenticator } from './authenticator.ts'
+import { Challenges } from './challenge.ts'
+import { Links } from './links.ts'
+import { LiveViews } from './live-views.ts'
+import { addMetadata, metadataUrl } from './metadata.ts'
+import { Policy, type Proof, READ_SCOPE } from './policy.ts'
+import type { AccessDoors, Principal } from './principal.ts'
+
+export interface AccessOptions {
+  /** Path of the access file. */
+  readonly file: string
+  readonly skills: SkillViews
+  readonly log: FastifyBaseLogger
+  readonly basePath: string
+  /** The address of the service as its users type it, without a slash at the end. */
+  readonly publicUrl: string | undefined
+}
+
+/** Clients look here for an authorization server; those with a token of their own must not be led astray by a 401. */
+const OAUTH_DISCOVERY = /^\/\.well-known\/(?:oauth-|openid-configuration)/
+
+const PRIVATE = 'private, no-cache'
+
+/** Who asks and what they see: one policy at a time, one principal for each request. */
+export class Access implements AccessDoors {
+  readonly everything: SkillService
+  /** What a request sees that nobody has looked at. */
+  readonly nothing: SkillService
+  readonly #file: FollowedFile<Policy>
+  readonly #options: AccessOptions
+  readonly #views: LiveViews
+  readonly #links: Links
+  readonly #proofs = new WeakMap<Principal, Proof>()
+  readonly #viewOf = new WeakMap<Principal, View>()
+  #authenticator: Authenticator
+  #challenges: Challenges
+
+  /** @throws ConfigError `FILE:LINE: KEY …` */
+  static async open (options: AccessOptions): Promise<Access> {
+    const { file, skills, basePath, publicUrl } = options
+    const roots = skills.rootNames
+    const twice = roots.find((name, index) => roots.indexOf(name) !== index)
+    if (twice !== undefined) throw new ConfigError(`two folders of skills are called ${quote(twice)}: with ACCESS_FILE their names must differ, as its rules name them`)
+    const resource = publicUrl === undefined ? undefined : `${publicUrl}/mcp`
+    return new Access(options, await FollowedFile.open(file, (text) => Policy.parse(file, text, { roots, resource })), basePath)
+  }
+
+  private constructor (options: AccessOptions, file: FollowedFile<Policy>, basePath: string) {
+    const { skills, log } = options
+    this.#options = options
+    this.#file = file
+    this.everything = skills.everything
+    this.nothing = skills.createView('nothing', new Map())
+    this.#views = new LiveViews(skills, file.value)
+    this.#links = new Links(basePath, (digest) => this.#policy.principalOf({ kind: 'link', digest }) !== undefined)
+    this.#authenticator = new Authenticator(file.value, log)
+    this.#challenges = this.#createChallenges()
+    this.#warn()
+    // Patterns can be judged when there is something that they could fit.
+    skills.available().then(() => { this.#warnOfPatterns() }, () => {})
+    file.changed.subscribe((policy) => { this.#use(policy) })
+    file.failed.subscribe((error) => {
+      if (error === undefined) log.info({ file: file.path }, 'the access file can be used again')
+      else log.error({ file: file.path, problem: error.message }, 'the access file cannot be used; the last good one stays in force')
+    })
+  }
+
+  close (): void {
+    this.#file.close()
+    this.#views.close()
+    this.#authenticator.close()
+  }
+
+  readonly skillsOf = ({ principal }: FastifyRequest): SkillService => principal === undefined ? this.nothing : this.#viewOf.get(principal) ?? this.nothing
+
+  readonly whileAllowed = ({ principal }: FastifyRequest, end: () => void): () => void => {
+    const proof = principal && this.#proofs.get(principal)
+    const view = principal && this.#viewOf.get(principal)
+    return principal === undefined || proof === undefined || view === undefined ? () => {} : this.#views.watch(principal, proof, view, end)
+  }
+
+  rewriteUrl (request: FastifyRequest['raw']): string {
+    return this.#links.rewrite(request)
+  }
+
+  remark (): string | undefined {
+    return this.#file.error === undefined ? undefined : 'the access file cannot be used as it is, so the last good one stays in force; the log says why'
+  }
+
+  readonly plugin: FastifyPluginAsync = fp(async (app) => {
+    app.addHook('onClose', async () => { this.close() })
+    app.addHook('onRequest', (request, reply, next) => {
+      const { raw } = request
+      const authentication = this.#authenticate(request)
+      if (authentication instanceof Promise) authentication.then((found) => { next(this.#admit(request, reply, found)) }, next)
+      else next(this.#admit(request, reply, authentication))
+      if (this.#links.digestOf(raw) !== undefined) reply.header('referrer-policy', 'no-referrer')
+    })
+    // The last word on caches, whatever a route has said.
+    app.addHook('onSend', ({ principal }, reply, payload, next) => {
+      const control = reply.getHeader('cache-control')
+      if (principal !== undefined && control !== PRIVATE && control !== 'no-store') reply.header('cache-control', privately(control))
+      next(null, payload)
+    })
+    addMetadata(app, { basePath: this.#options.basePath, publicUrl: this.#options.publicUrl, issuers: () => this.#policy.issuers })
+  }, { name: 'access', fastify: '5.x' })
+
+  /** To callers without credentials, what is hidden and what is absent is one thing: what they would need a token for. */
+  translate (error: unknown, { principal }: FastifyRequest): unknown {
+    const isMissing = (error instanceof SkillError && error.code === 'skill_not_found') || (error instanceof HttpProblem && error.code === 'artifact_not_found')
+    return isMissing && principal?.kind === 'anonymous' ? this.#challenges.refuse('unauthenticated') : error
+  }
+
+  get #policy (): Policy {
+    return this.#file.value
+  }
+
+  #authenticate ({ raw }: FastifyRequest): Authentication | Promise<Authentication> {
+    const digest = this.#links.digestOf(raw)
+    if (digest === undefined && !this.#links.hasTokenInQuery(raw)) return this.#authenticator.authenticate(raw)
+    // Two credentials, or one in a place that is logged.
+    if (digest === undefined || raw.headers.authorization !== undefined) return { kind: 'refused', refusal: 'invalid_credentials' }
+    const expiresAt = this.#policy.principalOf({ kind: 'link', digest })?.expiresAt ?? Infinity
+    return expiresAt > Date.now() ? { kind: 'link', digest } : { kind: 'refused', refusal: 'unauthenticated' }
+  }
+
+  /** Why the request may not go on, if so. Otherwise its principal is set. */
+  #admit (request: FastifyRequest, reply: FastifyReply, authentication: Authentication): HttpProblem | undefined {
+    const { isOpen = false, scope = READ_SCOPE } = request.routeOptions.config
+    const principal = authentication.kind === 'refused' ? undefined : this.#policy.principalOf(authentication)
+    addVary(reply, this.#policy.proxy === undefined ? 'Authorization' : `Authorization, ${this.#policy.proxy.userHeader}, ${this.#policy.proxy.groupsHeader}`)
+    if (principal === undefined) {
+      const isOpenToAll = isOpen || (request.is404 && OAUTH_DISCOVERY.test(request.url.slice(this.#options.basePath.length)))
+      return isOpenToAll ? undefined : this.#challenges.refuse(authentication.kind === 'refused' ? authentication.refusal : 'unauthenticated')
+    }
+    reply.header('cache-control', PRIVATE)
+    if (!isOpen && !principal.scopes.has(scope)) return this.#challenges.lacksScope(scope)
+    if (authentication.kind !== 'refused') this.#proofs.set(principal, authentication)
+    this.#viewOf.set(principal, this.#views.of(principal.view))
+    request.principal = principal
+    return undefined
+  }
+
+  #use (policy: Policy): void {
+    this.#authenticator.close()
+    this.#authenticator = new Authenticator(policy, this.#options.log)
+    this.#challenges = this.#createChallenges()
+    this.#views.usePolicy(policy)
+    this.#options.log.info({ file: this.#file.path, callers: policy.secretNames.length, rules: policy.rules.length }, 'the access file has changed and is in force')
+    this.#warn()
+    this.#warnOfPatterns()
+  }
+
+  #createChallenges (): Challenges {
+    const { publicUrl } = this.#options
+    return new Challenges(publicUrl === undefined || this.#policy.issuers.length === 0 ? undefined : metadataUrl(publicUrl))
+  }
+
+  #warn (): void {
+    for (const problem of this.#policy.warnings) this.#options.log.warn({ problem }, 'the access file may not say what is meant')
+  }
+
+  #warnOfPatterns (): void {
+    const { skills, log } = this.#options
+    for (const problem of this.#policy.unfitPatterns((root) => skills.skillsIn(root))) log.warn({ problem }, 'the access file may not say what is meant')
+  }
+}
+
+function privately (control: unknown): string {
+  const directives = control === undefined ? 'no-cache' : String(control)
+  return directives.includes('private') || directives.includes('no-store') ? directives : `private, ${directives.replace(/\bpublic,? */, '')}`
+}

@@ -1,0 +1,110 @@
+import type { IncomingMessage } from 'node:http'
+import { LRUCache } from 'lru-cache'
+import type { CoreLog } from '../core/ground/log.ts'
+import type { JwtOutcome, JwtVerifier } from './jwt.ts'
+import type { Policy, Proof } from './policy.ts'
+import { digestOf, isWellFormed, PREFIXES } from './secret.ts'
+
+/** Longest Authorization header that is read, in characters. */
+const MAX_HEADER_CHARACTERS = 8_192
+
+/** Verified tokens are remembered: how many, and how long at most, in milliseconds. */
+const MAX_REMEMBERED = 10_000
+const REMEMBERED_MS = 60_000
+
+const BEARER = /^bearer +([\w.~+/-]+=*) *$/i
+const JWT = /^[\w-]+\.[\w-]+\.[\w-]*$/
+const MAX_NAME_CHARACTERS = 256
+const MAX_PROXY_GROUPS = 500
+
+/** Why a request is not its caller's. */
+export type Refusal = 'unauthenticated' | 'invalid_credentials' | 'invalid_token' | 'token_expired' | 'issuer_unavailable'
+
+export type Authentication = Proof | { readonly kind: 'refused', readonly refusal: Refusal }
+
+const ANONYMOUS: Proof = { kind: 'anonymous' }
+
+/** Finds out who sent a request. Nothing of a secret stays but its digest. */
+export class Authenticator {
+  readonly #policy: Policy
+  readonly #log: CoreLog
+  readonly #verified = new LRUCache<string, Proof & { readonly kind: 'jwt' }>({ max: MAX_REMEMBERED })
+  #verifier: Promise<JwtVerifier> | undefined
+
+  constructor (policy: Policy, log: CoreLog) {
+    this.#policy = policy
+    this.#log = log
+    // The issuers may be away: the first token tries again.
+    if (policy.issuers.length > 0) void this.#jwt().then((verifier) => verifier.preload())
+  }
+
+  close (): void {
+    void this.#verifier?.then((verifier) => { verifier.close() })
+  }
+
+  /** Answers at once unless a signature has to be checked. */
+  authenticate (request: IncomingMessage): Authentication | Promise<Authentication> {
+    const { authorization } = request.headers
+    if (authorization === undefined) return this.#fromProxy(request) ?? ANONYMOUS
+    if (hasSeveral(request, 'authorization') || authorization.length > MAX_HEADER_CHARACTERS) return refused('invalid_credentials')
+    const [, token] = BEARER.exec(authorization) ?? []
+    if (token === undefined) return refused(/^bearer\b/i.test(authorization) ? 'invalid_credentials' : 'unauthenticated')
+    // A typo, or another kind of secret: no look-up.
+    if (token.startsWith(PREFIXES.token) && !isWellFormed('token', token)) return refused('invalid_token')
+    const digest = digestOf(token)
+    const proof: Proof = { kind: 'token', digest }
+    const principal = this.#policy.principalOf(proof)
+    if (principal !== undefined) return principal.expiresAt !== undefined && principal.expiresAt <= Date.now() ? refused('token_expired') : proof
+    if (this.#policy.issuers.length === 0 || !JWT.test(token)) return refused('invalid_token')
+    return this.#verified.get(digest) ?? this.#verify(token, digest)
+  }
+
+  async #verify (token: string, digest: string): Promise<Authentication> {
+    const outcome: JwtOutcome = await (await this.#jwt()).verify(token)
+    switch (outcome.kind) {
+      case 'proof': {
+        const ttl = Math.min(REMEMBERED_MS, Math.max(1, outcome.proof.expiresAt - Date.now()))
+        this.#verified.set(digest, outcome.proof, { ttl })
+        return outcome.proof
+      }
+      case 'invalid': return refused('invalid_token')
+      case 'expired': return refused('token_expired')
+      case 'unavailable': return refused('issuer_unavailable')
+    }
+  }
+
+  /** What an authenticating proxy says, if the connection is its. Anybody may send such headers, so others' count for nothing. */
+  #fromProxy (request: IncomingMessage): Authentication | undefined {
+    const { proxy } = this.#policy
+    const { remoteAddress: address, remoteFamily } = request.socket
+    if (proxy === undefined || address === undefined) return undefined
+    if (!proxy.peers.check(address, remoteFamily === 'IPv6' ? 'ipv6' : 'ipv4')) return undefined
+    const user = request.headers[proxy.userHeader]
+    if (user === undefined) return undefined
+    // A second line, or a blank name, would be the caller's own.
+    if (typeof user !== 'string' || user.trim() === '' || user.length > MAX_NAME_CHARACTERS) return refused('invalid_credentials')
+    if (hasSeveral(request, proxy.userHeader) || hasSeveral(request, proxy.groupsHeader)) return refused('invalid_credentials')
+    const groups = String(request.headers[proxy.groupsHeader] ?? '').split(/[,|;]/).map((group) => group.trim()).filter((group) => group !== '')
+    return groups.length > MAX_PROXY_GROUPS ? refused('invalid_credentials') : { kind: 'proxy', user: user.trim(), groups }
+  }
+
+  /** jose is loaded for the first issuer. */
+  async #jwt (): Promise<JwtVerifier> {
+    this.#verifier ??= import('./jwt.ts').then(({ JwtVerifier }) => new JwtVerifier(this.#policy.issuers, this.#log))
+    return await this.#verifier
+  }
+}
+
+function refused (refusal: Refusal): Authentication {
+  return { kind: 'refused', refusal }
+}
+
+/** Node joins lines of a header, or keeps the first. */
+function hasSeveral ({ rawHeaders }: IncomingMessage, name: string): boolean {
+  let count = 0
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const header = rawHeaders[index]
+    if (header?.length === name.length && header.toLowerCase() === name) count++
+  }
+  return count > 1
+}

@@ -1,0 +1,66 @@
+import type { IncomingMessage } from 'node:http'
+import { digestOf, isWellFormed } from './secret.ts'
+
+/** What stands in a target for a secret that opens nothing. */
+const REDACTED = '-'
+
+/** A token in a query is refused: it would be in logs (RFC 6750 §5.3). */
+const TOKEN_IN_QUERY = /([?&](?:access_token|token)=)[^&#]*/gi
+
+const DISCOVERY = /^\/\.well-known\/(?:agent-skills|skills)\//
+
+/**
+ * Takes the secrets out of targets before anything else reads them: routes, logs and problems see none. Private discovery is
+ * `/t/SECRET/.well-known/…`, for clients that send no header; its requests go on without `/t/SECRET`.
+ */
+export class Links {
+  readonly #prefix: string
+  readonly #isLink: (digest: string) => boolean
+  readonly #digests = new WeakMap<IncomingMessage, string>()
+  readonly #withToken = new WeakSet<IncomingMessage>()
+
+  /** @param isLink whether a digest is that of a link */
+  constructor (basePath: string, isLink: (digest: string) => boolean) {
+    this.#prefix = `${basePath}/t/`
+    this.#isLink = isLink
+  }
+
+  /** The target without secrets. */
+  rewrite (request: IncomingMessage): string {
+    const { url = '/' } = request
+    const hasQuery = url.includes('?')
+    if (!hasQuery && !url.startsWith(this.#prefix)) return url
+    let target = url
+    if (hasQuery) {
+      target = url.replace(TOKEN_IN_QUERY, `$1${REDACTED}`)
+      if (target !== url) this.#withToken.add(request)
+    }
+    if (target.startsWith(this.#prefix)) target = this.#open(request, target)
+    // Fastify has kept the target for whoever wants the original one.
+    if (target !== url) Object.assign(request, { originalUrl: target })
+    return target
+  }
+
+  /** The digest of the link that a request came through. */
+  digestOf (request: IncomingMessage): string | undefined {
+    return this.#digests.get(request)
+  }
+
+  hasTokenInQuery (request: IncomingMessage): boolean {
+    return this.#withToken.has(request)
+  }
+
+  #open (request: IncomingMessage, target: string): string {
+    const start = this.#prefix.length
+    const end = target.indexOf('/', start)
+    const secret = end === -1 ? target.slice(start) : target.slice(start, end)
+    const rest = end === -1 ? '' : target.slice(end)
+    // The same work for every secret.
+    const digest = digestOf(secret)
+    if (this.#isLink(digest) && isWellFormed('link', secret) && DISCOVERY.test(rest) && (request.method === 'GET' || request.method === 'HEAD')) {
+      this.#digests.set(request, digest)
+      return this.#prefix.slice(0, -'/t/'.length) + rest
+    }
+    return `${this.#prefix}${REDACTED}${rest}`
+  }
+}

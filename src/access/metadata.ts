@@ -1,0 +1,38 @@
+import type { FastifyInstance } from 'fastify'
+import { HttpProblem } from '../http/problem.ts'
+import { type IssuerEntry, READ_SCOPE } from './policy.ts'
+
+const PATH = '/.well-known/oauth-protected-resource'
+
+/** The metadata change with the access file only. */
+const CACHE_CONTROL = 'public, max-age=300'
+
+/** Where clients find the metadata of `/mcp`: the path of the resource behind that of the document (RFC 9728 §3.1). */
+export function metadataUrl (publicUrl: string): string {
+  const { origin, pathname } = new URL(`${publicUrl}/mcp`)
+  return `${origin}${PATH}${pathname}`
+}
+
+export interface MetadataOptions {
+  readonly basePath: string
+  /** Without it there are no metadata: the service does not guess its own name. */
+  readonly publicUrl: string | undefined
+  readonly issuers: () => readonly IssuerEntry[]
+}
+
+/** Protected resource metadata (RFC 9728), in each place where clients look. 404 without issuers. */
+export function addMetadata (app: FastifyInstance, { basePath, publicUrl, issuers }: MetadataOptions): void {
+  if (publicUrl === undefined) return
+  const resource = `${publicUrl}/mcp`
+  const paths = new Set([PATH, new URL(metadataUrl(publicUrl)).pathname, `${basePath}${PATH}`, `${basePath}${PATH}/mcp`])
+  for (const path of paths) {
+    app.get(path, { config: { isOpen: true }, schema: { hide: true } }, async (_request, reply) => {
+      const servers = issuers().map(({ issuer }) => issuer)
+      if (servers.length === 0) throw new HttpProblem('route_not_found')
+      reply.headers({ 'cache-control': CACHE_CONTROL, 'access-control-allow-origin': '*' })
+      return {
+        resource, authorization_servers: servers, scopes_supported: [READ_SCOPE], bearer_methods_supported: ['header'], resource_name: 'skillserve'
+      }
+    })
+  }
+}

@@ -1,0 +1,234 @@
+import { BlockList, isIP } from 'node:net'
+import { type YamlFile, type YamlPath, parseYamlFile } from '../config/yaml-file.ts'
+import { quote } from '../config/setting.ts'
+import type { Grant } from '../core/views/skill-views.ts'
+import type { Principal } from './principal.ts'
+import { type AccessFile, AccessFileSchema } from './schema.ts'
+
+export const READ_SCOPE = 'skills:read'
+const ANONYMOUS = 'anonymous'
+const AUTHENTICATED = 'authenticated'
+
+/** How a caller proved who it is, without the secret: enough to say what that is worth under another policy. */
+export type Proof =
+  | { readonly kind: 'anonymous' }
+  | { readonly kind: 'token' | 'link', readonly digest: string }
+  | { readonly kind: 'jwt', readonly issuer: string, readonly subject: string, readonly groups: readonly string[], readonly scopes: readonly string[], readonly expiresAt: number }
+  | { readonly kind: 'proxy', readonly user: string, readonly groups: readonly string[] }
+
+export type IssuerEntry = Omit<NonNullable<AccessFile['issuers']>[number], 'audiences'> & { readonly audiences: readonly string[] }
+
+export interface ProxyEntry {
+  readonly peers: BlockList
+  /** In lower case. */
+  readonly userHeader: string
+  readonly groupsHeader: string
+}
+
+/** A rule of the file, and whether it lets a skill be seen. */
+export interface Rule {
+  /** `FILE:LINE: rules[0]` */
+  readonly place: string
+  readonly groups: readonly string[]
+  readonly roots: readonly string[] | undefined
+  readonly patterns: readonly string[] | undefined
+  admits (root: string, skill: string): boolean
+}
+
+interface SecretEntry {
+  readonly name: string
+  readonly groups: readonly string[]
+  readonly scopes: readonly string[]
+  readonly expiresAt: number | undefined
+}
+
+export interface PolicyOptions {
+  /** Names of all roots. */
+  readonly roots: readonly string[]
+  /** The address of `/mcp` as its users type it: the audience of issuers that name none. */
+  readonly resource: string | undefined
+}
+
+/** The access file as the service uses it. Never changes: a file that changes is another policy. */
+export class Policy {
+  readonly issuers: readonly IssuerEntry[]
+  readonly proxy: ProxyEntry | undefined
+  readonly rules: readonly Rule[]
+  /** What its author may not have meant, one line each. */
+  readonly warnings: readonly string[]
+  readonly #secrets = { token: new Map<string, SecretEntry>(), link: new Map<string, SecretEntry>() }
+  readonly #anonymous: readonly string[]
+  readonly #proxyScopes: readonly string[]
+  readonly #usedGroups: ReadonlySet<string>
+  readonly #roots: readonly string[]
+  readonly #principals = new Map<string, Principal>()
+
+  /** @throws ConfigError `FILE:LINE: KEY …` */
+  static parse (path: string, text: string, options: PolicyOptions): Policy {
+    return new Policy(parseYamlFile(path, text, AccessFileSchema), options)
+  }
+
+  private constructor (file: YamlFile<AccessFile>, { roots, resource }: PolicyOptions) {
+    const { anonymous = [], tokens = [], links = [], issuers = [], proxy, rules = [] } = file.value
+    const names = new Set<string>()
+    const addSecret = (kind: 'token' | 'link', at: YamlPath, entry: NonNullable<AccessFile['tokens']>[number]): void => {
+      const { name, sha256, groups = [], scopes = [READ_SCOPE], expires } = entry
+      const digest = sha256.toLowerCase()
+      if (names.has(name)) throw file.error([...at, 'name'], 'is the name of another token or link')
+      if (this.#secrets[kind].has(digest)) throw file.error([...at, 'sha256'], 'is that of another entry')
+      const expiresAt = expires === undefined ? undefined : Date.parse(expires)
+      if (Number.isNaN(expiresAt)) throw file.error([...at, 'expires'], 'is no date of the calendar')
+      names.add(name)
+      this.#secrets[kind].set(digest, { name, groups, scopes, expiresAt })
+    }
+    for (const [index, token] of tokens.entries()) addSecret('token', ['tokens', index], token)
+    for (const [index, link] of links.entries()) addSecret('link', ['links', index], link)
+    const issuerNames = new Set<string>()
+    this.issuers = issuers.map((entry, index) => {
+      if (issuerNames.has(entry.issuer)) throw file.error(['issuers', index, 'issuer'], 'is there twice')
+      issuerNames.add(entry.issuer)
+      const audiences = entry.audiences ?? (resource === undefined ? undefined : [resource])
+      if (audiences === undefined) throw file.error(['issuers', index, 'audiences'], 'is missing, and there is no PUBLIC_URL to take its place')
+      return { ...entry, audiences }
+    })
+    this.proxy = proxy && {
+      peers: blockListOf(proxy.peers, (index) => file.error(['proxy', 'peers', index], 'must be an address or a network such as 10.0.0.0/8')),
+      userHeader: (proxy.user_header ?? 'x-auth-request-user').toLowerCase(),
+      groupsHeader: (proxy.groups_header ?? 'x-auth-request-groups').toLowerCase()
+    }
+    this.rules = rules.map(({ groups, roots: ofRule, skills }, index) => {
+      for (const [position, root] of (ofRule ?? []).entries()) {
+        if (!roots.includes(root)) throw file.error(['rules', index, 'roots', position], `names no folder of skills, there are ${roots.join(', ')}`)
+      }
+      const patterns = skills?.map(patternOf)
+      return {
+        place: `${file.path}:${file.lineOf(['rules', index])}: rules[${index}]`,
+        groups,
+        roots: ofRule,
+        patterns: skills,
+        admits: (root, skill) => (ofRule === undefined || ofRule.includes(root)) && (patterns === undefined || patterns.some((pattern) => pattern.test(skill)))
+      }
+    })
+    this.#anonymous = anonymous
+    this.#proxyScopes = proxy?.scopes ?? [READ_SCOPE]
+    this.#roots = roots
+    this.#usedGroups = new Set(this.rules.flatMap(({ groups }) => groups))
+    const unused = (at: YamlPath, groups: readonly string[] = []): string[] => groups.flatMap((group, index) =>
+      this.#usedGroups.has(group) ? [] : [file.error([...at, index], 'is a group that no rule names').message])
+    this.warnings = [
+      ...unused(['anonymous'], anonymous),
+      ...tokens.flatMap(({ groups }, index) => unused(['tokens', index, 'groups'], groups)),
+      ...links.flatMap(({ groups }, index) => unused(['links', index, 'groups'], groups))
+    ]
+  }
+
+  /** Whether callers without credentials see anything. */
+  get admitsAnonymous (): boolean {
+    return this.#anonymous.length > 0 || this.#usedGroups.has(ANONYMOUS)
+  }
+
+  /** Names of the tokens and links. */
+  get secretNames (): readonly string[] {
+    return [...this.#secrets.token.values(), ...this.#secrets.link.values()].map(({ name }) => name)
+  }
+
+  /** The proof of the token or link of this name. */
+  proofOf (name: string): Proof | undefined {
+    for (const kind of ['token', 'link'] as const) {
+      for (const [digest, entry] of this.#secrets[kind]) if (entry.name === name) return { kind, digest }
+    }
+    return undefined
+  }
+
+  /**
+   * The caller behind a proof, under this policy; undefined for one that is worth nothing. The same object for the same secret.
+   * Expiry is not checked.
+   */
+  principalOf (proof: Proof): Principal | undefined {
+    switch (proof.kind) {
+      case 'anonymous':
+        return this.admitsAnonymous ? this.#known(ANONYMOUS, () => this.#principal({ kind: ANONYMOUS, id: ANONYMOUS, name: ANONYMOUS, groups: [], scopes: [READ_SCOPE] })) : undefined
+      case 'token':
+      case 'link': {
+        const { kind, digest } = proof
+        const entry = this.#secrets[kind].get(digest)
+        return entry && this.#known(`${kind}:${digest}`, () => this.#principal({ kind, id: `${kind}:${entry.name}`, ...entry }))
+      }
+      case 'jwt': {
+        const { kind, issuer, subject, groups, scopes, expiresAt } = proof
+        const entry = this.issuers.find((each) => each.issuer === issuer)
+        return entry && this.#principal({
+          kind, id: `jwt:${issuer}#${subject}`, name: subject, groups: [...groups, ...entry.groups ?? []], scopes: [...scopes, ...entry.scopes ?? []], expiresAt
+        })
+      }
+      case 'proxy': {
+        const { kind, user, groups } = proof
+        return this.proxy && this.#principal({ kind, id: `proxy:${user}`, name: user, groups, scopes: this.#proxyScopes })
+      }
+    }
+  }
+
+  /** What callers of a view may see of each root. */
+  grantsOf (view: string): ReadonlyMap<string, Grant> {
+    const groups = new Set(groupsOf(view))
+    const rules = this.rules.filter((rule) => rule.groups.some((group) => groups.has(group)))
+    return new Map(this.#roots.flatMap((root) => {
+      const own = rules.filter(({ roots }) => roots === undefined || roots.includes(root))
+      if (own.length === 0) return []
+      const grant: Grant = own.some(({ patterns }) => patterns === undefined) ? 'all' : (name) => own.some((rule) => rule.admits(root, name))
+      return [[root, grant] as const]
+    }))
+  }
+
+  /** A line for each pattern that fits no skill. */
+  unfitPatterns (skillsIn: (root: string) => readonly string[]): readonly string[] {
+    return this.rules.flatMap(({ place, roots = this.#roots, patterns = [] }) => patterns
+      .filter((pattern) => !roots.some((root) => skillsIn(root).some((name) => patternOf(pattern).test(name))))
+      .map((pattern) => `${place} has the pattern ${quote(pattern)}, which fits no skill`))
+  }
+
+  /** All groups of a caller who has proved to be in some. The anonymous view is a part of every view. */
+  groupsOf (groups: readonly string[]): readonly string[] {
+    return [ANONYMOUS, ...this.#anonymous, AUTHENTICATED, ...groups]
+  }
+
+  /** The key of what some groups see together: groups that no rule names make no difference. */
+  viewOf (groups: Iterable<string>): string {
+    return JSON.stringify([...new Set(groups)].filter((group) => this.#usedGroups.has(group)).sort())
+  }
+
+  #known (key: string, make: () => Principal): Principal {
+    let principal = this.#principals.get(key)
+    if (principal === undefined) this.#principals.set(key, principal = make())
+    return principal
+  }
+
+  #principal ({ kind, id, name, groups, scopes, expiresAt }: Pick<Principal, 'kind' | 'id' | 'name' | 'groups'> & { readonly scopes: readonly string[], readonly expiresAt?: number | undefined }): Principal {
+    const all = kind === ANONYMOUS ? [ANONYMOUS, ...this.#anonymous] : this.groupsOf(groups)
+    return { id, name, kind, groups: all, scopes: new Set(scopes), view: this.viewOf(all), ...expiresAt !== undefined && { expiresAt } }
+  }
+}
+
+/** The groups in the key of a view. */
+export function groupsOf (view: string): readonly string[] {
+  const groups: unknown = JSON.parse(view)
+  return Array.isArray(groups) ? groups.map(String) : []
+}
+
+/** `*` stands for any characters, everything else for itself. */
+export function patternOf (text: string): RegExp {
+  return new RegExp(`^${text.split('*').map((part) => part.replace(/[\\^$.|?+()[\]{}]/g, '\\$&')).join('[^]*')}$`)
+}
+
+function blockListOf (entries: readonly string[], fail: (index: number) => Error): BlockList {
+  const list = new BlockList()
+  for (const [index, entry] of entries.entries()) {
+    const [address = '', prefix, ...rest] = entry.split('/')
+    const type = isIP(address) === 6 ? 'ipv6' : 'ipv4'
+    const bits = Number(prefix)
+    if (isIP(address) === 0 || rest.length > 0 || (prefix !== undefined && !(/^\d{1,3}$/.test(prefix) && bits <= (type === 'ipv6' ? 128 : 32)))) throw fail(index)
+    if (prefix === undefined) list.addAddress(address, type)
+    else list.addSubnet(address, bits, type)
+  }
+  return list
+}

@@ -1,0 +1,79 @@
+import { openRoots } from '../config/roots.ts'
+import { readTextFile } from '../config/yaml-file.ts'
+import type { Config } from '../config/settings.ts'
+import { SILENT } from '../core/ground/log.ts'
+import { SkillViews } from '../core/views/skill-views.ts'
+import { Policy, type Rule } from './policy.ts'
+import type { Principal } from './principal.ts'
+
+/** Neither: the file is only checked. */
+export interface AccessQuestion {
+  /** Name of a token or link, `anonymous`, or `group:G`. */
+  readonly caller?: string
+  readonly skill?: string
+}
+
+/**
+ * Lines that say what a caller sees and why, or who sees a skill. Undefined for an unknown caller.
+ * @throws ConfigError
+ */
+export async function reportAccess (config: Config, file: string, { caller, skill }: AccessQuestion): Promise<readonly string[] | undefined> {
+  const { sources, ...roots } = await openRoots(config, { log: SILENT })
+  const skills = new SkillViews({ ...roots, watcher: false })
+  try {
+    const resource = config.publicUrl === undefined ? undefined : `${config.publicUrl}/mcp`
+    const policy = Policy.parse(file, await readTextFile(file), { roots: skills.rootNames, resource })
+    await skills.start()
+    await skills.available()
+    if (caller !== undefined) return reportCaller(policy, skills, caller)
+    if (skill !== undefined) return reportSkill(policy, skills, skill)
+    const warnings = [...policy.warnings, ...policy.unfitPatterns((root) => skills.skillsIn(root))]
+    return [...warnings, `${policy.secretNames.length} tokens and links, ${policy.rules.length} rules`]
+  } finally {
+    await skills.close()
+    await sources?.close()
+  }
+}
+
+function reportCaller (policy: Policy, skills: SkillViews, caller: string): readonly string[] | undefined {
+  const groups = groupsOf(policy, caller)
+  if (groups === undefined) return undefined
+  const own = new Set<string>()
+  const lines = skills.rootNames.flatMap((root) => skills.skillsIn(root).flatMap((name) => {
+    const rule = ruleFor(policy.rules, groups, root, name)
+    if (rule === undefined) return []
+    // Of several folders the first wins.
+    const note = own.has(name) ? ' (hidden by the same name in an earlier folder)' : ''
+    own.add(name)
+    return [`${name}  ${root}  ${rule.place} for ${rule.groups.filter((group) => groups.includes(group)).join(', ')}${note}`]
+  }))
+  return [`${caller} is in the groups ${groups.join(', ')} and sees ${own.size} skills`, ...lines]
+}
+
+function reportSkill (policy: Policy, skills: SkillViews, skill: string): readonly string[] {
+  const folders = skills.rootNames.filter((root) => skills.skillsIn(root).includes(skill))
+  if (folders.length === 0) return [`${skill} is in no folder`]
+  const callers = ['anonymous', ...policy.secretNames]
+  return folders.flatMap((root) => {
+    const rules = policy.rules.filter((rule) => rule.admits(root, skill))
+    const names = callers.filter((name) => ruleFor(policy.rules, groupsOf(policy, name) ?? [], root, skill) !== undefined)
+    return [
+      `${skill} in ${root}: ${rules.length === 0 ? 'no rule grants it' : `seen by the groups ${[...new Set(rules.flatMap(({ groups }) => groups))].join(', ')}`}`,
+      ...names.map((name) => `  ${name}`)
+    ]
+  })
+}
+
+function ruleFor (rules: readonly Rule[], groups: readonly string[], root: string, name: string): Rule | undefined {
+  return rules.find((rule) => rule.groups.some((group) => groups.includes(group)) && rule.admits(root, name))
+}
+
+function groupsOf (policy: Policy, caller: string): readonly string[] | undefined {
+  if (caller.startsWith('group:')) {
+    return policy.groupsOf([caller.slice('group:'.length)])
+  }
+  const proof = caller === 'anonymous' ? { kind: caller } as const : policy.proofOf(caller)
+  const principal: Principal | undefined = proof && policy.principalOf(proof)
+  // Callers without credentials may be nobody.
+  return principal?.groups ?? (caller === 'anonymous' ? [] : undefined)
+}

@@ -1,0 +1,55 @@
+import { type Static, Type } from '@sinclair/typebox'
+
+const Closed = { additionalProperties: false }
+
+const Name = Type.String({ pattern: '^[\\w.@:/+-]{1,200}$', title: 'a name of letters, digits and . _ @ : / + -' })
+const Groups = Type.Array(Name, { title: 'a list of groups' })
+const Scopes = Type.Array(Type.String({ pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]{1,100}$', title: 'a scope such as skills:read' }), { title: 'a list of scopes' })
+const Url = Type.String({ pattern: '^https?://[^\\s?#]+$', title: 'a URL such as https://id.example' })
+const Header = Type.String({ pattern: '^[A-Za-z\\d-]{1,100}$', title: 'the name of a header' })
+
+const Secret = {
+  name: Name,
+  sha256: Type.String({ pattern: '^[\\da-fA-F]{64}$', title: 'the 64 hex digits that skillserve token prints, never the token itself' }),
+  groups: Type.Optional(Groups),
+  expires: Type.Optional(Type.String({
+    pattern: '^\\d{4}-\\d\\d-\\d\\d(?:T\\d\\d:\\d\\d(?::\\d\\d)?(?:Z|[+-]\\d\\d:\\d\\d))?$',
+    title: 'a date such as 2027-03-01, or a date and time such as 2027-03-01T12:00:00Z',
+    description: 'No longer valid from then on; a date begins in UTC'
+  }))
+}
+
+export const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'] as const
+
+/** The access file: who there is, and who sees what. */
+export const AccessFileSchema = Type.Object({
+  anonymous: Type.Optional(Type.Array(Name, { title: 'a list of groups', description: 'Groups of callers without credentials; every other caller is in them too. Absent or empty: no caller without credentials, unless a rule names the group anonymous' })),
+  tokens: Type.Optional(Type.Array(Type.Object({
+    ...Secret,
+    scopes: Type.Optional(Type.Unsafe<string[]>({ ...Scopes, description: 'Default: skills:read' }))
+  }, Closed), { title: 'a list of tokens' })),
+  links: Type.Optional(Type.Array(Type.Object(Secret, Closed), { title: 'a list of links', description: 'Secret paths for clients of discovery that send no header' })),
+  issuers: Type.Optional(Type.Array(Type.Object({
+    issuer: Url,
+    audiences: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1, title: 'a list of at least one audience', description: 'Default: the address of /mcp below PUBLIC_URL' })),
+    jwks_uri: Type.Optional(Type.Unsafe<string>({ ...Url, description: 'Default: what the metadata of the issuer name' })),
+    algorithms: Type.Optional(Type.Array(Type.Union(ALGORITHMS.map((name) => Type.Literal(name))), { minItems: 1, title: `a list of ${ALGORITHMS.join(', ')}`, description: 'Default: RS256, PS256, ES256, EdDSA' })),
+    clock_tolerance: Type.Optional(Type.Integer({ minimum: 0, maximum: 60, title: 'a number of seconds from 0 to 60', description: 'Default: 30' })),
+    groups_claim: Type.Optional(Type.String({ minLength: 1, title: 'the name of a claim, or names joined by dots', description: 'Default: groups' })),
+    groups: Type.Optional(Type.Unsafe<string[]>({ ...Groups, description: 'Groups of every caller of this issuer' })),
+    scopes: Type.Optional(Type.Unsafe<string[]>({ ...Scopes, description: 'Scopes that its tokens need not name' }))
+  }, Closed), { title: 'a list of issuers' })),
+  proxy: Type.Optional(Type.Object({
+    peers: Type.Array(Type.String({ title: 'an address or a network such as 10.0.0.0/8' }), { minItems: 1, title: 'a list of addresses and networks' }),
+    user_header: Type.Optional(Type.Unsafe<string>({ ...Header, description: 'Default: X-Auth-Request-User' })),
+    groups_header: Type.Optional(Type.Unsafe<string>({ ...Header, description: 'Default: X-Auth-Request-Groups' })),
+    scopes: Type.Optional(Type.Unsafe<string[]>({ ...Scopes, description: 'Default: skills:read' }))
+  }, { ...Closed, title: 'a mapping', description: 'Identity headers of an authenticating proxy, believed from these peers alone' })),
+  rules: Type.Optional(Type.Array(Type.Object({
+    groups: Type.Array(Name, { minItems: 1, title: 'a list of groups' }),
+    roots: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1, title: 'a list of roots', description: 'Names of folders of skills. Default: all of them' })),
+    skills: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 255 }), { minItems: 1, title: 'a list of names of skills', description: 'A * stands for any characters. Default: all skills' }))
+  }, Closed), { title: 'a list of rules', description: 'Any that fits grants; what no rule grants is hidden' }))
+}, { ...Closed, title: 'a mapping with tokens, links, issuers, proxy, anonymous and rules' })
+
+export type AccessFile = Static<typeof AccessFileSchema>

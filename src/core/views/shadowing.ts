@@ -1,0 +1,54 @@
+import type { Awaitable } from '../ground/async.ts'
+import { SHADOWING } from '../catalog/index-skill.ts'
+import type { MainFilePreference } from '../catalog/main-files.ts'
+import type { SkillArchive } from '../content/archive.ts'
+import type { Manifest } from '../content/manifest.ts'
+import type { SkillState } from '../content/skill-state.ts'
+import type { FileContent } from '../files/file-content.ts'
+import type { ServableFile } from '../files/file-store.ts'
+import type { CatalogSkill, Finding } from '../ground/skill.ts'
+
+/** One object for each skill: answers are remembered by it. */
+const shadowing = new WeakMap<CatalogSkill, CatalogSkill>()
+
+/** The skill with the finding that it hides one of a later root. Whether it does depends on who asks, so the index does not say it. */
+export function withShadowing (skill: CatalogSkill): CatalogSkill {
+  let found = shadowing.get(skill)
+  if (found === undefined) shadowing.set(skill, found = { ...skill, findings: [...skill.findings, SHADOWING] })
+  return found
+}
+
+/** The same for a state of it. */
+export class ShadowingState implements SkillState {
+  readonly skill: CatalogSkill
+  readonly #state: SkillState
+
+  constructor (state: SkillState) {
+    this.skill = withShadowing(state.skill)
+    this.#state = state
+  }
+
+  manifest (): Promise<Manifest> {
+    return this.#state.manifest()
+  }
+
+  fileFindings (): Promise<readonly Finding[]> {
+    return this.#state.fileFindings()
+  }
+
+  mainFile (preference?: MainFilePreference): Awaitable<FileContent> {
+    return this.#state.mainFile(preference)
+  }
+
+  file (path: string): Awaitable<FileContent> {
+    return this.#state.file(path)
+  }
+
+  open (path: string): Awaitable<ServableFile> {
+    return this.#state.open(path)
+  }
+
+  archive (nameOf?: (path: string) => string): Promise<SkillArchive> {
+    return this.#state.archive(nameOf)
+  }
+}

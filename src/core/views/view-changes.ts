@@ -1,0 +1,119 @@
+import type { CatalogChange } from '../catalog/catalog.ts'
+import { Signal } from '../ground/signal.ts'
+import type { MergedNames } from './member-lists.ts'
+import type { ViewMember } from './view-member.ts'
+
+export interface ViewChangesOptions {
+  readonly members: () => readonly ViewMember[]
+  readonly names: () => MergedNames
+  readonly generation: () => number
+}
+
+/**
+ * The changes of a view, made from those of its roots while somebody listens. A skill that the view may not have, or that an
+ * earlier root of it hides, changes nothing. A view that gets other roots or patterns reports the difference.
+ */
+export class ViewChanges {
+  readonly #options: ViewChangesOptions
+  readonly #changed = new Signal<CatalogChange>()
+  readonly #touched = new Signal<Iterable<string> | undefined>()
+  #stops: Array<() => void> = []
+  #touchStops: Array<() => void> = []
+  /** What listeners know: of each name its owner, and whether it hides another. */
+  #known = new Map<string, { readonly owner: ViewMember | undefined, readonly isShadowing: boolean }>()
+
+  constructor (options: ViewChangesOptions) {
+    this.#options = options
+  }
+
+  subscribe (listener: (change: CatalogChange) => void): () => void {
+    const stop = this.#changed.subscribe(listener)
+    if (this.#stops.length === 0) {
+      this.#known = this.#snapshot()
+      this.#follow()
+    }
+    return () => {
+      stop()
+      if (!this.#changed.hasListeners) this.#unfollow()
+    }
+  }
+
+  observe (listener: (names?: Iterable<string>) => void): () => void {
+    const stop = this.#touched.subscribe(listener)
+    if (this.#touchStops.length === 0) this.#followTouches()
+    return () => {
+      stop()
+      if (!this.#touched.hasListeners) this.#unfollowTouches()
+    }
+  }
+
+  /** The view has other members than before: what came, went, or is another skill of the same name, is reported. */
+  membersChanged (): void {
+    if (this.#changed.hasListeners) {
+      this.#unfollow()
+      this.#follow()
+      this.#report(new Set([...this.#known.keys(), ...this.#options.names().owners.keys()]), new Set())
+    }
+    if (this.#touched.hasListeners) {
+      this.#unfollowTouches()
+      this.#followTouches()
+      this.#touched.emit(undefined)
+    }
+  }
+
+  #follow (): void {
+    this.#stops = this.#options.members().map((member) => member.skills.subscribe(({ added, changed, removed }) => {
+      this.#report([...added, ...changed, ...removed].filter((name) => member.allows(name)), new Set([...added, ...changed]), member)
+    }))
+    // A view without roots is followed too.
+    this.#stops.push(() => {})
+  }
+
+  #unfollow (): void {
+    for (const stop of this.#stops) stop()
+    this.#stops = []
+  }
+
+  #followTouches (): void {
+    this.#touchStops = this.#options.members().map((member, index) => member.skills.observe((names) => {
+      if (names === undefined) return this.#touched.emit(undefined)
+      const { owners } = this.#options.names()
+      const own = [...names].filter((name) => owners.get(name) === index)
+      if (own.length > 0) this.#touched.emit(own)
+    }))
+    this.#touchStops.push(() => {})
+  }
+
+  #unfollowTouches (): void {
+    for (const stop of this.#touchStops) stop()
+    this.#touchStops = []
+  }
+
+  /** @param rewritten those of the names whose skill in `by` is another than before */
+  #report (names: Iterable<string>, rewritten: ReadonlySet<string>, by?: ViewMember): void {
+    const added: string[] = []
+    const changed: string[] = []
+    const removed: string[] = []
+    for (const name of names) {
+      const before = this.#known.get(name)
+      const now = this.#lookUp(name)
+      if (now === undefined) this.#known.delete(name)
+      else this.#known.set(name, now)
+      if (before === undefined && now === undefined) continue
+      if (before === undefined) added.push(name)
+      else if (now === undefined) removed.push(name)
+      else if (before.owner !== now.owner || before.isShadowing !== now.isShadowing || (now.owner === by && rewritten.has(name))) changed.push(name)
+    }
+    if (added.length + changed.length + removed.length > 0) this.#changed.emit({ generation: this.#options.generation(), added, changed, removed })
+  }
+
+  #snapshot (): Map<string, { readonly owner: ViewMember | undefined, readonly isShadowing: boolean }> {
+    return new Map([...this.#options.names().owners.keys()].map((name) => [name, this.#lookUp(name) ?? { owner: undefined, isShadowing: false }]))
+  }
+
+  #lookUp (name: string): { readonly owner: ViewMember | undefined, readonly isShadowing: boolean } | undefined {
+    const { owners, shadowing } = this.#options.names()
+    const owner = owners.get(name)
+    return owner === undefined ? undefined : { owner: this.#options.members()[owner], isShadowing: shadowing.has(name) }
+  }
+}

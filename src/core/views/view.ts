@@ -1,0 +1,338 @@
+import { basename } from 'node:path'
+import { type Awaitable, orElse, whenReady } from '../ground/async.ts'
+import type { CatalogChange } from '../catalog/catalog.ts'
+import type { MainFilePreference } from '../catalog/main-files.ts'
+import type { SkillArchive } from '../content/archive.ts'
+import type { Inspected, Manifest, Unread } from '../content/manifest.ts'
+import type { SkillState } from '../content/skill-state.ts'
+import type { PollPhase } from '../disk/poll-phase.ts'
+import type { FileContent } from '../files/file-content.ts'
+import type { ServableFile } from '../files/file-store.ts'
+import { documentError, SkillError } from '../ground/errors.ts'
+import type { CatalogSkill, SkillMetadata } from '../ground/skill.ts'
+import { hasForbiddenSequence } from '../ground/skill-name.ts'
+import { SkillsAtRevision } from '../pinned-source.ts'
+import type { SearchAnswer } from '../search/search.ts'
+import type { SkillManager } from '../skill-manager.ts'
+import type { PinnedSource, SkillService, SkillStatus } from '../skill-source.ts'
+import { isSameList, mergeNames, type MergedNames, NO_NAMES, sameOr } from './member-lists.ts'
+import { ShadowingState, withShadowing } from './shadowing.ts'
+import { ViewChanges } from './view-changes.ts'
+import type { ViewMember } from './view-member.ts'
+import { viewStatus } from './view-status.ts'
+
+/** What all views of a process use together. */
+export interface ViewGround {
+  readonly phase: PollPhase
+  /** Any root: its manager says what is wrong with a name that no skill can have. */
+  readonly anyRoot: SkillManager
+  /** Searches skills by name and root. */
+  search (query: string, names: MergedNames, members: readonly ViewMember[]): Promise<SearchAnswer>
+}
+
+/** How often a question is asked anew when roots change under it. */
+const MAX_ATTEMPTS = 8
+
+/**
+ * The skills of some roots, or some of their skills, as if there were no others: a name is resolved in the roots of the view, in
+ * their order, and what is not in the view is never asked for. Every door takes a view where callers differ. Consumer: access
+ * control. Figure: a document through a view of one root takes 0.4 µs more than without.
+ */
+export class View implements SkillService {
+  #scope: string
+  readonly #ground: ViewGround
+  readonly #changes: ViewChanges
+  #members: readonly ViewMember[]
+  #lists: ReadonlyArray<readonly string[]> | undefined
+  #merged: MergedNames = NO_NAMES
+  #availableLists: ReadonlyArray<readonly SkillMetadata[]> | undefined
+  #available: readonly SkillMetadata[] = []
+  #availableOf: MergedNames | undefined
+  #generation = 0
+  #seen: readonly [names: readonly string[], available: readonly SkillMetadata[]] | undefined
+
+  /** @param scope differs from that of every other view */
+  constructor (scope: string, members: readonly ViewMember[], ground: ViewGround) {
+    this.#scope = scope
+    this.#members = members
+    this.#ground = ground
+    this.#changes = new ViewChanges({ members: () => this.#members, names: () => this.#namesNow(), generation: () => this.generation })
+  }
+
+  get scope (): string {
+    return this.#scope
+  }
+
+  /** Takes other roots, or patterns, from now on. Listeners hear of the difference as of any change. */
+  setMembers (scope: string, members: readonly ViewMember[]): void {
+    this.#scope = scope
+    this.#members = members
+    this.#lists = undefined
+    this.#availableOf = undefined
+    this.#changes.membersChanged()
+  }
+
+  /** Goes up with what callers of this view can see, counted from its first question. */
+  get generation (): number {
+    const now = [this.namesNow(), this.availableNow()] as const
+    if (now[0] !== this.#seen?.[0] || now[1] !== this.#seen[1]) {
+      this.#seen = now
+      this.#generation++
+    }
+    return this.#generation
+  }
+
+  get status (): SkillStatus {
+    const { names } = this.#namesNow()
+    return { ...viewStatus(this.#members), generation: this.generation, skills: names.length }
+  }
+
+  async freshStatus (): Promise<SkillStatus> {
+    await Promise.all(this.#members.map(({ skills }) => skills.freshStatus()))
+    return this.status
+  }
+
+  beginRequest (connection: object): void {
+    this.#ground.phase.begin(connection)
+  }
+
+  subscribe (listener: (change: CatalogChange) => void): () => void {
+    return this.#changes.subscribe(listener)
+  }
+
+  observe (listener: (names?: Iterable<string>) => void): () => void {
+    return this.#changes.observe(listener)
+  }
+
+  list (attempt = 1): Awaitable<readonly string[]> {
+    const before = this.#changeCount
+    let lists: Awaitable<unknown>
+    for (const { skills } of this.#members) {
+      const list = (): Awaitable<unknown> => orElse<unknown>(() => skills.list(), ignoreMissingRoot)
+      lists = lists instanceof Promise ? lists.then(list) : list()
+    }
+    return whenReady(lists, () => {
+      if (this.#isOutdated(before, attempt)) return this.list(attempt + 1)
+      const { unavailable } = this
+      if (unavailable !== undefined) throw unavailable
+      return this.namesNow()
+    })
+  }
+
+  namesNow (): readonly string[] {
+    return this.#namesNow().names
+  }
+
+  /** The error of a view that has roots, and none of them is there. */
+  get unavailable (): SkillError | undefined {
+    const errors = this.#members.map(({ skills }) => skills.unavailable)
+    if (errors.length === 0 || errors.includes(undefined)) return undefined
+    return errors.find((error) => error?.code === 'skills_folder_permission_denied') ?? errors[0]
+  }
+
+  async available (): Promise<readonly SkillMetadata[]> {
+    await Promise.all(this.#members.map(({ skills }) => skills.available()))
+    return this.availableNow()
+  }
+
+  availableNow (): readonly SkillMetadata[] {
+    const lists = this.#members.map(({ skills }) => skills.availableNow())
+    const merged = this.#namesNow()
+    if (merged !== this.#availableOf || !isSameList(this.#availableLists, lists)) {
+      const byName = new Map<string, SkillMetadata>()
+      for (const [index, list] of lists.entries()) {
+        for (const metadata of list) {
+          const name = basename(metadata.skillPath)
+          if (merged.owners.get(name) === index) byName.set(name, metadata)
+        }
+      }
+      this.#available = sameOr(this.#available, merged.names.flatMap((name) => byName.get(name) ?? []))
+      this.#availableOf = merged
+      this.#availableLists = lists
+    }
+    return this.#available
+  }
+
+  async search (query: string): Promise<SearchAnswer> {
+    // At each search: a missing root is an error, and what is gone from a root is not found.
+    await this.list()
+    await this.available()
+    return await this.#ground.search(query, this.#namesNow(), this.#members)
+  }
+
+  find (name: string, attempt = 1): Awaitable<CatalogSkill | undefined> {
+    const before = this.#changeCount
+    return whenReady(this.#findFrom(name, 0), (skill) => {
+      if (skill !== undefined) return skill
+      if (this.#isOutdated(before, attempt)) return this.find(name, attempt + 1)
+      const { unavailable } = this
+      if (unavailable !== undefined) throw unavailable
+      return undefined
+    })
+  }
+
+  read<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Awaitable<T> {
+    return this.#first(name, ({ skills }) => skills.read(name, this.#shown(name, answer)))
+  }
+
+  async readListed<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Promise<T> {
+    return await this.#first(name, ({ skills }) => skills.readListed(name, this.#shown(name, answer)))
+  }
+
+  async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Awaitable<T>): Promise<T> {
+    await this.available()
+    const name = await this.#folderOf(displayName)
+    if (name === undefined) throw documentError.skillNotFound(displayName)
+    return await this.read(name, answer)
+  }
+
+  readDocument (name: string, preference: MainFilePreference): Awaitable<FileContent> {
+    return this.#first(name, ({ skills }) => skills.readDocument(name, preference))
+  }
+
+  readMainFile (name: string, preference: MainFilePreference): Awaitable<FileContent> {
+    return this.#first(name, ({ skills }) => skills.readMainFile(name, preference))
+  }
+
+  readFile (name: string, path: string): Awaitable<FileContent> {
+    return this.#first(name, ({ skills }) => skills.readFile(name, path))
+  }
+
+  openFile (name: string, path: string): Awaitable<ServableFile> {
+    return this.#first(name, ({ skills }) => skills.openFile(name, path))
+  }
+
+  async manifest (name: string): Promise<Manifest> {
+    return await this.#first(name, ({ skills }) => skills.manifest(name))
+  }
+
+  async archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive> {
+    return await this.#first(name, ({ skills }) => skills.archive(name, nameOf))
+  }
+
+  async inspect (name: string, known?: Inspected): Promise<Inspected | Unread | undefined> {
+    for (const member of this.#members) {
+      const found = member.allows(name) ? await member.skills.inspect(name, known) : undefined
+      if (found !== undefined) return found
+    }
+    return undefined
+  }
+
+  keptRevisions (name: string): readonly string[] {
+    return this.#members.flatMap((member) => member.allows(name) ? member.skills.keptRevisions(name) : [])
+  }
+
+  at (revision: string): PinnedSource {
+    return new SkillsAtRevision(this, { read: (name, answer, wanted) => this.#readAt(name, answer, wanted) }, revision)
+  }
+
+  /** A revision that is kept may be one of a later root, from when that was the skill's. */
+  async #readAt<T> (name: string, answer: (state: SkillState) => Awaitable<T>, revision: string): Promise<T> {
+    try {
+      return await this.#first(name, async ({ skills }) => await skills.at(revision).read(name, this.#shown(name, answer)))
+    } catch (error) {
+      const keeper = this.#members.find((member) => member.allows(name) && member.skills.keptRevisions(name).includes(revision))
+      if (!(error instanceof SkillError) || error.code !== 'revision_changed' || keeper === undefined) throw error
+      return await keeper.skills.at(revision).read(name, answer)
+    }
+  }
+
+  /** The folder name of the skill with this frontmatter name, else of this folder name. */
+  async #folderOf (displayName: string): Promise<string | undefined> {
+    const folder = await this.find(displayName)
+    if (folder?.metadata.name === displayName) return displayName
+    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+      const before = this.#changeCount
+      for (const [name, index] of this.#ownersInOrder()) {
+        if (this.#members[index]?.skills.findNow(name)?.metadata.name !== displayName) continue
+        if ((await this.find(name))?.metadata.name === displayName) return name
+      }
+      // Any skill may have taken the name a moment ago.
+      await Promise.all(this.#members.map(({ skills }) => skills.verifyDisplayNames()))
+      if (attempt > 1 && before === this.#changeCount) break
+    }
+    return folder?.name
+  }
+
+  * #ownersInOrder (): Iterable<readonly [name: string, owner: number]> {
+    const { names, owners } = this.#namesNow()
+    for (const name of names) yield [name, owners.get(name) ?? -1]
+  }
+
+  #findFrom (name: string, first: number): Awaitable<CatalogSkill | undefined> {
+    for (let index = first; index < this.#members.length; index++) {
+      const member = this.#members[index]
+      if (member?.allows(name) !== true) continue
+      const found = orElse<CatalogSkill | undefined>(() => member.skills.find(name), ignoreMissingRoot)
+      if (found instanceof Promise) return found.then((skill) => skill === undefined ? this.#findFrom(name, index + 1) : this.#shownSkill(skill))
+      if (found !== undefined) return this.#shownSkill(found)
+    }
+    return undefined
+  }
+
+  /** Asks the roots of the view in order, until one has the skill. */
+  #first<T> (name: string, ask: (member: ViewMember) => Awaitable<T>, attempt = 1): Awaitable<T> {
+    // What is wrong with such a name differs from question to question. No disk is touched.
+    if (hasForbiddenSequence(name)) return ask({ skills: this.#ground.anyRoot, allows: () => true, isWhole: true })
+    const before = this.#changeCount
+    return orElse(() => this.#firstFrom(name, ask, 0), (error) => {
+      if (!isMissing(error) || !this.#isOutdated(before, attempt)) throw error
+      return this.#first(name, ask, attempt + 1)
+    })
+  }
+
+  #firstFrom<T> (name: string, ask: (member: ViewMember) => Awaitable<T>, first: number): Awaitable<T> {
+    for (let index = first; index < this.#members.length; index++) {
+      const member = this.#members[index]
+      if (member?.allows(name) !== true) continue
+      return orElse(() => ask(member), (error) => {
+        if (isMissing(error)) return this.#firstFrom(name, ask, index + 1)
+        throw error
+      })
+    }
+    throw this.unavailable ?? documentError.skillNotFound(name)
+  }
+
+  /** Whether roots have changed since a question began: what moved from a later root to an earlier one was in neither. */
+  #isOutdated (before: number, attempt: number): boolean {
+    if (this.#members.length < 2 || attempt === MAX_ATTEMPTS || before === this.#changeCount) return false
+    this.#ground.phase.forget()
+    return true
+  }
+
+  get #changeCount (): number {
+    let count = 0
+    for (const { skills } of this.#members) count += skills.generation
+    return count
+  }
+
+  #shown<T> (name: string, answer: (state: SkillState) => Awaitable<T>): (state: SkillState) => Awaitable<T> {
+    if (this.#members.length < 2) return answer
+    // A revision that is kept was read alone.
+    return (state) => answer('folder' in state.skill && this.#namesNow().shadowing.has(name) ? new ShadowingState(state) : state)
+  }
+
+  #shownSkill (skill: CatalogSkill): CatalogSkill {
+    return this.#members.length > 1 && this.#namesNow().shadowing.has(skill.name) ? withShadowing(skill) : skill
+  }
+
+  #namesNow (): MergedNames {
+    const lists = this.#members.map(({ skills }) => skills.namesNow())
+    if (!isSameList(this.#lists, lists)) {
+      this.#merged = mergeNames(this.#members, lists, this.#merged)
+      this.#lists = lists
+    }
+    return this.#merged
+  }
+}
+
+function isMissing (error: unknown): boolean {
+  return error instanceof SkillError &&
+    (error.code === 'skill_not_found' || error.code === 'skills_folder_not_found' || error.code === 'skills_folder_permission_denied')
+}
+
+/** A root that is not there has no skills. */
+function ignoreMissingRoot (error: unknown): undefined {
+  if (isMissing(error)) return undefined
+  throw error
+}

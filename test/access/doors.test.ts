@@ -1,0 +1,148 @@
+import t from 'tap'
+import { bearer, buildGuarded, newSecret } from '../helper/guarded.ts'
+import { openRaw, rawRequest, request } from '../helper/raw-http.ts'
+import { skill } from '../helper/skills.ts'
+
+const OPEN = ['/livez', '/readyz']
+
+const ann = newSecret('ann', 'groups: [docs]')
+const late = newSecret('late', 'groups: [docs], expires: 2020-01-01')
+const meter = newSecret('meter', 'scopes: [metrics:read]')
+
+const ACCESS = `
+tokens:
+  - ${ann.entry}
+  - ${late.entry}
+  - ${meter.entry}
+rules:
+  - { groups: [docs], roots: [docs] }
+`
+
+function roots () {
+  return { docs: { guide: skill('guide', { 'a.md': 'text of a' }) }, ops: { pager: skill('pager', { 'b.md': 'text of b' }) } }
+}
+
+t.test('K61: without a token every route answers 401, except probes', async (t) => {
+  const { app } = await buildGuarded(t, { roots: roots(), access: ACCESS })
+  const lines = app.printRoutes({ commonPrefix: false, includeHooks: false }).split('\n')
+  const routes: Array<{ readonly method: 'GET' | 'HEAD' | 'POST', readonly url: string }> = []
+  const stack: string[] = []
+  for (const line of lines) {
+    const [, indent = '', path = '', methods = ''] = /^([│ ]*[├└]── )(\S*)(?: \(([^)]*)\))?/.exec(line) ?? []
+    if (indent === '') continue
+    stack.length = indent.length / 4 - 1
+    stack.push(path)
+    for (const method of methods.split(', ')) {
+      if (method === 'GET' || method === 'HEAD' || method === 'POST') routes.push({ method, url: stack.join('').replaceAll(/:(\w+)/g, 'guide').replaceAll('*', 'SKILL.md') })
+    }
+  }
+  t.ok(routes.length > 40, `${routes.length} routes`)
+  const answered = new Set<string>()
+  for (const route of [...routes, { method: 'GET' as const, url: '/nosuch' }, { method: 'POST' as const, url: '/skills' }, { method: 'GET' as const, url: '/t/x/.well-known/skills/index.json' }]) {
+    const { statusCode, headers, body } = await app.inject(route)
+    if (statusCode === 401) {
+      t.equal(headers['www-authenticate'], 'Bearer realm="skillserve"', route.url)
+      t.equal(headers['cache-control'], 'no-store')
+      t.notOk(headers.etag)
+      if (route.method !== 'HEAD') t.match(JSON.parse(body), { code: 'unauthenticated', status: 401 })
+    } else answered.add(route.url)
+  }
+  t.strictSame([...answered].sort(), OPEN)
+})
+
+t.test('K61: a token opens every door to what it may see, and hidden is as absent', async (t) => {
+  const service = await buildGuarded(t, { roots: roots(), access: ACCESS })
+  const list = await service.get('/skills', ann.text)
+  t.equal(list.status, 200)
+  t.strictSame(await list.json(), { skills: ['guide'] })
+  t.equal(list.headers.get('cache-control'), 'private, no-cache')
+  t.match(list.headers.get('vary'), /\bAuthorization\b/)
+  for (const path of ['/skills/NAME', '/skills/NAME/files', '/skills/NAME/files/b.md', '/skills/NAME/files/..%2fx', '/skills/NAME/archive.zip', '/catalog/NAME', '/skills/NAME?revision=current']) {
+    const [hidden, absent] = await Promise.all(['pager', 'nosuch'].map(async (name) => {
+      const response = await service.get(path.replace('NAME', name), ann.text, { headers: { 'if-none-match': '*', 'x-request-id': 'same' } })
+      const headers = Object.fromEntries([...response.headers].filter(([key]) => key !== 'date' && key !== 'content-length'))
+      return { status: response.status, headers, body: (await response.text()).replaceAll(name, 'NAME') }
+    }))
+    t.equal(hidden?.status, 404, path)
+    t.strictSame(hidden, absent, path)
+  }
+})
+
+t.test('K61: what is wrong with credentials is said as RFC 6750 says it', async (t) => {
+  const { url } = await buildGuarded(t, { roots: roots(), access: ACCESS })
+  const ask = (...headers: readonly string[]) => rawRequest(url, request('GET', '/skills', { headers }))
+  for (const [headers, status, code, challenge] of [
+    [[`Authorization: bearer ${ann.text}`], 200],
+    [[`Authorization: BEARER ${ann.text}`], 200],
+    [['Authorization: Basic YTpi'], 401, 'unauthenticated', 'Bearer realm="skillserve"'],
+    [[`Authorization: Bearer ${newSecret('x').text}`], 401, 'invalid_token', /error="invalid_token"/],
+    [[`Authorization: Bearer ${ann.text.slice(0, -1)}!`], 400, 'invalid_credentials'],
+    [[`Authorization: Bearer ${ann.text.replace(/.$/, (last) => last === 'a' ? 'b' : 'a')}`], 401, 'invalid_token'],
+    [[`Authorization: Bearer ${late.text}`], 401, 'token_expired', /error="invalid_token"/],
+    [[`Authorization: Bearer ${meter.text}`], 403, 'insufficient_scope', /error="insufficient_scope", scope="skills:read"/],
+    [[`Authorization: Bearer ${ann.text}`, `Authorization: Bearer ${ann.text}`], 400, 'invalid_credentials', /error="invalid_request"/],
+    [[`Authorization: Bearer ${'a'.repeat(9_000)}`], 400, 'invalid_credentials'],
+    [['Authorization: Bearer a.b.c'], 401, 'invalid_token'],
+    [['X-Auth-Request-User: root', 'X-Auth-Request-Groups: docs'], 401, 'unauthenticated']
+  ] as const) {
+    const response = await ask(...headers)
+    t.equal(response.status, status, headers.join().slice(0, 60))
+    if (code !== undefined) t.equal((JSON.parse(response.body.toString()) as { code: string }).code, code)
+    if (challenge !== undefined) t.match(response.headers['www-authenticate'], challenge)
+  }
+})
+
+t.test('K61: a token in the query is refused, and is in no log', async (t) => {
+  const service = await buildGuarded(t, { roots: roots(), access: ACCESS })
+  const response = await service.get(`/skills?access_token=${ann.text}`)
+  t.equal(response.status, 400)
+  t.notMatch(await response.text(), ann.text)
+  await service.get('/skills', ann.text)
+  await service.get('/skills', newSecret('x').text)
+  t.notMatch(service.logText(), /sks_/)
+  t.notMatch(service.logText(), /\b[\da-f]{64}\b/)
+})
+
+t.test('K61: refused before the body is read', async (t) => {
+  const { url } = await buildGuarded(t, { roots: roots(), access: ACCESS })
+  const response = await rawRequest(url, request('POST', '/agent/tool-call', { headers: ['Content-Type: application/json', 'Content-Length: 1000000'] }))
+  t.equal(response.status, 401)
+  t.match(response.headers['connection'], 'close')
+})
+
+t.test('K62: anonymous callers see the status of /readyz and no more', async (t) => {
+  const service = await buildGuarded(t, { roots: roots(), access: ACCESS })
+  t.strictSame(await (await service.get('/readyz')).json(), { status: 'ready' })
+  t.strictSame(await (await service.get('/readyz', 'wrong')).json(), { status: 'ready' })
+  t.match(await (await service.get('/readyz', ann.text)).json(), { status: 'ready', skills: 1, roots: [{ name: 'docs', skills: 1 }] })
+})
+
+t.test('K64: an anonymous view answers 401 for every miss', async (t) => {
+  const service = await buildGuarded(t, { roots: roots(), access: `anonymous: [public]\n${ACCESS}  - { groups: [public], skills: [pag*] }\n` })
+  t.strictSame(await (await service.get('/skills')).json(), { skills: ['pager'] })
+  for (const name of ['guide', 'nosuch']) t.equal((await service.get(`/skills/${name}`)).status, 401)
+  t.strictSame(await (await service.get('/skills', ann.text)).json(), { skills: ['guide', 'pager'] }, 'it is a part of every view')
+  t.equal((await service.get('/skills/nosuch', ann.text)).status, 404)
+  t.equal((await service.get('/skills', 'wrong')).status, 401, 'a bad token is not anonymous')
+})
+
+t.test('K62: without issuers there are no OAuth metadata', async (t) => {
+  const service = await buildGuarded(t, { roots: roots(), access: ACCESS, publicUrl: 'https://skills.example' })
+  for (const path of ['/.well-known/oauth-protected-resource', '/.well-known/oauth-protected-resource/mcp', '/.well-known/oauth-authorization-server']) {
+    const response = await service.get(path)
+    t.equal(response.status, 404, path)
+    t.equal(response.headers.get('content-type'), 'application/problem+json')
+  }
+})
+
+t.test('K61: two callers on one connection, pipelined, get each their own', async (t) => {
+  const bob = newSecret('bob', 'groups: [ops]')
+  const { url } = await buildGuarded(t, { roots: roots(), access: `${ACCESS.replace('tokens:', `tokens:\n  - ${bob.entry}`)}  - { groups: [ops], roots: [ops] }\n` })
+  const one = (token: string) => request('GET', '/skills', { headers: [`Authorization: ${bearer(token).authorization}`] })
+  const socket = await openRaw(url)
+  t.teardown(() => { socket.destroy() })
+  socket.send(Buffer.concat([ann, bob, ann, bob].map(({ text }) => one(text))))
+  const bodies = []
+  for (let count = 0; count < 4; count++) bodies.push((await socket.response()).body.toString())
+  t.strictSame(bodies, [1, 2].flatMap(() => ['{"skills":["guide"]}', '{"skills":["pager"]}']))
+})

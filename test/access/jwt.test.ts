@@ -1,0 +1,155 @@
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { exportJWK, generateKeyPair, SignJWT } from 'jose'
+import t, { type Test } from 'tap'
+import { bearer, buildGuarded, type GuardedService } from '../helper/guarded.ts'
+import { skill } from '../helper/skills.ts'
+
+const AUDIENCE = 'https://skills.example/mcp'
+
+interface TestIssuer {
+  readonly url: string
+  readonly server: Server
+  requests: number
+  /** Signs claims; `null` takes a claim away. */
+  sign (claims?: Readonly<Record<string, unknown>>, header?: Readonly<Record<string, string>>): Promise<string>
+}
+
+async function startIssuer (t: Test, { hangs = false } = {}): Promise<TestIssuer> {
+  const { privateKey, publicKey } = await generateKeyPair('ES256', { extractable: true })
+  const jwk = { ...await exportJWK(publicKey), kid: 'k1', alg: 'ES256', use: 'sig' }
+  const server = createServer((request, response) => {
+    issuer.requests++
+    if (hangs) return
+    response.setHeader('content-type', 'application/json')
+    if (request.url === '/keys') response.end(JSON.stringify({ keys: [jwk] }))
+    else if (request.url === '/.well-known/openid-configuration') response.end(JSON.stringify({ issuer: issuer.url, jwks_uri: `${issuer.url}/keys` }))
+    else response.writeHead(404).end()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const issuer: TestIssuer = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    server,
+    requests: 0,
+    async sign (claims = {}, header = {}) {
+      const now = Math.floor(Date.now() / 1_000)
+      const all = { iss: issuer.url, aud: AUDIENCE, sub: 'ann', exp: now + 600, iat: now, scope: 'openid skills:read', groups: ['docs'], ...claims }
+      return await new SignJWT(Object.fromEntries(Object.entries(all).filter(([, value]) => value !== null)))
+        .setProtectedHeader({ alg: 'ES256', kid: 'k1', typ: 'at+jwt', ...header }).sign(privateKey)
+    }
+  }
+  return issuer
+}
+
+function service (t: Test, issuer: TestIssuer, fields = ''): Promise<GuardedService> {
+  return buildGuarded(t, {
+    roots: { docs: { guide: skill('guide') }, ops: { pager: skill('pager') } },
+    access: `issuers:\n  - { issuer: ${issuer.url}, audiences: [${AUDIENCE}]${fields} }\nrules:\n  - { groups: [docs], roots: [docs] }\n  - { groups: [ops], roots: [ops] }\n`,
+    publicUrl: 'https://skills.example'
+  })
+}
+
+t.test('K62: an access token of an issuer is good for its groups', async (t) => {
+  const issuer = await startIssuer(t)
+  const { get } = await service(t, issuer, ', groups_claim: realm_access.roles')
+  for (const [claims, skills] of [
+    [{ realm_access: { roles: ['docs'] } }, ['guide']],
+    [{ realm_access: { roles: ['docs', 'ops'] }, aud: ['other', `${AUDIENCE}/`] }, ['guide', 'pager']],
+    [{ 'realm_access.roles': ['ops'], scope: null, scp: ['skills:read'] }, ['pager']],
+    [{ _claim_names: { groups: 'src1' } }, []]
+  ] as const) {
+    const response = await get('/skills', await issuer.sign(claims))
+    t.equal(response.status, 200, JSON.stringify(claims))
+    t.strictSame(await response.json(), { skills })
+  }
+  t.equal((await get('/skills', await issuer.sign({ scope: 'openid' }))).status, 403)
+})
+
+t.test('K62: every token that is not an access token for this service is refused', async (t) => {
+  const issuer = await startIssuer(t)
+  const other = await startIssuer(t)
+  const { get } = await service(t, issuer)
+  const now = Math.floor(Date.now() / 1_000)
+  const good = await issuer.sign()
+  t.equal((await get('/skills', good)).status, 200)
+  const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const [head = '', payload = '', signature = ''] = good.split('.')
+  const { publicKey } = await generateKeyPair('ES256', { extractable: true })
+  const hmac = await new SignJWT({ iss: issuer.url, aud: AUDIENCE, sub: 'ann', exp: now + 600, scope: 'skills:read' })
+    .setProtectedHeader({ alg: 'HS256', kid: 'k1' }).sign(Buffer.from(JSON.stringify(await exportJWK(publicKey))))
+  for (const [label, token, code = 'invalid_token'] of [
+    ['another key', await other.sign({ iss: issuer.url })],
+    ['another issuer', await other.sign()],
+    ['no algorithm', `${encode({ alg: 'none', typ: 'at+jwt' })}.${payload}.`],
+    ['the public key as a secret', hmac],
+    ['another payload', `${head}.${encode({ iss: issuer.url, aud: AUDIENCE, sub: 'root', exp: now + 600 })}.${signature}`],
+    ['another audience', await issuer.sign({ aud: 'https://other.example/mcp' })],
+    ['no audience', await issuer.sign({ aud: null })],
+    ['the issuer with a slash', await issuer.sign({ iss: `${issuer.url}/` })],
+    ['expired', await issuer.sign({ exp: now - 120 }), 'token_expired'],
+    ['no expiry', await issuer.sign({ exp: null })],
+    ['not yet valid', await issuer.sign({ nbf: now + 120 })],
+    ['an ID token by its nonce', await issuer.sign({ nonce: 'n' }, { typ: 'JWT' })],
+    ['an ID token by its hash', await issuer.sign({ at_hash: 'n' }, { typ: 'JWT' })],
+    ['an ID token by its type', await issuer.sign({ typ: 'ID' }, { typ: 'JWT' })],
+    ['an unknown key', await issuer.sign({}, { kid: 'k2' })],
+    ['another type', await issuer.sign({}, { typ: 'logout+jwt' })]
+  ] as const) {
+    const response = await get('/skills', token)
+    t.equal(response.status, 401, label)
+    t.match(await response.json(), { code }, label)
+    t.match(response.headers.get('www-authenticate'), 'resource_metadata="https://skills.example/.well-known/oauth-protected-resource/mcp", scope="skills:read"')
+  }
+})
+
+t.test('K62: while the issuer is away, keys that were read serve', async (t) => {
+  const issuer = await startIssuer(t)
+  const { get } = await service(t, issuer)
+  t.equal((await get('/skills', await issuer.sign())).status, 200)
+  issuer.server.closeAllConnections()
+  issuer.server.close()
+  t.equal((await get('/skills', await issuer.sign({ sub: 'bob' }))).status, 200)
+})
+
+t.test('K62: an issuer that was never there is 503, and is not asked for each token', async (t) => {
+  const issuer = await startIssuer(t)
+  issuer.server.closeAllConnections()
+  issuer.server.close()
+  const { get, logText } = await service(t, issuer)
+  for (let count = 0; count < 3; count++) {
+    const response = await get('/skills', await issuer.sign({ sub: `s${count}` }))
+    t.equal(response.status, 503)
+    t.match(await response.json(), { code: 'issuer_unavailable' })
+  }
+  t.equal(logText().split('the keys of an issuer of tokens cannot be read').length - 1, 1)
+  t.equal((await get('/readyz')).status, 200)
+})
+
+t.test('K62: the metadata lie at both paths, and are public', async (t) => {
+  const issuer = await startIssuer(t)
+  const { get } = await service(t, issuer)
+  for (const path of ['/.well-known/oauth-protected-resource', '/.well-known/oauth-protected-resource/mcp']) {
+    const response = await get(path)
+    t.strictSame(await response.json(), {
+      resource: AUDIENCE, authorization_servers: [issuer.url], scopes_supported: ['skills:read'], bearer_methods_supported: ['header'], resource_name: 'skillserve'
+    })
+    t.equal(response.headers.get('cache-control'), 'public, max-age=300')
+  }
+  t.equal((await get('/.well-known/oauth-authorization-server')).status, 404)
+})
+
+t.test('K62: tokens are in no log line', async (t) => {
+  const issuer = await startIssuer(t)
+  const { get, logText } = await service(t, issuer)
+  const token = await issuer.sign()
+  await get('/skills', token)
+  await get('/skills', `${token.slice(0, -4)}AAAA`)
+  t.notMatch(logText(), token.slice(0, 30))
+  t.ok(bearer(token))
+})

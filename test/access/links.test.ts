@@ -1,0 +1,153 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { runCommandLine } from '../../src/cli/run.ts'
+import { ACCESS_SCHEMA, accessSchema } from '../../scripts/tables.ts'
+import { buildGuarded, newSecret } from '../helper/guarded.ts'
+import { installSkills } from '../helper/skills-client.ts'
+import { skill, until } from '../helper/skills.ts'
+
+const CLI = fileURLToPath(new URL('../../node_modules/skills/bin/cli.mjs', import.meta.url))
+
+const ann = newSecret('ann', 'groups: [docs]')
+const bob = newSecret('bob', 'groups: [ops]')
+const link = newSecret('laptops', 'groups: [docs]', 'link')
+
+const RULES = 'rules:\n  - { groups: [docs], roots: [docs] }\n  - { groups: [ops], roots: [ops] }\n'
+const ACCESS = `tokens:\n  - ${ann.entry}\n  - ${bob.entry}\nlinks:\n  - ${link.entry}\n${RULES}`
+
+function roots () {
+  return { docs: { guide: skill('guide', { 'a.md': 'text of a' }), plain: skill('plain') }, ops: { pager: skill('pager') } }
+}
+
+t.test('K66: a link opens discovery for its groups, and nothing else', async (t) => {
+  const service = await buildGuarded(t, { roots: roots(), access: ACCESS })
+  const base = `/t/${link.text}`
+  const index = await service.get(`${base}/.well-known/agent-skills/index.json`)
+  t.equal(index.status, 200)
+  t.equal(index.headers.get('referrer-policy'), 'no-referrer')
+  t.equal(index.headers.get('cache-control'), 'private, no-cache')
+  const { skills } = await index.json() as { skills: ReadonlyArray<{ name: string, url: string }> }
+  t.strictSame(skills.map(({ name }) => name), ['guide', 'plain'])
+  for (const { url } of skills) {
+    const artifact = await fetch(new URL(url, index.url))
+    t.equal(artifact.status, 200)
+    t.match(artifact.headers.get('cache-control'), /^private, max-age=31536000/)
+  }
+  for (const path of ['/skills', '/.well-known/oauth-protected-resource', '/mcp', '/skills/guide', '/.well-known/agent-skills/../../skills']) {
+    t.not((await service.get(`${base}${path}`)).status, 200, path)
+  }
+  t.equal((await service.get(`${base}/.well-known/skills/index.json`, ann.text)).status, 400, 'two credentials')
+  t.equal((await service.get('/skills', link.text)).status, 401, 'a link is no token')
+  t.equal((await service.get(`/t/${ann.text}/.well-known/skills/index.json`)).status, 401, 'a token is no link')
+})
+
+t.test('K66: a wrong or revoked secret is as an unknown route, and no secret is in log or problem', async (t) => {
+  const service = await buildGuarded(t, { roots: roots(), access: ACCESS })
+  const path = '/.well-known/agent-skills/index.json'
+  t.equal((await service.get(`/t/${link.text}${path}`)).status, 200)
+  await service.setAccess(ACCESS.replace(`links:\n  - ${link.entry}\n`, ''))
+  const bodies = []
+  for (const secret of [link.text, newSecret('x', '', 'link').text, 'x']) {
+    const response = await service.get(`/t/${secret}${path}`, undefined, { headers: { 'x-request-id': 'same' } })
+    t.equal(response.status, 401)
+    bodies.push(await response.text())
+    t.equal((await service.get(`/t/${secret}${path}`, ann.text)).status, 404)
+  }
+  t.equal(new Set(bodies).size, 1)
+  t.notMatch(bodies.join() + service.logText(), /skl_/)
+})
+
+t.test('K66: the official client installs what the link shows, and no more', async (t) => {
+  const service = await buildGuarded(t, { roots: roots(), access: ACCESS })
+  const cwd = join(service.folder, 'project')
+  mkdirSync(cwd)
+  const result = await installSkills(`${service.url}/t/${link.text}`, { cli: CLI, cwd })
+  t.ok(result.succeeded, result.output)
+  t.strictSame(readdirSync(result.folder).sort(), ['guide', 'plain'])
+  t.notMatch(result.output, 'pager')
+  await service.setAccess(ACCESS.replace(`links:\n  - ${link.entry}\n`, ''))
+  const later = join(service.folder, 'later')
+  mkdirSync(later)
+  t.match((await installSkills(`${service.url}/t/${link.text}`, { cli: CLI, cwd: later })).output, /no .*skills/i)
+})
+
+t.test('K65: nginx with proxy_cache hands no answer to another caller', async (t) => {
+  const nginx = ['/usr/sbin/nginx', '/usr/local/bin/nginx'].find((path) => existsSync(path))
+  if (nginx === undefined) return t.comment('nginx is not installed: apt-get install nginx-light')
+  const service = await buildGuarded(t, { roots: roots(), access: ACCESS })
+  const probe = createServer().listen(0, '127.0.0.1')
+  await once(probe, 'listening')
+  const { port } = probe.address() as AddressInfo
+  probe.close()
+  const folder = join(service.folder, 'nginx')
+  mkdirSync(folder)
+  writeFileSync(join(folder, 'nginx.conf'), `daemon off; master_process off; pid ${folder}/pid; error_log ${folder}/error.log;
+events {}
+http {
+  access_log off; client_body_temp_path ${folder}/body; proxy_temp_path ${folder}/proxy; fastcgi_temp_path ${folder}/f; uwsgi_temp_path ${folder}/u; scgi_temp_path ${folder}/s;
+  proxy_cache_path ${folder}/cache keys_zone=all:1m;
+  server { listen 127.0.0.1:${port}; location / { proxy_pass ${service.url}; proxy_cache all; proxy_cache_valid 200 1h; add_header X-Cache $upstream_cache_status; } }
+}
+`)
+  const server = spawn(nginx, ['-c', join(folder, 'nginx.conf'), '-e', join(folder, 'error.log')], { stdio: 'ignore' })
+  t.teardown(() => { server.kill() })
+  const ask = (path: string, token?: string) => fetch(`http://127.0.0.1:${port}${path}`, token === undefined ? {} : { headers: { authorization: `Bearer ${token}` } })
+  await until(async () => await ask('/livez').then(({ ok }) => ok, () => false))
+  const { skills } = await (await ask('/.well-known/agent-skills/index.json', ann.text)).json() as { skills: ReadonlyArray<{ url: string }> }
+  const paths = ['/skills', '/skills/guide', '/skills/guide/files/a.md', '/skills/guide/archive.zip', '/catalog', '/agent/prompt', '/.well-known/agent-skills/index.json',
+    ...skills.map(({ url }) => `/.well-known/agent-skills/${url}`)]
+  for (const path of paths) {
+    t.equal((await ask(path, ann.text)).status, 200, path)
+    t.equal((await ask(path)).status, 401, path)
+    const ofBob = await ask(path, bob.text)
+    // A problem repeats the name that was asked for.
+    const text = await ofBob.text()
+    if (ofBob.ok) t.notMatch(text, 'guide', path)
+    t.notMatch(text, 'text of a', path)
+    t.not(ofBob.headers.get('x-cache'), 'HIT', path)
+  }
+})
+
+async function run (...argv: readonly string[]): Promise<{ readonly code: number | undefined, readonly out: string, readonly err: string }> {
+  let out = ''
+  let err = ''
+  const code = await runCommandLine(argv, { env: {}, cwd: process.cwd(), print: (text) => { out += text } }, (text) => { err += text })
+  return { code, out, err }
+}
+
+t.test('K63: a token that the command prints works with the line that it prints', async (t) => {
+  const { out, code } = await run('token', 'ci', '--group', 'docs', '--expires', '30d')
+  t.equal(code, 0)
+  const [, secret = '', entry = ''] = /^(sks_\w{38})\n[^]*\n {2}- (\{.*\})\n$/.exec(out) ?? []
+  const service = await buildGuarded(t, { roots: roots(), access: `tokens:\n  - ${entry}\n${RULES}` })
+  t.strictSame(await (await service.get('/skills', secret)).json(), { skills: ['guide', 'plain'] })
+  t.match((await run('token', 'ci', '--link')).out, /^\/t\/skl_\w{38}\n/)
+  for (const argv of [['token'], ['token', 'a b'], ['token', 'a', '--expires', 'soon'], ['token', 'a', '--link', '--scope', 'x']]) {
+    const { code, err } = await run(...argv)
+    t.equal(code, 1, argv.join(' '))
+    t.match(err, /^skillserve: [^\n]+\n$/)
+  }
+})
+
+t.test('K63: access says what a caller sees and why, and who sees a skill', async (t) => {
+  const folder = t.testdir({ ...roots(), 'access.yaml': ACCESS })
+  const at = (name: string) => join(folder, name)
+  const ask = (...rest: readonly string[]) => run('access', at('access.yaml'), at('docs'), at('ops'), ...rest)
+  t.match((await ask('--as', 'ann')).out, /ann is in the groups .* sees 2 skills\nguide {2}docs {2}.*access\.yaml:7: rules\[0\] for docs\nplain/)
+  t.match((await ask('--as', 'anonymous')).out, /sees 0 skills/)
+  t.match((await ask('--as', 'group:ops')).out, /pager/)
+  t.match((await ask('--skill', 'guide')).out, /guide in docs: seen by the groups docs\n {2}ann\n {2}laptops\n$/)
+  t.match((await ask()).out, '3 tokens and links, 2 rules')
+  t.match((await ask('--as', 'nosuch')).err, '"nosuch" is no token or link')
+  writeFileSync(at('access.yaml'), ACCESS.replace('roots: [ops]', 'roots: [nosuch]'))
+  t.match(await ask(), { code: 1, err: /access\.yaml:8: rules\[1\]\.roots\[0\] names no folder of skills, there are docs, ops/ })
+})
+
+t.test('the published schema is that of the service', async (t) => {
+  t.strictSame(readFileSync(new URL(`../../${ACCESS_SCHEMA}`, import.meta.url), 'utf8'), accessSchema())
+})

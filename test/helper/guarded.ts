@@ -1,0 +1,95 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Writable } from 'node:stream'
+import type { FastifyInstance } from 'fastify'
+import { pino } from 'pino'
+import type { Test } from 'tap'
+import { createSecret, digestOf, type SecretKind } from '../../src/access/secret.ts'
+import { openGuarded } from '../../src/access/open.ts'
+import { buildApp } from '../../src/app.ts'
+import { readPackageVersion } from '../../src/cli/package-version.ts'
+import type { SkillManagerOptions } from '../../src/core/skill-manager.ts'
+import { createToolRegistry } from '../../src/tools/registry.ts'
+import { createTools } from '../../src/tools/tools.ts'
+import type { Files } from './build.ts'
+import { until } from './skills.ts'
+
+export interface Secret {
+  /** What its holder sends. */
+  readonly text: string
+  /** Its entry in the access file, without braces. */
+  readonly entry: string
+}
+
+export interface GuardedService {
+  readonly url: string
+  readonly folder: string
+  readonly app: FastifyInstance
+  logText (): string
+  /** Writes the access file anew, and resolves when it is in force. */
+  setAccess (text: string): Promise<void>
+  /** Writes an access file that cannot be used, and resolves when that has been found. */
+  breakAccess (text: string): Promise<void>
+  /** GET with a bearer token. */
+  get (path: string, token?: string, init?: RequestInit): Promise<Response>
+}
+
+export interface GuardedOptions extends Pick<SkillManagerOptions, 'watcher'> {
+  /** Files by name of the root, in the order of the roots. */
+  readonly roots: Readonly<Record<string, Files>>
+  /** The access file. */
+  readonly access: string
+  readonly basePath?: string
+  readonly publicUrl?: string
+  readonly host?: string
+}
+
+/** A new token or link, and its line. */
+export function newSecret (name: string, fields = '', kind: SecretKind = 'token'): Secret {
+  const text = createSecret(kind)
+  return { text, entry: `{ name: ${name}, sha256: ${digestOf(text)}${fields === '' ? '' : `, ${fields}`} }` }
+}
+
+export function bearer (token: string): { readonly authorization: string } {
+  return { authorization: `Bearer ${token}` }
+}
+
+/** Starts a service with callers on a free port; the test's teardown ends it. */
+export async function buildGuarded (t: Test, { roots, access: text, basePath = '', publicUrl, watcher = false, host = '127.0.0.1' }: GuardedOptions): Promise<GuardedService> {
+  const folder = t.testdir({ ...roots, 'access.yaml': text })
+  const file = join(folder, 'access.yaml')
+  let log = ''
+  const logger = pino({ level: 'trace' }, new Writable({
+    write (chunk: Buffer, _encoding, done) {
+      log += chunk.toString()
+      done()
+    }
+  }))
+  const { skills, service, access } = await openGuarded(
+    { projectRoots: Object.keys(roots).map((root) => join(folder, root)), watcher, log: logger }, { file, basePath, publicUrl })
+  const app = await buildApp({ skills: service, access, registry: createToolRegistry(createTools()), logger, version: readPackageVersion(), host, basePath })
+  t.teardown(async () => {
+    app.server.closeAllConnections()
+    await app.close()
+    await skills.close()
+  })
+  await skills.start()
+  await skills.available()
+  const url = await app.listen({ host, port: 0 })
+
+  async function write (content: string, line: string): Promise<void> {
+    const start = log.length
+    writeFileSync(file, content)
+    await until(() => log.slice(start).includes(line))
+  }
+
+  return {
+    url,
+    folder,
+    app,
+    logText: () => log,
+    setAccess: (content) => write(content, 'has changed and is in force'),
+    breakAccess: (content) => write(content, 'the last good one stays in force'),
+    get: (path, token, init = {}) => fetch(`${url}${path}`, { ...init, headers: { ...init.headers as Record<string, string>, ...token !== undefined && bearer(token) } })
+  }
+}
