@@ -60,6 +60,8 @@ export interface AppOptions {
   readonly basePath?: string
   /** Whether people get pages at `/` and `/ui/`. Default true. */
   readonly ui?: boolean
+  /** Whether open pages follow each change by themselves, with a stream each. Default false. */
+  readonly isPreview?: boolean
   readonly timeouts?: Partial<HttpTimeouts>
   /** Begun by whoever stops the process. */
   readonly shutdown?: Shutdown
@@ -77,7 +79,7 @@ export interface AppOptions {
 
 /** The whole HTTP service, not yet listening. */
 export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
-  const { skills, sources, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, timeouts = {}, shutdown = new Shutdown(), cacheSeconds = 0, plugins = [], clientOf, admitCall } = options
+  const { skills, sources, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, isPreview = false, timeouts = {}, shutdown = new Shutdown(), cacheSeconds = 0, plugins = [], clientOf, admitCall } = options
   const observer = combineObservers(options.observers ?? [])
   const loopbackOnly = isLoopback(host)
   const connections = new Connections()
@@ -89,7 +91,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const revisionOf = () => feeds.of(skillsOf()).revision
   const whileAllowed = alwaysAllowed
   const judge = createJudge([mcpFindings])
-  const pages = ui ? catalogPages({ skillsOf, judge, version, prefix: basePath, log: logger }) : undefined
+  const pages = ui ? catalogPages({ skillsOf, judge, version, prefix: basePath, log: logger, isPreview }) : undefined
 
   await app.register(security, { loopbackOnly, allowedHosts })
   await app.register(errors, { basePath })
