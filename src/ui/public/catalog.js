@@ -121,7 +121,10 @@
       const { status } = await fetch(location.href, { method: 'HEAD', cache: 'no-store', headers: { accept: 'text/html', 'if-none-match': `"${root.dataset.state}"` } })
       if (status === 304 || status === 503) return
       // The browser keeps the place where the author reads.
-      if ('preview' in root.dataset) return void location.reload()
+      if ('preview' in root.dataset) {
+        location.reload()
+        return
+      }
       const link = document.createElement('a')
       link.href = location.href
       link.textContent = 'Show it as it is now'
