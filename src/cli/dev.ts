@@ -54,7 +54,9 @@ async function printFindings (skills: SkillService, print: (text: string) => voi
     switch (event.type) {
       case 'removed': return print(`${event.name}: removed\n`)
       case 'added':
-      case 'changed': return void report(event.name)
+      case 'changed':
+        void report(event.name)
+        return
       case 'position':
       case 'reset':
     }
