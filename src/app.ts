@@ -62,6 +62,8 @@ export interface AppOptions {
   readonly basePath?: string
   /** Whether people get pages at `/` and `/ui/`. Default true. */
   readonly ui?: boolean
+  /** Whether open pages follow each change by themselves, with a stream each. Default false. */
+  readonly isPreview?: boolean
   readonly timeouts?: Partial<HttpTimeouts>
   /** Who may see what. Absent: everybody sees all of `skills`. */
   readonly access?: AccessDoors | undefined
@@ -81,7 +83,7 @@ export interface AppOptions {
 
 /** The whole HTTP service, not yet listening. */
 export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
-  const { skills, sources, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, timeouts = {}, shutdown = new Shutdown(), cacheSeconds = 0, access, plugins = [], clientOf, admitCall } = options
+  const { skills, sources, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, isPreview = false, timeouts = {}, shutdown = new Shutdown(), cacheSeconds = 0, access, plugins = [], clientOf, admitCall } = options
   const observer = combineObservers(options.observers ?? [])
   const loopbackOnly = isLoopback(host)
   const connections = new Connections()
@@ -93,7 +95,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   observer?.useSkills?.(skillsOf)
   const revisionOf = (request: FastifyRequest) => feeds.of(skillsOf(request)).revision
   const judge = createJudge([mcpFindings])
-  const pages = ui ? catalogPages({ skillsOf, judge, version, prefix: basePath, log: logger }) : undefined
+  const pages = ui ? catalogPages({ skillsOf, judge, version, prefix: basePath, log: logger, isPreview }) : undefined
 
   await app.register(security, { loopbackOnly, allowedHosts })
   await app.register(errors, { basePath, ...access && { translate: (error: unknown, request: FastifyRequest) => access.translate(error, request) } })

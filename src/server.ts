@@ -40,6 +40,13 @@ const RECHECK_MS = 20
 /** Signals left to the system. After a real fault a handler in JavaScript would spin. SIGUSR2 is for diagnostics. */
 const NOT_HANDLED: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV', 'SIGUSR2']
 
+export interface ServerOptions {
+  readonly version: string
+  readonly isExample?: boolean
+  /** Makes open pages follow each change. Called with the address once the service listens. */
+  readonly preview?: (skills: SkillService, url: string) => void
+}
+
 /**
  * Starts the process: logger, skills, app, port. Resolves when it listens; one log line for each address says where.
  * From then on SIGTERM and SIGINT stop it with exit code 0, in under ten seconds after the configured delay, and a second signal at once with 1. An
@@ -48,7 +55,7 @@ const NOT_HANDLED: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT',
  * @param isExample the folder is that of the package, since no other was named: the log says so
  * @throws ConfigError when the address cannot be had
  */
-export async function startServer (config: Config, { version, isExample = false }: { readonly version: string, readonly isExample?: boolean }): Promise<void> {
+export async function startServer (config: Config, { version, isExample = false, preview }: ServerOptions): Promise<void> {
   const output = new LogOutput()
   process.once('exit', () => { output.flushSync() })
   const logger = pino({ level: config.logLevel }, await logDestination(config.logFormat ?? defaultLogFormat(), output))
@@ -101,6 +108,7 @@ export async function startServer (config: Config, { version, isExample = false 
     ...config.allowedOrigins && { allowedOrigins: config.allowedOrigins },
     basePath: config.basePath,
     ui: config.ui,
+    isPreview: preview !== undefined,
     observers: observation.observers,
     shutdown,
     // What depends on the caller is for no shared cache.
@@ -122,7 +130,8 @@ export async function startServer (config: Config, { version, isExample = false 
   try {
     await skills.start()
     await observation.start().catch((error: unknown) => { throw explainListenError(error, config.metricsPort ?? 0, config.metricsHost, 'METRICS_PORT', 'METRICS_HOST') })
-    await listen(app, config)
+    const url = await listen(app, config)
+    preview?.(service, url)
     sources?.start()
     // After the first index, and before the first request that needs it. If it fails, that request tries again.
     skills.available().then(preloadMcp).catch(() => {})
@@ -158,9 +167,9 @@ async function openSkills ({ accessFile, basePath, publicUrl }: Config, options:
   return { skills, service: skills }
 }
 
-async function listen (app: FastifyInstance, config: Config): Promise<void> {
+async function listen (app: FastifyInstance, config: Config): Promise<string> {
   try {
-    await app.listen({
+    return await app.listen({
       // For `localhost` Fastify makes a second server, without the first one's tracking and limits of connections.
       host: config.host === 'localhost' ? (await lookup(config.host)).address : config.host,
       port: config.port,

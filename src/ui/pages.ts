@@ -29,6 +29,8 @@ export interface PagesOptions {
   /** Path prefix of the service. */
   readonly prefix: string
   readonly log: FastifyBaseLogger
+  /** Pages follow each change by themselves. */
+  readonly isPreview: boolean
 }
 
 /** A text of a skill, and where it stands. */
@@ -112,9 +114,9 @@ export class Pages {
   }
 
   async #answer (request: FastifyRequest, reply: FastifyReply, makePage: (addresses: Addresses) => Promise<Page>): Promise<FastifyReply> {
-    const { prefix, version } = this.#options
+    const { prefix, version, isPreview } = this.#options
     const addresses = addressesFrom(request.url, prefix)
-    const frame = { addresses, assets: this.#assets, version }
+    const frame = { addresses, assets: this.#assets, version, isPreview }
     try {
       return sendPage(reply, await makePage(addresses), frame)
     } catch (error) {

@@ -73,7 +73,7 @@ export function runProcess (t: ProcessOwner, options: ProcessOptions = {}): Prom
   return launch(t, options).ended
 }
 
-function launch (t: ProcessOwner, { args = [], env = {}, cwd, nodeOptions = [], script = 'cli/main.js', ulimit, uid }: ProcessOptions) {
+export function launch (t: ProcessOwner, { args = [], env = {}, cwd, nodeOptions = [], script = 'cli/main.js', ulimit, uid }: ProcessOptions) {
   const command = [process.execPath, ...nodeOptions, fileURLToPath(new URL(script, DIST)), ...args]
   const [file = '', ...rest] = ulimit === undefined ? command : ['bash', '-c', `ulimit ${ulimit}; exec "$0" "$@"`, ...command]
   const child: ChildProcess = spawn(file, rest, {

@@ -8,6 +8,8 @@ export interface Frame {
   readonly assets: Assets
   /** Of the package. */
   readonly version: string
+  /** The page is loaded again when what it shows has changed. */
+  readonly isPreview: boolean
 }
 
 export interface Page {
@@ -21,10 +23,10 @@ export interface Page {
 /** Stands in a page for the name of its state, which depends on everything else in it. */
 export const STATE_PLACEHOLDER = '{state}'
 
-export function renderPage ({ title, current, main }: Page, { addresses, assets: { style, script, icon }, version }: Frame): Html {
+export function renderPage ({ title, current, main }: Page, { addresses, assets: { style, script, icon }, version, isPreview }: Frame): Html {
   const asset = (name: string) => addresses.at(`ui/assets/${name}`)
   return html`<!doctype html>
-<html lang="en" data-state="${STATE_PLACEHOLDER}">
+<html lang="en" data-state="${STATE_PLACEHOLDER}"${isPreview && html` data-preview`}>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">

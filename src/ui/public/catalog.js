@@ -120,6 +120,11 @@
     try {
       const { status } = await fetch(location.href, { method: 'HEAD', cache: 'no-store', headers: { accept: 'text/html', 'if-none-match': `"${root.dataset.state}"` } })
       if (status === 304 || status === 503) return
+      // The browser keeps the place where the author reads.
+      if ('preview' in root.dataset) {
+        location.reload()
+        return
+      }
       const link = document.createElement('a')
       link.href = location.href
       link.textContent = 'Show it as it is now'
@@ -133,10 +138,17 @@
     }
   }
 
+  // In an author's preview the stream of changes says when to ask; elsewhere a stream for each tab would cost too much.
+  function follow () {
+    const events = new EventSource(`${base}/events`)
+    for (const type of ['added', 'changed', 'removed', 'reset']) events.addEventListener(type, ask)
+  }
+
   prepareSnippets()
   if (field) prepareSearch()
   const source = document.querySelector('.source')
   if (source) prepareLines(source)
+  if ('preview' in root.dataset) follow()
   setInterval(ask, ASK_MS)
   document.addEventListener('visibilitychange', ask)
 }

@@ -1,0 +1,33 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { noBrowser, openTab, startBrowser } from '../helper/browser.ts'
+import { launch, runProcess } from '../helper/process.ts'
+import { skill, skillText } from '../helper/skills.ts'
+
+t.setTimeout(120_000)
+
+t.test('K77: dev prints the findings of a skill after each save, and its open page follows', async (t) => {
+  const folder = t.testdir({ skills: { demo: skill('demo') } })
+  const preview = launch(t, { args: ['dev', join(folder, 'skills'), '--port', '0'], env: {} })
+  await preview.printed(/Preview at http:\/\/127\.0\.0\.1:\d+/)
+  await preview.printed('demo: nothing to mend')
+  const [url = ''] = /http:\/\/127\.0\.0\.1:\d+/.exec(preview.stdout()) ?? []
+  writeFileSync(join(folder, 'skills/demo/SKILL.md'), '---\nname: other\ndescription: d\n---\nx\n')
+  await preview.printed(/error SKILL\.md:2: .*\. \w.*\.\n/)
+
+  await t.test('in a browser', { skip: noBrowser }, async (t) => {
+    const tab = await openTab(t, await startBrowser(t))
+    const following = tab.waitForResponse(`${url}/events`)
+    await tab.goto(`${url}/ui/skills/demo`)
+    await following
+    writeFileSync(join(folder, 'skills/demo/SKILL.md'), skillText('demo', 'Saved a moment ago.\n'))
+    await tab.locator('.prose', { hasText: 'Saved a moment ago.' }).waitFor()
+  })
+  process.kill(preview.pid, 'SIGTERM')
+  t.match(await preview.ended, { code: 0, stderr: '' })
+})
+
+t.test('K77: dev needs a folder of skills', async (t) => {
+  t.match(await runProcess(t, { args: ['dev'] }), { code: 1, stderr: /dev needs a folder of skills/ })
+})
