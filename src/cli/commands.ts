@@ -1,4 +1,5 @@
 import type { CommandTable } from './command.ts'
+import { completion } from './completion.ts'
 import { healthcheck } from './healthcheck.ts'
 import { help } from './help.ts'
 import { serve } from './serve.ts'
@@ -6,4 +7,4 @@ import { validate } from './validate.ts'
 import { version } from './version.ts'
 
 /** Every command: a new one is a file and a row here. */
-export const COMMANDS: CommandTable = { serve, validate, healthcheck, help, version }
+export const COMMANDS: CommandTable = { serve, validate, healthcheck, completion, help, version }
