@@ -28,6 +28,7 @@ import { catalogRoutes } from './routes/catalog.ts'
 import { docsRoutes } from './routes/docs.ts'
 import { doorsRoute } from './routes/doors.ts'
 import { eventRoutes } from './routes/events.ts'
+import { gitHook } from './routes/git-hook.ts'
 import { healthRoutes } from './routes/health.ts'
 import { llmsTxtRoute } from './routes/llms-txt.ts'
 import { openapiRoutes } from './routes/openapi.ts'
@@ -87,6 +88,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   app.addHook('onClose', async () => { for (const feed of feeds.values()) feed.close() })
   app.decorateRequest('principal', undefined)
   const skillsOf = () => skills
+  observer?.useSkills?.(skillsOf)
   const revisionOf = () => feeds.of(skillsOf()).revision
   const whileAllowed = alwaysAllowed
   const judge = createJudge([mcpFindings])
@@ -109,6 +111,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     await routes.register(openapiRoutes)
     await routes.register(docsRoutes)
     await routes.register(healthRoutes, { skillsOf, revisionOf, shutdown, sources: sources && (() => sources.status) })
+    await routes.register(gitHook, { hooks: sources?.hooks ?? [] })
     await routes.register(skillRoutes, { skillsOf, revisionOf, tools: readerTools(registry) })
     await routes.register(archiveRoutes, { skillsOf })
     await routes.register(catalogRoutes, { skillsOf, revisionOf, judge })

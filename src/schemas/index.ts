@@ -1,7 +1,7 @@
 import type { TSchema } from '@sinclair/typebox'
 import { CatalogEntrySchema, CatalogPageSchema } from './catalog.ts'
 import { DoorsSchema } from './doors.ts'
-import { LivenessSchema, ReadinessSchema, NotReadySchema } from './health.ts'
+import { HookAnswerSchema, LivenessSchema, ReadinessSchema, NotReadySchema } from './health.ts'
 import { ProblemSchema } from './problem.ts'
 import { PromptSchema } from './prompt.ts'
 import { SkillDocumentSchema, SkillFileSchema, SkillListSchema, SkillManifestSchema } from './skills.ts'
@@ -13,6 +13,7 @@ export const sharedSchemas: readonly TSchema[] = [
   ProblemSchema,
   DoorsSchema,
   LivenessSchema,
+  HookAnswerSchema,
   ReadinessSchema,
   NotReadySchema,
   SkillListSchema,
