@@ -1,10 +1,11 @@
 /**
- * Writes the tables of the documents that come from the source: settings and metrics. A test tells when they differ.
+ * Writes the tables of the documents that come from the source: settings, metrics, codes of findings, targets. A test tells when they differ.
  *
  *   npm run tables
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { withCodes, withTargets } from './finding-codes.ts'
 import type { Setting } from '../src/config/setting.ts'
 import { AccessFileSchema } from '../src/access/schema.ts'
 import { SETTINGS } from '../src/config/settings.ts'
@@ -76,10 +77,16 @@ function settingsTable (link: (heading: string) => string): string {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   writeFileSync(new URL(ACCESS_SCHEMA, ROOT), accessSchema())
-  for (const document of [...Object.keys(DOCUMENTS), OPERATIONS]) {
+  const parts: ReadonlyArray<readonly [document: string, write: (text: string) => string]> = [
+    ...Object.keys(DOCUMENTS).map((document) => [document, (text: string) => withTables(document, text)] as const),
+    [OPERATIONS, withMetrics],
+    ['docs/findings.md', withCodes],
+    ['docs/validate.md', withTargets]
+  ]
+  for (const [document, write] of parts) {
     const file = new URL(document, ROOT)
     const text = readFileSync(file, 'utf8')
-    const written = document === OPERATIONS ? withMetrics(text) : withTables(document, text)
+    const written = write(text)
     if (written === text) continue
     writeFileSync(file, written)
     console.log(`${document} written`)

@@ -1,5 +1,6 @@
 import { access } from './access.ts'
 import type { CommandTable } from './command.ts'
+import { completion } from './completion.ts'
 import { dev } from './dev.ts'
 import { exportCommand } from './export.ts'
 import { healthcheck } from './healthcheck.ts'
@@ -10,4 +11,4 @@ import { validate } from './validate.ts'
 import { version } from './version.ts'
 
 /** Every command: a new one is a file and a row here. */
-export const COMMANDS: CommandTable = { serve, dev, validate, token, access, export: exportCommand, healthcheck, help, version }
+export const COMMANDS: CommandTable = { serve, dev, validate, token, access, export: exportCommand, healthcheck, completion, help, version }

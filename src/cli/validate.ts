@@ -21,7 +21,7 @@ export const validate: Command = {
   summary: 'judges skills for agents, validators and uploads',
   positionals: '[PATH...]',
   flags: ['target', 'format', 'fail-on', 'max-warnings', 'baseline'],
-  switches: ['quiet', 'write-baseline'],
+  switches: ['quiet', 'write-baseline', 'fix', 'dry-run'],
   misuse: MISUSE,
   details: () => `PATH is a folder of skills, a skill, or a SKILL.md; default ${DEFAULT_PATH}.
 
@@ -30,6 +30,8 @@ export const validate: Command = {
   --fail-on SEVERITY  error (the default), warning, info or never
   --max-warnings N    fails with more warnings than N
   --quiet             reports only what fails
+  --fix               mends what is certain in SKILL.md, and reports the rest
+  --dry-run           with --fix: prints the changes, and writes nothing
   --baseline FILE     accepts the findings in FILE
   --write-baseline    writes all findings there are into that FILE
 
@@ -59,6 +61,7 @@ interface Options {
   readonly baseline: string | undefined
   readonly isQuiet: boolean
   readonly writesBaseline: boolean
+  readonly fix: 'no' | 'dry' | 'write'
 }
 
 function readOptions ({ flags }: Arguments): Options {
@@ -72,8 +75,10 @@ function readOptions ({ flags }: Arguments): Options {
     maxWarnings: maxWarnings === undefined ? Infinity : Number(maxWarnings),
     baseline: last('baseline'),
     isQuiet: flags.has('quiet'),
-    writesBaseline: flags.has('write-baseline')
+    writesBaseline: flags.has('write-baseline'),
+    fix: !flags.has('fix') ? 'no' as const : flags.has('dry-run') ? 'dry' as const : 'write' as const
   }
+  if (flags.has('dry-run') && !flags.has('fix')) throw new CommandError('--dry-run needs --fix')
   if (options.writesBaseline && options.baseline === undefined) throw new CommandError('--write-baseline needs --baseline FILE')
   return options
 }
@@ -96,11 +101,20 @@ async function judge ({ positionals }: Arguments, options: Options, targets: rea
   const { readBaseline, writeBaseline } = await import('../validate/baseline.ts')
   const { createReporter, collecting } = await import('../validate/report/index.ts')
   const { format, failOn, maxWarnings, isQuiet, baseline, writesBaseline } = options
+  const paths = positionals.length === 0 ? [DEFAULT_PATH] : positionals
+  if (options.fix !== 'no') {
+    const { fixAll } = await import('../validate/fix-all.ts')
+    const diffs = await fixAll(paths, cwd, options.fix === 'dry')
+    if (options.fix === 'dry') {
+      print(diffs.join(''))
+      return diffs.length > 0 ? FOUND : 0
+    }
+  }
   const reporter = createReporter(format, { print, targets, hasColor, version: readPackageVersion() })
   const found = new Map<string, Set<string>>()
   const file = baseline === undefined ? undefined : resolve(cwd, baseline)
   const totals = await validate({
-    paths: positionals.length === 0 ? [DEFAULT_PATH] : positionals,
+    paths,
     cwd,
     targets,
     sources: [mcpFindings],

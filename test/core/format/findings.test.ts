@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import fc from 'fast-check'
+import { withCodes, withTargets } from '../../../scripts/finding-codes.ts'
 import { finding, FINDINGS, quote, quoteList } from '../../../src/core/format/findings.ts'
 
 t.test('a finding has the severity of its code, and a field only when it is about one', async t => {
@@ -13,6 +14,14 @@ t.test('a finding has the severity of its code, and a field only when it is abou
 t.test('the documents list every kind of finding, and no other', async t => {
   const documented = readFileSync(new URL('../../../docs/findings.md', import.meta.url), 'utf8').match(/^\| `\w+` \| (?:error|warning|info) \| .* \|$/gm)
   t.strictSame(documented, Object.entries(FINDINGS).map(([code, [severity, summary]]) => `| \`${code}\` | ${severity} | ${summary} |`))
+})
+
+t.test('K79: each code has a heading that reports link to (if not: npm run tables)', async t => {
+  const text = readFileSync(new URL('../../../docs/findings.md', import.meta.url), 'utf8')
+  t.equal(text, withCodes(text))
+  for (const code of Object.keys(FINDINGS)) t.ok(text.includes(`\n### \`${code}\`\n`), code)
+  const targets = readFileSync(new URL('../../../docs/validate.md', import.meta.url), 'utf8')
+  t.equal(targets, withTargets(targets))
 })
 
 t.test('quoted text stays in one line and cannot steer a terminal', async t => {

@@ -1,0 +1,27 @@
+import { readdirSync } from 'node:fs'
+import { MAIN_FILE, orderMainFiles } from '../core/catalog/main-files.ts'
+import { printable } from '../tools/text/printable.ts'
+import { diffOf, fixFile } from './fix.ts'
+import { PathError } from './skills.ts'
+import { foldersOf, shownPath } from './validate.ts'
+
+/**
+ * Mends the main files of all skills of all paths.
+ * @returns the changes of each file, as lines that steer no terminal
+ * @throws {PathError} for a path that cannot be read, and a file that cannot be written
+ */
+export async function fixAll (paths: readonly string[], cwd: string, isDryRun: boolean): Promise<readonly string[]> {
+  const diffs: string[] = []
+  for (const { name, realPath, path } of await foldersOf(paths, cwd)) {
+    const main = orderMainFiles(readdirSync(realPath).filter((each) => MAIN_FILE.test(each)), 'SKILL.md')[0]
+    if (main === undefined) continue
+    const shown = `${shownPath(cwd, path)}/${main}`
+    try {
+      const fixed = fixFile(`${realPath}/${main}`, name, isDryRun)
+      if (fixed !== undefined) diffs.push(diffOf(shown, fixed).split('\n').map(printable).join('\n'))
+    } catch {
+      throw new PathError(`${JSON.stringify(shown)} cannot be written`)
+    }
+  }
+  return diffs
+}

@@ -1,0 +1,176 @@
+import { randomUUID } from 'node:crypto'
+import { lstatSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { isDeepStrictEqual } from 'node:util'
+import { locateFrontmatter, parseFrontmatter } from '../core/format/frontmatter.ts'
+import { KNOWN_FIELDS } from '../core/format/fields.ts'
+import { fieldPlaces } from '../core/format/places.ts'
+import { isMapping } from '../core/format/yaml.ts'
+import { MAX_MAIN_FILE_BYTES, MAX_NAME_CODE_POINTS } from '../core/ground/limits.ts'
+import type { Frontmatter } from '../core/ground/skill.ts'
+import { decodeUtf8 } from '../core/ground/text.ts'
+
+/** One fix may make room for another. */
+const MAX_ROUNDS = 4
+
+const BOM = '\uFEFF'
+const VALID_NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/
+
+/** Fields that some agent reads at the top level: they stay there. */
+const READ_BY_AGENTS: ReadonlySet<string> = new Set([
+  ...KNOWN_FIELDS, 'when_to_use', 'argument-hint', 'arguments', 'disable-model-invocation', 'user-invocable', 'disallowed-tools', 'model', 'effort', 'context',
+  'background', 'agent', 'hooks', 'paths', 'shell'
+])
+
+/** Values that one line can be moved with as they are: plain text without marks, or text in quotes. */
+const MOVABLE = /^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[A-Za-z0-9][^#:"'[\]{}&*!|>%@`]*)$/
+
+/** A main file after its certain fixes; the same text when there is nothing to do. Pure. */
+export function fixText (text: string, folder: string): string {
+  const plain = (text.startsWith(BOM) ? text.slice(1) : text).replaceAll('\r\n', '\n')
+  const bytes = Buffer.from(plain)
+  const location = locateFrontmatter(bytes)
+  if (location.kind !== 'found') return plain
+  const lines = bytes.toString('utf8', location.start, location.end).replace(/\n$/, '').split('\n')
+  const before = parseFrontmatter(bytes.subarray(location.start, location.end)).frontmatter
+  let fixed = lines
+  for (let round = 0, last: readonly string[] | undefined; round < MAX_ROUNDS && fixed !== last; round++) {
+    last = fixed
+    for (const fix of [quoteValue, writeName, joinTools, moveUnknown]) {
+      const next = fix(fixed, folder)
+      // Each step has to read as before in everything else, or it is left out.
+      if (next !== undefined && next.join('\n') !== fixed.join('\n') && keepsMeaning(before, read(next))) fixed = next
+    }
+  }
+  if (fixed === lines) return plain
+  return `${bytes.toString('utf8', 0, location.start)}${fixed.map((line) => `${line}\n`).join('')}${bytes.toString('utf8', location.end)}`
+}
+
+/** What the caller is told of one file. */
+export interface FixedFile {
+  readonly before: string
+  readonly after: string
+}
+
+/**
+ * Mends a main file on the disk, by a new file in its place. Links and files that are not UTF-8 are left alone.
+ * @returns undefined when there is nothing to do
+ */
+export function fixFile (path: string, folder: string, isDryRun: boolean): FixedFile | undefined {
+  const stats = lstatSync(path)
+  if (!stats.isFile() || stats.size > MAX_MAIN_FILE_BYTES) return undefined
+  const before = decodeUtf8(readFileSync(path))
+  if (before === undefined) return undefined
+  const after = fixText(before, folder)
+  if (after === before) return undefined
+  if (!isDryRun) {
+    const temporary = `${path}.${randomUUID()}`
+    try {
+      writeFileSync(temporary, after, { mode: stats.mode, flag: 'wx' })
+      renameSync(temporary, path)
+    } catch (error) {
+      rmSync(temporary, { force: true })
+      throw error
+    }
+  }
+  return { before, after }
+}
+
+function read (lines: readonly string[]): Frontmatter {
+  return parseFrontmatter(Buffer.from(`${lines.join('\n')}\n`)).frontmatter
+}
+
+/** Name and tools may change, and fields may move into `metadata`: all else has to stay. */
+function keepsMeaning (before: Frontmatter, after: Frontmatter): boolean {
+  const own = Object.hasOwn(after, 'metadata') ? after['metadata'] : undefined
+  const metadata = isMapping(own) ? own : {}
+  const isKept = Object.entries(before).every(([field, value]) => {
+    if (field === 'name') return typeof after['name'] === 'string' || isDeepStrictEqual(after['name'], value)
+    if (field === 'allowed-tools') return after[field] !== undefined
+    if (field === 'metadata') return isMapping(value) ? Object.entries(value).every(([key, entry]) => isDeepStrictEqual(metadata[key], entry)) : isDeepStrictEqual(own, value)
+    return Object.hasOwn(after, field) ? isDeepStrictEqual(after[field], value) : Object.hasOwn(metadata, field)
+  })
+  return isKept && Object.keys(after).every((field) => field === 'name' || field === 'metadata' || Object.hasOwn(before, field))
+}
+
+/** A one-line value that was read although it is no YAML, in quotes. */
+function quoteValue (lines: readonly string[]): string[] | undefined {
+  const { findings } = parseFrontmatter(Buffer.from(`${lines.join('\n')}\n`))
+  if (!findings.some(({ code }) => code === 'yaml_repaired')) return undefined
+  const values = read(lines)
+  return lines.map((line) => {
+    const match = /^([A-Za-z0-9_-]+):[ \t]+([^"'|>[{\s].*?)[ \t]*$/.exec(line)
+    const [, field = '', text = ''] = match ?? []
+    return match !== null && values[field] === text && /^[@`*%!,\]}]|^[-?:][ \t]|:[ \t]|:$/.test(text) ? `${field}: ${JSON.stringify(text)}` : line
+  })
+}
+
+/** The folder's name, where it is a valid one. */
+function writeName (lines: readonly string[], folder: string): string[] | undefined {
+  if (!VALID_NAME.test(folder) || folder.length > MAX_NAME_CODE_POINTS) return undefined
+  const { name } = read(lines)
+  if (name === folder) return undefined
+  const value = /^\d+$|^(?:null|true|false)$|^[\d.]+e\d+$/.test(folder) ? JSON.stringify(folder) : folder
+  const place = fieldPlaces(lines.join('\n')).get('name')
+  if (place === undefined) return [`name: ${value}`, ...lines]
+  const at = place.line - 2
+  const match = /^("?'?name"?'?[ \t]*:)[ \t]*(?:"[^"]*"|'[^']*'|[^#"'|>[{]*?)?([ \t]+#.*)?$/.exec(lines[at] ?? '')
+  if (match === null || /^[ \t]+\S/.test(lines[at + 1] ?? '')) return undefined
+  return lines.with(at, `${match[1] ?? 'name:'} ${value}${match[2] ?? ''}`)
+}
+
+/** `allowed-tools` as one text. A list with comments in it is left alone. */
+function joinTools (lines: readonly string[]): string[] | undefined {
+  const tools = read(lines)['allowed-tools']
+  if (!Array.isArray(tools) || tools.length === 0 || !tools.every((tool): tool is string => typeof tool === 'string' && tool.trim() !== '')) return undefined
+  const block = blockOf(lines, 'allowed-tools')
+  if (block === undefined || lines.slice(block.start, block.end).some((line) => line.includes('#'))) return undefined
+  const text = tools.join(' ')
+  const value = /^[A-Za-z][\w() -]*$/.test(text) ? text : JSON.stringify(text)
+  return lines.toSpliced(block.start, block.end - block.start, `allowed-tools: ${value}`)
+}
+
+/** One-line fields that nobody reads, as text in `metadata`. */
+function moveUnknown (lines: readonly string[]): string[] | undefined {
+  const values = read(lines)
+  const metadata = Object.hasOwn(values, 'metadata') ? values['metadata'] : undefined
+  const block = blockOf(lines, 'metadata')
+  if (metadata !== undefined && (block === undefined || lines[block.start]?.trim() !== 'metadata:' || typeof metadata !== 'object' || metadata === null)) return undefined
+  const moved: string[] = []
+  const indent = block === undefined ? '  ' : /^[ \t]+(?=[^\s#])/.exec(lines.slice(block.start + 1, block.end).find((line) => line.trim() !== '' && !line.trim().startsWith('#')) ?? '')?.[0] ?? '  '
+  const rest = lines.filter((line, index) => {
+    const [, field = '', text = '', comment = ''] = /^([A-Za-z][\w-]*):[ \t]+(.*?)([ \t]+#.*)?$/.exec(line) ?? []
+    if (field === '' || READ_BY_AGENTS.has(field) || !MOVABLE.test(text.trim()) || /^[ \t]+\S|^-[ \t]/.test(lines[index + 1] ?? '')) return true
+    if (!Object.hasOwn(values, field) || (metadata !== undefined && Object.hasOwn(metadata as object, field))) return true
+    const isText = typeof values[field] === 'string'
+    moved.push(`${indent}${field}: ${isText ? text.trim() : JSON.stringify(text.trim())}${comment}`)
+    return false
+  })
+  if (moved.length === 0) return undefined
+  const after = blockOf(rest, 'metadata')
+  if (after === undefined) return [...rest, 'metadata:', ...moved]
+  return rest.toSpliced(after.end, 0, ...moved)
+}
+
+/** The lines of a top-level field: its own, and those below that are indented or items of its list. */
+function blockOf (lines: readonly string[], field: string): { readonly start: number, readonly end: number } | undefined {
+  const place = fieldPlaces(lines.join('\n')).get(field)
+  if (place === undefined) return undefined
+  const start = place.line - 2
+  let end = start + 1
+  while (end < lines.length && /^(?:[ \t]+\S|-[ \t])/.test(lines[end] ?? '')) end++
+  return { start, end }
+}
+
+/** The changed lines of a file, between what both have in common. */
+export function diffOf (path: string, { before, after }: FixedFile): string {
+  const old = before.split('\n')
+  const now = after.split('\n')
+  let head = 0
+  while (head < old.length && head < now.length && old[head] === now[head]) head++
+  let tail = 0
+  while (tail < old.length - head && tail < now.length - head && old.at(-1 - tail) === now.at(-1 - tail)) tail++
+  const removed = old.slice(head, old.length - tail)
+  const added = now.slice(head, now.length - tail)
+  const range = `@@ -${head + 1},${removed.length} +${head + 1},${added.length} @@`
+  return `--- ${path}\n+++ ${path}\n${range}\n${[...removed.map((line) => `-${line}`), ...added.map((line) => `+${line}`)].join('\n')}\n`
+}
