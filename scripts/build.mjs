@@ -21,6 +21,8 @@ const { metafile } = await build({
   splitting: true,
   chunkNames: 'chunks/[name]-[hash]',
   platform: 'node',
+  // Optional: whoever shares limits between replicas installs it beside the package.
+  external: ['ioredis'],
   format: 'esm',
   target: 'node20.19',
   // Not `keepNames`: it gives each closure its name when it is made, at run time, on every request.

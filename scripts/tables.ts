@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import type { Setting } from '../src/config/setting.ts'
 import { SETTINGS } from '../src/config/settings.ts'
 import { Signal } from '../src/core/ground/signal.ts'
+import { AUDIT_EVENTS } from '../src/observe/audit/reads.ts'
 import { createMetrics } from '../src/observe/metrics/metrics.ts'
 
 const ROOT = new URL('../', import.meta.url)
@@ -18,7 +19,10 @@ const SETTINGS_TABLE = /^\| Flag \| Environment \| Default \| Meaning \|\n(?:\|.
 const METRICS_HEAD = '| Metric | Type | Labels | Meaning |\n|---|---|---|---|\n'
 const METRICS_TABLE = /^\| Metric \| Type \| Labels \| Meaning \|\n(?:\|.*\n)+/m
 
-/** The document with the table of metrics. */
+const EVENTS_HEAD = '| Event | Meaning |\n|---|---|\n'
+const EVENTS_TABLE = /^\| Event \| Meaning \|\n(?:\|.*\n)+/m
+
+/** The document with the tables of metrics and of audit events. */
 export const OPERATIONS = 'docs/operations.md'
 
 /** The documents with tables of settings, and how each of them links to a heading of docs/configuration.md. */
@@ -37,7 +41,8 @@ export function withTables (document: string, text: string): string {
 /** The document of operators as it should be. */
 export function withMetrics (text: string): string {
   if (!METRICS_TABLE.test(text)) throw new Error(`${OPERATIONS} has no table of metrics`)
-  return text.replace(METRICS_TABLE, () => METRICS_HEAD + metricsRows().join(''))
+  const events = Object.entries(AUDIT_EVENTS).map(([event, meaning]) => `| \`${event}\` | ${meaning} |\n`)
+  return text.replace(METRICS_TABLE, () => METRICS_HEAD + metricsRows().join('')).replace(EVENTS_TABLE, () => EVENTS_HEAD + events.join(''))
 }
 
 function metricsRows (): string[] {

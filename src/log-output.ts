@@ -44,6 +44,7 @@ export class LogOutput implements DestinationStream {
   readonly #backlog: Uint8Array[] = []
   #backlogBytes = 0
   #droppedLines = 0
+  #lost = 0
   #isDraining = false
   #isWithThread = false
 
@@ -51,9 +52,15 @@ export class LogOutput implements DestinationStream {
     this.#sink = sink
   }
 
+  /** Lines dropped so far. */
+  get lost (): number {
+    return this.#lost
+  }
+
   write (line: string): void {
     if (this.#droppedLines > 0 || this.#backlogBytes > MAX_BACKLOG_BYTES) {
       this.#droppedLines++
+      this.#lost++
       return
     }
     this.#lines += line

@@ -10,10 +10,12 @@ import { ConfigError } from './config/setting.ts'
 import type { Config } from './config/settings.ts'
 import { createSkillManager, type SkillManager } from './core/skill-manager.ts'
 import { readBacklog } from './http/connections/accept-backlog.ts'
+import { isLoopback } from './http/request/hosts.ts'
 import { maxConnections } from './http/connections/max-connections.ts'
 import { Shutdown } from './http/connections/shutdown.ts'
 import { defaultLogFormat, logDestination } from './log-format.ts'
 import { LogOutput } from './log-output.ts'
+import { protect, type Protection } from './limits/protect.ts'
 import { preloadMcp } from './mcp/plugin.ts'
 import { observe, type Observation } from './observe/observe.ts'
 import type { Sources } from './sources/sources.ts'
@@ -47,11 +49,7 @@ export async function startServer (config: Config, { version, isExample = false 
   const output = new LogOutput()
   process.once('exit', () => { output.flushSync() })
   const logger = pino({ level: config.logLevel }, await logDestination(config.logFormat ?? defaultLogFormat(), output))
-  let logDropped = 0
-  output.dropped.subscribe((lines) => {
-    logDropped += lines
-    logger.warn({ lines }, 'lines of the log were dropped here: standard output did not take them')
-  })
+  output.dropped.subscribe((lines) => { logger.warn({ lines }, 'lines of the log were dropped here: standard output did not take them') })
   if (isExample) logger.info({ path: config.skillsDirs[0] }, 'no folder was named and there is no ./skills: serving the example skills of the package')
   const { sources, ...roots } = await openRoots(config, { log: logger })
   const skills = createSkillManager({
@@ -64,12 +62,27 @@ export async function startServer (config: Config, { version, isExample = false 
   const registry = createToolRegistry(createTools(), {
     onError: (err, tool) => { logger.error({ err, tool }, 'a tool call met an error that its caller is not told') }
   })
+  const protection = await protect({
+    isLimited: config.limits === 'on' || (config.limits === 'auto' && !isLoopback(config.host)),
+    rate: config.limitRate,
+    burst: config.limitBurst,
+    trustedProxies: config.trustedProxies ?? [],
+    store: config.limitsStore,
+    hasCallers: false,
+    skills,
+    log: logger
+  })
   const observation = await observe({
     skills,
     version,
     log: logger,
     metrics: config.metricsPort === undefined ? undefined : { host: config.metricsHost, port: config.metricsPort },
-    logDropped: () => logDropped
+    audit: config.auditLog === undefined ? undefined : { path: config.auditLog, isRequired: config.auditRequired, stdout: output },
+    clientOf: protection.clientOf,
+    readings: { logDropped: () => output.lost, limitsStoreFailures: protection.storeFailures }
+  }).catch((error: unknown) => {
+    const code = error instanceof Error && 'syscall' in error && error.syscall === 'open' && 'code' in error ? String(error.code) : undefined
+    throw code === undefined ? error : new ConfigError(`AUDIT_LOG must be a file that can be written, and ${config.auditLog ?? ''} cannot be opened (${code})`, { cause: error })
   })
   const shutdown = new Shutdown()
   const app = await buildApp({
@@ -85,16 +98,19 @@ export async function startServer (config: Config, { version, isExample = false 
     ui: config.ui,
     observers: observation.observers,
     shutdown,
-    cacheSeconds: config.cacheSeconds
+    cacheSeconds: config.cacheSeconds,
+    plugins: [...protection.plugins, ...observation.plugins],
+    clientOf: protection.clientOf,
+    admitCall: protection.admitCall
   })
   app.server.maxConnections = maxConnections()
 
-  const signals = closeWithGrace({ delay: false, logger, skip: NOT_HANDLED }, async ({ signal, err }) => {
+  const signals = closeWithGrace({ delay: false, logger, skip: config.auditLog === undefined ? NOT_HANDLED : [...NOT_HANDLED, 'SIGHUP'] }, async ({ signal, err }) => {
     const delaySeconds = err ? 0 : config.shutdownDelay
     if (err) logger.fatal({ err }, 'stopping because of an error that nobody handled')
     else logger.info({ signal, ...delaySeconds > 0 && { delaySeconds } }, 'stopping')
     await shutdown.begin(delaySeconds * 1_000)
-    await stop(app, skills, observation, sources)
+    await stop(app, skills, observation, protection, sources)
   })
 
   try {
@@ -110,6 +126,7 @@ export async function startServer (config: Config, { version, isExample = false 
     await app.close()
     await sources?.close()
     await skills.close()
+    protection.close()
     await observation.close()
     throw error
   }
@@ -129,7 +146,7 @@ async function listen (app: FastifyInstance, config: Config): Promise<void> {
 }
 
 /** Drains and closes everything; returns by the deadline in any case, or kills the process. */
-async function stop (app: FastifyInstance, skills: SkillManager, observation: Observation, sources: Sources | undefined): Promise<void> {
+async function stop (app: FastifyInstance, skills: SkillManager, observation: Observation, protection: Protection, sources: Sources | undefined): Promise<void> {
   const deadline = sleep(STOP_DEADLINE_MS)
   setTimeout(() => {
     app.log.warn('cutting the connections that are still open')
@@ -148,6 +165,7 @@ async function stop (app: FastifyInstance, skills: SkillManager, observation: Ob
     await app.close()
     await sources?.close()
     await skills.close()
+    protection.close()
     await observation.close()
     app.log.info('stopped')
   }

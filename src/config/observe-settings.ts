@@ -1,5 +1,6 @@
+import { resolve } from 'node:path'
 import { isHost } from '../http/request/hosts.ts'
-import { MAX_PORT, parsePort } from './parse.ts'
+import { BOOLEANS, MAX_PORT, parsePort } from './parse.ts'
 import type { Setting } from './setting.ts'
 
 /** What operators see: log, metrics, audit log. */
@@ -27,5 +28,21 @@ export const OBSERVE_SETTINGS = {
     mustBe: 'a host name or an IP address',
     meaning: 'name or address that `METRICS_PORT` listens on',
     section: 'metrics'
+  },
+  /** `stdout`, or an absolute path. */
+  auditLog: {
+    variable: 'AUDIT_LOG',
+    parse: (text, cwd) => text === 'stdout' ? text : resolve(cwd, text),
+    mustBe: 'a file, or stdout',
+    meaning: 'file, or `stdout`, for one JSON line per read: who, what, which revision; without it none',
+    section: 'audit-log'
+  },
+  auditRequired: {
+    variable: 'AUDIT_REQUIRED',
+    default: 'false',
+    parse: (text) => BOOLEANS.get(text),
+    mustBe: 'true, false, 1 or 0',
+    meaning: '`true` refuses reads while the audit log cannot be written',
+    section: 'audit-log'
   }
 } as const satisfies Readonly<Record<string, Setting>>

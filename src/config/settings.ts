@@ -1,5 +1,6 @@
 import { delimiter } from 'node:path'
 import { isHost, parseHost, parseOrigin } from '../http/request/hosts.ts'
+import { LIMITS_SETTINGS } from './limits-settings.ts'
 import { splitRoots } from '../sources/address.ts'
 import { OBSERVE_SETTINGS } from './observe-settings.ts'
 import { BOOLEANS, LOG_LEVELS, MAX_DELAY_SECONDS, MAX_PORT, parseCount, parseDelay, parseFolder, parseFolderOrAddress, parsePath, parsePort } from './parse.ts'
@@ -85,6 +86,7 @@ export const SETTINGS = {
     meaning: '`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`'
   },
   ...OBSERVE_SETTINGS,
+  ...LIMITS_SETTINGS,
   /** Lower-case names and addresses, without port and brackets. */
   allowedHosts: {
     variable: 'ALLOWED_HOSTS',

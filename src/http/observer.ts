@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { SkillsOf } from '../access/principal.ts'
 import type { ToolObserver } from '../tools/observer.ts'
 
 /** An operation of MCP: one JSON-RPC request. */
@@ -17,6 +18,8 @@ export interface OperationEnd {
 
 /** Learns of everything that callers ask for: metrics, traces and the audit log. Functions return at once and never throw. */
 export interface Observer extends ToolObserver {
+  /** Gets the skills that requests see, before the first request. */
+  useSkills? (skillsOf: SkillsOf): void
   /** A request has a route, or none; its body has not been read. */
   onRequest (request: FastifyRequest, reply: FastifyReply): void
   /** The response has closed. */
@@ -38,6 +41,7 @@ export function combineObservers (observers: readonly Observer[]): Observer | un
   const [first] = observers
   if (observers.length <= 1) return first
   return {
+    useSkills (skillsOf) { for (const observer of observers) observer.useSkills?.(skillsOf) },
     onRequest (request, reply) { for (const observer of observers) observer.onRequest(request, reply) },
     onResponse (request, reply, end) { for (const observer of observers) observer.onResponse(request, reply, end) },
     onCall (call) {

@@ -89,6 +89,15 @@ export function problemOf (error: unknown, request: FastifyRequest): Problem {
   return problem
 }
 
+/** The body of another problem in place of the one that is being sent: an error in `onSend` reaches no error handler then. */
+export function replaceProblem (problem: HttpProblem, request: FastifyRequest, reply: FastifyReply): Buffer {
+  codes.set(request, problem.code)
+  const body = Buffer.from(JSON.stringify(toProblem(problem, request.url, request.id)))
+  reply.code(httpProblems[problem.code].status).headers(problem.headers).header('content-length', body.length)
+  for (const name of ['content-encoding', 'www-authenticate']) reply.removeHeader(name)
+  return body
+}
+
 /** Answers with the problem that `error` is. */
 export function sendProblem (error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const known = toKnownError(error)

@@ -1,6 +1,9 @@
+import type { FastifyPluginAsync } from 'fastify'
 import type { CoreLog } from '../core/ground/log.ts'
 import type { Observer } from '../http/observer.ts'
-import type { MeasuredSkills } from './metrics/metrics.ts'
+import { type ClientOf, peerOf } from '../http/request/client-address.ts'
+import { LogOutput } from '../log-output.ts'
+import type { MeasuredSkills, MetricsOptions } from './metrics/metrics.ts'
 
 export interface ObserveOptions {
   readonly skills: MeasuredSkills
@@ -8,34 +11,56 @@ export interface ObserveOptions {
   readonly log: CoreLog
   /** Where `/metrics` listens; absent: nowhere, and nothing is counted. */
   readonly metrics?: { readonly host: string, readonly port: number } | undefined
-  /** Lines that the log has lost. */
-  readonly logDropped: () => number
+  /** An absolute path, or `stdout`, which is the output that the log has too. */
+  readonly audit?: { readonly path: string, readonly isRequired: boolean, readonly stdout: LogOutput } | undefined
+  /** Behind trusted proxies. */
+  readonly clientOf: ClientOf | undefined
+  readonly readings: NonNullable<MetricsOptions['readings']>
 }
 
 /** What watches the service. Each part is loaded only where it is wanted. */
 export interface Observation {
   readonly observers: readonly Observer[]
+  readonly plugins: readonly FastifyPluginAsync[]
   /** Opens the port of the metrics. */
   start (): Promise<void>
   close (): Promise<void>
 }
 
+/** Of what is not wanted. */
+const NOTHING: Observation = { observers: [], plugins: [], async start () {}, async close () {} }
+
 export async function observe (options: ObserveOptions): Promise<Observation> {
-  const parts = await Promise.all([options.metrics && observeMetrics(options, options.metrics)])
-  const wanted = parts.filter((part) => part !== undefined)
+  const audit = await observeReads(options)
+  const metrics = await observeMetrics({ ...options, readings: { ...options.readings, auditDropped: audit.dropped } })
+  const parts = [metrics, audit, await observeSpans(options)]
   return {
-    observers: wanted.flatMap(({ observers }) => observers),
-    async start () { for (const part of wanted) await part.start() },
-    async close () { for (const part of wanted) await part.close() }
+    observers: parts.flatMap(({ observers }) => observers),
+    plugins: parts.flatMap(({ plugins }) => plugins),
+    async start () { for (const part of parts) await part.start() },
+    async close () { for (const part of parts) await part.close() }
   }
 }
 
-async function observeMetrics ({ skills, version, log, logDropped }: ObserveOptions, address: { readonly host: string, readonly port: number }): Promise<Observation> {
+/** Where every version 1 of OpenTelemetry's API finds the SDK that `--import` has loaded. */
+const OPENTELEMETRY = Symbol.for('opentelemetry.js.api.1')
+
+async function observeSpans ({ version, log }: ObserveOptions): Promise<Observation> {
+  const registered: unknown = Reflect.get(globalThis, OPENTELEMETRY)
+  if (typeof registered !== 'object' || registered === null || !('trace' in registered)) return NOTHING
+  const [api, { createTraces }] = await Promise.all([import('@opentelemetry/api'), import('./traces.ts')])
+  log.info({}, 'an OpenTelemetry SDK is loaded: requests, tool calls and MCP requests are spans')
+  return { ...NOTHING, observers: [createTraces(api, version)] }
+}
+
+async function observeMetrics ({ skills, version, log, readings, metrics: address }: ObserveOptions): Promise<Observation> {
+  if (address === undefined) return NOTHING
   const [{ createMetrics }, { listenForMetrics }] = await Promise.all([import('./metrics/metrics.ts'), import('./metrics/metrics-server.ts')])
-  const metrics = createMetrics({ skills, version, readings: { logDropped } })
+  const metrics = createMetrics({ skills, version, readings })
   let close = (): void => {}
   return {
     observers: [metrics.observer],
+    plugins: [],
     async start () {
       const server = await listenForMetrics(metrics, address)
       close = () => { server.close() }
@@ -45,5 +70,30 @@ async function observeMetrics ({ skills, version, log, logDropped }: ObserveOpti
       close()
       metrics.close()
     }
+  }
+}
+
+async function observeReads ({ audit: wanted, version, log, clientOf = peerOf }: ObserveOptions): Promise<Observation & { dropped (): number }> {
+  if (wanted === undefined) return { ...NOTHING, dropped: () => 0 }
+  const { path, isRequired, stdout } = wanted
+  const [{ createAudit }, { AuditFile }] = await Promise.all([import('./audit/audit.ts'), import('./audit/audit-file.ts')])
+  const file = path === 'stdout' ? undefined : new AuditFile(path)
+  const output = file === undefined ? stdout : new LogOutput(file)
+  if (file !== undefined) {
+    process.once('exit', () => { output.flushSync() })
+    output.dropped.subscribe((lines) => { log.warn({ lines, path }, 'lines of the audit log were dropped: its disk did not take them') })
+    // By habit, rotation sends this signal. The file at the path is found without it, and the service goes on.
+    process.on('SIGHUP', () => {})
+  }
+  const audit = createAudit({ output, clientOf, isRequired, isWorking: () => file?.isWorking ?? true, version })
+  return {
+    observers: [audit.observer],
+    plugins: [audit.plugin],
+    dropped: () => audit.dropped + (file === undefined ? 0 : output.lost),
+    async start () {
+      audit.started()
+      log.info({ path }, 'writing the audit log')
+    },
+    close: () => audit.close()
   }
 }

@@ -139,7 +139,7 @@ const PROBLEMS = { ...skillProblems, ...httpProblems }
 /** What any request can meet, whatever its route. */
 const COMMON_PROBLEMS: readonly ProblemCode[] = ['bad_request', 'bad_query', 'host_not_allowed']
 const OTHER_PROBLEMS: readonly ProblemCode[] = [
-  'request_timeout', 'precondition_failed', 'expectation_failed', 'headers_too_large', 'internal_error', 'transfer_encoding_unsupported', 'overloaded',
+  'request_timeout', 'precondition_failed', 'expectation_failed', 'headers_too_large', 'internal_error', 'transfer_encoding_unsupported', 'rate_limited', 'overloaded', 'audit_unavailable',
   'http_version_not_supported'
 ]
 
@@ -172,7 +172,7 @@ function problem (codes: readonly ProblemCode[], status?: number): ResponseObjec
     headers: {
       'cache-control': NO_STORE,
       ...status === 416 && { 'content-range': { type: 'string', description: '`bytes */size`' } },
-      ...status === 503 && { 'retry-after': { type: 'integer', description: 'In seconds' } }
+      ...(status === 429 || status === 503) && { 'retry-after': { type: 'integer', description: 'In seconds' } }
     },
     content: { 'application/problem+json': { schema: reference(ProblemSchema), examples } }
   }

@@ -62,6 +62,7 @@ export const httpProblems = {
   bad_query: { status: 400, title: 'Bad query', detail: 'A query parameter is not valid' },
   bad_cursor: { status: 400, title: 'Bad cursor', detail: 'The cursor is not one that this query was answered with; leave it out to begin with the first page' },
   invalid_json: { status: 400, title: 'Invalid JSON', detail: 'The body is not valid JSON in UTF-8' },
+  invalid_archive: { status: 400, title: 'Invalid archive', detail: 'The archive is no ZIP that can be read' },
   json_too_deep: { status: 400, title: 'JSON nested too deeply', detail: 'The body nests arrays and objects too deeply' },
   too_many_calls: { status: 400, title: 'Too many calls', detail: 'The request holds more tool calls than one request may' },
   unrecognised_tool_call: { status: 400, title: 'Unrecognised tool call', detail: 'No tool call of a known shape is in the body' },
@@ -80,11 +81,13 @@ export const httpProblems = {
   unsupported_media_type: { status: 415, title: 'Unsupported media type', detail: 'Send the body as application/json, in UTF-8 and without Content-Encoding' },
   range_not_satisfiable: { status: 416, title: 'Range not satisfiable', detail: 'The range lies beyond the end of the file; Content-Range has its size' },
   expectation_failed: { status: 417, title: 'Expectation failed', detail: 'The only expectation that is met is 100-continue' },
+  rate_limited: { status: 429, title: 'Too many requests', detail: 'The caller is past its limit; Retry-After says when to try again' },
   headers_too_large: { status: 431, title: 'Header fields too large', detail: 'The request line and headers together are too large' },
   internal_error: { status: 500, title: 'Internal error', detail: 'Something went wrong in the service; its log has the cause under this request id' },
   transfer_encoding_unsupported: { status: 501, title: 'Transfer coding not supported', detail: 'Send the body with Content-Length, or with Transfer-Encoding: chunked alone' },
   too_many_streams: { status: 503, title: 'Too many streams', detail: 'As many clients follow events as may at the same time; try again later, or ask GET /skills' },
   overloaded: { status: 503, title: 'Overloaded', detail: 'Too many large answers wait for clients that do not read them; try again later' },
+  audit_unavailable: { status: 503, title: 'Audit log unavailable', detail: 'The audit log cannot be written, and without it nothing may be read' },
   not_ready: { status: 503, title: 'Not ready', detail: 'The service is not ready; try again soon' },
   http_version_not_supported: { status: 505, title: 'HTTP version not supported', detail: 'Send the request as HTTP/1.1' }
 } as const satisfies Record<string, { readonly status: number, readonly title: string, readonly detail: string }>

@@ -24,7 +24,18 @@ function refusal (argv: readonly string[], env: Readonly<Record<string, string>>
 }
 
 /** Defaults of what operators see. */
-const OPERATORS = { logFormat: undefined, metricsPort: undefined, metricsHost: '127.0.0.1' }
+const OPERATORS = {
+  logFormat: undefined,
+  metricsPort: undefined,
+  metricsHost: '127.0.0.1',
+  auditLog: undefined,
+  auditRequired: false,
+  limits: 'auto',
+  limitRate: 100,
+  limitBurst: 2000,
+  limitsStore: undefined,
+  trustedProxies: undefined
+}
 
 t.test('K2: the defaults', async (t) => {
   t.strictSame(load(), {

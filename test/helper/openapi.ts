@@ -31,10 +31,10 @@ const PROBLEM = 'application/problem+json'
 const PROBLEM_SCHEMA = '#/components/schemas/Problem'
 
 /** What `default` stands for: HTTP itself, and what nobody expected. */
-const DEFAULT_STATUSES = new Set([408, 412, 414, 417, 431, 500, 501, 503, 505])
+const DEFAULT_STATUSES = new Set([408, 412, 414, 417, 429, 431, 500, 501, 503, 505])
 
 /** What a request may get that no operation describes. */
-const NO_OPERATION_STATUSES = new Set([400, 403, 404, 405, 408, 414, 417, 431, 501, 505])
+const NO_OPERATION_STATUSES = new Set([400, 403, 404, 405, 408, 414, 417, 429, 431, 501, 505])
 
 /** Come with bytes only, where JSON is another form of the same; or where there is something to say. */
 const OPTIONAL_HEADERS = new Set(['accept-ranges', 'catalog-revision', 'skill-revision'])

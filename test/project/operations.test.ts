@@ -11,7 +11,7 @@ const TYPES = new Map(Array.from(DOCUMENT.matchAll(/^\| `(\w+)` \| (counter|gaug
 /** Names in a query that look like a metric. */
 const METRIC = /\b(?:http|mcp|skillserve|nodejs|process)_[a-z_]+\b(?!\s*=)/g
 
-t.test('K71: the table of metrics in the documents is that of the source', async (t) => {
+t.test('K71 K73: the tables of metrics and audit events in the documents are those of the source', async (t) => {
   t.equal(DOCUMENT, withMetrics(DOCUMENT))
 })
 

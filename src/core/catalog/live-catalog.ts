@@ -3,7 +3,7 @@ import { type Awaitable, coalesce, createSlicer, whenReady } from '../ground/asy
 import type { Disk } from '../disk/disk.ts'
 import { IGNORE_FILE } from '../disk/ignore-file.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
-import { isSameState } from '../disk/signature.ts'
+import { isSameOrMissing, isSameState } from '../disk/signature.ts'
 import type { FileStore } from '../files/file-store.ts'
 import { Signal } from '../ground/signal.ts'
 import type { Signature } from '../ground/skill.ts'
@@ -192,6 +192,13 @@ export class LiveCatalog {
     }
   }
 
+  /** Whether what a skill hides is as its index entry says, on the disk as it is now. */
+  filterHolds (skill: IndexedSkill): Awaitable<boolean> {
+    if (skill.filter === undefined) return true
+    this.#phase.forget()
+    return this.#filterHolds(skill)
+  }
+
   async #verifyLabelsOnce (): Promise<void> {
     if (performance.now() < this.#labelsRestUntil) await setTimeout(this.#labelsRestUntil - performance.now())
     const start = performance.now()
@@ -223,25 +230,22 @@ export class LiveCatalog {
     const disk = this.#roots.diskOf(folder)
     return whenReady(this.#phase.stat(disk, folder.path), (now) => {
       if (now === undefined || !isSameState(now, folderSignature)) return false
-      if (skill.filter !== undefined) return this.#filteredHolds(disk, skill)
-      return folder.linked ? this.#linkHolds(disk, skill) : this.#mainFileHolds(disk, skill)
+      if (skill.filter !== undefined || folder.linked) return this.#specialHolds(disk, skill)
+      return this.#mainFileHolds(disk, skill)
     })
   }
 
   /** An ignore file may be written without a change to its folder. */
-  async #filteredHolds (disk: Disk, skill: IndexedSkill): Promise<boolean> {
-    const { folder, ignoreFile } = skill
+  async #filterHolds ({ folder, ignoreFile }: IndexedSkill): Promise<boolean> {
     if (folder.rootRules !== undefined && !await this.#roots.rulesHold(folder)) return false
-    if (ignoreFile !== undefined) {
-      const now = await this.#phase.stat(disk, `${folder.path}/${IGNORE_FILE}`)
-      if (now === undefined || !isSameState(now, ignoreFile)) return false
-    }
-    return await (folder.linked ? this.#linkHolds(disk, skill) : this.#mainFileHolds(disk, skill))
+    if (ignoreFile === undefined) return true
+    return isSameOrMissing(await this.#phase.stat(this.#roots.diskOf(folder), `${folder.path}/${IGNORE_FILE}`), ignoreFile.signature)
   }
 
-  async #linkHolds (disk: Disk, skill: IndexedSkill): Promise<boolean> {
-    const { path, realPath } = skill.folder
-    return await realpathOrNothing(disk, path) === realPath && await this.#mainFileHolds(disk, skill)
+  async #specialHolds (disk: Disk, skill: IndexedSkill): Promise<boolean> {
+    const { path, realPath, linked } = skill.folder
+    if (skill.filter !== undefined && !await this.#filterHolds(skill)) return false
+    return (!linked || await realpathOrNothing(disk, path) === realPath) && await this.#mainFileHolds(disk, skill)
   }
 
   #mainFileHolds (disk: Disk, { metadata, mainFile }: IndexedSkill): Awaitable<boolean> {

@@ -1,0 +1,73 @@
+import type { IncomingMessage } from 'node:http'
+import { BlockList, isIP, isIPv4 } from 'node:net'
+
+/** The address of the client that a request comes from. */
+export type ClientOf = (request: IncomingMessage) => string
+
+/** An IPv4 address that a socket for both families shows as IPv6. */
+const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
+
+/** An address as proxies write it, with or without port and brackets. */
+const WITH_PORT = /^(?:\[([^\]]+)\](?::\d+)?|(\d+\.\d+\.\d+\.\d+):\d+)$/
+
+const SUBNET = /^([\da-f.:]+)(?:\/(\d{1,3}))?$/i
+
+/** The peer's address. Behind a proxy this is the proxy's. */
+export function peerOf ({ socket }: IncomingMessage): string {
+  return plainAddress(socket.remoteAddress ?? '')
+}
+
+/** Whether a text is an address, or one with the length of a prefix: `10.0.0.0/8`. */
+export function isSubnet (text: string): boolean {
+  const [, address = '', prefix] = SUBNET.exec(text) ?? []
+  const family = isIP(address)
+  return family !== 0 && (prefix === undefined || Number(prefix) <= (family === 4 ? 32 : 128))
+}
+
+/**
+ * Finds the client behind trusted proxies. Each proxy appends the address of its own peer to `X-Forwarded-For`, so the list is
+ * read from its end, and the first address that is not trusted is the client. What stands before it is the client's own text.
+ * A peer that is not trusted is itself the client, whatever it sends.
+ * @param trusted addresses and subnets, as `isSubnet` takes them
+ */
+export function createClientOf (trusted: readonly string[]): ClientOf {
+  const proxies = new BlockList()
+  for (const entry of trusted) {
+    const [, address = '', prefix] = SUBNET.exec(entry) ?? []
+    const family = isIPv4(address) ? 'ipv4' : 'ipv6'
+    if (prefix === undefined) proxies.addAddress(address, family)
+    else proxies.addSubnet(address, Number(prefix), family)
+  }
+  const isTrusted = (address: string): boolean => isIP(address) !== 0 && proxies.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
+
+  return function clientOf (request) {
+    let client = peerOf(request)
+    const header = request.headers['x-forwarded-for']
+    if (header === undefined || !isTrusted(client)) return client
+    const forwarded = String(header).split(',')
+    for (const entry of forwarded.reverse()) {
+      const text = entry.trim()
+      const [, bracketed, withPort] = WITH_PORT.exec(text) ?? []
+      const address = plainAddress(bracketed ?? withPort ?? text)
+      // A proxy that is trusted does not write such a thing: whoever did is behind the last address.
+      if (isIP(address) === 0) return client
+      client = address
+      if (!isTrusted(address)) return client
+    }
+    return client
+  }
+}
+
+function plainAddress (address: string): string {
+  return MAPPED.exec(address)?.[1] ?? address
+}
+
+/** What is one customer: an IPv4 address, or the first 64 bits of an IPv6 address. */
+export function networkOf (address: string): string {
+  if (!address.includes(':')) return address
+  const [head = '', tail] = (address.split('%', 1)[0] ?? '').split('::')
+  const groups = head === '' ? [] : head.split(':')
+  const last = tail === undefined || tail === '' ? [] : tail.split(':')
+  if (tail !== undefined) while (groups.length + last.length < 8) groups.push('0')
+  return `${[...groups, ...last].slice(0, 4).map((group) => Number.parseInt(group, 16).toString(16)).join(':')}::/64`
+}

@@ -1,0 +1,49 @@
+import type { FastifyPluginAsync } from 'fastify'
+import type { ClientOf } from '../http/request/client-address.ts'
+import type { Limits, LimitsOptions } from './limits.ts'
+
+/** A client that installs all skills sends a request for each at once, and some more. */
+const EXTRA_UNITS = 1_000
+
+export interface ProtectOptions extends Omit<LimitsOptions, 'burst' | 'clientOf' | 'hasProxies'> {
+  /** Units that a caller may use at once, whatever the number of skills. */
+  readonly burst: number
+  readonly skills: { namesNow (): readonly string[] }
+  readonly isLimited: boolean
+  readonly trustedProxies: readonly string[]
+  /** Address of a store that replicas share. */
+  readonly store: string | undefined
+}
+
+/** What stands between callers and the service. Without limits and proxies nothing is loaded, and requests pay nothing. */
+export interface Protection {
+  readonly plugins: readonly FastifyPluginAsync[]
+  readonly clientOf: ClientOf | undefined
+  readonly admitCall: Limits['admitCall'] | undefined
+  /** Exchanges with the shared store that failed. */
+  storeFailures (): number
+  close (): void
+}
+
+export async function protect ({ isLimited, trustedProxies, store, burst, skills, ...options }: ProtectOptions): Promise<Protection> {
+  const hasProxies = trustedProxies.length > 0
+  const { createClientOf } = await import('../http/request/client-address.ts')
+  const clientOf = createClientOf(trustedProxies)
+  const own = { clientOf: hasProxies ? clientOf : undefined }
+  if (!isLimited) return { ...own, plugins: [], admitCall: undefined, storeFailures: () => 0, close () {} }
+  const { createLimits } = await import('./limits.ts')
+  const limits = createLimits({ ...options, clientOf, hasProxies, burst: () => Math.max(burst, skills.namesNow().length + EXTRA_UNITS) })
+  const shared = store === undefined ? undefined : await shareLimits(store, limits, options)
+  return {
+    ...own,
+    plugins: [limits.plugin],
+    admitCall: limits.admitCall,
+    storeFailures: () => shared?.failures ?? 0,
+    close: () => { shared?.close() }
+  }
+}
+
+async function shareLimits (url: string, { shared: buckets }: Limits, { rate, log }: Pick<LimitsOptions, 'rate' | 'log'>) {
+  const { connectRedis, SharedStore } = await import('./shared-store.ts')
+  return new SharedStore({ redis: await connectRedis(url), buckets, rate, log })
+}

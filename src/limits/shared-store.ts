@@ -1,0 +1,113 @@
+import type { Buckets } from './buckets.ts'
+import type { CoreLog } from '../core/ground/log.ts'
+
+/** Interval at which used units go to the store, in milliseconds: replicas may differ by what is used in it. */
+const SETTLE_MS = 100
+
+/** How long the store may take for a connection or an answer, in milliseconds. Nobody waits for it. */
+const TIMEOUT_MS = 500
+
+/** Callers in one command, so that the store serves others in between. */
+const MAX_KEYS = 500
+
+/**
+ * Adds used units to the time at which each bucket is full, by the store's clock, and returns how far that is away. A key
+ * ends with its bucket being full. KEYS: callers; ARGV: milliseconds that the used units take to come back.
+ */
+const SCRIPT = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local left = {}
+for i, key in ipairs(KEYS) do
+  local full = math.max(now, tonumber(redis.call('GET', key) or 0)) + tonumber(ARGV[i])
+  redis.call('SET', key, string.format('%.0f', full), 'PX', math.ceil(full - now) + 1)
+  left[i] = math.ceil(full - now)
+end
+return left
+`
+
+/** The part of a Redis client that is needed. */
+export interface RedisLike {
+  eval (script: string, keyCount: number, ...args: Array<string | number>): Promise<unknown>
+  disconnect (): void
+}
+
+export interface SharedStoreOptions {
+  readonly redis: RedisLike
+  readonly buckets: Readonly<Record<string, Buckets>>
+  /** Units that come back per second. */
+  readonly rate: number
+  readonly log: CoreLog
+}
+
+/**
+ * Buckets that several replicas share. Requests are decided on by the memory of their replica alone; what they used goes to the
+ * store in the background, and what the others used comes back. While the store is down each replica counts for itself.
+ */
+export class SharedStore {
+  readonly #options: SharedStoreOptions
+  readonly #timer: NodeJS.Timeout
+  #isSettling = false
+  #isDown = false
+  failures = 0
+  /** Exchanges that succeeded. */
+  exchanges = 0
+
+  constructor (options: SharedStoreOptions) {
+    this.#options = options
+    for (const buckets of Object.values(options.buckets)) buckets.share()
+    this.#timer = setInterval(() => { void this.settle() }, SETTLE_MS).unref()
+  }
+
+  /** Exchanges what was used since the last time. Never throws. */
+  async settle (): Promise<void> {
+    if (this.#isSettling) return
+    this.#isSettling = true
+    try {
+      for (const [kind, buckets] of Object.entries(this.#options.buckets)) {
+        const used = [...buckets.takeUsed()]
+        for (let start = 0; start < used.length; start += MAX_KEYS) await this.#exchange(kind, buckets, used.slice(start, start + MAX_KEYS))
+      }
+    } catch (err) {
+      this.failures++
+      if (!this.#isDown) this.#options.log.warn({ err }, 'the store of limits does not answer; this replica counts for itself')
+      this.#isDown = true
+    } finally {
+      this.#isSettling = false
+    }
+  }
+
+  close (): void {
+    clearInterval(this.#timer)
+    this.#options.redis.disconnect()
+  }
+
+  async #exchange (kind: string, buckets: Buckets, used: ReadonlyArray<readonly [key: string, units: number]>): Promise<void> {
+    const { redis, rate, log } = this.#options
+    const keys = used.map(([key]) => `skillserve:limit:${kind}:${key}`)
+    const left = await redis.eval(SCRIPT, keys.length, ...keys, ...used.map(([, units]) => Math.ceil(units * 1000 / rate)))
+    if (Array.isArray(left)) for (const [i, [key]] of used.entries()) buckets.settle(key, Number(left[i]))
+    this.exchanges++
+    if (this.#isDown) log.info({}, 'the store of limits answers again')
+    this.#isDown = false
+  }
+}
+
+/**
+ * Connects to Redis or Valkey. Resolves at once, whether the store is there or not.
+ * @throws {Error} without the package `ioredis`
+ */
+export async function connectRedis (url: string): Promise<RedisLike> {
+  const { Redis } = await import('ioredis')
+  const redis = new Redis(url, {
+    connectTimeout: TIMEOUT_MS,
+    commandTimeout: TIMEOUT_MS,
+    maxRetriesPerRequest: 0,
+    // What cannot be sent now is of no use later.
+    enableOfflineQueue: false,
+    retryStrategy: (attempt) => Math.min(attempt * SETTLE_MS, 2_000)
+  })
+  // The next exchange reports it.
+  redis.on('error', () => {})
+  return redis
+}

@@ -1,0 +1,117 @@
+import type * as OpenTelemetry from '@opentelemetry/api'
+import type { Context, Span, SpanOptions } from '@opentelemetry/api'
+import type { FastifyRequest } from 'fastify'
+import type { Observer } from '../http/observer.ts'
+import { own } from '../tools/text/json-object.ts'
+
+type Api = typeof OpenTelemetry
+
+/** Make no spans: they would be most of a trace, and say nothing. */
+const PROBES = /\/(?:livez|readyz|metrics)$/
+
+const MAX_TEXT = 256
+
+const HEADERS = {
+  keys: (carrier: FastifyRequest['headers']) => Object.keys(carrier),
+  get: (carrier: FastifyRequest['headers'], key: string) => carrier[key]
+}
+
+/**
+ * Spans by the conventions of OpenTelemetry: one for each request, each MCP request and each tool call. Made here and not by
+ * patching modules, since the command line is a bundle. Names of MCP and GenAI attributes may still change: all are in this file.
+ * @param api found by the caller, so that nothing is loaded without an SDK
+ */
+export function createTraces ({ context, propagation, SpanKind, SpanStatusCode, trace }: Api, version: string): Observer {
+  const tracer = trace.getTracer('skillserve', version)
+  const spans = new WeakMap<object, Span>()
+  const operations = new WeakMap<object, Span>()
+
+  function begin (name: string, options: SpanOptions, parent: Context): Span {
+    return tracer.startSpan(name, options, parent)
+  }
+
+  function below (origin: object | undefined): Context {
+    const span = origin && (operations.get(origin) ?? spans.get(origin))
+    return span === undefined ? context.active() : trace.setSpan(context.active(), span)
+  }
+
+  return {
+    onRequest (request) {
+      const { method, routeOptions: { url: route }, raw, headers } = request
+      if (route !== undefined && PROBES.test(route)) return
+      spans.set(request, begin(route === undefined ? method : `${method} ${route}`, {
+        kind: SpanKind.SERVER,
+        attributes: {
+          'http.request.method': method,
+          ...route !== undefined && { 'http.route': route },
+          // A pattern stands for the path where the path is a secret.
+          'url.path': route?.includes(':secret') === true ? route : cut(request.url.split('?', 1)[0] ?? ''),
+          'url.scheme': 'http',
+          'server.address': cut(headers.host ?? ''),
+          'client.address': raw.socket.remoteAddress ?? '',
+          'user_agent.original': cut(headers['user-agent'] ?? '')
+        }
+      }, propagation.extract(context.active(), headers, HEADERS)))
+    },
+
+    onResponse (request, reply) {
+      const span = spans.get(request)
+      if (span === undefined) return
+      const status = reply.raw.statusCode
+      span.setAttribute('http.response.status_code', status)
+      if (status >= 500) span.setAttribute('error.type', String(status)).setStatus({ code: SpanStatusCode.ERROR })
+      span.end()
+    },
+
+    onOperation ({ method, params, id, origin }) {
+      const meta = own(params, '_meta')
+      const [traceparent, tracestate] = [own(meta, 'traceparent'), own(meta, 'tracestate')]
+      const requestSpan = spans.get(origin)
+      const isOwnTrace = typeof traceparent === 'string'
+      const parent = isOwnTrace
+        ? propagation.extract(context.active(), { traceparent, ...typeof tracestate === 'string' && { tracestate } }, HEADERS)
+        : below(origin)
+      const target = own(params, 'name')
+      const tool = method === 'tools/call' && typeof target === 'string' ? cut(target) : undefined
+      const uri = own(params, 'uri')
+      const span = begin(cut(method), {
+        kind: SpanKind.SERVER,
+        attributes: {
+          'mcp.method.name': cut(method),
+          ...tool !== undefined && { 'gen_ai.tool.name': tool, 'gen_ai.operation.name': 'execute_tool' },
+          ...id !== undefined && { 'jsonrpc.request.id': cut(String(id)) },
+          ...typeof uri === 'string' && { 'mcp.resource.uri': cut(uri) }
+        },
+        links: isOwnTrace && requestSpan !== undefined ? [{ context: requestSpan.spanContext() }] : []
+      }, parent)
+      operations.set(origin, span)
+      return ({ error }) => {
+        if (error !== undefined) span.setAttribute('error.type', error)
+        if (error?.startsWith('-') === true) span.setAttribute('rpc.response.status_code', error)
+        span.end()
+      }
+    },
+
+    onCall ({ tool, dialect, id, origin }) {
+      const name = tool?.name ?? 'unknown'
+      const span = begin(`execute_tool ${name}`, {
+        kind: SpanKind.INTERNAL,
+        attributes: {
+          'gen_ai.operation.name': 'execute_tool',
+          'gen_ai.tool.name': name,
+          ...id !== undefined && { 'gen_ai.tool.call.id': cut(String(id)) },
+          'skillserve.dialect': dialect
+        }
+      }, below(origin))
+      return (result) => {
+        span.setAttribute('skillserve.outcome', result)
+        if (result !== 'ok') span.setAttribute('error.type', 'tool_error')
+        span.end()
+      }
+    }
+  }
+}
+
+function cut (text: string): string {
+  return text.slice(0, MAX_TEXT)
+}

@@ -1,0 +1,166 @@
+import fp from 'fastify-plugin'
+import t, { type Test } from 'tap'
+import { createClientOf } from '../../src/http/request/client-address.ts'
+import { createLimits, type Limits } from '../../src/limits/limits.ts'
+import type { Principal } from '../../src/access/principal.ts'
+import { buildService, type Service } from '../helper/build.ts'
+
+const FILES = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo\n', 'large.bin': Buffer.alloc(5 * 1_048_576) } }
+
+interface Limited extends Service {
+  pass (ms: number): void
+  /** Status and `Retry-After` of an answer. */
+  get (path: string, headers?: Readonly<Record<string, string>>): Promise<readonly [status: number, retryAfter: number]>
+}
+
+async function buildLimited (t: Test, { proxies = [], principals = false, burst = 20 }: { readonly burst?: number, readonly proxies?: readonly string[], readonly principals?: boolean } = {}): Promise<Limited> {
+  let time = 0
+  let limits: Limits | undefined
+  const clientOf = createClientOf(proxies)
+  const service = await buildService(t, {
+    files: FILES,
+    options: {
+      clientOf: proxies.length > 0 ? clientOf : undefined,
+      admitCall: (request, tool) => limits?.admitCall(request, tool),
+      plug: () => {
+        limits = createLimits({
+          rate: 10,
+          burst: () => burst,
+          hasCallers: principals,
+          clientOf,
+          hasProxies: proxies.length > 0,
+          log: { info: (...line) => { service.app.log.info(...line) }, warn: (...line) => { service.app.log.warn(...line) } },
+          now: () => time
+        })
+        const { plugin } = limits
+        return [fp(async (app) => {
+          if (principals) {
+            app.addHook('onRequest', (request, _reply, next) => {
+              const name = request.headers['x-test-principal']
+              if (typeof name === 'string') request.principal = { id: `token:${name}`, name, kind: 'token', groups: [], scopes: new Set(), view: '' } satisfies Principal
+              next()
+            })
+          }
+          await app.register(plugin)
+        })]
+      }
+    }
+  })
+  // What the set-up itself has used.
+  time += 1_000_000
+  return {
+    ...service,
+    pass: (ms) => { time += ms },
+    get: async (path, headers = {}) => {
+      const answer = await service.fetch(path, { headers })
+      return [answer.status, Number(answer.headers.get('retry-after'))]
+    }
+  }
+}
+
+async function spend (service: Limited, count: number, path = '/skills/demo', headers: Readonly<Record<string, string>> = {}): Promise<number[]> {
+  return await Promise.all(Array.from({ length: count }, async () => (await service.get(path, headers))[0]))
+}
+
+t.test('K67: a client that loops gets 429 with Retry-After, and is served again after that time', async (t) => {
+  const service = await buildLimited(t)
+  t.strictSame(await spend(service, 20), Array(20).fill(200))
+  const { status, headers, json } = await service.fetch('/skills/demo')
+  t.equal(status, 429)
+  t.equal(headers.get('cache-control'), 'no-store')
+  t.match(json(), { code: 'rate_limited', detail: /^The limit is 10 units a second, 20 at once for address 127\.0\.0\.1; try again in \d+ s$/ })
+  service.pass(Number(headers.get('retry-after')) * 1000)
+  t.strictSame(await service.get('/skills/demo'), [200, 0])
+  t.equal(service.log().filter(({ msg }) => String(msg).startsWith('a caller is past its limit')).length, 1)
+})
+
+t.test('K67: probes are never limited; unknown routes and other methods are', async (t) => {
+  const service = await buildLimited(t)
+  await spend(service, 20)
+  for (const path of ['/livez', '/readyz']) t.equal((await service.get(path))[0], 200)
+  for (const path of ['/nowhere', '/openapi.json', '/']) t.equal((await service.get(path))[0], 429, path)
+  t.equal((await service.raw('DELETE', '/skills')).status, 429)
+})
+
+t.test('K67: calls are counted and not requests: those past the limit get a sentence for the model', async (t) => {
+  const service = await buildLimited(t)
+  const calls = Array.from({ length: 25 }, (_, i) => ({ id: `c${i}`, type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"demo"}' } }))
+  const { status, json } = await service.post('/agent/tool-call', calls)
+  const contents = (json() as Array<{ readonly content: string }>).map(({ content }) => content)
+  t.equal(status, 200)
+  t.equal(contents.filter((content) => content.includes('# Demo')).length, 20)
+  t.match(contents.slice(20), Array(5).fill(/Rate limit: try again in \d s/))
+  t.equal((await service.post('/agent/tool-call', calls)).status, 429, 'before any call of the next request')
+  service.pass(1_000)
+  t.equal((await service.post('/agent/tool-call', calls.slice(0, 10))).status, 200)
+})
+
+t.test('K67: large answers and searches cost more', async (t) => {
+  const service = await buildLimited(t)
+  t.equal((await service.get('/skills/demo/files/large.bin'))[0], 200)
+  t.equal((await service.get('/catalog?q=demo'))[0], 200)
+  const statuses = await spend(service, 12)
+  t.equal(statuses.filter((status) => status === 200).length, 11, '20 - 1 - 5 - 3')
+})
+
+t.test('K67: one principal at its limit slows no other, whatever address they share', async (t) => {
+  const service = await buildLimited(t, { principals: true })
+  await spend(service, 30, '/skills/demo', { 'x-test-principal': 'ci-docs' })
+  const { status, json } = await service.fetch('/skills/demo', { headers: { 'x-test-principal': 'ci-docs' } })
+  t.equal(status, 429)
+  t.match(json(), { detail: /for token ci-docs;/ })
+  t.equal((await service.get('/skills/demo', { 'x-test-principal': 'other' }))[0], 200)
+  t.equal((await service.get('/skills/demo'))[0], 200)
+})
+
+t.test('K67: guesses of one address are refused after a few dozen, and a good token from there goes on working', async (t) => {
+  const service = await buildLimited(t, { principals: true, burst: 5_000 })
+  const statuses = await spend(service, 100, '/skills/secret')
+  t.equal(statuses.filter((status) => status === 404).length, 60)
+  t.equal(statuses.filter((status) => status === 429).length, 40)
+  t.equal((await service.get('/skills/demo', { 'x-test-principal': 'ci' }))[0], 200)
+  t.equal((await service.get('/skills/none', { 'x-test-principal': 'ci' }))[0], 404)
+  t.equal((await service.get('/skills/demo'))[0], 200)
+})
+
+t.test('K67: behind a trusted proxy each client has its own limit, and the log has its address', async (t) => {
+  const service = await buildLimited(t, { proxies: ['127.0.0.0/8'] })
+  await spend(service, 20, '/skills/demo', { 'x-forwarded-for': '203.0.113.7' })
+  t.equal((await service.get('/skills/demo', { 'x-forwarded-for': '203.0.113.7' }))[0], 429)
+  t.equal((await service.get('/skills/demo', { 'x-forwarded-for': '6.6.6.6, 203.0.113.7' }))[0], 429, 'what the client has put before')
+  t.equal((await service.get('/skills/demo', { 'x-forwarded-for': '203.0.113.8' }))[0], 200)
+  t.equal((await service.get('/skills/demo', { 'x-forwarded-for': '2001:db8::1' }))[0], 200)
+  t.match(service.log().filter(({ msg }) => msg === 'request completed').map(({ client }) => client), ['203.0.113.7'])
+  t.notOk(service.log().some(({ msg }) => String(msg).startsWith('X-Forwarded-For is ignored')))
+})
+
+t.test('K67: without trusted proxies X-Forwarded-For changes nothing, which the log says once', async (t) => {
+  const service = await buildLimited(t)
+  await Promise.all(Array.from({ length: 20 }, (_, i) => service.get('/skills/demo', { 'x-forwarded-for': `203.0.113.${i}`, 'x-forwarded-host': 'evil.example' })))
+  t.equal((await service.get('/skills/demo', { 'x-forwarded-for': '203.0.113.99' }))[0], 429)
+  const lines = service.log()
+  t.ok(lines.filter(({ msg }) => msg === 'request completed').every(({ client }) => client === '127.0.0.1'))
+  t.equal(lines.filter(({ msg }) => String(msg).startsWith('X-Forwarded-For is ignored')).length, 1)
+})
+
+t.test('K67: a caller has at most sixteen streams of events, and another one its own', async (t) => {
+  const service = await buildLimited(t, { burst: 10_000, principals: true })
+  const abort = new AbortController()
+  const open = async (headers: Readonly<Record<string, string>> = {}) => {
+    const response = await fetch(`${service.url}/events`, { headers: { accept: 'text/event-stream', ...headers }, signal: abort.signal })
+    if (response.status === 200) await response.body?.getReader().read()
+    return response
+  }
+  for (let i = 0; i < 16; i++) t.equal((await open()).status, 200)
+  const refused = await open()
+  t.equal(refused.status, 429)
+  t.match(await refused.json(), { code: 'rate_limited', detail: /^The limit is 16 streams of events for address/ })
+  t.equal((await open({ 'x-test-principal': 'other' })).status, 200)
+  abort.abort()
+  for (;;) {
+    const again = await fetch(`${service.url}/events`, { headers: { accept: 'text/event-stream' } })
+    await again.body?.cancel()
+    if (again.status === 200) break
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+})

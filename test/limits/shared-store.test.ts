@@ -1,0 +1,129 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { Buckets } from '../../src/limits/buckets.ts'
+import { connectRedis, SharedStore } from '../../src/limits/shared-store.ts'
+
+const hasRedis = spawnSync('redis-server', ['--version']).error === undefined
+const skip = hasRedis ? false : 'redis-server is not installed'
+
+const SILENT = { info () {}, warn () {} }
+
+async function freePort (): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+async function startRedis (t: Test, port: number): Promise<ChildProcess> {
+  const redis = spawn('redis-server', ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'], { stdio: ['ignore', 'pipe', 'ignore'] })
+  t.teardown(() => { redis.kill('SIGKILL') })
+  for await (const chunk of redis.stdout) if (String(chunk).includes('Ready to accept connections')) break
+  return redis
+}
+
+/** A replica of its own connection, with 100 units at once and so few a minute that none comes back in a test. */
+async function startReplica (t: Test, port: number) {
+  const lines: string[] = []
+  const buckets = new Buckets({ rate: 0.01, burst: () => 100 })
+  const log = { info: (_fields: object, line: string) => { lines.push(line) }, warn: (_fields: object, line: string) => { lines.push(line) } }
+  const store = new SharedStore({ redis: await connectRedis(`redis://127.0.0.1:${port}`), buckets: { principal: buckets }, rate: 0.01, log })
+  t.teardown(() => { store.close() })
+  return {
+    store,
+    lines,
+    take: (units: number) => buckets.take(buckets.of('ci'), units) === 0,
+    /** Exchanges until the store has answered after this call. */
+    settled: async () => {
+      const before = store.exchanges
+      while (store.exchanges === before) {
+        buckets.charge(buckets.of('probe'), 0.001)
+        await store.settle()
+        await nextTurn()
+      }
+    }
+  }
+}
+
+t.test('K67: replicas share one limit through Redis, and a store that is stopped or hangs costs nothing but accuracy', { skip }, async (t) => {
+  const port = await freePort()
+  let redis = await startRedis(t, port)
+  const [one, two] = [await startReplica(t, port), await startReplica(t, port)]
+  await one.settled()
+  await two.settled()
+
+  t.ok(one.take(60))
+  await one.settled()
+  t.ok(two.take(1))
+  await two.settled()
+  t.notOk(two.take(50), '61 of 100 are used')
+  t.ok(two.take(30))
+  await two.settled()
+  t.ok(one.take(1))
+  await one.settled()
+  t.notOk(one.take(20))
+
+  // Hung: the process is there, and answers nothing.
+  redis.kill('SIGSTOP')
+  const failed = one.store.failures
+  const lines = one.lines.length
+  t.ok(one.take(1))
+  const settling = one.store.settle()
+  const start = performance.now()
+  for (let i = 0; i < 1_000; i++) one.take(1)
+  t.ok(performance.now() - start < 400, 'requests are decided on at once')
+  await settling
+  while (one.store.failures === failed) {
+    one.take(0.001)
+    await one.store.settle()
+    await nextTurn()
+  }
+  t.match(one.lines.slice(lines), ['the store of limits does not answer; this replica counts for itself'])
+  redis.kill('SIGCONT')
+  await one.settled()
+  t.ok(one.lines.at(-1)?.includes('answers again'))
+
+  // Gone, with all that it knew, and back.
+  redis.kill('SIGKILL')
+  await once(redis, 'exit')
+  t.notOk(one.take(20), 'a replica remembers what it has counted')
+  redis = await startRedis(t, port)
+  await one.settled()
+  t.notOk(one.take(20))
+  redis.kill('SIGKILL')
+})
+
+t.test('K67: a store that was never there delays no start and no request', async (t) => {
+  const replica = await startReplica(t, await freePort())
+  t.ok(replica.take(100))
+  t.notOk(replica.take(1))
+  while (replica.store.failures === 0) {
+    replica.take(0)
+    await replica.store.settle()
+    await nextTurn()
+  }
+  t.equal(replica.lines.length, 1)
+})
+
+t.test('K67: callers go to the store in commands of a bounded size', async (t) => {
+  const sizes: number[] = []
+  const buckets = new Buckets({ rate: 1, burst: () => 10 })
+  const redis = {
+    async eval (_script: string, keyCount: number) {
+      sizes.push(keyCount)
+      return Array<number>(keyCount).fill(0)
+    },
+    disconnect () {}
+  }
+  const store = new SharedStore({ redis, buckets: { network: buckets }, rate: 1, log: SILENT })
+  t.teardown(() => { store.close() })
+  for (let i = 0; i < 1_200; i++) buckets.take(buckets.of(`a${i}`), 1)
+  await store.settle()
+  t.strictSame(sizes, [500, 500, 200])
+})
