@@ -5,6 +5,7 @@ import type { CoreLog } from '../core/ground/log.ts'
 import { findSkills } from '../core/layout/find-skills.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 import type { Fetched, Fetcher } from './fetcher.ts'
+import { expandPackages } from './packages.ts'
 import { type PublishedState, Publisher } from './publisher.ts'
 import { isReport, reportOf } from './report.ts'
 import { Schedule } from './schedule.ts'
@@ -148,7 +149,7 @@ export class SourceKeeper {
     const tmp = await mkdtemp(join(this.#publisher.tmp, 'fetch-'))
     try {
       const fetched = await fetcher.fetch({ known, tmp, signal: AbortSignal.any([timeout, this.#closing.signal]) })
-      if (fetched !== undefined) await this.#publish(fetched, settings)
+      if (fetched !== undefined) await this.#publish(fetched, settings, tmp)
     } catch (error) {
       if (timeout.aborted && !this.#closing.signal.aborted) throw new SourceError('timeout', 'the source did not deliver in time', { cause: error })
       throw error
@@ -157,17 +158,19 @@ export class SourceKeeper {
     }
   }
 
-  async #publish ({ revision, memory, files, path, isFinal, leftOut = [] }: Fetched, settings: string): Promise<void> {
+  async #publish ({ revision, memory, files: fetched, path, isFinal, leftOut = [] }: Fetched, settings: string, tmp: string): Promise<void> {
     const { source, log, approve } = this.#options
     const { name, layout, include, exclude, prefix = '' } = source
     const where = revision.length > 80 ? `${revision.slice(0, 80)}…` : revision
-    checkEntries(files.entries, where)
+    checkEntries(fetched.entries, where)
+    const { files, leftOut: packages } = layout === 'auto' || layout === 'tree' ? await expandPackages(fetched, tmp, this.#closing.signal) : { files: fetched, leftOut: [] }
+    if (files !== fetched) checkEntries(files.entries, where)
     const tree = new SourceTree(files, path)
     if (path !== '' && !tree.isFolder('')) throw new SourceError('path_not_found', `${where} has no folder ${JSON.stringify(path)}`)
     const found = await findSkills(tree, { layout, name: path === '' ? name : path.split('/').at(-1) ?? name, ...include && { include }, ...exclude && { exclude } })
     const before = this.#published
     const isSame = before?.revision === revision && before.settings === settings
-    const state = { revision, settings, memory, changedAt: isSame ? before.changedAt : new Date().toISOString(), report: await reportOf(tree, { ...found, leftOut: [...leftOut, ...found.leftOut] }) }
+    const state = { revision, settings, memory, changedAt: isSame ? before.changedAt : new Date().toISOString(), report: await reportOf(tree, { ...found, leftOut: [...leftOut, ...packages, ...found.leftOut] }) }
     const { added, changed, removed } = await this.#publisher.publish(tree, found.skills, {
       state,
       prefix,

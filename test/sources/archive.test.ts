@@ -121,3 +121,13 @@ t.test('K84: credentials reach no other host, and redirects lead nowhere else th
   }
   t.notMatch(JSON.stringify(sources.status), /hunter22/)
 })
+
+t.test('K86: packages in a tree are skills too, and a bad one takes nothing along', async (t) => {
+  const zip = zipOf([['p/SKILL.md', skillText('p')], ['p/x.txt', 'x']])
+  const body = await tarGzOf([['skills/a/SKILL.md', skillText('a')], ['skills/a/own.zip', zip], ['skills/p.skill', zip], ['skills/bad.zip', 'no archive'], ['skills/other.zip', zipOf([['x', 'x']])]])
+  const server = await startServer(t, (_, response) => { response.end(body) })
+  const { skills, status } = await openSources(t, [sourceAt(`${server.url}/a.tar.gz`)])
+  t.strictSame(await skills.list(), ['a', 'p'])
+  t.equal(await textOf(() => skills.readFile('p', 'x.txt')), 'x')
+  t.match(status().left_out, { count: 1, first: [{ path: 'bad.zip', reason: 'bad_package' }] })
+})

@@ -27,8 +27,8 @@ export async function findSkills (tree: LayoutTree, options: LayoutOptions): Pro
   const counts = new Map<string, number>()
   for (const [place, found] of places) {
     for (const candidate of found) {
-      const name = candidate.path === '' ? await nameOfTop(tree, options.name) : candidate.isPackage === true ? baseName(candidate.path).replace(/\.\w+$/, '') : baseName(candidate.path)
-      if (names.add(name, candidate, candidate.isPackage === true ? candidate.path : await tree.realPath(candidate.path))) counts.set(place, (counts.get(place) ?? 0) + 1)
+      const name = candidate.path === '' ? await nameOfTop(tree, options.name) : baseName(candidate.path)
+      if (names.add(name, candidate, await tree.realPath(candidate.path))) counts.set(place, (counts.get(place) ?? 0) + 1)
     }
   }
   return { layout, places: counts, skills: names.skills, leftOut }

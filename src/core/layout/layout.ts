@@ -44,9 +44,8 @@ export interface LeftOut {
 
 export interface FoundSkill {
   readonly name: string
-  /** Its folder; or its package. */
+  /** Its folder. */
   readonly path: string
-  readonly isPackage?: boolean
 }
 
 export interface FoundSkills {

@@ -9,17 +9,14 @@ const MAX_FOLDERS = 100_000
 /** Hold the code of others, or what was built, at any depth. */
 const FOREIGN = new Set(['node_modules', 'dist', 'build', 'vendor', '__pycache__'])
 /** Hold samples of skills, below the top. */
-const SAMPLES = new Set(['test', 'tests', 'fixtures', 'examples'])
-const TEMPLATES = new Set(['template', 'templates', 'evals'])
+const SAMPLES = new Set(['test', 'tests', 'fixtures', 'examples', 'template', 'templates', 'evals'])
 /** Hidden groups of skills in a folder of skills: those of openai/skills. */
 const HIDDEN_GROUPS = new Set(['.curated', '.experimental', '.system'])
 
 const MAIN_FILE = /^skill\.md$/i
-const PACKAGE = /\.(?:skill|zip)$/i
 
 export interface Candidate {
   readonly path: string
-  readonly isPackage?: boolean
 }
 
 /** A search for skills in a tree: what it shares between places. */
@@ -32,7 +29,7 @@ export interface TreeSearch {
 }
 
 /**
- * All folders with a main file below a place, and skills in packages, in the order of depth and path. The place itself is
+ * All folders with a main file below a place, in the order of depth and path. The place itself is
  * none of them. A skill in the folder of another one counts too.
  */
 export async function walkTree (search: TreeSearch, place: string, maxDepth = MAX_DEPTH): Promise<Candidate[]> {
@@ -51,9 +48,8 @@ export async function walkTree (search: TreeSearch, place: string, maxDepth = MA
       if (depth === maxDepth) continue
       for (const { name, kind, linked } of entries) {
         const path = join(folder, name)
-        if (kind === 'file') {
-          if (PACKAGE.test(name) && !name.startsWith('.')) found.push({ path, isPackage: true })
-        } else if (isLeftOut(search, folder, name, path)) {
+        if (kind === 'file') continue
+        if (isLeftOut(search, folder, name, path)) {
           search.leftOut.push({ path, reason: 'excluded' })
         } else if (linked) {
           // A link to a skill counts, one to a group would lead in circles.
@@ -85,7 +81,7 @@ function isLeftOut ({ isExcluded }: TreeSearch, folder: string, name: string, pa
   if (isExcluded !== undefined) return isExcluded(path)
   if (name === 'node_modules' || name === '__pycache__') return true
   if (baseName(folder) === 'skills') return false
-  return FOREIGN.has(name) || TEMPLATES.has(name) || (folder !== '' && SAMPLES.has(name))
+  return FOREIGN.has(name) || (folder !== '' && SAMPLES.has(name))
 }
 
 export function join (folder: string, name: string): string {

@@ -1,0 +1,78 @@
+/**
+ * What a source costs: a push that changes one file among many skills, and a question to a skill against the same in a folder.
+ *
+ *   node --import tsx bench/sources.ts [SKILLS]
+ */
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createSkillManager, type SkillManager } from '../src/core/skill-manager.ts'
+import { parseAddress } from '../src/sources/address.ts'
+import { createSources } from '../src/sources/sources.ts'
+
+const QUESTIONS = 20_000
+
+const count = Number(process.argv[2] ?? 10_000)
+const folder = mkdtempSync(join(tmpdir(), 'skillserve-sources-'))
+const repository = join(folder, 'repo')
+const git = (...args: string[]): void => { execFileSync('git', ['-C', repository, '-c', 'user.name=a', '-c', 'user.email=a@example.org', ...args], { stdio: 'ignore' }) }
+
+function write (index: number, text: string): void {
+  const name = `skill-${index}`
+  mkdirSync(join(repository, 'skills', name), { recursive: true })
+  writeFileSync(join(repository, 'skills', name, 'SKILL.md'), `---\nname: ${name}\ndescription: Number ${index}\n---\n${text}\n`)
+  writeFileSync(join(repository, 'skills', name, 'data.txt'), `${index}\n`)
+}
+
+function commit (): void {
+  git('add', '-A')
+  git('commit', '-q', '-m', 'change')
+}
+
+async function cpuOf (work: () => Promise<void>): Promise<{ wall: number, cpu: number }> {
+  const start = performance.now()
+  const before = process.cpuUsage()
+  await work()
+  const { user, system } = process.cpuUsage(before)
+  return { wall: Math.round(performance.now() - start), cpu: Math.round((user + system) / 1_000) }
+}
+
+/** Microseconds of CPU for one question, each in a poll phase of its own. */
+async function perQuestion (skills: SkillManager): Promise<number> {
+  for (let round = 0; ; round++) {
+    const { cpu } = await cpuOf(async () => {
+      for (let question = 0; question < QUESTIONS; question++) {
+        skills.beginRequest({})
+        await skills.readDocument(`skill-${question % 50}`, 'SKILL.md')
+      }
+    })
+    if (round === 2) return cpu * 1_000 / QUESTIONS
+  }
+}
+
+mkdirSync(repository)
+git('init', '-q', '-b', 'main')
+for (let index = 0; index < count; index++) write(index, 'First.')
+commit()
+const sources = await createSources({ sources: [parseAddress(`git+file://${repository}`)], stateDir: join(folder, 'state') })
+console.log('first fetch, ms', await cpuOf(() => sources.sync()))
+const skills = createSkillManager({ projectRoots: sources.roots })
+await skills.initialize()
+const changes: number[] = []
+skills.subscribe(({ added, changed, removed }) => { changes.push(added.length + changed.length + removed.length) })
+for (let push = 0; push < 3; push++) {
+  write(7, `Push ${push}.`)
+  commit()
+  console.log('push of one file: sync, ms', await cpuOf(() => sources.sync()), 'first answer, ms', await cpuOf(async () => {
+    if ((await skills.readDocument('skill-7', 'SKILL.md')).utf8?.includes(`Push ${push}.`) !== true) throw new Error('the push is not served')
+  }))
+}
+console.log('nothing new: sync, ms', await cpuOf(() => sources.sync()), 'skills changed', changes)
+const plain = createSkillManager({ projectRoots: [join(repository, 'skills')] })
+await plain.initialize()
+console.log('µs of CPU for one document: source', await perQuestion(skills), 'folder', await perQuestion(plain))
+await skills.close()
+await plain.close()
+await sources.close()
+rmSync(folder, { recursive: true })

@@ -1,0 +1,87 @@
+import { randomUUID } from 'node:crypto'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createUnpackedFiles } from './archive/unpacked-files.ts'
+import { unpackArchive } from './archive/unpack.ts'
+import type { LeftOut } from '../core/layout/layout.ts'
+import { SourceError } from './source-error.ts'
+import { MAX_FILE_BYTES } from './publisher.ts'
+import type { SourceEntry, SourceFiles } from './source-tree.ts'
+
+const PACKAGE = /\.(?:skill|zip)$/i
+const MAIN_FILE = /^skill\.md$/i
+const MAX_PACKAGES = 1_000
+
+export interface ExpandedFiles {
+  readonly files: SourceFiles
+  readonly leftOut: readonly LeftOut[]
+}
+
+/**
+ * The same files, and packages of skills as folders beside them: `a.skill` as `a/`. A package inside of a skill is a file of that
+ * skill. One that cannot be unpacked is left out, and the rest of the source stays.
+ */
+export async function expandPackages (files: SourceFiles, tmp: string, signal: AbortSignal): Promise<ExpandedFiles> {
+  const skills = new Set(files.entries.filter(({ path }) => MAIN_FILE.test(path.slice(path.lastIndexOf('/') + 1))).map(({ path }) => folderOf(path)))
+  const packages = files.entries.filter(({ kind, path, size }) => kind === 'file' && size <= MAX_FILE_BYTES && PACKAGE.test(path) && !isBelow(path, skills))
+  if (packages.length === 0) return { files, leftOut: [] }
+  const leftOut: LeftOut[] = packages.slice(MAX_PACKAGES).map(({ path }) => ({ path, reason: 'bound_reached' }))
+  const owners = new Map<SourceEntry, readonly [owner: SourceFiles, entry: SourceEntry]>()
+  const folders = new Set(files.entries.flatMap(({ path }) => foldersAbove(path)))
+  for (const entry of packages.slice(0, MAX_PACKAGES)) {
+    const folder = entry.path.replace(PACKAGE, '')
+    if (folders.has(folder)) continue
+    try {
+      const unpacked = await unpack(files, entry, tmp, signal)
+      if (!unpacked.entries.some(({ path }) => MAIN_FILE.test(path))) continue
+      for (const inner of unpacked.entries) owners.set({ ...inner, path: `${folder}/${inner.path}` }, [unpacked, inner])
+    } catch (error) {
+      if (!(error instanceof SourceError) || (error.code !== 'bad_archive' && error.code !== 'too_large')) throw error
+      leftOut.push({ path: entry.path, reason: 'bad_package' })
+    }
+  }
+  return {
+    leftOut,
+    files: {
+      entries: [...files.entries, ...owners.keys()],
+      async write (wanted, signal) {
+        const own: Array<{ entry: SourceEntry, path: string }> = []
+        for (const { entry, path } of wanted) {
+          const [owner, inner] = owners.get(entry) ?? []
+          if (owner === undefined || inner === undefined) own.push({ entry, path })
+          else await owner.write([{ entry: inner, path }], signal)
+        }
+        if (own.length > 0) await files.write(own, signal)
+      },
+      read: async (entry) => {
+        const [owner = files, inner = entry] = owners.get(entry) ?? []
+        return await owner.read(inner)
+      }
+    }
+  }
+}
+
+async function unpack (files: SourceFiles, entry: SourceEntry, tmp: string, signal: AbortSignal): Promise<SourceFiles> {
+  const folder = join(tmp, randomUUID())
+  await mkdir(folder)
+  const archive = join(folder, 'package')
+  await writeFile(archive, await files.read(entry), { flag: 'wx' })
+  const unpacked = await createUnpackedFiles(folder, signal)
+  await unpackArchive(archive, unpacked, signal)
+  return unpacked.files(true)
+}
+
+function folderOf (path: string): string {
+  return path.slice(0, Math.max(0, path.lastIndexOf('/')))
+}
+
+function foldersAbove (path: string): string[] {
+  const folders: string[] = []
+  for (let end = path.indexOf('/'); end !== -1; end = path.indexOf('/', end + 1)) folders.push(path.slice(0, end))
+  return folders
+}
+
+/** A skill at the top is the top, and has all files: packages beside other skills count all the same. */
+function isBelow (path: string, skills: ReadonlySet<string>): boolean {
+  return foldersAbove(path).some((folder) => skills.has(folder))
+}
