@@ -32,7 +32,7 @@ await runLong(async (run) => {
   chmodSync(folder, 0o755)
   const world = new World(folder, seed)
   const service = await startProcess(run, {
-    args: [...world.projectRoots, '--personal', world.personalRoot],
+    args: [...world.projectRoots, '--personal', world.personalRoot, '--allow-links', world.linkTarget],
     env: values.polling ? { WATCH_POLLING: 'true' } : {},
     uid
   })

@@ -41,8 +41,8 @@ export interface SkillSource {
   read<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Awaitable<T>
 
   /**
-   * The same for a list of many skills, which waits for none of them: fails with `skill_changing` while a skill has much to be
-   * read, which goes on in the background, or is written without pause.
+   * The same for a list of many skills, which waits for none of them. It fails with `skill_changing` while a skill is written without
+   * pause, or has much to be read; the reading goes on in the background.
    */
   readListed<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Promise<T>
 

@@ -36,6 +36,10 @@ export const SourceStatusSchema = Type.Object({
   }, { description: 'What is no skill although somebody could expect it' }))
 })
 
+export const HookAnswerSchema = Type.Object({
+  sources: Type.Integer({ minimum: 1, description: 'How many sources will be checked' })
+}, { $id: 'HookAnswer', title: 'HookAnswer', examples: [{ sources: 1 }] })
+
 export type SourceStatus = Static<typeof SourceStatusSchema>
 
 /** State of the index and of the watcher, ready or not. */

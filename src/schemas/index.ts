@@ -1,10 +1,11 @@
 import type { TSchema } from '@sinclair/typebox'
 import { CatalogEntrySchema, CatalogPageSchema } from './catalog.ts'
 import { DoorsSchema } from './doors.ts'
-import { LivenessSchema, ReadinessSchema, NotReadySchema } from './health.ts'
+import { HookAnswerSchema, LivenessSchema, ReadinessSchema, NotReadySchema } from './health.ts'
 import { ProblemSchema } from './problem.ts'
 import { PromptSchema } from './prompt.ts'
 import { SkillDocumentSchema, SkillFileSchema, SkillListSchema, SkillManifestSchema } from './skills.ts'
+import { ValidationSchema } from './validation.ts'
 import { DiscoveryIndexSchema, LegacyDiscoveryIndexSchema } from './well-known.ts'
 
 /** Wire shapes that routes name: each is a component of the OpenAPI document. */
@@ -12,6 +13,7 @@ export const sharedSchemas: readonly TSchema[] = [
   ProblemSchema,
   DoorsSchema,
   LivenessSchema,
+  HookAnswerSchema,
   ReadinessSchema,
   NotReadySchema,
   SkillListSchema,
@@ -20,6 +22,7 @@ export const sharedSchemas: readonly TSchema[] = [
   SkillManifestSchema,
   CatalogEntrySchema,
   CatalogPageSchema,
+  ValidationSchema,
   PromptSchema,
   DiscoveryIndexSchema,
   LegacyDiscoveryIndexSchema

@@ -1,3 +1,4 @@
+import type { LeftOut } from '../core/layout/layout.ts'
 import type { SourceFiles } from './source-tree.ts'
 
 /** What a fetcher keeps with what was published, for the next fetch: validators, ids. */
@@ -19,6 +20,8 @@ export interface Fetched {
   readonly files: SourceFiles
   /** The folder in it that is the source. */
   readonly path: string
+  /** What of it no file system can hold. */
+  readonly leftOut?: readonly LeftOut[]
   /** Whether it can never change. */
   readonly isFinal: boolean
 }

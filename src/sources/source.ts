@@ -157,7 +157,7 @@ export class SourceKeeper {
     }
   }
 
-  async #publish ({ revision, memory, files, path, isFinal }: Fetched, settings: string): Promise<void> {
+  async #publish ({ revision, memory, files, path, isFinal, leftOut = [] }: Fetched, settings: string): Promise<void> {
     const { source, log, approve } = this.#options
     const { name, layout, include, exclude, prefix = '' } = source
     const where = revision.length > 80 ? `${revision.slice(0, 80)}…` : revision
@@ -165,8 +165,9 @@ export class SourceKeeper {
     const tree = new SourceTree(files, path)
     if (path !== '' && !tree.isFolder('')) throw new SourceError('path_not_found', `${where} has no folder ${JSON.stringify(path)}`)
     const found = await findSkills(tree, { layout, name: path === '' ? name : path.split('/').at(-1) ?? name, ...include && { include }, ...exclude && { exclude } })
-    const before = this.#published?.revision
-    const state = { revision, settings, memory, changedAt: new Date().toISOString(), report: await reportOf(tree, found) }
+    const before = this.#published
+    const isSame = before?.revision === revision && before.settings === settings
+    const state = { revision, settings, memory, changedAt: isSame ? before.changedAt : new Date().toISOString(), report: await reportOf(tree, { ...found, leftOut: [...leftOut, ...found.leftOut] }) }
     const { added, changed, removed } = await this.#publisher.publish(tree, found.skills, {
       state,
       prefix,
@@ -176,7 +177,8 @@ export class SourceKeeper {
     })
     this.#published = state
     this.#isFinal = isFinal
-    log.info({ source: name, revision, ...before !== undefined && { before }, added, changed, removed, layout: found.layout, leftOut: found.leftOut.length }, 'a source is published in a new revision')
+    if (isSame) return
+    log.info({ source: name, revision, ...before !== undefined && { before: before.revision }, added, changed, removed, layout: found.layout, leftOut: found.leftOut.length }, 'a source is published in a new revision')
   }
 
   #succeeded (): void {

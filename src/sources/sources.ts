@@ -96,10 +96,18 @@ async function createFetcher (source: Source, stateDir: string): Promise<Fetcher
       const { createGitFetcher } = await import('./git/git-fetcher.ts')
       return createGitFetcher(source, stateDir)
     }
-    case 'archive':
-    case 's3':
-    case 'oci':
-      throw new AddressError(`${source.kind} is not there yet`)
+    case 'archive': {
+      const { createArchiveFetcher } = await import('./archive/archive-fetcher.ts')
+      return createArchiveFetcher(source)
+    }
+    case 's3': {
+      const { createS3Fetcher } = await import('./s3/s3-fetcher.ts')
+      return createS3Fetcher(source)
+    }
+    case 'oci': {
+      const { createOciFetcher } = await import('./oci/oci-fetcher.ts')
+      return createOciFetcher(source)
+    }
   }
 }
 

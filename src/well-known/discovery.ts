@@ -31,8 +31,8 @@ export type DiscoverySkills = Pick<SkillService, 'at' | 'inspect' | 'keptRevisio
 
 /**
  * The well-known indexes. A digest in an index is of all bytes of an archive, so the first index reads every file of every
- * skill. From then on, while clients ask at least once in DISCOVERY_IDLE_MS, only skills that may have changed are compared
- * with the disk: an index of 10,000 unchanged skills costs a listing of the roots.
+ * skill. While clients ask at least once in DISCOVERY_IDLE_MS, later ones compare only skills that may have changed. An index
+ * of 10,000 unchanged skills then costs a listing of the roots.
  */
 export class Discovery {
   readonly #skills: DiscoverySkills

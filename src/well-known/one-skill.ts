@@ -20,35 +20,40 @@ const ARTIFACTS = '../../../../.well-known/agent-skills/'
 
 const INDEX_PROBLEMS = problemAnswers(...SKILL_PROBLEMS, ...MAIN_FILE_PROBLEMS, ...READ_PROBLEMS)
 
+const INDEXES = [
+  {
+    path: '/skills/:name/.well-known/agent-skills/index.json',
+    version: '0.2.0',
+    operationId: 'getSkillDiscoveryIndex',
+    summary: 'The index of one skill',
+    answer: jsonAnswer(DiscoveryIndexSchema, 'The index')
+  },
+  {
+    path: '/skills/:name/.well-known/skills/index.json',
+    version: '0.1.0',
+    operationId: 'getSkillLegacyDiscoveryIndex',
+    summary: 'The index of one skill, with its files',
+    answer: jsonAnswer(LegacyDiscoveryIndexSchema, 'The index')
+  }
+] as const
+
 /** Discovery below the address of one skill: clients that are given it install this skill, and otherwise all of them. */
 export const oneSkill: FastifyPluginAsyncTypebox<OneSkillOptions> = async function oneSkill (app, { skillsOf, discoveries }) {
-  app.get('/skills/:name/.well-known/agent-skills/index.json', {
-    schema: {
-      operationId: 'getSkillDiscoveryIndex',
-      summary: 'The index of one skill',
-      description: 'Version 0.2.0 of skill discovery for clients that are given the address of a skill. Empty when its clients do not take the skill.',
-      tags: ['discovery'],
-      params: SkillIndexParamsSchema,
-      response: { 200: jsonAnswer(DiscoveryIndexSchema, 'The index'), 304: notModifiedAnswer(), ...INDEX_PROBLEMS }
-    }
-  }, async (request, reply) => {
-    const index = (await discoveries.of(skillsOf(request)).indexesOf(request.params.name, ARTIFACTS))['0.2.0']
-    return sendRendered(reply, index, () => JSON.stringify(index))
-  })
-
-  app.get('/skills/:name/.well-known/skills/index.json', {
-    schema: {
-      operationId: 'getSkillLegacyDiscoveryIndex',
-      summary: 'The index of one skill, with its files',
-      description: 'Version 0.1.0 of skill discovery for clients that are given the address of a skill. Empty when its clients do not take the skill.',
-      tags: ['discovery'],
-      params: SkillIndexParamsSchema,
-      response: { 200: jsonAnswer(LegacyDiscoveryIndexSchema, 'The index'), 304: notModifiedAnswer(), ...INDEX_PROBLEMS }
-    }
-  }, async (request, reply) => {
-    const index = (await discoveries.of(skillsOf(request)).indexesOf(request.params.name, ARTIFACTS))['0.1.0']
-    return sendRendered(reply, index, () => JSON.stringify(index))
-  })
+  for (const { path, version, operationId, summary, answer } of INDEXES) {
+    app.get(path, {
+      schema: {
+        operationId,
+        summary,
+        description: `Version ${version} of skill discovery for clients that have the address of a skill. The list is empty if these clients do not take the skill.`,
+        tags: ['discovery'],
+        params: SkillIndexParamsSchema,
+        response: { 200: answer, 304: notModifiedAnswer(), ...INDEX_PROBLEMS }
+      }
+    }, async (request, reply) => {
+      const index = (await discoveries.of(skillsOf(request)).indexesOf(request.params.name, ARTIFACTS))[version]
+      return sendRendered(reply, index, () => JSON.stringify(index))
+    })
+  }
 
   app.get('/skills/:name/.well-known/skills/:skill/*', {
     schema: {

@@ -22,7 +22,7 @@ for (const [watcher, seed] of [['events', 1], ['polling', 2]] as const) {
   t.test(`K51 K53: every answer while the folders change at random is right for one moment (seed ${seed}, ${watcher})`, async (t) => {
     const world = new World(t.testdir({}), seed)
     const service = await startProcess(t, {
-      args: [...world.projectRoots, '--personal', world.personalRoot],
+      args: [...world.projectRoots, '--personal', world.personalRoot, '--allow-links', world.linkTarget],
       env: { WATCH_POLLING: String(watcher === 'polling') }
     })
     checkReport(t, await runChaos({ world, url: service.url, seed, operations: OPERATIONS, bound: BOUND }))
@@ -33,7 +33,7 @@ for (const [watcher, seed] of [['events', 1], ['polling', 2]] as const) {
 t.test('K51 K53: likewise on a network disk, whose every call takes a turn (seed 3)', async (t) => {
   const service = await buildService(t, {
     files: null,
-    options: { roots: ['a', 'b'], personalRoot: 'personal', disk: createNetworkDisk(), watcher: createWatcher }
+    options: { roots: ['a', 'b'], personalRoot: 'personal', linkTargets: ['linked'], disk: createNetworkDisk(), watcher: createWatcher }
   })
   const world = new World(service.folder, 3)
   checkReport(t, await runChaos({ world, url: service.url, seed: 3, operations: OPERATIONS, bound: BOUND }))

@@ -16,7 +16,7 @@ import { rawRequest, type RawResponse, request, type RequestHead } from './raw-h
 /** Text or bytes for a file, an object for a folder, `t.fixture(…)` for links. */
 export type Files = Readonly<Record<string, NonNullable<Parameters<Test['testdir']>[0]>>>
 
-export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'keep' | 'watcher' | 'times'>, Partial<Pick<AppOptions, 'host' | 'basePath' | 'allowedHosts' | 'allowedOrigins' | 'shutdown' | 'cacheSeconds' | 'timeouts' | 'ui' | 'clientOf' | 'admitCall'>> {
+export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'keep' | 'watcher' | 'times'>, Partial<Pick<AppOptions, 'host' | 'basePath' | 'allowedHosts' | 'allowedOrigins' | 'shutdown' | 'cacheSeconds' | 'timeouts' | 'ui' | 'sources' | 'clientOf' | 'admitCall'>> {
   /** What lies beside the skills folder. */
   readonly siblings?: Files
   /** Puts more into the test's folder before the service starts. */
@@ -25,6 +25,8 @@ export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'keep
   readonly roots?: readonly string[]
   /** Below the test's folder too. */
   readonly personalRoot?: string
+  /** Likewise. */
+  readonly linkTargets?: readonly string[]
   /** What watches the service. */
   readonly observe?: (skills: SkillManager) => readonly Observer[]
   /** Plugins, with the skills that they may need. */
@@ -73,7 +75,7 @@ export interface Service {
  * @param files what is in `skills`, the root; null for no such folder
  */
 export async function buildService (t: Test, { files = {}, options = {} }: { readonly files?: Files | null, readonly options?: ServiceOptions } = {}): Promise<Service> {
-  const { siblings = {}, prepare, roots = ['skills'], personalRoot, disk, watcher = false, times, keep, indexed = true, host = '127.0.0.1', observe, plug, ...appOptions } = options
+  const { siblings = {}, prepare, roots = ['skills'], personalRoot, linkTargets, disk, watcher = false, times, keep, indexed = true, host = '127.0.0.1', observe, plug, ...appOptions } = options
   const folder = t.testdir({ ...files === null ? {} : { skills: files }, ...siblings })
   prepare?.(folder)
   const projectRoots = roots.map((root) => join(folder, root))
@@ -82,6 +84,7 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
   const skills = createSkillManager({
     projectRoots,
     ...personalRoot !== undefined && { personalRoot: join(folder, personalRoot) },
+    ...linkTargets && { linkTargets: linkTargets.map((path) => join(folder, path)) },
     watcher,
     ...disk && { disk },
     ...times && { times },

@@ -130,11 +130,18 @@ t.test('K2: the tables of settings in the documents are those of the source', as
   for (const document of Object.keys(TABLES)) t.equal(read(document), withTables(document, read(document)), `${document}: run \`npm run tables\``)
 })
 
-t.test('the limits in the README are those of the service', async (t) => {
-  const rows = Array.from(read('README.md').matchAll(/^\| .* \| ([\d,]+) [a-z ]+ \| `([A-Z_]+)` \|$/gm), ([, value = '', name = '']) => [name, Number(value.replaceAll(',', ''))] as const)
+t.test('the limits in the documents are those of the service', async (t) => {
+  const rows = Array.from(read('docs/limits.md').matchAll(/^\| .* \| ([\d,]+) [a-z ]+ \| `([A-Z_]+)` \|$/gm), ([, value = '', name = '']) => [name, Number(value.replaceAll(',', ''))] as const)
   t.ok(rows.length > 10)
   const actual = new Map<string, number>(Object.entries({ ...coreLimits, ...httpLimits, ...mcpLimits, ...toolLimits }))
   for (const [name, value] of rows) t.equal(actual.get(name), value, name)
+})
+
+t.test('the contents list of the README names its headings, in order', async (t) => {
+  const source = read('README.md').replaceAll(FENCED, '')
+  const headings = Array.from(source.matchAll(/^## (.+)$/gm), ([, heading = '']) => heading)
+  const [contents = ''] = /^Contents: [^]*?\n\n/m.exec(source) ?? []
+  t.strictSame(Array.from(contents.matchAll(/\[([^\]]+)\]\(#/g), ([, title = '']) => title), headings)
 })
 
 t.test('every link inside the documents leads somewhere', async (t) => {

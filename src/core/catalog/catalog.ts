@@ -13,8 +13,8 @@ export interface IndexedSkill extends CatalogSkill {
   readonly mainFiles: readonly string[]
   /** The one that the index was read from. */
   readonly mainFile: { readonly name: string, readonly signature: Signature } | undefined
-  /** Of its own ignore file. */
-  readonly ignoreFile: Signature | undefined
+  /** Its own ignore file; without a signature, there is nothing that can be asked. */
+  readonly ignoreFile: { readonly signature: Signature | undefined } | undefined
   /** What it does not serve besides the hidden names. */
   readonly filter: SkillFilter | undefined
   /** Why the main file, or the folder, could not be read. */

@@ -3,7 +3,7 @@ import { type Awaitable, coalesce, createSlicer, whenReady } from '../ground/asy
 import type { Disk } from '../disk/disk.ts'
 import { IGNORE_FILE } from '../disk/ignore-file.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
-import { isSameState } from '../disk/signature.ts'
+import { isSameOrMissing, isSameState } from '../disk/signature.ts'
 import type { FileStore } from '../files/file-store.ts'
 import { Signal } from '../ground/signal.ts'
 import type { Signature } from '../ground/skill.ts'
@@ -91,7 +91,8 @@ export class LiveCatalog {
     const known = this.#catalog.get(name)
     // A root before the skill's own may have got a folder of that name.
     if (known === undefined || known.folder.root > 0) return this.#search(name)
-    return whenReady(this.#holds(known), (isSame) => isSame ? known : this.#search(name, known))
+    const root = this.#roots.isListed(known.folder) ? this.#roots.sync(1) : undefined
+    return whenReady(root, () => whenReady(this.#holds(known), (isSame) => isSame ? known : this.#search(name, known)))
   }
 
   /** @param outdated what the disk no longer has: it is not compared once more */
@@ -101,9 +102,10 @@ export class LiveCatalog {
       // The stats from before the skill went away say nothing about where it went.
       if (attempt > 0) this.#phase.forget()
       // A root before the skill's own may have got a folder of that name; an unknown name may be in any root.
-      const root = this.#catalog.folders.get(name)?.root
-      const hasRules = this.#catalog.folders.get(name)?.rootRules !== undefined
-      await this.#roots.sync(root !== undefined && hasRules ? root + 1 : root, root === undefined)
+      const before = this.#catalog.folders.get(name)
+      const root = before?.root
+      const needsOwnRoot = before !== undefined && (before.rootRules !== undefined || this.#roots.isListed(before))
+      await this.#roots.sync(root !== undefined && needsOwnRoot ? root + 1 : root, root === undefined)
       const folder = this.#catalog.folders.get(name)
       // Another question's scan moved the skill to a root that was not compared here.
       if (root !== undefined && (folder === undefined || folder.root > root)) continue
@@ -190,6 +192,13 @@ export class LiveCatalog {
     }
   }
 
+  /** Whether what a skill hides is as its index entry says, on the disk as it is now. */
+  filterHolds (skill: IndexedSkill): Awaitable<boolean> {
+    if (skill.filter === undefined) return true
+    this.#phase.forget()
+    return this.#filterHolds(skill)
+  }
+
   async #verifyLabelsOnce (): Promise<void> {
     if (performance.now() < this.#labelsRestUntil) await setTimeout(this.#labelsRestUntil - performance.now())
     const start = performance.now()
@@ -221,25 +230,22 @@ export class LiveCatalog {
     const disk = this.#roots.diskOf(folder)
     return whenReady(this.#phase.stat(disk, folder.path), (now) => {
       if (now === undefined || !isSameState(now, folderSignature)) return false
-      if (skill.filter !== undefined) return this.#filteredHolds(disk, skill)
-      return folder.linked ? this.#linkHolds(disk, skill) : this.#mainFileHolds(disk, skill)
+      if (skill.filter !== undefined || folder.linked) return this.#specialHolds(disk, skill)
+      return this.#mainFileHolds(disk, skill)
     })
   }
 
   /** An ignore file may be written without a change to its folder. */
-  async #filteredHolds (disk: Disk, skill: IndexedSkill): Promise<boolean> {
-    const { folder, ignoreFile } = skill
+  async #filterHolds ({ folder, ignoreFile }: IndexedSkill): Promise<boolean> {
     if (folder.rootRules !== undefined && !await this.#roots.rulesHold(folder)) return false
-    if (ignoreFile !== undefined) {
-      const now = await this.#phase.stat(disk, `${folder.path}/${IGNORE_FILE}`)
-      if (now === undefined || !isSameState(now, ignoreFile)) return false
-    }
-    return await (folder.linked ? this.#linkHolds(disk, skill) : this.#mainFileHolds(disk, skill))
+    if (ignoreFile === undefined) return true
+    return isSameOrMissing(await this.#phase.stat(this.#roots.diskOf(folder), `${folder.path}/${IGNORE_FILE}`), ignoreFile.signature)
   }
 
-  async #linkHolds (disk: Disk, skill: IndexedSkill): Promise<boolean> {
-    const { path, realPath } = skill.folder
-    return await realpathOrNothing(disk, path) === realPath && await this.#mainFileHolds(disk, skill)
+  async #specialHolds (disk: Disk, skill: IndexedSkill): Promise<boolean> {
+    const { path, realPath, linked } = skill.folder
+    if (skill.filter !== undefined && !await this.#filterHolds(skill)) return false
+    return (!linked || await realpathOrNothing(disk, path) === realPath) && await this.#mainFileHolds(disk, skill)
   }
 
   #mainFileHolds (disk: Disk, { metadata, mainFile }: IndexedSkill): Awaitable<boolean> {

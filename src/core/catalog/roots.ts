@@ -135,6 +135,11 @@ export class Roots {
     return this.#at(folder.root).disk
   }
 
+  /** Whether a skill comes from a listing. Its folder stays as it is when another listing names another one: the root must be compared too. */
+  isListed (folder: SkillFolder): boolean {
+    return this.#at(folder.root).listed === true
+  }
+
   /** As configured. */
   pathOf (folder: SkillFolder): string {
     return this.#at(folder.root).path

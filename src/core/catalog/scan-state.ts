@@ -2,15 +2,14 @@ import { type Awaitable, holdsForAll, whenReady } from '../ground/async.ts'
 import type { Disk } from '../disk/disk.ts'
 import { IGNORE_FILE } from '../disk/ignore-file.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
-import { isSameState } from '../disk/signature.ts'
+import { isSameOrMissing, isSameState } from '../disk/signature.ts'
 import { isSameMeaning, linkContainers, resolveLink } from './linked-folder.ts'
 import type { GoodScan, SkippedEntry } from './scan-root.ts'
 
 /** A file that comes or goes changes the root itself. */
 export function holdsIgnoreFile (phase: PollPhase, disk: Disk, { realPath, ignoreFile }: GoodScan): Awaitable<boolean> {
   if (ignoreFile === undefined) return true
-  return whenReady(phase.stat(disk, `${realPath}/${IGNORE_FILE}`), (now) =>
-    now === undefined || ignoreFile.signature === undefined ? now === ignoreFile.signature : isSameState(now, ignoreFile.signature))
+  return whenReady(phase.stat(disk, `${realPath}/${IGNORE_FILE}`), (now) => isSameOrMissing(now, ignoreFile.signature))
 }
 
 /** Whether all links of a root have the meaning that they had at its scan. */

@@ -68,7 +68,7 @@ export interface Inspection {
 }
 
 /** Where a skill is, and what of it is served. */
-export type SkillPlace = Pick<IndexedSkill, 'folder' | 'filter'>
+export type SkillPlace = Pick<IndexedSkill, 'folder' | 'filter' | 'ignoreFile'>
 
 /** A skill with much to be hashed: that goes on, and `ended` is resolved afterwards. */
 export interface Unread {
@@ -169,7 +169,7 @@ export class ManifestStore {
    */
   async inspect (disk: Disk, skill: SkillPlace, known?: Inspected): Promise<Inspection | Unread> {
     try {
-      const walk = await walkSkill(disk, skill.folder.realPath, skill.filter, this.#closing.signal)
+      const walk = await walkSkill(disk, skill.folder.realPath, skill, this.#closing.signal)
       const inside = foldersInside(walk)
       if (known?.fingerprint !== undefined && fingerprintOf(walk.observed) === known.fingerprint) return { state: known, inside }
       if (walk.excess !== undefined) return { state: stateOf(walk.observed, undefined, areTrustworthy(walk.observed, walk.startedAt)), inside }
@@ -207,7 +207,7 @@ export class ManifestStore {
   }
 
   async #plan (disk: Disk, skill: SkillPlace): Promise<ReadingPlan> {
-    const walk = await walkSkill(disk, skill.folder.realPath, skill.filter, this.#closing.signal)
+    const walk = await walkSkill(disk, skill.folder.realPath, skill, this.#closing.signal)
     this.#noteExcess(skill, walk)
     const cached = this.#cache.peek(keyOf(skill))
     return planReading(walk, { known: cached && knownFiles(cached), contents: this.#kept.collect(skill.folder, cached?.manifest) })

@@ -156,21 +156,21 @@ export class LiveState implements SkillState {
   }
 
   #read (path: string, limit: number): Awaitable<FileContent> {
-    return whenReady(this.#options.store.read(this.#placeOf(path), limit, this.#since), ({ content }) => {
+    return whenReady(this.#options.store.read(this.#placeOf(path), limit, this.#since), ({ content }) => whenReady(this.#confirmFilter(), () => {
       this.#confirm(path, content.digest)
       return content
-    })
+    }))
   }
 
   #confirmOpen (path: string, file: ServableFile): Awaitable<ServableFile> {
-    try {
+    return orElse(() => whenReady(this.#confirmFilter(), () => {
       const digest = file.kind === 'content' ? file.content.digest : file.digest
       if (digest !== undefined) this.#confirm(path, digest)
       return file
-    } catch (error) {
+    }), (error) => {
       if (file.kind === 'content') throw error
       return whenReady<void, ServableFile>(file.file.close(), () => { throw error })
-    }
+    })
   }
 
   async #snapshotOnce (): Promise<Snapshot> {
@@ -192,6 +192,13 @@ export class LiveState implements SkillState {
   #placeOf (path: string): FilePlace {
     const { folder, filter } = this.skill
     return { disk: this.disk, folder: folder.realPath, path, filter }
+  }
+
+  /** Whoever hides a file first and writes into it then has hidden what was written. */
+  #confirmFilter (): Awaitable<void> {
+    return whenReady(this.#options.catalog.filterHolds(this.skill), (holds) => {
+      if (!holds) throw changed('what is hidden changed after the index was read')
+    })
   }
 
   /** @throws {RefusedError} `changed` when the index entry or the manifest has other bytes under this path */

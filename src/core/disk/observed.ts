@@ -2,7 +2,7 @@ import { type Awaitable, holdsForAll, whenReady } from '../ground/async.ts'
 import { sha256 } from '../ground/digest.ts'
 import type { Signature } from '../ground/skill.ts'
 import type { Disk } from './disk.ts'
-import { isSameState, isTrustworthy, signatureOf, stateId } from './signature.ts'
+import { isSameOrMissing, isTrustworthy, signatureOf, stateId } from './signature.ts'
 
 /**
  * The states that something was made from, by path below a folder; '' is the folder. Undefined stands for nothing there,
@@ -64,8 +64,7 @@ export async function signatureAt (disk: Disk, path: string): Promise<Signature 
 
 /** Whether the disk still has all observed states: the only test of whether something derived from files is still valid. */
 export function holds (stat: Stat, base: string, observed: Observed): Awaitable<boolean> {
-  return holdsForAll(observed, ([path, before]) => whenReady(stat(pathBelow(base, path)), (now) =>
-    now === undefined || before === undefined ? now === before : isSameState(now, before)))
+  return holdsForAll(observed, ([path, before]) => whenReady(stat(pathBelow(base, path)), (now) => isSameOrMissing(now, before)))
 }
 
 /** Whether the next edit is sure to change one of these states, which were read at `now` (wall clock, milliseconds). */

@@ -19,6 +19,11 @@ export function isSameState (a: Signature, b: Signature): boolean {
   return a.ctimeNs === b.ctimeNs && a.ino === b.ino && a.mtimeNs === b.mtimeNs && a.size === b.size && a.dev === b.dev
 }
 
+/** The same, where nothing may be there. */
+export function isSameOrMissing (a: Signature | undefined, b: Signature | undefined): boolean {
+  return a === undefined || b === undefined ? a === b : isSameState(a, b)
+}
+
 /**
  * Whether the next edit is sure to change a signature. A signature younger than RACY_WINDOW_MS may stay the same: the
  * kernel's clock ticks that slowly ("racily clean" in git's index).

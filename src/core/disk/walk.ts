@@ -7,14 +7,21 @@ import type { Disk } from './disk.ts'
 import { entriesIn } from './folder-entries.ts'
 import { LeftOut } from './left-out.ts'
 import { isHiddenFile, isHiddenPath, type PathFilter } from './hidden.ts'
-import { pathBelow } from './observed.ts'
+import { IGNORE_FILE } from './ignore-file.ts'
+import { pathBelow, signatureAt } from './observed.ts'
 import { asRefused, changed, RefusedError } from './refused.ts'
-import { signatureOf } from './signature.ts'
+import { isSameOrMissing, signatureOf } from './signature.ts'
 
 /** A file, or a link, of a skill. */
 export interface WalkedFile {
   readonly path: string
   readonly entry: Dirent
+}
+
+/** What hides files of a skill. */
+export interface Hiding {
+  readonly filter?: PathFilter | undefined
+  readonly ignoreFile?: { readonly signature: Signature | undefined } | undefined
 }
 
 /** What a walk through a skill found. Hidden files are in none of it. */
@@ -36,13 +43,19 @@ export interface Walk {
 
 /**
  * Lists a skill and observes the states of all that is in it, in slices. Opens no file.
- * @param filter what else than hidden names is not part of the skill
+ * @param hidden what else than hidden names is not part of the skill, and the ignore file that says so, if there is one
  * @param signal ends it, with an error
  * @throws {RefusedError} `not_found` when the folder went away, `changed` when one in it did
  */
-export async function walkSkill (disk: Disk, base: string, filter?: PathFilter, signal?: AbortSignal): Promise<Walk> {
+export async function walkSkill (disk: Disk, base: string, { filter, ignoreFile }: Hiding = {}, signal?: AbortSignal): Promise<Walk> {
   const walk: Walk = { base, startedAt: Date.now(), observed: new Map(), folders: [''], files: [], leftOut: new LeftOut(), filter, signal, excess: undefined }
   const yieldIfNeeded = createSlicer()
+  // What hides files is of the same state as the files.
+  if (ignoreFile !== undefined) {
+    const now = await signatureAt(disk, pathBelow(base, IGNORE_FILE))
+    if (!isSameOrMissing(now, ignoreFile.signature)) throw changed('the ignore file changed after the index was read')
+    walk.observed.set(IGNORE_FILE, now)
+  }
   let bytes = 0n
   let count = 0
   for (const prefix of walk.folders) {
@@ -50,6 +63,7 @@ export async function walkSkill (disk: Disk, base: string, filter?: PathFilter, 
       count += unnameable.length
       for (const name of unnameable) walk.leftOut.add('unnameable', prefix + name)
       for (const entry of entries) {
+        if (ignoreFile === undefined && prefix === '' && entry.name === IGNORE_FILE) throw changed('an ignore file came after the index was read')
         if (++count > MAX_SKILL_ENTRIES) walk.excess = 'too_many_files'
         else bytes += await observe(disk, walk, prefix + entry.name, entry)
         if (bytes > MAX_SKILL_BYTES) walk.excess = 'too_many_bytes'

@@ -68,7 +68,7 @@ export const PAUSE_FACTOR = 10
 /** How long a call to a network disk may take before it counts as failed, in milliseconds. */
 export const DISK_ANSWER_MS = 5_000
 
-/** Calls to network disks under way at the same time: one less than the thread pool has threads, as any of them may never return. */
+/** Calls to network disks at the same time. Any of them may never return, and the thread pool keeps one thread for the others. */
 export const MAX_DISK_CALLS = 3
 
 /**

@@ -23,8 +23,8 @@ export interface SearchHit {
 }
 
 /**
- * Weight of a word by the text that it stands in. The sum fits one byte, and each weight exceeds all below it together:
- * a word in a name beats the same word in a description, and that beats it in a body, however often it occurs there.
+ * Weight of a word by the text that it stands in. The sum fits one byte, and each weight exceeds all below it together. A word
+ * in a name beats the same word in a description, and that one beats any number of them in a body.
  */
 const NAME_WEIGHT = 128
 const DESCRIPTION_WEIGHT = 64

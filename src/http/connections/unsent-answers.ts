@@ -31,9 +31,9 @@ interface Unsent {
 }
 
 /**
- * Bounds the memory of all answers that wait for their clients, since thousands of clients that read nothing would fill it:
- * a page of the catalog has up to 4 MB, the results of tool calls 32 MB. Past the bound the answers that have waited for more
- * than the grace time are cut, the oldest first; without any, the new answer is a 503. Small answers cost one comparison.
+ * Bounds the memory of all answers that wait for their clients. Thousands of clients that read nothing would fill it: a page of the
+ * catalog has up to 4 MB, the results of tool calls 32 MB. Past the bound, answers that have waited for more than the grace
+ * time are cut, the oldest first. Without any, the new answer is a 503. Small answers cost one comparison.
  */
 export const unsentAnswers = fp<UnsentAnswersOptions>(function unsentAnswers (app, { maxBytes = MAX_UNSENT_BYTES, graceMs = 2_000 }, done) {
   /** In the order of their start. */

@@ -5,7 +5,7 @@ import { chooseMutation } from './mutations.ts'
 import { createOracle, type OracleOptions } from './oracle.ts'
 import { getRequest, isToolCall, saidByResponse, saidByTools, toolCallRequest, type Kind, type Question, type Said } from './questions.ts'
 import { createRandom, type Random } from './random.ts'
-import { ASKED_NAMES, ASKED_PATHS, CANARIES, LABELS, NAMES, ROOTS, type World } from './world.ts'
+import { ASKED_NAMES, ASKED_PATHS, CANARIES, LABELS, LINK_TARGET, NAMES, ROOTS, type World } from './world.ts'
 
 export interface ChaosOptions extends Pick<OracleOptions, 'bound'> {
   readonly world: World
@@ -74,7 +74,7 @@ const GAVE_UP = /Error reading SKILL\.MD for skill|: I\/O error$/
 export async function runChaos ({ world, url, seed, operations, seconds, readers = 12, indexDeadlineMs = 5_000, bound }: ChaosOptions): Promise<ChaosReport> {
   const { disk } = world
   const { history } = disk
-  const { expected, isRight, meaning, validSkills } = createOracle({ roots: ROOTS, folder: disk.folder, bound })
+  const { expected, isRight, meaning, validSkills } = createOracle({ roots: ROOTS, linkTarget: LINK_TARGET, folder: disk.folder, bound })
   const report: ChaosReport = { operations: 0, steps: 0, requests: 0, answers: new Map(), notModified: 0, renamed: 0, gaveUp: 0, violations: [] }
   const answered = new EventEmitter().setMaxListeners(0)
   const sentAt = new Map<object, number>()

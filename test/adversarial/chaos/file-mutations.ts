@@ -1,5 +1,6 @@
+import { IGNORE_TEXTS, JUNK } from './hidden-model.ts'
 import { nodeAt } from './model-disk.ts'
-import { FILES, MAIN_FILES, type World } from './world.ts'
+import { CANARIES, FILES, MAIN_FILES, type World } from './world.ts'
 
 const LINK_TARGETS = [
   'notes.txt', 'docs/guide.md', 'SKILL.md', './docs/../other.txt', 'docs', 'nothing', 'link.md',
@@ -22,8 +23,11 @@ export function * saveFile (world: World): Iterable<unknown> {
   yield * save(world, `${skill}/${file}`, world.content(file))
 }
 
-/** As editors do: beside and renamed, emptied and written, or written over and cut. */
-function * save (world: World, path: string, bytes: Buffer): Iterable<unknown> {
+/**
+ * As editors do: beside and renamed, emptied and written, or written over and cut.
+ * @param isWhole whether half a text means something that nobody meant: then it is never written over and cut
+ */
+function * save (world: World, path: string, bytes: Buffer, isWhole = false): Iterable<unknown> {
   const { disk, random } = world
   const node = nodeAt(disk.state, path)
   if (node?.kind === 'file' && node.mode === 0) disk.chmod(path, 0o644)
@@ -35,7 +39,7 @@ function * save (world: World, path: string, bytes: Buffer): Iterable<unknown> {
     disk.write(beside, bytes)
     yield
     disk.rename(beside, path)
-  } else if (random.oneIn(2)) {
+  } else if (isWhole || random.oneIn(2)) {
     disk.truncate(path, 0)
     yield
     disk.write(path, bytes)
@@ -110,4 +114,23 @@ export function * lockFile (world: World): Iterable<unknown> {
   const file = anyFile(world)
   const node = file === undefined ? undefined : nodeAt(world.disk.state, file)
   if (file !== undefined && node?.kind === 'file') yield world.disk.chmod(file, node.mode === 0 ? 0o644 : 0)
+}
+
+export function * writeIgnoreFile (world: World): Iterable<unknown> {
+  const skill = world.skill()
+  if (skill === undefined) return
+  const path = `${skill}/.skillignore`
+  const isThere = world.disk.has(path)
+  if (isThere && world.random.oneIn(3)) yield world.disk.unlink(path)
+  else yield * save(world, path, Buffer.from(world.random.pick(Object.keys(IGNORE_TEXTS)) ?? ''), true)
+}
+
+/** What an editor or a system leaves behind, or takes away again. */
+export function * leaveJunk (world: World): Iterable<unknown> {
+  const skill = world.skill()
+  const junk = world.random.pick(JUNK)
+  if (skill === undefined) return
+  const path = `${skill}/${junk}`
+  if (world.disk.has(path) && nodeAt(world.disk.state, `${skill}/docs`)?.kind === 'folder') yield world.disk.unlink(path)
+  else if (!world.disk.has(path) && world.makeWay(skill, junk)) yield world.makeFile(path, Buffer.from(CANARIES[2]))
 }

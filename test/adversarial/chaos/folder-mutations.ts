@@ -1,8 +1,8 @@
 import { putLink } from './file-mutations.ts'
 import { nodeAt } from './model-disk.ts'
-import { NAMES, ROOTS, type World } from './world.ts'
+import { LINKED, NAMES, ROOTS, type World } from './world.ts'
 
-const SKILL_LINK_TARGETS = ['alpha', 'beta', 'vault', '../outside/skill', '/outside/skill', 'nothing', '.', '../b.2/alpha'] as const
+const SKILL_LINK_TARGETS = ['alpha', 'beta', 'vault', '../outside/skill', '/outside/skill', 'nothing', '.', '../b.2/alpha', '../linked/one', '/linked/two', '../linked/one', '../linked'] as const
 
 export function * lockSkill (world: World): Iterable<unknown> {
   const skill = world.skill()
@@ -163,4 +163,24 @@ export function * repointRoot (world: World): Iterable<unknown> {
   const node = nodeAt(world.disk.state, '/b')
   const target = node?.kind === 'link' && node.target === 'b.1' ? 'b.2' : 'b.1'
   yield * putLink(world, target, '/b', '/b.next')
+}
+
+/** An installer that updates a skill: its folder goes and comes back, or is a link to the outside for a moment. */
+export function * exchangeLinked (world: World): Iterable<unknown> {
+  const path = world.random.pick(LINKED)
+  const node = nodeAt(world.disk.state, path)
+  if (node?.kind !== 'folder') return
+  if (node.mode === 0) world.disk.chmod(path, 0o755)
+  const away = world.fresh()
+  world.disk.rename(path, away)
+  yield
+  if (world.random.oneIn(2)) {
+    world.disk.symlink(world.random.pick(['/outside/skill', '../a/vault', 'two']), path)
+    yield
+    world.disk.unlink(path)
+    yield world.disk.rename(away, path)
+  } else {
+    yield * world.buildSkill(path)
+    world.disk.discard(away)
+  }
 }

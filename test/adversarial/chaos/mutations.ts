@@ -19,6 +19,8 @@ const MUTATIONS: readonly Weighted[] = [
   [5, files.linkFile],
   [3, files.linkHard],
   [3, files.lockFile],
+  [5, files.writeIgnoreFile],
+  [4, files.leaveJunk],
   [2, folders.lockSkill],
   [6, folders.addSkill],
   [4, folders.removeSkill],
@@ -31,6 +33,7 @@ const MUTATIONS: readonly Weighted[] = [
   [1, folders.moveRootAway],
   [1, folders.replaceRoot],
   [1, folders.remakeRoot],
+  [3, folders.exchangeLinked],
   [3, folders.repointRoot]
 ]
 

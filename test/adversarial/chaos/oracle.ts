@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { isUtf8 } from 'node:buffer'
+import { isHiddenInModel } from './hidden-model.ts'
 import { folderAt, lookup, nodeAt, type DiskState } from './model-disk.ts'
 import { digestOf, message, problem, success, type Question, type Said } from './questions.ts'
 
@@ -12,6 +13,8 @@ export interface ModelRoot {
 export interface OracleOptions {
   /** In the order in which they win (K7). */
   readonly roots: readonly ModelRoot[]
+  /** In the model: what links in the roots may lead into. */
+  readonly linkTarget: string
   /** The real folder that is the model's `/`. */
   readonly folder: string
   /** Whether permissions bind the server: it does not run as root. */
@@ -53,10 +56,9 @@ type Opened = { readonly bytes: Buffer } | { readonly refusal: Refusal }
 
 const MAIN_FILE = /^skill\.md$/i
 const FRONTMATTER = /^---\nname: (.*)\ndescription: (.*)\n---\n/
-const HIDDEN_FOLDERS = new Set(['.git', '.hg', '.svn'])
 const MEDIA_TYPES: Readonly<Record<string, string>> = { md: 'text/markdown', MD: 'text/markdown', txt: 'text/plain' }
 
-export function createOracle ({ roots, folder, bound }: OracleOptions): Oracle {
+export function createOracle ({ roots, linkTarget, folder, bound }: OracleOptions): Oracle {
   const catalogs = new WeakMap<DiskState, ReadonlyMap<string, ModelSkill> | undefined>()
 
   /** Undefined when no root is there (K14). */
@@ -73,7 +75,7 @@ export function createOracle ({ roots, folder, bound }: OracleOptions): Oracle {
       if (!at.found || at.node.kind !== 'folder') continue
       isThere = true
       for (const name of at.node.entries.keys()) {
-        const base = skillFolder(disk, at.path, name)
+        const base = skillFolder(disk, [at.path, linkTarget], `${at.path}/${name}`)
         if (base !== undefined && !skills.has(name)) skills.set(name, { name, type: root.type, folder: `${folder}${root.path}/${name}`, base })
       }
     }
@@ -181,8 +183,8 @@ export function createOracle ({ roots, folder, bound }: OracleOptions): Oracle {
   function * walk (disk: DiskState, base: string, prefix: string): Generator<ManifestEntry> {
     for (const name of folderAt(disk, `${base}/${prefix}`)?.entries.keys() ?? []) {
       const path = prefix + name
-      if (HIDDEN_FOLDERS.has(name)) continue
       if (nodeAt(disk, `${base}/${path}`)?.kind === 'folder') {
+        if (isHiddenInModel(path, true, ignoreOf(disk, base))) continue
         yield * walk(disk, base, `${path}/`)
         continue
       }
@@ -204,7 +206,7 @@ export function createOracle ({ roots, folder, bound }: OracleOptions): Oracle {
 
   function mainFiles (disk: DiskState, { base }: ModelSkill): readonly string[] {
     if (!mayList(disk, base)) return []
-    return [...folderAt(disk, base)?.entries.keys() ?? []].filter((name) => MAIN_FILE.test(name))
+    return [...folderAt(disk, base)?.entries.keys() ?? []].filter((name) => MAIN_FILE.test(name) && !isHiddenInModel(name, false, ignoreOf(disk, base)))
   }
 
   function readsMainFile (disk: DiskState, skill: ModelSkill): boolean {
@@ -226,14 +228,14 @@ export function createOracle ({ roots, folder, bound }: OracleOptions): Oracle {
   }
 
   function open (disk: DiskState, base: string, path: string): Opened {
-    if (path.split('/').some((name) => HIDDEN_FOLDERS.has(name))) return { refusal: 'missing' }
+    const ignore = ignoreOf(disk, base)
+    if (isHiddenInModel(path, true, ignore) && isHiddenInModel(path, false, ignore)) return { refusal: 'missing' }
     const at = lookup(disk, `${base}/${path}`, { bound })
     if (!at.found) return { refusal: at.why }
     if (!at.path.startsWith(`${base}/`)) return { refusal: 'outside' }
-    const names = at.path.slice(base.length + 1).split('/')
-    if (names.some((name) => HIDDEN_FOLDERS.has(name))) return { refusal: 'missing' }
+    if (isHiddenInModel(at.path.slice(base.length + 1), at.node.kind === 'folder', ignore)) return { refusal: 'missing' }
     if (at.node.kind !== 'file') return { refusal: 'folder' }
-    if (names.at(-1) === '.env' || path.endsWith('.env')) return { refusal: 'missing' }
+    if (isHiddenInModel(path, false, ignore)) return { refusal: 'missing' }
     if (bound && (at.node.mode & 0o400) === 0) return { refusal: 'forbidden' }
     return { bytes: at.node.bytes }
   }
@@ -254,11 +256,17 @@ export function createOracle ({ roots, folder, bound }: OracleOptions): Oracle {
   return { expected, isRight, meaning, validSkills }
 }
 
-/** K4: a folder, or a link to a folder below the root. The path is without links. */
-function skillFolder (disk: DiskState, root: string, name: string): string | undefined {
-  if (name.startsWith('.')) return undefined
-  const at = lookup(disk, `${root}/${name}`)
-  return at.found && at.node.kind === 'folder' && at.path.startsWith(`${root}/`) ? at.path : undefined
+/** K4: a folder, or a link to a folder below one of these. The path is without links. */
+function skillFolder (disk: DiskState, containers: readonly string[], path: string): string | undefined {
+  if (path.includes('/.')) return undefined
+  const at = lookup(disk, path)
+  return at.found && at.node.kind === 'folder' && containers.some((container) => at.path.startsWith(`${container}/`)) ? at.path : undefined
+}
+
+/** The text of a skill's ignore file. */
+function ignoreOf (disk: DiskState, base: string): string | undefined {
+  const node = nodeAt(disk, `${base}/.skillignore`)
+  return node?.kind === 'file' ? node.bytes.toString() : undefined
 }
 
 /** K6: the preferred spelling, the other usual one, the rest. */

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { JUNK } from './hidden-model.ts'
 import { MirroredDisk } from './mirrored-disk.ts'
 import { folderAt, nodeAt } from './model-disk.ts'
 import type { ModelRoot } from './oracle.ts'
@@ -13,13 +14,17 @@ export const ASKED_NAMES = [...NAMES, 'vault', 'nobody'] as const
 export const LABELS = ['label-one', 'label-two'] as const
 export const MAIN_FILES = ['SKILL.md', 'SKILL.md', 'SKILL.md', 'SKILL.MD', 'Skill.md'] as const
 export const FILES = ['notes.txt', 'other.txt', 'docs/guide.md', 'docs/api.md', 'docs/deep/page.md', 'data.bin', 'large.bin', 'hard.txt'] as const
-export const ASKED_PATHS = [...MAIN_FILES, ...FILES, 'link.md', 'docs', 'docs/canary.txt', '.env', '.git/config', 'missing.txt'] as const
+export const ASKED_PATHS = [...MAIN_FILES, ...FILES, ...JUNK, '.skillignore', 'link.md', 'docs', 'docs/canary.txt', '.env', '.git/config', 'missing.txt'] as const
 
 export const ROOTS: readonly ModelRoot[] = [
   { path: '/a', type: 'project' },
   { path: '/b', type: 'project' },
   { path: '/personal', type: 'personal' }
 ]
+
+/** Where an installer keeps skills that the roots have links to; links may lead into it. */
+export const LINK_TARGET = '/linked'
+export const LINKED = [`${LINK_TARGET}/one`, `${LINK_TARGET}/two`] as const
 
 /** Where things are made before they appear and go when they disappear; below no root. */
 export const STAGING = '/staging'
@@ -38,12 +43,13 @@ export class World {
   constructor (folder: string, seed: number) {
     this.disk = new MirroredDisk(folder)
     this.random = createRandom(seed)
-    for (const path of ['/a', '/b.1', '/b.2', '/personal', STAGING, '/outside', '/outside/skill', '/a/vault']) this.disk.makeFolder(path)
+    for (const path of ['/a', '/b.1', '/b.2', '/personal', STAGING, '/outside', '/outside/skill', '/a/vault', LINK_TARGET]) this.disk.makeFolder(path)
     this.disk.symlink('b.1', '/b')
     this.makeFile('/outside/canary.txt', Buffer.from(CANARIES[0]))
     this.makeFile('/outside/skill/SKILL.md', Buffer.from(CANARIES[0]))
     this.makeFile('/a/vault/SKILL.md', this.document('vault'))
     this.makeFile('/a/vault/canary.txt', Buffer.from(CANARIES[1]))
+    for (const path of LINKED) for (const step of this.buildSkill(path)) void step
     for (const root of ['/a', '/b', '/b.2', '/personal']) {
       for (const name of NAMES) if (this.random.oneIn(2)) for (const path of this.buildSkill(`${root}/${name}`)) void path
     }
@@ -52,6 +58,10 @@ export class World {
   /** Absolute paths of the roots on the real disk. */
   get projectRoots (): readonly string[] {
     return ROOTS.filter(({ type }) => type === 'project').map(({ path }) => join(this.disk.folder, path))
+  }
+
+  get linkTarget (): string {
+    return join(this.disk.folder, LINK_TARGET)
   }
 
   get personalRoot (): string {
@@ -65,7 +75,7 @@ export class World {
 
   /** A skill's folder, made by us and open to us; undefined where there is none. */
   skill (): string | undefined {
-    const path = this.slot()
+    const path = this.random.oneIn(8) ? this.random.pick(LINKED) : this.slot()
     const node = nodeAt(this.disk.state, path)
     if (node?.kind !== 'folder') return undefined
     if (node.mode === 0) this.disk.chmod(path, 0o755)

@@ -1,0 +1,58 @@
+import { join } from 'node:path'
+import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'
+import { basic, saveBody, send } from '../http-client.ts'
+import { readSecret } from '../secrets.ts'
+import { SourceError } from '../source-error.ts'
+import type { ArchiveSource, SourceAuth } from '../source-spec.ts'
+import { unpackArchive } from './unpack.ts'
+import { createUnpackedFiles } from './unpacked-files.ts'
+
+const INTERVAL_MS = 300_000
+/** Without a validator each check is a download. */
+const BLIND_INTERVAL_MS = 600_000
+
+export const MAX_ARCHIVE_BYTES = 512 * 1_048_576
+
+/** Fetches one archive over HTTPS: once for each release, everything else is a 304. */
+export function createArchiveFetcher (source: ArchiveSource): Fetcher {
+  let blindUntil = 0
+  return {
+    intervalMs: INTERVAL_MS,
+    async fetch ({ known, signal, tmp }: FetchOptions): Promise<Fetched | undefined> {
+      const { url, digest, path, auth = {} } = source
+      if (known !== undefined && digest !== undefined && known['digest'] === digest) return undefined
+      if (known !== undefined && Date.now() < blindUntil) return undefined
+      const answer = await send({
+        url,
+        signal,
+        accept: [304],
+        credentials: await credentialsOf(auth),
+        headers: { ...known?.['etag'] && { 'if-none-match': known['etag'] }, ...known?.['modified'] && { 'if-modified-since': known['modified'] } }
+      })
+      if (answer.status === 304) return undefined
+      const etag = answer.headers.get('etag')
+      const modified = answer.headers.get('last-modified')
+      const file = join(tmp, 'archive')
+      const { sha256 } = await saveBody(answer, file, MAX_ARCHIVE_BYTES)
+      const found = `sha256:${sha256}`
+      if (digest !== undefined && digest !== found) throw new SourceError('digest_mismatch', `the archive is ${found}, and not the one that is configured`)
+      if (etag === null && modified === null) blindUntil = Date.now() + BLIND_INTERVAL_MS
+      if (known?.['digest'] === found && etag === null && modified === null) return undefined
+      const files = await createUnpackedFiles(tmp, signal)
+      await unpackArchive(file, files, signal)
+      return {
+        revision: found,
+        memory: { digest: found, ...etag !== null && { etag }, ...modified !== null && { modified } },
+        files: files.files(true),
+        path,
+        isFinal: digest !== undefined
+      }
+    }
+  }
+}
+
+export async function credentialsOf (auth: SourceAuth): Promise<Readonly<Record<string, string>>> {
+  const secret = await readSecret(auth)
+  if (secret === undefined) return {}
+  return auth.username === undefined ? { authorization: `Bearer ${secret}` } : basic(auth.username, secret)
+}

@@ -1,0 +1,73 @@
+import { createReadStream } from 'node:fs'
+import { open, stat } from 'node:fs/promises'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { createGunzip } from 'node:zlib'
+import { extract } from 'tar-stream'
+import { SourceError } from '../source-error.ts'
+import { refused, type UnpackedFiles } from './unpacked-files.ts'
+import { unpackZip } from './unpack-zip.ts'
+
+const USTAR_AT = 257
+
+/** Unpacks an archive by what its first bytes say it is: neither its name nor its type can be trusted. */
+export async function unpackArchive (path: string, into: UnpackedFiles, signal: AbortSignal): Promise<void> {
+  into.addPackedBytes((await stat(path)).size)
+  try {
+    switch (await kindOf(path)) {
+      case 'zip':
+        await unpackZip(path, into)
+        return
+      case 'gzip':
+        await unpackTar(path, true, into, signal)
+        return
+      case 'tar':
+        await unpackTar(path, false, into, signal)
+        return
+      case undefined:
+        throw new SourceError('bad_archive', 'what the host sends is no ZIP, tar or tar.gz archive')
+    }
+  } catch (error) {
+    signal.throwIfAborted()
+    throw asArchiveError(error)
+  }
+}
+
+async function kindOf (path: string): Promise<'zip' | 'gzip' | 'tar' | undefined> {
+  const file = await open(path)
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(512), 0, 512, 0)
+    const head = buffer.subarray(0, bytesRead)
+    if (head.toString('latin1', 0, 4) === 'PK\x03\x04') return 'zip'
+    if (head[0] === 0x1f && head[1] === 0x8b) return 'gzip'
+    return head.toString('latin1', USTAR_AT, USTAR_AT + 5) === 'ustar' ? 'tar' : undefined
+  } finally {
+    await file.close()
+  }
+}
+
+/** Files and links inside; nothing else is ever in a skill. */
+export async function unpackTar (path: string, isCompressed: boolean, into: UnpackedFiles, signal: AbortSignal): Promise<void> {
+  const tar = extract()
+  const read = pipeline([createReadStream(path), ...isCompressed ? [createGunzip()] : [], tar], { signal })
+  read.catch(() => {})
+  for await (const entry of tar) {
+    const { name, type, linkname } = entry.header
+    if (type === 'file' || type === 'contiguous-file') {
+      await into.addFile(name, Readable.from(entry))
+      continue
+    }
+    entry.resume()
+    if (type === 'symlink') into.addLink(name, linkname ?? '')
+    else if (type !== 'directory') throw refused(name, `is a ${type ?? 'thing'}, and no file`)
+    else if (name.startsWith('/') || name.split('/').includes('..')) throw refused(name, 'leads out of its folder')
+  }
+  await read
+}
+
+function asArchiveError (error: unknown): unknown {
+  if (error instanceof SourceError) return error
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  if (/^E[A-Z]+$/.test(code) && !code.startsWith('ERR')) return error
+  return new SourceError('bad_archive', 'the archive is damaged', { details: error instanceof Error ? error.message.slice(0, 200) : '', cause: error })
+}

@@ -1,0 +1,126 @@
+import { createHash } from 'node:crypto'
+import { createWriteStream } from 'node:fs'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Readable, Transform } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { MAX_FILE_BYTES, MAX_PUBLISHED_BYTES } from '../publisher.ts'
+import { SourceError } from '../source-error.ts'
+import { quotePath, type SourceEntry, type SourceFiles } from '../source-tree.ts'
+
+const MAX_ENTRIES = 50_000
+/** Beyond this many bytes, at most so many times the packed ones. */
+const RATIO_FROM_BYTES = 10 * 1_048_576
+const MAX_RATIO = 200
+
+/**
+ * Files that come out of archives, one by one, into a folder of ours. Each is stored under a number: no name of an archive is
+ * ever a path on this machine before the whole was checked.
+ */
+export class UnpackedFiles {
+  readonly #folder: string
+  readonly #signal: AbortSignal
+  readonly #entries: SourceEntry[] = []
+  readonly #stored = new Map<string, string>()
+  readonly #names = new Set<string>()
+  #packedBytes = 0
+  #bytes = 0
+
+  /** @param folder empty; its owner removes it */
+  constructor (folder: string, signal: AbortSignal) {
+    this.#folder = folder
+    this.#signal = signal
+  }
+
+  /** Of archives that are unpacked here, for the bound on their ratio. */
+  addPackedBytes (bytes: number): void {
+    this.#packedBytes += bytes
+  }
+
+  async addFile (name: string, content: Readable): Promise<void> {
+    const path = this.#claim(name)
+    const stored = join(this.#folder, String(this.#entries.length))
+    const hash = createHash('sha256')
+    let size = 0
+    const meter = new Transform({
+      transform: (chunk: Buffer, _, done) => {
+        size += chunk.length
+        this.#bytes += chunk.length
+        hash.update(chunk)
+        const problem = size > MAX_FILE_BYTES
+          ? `${quotePath(name)} is larger than ${MAX_FILE_BYTES} bytes`
+          : this.#bytes > MAX_PUBLISHED_BYTES || (this.#bytes > RATIO_FROM_BYTES && this.#bytes > this.#packedBytes * MAX_RATIO) ? 'it unpacks to too much' : undefined
+        done(problem === undefined ? null : new SourceError('too_large', `the archive is refused: ${problem}`), chunk)
+      }
+    })
+    await pipeline(content, meter, createWriteStream(stored, { flags: 'wx', mode: 0o600 }), { signal: this.#signal })
+    const id = hash.digest('hex')
+    this.#stored.set(id, stored)
+    this.#entries.push({ path, kind: 'file', id, size })
+  }
+
+  addLink (name: string, target: string): void {
+    const path = this.#claim(name)
+    const segments = path.split('/').slice(0, -1)
+    for (const segment of target.split('/')) {
+      if (segment === '..' && segments.pop() === undefined) throw refused(name, 'leads out of the archive')
+      else if (segment !== '' && segment !== '.' && segment !== '..') segments.push(segment)
+    }
+    if (target.startsWith('/') || target.includes('\\') || target.includes('\0') || target === '') throw refused(name, 'leads out of the archive')
+    this.#entries.push({ path, kind: 'link', id: '', size: Buffer.byteLength(target), target })
+  }
+
+  /** What was unpacked. One top folder that holds everything is left out of the paths. */
+  files (strip: boolean): SourceFiles {
+    const prefix = strip ? commonFolder(this.#entries) : ''
+    const entries = this.#entries.map((entry) => ({ ...entry, path: entry.path.slice(prefix.length) }))
+    return {
+      entries,
+      write: async (files, signal) => {
+        for (const { entry, path } of files) {
+          signal.throwIfAborted()
+          await writeFile(path, await readFile(this.#pathOf(entry)), { flag: 'wx', mode: 0o644, flush: true })
+        }
+      },
+      read: (entry) => readFile(this.#pathOf(entry))
+    }
+  }
+
+  #pathOf ({ id }: SourceEntry): string {
+    const path = this.#stored.get(id)
+    if (path === undefined) throw new SourceError('internal', 'a file of the archive was not unpacked')
+    return path
+  }
+
+  /** Refuses instead of repairing: what is published is what the author packed, or nothing. */
+  #claim (name: string): string {
+    const path = name.replace(/^(?:\.\/)+/, '')
+    if (this.#entries.length >= MAX_ENTRIES) throw new SourceError('too_large', `the archive is refused: it has more than ${MAX_ENTRIES} files`)
+    if (path.startsWith('/') || /^[A-Za-z]:/.test(path) || path.includes('\\')) throw refused(name, 'is no relative path')
+    if (!path.isWellFormed() || path.includes('�') || path.includes('\0')) throw refused(name, 'is no name of a file')
+    if (path.split('/').some((segment) => segment === '' || segment === '.' || segment === '..')) throw refused(name, 'leads out of its folder')
+    const key = path.normalize('NFC').toLowerCase()
+    if (this.#names.has(key)) throw refused(name, 'is there twice')
+    this.#names.add(key)
+    return path
+  }
+}
+
+/** Makes the folder for what is unpacked. */
+export async function createUnpackedFiles (tmp: string, signal: AbortSignal): Promise<UnpackedFiles> {
+  const folder = join(tmp, 'files')
+  await mkdir(folder, { mode: 0o700 })
+  return new UnpackedFiles(folder, signal)
+}
+
+export function refused (name: string, problem: string): SourceError {
+  return new SourceError('bad_archive', `the archive is refused: ${quotePath(name)} ${problem}`)
+}
+
+function commonFolder (entries: readonly SourceEntry[]): string {
+  const [first] = entries
+  const end = first?.path.indexOf('/') ?? -1
+  if (first === undefined || end === -1) return ''
+  const prefix = first.path.slice(0, end + 1)
+  return entries.every(({ path }) => path.startsWith(prefix)) ? prefix : ''
+}

@@ -1,0 +1,106 @@
+import { createReadStream } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { unpackArchive } from '../archive/unpack.ts'
+import { createUnpackedFiles, type UnpackedFiles } from '../archive/unpacked-files.ts'
+import { MAX_ARCHIVE_BYTES } from '../archive/archive-fetcher.ts'
+import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'
+import { SourceError } from '../source-error.ts'
+import type { OciSource } from '../source-spec.ts'
+import { type Descriptor, Registry } from './registry.ts'
+
+const INTERVAL_MS = 60_000
+const MAX_LAYERS = 100
+const MAX_MANIFESTS = 2_000
+const TITLE = 'org.opencontainers.image.title'
+const TAR_LAYER = /(?:\.|\+|\/)tar(?:[.+]gzip)?$|\.tar\.gzip$/
+
+type Json = Readonly<Record<string, unknown>>
+
+interface Layer extends Descriptor {
+  readonly mediaType: string
+  readonly title: string | undefined
+}
+
+/**
+ * Pulls an artifact by its digest. There is no agreed format of skills, so that layers are read by rule: archives are unpacked, and
+ * other layers with a title are files. A layout then finds the skills.
+ */
+export function createOciFetcher (source: OciSource): Fetcher {
+  return {
+    intervalMs: INTERVAL_MS,
+    async fetch ({ known, signal, tmp }: FetchOptions): Promise<Fetched | undefined> {
+      const { reference, path } = source
+      const isFinal = reference.startsWith('sha256:')
+      const registry = new Registry(source, signal)
+      const digest = isFinal ? reference : await registry.digestOf(reference)
+      if (known?.['digest'] === digest) return undefined
+      const files = await createUnpackedFiles(tmp, signal)
+      let bytes = 0
+      for (const [index, layer] of (await layersOf(registry, digest)).entries()) {
+        bytes += layer.size
+        if (bytes > MAX_ARCHIVE_BYTES) throw new SourceError('too_large', `the artifact is larger than ${MAX_ARCHIVE_BYTES} bytes`)
+        const blob = join(tmp, `layer-${index}`)
+        await registry.saveBlob(layer, blob)
+        await unpackLayer(layer, blob, files, signal)
+        await rm(blob)
+      }
+      return { revision: isFinal ? digest : `${reference}@${digest}`, memory: { digest }, files: files.files(false), path, isFinal }
+    }
+  }
+}
+
+async function unpackLayer ({ mediaType, title, size }: Layer, blob: string, files: UnpackedFiles, signal: AbortSignal): Promise<void> {
+  if (TAR_LAYER.test(mediaType)) {
+    await unpackArchive(blob, files, signal)
+  } else if (title !== undefined) {
+    files.addPackedBytes(size)
+    await files.addFile(title, createReadStream(blob))
+  }
+}
+
+/** The layers of a manifest, or of all manifests of an index. */
+async function layersOf (registry: Registry, digest: string): Promise<Layer[]> {
+  const top = asObject(await registry.manifest(digest))
+  if (!Array.isArray(top['manifests'])) return manifestLayers(top)
+  const entries = top['manifests'].filter(isObject)
+  if (entries.length > MAX_MANIFESTS) throw new SourceError('too_large', `the artifact has more than ${MAX_MANIFESTS} manifests`)
+  // Of an image for several platforms, each has the same files.
+  const wanted = entries.some(({ platform }) => platform !== undefined) ? entries.filter(({ platform }) => !isObject(platform) || platform['os'] !== 'unknown').slice(0, 1) : entries
+  const layers: Layer[] = []
+  for (const entry of wanted) {
+    const manifest = asObject(await registry.manifest(descriptorOf(entry).digest))
+    if (manifest['manifests'] !== undefined) throw new SourceError('refused_tree', 'the artifact has an index in an index')
+    layers.push(...manifestLayers(manifest))
+  }
+  return layers
+}
+
+function manifestLayers (manifest: Json): Layer[] {
+  const { schemaVersion, layers } = manifest
+  if (schemaVersion !== 2 || !Array.isArray(layers)) throw new SourceError('bad_answer', 'the registry gives no manifest of schema 2')
+  if (layers.length > MAX_LAYERS) throw new SourceError('too_large', `the artifact has more than ${MAX_LAYERS} layers`)
+  return layers.map((layer) => {
+    const value = asObject(layer)
+    if (value['urls'] !== undefined) throw new SourceError('refused_tree', 'the artifact has layers at other addresses')
+    const { annotations, mediaType } = value
+    const title = isObject(annotations) ? annotations[TITLE] : undefined
+    return { ...descriptorOf(value), mediaType: typeof mediaType === 'string' ? mediaType : '', title: typeof title === 'string' ? title : undefined }
+  })
+}
+
+function descriptorOf ({ digest, size }: Json): Descriptor {
+  if (typeof digest !== 'string' || !/^sha256:[\da-f]{64}$/.test(digest) || typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0) {
+    throw new SourceError('bad_answer', 'the manifest of the artifact has a bad descriptor')
+  }
+  return { digest, size }
+}
+
+function asObject (value: unknown): Json {
+  if (!isObject(value)) throw new SourceError('bad_answer', 'the manifest of the artifact has another shape than it should')
+  return value
+}
+
+function isObject (value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

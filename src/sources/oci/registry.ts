@@ -1,0 +1,117 @@
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { isLoopback } from '../../http/request/hosts.ts'
+import { basic, type HttpAnswer, type HttpRequest, readBody, saveBody, send } from '../http-client.ts'
+import { readSecret } from '../secrets.ts'
+import { SourceError } from '../source-error.ts'
+import type { OciSource } from '../source-spec.ts'
+
+const MAX_MANIFEST_BYTES = 4 * 1_048_576
+
+const MANIFEST_TYPES = [
+  'application/vnd.oci.image.index.v1+json', 'application/vnd.oci.image.manifest.v1+json',
+  'application/vnd.docker.distribution.manifest.list.v2+json', 'application/vnd.docker.distribution.manifest.v2+json'
+].join(', ')
+
+/** What a registry points at: bytes of a known digest and size. */
+export interface Descriptor {
+  readonly digest: string
+  readonly size: number
+}
+
+/** One repository of a registry, read over the distribution protocol. */
+export class Registry {
+  readonly #source: OciSource
+  readonly #base: string
+  readonly #signal: AbortSignal
+  #credentials: Readonly<Record<string, string>> = {}
+
+  constructor (source: OciSource, signal: AbortSignal) {
+    const { registry, repository } = source
+    const { hostname } = new URL(`https://${registry}`)
+    this.#source = source
+    this.#base = `${isLoopback(hostname.replace(/^\[|\]$/g, '')) ? 'http' : 'https'}://${registry === 'docker.io' ? 'registry-1.docker.io' : registry}/v2/${repository}`
+    this.#signal = signal
+  }
+
+  /** The digest behind a tag. Asking for it counts as no pull. */
+  async digestOf (reference: string): Promise<string> {
+    const answer = await this.#send(`/manifests/${reference}`, 'HEAD', MANIFEST_TYPES)
+    const digest = answer.headers.get('docker-content-digest') ?? ''
+    if (/^sha256:[\da-f]{64}$/.test(digest)) return digest
+    const bytes = await readBody(await this.#send(`/manifests/${reference}`, 'GET', MANIFEST_TYPES), MAX_MANIFEST_BYTES)
+    return `sha256:${createHash('sha256').update(bytes).digest('hex')}`
+  }
+
+  /** A manifest whose bytes have this digest. */
+  async manifest (digest: string): Promise<unknown> {
+    const bytes = await readBody(await this.#send(`/manifests/${digest}`, 'GET', MANIFEST_TYPES), MAX_MANIFEST_BYTES)
+    if (`sha256:${createHash('sha256').update(bytes).digest('hex')}` !== digest) throw new SourceError('digest_mismatch', `the registry gives other bytes than those of ${digest}`)
+    try {
+      return JSON.parse(bytes.toString()) as unknown
+    } catch {
+      throw new SourceError('bad_answer', 'the manifest of the artifact is no JSON')
+    }
+  }
+
+  async saveBlob ({ digest, size }: Descriptor, path: string): Promise<void> {
+    const saved = await saveBody(await this.#send(`/blobs/${digest}`, 'GET', '*/*'), path, size)
+    if (`sha256:${saved.sha256}` !== digest || saved.size !== size) throw new SourceError('digest_mismatch', `the registry gives other bytes than those of ${digest}`)
+  }
+
+  async #send (path: string, method: 'GET' | 'HEAD', accept: string): Promise<HttpAnswer> {
+    const request: HttpRequest = { url: `${this.#base}${path}`, method, headers: { accept }, signal: this.#signal, accept: [401] }
+    const answer = await send({ ...request, credentials: this.#credentials })
+    if (answer.status !== 401) return answer
+    await answer.body?.cancel()
+    this.#credentials = await this.#logIn(answer.headers.get('www-authenticate') ?? '')
+    return await send({ ...request, accept: [], credentials: this.#credentials })
+  }
+
+  /** A token of the realm that the registry names, or the credentials themselves where it asks for them. */
+  async #logIn (challenge: string): Promise<Readonly<Record<string, string>>> {
+    const credentials = await this.#ownCredentials()
+    if (!/^bearer /i.test(challenge)) return credentials
+    const { realm = '', service, scope = `repository:${this.#source.repository}:pull` } = Object.fromEntries(Array.from(challenge.matchAll(/(\w+)="([^"]*)"/g), ([, key = '', value = '']) => [key, value]))
+    if (!URL.canParse(realm)) throw new SourceError('bad_answer', 'the registry asks for a token, and does not say where')
+    const url = new URL(realm)
+    const base = new URL(this.#base)
+    if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(url.hostname) && isLoopback(base.hostname))) throw new SourceError('bad_answer', 'the registry gives tokens over an address that is not https://')
+    if (service !== undefined) url.searchParams.set('service', service)
+    url.searchParams.set('scope', scope)
+    // Whoever answers for the registry names the realm: another domain gets no credentials.
+    const answer = await readBody(await send({ url: url.href, signal: this.#signal, credentials: isSameSite(url, base) ? credentials : {} }), MAX_MANIFEST_BYTES)
+    const { token, access_token: accessToken } = JSON.parse(answer.toString()) as { token?: unknown, access_token?: unknown }
+    const bearer = token ?? accessToken
+    if (typeof bearer !== 'string' || !/^[\x21-\x7e]+$/.test(bearer)) throw new SourceError('auth_failed', 'the registry gives no token')
+    return { authorization: `Bearer ${bearer}` }
+  }
+
+  async #ownCredentials (): Promise<Readonly<Record<string, string>>> {
+    const { auth = {}, registry } = this.#source
+    const secret = await readSecret(auth)
+    if (secret !== undefined) return basic(auth.username ?? 'token', secret)
+    return await dockerCredentials(registry)
+  }
+}
+
+/** What `docker login` left; helpers of other programs are not run. */
+async function dockerCredentials (registry: string): Promise<Readonly<Record<string, string>>> {
+  try {
+    const folder = process.env['DOCKER_CONFIG'] || join(homedir(), '.docker')
+    const config = JSON.parse(await readFile(join(folder, 'config.json'), 'utf8')) as { auths?: Readonly<Record<string, { auth?: unknown } | undefined>> }
+    const auth = config.auths?.[registry === 'docker.io' ? 'https://index.docker.io/v1/' : registry]?.auth
+    return typeof auth === 'string' ? { authorization: `Basic ${auth}` } : {}
+  } catch {
+    return {}
+  }
+}
+
+/** The same host, or hosts below one domain: `auth.docker.io` for `registry-1.docker.io`. */
+function isSameSite (a: URL, b: URL): boolean {
+  if (a.hostname === b.hostname) return true
+  const site = ({ hostname }: URL): string => hostname.split('.').slice(-2).join('.')
+  return site(a) === site(b) && !/^[\d.]+$|\[/.test(a.hostname) && a.hostname.split('.').length > 2
+}

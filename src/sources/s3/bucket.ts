@@ -1,0 +1,125 @@
+import { AwsClient } from 'aws4fetch'
+import { XMLParser } from 'fast-xml-parser'
+import { isLoopback } from '../../http/request/hosts.ts'
+import { type HttpAnswer, readBody, send } from '../http-client.ts'
+import { readSecret } from '../secrets.ts'
+import { AddressError, SourceError } from '../source-error.ts'
+import type { S3Source } from '../source-spec.ts'
+
+const MAX_OBJECTS = 200_000
+
+export interface StoredObject {
+  readonly key: string
+  /** Says whether an object changed. It is no digest of its bytes. */
+  readonly etag: string
+  readonly size: number
+}
+
+/** A bucket of any service that speaks the protocol of S3, for reading. */
+export class Bucket {
+  readonly #base: URL
+  readonly #client: AwsClient | undefined
+  readonly #signal: AbortSignal
+
+  private constructor (base: URL, client: AwsClient | undefined, signal: AbortSignal) {
+    this.#base = base
+    this.#client = client
+    this.#signal = signal
+  }
+
+  /** Credentials come from the source's settings, else from the usual variables; without any, the bucket is asked as anybody. */
+  static async open (source: S3Source, signal: AbortSignal): Promise<Bucket> {
+    const { region = process.env['AWS_REGION'] ?? 'us-east-1', auth = {}, bucket } = source
+    const base = endpointOf(source, region)
+    base.pathname = `${base.pathname.replace(/\/$/, '')}/${bucket}/`
+    const secret = await readSecret(auth)
+    const accessKeyId = secret === undefined ? process.env['AWS_ACCESS_KEY_ID'] : auth.username
+    const secretAccessKey = secret ?? process.env['AWS_SECRET_ACCESS_KEY']
+    const sessionToken = secret === undefined ? process.env['AWS_SESSION_TOKEN'] : undefined
+    if (!accessKeyId || !secretAccessKey) return new Bucket(base, undefined, signal)
+    return new Bucket(base, new AwsClient({ accessKeyId, secretAccessKey, ...sessionToken && { sessionToken }, service: 's3', region }), signal)
+  }
+
+  /** All objects below a prefix, sorted by key. */
+  async list (prefix: string): Promise<StoredObject[]> {
+    const objects: StoredObject[] = []
+    const parser = new XMLParser({ parseTagValue: false, trimValues: false, isArray: (name) => name === 'Contents' })
+    let token: string | undefined
+    do {
+      const url = new URL(this.#base)
+      url.search = new URLSearchParams({ 'list-type': '2', 'encoding-type': 'url', prefix, ...token !== undefined && { 'continuation-token': token } }).toString().replaceAll('+', '%20')
+      const answer: unknown = parser.parse((await readBody(await this.#send(url, {}))).toString())
+      const listing = asObject(answer)['ListBucketResult']
+      if (listing === undefined) throw new SourceError('bad_answer', 'the service gives no listing')
+      const result = asObject(listing)
+      const isEncoded = result['EncodingType'] === 'url'
+      for (const item of Array.isArray(result['Contents']) ? result['Contents'] : []) objects.push(toObject(asObject(item), isEncoded))
+      if (objects.length > MAX_OBJECTS) throw new SourceError('too_large', `the bucket has more than ${MAX_OBJECTS} objects below the prefix`)
+      const isTruncated = result['IsTruncated'] === 'true'
+      const next = isTruncated ? result['NextContinuationToken'] : undefined
+      // A service that repeats itself would be listed for ever; one that leaves off would remove skills.
+      if ((isTruncated || next !== undefined) && (typeof next !== 'string' || next === token)) throw new SourceError('bad_answer', 'the service does not go on with its listing')
+      token = next
+    } while (token !== undefined)
+    return objects.sort((a, b) => a.key < b.key ? -1 : a.key > b.key ? 1 : 0)
+  }
+
+  /** The bytes of an object in the state that was listed. */
+  async read ({ key, etag, size }: StoredObject): Promise<Buffer> {
+    const answer = await this.#send(this.#urlOf(key), { 'if-match': etag }, [404, 412])
+    if (answer.status !== 200) throw new SourceError('changing', 'the bucket changed while it was read')
+    const bytes = await readBody(answer, size)
+    if (bytes.length !== size) throw new SourceError('changing', 'the bucket changed while it was read')
+    return bytes
+  }
+
+  /** The tag of one object; undefined while it is the one that is known. */
+  async changedTag (key: string, known: string | undefined): Promise<string | undefined> {
+    const answer = await this.#send(this.#urlOf(key), known === undefined ? {} : { 'if-none-match': known }, [304, 404])
+    await answer.body?.cancel()
+    if (answer.status === 304) return undefined
+    if (answer.status === 404) throw new SourceError('not_found', 'the marker is not in the bucket')
+    const etag = answer.headers.get('etag') ?? ''
+    return etag === known ? undefined : etag
+  }
+
+  #urlOf (key: string): URL {
+    const url = new URL(this.#base)
+    url.pathname += key.split('/').map(encodeURIComponent).join('/')
+    return url
+  }
+
+  async #send (url: URL, headers: Readonly<Record<string, string>>, accept: readonly number[] = []): Promise<HttpAnswer> {
+    const request = { url: url.href, signal: this.#signal, accept }
+    if (this.#client === undefined) return await send({ ...request, headers })
+    const signed = await this.#client.sign(url.href, { headers: { ...headers } })
+    // All of them, since the signature covers them: another host gets none.
+    return await send({ ...request, credentials: Object.fromEntries(signed.headers) })
+  }
+}
+
+function endpointOf ({ endpoint }: S3Source, region: string): URL {
+  if (endpoint === undefined) return new URL(`https://s3.${region}.amazonaws.com/`)
+  if (!URL.canParse(endpoint)) throw new AddressError('the endpoint of a bucket is an https:// address')
+  const url = new URL(endpoint)
+  const isSafe = url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname.replace(/^\[|\]$/g, '')))
+  if (!isSafe || url.username !== '' || url.password !== '') throw new AddressError('the endpoint of a bucket is an https:// address without credentials')
+  return url
+}
+
+function toObject ({ Key: key, ETag: etag, Size: size }: Readonly<Record<string, unknown>>, isEncoded: boolean): StoredObject {
+  if (typeof key !== 'string' || typeof etag !== 'string' || !/^\d+$/.test(String(size))) throw new SourceError('bad_answer', 'the service lists an object without key, tag or size')
+  return { key: isEncoded ? decode(key) : key, etag: etag.replaceAll('&quot;', '"'), size: Number(size) }
+}
+
+function decode (key: string): string {
+  try {
+    return decodeURIComponent(key.replaceAll('+', ' '))
+  } catch {
+    throw new SourceError('bad_answer', 'the service lists a key that cannot be read')
+  }
+}
+
+function asObject (value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? value as Readonly<Record<string, unknown>> : {}
+}

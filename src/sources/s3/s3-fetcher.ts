@@ -1,0 +1,103 @@
+import { createHash } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import type { LeftOut } from '../../core/layout/layout.ts'
+import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'
+import { MAX_FILE_BYTES } from '../publisher.ts'
+import { AddressError, SourceError } from '../source-error.ts'
+import type { S3Source } from '../source-spec.ts'
+import type { SourceEntry } from '../source-tree.ts'
+import { Bucket, type StoredObject } from './bucket.ts'
+
+const INTERVAL_MS = 300_000
+const MAX_DOWNLOADS = 16
+
+/**
+ * Follows the objects below a prefix. A listing costs one request for 1,000 objects; only files of skills that changed are fetched,
+ * each in the state that was listed. With a marker, one conditional request tells that nothing changed.
+ */
+export function createS3Fetcher (source: S3Source): Fetcher {
+  return {
+    intervalMs: INTERVAL_MS,
+    async check () {
+      const { auth, name } = source
+      if (auth !== undefined && auth.username === undefined) throw new AddressError(`the source ${name} needs auth.username: the id of the access key`)
+    },
+    async fetch ({ known, signal }: FetchOptions): Promise<Fetched | undefined> {
+      const bucket = await Bucket.open(source, signal)
+      const prefix = source.prefixPath === '' ? '' : `${source.prefixPath}/`
+      const markerKey = source.marker === undefined ? undefined : prefix + source.marker
+      const marker = markerKey === undefined ? undefined : await bucket.changedTag(markerKey, known?.['marker'])
+      if (markerKey !== undefined && marker === undefined) return undefined
+      const objects = (await bucket.list(prefix)).filter(({ key }) => key !== markerKey)
+      const revision = revisionOf(objects)
+      if (known?.['revision'] === revision && known['marker'] === marker) return undefined
+      const { entries, leftOut, byPath } = toEntries(objects, prefix.length)
+      return {
+        revision,
+        memory: { revision, ...marker !== undefined && { marker } },
+        path: '',
+        isFinal: false,
+        leftOut,
+        files: {
+          entries,
+          async write (files, signal) {
+            await forEachLimited(files, async ({ entry, path }) => {
+              signal.throwIfAborted()
+              await writeFile(path, await bucket.read(objectOf(byPath, entry)), { flag: 'wx', mode: 0o644, flush: true })
+            })
+            // Half of an upload is no state: what was listed must still be there.
+            const isStill = markerKey === undefined ? revisionOf(await bucket.list(prefix)) === revision : await bucket.changedTag(markerKey, marker) === undefined
+            if (!isStill) throw new SourceError('changing', 'the bucket changed while it was read')
+          },
+          read: (entry) => bucket.read(objectOf(byPath, entry))
+        }
+      }
+    }
+  }
+}
+
+function objectOf (byPath: ReadonlyMap<string, StoredObject>, { path }: SourceEntry): StoredObject {
+  const object = byPath.get(path)
+  if (object === undefined) throw new SourceError('internal', 'an object was not listed')
+  return object
+}
+
+/** The same for the same listing, on each replica. */
+function revisionOf (objects: readonly StoredObject[]): string {
+  const hash = createHash('sha256')
+  for (const { key, etag, size } of objects) hash.update(`${key}\0${etag}\0${size}\0`)
+  return `sha256:${hash.digest('hex')}`
+}
+
+/** Keys are any text: those that no file system holds are left out one by one. */
+function toEntries (objects: readonly StoredObject[], prefixLength: number): { entries: SourceEntry[], leftOut: LeftOut[], byPath: Map<string, StoredObject> } {
+  const leftOut: LeftOut[] = []
+  const byPath = new Map<string, StoredObject>()
+  const folders = new Set<string>()
+  for (const object of objects) {
+    const path = object.key.slice(prefixLength)
+    // A marker for an empty folder.
+    if (path === '' || (path.endsWith('/') && object.size === 0)) continue
+    const isUsable = path.isWellFormed() && !path.includes('\0') && Buffer.byteLength(path) <= 1_024 && object.size <= MAX_FILE_BYTES &&
+      !path.split('/').some((segment) => segment === '' || segment === '.' || segment === '..' || segment.toLowerCase() === '.git')
+    if (!isUsable) {
+      leftOut.push({ path: object.key, reason: 'unsafe_name' })
+      continue
+    }
+    byPath.set(path, object)
+    for (let end = path.indexOf('/'); end !== -1; end = path.indexOf('/', end + 1)) folders.add(path.slice(0, end))
+  }
+  for (const path of byPath.keys()) {
+    if (!folders.has(path)) continue
+    byPath.delete(path)
+    leftOut.push({ path, reason: 'unsafe_name' })
+  }
+  return { leftOut, byPath, entries: [...byPath].map(([path, { etag, size }]) => ({ path, kind: 'file', id: `${etag}-${size}`, size })) }
+}
+
+async function forEachLimited<T> (items: Iterable<T>, use: (item: T) => Promise<void>): Promise<void> {
+  const rest = items[Symbol.iterator]()
+  await Promise.all(Array.from({ length: MAX_DOWNLOADS }, async () => {
+    for (let next = rest.next(); next.done !== true; next = rest.next()) await use(next.value)
+  }))
+}

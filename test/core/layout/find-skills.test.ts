@@ -1,0 +1,97 @@
+import t from 'tap'
+import { findSkills } from '../../../src/core/layout/find-skills.ts'
+import type { FoundSkills, LayoutOptions } from '../../../src/core/layout/layout.ts'
+import { type SourceEntry, SourceTree } from '../../../src/sources/source-tree.ts'
+import { skillText } from '../../helper/skills.ts'
+
+/** A tree of files by path; a text that begins with `->` is a link. */
+function treeOf (files: Readonly<Record<string, string>>): SourceTree {
+  const entries = Object.entries(files).map(([path, text]): SourceEntry =>
+    text.startsWith('->') ? { path, kind: 'link', id: '', size: 1, target: text.slice(2) } : { path, kind: 'file', id: path, size: text.length })
+  return new SourceTree({ entries, write: async () => {}, read: async ({ path }) => Buffer.from(files[path] ?? '') })
+}
+
+async function find (files: Readonly<Record<string, string>>, options: Partial<LayoutOptions> = {}): Promise<FoundSkills> {
+  return await findSkills(treeOf(files), { layout: 'auto', name: 'repo', ...options })
+}
+
+function skillsAt (...paths: readonly string[]): Record<string, string> {
+  return Object.fromEntries(paths.map((path) => [`${path}/SKILL.md`, skillText('x')]))
+}
+
+function paths ({ skills }: FoundSkills): Record<string, string> {
+  return Object.fromEntries(skills.map(({ name, path }) => [name, path]))
+}
+
+t.test('K86: auto finds skills in all the usual places', async (t) => {
+  const found = await find({ ...skillsAt('skills/a', 'skills/group/b', 'skills/.curated/c', '.claude/skills/d', 'e', 'docs/deep/f'), 'README.md': '' })
+  t.strictSame(paths(found), { a: 'skills/a', c: 'skills/.curated/c', b: 'skills/group/b', d: '.claude/skills/d', e: 'e' })
+  t.strictSame([...found.places], [['skills', 3], ['.claude/skills', 1], ['', 1]])
+  t.equal(found.layout, 'tree')
+  t.strictSame(paths(await find(skillsAt('docs/deep/f'))), { f: 'docs/deep/f' }, 'else anywhere')
+})
+
+t.test('K86: a repository that is one skill is one, by its own name', async (t) => {
+  const found = await find({ 'SKILL.md': skillText('my-skill'), 'x/y.txt': '' })
+  t.match(found, { layout: 'single', skills: [{ name: 'my-skill', path: '' }] })
+  t.match(await find({ 'SKILL.md': 'no frontmatter' }), { layout: 'single', skills: [{ name: 'repo' }] })
+  t.match(await find({ 'SKILL.md': skillText('Not a name!') }), { skills: [{ name: 'repo' }] })
+})
+
+t.test('K86: a SKILL.md at the top beside skills/ hides none of them', async (t) => {
+  t.strictSame(paths(await find({ 'SKILL.md': skillText('top'), ...skillsAt('skills/a') })), { a: 'skills/a', top: '' })
+})
+
+t.test('K86: of two skills with one name the first counts, and the other is named', async (t) => {
+  const found = await find(skillsAt('plugins/a/skills/x', 'plugins/b/skills/x'))
+  t.strictSame(paths(found), { x: 'plugins/a/skills/x' })
+  t.match(found.leftOut, [{ path: 'plugins/b/skills/x', reason: 'shadowed', by: 'plugins/a/skills/x' }])
+})
+
+t.test('K86: foreign code and samples are not searched, but by name in a folder of skills', async (t) => {
+  const found = await find(skillsAt('node_modules/p/skills/x', 'dist/y', 'sub/tests/z', 'examples/e', 'skills/test', 'skills/build', 'skills/node_modules/q'), { layout: 'tree' })
+  t.strictSame(Object.keys(paths(found)).sort(), ['build', 'e', 'test'])
+  t.match(found.leftOut.map(({ path }) => path).sort(), ['dist', 'node_modules', 'skills/node_modules', 'sub/tests'])
+})
+
+t.test('K86: links to skills count, links in circles and out of the tree do not', async (t) => {
+  const found = await find({
+    ...skillsAt('real/a'), 'skills/a': '->../real/a', 'skills/b': '->../../outside', 'skills/c': '->/etc', 'skills/loop': '->.', 'skills/self': '->self', '.claude/skills': '->../skills'
+  })
+  t.strictSame(paths(found), { a: 'skills/a' })
+  t.strictSame(found.leftOut.filter(({ reason }) => reason === 'shadowed'), [], 'one folder in two places is one skill')
+})
+
+t.test('K86: flat, include, exclude, and names that are unsafe', async (t) => {
+  t.strictSame(paths(await find({ ...skillsAt('a', 'b/c'), 'd/x.txt': '', 'e.txt': '', '.git2/x': '' }, { layout: 'flat' })), { a: 'a', b: 'b', d: 'd' })
+  t.strictSame(Object.keys(paths(await find(skillsAt('skills/a', 'skills/b', 'skills/x/c'), { include: ['skills/{a,x/*}'] }))), ['a', 'c'])
+  t.strictSame(Object.keys(paths(await find(skillsAt('skills/a', 'skills/x/c'), { exclude: ['skills/x'] }))), ['a'])
+  t.match((await find(skillsAt('skills/a\nb', 'skills/back\\slash'))).leftOut, [{ reason: 'unsafe_name' }, { reason: 'unsafe_name' }])
+})
+
+t.test('K86: marketplaces and plugins name their skills; remote ones are counted and not followed', async (t) => {
+  const marketplace = {
+    name: 'm',
+    metadata: { pluginRoot: './plugins' },
+    plugins: [
+      { name: 'one', source: './plugins/one' }, { name: 'two', source: 'two', skills: ['./extra/c', './more'], strict: false }, { name: 'far', source: { source: 'url', url: 'https://x.example/r.git', sha: 'a' } },
+      { name: 'out', source: '../../etc' }, { name: 'self', source: './self' }, { name: 'all', source: './', skills: ['./own/g'] }
+    ]
+  }
+  const files = {
+    '.claude-plugin/marketplace.json': JSON.stringify(marketplace),
+    ...skillsAt('plugins/one/skills/a', 'plugins/one/skills/b', 'plugins/two/extra/c', 'plugins/two/more/d', 'self', 'skills/f', 'own/g', 'other/deep/h')
+  }
+  const found = await find(files)
+  t.equal(found.layout, 'marketplace')
+  t.strictSame(Object.keys(paths(found)).sort(), ['a', 'b', 'c', 'd', 'f', 'g', 'self'])
+  t.match(found.leftOut, [{ path: 'far', reason: 'remote_plugin' }, { path: '../../etc', reason: 'bad_manifest' }])
+  const plugin = await find({ '.claude-plugin/plugin.json': '{"skills":"./mine"}', ...skillsAt('mine/a', 'skills/b') }, { layout: 'marketplace' })
+  t.strictSame(Object.keys(paths(plugin)).sort(), ['a', 'b'])
+  t.match((await find({ '.claude-plugin/marketplace.json': '{', ...skillsAt('skills/a') })), { skills: [{ name: 'a' }], leftOut: [{ reason: 'bad_manifest' }] })
+})
+
+t.test('K86: 10,000 skills in a tree are found in one walk', async (t) => {
+  const found = await find(skillsAt(...Array.from({ length: 10_000 }, (_, index) => `skills/g${index % 100}/s${index}`)))
+  t.equal(found.skills.length, 10_000)
+})

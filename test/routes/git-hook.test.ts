@@ -1,0 +1,29 @@
+import { createHmac } from 'node:crypto'
+import { join } from 'node:path'
+import t from 'tap'
+import { buildService } from '../helper/build.ts'
+
+t.test('K84: a signed hook asks for a check of the sources with its secret', async (t) => {
+  const asked: string[] = []
+  const sources = { status: [], hooks: ['one', 'two', 'missing'].map((name) => ({ secretFile: join(t.testdirName, name), hint: () => { asked.push(name) } })) }
+  const { app } = await buildService(t, { options: { sources, siblings: { one: 'secret-one\n', two: 'secret-two\n' } } })
+  const body = JSON.stringify({ ref: 'refs/heads/main', repository: { url: 'https://elsewhere.example' } })
+  const sign = (secret: string, text = body): string => createHmac('sha256', secret).update(text).digest('hex')
+  const send = async (headers: Record<string, string>, payload = body): Promise<number> =>
+    (await app.inject({ method: 'POST', url: '/hooks/git', headers: { host: 'localhost', 'content-type': 'application/json', ...headers }, payload })).statusCode
+
+  t.equal(await send({ 'x-hub-signature-256': `sha256=${sign('secret-one')}` }), 200)
+  t.equal(await send({ 'x-gitea-signature': sign('secret-two') }), 200)
+  t.equal(await send({ 'x-gitlab-token': 'secret-one' }), 200)
+  t.equal(await send({ 'x-hub-signature-256': `sha256=${sign('secret-two', 'no json')}`, 'content-type': 'text/plain' }, 'no json'), 200)
+  t.strictSame(asked, ['one', 'two', 'one', 'two'])
+  for (const headers of [{}, { 'x-hub-signature-256': sign('secret-one') }, { 'x-hub-signature-256': `sha256=${sign('other')}` }, { 'x-gitlab-token': '' }, { 'x-gitea-signature': sign('') }]) {
+    t.equal(await send(headers as Record<string, string>), 403)
+  }
+  t.equal(asked.length, 4)
+})
+
+t.test('K84: without a webhook every hook is refused', async (t) => {
+  const { app } = await buildService(t)
+  t.equal((await app.inject({ method: 'POST', url: '/hooks/git', headers: { host: 'localhost' } })).statusCode, 403)
+})

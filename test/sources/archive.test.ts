@@ -1,0 +1,123 @@
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { tarGzOf, tarOf, zipOf } from '../helper/archives.ts'
+import { startServer } from '../helper/fault-server.ts'
+import { skillText, startManager, textOf } from '../helper/skills.ts'
+import { openSources, sourceAt } from '../helper/sources.ts'
+
+const good = [['repo-abc/skills/a/SKILL.md', skillText('a')], ['repo-abc/skills/a/x.txt', 'x'], ['repo-abc/skills/b/SKILL.md', skillText('b')]] as const
+
+function digestOf (bytes: Buffer): string {
+  return `sha256:${createHash('sha256').update(bytes).digest('hex')}`
+}
+
+t.test('K83: archives of each kind, by their bytes, with the revisions of a folder', async (t) => {
+  const bodies = [await tarGzOf(good), await tarOf(good), zipOf(good)]
+  const folder = await startManager(t, [t.testdir({ a: { 'SKILL.md': skillText('a'), 'x.txt': 'x' } })])
+  const server = await startServer(t, (request, response) => { response.end(bodies[Number(/\d/.exec(request.url ?? '')?.[0])]) })
+  for (const index of [0, 1, 2]) {
+    const { skills, status, sources } = await openSources(t, [sourceAt(`${server.url}/${index}.zip`)], { stateDir: join(t.testdirName, `s${index}`) })
+    t.strictSame(await skills.list(), ['a', 'b'])
+    t.equal((await skills.manifest('a')).revision, (await folder.manifest('a')).revision)
+    t.match(status(), { kind: 'archive', state: 'ok', revision: digestOf(bodies[index] ?? Buffer.alloc(0)) })
+    await sources.close()
+  }
+})
+
+t.test('K83: one fetch for each release, everything else is a 304', async (t) => {
+  let body = await tarGzOf(good)
+  const server = await startServer(t, (request, response) => {
+    const etag = `"${digestOf(body).slice(-8)}"`
+    if (request.headers['if-none-match'] === etag) response.writeHead(304).end()
+    else response.setHeader('etag', etag).end(body)
+  })
+  const { sources, skills } = await openSources(t, [sourceAt(`${server.url}/a.tar.gz`)])
+  await sources.sync()
+  t.strictSame(server.requests.length, 2)
+  t.equal(await textOf(() => skills.readFile('a', 'x.txt')), 'x')
+  body = await tarGzOf([['a/SKILL.md', skillText('a')], ['a/x.txt', 'y'], ['c/SKILL.md', skillText('c')]])
+  await sources.sync()
+  t.strictSame(await skills.list(), ['a', 'c'])
+  t.equal(await textOf(() => skills.readFile('a', 'x.txt')), 'y')
+})
+
+t.test('K83: other bytes than those of the digest are never published', async (t) => {
+  const body = await tarGzOf(good)
+  const server = await startServer(t, (_, response) => { response.end(body) })
+  const { status, sources } = await openSources(t, [sourceAt(`${server.url}/a.tar.gz#${digestOf(body)}`)])
+  t.match(status(), { state: 'ok', skills: 2 })
+  await sources.close()
+  const other = await openSources(t, [sourceAt(`${server.url}/a.tar.gz#sha256:${'0'.repeat(64)}:skills`)])
+  t.match(other.status(), { state: 'failed', error: { code: 'digest_mismatch' } })
+})
+
+t.test('K85: a hostile archive publishes nothing, writes nothing outside, and is named in the status', async (t) => {
+  const first = await tarGzOf(good)
+  let body = first
+  const server = await startServer(t, (_, response) => { response.setHeader('etag', `"${digestOf(body).slice(-8)}"`).end(body) })
+  const { sources, status, skills } = await openSources(t, [sourceAt(`${server.url}/a.tar.gz`)])
+  const main = ['a/SKILL.md', skillText('a')] as const
+  const hostile: ReadonlyArray<readonly [Buffer, RegExp]> = [
+    [await tarGzOf([main, ['../up.txt', 'x']]), /up\.txt.*leads out/],
+    [await tarGzOf([main, ['ok/../../up.txt', 'x']]), /leads out/],
+    [await tarGzOf([main, ['/abs/x', 'x']]), /no relative path/],
+    [await tarGzOf([main, ['a/C:evil\\x', 'x']]), /no relative path/],
+    [await tarGzOf([main, ['a/l', { type: 'symlink', linkname: '/etc/passwd' }]]), /leads out/],
+    [await tarGzOf([main, ['a/l', { type: 'symlink', linkname: '../../x' }]]), /leads out/],
+    [await tarGzOf([main, ['a/l', { type: 'link', linkname: 'a/SKILL.md' }]]), /is a link/],
+    [await tarGzOf([main, ['a/f', { type: 'fifo' }]]), /is a fifo/],
+    [await tarGzOf([main, ['a/skill.MD', 'x']]), /there twice/],
+    [await tarGzOf([main, ['a/.git/config', 'x']]), /repository of its own/],
+    [await tarGzOf([main, ['a', 'x']]), /a file and a folder/],
+    [await tarGzOf([main, ['a/zeros', Buffer.alloc(30 * 1_048_576)]]), /unpacks to too much/],
+    [await tarGzOf([main, ['a/large', Buffer.alloc(51 * 1_048_576)]]), /larger than|too much/],
+    [(await tarGzOf(good)).subarray(0, 100), /damaged/],
+    [zipOf([['../up.txt', 'x']]), /damaged/],
+    [zipOf([['a/l', '../../etc/passwd', 0o120777]]), /leads out/],
+    [zipOf([['a/x', 'x', 0o060644]]), /no file/],
+    [Buffer.from('<html>'), /no ZIP/]
+  ]
+  for (const [bytes, expected] of hostile) {
+    body = bytes
+    await sources.sync()
+    t.match(status(), { state: 'stale', skills: 2, error: { message: expected } })
+    t.notMatch(status().error?.message, t.testdirName)
+  }
+  t.strictSame(await skills.list(), ['a', 'b'])
+  t.notOk(existsSync(join(t.testdirName, 'up.txt')))
+  body = await tarGzOf([main, ['a/link.md', { type: 'symlink', linkname: 'SKILL.md' }]])
+  await sources.sync()
+  t.match(status(), { state: 'ok', skills: 1 })
+  t.match(await textOf(() => skills.readFile('a', 'link.md')), /What a is for/)
+})
+
+t.test('K84: credentials reach no other host, and redirects lead nowhere else than allowed', async (t) => {
+  const body = await tarGzOf(good)
+  const store = await startServer(t, (_, response) => { response.setHeader('etag', '"1"').end(body) })
+  const server = await startServer(t, (request, response) => {
+    if (request.headers.authorization !== 'Bearer hunter22-token') response.writeHead(401).end()
+    else response.writeHead(302, { location: `${store.url}/signed` }).end()
+  })
+  process.env['TEST_ARCHIVE_TOKEN'] = 'hunter22-token'
+  const { status, sources } = await openSources(t, [sourceAt(`${server.url}/a.tar.gz`, { auth: { secretVariable: 'TEST_ARCHIVE_TOKEN' } })])
+  t.match(status(), { state: 'ok', skills: 2 })
+  t.equal(store.requests[0]?.headers.authorization, undefined)
+  const faults: ReadonlyArray<readonly [string, Parameters<typeof startServer>[1]]> = [
+    ['redirected', (_, response) => { response.writeHead(302, { location: 'http://example.org/x' }).end() }],
+    ['redirected', (_, response) => { response.writeHead(302, { location: 'file:///etc/passwd' }).end() }],
+    ['redirected', (request, response) => { response.writeHead(302, { location: `${request.url ?? ''}x` }).end() }],
+    ['rate_limited', (_, response) => { response.writeHead(429, { 'retry-after': '120' }).end() }],
+    ['unreachable', (_, response) => { response.writeHead(503).end() }],
+    ['unreachable', (_, response) => { response.writeHead(200, { 'content-length': '1000' }).write('x', () => { response.destroy() }) }],
+    ['not_found', (_, response) => { response.writeHead(404).end() }],
+    ['auth_failed', (_, response) => { response.writeHead(403).end('hunter22-token') }]
+  ]
+  for (const [code, answer] of faults) {
+    server.answer = answer
+    await sources.sync()
+    t.match(status(), { state: 'stale', skills: 2, error: { code } })
+  }
+  t.notMatch(JSON.stringify(sources.status), /hunter22/)
+})

@@ -1,0 +1,144 @@
+import { createHash } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { AwsV4Signer } from 'aws4fetch'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import t, { type Test } from 'tap'
+import { startServer } from '../helper/fault-server.ts'
+import { skillText, textOf } from '../helper/skills.ts'
+import { openSources, sourceAt } from '../helper/sources.ts'
+
+const ACCESS_KEY = 'AKIDEXAMPLE'
+const SECRET = 'hunter22-secret'
+const PAGE = 3
+
+interface Store {
+  readonly url: string
+  readonly objects: Map<string, string>
+  readonly gets: string[]
+  /** Called before each answer; true: it answered. */
+  before: (request: IncomingMessage, response: ServerResponse, url: URL) => boolean
+}
+
+function etagOf (content: string): string {
+  return `"${createHash('md5').update(content).digest('hex')}"`
+}
+
+/** A bucket that keeps the protocol's rules: signatures, pages, conditions. */
+async function startStore (t: Test): Promise<Store> {
+  const objects = new Map<string, string>()
+  const store: Store = { url: '', objects, gets: [], before: () => false }
+  const server = await startServer(t, (request, response) => {
+    const url = new URL(request.url ?? '', store.url)
+    if (store.before(request, response, url)) return
+    void answer(request, response, url)
+  })
+
+  async function answer (request: IncomingMessage, response: ServerResponse, url: URL): Promise<void> {
+    if (!await isSigned(request, url)) {
+      response.writeHead(403).end('<Error><Code>SignatureDoesNotMatch</Code></Error>')
+      return
+    }
+    if (url.searchParams.get('list-type') === '2') {
+      list(response, url)
+      return
+    }
+    const key = decodeURIComponent(url.pathname.slice('/bucket/'.length))
+    store.gets.push(key)
+    const content = objects.get(key)
+    if (content === undefined) response.writeHead(404).end()
+    else if (request.headers['if-none-match'] === etagOf(content)) response.writeHead(304).end()
+    else if (request.headers['if-match'] !== undefined && request.headers['if-match'] !== etagOf(content)) response.writeHead(412).end()
+    else response.setHeader('etag', etagOf(content)).end(content)
+  }
+
+  function list (response: ServerResponse, url: URL): void {
+    const keys = [...objects.keys()].filter((key) => key.startsWith(url.searchParams.get('prefix') ?? '')).sort()
+    const start = Number(url.searchParams.get('continuation-token') ?? 0)
+    const page = keys.slice(start, start + PAGE).map((key) => `<Contents><Key>${encodeURIComponent(key)}</Key><ETag>&quot;${etagOf(objects.get(key) ?? '').slice(1, -1)}&quot;</ETag><Size>${Buffer.byteLength(objects.get(key) ?? '')}</Size></Contents>`).join('')
+    const more = start + PAGE < keys.length
+    response.end(`<?xml version="1.0"?><ListBucketResult><EncodingType>url</EncodingType><IsTruncated>${String(more)}</IsTruncated>${more ? `<NextContinuationToken>${start + PAGE}</NextContinuationToken>` : ''}${page}</ListBucketResult>`)
+  }
+
+  return Object.assign(store, { url: server.url })
+}
+
+/** Signs the request again, from what arrived. */
+async function isSigned (request: IncomingMessage, url: URL): Promise<boolean> {
+  const names = /SignedHeaders=([^,]+)/.exec(request.headers.authorization ?? '')?.[1]?.split(';') ?? []
+  const headers = Object.fromEntries(names.filter((name) => name !== 'host').map((name) => [name, String(request.headers[name])]))
+  const signer = new AwsV4Signer({ url: url.href, method: 'GET', accessKeyId: ACCESS_KEY, secretAccessKey: SECRET, service: 's3', region: 'us-east-1', headers, datetime: String(request.headers['x-amz-date']), allHeaders: true })
+  return (await signer.sign()).headers.get('authorization') === request.headers.authorization
+}
+
+async function open (t: Test, store: Store, more: object = {}) {
+  const secretFile = join(t.testdir(), 'secret')
+  writeFileSync(secretFile, SECRET)
+  return await openSources(t, [sourceAt('s3://bucket/team', { endpoint: store.url, auth: { username: ACCESS_KEY, secretFile }, ...more })])
+}
+
+function fill (store: Store): void {
+  for (const name of ['a', 'b', 'c']) store.objects.set(`team/skills/${name}/SKILL.md`, skillText(name))
+  store.objects.set('team/skills/a/notes & more.txt', 'one')
+  store.objects.set('other/skills/x/SKILL.md', skillText('x'))
+}
+
+t.test('K83: a prefix of a bucket, of which only what changed is fetched', async (t) => {
+  const store = await startStore(t)
+  fill(store)
+  const { skills, sources, status } = await open(t, store)
+  t.match(status(), { state: 'ok', skills: 3 })
+  t.equal(await textOf(() => skills.readFile('a', 'notes & more.txt')), 'one')
+  const before = store.gets.length
+  await sources.sync()
+  t.equal(store.gets.length, before, 'nothing new is a listing')
+  store.objects.set('team/skills/b/SKILL.md', skillText('b', 'Other.\n'))
+  store.objects.delete('team/skills/c/SKILL.md')
+  await sources.sync()
+  t.strictSame(store.gets.slice(before), ['team/skills/b/SKILL.md'])
+  t.strictSame(await skills.list(), ['a', 'b'])
+})
+
+t.test('K85: half of an upload is not served with a marker', async (t) => {
+  const store = await startStore(t)
+  fill(store)
+  store.objects.set('team/.revision', '1')
+  const { skills, sources } = await open(t, store, { marker: '.revision' })
+  store.objects.set('team/skills/a/SKILL.md', skillText('a', 'Half.\n'))
+  await sources.sync()
+  t.notMatch(await textOf(() => skills.readDocument('a', 'SKILL.md')), /Half/)
+  store.objects.set('team/.revision', '2')
+  await sources.sync()
+  t.match(await textOf(() => skills.readDocument('a', 'SKILL.md')), /Half/)
+})
+
+t.test('K85: a bucket that changes while it is read, lists wrong or refuses keeps the last state', async (t) => {
+  const store = await startStore(t)
+  fill(store)
+  const { sources, status, log } = await open(t, store)
+  const faults: ReadonlyArray<readonly [string, Store['before']]> = [
+    ['changing', (_, __, url) => {
+      if (url.pathname.endsWith('SKILL.md')) store.objects.set('team/skills/b/SKILL.md', skillText('b', `${Math.random()}\n`))
+      return false
+    }],
+    ['bad_answer', (_, response) => Boolean(response.end('<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>'))],
+    ['bad_answer', (_, response) => Boolean(response.end('<ListBucketResult><Contents><Key>x</Key></Contents></ListBucketResult>'))],
+    ['auth_failed', (_, response) => Boolean(response.writeHead(403).end(SECRET))],
+    ['unreachable', (_, response) => Boolean(response.writeHead(503).end())]
+  ]
+  for (const [index, [code, before]] of faults.entries()) {
+    store.objects.set('team/skills/b/SKILL.md', skillText('b', `Number ${index}.\n`))
+    store.before = before
+    await sources.sync()
+    t.match(status(), { state: 'stale', skills: 3, error: { code } }, code)
+  }
+  t.notMatch(JSON.stringify([log, sources.status]), /hunter22/)
+})
+
+t.test('K85: keys that no folder holds are left out one by one, and named', async (t) => {
+  const store = await startStore(t)
+  fill(store)
+  for (const key of ['team/skills/a//x', 'team/../x', 'team/skills/a/../y', 'team/skills/b', 'team/skills/c/']) store.objects.set(key, key.endsWith('/') ? '' : 'x')
+  const { status } = await open(t, store)
+  t.match(status(), { state: 'ok', skills: 3, left_out: { count: 4 } })
+})
