@@ -62,3 +62,17 @@ t.test('K72: the ids of the caller\'s trace are in the line of a request, from t
   t.match(line('message'), { trace_id: trace, span_id: span, trace_flags: '00' })
   for (const id of ['zero', 'odd']) t.notOk('trace_id' in (line(id) ?? {}))
 })
+
+t.test('K70 K71 K73: no token, cookie or file content is in log, metrics or audit log, at any level', async (t) => {
+  const service = await startProcess(t, {
+    args: [t.testdir({ demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\nCANARY-CONTENT\n' } })],
+    env: { METRICS_PORT: '0', LOG_LEVEL: 'trace', AUDIT_LOG: 'stdout' }
+  })
+  const headers = { authorization: 'Bearer CANARY-TOKEN', cookie: 'session=CANARY-COOKIE', 'proxy-authorization': 'Basic CANARY-PROXY', 'x-forwarded-access-token': 'CANARY-FORWARDED' }
+  for (const path of ['/skills/demo', '/skills/none', '/catalog', '/nowhere', '/skills/demo/archive.zip']) await (await fetch(`${service.url}${path}`, { headers })).text()
+  const { url } = service.log().find(({ msg }) => msg === 'metrics for Prometheus') ?? {}
+  const metrics = await (await fetch(String(url))).text()
+  const { stdout, stderr } = await service.stop()
+  t.match(stdout, '"event":"skill.read"')
+  for (const text of [metrics, stdout, stderr]) t.notMatch(text, 'CANARY')
+})
