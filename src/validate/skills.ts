@@ -4,7 +4,7 @@ import { indexSkill } from '../core/catalog/index-skill.ts'
 import { MAIN_FILE } from '../core/catalog/main-files.ts'
 import { scanRoot, type SkillFolder } from '../core/catalog/scan-root.ts'
 import { KeptRevisions } from '../core/content/kept-revisions.ts'
-import { ManifestStore, type Snapshot } from '../core/content/manifest.ts'
+import { ManifestStore, type SkillPlace, type Snapshot } from '../core/content/manifest.ts'
 import { createLocalDisk } from '../core/disk/disk.ts'
 import { PollPhase } from '../core/disk/poll-phase.ts'
 import { RefusedError } from '../core/disk/refused.ts'
@@ -95,15 +95,15 @@ export class SkillReader {
   async read (folder: SkillFolder): Promise<SkillOnDisk | undefined> {
     const skill = await indexSkill(folder, { disk: this.#disk, store: this.#store, sequence: 0, shadowing: false })
     if (skill === undefined) return undefined
-    const { snapshot, fileFindings } = await this.#snapshot(folder)
+    const { snapshot, fileFindings } = await this.#snapshot(skill)
     const document = await this.#document(folder, skill.mainFile?.name)
     const subject = await subjectOf({ skill, manifest: snapshot?.manifest, document, fileFindings }, this.#sources)
     return { subject, revision: snapshot?.manifest.revision }
   }
 
-  async #snapshot (folder: SkillFolder): Promise<{ snapshot?: Snapshot, fileFindings: Subject['otherFindings'] }> {
+  async #snapshot (skill: SkillPlace): Promise<{ snapshot?: Snapshot, fileFindings: Subject['otherFindings'] }> {
     try {
-      const snapshot = await this.#manifests.get(this.#disk, folder, this.#store.readCount)
+      const snapshot = await this.#manifests.get(this.#disk, skill, this.#store.readCount)
       return { snapshot, fileFindings: snapshot.findings }
     } catch (error) {
       if (!(error instanceof RefusedError)) throw error

@@ -1,12 +1,13 @@
 import { setTimeout } from 'node:timers/promises'
 import { type Awaitable, coalesce, createSlicer, whenReady } from '../ground/async.ts'
 import type { Disk } from '../disk/disk.ts'
+import { IGNORE_FILE } from '../disk/ignore-file.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
 import { isSameState } from '../disk/signature.ts'
 import type { FileStore } from '../files/file-store.ts'
 import { Signal } from '../ground/signal.ts'
 import type { Signature } from '../ground/skill.ts'
-import { Catalog, type CatalogChange, type IndexedSkill } from './catalog.ts'
+import { Catalog, type CatalogChange, type IndexedSkill, isSameOnDisk, isSameToCallers } from './catalog.ts'
 import { SLICE_MS } from '../ground/limits.ts'
 import { indexSkill } from './index-skill.ts'
 import { orderMainFiles } from './main-files.ts'
@@ -101,7 +102,8 @@ export class LiveCatalog {
       if (attempt > 0) this.#phase.forget()
       // A root before the skill's own may have got a folder of that name; an unknown name may be in any root.
       const root = this.#catalog.folders.get(name)?.root
-      await this.#roots.sync(root, root === undefined)
+      const hasRules = this.#catalog.folders.get(name)?.rootRules !== undefined
+      await this.#roots.sync(root !== undefined && hasRules ? root + 1 : root, root === undefined)
       const folder = this.#catalog.folders.get(name)
       // Another question's scan moved the skill to a root that was not compared here.
       if (root !== undefined && (folder === undefined || folder.root > root)) continue
@@ -219,8 +221,20 @@ export class LiveCatalog {
     const disk = this.#roots.diskOf(folder)
     return whenReady(this.#phase.stat(disk, folder.path), (now) => {
       if (now === undefined || !isSameState(now, folderSignature)) return false
+      if (skill.filter !== undefined) return this.#filteredHolds(disk, skill)
       return folder.linked ? this.#linkHolds(disk, skill) : this.#mainFileHolds(disk, skill)
     })
+  }
+
+  /** An ignore file may be written without a change to its folder. */
+  async #filteredHolds (disk: Disk, skill: IndexedSkill): Promise<boolean> {
+    const { folder, ignoreFile } = skill
+    if (folder.rootRules !== undefined && !await this.#roots.rulesHold(folder)) return false
+    if (ignoreFile !== undefined) {
+      const now = await this.#phase.stat(disk, `${folder.path}/${IGNORE_FILE}`)
+      if (now === undefined || !isSameState(now, ignoreFile)) return false
+    }
+    return await (folder.linked ? this.#linkHolds(disk, skill) : this.#mainFileHolds(disk, skill))
   }
 
   async #linkHolds (disk: Disk, skill: IndexedSkill): Promise<boolean> {
@@ -235,7 +249,7 @@ export class LiveCatalog {
 
   /** One stat instead of two where no other file can be preferred to the main file. */
   #holdsLabel (skill: IndexedSkill): Awaitable<boolean> {
-    const isPlain = skill.mainFile?.name === 'SKILL.md' && !skill.folder.linked
+    const isPlain = skill.mainFile?.name === 'SKILL.md' && !skill.folder.linked && skill.filter === undefined
     return isPlain && skill.isTrustworthy && this.#catalog.isInPlace(skill) ? this.#mainFileHolds(this.#roots.diskOf(skill.folder), skill) : this.#holds(skill)
   }
 
@@ -272,17 +286,6 @@ export class LiveCatalog {
     if (added.length + changed.length + removed.length === 0) return
     this.changed.emit({ generation: this.#catalog.generation, added, changed, removed })
   }
-}
-
-function isSameOnDisk (a: IndexedSkill, b: IndexedSkill): boolean {
-  const [before, now] = [a.mainFile?.signature, b.mainFile?.signature]
-  return isSameState(a.folderSignature, b.folderSignature) && (before === undefined || now === undefined ? before === now : isSameState(before, now))
-}
-
-/** A touch, or a checkout back and forth, is no change: same bytes under the same name. */
-function isSameToCallers (a: IndexedSkill, b: IndexedSkill): boolean {
-  return a.digest === b.digest && a.metadata.path === b.metadata.path && a.refused?.refusal === b.refused?.refusal &&
-    a.findings.length === b.findings.length && a.findings.every(({ code }, index) => code === b.findings[index]?.code)
 }
 
 async function realpathOrNothing (disk: Disk, path: string): Promise<string | undefined> {

@@ -9,7 +9,7 @@ import { isSameState } from '../disk/signature.ts'
 import { folderError, type SkillError } from '../ground/errors.ts'
 import { Signal } from '../ground/signal.ts'
 import type { Signature } from '../ground/skill.ts'
-import { isSameMeaning, linkContainers, resolveLink } from './linked-folder.ts'
+import { areSameNames, areSameSkips, holdLinks, holdsIgnoreFile, isOtherKind, isSameScan } from './scan-state.ts'
 import { type GoodScan, type Root, type RootScan, scanRoot, type SkillFolder, type SkippedEntry } from './scan-root.ts'
 
 /** How often roots that change while they are compared are compared anew. */
@@ -140,6 +140,12 @@ export class Roots {
     return this.#at(folder.root).path
   }
 
+  /** Whether the ignore file of a skill's root is as it was when the root was listed. */
+  rulesHold (folder: SkillFolder): Awaitable<boolean> {
+    const { disk, scan } = this.#at(folder.root)
+    return scan?.state === 'ok' && scan.isTrustworthy && scan.ignoreFile?.rules === folder.rootRules && holdsIgnoreFile(this.#options.phase, disk, scan)
+  }
+
   /** The state of a skill's root at its last good scan. */
   signatureOf (folder: SkillFolder): Signature | undefined {
     return this.#at(folder.root).lastGood?.signature
@@ -210,7 +216,8 @@ export class Roots {
     if (scan?.state !== 'ok' || !scan.isTrustworthy) return false
     return whenReady(this.#options.phase.stat(disk, path), (now) => {
       if (now === undefined || !isSameState(now, scan.signature)) return false
-      return !links || scan.links.size === 0 || holdLinks(disk, path, linkTargets, scan)
+      return whenReady(holdsIgnoreFile(this.#options.phase, disk, scan), (holds) =>
+        holds && (!links || scan.links.size === 0 || holdLinks(disk, path, linkTargets, scan)))
     })
   }
 
@@ -272,30 +279,7 @@ function asOptions (root: string | RootOptions): RootOptions {
   return typeof root === 'string' ? { path: root } : root
 }
 
-/** Whether all links of a root have the meaning that they had at its scan. */
-async function holdLinks (disk: Disk, path: string, linkTargets: readonly string[], { realPath, links }: GoodScan): Promise<boolean> {
-  const containers = await linkContainers(disk, realPath, linkTargets)
-  return await holdsForAll(links, async ([name, known]) => isSameMeaning(await resolveLink(disk, containers, `${path}/${name}`, known), known))
-}
-
-function areSameNames (a: ReadonlyMap<string, unknown> = new Map(), b: ReadonlyMap<string, unknown> = new Map()): boolean {
-  return a.size === b.size && [...a.keys()].every((name) => b.has(name))
-}
-
-function areSameSkips (a: readonly SkippedEntry[], b: readonly SkippedEntry[]): boolean {
-  return a.length === b.length && a.every(({ name, target }, index) => name === b[index]?.name && target === b[index].target)
-}
-
 /** What moves while roots are compared moves from one to another: a single root has nothing to lose. */
 function areSameScans (roots: readonly RootState[], before: ReadonlyArray<GoodScan | undefined>): boolean {
   return roots.length < 2 || roots.every(({ lastGood }, index) => isSameScan(lastGood, before[index]))
-}
-
-/** Whether one of two scans found no skills, or a skill in the place of a root. */
-function isOtherKind (a: GoodScan, b: GoodScan): boolean {
-  return a.isSkill !== b.isSkill || (a.folders.size === 0) !== (b.folders.size === 0)
-}
-
-function isSameScan (a: GoodScan | undefined, b: GoodScan | undefined): boolean {
-  return a === b || (a !== undefined && b !== undefined && a.folders === b.folders && isSameState(a.signature, b.signature))
 }

@@ -92,9 +92,10 @@ export class SkillFiles {
 
   /** See `ManifestStore.inspect`. */
   async inspect (name: string, known?: Inspected): Promise<Unread | (Inspection & { readonly folder: { readonly root: string, readonly realPath: string } })> {
-    return await this.#readLive(name, async ({ skill: { folder }, disk }) => {
+    return await this.#readLive(name, async ({ skill, disk }) => {
+      const { folder } = skill
       try {
-        return { ...await this.#manifests.inspect(disk, folder, known), folder: { root: this.#roots.pathOf(folder), realPath: folder.realPath } }
+        return { ...await this.#manifests.inspect(disk, skill, known), folder: { root: this.#roots.pathOf(folder), realPath: folder.realPath } }
       } catch (error) {
         throw skillSentence(error, name)
       }
@@ -120,7 +121,7 @@ export class SkillFiles {
         const { revision: present } = await state.manifest()
         if (revision === 'current' || revision === present) return await answer(state)
         const before = kept()
-        if (before === undefined) throw new RevisionChangedError(present)
+        if (before === undefined || before.filterId !== state.skill.filter?.id) throw new RevisionChangedError(present)
         return await answer(before)
       })
     } catch (error) {

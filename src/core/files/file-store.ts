@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { type Awaitable, createQueue, createTurnstile, type Queue, whenReady } from '../ground/async.ts'
 import type { Disk } from '../disk/disk.ts'
+import type { PathFilter } from '../disk/hidden.ts'
 import { holds } from '../disk/observed.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
 import { RefusedError } from '../disk/refused.ts'
@@ -30,6 +31,8 @@ export interface FilePlace {
   readonly folder: string
   /** Relative and lexically inside, from `parseRelativePath` or a directory listing. */
   readonly path: string
+  /** What else than hidden names the skill does not serve. */
+  readonly filter?: PathFilter | undefined
 }
 
 /** A file that was read whole: its bytes, and the state in which they were read. */
@@ -43,6 +46,8 @@ interface StoredFile extends ReadFile {
   readonly observed: ReadonlyArray<readonly [path: string, state: Signature]>
   /** Whether the next edit is sure to change one of those states, and the path passes no link. */
   readonly isReusable: boolean
+  /** The filter that the file has passed. */
+  readonly filter: PathFilter | undefined
   /** The store's `readCount` when the file was read. */
   readonly readAt: number
 }
@@ -152,7 +157,8 @@ export class FileStore {
 
   #known (place: FilePlace, since = Number.POSITIVE_INFINITY): Awaitable<StoredFile | undefined> {
     const stored = this.#contents.get(keyOf(place))
-    if (stored === undefined || stored.readAt > since) return stored
+    if (stored === undefined || stored.filter !== place.filter) return undefined
+    if (stored.readAt > since) return stored
     if (!stored.isReusable) return undefined
     const { disk, folder } = place
     return whenReady(holds((path) => this.#phase.stat(disk, path), folder, stored.observed), (isSame) => {
@@ -170,7 +176,7 @@ export class FileStore {
     return await this.#queueOf(place.disk)(async () => await this.#take(place, await this.#open(place), limit))
   }
 
-  async #open ({ disk, folder, path }: FilePlace): Promise<Opening> {
+  async #open ({ disk, folder, path, filter }: FilePlace): Promise<Opening> {
     const openedAt = Date.now()
     const folders: Array<readonly [string, Signature]> = []
     for (let end = -1; ;) {
@@ -181,7 +187,7 @@ export class FileStore {
       end = path.indexOf('/', end + 1)
       if (end === -1) break
     }
-    return { openedAt, folders, file: await openInside(disk, folder, path) }
+    return { openedAt, folders, file: await openInside(disk, folder, path, filter) }
   }
 
   /** Reads an opened file, closes it, and keeps what may be kept. */
@@ -198,6 +204,7 @@ export class FileStore {
           ...read,
           observed,
           isReusable: isDirect && observed.every(([, state]) => isTrustworthy(state, openedAt)),
+          filter: place.filter,
           readAt: ++this.#readCount
         })
       }

@@ -79,6 +79,7 @@ export const FINDINGS = {
 
   link_outside: ['warning', 'links that lead to no file of the skill are left out'],
   link_to_folder: ['warning', 'links to folders are left out'],
+  ignore_file_unusable: ['error', 'a `.skillignore` cannot be used, so that only the main file is served'],
   file_special: ['warning', 'FIFOs, sockets and devices are left out'],
   file_unreadable: ['warning', 'files and folders that the service may not read are left out'],
   file_name_not_utf8: ['warning', 'files whose names are not UTF-8 are left out'],

@@ -183,3 +183,8 @@ export const MAX_UPLOAD_BYTES = 30_000_000
 export const MAX_UPLOAD_ZIP_BYTES = 50_000_000
 export const MAX_UPLOAD_FILES = 500
 export const MAX_UPLOAD_FILE_BYTES = 25_000_000
+
+/** Bounds of an ignore file, in bytes and patterns, and of the paths that it is asked about, in segments: deeper ones are hidden. */
+export const MAX_IGNORE_FILE_BYTES = 16_384
+export const MAX_IGNORE_PATTERNS = 64
+export const MAX_IGNORE_PATH_SEGMENTS = 32
