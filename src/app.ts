@@ -33,6 +33,7 @@ import { llmsTxtRoute } from './routes/llms-txt.ts'
 import { openapiRoutes } from './routes/openapi.ts'
 import { promptRoutes } from './routes/prompt.ts'
 import { skillRoutes } from './routes/skills.ts'
+import { validateRoute } from './routes/validate.ts'
 import { sharedSchemas } from './schemas/index.ts'
 import type { Sources } from './sources/sources.ts'
 import type { ToolRegistry } from './tools/registry.ts'
@@ -111,6 +112,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     await routes.register(skillRoutes, { skillsOf, revisionOf, tools: readerTools(registry) })
     await routes.register(archiveRoutes, { skillsOf })
     await routes.register(catalogRoutes, { skillsOf, revisionOf, judge })
+    await routes.register(validateRoute, { sources: [mcpFindings] })
     await routes.register(eventRoutes, { skillsOf, feeds, whileAllowed, shutdown })
     await routes.register(agentRoutes, { registry, skillsOf, observer, admitCall, handleToolCall: createToolCallHandler({ registry, log: logger, observer }) })
     await routes.register(promptRoutes, { skillsOf })

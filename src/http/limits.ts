@@ -15,6 +15,9 @@ export const EVENT_RETRY_MS = 3_000
 /** Largest request body, in bytes. */
 export const MAX_BODY_BYTES = 1_048_576
 
+/** Largest skill in the body of POST /validate, packed, in bytes: it is in memory while it is judged. */
+export const MAX_VALIDATED_BYTES = 10 * 1_048_576
+
 /** Pipelined requests that wait for the answers before them, on all connections: some 4 KB of memory each. */
 export const MAX_WAITING_REQUESTS = 20_000
 

@@ -6,6 +6,13 @@ import { MAX_JSON_DEPTH } from '../tools/limits.ts'
 import { decodeUtf8 } from '../core/ground/text.ts'
 import { HttpProblem } from '../http/problem.ts'
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Media types of bodies that a route takes; default: JSON. Its `bodyLimit` counts for them. */
+    bodyTypes?: readonly string[]
+  }
+}
+
 const MEDIA_TYPE = 'application/json'
 const BOM = '\uFEFF'
 const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]*)/gi
@@ -36,7 +43,7 @@ function parseBody (bytes: Buffer): unknown {
 }
 
 /** A coding or charset that the service does not read. */
-function problemOfCoding ({ headers: { 'content-type': contentType, 'content-encoding': encoding } }: FastifyRequest): HttpProblem | undefined {
+export function problemOfCoding ({ headers: { 'content-type': contentType, 'content-encoding': encoding } }: FastifyRequest): HttpProblem | undefined {
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
     return new HttpProblem('unsupported_media_type', 'Send the body without Content-Encoding')
   }
@@ -53,15 +60,16 @@ function awaitsContinue ({ headers, raw: { httpVersion, complete } }: FastifyReq
 const answerExpectation: preParsingHookHandler = (request, reply, payload, next) => {
   if (!awaitsContinue(request)) return next(null, payload)
   const { 'content-type': contentType, 'content-length': length } = request.headers
-  const isJson = contentType?.split(';', 1)[0]?.trim().toLowerCase() === MEDIA_TYPE
-  const problem = isJson ? problemOfCoding(request) : new HttpProblem('unsupported_media_type')
+  const { config: { bodyTypes = [MEDIA_TYPE] }, bodyLimit = MAX_BODY_BYTES } = request.routeOptions
+  const isTaken = bodyTypes.includes(contentType?.split(';', 1)[0]?.trim().toLowerCase() ?? '')
+  const problem = isTaken ? problemOfCoding(request) : new HttpProblem('unsupported_media_type')
   if (problem !== undefined) return next(problem)
-  if (Number(length) > MAX_BODY_BYTES) return next(new HttpProblem('body_too_large'))
+  if (Number(length) > bodyLimit) return next(new HttpProblem('body_too_large'))
   reply.raw.writeContinue()
   next(null, payload)
 }
 
-/** The one body that the service takes: `application/json` in UTF-8, uncompressed. Everything else is 415. */
+/** The body of nearly every route: `application/json` in UTF-8, uncompressed. Everything else is 415; a route may add parsers of its own. */
 export const jsonBody = fp(function jsonBody (app, _options, done) {
   app.removeAllContentTypeParsers()
 

@@ -5,6 +5,7 @@ import { LivenessSchema, ReadinessSchema, NotReadySchema } from './health.ts'
 import { ProblemSchema } from './problem.ts'
 import { PromptSchema } from './prompt.ts'
 import { SkillDocumentSchema, SkillFileSchema, SkillListSchema, SkillManifestSchema } from './skills.ts'
+import { ValidationSchema } from './validation.ts'
 import { DiscoveryIndexSchema, LegacyDiscoveryIndexSchema } from './well-known.ts'
 
 /** Wire shapes that routes name: each is a component of the OpenAPI document. */
@@ -20,6 +21,7 @@ export const sharedSchemas: readonly TSchema[] = [
   SkillManifestSchema,
   CatalogEntrySchema,
   CatalogPageSchema,
+  ValidationSchema,
   PromptSchema,
   DiscoveryIndexSchema,
   LegacyDiscoveryIndexSchema

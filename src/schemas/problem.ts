@@ -62,6 +62,7 @@ export const httpProblems = {
   bad_query: { status: 400, title: 'Bad query', detail: 'A query parameter is not valid' },
   bad_cursor: { status: 400, title: 'Bad cursor', detail: 'The cursor is not one that this query was answered with; leave it out to begin with the first page' },
   invalid_json: { status: 400, title: 'Invalid JSON', detail: 'The body is not valid JSON in UTF-8' },
+  invalid_archive: { status: 400, title: 'Invalid archive', detail: 'The archive is no ZIP that can be read' },
   json_too_deep: { status: 400, title: 'JSON nested too deeply', detail: 'The body nests arrays and objects too deeply' },
   too_many_calls: { status: 400, title: 'Too many calls', detail: 'The request holds more tool calls than one request may' },
   unrecognised_tool_call: { status: 400, title: 'Unrecognised tool call', detail: 'No tool call of a known shape is in the body' },

@@ -7,12 +7,15 @@ import type { ServableFile } from '../core/files/file-store.ts'
 import { SkillError } from '../core/ground/errors.ts'
 import { decodeText } from '../core/ground/text.ts'
 import { type CatalogEntry, describeState } from '../core/listing/entry.ts'
+import { type EntryVerdicts, type Judging, TARGET_NAMES, type TargetVerdict } from '../verdicts/index.ts'
 import { MAX_SHOWN_CHARACTERS } from './pages/source.ts'
-import type { Judging } from '../verdicts/index.ts'
+
+/** An entry of the catalog, and what every target does with the skill. */
+export type JudgedSkill = CatalogEntry & EntryVerdicts & { readonly targets: readonly TargetVerdict[] }
 
 /** What the page of a skill shows, of one state of it. */
 export interface ShownSkill {
-  readonly entry: CatalogEntry
+  readonly entry: JudgedSkill
   /** Undefined when the files cannot be listed. */
   readonly manifest: Manifest | undefined
   /** Path of the main file, `SKILL.md` when there is none. */
@@ -23,7 +26,8 @@ export interface ShownSkill {
 }
 
 export async function readSkill (state: SkillState, judge: Judging): Promise<ShownSkill> {
-  const entry = await describeState(state, judge)
+  // Chosen targets decide on the severities of findings: the page shows those of the catalog.
+  const entry = await describeState(state, async (all) => ({ ...await judge(all), targets: (await judge(all, TARGET_NAMES)).targets ?? [] }))
   const mainFile = basename(state.skill.metadata.path)
   const manifest = entry.revision === null ? undefined : await state.manifest()
   const content = await orSentence(() => state.mainFile())

@@ -8,6 +8,7 @@ import type { CatalogEntry } from '../core/listing/entry.ts'
 import { readCatalogPage } from '../core/listing/pages.ts'
 import type { SkillsOf } from '../access/principal.ts'
 import { HttpProblem } from '../http/problem.ts'
+import type { EntryVerdicts, Judging } from '../verdicts/index.ts'
 import { type Addresses, addressesFrom } from './addresses.ts'
 import { readAssets } from './assets.ts'
 import { readFile, readSkill } from './content.ts'
@@ -18,7 +19,6 @@ import { type ListQuestion, listPage } from './pages/list.ts'
 import { skillPage } from './pages/skill.ts'
 import { statusPage } from './pages/status.ts'
 import { sendAsset, sendPage, sendProblemPage } from './send.ts'
-import type { Judging } from '../verdicts/index.ts'
 
 export interface PagesOptions {
   /** The skills that a request may see. */
@@ -38,6 +38,8 @@ interface ShownText {
   readonly text: string
   readonly digest: string
   readonly manifest: Manifest | undefined
+  /** Level of the heading above it. */
+  readonly level: number
 }
 
 type Query = Readonly<Record<string, unknown>>
@@ -69,7 +71,7 @@ export class Pages {
         limit: DEFAULT_PAGE_ENTRIES, query, ...valid !== undefined && { valid }, ...cursor !== undefined && { cursor }
       })
       if (page === undefined) throw new HttpProblem('bad_cursor')
-      const entries = page.entries.map((text) => JSON.parse(text) as CatalogEntry)
+      const entries = page.entries.map((text) => JSON.parse(text) as CatalogEntry & EntryVerdicts)
       return listPage({ ...question, ...page, entries, base: this.#base(request) }, addresses)
     })
   }
@@ -80,7 +82,7 @@ export class Pages {
     return this.#answer(request, reply, async (addresses) => {
       const { main, ...skill } = await skillsOf(request).read(name, (state) => readSkill(state, judge))
       const body = main === undefined ? '' : skillBody(main.text)
-      const rendering = main && await this.#render({ name, path: skill.mainFile, text: body, digest: main.digest, manifest: skill.manifest }, addresses)
+      const rendering = main && await this.#render({ name, path: skill.mainFile, text: body, digest: main.digest, manifest: skill.manifest, level: 2 }, addresses)
       return skillPage({ ...skill, body, rendering, base: this.#base(request) }, addresses)
     })
   }
@@ -91,7 +93,7 @@ export class Pages {
     return this.#answer(request, reply, async (addresses) => {
       const { manifest, digest, ...file } = await this.#options.skillsOf(request).read(name, (state) => readFile(state, path))
       const isMarkdown = /\.mdx?$/i.test(path) && file.text !== undefined
-      const text = isMarkdown && view === 'rendered' && digest !== undefined ? { name, path, text: skillBody(file.text ?? ''), digest, manifest } : undefined
+      const text = isMarkdown && view === 'rendered' && digest !== undefined ? { name, path, text: skillBody(file.text ?? ''), digest, manifest, level: 1 } : undefined
       return filePage({ ...file, name, path, isMarkdown, rendering: text && await this.#render(text, addresses) }, addresses)
     })
   }
@@ -120,9 +122,9 @@ export class Pages {
     }
   }
 
-  async #render ({ name, path, text, digest, manifest }: ShownText, addresses: Addresses): Promise<Rendering> {
+  async #render ({ name, path, text, digest, manifest, level }: ShownText, addresses: Addresses): Promise<Rendering> {
     const files = manifest && new Set(manifest.files.map((file) => file.path))
-    const place = { path, skillPage: addresses.skill(name), bytes: addresses.bytes(name, ''), ...files && { files } }
+    const place = { path, skillPage: addresses.skill(name), bytes: addresses.bytes(name, ''), level, ...files && { files } }
     return await this.#markdown.render(JSON.stringify([digest, manifest?.revision, path, place.skillPage]), { text, place })
   }
 

@@ -25,8 +25,8 @@ export interface ClientResult {
   readonly folder: string
 }
 
-/** Refuses every connection that does not stay on this machine, and says so. */
-const OFFLINE = `
+/** As a module for `node --import`: refuses every connection that does not stay on this machine, and says so. */
+const OFFLINE_CODE = `
 import net from 'node:net'
 const { connect } = net.Socket.prototype
 net.Socket.prototype.connect = function (...args) {
@@ -37,11 +37,12 @@ net.Socket.prototype.connect = function (...args) {
   return this
 }`
 
+export const OFFLINE = `data:text/javascript,${encodeURIComponent(OFFLINE_CODE)}`
+
 /** Installs everything that a server offers. */
 export async function installSkills (url: string, { cli, node = process.execPath, cwd }: ClientRun): Promise<ClientResult> {
-  const preload = `data:text/javascript,${encodeURIComponent(OFFLINE)}`
   return await new Promise((resolve) => {
-    execFile(node, ['--import', preload, cli, 'add', url, '-y', '--agent', 'claude-code'], {
+    execFile(node, ['--import', OFFLINE, cli, 'add', url, '-y', '--agent', 'claude-code'], {
       cwd,
       timeout: 60_000,
       env: { PATH: process.env['PATH'], HOME: cwd, DISABLE_TELEMETRY: '1', DO_NOT_TRACK: '1', CI: '1' }

@@ -27,4 +27,3 @@ export async function subjectFor ({ folder = 'demo', text, mainFile = 'SKILL.md'
 export async function verdictsFor (parts: SkillParts, targets?: readonly TargetName[]): Promise<Verdicts> {
   return verdictsOf(await subjectFor(parts), targets)
 }
-

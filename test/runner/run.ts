@@ -26,7 +26,7 @@ const FILE_SECONDS = 300
 const KILL_AFTER_SECONDS = FILE_SECONDS + 30
 
 /** What is no unit test: some folders, hundreds of changes or thousands of reads on a real disk, and what uses the helpers that start processes. */
-const WHOLE_SERVICE = /^test\/(?:adversarial|figures|project)\/|\/(?:checkout|consistency|file-edits|freshness|live-reload|skill-manager-disks)\.test\.ts$/
+const WHOLE_SERVICE = /^test\/(?:adversarial|figures|project|ui\/pages)\/|\/(?:checkout|consistency|file-edits|freshness|live-reload|markdown-renderer|skill-manager-disks)\.test\.ts$/
 const STARTS_PROCESSES = /\/helper\/(?:process|skills-client|swapper)\.ts'/
 /** Nothing else runs beside what is timed. */
 const ALONE = /^test\/figures\//

@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import { MarkdownRenderer, MAX_MARKDOWN_CHARACTERS, type Rendering } from '../../src/ui/markdown-renderer.ts'
 
-const PLACE = { path: 'SKILL.md', skillPage: '../../ui/skills/demo', bytes: '../../skills/demo/files/' }
+const PLACE = { path: 'SKILL.md', level: 2, skillPage: '../../ui/skills/demo', bytes: '../../skills/demo/files/' }
 
 /** Takes the parser seconds. */
 const ENDLESS = '!['.repeat(MAX_MARKDOWN_CHARACTERS / 2)

@@ -12,6 +12,8 @@ export interface MarkdownPlace {
   readonly skillPage: string
   /** Address of the bytes of files, with a slash at its end. */
   readonly bytes: string
+  /** Level of the page's heading above the text. */
+  readonly level: number
   /** Paths of all files of the skill, where they are known: a link to another one is marked. */
   readonly files?: ReadonlySet<string>
 }
@@ -21,8 +23,8 @@ interface State extends MarkdownPlace {
   readonly slugger: GithubSlugger
   /** What follows the link that is open; undefined outside of links. */
   linkEnd: string | undefined
-  /** Level of the last heading, 2 before the first: the page has a heading of that level above. */
-  level: number
+  /** Level of the last heading. */
+  lastLevel: number
 }
 
 /** So that ids of a skill's headings meet neither those of the page nor properties of the document. */
@@ -46,7 +48,7 @@ function createRenderer (): { readonly markdown: Parser, readonly setState: (sta
     if (type !== 'code_inline') return text
     const code = `<code>${text}</code>`
     // Authors name files in code more often than they link them.
-    const isFile = state.linkEnd === undefined && state.files?.has(content) === true
+    const isFile = state.linkEnd === undefined && content !== state.path && state.files?.has(content) === true
     return isFile ? `<a${addressOf(content, { kind: 'file', path: content, fragment: '' }, state)}>${code}</a>` : code
   }
   rules['code_block'] = (tokens, index) => codeBlock(at(tokens, index).content)
@@ -57,13 +59,13 @@ function createRenderer (): { readonly markdown: Parser, readonly setState: (sta
 
   rules['heading_open'] = (tokens, index) => {
     const token = at(tokens, index)
-    const wanted = Number(token.tag.slice(1)) + 2
+    const wanted = state.level + Number(token.tag.slice(1))
     // No level is skipped, whatever the author skips: readers of the page go by the levels.
-    state.level = Math.min(wanted, state.level + 1, DEEPEST_HEADING)
+    state.lastLevel = Math.min(wanted, state.lastLevel + 1, DEEPEST_HEADING)
     const id = ID_PREFIX + state.slugger.slug(textOf(tokens[index + 1]))
-    return `<h${state.level} id="${escape(id)}"><a class="anchor" href="#${escape(encodeURIComponent(id))}" aria-hidden="true" tabindex="-1">#</a>`
+    return `<h${state.lastLevel} id="${escape(id)}"><a class="anchor" href="#${escape(encodeURIComponent(id))}" aria-hidden="true" tabindex="-1">#</a>`
   }
-  rules['heading_close'] = () => `</h${state.level}>\n`
+  rules['heading_close'] = () => `</h${state.lastLevel}>\n`
 
   rules['link_open'] = (tokens, index) => {
     const href = String(at(tokens, index).attrGet('href'))
@@ -119,7 +121,7 @@ let renderer: ReturnType<typeof createRenderer> | undefined
 /** The HTML of a text in Markdown. The time is not bounded by its size: see `MarkdownRenderer`. */
 export function renderMarkdown (text: string, place: MarkdownPlace): string {
   renderer ??= createRenderer()
-  renderer.setState({ ...place, slugger: new GithubSlugger(), linkEnd: undefined, level: 2 })
+  renderer.setState({ ...place, slugger: new GithubSlugger(), linkEnd: undefined, lastLevel: place.level })
   return renderer.markdown.render(text)
 }
 

@@ -1,5 +1,6 @@
 import type { CatalogEntry } from '../../core/listing/entry.ts'
 import { MAX_QUERY_CODE_POINTS } from '../../core/ground/limits.ts'
+import type { EntryVerdicts } from '../../verdicts/index.ts'
 import { snippets } from '../snippets.ts'
 import type { Addresses } from '../addresses.ts'
 import { html, type Html, visible } from '../html.ts'
@@ -14,7 +15,7 @@ export interface ListQuestion {
 }
 
 export interface ListContent extends ListQuestion {
-  readonly entries: readonly CatalogEntry[]
+  readonly entries: ReadonlyArray<CatalogEntry & EntryVerdicts>
   readonly total: number
   readonly nextCursor: string | undefined
   readonly isComplete: boolean
@@ -49,11 +50,11 @@ ${snippetList(snippets(content.base), content.base)}
   }
 }
 
-function item ({ name, description, findings, file_count: files, size_bytes: bytes, type }: CatalogEntry, addresses: Addresses): Html {
+function item ({ name, description, findings, file_count: files, size_bytes: bytes, type, tokens }: CatalogEntry & EntryVerdicts, addresses: Addresses): Html {
   return html`
 <li><h2><a href="${addresses.skill(name)}"><bdi>${visible(name)}</bdi></a></h2>
 <p class="description" dir="auto">${description === '' ? html`<em>No description</em>` : visible(description)}</p>
-<p class="meta">${verdict(findings)}${files !== null && html` <span>${count(files, 'file')}</span>`}${bytes !== null && html` ${size(bytes)}`}${type === 'personal' && html` <span>personal</span>`}</p></li>`
+<p class="meta">${verdict(findings)}${files !== null && html` <span>${count(files, 'file')}</span>`}${bytes !== null && html` ${size(bytes)}`}${tokens.body !== null && html` <span title="${tokens.method}">≈ ${count(tokens.body, 'token')}</span>`}${type === 'personal' && html` <span>personal</span>`}</p></li>`
 }
 
 function countLine ({ total, query, isComplete, valid }: ListContent): string {

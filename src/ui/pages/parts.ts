@@ -1,9 +1,7 @@
 import type { Finding } from '../../core/ground/skill.ts'
+import { TARGETS } from '../../verdicts/index.ts'
 import type { Addresses } from '../addresses.ts'
 import { type Content, html, type Html, visible } from '../html.ts'
-
-/** A finding, and the place that it is about where that is known. */
-export type PlacedFinding = Finding & { readonly file?: string, readonly line?: number }
 
 const UNITS = ['bytes', 'kB', 'MB', 'GB'] as const
 
@@ -34,13 +32,19 @@ export function verdict (findings: readonly Finding[]): Html {
 }
 
 /** @param mainFile path of the file that a finding is about if it names no other */
-export function findingList (findings: readonly PlacedFinding[], name: string, mainFile: string | undefined, addresses: Addresses): Html {
-  return html`<ul class="findings">${findings.map(({ severity, message, fix, code, line, file = mainFile }) => html`
+export function findingList (findings: readonly Finding[], name: string, mainFile: string | undefined, addresses: Addresses): Html {
+  return html`<ul class="findings">${findings.map(({ severity, message, fix, code, targets = [], line, file = mainFile }) => html`
 <li class="${severity}"><p><strong>${severity}</strong> <span dir="auto">${visible(sentence(message))}</span>${line !== undefined && file !== undefined &&
   html` <a href="${addresses.file(name, file)}#L${line}">${file === mainFile ? '' : visible(file)} line ${line}</a>`}</p>
 <p class="fix"><span class="label">Fix</span> <span dir="auto">${visible(sentence(fix))}</span></p>
-<p class="code"><code>${code}</code></p></li>`)}
+<p class="code"><code>${code}</code>${targets.length > 0 && html` <span>matters to ${titles(targets)}</span>`}</p></li>`)}
 </ul>`
+}
+
+/** Targets by their titles. */
+export function titles (targets: readonly string[]): string {
+  const table: Readonly<Record<string, { readonly title: string }>> = TARGETS
+  return targets.map((target) => table[target]?.title ?? target).join(', ')
 }
 
 /** Sentences of findings begin in lower case, and have no full stop. */

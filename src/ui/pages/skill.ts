@@ -1,21 +1,21 @@
-import type { DiscoveryVersion } from '../../core/clients/discovery.ts'
-import { isOffered } from '../../core/clients/discovery.ts'
 import type { Manifest } from '../../core/content/manifest.ts'
-import type { CatalogEntry } from '../../core/listing/entry.ts'
+import type { TargetName } from '../../verdicts/index.ts'
 import type { Addresses } from '../addresses.ts'
 import { type Content, html, type Html, trusted, visible } from '../html.ts'
 import type { Rendering } from '../markdown-renderer.ts'
+import type { JudgedSkill } from '../content.ts'
 import { snippets } from '../snippets.ts'
 import type { Page } from './layout.ts'
 import { count, digest, factList, findingList, size, verdict } from './parts.ts'
 import { sourceView } from './source.ts'
+import { targetList } from './targets.ts'
 import { snippetList } from './use.ts'
 
 /** Files in the list of a page. */
 const MAX_LISTED_FILES = 500
 
 export interface SkillContent {
-  readonly entry: CatalogEntry
+  readonly entry: JudgedSkill
   /** Undefined when the files cannot be listed. */
   readonly manifest: Manifest | undefined
   readonly mainFile: string
@@ -47,6 +47,8 @@ ${facts(entry)}
 <div class="body">
 ${findings.length > 0 && html`<section aria-labelledby="findings"><h2 id="findings">Findings</h2>
 ${findingList(findings, name, mainFile, addresses)}</section>`}
+<section aria-labelledby="targets"><h2 id="targets">Where it works</h2>
+${targetList(entry.targets)}</section>
 <section aria-labelledby="instructions"><div class="title"><h2 id="instructions">Instructions</h2>
 ${content.problem === undefined && html`<p><a href="${addresses.file(name, mainFile)}">Source</a> <a href="${addresses.bytes(name, mainFile)}">Raw</a></p>`}</div>
 ${frontmatter(entry)}
@@ -60,25 +62,24 @@ ${fileList(manifest, name, addresses)}</section>`}
 }
 
 /** Why clients of a door do not get the skill. */
-function missingFor ({ findings, revision }: CatalogEntry): { discovery?: string, mcp?: string } {
-  const versions: readonly DiscoveryVersion[] = ['0.1.0', '0.2.0']
-  const offered = revision !== null && versions.some((version) => isOffered(findings, version))
-  const listed = revision !== null && !findings.some(({ code, severity }) => code.startsWith('mcp_') && severity === 'warning')
+function missingFor ({ targets, revision }: JudgedSkill): { discovery?: string, mcp?: string } {
+  const isListed = (name: TargetName) => revision !== null && targets.some(({ target, verdict }) => target === name && verdict !== 'not_loaded' && verdict !== 'refused')
   return {
-    ...!offered && { discovery: 'This client does not get the skill as it is: see its findings.' },
-    ...!listed && { mcp: 'MCP does not list the skill as it is: see its findings.' }
+    ...!isListed('discovery-0.1.0') && !isListed('discovery-0.2.0') && { discovery: 'This client does not get the skill as it is: see its findings.' },
+    ...!isListed('mcp') && { mcp: 'MCP does not list the skill as it is: see its findings.' }
   }
 }
 
-function facts ({ revision, type }: CatalogEntry): Html {
+function facts ({ revision, type, tokens: { listed, body, all_files: all, method } }: JudgedSkill): Html {
   return html`<section aria-label="Facts">${factList([
     ['Root', type],
-    revision === null ? undefined : ['Revision', digest(revision)]
+    revision === null ? undefined : ['Revision', digest(revision)],
+    ['Tokens', html`<span title="${method}">≈ ${listed.toLocaleString('en')} in each turn${body !== null && html`, ${body.toLocaleString('en')} in use`}${all !== null && html`, ${all.toLocaleString('en')} with all files`}</span>`]
   ])}</section>`
 }
 
 /** Every field but those in the heading, whatever its type. */
-function frontmatter ({ frontmatter, name }: CatalogEntry): Html | false {
+function frontmatter ({ frontmatter, name }: JudgedSkill): Html | false {
   const fields = Object.entries(frontmatter as Readonly<Record<string, unknown>>)
     .filter(([key, value]) => key !== 'description' && !(key === 'name' && value === name))
   if (fields.length === 0) return false

@@ -26,7 +26,7 @@ const ADDRESS = /^(?:https?:\/\/[^"]+|mailto:[^"]+|#[^"]*|\.\.\/\.\.\/(?:ui\/)?s
 t.test('K75: no probe makes an element or an attribute that the renderer does not write itself', (t) => {
   t.ok(PROBES.length >= 100, `${PROBES.length} probes`)
   for (const probe of PROBES) {
-    const markup = renderMarkdown(probe, { path: 'SKILL.md', skillPage: '../../ui/skills/demo', bytes: '../../skills/demo/files/' })
+    const markup = renderMarkdown(probe, { path: 'SKILL.md', level: 2, skillPage: '../../ui/skills/demo', bytes: '../../skills/demo/files/' })
     for (const [, , tag = '', attributes = ''] of markup.matchAll(TAG)) {
       const allowed = ALLOWED[tag]
       if (allowed === undefined) t.fail(`${probe} made <${tag}>`)

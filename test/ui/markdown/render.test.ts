@@ -3,6 +3,7 @@ import { type MarkdownPlace, renderMarkdown } from '../../../src/ui/markdown/ren
 
 const PLACE: MarkdownPlace = {
   path: 'SKILL.md',
+  level: 2,
   skillPage: '../../ui/skills/demo',
   bytes: '../../skills/demo/files/',
   files: new Set(['SKILL.md', 'references/a.md', 'scripts/run.sh', 'logo.png', 'a b#c?.md', '技能.md'])

@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { buildService } from '../helper/build.ts'
-import { rawRequest, request } from '../helper/raw-http.ts'
-import { passTick, skill, skillText } from '../helper/skills.ts'
+import { buildService } from '../../helper/build.ts'
+import { rawRequest, request } from '../../helper/raw-http.ts'
+import { passTick, skill, skillText } from '../../helper/skills.ts'
 
 /** What a browser sends when somebody opens an address. */
 const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8'
@@ -82,6 +82,8 @@ t.test('K74: the page of a skill says what it is for, whether it is all right, h
   for (const file of ['SKILL.md', 'docs/more.md', 'a.bin']) t.match(text, `href="../../ui/skills/demo/files/${file}"`)
   const { revision } = await (await fetch(`${url}/catalog/demo`)).json() as { readonly revision: string }
   t.match(text, revision)
+  t.match(text, /≈ [\d,]+ in each turn, [\d,]+ in use, [\d,]+ with all files/)
+  t.match(text, /verdict good">works<\/span> in [^<]*Claude Code/)
   t.match(headers.get('content-security-policy'), /^default-src 'none'; script-src 'sha256-[\w+/=]+'; .*require-trusted-types-for 'script'/)
   t.match(Object.fromEntries(headers), { 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer', 'x-robots-tag': 'noindex', 'cache-control': 'no-cache' })
 })
@@ -93,6 +95,9 @@ t.test('K74: a page shows each finding with its fix, and offers no client what i
   t.ok(findings.length > 2)
   for (const { code } of findings) t.match(text, `<code>${code}</code>`)
   t.match(text, /<span class="label">Fix<\/span>/)
+  t.match(text, /verdict error">refused<\/span> by Agent Skills format/)
+  t.match(text, /files\/SKILL\.md#L\d+">\s*line \d+<\/a>/)
+  t.match(text, /matters to Agent Skills format/)
   t.notMatch(text, /npx skills add/)
   t.match(text, /MCP does not list the skill/)
   t.match(text, /curl -s/)
@@ -120,7 +125,7 @@ t.test('K74: a file has an address for each line, is rendered on request, or can
   t.match(source, '<span class="line"><a id="L2" href="#L2" tabindex="-1">2</a>&lt;two&gt;\n</span>')
   t.notMatch(source, 'id="L3"')
   t.match((await file('notes.md')).text, /href="\.\.\/\.\.\/\.\.\/\.\.\/ui\/skills\/demo\/files\/notes\.md\?view=rendered">Rendered/)
-  t.match((await file('notes.md?view=rendered')).text, /<h3 id="user-content-notes">/)
+  t.match((await file('notes.md?view=rendered')).text, /<h2 id="user-content-notes">/)
   t.match((await file('b.bin')).text, /not text[^]*href="\.\.\/\.\.\/\.\.\/\.\.\/skills\/demo\/files\/b\.bin" download/)
   t.match((await file('latin.txt')).text, /latin-1[^]*café/)
   t.match((await file('empty.txt')).text, /The file is empty/)

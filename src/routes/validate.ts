@@ -1,0 +1,64 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { HttpProblem } from '../http/problem.ts'
+import { problemOfCoding } from '../plugins/json-body.ts'
+import { MAX_VALIDATED_BYTES } from '../http/limits.ts'
+import { readTargets } from '../http/request/targets.ts'
+import { JSON_MEDIA_TYPE } from '../http/send/json.ts'
+import { resultAnswer, problemAnswers } from '../openapi/responses.ts'
+import { isSafeName } from '../core/ground/skill-name.ts'
+import { ValidateQuerySchema, ValidationSchema } from '../schemas/validation.ts'
+import { estimateTokens, type FindingSource, verdictsOf } from '../verdicts/index.ts'
+import { ArchiveError, isZip, subjectOfArchive, subjectOfDocument } from '../verdicts/upload.ts'
+
+const DOCUMENT_TYPES = ['text/markdown', 'text/plain']
+const ARCHIVE_TYPES = ['application/zip', 'application/x-zip-compressed', 'application/octet-stream']
+
+const EXAMPLE = '---\nname: demo\ndescription: What it does, and when to use it\n---\n\n# Demo\n'
+
+const BODY = {
+  content: {
+    'text/markdown': { schema: { type: 'string', description: 'A SKILL.md', 'x-examples': { skill: { value: EXAMPLE } } } },
+    'application/zip': {
+      schema: { type: 'string', description: 'A ZIP of the skill, with SKILL.md at its root or in its one folder', 'x-examples': { skill: { value: 'PK\u0003\u0004' } } }
+    }
+  }
+}
+
+export interface ValidateRouteOptions {
+  readonly sources: readonly FindingSource[]
+}
+
+/** Judges a skill that is on no disk of the service: for editors and pipelines. Nothing of it is kept. */
+export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = async function validateRoute (app, { sources }) {
+  app.addContentTypeParser([...DOCUMENT_TYPES, ...ARCHIVE_TYPES], { parseAs: 'buffer', bodyLimit: MAX_VALIDATED_BYTES }, (request, body, next) => { next(problemOfCoding(request) ?? null, body) })
+
+  app.post('/validate', {
+    bodyLimit: MAX_VALIDATED_BYTES,
+    config: { bodyTypes: [...DOCUMENT_TYPES, ...ARCHIVE_TYPES] },
+    schema: {
+      operationId: 'validateSkill',
+      summary: 'Judge a skill that is sent',
+      description: 'Takes one SKILL.md, or a ZIP of a skill, up to 10 MiB, and says what the format, validators, agents and uploads make of it. Nothing is kept. A verdict is always a 200.',
+      tags: ['skills'],
+      querystring: ValidateQuerySchema,
+      body: BODY,
+      response: {
+        200: resultAnswer(ValidationSchema, 'The verdicts'),
+        ...problemAnswers('invalid_archive', 'body_too_large', 'unsupported_media_type')
+      }
+    },
+    // What is in the body is judged, not validated.
+    validatorCompiler: (part) => part.httpPart === 'body' ? () => true : app.validatorCompiler?.(part) ?? (() => true)
+  }, async ({ body, query: { folder, target } }, reply) => {
+    if (!Buffer.isBuffer(body)) throw new HttpProblem('unsupported_media_type', 'Send a SKILL.md as text/markdown, or a ZIP as application/zip')
+    if (folder !== undefined && !isSafeName(folder)) throw new HttpProblem('bad_query', "Query parameter 'folder' is no name of a skill")
+    const targets = readTargets(target)
+    const subject = await (isZip(body) ? subjectOfArchive(body, folder, sources) : subjectOfDocument(body, folder, sources)).catch((error: unknown) => {
+      throw error instanceof ArchiveError ? new HttpProblem('invalid_archive', error.message) : error
+    })
+    const { targets: verdicts, findings } = verdictsOf(subject, targets)
+    const { name, valid } = subject.skill
+    return reply.header('content-type', JSON_MEDIA_TYPE)
+      .send(JSON.stringify({ skill_name: name, revision: null, valid, tokens: estimateTokens(subject), targets: verdicts, findings }))
+  })
+}

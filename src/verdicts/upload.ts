@@ -1,0 +1,155 @@
+import type { Entry, ZipFile } from 'yauzl'
+import { describeSkill } from '../core/catalog/index-skill.ts'
+import { MAIN_FILE, orderMainFiles } from '../core/catalog/main-files.ts'
+import type { ListedFile } from '../core/content/manifest.ts'
+import { RefusedError } from '../core/disk/refused.ts'
+import { isHiddenFile, isHiddenPath } from '../core/disk/relative-path.ts'
+import { FileContent } from '../core/files/file-content.ts'
+import { parseSkillBytes } from '../core/format/main-file.ts'
+import { MAX_MAIN_FILE_BYTES, MAX_SKILL_ENTRIES } from '../core/ground/limits.ts'
+import { isSafeName } from '../core/ground/skill-name.ts'
+import { compareCodePoints } from '../core/ground/text.ts'
+import { type FindingSource, subjectOf } from './entry.ts'
+import type { Subject } from './subject.ts'
+
+/** Why an archive cannot be judged: one sentence without a full stop. */
+export class ArchiveError extends Error {
+  override readonly name = 'ArchiveError'
+}
+
+/** What an archive may say that it unpacks to, in bytes, and how many times its own size, from RATIO_FROM_BYTES on. */
+const MAX_UNPACKED_BYTES = 256 * 1_048_576
+const MAX_RATIO = 200
+const RATIO_FROM_BYTES = 10 * 1_048_576
+
+/** Beginning of every ZIP with files, and of an empty one. */
+const ZIP_MARKS = ['PK\u0003\u0004', 'PK\u0005\u0006']
+
+/** What packers leave behind. */
+const LEFT_BEHIND = /^__MACOSX\/|(?:^|\/)\.DS_Store$/
+
+/** The bits of a Unix mode that say what a file is, and their value for a regular file. */
+const FILE_TYPE = 0o170000
+const REGULAR_FILE = 0o100000
+
+/** A skill that is named in no other way. */
+const NAMELESS = 'skill'
+
+export function isZip (bytes: Buffer): boolean {
+  return ZIP_MARKS.includes(bytes.toString('latin1', 0, 4))
+}
+
+/**
+ * A SKILL.md that was sent alone. Nobody knows the other files, so that no link is checked.
+ * @param folder the name of its folder; without one, the name in the frontmatter is taken for it
+ */
+export async function subjectOfDocument (bytes: Buffer, folder: string | undefined, sources: readonly FindingSource[]): Promise<Subject> {
+  const document = new FileContent(bytes)
+  const tooLarge = bytes.length > MAX_MAIN_FILE_BYTES
+  const subject = await subjectFrom({ folder, mainFiles: ['SKILL.md'], document: tooLarge ? undefined : document, files: [{ path: 'SKILL.md', size_bytes: bytes.length }], tooLarge }, sources)
+  return { ...subject, files: undefined }
+}
+
+/**
+ * A skill in a ZIP, at its root or in its one folder. Only SKILL.md is unpacked, up to MAX_MAIN_FILE_BYTES; of the other files
+ * names and sizes are read. Nothing is written.
+ * @throws {ArchiveError}
+ */
+export async function subjectOfArchive (bytes: Buffer, folder: string | undefined, sources: readonly FindingSource[]): Promise<Subject> {
+  const { fromBufferPromise } = await import('yauzl')
+  const zip = await fromBufferPromise(bytes, { strictFileNames: true, validateEntrySizes: true }).catch(refuse)
+  try {
+    const all = await listEntries(zip, bytes.length)
+    const wrapper = wrapperOf(all)
+    const entries = all.map((entry) => ({ entry, path: entry.fileName.slice(wrapper.length) })).sort((a, b) => compareCodePoints(a.path, b.path))
+    const mainFiles = entries.flatMap(({ path }) => MAIN_FILE.test(path) ? [path] : [])
+    const name = orderMainFiles(mainFiles, 'SKILL.md')[0]
+    const main = entries.find(({ path }) => path === name)?.entry
+    const tooLarge = main !== undefined && main.uncompressedSize > MAX_MAIN_FILE_BYTES
+    const document = main === undefined || tooLarge ? undefined : new FileContent(await unpack(zip, main))
+    const files = entries.map(({ entry, path }) => ({ path, size_bytes: entry.uncompressedSize }))
+    return await subjectFrom({ folder: folder ?? (wrapper === '' ? undefined : wrapper.slice(0, -1)), mainFiles, document, files, tooLarge }, sources)
+  } finally {
+    zip.close()
+  }
+}
+
+interface SkillParts {
+  readonly folder: string | undefined
+  readonly mainFiles: readonly string[]
+  readonly document: FileContent | undefined
+  readonly files: readonly ListedFile[]
+  readonly tooLarge: boolean
+}
+
+async function subjectFrom ({ folder, mainFiles, document, files, tooLarge }: SkillParts, sources: readonly FindingSource[]): Promise<Subject> {
+  const name = folder ?? (document && ownName(document)) ?? NAMELESS
+  const main = orderMainFiles(mainFiles, 'SKILL.md')[0]
+  const skill = describeSkill({ name, type: 'project', root: 0, path: `/${name}`, realPath: `/${name}`, linked: false }, {
+    mainFiles,
+    main: document !== undefined && main !== undefined ? { name: main, content: document } : undefined,
+    ...tooLarge && { refused: new RefusedError('too_large') },
+    shadowing: false
+  })
+  return await subjectOf({ skill, manifest: { files }, document, fileFindings: [] }, sources)
+}
+
+function ownName ({ bytes }: FileContent): string | undefined {
+  const { name } = parseSkillBytes(bytes, '').summary
+  return isSafeName(name) ? name : undefined
+}
+
+/** @throws {ArchiveError} for what a reader of archives must not unpack */
+async function listEntries (zip: ZipFile, packedBytes: number): Promise<readonly Entry[]> {
+  if (zip.entryCount > MAX_SKILL_ENTRIES) throw new ArchiveError(`The archive has more than ${MAX_SKILL_ENTRIES} entries`)
+  const entries: Entry[] = []
+  const names = new Set<string>()
+  let bytes = 0
+  try {
+    for await (const entry of zip.eachEntry()) {
+      const { fileName } = entry
+      if (fileName.endsWith('/') || LEFT_BEHIND.test(fileName)) continue
+      if (entry.isEncrypted()) throw new ArchiveError('The archive is encrypted')
+      if (names.has(fileName)) throw new ArchiveError('The archive has two files of one name')
+      names.add(fileName)
+      bytes += entry.uncompressedSize
+      if (bytes > MAX_UNPACKED_BYTES || (bytes > RATIO_FROM_BYTES && bytes > packedBytes * MAX_RATIO)) {
+        throw new ArchiveError('The archive unpacks to more than is read: 256 MiB, or 200 times its own size')
+      }
+      if (isFile(entry) && !isHiddenPath(fileName.split('/')) && !isHiddenFile(fileName.split('/').at(-1))) entries.push(entry)
+    }
+  } catch (error) {
+    refuse(error)
+  }
+  return entries
+}
+
+/** Packers that know no Unix modes leave them empty. */
+function isFile ({ externalFileAttributes }: Entry): boolean {
+  const type = (externalFileAttributes >>> 16) & FILE_TYPE
+  return type === 0 || type === REGULAR_FILE
+}
+
+/** The one folder that all files are in, with its `/`; empty when SKILL.md lies at the root or there are several folders. */
+function wrapperOf (entries: readonly Entry[]): string {
+  const [first] = entries
+  if (first === undefined) return ''
+  const wrapper = first.fileName.slice(0, first.fileName.indexOf('/') + 1)
+  const isSkill = entries.some(({ fileName }) => fileName.startsWith(wrapper) && MAIN_FILE.test(fileName.slice(wrapper.length)))
+  return wrapper !== '' && isSkill && isSafeName(wrapper.slice(0, -1)) && entries.every(({ fileName }) => fileName.startsWith(wrapper)) ? wrapper : ''
+}
+
+async function unpack (zip: ZipFile, entry: Entry): Promise<Buffer> {
+  try {
+    const pieces: Buffer[] = []
+    for await (const piece of await zip.openReadStreamPromise(entry)) pieces.push(piece as Buffer)
+    return Buffer.concat(pieces)
+  } catch (error) {
+    return refuse(error)
+  }
+}
+
+/** yauzl's sentences may quote names from the archive. */
+function refuse (error: unknown): never {
+  throw error instanceof ArchiveError ? error : new ArchiveError('The archive is no ZIP that can be read')
+}

@@ -1,0 +1,62 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { delimiter, join } from 'node:path'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import type { Test } from 'tap'
+
+const NAMES = ['chromium', 'chromium-browser', 'google-chrome']
+
+/** The Chromium of this machine. Nothing is installed for the tests. */
+const executablePath = (process.env['PATH'] ?? '').split(delimiter).flatMap((folder) => NAMES.map((name) => join(folder, name))).find((path) => existsSync(path))
+
+/** For tap's `skip`: why there is no test with a browser, else false. */
+export const noBrowser: string | false = executablePath === undefined && `no browser: none of ${NAMES.join(', ')} is in PATH`
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+export async function startBrowser (t: Test): Promise<Browser> {
+  const browser = await chromium.launch({ ...executablePath !== undefined && { executablePath }, args: ['--no-sandbox'] })
+  t.teardown(() => browser.close())
+  return browser
+}
+
+/**
+ * A tab. The test fails if the browser reports an error, a violation of the page's policy among them, or if anything is
+ * asked of another host.
+ * @param expected of errors that belong to the test
+ */
+export async function openTab (t: Test, browser: Browser, options: BrowserContextOptions = {}, expected = /^$/): Promise<Page> {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options })
+  const page = await context.newPage()
+  const problems: string[] = []
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning') problems.push(message.text())
+  })
+  page.on('pageerror', (error) => { problems.push(error.message) })
+  page.on('request', (request) => {
+    if (!request.url().startsWith('http://127.0.0.1:')) problems.push(request.url())
+  })
+  t.teardown(async () => {
+    await context.close()
+    const unexpected = problems.filter((problem) => !expected.test(problem))
+    if (unexpected.length > 0) throw new Error(`the browser reported: ${unexpected.join('; ')}`)
+  })
+  return page
+}
+
+interface AxeResults {
+  readonly violations: ReadonlyArray<{ readonly id: string, readonly nodes: ReadonlyArray<{ readonly html: string, readonly failureSummary?: string }> }>
+}
+
+/** What axe finds on a page, one line each. Evaluated and not added as a script, which the page's policy refuses. */
+export async function barriers (page: Page): Promise<readonly string[]> {
+  const isThere = await page.evaluate(() => 'axe' in globalThis)
+  if (!isThere) await page.evaluate(axe)
+  const { violations } = await page.evaluate(() => (globalThis as unknown as { readonly axe: { run (): Promise<AxeResults> } }).axe.run())
+  return violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}: ${failureSummary ?? ''}`))
+}
+
+/** How many pixels of a page lie beyond its right edge. */
+export async function overflow (page: Page): Promise<number> {
+  return await page.evaluate('document.documentElement.scrollWidth - innerWidth') as number
+}

@@ -1,0 +1,166 @@
+import { readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { crc32, deflateRawSync } from 'node:zlib'
+import t from 'tap'
+import fc from 'fast-check'
+import { validate } from '../../src/validate/validate.ts'
+import type { SkillReport } from '../../src/validate/report/reporter.ts'
+import { mcpFindings } from '../../src/mcp/findings.ts'
+import { TARGET_NAMES, type TargetName } from '../../src/verdicts/index.ts'
+import { buildService, type Service } from '../helper/build.ts'
+
+const EXAMPLES = fileURLToPath(new URL('../../skills/', import.meta.url))
+
+interface Validation {
+  readonly skill_name: string
+  readonly valid: boolean
+  readonly revision: string | null
+  readonly targets: ReadonlyArray<{ readonly target: string, readonly verdict: string }>
+  readonly findings: ReadonlyArray<{ readonly code: string, readonly message: string }>
+  readonly code?: string
+}
+
+async function send (service: Service, body: string | Buffer, { query = '', type = 'text/markdown', headers = {} } = {}): Promise<{ status: number, json: Validation }> {
+  const answer = await fetch(`${service.url}/validate${query}`, { method: 'POST', body: new Uint8Array(Buffer.from(body)), headers: { 'content-type': type, ...headers } })
+  return { status: answer.status, json: await answer.json() as Validation }
+}
+
+interface ZipEntry {
+  readonly name: string
+  readonly bytes: Buffer
+  /** What the headers say instead of the truth. */
+  readonly claimed?: number
+  readonly mode?: number
+  readonly flags?: number
+}
+
+/** A ZIP as it is told to be, honest or not. */
+function zipOf (entries: readonly ZipEntry[]): Buffer {
+  const locals: Buffer[] = []
+  const central: Buffer[] = []
+  let offset = 0
+  for (const { name, bytes, claimed = bytes.length, mode = 0o100644, flags = 0x800 } of entries) {
+    const packed = deflateRawSync(bytes)
+    const common = Buffer.alloc(26)
+    common.writeUInt16LE(20, 0)
+    common.writeUInt16LE(flags, 2)
+    common.writeUInt16LE(8, 4)
+    common.writeUInt32LE(crc32(bytes), 10)
+    common.writeUInt32LE(packed.length, 14)
+    common.writeUInt32LE(claimed, 18)
+    common.writeUInt16LE(Buffer.byteLength(name), 22)
+    const local = Buffer.concat([Buffer.from('PK\u0003\u0004'), common, Buffer.from(name), packed])
+    const tail = Buffer.alloc(14)
+    tail.writeUInt32LE((mode << 16) >>> 0, 6)
+    tail.writeUInt32LE(offset, 10)
+    central.push(Buffer.concat([Buffer.from('PK\u0001\u0002'), Buffer.from([20, 3]), common, tail, Buffer.from(name)]))
+    locals.push(local)
+    offset += local.length
+  }
+  const end = Buffer.alloc(18)
+  end.writeUInt16LE(entries.length, 4)
+  end.writeUInt16LE(entries.length, 6)
+  end.writeUInt32LE(Buffer.concat(central).length, 8)
+  end.writeUInt32LE(offset, 12)
+  return Buffer.concat([...locals, ...central, Buffer.from('PK\u0005\u0006'), end])
+}
+
+function file (name: string, text: string, more: Partial<ZipEntry> = {}): ZipEntry {
+  return { name, bytes: Buffer.from(text), ...more }
+}
+
+const DEMO = '---\nname: demo\ndescription: What demo is for\n---\n# Demo\n'
+
+t.test('K80: POST /validate', async (t) => {
+  const service = await buildService(t, { files: { demo: { 'SKILL.md': '---\nname: other\ndescription: x\n---\n[a](b.md)\n' } } })
+
+  await t.test('a SKILL.md is judged as it is, for the format or for the targets that were chosen', async (t) => {
+    t.match(await send(service, DEMO), { status: 200, json: { skill_name: 'demo', valid: true, revision: null, findings: [], targets: [{ target: 'spec', verdict: 'ok' }], tokens: { all_files: null } } })
+    const { json } = await send(service, DEMO, { query: '?folder=other&target=spec,codex,vscode,gh' })
+    t.strictSame(json.targets.map(({ target, verdict }) => [target, verdict]), [['spec', 'refused'], ['codex', 'ok'], ['vscode', 'warned'], ['gh-skill', 'refused']])
+    t.match(json.findings, [{ code: 'name_folder_mismatch', severity: 'error', file: 'SKILL.md', line: 2, column: 7 }])
+    t.match(await send(service, `${DEMO}[a](b.md)`), { json: { findings: [] } }, 'nobody knows the other files')
+    t.match(await send(service, ''), { status: 200, json: { valid: false, findings: [{ code: 'frontmatter_missing' }] } })
+    t.match(await send(service, Buffer.from([0x2d, 0xff])), { status: 200, json: { findings: [{ code: 'main_file_not_utf8' }] } })
+    t.match(await send(service, `${DEMO}${'x'.repeat(1_100_000)}`, { query: '?folder=demo' }), { status: 200, json: { findings: [{ code: 'main_file_too_large' }] } })
+  })
+
+  await t.test('a ZIP is a skill at its root or in its one folder', async (t) => {
+    const type = 'application/zip'
+    for (const entries of [[file('SKILL.md', DEMO), file('b.md', 'x')], [file('demo/SKILL.md', DEMO), file('demo/b.md', 'x'), file('__MACOSX/demo/x', 'x')]]) {
+      t.match(await send(service, zipOf(entries), { type }), { status: 200, json: { skill_name: 'demo', valid: true, findings: [], tokens: { all_files: /^\d+$/ } } })
+    }
+    t.match(await send(service, zipOf([file('other/SKILL.md', DEMO)]), { type }), { json: { skill_name: 'other', findings: [{ code: 'name_folder_mismatch' }] } })
+    t.match(await send(service, zipOf([file('SKILL.md', `${DEMO}[a](b.md)`)]), { type }), { json: { findings: [{ code: 'body_link_missing' }] } })
+    t.match(await send(service, zipOf([file('a/SKILL.md', DEMO), file('b/SKILL.md', DEMO)]), { type }), { json: { findings: [{ code: 'main_file_missing', message: /skills below: 'a', 'b'/ }] } })
+    t.match(await send(service, zipOf([file('SKILL.md', DEMO), file('big.bin', 'x', { claimed: 40_000_000 })]), { type, query: '?target=anthropic-upload' }), { status: 400 }, 'the ratio')
+  })
+
+  await t.test('hostile archives are refused, or harmless', async (t) => {
+    const type = 'application/zip'
+    const refused = { status: 400, json: { code: 'invalid_archive' } }
+    t.match(await send(service, zipOf([file('SKILL.md', DEMO), file('bomb', 'x', { claimed: 4_000_000_000 })]), { type }), refused)
+    t.match(await send(service, zipOf([file('SKILL.md', 'x'.repeat(900_000), { claimed: 10 })]), { type }), refused, 'more than it says')
+    t.match(await send(service, zipOf([file('../SKILL.md', DEMO)]), { type }), refused)
+    t.match(await send(service, zipOf([file('/SKILL.md', DEMO)]), { type }), refused)
+    t.match(await send(service, zipOf([file('a\\SKILL.md', DEMO)]), { type }), refused)
+    t.match(await send(service, zipOf([file('SKILL.md', DEMO), file('SKILL.md', 'x')]), { type }), refused)
+    t.match(await send(service, zipOf([file('SKILL.md', DEMO, { flags: 0x801 })]), { type }), refused, 'encrypted')
+    t.match(await send(service, zipOf([file('SKILL.md', DEMO)]).subarray(0, -4), { type }), refused, 'cut')
+    t.match(await send(service, zipOf([file('SKILL.md', '/etc/passwd', { mode: 0o120777 })]), { type }), { json: { findings: [{ code: 'main_file_missing' }] } }, 'a link is no file')
+    t.match(await send(service, zipOf([file('SKILL.md', 'x'.repeat(2_000_000))]), { type }), { json: { findings: [{ code: 'main_file_too_large' }] } })
+    t.match(await send(service, Buffer.alloc(10 * 1_048_576 + 1), { type }), { status: 413 })
+    await t.resolves(fc.assert(fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), async (bytes) => {
+      const { status } = await send(service, Buffer.concat([Buffer.from('PK\u0003\u0004'), bytes, zipOf([file('SKILL.md', DEMO)]).subarray(20)]), { type })
+      return status === 200 || status === 400
+    }), { numRuns: 30 }))
+  })
+
+  await t.test('what cannot be judged is a problem', async (t) => {
+    t.match(await send(service, '{}', { type: 'application/json' }), { status: 415 })
+    t.match(await send(service, DEMO, { type: 'image/png' }), { status: 415 })
+    t.match(await send(service, DEMO, { headers: { 'content-encoding': 'gzip' } }), { status: 415 })
+    t.match(await send(service, DEMO, { query: '?target=nope' }), { status: 400, json: { code: 'bad_query', detail: /'nope', allowed: spec, .*all/ } })
+    t.match(await send(service, DEMO, { query: '?folder=a%2Fb' }), { status: 400, json: { code: 'bad_query' } })
+  })
+
+  await t.test('the same in GET /catalog/:name', async (t) => {
+    const answer = await service.fetch('/catalog/demo?target=spec,codex')
+    t.match(answer.json(), { valid: false, tokens: { listed: /\d/ }, targets: [{ target: 'spec', verdict: 'refused' }, { target: 'codex', verdict: 'ok' }], findings: [{ code: 'name_folder_mismatch' }, { code: 'body_link_missing', severity: 'info' }] })
+    t.notOk('targets' in ((await service.fetch('/catalog/demo')).json() as object))
+    t.match((await service.fetch('/catalog/demo?target=nope')).json(), { status: 400, code: 'bad_query' })
+  })
+})
+
+t.test('K79, K80: the doors never differ for the same bytes', async (t) => {
+  const service = await buildService(t, { files: { demo: { 'SKILL.md': DEMO, 'b.md': 'x' } } })
+  const line = fc.constantFrom('name: demo', 'name: other', 'name: Demo Two', 'name: 3', 'description: What', 'description: Use when: x', 'description: a <b> c', 'description: >', '  folded', 'metadata:', '  a: 1', '  b: x',
+    'tags: [a, b]', 'allowed-tools: Read, Write', '\tx: y', 'license: 1', 'x: "open', '', '# c')
+  const body = fc.constantFrom('# Demo\n', '', '[a](b.md)\n', '[a](c.md) [d](../e.md)\n', 'Run $ARGUMENTS\n', 'a\u200bb\n')
+  const targets = fc.constantFrom<readonly TargetName[] | undefined>(undefined, ['codex'], TARGET_NAMES)
+  await fc.assert(fc.asyncProperty(fc.array(line, { maxLength: 6 }), body, fc.boolean(), targets, async (lines, rest, isCrlf, chosen) => {
+    const text = `---\n${lines.map((each) => `${each}\n`).join('')}---\n${rest}`
+    const bytes = Buffer.from(isCrlf ? text.replaceAll('\n', '\r\n') : text)
+    writeFileSync(join(service.root, 'demo/SKILL.md'), bytes)
+    const query = chosen === undefined ? '' : `?target=${chosen.join(',')}`
+    const entry = (await service.fetch(`/catalog/demo${query}`)).json() as Validation
+    const sent = (await send(service, zipOf([{ name: 'demo/SKILL.md', bytes }, file('demo/b.md', 'x')]), { type: 'application/zip', query })).json
+    const reports: SkillReport[] = []
+    await validate({ paths: [service.root], cwd: service.folder, targets: chosen, sources: [mcpFindings], reporter: { skill: (report) => { reports.push(report) }, end () {} } })
+    t.strictSame(sent.findings, entry.findings, 'a ZIP as the catalog')
+    t.strictSame(JSON.parse(JSON.stringify(reports[0]?.findings)), entry.findings, 'the command as the catalog')
+    t.equal(reports[0]?.revision, entry.revision)
+    if (chosen !== undefined) t.strictSame([sent.targets, reports[0]?.verdicts], [entry.targets, entry.targets])
+  }), { numRuns: 25 })
+})
+
+t.test('the example skills are clean for every target', async (t) => {
+  const reports: SkillReport[] = []
+  await validate({ paths: [EXAMPLES], cwd: EXAMPLES, targets: TARGET_NAMES, sources: [mcpFindings], reporter: { skill: (report) => { reports.push(report) }, end () {} } })
+  t.equal(reports.length, readdirSync(EXAMPLES).length)
+  for (const { skill, findings, verdicts } of reports) {
+    t.strictSame(findings, [], skill.name)
+    t.ok(verdicts.every(({ verdict }) => verdict === 'ok'), skill.name)
+  }
+})

@@ -1,0 +1,190 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Browser } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { barriers, noBrowser, openTab, overflow, startBrowser } from '../../helper/browser.ts'
+import { buildService, type Service } from '../../helper/build.ts'
+import { PROBES } from '../../helper/markdown-probes.ts'
+import { passTick, skill, skillText } from '../../helper/skills.ts'
+
+const TEXT = `# Title
+
+Some **text** with [a link](docs/more.md), \`code\`, a very-long-word-${'x'.repeat(80)} and https://example.com/${'y'.repeat(80)}.
+
+### Skipped
+
+- [ ] open
+- [x] done
+
+| A column | Another | ${'wide '.repeat(30)}|
+|---|--:|---|
+| one | 2 | three |
+
+\`\`\`py
+print('${'z'.repeat(120)}')
+\`\`\`
+
+> A quotation with a hidden\u200b character.
+
+![a picture](logo.svg)
+`
+
+const FILES = {
+  weather: {
+    'SKILL.md': skillText('weather', TEXT).replace('---\n#', 'license: MIT\nmetadata:\n  owner: somebody\n---\n#'),
+    docs: { 'more.md': '## More\n\nText.' },
+    'run.py': Array.from({ length: 40 }, (_, index) => `print(${index})\n`).join(''),
+    'logo.svg': '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20"/>',
+    'data.bin': Buffer.from([0, 1])
+  },
+  'a b?c#d%': { 'SKILL.md': 'no frontmatter' },
+  技能: skill('技能')
+}
+
+/** One of each kind. */
+const PAGES = ['/', '/?q=nothing-like-it', '/ui/skills/weather', '/ui/skills/a%20b%3Fc%23d%25', '/ui/skills/weather/files/run.py', '/ui/skills/weather/files/docs/more.md?view=rendered', '/ui/skills/weather/files/data.bin', '/ui/status']
+
+async function start (t: Test, options: { readonly basePath?: string } = {}): Promise<{ browser: Browser, service: Service }> {
+  return { browser: await startBrowser(t), service: await buildService(t, { files: FILES, options }) }
+}
+
+t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
+  const { browser, service } = await start(t)
+  const { url, root } = service
+
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await t.test(`K74: axe finds nothing in ${colorScheme} colours, wide and at 320 pixels`, async (t) => {
+      const tab = await openTab(t, browser, { colorScheme })
+      for (const path of PAGES) {
+        await tab.setViewportSize({ width: 1280, height: 800 })
+        await tab.goto(url + path)
+        t.strictSame(await barriers(tab), [], path)
+        await tab.setViewportSize({ width: 320, height: 640 })
+        t.ok(await overflow(tab) <= 0, `${path}: nothing beyond the right edge`)
+        if (path.startsWith('/ui/skills/w')) t.strictSame(await barriers(tab), [], `${path} at 320 pixels`)
+      }
+    })
+  }
+
+  await t.test('K74: with scripts off one searches, filters, and comes to every file', async (t) => {
+    const tab = await openTab(t, browser, { javaScriptEnabled: false })
+    await tab.goto(url)
+    await tab.getByRole('searchbox').fill('weather')
+    await tab.getByRole('button', { name: 'Search' }).click()
+    t.equal(new URL(tab.url()).search, '?q=weather')
+    t.strictSame(await tab.locator('.skills h2').allInnerTexts(), ['weather'])
+    await tab.getByRole('link', { name: 'With errors' }).click()
+    t.match(await tab.locator('#results').innerText(), /No skill fits/)
+    await tab.goto(url)
+    await tab.getByRole('link', { name: 'weather' }).click()
+    await tab.locator('summary', { hasText: 'Cursor' }).click()
+    t.match(await tab.locator('#use-cursor code').innerText(), `${url}/mcp`)
+    t.equal(await tab.locator('.copy:visible').count(), 0)
+    await tab.getByRole('link', { name: 'a link' }).click()
+    t.match(await tab.locator('.prose h2').innerText(), /More/)
+    await tab.goBack()
+    await tab.locator('.files').getByRole('link', { name: 'run.py' }).click()
+    await tab.goto(`${tab.url()}#L7`)
+    t.match(await tab.locator('.line:has(:target)').innerText(), /^7\s*print\(6\)\s*$/)
+  })
+
+  await t.test('K74: search while typing narrows the list, and its address can be sent to somebody', async (t) => {
+    const tab = await openTab(t, browser)
+    await tab.goto(url)
+    await tab.keyboard.press('/')
+    await tab.keyboard.type('wea')
+    await tab.waitForURL('**/?q=wea')
+    t.strictSame(await tab.locator('.skills h2').allInnerTexts(), ['weather'])
+    t.equal(await tab.locator('#count').innerText(), '1 skill for “wea”')
+    t.equal(await tab.title(), 'wea – Skills')
+    await tab.keyboard.press('ArrowDown')
+    t.equal(await tab.locator(':focus').innerText(), 'weather')
+    await tab.keyboard.press('ArrowUp')
+    await tab.keyboard.press('Escape')
+    await tab.waitForURL((address) => address.search === '')
+    t.equal(await tab.locator('.skills h2').count(), 3)
+    await tab.keyboard.press('ArrowDown')
+    await tab.keyboard.press('Enter')
+    await tab.waitForURL('**/ui/skills/a%20b%3Fc%23d%25')
+    await tab.goBack()
+    await tab.keyboard.press('Control+k')
+    t.equal(await tab.locator(':focus').getAttribute('id'), 'q')
+  })
+
+  await t.test('K74: by keyboard, the first stop leads past the navigation, and every stop is visible', async (t) => {
+    const tab = await openTab(t, browser)
+    await tab.goto(`${url}/ui/skills/weather`)
+    await tab.keyboard.press('Tab')
+    t.equal(await tab.locator(':focus').innerText(), 'Skip to the content')
+    await tab.keyboard.press('Enter')
+    const stops: string[] = []
+    for (let i = 0; i < 60; i++) {
+      await tab.keyboard.press('Tab')
+      const stop = await tab.evaluate('(({ tagName, textContent }) => tagName === \'BODY\' ? \'\' : tagName + \' \' + textContent.trim().slice(0, 20))(document.activeElement)') as string
+      if (stop === '') break
+      t.not(await tab.evaluate('getComputedStyle(document.activeElement).outlineStyle'), 'none', stop)
+      stops.push(stop)
+    }
+    for (const stop of ['SUMMARY curl', 'BUTTON Copy', 'A Source', 'A run.py', 'A data.bin']) t.ok(stops.includes(stop), `${stop} of ${stops.join(', ')}`)
+  })
+
+  await t.test('K76: a snippet has the address of the address bar, and a button copies it', async (t) => {
+    const tab = await openTab(t, browser, { permissions: ['clipboard-read', 'clipboard-write'] })
+    await tab.goto(`${url.replace('127.0.0.1', '127.0.0.1')}/ui/skills/weather`)
+    await tab.locator('summary', { hasText: 'skills CLI' }).click()
+    await tab.locator('#use-skills .copy').click()
+    await tab.locator('#use-skills .copy', { hasText: 'Copied' }).waitFor()
+    t.equal(await tab.evaluate('navigator.clipboard.readText()'), `npx skills add ${url} --skill weather`)
+  })
+
+  await t.test('K74: lines are chosen by a click and a click with shift', async (t) => {
+    const tab = await openTab(t, browser)
+    await tab.goto(`${url}/ui/skills/weather/files/run.py`)
+    await tab.locator('#L3').click()
+    await tab.locator('#L5').click({ modifiers: ['Shift'] })
+    await tab.waitForURL('**/run.py#L3-L5')
+    await tab.reload()
+    t.equal(await tab.locator('.line.chosen').count(), 3)
+  })
+
+  await t.test('K77: a page that is open says when what it shows has changed, and not before', async (t) => {
+    const tab = await openTab(t, browser, {}, /404/)
+    await tab.clock.install()
+    const asked = () => tab.waitForResponse((response) => response.request().method() === 'HEAD')
+    await tab.goto(`${url}/ui/skills/weather/files/run.py`)
+    const [first] = await Promise.all([asked(), tab.clock.runFor(10_000)])
+    t.equal(first.status(), 304)
+    t.equal(await tab.locator('.outdated').innerText(), '')
+    passTick(service.folder)
+    writeFileSync(join(root, 'weather/run.py'), 'print("new")\n')
+    await Promise.all([asked(), tab.clock.runFor(10_000)])
+    await tab.locator('.outdated', { hasText: 'has changed' }).waitFor()
+    t.match(await tab.locator('.source').innerText(), 'print(6)', 'nothing is exchanged under the reader')
+    await tab.locator('.outdated a').click()
+    await tab.locator('.source', { hasText: 'print("new")' }).waitFor()
+    t.equal(await tab.locator('.outdated').innerText(), '')
+  })
+})
+
+t.test('K75: no probe runs a script, loads anything or makes a form, with the policy of the pages and without', { skip: noBrowser }, async (t) => {
+  const browser = await startBrowser(t)
+  const { url } = await buildService(t, { files: { demo: skill('demo', { 'SKILL.md': skillText('demo', PROBES.join('\n\n* * *\n\n')), 'evil.js': 'window.ran=1' }) } })
+  for (const bypassCSP of [false, true]) {
+    const tab = await openTab(t, browser, { bypassCSP })
+    await tab.goto(`${url}/ui/skills/demo`)
+    t.ok(await tab.locator('.prose hr').count() >= PROBES.length - 1)
+    const found = await tab.evaluate(`(() => {
+      const all = [...document.querySelectorAll('.prose, .prose *')]
+      for (const element of all) for (const type of ['mouseover', 'focus', 'blur', 'toggle', 'load', 'error']) element.dispatchEvent(new Event(type, { bubbles: true }))
+      return {
+        ran: window.ran,
+        tags: [...new Set(all.map(({ tagName }) => tagName))].filter((tag) => /SCRIPT|STYLE|FORM|INPUT|BUTTON|SELECT|TEXTAREA|DIALOG|I?FRAME|OBJECT|EMBED|SVG|MATH|VIDEO|AUDIO|LINK|META|BASE|TEMPLATE|DETAILS/i.test(tag)),
+        handlers: all.flatMap((element) => element.getAttributeNames()).filter((name) => name.startsWith('on') || name === 'style'),
+        schemes: [...new Set([...document.links].map(({ protocol }) => protocol))],
+        images: [...document.images].map(({ src }) => src),
+        clobbered: typeof document.getElementById + typeof document.cookie + (document.body === document.querySelector('body'))
+      }
+    })()`)
+    t.strictSame(found, { ran: undefined, tags: [], handlers: [], schemes: ['http:', 'https:'], images: [], clobbered: 'functionstringtrue' }, bypassCSP ? 'without the policy' : 'with the policy')
+  }
+})
