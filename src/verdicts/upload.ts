@@ -3,7 +3,7 @@ import { describeSkill } from '../core/catalog/index-skill.ts'
 import { MAIN_FILE, orderMainFiles } from '../core/catalog/main-files.ts'
 import type { ListedFile } from '../core/content/manifest.ts'
 import { RefusedError } from '../core/disk/refused.ts'
-import { isHiddenFile, isHiddenPath } from '../core/disk/relative-path.ts'
+import { isHidden } from '../core/disk/hidden.ts'
 import { FileContent } from '../core/files/file-content.ts'
 import { parseSkillBytes } from '../core/format/main-file.ts'
 import { MAX_MAIN_FILE_BYTES, MAX_SKILL_ENTRIES } from '../core/ground/limits.ts'
@@ -116,7 +116,7 @@ async function listEntries (zip: ZipFile, packedBytes: number): Promise<readonly
       if (bytes > MAX_UNPACKED_BYTES || (bytes > RATIO_FROM_BYTES && bytes > packedBytes * MAX_RATIO)) {
         throw new ArchiveError('The archive unpacks to more than is read: 256 MiB, or 200 times its own size')
       }
-      if (isFile(entry) && !isHiddenPath(fileName.split('/')) && !isHiddenFile(fileName.split('/').at(-1))) entries.push(entry)
+      if (isFile(entry) && !isHidden(fileName, false)) entries.push(entry)
     }
   } catch (error) {
     refuse(error)
