@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyRequest, onRequestHookHandler } from 'fastify'
+import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { PerSkills, type SkillsOf, type WhileAllowed } from '../access/principal.ts'
 import type { ChangeFeed } from '../core/events/change-feed.ts'
 import type { SkillService } from '../core/skill-source.ts'
@@ -94,11 +94,18 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
     const answer = door.fetch(toWebRequest(request, disconnected.signal), request)
     inProgress.add(answer)
     try {
-      return reply.send(await answer)
+      return await send(reply, await answer)
     } finally {
       inProgress.delete(answer)
     }
   })
+}
+
+/** JSON goes out whole, and so is compressed like every other answer; a stream goes out as it comes. */
+async function send (reply: FastifyReply, response: Response): Promise<FastifyReply> {
+  if (response.headers.get('content-type')?.startsWith('application/json') !== true) return reply.send(response)
+  for (const [name, value] of response.headers) reply.header(name, value)
+  return reply.code(response.status).send(Buffer.from(await response.arrayBuffer()))
 }
 
 /** A browser that opens the address has no use for an endless answer, and the newer revision has no such stream. */
