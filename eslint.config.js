@@ -22,6 +22,7 @@ const FLOORS = [
   ['core/skill-source.ts'],
   ['core/pinned-source.ts'],
   ['core/refresher.ts', 'core/catalog-log.ts'],
+  ['core/skill-manager-options.ts'],
   ['core/skill-manager.ts'],
   ['core/listing/', 'core/events/'],
   ['schemas/'],
@@ -33,7 +34,7 @@ const FLOORS = [
   ['routes/', 'well-known/'],
   ['app.ts'],
   ['config/', 'log-output.ts'],
-  ['access/'],
+  ['trust/', 'access/'],
   ['server.ts', 'index.ts'],
   ['cli/']
 ]

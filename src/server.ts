@@ -44,13 +44,15 @@ export async function startServer (config: Config, { version, isExample = false 
   const logger = pino({ level: config.logLevel }, output)
   output.dropped.subscribe((lines) => { logger.warn({ lines }, 'lines of the log were dropped here: standard output did not take them') })
   if (isExample) logger.info({ path: config.skillsDirs[0] }, 'no folder was named and there is no ./skills: serving the example skills of the package')
+  const policy = config.lockFile === undefined ? undefined : await (await import('./trust/open-policy.ts')).openPolicy(config, logger)
   const skills = createSkillManager({
     projectRoots: config.skillsDirs,
     ...config.personalDir !== undefined && { personalRoot: config.personalDir },
     ...config.linkTargets && { linkTargets: config.linkTargets },
     polling: config.watchPolling,
     keep: { keepMs: config.keepRevisionSeconds * 1_000, maxBytes: config.keepRevisionBytes },
-    log: logger
+    log: logger,
+    policy
   })
   const registry = createToolRegistry(createTools(), {
     onError: (err, tool) => { logger.error({ err, tool }, 'a tool call met an error that its caller is not told') }
@@ -73,6 +75,7 @@ export async function startServer (config: Config, { version, isExample = false 
     isDraining = true
     if (err) logger.fatal({ err }, 'stopping because of an error that nobody handled')
     else logger.info({ signal }, 'stopping')
+    policy?.close()
     await stop(app, skills)
   })
 

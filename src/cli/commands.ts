@@ -1,8 +1,9 @@
 import type { CommandTable } from './command.ts'
 import { healthcheck } from './healthcheck.ts'
 import { help } from './help.ts'
+import { lock } from './lock.ts'
 import { serve } from './serve.ts'
 import { version } from './version.ts'
 
 /** Every command: a new one is a file and a row here. */
-export const COMMANDS: CommandTable = { serve, healthcheck, help, version }
+export const COMMANDS: CommandTable = { serve, lock, healthcheck, help, version }

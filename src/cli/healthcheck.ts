@@ -1,4 +1,4 @@
-import { loadConfig, settingFlags } from '../config/load.ts'
+import { loadConfig, settingFlags, settingsWithoutValue } from '../config/load.ts'
 import type { Config } from '../config/settings.ts'
 import { authorityOf, connectableHost } from '../http/request/hosts.ts'
 import { type Command, CommandError } from './command.ts'
@@ -10,6 +10,7 @@ const TIMEOUT_MS = 3_000
 export const healthcheck: Command = {
   summary: 'asks a running service whether it is ready',
   flags: settingFlags(),
+  optionalFlags: settingsWithoutValue(),
   details: () => `Asks GET /readyz at the host and port that the flags and the environment of serve name.
 Exits with 0 when the service is ready; with 1 and a line that says why when it is not, or does not answer within ${TIMEOUT_MS / 1000} s.
 `,

@@ -10,6 +10,8 @@ export interface Setting {
   readonly variable: string
   /** Read like any other text. Absent: the setting is undefined unless somebody sets it. */
   readonly default?: string
+  /** The value of a flag without one (`--locked`). Absent: the flag needs one. */
+  readonly alone?: string
   /** For a setting of several values: what joins them in the variable. Arguments and flags hold one value each. */
   readonly separator?: string
   /** The value that a text stands for, undefined for a text that stands for none. Relative folders start at `cwd`. */

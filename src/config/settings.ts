@@ -2,6 +2,7 @@ import { delimiter } from 'node:path'
 import { isHost, parseHost, parseOrigin } from '../http/request/hosts.ts'
 import { BOOLEANS, LOG_LEVELS, MAX_PORT, parseCount, parseFolder, parsePath, parsePort } from './parse.ts'
 import type { Setting } from './setting.ts'
+import { TRUST_SETTINGS } from './trust-settings.ts'
 
 /**
  * Every setting of the service: the type Config, flags, environment, `--help` and the tables of README.md and
@@ -113,7 +114,8 @@ export const SETTINGS = {
     mustBe: 'a whole number of bytes',
     meaning: 'most bytes of all kept revisions together, the oldest go first; `0` keeps none',
     section: 'kept-revisions'
-  }
+  },
+  ...TRUST_SETTINGS
 } as const satisfies Readonly<Record<string, Setting>>
 
 export type SettingName = keyof typeof SETTINGS

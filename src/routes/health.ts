@@ -32,9 +32,9 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
     }
   }, async (request) => {
     const status = await skillsOf(request).freshStatus()
-    const { ready, skills: count, generation, roots, watcher, failures, hanging } = status
+    const { ready, skills: count, generation, roots, watcher, failures, hanging, quarantined } = status
     const detail = explainStatus(status)
-    const state = { skills: count, generation, roots: [...roots], watcher, failures: [...failures], hanging: [...hanging] }
+    const state = { skills: count, generation, roots: [...roots], watcher, failures: [...failures], hanging: [...hanging], ...quarantined !== undefined && { quarantined } }
     if (isDraining()) throw new HttpProblem('not_ready', 'The service is stopping', {}, state)
     if (!ready) throw new HttpProblem('not_ready', detail, {}, state)
     return { status: 'ready' as const, ...detail !== undefined && { detail }, ...state }

@@ -36,7 +36,8 @@ t.test('K2: the defaults', async (t) => {
     allowedOrigins: undefined,
     watchPolling: false,
     keepRevisionSeconds: 600,
-    keepRevisionBytes: 67_108_864
+    keepRevisionBytes: 67_108_864,
+    lockFile: undefined
   })
 })
 
@@ -64,7 +65,8 @@ t.test('K2: every setting can come from the environment', async (t) => {
     allowedOrigins: ['https://app.example', 'http://localhost:5173', 'chrome-extension://abc'],
     watchPolling: true,
     keepRevisionSeconds: 600,
-    keepRevisionBytes: 67_108_864
+    keepRevisionBytes: 67_108_864,
+    lockFile: undefined
   })
 })
 
@@ -83,7 +85,8 @@ t.test('K2: flags beat the environment', async (t) => {
     allowedOrigins: undefined,
     watchPolling: false,
     keepRevisionSeconds: 600,
-    keepRevisionBytes: 67_108_864
+    keepRevisionBytes: 67_108_864,
+    lockFile: undefined
   })
 })
 
@@ -179,7 +182,7 @@ t.test('every setting has a row that can be read', async (t) => {
   const rows: readonly Setting[] = Object.values(SETTINGS)
   for (const { argument, variable, default: fallback, parse, meaning, mustBe } of rows) {
     t.match(variable, /^[A-Z][A-Z_]+$/)
-    if (argument !== undefined) t.match(argument, /^(?:--[a-z]+(?:-[a-z]+)* [A-Z]+|DIR\.\.\.)$/)
+    if (argument !== undefined) t.match(argument, /^(?:--[a-z]+(?:-[a-z]+)* (?:[A-Z]+|\[[A-Z]+\])|DIR\.\.\.)$/)
     if (fallback !== undefined) t.not(parse(fallback, cwd), undefined, `the default of ${variable}`)
     t.ok(meaning !== '' && mustBe !== '' && !meaning.includes('|'), variable)
   }

@@ -6,6 +6,7 @@ import { finding } from '../format/findings.ts'
 import { toJsonValue } from '../ground/json.ts'
 import { MAX_FRONTMATTER_DEPTH, MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from '../ground/limits.ts'
 import type { Manifest } from '../content/manifest.ts'
+import type { TrustReport } from '../content/trust/trust-policy.ts'
 import type { SkillSource } from '../skill-source.ts'
 import type { CatalogSkill, Finding, SkillType } from '../ground/skill.ts'
 
@@ -22,6 +23,8 @@ export interface CatalogEntry {
   readonly file_count: number | null
   readonly valid: boolean
   readonly findings: readonly Finding[]
+  /** Where the skill comes from; absent without a trust policy. */
+  readonly trust?: TrustReport
 }
 
 /**
@@ -65,7 +68,9 @@ async function describe (state: SkillState, moreFindings: readonly FindingSource
   if ('excess' in manifest) return toEntry(skill, undefined, [...skill.findings, TOO_LARGE[manifest.excess]])
   const document = moreFindings.length === 0 ? undefined : await orElse<FileContent | undefined>(() => state.mainFile(), nothing)
   const more = await Promise.all(moreFindings.map((find) => find(skill, manifest, document)))
-  return toEntry(skill, manifest, [...skill.findings, ...await state.fileFindings(), ...more.flat()])
+  const verdict = await state.trust()
+  const entry = toEntry(skill, manifest, [...skill.findings, ...await state.fileFindings(), ...verdict?.findings ?? [], ...more.flat()])
+  return verdict === undefined ? entry : { ...entry, trust: verdict.report }
 }
 
 function toEntry ({ name, metadata, frontmatter, valid }: CatalogSkill, manifest: Manifest | undefined, findings: readonly Finding[]): CatalogEntry {
