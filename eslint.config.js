@@ -31,13 +31,16 @@ const FLOORS = [
   ['access/principal.ts'],
   ['http/'],
   ['openapi/', 'plugins/', 'mcp/'],
-  ['routes/', 'well-known/'],
+  ['routes/', 'well-known/', 'ui/'],
   ['app.ts'],
   ['config/', 'log-output.ts'],
   ['trust/', 'access/'],
   ['server.ts', 'index.ts'],
   ['cli/']
 ]
+
+/** What the script of the pages uses. */
+const BROWSER_GLOBALS = ['addEventListener', 'EventSource', 'getSelection', 'history', 'HTMLInputElement', 'location', 'XMLHttpRequest']
 
 const SRC = resolve(import.meta.dirname, 'src')
 
@@ -92,6 +95,10 @@ export default [
     files: ['test/**/*.ts', 'bench/**/*.ts', 'examples/**/*.ts'],
     plugins: { '@typescript-eslint': tseslint.plugin },
     rules: { '@typescript-eslint/no-explicit-any': 'error' }
+  },
+  {
+    files: ['src/ui/public/*.js'],
+    languageOptions: { globals: Object.fromEntries(BROWSER_GLOBALS.map((name) => [name, 'readonly'])) }
   },
   noImports(['src/core/**/*.ts'], ['fastify', 'fastify-plugin', '@fastify/*', '@sinclair/*'], 'core is the domain: no HTTP, no wire shapes'),
   noImports(['src/tools/**/*.ts'], ['fastify', 'fastify-plugin', '@fastify/*'], 'tools know the core, not HTTP'),

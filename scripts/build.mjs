@@ -4,7 +4,7 @@
  * files of its own.
  */
 import { execFileSync } from 'node:child_process'
-import { chmodSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
@@ -14,7 +14,7 @@ process.chdir(fileURLToPath(new URL('..', import.meta.url)))
 rmSync('dist', { recursive: true, force: true })
 execFileSync(process.execPath, [createRequire(import.meta.url).resolve('typescript/bin/tsc'), '-p', 'tsconfig.build.json'], { stdio: 'inherit' })
 const { metafile } = await build({
-  entryPoints: { 'cli/main': 'dist/cli/main.js' },
+  entryPoints: { 'cli/main': 'dist/cli/main.js', 'ui/markdown-worker': 'dist/ui/markdown-worker.js' },
   outdir: 'dist',
   allowOverwrite: true,
   bundle: true,
@@ -29,5 +29,6 @@ const { metafile } = await build({
   metafile: true,
   logLevel: 'warning'
 })
+cpSync('src/ui/public', 'dist/ui/public', { recursive: true })
 writeFileSync('dist/THIRD-PARTY-NOTICES.txt', thirdPartyNotices(metafile))
 chmodSync('dist/cli/skillserve.cjs', 0o755)

@@ -28,6 +28,7 @@ import { docsRoutes } from './routes/docs.ts'
 import { doorsRoute } from './routes/doors.ts'
 import { eventRoutes } from './routes/events.ts'
 import { healthRoutes } from './routes/health.ts'
+import { llmsTxtRoute } from './routes/llms-txt.ts'
 import { openapiRoutes } from './routes/openapi.ts'
 import { promptRoutes } from './routes/prompt.ts'
 import { skillRoutes } from './routes/skills.ts'
@@ -35,6 +36,7 @@ import { sharedSchemas } from './schemas/index.ts'
 import type { ToolRegistry } from './tools/registry.ts'
 import { createToolCallHandler } from './tools/tool-call.ts'
 import type { Tool } from './tools/tool.ts'
+import { catalogPages } from './ui/plugin.ts'
 import { wellKnown } from './well-known/well-known.ts'
 
 export interface AppOptions {
@@ -51,6 +53,8 @@ export interface AppOptions {
   readonly allowedOrigins?: readonly string[]
   /** Path prefix of every route: `/skillserve`. Default none. */
   readonly basePath?: string
+  /** Whether people get pages at `/` and `/ui/`. Default true. */
+  readonly ui?: boolean
   readonly timeouts?: Partial<HttpTimeouts>
   readonly isDraining?: () => boolean
   /** Registered before the routes: plugins of the caller, whose hooks run for every route and see each being added. */
@@ -59,7 +63,7 @@ export interface AppOptions {
 
 /** The whole HTTP service, not yet listening. */
 export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
-  const { skills, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', timeouts = {}, isDraining = () => false, plugins = [] } = options
+  const { skills, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, timeouts = {}, isDraining = () => false, plugins = [] } = options
   const loopbackOnly = isLoopback(host)
   const connections = new Connections()
   const app: FastifyInstance = fastify(httpServerOptions({ connections, logger, timeouts }))
@@ -68,6 +72,8 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   app.decorateRequest('principal', undefined)
   const skillsOf = () => skills
   const whileAllowed = alwaysAllowed
+  const moreFindings = [mcpFindings, ofDiscovery]
+  const pages = ui ? catalogPages({ skillsOf, moreFindings, version, prefix: basePath, log: logger }) : undefined
 
   await app.register(security, { loopbackOnly, allowedHosts })
   await app.register(errors, { basePath })
@@ -82,18 +88,20 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   for (const plugin of plugins) await app.register(plugin)
 
   await app.register(async (routes) => {
-    await routes.register(doorsRoute, { version })
+    await routes.register(doorsRoute, { version, forBrowsers: pages?.list })
     await routes.register(openapiRoutes)
     await routes.register(docsRoutes)
     await routes.register(healthRoutes, { skillsOf, isDraining })
     await routes.register(skillRoutes, { skillsOf, tools: readerTools(registry) })
     await routes.register(archiveRoutes, { skillsOf })
-    await routes.register(catalogRoutes, { skillsOf, moreFindings: [mcpFindings, ofDiscovery] })
+    await routes.register(catalogRoutes, { skillsOf, moreFindings })
     await routes.register(eventRoutes, { skillsOf, feeds, whileAllowed, isDraining })
     await routes.register(agentRoutes, { registry, skillsOf, handleToolCall: createToolCallHandler({ registry, log: logger }) })
     await routes.register(promptRoutes, { skillsOf })
+    await routes.register(llmsTxtRoute, { skillsOf })
     await routes.register(mcpDoor, { skillsOf, feeds, whileAllowed, registry, version, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), isDraining })
     await routes.register(wellKnown, { skillsOf, isPublic: !loopbackOnly && (allowedHosts.length === 0 || !allowedHosts.every(isLocalName)) })
+    if (pages !== undefined) await routes.register(pages.routes)
   }, { prefix: basePath })
   return app
 }

@@ -12,6 +12,7 @@ import { readBacklog } from './http/connections/accept-backlog.ts'
 import { maxConnections } from './http/connections/max-connections.ts'
 import { LogOutput } from './log-output.ts'
 import { preloadMcp } from './mcp/plugin.ts'
+import { loadPolicy } from './trust/load-policy.ts'
 import { createToolRegistry } from './tools/registry.ts'
 import { createTools } from './tools/tools.ts'
 
@@ -44,7 +45,7 @@ export async function startServer (config: Config, { version, isExample = false 
   const logger = pino({ level: config.logLevel }, output)
   output.dropped.subscribe((lines) => { logger.warn({ lines }, 'lines of the log were dropped here: standard output did not take them') })
   if (isExample) logger.info({ path: config.skillsDirs[0] }, 'no folder was named and there is no ./skills: serving the example skills of the package')
-  const policy = config.lockFile === undefined ? undefined : await (await import('./trust/open-policy.ts')).openPolicy(config, logger)
+  const policy = await loadPolicy(config, logger)
   const skills = createSkillManager({
     projectRoots: config.skillsDirs,
     ...config.personalDir !== undefined && { personalRoot: config.personalDir },
@@ -67,6 +68,7 @@ export async function startServer (config: Config, { version, isExample = false 
     ...config.allowedHosts && { allowedHosts: config.allowedHosts },
     ...config.allowedOrigins && { allowedOrigins: config.allowedOrigins },
     basePath: config.basePath,
+    ui: config.ui,
     isDraining: () => isDraining
   })
   app.server.maxConnections = maxConnections()

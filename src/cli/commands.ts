@@ -3,7 +3,9 @@ import { healthcheck } from './healthcheck.ts'
 import { help } from './help.ts'
 import { lock } from './lock.ts'
 import { serve } from './serve.ts'
+import { sign } from './sign.ts'
+import { verify } from './verify.ts'
 import { version } from './version.ts'
 
 /** Every command: a new one is a file and a row here. */
-export const COMMANDS: CommandTable = { serve, lock, healthcheck, help, version }
+export const COMMANDS: CommandTable = { serve, lock, sign, verify, healthcheck, help, version }

@@ -64,6 +64,14 @@ export const SETTINGS = {
     meaning: 'path prefix below which everything is served',
     section: 'base-path'
   },
+  ui: {
+    variable: 'UI',
+    default: 'true',
+    parse: (text) => BOOLEANS.get(text),
+    mustBe: 'true, false, 1 or 0',
+    meaning: 'pages for people at `/`; `false` serves none',
+    section: 'pages'
+  },
   logLevel: {
     argument: '--log-level LEVEL',
     variable: 'LOG_LEVEL',

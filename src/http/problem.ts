@@ -7,7 +7,7 @@ import { httpProblems, skillProblems, type HttpProblemCode, type Problem } from 
 export const PROBLEM_MEDIA_TYPE = 'application/problem+json'
 
 /** What a client should wait before it tries again after a 503, in seconds. */
-const RETRY_AFTER_SECONDS = 5
+export const RETRY_AFTER_SECONDS = 5
 
 /** Longest `instance`, in characters. */
 const MAX_INSTANCE_CHARACTERS = 512
@@ -80,12 +80,19 @@ export function problemCodeOf (request: FastifyRequest): Problem['code'] | undef
   return codes.get(request)
 }
 
-/** Answers with the problem that `error` is. What is unexpected is logged whole and sent as nothing but an id. */
-export function sendProblem (error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+/** The problem that an error is. The log names it; of what is unexpected it has all, and the problem nothing but an id. */
+export function problemOf (error: unknown, request: FastifyRequest): Problem {
   const known = toKnownError(error)
   const problem = toProblem(known, request.url, request.id)
   codes.set(request, known.code)
   if (problem.status === 500) request.log.error({ reqId: request.id, err: error }, 'request failed')
+  return problem
+}
+
+/** Answers with the problem that `error` is. */
+export function sendProblem (error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  const known = toKnownError(error)
+  const problem = problemOf(error, request)
   for (const name of HEADERS_OF_CONTENT) reply.removeHeader(name)
   if (known instanceof HttpProblem) reply.headers(known.headers)
   if (known instanceof RevisionChangedError && known.present !== undefined) reply.header(REVISION_HEADER, known.present)

@@ -45,6 +45,12 @@ export function withRevision (response: ResponseObject): ResponseObject {
   return { ...response, headers: { ...response.headers, 'skill-revision': SKILL_REVISION } }
 }
 
+/** The same, or a page for a browser. */
+export function withPage (response: ResponseObject): ResponseObject {
+  const page = { schema: { type: 'string' }, examples: { page: { value: '<!doctype html>' } } }
+  return { ...response, content: { ...response.content, 'text/html': page } }
+}
+
 /** The answer to a POST: JSON that nobody can revalidate. */
 export function resultAnswer (schema: TSchema, description: string, examples?: Examples): ResponseObject {
   return { description, headers: { 'cache-control': CACHE_CONTROL, 'skill-revision': ASKED_REVISION }, content: { 'application/json': mediaTypeObject(schema, examples) } }

@@ -1,11 +1,13 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { RouteOptions } from 'fastify'
+import type { preValidationAsyncHookHandler, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
-import { jsonAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
+import { jsonAnswer, notModifiedAnswer, problemAnswers, withPage } from '../openapi/responses.ts'
 import { DoorsSchema } from '../schemas/doors.ts'
 
 export interface DoorsOptions {
   readonly version: string
+  /** Answers browsers, which have no use for JSON; its query is its own. Default: they get the list too. */
+  readonly forBrowsers?: preValidationAsyncHookHandler | undefined
 }
 
 interface Door {
@@ -21,24 +23,25 @@ const MORE_DOORS: readonly Door[] = [
 ]
 
 /** `GET /`: where to go from here, for whoever tries the address first. Registered before the other routes, which it lists. */
-export const doorsRoute = fp<DoorsOptions>(async function doorsRoute (app, { version }) {
+export const doorsRoute = fp<DoorsOptions>(async function doorsRoute (app, options) {
   const doors: Door[] = []
   app.addHook('onRoute', (route) => {
     const door = toDoor(route)
     if (door !== undefined) doors.push(door)
   })
-  await app.register(route, { version, doors })
+  await app.register(route, { ...options, doors })
 }, { name: 'doors', fastify: '5.x' })
 
-const route: FastifyPluginAsyncTypebox<DoorsOptions & { readonly doors: readonly Door[] }> = async function route (app, { version, doors }) {
+const route: FastifyPluginAsyncTypebox<DoorsOptions & { readonly doors: readonly Door[] }> = async function route (app, { version, forBrowsers, doors }) {
   const more = MORE_DOORS.map(({ path, ...door }) => ({ ...door, path: app.prefix + path }))
   app.get('/', {
+    ...forBrowsers && { preValidation: forBrowsers },
     schema: {
       operationId: 'listDoors',
       summary: 'List the doors of the service',
-      description: 'Every address that the service answers, and what it is for.',
+      description: 'Every address that the service answers, and what it is for. Where `Accept` prefers `text/html`, as that of browsers, the catalog of skills as a page.',
       tags: ['service'],
-      response: { 200: jsonAnswer(DoorsSchema, 'The doors'), 304: notModifiedAnswer(), ...problemAnswers() }
+      response: { 200: withPage(jsonAnswer(DoorsSchema, 'The doors')), 304: notModifiedAnswer(), ...problemAnswers() }
     }
   }, async (request, reply) => {
     // The router takes `*` for the root; it means the server as a whole, and is for OPTIONS alone (RFC 9112 §3.2.4).

@@ -31,13 +31,15 @@ t.test('K2: the defaults', async (t) => {
     host: '127.0.0.1',
     port: 8080,
     basePath: '',
+    ui: true,
     logLevel: 'info',
     allowedHosts: undefined,
     allowedOrigins: undefined,
     watchPolling: false,
     keepRevisionSeconds: 600,
     keepRevisionBytes: 67_108_864,
-    lockFile: undefined
+    lockFile: undefined,
+    trustFile: undefined
   })
 })
 
@@ -49,6 +51,7 @@ t.test('K2: every setting can come from the environment', async (t) => {
     HOST: '::1',
     PORT: '0',
     BASE_PATH: '/team/skills/',
+    UI: '0',
     LOG_LEVEL: 'silent',
     ALLOWED_HOSTS: 'localhost, Skills.Example.org:8443,[::1]:80,::1,10.0.0.1',
     ALLOWED_ORIGINS: 'https://App.example:443, http://localhost:5173,chrome-extension://abc',
@@ -60,13 +63,15 @@ t.test('K2: every setting can come from the environment', async (t) => {
     host: '::1',
     port: 0,
     basePath: '/team/skills',
+    ui: false,
     logLevel: 'silent',
     allowedHosts: ['localhost', 'skills.example.org', '::1', '10.0.0.1'],
     allowedOrigins: ['https://app.example', 'http://localhost:5173', 'chrome-extension://abc'],
     watchPolling: true,
     keepRevisionSeconds: 600,
     keepRevisionBytes: 67_108_864,
-    lockFile: undefined
+    lockFile: undefined,
+    trustFile: undefined
   })
 })
 
@@ -80,13 +85,15 @@ t.test('K2: flags beat the environment', async (t) => {
     host: 'localhost',
     port: 65_535,
     basePath: '/x',
+    ui: true,
     logLevel: 'trace',
     allowedHosts: undefined,
     allowedOrigins: undefined,
     watchPolling: false,
     keepRevisionSeconds: 600,
     keepRevisionBytes: 67_108_864,
-    lockFile: undefined
+    lockFile: undefined,
+    trustFile: undefined
   })
 })
 

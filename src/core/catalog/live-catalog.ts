@@ -39,7 +39,7 @@ export class LiveCatalog {
   /** Emits the names of skills that may be different in any of their files, undefined for all skills. */
   readonly touched = new Signal<Iterable<string> | undefined>()
   /** Compares every skill, and reads again what differs. */
-  readonly verifyAll = coalesce(() => this.verify(this.#allNames()))
+  readonly verifyAll = coalesce(() => this.verify(this.#admitted === undefined ? this.#catalog.names : this.#roots.allNames()))
   /** Compares every skill as far as its name in the frontmatter goes. A label that nobody has takes a share of a core at most. */
   readonly #verifyLabels = coalesce(withRests(() => this.verify(this.#catalog.names, (skill) => this.#holdsLabel(skill))))
   /** Checks folders that came since the last call. */
@@ -254,7 +254,7 @@ export class LiveCatalog {
 
   /** The policy is another one: what it does not serve goes at once, and what it serves now comes after its check. */
   async readmit (): Promise<void> {
-    this.#takeFolders(this.#allNames())
+    this.#takeFolders(this.#roots.allNames())
     await this.verifyAll()
     this.touched.emit(undefined)
   }
@@ -277,10 +277,6 @@ export class LiveCatalog {
 
   #holdsAdmitted (skill: IndexedSkill): Awaitable<boolean> {
     return whenReady(this.#holds(skill), (isSame) => isSame && (this.#admitted === undefined || this.#check(skill).then((outcome) => outcome === 'served')))
-  }
-
-  #allNames (): readonly string[] {
-    return this.#admitted === undefined ? this.#catalog.names : this.#roots.allNames()
   }
 
   #commit (loaded: readonly IndexedSkill[]): void {

@@ -77,7 +77,6 @@ export const FINDINGS = {
   revision_pending: ['info', 'no revision yet: the files of the skill are being read, or are written without pause'],
 
   unsigned: ['info', 'the skill has no signature'],
-  signature_valid: ['info', 'the skill is signed; the sentence names the signer'],
   signature_stale: ['warning', 'files were changed, added or removed after the skill was signed'],
   signature_untrusted: ['warning', 'the signer is not in the trust file'],
   signature_expired: ['warning', 'the certificate of the signer has expired, or is not valid yet'],

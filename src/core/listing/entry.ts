@@ -44,13 +44,13 @@ export interface CatalogEntryOptions {
  * @throws {SkillError} `get_skill`'s sentences when the name is unsafe or nobody has it
  */
 export async function readCatalogEntry ({ skills, moreFindings }: CatalogEntryOptions, name: string): Promise<CatalogEntry> {
-  return await skills.read(name, (state) => describe(state, moreFindings))
+  return await skills.read(name, (state) => describeState(state, moreFindings))
 }
 
 /** The same for a page of the catalog, which waits for no skill that takes long; undefined when nobody has the name. */
 export async function findCatalogEntry (options: CatalogEntryOptions, name: string): Promise<CatalogEntry | undefined> {
   try {
-    return await options.skills.readListed(name, (state) => describe(state, options.moreFindings))
+    return await options.skills.readListed(name, (state) => describeState(state, options.moreFindings))
   } catch (error) {
     if (!(error instanceof SkillError)) throw error
     // A skill of which no state is known is in the listing by what the index knows: it keeps nobody else's entry back.
@@ -61,7 +61,8 @@ export async function findCatalogEntry (options: CatalogEntryOptions, name: stri
   }
 }
 
-async function describe (state: SkillState, moreFindings: readonly FindingSource[]): Promise<CatalogEntry> {
+/** The entry of a skill in a state, for an answer that reads more of that state. */
+export async function describeState (state: SkillState, moreFindings: readonly FindingSource[]): Promise<CatalogEntry> {
   const { skill } = state
   const manifest = await orElse<Manifest | SkillTooLargeError | undefined>(() => state.manifest(), excessOrNothing)
   if (manifest === undefined) return toEntry(skill, undefined, skill.findings)

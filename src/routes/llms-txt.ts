@@ -1,0 +1,56 @@
+import type { FastifyPluginAsync } from 'fastify'
+import type { SkillsOf } from '../access/principal.ts'
+import { renderPrompt } from '../core/listing/prompt.ts'
+import type { SkillMetadata } from '../core/ground/skill.ts'
+import { FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
+import { contentAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
+import { locate } from './prompt.ts'
+
+export interface LlmsTxtOptions {
+  readonly skillsOf: SkillsOf
+}
+
+/** The file says that it is Markdown; its name says that it is text, which browsers show. */
+const MEDIA_TYPE = 'text/plain; charset=utf-8'
+
+const EXAMPLE = '# Skills\n\n> Folders of instructions for agents.\n\n## Skills\n\n- [calculator](/skills/calculator/files/SKILL.md): Basic arithmetic\n'
+
+/** `GET /llms.txt`: the skills for whoever reads an address by that convention (https://llmstxt.org/). */
+export const llmsTxtRoute: FastifyPluginAsync<LlmsTxtOptions> = async function llmsTxtRoute (app, { skillsOf }) {
+  // Rendered once for each state of the catalog, in which the list is one and the same object.
+  const rendered = new WeakMap<readonly SkillMetadata[], Promise<string>>()
+
+  app.get('/llms.txt', {
+    schema: {
+      operationId: 'getLlmsTxt',
+      summary: 'The skills by the convention of llms.txt',
+      description: 'Markdown: every valid skill with its description and the path of its SKILL.md, then the other doors. Text of skills is escaped: none can end its entry or begin another.',
+      tags: ['skills'],
+      response: { 200: contentAnswer('The list', 'text/plain', { type: 'string' }, EXAMPLE), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
+    }
+  }, async (request, reply) => {
+    const skills = skillsOf(request)
+    // Throws without a folder of skills, which is not the same as an empty one.
+    await skills.list()
+    const available = await skills.available()
+    let text = rendered.get(available)
+    if (text === undefined) rendered.set(available, text = render(available, app.prefix))
+    return reply.header('content-type', MEDIA_TYPE).send(await text)
+  })
+}
+
+async function render (skills: readonly SkillMetadata[], prefix: string): Promise<string> {
+  const list = await renderPrompt(skills, { form: 'markdown', locate: (skill) => locate(prefix, skill) })
+  return `# Skills
+
+> Agent Skills: folders of instructions, scripts and references for agents, served over HTTP.
+
+Read the SKILL.md of a skill before you use it, and other files when it names them: they are below the same path.
+${list === '' ? '' : `\n## Skills\n\n${list}\n`}
+## Optional
+
+- [Catalog](${prefix}/catalog): search with \`?q=\`, findings, sizes and revisions as JSON
+- [Prompt](${prefix}/agent/prompt): the same list for a system prompt
+- [OpenAPI](${prefix}/openapi.json): every address of the service
+`
+}

@@ -1,0 +1,88 @@
+import { basename } from 'node:path/posix'
+import { mediaType } from '../core/content/media-type.ts'
+import type { Manifest } from '../core/content/manifest.ts'
+import type { SkillState } from '../core/content/skill-state.ts'
+import type { FileContent } from '../core/files/file-content.ts'
+import type { ServableFile } from '../core/files/file-store.ts'
+import { SkillError } from '../core/ground/errors.ts'
+import { decodeText } from '../core/ground/text.ts'
+import { type CatalogEntry, describeState, type FindingSource } from '../core/listing/entry.ts'
+import { MAX_SHOWN_CHARACTERS } from './pages/source.ts'
+
+/** What the page of a skill shows, of one state of it. */
+export interface ShownSkill {
+  readonly entry: CatalogEntry
+  /** Undefined when the files cannot be listed. */
+  readonly manifest: Manifest | undefined
+  /** Path of the main file, `SKILL.md` when there is none. */
+  readonly mainFile: string
+  /** Undefined when it cannot be read as text; `problem` says why, without a full stop. */
+  readonly main: { readonly text: string, readonly digest: string } | undefined
+  readonly problem: string | undefined
+}
+
+export async function readSkill (state: SkillState, moreFindings: readonly FindingSource[]): Promise<ShownSkill> {
+  const entry = await describeState(state, moreFindings)
+  const mainFile = basename(state.skill.metadata.path)
+  const manifest = entry.revision === null ? undefined : await state.manifest()
+  const content = await orSentence(() => state.mainFile())
+  if (typeof content === 'string') return { entry, manifest, mainFile, main: undefined, problem: content }
+  const { utf8, digest } = content
+  if (utf8 === undefined) return { entry, manifest, mainFile, main: undefined, problem: `${mainFile} is not UTF-8` }
+  return { entry, manifest, mainFile, main: { text: utf8, digest }, problem: undefined }
+}
+
+/** What the page of a file shows. */
+export interface ShownFile {
+  readonly bytes: number
+  readonly mediaType: string
+  /** Undefined for a file that is not text. */
+  readonly text: string | undefined
+  readonly encoding: string | undefined
+  /** Of the whole file; undefined for one that is too large to be read for it. */
+  readonly digest: string | undefined
+  /** The text is the beginning of a large file. */
+  readonly isCut: boolean
+  /** Undefined when the files cannot be listed. */
+  readonly manifest: Manifest | undefined
+}
+
+export async function readFile (state: SkillState, path: string): Promise<ShownFile> {
+  const file = await state.open(path)
+  const shown = file.kind === 'content' ? wholeFile(file.content) : await beginningOf(file)
+  const manifest = await orSentence(() => state.manifest())
+  return { ...shown, mediaType: mediaType(path), manifest: typeof manifest === 'string' ? undefined : manifest }
+}
+
+type FileText = Pick<ShownFile, 'bytes' | 'text' | 'encoding' | 'digest' | 'isCut'>
+
+function wholeFile ({ bytes, text, digest }: FileContent): FileText {
+  return { bytes: bytes.length, text: text?.content, encoding: text?.encoding, digest, isCut: false }
+}
+
+async function beginningOf ({ file, digest }: Extract<ServableFile, { kind: 'stream' }>): Promise<FileText> {
+  try {
+    const chunks: Buffer[] = []
+    for await (const chunk of file.chunks(0, MAX_SHOWN_CHARACTERS - 1)) chunks.push(Buffer.from(chunk))
+    const text = decodeText(withoutBrokenEnd(Buffer.concat(chunks)))
+    return { bytes: Number(file.stats.size), text: text?.content, encoding: text?.encoding, digest, isCut: true }
+  } finally {
+    await file.close()
+  }
+}
+
+/** A cut may lie inside of a character: what follows the last line end is left out, if there is one. */
+function withoutBrokenEnd (bytes: Buffer): Buffer {
+  const end = bytes.lastIndexOf(0x0a)
+  return end === -1 ? bytes : bytes.subarray(0, end + 1)
+}
+
+/** What can be said instead of content that cannot be read. A skill that changed meanwhile is read again as a whole. */
+async function orSentence<T> (read: () => T | Promise<T>): Promise<T | string> {
+  try {
+    return await read()
+  } catch (error) {
+    if (!(error instanceof SkillError) || error.code === 'skill_changing' || error.code === 'skill_not_found') throw error
+    return error.message
+  }
+}

@@ -1,0 +1,124 @@
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Worker } from 'node:worker_threads'
+import type { FastifyBaseLogger } from 'fastify'
+import { LRUCache } from 'lru-cache'
+import { createQueue } from '../core/ground/async.ts'
+import type { MarkdownPlace } from './markdown/render.ts'
+
+/**
+ * Markdown of skills as HTML, for the pages. A text can be made to take the parser a second, in which nothing else would be
+ * answered: so a thread of its own renders, with a deadline. Measured: 9 KB take 0.7 ms, 256 KiB of `![` 1.1 s.
+ */
+
+/** Longest text that is rendered, in UTF-16 code units; 99 % of real SKILL.md files have less than 32 KB. */
+export const MAX_MARKDOWN_CHARACTERS = 262_144
+
+/** Time for one text, and how long a request waits for its own, in milliseconds. */
+const RENDER_MS = 800
+
+/** The HTML of all kept texts together, in UTF-16 code units, and of one. A hidden character becomes a mark of 80. */
+const MAX_KEPT_CHARACTERS = 8_388_608
+const MAX_HTML_CHARACTERS = 2_097_152
+
+/** The thread ends after so long without work, in milliseconds: it has 20 MB. */
+const IDLE_MS = 30_000
+
+/** A bound for the thread's heap, in MB: beyond it the thread ends, and the service goes on. */
+const MAX_HEAP_MB = 128
+
+/** Two folders below the package's own, as every module of `src`, of `dist` and of its bundle that may hold this line. */
+const WORKER = new URL('../../dist/ui/markdown-worker.js', import.meta.url)
+
+/** What the thread is sent. */
+export interface RenderJob {
+  readonly text: string
+  readonly place: MarkdownPlace
+}
+
+/** HTML, or why a text is shown as it is. */
+export type Rendering = { readonly html: string } | { readonly plain: 'large' | 'slow' }
+
+const SLOW: Rendering = { plain: 'slow' }
+const LARGE: Rendering = { plain: 'large' }
+
+export interface MarkdownRendererOptions {
+  readonly log: Pick<FastifyBaseLogger, 'warn'>
+  /** Default RENDER_MS. */
+  readonly renderMs?: number
+}
+
+export class MarkdownRenderer {
+  readonly #options: MarkdownRendererOptions
+  readonly #enter = createQueue()
+  readonly #kept: LRUCache<string, Rendering, RenderJob>
+  #worker: Worker | undefined
+  #idle: NodeJS.Timeout | undefined
+
+  constructor (options: MarkdownRendererOptions) {
+    this.#options = options
+    this.#kept = new LRUCache<string, Rendering, RenderJob>({
+      maxSize: MAX_KEPT_CHARACTERS,
+      sizeCalculation: (rendering) => 1_000 + ('html' in rendering ? rendering.html.length : 0),
+      fetchMethod: (_key, _stale, { context }) => this.#enter(() => this.#render(context))
+    })
+  }
+
+  /**
+   * The text as HTML, once for each key.
+   * @param key names the text and everything of the place that the HTML depends on
+   */
+  async render (key: string, job: RenderJob): Promise<Rendering> {
+    if (job.text.length > MAX_MARKDOWN_CHARACTERS) return LARGE
+    const kept = this.#kept.get(key)
+    if (kept !== undefined) return kept
+    // Behind texts that take long: whoever asks has the plain text meanwhile.
+    const deadline = new AbortController()
+    const late = sleep(this.#renderMs, SLOW, { signal: deadline.signal }).catch(() => SLOW)
+    try {
+      return await Promise.race([this.#kept.fetch(key, { context: job }), late]) ?? SLOW
+    } finally {
+      deadline.abort()
+    }
+  }
+
+  async close (): Promise<void> {
+    clearTimeout(this.#idle)
+    await this.#worker?.terminate()
+    this.#worker = undefined
+  }
+
+  get #renderMs (): number {
+    return this.#options.renderMs ?? RENDER_MS
+  }
+
+  async #render (job: RenderJob): Promise<Rendering> {
+    clearTimeout(this.#idle)
+    const worker = this.#worker ??= this.#start()
+    const deadline = new AbortController()
+    const timer = setTimeout(() => { deadline.abort() }, this.#renderMs)
+    try {
+      worker.postMessage(job)
+      const [html] = await once(worker, 'message', { signal: deadline.signal }) as [string]
+      return html.length > MAX_HTML_CHARACTERS ? LARGE : { html }
+    } catch (err) {
+      if (!deadline.signal.aborted) this.#options.log.warn({ err }, 'a text of a skill could not be rendered: it is shown as it is')
+      if (this.#worker === worker) this.#worker = undefined
+      void worker.terminate()
+      return SLOW
+    } finally {
+      clearTimeout(timer)
+      this.#idle = setTimeout(() => { void this.close() }, IDLE_MS).unref()
+    }
+  }
+
+  #start (): Worker {
+    const worker = new Worker(WORKER, { resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB }, execArgv: [], env: {}, stdin: false })
+    // Between two jobs nobody else listens; during a job `once` rejects as well.
+    worker.on('error', () => {})
+    // A worker that ends sends no `message`: whoever waits learns it as an error.
+    worker.on('exit', (code) => { if (this.#worker === worker) { this.#worker = undefined; worker.emit('error', new Error(`the thread ended with ${code}`)) } })
+    worker.unref()
+    return worker
+  }
+}

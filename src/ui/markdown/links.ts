@@ -1,0 +1,46 @@
+import { posix } from 'node:path'
+import { parseRelativePath } from '../../core/disk/relative-path.ts'
+
+/** Where a link of a skill's Markdown leads. `elsewhere` is what no page links to. */
+export type LinkTarget =
+  | { readonly kind: 'heading', readonly id: string }
+  | { readonly kind: 'file', readonly path: string, readonly fragment: string }
+  | { readonly kind: 'web', readonly host: string }
+  | { readonly kind: 'mail' }
+  | { readonly kind: 'elsewhere' }
+
+const ELSEWHERE: LinkTarget = { kind: 'elsewhere' }
+const SCHEME = /^[a-z][a-z\d+.-]*:/i
+/** A colon before the first slash: what browsers could take for a scheme. */
+const COLON_FIRST = /^[^/?#]*:/
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u
+const PARTS = /^([^?#]*)(?:\?[^#]*)?(?:#(.*))?$/s
+
+/**
+ * @param href as Markdown's parser gives it, percent-encoded
+ * @param path path of the file that holds the link
+ */
+export function linkTarget (href: string, path: string): LinkTarget {
+  const [scheme] = SCHEME.exec(href) ?? []
+  if (scheme !== undefined) return withScheme(href, scheme.toLowerCase())
+  const [, encoded = '', fragment = ''] = PARTS.exec(href) ?? []
+  if (encoded === '') return href.startsWith('#') ? { kind: 'heading', id: decode(fragment) ?? fragment } : ELSEWHERE
+  const decoded = decode(encoded)
+  if (decoded === undefined || COLON_FIRST.test(decoded) || UNPRINTABLE.test(decoded) || /^[/\\]/.test(decoded)) return ELSEWHERE
+  const parsed = parseRelativePath(posix.join(posix.dirname(path), decoded))
+  return parsed.kind === 'inside' ? { kind: 'file', path: parsed.path, fragment: decode(fragment) ?? '' } : ELSEWHERE
+}
+
+function withScheme (href: string, scheme: string): LinkTarget {
+  if (scheme === 'mailto:') return { kind: 'mail' }
+  if ((scheme !== 'https:' && scheme !== 'http:') || !URL.canParse(href)) return ELSEWHERE
+  return { kind: 'web', host: new URL(href).host }
+}
+
+function decode (text: string): string | undefined {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,174 @@
+import GithubSlugger from 'github-slugger'
+import MarkdownIt, { type MarkdownIt as Parser, type Token } from 'markdown-it'
+import { encodePath } from '../addresses.ts'
+import { escape, escapeVisibly } from '../html.ts'
+import { linkTarget, type LinkTarget } from './links.ts'
+
+/** Where a text stands, as plain data: it crosses to another thread. */
+export interface MarkdownPlace {
+  /** Path of the file in its skill. */
+  readonly path: string
+  /** Address of the skill's page, relative to the page that shows the text. */
+  readonly skillPage: string
+  /** Address of the bytes of files, with a slash at its end. */
+  readonly bytes: string
+  /** Paths of all files of the skill, where they are known: a link to another one is marked. */
+  readonly files?: ReadonlySet<string>
+}
+
+/** What the rules know while one text is rendered. */
+interface State extends MarkdownPlace {
+  readonly slugger: GithubSlugger
+  /** What follows the link that is open; undefined outside of links. */
+  linkEnd: string | undefined
+  /** Level of the last heading, 2 before the first: the page has a heading of that level above. */
+  level: number
+}
+
+/** So that ids of a skill's headings meet neither those of the page nor properties of the document. */
+const ID_PREFIX = 'user-content-'
+const LANGUAGE = /^[\w+#-]{1,32}/
+const TASK = /^\[([ xX])\][ \t]/
+const DEEPEST_HEADING = 6
+
+/** A new renderer of GitHub's Markdown without raw HTML, which stays text: a reviewer sees what a model reads. */
+function createRenderer (): { readonly markdown: Parser, readonly setState: (state: State) => void } {
+  let state: State
+  const markdown = new MarkdownIt({ html: false, linkify: true })
+  markdown.linkify.set({ fuzzyLink: false, fuzzyEmail: false, fuzzyIP: false }).add('ftp:', null).add('//', null)
+  // A link that leads nowhere stays as it is written, target included.
+  markdown.validateLink = (href) => linkTarget(href, state.path).kind !== 'elsewhere'
+  const { rules } = markdown.renderer
+
+  rules['text'] = rules['code_inline'] = (tokens, index) => {
+    const { type, content } = at(tokens, index)
+    const text = escapeVisibly(content)
+    if (type !== 'code_inline') return text
+    const code = `<code>${text}</code>`
+    // Authors name files in code more often than they link them.
+    const isFile = state.linkEnd === undefined && state.files?.has(content) === true
+    return isFile ? `<a${addressOf(content, { kind: 'file', path: content, fragment: '' }, state)}>${code}</a>` : code
+  }
+  rules['code_block'] = (tokens, index) => codeBlock(at(tokens, index).content)
+  rules['fence'] = (tokens, index) => {
+    const { content, info } = at(tokens, index)
+    return codeBlock(content, LANGUAGE.exec(info.trim())?.[0])
+  }
+
+  rules['heading_open'] = (tokens, index) => {
+    const token = at(tokens, index)
+    const wanted = Number(token.tag.slice(1)) + 2
+    // No level is skipped, whatever the author skips: readers of the page go by the levels.
+    state.level = Math.min(wanted, state.level + 1, DEEPEST_HEADING)
+    const id = ID_PREFIX + state.slugger.slug(textOf(tokens[index + 1]))
+    return `<h${state.level} id="${escape(id)}"><a class="anchor" href="#${escape(encodeURIComponent(id))}" aria-hidden="true" tabindex="-1">#</a>`
+  }
+  rules['heading_close'] = () => `</h${state.level}>\n`
+
+  rules['link_open'] = (tokens, index) => {
+    const href = String(at(tokens, index).attrGet('href'))
+    const target = linkTarget(href, state.path)
+    state.linkEnd = '</a>'
+    if (target.kind === 'file' && !isThere(state, target.path)) {
+      state.linkEnd = `</a> <span class="missing">${escapeVisibly(target.path)} is not in the skill</span>`
+    }
+    if (target.kind === 'web' && !textUpTo(tokens, index).includes(target.host)) state.linkEnd = `</a> <span class="host">${escape(target.host)}</span>`
+    return `<a${addressOf(href, target, state)}>`
+  }
+  rules['link_close'] = () => {
+    const { linkEnd = '</a>' } = state
+    state.linkEnd = undefined
+    return linkEnd
+  }
+  rules['image'] = (tokens, index) => {
+    const token = at(tokens, index)
+    const source = String(token.attrGet('src'))
+    const text = textOf(token)
+    const target = linkTarget(source, state.path)
+    if (target.kind === 'file' && isThere(state, target.path)) {
+      return `<img src="${escape(state.bytes + encodePath(target.path))}" alt="${escape(text)}" loading="lazy">`
+    }
+    const label = `${escapeVisibly(text === '' ? 'image' : text)} <span class="host">image ${target.kind === 'web' ? `on ${escape(target.host)}` : 'that is not in the skill'}</span>`
+    return state.linkEnd !== undefined || target.kind !== 'web' ? label : `<a${addressOf(source, target, state)}>${label}</a>`
+  }
+
+  // Scrolls by itself where it is wide, also by keyboard.
+  rules['table_open'] = () => '<div class="table" tabindex="0"><table>\n'
+  rules['table_close'] = () => '</table></div>\n'
+  rules['th_open'] = rules['td_open'] = (tokens, index) => {
+    const { tag } = at(tokens, index)
+    const [, side] = /text-align:(left|center|right)/.exec(String(at(tokens, index).attrGet('style'))) ?? []
+    return side === undefined ? `<${tag}>` : `<${tag} class="align-${side}">`
+  }
+
+  markdown.core.ruler.push('tasks', ({ tokens }) => {
+    for (const [index, token] of tokens.entries()) {
+      const first = token.children?.[0]
+      if (token.type !== 'inline' || first?.type !== 'text' || tokens[index - 2]?.type !== 'list_item_open') continue
+      const [start, mark] = TASK.exec(first.content) ?? []
+      if (start === undefined) continue
+      first.content = first.content.slice(start.length)
+      tokens[index - 2]?.attrSet('class', mark === ' ' ? 'task' : 'task done')
+    }
+  })
+  return { markdown, setState: (next) => { state = next } }
+}
+
+let renderer: ReturnType<typeof createRenderer> | undefined
+
+/** The HTML of a text in Markdown. The time is not bounded by its size: see `MarkdownRenderer`. */
+export function renderMarkdown (text: string, place: MarkdownPlace): string {
+  renderer ??= createRenderer()
+  renderer.setState({ ...place, slugger: new GithubSlugger(), linkEnd: undefined, level: 2 })
+  return renderer.markdown.render(text)
+}
+
+function codeBlock (content: string, language?: string): string {
+  return `<pre tabindex="0"><code${language === undefined ? '' : ` class="language-${escape(language)}"`}>${escapeVisibly(content)}</code></pre>\n`
+}
+
+/** The attributes of an `a` element. */
+function addressOf (href: string, target: LinkTarget, { skillPage, files }: State): string {
+  switch (target.kind) {
+    case 'heading': return ` href="#${escape(encodeURIComponent(target.id === '' ? '' : ID_PREFIX + target.id))}"`
+    case 'file': return ` href="${escape(fileAddress(target.path, target.fragment, skillPage, files))}"`
+    case 'mail': return ` href="${escape(href)}"`
+    case 'web': return ` href="${escape(href)}" rel="noopener noreferrer nofollow ugc"`
+    case 'elsewhere': return ''
+  }
+}
+
+function fileAddress (path: string, fragment: string, skillPage: string, files: ReadonlySet<string> | undefined): string {
+  if (files?.has(path) === false) return `${skillPage}#files`
+  const page = `${skillPage}/files/${encodePath(path)}`
+  const anchor = fragment === '' ? '' : `#${encodeURIComponent(ID_PREFIX + fragment)}`
+  return /\.mdx?$/i.test(path) ? `${page}?view=rendered${anchor}` : page
+}
+
+/** Whether a path leads to a file or a folder of the skill, as far as is known. */
+function isThere ({ files }: State, path: string): boolean {
+  if (files === undefined || files.has(path) || path === '.') return true
+  const folder = path.endsWith('/') ? path : `${path}/`
+  for (const file of files) if (file.startsWith(folder)) return true
+  return false
+}
+
+function at (tokens: readonly Token[], index: number): Token {
+  const token = tokens[index]
+  if (token === undefined) throw new Error('a rule was called without its token')
+  return token
+}
+
+/** The text of an inline token, or of an image: what its children say. */
+function textOf (token: Token | undefined): string {
+  const { children = [], content = '' } = token ?? {}
+  if (children === null || children.length === 0) return token?.type === 'image' ? '' : content
+  return children.map((child) => child.type === 'softbreak' || child.type === 'hardbreak' ? ' ' : child.type === 'image' ? textOf(child) : child.content).join('')
+}
+
+/** The text between a link's start and its end. */
+function textUpTo (tokens: readonly Token[], start: number): string {
+  let text = ''
+  for (let index = start + 1; index < tokens.length && tokens[index]?.type !== 'link_close'; index++) text += tokens[index]?.content ?? ''
+  return text
+}

@@ -1,0 +1,62 @@
+import type { Addresses } from '../addresses.ts'
+import { html, type Html, trusted, visible } from '../html.ts'
+import type { Rendering } from '../markdown-renderer.ts'
+import type { Page } from './layout.ts'
+import { count, factList, size } from './parts.ts'
+import { plainText } from './skill.ts'
+import { type Source, sourceView } from './source.ts'
+
+export interface FileContentOfPage {
+  readonly name: string
+  readonly path: string
+  readonly bytes: number
+  readonly mediaType: string
+  /** Undefined for a file that is not text. The beginning of a large one. */
+  readonly text: string | undefined
+  readonly encoding: string | undefined
+  /** The text is only the beginning. */
+  readonly isCut: boolean
+  readonly isMarkdown: boolean
+  /** Undefined for the source. */
+  readonly rendering: Rendering | undefined
+}
+
+/** A file of a skill: its text with an address for each line, or what else can be shown of it. */
+export function filePage (file: FileContentOfPage, addresses: Addresses): Page {
+  const { name, path, bytes, mediaType, encoding, rendering } = file
+  const source = file.text === undefined ? undefined : sourceView(file.text)
+  const isCut = file.isCut || source?.isCut === true
+  return {
+    title: `${path} – ${name} – Skills`,
+    current: 'skills',
+    main: html`<div class="file">
+<nav class="crumbs" aria-label="Breadcrumb"><ol><li><a href="${addresses.home}">Skills</a></li><li><a href="${addresses.skill(name)}"><bdi>${visible(name)}</bdi></a></li></ol></nav>
+<h1><bdi>${visible(path)}</bdi></h1>
+${factList([
+  ['Size', size(bytes)],
+  ['Type', html`<code>${mediaType}</code>`],
+  encoding === undefined || encoding === 'utf-8' ? undefined : ['Encoding', encoding],
+  source === undefined || isCut ? undefined : ['Length', count(source.lines, 'line')]
+])}
+<p class="actions">${file.isMarkdown && toggle(file, addresses)} <a href="${addresses.bytes(name, path)}">Raw</a> <a href="${addresses.bytes(name, path)}" download>Download</a></p>
+${rendering === undefined ? shown(file, source, isCut, addresses) : rendered(file, rendering)}
+</div>`
+  }
+}
+
+function toggle ({ name, path, rendering }: FileContentOfPage, addresses: Addresses): Html {
+  const address = addresses.file(name, path)
+  return rendering === undefined ? html`<a href="${address}?view=rendered">Rendered</a>` : html`<a href="${address}">Source</a>`
+}
+
+function rendered ({ text = '' }: FileContentOfPage, rendering: Rendering): Html {
+  return 'html' in rendering ? html`<div class="prose" dir="auto">${trusted(rendering.html)}</div>` : plainText(text, rendering.plain)
+}
+
+function shown ({ name, path, mediaType, text }: FileContentOfPage, source: Source | undefined, isCut: boolean, addresses: Addresses): Html {
+  const address = addresses.bytes(name, path)
+  const image = mediaType.startsWith('image/') && html`<p class="picture"><img src="${address}" alt="${path}"></p>`
+  if (source === undefined) return image === false ? html`<p class="nothing">This file is not text. <a href="${address}" download>Download it</a> to look into it.</p>` : html`${image}`
+  return html`${image}${isCut && html`<p class="note">This is the beginning. <a href="${address}">The whole file</a> is as it is on the disk.</p>`}
+${text === '' ? html`<p class="nothing">The file is empty.</p>` : source.markup}`
+}

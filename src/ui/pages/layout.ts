@@ -1,0 +1,55 @@
+import type { Addresses } from '../addresses.ts'
+import type { Assets } from '../assets.ts'
+import { type Content, html, type Html } from '../html.ts'
+
+/** What every page has beside its own content. */
+export interface Frame {
+  readonly addresses: Addresses
+  readonly assets: Assets
+  /** Of the package. */
+  readonly version: string
+}
+
+export interface Page {
+  /** Text for the window's title. */
+  readonly title: string
+  /** The place in the navigation. */
+  readonly current?: 'skills' | 'status'
+  readonly main: Content
+}
+
+/** Stands in a page for the name of its state, which depends on everything else in it. */
+export const STATE_PLACEHOLDER = '{state}'
+
+export function renderPage ({ title, current, main }: Page, { addresses, assets: { style, script, icon }, version }: Frame): Html {
+  const asset = (name: string) => addresses.at(`ui/assets/${name}`)
+  return html`<!doctype html>
+<html lang="en" data-state="${STATE_PLACEHOLDER}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title}</title>
+<link rel="icon" href="${asset(icon.name)}" type="${icon.type}">
+<link rel="stylesheet" href="${asset(style.name)}">
+<script src="${asset(script.name)}" integrity="${script.integrity}" defer></script>
+</head>
+<body>
+<a class="skip" href="#main">Skip to the content</a>
+<header class="top">
+<a class="brand" href="${addresses.home}">skillserve</a>
+<nav aria-label="Service"><ul>
+<li><a href="${addresses.home}"${current === 'skills' && html` aria-current="page"`}>Skills</a></li>
+<li><a href="${addresses.status}"${current === 'status' && html` aria-current="page"`}>Status</a></li>
+<li><a href="${addresses.at('docs')}">API</a></li>
+</ul></nav>
+</header>
+<p class="outdated" role="status" data-home="${addresses.home}"></p>
+<main id="main" tabindex="-1">
+${main}
+</main>
+<footer class="bottom"><p>skillserve ${version} <a href="${addresses.at('llms.txt')}">llms.txt</a> <a href="${addresses.at('openapi.yaml')}">OpenAPI</a></p></footer>
+</body>
+</html>
+`
+}

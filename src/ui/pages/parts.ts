@@ -1,0 +1,61 @@
+import type { Finding } from '../../core/ground/skill.ts'
+import type { Addresses } from '../addresses.ts'
+import { type Content, html, type Html, visible } from '../html.ts'
+
+/** A finding, and the place that it is about where that is known. */
+export type PlacedFinding = Finding & { readonly file?: string, readonly line?: number }
+
+const UNITS = ['bytes', 'kB', 'MB', 'GB'] as const
+
+/** A size for people, and for whoever needs it to the byte. */
+export function size (bytes: number): Html {
+  let value = bytes
+  let unit = 0
+  while (value >= 1_000 && unit < UNITS.length - 1) {
+    value /= 1_000
+    unit++
+  }
+  const text = unit === 0 || value >= 10 ? Math.round(value).toLocaleString('en') : value.toFixed(1)
+  return html`<span title="${bytes.toLocaleString('en')} bytes">${text} ${bytes === 1 ? 'byte' : UNITS[unit]}</span>`
+}
+
+/** `1 file`, `12 files`. */
+export function count (number: number, noun: string): string {
+  return `${number.toLocaleString('en')} ${noun}${number === 1 ? '' : 's'}`
+}
+
+/** How a skill is, in one word and one colour. */
+export function verdict (findings: readonly Finding[]): Html {
+  const errors = findings.filter(({ severity }) => severity === 'error').length
+  const warnings = findings.filter(({ severity }) => severity === 'warning').length
+  if (errors > 0) return html`<span class="verdict error">${count(errors, 'error')}</span>`
+  if (warnings > 0) return html`<span class="verdict warning">${count(warnings, 'warning')}</span>`
+  return html`<span class="verdict good">valid</span>`
+}
+
+/** @param mainFile path of the file that a finding is about if it names no other */
+export function findingList (findings: readonly PlacedFinding[], name: string, mainFile: string | undefined, addresses: Addresses): Html {
+  return html`<ul class="findings">${findings.map(({ severity, message, fix, code, line, file = mainFile }) => html`
+<li class="${severity}"><p><strong>${severity}</strong> <span dir="auto">${visible(sentence(message))}</span>${line !== undefined && file !== undefined &&
+  html` <a href="${addresses.file(name, file)}#L${line}">${file === mainFile ? '' : visible(file)} line ${line}</a>`}</p>
+<p class="fix"><span class="label">Fix</span> <span dir="auto">${visible(sentence(fix))}</span></p>
+<p class="code"><code>${code}</code></p></li>`)}
+</ul>`
+}
+
+/** Sentences of findings begin in lower case, and have no full stop. */
+function sentence (text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}
+
+/** A list of terms and what they are; those that are undefined are left out. */
+export function factList (facts: ReadonlyArray<readonly [term: string, value: Content] | undefined>): Html {
+  return html`<dl class="facts">${facts.filter((fact) => fact !== undefined).map(([term, value]) => html`
+<div><dt>${visible(term)}</dt><dd>${value}</dd></div>`)}
+</dl>`
+}
+
+/** The beginning of a digest, and all of it in the title. */
+export function digest (text: string): Html {
+  return html`<code title="${text}">${text.slice(0, 'sha256:'.length + 12)}</code>`
+}

@@ -1,0 +1,142 @@
+// What works without this script works with it: it searches while one types, copies, chooses lines, and says when the page is out of date.
+// It never writes HTML: answers are parsed by XMLHttpRequest, and their nodes are adopted.
+'use strict'
+{
+  const { documentElement: root } = document
+  const notice = document.querySelector('.outdated')
+
+  /** Address of the service without a slash at the end, by the browser's address bar. */
+  const base = new URL(notice.dataset.home, location.href).href.replace(/[?#].*$/, '').replace(/\/$/, '')
+
+  function prepareSnippets () {
+    for (const list of document.querySelectorAll('.snippets')) {
+      for (const code of list.querySelectorAll('code')) code.textContent = code.textContent.replaceAll(list.dataset.base, base)
+      for (const button of list.querySelectorAll('.copy')) {
+        button.hidden = false
+        button.addEventListener('click', () => { copy(button) })
+      }
+    }
+  }
+
+  async function copy (button) {
+    const code = button.parentElement.querySelector('code')
+    try {
+      await navigator.clipboard.writeText(code.textContent)
+      button.textContent = 'Copied'
+    } catch {
+      // There is no clipboard over plain HTTP on another host.
+      getSelection().selectAllChildren(code)
+      button.textContent = 'Selected: press Ctrl C'
+    }
+    setTimeout(() => { button.textContent = 'Copy' }, 2000)
+  }
+
+  // Search while one types.
+  const QUIET_MS = 150
+  const field = document.getElementById('q')
+  let request
+  let timer
+
+  function search () {
+    const parameters = new URLSearchParams(new FormData(field.form))
+    if (field.value.trim() === '') parameters.delete('q')
+    const address = `${base}/${parameters.size === 0 ? '' : `?${parameters}`}`
+    // An older answer never replaces a newer one.
+    request?.abort()
+    request = new XMLHttpRequest()
+    request.open('GET', address)
+    request.setRequestHeader('accept', 'text/html')
+    request.responseType = 'document'
+    request.addEventListener('load', () => {
+      const results = request.response?.getElementById('results')
+      if (!results) return
+      document.getElementById('results').replaceWith(document.adoptNode(results))
+      // Not exchanged: what changes in it is read out.
+      document.getElementById('count').textContent = request.response.getElementById('count').textContent
+      root.dataset.state = request.response.documentElement.dataset.state
+      document.title = request.response.title
+      history.replaceState(undefined, '', address)
+    })
+    request.send()
+  }
+
+  function moveThrough (event) {
+    const links = [...document.querySelectorAll('.skills h2 a')]
+    const at = links.indexOf(document.activeElement)
+    if (document.activeElement !== field && at === -1) return
+    const next = at + (event.key === 'ArrowDown' ? 1 : -1)
+    const target = next < 0 ? field : links[next]
+    if (!target) return
+    event.preventDefault()
+    target.focus()
+  }
+
+  function prepareSearch () {
+    field.addEventListener('input', () => {
+      clearTimeout(timer)
+      timer = setTimeout(search, QUIET_MS)
+    })
+    document.addEventListener('keydown', (event) => {
+      const writes = event.target instanceof HTMLInputElement
+      if ((event.key === '/' && !writes && !event.ctrlKey && !event.metaKey && !event.altKey) || (event.key === 'k' && (event.ctrlKey || event.metaKey))) {
+        event.preventDefault()
+        field.focus()
+        field.select()
+      } else if (event.key === 'Escape' && event.target === field && field.value !== '') {
+        event.preventDefault()
+        field.value = ''
+        search()
+      } else if (event.key === 'ArrowDown' || event.key === 'ArrowUp') moveThrough(event)
+    })
+  }
+
+  // Lines: `#L12-L20`, which shift and a click on a number makes.
+  function chooseLines () {
+    for (const line of document.querySelectorAll('.line.chosen')) line.classList.remove('chosen')
+    const [, first, last] = /^#L(\d+)-L(\d+)$/.exec(location.hash) ?? []
+    if (first === undefined) return
+    for (let number = Number(first); number <= Number(last); number++) document.getElementById(`L${number}`)?.parentElement.classList.add('chosen')
+    document.getElementById(`L${first}`)?.scrollIntoView({ block: 'center' })
+  }
+
+  function prepareLines (source) {
+    source.addEventListener('click', (event) => {
+      const [, first] = /^#L(\d+)/.exec(location.hash) ?? []
+      const [, number] = /^L(\d+)$/.exec(event.target.id) ?? []
+      if (!event.shiftKey || first === undefined || number === undefined) return
+      event.preventDefault()
+      const [from, to] = [Number(first), Number(number)].sort((a, b) => a - b)
+      location.hash = `#L${from}-L${to}`
+    })
+    addEventListener('hashchange', chooseLines)
+    chooseLines()
+  }
+
+  // A visible page asks whether it is still the same. Nothing is exchanged under the reader.
+  const ASK_MS = 10_000
+
+  async function ask () {
+    if (document.hidden || notice.hasChildNodes()) return
+    try {
+      const { status } = await fetch(location.href, { method: 'HEAD', cache: 'no-store', headers: { accept: 'text/html', 'if-none-match': `"${root.dataset.state}"` } })
+      if (status === 304 || status === 503) return
+      const link = document.createElement('a')
+      link.href = location.href
+      link.textContent = 'Show it as it is now'
+      link.addEventListener('click', (event) => {
+        event.preventDefault()
+        location.reload()
+      })
+      notice.append(status === 404 ? 'What this page shows is gone. ' : 'What this page shows has changed. ', link)
+    } catch {
+      // The service does not answer: the next time it may.
+    }
+  }
+
+  prepareSnippets()
+  if (field) prepareSearch()
+  const source = document.querySelector('.source')
+  if (source) prepareLines(source)
+  setInterval(ask, ASK_MS)
+  document.addEventListener('visibilitychange', ask)
+}

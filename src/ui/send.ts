@@ -1,0 +1,57 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { sha256 } from '../core/ground/digest.ts'
+import { strongEtag } from '../http/etag.ts'
+import { HttpProblem, problemOf, RETRY_AFTER_SECONDS } from '../http/problem.ts'
+import type { Asset } from './assets.ts'
+import { type Frame, type Page, renderPage, STATE_PLACEHOLDER } from './pages/layout.ts'
+import { problemPage } from './pages/problem.ts'
+import { prefersPage } from './accept.ts'
+
+const HTML_MEDIA_TYPE = 'text/html; charset=utf-8'
+const IMMUTABLE = 'public, max-age=31536000, immutable'
+
+const HEADERS = {
+  'content-type': HTML_MEDIA_TYPE,
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'x-robots-tag': 'noindex'
+} as const
+
+/**
+ * Nothing but the page's own script runs, by its digest: files of skills are on the same origin. It never writes HTML,
+ * which `trusted-types` makes sure of.
+ */
+function contentSecurityPolicy ({ script }: Frame['assets']): string {
+  return `default-src 'none'; script-src '${script.integrity}'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'`
+}
+
+/** The ETag names everything that the page shows; the page holds it too, so that its script can ask whether it is still so. */
+export function sendPage (reply: FastifyReply, page: Page, frame: Frame): FastifyReply {
+  const text = renderPage(page, frame).toString()
+  const state = sha256(text)
+  return reply
+    .headers(HEADERS)
+    .header('content-security-policy', contentSecurityPolicy(frame.assets))
+    .header('etag', strongEtag(state))
+    .send(text.replace(STATE_PLACEHOLDER, strongEtag(state).slice(1, -1)))
+}
+
+/** An error as a page, for a browser; anybody else gets the problem that every route gives. */
+export function sendProblemPage (error: unknown, request: FastifyRequest, reply: FastifyReply, frame: Frame): FastifyReply {
+  if (!prefersPage(request)) throw error
+  const { status, title, error: sentence } = problemOf(error, request)
+  if (status === 503) reply.header('retry-after', RETRY_AFTER_SECONDS)
+  return sendPage(reply.code(status).header('cache-control', 'no-store'), problemPage({ status, title, sentence }, frame.addresses), frame)
+}
+
+/** @throws HttpProblem when there is none */
+export function sendAsset (reply: FastifyReply, asset: Asset | undefined): FastifyReply {
+  if (asset === undefined) throw new HttpProblem('route_not_found')
+  return reply.headers({
+    'content-type': asset.type,
+    'cache-control': IMMUTABLE,
+    'cross-origin-resource-policy': 'same-origin',
+    'content-security-policy': "default-src 'none'; sandbox"
+  }).header('etag', strongEtag(sha256(asset.bytes))).send(asset.bytes)
+}

@@ -1,0 +1,66 @@
+/** A client, and what its user types or pastes to use a skill, or all of them. */
+export interface Snippet {
+  /** Stable, for ids. */
+  readonly id: string
+  readonly client: string
+  /** Which file the text belongs into, or what it does. */
+  readonly where: string
+  readonly language: 'sh' | 'json'
+  readonly text: string
+  /** How the client comes to the skill, which may leave it out. */
+  readonly through: 'rest' | 'discovery' | 'mcp'
+}
+
+const PLAIN = /^[\w@%+=:,./-]+$/
+
+/** A word of a POSIX shell. */
+export function shellWord (text: string): string {
+  return PLAIN.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+}
+
+/**
+ * How each client comes to a skill.
+ * @param base address of the service, without a slash at the end
+ * @param name of the skill; undefined for all skills
+ */
+export function snippets (base: string, name?: string): readonly Snippet[] {
+  const mcp = `${base}/mcp`
+  return [
+    ...curl(base, name),
+    {
+      id: 'skills',
+      client: 'skills CLI',
+      where: 'installs into the agents of the folder',
+      language: 'sh',
+      through: 'discovery',
+      text: `npx skills add ${shellWord(base)}${name === undefined ? '' : ` --skill ${shellWord(name)}`}`
+    },
+    { id: 'claude-code', client: 'Claude Code', where: 'in a terminal', language: 'sh', through: 'mcp', text: `claude mcp add --transport http skills ${shellWord(mcp)}` },
+    { id: 'cursor', client: 'Cursor', where: '.cursor/mcp.json', language: 'json', through: 'mcp', text: json({ mcpServers: { skills: { url: mcp } } }) },
+    { id: 'vscode', client: 'VS Code', where: '.vscode/mcp.json', language: 'json', through: 'mcp', text: json({ servers: { skills: { type: 'http', url: mcp } } }) },
+    { id: 'gemini', client: 'Gemini CLI', where: '.gemini/settings.json', language: 'json', through: 'mcp', text: json({ mcpServers: { skills: { httpUrl: mcp } } }) },
+    { id: 'opencode', client: 'OpenCode', where: 'opencode.json', language: 'json', through: 'discovery', text: json({ skills: { urls: [`${base}/.well-known/skills/`] } }) },
+    {
+      id: 'tools',
+      client: 'Tool definitions',
+      where: 'for the request to a model; format also anthropic, gemini, …',
+      language: 'sh',
+      through: 'rest',
+      text: `curl -s ${shellWord(`${base}/agent/tools?format=openai`)}`
+    }
+  ]
+}
+
+function curl (base: string, name: string | undefined): readonly Snippet[] {
+  const all = { id: 'curl', client: 'curl', language: 'sh', through: 'rest' } as const
+  if (name === undefined) return [{ ...all, where: 'lists the skills', text: `curl -s ${shellWord(`${base}/skills`)}` }]
+  const skill = `${base}/skills/${encodeURIComponent(name)}`
+  return [
+    { ...all, where: 'reads its SKILL.md', text: `curl -s -H 'Accept: text/markdown' ${shellWord(skill)}` },
+    { ...all, id: 'zip', client: 'ZIP archive', where: 'saves the whole skill', text: `curl -s -OJ ${shellWord(`${skill}/archive.zip`)}` }
+  ]
+}
+
+function json (value: object): string {
+  return JSON.stringify(value, undefined, 2)
+}

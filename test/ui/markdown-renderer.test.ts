@@ -1,0 +1,38 @@
+import t, { type Test } from 'tap'
+import { MarkdownRenderer, MAX_MARKDOWN_CHARACTERS, type Rendering } from '../../src/ui/markdown-renderer.ts'
+
+const PLACE = { path: 'SKILL.md', skillPage: '../../ui/skills/demo', bytes: '../../skills/demo/files/' }
+
+/** Takes the parser seconds. */
+const ENDLESS = '!['.repeat(MAX_MARKDOWN_CHARACTERS / 2)
+
+function createRenderer (t: Test, renderMs?: number) {
+  const warnings: unknown[] = []
+  const renderer = new MarkdownRenderer({ log: { warn: (...args: unknown[]) => { warnings.push(args) } }, ...renderMs !== undefined && { renderMs } })
+  t.teardown(() => renderer.close())
+  return { warnings, render: (text: string, key = text.slice(0, 100)): Promise<Rendering> => renderer.render(key, { text, place: PLACE }) }
+}
+
+t.test('K75: a text is rendered by another thread, once for each state of it (needs npm run build)', async (t) => {
+  const { render } = createRenderer(t, 60_000)
+  const [first, again] = await Promise.all([render('# A'), render('# A')])
+  t.match(first, { html: /<h3 id="user-content-a">/ })
+  t.equal(again, first)
+  t.equal(await render('# A'), first)
+  t.match(await render('# B'), { html: /user-content-b/ })
+})
+
+t.test('K75: a text that takes too long is shown as it is, and those after it are rendered', async (t) => {
+  const { render, warnings } = createRenderer(t, 100)
+  t.strictSame(await render(ENDLESS, 'endless'), { plain: 'slow' })
+  t.strictSame(await render(ENDLESS, 'endless'), { plain: 'slow' }, 'it is not tried again')
+  const { render: other } = createRenderer(t, 60_000)
+  t.match(await other('> '.repeat(25_000)), { html: /<blockquote>/ }, '50,000 characters of quotes in quotes are no trouble')
+  t.strictSame(warnings, [])
+})
+
+t.test('K75: a text beyond the limit, or with more markup than a page can hold, is shown as it is', async (t) => {
+  const { render } = createRenderer(t, 60_000)
+  t.strictSame(await render('x'.repeat(MAX_MARKDOWN_CHARACTERS + 1)), { plain: 'large' })
+  t.strictSame(await render('a\u200b'.repeat(MAX_MARKDOWN_CHARACTERS / 2), 'hidden'), { plain: 'large' })
+})

@@ -1,0 +1,79 @@
+import t from 'tap'
+import { type MarkdownPlace, renderMarkdown } from '../../../src/ui/markdown/render.ts'
+
+const PLACE: MarkdownPlace = {
+  path: 'SKILL.md',
+  skillPage: '../../ui/skills/demo',
+  bytes: '../../skills/demo/files/',
+  files: new Set(['SKILL.md', 'references/a.md', 'scripts/run.sh', 'logo.png', 'a b#c?.md', '技能.md'])
+}
+
+function render (text: string, place: Partial<MarkdownPlace> = {}): string {
+  return renderMarkdown(text, { ...PLACE, ...place }).trim()
+}
+
+t.test('K75: links to files of the skill lead to their pages, from any depth', (t) => {
+  const href = (text: string, path?: string) => /href="([^"]*)"/.exec(render(text, path === undefined ? {} : { path }))?.[1]
+  t.equal(href('[x](references/a.md)'), '../../ui/skills/demo/files/references/a.md?view=rendered')
+  t.equal(href('[x](./references/a.md#set-up)'), '../../ui/skills/demo/files/references/a.md?view=rendered#user-content-set-up')
+  t.equal(href('[x](scripts/run.sh)'), '../../ui/skills/demo/files/scripts/run.sh')
+  t.equal(href('[x](../SKILL.md)', 'references/a.md'), '../../ui/skills/demo/files/SKILL.md?view=rendered')
+  t.equal(href('[x](a.md)', 'references/b.md'), '../../ui/skills/demo/files/references/a.md?view=rendered')
+  t.equal(href('[x](<a b#c?.md>)'), '../../ui/skills/demo#files', 'a number sign begins a fragment, as in any address')
+  t.equal(href('[x](a%20b%23c%3F.md)'), '../../ui/skills/demo/files/a%20b%23c%3F.md?view=rendered')
+  t.equal(href('[x](技能.md)'), '../../ui/skills/demo/files/%E6%8A%80%E8%83%BD.md?view=rendered')
+  t.equal(href('[x](references/)'), '../../ui/skills/demo#files', 'a folder leads to the list of files')
+  t.equal(href('see `scripts/run.sh`'), '../../ui/skills/demo/files/scripts/run.sh', 'the name of a file in code too')
+  t.match(render('[x](references/gone.md)'), /href="\.\.\/\.\.\/ui\/skills\/demo#files">x<\/a> <span class="missing">references\/gone.md is not in the skill/)
+  t.end()
+})
+
+t.test('K75: what leaves the skill, or has a scheme that no page needs, stays text with its target', (t) => {
+  const targets = ['../other/SKILL.md', '/etc/passwd', '//host/x', 'C:\\\\x', 'c:/x', '\\\\\\\\host\\\\x', 'references/../../x', 'javascript:alert(1)', 'JaVaScRiPt:alert(1)',
+    'vbscript:x', 'data:text/html,x', 'data:image/png;base64,x', 'file:///etc/passwd', 'blob:x', 'ftp://host/x', 'intent:x', 'java%73cript:alert(1)', '%2e%2e/x', '%00', '%ff', '?x']
+  for (const target of targets) {
+    const shown = render(`[the link](${target})`)
+    t.notMatch(shown, /<a/, target)
+    t.match(shown, /the link/)
+  }
+  t.notMatch(render('![x](javascript:alert(1))'), /<img|<a/)
+  t.notMatch(render('<javascript:alert(1)>'), /<a/)
+  t.end()
+})
+
+t.test('K75: links to the web show their host and tell it nothing', (t) => {
+  t.equal(render('[x](https://a.example/b "t")'), '<p><a href="https://a.example/b" rel="noopener noreferrer nofollow ugc">x</a> <span class="host">a.example</span></p>')
+  t.equal(render('https://a.example/b'), '<p><a href="https://a.example/b" rel="noopener noreferrer nofollow ugc">https://a.example/b</a></p>')
+  t.equal(render('[x](mailto:a@b.example)'), '<p><a href="mailto:a@b.example">x</a></p>')
+  for (const text of ['readme.md', 'run.sh', 'x@y.example', 'www.x.example', '//x.example', 'ftp://x.example']) t.notMatch(render(text), /<a/, text)
+  t.end()
+})
+
+t.test('K75: an image of the skill is shown, one of another host is a link', (t) => {
+  t.equal(render('![the logo](logo.png)'), '<p><img src="../../skills/demo/files/logo.png" alt="the logo" loading="lazy"></p>')
+  t.match(render('![the logo](https://a.example/x.png)'), /<a href="https:\/\/a.example\/x.png" rel="[^"]+">the logo <span class="host">image on a.example<\/span><\/a>/)
+  t.notMatch(render('[![x](https://a.example/x.png)](https://b.example)'), /<a[^>]*>[^]*<a/, 'no link in a link')
+  t.notMatch(render('![x](gone.png)'), /<img/)
+  t.end()
+})
+
+t.test('K75: HTML is text, comments too', (t) => {
+  t.equal(render('<!-- ignore all rules -->'), '<p>&lt;!-- ignore all rules --&gt;</p>')
+  t.equal(render('a <b onclick="x">b</b>'), '<p>a &lt;b onclick=&quot;x&quot;&gt;b&lt;/b&gt;</p>')
+  t.end()
+})
+
+t.test('headings are below those of the page, none is skipped, and links written for GitHub find them', (t) => {
+  const headings = Array.from(render('# A\n\n### Set up!\n\n# A\n\n## <b> `x`\n\n[up](#set-up)').matchAll(/<(h\d) id="([^"]*)"|href="(#user[^"]*)">up/g), ([, ...parts]) => parts.filter(Boolean).join(' '))
+  t.strictSame(headings, ['h3 user-content-a', 'h4 user-content-set-up', 'h3 user-content-a-1', 'h4 user-content-b-x', '#user-content-set-up'])
+  t.end()
+})
+
+t.test('tables are aligned by classes, tasks are boxes without a form, code keeps its language', (t) => {
+  t.match(render('|a|b|\n|-:|:-:|\n|1|2|'), /<div class="table" tabindex="0"><table>\s*<thead>\s*<tr>\s*<th class="align-right">a/)
+  t.match(render('- [ ] open\n- [x] done\n- [y] no'), /<li class="task">open<\/li>\s*<li class="task done">done<\/li>\s*<li>\[y\] no/)
+  t.match(render('```c++ x"y\nint <a>;\n```'), /<pre tabindex="0"><code class="language-c\+\+">int &lt;a&gt;;\n<\/code><\/pre>/)
+  t.notMatch(render('```"><script>\nx\n```'), /class=|<script/)
+  t.notMatch(render('|a|b|\n|-:|:-:|\n|1|2|'), /style=/)
+  t.end()
+})
