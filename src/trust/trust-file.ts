@@ -6,6 +6,12 @@ import { quote } from '../config/setting.ts'
 import { parseYamlFile, type YamlFile } from '../config/yaml-file.ts'
 import { hashOf, type Signer } from './signers.ts'
 
+/** Each part has the title of the whole: it completes the sentence "must be …" whichever part is named. */
+function oneOf<A extends string, B extends string> (first: A, second: B, description?: string) {
+  const title = `${first} or ${second}`
+  return Type.Union([Type.Literal(first, { title }), Type.Literal(second, { title })], { title, ...description !== undefined && { description } })
+}
+
 const FILE = 'a path, from the folder of this file'
 const REVISION = /^sha256:[0-9a-f]{64}$/
 
@@ -14,11 +20,9 @@ export const TrustFileSchema = Type.Object({
     name: Type.String({ minLength: 1, maxLength: 200, title: 'a name', description: 'What answers and the log call the signer. Several keys may have one name' }),
     key: Type.Optional(Type.String({ minLength: 1, title: FILE, description: 'A public key (PEM; P-256, P-384 or P-521)' })),
     root: Type.Optional(Type.String({ minLength: 1, title: FILE, description: 'Certificates (PEM) that the certificate of the signer must descend from' })),
-    expired: Type.Optional(Type.Union([Type.Literal('refuse'), Type.Literal('accept')], {
-      title: 'refuse or accept', description: 'With `root`: whether unchanged skills stay valid after the certificate has expired. Default `refuse`'
-    }))
+    expired: Type.Optional(oneOf('refuse', 'accept', 'With `root`: whether unchanged skills stay valid after the certificate has expired. Default `refuse`'))
   }, { additionalProperties: false, title: 'a signer: `name`, and `key` or `root`' }), { title: 'a list of signers' }),
-  roots: Type.Optional(Type.Record(Type.String(), Type.Union([Type.Literal('report'), Type.Literal('require')], { title: 'report or require' }), {
+  roots: Type.Optional(Type.Record(Type.String(), oneOf('report', 'require'), {
     title: 'a mapping of names of roots', description: 'What is asked of the skills of a folder or source, by its name. `report`, the default, only says what is found'
   })),
   deny: Type.Optional(Type.Array(Type.String({ minLength: 1, title: 'a revision or the name of a signer' }), {

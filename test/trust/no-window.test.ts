@@ -1,7 +1,6 @@
 import fs from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { pino } from 'pino'
 import t from 'tap'
 import { buildApp } from '../../src/app.ts'
@@ -10,16 +9,19 @@ import { createToolRegistry } from '../../src/tools/registry.ts'
 import { createTools } from '../../src/tools/tools.ts'
 import { makeKeyPair, sign, trustOf } from '../helper/signing.ts'
 import { openEvents } from '../helper/event-stream.ts'
+import { until } from '../helper/skills.ts'
 
 /** Rounds of one edit without a signature and one with. More find nothing more often: `npm run attack` is for those. */
 const ROUNDS = 10
+/** Answers to wait for in each state. */
+const ANSWERS = 30
 const LARGE_BYTES = 700_000
 
 /** In every file and in the description of a state that nobody has signed. */
 const CANARY = 'CANARY'
 
-function writeState (folder: string, text: string): void {
-  fs.writeFileSync(join(folder, 'SKILL.md'), `---\nname: demo\ndescription: What ${text} is for\n---\n${text}\n`)
+function writeState (folder: string, text: string, mainFile = true): void {
+  if (mainFile) fs.writeFileSync(join(folder, 'SKILL.md'), `---\nname: demo\ndescription: What ${text} is for\n---\n${text}\n`)
   fs.writeFileSync(join(folder, 'scripts/run.sh'), `echo ${text}\n`)
   fs.writeFileSync(join(folder, 'large.txt'), `${text}\n`.repeat(LARGE_BYTES / (text.length + 1)))
 }
@@ -56,6 +58,7 @@ t.test('K95: while somebody edits and signs a skill, no answer of any door holds
     mcp('tools/list'), mcp('resources/list'), mcp('prompts/list'), mcp('tools/call', { name: 'get_skill', arguments: { skill_name: 'demo' } })
   ]
   const writing = new AbortController()
+  let answers = 0
   let signedAnswers = 0
   let absences = 0
   const leaks: string[] = []
@@ -70,6 +73,11 @@ t.test('K95: while somebody edits and signs a skill, no answer of any door holds
     }
     if (text.includes(CANARY)) leaks.push(`${path}: ${text.slice(Math.max(0, text.indexOf(CANARY) - 80), text.indexOf(CANARY) + 80)}`)
     if (text.includes('signed-')) signedAnswers++
+    answers++
+  }
+  async function answersAfter (count: number): Promise<void> {
+    const wanted = answers + count
+    await until(() => answers >= wanted)
   }
   async function read (offset: number): Promise<void> {
     for (let count = offset; !writing.signal.aborted; count++) {
@@ -79,12 +87,13 @@ t.test('K95: while somebody edits and signs a skill, no answer of any door holds
   }
   const readers = Array.from({ length: 6 }, async (_, index) => { await read(index * 5) })
   for (let round = 1; round <= ROUNDS; round++) {
-    writeState(demo, `${CANARY}-${round}`)
-    for (let turn = 0; turn < 20; turn++) await nextTurn()
+    // Every other time the main file, and with it what the index compares, stays.
+    writeState(demo, `${CANARY}-${round}`, round % 2 === 0)
+    await answersAfter(ANSWERS)
     // In place, over bytes that may be being sent.
     writeState(demo, `signed-${round}`)
     await sign(demo, key)
-    for (let turn = 0; turn < 40; turn++) await nextTurn()
+    await answersAfter(ANSWERS)
   }
   writing.abort()
   await Promise.all(readers)
