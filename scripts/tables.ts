@@ -1,5 +1,5 @@
 /**
- * Writes the tables of the documents that come from the source: the settings. A test tells when they differ.
+ * Writes the tables of the documents that come from the source: settings and metrics. A test tells when they differ.
  *
  *   npm run tables
  */
@@ -7,13 +7,21 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Setting } from '../src/config/setting.ts'
 import { SETTINGS } from '../src/config/settings.ts'
+import { Signal } from '../src/core/ground/signal.ts'
+import { createMetrics } from '../src/observe/metrics/metrics.ts'
 
 const ROOT = new URL('../', import.meta.url)
 
 const SETTINGS_HEAD = '| Flag | Environment | Default | Meaning |\n|---|---|---|---|\n'
 const SETTINGS_TABLE = /^\| Flag \| Environment \| Default \| Meaning \|\n(?:\|.*\n)+/m
 
-/** The documents with tables, and how each of them links to a heading of docs/configuration.md. */
+const METRICS_HEAD = '| Metric | Type | Labels | Meaning |\n|---|---|---|---|\n'
+const METRICS_TABLE = /^\| Metric \| Type \| Labels \| Meaning \|\n(?:\|.*\n)+/m
+
+/** The document with the table of metrics. */
+export const OPERATIONS = 'docs/operations.md'
+
+/** The documents with tables of settings, and how each of them links to a heading of docs/configuration.md. */
 export const DOCUMENTS: Readonly<Record<string, (heading: string) => string>> = {
   'README.md': (heading) => `docs/configuration.md#${heading}`,
   'docs/configuration.md': (heading) => `#${heading}`
@@ -26,6 +34,24 @@ export function withTables (document: string, text: string): string {
   return text.replace(SETTINGS_TABLE, () => settingsTable(link))
 }
 
+/** The document of operators as it should be. */
+export function withMetrics (text: string): string {
+  if (!METRICS_TABLE.test(text)) throw new Error(`${OPERATIONS} has no table of metrics`)
+  return text.replace(METRICS_TABLE, () => METRICS_HEAD + metricsRows().join(''))
+}
+
+function metricsRows (): string[] {
+  const status = {
+    ready: true, indexed: true, generation: 0, skills: 0, roots: [], watcher: { status: 'watching', mode: 'events', errors: 0 }, failures: [], hanging: []
+  } as const
+  const metrics = createMetrics({
+    skills: { status, contents: { usage: { bytes: 0, hits: 0, misses: 0 } }, refreshed: new Signal(), availableNow: () => [] }, version: ''
+  })
+  metrics.close()
+  return Object.entries(metrics.table).map(([name, { type, labels, help }]) =>
+    `| \`${name}\` | ${type} | ${labels.map((label) => `\`${label}\``).join(', ')} | ${help.replace(/\.$/, '')} |\n`)
+}
+
 function settingsTable (link: (heading: string) => string): string {
   const rows = Object.values<Setting>(SETTINGS).map(({ argument, variable, default: fallback, meaning, section }) => {
     const more = section === undefined ? '' : ` ([more](${link(section)}))`
@@ -35,10 +61,10 @@ function settingsTable (link: (heading: string) => string): string {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  for (const document of Object.keys(DOCUMENTS)) {
+  for (const document of [...Object.keys(DOCUMENTS), OPERATIONS]) {
     const file = new URL(document, ROOT)
     const text = readFileSync(file, 'utf8')
-    const written = withTables(document, text)
+    const written = document === OPERATIONS ? withMetrics(text) : withTables(document, text)
     if (written === text) continue
     writeFileSync(file, written)
     console.log(`${document} written`)

@@ -18,10 +18,10 @@ registry into a temporary folder; where it cannot be had, nothing is checked. Ex
 const CLIENT = 'skills@1.7.4'
 const EXAMPLES = fileURLToPath(new URL('../skills/', import.meta.url))
 
-/** The skills that an index lists: 0.1.0 cannot name every file. */
+/** The skills that each index lists. */
 const LISTED = {
   '/.well-known/agent-skills/': readdirSync(EXAMPLES),
-  '/.well-known/skills/': readdirSync(EXAMPLES).filter((name) => name !== 'recettes-maison')
+  '/.well-known/skills/': readdirSync(EXAMPLES)
 }
 
 const { positionals } = readCommandLine(USAGE, { allowPositionals: true } as const)

@@ -1,14 +1,15 @@
-import { fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync } from 'fastify'
+import type { IncomingMessage } from 'node:http'
+import { fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync, type FastifyRequest } from 'fastify'
 import { alwaysAllowed, PerSkills } from './access/principal.ts'
-import { wellKnownFindings } from './core/clients/discovery.ts'
 import { createChangeFeed } from './core/events/change-feed.ts'
-import type { FindingSource } from './core/listing/entry.ts'
 import type { SkillService } from './core/skill-source.ts'
 import { Connections } from './http/connections/connections.ts'
 import { draining } from './http/connections/draining.ts'
+import { Shutdown } from './http/connections/shutdown.ts'
 import { stalledResponses } from './http/connections/stalled-responses.ts'
 import { unsentAnswers } from './http/connections/unsent-answers.ts'
 import { isLocalName, isLoopback } from './http/request/hosts.ts'
+import { combineObservers, type Observer } from './http/observer.ts'
 import { httpServerOptions, type HttpTimeouts } from './http/options.ts'
 import { createOriginCheck } from './mcp/origin.ts'
 import { mcpFindings } from './mcp/findings.ts'
@@ -33,14 +34,18 @@ import { openapiRoutes } from './routes/openapi.ts'
 import { promptRoutes } from './routes/prompt.ts'
 import { skillRoutes } from './routes/skills.ts'
 import { sharedSchemas } from './schemas/index.ts'
+import type { Sources } from './sources/sources.ts'
 import type { ToolRegistry } from './tools/registry.ts'
 import { createToolCallHandler } from './tools/tool-call.ts'
 import type { Tool } from './tools/tool.ts'
 import { catalogPages } from './ui/plugin.ts'
+import { createJudge } from './verdicts/entry.ts'
 import { wellKnown } from './well-known/well-known.ts'
 
 export interface AppOptions {
   readonly skills: SkillService
+  /** The sources that are no folders. */
+  readonly sources?: Pick<Sources, 'status' | 'hooks'>
   readonly registry: ToolRegistry
   readonly logger: FastifyBaseLogger
   /** Named to MCP clients. */
@@ -56,24 +61,35 @@ export interface AppOptions {
   /** Whether people get pages at `/` and `/ui/`. Default true. */
   readonly ui?: boolean
   readonly timeouts?: Partial<HttpTimeouts>
-  readonly isDraining?: () => boolean
+  /** Begun by whoever stops the process. */
+  readonly shutdown?: Shutdown
+  /** How long shared caches may keep what anybody may read, in seconds: see `conditional`. Default 0, not at all. */
+  readonly cacheSeconds?: number
   /** Registered before the routes: plugins of the caller, whose hooks run for every route and see each being added. */
   readonly plugins?: readonly FastifyPluginAsync[]
+  /** Learn of every request: metrics, traces, the audit log. */
+  readonly observers?: readonly Observer[]
+  /** The address of a client behind trusted proxies. Default: that of the peer. */
+  readonly clientOf?: ((request: IncomingMessage) => string) | undefined
+  /** Counts a tool call towards its caller's limit; the sentence that it is refused with, or undefined. */
+  readonly admitCall?: ((request: FastifyRequest, tool: Tool) => string | undefined) | undefined
 }
 
 /** The whole HTTP service, not yet listening. */
 export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
-  const { skills, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, timeouts = {}, isDraining = () => false, plugins = [] } = options
+  const { skills, sources, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, timeouts = {}, shutdown = new Shutdown(), cacheSeconds = 0, plugins = [], clientOf, admitCall } = options
+  const observer = combineObservers(options.observers ?? [])
   const loopbackOnly = isLoopback(host)
   const connections = new Connections()
-  const app: FastifyInstance = fastify(httpServerOptions({ connections, logger, timeouts }))
+  const app: FastifyInstance = fastify(httpServerOptions({ connections, logger, timeouts, observer, clientOf }))
   const feeds = new PerSkills((skills) => createChangeFeed({ skills, log: logger }))
   app.addHook('onClose', async () => { for (const feed of feeds.values()) feed.close() })
   app.decorateRequest('principal', undefined)
   const skillsOf = () => skills
+  const revisionOf = () => feeds.of(skillsOf()).revision
   const whileAllowed = alwaysAllowed
-  const moreFindings = [mcpFindings, ofDiscovery]
-  const pages = ui ? catalogPages({ skillsOf, moreFindings, version, prefix: basePath, log: logger }) : undefined
+  const judge = createJudge([mcpFindings])
+  const pages = ui ? catalogPages({ skillsOf, judge, version, prefix: basePath, log: logger }) : undefined
 
   await app.register(security, { loopbackOnly, allowedHosts })
   await app.register(errors, { basePath })
@@ -81,8 +97,8 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   await app.register(pollPhase, { skills, connections })
   await app.register(schemas, { shared: [...sharedSchemas, ...toolSchemas] })
   await app.register(jsonBody)
-  await app.register(conditional)
-  await app.register(draining, { connections, isDraining })
+  await app.register(conditional, { cacheSeconds })
+  await app.register(draining, { connections, shutdown })
   await app.register(stalledResponses, { connections })
   await app.register(unsentAnswers)
   for (const plugin of plugins) await app.register(plugin)
@@ -91,23 +107,20 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     await routes.register(doorsRoute, { version, forBrowsers: pages?.list })
     await routes.register(openapiRoutes)
     await routes.register(docsRoutes)
-    await routes.register(healthRoutes, { skillsOf, isDraining })
-    await routes.register(skillRoutes, { skillsOf, tools: readerTools(registry) })
+    await routes.register(healthRoutes, { skillsOf, revisionOf, shutdown, sources: sources && (() => sources.status) })
+    await routes.register(skillRoutes, { skillsOf, revisionOf, tools: readerTools(registry) })
     await routes.register(archiveRoutes, { skillsOf })
-    await routes.register(catalogRoutes, { skillsOf, moreFindings })
-    await routes.register(eventRoutes, { skillsOf, feeds, whileAllowed, isDraining })
-    await routes.register(agentRoutes, { registry, skillsOf, handleToolCall: createToolCallHandler({ registry, log: logger }) })
+    await routes.register(catalogRoutes, { skillsOf, revisionOf, judge })
+    await routes.register(eventRoutes, { skillsOf, feeds, whileAllowed, shutdown })
+    await routes.register(agentRoutes, { registry, skillsOf, observer, admitCall, handleToolCall: createToolCallHandler({ registry, log: logger, observer }) })
     await routes.register(promptRoutes, { skillsOf })
     await routes.register(llmsTxtRoute, { skillsOf })
-    await routes.register(mcpDoor, { skillsOf, feeds, whileAllowed, registry, version, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), isDraining })
-    await routes.register(wellKnown, { skillsOf, isPublic: !loopbackOnly && (allowedHosts.length === 0 || !allowedHosts.every(isLocalName)) })
+    await routes.register(mcpDoor, { skillsOf, feeds, whileAllowed, registry, version, observer, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), shutdown })
+    await routes.register(wellKnown, { skillsOf, revisionOf, isPublic: !loopbackOnly && (allowedHosts.length === 0 || !allowedHosts.every(isLocalName)) })
     if (pages !== undefined) await routes.register(pages.routes)
   }, { prefix: basePath })
   return app
 }
-
-/** Why clients of discovery do not take a skill, for its catalog entry. */
-const ofDiscovery: FindingSource = (skill, manifest, document) => wellKnownFindings(skill, manifest, document?.utf8)
 
 /** The tools behind the REST routes. */
 function readerTools (registry: ToolRegistry): { listSkills: Tool, getSkill: Tool, readFileInSkill: Tool } {

@@ -5,13 +5,18 @@ import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
 import { pino } from 'pino'
 import { buildApp } from './app.ts'
+import { openRoots } from './config/roots.ts'
 import { ConfigError } from './config/setting.ts'
 import type { Config } from './config/settings.ts'
 import { createSkillManager, type SkillManager } from './core/skill-manager.ts'
 import { readBacklog } from './http/connections/accept-backlog.ts'
 import { maxConnections } from './http/connections/max-connections.ts'
+import { Shutdown } from './http/connections/shutdown.ts'
+import { defaultLogFormat, logDestination } from './log-format.ts'
 import { LogOutput } from './log-output.ts'
 import { preloadMcp } from './mcp/plugin.ts'
+import { observe, type Observation } from './observe/observe.ts'
+import type { Sources } from './sources/sources.ts'
 import { loadPolicy } from './trust/load-policy.ts'
 import { createToolRegistry } from './tools/registry.ts'
 import { createTools } from './tools/tools.ts'
@@ -19,10 +24,10 @@ import { createTools } from './tools/tools.ts'
 /** Time for clients with an open connection to receive `Connection: close` before the port is closed, in milliseconds. */
 const ANNOUNCE_MS = 200
 
-/** Running requests may go on this long after a signal, in milliseconds; then their connections are cut. */
+/** Running requests may go on this long once the drain has begun, in milliseconds; then their connections are cut. */
 const DRAIN_DEADLINE_MS = 8_000
 
-/** When the process ends whatever hangs, in milliseconds after a signal: below the ten seconds that Docker waits. */
+/** When the process ends whatever hangs, in milliseconds after the drain has begun: below the ten seconds that Docker waits. */
 const STOP_DEADLINE_MS = 9_000
 
 /** Pause between two checks for calls to the file system that have not returned, in milliseconds. */
@@ -33,7 +38,7 @@ const NOT_HANDLED: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT',
 
 /**
  * Starts the process: logger, skills, app, port. Resolves when it listens; one log line for each address says where.
- * From then on SIGTERM and SIGINT stop it with exit code 0 in under ten seconds, and a second signal at once with 1. An
+ * From then on SIGTERM and SIGINT stop it with exit code 0, in under ten seconds after the configured delay, and a second signal at once with 1. An
  * error that nobody handled is logged in full and stops it with 1.
  * @param version of the package
  * @param isExample the folder is that of the package, since no other was named: the log says so
@@ -42,13 +47,17 @@ const NOT_HANDLED: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT',
 export async function startServer (config: Config, { version, isExample = false }: { readonly version: string, readonly isExample?: boolean }): Promise<void> {
   const output = new LogOutput()
   process.once('exit', () => { output.flushSync() })
-  const logger = pino({ level: config.logLevel }, output)
-  output.dropped.subscribe((lines) => { logger.warn({ lines }, 'lines of the log were dropped here: standard output did not take them') })
+  const logger = pino({ level: config.logLevel }, await logDestination(config.logFormat ?? defaultLogFormat(), output))
+  let logDropped = 0
+  output.dropped.subscribe((lines) => {
+    logDropped += lines
+    logger.warn({ lines }, 'lines of the log were dropped here: standard output did not take them')
+  })
   if (isExample) logger.info({ path: config.skillsDirs[0] }, 'no folder was named and there is no ./skills: serving the example skills of the package')
-  const policy = await loadPolicy(config, logger)
+  const { sources, ...roots } = await openRoots(config, { log: logger })
+  const policy = await loadPolicy(config, roots, logger)
   const skills = createSkillManager({
-    projectRoots: config.skillsDirs,
-    ...config.personalDir !== undefined && { personalRoot: config.personalDir },
+    ...roots,
     ...config.linkTargets && { linkTargets: config.linkTargets },
     polling: config.watchPolling,
     keep: { keepMs: config.keepRevisionSeconds * 1_000, maxBytes: config.keepRevisionBytes },
@@ -58,9 +67,17 @@ export async function startServer (config: Config, { version, isExample = false 
   const registry = createToolRegistry(createTools(), {
     onError: (err, tool) => { logger.error({ err, tool }, 'a tool call met an error that its caller is not told') }
   })
-  let isDraining = false
+  const observation = await observe({
+    skills,
+    version,
+    log: logger,
+    metrics: config.metricsPort === undefined ? undefined : { host: config.metricsHost, port: config.metricsPort },
+    logDropped: () => logDropped
+  })
+  const shutdown = new Shutdown()
   const app = await buildApp({
     skills,
+    ...sources && { sources },
     registry,
     logger,
     version,
@@ -69,28 +86,35 @@ export async function startServer (config: Config, { version, isExample = false 
     ...config.allowedOrigins && { allowedOrigins: config.allowedOrigins },
     basePath: config.basePath,
     ui: config.ui,
-    isDraining: () => isDraining
+    observers: observation.observers,
+    shutdown,
+    cacheSeconds: config.cacheSeconds
   })
   app.server.maxConnections = maxConnections()
 
   const signals = closeWithGrace({ delay: false, logger, skip: NOT_HANDLED }, async ({ signal, err }) => {
-    isDraining = true
+    const delaySeconds = err ? 0 : config.shutdownDelay
     if (err) logger.fatal({ err }, 'stopping because of an error that nobody handled')
-    else logger.info({ signal }, 'stopping')
+    else logger.info({ signal, ...delaySeconds > 0 && { delaySeconds } }, 'stopping')
+    await shutdown.begin(delaySeconds * 1_000)
     policy?.close()
-    await stop(app, skills)
+    await stop(app, skills, observation, sources)
   })
 
   try {
     await skills.start()
+    await observation.start().catch((error: unknown) => { throw explainListenError(error, config.metricsPort ?? 0, config.metricsHost, 'METRICS_PORT', 'METRICS_HOST') })
     await listen(app, config)
+    sources?.start()
     // After the first index, and before the first request that needs it. If it fails, that request tries again.
     skills.available().then(preloadMcp).catch(() => {})
   } catch (error) {
-    if (isDraining) return
+    if (shutdown.isLeaving) return
     signals.uninstall()
     await app.close()
+    await sources?.close()
     await skills.close()
+    await observation.close()
     throw error
   }
 }
@@ -104,12 +128,12 @@ async function listen (app: FastifyInstance, config: Config): Promise<void> {
       listenTextResolver: (address) => `skillserve listening at ${address}${config.basePath}`
     })
   } catch (error) {
-    throw explainListenError(error, config)
+    throw explainListenError(error, config.port, config.host, 'PORT or --port', 'HOST or --host')
   }
 }
 
 /** Drains and closes everything; returns by the deadline in any case, or kills the process. */
-async function stop (app: FastifyInstance, skills: SkillManager): Promise<void> {
+async function stop (app: FastifyInstance, skills: SkillManager, observation: Observation, sources: Sources | undefined): Promise<void> {
   const deadline = sleep(STOP_DEADLINE_MS)
   setTimeout(() => {
     app.log.warn('cutting the connections that are still open')
@@ -126,7 +150,9 @@ async function stop (app: FastifyInstance, skills: SkillManager): Promise<void> 
     if (connections > 0) await sleep(ANNOUNCE_MS)
     await readBacklog(app.server)
     await app.close()
+    await sources?.close()
     await skills.close()
+    await observation.close()
     app.log.info('stopped')
   }
 }
@@ -137,18 +163,18 @@ async function fileSystemIdle (): Promise<true> {
   return true
 }
 
-function explainListenError (error: unknown, { host, port }: Config): unknown {
+function explainListenError (error: unknown, port: number, host: string, portSetting: string, hostSetting: string): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   switch (code) {
     case 'EADDRINUSE':
-      return new ConfigError(`port ${port} of ${host} is in use, PORT or --port chooses another (0 takes any free port)`, { cause: error })
+      return new ConfigError(`port ${port} of ${host} is in use, ${portSetting} chooses another (0 takes any free port)`, { cause: error })
     case 'EADDRNOTAVAIL':
-      return new ConfigError(`${host} is not an address of this machine, HOST or --host chooses another`, { cause: error })
+      return new ConfigError(`${host} is not an address of this machine, ${hostSetting} chooses another`, { cause: error })
     case 'EACCES':
-      return new ConfigError(`no permission to listen on port ${port} of ${host}, PORT or --port chooses another`, { cause: error })
+      return new ConfigError(`no permission to listen on port ${port} of ${host}, ${portSetting} chooses another`, { cause: error })
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return new ConfigError(`no address is known for ${host}, HOST or --host chooses another`, { cause: error })
+      return new ConfigError(`no address is known for ${host}, ${hostSetting} chooses another`, { cause: error })
     default:
       return error
   }

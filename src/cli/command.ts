@@ -3,6 +3,13 @@ import type { Arguments } from './arguments.ts'
 /** Why a command cannot do what it was asked to do. The message is one line. */
 export class CommandError extends Error {
   override readonly name = 'CommandError'
+  /** Undefined: that of its command for wrong use. */
+  readonly exitCode: number | undefined
+
+  constructor (message: string, exitCode?: number) {
+    super(message)
+    this.exitCode = exitCode
+  }
 }
 
 /** What a command has of the process. */
@@ -12,6 +19,8 @@ export interface CommandContext {
   readonly cwd: string
   /** Writes to standard output. */
   readonly print: (text: string) => void
+  /** Whether a person reads standard output. */
+  readonly isTerminal?: boolean
 }
 
 /** The command of a command line that names none. */
@@ -29,6 +38,8 @@ export interface Command {
   readonly optionalFlags?: Readonly<Record<string, string>>
   /** What follows the command's name in its usage (`[DIR...]`). Absent: the command takes flags only. */
   readonly positionals?: string
+  /** Exit code for wrong use; default 1. */
+  readonly misuse?: number
   /** What `--help` prints below usage and summary: flags, exit codes. */
   readonly details?: () => string
   /**

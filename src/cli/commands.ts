@@ -4,8 +4,9 @@ import { help } from './help.ts'
 import { lock } from './lock.ts'
 import { serve } from './serve.ts'
 import { sign } from './sign.ts'
+import { validate } from './validate.ts'
 import { verify } from './verify.ts'
 import { version } from './version.ts'
 
 /** Every command: a new one is a file and a row here. */
-export const COMMANDS: CommandTable = { serve, lock, sign, verify, healthcheck, help, version }
+export const COMMANDS: CommandTable = { serve, validate, lock, sign, verify, healthcheck, help, version }

@@ -2,6 +2,7 @@ import { readdir, stat } from 'node:fs/promises'
 import { isAbsolute, join, resolve, sep } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { quote } from '../config/setting.ts'
+import { isAddress } from '../sources/address.ts'
 import { CommandError, type CommandTable } from './command.ts'
 import { commandHint } from './command-hint.ts'
 
@@ -16,6 +17,7 @@ const DISK_ANSWER_MS = 1_000
  * @throws CommandError for an unknown word, and for a folder that is itself a skill
  */
 export async function checkSkillsFolder (text: string, cwd: string, commands: CommandTable): Promise<void> {
+  if (isAddress(text)) return
   await Promise.race([check(text, resolve(cwd, text), commands), sleep(DISK_ANSWER_MS, undefined, { ref: false })])
 }
 

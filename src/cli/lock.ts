@@ -46,7 +46,7 @@ async function readRevisions (roots: readonly string[]): Promise<ReadonlyMap<str
       try {
         revisions.set(name, (await skills.manifest(name)).revision)
       } catch (error) {
-        throw new CommandError(`the skill ${JSON.stringify(name)} has no revision: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+        throw new CommandError(`the skill ${JSON.stringify(name)} has no revision: ${error instanceof Error ? error.message : String(error)}`)
       }
     }
     return revisions

@@ -12,5 +12,6 @@ const { runCommandLine } = await import('./run.ts')
 process.exitCode = await runCommandLine(process.argv.slice(2), {
   env: process.env,
   cwd: process.cwd(),
-  print: (text) => { process.stdout.write(text) }
+  print: (text) => { process.stdout.write(text) },
+  isTerminal: process.stdout.isTTY
 }, (text) => { process.stderr.write(text) })

@@ -17,8 +17,13 @@ export async function runCommandLine (
   } catch (error) {
     if (!(error instanceof CommandError || error instanceof ConfigError)) throw error
     printError(`skillserve: ${error.message}\n`)
-    return 1
+    return error instanceof CommandError ? error.exitCode ?? misuseOf(argv) : 1
   }
+}
+
+/** Scripts tell wrong use of some commands from what those commands find. */
+function misuseOf ([first = '']: readonly string[]): number {
+  return Object.hasOwn(COMMANDS, first) ? COMMANDS[first]?.misuse ?? 1 : 1
 }
 
 async function dispatch (argv: readonly string[], context: CommandContext): Promise<number | undefined> {

@@ -22,10 +22,11 @@ Exits with 0 after SIGTERM or SIGINT, with 1 for a setting that cannot be used a
 `,
   async run ({ positionals, flags }, { commands, env, cwd }) {
     for (const folder of positionals) await checkSkillsFolder(folder, cwd, commands)
+    const isFileOnly = positionals.length === 0 && !env['SKILLS_DIR'] && (flags.has('config') || Boolean(env['CONFIG_FILE']))
     const hasDefaultFolder = existsSync(resolve(cwd, SETTINGS.skillsDirs.default))
     const config = loadConfig({ positionals, flags, env, cwd, ...!hasDefaultFolder && { defaults: { skillsDirs: EXAMPLE_SKILLS } } })
     const { startServer } = await import('../server.ts')
-    await startServer(config, { version: readPackageVersion(), isExample: !hasDefaultFolder && config.skillsDirs[0] === EXAMPLE_SKILLS })
+    await startServer(isFileOnly ? { ...config, skillsDirs: [] } : config, { version: readPackageVersion(), isExample: !isFileOnly && !hasDefaultFolder && config.skillsDirs[0] === EXAMPLE_SKILLS })
     return undefined
   }
 }

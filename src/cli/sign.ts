@@ -25,7 +25,7 @@ line that says why otherwise.
       for (const name of await signFolder(resolve(cwd, folder), key)) print(`signed  ${JSON.stringify(name)}\n`)
       return 0
     } catch (error) {
-      if (error instanceof SigningError || error instanceof FolderError) throw new CommandError(error.message, { cause: error })
+      if (error instanceof SigningError || error instanceof FolderError) throw new CommandError(error.message)
       throw error
     }
   }
@@ -35,6 +35,6 @@ async function read (path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
   } catch (error) {
-    throw new CommandError(`${path} cannot be read: ${error instanceof Error && 'code' in error ? String(error.code) : String(error)}`, { cause: error })
+    throw new CommandError(`${path} cannot be read: ${error instanceof Error && 'code' in error ? String(error.code) : String(error)}`)
   }
 }

@@ -27,7 +27,7 @@ Exits with 0 when a service with these files and require would serve every skill
       else for (const { name, ok, problem, ...report } of skills) print(`${ok ? 'ok     ' : 'refused'}  ${JSON.stringify(name)}  ${report.signer ?? '-'}${problem === '' ? '' : `  ${problem}`}\n`)
       return skills.every(({ ok }) => ok) ? 0 : 1
     } catch (error) {
-      if (error instanceof FolderError) throw new CommandError(error.message, { cause: error })
+      if (error instanceof FolderError) throw new CommandError(error.message)
       throw error
     }
   }

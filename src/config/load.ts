@@ -52,12 +52,12 @@ function valueOf (row: Setting, sources: Omit<ConfigSources, 'defaults'>, fallba
 
 /** The texts of a setting: arguments, else the environment, else the default. */
 function textsOf (row: Setting, { positionals, flags, env }: Omit<ConfigSources, 'defaults'>, fallback: string | undefined) {
-  const { argument, variable, separator, mustBe } = row
+  const { argument, variable, separator, mustBe, split = (text: string) => text.split(separator ?? '') } = row
   const flag = flagOf(row)
   const given = (flag === undefined ? argument && positionals : flags.get(flag)) || []
   if (given.length > 0) return { from: flag === undefined ? 'DIR' : `--${flag}`, mustBe, texts: separator === undefined ? given.slice(-1) : given }
   const text = env[variable]
   if (!text) return { from: variable, mustBe, texts: fallback === undefined ? [] : [fallback] }
   if (separator === undefined) return { from: variable, mustBe, texts: [text] }
-  return { from: variable, mustBe: `${mustBe}, or several joined by "${separator}", none of them empty`, texts: text.split(separator) }
+  return { from: variable, mustBe: `${mustBe}, or several joined by "${separator}", none of them empty`, texts: split(text) }
 }

@@ -1,4 +1,7 @@
 import { resolve } from 'node:path'
+import { isAddress, parseAddress } from '../sources/address.ts'
+import { AddressError } from '../sources/source-error.ts'
+import { ConfigError } from './setting.ts'
 
 export const MAX_PORT = 65_535
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
@@ -6,6 +9,17 @@ export const BOOLEANS: ReadonlyMap<string, boolean> = new Map([['true', true], [
 
 export function parseFolder (text: string, cwd: string): string | undefined {
   return text === '' ? undefined : resolve(cwd, text)
+}
+
+/** A folder as an absolute path; the address of a source as it is. An address may hold a secret: it is not quoted. */
+export function parseFolderOrAddress (text: string, cwd: string): string | undefined {
+  if (!isAddress(text)) return parseFolder(text, cwd)
+  try {
+    parseAddress(text)
+  } catch (error) {
+    throw error instanceof AddressError ? new ConfigError(`an address of skills cannot be used: ${error.message}`, { cause: error }) : error
+  }
+  return text
 }
 
 /** Segments of characters that nobody encodes, no dot segments. */
@@ -21,6 +35,13 @@ const WHOLE_NUMBER = /^(?:0|[1-9]\d{0,4})$/
 /** Up to fifteen digits, which a number holds exactly. */
 export function parseCount (text: string): number | undefined {
   return /^(?:0|[1-9]\d{0,14})$/.test(text) ? Number(text) : undefined
+}
+
+/** An hour: nobody waits longer for a process, or for a cache. */
+export const MAX_DELAY_SECONDS = 3_600
+
+export function parseDelay (text: string): number | undefined {
+  return WHOLE_NUMBER.test(text) && Number(text) <= MAX_DELAY_SECONDS ? Number(text) : undefined
 }
 
 export function parsePort (text: string): number | undefined {

@@ -14,6 +14,8 @@ export interface Setting {
   readonly alone?: string
   /** For a setting of several values: what joins them in the variable. Arguments and flags hold one value each. */
   readonly separator?: string
+  /** Splits the variable where its separator alone does not. */
+  readonly split?: (text: string) => readonly string[]
   /** The value that a text stands for, undefined for a text that stands for none. Relative folders start at `cwd`. */
   readonly parse: (text: string, cwd: string) => unknown
   /** Completes the sentence "PORT must be …". */

@@ -1,7 +1,10 @@
 import { delimiter } from 'node:path'
 import { isHost, parseHost, parseOrigin } from '../http/request/hosts.ts'
-import { BOOLEANS, LOG_LEVELS, MAX_PORT, parseCount, parseFolder, parsePath, parsePort } from './parse.ts'
+import { splitRoots } from '../sources/address.ts'
+import { OBSERVE_SETTINGS } from './observe-settings.ts'
+import { BOOLEANS, LOG_LEVELS, MAX_DELAY_SECONDS, MAX_PORT, parseCount, parseDelay, parseFolder, parseFolderOrAddress, parsePath, parsePort } from './parse.ts'
 import type { Setting } from './setting.ts'
+import { SOURCE_SETTINGS } from './source-settings.ts'
 import { TRUST_SETTINGS } from './trust-settings.ts'
 
 /**
@@ -9,22 +12,23 @@ import { TRUST_SETTINGS } from './trust-settings.ts'
  * docs/configuration.md come from here. After a change, `npm run tables` writes those tables anew.
  */
 export const SETTINGS = {
-  /** Project roots as absolute paths, the earlier wins. They need not exist. */
+  /** Project roots as absolute paths and as addresses of sources, the earlier wins. They need not exist. */
   skillsDirs: {
     argument: 'DIR...',
     variable: 'SKILLS_DIR',
     default: './skills',
     separator: delimiter,
-    parse: parseFolder,
+    split: (text) => splitRoots(text, delimiter),
+    parse: parseFolderOrAddress,
     mustBe: 'a folder',
-    meaning: 'folders of skills, the earlier wins; the variable joins several with the path delimiter (`:`, on Windows `;`)',
+    meaning: 'folders of skills, or addresses of sources, the earlier wins; the variable joins several with the path delimiter (`:`, on Windows `;`)',
     section: 'folders'
   },
-  /** The personal root as an absolute path; loses to every project root. */
+  /** The personal root as an absolute path or an address; loses to every project root. */
   personalDir: {
     argument: '--personal DIR',
     variable: 'SKILLS_PERSONAL_DIR',
-    parse: parseFolder,
+    parse: parseFolderOrAddress,
     mustBe: 'a folder',
     meaning: 'personal folder of skills, loses to all of those'
   },
@@ -38,6 +42,7 @@ export const SETTINGS = {
     meaning: 'folders that links in a folder of skills may lead into, besides that folder itself; several like those',
     section: 'links'
   },
+  ...SOURCE_SETTINGS,
   host: {
     argument: '--host HOST',
     variable: 'HOST',
@@ -80,6 +85,7 @@ export const SETTINGS = {
     mustBe: 'trace, debug, info, warn, error, fatal or silent',
     meaning: '`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`'
   },
+  ...OBSERVE_SETTINGS,
   /** Lower-case names and addresses, without port and brackets. */
   allowedHosts: {
     variable: 'ALLOWED_HOSTS',
@@ -106,6 +112,22 @@ export const SETTINGS = {
     mustBe: 'true, false, 1 or 0',
     meaning: '`true` where the system sends no change events',
     section: 'watching'
+  },
+  shutdownDelay: {
+    variable: 'SHUTDOWN_DELAY',
+    default: '0',
+    parse: parseDelay,
+    mustBe: `a whole number of seconds up to ${MAX_DELAY_SECONDS}`,
+    meaning: `how long the service goes on serving after SIGTERM, not ready, before it stops, in seconds up to ${MAX_DELAY_SECONDS}`,
+    section: 'replicas'
+  },
+  cacheSeconds: {
+    variable: 'CACHE_SECONDS',
+    default: '0',
+    parse: parseDelay,
+    mustBe: `a whole number of seconds up to ${MAX_DELAY_SECONDS}`,
+    meaning: 'how long shared caches (CDN) may answer without asking, in seconds; twice that while they ask; `0`: each answer is checked',
+    section: 'replicas'
   },
   keepRevisionSeconds: {
     variable: 'REVISION_KEEP_SECONDS',

@@ -125,6 +125,7 @@ export class CatalogLog {
 const SKIPPED = {
   outside: 'a link in a skills folder is skipped, since it leads out of it; the setting allows that',
   nothing: 'a link in a skills folder is skipped, since it leads to no folder that may be a skill',
+  ignored: 'a folder of a skills folder is skipped, since the .skillignore beside it names it',
   unsafe_name: "an entry of a skills folder is skipped: no skill's name has '\\', '..', control characters, or bytes that are not UTF-8"
 } as const satisfies Readonly<Record<SkippedEntry['reason'], string>>
 

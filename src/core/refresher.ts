@@ -1,5 +1,6 @@
 import { DEBOUNCE_MS, MAX_DEBOUNCE_MS, PAUSE_FACTOR, POLL_MS, RECONCILE_DEGRADED_MS, RECONCILE_HEALTHY_MS } from './ground/limits.ts'
 import type { CoreLog } from './ground/log.ts'
+import { Signal } from './ground/signal.ts'
 import type { WatchTargets } from './watch/root-watch.ts'
 import { createWatcher, type Watcher, type WatcherFactory, type WatcherState } from './watch/watcher.ts'
 
@@ -29,6 +30,13 @@ export interface Refreshable {
   refresh (hints: RefreshHints): Promise<void>
 }
 
+/** A refresh that has ended. */
+export interface Refresh {
+  readonly milliseconds: number
+  /** What was there before is served. */
+  readonly isFailed: boolean
+}
+
 export interface RefresherOptions {
   /** Absolute paths, as configured. */
   readonly roots: readonly string[]
@@ -49,6 +57,7 @@ const ANY_ROOT = ''
  * long. Ticks compare everything, since a watcher misses changes.
  */
 export class Refresher {
+  readonly refreshed = new Signal<Refresh>()
   readonly #options: RefresherOptions
   readonly #times: Required<RefreshTimes>
   readonly #targets = new Map<string, WatchTargets>()
@@ -201,13 +210,16 @@ export class Refresher {
     this.#byRoot = new Map()
     this.#firstHintAt = Infinity
     if (everything) this.#tickAt = Infinity
+    let isFailed = false
     try {
       await this.#options.catalog.refresh({ everything, byRoot })
     } catch (err) {
+      isFailed = true
       this.#options.log.warn({ err }, 'a refresh failed; what was there before is served')
     }
-    if (!everything || this.#closed) return
     const end = performance.now()
+    this.refreshed.emit({ milliseconds: end - start, isFailed })
+    if (!everything || this.#closed) return
     this.#restUntil = end + Math.min((end - start) * PAUSE_FACTOR, this.#times.reconcileDegraded)
     this.#restartWatcher()
     this.#tickBy(end + this.#pause)

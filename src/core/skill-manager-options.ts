@@ -9,8 +9,8 @@ import type { WatcherFactory } from './watch/watcher.ts'
 export interface SkillManagerOptions {
   /** Absolute paths, or folders with names; the earlier wins. They need not exist. */
   readonly projectRoots: readonly (string | RootOptions)[]
-  /** Absolute path; loses to every project root. */
-  readonly personalRoot?: string
+  /** Loses to every project root. */
+  readonly personalRoot?: string | RootOptions
   /** Absolute paths: links in a root that leave it are followed when they lead into one of these folders. */
   readonly linkTargets?: readonly string[]
   /** Ask the disk at intervals instead of the kernel for events. */

@@ -19,10 +19,11 @@ import { FileStore, type ServableFile } from './files/file-store.ts'
 import { skillBody } from './format/main-file.ts'
 import { KEPT_REVISION_BYTES, KEPT_REVISION_MS } from './ground/limits.ts'
 import { type CoreLog, SILENT } from './ground/log.ts'
+import type { Signal } from './ground/signal.ts'
 import { SkillsAtRevision } from './pinned-source.ts'
-import { Refresher } from './refresher.ts'
+import { type Refresh, Refresher } from './refresher.ts'
 import { type SearchAnswer, SkillSearch } from './search/search.ts'
-import type { CatalogSkill, Skill, SkillMetadata } from './ground/skill.ts'
+import { type CatalogSkill, type Skill, type SkillMetadata, toCatalogSkill } from './ground/skill.ts'
 import type { SkillManagerOptions, SkillManagerTimes } from './skill-manager-options.ts'
 import type { PinnedSource, SkillService, SkillStatus } from './skill-source.ts'
 
@@ -43,6 +44,8 @@ export class SkillManager implements SkillService {
   readonly #gate: Gate | undefined
   readonly #search: SkillSearch
   readonly #refresher: Refresher
+  /** The memory for contents of files. */
+  readonly contents: Pick<FileStore, 'usage'>
   #indexed = false
   #firstIndex: Promise<void> | undefined
 
@@ -53,7 +56,7 @@ export class SkillManager implements SkillService {
     this.#roots = new Roots({
       projectRoots, ...personalRoot !== undefined && { personalRoot }, ...linkTargets && { linkTargets }, ...disk && { disk }, guard: this.#guard, phase
     })
-    const store = new FileStore(phase)
+    const store = this.contents = new FileStore(phase)
     const kept = new KeptRevisions({ keepMs: KEPT_REVISION_MS, maxBytes: KEPT_REVISION_BYTES, ...keep })
     const manifests = new ManifestStore({ store, kept })
     const gate = policy && new Gate({ policy, roots: this.#roots, store, manifests })
@@ -73,7 +76,8 @@ export class SkillManager implements SkillService {
     })
     this.#roots.changed.subscribe(({ root, realPath, folders, links, names }) => {
       if (this.#indexed) this.#refresher.hintAt(names)
-      this.#refresher.follow(root.path, { realPath, folders, links })
+      // What a listing names never changes: a change is another listing.
+      this.#refresher.follow(root.path, { realPath, folders: root.listed === true ? new Map() : folders, links })
     })
   }
 
@@ -97,7 +101,6 @@ export class SkillManager implements SkillService {
     this.#files.close()
   }
 
-  /** A request was received on this connection: see `PollPhase`. */
   beginRequest (connection: object): void {
     this.#phase.begin(connection)
   }
@@ -139,6 +142,8 @@ export class SkillManager implements SkillService {
     }
   }
 
+  get refreshed (): Signal<Refresh> { return this.#refresher.refreshed }
+
   get status (): SkillStatus {
     const { generation, names } = this.#catalog.last
     return {
@@ -154,7 +159,6 @@ export class SkillManager implements SkillService {
     }
   }
 
-  /** The same after a comparison of the roots with the disk. */
   async freshStatus (): Promise<SkillStatus> {
     await this.#roots.sync()
     return this.status
@@ -180,7 +184,6 @@ export class SkillManager implements SkillService {
     return this.#catalog.last.available
   }
 
-  /** What `list` said last, without a comparison with the disk. */
   namesNow (): readonly string[] {
     return this.#catalog.last.names
   }
@@ -287,8 +290,4 @@ export class SkillManager implements SkillService {
 
 export function createSkillManager (options: SkillManagerOptions): SkillManager {
   return new SkillManager(options)
-}
-
-function toCatalogSkill ({ name, metadata, frontmatter, findings, valid, digest }: CatalogSkill): CatalogSkill {
-  return { name, metadata, frontmatter, findings, valid, ...digest !== undefined && { digest } }
 }

@@ -1,4 +1,4 @@
-import type { FastifyReply } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 
 /** On every answer, errors written by hand included. JSON that browsers do not sniff needs no other header. */
 export const securityHeaders = {
@@ -17,6 +17,17 @@ export const contentHeaders = {
 
 /** Names the revision of a skill that an answer is of, where the answer is of one by nature or was asked for one. */
 export const REVISION_HEADER = 'skill-revision'
+
+/** Names the revision of the whole catalog, on lists. Absent while it is not known. */
+export const CATALOG_REVISION_HEADER = 'catalog-revision'
+
+/** The revision of all skills that a request may see: see `ChangeFeed.revision`. */
+export type RevisionOf = (request: FastifyRequest) => string | undefined
+
+/** @param revision set once the list is made: what changed meanwhile is in neither, or in the list alone */
+export function setCatalogRevision (reply: FastifyReply, revision: string | undefined): void {
+  if (revision !== undefined) reply.header(CATALOG_REVISION_HEADER, revision)
+}
 
 /** Names one more request header that the answer depends on (RFC 9110 §12.5.5). */
 export function addVary (reply: FastifyReply, name: string): void {

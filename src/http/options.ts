@@ -5,7 +5,7 @@ import { MAX_BODY_BYTES } from './limits.ts'
 import { answerClientErrors } from './connections/client-errors.ts'
 import { type Connections, GracefulServer } from './connections/connections.ts'
 import { sendProblem } from './problem.ts'
-import { RequestLogController } from './request-log.ts'
+import { RequestLogController, type RequestLogOptions } from './request-log.ts'
 import { securityHeaders } from './headers.ts'
 
 /** All in milliseconds. */
@@ -22,7 +22,7 @@ export interface HttpTimeouts {
   readonly keepAlive: number
 }
 
-export interface HttpServerOptions {
+export interface HttpServerOptions extends RequestLogOptions {
   /** Filled by the server; `draining` and `stalledResponses` read it. */
   readonly connections: Connections
   readonly logger?: FastifyBaseLogger
@@ -36,11 +36,11 @@ const MAX_PARAM_CHARACTERS = 1024
 const REQUEST_ID = /^[\w.-]{1,64}$/
 
 /** Fastify's options for this service; `buildApp` adds the plugins that they rely on. */
-export function httpServerOptions ({ connections, logger, timeouts = {} }: HttpServerOptions): FastifyHttpOptions<Server> {
+export function httpServerOptions ({ connections, logger, timeouts = {}, ...log }: HttpServerOptions): FastifyHttpOptions<Server> {
   return {
     serverFactory: (handler: RequestListener) => createServer(handler, connections, timeouts),
     ...(logger === undefined ? undefined : { loggerInstance: logger }),
-    logController: new RequestLogController(),
+    logController: new RequestLogController(log),
     // One logger for all requests, and the request id in each line: every request would pay for a child logger that few use.
     childLoggerFactory: (parent) => parent,
     genReqId: createRequestIds(),

@@ -1,4 +1,5 @@
 import type { SkillStatus } from '../core/skill-source.ts'
+import type { SourceStatus } from '../schemas/health.ts'
 
 const REASONS = {
   missing: 'is missing',
@@ -10,11 +11,24 @@ const REASONS = {
  * Why a service is not ready, or not quite well, in words; undefined for one that is well. Folders have their position and
  * their type, because anybody may ask; the log has their paths.
  */
-export function explainStatus ({ indexed, roots, watcher, hanging }: SkillStatus): string | undefined {
-  const reasons = roots.flatMap(({ type, state }, index) => state === 'ok' ? [] : [`folder ${index + 1} (${type}) ${REASONS[state]}`])
-  if (roots.every(({ state }) => state === 'missing' || state === 'unreadable')) reasons[0] = `No skills folder is there: ${reasons[0] ?? 'none is configured'}`
+export function explainStatus ({ indexed, roots, watcher, hanging }: SkillStatus, sources: readonly SourceStatus[] = []): string | undefined {
+  const awaited = new Set(sources.filter(({ state }) => state === 'waiting' || state === 'failed').map(({ name }) => name))
+  const reasons = roots.flatMap(({ name, type, state }, index) => state === 'ok' || awaited.has(name) ? [] : [`folder ${index + 1} (${type}) ${REASONS[state]}`])
+  if (awaited.size < Math.max(roots.length, 1) && roots.every(({ state }) => state === 'missing' || state === 'unreadable')) reasons[0] = `No skills folder is there: ${reasons[0] ?? 'none is configured'}`
   else if (!indexed) reasons.unshift('The first index is not complete')
   if (watcher.status === 'degraded') reasons.push(`changes cause no events${watcher.lastError === undefined ? '' : ` (${watcher.lastError})`}; the folders are compared at intervals`)
   if (hanging.length > 0) reasons.push(`the disk of ${hanging.length === 1 ? '1 skill' : `${hanging.length} skills`} does not answer`)
+  reasons.push(...sources.flatMap(explainSource))
   return reasons.length === 0 ? undefined : reasons.join('; ')
+}
+
+/** Whether the service waits for a source before it is ready. */
+export function isAwaited ({ state, optional }: SourceStatus): boolean {
+  return optional !== true && (state === 'waiting' || state === 'failed')
+}
+
+function explainSource ({ name, state, error, failing_since: since }: SourceStatus): string[] {
+  if (state === 'waiting') return [`the source ${name} is not fetched yet`]
+  if (error === undefined) return []
+  return [`the source ${name} ${state === 'failed' ? 'is not fetched yet and fails' : 'is not up to date, it fails'} since ${since ?? 'now'}: ${error.message}`]
 }

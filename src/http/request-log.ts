@@ -1,9 +1,18 @@
+import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { LogController, type FastifyBaseLogger, type FastifyReply, type FastifyRequest } from 'fastify'
+import type { Observer } from './observer.ts'
 import { problemCodeOf } from './problem.ts'
+import { traceOf } from './request/traceparent.ts'
 
 /** Longest URL in a line, in characters. */
 const MAX_LOGGED_URL_CHARACTERS = 256
+
+export interface RequestLogOptions {
+  readonly observer?: Observer | undefined
+  /** The address of a client behind trusted proxies. Default: that of the peer. */
+  readonly clientOf?: ((request: IncomingMessage) => string) | undefined
+}
 
 /**
  * Logs one line for each request when its response has closed, complete or not. The fields are numbers, constants and
@@ -12,13 +21,24 @@ const MAX_LOGGED_URL_CHARACTERS = 256
 export class RequestLogController extends LogController {
   /** By connection and route: pino renders the fields of a child once, and two fields of each line would cost 0.3 µs. */
   readonly #loggers = new WeakMap<Socket, Map<string | undefined, FastifyBaseLogger>>()
+  readonly #observer: Observer | undefined
+  readonly #clientOf: RequestLogOptions['clientOf']
+
+  constructor ({ observer, clientOf }: RequestLogOptions = {}) {
+    super()
+    this.#observer = observer
+    this.#clientOf = clientOf
+  }
 
   override incomingRequest (request: FastifyRequest, reply: FastifyReply): void {
     const start = performance.now()
+    const observer = this.#observer
+    observer?.onRequest(request, reply)
     // Now, because a socket forgets its address when it closes.
     const log = this.#loggerOf(request)
+    const client = this.#clientOf?.(request.raw)
     // `close` comes after every response, and once; `finish` only after a complete one.
-    reply.raw.on('close', () => { logRequest(log, request, reply, performance.now() - start) })
+    reply.raw.on('close', () => { logRequest(log, request, reply, performance.now() - start, observer, client) })
   }
 
   override requestCompleted (): void {}
@@ -31,25 +51,33 @@ export class RequestLogController extends LogController {
     let ofSocket = this.#loggers.get(socket)
     if (ofSocket === undefined) this.#loggers.set(socket, ofSocket = new Map())
     let logger = ofSocket.get(route)
-    if (logger === undefined) ofSocket.set(route, logger = log.child({ client: socket.remoteAddress, route }))
+    if (logger === undefined) ofSocket.set(route, logger = log.child(this.#clientOf === undefined ? { client: socket.remoteAddress, route } : { route }))
     return logger
   }
 }
 
-function logRequest (log: FastifyBaseLogger, request: FastifyRequest, reply: FastifyReply, milliseconds: number): void {
+function logRequest (log: FastifyBaseLogger, request: FastifyRequest, reply: FastifyReply, milliseconds: number, observer: Observer | undefined, client: string | undefined): void {
   const { raw } = reply
   const { url, method } = request
   // A destroyed socket counts what it still held as finished. A complete response closes before its socket is destroyed.
   const isComplete = raw.writableFinished && !request.raw.socket.destroyed
-  const bytes = method === 'HEAD' ? undefined : reply.getHeader('content-length')
+  const length = method === 'HEAD' ? undefined : reply.getHeader('content-length')
+  const bytes = length === undefined ? undefined : Number(length)
+  const trace = traceOf(request)
   // Flat fields, because Fastify's serialisers of `req` and `res` would build two more objects.
   log.info({
+    client,
     reqId: request.id,
     method,
     url: url.length > MAX_LOGGED_URL_CHARACTERS ? url.slice(0, MAX_LOGGED_URL_CHARACTERS) : url,
     status: raw.statusCode,
     code: raw.statusCode < 400 ? undefined : problemCodeOf(request),
     ms: Math.round(milliseconds * 1000) / 1000,
-    bytes: bytes === undefined ? undefined : Number(bytes)
+    bytes,
+    principal: request.principal?.name,
+    trace_id: trace?.traceId,
+    span_id: trace?.spanId,
+    trace_flags: trace?.flags
   }, isComplete ? 'request completed' : 'request aborted')
+  observer?.onResponse(request, reply, { milliseconds, isComplete, bytes })
 }

@@ -1,11 +1,10 @@
-import type { FindingSource } from '../core/listing/entry.ts'
+import type { FindingSource } from '../verdicts/entry.ts'
 import type * as eligibility from './methods/eligibility.ts'
 
 let loading: Promise<typeof eligibility> | undefined
 
 /** Why a skill is not in `skills/list`, for the catalog. The first question loads the SDK, as the first MCP request does. */
 export const mcpFindings: FindingSource = async (skill, manifest, document) => {
-  if (document === undefined) return []
   const { checkEligibility } = await (loading ??= load())
   return (await checkEligibility(skill, manifest, document)).findings
 }

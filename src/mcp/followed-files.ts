@@ -47,7 +47,7 @@ export class FollowedFiles {
     this.#streams++
     // Subscribed before the first comparison, so that no change falls between the two.
     this.#unsubscribe ??= this.#options.feed.subscribe((event) => {
-      if (event.type !== 'reset') this.#compare(event.name).catch(this.#options.onError)
+      if ('name' in event) this.#compare(event.name).catch(this.#options.onError)
     })
     signal.addEventListener('abort', () => { this.#unfollow(followed) }, { once: true })
     for (const { name, uri, path } of followed) {

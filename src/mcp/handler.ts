@@ -1,10 +1,12 @@
-import { createMcpHandler, fromJsonSchema, type McpRequestContext, Server } from '@modelcontextprotocol/server'
+import type { FastifyRequest } from 'fastify'
+import { createMcpHandler, fromJsonSchema, type McpRequestContext, ProtocolErrorCode, Server } from '@modelcontextprotocol/server'
 import type { ChangeFeed } from '../core/events/change-feed.ts'
 import { MAX_MCP_STREAMS } from './limits.ts'
 import type { CoreLog } from '../core/ground/log.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import { MAX_LOG_LINE_CHARACTERS } from '../tools/limits.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
+import type { Observer } from '../http/observer.ts'
 import { own } from '../tools/text/json-object.ts'
 import { notifyOfChanges } from './changes.ts'
 import { withFaults } from './faults.ts'
@@ -14,6 +16,7 @@ import { getPrompt, listPrompts } from './methods/prompts.ts'
 import { acceptSubscription, listResources, readDirectory, readResource, resourceTemplates } from './methods/resources.ts'
 import { getSkillEntry, listSkillEntries } from './methods/skill-entries.ts'
 import { callTool, listTools } from './methods/tools.ts'
+import { observeOperation, type Operation } from './operation.ts'
 
 export interface McpOptions {
   readonly skills: SkillService
@@ -22,12 +25,13 @@ export interface McpOptions {
   readonly log: CoreLog
   /** Of the service. */
   readonly version: string
+  readonly observer?: Observer | undefined
 }
 
 /** MCP on web standards, without an HTTP framework. */
 export interface McpDoor {
-  /** Answers one POST of any protocol revision. `body` is the parsed message; the request's signal aborts when the answer has ended. */
-  fetch (request: Request, body: unknown): Promise<Response>
+  /** Answers one POST of any protocol revision; the request's signal aborts when the answer has ended. */
+  fetch (request: Request, origin: FastifyRequest): Promise<Response>
   /** Ends the open streams. */
   close (): Promise<void>
 }
@@ -47,7 +51,8 @@ const MODERN_CACHE = { ttlMs: 0, cacheScope: 'private' } as const
 
 /** Makes the door. Answers are read from `skills` at the time of the request; only streams are kept between requests. */
 export function createMcpDoor (options: McpOptions): McpDoor {
-  const { skills, feed, registry, log } = options
+  const { skills, feed, registry, log, observer } = options
+  const operations = new WeakMap<Request, Operation>()
   const params = {
     page: fromJsonSchema<{ cursor?: string }>({ type: 'object', properties: { cursor: { type: 'string' } } }),
     skill: fromJsonSchema<{ uri: string }>({ type: 'object', properties: { uri: { type: 'string' } }, required: ['uri'] }),
@@ -71,13 +76,17 @@ export function createMcpDoor (options: McpOptions): McpDoor {
     })
     const fields = { reqId: requestInfo?.headers.get(REQUEST_ID_HEADER) ?? undefined }
     const cache = isModern ? MODERN_CACHE : {}
-    const guard = <Result>(run: () => Promise<Result>) => withFaults(run, (err) => {
-      log.warn({ ...fields, err }, 'an MCP request met an error that its caller is not told')
-    })
+    const operation = requestInfo && operations.get(requestInfo)
+    const guard = <Result>(run: () => Promise<Result>) => {
+      const guarded = () => withFaults(run, (err) => {
+        log.warn({ ...fields, err }, 'an MCP request met an error that its caller is not told')
+      })
+      return operation === undefined ? guarded() : operation.run(guarded)
+    }
 
     server.setRequestHandler('tools/list', () => guard(async () => listTools(registry, skills)))
     server.setRequestHandler('tools/call', ({ params: { name, arguments: args } }) =>
-      guard(() => callTool(name, args, { skills, registry, log, fields })))
+      guard(() => callTool(name, args, { skills, registry, log, fields, observer, dialect: 'mcp', origin: operation?.origin })))
 
     server.setRequestHandler('prompts/list', ({ params }) => guard(async () => {
       const { items, ...next } = await listPrompts(skills, params?.cursor)
@@ -123,11 +132,15 @@ export function createMcpDoor (options: McpOptions): McpDoor {
   })
 
   return {
-    async fetch (request, body) {
+    async fetch (request, origin) {
+      const { body } = origin
+      const operation = observer && observeOperation(observer, body, origin)
+      if (operation !== undefined) operations.set(request, operation)
       const refusal = refuseParams(body)
-      if (refusal !== undefined) return refusal
-      await files.follow(subscribedUris(body), request.signal)
-      return await handler.fetch(request, { parsedBody: body })
+      if (refusal === undefined) await files.follow(subscribedUris(body), request.signal)
+      const response = refusal ?? await handler.fetch(request, { parsedBody: body })
+      operation?.answered(response, refusal === undefined ? undefined : String(ProtocolErrorCode.InvalidParams))
+      return response
     },
     async close () {
       stopNotifying()

@@ -3,9 +3,13 @@ import type { FastifyRequest, onRequestHookHandler } from 'fastify'
 import { PerSkills, type SkillsOf, type WhileAllowed } from '../access/principal.ts'
 import type { ChangeFeed } from '../core/events/change-feed.ts'
 import type { SkillService } from '../core/skill-source.ts'
+import type { Observer } from '../http/observer.ts'
 import { HttpProblem } from '../http/problem.ts'
+import { setMessageTraceparent } from '../http/request/traceparent.ts'
+import type { Shutdown } from '../http/connections/shutdown.ts'
 import { createEventStreams, EVENT_STREAM_MEDIA_TYPE } from '../http/send/event-streams.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
+import { own } from '../tools/text/json-object.ts'
 import type { McpDoor } from './handler.ts'
 import { MAX_MCP_STREAMS } from './limits.ts'
 import { Notifications } from './notifications.ts'
@@ -17,9 +21,10 @@ export interface McpDoorOptions {
   readonly whileAllowed: WhileAllowed
   readonly registry: ToolRegistry
   readonly version: string
+  readonly observer?: Observer | undefined
   readonly checkOrigin: OriginCheck
   /** Whether the process has received a signal to stop. */
-  readonly isDraining: () => boolean
+  readonly shutdown: Shutdown
 }
 
 /** The headers that the SDK reads. It receives no others. */
@@ -39,8 +44,8 @@ export async function preloadMcp (): Promise<void> {
 }
 
 /** MCP over Streamable HTTP at `/mcp`, without sessions (docs/mcp.md). */
-export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function mcpDoor (app, { checkOrigin, isDraining, skillsOf, feeds, whileAllowed, registry, version }) {
-  const streams = createEventStreams(app, { maxStreams: MAX_MCP_STREAMS, isDraining, whileAllowed })
+export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function mcpDoor (app, { checkOrigin, shutdown, skillsOf, feeds, whileAllowed, registry, version, observer }) {
+  const streams = createEventStreams(app, { maxStreams: MAX_MCP_STREAMS, shutdown, whileAllowed })
   const notifications = new PerSkills((skills) => new Notifications(skills, feeds.of(skills)))
   let loading: Promise<PerSkills<McpDoor>> | undefined
   const inProgress = new Set<Promise<Response>>()
@@ -48,7 +53,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
   async function load (): Promise<PerSkills<McpDoor>> {
     try {
       const { createMcpDoor } = await import('./handler.ts')
-      return new PerSkills((skills) => createMcpDoor({ skills, feed: feeds.of(skills), registry, version, log: app.log }))
+      return new PerSkills((skills) => createMcpDoor({ skills, feed: feeds.of(skills), registry, version, observer, log: app.log }))
     } catch (error) {
       // A later request may succeed: too many open files, for example, is a passing failure.
       loading = undefined
@@ -77,6 +82,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
     schema: { hide: true, body: { type: 'object', description: 'One JSON-RPC message; batches are not taken' } },
     onRequest: checkRequestOrigin
   }, async (request, reply) => {
+    setMessageTraceparent(request, own(own(own(request.body, 'params'), '_meta'), 'traceparent'))
     const disconnected = new AbortController()
     const stopWatch = whileAllowed(request, () => { reply.raw.destroy() })
     reply.raw.once('close', () => {
@@ -85,7 +91,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
     })
     const skills = skillsOf(request)
     const door = (await (loading ??= load())).of(skills)
-    const answer = door.fetch(toWebRequest(request, disconnected.signal), request.body)
+    const answer = door.fetch(toWebRequest(request, disconnected.signal), request)
     inProgress.add(answer)
     try {
       return reply.send(await answer)

@@ -30,6 +30,11 @@ const ACCEPT_RANGES = { type: 'string', description: 'With bytes: `Range` is und
 const SKILL_REVISION = { type: 'string', description: 'The revision of the skill that the answer belongs to: answers of one revision fit together' }
 const ASKED_REVISION = { ...SKILL_REVISION, description: `${SKILL_REVISION.description}. There when the request asks for one, by \`revision\` or \`If-Match\`` }
 
+const CATALOG_REVISION = {
+  type: 'string',
+  description: 'The revision of the whole catalog, any file of any skill: equal on replicas of equal content, and the id of the last event. Absent until all skills have been read once, and while a change is compared'
+}
+
 const CONTENT_RANGE = { type: 'string', description: '`bytes first-last/size`' }
 
 /** Of answers that are JSON or bytes, as `Accept` wants it. */
@@ -49,6 +54,16 @@ export function withRevision (response: ResponseObject): ResponseObject {
 export function withPage (response: ResponseObject): ResponseObject {
   const page = { schema: { type: 'string' }, examples: { page: { value: '<!doctype html>' } } }
   return { ...response, content: { ...response.content, 'text/html': page } }
+}
+
+/** The same with the revision of the whole catalog. */
+export function withCatalogRevision (response: ResponseObject): ResponseObject {
+  return { ...response, headers: { ...response.headers, 'catalog-revision': CATALOG_REVISION } }
+}
+
+/** The answer to a probe: JSON that nobody keeps. */
+export function probeAnswer (schema: TSchema, description: string): ResponseObject {
+  return { description, headers: { 'cache-control': { type: 'string', description: '`no-store`: the state of one process' } }, content: { 'application/json': mediaTypeObject(schema) } }
 }
 
 /** The answer to a POST: JSON that nobody can revalidate. */

@@ -37,23 +37,34 @@ function isStream (payload: unknown): payload is Readable {
   return payload instanceof Readable
 }
 
+export interface ConditionalOptions {
+  /**
+   * How long shared caches may answer without asking, in seconds, and once more that long while they ask. 0: never. Only where
+   * everybody sees the same: a cache does not know callers. Default 0.
+   */
+  readonly cacheSeconds?: number
+}
+
 /**
  * Revalidation for every GET and HEAD: a default `Cache-Control`, an ETag where the route gives none, 304 and 412. Also compression,
  * of POST too: each form of an answer has an ETag of its own, and what becomes a 304 needs no form.
  */
-export const conditional = fp(function conditional (app, _options, done) {
+export const conditional = fp<ConditionalOptions>(function conditional (app, { cacheSeconds = 0 }, done) {
+  const cached = cacheSeconds === 0 ? 'no-cache' : `public, max-age=0, s-maxage=${cacheSeconds}, stale-while-revalidate=${cacheSeconds}`
+
   app.addHook('onSend', (request, reply, payload, next) => {
     const status = reply.statusCode
-    if (reply.getHeader('cache-control') === undefined) reply.header('cache-control', status < 400 ? 'no-cache' : 'no-store')
-    const encoding = chooseEncoding(request, reply, payload)
     const isHead = request.method === 'HEAD'
-    if ((status !== 200 && status !== 206) || !(isHead || request.method === 'GET')) {
+    const isRead = isHead || request.method === 'GET'
+    if (reply.getHeader('cache-control') === undefined) reply.header('cache-control', status >= 400 ? 'no-store' : isRead ? cached : 'no-cache')
+    const encoding = chooseEncoding(request, reply, payload)
+    if ((status !== 200 && status !== 206) || !isRead) {
       send(payload, encoding, undefined, next)
       return
     }
 
     let etag = reply.getHeader('etag') as string | undefined
-    if (etag === undefined && (typeof payload === 'string' || Buffer.isBuffer(payload))) {
+    if (etag === undefined && reply.getHeader('cache-control') !== 'no-store' && (typeof payload === 'string' || Buffer.isBuffer(payload))) {
       etag = strongEtag(sha256(payload))
       reply.header('etag', etag)
     }

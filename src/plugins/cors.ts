@@ -1,6 +1,6 @@
 import fastifyCors from '@fastify/cors'
 import fp from 'fastify-plugin'
-import { REVISION_HEADER } from '../http/headers.ts'
+import { CATALOG_REVISION_HEADER, REVISION_HEADER } from '../http/headers.ts'
 
 export interface CorsOptions {
   /** As browsers send them, in lower case. Empty: no page of another origin may read anything. */
@@ -9,7 +9,8 @@ export interface CorsOptions {
 
 /** What a page may read of an answer besides the headers that browsers always show (Fetch, "CORS-safelisted response-header name"). */
 const EXPOSED_HEADERS = [
-  'Accept-Ranges', 'Allow', 'Content-Disposition', 'Content-Encoding', 'Content-Range', 'ETag', 'Mcp-Session-Id', 'Retry-After', REVISION_HEADER, 'X-Request-Id'
+  'Accept-Ranges', 'Allow', CATALOG_REVISION_HEADER, 'Content-Disposition', 'Content-Encoding', 'Content-Range', 'ETag', 'Mcp-Session-Id', 'Retry-After',
+  REVISION_HEADER, 'X-Request-Id'
 ]
 
 /** What a page may send. The fetch standard lets no `*` stand for `Authorization`. */

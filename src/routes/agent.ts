@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyInstance, FastifyReply, FastifySchema, FastifySchemaCompiler } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema, FastifySchemaCompiler } from 'fastify'
 import type { SkillsOf } from '../access/principal.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { REVISION_HEADER } from '../http/headers.ts'
@@ -12,9 +12,11 @@ import { toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples, toolRe
 import { BODY_PROBLEMS, PATH_PROBLEMS, REVISION_PROBLEMS } from '../openapi/problem-sets.ts'
 import { jsonAnswer, notModifiedAnswer, problemAnswers, requestBody, resultAnswer } from '../openapi/responses.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
+import type { ToolObserver } from '../tools/observer.ts'
 import { confirmSkills } from '../tools/confirm-skills.ts'
 import { runTool } from '../tools/run-tool.ts'
 import { DEFAULT_TOOLSET, type ToolCallHandler } from '../tools/tool-call.ts'
+import type { Tool } from '../tools/tool.ts'
 import { toolDefinitions } from '../tools/tool-definitions.ts'
 import { JSON_MEDIA_TYPE } from '../http/send/json.ts'
 
@@ -22,6 +24,9 @@ export interface AgentRoutesOptions {
   readonly registry: ToolRegistry
   readonly skillsOf: SkillsOf
   readonly handleToolCall: ToolCallHandler
+  readonly observer?: ToolObserver | undefined
+  /** Counts a call towards the caller's limit: see `ToolCallContext`. */
+  readonly admitCall?: ((request: FastifyRequest, tool: Tool) => string | undefined) | undefined
 }
 
 /** No schema refuses a call: the model reads what does not fit, in the form of its dialect or tool. The query is validated. */
@@ -30,7 +35,7 @@ function takeAnyBody (app: FastifyInstance): FastifySchemaCompiler<FastifySchema
 }
 
 /** Definitions and calls of tools. A tool's outcome is always a 200: the model reads it. */
-export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async function agentRoutes (app, { registry, skillsOf, handleToolCall }) {
+export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async function agentRoutes (app, { registry, skillsOf, handleToolCall, observer, admitCall }) {
   app.post('/agent/tool-call', {
     schema: {
       operationId: 'callTools',
@@ -49,7 +54,13 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     const condition = toolCondition(request, skillsOf(request))
     const { toolset, others } = request.query
     const answer = await handleToolCall(request.body, {
-      skills: condition.skills, requestId: request.id, confirmSkill: condition.confirmSkill, toolset, skipOthers: others === 'skip'
+      skills: condition.skills,
+      requestId: request.id,
+      confirmSkill: condition.confirmSkill,
+      toolset,
+      skipOthers: others === 'skip',
+      origin: request,
+      admit: admitCall && ((tool) => admitCall(request, tool))
     })
     switch (answer.kind) {
       case 'answer': return sendResult(reply, answer.json, condition)
@@ -96,7 +107,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     if (tool === undefined) throw new HttpProblem('tool_not_found', registry.unknownTool(name))
     const condition = toolCondition(request, skillsOf(request))
     if (condition.confirmSkill !== undefined) await confirmSkills([{ tool, args: request.body }], condition.confirmSkill)
-    const outcome = await runTool(tool, request.body, { skills: condition.skills, registry, log: request.log, fields: { reqId: request.id } })
+    const outcome = await runTool(tool, request.body, { skills: condition.skills, registry, log: request.log, fields: { reqId: request.id }, observer, origin: request })
     return sendResult(reply, outcome.json, condition)
   })
 }

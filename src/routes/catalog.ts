@@ -1,26 +1,28 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { type FindingSource, readCatalogEntry } from '../core/listing/entry.ts'
+import { readCatalogEntry } from '../core/listing/entry.ts'
 import { readCatalogPage } from '../core/listing/pages.ts'
 import { DEFAULT_PAGE_ENTRIES } from '../core/ground/limits.ts'
 import type { SkillsOf } from '../access/principal.ts'
 import { HttpProblem } from '../http/problem.ts'
+import { readTargets } from '../http/request/targets.ts'
 import { readScalars } from '../http/request/query-scalars.ts'
-import { CatalogEntrySchema, CatalogPageSchema, CatalogQuerySchema } from '../schemas/catalog.ts'
+import { CatalogEntryQuerySchema, CatalogEntrySchema, CatalogPageSchema, CatalogQuerySchema } from '../schemas/catalog.ts'
 import { FOLDER_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
-import { jsonAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
-import { SkillNameParamsSchema, SkillQuerySchema } from '../schemas/skills.ts'
+import { jsonAnswer, notModifiedAnswer, problemAnswers, withCatalogRevision } from '../openapi/responses.ts'
+import { SkillNameParamsSchema } from '../schemas/skills.ts'
 import { JSON_MEDIA_TYPE, sendJson } from '../http/send/json.ts'
-import { REVISION_HEADER } from '../http/headers.ts'
+import { REVISION_HEADER, type RevisionOf, setCatalogRevision } from '../http/headers.ts'
 import { revisionCondition } from '../http/revision.ts'
+import type { Judging } from '../verdicts/entry.ts'
 
 export interface CatalogRoutesOptions {
   readonly skillsOf: SkillsOf
-  /** What other doors have to say about a skill. */
-  readonly moreFindings?: readonly FindingSource[]
+  readonly revisionOf: RevisionOf
+  readonly judge: Judging
 }
 
 /** What there is to know about each skill, page by page, and search. */
-export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (app, { skillsOf, moreFindings = [] }) {
+export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (app, { skillsOf, revisionOf, judge }) {
   app.get('/catalog', {
     schema: {
       operationId: 'browseCatalog',
@@ -29,7 +31,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
       tags: ['skills'],
       querystring: CatalogQuerySchema,
       response: {
-        200: jsonAnswer(CatalogPageSchema, 'The page'),
+        200: withCatalogRevision(jsonAnswer(CatalogPageSchema, 'The page')),
         304: notModifiedAnswer(),
         ...problemAnswers('bad_cursor', ...FOLDER_PROBLEMS)
       }
@@ -37,8 +39,9 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
     preValidation: readScalars('limit', 'valid')
   }, async (request, reply) => {
     const { q, valid, limit = DEFAULT_PAGE_ENTRIES, cursor } = request.query
-    const page = await readCatalogPage({ skills: skillsOf(request), moreFindings }, { limit, ...q !== undefined && { query: q }, ...valid !== undefined && { valid }, ...cursor !== undefined && { cursor } })
+    const page = await readCatalogPage({ skills: skillsOf(request), judge }, { limit, ...q !== undefined && { query: q }, ...valid !== undefined && { valid }, ...cursor !== undefined && { cursor } })
     if (page === undefined) throw new HttpProblem('bad_cursor')
+    setCatalogRevision(reply, revisionOf(request))
     const { entries, total, nextCursor = null, isComplete } = page
     const incomplete = isComplete ? '' : ',"incomplete":true'
     return reply.header('content-type', JSON_MEDIA_TYPE).send(`{"skills":[${entries.join(',')}],"total":${total},"next_cursor":${JSON.stringify(nextCursor)}${incomplete}}`)
@@ -48,10 +51,10 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
     schema: {
       operationId: 'getCatalogEntry',
       summary: 'Describe a skill',
-      description: 'The entry of one skill, as in the catalog: frontmatter, revision, size, and what is wrong with it.',
+      description: 'The entry of one skill, as in the catalog: frontmatter, revision, size, and what is wrong with it. With `target`, what agents, validators and upload services do with it.',
       tags: ['skills'],
       params: SkillNameParamsSchema,
-      querystring: SkillQuerySchema,
+      querystring: CatalogEntryQuerySchema,
       response: {
         200: jsonAnswer(CatalogEntrySchema, 'The entry'),
         304: notModifiedAnswer(),
@@ -60,7 +63,8 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
     }
   }, async (request, reply) => {
     const condition = revisionCondition(request, skillsOf(request))
-    const entry = await readCatalogEntry({ skills: condition.skills, moreFindings }, request.params.name)
+    const targets = readTargets(request.query.target)
+    const entry = await readCatalogEntry({ skills: condition.skills, judge: (state) => judge(state, targets) }, request.params.name)
     if (entry.revision !== null) reply.header(REVISION_HEADER, entry.revision)
     return sendJson(reply, entry, () => JSON.stringify(entry), condition)
   })

@@ -7,6 +7,7 @@ import { accepts } from '../http/request/accept.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { createEventStreams, EVENT_STREAM_MEDIA_TYPE } from '../http/send/event-streams.ts'
 import { EventsHeadersSchema, EventsQuerySchema } from '../schemas/events.ts'
+import type { Shutdown } from '../http/connections/shutdown.ts'
 import { EVENTS_EXAMPLE } from '../openapi/examples.ts'
 import { eventStreamAnswer, problemAnswers } from '../openapi/responses.ts'
 
@@ -14,8 +15,7 @@ export interface EventRoutesOptions {
   readonly skillsOf: SkillsOf
   readonly feeds: { of (skills: SkillService): Pick<ChangeFeed, 'position' | 'subscribe'> }
   readonly whileAllowed: WhileAllowed
-  /** Whether the process has received a signal to stop. */
-  readonly isDraining: () => boolean
+  readonly shutdown: Shutdown
   /** Defaults: those of `limits.ts`. */
   readonly maxStreams?: number
   readonly maxStreamBytes?: number
@@ -29,14 +29,14 @@ const frames = new WeakMap<FeedEvent, Buffer>()
 
 /** Changes of skills as server-sent events. */
 export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async function eventRoutes (app, options) {
-  const { skillsOf, feeds, whileAllowed, isDraining, maxStreams = MAX_EVENT_STREAMS, maxStreamBytes, heartbeatMs } = options
-  const streams = createEventStreams(app, { maxStreams, isDraining, whileAllowed, maxStreamBytes, heartbeatMs })
+  const { skillsOf, feeds, whileAllowed, shutdown, maxStreams = MAX_EVENT_STREAMS, maxStreamBytes, heartbeatMs } = options
+  const streams = createEventStreams(app, { maxStreams, shutdown, whileAllowed, maxStreamBytes, heartbeatMs })
 
   app.get('/events', {
     schema: {
       operationId: 'followEvents',
       summary: 'Follow changes of skills',
-      description: 'Server-sent events `added`, `changed` and `removed`, each with the name of a skill and, while it is there, the revision of its manifest. An edit of any of its files is a change. `reset` says that events were missed: read the catalog again.',
+      description: 'Server-sent events `added`, `changed` and `removed`, each with the name of a skill and, while it is there, the revision of its manifest. An edit of any of its files is a change. `reset` says that events were missed: read the catalog again. The id of an event is the `Catalog-Revision` after it, so that a stream resumes at any replica.',
       tags: ['skills'],
       headers: EventsHeadersSchema,
       querystring: EventsQuerySchema,
@@ -61,7 +61,9 @@ function frameOf (event: FeedEvent): Buffer {
   if (frame === undefined) {
     const { id, type, ...change } = event
     const data = type === 'reset' ? { message: 'Events were missed: read the skills that you need again' } : change
-    frame = Buffer.from(`id: ${id}\nevent: ${type}\ndata: ${JSON.stringify(data)}\n\n`)
+    // A position is no event for clients: they only remember its id.
+    const text = type === 'position' ? '' : `event: ${type}\ndata: ${JSON.stringify(data)}\n`
+    frame = Buffer.from(`id: ${id}\n${text}\n`)
     frames.set(event, frame)
   }
   return frame

@@ -1,42 +1,65 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { SkillsOf } from '../access/principal.ts'
+import type { Shutdown } from '../http/connections/shutdown.ts'
+import type { RevisionOf } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
-import { explainStatus } from '../http/readiness.ts'
-import { LivenessSchema, ReadinessSchema, NotReadySchema } from '../schemas/health.ts'
-import { extendedProblemAnswer, jsonAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
+import { explainStatus, isAwaited } from '../http/readiness.ts'
+import { LivenessSchema, ReadinessSchema, NotReadySchema, type SourceStatus } from '../schemas/health.ts'
+import { extendedProblemAnswer, probeAnswer, problemAnswers } from '../openapi/responses.ts'
 
 export interface HealthRoutesOptions {
   readonly skillsOf: SkillsOf
-  /** Whether the process has received a signal to stop: it answers, and takes no new work. */
-  readonly isDraining: () => boolean
+  readonly revisionOf: RevisionOf
+  /** The sources that are no folders; undefined without any. */
+  readonly sources?: (() => readonly SourceStatus[]) | undefined
+  readonly shutdown: Shutdown
 }
 
-export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (app, { skillsOf, isDraining }) {
+/** For probes. An answer is the state of one process at one time: no cache keeps it. */
+export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (app, { skillsOf, revisionOf, sources, shutdown }) {
   app.get('/livez', {
     schema: {
       operationId: 'getLiveness',
       summary: 'Whether the process answers',
       description: 'Touches no disk.',
       tags: ['service'],
-      response: { 200: jsonAnswer(LivenessSchema, 'It does'), 304: notModifiedAnswer(), ...problemAnswers() }
+      response: { 200: probeAnswer(LivenessSchema, 'It does'), ...problemAnswers() }
     }
-  }, async () => ({ status: 'ok' as const }))
+  }, async (_request, reply) => {
+    reply.header('cache-control', 'no-store')
+    return { status: 'ok' as const }
+  })
 
   app.get('/readyz', {
     schema: {
       operationId: 'getReadiness',
       summary: 'Whether the service can do its work',
-      description: 'Ready once the first index is built and while at least one root is there. The answer has the state of the index and of the watcher, ready or not, and `detail` says in words what is wrong.',
+      description: 'Ready once the first index is built, each source that is not optional was fetched once, and while at least one root is there. The answer has the state of the index and of the watcher, ready or not, and `detail` says in words what is wrong.',
       tags: ['service'],
-      response: { 200: jsonAnswer(ReadinessSchema, 'Ready'), 304: notModifiedAnswer(), ...problemAnswers(), ...extendedProblemAnswer('not_ready', NotReadySchema) }
+      response: { 200: probeAnswer(ReadinessSchema, 'Ready'), ...problemAnswers(), ...extendedProblemAnswer('not_ready', NotReadySchema) }
     }
-  }, async (request) => {
+  }, async (request, reply) => {
+    reply.header('cache-control', 'no-store')
+    const revision = revisionOf(request)
     const status = await skillsOf(request).freshStatus()
     const { ready, skills: count, generation, roots, watcher, failures, hanging, quarantined } = status
-    const detail = explainStatus(status)
-    const state = { skills: count, generation, roots: [...roots], watcher, failures: [...failures], hanging: [...hanging], ...quarantined !== undefined && { quarantined } }
-    if (isDraining()) throw new HttpProblem('not_ready', 'The service is stopping', {}, state)
-    if (!ready) throw new HttpProblem('not_ready', detail, {}, state)
+    const fetched = sources?.()
+    // Of the sources, as of the roots, what the caller may see.
+    const visible = fetched?.filter(({ name }) => roots.some((root) => root.name === name))
+    const detail = explainStatus(status, visible)
+    const state = {
+      skills: count,
+      ...revision !== undefined && { revision },
+      generation,
+      roots: [...roots],
+      watcher,
+      failures: [...failures],
+      hanging: [...hanging],
+      ...quarantined !== undefined && { quarantined },
+      ...visible !== undefined && { sources: visible }
+    }
+    if (shutdown.isLeaving) throw new HttpProblem('not_ready', 'The service is stopping', {}, state)
+    if (!ready || fetched?.some(isAwaited) === true) throw new HttpProblem('not_ready', detail, {}, state)
     return { status: 'ready' as const, ...detail !== undefined && { detail }, ...state }
   })
 }

@@ -8,7 +8,7 @@ import { accepts, prefers } from '../http/request/accept.ts'
 import { strongEtag } from '../http/etag.ts'
 import { DOCUMENT_EXAMPLE, FILE_EXAMPLE } from '../openapi/examples.ts'
 import { FILE_PROBLEMS, FOLDER_PROBLEMS, MAIN_FILE_PROBLEMS, READ_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
-import { bytesOrJsonAnswer, jsonAnswer, jsonOrTextAnswer, notModifiedAnswer, partialAnswer, problemAnswers, withRevision } from '../openapi/responses.ts'
+import { bytesOrJsonAnswer, jsonAnswer, jsonOrTextAnswer, notModifiedAnswer, partialAnswer, problemAnswers, withCatalogRevision, withRevision } from '../openapi/responses.ts'
 import {
   SkillDocumentSchema, SkillFileParamsSchema, SkillFileQuerySchema, SkillFileSchema, SkillListSchema, SkillManifestSchema, SkillQuerySchema,
   SkillNameParamsSchema
@@ -16,11 +16,12 @@ import {
 import type { Tool } from '../tools/tool.ts'
 import { sendContent, sendFile } from '../http/send/file.ts'
 import { answer, JSON_MEDIA_TYPE, sendJson, sendOutcome } from '../http/send/json.ts'
-import { addVary, REVISION_HEADER } from '../http/headers.ts'
+import { addVary, REVISION_HEADER, type RevisionOf, setCatalogRevision } from '../http/headers.ts'
 import { revisionCondition, type RevisionCondition } from '../http/revision.ts'
 
 export interface SkillRoutesOptions {
   readonly skillsOf: SkillsOf
+  readonly revisionOf: RevisionOf
   /** The handlers that the routes share with the tool calls. */
   readonly tools: { readonly listSkills: Tool, readonly getSkill: Tool, readonly readFileInSkill: Tool }
 }
@@ -32,16 +33,19 @@ const DOCUMENT_TYPES = ['application/json', 'text/markdown', 'text/plain'] as co
 const ANY_BYTES = 'application/octet-stream'
 
 /** List, document, manifest and files of skills. */
-export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async function skillRoutes (app, { skillsOf, tools }) {
+export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async function skillRoutes (app, { skillsOf, revisionOf, tools }) {
   app.get('/skills', {
     schema: {
       operationId: 'listSkills',
       summary: 'List all skills',
       description: 'Names of all skills from every root, sorted by code point.',
       tags: ['skills'],
-      response: { 200: jsonAnswer(SkillListSchema, 'The names'), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
+      response: { 200: withCatalogRevision(jsonAnswer(SkillListSchema, 'The names')), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
     }
-  }, (request, reply) => answer(tools.listSkills.run({}, skillsOf(request)), (outcome) => sendJson(reply, outcome, () => outcome.json)))
+  }, (request, reply) => answer(tools.listSkills.run({}, skillsOf(request)), (outcome) => {
+    setCatalogRevision(reply, revisionOf(request))
+    return sendJson(reply, outcome, () => outcome.json)
+  }))
 
   app.get('/skills/:name', {
     schema: {

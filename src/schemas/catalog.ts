@@ -2,11 +2,13 @@ import { Type } from '@sinclair/typebox'
 import type { TrustReport } from '../core/content/trust/trust-policy.ts'
 import type { CatalogEntry } from '../core/listing/entry.ts'
 import { DEFAULT_PAGE_ENTRIES, MAX_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS } from '../core/ground/limits.ts'
-import type { Finding } from '../core/ground/skill.ts'
+import type { EntryVerdicts } from '../verdicts/entry.ts'
+import { TOKEN_METHOD } from '../verdicts/tokens.ts'
 import { describes } from './describes.ts'
 import { reference } from './reference.ts'
-import { DigestSchema, EXAMPLE_DIGEST } from './skills.ts'
+import { DigestSchema, EXAMPLE_DIGEST, RevisionSchema } from './skills.ts'
 import { StringEnum } from './string-enum.ts'
+import { FindingSchema, TargetQuerySchema, TargetVerdictSchema, TokenEstimateSchema } from './verdicts.ts'
 
 export const CatalogQuerySchema = Type.Object({
   q: Type.Optional(Type.String({
@@ -25,13 +27,7 @@ export const CatalogQuerySchema = Type.Object({
   }))
 })
 
-const FindingSchema = describes<Finding>()(Type.Object({
-  code: Type.String({ description: 'Stable name of the kind of finding' }),
-  severity: StringEnum(['error', 'warning', 'info']),
-  message: Type.String({ description: 'What is wrong' }),
-  fix: Type.String({ description: 'What mends it' }),
-  field: Type.Optional(Type.String({ description: 'The frontmatter field that it is about' }))
-}))
+export const CatalogEntryQuerySchema = Type.Object({ revision: RevisionSchema, target: TargetQuerySchema })
 
 const TrustSchema = describes<TrustReport>()(Type.Object({
   signed: Type.Boolean({ description: 'Whether the skill has a signature, good or not' }),
@@ -54,16 +50,21 @@ const EXAMPLE_ENTRY = {
   size_bytes: 2691,
   file_count: 2,
   valid: true,
+  tokens: { listed: 11, body: 450, all_files: 660, method: TOKEN_METHOD },
   findings: [{
     code: 'metadata_not_text',
     severity: 'warning',
     message: "metadata has values that are not text: 'version'",
     fix: "Put the values of 'version' in double quotes",
-    field: 'metadata'
+    field: 'metadata',
+    file: 'SKILL.md',
+    line: 5,
+    column: 1,
+    targets: ['spec', 'mcp']
   }]
 }
 
-export const CatalogEntrySchema = describes<CatalogEntry & { score?: number }>()(Type.Object({
+export const CatalogEntrySchema = describes<CatalogEntry & EntryVerdicts & { score?: number }>()(Type.Object({
   name: Type.String({ description: 'The address of the skill: the name of its folder' }),
   description: Type.String({ description: "The frontmatter's; empty when there is none" }),
   type: StringEnum(['project', 'personal'], { description: 'Which kind of root it comes from' }),
@@ -76,6 +77,8 @@ export const CatalogEntrySchema = describes<CatalogEntry & { score?: number }>()
   size_bytes: nullable<number>({ type: 'integer', minimum: 0, description: 'Of all files together; `null` when they cannot be listed' }),
   file_count: nullable<number>({ type: 'integer', minimum: 0, description: '`null` when the files cannot be listed' }),
   valid: Type.Boolean({ description: 'Whether the skill has no finding of severity `error` of its own' }),
+  tokens: TokenEstimateSchema,
+  targets: Type.Optional(Type.Array(TargetVerdictSchema, { description: 'With `target`: what each of them does with the skill' })),
   findings: Type.Array(FindingSchema, { description: 'What the author should know, in the order in which it should be mended' }),
   trust: Type.Optional(TrustSchema),
   score: Type.Optional(Type.Number({ description: 'With `q`: the greater the better, to be compared within one answer only' }))

@@ -1,4 +1,4 @@
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import type { SkillStatus } from '../core/skill-source.ts'
 import { describes } from './describes.ts'
 import { ProblemSchema } from './problem.ts'
@@ -15,10 +15,34 @@ const WatcherSchema = Type.Object({
   lastError: Type.Optional(Type.String({ description: 'Code of the latest error' }))
 })
 
-/** State of the index and of the watcher, ready or not. */
-const IndexStateSchema = describes<Omit<SkillStatus, 'ready' | 'indexed'>>()(Type.Object({
+/** A source as anybody may read of it: no address, no local path, no secret. */
+export const SourceStatusSchema = Type.Object({
+  name: Type.String(),
+  kind: StringEnum(['git', 'archive', 's3', 'oci']),
+  state: StringEnum(['waiting', 'ok', 'stale', 'failed'], { description: '`waiting`: not fetched yet; `stale`: fails, and what was published before is served; `failed`: fails, and nothing was ever published' }),
+  optional: Type.Optional(Type.Literal(true, { description: 'The service is ready without it' })),
+  revision: Type.Optional(Type.String({ description: 'Of what is served, such as `main@sha1:…`' })),
   skills: Type.Integer({ minimum: 0 }),
-  generation: Type.Integer({ minimum: 0, description: 'Goes up with every change of the catalog' }),
+  changed_at: Type.Optional(Type.String({ description: 'When the revision was published, ISO 8601' })),
+  checked_at: Type.Optional(Type.String({ description: 'When the source last answered, ISO 8601' })),
+  next_at: Type.Optional(Type.String({ description: 'When it is checked again, ISO 8601' })),
+  failing_since: Type.Optional(Type.String({ description: 'ISO 8601' })),
+  error: Type.Optional(Type.Object({ code: Type.String(), message: Type.String() }, { description: 'Why it fails' })),
+  layout: Type.Optional(StringEnum(['flat', 'single', 'tree', 'marketplace'], { description: 'The layout that was taken' })),
+  places: Type.Optional(Type.Array(Type.Object({ path: Type.String(), skills: Type.Integer({ minimum: 0 }) }), { description: 'The folders in which skills were found' })),
+  left_out: Type.Optional(Type.Object({
+    count: Type.Integer({ minimum: 0 }),
+    first: Type.Array(Type.Object({ path: Type.String(), reason: Type.String(), by: Type.Optional(Type.String()) }))
+  }, { description: 'What is no skill although somebody could expect it' }))
+})
+
+export type SourceStatus = Static<typeof SourceStatusSchema>
+
+/** State of the index and of the watcher, ready or not. */
+const IndexStateSchema = describes<Omit<SkillStatus, 'ready' | 'indexed'> & { readonly revision?: string }>()(Type.Object({
+  skills: Type.Integer({ minimum: 0 }),
+  revision: Type.Optional(Type.String({ description: 'Of the whole catalog, any file of any skill: equal on replicas of equal content. Absent until all skills have been read once, and while a change is compared' })),
+  generation: Type.Integer({ minimum: 0, description: 'Goes up with every change that this process has noticed: says nothing about other replicas' }),
   roots: Type.Array(Type.Object({
     name: Type.String({ description: 'The last part of its path, or of its source' }),
     type: StringEnum(['project', 'personal']),
@@ -35,13 +59,15 @@ const IndexStateSchema = describes<Omit<SkillStatus, 'ready' | 'indexed'>>()(Typ
 export const ReadinessSchema = Type.Object({
   status: Type.Literal('ready'),
   detail: Type.Optional(Type.String({ description: 'What is wrong although the service is ready; folders by position and type' })),
-  ...IndexStateSchema.properties
+  ...IndexStateSchema.properties,
+  sources: Type.Optional(Type.Array(SourceStatusSchema, { description: 'Only with sources that are no folders' }))
 }, {
   $id: 'Readiness',
   title: 'Readiness',
   examples: [{
     status: 'ready',
     skills: 6,
+    revision: '9c56cc51b374c3ba189210d5b6d4bf57790d351c96c47c02190ecf1e430635ab',
     generation: 2,
     roots: [{ name: 'skills', type: 'project', state: 'ok', skills: 6, skipped: 0 }],
     watcher: { status: 'watching', mode: 'events', errors: 0 },
@@ -53,7 +79,8 @@ export const ReadinessSchema = Type.Object({
 /** The same while it is not: a problem with these members too. */
 export const NotReadySchema = Type.Object({
   ...ProblemSchema.properties,
-  ...IndexStateSchema.properties
+  ...IndexStateSchema.properties,
+  sources: Type.Optional(Type.Array(SourceStatusSchema))
 }, {
   $id: 'NotReady',
   title: 'NotReady',

@@ -3,6 +3,7 @@ import type { Awaitable } from '../core/ground/async.ts'
 import type { SkillSource } from '../core/skill-source.ts'
 import { parseArguments } from './arguments.ts'
 import { type CallLogger, toolCallLine, toolResultLine } from './call-log.ts'
+import type { ToolObserver } from './observer.ts'
 import type { ToolRegistry } from './registry.ts'
 import { type Tool, type ToolArguments, ToolArgumentsError, type ToolOutcome } from './tool.ts'
 
@@ -13,17 +14,26 @@ export interface ToolRun {
   readonly log: CallLogger
   /** Fields of the two log lines, such as the request id. */
   readonly fields: object
+  readonly observer?: ToolObserver | undefined
+  /** The door, or the shape of the calls. */
+  readonly dialect?: string
+  /** The request that the call came in, for the observer. */
+  readonly origin?: object | undefined
 }
 
 /**
  * Runs one call of a tool for any door: checks its arguments and logs its two lines. Never throws.
  * @param raw the arguments as they were sent: none means `{}`
+ * @param id of the call, for the observer
  */
-export function runTool (tool: Tool, raw: unknown, { skills, registry, log, fields }: ToolRun): Awaitable<ToolOutcome> {
+export function runTool (tool: Tool, raw: unknown, run: ToolRun, id?: string | number): Awaitable<ToolOutcome> {
+  const { skills, registry, log, fields, observer, dialect = 'rest', origin } = run
   const args = readArguments(tool, raw)
   log.info(fields, toolCallLine(tool, args instanceof ToolArgumentsError ? {} : args))
+  const end = observer?.onCall({ tool, args: args instanceof ToolArgumentsError ? {} : args, dialect, id, origin })
   return whenReady(args instanceof ToolArgumentsError ? registry.refuse(tool, args, skills) : registry.call(tool, args, skills), (outcome) => {
     log.info(fields, toolResultLine(outcome))
+    end?.(outcome.isError ? 'error' : 'ok', outcome)
     return outcome
   })
 }

@@ -4,8 +4,10 @@ import { type CallLogger, toolCallLine, toolResultLine } from './call-log.ts'
 import type { Dialect, ToolCall } from './dialects/dialect.ts'
 import { openEnvelope } from './dialects/envelope.ts'
 import { type ConfirmSkill, confirmSkills } from './confirm-skills.ts'
+import type { ToolObserver } from './observer.ts'
 import type { ToolRegistry } from './registry.ts'
 import { runTool, type ToolRun } from './run-tool.ts'
+import { isJsonObject } from './text/json-object.ts'
 import { type Tool, ToolLimitError, ToolOutcome, type Toolset } from './tool.ts'
 
 export type ToolCallAnswer =
@@ -27,6 +29,13 @@ export interface ToolCallContext {
   readonly toolset?: Toolset | 'all' | undefined
   /** Leaves calls of other tools without an answer, instead of refusing them. */
   readonly skipOthers?: boolean | undefined
+  /** The request itself, for the observer. */
+  readonly origin?: object | undefined
+  /**
+   * Asked before each call runs.
+   * @returns the sentence that the call is refused with; undefined lets it run
+   */
+  readonly admit?: ((tool: Tool) => string | undefined) | undefined
 }
 
 /** What `GET /agent/tools` gives to a caller who does not choose. */
@@ -45,6 +54,7 @@ interface CallRun extends ToolRun {
   /** The tool of a call that can run. */
   find (call: ToolCall): Tool | undefined
   unknownTool (name: string): string
+  readonly admit: ToolCallContext['admit']
 }
 
 const RESULT_LIMIT_MESSAGE =
@@ -53,11 +63,12 @@ const RESULT_LIMIT_MESSAGE =
 export interface ToolCallHandlerOptions {
   readonly registry: ToolRegistry
   readonly log: CallLogger
+  readonly observer?: ToolObserver | undefined
 }
 
 /** The engine behind POST /agent/tool-call: parsed JSON in, the answer's JSON text out. Throws what `confirmSkill` throws, nothing else. */
-export function createToolCallHandler ({ registry, log }: ToolCallHandlerOptions): ToolCallHandler {
-  return async function handle (body, { skills, requestId, confirmSkill, toolset, skipOthers = false }) {
+export function createToolCallHandler ({ registry, log, observer }: ToolCallHandlerOptions): ToolCallHandler {
+  return async function handle (body, { skills, requestId, confirmSkill, toolset, skipOthers = false, origin, admit }) {
     const envelope = openEnvelope(body)
     if (envelope.kind === 'unrecognised') return envelope
     const known = toolset === 'all' ? undefined : toolset
@@ -73,6 +84,10 @@ export function createToolCallHandler ({ registry, log }: ToolCallHandlerOptions
       registry,
       log,
       fields: { reqId: requestId },
+      observer,
+      dialect: dialect.name,
+      origin,
+      admit,
       find: ({ name, problem }) => problem === undefined ? registry.find(name, known) : undefined,
       unknownTool: (name) => registry.unknownTool(name, named)
     }
@@ -98,7 +113,7 @@ export function createToolCallHandler ({ registry, log }: ToolCallHandlerOptions
       const result = end === undefined ? undefined : writeWithin(budget, dialect, call, end)
       if (result === undefined) {
         budget = 0
-        results.push(dialect.writeResult(call, await refuseForSize(call, end === undefined, request)))
+        results.push(dialect.writeResult(call, await refuse(call, request.find(call), RESULT_LIMIT_MESSAGE, request, end === undefined)))
       } else {
         // Counting the bytes of a long text costs as much as sending it. The last result, often the only one, is not counted.
         if (index < calls.length - 1) budget -= Buffer.byteLength(result)
@@ -115,22 +130,26 @@ export function createToolCallHandler ({ registry, log }: ToolCallHandlerOptions
       const message = call.problem ?? request.unknownTool(call.name)
       const outcome = new ToolOutcome({ error: message }, message, true)
       log.info(request.fields, toolResultLine(outcome))
+      observeRefusal(call, undefined, outcome, request)
       return { outcome, refused: true }
     }
-    return { outcome: await runTool(tool, call.args, request), refused: false }
+    const refusal = request.admit?.(tool)
+    if (refusal !== undefined) return { outcome: await refuse(call, tool, refusal, request), refused: false }
+    return { outcome: await runTool(tool, call.args, request, call.id), refused: false }
   }
 
-  /** A call that never ran has an answer and two log lines too. */
-  async function refuseForSize (call: ToolCall, neverRan: boolean, { skills, fields, find }: CallRun): Promise<ToolOutcome> {
-    const tool = find(call)
-    const outcome = tool === undefined
-      ? new ToolOutcome({ error: RESULT_LIMIT_MESSAGE }, RESULT_LIMIT_MESSAGE, true)
-      : await registry.refuse(tool, new ToolLimitError(RESULT_LIMIT_MESSAGE), skills)
-    if (neverRan) {
-      log.info(fields, toolCallLine(tool ?? call.name, {}))
-      log.info(fields, toolResultLine(outcome))
-    }
+  /** A call that never ran, since it is past a limit, has an answer and two log lines too. */
+  async function refuse (call: ToolCall, tool: Tool | undefined, message: string, request: CallRun, neverRan = true): Promise<ToolOutcome> {
+    const outcome = tool === undefined ? new ToolOutcome({ error: message }, message, true) : await registry.refuse(tool, new ToolLimitError(message), request.skills)
+    if (!neverRan) return outcome
+    log.info(request.fields, toolCallLine(tool ?? call.name, {}))
+    log.info(request.fields, toolResultLine(outcome))
+    observeRefusal(call, tool, outcome, request)
     return outcome
+  }
+
+  function observeRefusal ({ id, args }: ToolCall, tool: Tool | undefined, outcome: ToolOutcome, { dialect = '', origin }: CallRun): void {
+    observer?.onCall({ tool, args: isJsonObject(args) ? args : {}, dialect, id, origin })?.('refused', outcome)
   }
 }
 

@@ -6,8 +6,9 @@ import type { FileContent } from '../core/files/file-content.ts'
 import type { ServableFile } from '../core/files/file-store.ts'
 import { SkillError } from '../core/ground/errors.ts'
 import { decodeText } from '../core/ground/text.ts'
-import { type CatalogEntry, describeState, type FindingSource } from '../core/listing/entry.ts'
+import { type CatalogEntry, describeState } from '../core/listing/entry.ts'
 import { MAX_SHOWN_CHARACTERS } from './pages/source.ts'
+import type { Judging } from '../verdicts/index.ts'
 
 /** What the page of a skill shows, of one state of it. */
 export interface ShownSkill {
@@ -21,8 +22,8 @@ export interface ShownSkill {
   readonly problem: string | undefined
 }
 
-export async function readSkill (state: SkillState, moreFindings: readonly FindingSource[]): Promise<ShownSkill> {
-  const entry = await describeState(state, moreFindings)
+export async function readSkill (state: SkillState, judge: Judging): Promise<ShownSkill> {
+  const entry = await describeState(state, judge)
   const mainFile = basename(state.skill.metadata.path)
   const manifest = entry.revision === null ? undefined : await state.manifest()
   const content = await orSentence(() => state.mainFile())

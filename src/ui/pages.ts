@@ -4,7 +4,7 @@ import type { Manifest } from '../core/content/manifest.ts'
 import { DEFAULT_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS } from '../core/ground/limits.ts'
 import { countCodePoints } from '../core/ground/text.ts'
 import { skillBody } from '../core/format/main-file.ts'
-import type { CatalogEntry, FindingSource } from '../core/listing/entry.ts'
+import type { CatalogEntry } from '../core/listing/entry.ts'
 import { readCatalogPage } from '../core/listing/pages.ts'
 import type { SkillsOf } from '../access/principal.ts'
 import { HttpProblem } from '../http/problem.ts'
@@ -18,12 +18,13 @@ import { type ListQuestion, listPage } from './pages/list.ts'
 import { skillPage } from './pages/skill.ts'
 import { statusPage } from './pages/status.ts'
 import { sendAsset, sendPage, sendProblemPage } from './send.ts'
+import type { Judging } from '../verdicts/index.ts'
 
 export interface PagesOptions {
   /** The skills that a request may see. */
   readonly skillsOf: SkillsOf
   /** What other doors have to say about a skill, as in the catalog. */
-  readonly moreFindings: readonly FindingSource[]
+  readonly judge: Judging
   readonly version: string
   /** Path prefix of the service. */
   readonly prefix: string
@@ -57,14 +58,14 @@ export class Pages {
   }
 
   async list (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const { prefix, skillsOf, moreFindings } = this.#options
+    const { prefix, skillsOf, judge } = this.#options
     const [path = '', query] = request.url.split('?', 2)
     // Relative links need the slash.
     if (!path.endsWith('/')) return reply.redirect(`${basename(prefix)}/${query === undefined ? '' : `?${query}`}`, 308)
     return await this.#answer(request, reply, async (addresses) => {
       const question = readQuestion(request.query as Query)
       const { query, valid, cursor } = question
-      const page = await readCatalogPage({ skills: skillsOf(request), moreFindings }, {
+      const page = await readCatalogPage({ skills: skillsOf(request), judge }, {
         limit: DEFAULT_PAGE_ENTRIES, query, ...valid !== undefined && { valid }, ...cursor !== undefined && { cursor }
       })
       if (page === undefined) throw new HttpProblem('bad_cursor')
@@ -75,9 +76,9 @@ export class Pages {
 
   skill (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const { name } = request.params as { readonly name: string }
-    const { skillsOf, moreFindings } = this.#options
+    const { skillsOf, judge } = this.#options
     return this.#answer(request, reply, async (addresses) => {
-      const { main, ...skill } = await skillsOf(request).read(name, (state) => readSkill(state, moreFindings))
+      const { main, ...skill } = await skillsOf(request).read(name, (state) => readSkill(state, judge))
       const body = main === undefined ? '' : skillBody(main.text)
       const rendering = main && await this.#render({ name, path: skill.mainFile, text: body, digest: main.digest, manifest: skill.manifest }, addresses)
       return skillPage({ ...skill, body, rendering, base: this.#base(request) }, addresses)

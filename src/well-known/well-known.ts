@@ -2,19 +2,21 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { PerSkills, type SkillsOf } from '../access/principal.ts'
 import { mediaType } from '../core/content/media-type.ts'
 import { strongEtag } from '../http/etag.ts'
+import { type RevisionOf, setCatalogRevision } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { sendArchive } from '../http/send/archive.ts'
 import { sendContent, sendFile } from '../http/send/file.ts'
 import { sendRendered } from '../http/send/json.ts'
 import { DOCUMENT_EXAMPLE } from '../openapi/examples.ts'
 import { ARTIFACT_PROBLEMS, FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
-import { bytesAnswers, jsonAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
+import { bytesAnswers, jsonAnswer, notModifiedAnswer, problemAnswers, withCatalogRevision } from '../openapi/responses.ts'
 import { ArtifactParamsSchema, DiscoveryIndexSchema, LegacyDiscoveryIndexSchema, LegacyFileParamsSchema } from '../schemas/well-known.ts'
 import { Discovery, hexOf, isSingleFile } from './discovery.ts'
 import { oneSkill } from './one-skill.ts'
 
 export interface WellKnownOptions {
   readonly skillsOf: SkillsOf
+  readonly revisionOf: RevisionOf
   /**
    * Whether any web page may read these documents (`Access-Control-Allow-Origin: *`). Not where only this machine reaches
    * the service: then any page that its user opens could read the skills.
@@ -29,7 +31,7 @@ const IMMUTABLE = 'max-age=31536000, immutable'
  * Skill discovery over well-known URIs, versions 0.2.0 and 0.1.0 of the draft. A client that has an index fetches all that
  * it lists at once, so no answer here waits for another.
  */
-export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async function wellKnown (app, { skillsOf, isPublic }) {
+export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async function wellKnown (app, { skillsOf, revisionOf, isPublic }) {
   const discoveries = new PerSkills((skills) => new Discovery(skills))
   app.addHook('onClose', async () => { for (const discovery of discoveries.values()) discovery.close() })
   if (isPublic) {
@@ -47,10 +49,11 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       summary: 'The skills that clients can install, with digests',
       description: 'Version 0.2.0 of skill discovery. Lists the skills that its clients take; the addresses in it name the digests of what lies there.',
       tags: ['discovery'],
-      response: { 200: jsonAnswer(DiscoveryIndexSchema, 'The index'), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
+      response: { 200: withCatalogRevision(jsonAnswer(DiscoveryIndexSchema, 'The index')), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
     }
   }, async (request, reply) => {
     const index = (await discoveries.of(skillsOf(request)).indexes())['0.2.0']
+    setCatalogRevision(reply, revisionOf(request))
     return sendRendered(reply, index, () => JSON.stringify(index))
   })
 
@@ -95,10 +98,11 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       summary: 'The skills that clients can install, with their files',
       description: 'Version 0.1.0 of skill discovery. Lists the skills whose files all have names that its clients can ask for.',
       tags: ['discovery'],
-      response: { 200: jsonAnswer(LegacyDiscoveryIndexSchema, 'The index'), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
+      response: { 200: withCatalogRevision(jsonAnswer(LegacyDiscoveryIndexSchema, 'The index')), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
     }
   }, async (request, reply) => {
     const index = (await discoveries.of(skillsOf(request)).indexes())['0.1.0']
+    setCatalogRevision(reply, revisionOf(request))
     return sendRendered(reply, index, () => JSON.stringify(index))
   })
 

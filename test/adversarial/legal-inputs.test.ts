@@ -22,7 +22,7 @@ t.test('legal inputs work', async (t) => {
       ['.hidden.md', 'hidden'],
       ['.github/x.yml', 'x: 1'],
       ['.env.example', 'example'],
-      ['node_modules/x/index.js', 'x'],
+      ['modules/x/index.js', 'x'],
       ['SKILL.MD', '# Demo\n'],
       ['a+b.txt', 'plus'],
       ['a%2bb.txt', 'plus'],
@@ -41,7 +41,7 @@ t.test('legal inputs work', async (t) => {
     t.equal((await service.raw('GET', '/skills/upper/files/SKILL.md')).text, 'upper', 'K6: the other spelling')
     t.equal((await service.raw('GET', '/skills/demo-evil/files/x.md')).text, 'evil', 'a folder without SKILL.md is a skill')
     const { files } = (await service.fetch('/skills/demo/files')).json() as { files: ReadonlyArray<{ path: string }> }
-    for (const path of ['.hidden.md', '.github/x.yml', '.env.example', 'node_modules/x/index.js']) t.ok(files.some((file) => file.path === path), path)
+    for (const path of ['.hidden.md', '.github/x.yml', '.env.example', 'modules/x/index.js']) t.ok(files.some((file) => file.path === path), path)
   })
 
   await t.test('names of skills, on every door', async (t) => {

@@ -65,7 +65,7 @@ t.test('K82: what is no command and no folder, or a skill, is one line on stderr
     [['serv'], /^"serv" is no command, and no folder here, did you mean "serve"\? \(commands: serve, .*\)\. .* "\.\/serv"$/],
     [['verison'], /did you mean "version"\?/],
     [['helthcheck', '--unknown'], /did you mean "healthcheck"\?/],
-    [['elsewhere'], /^"elsewhere" is no command, and no folder here \(commands: serve, lock, sign, verify, healthcheck, help, version\)/],
+    [['elsewhere'], /^"elsewhere" is no command, and no folder here \(commands: serve, [a-z, ]+, help, version\)/],
     [['file'], /^"file" is no command, and no folder here/],
     [['constructor'], /^"constructor" is no command, and no folder here/],
     [['__proto__'], /^"__proto__" is no command, and no folder here/],

@@ -23,10 +23,16 @@ function refusal (argv: readonly string[], env: Readonly<Record<string, string>>
   return 'accepted'
 }
 
+/** Defaults of what operators see. */
+const OPERATORS = { logFormat: undefined, metricsPort: undefined, metricsHost: '127.0.0.1' }
+
 t.test('K2: the defaults', async (t) => {
   t.strictSame(load(), {
     skillsDirs: [resolve(cwd, 'skills')],
     personalDir: undefined,
+    configFile: undefined,
+    stateDir: undefined,
+    layout: undefined,
     linkTargets: undefined,
     host: '127.0.0.1',
     port: 8080,
@@ -36,10 +42,13 @@ t.test('K2: the defaults', async (t) => {
     allowedHosts: undefined,
     allowedOrigins: undefined,
     watchPolling: false,
+    shutdownDelay: 0,
+    cacheSeconds: 0,
     keepRevisionSeconds: 600,
     keepRevisionBytes: 67_108_864,
     lockFile: undefined,
-    trustFile: undefined
+    trustFile: undefined,
+    ...OPERATORS
   })
 })
 
@@ -48,6 +57,9 @@ t.test('K2: every setting can come from the environment', async (t) => {
     SKILLS_DIR: ['a', resolve('/b')].join(delimiter),
     SKILLS_PERSONAL_DIR: 'mine',
     LINK_TARGETS: ['x', resolve('/y')].join(delimiter),
+    CONFIG_FILE: 'c.yaml',
+    STATE_DIR: 'state',
+    LAYOUT: 'tree',
     HOST: '::1',
     PORT: '0',
     BASE_PATH: '/team/skills/',
@@ -60,6 +72,9 @@ t.test('K2: every setting can come from the environment', async (t) => {
     skillsDirs: [resolve(cwd, 'a'), resolve('/b')],
     personalDir: resolve(cwd, 'mine'),
     linkTargets: [resolve(cwd, 'x'), resolve('/y')],
+    configFile: resolve(cwd, 'c.yaml'),
+    stateDir: resolve(cwd, 'state'),
+    layout: 'tree',
     host: '::1',
     port: 0,
     basePath: '/team/skills',
@@ -68,20 +83,26 @@ t.test('K2: every setting can come from the environment', async (t) => {
     allowedHosts: ['localhost', 'skills.example.org', '::1', '10.0.0.1'],
     allowedOrigins: ['https://app.example', 'http://localhost:5173', 'chrome-extension://abc'],
     watchPolling: true,
+    shutdownDelay: 0,
+    cacheSeconds: 0,
     keepRevisionSeconds: 600,
     keepRevisionBytes: 67_108_864,
     lockFile: undefined,
-    trustFile: undefined
+    trustFile: undefined,
+    ...OPERATORS
   })
 })
 
 t.test('K2: flags beat the environment', async (t) => {
-  const env = { SKILLS_DIR: 'env', SKILLS_PERSONAL_DIR: 'env', LINK_TARGETS: 'env', HOST: '0.0.0.0', PORT: '1', BASE_PATH: '/env', LOG_LEVEL: 'fatal' }
-  const argv = ['a', '--personal', 'p', '--allow-links', 'x', '--allow-links', 'y', '--host=localhost', 'b', '--port', '65535', '--base-path', '/x', '--log-level', 'trace']
+  const env = { SKILLS_DIR: 'env', SKILLS_PERSONAL_DIR: 'env', LINK_TARGETS: 'env', CONFIG_FILE: 'env', STATE_DIR: 'env', LAYOUT: 'auto', HOST: '0.0.0.0', PORT: '1', BASE_PATH: '/env', LOG_LEVEL: 'fatal' }
+  const argv = ['a', '--personal', 'p', '--allow-links', 'x', '--allow-links', 'y', '--config', 'c', '--state-dir', 's', '--layout', 'flat', '--host=localhost', 'b', '--port', '65535', '--base-path', '/x', '--log-level', 'trace']
   t.strictSame(load(argv, env), {
     skillsDirs: [resolve(cwd, 'a'), resolve(cwd, 'b')],
     personalDir: resolve(cwd, 'p'),
     linkTargets: [resolve(cwd, 'x'), resolve(cwd, 'y')],
+    configFile: resolve(cwd, 'c'),
+    stateDir: resolve(cwd, 's'),
+    layout: 'flat',
     host: 'localhost',
     port: 65_535,
     basePath: '/x',
@@ -90,10 +111,13 @@ t.test('K2: flags beat the environment', async (t) => {
     allowedHosts: undefined,
     allowedOrigins: undefined,
     watchPolling: false,
+    shutdownDelay: 0,
+    cacheSeconds: 0,
     keepRevisionSeconds: 600,
     keepRevisionBytes: 67_108_864,
     lockFile: undefined,
-    trustFile: undefined
+    trustFile: undefined,
+    ...OPERATORS
   })
 })
 
@@ -143,7 +167,7 @@ t.test('K2: a bad value is refused in one line that names where it came from and
     ...['*', 'null', 'app.example', 'https://', 'https://a/', 'https://a/b', 'https://a,', ',', 'https://u@a', 'https://a b', 'https://a:99999', 'https://a?b'].map(
       (origins) => [[], { ALLOWED_ORIGINS: origins }, /^ALLOWED_ORIGINS must be an origin such as https:\/\/app\.example, or several joined by ","/] as const),
     ...['yes', 'TRUE', '2'].map((flag) => [[], { WATCH_POLLING: flag }, /^WATCH_POLLING must be true, false, 1 or 0, not /] as const),
-    [['--prot', '80'], {}, /^"--prot" is not a flag, there are --personal, --allow-links, --host, --port, .*--help, --version$/],
+    [['--prot', '80'], {}, /^"--prot" is not a flag, there are --personal, --allow-links, .*--host, --port, .*--help, --version$/],
     [['-p'], {}, /^"-p" is not a flag/],
     [['--constructor'], {}, /^"--constructor" is not a flag/],
     [['--help=yes'], {}, /^--help takes no value, not "yes"$/],

@@ -1,11 +1,12 @@
 import { EventEmitter, on } from 'node:events'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import { pino } from 'pino'
 import type { Test } from 'tap'
 import { type AppOptions, buildApp } from '../../src/app.ts'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from '../../src/core/skill-manager.ts'
+import type { Observer } from '../../src/http/observer.ts'
 import { readPackageVersion } from '../../src/cli/package-version.ts'
 import { createToolRegistry, type ToolRegistry } from '../../src/tools/registry.ts'
 import { createTools } from '../../src/tools/tools.ts'
@@ -15,7 +16,7 @@ import { rawRequest, type RawResponse, request, type RequestHead } from './raw-h
 /** Text or bytes for a file, an object for a folder, `t.fixture(…)` for links. */
 export type Files = Readonly<Record<string, NonNullable<Parameters<Test['testdir']>[0]>>>
 
-export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'keep' | 'watcher' | 'times'>, Partial<Pick<AppOptions, 'host' | 'basePath' | 'allowedHosts' | 'allowedOrigins' | 'isDraining' | 'timeouts' | 'ui'>> {
+export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'keep' | 'watcher' | 'times'>, Partial<Pick<AppOptions, 'host' | 'basePath' | 'allowedHosts' | 'allowedOrigins' | 'shutdown' | 'cacheSeconds' | 'timeouts' | 'ui' | 'clientOf' | 'admitCall'>> {
   /** What lies beside the skills folder. */
   readonly siblings?: Files
   /** Puts more into the test's folder before the service starts. */
@@ -24,6 +25,10 @@ export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'keep
   readonly roots?: readonly string[]
   /** Below the test's folder too. */
   readonly personalRoot?: string
+  /** What watches the service. */
+  readonly observe?: (skills: SkillManager) => readonly Observer[]
+  /** Plugins, with the skills that they may need. */
+  readonly plug?: (skills: SkillManager) => readonly FastifyPluginAsync[]
   /** Whether to wait for the first index, as the process does not. Default true. */
   readonly indexed?: boolean
 }
@@ -68,7 +73,7 @@ export interface Service {
  * @param files what is in `skills`, the root; null for no such folder
  */
 export async function buildService (t: Test, { files = {}, options = {} }: { readonly files?: Files | null, readonly options?: ServiceOptions } = {}): Promise<Service> {
-  const { siblings = {}, prepare, roots = ['skills'], personalRoot, disk, watcher = false, times, keep, indexed = true, host = '127.0.0.1', ...appOptions } = options
+  const { siblings = {}, prepare, roots = ['skills'], personalRoot, disk, watcher = false, times, keep, indexed = true, host = '127.0.0.1', observe, plug, ...appOptions } = options
   const folder = t.testdir({ ...files === null ? {} : { skills: files }, ...siblings })
   prepare?.(folder)
   const projectRoots = roots.map((root) => join(folder, root))
@@ -84,7 +89,7 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
     log: logger
   })
   const registry = createToolRegistry(createTools())
-  const app = await buildApp({ skills, registry, logger, version: readPackageVersion(), host, ...appOptions })
+  const app = await buildApp({ skills, registry, logger, version: readPackageVersion(), host, ...observe && { observers: observe(skills) }, ...plug && { plugins: plug(skills) }, ...appOptions })
   t.teardown(async () => {
     app.server.closeAllConnections()
     await app.close()

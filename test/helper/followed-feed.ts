@@ -33,7 +33,7 @@ export async function follow (t: Test, root: string, options: Partial<SkillManag
   const feed = createChangeFeed({ skills: countInspections(skills, inspections) })
   const events: FeedEvent[] = []
   let taken = 0
-  const stop = feed.subscribe((event) => { events.push(event) })
+  const stop = feed.subscribe((event) => { if (event.type !== 'position') events.push(event) })
   t.teardown(async () => {
     feed.close()
     await skills.close()
@@ -89,7 +89,7 @@ function hasFolder (folder: string): boolean {
 }
 
 export function eventText (event: FeedEvent): string {
-  return event.type === 'reset' ? 'reset' : `${event.type} ${event.name}`
+  return 'name' in event ? `${event.type} ${event.name}` : event.type
 }
 
 /** A skill with folders inside. */

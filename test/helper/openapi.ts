@@ -37,7 +37,7 @@ const DEFAULT_STATUSES = new Set([408, 412, 414, 417, 431, 500, 501, 503, 505])
 const NO_OPERATION_STATUSES = new Set([400, 403, 404, 405, 408, 414, 417, 431, 501, 505])
 
 /** Come with bytes only, where JSON is another form of the same; or where there is something to say. */
-const OPTIONAL_HEADERS = new Set(['accept-ranges', 'skill-revision'])
+const OPTIONAL_HEADERS = new Set(['accept-ranges', 'catalog-revision', 'skill-revision'])
 
 /** Nobody knows the digest of a file that is too large to be hashed. */
 const MAX_BYTES_WITH_ETAG = 4_294_967_294

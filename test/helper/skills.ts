@@ -23,14 +23,14 @@ export function skills (...names: readonly string[]): Record<string, ReturnType<
 }
 
 /** A manager without a watcher, closed with the test. */
-export function createManager (t: Test, projectRoots: readonly string[], options: Partial<SkillManagerOptions> = {}): SkillManager {
+export function createManager (t: Test, projectRoots: SkillManagerOptions['projectRoots'], options: Partial<SkillManagerOptions> = {}): SkillManager {
   const manager = createSkillManager({ projectRoots, watcher: false, ...options })
   t.teardown(() => manager.close())
   return manager
 }
 
 /** The same, started and indexed. */
-export async function startManager (t: Test, projectRoots: readonly string[], options: Partial<SkillManagerOptions> = {}): Promise<SkillManager> {
+export async function startManager (t: Test, projectRoots: SkillManagerOptions['projectRoots'], options: Partial<SkillManagerOptions> = {}): Promise<SkillManager> {
   const manager = createManager(t, projectRoots, options)
   await manager.initialize()
   return manager

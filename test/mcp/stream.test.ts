@@ -6,6 +6,7 @@ import t, { type Test } from 'tap'
 import { createWatcher } from '../../src/core/watch/watcher.ts'
 import type { FeedListener } from '../../src/core/events/change-feed.ts'
 import { Notifications } from '../../src/mcp/notifications.ts'
+import { Shutdown } from '../../src/http/connections/shutdown.ts'
 import { buildService, type Service } from '../helper/build.ts'
 import { skill, until } from '../helper/skills.ts'
 
@@ -91,7 +92,9 @@ t.test('closing ends the streams, and opens no other', async (t) => {
   await service.app.close()
   t.match(await ended, /^: notifications follow\n/)
 
-  const draining = await startService(t, { isDraining: () => true })
+  const shutdown = new Shutdown()
+  await shutdown.begin()
+  const draining = await startService(t, { shutdown })
   t.equal((await openStream(t, draining)).status, 503)
 })
 

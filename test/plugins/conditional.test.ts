@@ -2,8 +2,10 @@ import { Readable } from 'node:stream'
 import fc from 'fast-check'
 import t from 'tap'
 import { matchesEtag, strongEtag } from '../../src/http/etag.ts'
+import { buildService } from '../helper/build.ts'
 import { listenWithPlugins } from '../helper/plugin-app.ts'
 import { type RawResponse, openRaw, rawRequest, request } from '../helper/raw-http.ts'
+import { skill } from '../helper/skills.ts'
 import { checkTime } from '../helper/timing.ts'
 
 const etag = strongEtag(`sha256:${'ab'.repeat(32)}`, 'json')
@@ -156,4 +158,21 @@ t.test('K49: If-Match that names another representation is 412', async (t) => {
   t.equal((await send('/weak', 'If-Match: *')).status, 200)
   t.equal((await send('/tagged', `If-Match: ${etag}`, `If-None-Match: ${etag}`)).status, 304)
   t.equal((await send('/missing', 'If-Match: "x"')).status, 404)
+})
+
+t.test('K94: shared caches keep what anybody may read for a time, and nothing else', async (t) => {
+  const service = await buildService(t, { files: { a: skill('a') }, options: { cacheSeconds: 60 } })
+  const kept = 'public, max-age=0, s-maxage=60, stale-while-revalidate=60'
+  for (const path of ['/skills', '/skills/a', '/skills/a/files', '/skills/a/files/SKILL.md', '/skills/a/archive.zip', '/catalog', '/agent/prompt', '/.well-known/skills/index.json']) {
+    const response = await service.fetch(path)
+    t.equal(response.headers.get('cache-control'), kept, path)
+    const again = await service.fetch(path, { headers: { 'if-none-match': response.headers.get('etag') ?? '' } })
+    t.equal(again.status, 304)
+    t.equal(again.headers.get('cache-control'), kept)
+    t.equal((await service.fetch(path, { method: 'HEAD' })).headers.get('cache-control'), kept)
+  }
+  for (const path of ['/livez', '/readyz', '/nowhere', '/skills/b', '/skills/a/files/b']) t.equal((await service.fetch(path)).headers.get('cache-control'), 'no-store', path)
+  t.equal((await service.post('/agent/tools/list_skills', {})).headers.get('cache-control'), 'no-cache', 'nobody keeps the answer to a POST')
+  const { skills: [artifact] } = (await service.fetch('/.well-known/agent-skills/index.json')).json() as { readonly skills: ReadonlyArray<{ readonly url: string }> }
+  t.match((await service.fetch(`/.well-known/agent-skills/${artifact?.url}`)).headers.get('cache-control'), 'immutable')
 })

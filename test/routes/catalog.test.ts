@@ -50,7 +50,7 @@ t.test('K46: one service', async (t) => {
   t.test('K46: GET /catalog has an entry for each skill, sorted', async (t) => {
     const all = await page(service)
     t.same(names(all), ['alpha', 'beta', 'gamma', 'hostile', 'prose', 'recettes'])
-    t.same(Object.keys(all.skills[0] ?? {}), ['name', 'description', 'type', 'frontmatter', 'revision', 'size_bytes', 'file_count', 'valid', 'findings'])
+    t.same(Object.keys(all.skills[0] ?? {}), ['name', 'description', 'type', 'frontmatter', 'revision', 'size_bytes', 'file_count', 'valid', 'tokens', 'findings'])
     t.equal(all.total, 6)
     t.equal(all.next_cursor, null)
     for (const entry of all.skills) t.same((await service.fetch(`/catalog/${entry.name}`)).json(), entry, entry.name)

@@ -7,6 +7,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import type { FeedEvent, FeedListener } from '../../src/core/events/change-feed.ts'
+import { Shutdown } from '../../src/http/connections/shutdown.ts'
 import { MAX_EVENT_STREAMS } from '../../src/http/limits.ts'
 import { alwaysAllowed } from '../../src/access/principal.ts'
 import { createSkillManager } from '../../src/core/skill-manager.ts'
@@ -59,11 +60,11 @@ t.test('K52: changes arrive as they happen, with the revision of the manifest', 
   const lines = stream.head?.split('\r\n') ?? []
   t.match(lines, HEAD)
   t.equal(lines.length, HEAD.length, 'no ETag, no length')
-  await stream.until('its beginning', () => stream.lastEventId !== '')
+  await stream.until('the revision of the catalog', () => stream.lastEventId.length === 64)
   t.equal(stream.retry, '3000')
 
   for (const file of ['references/x.md', 'SKILL.md']) {
-    t.match(await editAndWait(service, stream, 'a', file), { type: 'changed', id: /^[\da-f]{12}-\d+$/ })
+    t.match(await editAndWait(service, stream, 'a', file), { type: 'changed', id: /^[\da-f]{64}$/ })
   }
   rmSync(join(service.root, 'b'), { recursive: true })
   await stream.until('the removal', () => stream.events.at(-1)?.type === 'removed')
@@ -144,7 +145,7 @@ async function listen (t: Test, options: Partial<EventRoutesOptions> = {}) {
   const fake = createFakeFeed()
   const skills = createSkillManager({ projectRoots: [], watcher: false })
   const service = await listenWithPlugins(t, (app) => {
-    app.register(eventRoutes, { skillsOf: () => skills, feeds: { of: () => fake.feed }, whileAllowed: alwaysAllowed, isDraining: () => false, ...options })
+    app.register(eventRoutes, { skillsOf: () => skills, feeds: { of: () => fake.feed }, whileAllowed: alwaysAllowed, shutdown: new Shutdown(), ...options })
   })
   return { ...service, ...fake }
 }
@@ -240,14 +241,16 @@ async function stuckSocket (server: { getConnections: unknown }, act: () => void
 }
 
 t.test('while the service stops there are no new streams', async (t) => {
-  const { url } = await listen(t, { isDraining: () => true })
+  const shutdown = new Shutdown()
+  await shutdown.begin()
+  const { url } = await listen(t, { shutdown })
   const connection = await openRaw(url)
   const refused = await connection.send(request('GET', '/events')).response()
   t.match(refused.json(), { status: 503, code: 'not_ready' })
   connection.destroy()
 })
 
-t.test('a real process: a restart resets, and a stop is not held up by open streams', async (t) => {
+t.test('K92: a real process: a restart misses nothing, and a stop is not held up by open streams', async (t) => {
   const root = t.testdir({ a: deepSkill('a') })
   const old = await startProcess(t, { args: [root] })
   await old.printed('watching the skills folders')
@@ -264,8 +267,18 @@ t.test('a real process: a restart resets, and a stop is not held up by open stre
 
   const restarted = await startProcess(t, { args: [root] })
   const again = await open(t, restarted.url, { headers: [`Last-Event-ID: ${stream.lastEventId}`] })
-  t.match(await again.event(0), { type: 'reset' })
+  // From then on ids are revisions of the catalog.
+  const other = await open(t, restarted.url)
+  await other.until('the revision of the catalog', () => other.lastEventId === stream.lastEventId)
+  await editAndWait({ url: restarted.url, root }, again, 'a', 'SKILL.md')
+  t.strictSame(again.types, ['changed a'], 'only what is new')
   await restarted.stop()
+
+  appendFileSync(join(root, 'a/references/x.md'), 'meanwhile')
+  const third = await startProcess(t, { args: [root] })
+  const late = await open(t, third.url, { headers: [`Last-Event-ID: ${again.lastEventId}`] })
+  t.match(await late.event(0), { type: 'reset' })
+  await third.stop()
 })
 
 t.test('the EventSource example in docs/events.md', async (t) => {

@@ -1,6 +1,7 @@
 import { mkdirSync, renameSync, rmSync } from 'node:fs'
 import t from 'tap'
 import { createLocalDisk, type Disk } from '../../src/core/disk/disk.ts'
+import { Shutdown } from '../../src/http/connections/shutdown.ts'
 import { buildService } from '../helper/build.ts'
 import { createFaultyDisk } from '../helper/disk.ts'
 
@@ -16,7 +17,8 @@ t.test('K50: GET /livez says ok and touches no disk', async (t) => {
   t.equal(response.text, '{"status":"ok"}')
   t.equal(response.headers.get('content-type'), 'application/json; charset=utf-8')
   t.equal(response.headers.get('x-content-type-options'), 'nosniff')
-  t.equal(response.headers.get('cache-control'), 'no-cache')
+  t.equal(response.headers.get('cache-control'), 'no-store')
+  t.equal(response.headers.get('etag'), null)
   t.equal(calls, before)
   await service.fetch('/skills')
   t.ok(calls > before, 'the disk that counts is the one in use')
@@ -137,10 +139,10 @@ t.test('K50: before the first index is complete the service is not ready, and sa
 })
 
 t.test('a service that is stopping is not ready, and answers', async (t) => {
-  let draining = false
-  const service = await buildService(t, { files: DEMO, options: { isDraining: () => draining } })
+  const shutdown = new Shutdown()
+  const service = await buildService(t, { files: DEMO, options: { shutdown } })
   t.equal((await service.fetch('/readyz')).status, 200)
-  draining = true
+  await shutdown.begin()
   const response = await service.fetch('/readyz')
   t.equal(response.status, 503)
   t.match(response.json(), { code: 'not_ready', detail: 'The service is stopping', skills: 1, watcher: { status: 'off' } })
@@ -150,7 +152,7 @@ t.test('a service that is stopping is not ready, and answers', async (t) => {
 
 t.test('K47, K49: HEAD and 304 on the routes of the service itself', async (t) => {
   const service = await buildService(t, { files: DEMO })
-  for (const path of ['/livez', '/readyz', '/openapi.json', '/openapi.yaml']) {
+  for (const path of ['/openapi.json', '/openapi.yaml']) {
     const get = await service.fetch(path)
     t.equal(get.status, 200, path)
     const head = await service.fetch(path, { method: 'HEAD' })

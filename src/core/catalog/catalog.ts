@@ -1,7 +1,9 @@
 import type { RefusedError } from '../disk/refused.ts'
+import { isSameState } from '../disk/signature.ts'
 import type { CatalogSkill, Signature, SkillMetadata } from '../ground/skill.ts'
 import { compareCodePoints } from '../ground/text.ts'
 import type { SkillFolder } from './scan-root.ts'
+import type { SkillFilter } from './skill-filter.ts'
 
 /** A skill as the index holds it: what the catalog says of it, and how to tell whether that is still so. */
 export interface IndexedSkill extends CatalogSkill {
@@ -11,6 +13,10 @@ export interface IndexedSkill extends CatalogSkill {
   readonly mainFiles: readonly string[]
   /** The one that the index was read from. */
   readonly mainFile: { readonly name: string, readonly signature: Signature } | undefined
+  /** Of its own ignore file. */
+  readonly ignoreFile: Signature | undefined
+  /** What it does not serve besides the hidden names. */
+  readonly filter: SkillFilter | undefined
   /** Why the main file, or the folder, could not be read. */
   readonly refused: RefusedError | undefined
   /** Whether it was read while it hid a skill of the same name in a later root. */
@@ -160,4 +166,15 @@ function withNames (names: readonly string[], added: readonly string[], removed:
     merged.push(name)
   }
   return [...merged, ...more.slice(next)]
+}
+
+export function isSameOnDisk (a: IndexedSkill, b: IndexedSkill): boolean {
+  const [before, now] = [a.mainFile?.signature, b.mainFile?.signature]
+  return isSameState(a.folderSignature, b.folderSignature) && (before === undefined || now === undefined ? before === now : isSameState(before, now))
+}
+
+/** A touch, or a checkout back and forth, is no change: same bytes under the same name. */
+export function isSameToCallers (a: IndexedSkill, b: IndexedSkill): boolean {
+  return a.digest === b.digest && a.filter?.id === b.filter?.id && a.metadata.path === b.metadata.path && a.refused?.refusal === b.refused?.refusal &&
+    a.findings.length === b.findings.length && a.findings.every(({ code }, index) => code === b.findings[index]?.code)
 }

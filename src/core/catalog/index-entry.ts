@@ -1,14 +1,19 @@
 import { type Awaitable, whenReady } from '../ground/async.ts'
 import type { Disk } from '../disk/disk.ts'
+import { IGNORE_FILE } from '../disk/ignore-file.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
 import { isSameState } from '../disk/signature.ts'
 import type { Catalog, IndexedSkill } from './catalog.ts'
 
-/** Whether folder and main file of an index entry are on the disk as they were when it was read. */
-export function folderHolds (disk: Disk, phase: PollPhase, skill: IndexedSkill): Awaitable<boolean> {
+/**
+ * Whether folder and main file of an index entry are on the disk as they were when it was read.
+ * @param rulesHold whether the root's rules on files are as they were
+ */
+export function folderHolds (disk: Disk, phase: PollPhase, skill: IndexedSkill, rulesHold: () => Awaitable<boolean>): Awaitable<boolean> {
   const { folder, folderSignature } = skill
   return whenReady(phase.stat(disk, folder.path), (now) => {
     if (now === undefined || !isSameState(now, folderSignature)) return false
+    if (skill.filter !== undefined) return filteredHolds(disk, phase, skill, rulesHold)
     return folder.linked ? linkHolds(disk, phase, skill) : mainFileHolds(disk, phase, skill)
   })
 }
@@ -54,6 +59,17 @@ function isSameOnDisk (a: IndexedSkill, b: IndexedSkill): boolean {
 function isSameToCallers (a: IndexedSkill, b: IndexedSkill): boolean {
   return a.digest === b.digest && a.metadata.path === b.metadata.path && a.refused?.refusal === b.refused?.refusal &&
     a.findings.length === b.findings.length && a.findings.every(({ code }, index) => code === b.findings[index]?.code)
+}
+
+/** An ignore file may be written without a change to its folder. */
+async function filteredHolds (disk: Disk, phase: PollPhase, skill: IndexedSkill, rulesHold: () => Awaitable<boolean>): Promise<boolean> {
+  const { folder, ignoreFile } = skill
+  if (folder.rootRules !== undefined && !await rulesHold()) return false
+  if (ignoreFile !== undefined) {
+    const now = await phase.stat(disk, `${folder.path}/${IGNORE_FILE}`)
+    if (now === undefined || !isSameState(now, ignoreFile)) return false
+  }
+  return await (folder.linked ? linkHolds(disk, phase, skill) : mainFileHolds(disk, phase, skill))
 }
 
 async function linkHolds (disk: Disk, phase: PollPhase, skill: IndexedSkill): Promise<boolean> {

@@ -1,9 +1,10 @@
 import { createSlicer } from '../ground/async.ts'
 import type { Disk } from '../disk/disk.ts'
 import { entriesIn } from '../disk/folder-entries.ts'
+import { IGNORE_FILE } from '../disk/ignore-file.ts'
 import { asRefused, changed, RefusedError, type Refusal } from '../disk/refused.ts'
 import { isSameState, isTrustworthy, signatureOf } from '../disk/signature.ts'
-import type { FileStore, ReadFile } from '../files/file-store.ts'
+import type { FilePlace, FileStore, ReadFile } from '../files/file-store.ts'
 import { finding } from '../format/findings.ts'
 import { parseSkillBytes } from '../format/main-file.ts'
 import { MAX_MAIN_FILE_BYTES, MAX_SKILL_ENTRIES } from '../ground/limits.ts'
@@ -11,6 +12,7 @@ import type { CatalogSkill, Finding, Frontmatter, Signature } from '../ground/sk
 import type { IndexedSkill } from './catalog.ts'
 import { isNoMainFile, MAIN_FILE, orderMainFiles } from './main-files.ts'
 import type { SkillFolder } from './scan-root.ts'
+import { createSkillFilter, type IgnoreFile, readIgnoreFile, type SkillFilter } from './skill-filter.ts'
 
 /** Of a folder that could not be read: equal to no folder's. */
 const UNREAD: Signature = { dev: 0n, ino: 0n, size: 0n, mtimeNs: 0n, ctimeNs: 0n }
@@ -37,44 +39,57 @@ export async function indexSkill (folder: SkillFolder, { disk, store, sequence, 
   const readAt = Date.now()
   let folderSignature = UNREAD
   let mainFiles: readonly string[] = []
+  let ignoreFile: IgnoreFile | undefined
+  let filter = createSkillFilter(folder.name, folder.rootRules, undefined)
   let main: MainFile | undefined
   let refused: RefusedError | undefined
   try {
     const stats = await disk.stat(folder.path)
     if (!stats?.isDirectory() || await disk.realpath(folder.path) !== folder.realPath) return undefined
     folderSignature = signatureOf(stats)
-    mainFiles = await listMainFiles(disk, folder.realPath, stats.size)
-    main = await readMainFile(store, disk, folder.realPath, mainFiles)
-    if (!await hasSameMainFiles(disk, folder, { folderSignature, mainFiles })) throw changed('a main file came or went while the skill was read')
+    const names = await listNames(disk, folder.realPath, stats.size)
+    if (names.includes(IGNORE_FILE)) {
+      ignoreFile = await readIgnoreFile(disk, folder.realPath)
+      filter = createSkillFilter(folder.name, folder.rootRules, ignoreFile.rules)
+    }
+    mainFiles = names.filter((name) => name !== IGNORE_FILE && filter?.hides(name, false) !== true)
+    main = await readMainFile(store, disk, { folder: folder.realPath, filter }, mainFiles)
+    if (!await hasSameNames(disk, folder, { folderSignature, names })) throw changed('a main file came or went while the skill was read')
   } catch (error) {
     // A failing disk does not say that the folder went away.
     if (folderSignature === UNREAD && asRefused(error).refusal === 'not_found') return undefined
     refused = asRefused(error)
   }
   return {
-    ...describeSkill(folder, { mainFiles, main, refused, shadowing }),
+    ...describeSkill(folder, { mainFiles, main, filter, refused, shadowing }),
     folder,
     folderSignature,
     mainFiles,
     mainFile: main && { name: main.name, signature: main.signature },
+    ignoreFile: ignoreFile?.signature,
+    filter,
     refused,
     shadowing,
-    isTrustworthy: isTrustworthy(folderSignature, readAt) && (main === undefined || isTrustworthy(main.signature, readAt)),
+    isTrustworthy: isTrustworthy(folderSignature, readAt) && (ignoreFile?.signature === undefined || isTrustworthy(ignoreFile.signature, readAt)) && (main === undefined || isTrustworthy(main.signature, readAt)),
     sequence
   }
 }
 
 /** What the catalog says of a skill whose files are these. */
-export function describeSkill (folder: SkillFolder, { mainFiles, main, refused, shadowing }: {
+export function describeSkill (folder: SkillFolder, { mainFiles, main, filter, refused, shadowing }: {
   readonly mainFiles: readonly string[]
   readonly main: Pick<MainFile, 'name' | 'content'> | undefined
+  readonly filter?: SkillFilter | undefined
   readonly refused?: RefusedError | undefined
   readonly shadowing: boolean
 }): CatalogSkill {
   const parsed = main && parseSkillBytes(main.content.bytes, folder.name)
+  const file = main?.name ?? mainFiles[0] ?? 'SKILL.md'
+  const inMainFile = (found: Finding): Finding => ({ ...found, file })
   const findings = [
-    ...mainFileFindings(mainFiles, main?.name, refused),
-    ...parsed?.findings ?? [],
+    ...mainFileFindings(mainFiles, main?.name, refused).map(inMainFile),
+    ...parsed?.findings.map(inMainFile) ?? [],
+    ...filter?.findings ?? [],
     ...shadowing ? [SHADOWING] : []
   ]
   return {
@@ -84,7 +99,7 @@ export function describeSkill (folder: SkillFolder, { mainFiles, main, refused, 
       description: parsed?.summary.description ?? '',
       type: folder.type,
       skillPath: folder.path,
-      path: `${folder.path}/${main?.name ?? mainFiles[0] ?? 'SKILL.md'}`
+      path: `${folder.path}/${file}`
     },
     frontmatter: parsed?.frontmatter ?? NO_FRONTMATTER,
     findings,
@@ -93,20 +108,21 @@ export function describeSkill (folder: SkillFolder, { mainFiles, main, refused, 
   }
 }
 
-/** Another main file may be preferred to the one that was read. */
-async function hasSameMainFiles (disk: Disk, folder: SkillFolder, before: Pick<IndexedSkill, 'folderSignature' | 'mainFiles'>): Promise<boolean> {
+/** Another main file may be preferred to the one that was read, or an ignore file hide it. */
+async function hasSameNames (disk: Disk, folder: SkillFolder, before: { readonly folderSignature: Signature, readonly names: readonly string[] }): Promise<boolean> {
   const stats = await disk.stat(folder.path)
   if (stats !== undefined && isSameState(signatureOf(stats), before.folderSignature)) return true
-  const names = await listMainFiles(disk, folder.realPath, stats?.size ?? 0n)
-  return names.length === before.mainFiles.length && names.every((name) => before.mainFiles.includes(name))
+  const names = await listNames(disk, folder.realPath, stats?.size ?? 0n)
+  return names.length === before.names.length && names.every((name) => before.names.includes(name))
 }
 
-async function listMainFiles (disk: Disk, path: string, size: bigint): Promise<readonly string[]> {
+/** Those of main files, and of the ignore file. */
+async function listNames (disk: Disk, path: string, size: bigint): Promise<readonly string[]> {
   const yieldIfNeeded = createSlicer()
   const found: string[] = []
   let count = 0
   for await (const { entries } of entriesIn(disk, path, size)) {
-    found.push(...entries.map(({ name }) => name).filter((name) => MAIN_FILE.test(name)))
+    found.push(...entries.map(({ name }) => name).filter((name) => MAIN_FILE.test(name) || name === IGNORE_FILE))
     count += entries.length
     // Of a folder without end, only the usual names.
     if (count > MAX_SKILL_ENTRIES) return await addUsualNames(disk, path, found)
@@ -116,17 +132,17 @@ async function listMainFiles (disk: Disk, path: string, size: bigint): Promise<r
 }
 
 async function addUsualNames (disk: Disk, path: string, found: string[]): Promise<readonly string[]> {
-  for (const name of ['SKILL.md', 'SKILL.MD']) {
+  for (const name of ['SKILL.md', 'SKILL.MD', IGNORE_FILE]) {
     if (!found.includes(name) && await disk.lstat(`${path}/${name}`) !== undefined) found.push(name)
   }
   return found
 }
 
 /** The first of the main files that is a regular file of this skill. */
-async function readMainFile (store: FileStore, disk: Disk, folder: string, names: readonly string[]): Promise<MainFile | undefined> {
+async function readMainFile (store: FileStore, disk: Disk, place: Pick<FilePlace, 'folder' | 'filter'>, names: readonly string[]): Promise<MainFile | undefined> {
   for (const name of orderMainFiles(names, 'SKILL.md')) {
     try {
-      return { name, ...await store.read({ disk, folder, path: name }, MAX_MAIN_FILE_BYTES) }
+      return { name, ...await store.read({ disk, ...place, path: name }, MAX_MAIN_FILE_BYTES) }
     } catch (error) {
       if (!(error instanceof RefusedError) || !isNoMainFile(error.refusal)) throw error
     }

@@ -1,5 +1,5 @@
 import { type Disk, errorCode } from '../disk/disk.ts'
-import { isVersionControl } from '../disk/relative-path.ts'
+import { isVersionControl } from '../disk/hidden.ts'
 
 /** What a link in a root leads to: a skill, a file, a folder that may not be served, or no folder at all. */
 export type LinkMeaning =

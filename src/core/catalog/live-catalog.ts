@@ -106,7 +106,8 @@ export class LiveCatalog {
       if (attempt > 0) this.#phase.forget()
       // A root before the skill's own may have got a folder of that name; an unknown name may be in any root.
       const root = this.#catalog.folders.get(name)?.root
-      await this.#roots.sync(root, root === undefined)
+      const hasRules = this.#catalog.folders.get(name)?.rootRules !== undefined
+      await this.#roots.sync(root !== undefined && hasRules ? root + 1 : root, root === undefined)
       const folder = this.#catalog.folders.get(name)
       // Another question's scan moved the skill to a root that was not compared here.
       if (root !== undefined && (folder === undefined || folder.root > root)) continue
@@ -221,12 +222,13 @@ export class LiveCatalog {
     if (!skill.isTrustworthy || skill.refused !== undefined || !this.#catalog.isInPlace(skill)) return false
     // A main file that was passed over may be of use now: a link's target made.
     if (mainFile?.name !== orderMainFiles(skill.mainFiles, 'SKILL.md')[0]) return false
-    return folderHolds(this.#roots.diskOf(skill.folder), this.#phase, skill)
+    const holdsRules = (): Awaitable<boolean> => this.#roots.rulesHold(skill.folder)
+    return folderHolds(this.#roots.diskOf(skill.folder), this.#phase, skill, holdsRules)
   }
 
   /** One stat instead of two where no other file can be preferred to the main file. */
   #holdsLabel (skill: IndexedSkill): Awaitable<boolean> {
-    const isPlain = skill.mainFile?.name === 'SKILL.md' && !skill.folder.linked
+    const isPlain = skill.mainFile?.name === 'SKILL.md' && !skill.folder.linked && skill.filter === undefined
     return isPlain && skill.isTrustworthy && this.#catalog.isInPlace(skill) ? mainFileHolds(this.#roots.diskOf(skill.folder), this.#phase, skill) : this.#holds(skill)
   }
 

@@ -6,6 +6,8 @@ export interface RootOptions {
   readonly path: string
   /** What settings and reports call it. Default: the last part of the path. */
   readonly name?: string
+  /** The skills are those that its file `skills.json` names, instead of the folders in it: see `readListing`. */
+  readonly listed?: boolean
 }
 
 /** What is known of a root: for /readyz and the log. */

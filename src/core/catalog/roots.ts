@@ -9,9 +9,9 @@ import { isSameState } from '../disk/signature.ts'
 import { folderError, type SkillError } from '../ground/errors.ts'
 import { Signal } from '../ground/signal.ts'
 import type { Signature } from '../ground/skill.ts'
-import { isSameMeaning, linkContainers, resolveLink } from './linked-folder.ts'
 import type { MergedFolders, RootChange, RootOptions, RootReport, RootStatus, SkippedReport } from './root-reports.ts'
-import { type GoodScan, type Root, type RootScan, scanRoot, type SkillFolder, type SkippedEntry } from './scan-root.ts'
+import { areSameNames, areSameSkips, holdLinks, holdsIgnoreFile, isOtherKind, isSameScan } from './scan-state.ts'
+import { type GoodScan, type Root, type RootScan, scanRoot, type SkillFolder } from './scan-root.ts'
 
 /** How often roots that change while they are compared are compared anew. */
 const MAX_ATTEMPTS = 8
@@ -32,7 +32,7 @@ interface RootState extends Root {
 
 export interface RootsOptions {
   readonly projectRoots: readonly (string | RootOptions)[]
-  readonly personalRoot?: string
+  readonly personalRoot?: string | RootOptions
   /** Absolute paths of the folders outside of the roots that links in them may lead into. */
   readonly linkTargets?: readonly string[]
   /** Used for all roots. Default: each root gets the disk that fits its file system. */
@@ -52,8 +52,8 @@ export class Roots {
 
   constructor (options: RootsOptions) {
     this.#options = options
-    const personal = options.personalRoot === undefined ? [] : [{ path: options.personalRoot, type: 'personal' as const }]
-    const project = options.projectRoots.map((root) => ({ ...typeof root === 'string' ? { path: root } : root, type: 'project' as const }))
+    const personal = options.personalRoot === undefined ? [] : [{ ...asOptions(options.personalRoot), type: 'personal' as const }]
+    const project = options.projectRoots.map((root) => ({ ...asOptions(root), type: 'project' as const }))
     this.#roots = [...project, ...personal].map((root, index) => ({
       name: basename(root.path),
       ...root,
@@ -107,6 +107,12 @@ export class Roots {
   /** As configured. */
   pathOf (folder: SkillFolder): string {
     return this.#at(folder.root).path
+  }
+
+  /** Whether the ignore file of a skill's root is as it was when the root was listed. */
+  rulesHold (folder: SkillFolder): Awaitable<boolean> {
+    const { disk, scan } = this.#at(folder.root)
+    return scan?.state === 'ok' && scan.isTrustworthy && scan.ignoreFile?.rules === folder.rootRules && holdsIgnoreFile(this.#options.phase, disk, scan)
   }
 
   /** The state of a skill's root at its last good scan. */
@@ -180,7 +186,8 @@ export class Roots {
     if (scan?.state !== 'ok' || !scan.isTrustworthy) return false
     return whenReady(this.#options.phase.stat(disk, path), (now) => {
       if (now === undefined || !isSameState(now, scan.signature)) return false
-      return !links || scan.links.size === 0 || holdLinks(disk, path, linkTargets, scan)
+      return whenReady(holdsIgnoreFile(this.#options.phase, disk, scan), (holds) =>
+        holds && (!links || scan.links.size === 0 || holdLinks(disk, path, linkTargets, scan)))
     })
   }
 
@@ -238,30 +245,11 @@ export class Roots {
   }
 }
 
-/** Whether all links of a root have the meaning that they had at its scan. */
-async function holdLinks (disk: Disk, path: string, linkTargets: readonly string[], { realPath, links }: GoodScan): Promise<boolean> {
-  const containers = await linkContainers(disk, realPath, linkTargets)
-  return await holdsForAll(links, async ([name, known]) => isSameMeaning(await resolveLink(disk, containers, `${path}/${name}`, known), known))
-}
-
-function areSameNames (a: ReadonlyMap<string, unknown> = new Map(), b: ReadonlyMap<string, unknown> = new Map()): boolean {
-  return a.size === b.size && [...a.keys()].every((name) => b.has(name))
-}
-
-function areSameSkips (a: readonly SkippedEntry[], b: readonly SkippedEntry[]): boolean {
-  return a.length === b.length && a.every(({ name, target }, index) => name === b[index]?.name && target === b[index].target)
+function asOptions (root: string | RootOptions): RootOptions {
+  return typeof root === 'string' ? { path: root } : root
 }
 
 /** What moves while roots are compared moves from one to another: a single root has nothing to lose. */
 function areSameScans (roots: readonly RootState[], before: ReadonlyArray<GoodScan | undefined>): boolean {
   return roots.length < 2 || roots.every(({ lastGood }, index) => isSameScan(lastGood, before[index]))
-}
-
-/** Whether one of two scans found no skills, or a skill in the place of a root. */
-function isOtherKind (a: GoodScan, b: GoodScan): boolean {
-  return a.isSkill !== b.isSkill || (a.folders.size === 0) !== (b.folders.size === 0)
-}
-
-function isSameScan (a: GoodScan | undefined, b: GoodScan | undefined): boolean {
-  return a === b || (a !== undefined && b !== undefined && a.folders === b.folders && isSameState(a.signature, b.signature))
 }

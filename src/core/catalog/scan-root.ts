@@ -1,11 +1,15 @@
+import { resolve } from 'node:path'
 import { createSlicer } from '../ground/async.ts'
 import { errorCode, type Disk } from '../disk/disk.ts'
 import { entriesIn } from '../disk/folder-entries.ts'
+import { IGNORE_FILE, type IgnoreRules } from '../disk/ignore-file.ts'
 import { isTrustworthy, signatureOf } from '../disk/signature.ts'
 import { isSafeName } from '../ground/skill-name.ts'
 import type { Signature, SkillType } from '../ground/skill.ts'
 import { linkContainers, type LinkMeaning, resolveLink } from './linked-folder.ts'
+import { readListing } from './listing.ts'
 import { MAIN_FILE } from './main-files.ts'
+import { type IgnoreFile, isIgnored, readIgnoreFile } from './skill-filter.ts'
 
 /** A folder that is served as a skill. */
 export interface SkillFolder {
@@ -19,13 +23,15 @@ export interface SkillFolder {
   readonly realPath: string
   /** Whether the entry in the root is a symbolic link. */
   readonly linked: boolean
+  /** Of the root's ignore file. */
+  readonly rootRules?: IgnoreRules
 }
 
 /** An entry of a root that is no file, no hidden name, and no skill. */
 export interface SkippedEntry {
   readonly name: string
-  /** A link that leads out, a link to nothing that may be a skill, or a name that no skill may have. */
-  readonly reason: 'outside' | 'nothing' | 'unsafe_name'
+  /** A link that leads out, a link to nothing that may be a skill, a name that no skill may have, or a folder that the root's ignore file names. */
+  readonly reason: 'outside' | 'nothing' | 'unsafe_name' | 'ignored'
   /** Real path of the folder that a link outside leads to. */
   readonly target?: string
 }
@@ -45,6 +51,8 @@ export type RootScan =
     readonly changedNames: readonly string[]
     /** The links by name: their meaning may change without the root. */
     readonly links: ReadonlyMap<string, LinkMeaning>
+    /** The root's ignore file. */
+    readonly ignoreFile: IgnoreFile | undefined
     /** Entries that somebody may take for skills, and that are none. */
     readonly skipped: readonly SkippedEntry[]
   }
@@ -58,6 +66,7 @@ export interface Root {
   readonly path: string
   readonly type: SkillType
   readonly index: number
+  readonly listed?: boolean
   /** Absolute paths of the folders outside that links in the root may lead into. */
   readonly linkTargets?: readonly string[]
 }
@@ -76,7 +85,13 @@ export async function scanRoot (disk: Disk, root: Root, before?: GoodScan): Prom
     if (!stats?.isDirectory()) return { state: 'missing' }
     // Signature before names: a change in between shows as a difference at the next comparison.
     const signature = signatureOf(stats)
-    const folders = new FolderCollection(root, realPath, before)
+    if (root.listed === true) {
+      const folders = new FolderCollection(root, realPath, undefined, before)
+      for (const [name, path] of await readListing(disk, realPath)) folders.addListed(name, path)
+      return { state: 'ok', signature, isTrustworthy: isTrustworthy(signature, scannedAt), realPath, isSkill: false, ...folders.result(), links: new Map(), skipped: [], ignoreFile: undefined }
+    }
+    const ignoreFile = await readRootIgnoreFile(disk, realPath, before)
+    const folders = new FolderCollection(root, realPath, ignoreFile?.rules, before)
     const links = new Map<string, LinkMeaning>()
     const skipped: SkippedEntry[] = []
     let containers: readonly string[] | undefined
@@ -89,6 +104,7 @@ export async function scanRoot (disk: Disk, root: Root, before?: GoodScan): Prom
         const { name } = entry
         if (entry.isFile() || name.startsWith('.')) continue
         if (!isSafeName(name)) skipped.push({ name, reason: 'unsafe_name' })
+        else if (isIgnored(ignoreFile?.rules, name, true)) skipped.push({ name, reason: 'ignored' })
         else if (entry.isDirectory()) folders.addFolder(name)
         else if (entry.isSymbolicLink()) {
           containers ??= await linkContainers(disk, realPath, root.linkTargets ?? [])
@@ -103,7 +119,7 @@ export async function scanRoot (disk: Disk, root: Root, before?: GoodScan): Prom
       }
       await yieldIfNeeded()
     }
-    return { state: 'ok', signature, isTrustworthy: isTrustworthy(signature, scannedAt), realPath, isSkill, ...folders.result(), links, skipped }
+    return { state: 'ok', signature, isTrustworthy: isTrustworthy(signature, scannedAt) && (ignoreFile?.signature === undefined || isTrustworthy(ignoreFile.signature, scannedAt)), realPath, isSkill, ...folders.result(), links, ignoreFile, skipped }
   } catch (cause) {
     switch (errorCode(cause)) {
       case 'ENOENT':
@@ -120,39 +136,61 @@ export async function scanRoot (disk: Disk, root: Root, before?: GoodScan): Prom
   }
 }
 
+/** The same rules are the same object. */
+async function readRootIgnoreFile (disk: Disk, folder: string, before: GoodScan | undefined): Promise<IgnoreFile | undefined> {
+  if (await disk.lstat(join(folder, IGNORE_FILE)) === undefined) return undefined
+  const file = await readIgnoreFile(disk, folder)
+  const known = before?.ignoreFile?.rules
+  return known?.id === file.rules.id ? { ...file, rules: known } : file
+}
+
 /** Keeps the objects of a scan before, and with them everything that hangs on their identity. */
 class FolderCollection {
   readonly #root: Root
   readonly #realPath: string
+  readonly #rules: IgnoreRules | undefined
   readonly #before: ReadonlyMap<string, SkillFolder>
   /** Whether the root is where it was: then a folder in it is where it was too. */
   readonly #isInPlace: boolean
   readonly #folders = new Map<string, SkillFolder>()
   readonly #changed: string[] = []
 
-  constructor (root: Root, realPath: string, before: GoodScan | undefined) {
+  constructor (root: Root, realPath: string, rules: IgnoreRules | undefined, before: GoodScan | undefined) {
     this.#root = root
     this.#realPath = realPath
+    this.#rules = rules
     this.#before = before?.folders ?? new Map()
     this.#isInPlace = before?.realPath === realPath
   }
 
   addFolder (name: string): void {
     const old = this.#before.get(name)
-    if (this.#isInPlace && old?.linked === false) this.#folders.set(name, old)
+    if (this.#isInPlace && old?.linked === false && old.rootRules === this.#rules) this.#folders.set(name, old)
     else this.#add(name, join(this.#realPath, name), false)
+  }
+
+  /** @param path of the skill, relative to the root; it may lead out of it */
+  addListed (name: string, path: string): void {
+    const realPath = resolve(this.#realPath, path)
+    const old = this.#before.get(name)
+    if (old?.realPath === realPath) this.#folders.set(name, old)
+    else this.#put({ name, path: resolve(this.#root.path, path), realPath, linked: false })
   }
 
   addLink (name: string, target: string): void {
     const old = this.#before.get(name)
-    if (old?.linked === true && old.realPath === target) this.#folders.set(name, old)
+    if (old?.linked === true && old.realPath === target && old.rootRules === this.#rules) this.#folders.set(name, old)
     else this.#add(name, target, true)
   }
 
   #add (name: string, realPath: string, linked: boolean): void {
-    const { path, type, index } = this.#root
-    this.#folders.set(name, { name, type, root: index, path: join(path, name), realPath, linked })
-    this.#changed.push(name)
+    this.#put({ name, path: join(this.#root.path, name), realPath, linked })
+  }
+
+  #put (folder: Pick<SkillFolder, 'name' | 'path' | 'realPath' | 'linked'>): void {
+    const { type, index } = this.#root
+    this.#folders.set(folder.name, { ...folder, type, root: index, ...this.#rules && { rootRules: this.#rules } })
+    this.#changed.push(folder.name)
   }
 
   result (): { folders: ReadonlyMap<string, SkillFolder>, changedNames: readonly string[] } {

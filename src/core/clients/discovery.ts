@@ -2,7 +2,7 @@ import { basename } from 'node:path/posix'
 import { finding, type FindingCode, quoteList } from '../format/findings.ts'
 import { isMapping } from '../format/yaml.ts'
 import { ADVISED_DISCOVERY_FILE_BYTES, MAX_DISCOVERY_DESCRIPTION_UNITS, MAX_DISCOVERY_FILES, MAX_DISCOVERY_UNPACKED_BYTES } from '../ground/limits.ts'
-import type { Manifest } from '../content/manifest.ts'
+import type { FileList } from '../content/manifest.ts'
 import type { CatalogSkill, Finding, Frontmatter } from '../ground/skill.ts'
 
 /** The two versions of discovery, each with an index of its own. */
@@ -50,7 +50,7 @@ const UNSAFE_PATH = /\\|^[A-Za-z]:/
  *
  * @param document text of the main file, a byte order mark included; undefined when it cannot be read
  */
-export function wellKnownFindings (skill: CatalogSkill, manifest: Manifest, document: string | undefined): readonly Finding[] {
+export function wellKnownFindings (skill: CatalogSkill, manifest: FileList, document: string | undefined): readonly Finding[] {
   if (!skill.valid) {
     return [finding('discovery_skill_invalid', 'the skill is in no discovery index because it has errors', 'Mend the errors of the skill')]
   }
@@ -75,7 +75,7 @@ export function isOffered (findings: readonly Finding[], version: DiscoveryVersi
 }
 
 /** Path of the main file, in the spelling of the disk; undefined when the manifest does not list it. */
-export function mainFileOf ({ metadata }: CatalogSkill, { files }: Manifest): string | undefined {
+export function mainFileOf ({ metadata }: CatalogSkill, { files }: FileList): string | undefined {
   const name = basename(metadata.path)
   return files.some(({ path }) => path === name) ? name : undefined
 }
@@ -127,7 +127,7 @@ function checkDescription ({ frontmatter }: CatalogSkill): Finding[] {
     `Shorten description by at least ${length - MAX_DISCOVERY_DESCRIPTION_UNITS} units: an emoji counts as two`, 'description')]
 }
 
-function checkSizes ({ files }: Manifest): Finding[] {
+function checkSizes ({ files }: FileList): Finding[] {
   const bytes = files.reduce((sum, file) => sum + file.size_bytes, 0)
   if (files.length > MAX_DISCOVERY_FILES || bytes > MAX_DISCOVERY_UNPACKED_BYTES) {
     return [finding('discovery_archive_too_large',

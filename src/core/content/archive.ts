@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { type Awaitable, createSlicer } from '../ground/async.ts'
 import type { Disk } from '../disk/disk.ts'
+import type { PathFilter } from '../disk/hidden.ts'
 import { changed } from '../disk/refused.ts'
 import { isSameState, signatureOf } from '../disk/signature.ts'
 import { archiveError } from '../ground/errors.ts'
@@ -165,13 +166,13 @@ export function checkedSource (openChecked: (path: string) => Awaitable<Servable
 }
 
 /** Bytes on the disk, each file in the one state that the manifest was made from. */
-export function diskSource (disk: Disk, folder: string, { observed }: Pick<Snapshot, 'observed'>): ArchiveSource {
+export function diskSource (disk: Disk, folder: string, { observed }: Pick<Snapshot, 'observed'>, filter?: PathFilter): ArchiveSource {
   let states: ReadonlyMap<string, Signature | undefined> | undefined
   return {
     async * read ({ path, size, crc32: expected }, first, last) {
       states ??= new Map(observed)
       const state = states.get(path)
-      const open = await openInside(disk, folder, path)
+      const open = await openInside(disk, folder, path, filter)
       try {
         if (state === undefined || !isSameState(signatureOf(open.stats), state)) throw changed('a file changed while its skill was archived')
         let crc = 0

@@ -15,6 +15,7 @@ const KINDS = {
 export function leftOutFindings (leftOut: LeftOut): readonly Finding[] {
   return [...leftOut].map(([kind, { names, count }]) => {
     const [code, what, fix] = KINDS[kind]
-    return finding(code, `${what}: ${quoteList(names, count)}`, fix)
+    const [file] = names
+    return { ...finding(code, `${what}: ${quoteList(names, count)}`, fix), ...file !== undefined && { file } }
   })
 }

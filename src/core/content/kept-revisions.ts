@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { MAIN_FILE } from '../catalog/main-files.ts'
+import type { IndexedSkill } from '../catalog/catalog.ts'
 import type { SkillFolder } from '../catalog/scan-root.ts'
 import type { FileContent } from '../files/file-content.ts'
 import { KEPT_REVISION_BYTES } from '../ground/limits.ts'
@@ -15,6 +16,8 @@ export interface KeptRevisionsOptions {
 /** A revision that was handed out, with the bytes of all its files. */
 export interface KeptRevision {
   readonly folder: SkillFolder
+  /** Of what was not served: a revision from before something was hidden is not given out any more. */
+  readonly filterId: string | undefined
   readonly manifest: Manifest
   readonly crc32s: Uint32Array
   /** By digest. */
@@ -104,14 +107,14 @@ export class KeptRevisions {
   }
 
   /** A revision is handed out: it is the present one, and stays as long as that. */
-  keep (folder: SkillFolder, { manifest, crc32s }: Pick<Snapshot, 'manifest' | 'crc32s'>, collected: CollectedContents | undefined): void {
+  keep ({ folder, filter }: Pick<IndexedSkill, 'folder' | 'filter'>, { manifest, crc32s }: Pick<Snapshot, 'manifest' | 'crc32s'>, collected: CollectedContents | undefined): void {
     const { name } = folder
     const { revision } = manifest
     this.expire(name, revision)
     const contents = collected?.complete(manifest)
     if (contents === undefined) return
     const mainFiles = manifest.files.map(({ path }) => path).filter((path) => MAIN_FILE.test(path))
-    this.#revisions.set(keyOf(name, revision), { folder, manifest, crc32s, contents, mainFiles }, { ttl: 0 })
+    this.#revisions.set(keyOf(name, revision), { folder, filterId: filter?.id, manifest, crc32s, contents, mainFiles }, { ttl: 0 })
     if (!this.#revisions.has(keyOf(name, revision))) return
     const revisions = this.#byName.get(name) ?? new Set()
     revisions.delete(revision)

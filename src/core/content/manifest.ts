@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { createQueue } from '../ground/async.ts'
-import type { SkillFolder } from '../catalog/scan-root.ts'
+import type { IndexedSkill } from '../catalog/catalog.ts'
 import { sha256 } from '../ground/digest.ts'
 import type { Disk } from '../disk/disk.ts'
 import { areTrustworthy, fingerprintOf, holds, latestChange, type Observed, PackedObserved, statOf } from '../disk/observed.ts'
@@ -23,6 +23,14 @@ export interface ManifestFile {
   readonly media_type: string
   /** `sha256:<hex>` of the bytes. */
   readonly digest: string
+}
+
+/** A file of a skill whose bytes nobody asks for. */
+export type ListedFile = Pick<ManifestFile, 'path' | 'size_bytes'>
+
+/** Which files a skill has. */
+export interface FileList {
+  readonly files: readonly ListedFile[]
 }
 
 /** All files of a skill in one state. */
@@ -62,6 +70,9 @@ export interface Inspection {
   /** Real paths of the folders below the skill's own, hidden ones left out. */
   readonly inside: readonly string[]
 }
+
+/** Where a skill is, and what of it is served. */
+export type SkillPlace = Pick<IndexedSkill, 'folder' | 'filter'>
 
 /** A skill with much to be hashed: that goes on, and `ended` is resolved afterwards. */
 export interface Unread {
@@ -131,24 +142,24 @@ export class ManifestStore {
    * @throws {RefusedError} `not_found` when the folder went away, `changed` when a file changed meanwhile, `too_many_files`,
    * `too_many_bytes`
    */
-  async get (disk: Disk, folder: SkillFolder, since: number): Promise<Snapshot> {
+  async get (disk: Disk, skill: SkillPlace, since: number): Promise<Snapshot> {
     for (;;) {
-      const cached = await this.#cached(disk, folder)
+      const cached = await this.#cached(disk, skill)
       if (cached !== undefined) return cached
-      const making = this.#making.get(keyOf(folder))
-      if (making === undefined) return await this.#make(disk, folder, since).snapshot
+      const making = this.#making.get(keyOf(skill))
+      if (making === undefined) return await this.#make(disk, skill, since).snapshot
       // It began before this call and may be out of date; but it leaves little to be hashed.
       await making.ended
     }
   }
 
   /** The same for a list of many skills: undefined while there is much to be hashed, which goes on in the background. */
-  async getSoon (disk: Disk, folder: SkillFolder, since: number): Promise<Snapshot | undefined> {
+  async getSoon (disk: Disk, skill: SkillPlace, since: number): Promise<Snapshot | undefined> {
     for (;;) {
-      const cached = await this.#cached(disk, folder)
+      const cached = await this.#cached(disk, skill)
       if (cached !== undefined) return cached
-      const running = this.#making.get(keyOf(folder))
-      const making = running ?? this.#make(disk, folder, since)
+      const running = this.#making.get(keyOf(skill))
+      const making = running ?? this.#make(disk, skill, since)
       if (await making.isHeavy) return undefined
       if (running === undefined) return await making.snapshot
       await making.ended
@@ -162,15 +173,15 @@ export class ManifestStore {
    * @returns {Unread} while there is much to be hashed, which goes on in the background
    * @throws {RefusedError} as `get`, but for a folder that may not be read and for a skill that is too large
    */
-  async inspect (disk: Disk, folder: SkillFolder, known?: Inspected): Promise<Inspection | Unread> {
+  async inspect (disk: Disk, skill: SkillPlace, known?: Inspected): Promise<Inspection | Unread> {
     try {
-      const walk = await walkSkill(disk, folder.realPath, this.#closing.signal)
+      const walk = await walkSkill(disk, skill.folder.realPath, skill.filter, this.#closing.signal)
       const inside = foldersInside(walk)
       if (known?.fingerprint !== undefined && fingerprintOf(walk.observed) === known.fingerprint) return { state: known, inside }
       if (walk.excess !== undefined) return { state: stateOf(walk.observed, undefined, areTrustworthy(walk.observed, walk.startedAt)), inside }
-      const cached = this.#cache.peek(keyOf(folder))
+      const cached = this.#cache.peek(keyOf(skill))
       const plan = planReading(walk, { known: cached && knownFiles(cached) })
-      if (plan.isHeavy) return { ended: (this.#making.get(keyOf(folder)) ?? this.#make(disk, folder, this.#store.readCount)).ended }
+      if (plan.isHeavy) return { ended: (this.#making.get(keyOf(skill)) ?? this.#make(disk, skill, this.#store.readCount)).ended }
       const { files, isTrustworthy } = await readSkill(disk, this.#store, plan)
       return { state: stateOf(walk.observed, revisionOf(files), isTrustworthy), inside }
     } catch (error) {
@@ -179,48 +190,48 @@ export class ManifestStore {
     }
   }
 
-  async #cached (disk: Disk, folder: SkillFolder): Promise<Snapshot | undefined> {
-    const known = this.#excesses.get(keyOf(folder))
-    if (known !== undefined && await holds(statOf(disk), folder.realPath, known.observed)) throw new RefusedError(known.excess)
-    const cached = this.#cache.get(keyOf(folder))
-    if (cached?.isTrustworthy !== true || !await holds(statOf(disk), folder.realPath, cached.observed)) return undefined
-    this.#kept.renew(folder.name, cached.manifest.revision)
+  async #cached (disk: Disk, skill: SkillPlace): Promise<Snapshot | undefined> {
+    const known = this.#excesses.get(keyOf(skill))
+    if (known !== undefined && await holds(statOf(disk), skill.folder.realPath, known.observed)) throw new RefusedError(known.excess)
+    const cached = this.#cache.get(keyOf(skill))
+    if (cached?.isTrustworthy !== true || !await holds(statOf(disk), skill.folder.realPath, cached.observed)) return undefined
+    this.#kept.renew(skill.folder.name, cached.manifest.revision)
     return cached
   }
 
-  #make (disk: Disk, folder: SkillFolder, since: number): Making {
-    const key = keyOf(folder)
-    const plan = this.#plan(disk, folder)
+  #make (disk: Disk, skill: SkillPlace, since: number): Making {
+    const key = keyOf(skill)
+    const plan = this.#plan(disk, skill)
     const snapshot = plan.then((plan) => plan.isHeavy
       // What was found before the wait may be out of date.
-      ? this.#heavyQueue(async () => await this.#finish(disk, folder, await this.#plan(disk, folder), since))
-      : this.#finish(disk, folder, plan, since))
+      ? this.#heavyQueue(async () => await this.#finish(disk, skill, await this.#plan(disk, skill), since))
+      : this.#finish(disk, skill, plan, since))
     const end = (): void => { this.#making.delete(key) }
     const making = { snapshot, isHeavy: plan.then(({ isHeavy }) => isHeavy, () => false), ended: snapshot.then(end, end) }
     this.#making.set(key, making)
     return making
   }
 
-  async #plan (disk: Disk, folder: SkillFolder): Promise<ReadingPlan> {
-    const walk = await walkSkill(disk, folder.realPath, this.#closing.signal)
-    this.#noteExcess(folder, walk)
-    const cached = this.#cache.peek(keyOf(folder))
-    return planReading(walk, { known: cached && knownFiles(cached), contents: this.#kept.collect(folder, cached?.manifest) })
+  async #plan (disk: Disk, skill: SkillPlace): Promise<ReadingPlan> {
+    const walk = await walkSkill(disk, skill.folder.realPath, skill.filter, this.#closing.signal)
+    this.#noteExcess(skill, walk)
+    const cached = this.#cache.peek(keyOf(skill))
+    return planReading(walk, { known: cached && knownFiles(cached), contents: this.#kept.collect(skill.folder, cached?.manifest) })
   }
 
   /** How many files there are shows in the folders alone. */
-  #noteExcess (folder: SkillFolder, { excess, observed, folders, startedAt }: Walk): void {
-    this.#excesses.delete(keyOf(folder))
+  #noteExcess (skill: SkillPlace, { excess, observed, folders, startedAt }: Walk): void {
+    this.#excesses.delete(keyOf(skill))
     if (excess === undefined) return
     const paths = excess === 'too_many_files' ? folders.map((prefix) => prefix.slice(0, -1)).filter((path) => observed.has(path)) : [...observed.keys()]
     const states = new Map(paths.map((path) => [path, observed.get(path)] as const))
-    if (areTrustworthy(states, startedAt)) this.#excesses.set(keyOf(folder), { excess, observed: new PackedObserved(states) })
+    if (areTrustworthy(states, startedAt)) this.#excesses.set(keyOf(skill), { excess, observed: new PackedObserved(states) })
   }
 
-  async #finish (disk: Disk, folder: SkillFolder, plan: ReadingPlan, since: number): Promise<Snapshot> {
+  async #finish (disk: Disk, skill: SkillPlace, plan: ReadingPlan, since: number): Promise<Snapshot> {
     const { files, walk, isTrustworthy } = await readSkill(disk, this.#store, plan, since)
     const snapshot = {
-      manifest: { skill_name: folder.name, revision: revisionOf(files), files: files.map(toManifestFile) },
+      manifest: { skill_name: skill.folder.name, revision: revisionOf(files), files: files.map(toManifestFile) },
       crc32s: Uint32Array.from(files, ({ checksums }) => checksums.crc32),
       findings: leftOutFindings(walk.leftOut),
       observed: new PackedObserved(walk.observed),
@@ -229,8 +240,8 @@ export class ManifestStore {
       readAt: walk.startedAt,
       isTrustworthy
     }
-    this.#cache.set(keyOf(folder), snapshot)
-    this.#kept.keep(folder, snapshot, plan.contents)
+    this.#cache.set(keyOf(skill), snapshot)
+    this.#kept.keep(skill, snapshot, plan.contents)
     return snapshot
   }
 }
@@ -244,8 +255,8 @@ function stateOf (observed: Walk['observed'], revision: string | undefined, isTr
 }
 
 /** Two skills may be one folder (a link beside it): each manifest has its own name in it. */
-function keyOf ({ name, realPath }: SkillFolder): string {
-  return `${realPath}\n${name}`
+function keyOf ({ folder: { name, realPath }, filter }: SkillPlace): string {
+  return filter === undefined ? `${realPath}\n${name}` : `${realPath}\n${name}\n${filter.id}`
 }
 
 /** Files whose bytes are known while they are in that state. */

@@ -115,9 +115,10 @@ export class SkillFiles {
   /** See `ManifestStore.inspect`. */
   async inspect (name: string, known?: Inspected): Promise<Unread | (Inspection & { readonly folder: { readonly root: string, readonly realPath: string } })> {
     return await this.#readLive(name, async (state) => {
-      const { skill: { folder }, disk } = state
+      const { skill, disk } = state
+      const { folder } = skill
       try {
-        const inspection = await this.#manifests.inspect(disk, folder, known)
+        const inspection = await this.#manifests.inspect(disk, skill, known)
         if (this.#gate?.guards(folder) === true && !('ended' in inspection) && inspection.state.revision !== (await state.manifest()).revision) {
           throw changed('the skill changed after it was checked')
         }
@@ -148,7 +149,7 @@ export class SkillFiles {
         const { revision: present } = await state.manifest()
         if (revision === 'current' || revision === present) return await answer(state)
         const before = await kept()
-        if (before === undefined) throw new RevisionChangedError(present)
+        if (before === undefined || before.filterId !== state.skill.filter?.id) throw new RevisionChangedError(present)
         return await answer(before)
       })
     } catch (error) {

@@ -109,9 +109,9 @@ function knownChecksums ({ walk, known, contents }: Pick<ReadingPlan, 'walk' | '
 
 /** Undefined for what is left out. */
 async function readWalked (disk: Disk, store: FileStore, { walk, contents }: ReadingPlan, { path, entry }: WalkedFile, since?: number): Promise<Reading | undefined> {
-  const { base, observed, leftOut, signal } = walk
+  const { base, observed, leftOut, filter, signal } = walk
   try {
-    return await readFile(store, { disk, folder: base, path }, { contents, since, signal, size: observed.get(path)?.size })
+    return await readFile(store, { disk, folder: base, path, filter }, { contents, since, signal, size: observed.get(path)?.size })
   } catch (error) {
     signal?.throwIfAborted()
     const refused = asRefused(error)
@@ -145,7 +145,7 @@ async function readFile (store: FileStore, place: FilePlace, { contents, since, 
     const { content, signature } = await store.read(place, MAX_BUFFERED_FILE_BYTES, since)
     return { state: signature, checksums: content, content }
   }
-  const file = await openInside(place.disk, place.folder, place.path)
+  const file = await openInside(place.disk, place.folder, place.path, place.filter)
   try {
     if (file.stats.size > MAX_SKILL_BYTES) throw changed('a file grew while its skill was listed')
     return await hash(store, file, signal, contents)

@@ -182,7 +182,7 @@ export class LiveState implements SkillState {
     const snapshot = await this.#snapshotOnce()
     const { manifest: { revision } } = snapshot
     const kept = this.#options.kept.get(this.skill.name, revision)
-    const source = kept !== undefined ? keptSource(kept) : this.#isGuarded ? this.#checkedSource() : diskSource(this.disk, this.skill.folder.realPath, snapshot)
+    const source = kept !== undefined ? keptSource(kept) : this.#isGuarded ? this.#checkedSource() : diskSource(this.disk, this.skill.folder.realPath, snapshot, this.skill.filter)
     return createArchive(snapshot, source, nameOf)
   }
 
@@ -226,10 +226,10 @@ export class LiveState implements SkillState {
 
   async #snapshotOnce (): Promise<Snapshot> {
     if (this.#snapshot !== undefined) return this.#snapshot
-    const { name, folder, mainFile, digest } = this.skill
+    const { name, mainFile, digest } = this.skill
     const { manifests } = this.#options
     try {
-      const snapshot = await (this.#isListed ? manifests.getSoon(this.disk, folder, this.#since) : manifests.get(this.disk, folder, this.#since))
+      const snapshot = await (this.#isListed ? manifests.getSoon(this.disk, this.skill, this.#since) : manifests.get(this.disk, this.skill, this.#since))
       if (snapshot === undefined) throw skillError.unread(name)
       this.#snapshot = snapshot
       if (mainFile !== undefined && digest !== undefined) this.#confirm(mainFile.name, digest)
@@ -241,7 +241,8 @@ export class LiveState implements SkillState {
   }
 
   #placeOf (path: string): FilePlace {
-    return { disk: this.disk, folder: this.skill.folder.realPath, path }
+    const { folder, filter } = this.skill
+    return { disk: this.disk, folder: folder.realPath, path, filter }
   }
 
   /** @throws {RefusedError} `changed` when the index entry or the manifest has other bytes under this path */

@@ -7,10 +7,6 @@ const ABSOLUTE = /^(?:[/\\]|[A-Za-z]:[/\\])/
 /** `\` is a letter on POSIX: a path must stay inside in both readings. */
 const SEPARATORS = ['/', /[/\\]/] as const
 
-/** Version control folders inside a skill: never served. */
-const HIDDEN_FOLDERS = new Set(['.git', '.hg', '.svn'])
-const HIDDEN_FILE = '.env'
-
 /**
  * Reads a relative path as a person on any platform could have meant it. `outside` is whatever is absolute
  * (POSIX, drive letter, UNC) or climbs above the skill at any point, with `\` counted as a separator too; `unusable` is
@@ -39,19 +35,4 @@ function climbsOut (segments: readonly string[]): boolean {
     if (depth < 0) return true
   }
   return false
-}
-
-/** Whether a path lies in a version control folder, or is one. */
-export function isVersionControl (segments: readonly string[]): boolean {
-  return segments.some((segment) => HIDDEN_FOLDERS.has(segment))
-}
-
-/** Whether a path lies in a version control folder, or is one. */
-export function isHiddenPath (segments: readonly string[]): boolean {
-  return isVersionControl(segments)
-}
-
-/** Whether a file's own name hides it; a folder of this name is an ordinary folder. */
-export function isHiddenFile (name: string | undefined): boolean {
-  return name === HIDDEN_FILE
 }

@@ -6,9 +6,9 @@ import type { Signature } from '../ground/skill.ts'
 import type { Disk } from './disk.ts'
 import { entriesIn } from './folder-entries.ts'
 import { LeftOut } from './left-out.ts'
+import { isHiddenFile, isHiddenPath, type PathFilter } from './hidden.ts'
 import { pathBelow } from './observed.ts'
 import { asRefused, changed, RefusedError } from './refused.ts'
-import { isHiddenFile, isHiddenPath } from './relative-path.ts'
 import { signatureOf } from './signature.ts'
 
 /** A file, or a link, of a skill. */
@@ -28,6 +28,7 @@ export interface Walk {
   readonly folders: string[]
   readonly files: WalkedFile[]
   readonly leftOut: LeftOut
+  readonly filter: PathFilter | undefined
   readonly signal: AbortSignal | undefined
   /** Why the walk was ended: of a skill with too many files or bytes the rest is not known. */
   excess: SkillExcess | undefined
@@ -35,11 +36,12 @@ export interface Walk {
 
 /**
  * Lists a skill and observes the states of all that is in it, in slices. Opens no file.
+ * @param filter what else than hidden names is not part of the skill
  * @param signal ends it, with an error
  * @throws {RefusedError} `not_found` when the folder went away, `changed` when one in it did
  */
-export async function walkSkill (disk: Disk, base: string, signal?: AbortSignal): Promise<Walk> {
-  const walk: Walk = { base, startedAt: Date.now(), observed: new Map(), folders: [''], files: [], leftOut: new LeftOut(), signal, excess: undefined }
+export async function walkSkill (disk: Disk, base: string, filter?: PathFilter, signal?: AbortSignal): Promise<Walk> {
+  const walk: Walk = { base, startedAt: Date.now(), observed: new Map(), folders: [''], files: [], leftOut: new LeftOut(), filter, signal, excess: undefined }
   const yieldIfNeeded = createSlicer()
   let bytes = 0n
   let count = 0
@@ -66,8 +68,8 @@ export function foldersInside ({ base, folders }: Walk): readonly string[] {
 }
 
 /** @returns the size of a file in bytes; 0 for a link, whose target may be anywhere */
-async function observe (disk: Disk, { base, observed, folders, files, leftOut }: Walk, path: string, entry: Dirent): Promise<bigint> {
-  if (isHiddenPath([entry.name])) return 0n
+async function observe (disk: Disk, { base, observed, folders, files, leftOut, filter }: Walk, path: string, entry: Dirent): Promise<bigint> {
+  if (isHiddenPath([entry.name]) || filter?.hides(path, entry.isDirectory()) === true) return 0n
   if (entry.isDirectory()) {
     folders.push(`${path}/`)
     return 0n

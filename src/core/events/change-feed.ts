@@ -1,37 +1,45 @@
-import { FEED_GRACE_MS, MAX_RECENT_EVENTS } from '../ground/limits.ts'
+import { randomBytes } from 'node:crypto'
+import { FEED_GRACE_MS, MAX_RECENT_EVENTS, MAX_SKILLS_READ_FOR_REVISION } from '../ground/limits.ts'
 import { type CoreLog, SILENT } from '../ground/log.ts'
 import { Signal } from '../ground/signal.ts'
 import { RecentEvents } from './recent-events.ts'
+import { CATALOG_REVISION } from './revision-sum.ts'
 import { type SkillChange, SkillTracker, type TrackedSkills } from './skill-tracker.ts'
 
-/** A change with an id to resume from; or `reset`: changes were missed, what is known of all skills may be out of date. */
-export type FeedEvent = { readonly id: string } & (SkillChange | { readonly type: 'reset' })
+/**
+ * A change with an id to resume from; `position`: the id is another, and nothing has changed; or `reset`: changes were missed,
+ * what is known of all skills may be out of date. The id is the revision of the catalog after the change.
+ */
+export type FeedEvent = { readonly id: string } & (SkillChange | { readonly type: 'position' | 'reset' })
 
 export type FeedListener = (event: FeedEvent) => void
 
 export interface ChangeFeedOptions {
   readonly skills: TrackedSkills
   readonly log?: CoreLog
-  /** How long the feed goes on without a listener, in milliseconds. Default FEED_GRACE_MS. */
+  /** How long the feed goes on without a listener and a question, in milliseconds. Default FEED_GRACE_MS. */
   readonly graceMs?: number
 }
 
-/** What goes on while somebody listens. */
+/** What goes on while somebody listens, or asks for the revision. */
 interface Run {
   readonly tracker: SkillTracker
   readonly recent: RecentEvents<FeedEvent>
 }
 
 /**
- * The changes of skills, any of their files included, as a sequence of events. A change that is complete after `subscribe` is
- * reported once it is found, at the latest by the next comparison of everything; one from just before may be reported too.
- * Without listeners nothing is compared and nothing inside of skills is watched; whoever comes back then gets a `reset`.
+ * The changes of skills, any of their files included, as a sequence of events, and the revision of the whole catalog. A change
+ * that is complete after `subscribe` is reported once it is found, at the latest by the next comparison of everything; one from
+ * just before may be reported too. Ids come from content, so that a client resumes at any replica that was in the same state.
+ * Until all skills have been read once, ids are those of this feed alone. Without listeners and questions nothing is compared and
+ * nothing inside of skills is watched.
  */
 export class ChangeFeed {
   readonly #options: ChangeFeedOptions
   readonly #events = new Signal<FeedEvent>()
   #run: Run | undefined
   #grace: NodeJS.Timeout | undefined
+  #isAsked = false
 
   constructor (options: ChangeFeedOptions) {
     this.#options = options
@@ -43,22 +51,41 @@ export class ChangeFeed {
   }
 
   /**
+   * The revision of the catalog: equal content has an equal one everywhere. Undefined until all skills have been read once, and while
+   * a skill that may have changed is compared. The first question begins the reading, of MAX_SKILLS_READ_FOR_REVISION at most.
+   */
+  get revision (): string | undefined {
+    this.#isAsked = true
+    if (this.#run === undefined) {
+      if (this.#options.skills.namesNow().length > MAX_SKILLS_READ_FOR_REVISION) return undefined
+      this.#endSoon()
+      this.#run = this.#begin()
+    }
+    return this.#run.tracker.revision
+  }
+
+  /**
    * Calls the listener with all later events, until the returned function is called.
-   * @param lastId id of the last known event: the listener gets those after it before this returns, or one `reset`
+   * @param lastId id of the last known event: the listener gets those after it, or one `reset`; before this returns, except for a
+   * revision of the catalog while the present one is not known
    */
   subscribe (listener: FeedListener, lastId?: string): () => void {
     clearTimeout(this.#grace)
     this.#run ??= this.#begin()
-    const { recent } = this.#run
-    if (lastId !== undefined) {
-      for (const event of recent.after(lastId) ?? [{ type: 'reset', id: recent.position } as const]) listener(event)
-    }
-    const stop = this.#events.subscribe(listener)
+    const { recent, tracker } = this.#run
+    const missed = (id: string): readonly FeedEvent[] => recent.after(id) ?? [{ type: 'reset', id: recent.position }]
+    let waitsWith = lastId !== undefined && !tracker.isComplete && CATALOG_REVISION.test(lastId) && recent.after(lastId) === undefined ? lastId : undefined
+    if (lastId !== undefined && waitsWith === undefined) for (const event of missed(lastId)) listener(event)
+    const stop = this.#events.subscribe((event) => {
+      if (waitsWith === undefined) return listener(event)
+      if (!tracker.isComplete) return
+      const known = waitsWith
+      waitsWith = undefined
+      for (const event of missed(known)) listener(event)
+    })
     return () => {
       stop()
-      if (this.#events.hasListeners) return
-      clearTimeout(this.#grace)
-      this.#grace = setTimeout(() => { this.#end() }, this.#options.graceMs ?? FEED_GRACE_MS).unref()
+      if (!this.#events.hasListeners) this.#endSoon()
     }
   }
 
@@ -70,9 +97,23 @@ export class ChangeFeed {
 
   #begin (): Run {
     const { skills, log = SILENT } = this.#options
-    const recent = new RecentEvents<FeedEvent>(MAX_RECENT_EVENTS)
-    const onChange = (change: SkillChange): void => { this.#events.emit(recent.add((id) => ({ id, ...change }))) }
-    return { recent, tracker: new SkillTracker({ skills, log, onChange }) }
+    const recent = new RecentEvents<FeedEvent>(MAX_RECENT_EVENTS, randomBytes(6).toString('hex'))
+    const tracker: SkillTracker = new SkillTracker({
+      skills,
+      log,
+      onChange: (change, revision) => { this.#events.emit(recent.add({ id: revision ?? recent.position, ...change })) },
+      onRevision: (id) => { this.#events.emit(recent.add({ id, type: 'position' })) }
+    })
+    return { recent, tracker }
+  }
+
+  #endSoon (): void {
+    clearTimeout(this.#grace)
+    this.#grace = setTimeout(() => {
+      if (this.#isAsked) this.#endSoon()
+      else this.#end()
+      this.#isAsked = false
+    }, this.#options.graceMs ?? FEED_GRACE_MS).unref()
   }
 
   #end (): void {

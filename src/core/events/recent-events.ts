@@ -1,41 +1,47 @@
-import { randomBytes } from 'node:crypto'
-
-const ID = /^([\da-f]{12})-(0|[1-9]\d{0,14})$/
-
 /**
- * The latest events of one sequence. An event's id is `<sequence>-<number>`, and each sequence has a random name: ids of an
- * earlier sequence, of another process or of a replica are unknown here.
+ * The latest events of one sequence, to resume from. An id names the state after its event, so several events may have one:
+ * the state may come back, and a change may not show in it.
  */
-export class RecentEvents<Event> {
-  readonly #sequence = randomBytes(6).toString('hex')
+export class RecentEvents<Event extends { readonly id: string }> {
   readonly #limit: number
   readonly #events: Event[] = []
-  #count = 0
+  /** Id of the state before the first of the events. */
+  #base: string
 
-  /** @param limit how many are kept */
-  constructor (limit: number) {
+  /**
+   * @param limit how many are kept
+   * @param base id of the beginning
+   */
+  constructor (limit: number, base: string) {
     this.#limit = limit
+    this.#base = base
   }
 
   /** Id of the latest event, or of the beginning. */
   get position (): string {
-    return `${this.#sequence}-${this.#count}`
+    return this.#events.at(-1)?.id ?? this.#base
   }
 
-  /** @param make the event with the id that it gets */
-  add (make: (id: string) => Event): Event {
-    this.#count++
-    const event = make(this.position)
+  add (event: Event): Event {
     this.#events.push(event)
-    if (this.#events.length > this.#limit) this.#events.shift()
+    const dropped = this.#events.length > this.#limit ? this.#events.shift() : undefined
+    if (dropped !== undefined) this.#base = dropped.id
     return event
   }
 
-  /** All events after the one with this id; undefined when the id is too old, of another sequence, or none. */
+  /**
+   * All events after the latest state with this id; undefined when the id is not, or no longer, known. Of events without a
+   * difference between them, the first is taken for the last that was received.
+   */
   after (id: string): readonly Event[] | undefined {
-    const [, sequence, number] = ID.exec(id) ?? []
-    const missed = this.#count - Number(number)
-    if (sequence !== this.#sequence || missed < 0 || missed > this.#events.length) return undefined
-    return this.#events.slice(this.#events.length - missed)
+    let count = this.#events.findLastIndex((event) => event.id === id) + 1
+    if (count === 0 && id !== this.#base) return undefined
+    while (count > 0 && this.#idBefore(count - 1) === id) count--
+    return this.#events.slice(count)
+  }
+
+  /** Id of the state before an event. */
+  #idBefore (index: number): string {
+    return this.#events[index - 1]?.id ?? this.#base
   }
 }

@@ -4,6 +4,7 @@ import { SkillError } from '../ground/errors.ts'
 import { PAUSE_FACTOR, RACY_WINDOW_MS, RECONCILE_DEGRADED_MS, TIMESTAMP_STEP_MS } from '../ground/limits.ts'
 import type { CoreLog } from '../ground/log.ts'
 import type { SkillService } from '../skill-source.ts'
+import { RevisionSum } from './revision-sum.ts'
 
 /** What became of a skill. `revision` is its manifest's; a skill whose folder may not be read has none. */
 export type SkillChange =
@@ -15,7 +16,10 @@ export type TrackedSkills = Pick<SkillService, 'available' | 'namesNow' | 'subsc
 export interface SkillTrackerOptions {
   readonly skills: TrackedSkills
   readonly log: CoreLog
-  readonly onChange: (change: SkillChange) => void
+  /** @param revision of the catalog after the change; undefined until all skills have been read once */
+  readonly onChange: (change: SkillChange, revision: string | undefined) => void
+  /** The revision of the catalog is known, or is another without a change to report. */
+  readonly onRevision: (revision: string) => void
 }
 
 /** A skill from the beginning that was not inspected yet: its timestamps will show whether it has changed since. */
@@ -27,9 +31,9 @@ const CHANGED: Inspected = { ...UNKNOWN, revision: 'none that a skill can have' 
 const MAX_ATTEMPTS = 5
 
 /**
- * Finds out what became of skills, for the change feed. The manager says which skills may be different, and their state is
- * compared with the last one that was reported. Each skill is inspected once in the background, so that a touch or a
- * rewrite of the same bytes is no change.
+ * Finds out what became of skills, for the change feed, and sums up the revision of the catalog. The manager says which skills may
+ * be different, and their state is compared with the last one that was reported. Each skill is inspected once in the background,
+ * so that a touch or a rewrite of the same bytes is no change.
  */
 export class SkillTracker {
   readonly #options: SkillTrackerOptions
@@ -39,29 +43,45 @@ export class SkillTracker {
   readonly #hinted = new Set<string>()
   readonly #pass = new Set<string>()
   readonly #attempts = new Map<string, number>()
+  /** Skills from the beginning that were not inspected yet, and skills with a hint that is not followed up. */
+  readonly #unread: Set<string>
+  readonly #due = new Set<string>()
+  readonly #sum = new RevisionSum()
   readonly #stops: ReadonlyArray<() => void>
   #passStart = 0
   #restTimer: NodeJS.Timeout | undefined
   #isPassDue = false
   #retryTimer: NodeJS.Timeout | undefined
   #isWorking = false
+  #isComplete = false
   #stopped = false
 
   constructor (options: SkillTrackerOptions) {
     const { skills } = options
     this.#options = options
-    for (const name of skills.namesNow()) this.#lastReported.set(name, UNKNOWN)
+    this.#unread = new Set(skills.namesNow())
+    for (const name of this.#unread) this.#lastReported.set(name, UNKNOWN)
     this.#stops = [
       skills.subscribe(({ added, changed, removed }) => {
         for (const name of changed) if (this.#lastReported.get(name) === UNKNOWN) this.#lastReported.set(name, CHANGED)
-        this.#compareSoon(this.#hinted, [...added, ...changed, ...removed])
+        this.#compareHinted([...added, ...changed, ...removed])
       }),
       skills.observe((names) => {
         if (names === undefined) this.#compareAll()
-        else this.#compareSoon(this.#hinted, names)
+        else this.#compareHinted(names)
       })
     ]
     this.#compareAll()
+  }
+
+  /** Whether all skills have been read once, or cannot be. */
+  get isComplete (): boolean {
+    return this.#isComplete
+  }
+
+  /** The revision of the catalog; undefined before that, and while a skill may have another revision than the last reported. */
+  get revision (): string | undefined {
+    return this.#isComplete && this.#due.size === 0 ? this.#sum.text : undefined
   }
 
   stop (): void {
@@ -87,6 +107,12 @@ export class SkillTracker {
     }, restMs).unref()
   }
 
+  #compareHinted (names: Iterable<string>): void {
+    const hinted = [...names]
+    for (const name of hinted) this.#due.add(name)
+    this.#compareSoon(this.#hinted, hinted)
+  }
+
   #compareSoon (queue: Set<string>, names: Iterable<string>): void {
     for (const name of names) queue.add(name)
     if (!this.#isWorking && !this.#stopped) void this.#work()
@@ -96,12 +122,24 @@ export class SkillTracker {
     this.#isWorking = true
     // The first index is read by one reader only, and the watcher begins after it.
     await this.#options.skills.available()
+    this.#completeOnce()
     const yieldIfNeeded = createSlicer()
     for (let name = this.#takeName(); name !== undefined && !this.#stopped; name = this.#takeName()) {
-      await this.#compare(name)
+      if (await this.#compare(name)) this.#conclude(name)
       await yieldIfNeeded()
     }
     this.#isWorking = false
+  }
+
+  #conclude (name: string): void {
+    if (!this.#hinted.has(name)) this.#due.delete(name)
+    if (this.#unread.delete(name)) this.#completeOnce()
+  }
+
+  #completeOnce (): void {
+    if (this.#isComplete || this.#stopped || this.#unread.size > 0) return
+    this.#isComplete = true
+    this.#options.onRevision(this.#sum.text)
   }
 
   #takeName (): string | undefined {
@@ -112,41 +150,52 @@ export class SkillTracker {
     return name
   }
 
-  async #compare (name: string): Promise<void> {
+  /** Whether there is nothing more to be done about the skill now. */
+  async #compare (name: string): Promise<boolean> {
     const known = this.#lastReported.get(name)
     let state: Inspected | undefined
     try {
       const inspected = await this.#options.skills.inspect(name, known)
       if (inspected !== undefined && 'ended' in inspected) {
         // The others do not wait for a skill with much to be read.
-        void inspected.ended.then(() => { this.#compareSoon(this.#hinted, [name]) })
-        return
+        void inspected.ended.then(() => { this.#compareHinted([name]) })
+        return false
       }
       state = inspected
     } catch (err) {
       // The skill is being written, or its disk fails: after the attempts, the next hint or pass finds it.
-      if (err instanceof SkillError) this.#tryAgain(name)
-      else this.#options.log.warn({ err, skill: name }, 'a skill could not be compared with what it was')
-      return
+      if (err instanceof SkillError) return !this.#tryAgain(name)
+      this.#options.log.warn({ err, skill: name }, 'a skill could not be compared with what it was')
+      return true
     }
     const mayNotLast = state !== undefined && state !== known && state.fingerprint === undefined
-    if (this.#stopped || (mayNotLast && this.#tryAgain(name))) return
+    if (this.#stopped || (mayNotLast && this.#tryAgain(name))) return false
     this.#attempts.delete(name)
     if (state !== known) this.#report(name, state)
+    return true
   }
 
   #report (name: string, state: Inspected | undefined): void {
-    const { onChange } = this.#options
+    const { onChange, onRevision } = this.#options
     const before = this.#lastReported.get(name)
+    const lastRevision = this.#sum.text
+    if (before !== undefined && before !== UNKNOWN && before !== CHANGED) this.#sum.remove(name, before.revision)
     if (state === undefined) {
-      if (this.#lastReported.delete(name)) onChange({ type: 'removed', name })
+      if (this.#lastReported.delete(name)) onChange({ type: 'removed', name }, this.#reportedRevision)
       return
     }
     this.#lastReported.set(name, state)
     const { revision, changedAt } = state
+    this.#sum.add(name, revision)
     const isOther = before?.revision !== revision || (revision === undefined && before?.fingerprint !== state.fingerprint)
     const isChanged = before === UNKNOWN ? changedAt >= this.#startedAt - TIMESTAMP_STEP_MS : isOther
-    if (isChanged) onChange({ type: before === undefined ? 'added' : 'changed', name, ...revision !== undefined && { revision } })
+    if (isChanged) onChange({ type: before === undefined ? 'added' : 'changed', name, ...revision !== undefined && { revision } }, this.#reportedRevision)
+    else if (this.#isComplete && lastRevision !== this.#sum.text) onRevision(this.#sum.text)
+  }
+
+  /** Of what was reported, whatever is to be compared now. */
+  get #reportedRevision (): string | undefined {
+    return this.#isComplete ? this.#sum.text : undefined
   }
 
   /** Whether there is another attempt. */
@@ -159,7 +208,7 @@ export class SkillTracker {
     }
     this.#retryTimer ??= setTimeout(() => {
       this.#retryTimer = undefined
-      this.#compareSoon(this.#hinted, this.#attempts.keys())
+      this.#compareHinted(this.#attempts.keys())
     }, RACY_WINDOW_MS).unref()
     return true
   }

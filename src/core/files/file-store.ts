@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { type Awaitable, createQueue, createTurnstile, type Queue, whenReady } from '../ground/async.ts'
 import type { Disk } from '../disk/disk.ts'
+import type { PathFilter } from '../disk/hidden.ts'
 import { holds } from '../disk/observed.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
 import { changed, RefusedError } from '../disk/refused.ts'
@@ -17,6 +18,13 @@ export type ServableFile =
   | { readonly kind: 'content', readonly content: FileContent }
   | { readonly kind: 'stream', readonly file: OpenFile, readonly digest: string | undefined }
 
+/** How much of a memory is in use, and how often it was of use. */
+export interface CacheUsage {
+  readonly bytes: number
+  readonly hits: number
+  readonly misses: number
+}
+
 /** A file of a skill. */
 export interface FilePlace {
   readonly disk: Disk
@@ -24,6 +32,8 @@ export interface FilePlace {
   readonly folder: string
   /** Relative and lexically inside, from `parseRelativePath` or a directory listing. */
   readonly path: string
+  /** What else than hidden names the skill does not serve. */
+  readonly filter?: PathFilter | undefined
 }
 
 /** A file that was read whole: its bytes, and the state in which they were read. */
@@ -37,6 +47,8 @@ interface StoredFile extends ReadFile {
   readonly observed: ReadonlyArray<readonly [path: string, state: Signature]>
   /** Whether the next edit is sure to change one of those states, and the path passes no link. */
   readonly isReusable: boolean
+  /** The filter that the file has passed. */
+  readonly filter: PathFilter | undefined
   /** The store's `readCount` when the file was read. */
   readonly readAt: number
 }
@@ -64,6 +76,7 @@ export class FileStore {
   /** One piece of one large file in each turn of the event loop, in the order of their asking: none holds up another. */
   readonly #pause = createTurnstile()
   #readCount = 0
+  #reuseCount = 0
 
   constructor (phase: PollPhase, maxBytes = CONTENT_CACHE_BYTES) {
     this.#phase = phase
@@ -76,6 +89,11 @@ export class FileStore {
   /** Goes up with each file that is read. Taken when a question is asked, it is what `since` compares with. */
   get readCount (): number {
     return this.#readCount
+  }
+
+  /** The memory for contents: bytes by weight, and how often a file was found there or read. */
+  get usage (): CacheUsage {
+    return { bytes: this.#contents.calculatedSize, hits: this.#reuseCount, misses: this.#readCount }
   }
 
   /**
@@ -159,10 +177,15 @@ export class FileStore {
 
   #known (place: FilePlace, since = Number.POSITIVE_INFINITY): Awaitable<StoredFile | undefined> {
     const stored = this.#contents.get(keyOf(place))
-    if (stored === undefined || stored.readAt > since) return stored
+    if (stored === undefined || stored.filter !== place.filter) return undefined
+    if (stored.readAt > since) return stored
     if (!stored.isReusable) return undefined
     const { disk, folder } = place
-    return whenReady(holds((path) => this.#phase.stat(disk, path), folder, stored.observed), (isSame) => isSame ? stored : undefined)
+    return whenReady(holds((path) => this.#phase.stat(disk, path), folder, stored.observed), (isSame) => {
+      if (!isSame) return undefined
+      this.#reuseCount++
+      return stored
+    })
   }
 
   async #readNow (place: FilePlace, limit: number): Promise<ReadFile> {
@@ -173,7 +196,7 @@ export class FileStore {
     return await this.#queueOf(place.disk)(async () => await this.#take(place, await this.#open(place), limit))
   }
 
-  async #open ({ disk, folder, path }: FilePlace): Promise<Opening> {
+  async #open ({ disk, folder, path, filter }: FilePlace): Promise<Opening> {
     const openedAt = Date.now()
     const folders: Array<readonly [string, Signature]> = []
     for (let end = -1; ;) {
@@ -184,7 +207,7 @@ export class FileStore {
       end = path.indexOf('/', end + 1)
       if (end === -1) break
     }
-    return { openedAt, folders, file: await openInside(disk, folder, path) }
+    return { openedAt, folders, file: await openInside(disk, folder, path, filter) }
   }
 
   /** Reads an opened file, closes it, and keeps what may be kept. */
@@ -201,6 +224,7 @@ export class FileStore {
           ...read,
           observed,
           isReusable: isDirect && observed.every(([, state]) => isTrustworthy(state, openedAt)),
+          filter: place.filter,
           readAt: ++this.#readCount
         })
       }

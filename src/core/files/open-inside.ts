@@ -1,7 +1,7 @@
 import { type BigIntStats, constants } from 'node:fs'
 import type { Disk } from '../disk/disk.ts'
 import { asRefused, changed, RefusedError } from '../disk/refused.ts'
-import { isHiddenFile, isHiddenPath } from '../disk/relative-path.ts'
+import { isHidden, type PathFilter } from '../disk/hidden.ts'
 import { OpenFile } from './open-file.ts'
 
 /** Linux on x64 and arm64; not in `fs.constants`. Opens a name without touching what it names. */
@@ -19,15 +19,17 @@ const MAX_OPEN_ATTEMPTS = 8
  *
  * @param folder real path of the skill's folder, itself verified to lie below its root
  * @param path relative and lexically inside, from `parseRelativePath` or a directory listing
+ * @param filter what else than hidden names is not served
  * @throws {RefusedError} `changed` when the path moved during each attempt
  */
-export async function openInside (disk: Disk, folder: string, path: string): Promise<OpenFile> {
+export async function openInside (disk: Disk, folder: string, path: string, filter?: PathFilter): Promise<OpenFile> {
   const segments = path.split('/')
-  if (isHiddenPath(segments)) throw new RefusedError('not_found')
+  // What it is shows when it is open; what is hidden whatever it is, is not asked for.
+  if (isHiddenTo(path, true, filter) && isHiddenTo(path, false, filter)) throw new RefusedError('not_found')
   const open = disk.hasProc ? openThroughProc : openByComparison
   for (let attempt = 0; attempt < MAX_OPEN_ATTEMPTS; attempt++) {
     try {
-      return await open(disk, folder, path)
+      return await open(disk, folder, path, filter)
     } catch (error) {
       const refused = asRefused(error)
       // Whether a link leads to a place that may not be searched says something about the outside: refuse it as a link.
@@ -65,13 +67,13 @@ async function hasLink (disk: Disk, folder: string, segments: readonly string[])
  * Linux: the kernel says where an opened file really is. `O_PATH` first, so that a device or FIFO in the place of a file
  * is never opened for reading; then the object that was checked is opened through its number.
  */
-async function openThroughProc (disk: Disk, folder: string, path: string): Promise<OpenFile> {
+async function openThroughProc (disk: Disk, folder: string, path: string, filter?: PathFilter): Promise<OpenFile> {
   const handle = await disk.open(`${folder}/${path}`, O_PATH)
   try {
     const link = `/proc/self/fd/${handle}`
     const realPath = pathInside(folder, await disk.readlink(link))
     const stats = await disk.fstat(handle)
-    checkServable(path, stats.nlink === 0n ? realPath.replace(/ \(deleted\)$/, '') : realPath, stats)
+    checkServable(path, stats.nlink === 0n ? realPath.replace(/ \(deleted\)$/, '') : realPath, stats, filter)
     return new OpenFile(disk, await disk.open(link, READ_ONLY), stats, realPath)
   } finally {
     await disk.close(handle)
@@ -82,7 +84,7 @@ async function openThroughProc (disk: Disk, folder: string, path: string): Promi
  * Elsewhere nothing tells where an opened file is: the path is resolved before and after, and compared with what was
  * opened. That closes accidents and most races, not a determined swap.
  */
-async function openByComparison (disk: Disk, folder: string, path: string): Promise<OpenFile> {
+async function openByComparison (disk: Disk, folder: string, path: string, filter?: PathFilter): Promise<OpenFile> {
   const real = await disk.realpath(`${folder}/${path}`)
   const realPath = pathInside(folder, real)
   const descriptor = await disk.open(real, READ_ONLY | NO_FOLLOW)
@@ -90,7 +92,7 @@ async function openByComparison (disk: Disk, folder: string, path: string): Prom
     const stats = await disk.fstat(descriptor)
     const named = await disk.lstat(real)
     if (await disk.realpath(real) !== real || named?.ino !== stats.ino || named.dev !== stats.dev) throw new RefusedError('outside')
-    checkServable(path, realPath, stats)
+    checkServable(path, realPath, stats, filter)
     return new OpenFile(disk, descriptor, stats, realPath)
   } catch (error) {
     await disk.close(descriptor)
@@ -106,10 +108,16 @@ function pathInside (folder: string, path: string): string {
 }
 
 /** Hidden names count for the path asked for and for what a link led to. */
-function checkServable (path: string, realPath: string, stats: BigIntStats): void {
-  const segments = realPath.split('/')
-  if (isHiddenPath(segments)) throw new RefusedError('not_found')
-  if (stats.isDirectory()) throw new RefusedError('is_directory')
-  if (isHiddenFile(segments.at(-1)) || isHiddenFile(path.split('/').at(-1))) throw new RefusedError('not_found')
+function checkServable (path: string, realPath: string, stats: BigIntStats, filter?: PathFilter): void {
+  const isFolder = stats.isDirectory()
+  if (isHiddenTo(realPath, isFolder, filter)) throw new RefusedError('not_found')
+  if (isFolder) throw new RefusedError('is_directory')
+  if (isHiddenTo(path, false, filter)) throw new RefusedError('not_found')
   if (!stats.isFile()) throw new RefusedError('not_regular')
+}
+
+/** The skill's own folder is never hidden; a slash at the end is no part of a name. */
+function isHiddenTo (path: string, isFolder: boolean, filter?: PathFilter): boolean {
+  const name = path.endsWith('/') ? path.slice(0, -1) : path
+  return name !== '.' && isHidden(name, isFolder, filter)
 }

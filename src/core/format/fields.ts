@@ -5,7 +5,7 @@ import { countCodePoints } from '../ground/text.ts'
 import { isMapping } from './yaml.ts'
 
 /** The fields of the Agent Skills format. */
-const KNOWN_FIELDS: ReadonlySet<string> = new Set(['name', 'description', 'license', 'compatibility', 'metadata', 'allowed-tools'])
+export const KNOWN_FIELDS: ReadonlySet<string> = new Set(['name', 'description', 'license', 'compatibility', 'metadata', 'allowed-tools'])
 
 const NAME_CHARACTERS = /^[a-z0-9-]+$/
 const VALID_NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/

@@ -47,6 +47,10 @@ export const FINDINGS = {
   description_not_text: ['error', '`description` is not text'],
   description_too_long: ['error', `\`description\` has more than ${grouped(limits.MAX_DESCRIPTION_CODE_POINTS)} characters`],
   description_xml_tag: ['info', '`description` has what looks like an XML tag'],
+  description_angle_bracket: ['info', '`description` has an angle bracket'],
+  description_block_scalar: ['info', '`description` is written as a block, behind `|` or `>`'],
+  description_not_one_line: ['info', '`description` goes over several lines'],
+  when_to_use_too_long: ['info', `\`description\` and \`when_to_use\` together have more than ${grouped(limits.MAX_CLAUDE_LISTING_CHARACTERS)} characters`],
   license_not_text: ['warning', '`license` is not text'],
   compatibility_not_text: ['warning', '`compatibility` is not text'],
   compatibility_empty: ['warning', '`compatibility` is empty'],
@@ -57,10 +61,16 @@ export const FINDINGS = {
   allowed_tools_list: ['info', '`allowed-tools` is a list instead of text'],
   allowed_tools_commas: ['info', '`allowed-tools` separates tools with commas instead of blanks'],
   unknown_fields: ['info', 'the frontmatter has fields that the format does not know'],
+  frontmatter_flow_style: ['info', 'the frontmatter has a list or mapping in brackets'],
+  nobody_can_invoke: ['info', 'neither a model nor a user may invoke the skill'],
+  vendored_copy: ['info', 'the skill is a copy that an installer made'],
 
   body_empty: ['warning', 'there is nothing after the frontmatter'],
   byte_order_mark: ['info', 'SKILL.md begins with a byte order mark'],
   line_ends_crlf: ['info', 'SKILL.md ends its lines with CRLF'],
+  body_placeholder: ['info', 'the body has placeholders that only Claude Code fills in'],
+  body_link_missing: ['info', 'the body links to files that the skill does not have'],
+  body_link_outside: ['info', 'the body links to files outside the skill'],
   many_lines: ['info', `SKILL.md has more than ${grouped(limits.ADVISED_MAIN_FILE_LINES)} lines`],
   control_characters: ['warning', 'SKILL.md has control characters, which a person does not see'],
   zero_width_characters: ['warning', 'SKILL.md has zero-width characters, which a person does not see'],
@@ -69,11 +79,14 @@ export const FINDINGS = {
 
   link_outside: ['warning', 'links that lead to no file of the skill are left out'],
   link_to_folder: ['warning', 'links to folders are left out'],
+  ignore_file_unusable: ['error', 'a `.skillignore` cannot be used, so that only the main file is served'],
   file_special: ['warning', 'FIFOs, sockets and devices are left out'],
   file_unreadable: ['warning', 'files and folders that the service may not read are left out'],
   file_name_not_utf8: ['warning', 'files whose names are not UTF-8 are left out'],
   too_many_files: ['warning', `no revision, manifest and archive: the skill has more than ${grouped(limits.MAX_SKILL_ENTRIES)} files and folders`],
   too_many_bytes: ['warning', `no revision, manifest and archive: the files of the skill have more than ${grouped(limits.MAX_SKILL_BYTES)} bytes`],
+  nested_skills: ['info', 'a folder inside the skill is a skill itself'],
+  upload_too_large: ['info', `the skill is larger than uploads take: ${grouped(limits.MAX_UPLOAD_BYTES)} bytes, ${grouped(limits.MAX_UPLOAD_FILES)} files, ${grouped(limits.MAX_UPLOAD_FILE_BYTES)} bytes in a file`],
   revision_pending: ['info', 'no revision yet: the files of the skill are being read, or are written without pause'],
 
   unsigned: ['info', 'the skill has no signature'],
@@ -109,15 +122,22 @@ export const FINDINGS = {
 
 export type FindingCode = keyof typeof FINDINGS
 
+/** Where something is in a main file, counted from 1. A column counts UTF-16 code units. */
+export interface Place {
+  readonly line: number
+  readonly column: number
+}
+
 /**
  * Makes a finding; its severity is that of its code.
  * @param message one sentence that says what is wrong, without a full stop
  * @param fix one instruction that mends it
  * @param field the frontmatter field that it is about, if it is about one
+ * @param place line and column in the main file, where the rule knows them
  */
-export function finding (code: FindingCode, message: string, fix: string, field?: string): Finding {
+export function finding (code: FindingCode, message: string, fix: string, field?: string, place?: Place): Finding {
   const [severity] = FINDINGS[code]
-  return { code, severity, message, fix, ...field !== undefined && { field } }
+  return { code, severity, message, fix, ...field !== undefined && { field }, ...place }
 }
 
 /** A number as documents write it: `1,048,576`. */

@@ -1,4 +1,4 @@
-import { finding, type FindingCode } from './findings.ts'
+import { finding, type FindingCode, type Place } from './findings.ts'
 import { ADVISED_MAIN_FILE_LINES } from '../ground/limits.ts'
 import type { Finding } from '../ground/skill.ts'
 
@@ -29,23 +29,27 @@ type HiddenKind = keyof typeof HIDDEN_KINDS
  * @param bytes the whole file, valid UTF-8
  */
 export function checkContent (bytes: Buffer): Finding[] {
-  const firstLines = new Map<HiddenKind, number>()
+  const firsts = new Map<HiddenKind, Place>()
   let line = 1
+  let lineStart = 0
   for (let i = 0; i < bytes.length; i++) {
     const byte = bytes[i] ?? 0
-    if (byte === LF) line++
+    if (byte === LF) {
+      line++
+      lineStart = i + 1
+    }
     if (byte >= BLANK && byte < FIRST_HIDDEN_LEAD && byte !== DEL) continue
     const kind = hiddenKindAt(bytes, i, byte)
-    if (kind !== undefined && !firstLines.has(kind)) firstLines.set(kind, line)
+    if (kind !== undefined && !firsts.has(kind)) firsts.set(kind, { line, column: bytes.toString('utf8', lineStart, i).length + 1 })
   }
 
-  const findings = Array.from(firstLines, ([kind, first]) => finding(kind,
-    `SKILL.md contains ${HIDDEN_KINDS[kind]}, the first in line ${first}`,
-    `Remove the ${HIDDEN_KINDS[kind]} from SKILL.md, beginning in line ${first}`))
+  const findings = Array.from(firsts, ([kind, first]) => finding(kind,
+    `SKILL.md contains ${HIDDEN_KINDS[kind]}, the first in line ${first.line}`,
+    `Remove the ${HIDDEN_KINDS[kind]} from SKILL.md, beginning in line ${first.line}`, undefined, first))
   const lines = bytes[bytes.length - 1] === LF ? line - 1 : line
   if (lines > ADVISED_MAIN_FILE_LINES) {
     findings.push(finding('many_lines', `SKILL.md has ${lines} lines, more than the ${ADVISED_MAIN_FILE_LINES} that the format advises`,
-      'Move details from SKILL.md into other files of the skill'))
+      'Move details from SKILL.md into other files of the skill', undefined, { line: ADVISED_MAIN_FILE_LINES + 1, column: 1 }))
   }
   return findings
 }

@@ -1,9 +1,10 @@
 import { isUtf8 } from 'node:buffer'
 import { checkContent } from './hidden-text.ts'
 import { finding, quote } from './findings.ts'
-import { locateFrontmatter, parseFrontmatter, startsWithBom } from './frontmatter.ts'
+import { type FrontmatterLocation, locateFrontmatter, parseFrontmatter, startsWithBom } from './frontmatter.ts'
 import { MAX_FRONTMATTER_BYTES } from '../ground/limits.ts'
 import type { Finding, Frontmatter } from '../ground/skill.ts'
+import { placeFindings } from './places.ts'
 import { validateFrontmatter } from './fields.ts'
 
 /** A main file without its text. */
@@ -46,8 +47,9 @@ export function parseSkillBytes (bytes: Buffer, folderName: string): ParsedSkill
   if (!isUtf8(bytes)) {
     return parsed({}, folderName, [finding('main_file_not_utf8', 'SKILL.md is not valid UTF-8', 'Save SKILL.md with the encoding UTF-8')])
   }
-  const { frontmatter, findings } = readFrontmatter(bytes, folderName)
-  return parsed(frontmatter, folderName, [...findings, ...checkBom(bytes), ...checkContent(bytes)])
+  const location = locateFrontmatter(bytes)
+  const { frontmatter, findings } = readFrontmatter(bytes, folderName, location)
+  return parsed(frontmatter, folderName, placeFindings([...findings, ...checkBom(bytes), ...checkContent(bytes)], bytes, location))
 }
 
 /** The text after the closing fence, verbatim; the whole text without its BOM when there is no frontmatter. */
@@ -66,8 +68,7 @@ export function bodyOf (bytes: Buffer, maxCharacters: number): string {
   return bytes.toString('utf8', bodyStart, bodyStart + 3 * maxCharacters).slice(0, maxCharacters)
 }
 
-function readFrontmatter (bytes: Buffer, folderName: string): { frontmatter: Frontmatter, findings: readonly Finding[] } {
-  const location = locateFrontmatter(bytes)
+function readFrontmatter (bytes: Buffer, folderName: string, location: FrontmatterLocation): { frontmatter: Frontmatter, findings: readonly Finding[] } {
   if (location.kind === 'missing') return { frontmatter: {}, findings: [diagnoseMissing(bytes, location.bodyStart)] }
   if (location.kind === 'unclosed') return { frontmatter: {}, findings: [diagnoseUnclosed(bytes)] }
 

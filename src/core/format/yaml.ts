@@ -1,5 +1,5 @@
 import { load, YAMLException } from 'js-yaml'
-import { finding, quote } from './findings.ts'
+import { finding, type Place, quote } from './findings.ts'
 import { MAX_FRONTMATTER_DEPTH } from '../ground/limits.ts'
 import type { Finding, Frontmatter } from '../ground/skill.ts'
 
@@ -20,6 +20,10 @@ const EMPTY = 'expected a document'
 /** js-yaml finds these two where the next entry begins. */
 const NO_COLON = 'can not read a block mapping entry'
 const NO_COMMA = 'missed comma'
+
+/** And these behind a text whose quote is not closed, or behind a line without a colon. */
+const OPEN_QUOTE_REASON = /^(?:deficient indentation|unexpected end of the stream within a (?:single|double) quoted)/
+const BAD_INDENTATION = 'bad indentation of a mapping entry'
 
 /** Reasons for lines that js-yaml is not asked about. */
 export const NO_FIELD_REASON = 'it begins no field'
@@ -115,7 +119,7 @@ export function failureFinding ({ reason, line }: YamlFailure, field?: string): 
       "Write the aliased values out, and put a value that is meant to begin with '*' in quotes", field)
   }
   const place = line === undefined ? 'the frontmatter' : placeOf(line)
-  return finding('yaml_invalid', `${place} is not valid YAML: ${quote(reason)}`, syntaxFix(reason, place), field)
+  return finding('yaml_invalid', `${place} is not valid YAML: ${quote(reason)}`, syntaxFix(reason, place), field, line === undefined ? undefined : startOf(line))
 }
 
 /** Lines are counted from 0 and after the opening fence. */
@@ -123,15 +127,44 @@ export function placeOf (line: number): string {
   return `line ${line + 2} of SKILL.md`
 }
 
+/** The same place as numbers. */
+export function startOf (line: number): Place {
+  return { line: line + 2, column: 1 }
+}
+
 function syntaxFix (reason: string, place: string): string {
   const fix = SYNTAX_FIXES.find(([pattern]) => pattern.test(reason))?.[1]
   return fix?.(place) ?? `Correct ${place}, or put its value in double quotes`
 }
 
+/** js-yaml stops where it cannot go on, which is often the line after the mistake. */
 function wrongLine (source: string, reason: string, { line, column }: { readonly line: number, readonly column: number }): number {
   const lines = linesOf(source)
   const isBefore = reason.startsWith(NO_COLON) || (reason.startsWith(NO_COMMA) && !/[,:[{]/.test(lines[line]?.slice(0, column) ?? ''))
-  let wrong = isBefore ? line - 1 : Math.min(line, lines.length - 1)
-  while (wrong > 0 && lines[wrong]?.trim() === '') wrong--
-  return Math.max(wrong, 0)
+  const wrong = lastWritten(lines, isBefore ? line - 1 : Math.min(line, lines.length - 1))
+  if (OPEN_QUOTE_REASON.test(reason)) return openQuote(lines, wrong) ?? wrong
+  const before = lastWritten(lines, wrong - 1)
+  return reason.startsWith(BAD_INDENTATION) && before < wrong && isKeyAfterText(lines[wrong] ?? '', lines[before] ?? '') ? before : wrong
+}
+
+/** The nearest line at or above `line` that is not blank. */
+function lastWritten (lines: readonly string[], line: number): number {
+  let last = Math.max(line, 0)
+  while (last > 0 && lines[last]?.trim() === '') last--
+  return last
+}
+
+/** The line at or above `line` whose value begins with a quote that the line does not close. */
+function openQuote (lines: readonly string[], line: number): number | undefined {
+  for (let at = line; at >= 0; at--) {
+    const value = /^[^:]*:[ \t]+(["'].*)$/.exec(lines[at] ?? '')?.[1]
+    if (value !== undefined && (value.length === 1 || !value.trimEnd().endsWith(value.charAt(0)))) return at
+  }
+  return undefined
+}
+
+/** Whether a field follows a line of the same depth that has text but no colon. */
+function isKeyAfterText (line: string, before: string): boolean {
+  const depth = (text: string): number => text.length - text.trimStart().length
+  return depth(line) === depth(before) && /:(?:[ \t]|$)/.test(line) && !/:(?:[ \t]|$)|^[ \t]*(?:#|-[ \t])/.test(before)
 }

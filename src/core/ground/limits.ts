@@ -84,6 +84,12 @@ export const MAX_RECENT_EVENTS = 1_024
 export const FEED_GRACE_MS = 60_000
 
 /**
+ * Most skills that are all read for a question for the revision of the catalog alone. Measured: 10,000 skills of ten files take 15 s
+ * of CPU time and 140 MB, which only a client of the change feed is worth.
+ */
+export const MAX_SKILLS_READ_FOR_REVISION = 2_000
+
+/**
  * Coarsest timestamps of a file system, in milliseconds (FAT's). A file whose timestamp is older than this when the change
  * feed begins has not changed since.
  */
@@ -172,3 +178,17 @@ export const MAX_LISTED_CHANGE_WAIT_MS = 100
 /** How long a revision stays readable after the skill has changed, in milliseconds, and the bytes of all kept files together. */
 export const KEPT_REVISION_MS = 600_000
 export const KEPT_REVISION_BYTES = 64 * 1_048_576
+
+/** Claude Code cuts a description, together with `when_to_use`, after so many characters. */
+export const MAX_CLAUDE_LISTING_CHARACTERS = 1_536
+
+/** What upload services are said to take: bytes of the whole skill (Anthropic; OpenAI: of the ZIP), files and bytes in a file (OpenAI). */
+export const MAX_UPLOAD_BYTES = 30_000_000
+export const MAX_UPLOAD_ZIP_BYTES = 50_000_000
+export const MAX_UPLOAD_FILES = 500
+export const MAX_UPLOAD_FILE_BYTES = 25_000_000
+
+/** Bounds of an ignore file, in bytes and patterns, and of the paths that it is asked about, in segments: deeper ones are hidden. */
+export const MAX_IGNORE_FILE_BYTES = 16_384
+export const MAX_IGNORE_PATTERNS = 64
+export const MAX_IGNORE_PATH_SEGMENTS = 32

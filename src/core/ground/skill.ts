@@ -19,6 +19,13 @@ export interface Finding {
   readonly fix: string
   /** The frontmatter field that the finding is about, if it is about one. */
   readonly field?: string
+  /** The file that the finding is about, relative to the skill's folder. */
+  readonly file?: string
+  /** Where in that file, counted from 1. Columns are UTF-16 code units, as editors count them. */
+  readonly line?: number
+  readonly column?: number
+  /** The consumers of skills that it matters to; absent where it concerns whoever reads the skill. */
+  readonly targets?: readonly string[]
 }
 
 /** Parsed frontmatter, YAML 1.2 core types. Untrusted content: own properties only, read with `Object.hasOwn`. */
@@ -66,4 +73,9 @@ export interface CatalogSkill {
 export interface Skill extends CatalogSkill {
   /** The whole main file, frontmatter included, verbatim. */
   readonly content: string
+}
+
+/** What callers may see of a skill, of an object that may hold more. */
+export function toCatalogSkill ({ name, metadata, frontmatter, findings, valid, digest }: CatalogSkill): CatalogSkill {
+  return { name, metadata, frontmatter, findings, valid, ...digest !== undefined && { digest } }
 }

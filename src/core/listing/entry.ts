@@ -27,54 +27,71 @@ export interface CatalogEntry {
   readonly trust?: TrustReport
 }
 
-/**
- * Findings that another door has about a skill, beside those of the catalog. They change nothing about whether it is
- * valid. Must not throw or reject.
- * @param document the main file, undefined when it cannot be read
- */
-export type FindingSource = (skill: CatalogSkill, manifest: Manifest, document: FileContent | undefined) => Awaitable<readonly Finding[]>
-
-export interface CatalogEntryOptions {
-  readonly skills: Pick<SkillSource, 'find' | 'read' | 'readListed'>
-  readonly moreFindings: readonly FindingSource[]
+/** One state of a skill, for whoever judges it. */
+export interface EntryState {
+  readonly skill: CatalogSkill
+  /** Undefined where the files cannot be listed. */
+  readonly manifest: Manifest | undefined
+  /** The main file, undefined when it cannot be read. */
+  readonly document: FileContent | undefined
+  /** What is to be said of files that are not in the manifest, and of a manifest that is missing. */
+  readonly fileFindings: readonly Finding[]
 }
+
+/** What a judge says of a skill. It changes nothing about whether the skill is valid. Must not throw or reject. */
+export type Judge<Judged extends JudgedEntry> = (state: EntryState) => Awaitable<Judged>
+
+/** The members of an entry that a judge makes: it may add some. */
+export interface JudgedEntry {
+  readonly findings: readonly Finding[]
+}
+
+export interface CatalogEntryOptions<Judged extends JudgedEntry = JudgedEntry> {
+  readonly skills: Pick<SkillSource, 'find' | 'read' | 'readListed'>
+  readonly judge: Judge<Judged>
+}
+
+/** The catalog's own findings and nothing else. */
+export const ownFindings: Judge<JudgedEntry> = ({ skill, fileFindings }) => ({ findings: [...skill.findings, ...fileFindings] })
 
 /**
  * The entry of one skill, of one state of it.
  * @throws {SkillError} `get_skill`'s sentences when the name is unsafe or nobody has it
  */
-export async function readCatalogEntry ({ skills, moreFindings }: CatalogEntryOptions, name: string): Promise<CatalogEntry> {
-  return await skills.read(name, (state) => describeState(state, moreFindings))
+export async function readCatalogEntry<Judged extends JudgedEntry> ({ skills, judge }: CatalogEntryOptions<Judged>, name: string): Promise<CatalogEntry & Judged> {
+  return await skills.read(name, (state) => describeState(state, judge))
 }
 
 /** The same for a page of the catalog, which waits for no skill that takes long; undefined when nobody has the name. */
-export async function findCatalogEntry (options: CatalogEntryOptions, name: string): Promise<CatalogEntry | undefined> {
+export async function findCatalogEntry<Judged extends JudgedEntry> (options: CatalogEntryOptions<Judged>, name: string): Promise<(CatalogEntry & Judged) | undefined> {
+  const { judge } = options
   try {
-    return await options.skills.readListed(name, (state) => describeState(state, options.moreFindings))
+    return await options.skills.readListed(name, (state) => describeState(state, judge))
   } catch (error) {
     if (!(error instanceof SkillError)) throw error
     // A skill of which no state is known is in the listing by what the index knows: it keeps nobody else's entry back.
     const skill = error.code === 'skill_changing' ? await options.skills.find(name) : undefined
-    if (skill !== undefined) return toEntry(skill, undefined, [...skill.findings, PENDING])
+    if (skill !== undefined) return await toEntry({ skill, manifest: undefined, document: undefined, fileFindings: [PENDING] }, judge)
     if (error.code === 'skill_not_found' || error.code === 'skill_changing') return undefined
     throw error
   }
 }
 
 /** The entry of a skill in a state, for an answer that reads more of that state. */
-export async function describeState (state: SkillState, moreFindings: readonly FindingSource[]): Promise<CatalogEntry> {
+export async function describeState<Judged extends JudgedEntry> (state: SkillState, judge: Judge<Judged>): Promise<CatalogEntry & Judged> {
   const { skill } = state
   const manifest = await orElse<Manifest | SkillTooLargeError | undefined>(() => state.manifest(), excessOrNothing)
-  if (manifest === undefined) return toEntry(skill, undefined, skill.findings)
-  if ('excess' in manifest) return toEntry(skill, undefined, [...skill.findings, TOO_LARGE[manifest.excess]])
-  const document = moreFindings.length === 0 ? undefined : await orElse<FileContent | undefined>(() => state.mainFile(), nothing)
-  const more = await Promise.all(moreFindings.map((find) => find(skill, manifest, document)))
+  const document = await orElse<FileContent | undefined>(() => state.mainFile(), nothing)
+  if (manifest === undefined) return await toEntry({ skill, manifest, document, fileFindings: [] }, judge)
+  if ('excess' in manifest) return await toEntry({ skill, manifest: undefined, document, fileFindings: [tooLargeFinding(manifest.excess)] }, judge)
   const verdict = await state.trust()
-  const entry = toEntry(skill, manifest, [...skill.findings, ...await state.fileFindings(), ...verdict?.findings ?? [], ...more.flat()])
+  const fileFindings = [...await state.fileFindings(), ...verdict?.findings ?? []]
+  const entry = await toEntry({ skill, manifest, document, fileFindings }, judge)
   return verdict === undefined ? entry : { ...entry, trust: verdict.report }
 }
 
-function toEntry ({ name, metadata, frontmatter, valid }: CatalogSkill, manifest: Manifest | undefined, findings: readonly Finding[]): CatalogEntry {
+async function toEntry<Judged extends JudgedEntry> (state: EntryState, judge: Judge<Judged>): Promise<CatalogEntry & Judged> {
+  const { skill: { name, metadata, frontmatter, valid }, manifest } = state
   return {
     name,
     description: metadata.description,
@@ -84,7 +101,7 @@ function toEntry ({ name, metadata, frontmatter, valid }: CatalogSkill, manifest
     size_bytes: manifest?.files.reduce((sum, file) => sum + file.size_bytes, 0) ?? null,
     file_count: manifest?.files.length ?? null,
     valid,
-    findings
+    ...await judge(state)
   }
 }
 
@@ -96,6 +113,11 @@ function nothing (error: unknown): undefined {
 
 function excessOrNothing (error: unknown): SkillTooLargeError | undefined {
   return error instanceof SkillTooLargeError ? error : nothing(error)
+}
+
+/** What is said of a skill without manifest. */
+export function tooLargeFinding (excess: SkillExcess): Finding {
+  return TOO_LARGE[excess]
 }
 
 const TOO_LARGE: Readonly<Record<SkillExcess, Finding>> = {

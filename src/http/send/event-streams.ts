@@ -4,12 +4,12 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { WhileAllowed } from '../../access/principal.ts'
 import { EVENT_HEARTBEAT_MS, MAX_EVENT_STREAM_BYTES } from '../limits.ts'
+import type { Shutdown } from '../connections/shutdown.ts'
 import { HttpProblem } from '../problem.ts'
 
 export interface EventStreamsOptions {
   readonly maxStreams: number
-  /** Whether the process has received a signal to stop. */
-  readonly isDraining: () => boolean
+  readonly shutdown: Shutdown
   readonly whileAllowed: WhileAllowed
   /** Default MAX_EVENT_STREAM_BYTES. */
   readonly maxStreamBytes?: number | undefined
@@ -39,13 +39,14 @@ const HEARTBEAT = Buffer.from(': still here\n\n')
  * 54 MB for a client that reads nothing. They also delay `app.close()`, and open a stream for HEAD.
  */
 export function createEventStreams (app: FastifyInstance, options: EventStreamsOptions): EventStreams {
-  const { maxStreams, isDraining, whileAllowed, maxStreamBytes = MAX_EVENT_STREAM_BYTES, heartbeatMs = EVENT_HEARTBEAT_MS } = options
+  const { maxStreams, shutdown, whileAllowed, maxStreamBytes = MAX_EVENT_STREAM_BYTES, heartbeatMs = EVENT_HEARTBEAT_MS } = options
   const streams = new Map<Readable, ServerResponse>()
+  const ended = new WeakSet<Readable>()
   let closing = false
 
   /** What a client does not take waits, up to a bound. Then the client is dropped, and comes back with the last id it has. */
   function send (stream: Readable, frame: Buffer): void {
-    if (stream.destroyed) return
+    if (stream.destroyed || ended.has(stream)) return
     if (stream.readableLength + frame.length <= maxStreamBytes) stream.push(frame)
     else {
       stream.destroy()
@@ -53,16 +54,29 @@ export function createEventStreams (app: FastifyInstance, options: EventStreamsO
     }
   }
 
+  function end (stream: Readable): void {
+    if (ended.has(stream) || stream.destroyed) return
+    ended.add(stream)
+    stream.push(null)
+  }
+
   const heartbeat = setInterval(() => {
     for (const stream of streams.keys()) send(stream, HEARTBEAT)
   }, heartbeatMs).unref()
 
+  // One after the other, so that clients do not come back to the other replicas all at once.
+  const stopLeaving = shutdown.left.subscribe((delayMs) => {
+    const open = [...streams.keys()]
+    for (const [index, stream] of open.entries()) setTimeout(() => { end(stream) }, delayMs * index / open.length).unref()
+  })
+
   // Not `onClose`, which waits for the answers that are under way.
   app.addHook('preClose', async () => {
     closing = true
+    stopLeaving()
     clearInterval(heartbeat)
     const open = [...streams]
-    for (const [stream] of open) stream.push(null)
+    for (const [stream] of open) end(stream)
     await nextTurn()
     // The end of a stream waits behind what the client has not read.
     for (const [, response] of open) if (!response.writableEnded || response.writableLength > 0) response.destroy()
@@ -70,7 +84,7 @@ export function createEventStreams (app: FastifyInstance, options: EventStreamsO
 
   return {
     open (request, reply, begin) {
-      if (closing || isDraining()) throw new HttpProblem('not_ready', 'The service is stopping')
+      if (closing || shutdown.isDraining) throw new HttpProblem('not_ready', 'The service is stopping')
       if (streams.size >= maxStreams) throw new HttpProblem('too_many_streams')
       reply.headers({ 'content-type': EVENT_STREAM_MEDIA_TYPE, 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
       if (request.method === 'HEAD') return reply.send(Readable.from([]))
@@ -78,7 +92,7 @@ export function createEventStreams (app: FastifyInstance, options: EventStreamsO
       const stream = new Readable({ read () {} })
       streams.set(stream, reply.raw)
       const stop = begin((frame) => { send(stream, frame) })
-      const stopWatch = whileAllowed(request, () => { stream.push(null) })
+      const stopWatch = whileAllowed(request, () => { end(stream) })
       stream.once('close', () => {
         stop()
         stopWatch()

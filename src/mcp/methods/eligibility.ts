@@ -1,6 +1,6 @@
 import { SkillCatalogError, skillEntry } from '@modelcontextprotocol/server/ext/skills'
 import type { FileContent } from '../../core/files/file-content.ts'
-import type { Manifest } from '../../core/content/manifest.ts'
+import type { FileList } from '../../core/content/manifest.ts'
 import { finding, quote } from '../../core/format/findings.ts'
 import { MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES, MCP_ADVISED_SKILL_BYTES, MCP_ADVISED_SKILL_FILES } from '../../core/ground/limits.ts'
 import type { CatalogSkill, Finding, Frontmatter } from '../../core/ground/skill.ts'
@@ -23,7 +23,7 @@ const NOT_LISTED = 'MCP does not list the skill'
  *
  * @param document the main file
  */
-export async function checkEligibility (skill: CatalogSkill, manifest: Manifest, document: FileContent): Promise<Eligibility> {
+export async function checkEligibility (skill: CatalogSkill, manifest: FileList, document: FileContent): Promise<Eligibility> {
   const { frontmatter, findings } = skill.valid ? await readOnce(skill.name, document) : reportInvalid(skill)
   const reasons = [...findings, ...checkFiles(manifest)]
   return { frontmatter: reasons.length === 0 ? frontmatter : undefined, findings: [...reasons, ...adviseOnSize(manifest)] }
@@ -63,7 +63,7 @@ function refused (reason: Finding): Eligibility {
 }
 
 /** What this door asks beyond the SDK: every file that is listed can be read, and an entry is of bounded length. */
-function checkFiles ({ files }: Manifest): Finding[] {
+function checkFiles ({ files }: FileList): Finding[] {
   const found: Finding[] = []
   if (!files.some(({ path }) => path === 'SKILL.md')) {
     found.push(finding('mcp_main_file_casing', `${NOT_LISTED}: its main file is not called SKILL.md`, 'Rename the main file to SKILL.md'))
@@ -81,7 +81,7 @@ function checkFiles ({ files }: Manifest): Finding[] {
   return found
 }
 
-function adviseOnSize ({ files }: Manifest): Finding[] {
+function adviseOnSize ({ files }: FileList): Finding[] {
   const bytes = files.reduce((sum, { size_bytes: size }) => sum + size, 0)
   if (files.length <= MCP_ADVISED_SKILL_FILES && bytes <= MCP_ADVISED_SKILL_BYTES) return []
   return [finding('mcp_limits_exceeded',

@@ -12,7 +12,7 @@ export const CANARY = 'CANARY-9d41c7'
 export const CANARY_PATHS = [
   '../../outside/secret.txt', '../sibling/secret.txt', '../../skills-evil/secret.txt', '../demo-evil/../sibling/secret.txt', '../README.md',
   '.env', 'sub/.env', '.git/config', '.hg/store', 'references/../.env', './.git/config', '.hidden/SKILL.md',
-  'up/sibling/secret.txt', 'up/README.md', 'out/secret.txt', 'secret.txt', 'env.md', 'git.md', 'git/config', 'aside/secret.txt'
+  'up/sibling/secret.txt', 'up/README.md', 'out/secret.txt', 'secret.txt', '.env.local', 'notes.md~', '.notes.md.swp', 'node_modules/x/key', 'sub/ignored.txt', 'private/key', 'private/../private/key', 'ignored.md', 'env.md', 'git.md', 'git/config', 'aside/secret.txt'
 ] as const
 
 const FILES: Readonly<Record<string, string>> = {
@@ -29,6 +29,13 @@ const FILES: Readonly<Record<string, string>> = {
   'skills/demo/sub/.env': CANARY,
   'skills/demo/sub/b.txt': 'b',
   'skills/demo/.git/config': CANARY,
+  'skills/demo/.skillignore': 'ignored.txt\n/private/\n',
+  'skills/demo/.env.local': CANARY,
+  'skills/demo/notes.md~': CANARY,
+  'skills/demo/.notes.md.swp': CANARY,
+  'skills/demo/node_modules/x/key': CANARY,
+  'skills/demo/sub/ignored.txt': CANARY,
+  'skills/demo/private/key': CANARY,
   'skills/demo/.hg/store': CANARY,
   'skills/demo/big.bin': 'x'.repeat(300_000),
   'skills/single/SKILL.md': skillText('single'),
@@ -44,6 +51,7 @@ const LINKS: Readonly<Record<string, string>> = {
   'skills/demo/secret.txt': '../../outside/secret.txt',
   'skills/demo/aside': '../sibling',
   'skills/demo/env.md': '.env',
+  'skills/demo/ignored.md': 'sub/ignored.txt',
   'skills/demo/git.md': '.git/config',
   'skills/demo/git': '.git',
   'skills/demo/loop': 'loop'

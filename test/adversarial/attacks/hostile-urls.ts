@@ -21,7 +21,7 @@ export const FILES: Files = {
     '.env.example': 'example',
     '.git': { config: CANARY },
     '.github': { 'x.yml': 'x: 1' },
-    node_modules: { x: { 'index.js': 'x' } },
+    modules: { x: { 'index.js': 'x' } },
     sub: { '.env': CANARY },
     'a+b.txt': 'plus',
     'a;b.txt': 'semicolon',

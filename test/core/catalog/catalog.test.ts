@@ -22,6 +22,8 @@ function indexed (of: SkillFolder, more: Partial<IndexedSkill> = {}): IndexedSki
     folderSignature: SIGNATURE,
     mainFiles: ['SKILL.md'],
     mainFile: { name: 'SKILL.md', signature: SIGNATURE },
+    ignoreFile: undefined,
+    filter: undefined,
     refused: undefined,
     shadowing: false,
     isTrustworthy: true,

@@ -81,7 +81,7 @@ t.test('each thing that clients drop a skill for has a finding, and keeps it out
 t.test('a main file that cannot be read, or is not in the manifest', (t) => {
   const [{ code } = { code: '' }] = wellKnownFindings(
     { name: 'demo', metadata: { name: 'demo', description: 'd', type: 'project', skillPath: '/demo', path: '/demo/SKILL.md' }, frontmatter: {}, findings: [], valid: true },
-    { skill_name: 'demo', revision: '', files: [] }, skillText('demo'))
+    { files: [] }, skillText('demo'))
   t.equal(code, 'discovery_main_file_missing')
   t.end()
 })

@@ -82,7 +82,7 @@ t.test('K59: bounded in bytes, the oldest go first', (t) => {
     const manifest = { skill_name: name, revision: content.digest, files: [{ path: 'SKILL.md', size_bytes: 2_000, media_type: '', digest: content.digest }] }
     const collected = kept.collect(folder, undefined)
     collected?.add(content)
-    kept.keep(folder, { manifest, crc32s: Uint32Array.of(0) }, collected)
+    kept.keep({ folder, filter: undefined }, { manifest, crc32s: Uint32Array.of(0) }, collected)
     return { name, revision: content.digest }
   })
   const readable = revisions.filter(({ name, revision }) => kept.get(name, revision) !== undefined)

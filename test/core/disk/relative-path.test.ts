@@ -1,7 +1,7 @@
 import { posix, win32 } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
-import { isHiddenFile, isHiddenPath, parseRelativePath } from '../../../src/core/disk/relative-path.ts'
+import { parseRelativePath } from '../../../src/core/disk/relative-path.ts'
 import { hasForbiddenSequence, isSafeName } from '../../../src/core/ground/skill-name.ts'
 
 /** Pieces of which attacks on paths are made, and ordinary ones. */
@@ -83,14 +83,6 @@ t.test('K19: what is refused as a traversal leaves in some reading, and all that
     const absolute = posix.isAbsolute(text) || win32.isAbsolute(text)
     if ((parseRelativePath(text).kind === 'outside') !== (climbs || absolute)) throw new Error(JSON.stringify(text))
   }), { numRuns: 2_000 })
-  t.end()
-})
-
-t.test('K8: version control folders are hidden at any depth, `.env` as a file', (t) => {
-  for (const hidden of [['.git'], ['.hg', 'x'], ['a', '.svn', 'b']]) t.ok(isHiddenPath(hidden), hidden.join('/'))
-  for (const shown of [['git'], ['.github', 'x'], ['.gitignore'], ['.env']]) t.notOk(isHiddenPath(shown), shown.join('/'))
-  t.ok(isHiddenFile('.env'))
-  for (const shown of ['.env.example', 'env', '.ENV', undefined]) t.notOk(isHiddenFile(shown), String(shown))
   t.end()
 })
 

@@ -2,7 +2,7 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { createChangeFeed, type FeedEvent } from '../../../src/core/events/change-feed.ts'
-import { MAX_RECENT_EVENTS } from '../../../src/core/ground/limits.ts'
+import { MAX_RECENT_EVENTS, MAX_SKILLS_READ_FOR_REVISION } from '../../../src/core/ground/limits.ts'
 import { createSkillManager } from '../../../src/core/skill-manager.ts'
 import { AGE_MS, deep, eventText, follow } from '../../helper/followed-feed.ts'
 import { countKernelWatches } from '../../helper/kernel-watches.ts'
@@ -26,6 +26,7 @@ t.test('who comes back resumes, or learns that events were missed', async (t) =>
   t.strictSame(resumed(since), events)
   t.strictSame(resumed(events[0]?.id), events.slice(1))
   t.strictSame(resumed(feed.position), [])
+  t.equal(feed.position, feed.revision)
   for (const id of ['nonsense', '', '0123456789ab-1']) t.strictSame(resumed(id), [{ type: 'reset', id: feed.position }], id)
 
   stop()
@@ -35,7 +36,11 @@ t.test('who comes back resumes, or learns that events were missed', async (t) =>
   t.strictSame(resumed(events.at(-1)?.id).map(eventText), ['changed a'], 'it goes on for those who come back soon')
   feed.close()
   t.equal(feed.position, undefined)
-  t.strictSame(resumed(since).map(eventText), ['reset'], 'a feed that began anew knows nothing of before')
+
+  const again: FeedEvent[] = []
+  feed.subscribe((event) => { again.push(event) }, since)
+  await until(() => again.length > 0)
+  t.match(again, [{ type: 'reset', id: feed.revision }], 'a feed that began anew knows nothing of before')
 })
 
 t.test(`whoever missed more than ${MAX_RECENT_EVENTS} events has to read again`, (t) => {
@@ -44,7 +49,7 @@ t.test(`whoever missed more than ${MAX_RECENT_EVENTS} events has to read again`,
     skills: { available: async () => [], namesNow: () => [], subscribe: () => () => {}, observe: (listener) => { onTouch = listener; return () => {} }, inspect: async (name) => ({ revision: name, fingerprint: name, changedAt: 0 }) }
   })
   const events: FeedEvent[] = []
-  feed.subscribe((event) => { events.push(event) })
+  feed.subscribe((event) => { if ('name' in event) events.push(event) })
   const since = feed.position
   onTouch(numbered(MAX_RECENT_EVENTS + 1))
   return until(() => events.length === MAX_RECENT_EVENTS + 1).then(() => {
@@ -105,9 +110,31 @@ t.test('an error that nobody expects is logged, and the others are reported', as
     }
   })
   const events: FeedEvent[] = []
-  feed.subscribe((event) => { events.push(event) })
+  feed.subscribe((event) => { if ('name' in event) events.push(event) })
   onTouch(['bad', 'good'])
   await until(() => events.length === 1)
   t.match(warnings, [{ err: TypeError, skill: 'bad' }])
   feed.close()
+})
+
+t.test('K92: a question for the revision reads all skills, unless there are very many; an event client reads them in any case', async (t) => {
+  for (const [count, isRead] of [[MAX_SKILLS_READ_FOR_REVISION, true], [MAX_SKILLS_READ_FOR_REVISION + 1, false]] as const) {
+    let inspected = 0
+    const feed = createChangeFeed({
+      graceMs: 10_000,
+      skills: {
+        available: async () => [],
+        namesNow: () => numbered(count),
+        subscribe: () => () => {},
+        observe: () => () => {},
+        inspect: async (name) => { inspected++; return { revision: name, fingerprint: name, changedAt: 0 } }
+      }
+    })
+    t.equal(feed.revision, undefined)
+    t.equal(feed.position !== undefined, isRead)
+    if (!isRead) feed.subscribe(() => {})
+    await until(() => feed.revision !== undefined)
+    t.equal(inspected, count)
+    feed.close()
+  }
 })

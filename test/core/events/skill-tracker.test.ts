@@ -24,7 +24,7 @@ t.test('K52: what changes before a skill has been inspected is reported too', as
     return skills.close()
   })
   const types = new Map<string, string>()
-  feed.subscribe((event) => { if (event.type !== 'reset') types.set(event.name, event.type) })
+  feed.subscribe((event) => { if ('name' in event) types.set(event.name, event.type) })
   fs.appendFileSync(join(root, 'skill-0/references/more/y.md'), '!')
   fs.rmSync(join(root, 'skill-1/references'), { recursive: true })
   fs.rmSync(join(root, 'skill-2'), { recursive: true })
@@ -48,7 +48,7 @@ t.test('K52: a skill changed during the inspection is reported, whatever the clo
     return skills.close()
   })
   const events: FeedEvent[] = []
-  feed.subscribe((event) => { events.push(event) })
+  feed.subscribe((event) => { if ('name' in event) events.push(event) })
   fs.appendFileSync(join(root, 'a/SKILL.md'), '!')
   await skills.find('a')
   release()

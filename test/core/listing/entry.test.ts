@@ -1,12 +1,12 @@
 import fs from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { findCatalogEntry, type FindingSource, readCatalogEntry } from '../../../src/core/listing/entry.ts'
+import { type EntryState, findCatalogEntry, type Judge, type JudgedEntry, ownFindings, readCatalogEntry } from '../../../src/core/listing/entry.ts'
 import { MAX_MAIN_FILE_BYTES } from '../../../src/core/ground/limits.ts'
 import type { SkillManager } from '../../../src/core/skill-manager.ts'
 import { createFaultyDisk, failing, skill, skillText, startManager } from '../../helper/skills.ts'
 
-const NONE = { moreFindings: [] }
+const NONE = { judge: ownFindings }
 
 function entryOf (skills: SkillManager, name: string) {
   return findCatalogEntry({ skills, ...NONE }, name)
@@ -62,27 +62,26 @@ t.test('K53: an entry is of one state, or does without the files', async (t) => 
   const root = t.testdir({ demo: skill('demo', { a: 'a' }) })
   const disk = createFaultyDisk()
   const skills = await startManager(t, [root], { disk })
-  const document: FindingSource = (_skill, { files }, document) =>
-    [{ code: 'read', severity: 'info', message: `${files.find(({ path }) => path === 'SKILL.md')?.digest === document?.digest}`, fix: '' }]
+  const document: Judge<JudgedEntry> = ({ manifest, document }) =>
+    ({ findings: [{ code: 'read', severity: 'info', message: `${manifest?.files.find(({ path }) => path === 'SKILL.md')?.digest === document?.digest}`, fix: '' }] })
   let edits = 0
   disk.intercept = (operation) => { if (operation === 'close' && edits++ < 2) fs.writeFileSync(join(root, 'demo/SKILL.md'), skillText('demo', `edit ${edits}\n`)) }
-  t.match(await findCatalogEntry({ skills, moreFindings: [document] }, 'demo'), { revision: (await skills.manifest('demo')).revision, findings: [{ message: 'true' }] })
+  t.match(await findCatalogEntry({ skills, judge: document }, 'demo'), { revision: (await skills.manifest('demo')).revision, findings: [{ message: 'true' }] })
   // What is known from before says nothing about this. Each write has another size: a change within one tick of the clock shows too.
   fs.appendFileSync(join(root, 'demo/a'), 'another')
   disk.intercept = (operation) => { if (operation === 'close') fs.writeFileSync(join(root, 'demo/a'), 'a'.repeat(++edits % 100)) }
   t.match(await findCatalogEntry({ skills, ...NONE }, 'demo'), { revision: null, valid: true, findings: [{ code: 'revision_pending' }] })
 })
 
-t.test('more findings come from other doors, and change nothing about validity', async (t) => {
+t.test('a judge makes the findings, adds what it likes, and changes nothing about validity', async (t) => {
   const root = t.testdir({ demo: skill('demo'), empty: {} })
   const skills = await startManager(t, [root])
-  const more: FindingSource = ({ name }, { files }, document) =>
-    [{ code: 'seen', severity: 'error', message: `${name} ${files.length} ${document?.utf8?.length}`, fix: 'None' }]
-  t.match(await findCatalogEntry({ skills, moreFindings: [more, more] }, 'demo'), {
-    valid: true,
-    findings: [{ code: 'seen', message: `demo 1 ${skillText('demo').length}` }, { code: 'seen' }]
+  const judge = ({ skill: { name, findings }, manifest, document }: EntryState) => ({
+    verdict: 'good',
+    findings: [...findings, { code: 'seen', severity: 'error' as const, message: `${name} ${manifest?.files.length} ${document?.utf8?.length}`, fix: 'None' }]
   })
-  t.match(await findCatalogEntry({ skills, moreFindings: [more] }, 'empty'), { findings: [{ code: 'main_file_missing' }, { message: 'empty 0 undefined' }] })
+  t.match(await findCatalogEntry({ skills, judge }, 'demo'), { valid: true, verdict: 'good', findings: [{ code: 'seen', message: `demo 1 ${skillText('demo').length}` }] })
+  t.match(await findCatalogEntry({ skills, judge }, 'empty'), { findings: [{ code: 'main_file_missing' }, { message: 'empty 0 undefined' }] })
 })
 
 t.test('K16: names that nobody has, and unsafe ones', async (t) => {

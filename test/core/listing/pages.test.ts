@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import type { CatalogEntry } from '../../../src/core/listing/entry.ts'
+import { ownFindings } from '../../../src/core/listing/entry.ts'
 import { type CatalogPage, type CatalogQuestion, readCatalogPage } from '../../../src/core/listing/pages.ts'
 import { MAX_PAGE_CHARACTERS } from '../../../src/core/ground/limits.ts'
 import type { SkillManager } from '../../../src/core/skill-manager.ts'
@@ -11,7 +12,7 @@ import { skills, skillText, startManager, until } from '../../helper/skills.ts'
 type ReadPage = (question: CatalogQuestion) => Promise<CatalogPage | undefined>
 
 function pagesOf (manager: SkillManager): ReadPage {
-  return (question) => readCatalogPage({ skills: manager, moreFindings: [] }, question)
+  return (question) => readCatalogPage({ skills: manager, judge: ownFindings }, question)
 }
 
 function namesOf (page: CatalogPage | undefined): string[] {

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import t from 'tap'
+import { Shutdown } from '../../../src/http/connections/shutdown.ts'
 import { listenWithPlugins } from '../../helper/plugin-app.ts'
 import { openRaw, request } from '../../helper/raw-http.ts'
 
@@ -73,17 +74,17 @@ t.test('app.close() does not cut an answer that is written and not yet read', as
 })
 
 t.test('while draining requests are served, each as the last of its connection', async (t) => {
-  let isDraining = false
-  const { url } = await listenWithPlugins(t, (app) => { app.get('/ok', () => 'ok') }, { draining: { isDraining: () => isDraining } })
+  const shutdown = new Shutdown()
+  const { url } = await listenWithPlugins(t, (app) => { app.get('/ok', () => 'ok') }, { draining: { shutdown } })
   const client = await openRaw(url)
   t.equal((await client.send(request('GET', '/ok')).response()).headers.connection, 'keep-alive')
-  isDraining = true
+  void shutdown.begin()
   t.equal((await client.send(request('GET', '/ok')).response()).headers.connection, 'close')
   await client.closed()
 })
 
 t.test('while draining every pipelined request is answered, and the last of them says that it is the last', async (t) => {
-  let isDraining = false
+  const shutdown = new Shutdown()
   const started = new EventTarget()
   let finish = () => {}
   const { url } = await listenWithPlugins(t, (app) => {
@@ -92,12 +93,12 @@ t.test('while draining every pipelined request is answered, and the last of them
       started.dispatchEvent(new Event('started'))
     }))
     app.get('/ok', () => 'ok')
-  }, { draining: { isDraining: () => isDraining } })
+  }, { draining: { shutdown } })
   const client = await openRaw(url)
   const waiting = once(started, 'started')
   // What is refused early is answered before the requests behind it are parsed.
   client.send(Buffer.concat([request('GET', '/nowhere'), request('GET', '/wait'), request('GET', '/ok'), request('GET', '/nowhere')]))
-  isDraining = true
+  void shutdown.begin()
   await waiting
   finish()
   const answers = []

@@ -52,10 +52,11 @@ export class Gate implements Admission {
     return policy.guards(roots.nameOf(folder))
   }
 
-  async check ({ folder, mainFile, digest }: IndexedSkill): Promise<'served' | 'refused' | 'changed'> {
+  async check (skill: IndexedSkill): Promise<'served' | 'refused' | 'changed'> {
+    const { folder, mainFile, digest } = skill
     const { manifests, roots, store } = this.#options
     try {
-      const snapshot = await manifests.get(roots.diskOf(folder), folder, store.readCount)
+      const snapshot = await manifests.get(roots.diskOf(folder), skill, store.readCount)
       if (mainFile !== undefined && !lists(snapshot, mainFile.name, digest)) return 'changed'
       const { isServed } = await this.judge(folder, snapshot)
       this.checked.emit({ folder, inside: snapshot.folders.map((path) => pathBelow(folder.realPath, path)) })

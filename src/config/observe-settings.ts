@@ -1,0 +1,31 @@
+import { isHost } from '../http/request/hosts.ts'
+import { MAX_PORT, parsePort } from './parse.ts'
+import type { Setting } from './setting.ts'
+
+/** What operators see: log, metrics, audit log. */
+export const OBSERVE_SETTINGS = {
+  /** Undefined: pretty on a terminal. */
+  logFormat: {
+    argument: '--log-format FORMAT',
+    variable: 'LOG_FORMAT',
+    parse: (text) => (['pretty', 'json'] as const).find((format) => format === text),
+    mustBe: 'pretty or json',
+    meaning: '`pretty` or `json`; without it pretty on a terminal, JSON otherwise'
+  },
+  metricsPort: {
+    argument: '--metrics-port PORT',
+    variable: 'METRICS_PORT',
+    parse: parsePort,
+    mustBe: `a whole number from 0 to ${MAX_PORT} (0 takes any free port)`,
+    meaning: 'port of its own for Prometheus: `GET /metrics`; without it none',
+    section: 'metrics'
+  },
+  metricsHost: {
+    variable: 'METRICS_HOST',
+    default: '127.0.0.1',
+    parse: (text) => isHost(text) ? text : undefined,
+    mustBe: 'a host name or an IP address',
+    meaning: 'name or address that `METRICS_PORT` listens on',
+    section: 'metrics'
+  }
+} as const satisfies Readonly<Record<string, Setting>>

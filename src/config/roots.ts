@@ -1,0 +1,59 @@
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import type { RootOptions } from '../core/catalog/roots.ts'
+import type { CoreLog } from '../core/ground/log.ts'
+import { isAddress, parseAddress } from '../sources/address.ts'
+import { AddressError } from '../sources/source-error.ts'
+import type { RootSpec, Source } from '../sources/source-spec.ts'
+import type { Sources, SourcesOptions } from '../sources/sources.ts'
+import { ConfigError } from './setting.ts'
+import type { Config } from './settings.ts'
+
+/** The roots of a service, and what keeps some of them up to date. */
+export interface OpenedRoots {
+  readonly projectRoots: readonly RootOptions[]
+  readonly personalRoot?: RootOptions
+  /** Undefined when all roots are folders. */
+  readonly sources: Sources | undefined
+}
+
+/**
+ * Opens the folders and sources that the settings name. What sources published before is there at once; nothing is fetched yet.
+ * @throws ConfigError
+ */
+export async function openRoots (config: Pick<Config, 'skillsDirs' | 'personalDir' | 'configFile' | 'stateDir' | 'layout'>, options: { readonly log: CoreLog } & Pick<SourcesOptions, 'approve'>): Promise<OpenedRoots> {
+  const fromFile = config.configFile === undefined ? [] : await (await import('./config-file.ts')).readConfigFile(config.configFile)
+  const project = [...config.skillsDirs.map((text) => toSpec(text, config.layout)), ...fromFile]
+  const personal = config.personalDir === undefined ? [] : [toSpec(config.personalDir, config.layout)]
+  if (project.length === 0) throw new ConfigError('there is no source of skills: the configuration file names none')
+  const all = [...project, ...personal]
+  if (all.some((spec) => spec.kind === 'folder' && (spec.layout ?? 'flat') !== 'flat')) throw new ConfigError('folders have the layout flat only, so far')
+  const sources = await openSources(all.filter((spec) => spec.kind !== 'folder'), config.stateDir, options)
+  const opened = [...sources?.roots ?? []]
+  const roots = all.map((spec): RootOptions => {
+    if (spec.kind !== 'folder') return opened.shift() ?? { path: '' }
+    return { path: spec.path, ...spec.name !== undefined && { name: spec.name } }
+  })
+  const [personalRoot] = roots.splice(project.length)
+  return { projectRoots: roots, ...personalRoot !== undefined && { personalRoot }, sources }
+}
+
+/** No module is loaded for folders. */
+async function openSources (specs: readonly Source[], stateDir = defaultStateDir(), { log, approve }: Pick<SourcesOptions, 'approve'> & { readonly log: CoreLog }): Promise<Sources | undefined> {
+  if (specs.length === 0) return undefined
+  const { createSources } = await import('../sources/sources.ts')
+  try {
+    return await createSources({ sources: specs, stateDir, log, ...approve !== undefined && { approve } })
+  } catch (error) {
+    throw error instanceof AddressError ? new ConfigError(error.message, { cause: error }) : error
+  }
+}
+
+function toSpec (text: string, layout: Config['layout']): RootSpec {
+  const spec: RootSpec = isAddress(text) ? parseAddress(text) : { kind: 'folder', path: text }
+  return layout === undefined ? spec : { ...spec, layout }
+}
+
+function defaultStateDir (): string {
+  return join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'skillserve')
+}

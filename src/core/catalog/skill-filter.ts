@@ -1,0 +1,78 @@
+import type { Disk } from '../disk/disk.ts'
+import type { PathFilter } from '../disk/hidden.ts'
+import { IGNORE_FILE, type IgnoreRules, parseIgnoreFile, unreadableIgnoreFile } from '../disk/ignore-file.ts'
+import { asRefused } from '../disk/refused.ts'
+import { signatureOf } from '../disk/signature.ts'
+import { openInside } from '../files/open-inside.ts'
+import { finding } from '../format/findings.ts'
+import { sha256 } from '../ground/digest.ts'
+import { MAX_IGNORE_FILE_BYTES } from '../ground/limits.ts'
+import type { Finding, Signature } from '../ground/skill.ts'
+import { MAIN_FILE } from './main-files.ts'
+
+/** An ignore file as it was read. */
+export interface IgnoreFile {
+  readonly rules: IgnoreRules
+  /** Of what is at its path, links followed; undefined for nothing that can be asked. */
+  readonly signature: Signature | undefined
+}
+
+/** What a skill does not serve, by its own ignore file and by that of its root. */
+export interface SkillFilter extends PathFilter {
+  readonly findings: readonly Finding[]
+}
+
+/**
+ * Reads the ignore file of a skill or a root, which is there.
+ * @param folder real path
+ * @throws {RefusedError} `changed`, `io_error`
+ */
+export async function readIgnoreFile (disk: Disk, folder: string): Promise<IgnoreFile> {
+  const stats = await disk.stat(`${folder}/${IGNORE_FILE}`)
+  const signature = stats && signatureOf(stats)
+  try {
+    const file = await openInside(disk, folder, IGNORE_FILE)
+    try {
+      const { bytes, signature } = await file.readAll(MAX_IGNORE_FILE_BYTES)
+      return { rules: parseIgnoreFile(bytes), signature }
+    } finally {
+      await file.close()
+    }
+  } catch (error) {
+    const refused = asRefused(error)
+    switch (refused.refusal) {
+      case 'changed':
+      case 'io_error': throw refused
+      case 'too_large': return { rules: unreadableIgnoreFile(`has more than ${MAX_IGNORE_FILE_BYTES} bytes`), signature }
+      case 'permission_denied': return { rules: unreadableIgnoreFile('may not be read by the server'), signature }
+      default: return { rules: unreadableIgnoreFile('is no regular file of its folder'), signature }
+    }
+  }
+}
+
+/**
+ * The filter of a skill; undefined when no ignore file says anything. A skill cannot take back what its root hides. While a
+ * file cannot be used, only the main file is served: what it would hide is not known.
+ */
+export function createSkillFilter (name: string, rootRules: IgnoreRules | undefined, own: IgnoreRules | undefined): SkillFilter | undefined {
+  if (rootRules === undefined && own === undefined) return undefined
+  const findings = [
+    ...rootRules !== undefined && 'problem' in rootRules ? [unusable(`the ${IGNORE_FILE} of the skills folder ${rootRules.problem}`)] : [],
+    ...own !== undefined && 'problem' in own ? [unusable(`${IGNORE_FILE} ${own.problem}`)] : []
+  ]
+  return {
+    id: sha256(`${rootRules?.id ?? ''}\n${own?.id ?? ''}`),
+    findings,
+    hides: findings.length > 0
+      ? (path) => !MAIN_FILE.test(path)
+      : (path, isFolder) => isIgnored(rootRules, `${name}/${path}`, isFolder) || isIgnored(own, path, isFolder)
+  }
+}
+
+export function isIgnored (rules: IgnoreRules | undefined, path: string, isFolder: boolean): boolean {
+  return rules !== undefined && 'filter' in rules && rules.filter.hides(path, isFolder)
+}
+
+function unusable (message: string): Finding {
+  return finding('ignore_file_unusable', `${message}, so that only the main file is served`, 'Write it in UTF-8, with few and simple patterns, as docs/configuration.md says')
+}

@@ -1,0 +1,114 @@
+import picomatch from 'picomatch'
+import { isSafeName } from '../ground/skill-name.ts'
+import { parseSkillBytes } from '../format/main-file.ts'
+import { MAX_MAIN_FILE_BYTES } from '../ground/limits.ts'
+import type { FoundSkill, FoundSkills, Layout, LayoutOptions, LayoutTree, LeftOut } from './layout.ts'
+import { pluginSkills } from './marketplace.ts'
+import { baseName, type Candidate, hasMainFile, join, mainFileOf, type TreeSearch, walkTree } from './walk-tree.ts'
+
+/** Where agents keep the skills of a project. */
+const AGENT_FOLDERS = ['.agents', '.claude', '.github', '.codex', '.gemini', '.cursor', '.opencode'].map((folder) => `${folder}/skills`)
+
+const GOOD_NAME = /^(?=.{1,64}$)[a-z0-9]+(?:-[a-z0-9]+)*$/
+
+/** Skills of one tree: bounds the listing. */
+const MAX_SKILLS = 20_000
+
+/** A place, and what was found there. */
+type Places = Array<readonly [place: string, found: readonly Candidate[]]>
+
+/** The skills of a tree in a layout. Of two with one name the first counts: by place, depth, path. */
+export async function findSkills (tree: LayoutTree, options: LayoutOptions): Promise<FoundSkills> {
+  const leftOut: LeftOut[] = []
+  const { exclude } = options
+  const search: TreeSearch = { tree, leftOut, folders: 0, ...exclude !== undefined && { isExcluded: picomatch([...exclude], { dot: true }) } }
+  const { layout, places } = await findPlaces(search, options.layout)
+  const names = new Names(options, leftOut)
+  const counts = new Map<string, number>()
+  for (const [place, found] of places) {
+    for (const candidate of found) {
+      const name = candidate.path === '' ? await nameOfTop(tree, options.name) : candidate.isPackage === true ? baseName(candidate.path).replace(/\.\w+$/, '') : baseName(candidate.path)
+      if (names.add(name, candidate, candidate.isPackage === true ? candidate.path : await tree.realPath(candidate.path))) counts.set(place, (counts.get(place) ?? 0) + 1)
+    }
+  }
+  return { layout, places: counts, skills: names.skills, leftOut }
+}
+
+async function findPlaces (search: TreeSearch, layout: Layout): Promise<{ layout: FoundSkills['layout'], places: Places }> {
+  switch (layout) {
+    case 'flat':
+      return { layout, places: [['', await childrenOf(search.tree)]] }
+    case 'single':
+      return { layout, places: [['', [{ path: '' }]]] }
+    case 'tree':
+      return { layout, places: [['', await walkTree(search, '')]] }
+    case 'marketplace':
+      return { layout, places: [['', (await pluginSkills(search.tree, search.leftOut) ?? []).map(asCandidate)]] }
+    case 'auto':
+      return await findOut(search)
+  }
+}
+
+/**
+ * All the usual places together, since clients that install from repositories list them all. Without any, the whole tree.
+ */
+async function findOut (search: TreeSearch): Promise<{ layout: FoundSkills['layout'], places: Places }> {
+  const { tree } = search
+  const plugins = await pluginSkills(tree, search.leftOut)
+  const hasSkillsFolder = (await tree.entries('skills')).length > 0
+  const isSkill = await hasMainFile(tree, '')
+  if (isSkill && !hasSkillsFolder && plugins === undefined) return { layout: 'single', places: [['', [{ path: '' }]]] }
+  const places: Places = [['skills', await walkTree(search, 'skills')]]
+  if (plugins !== undefined) places.push(['.claude-plugin', plugins.map(asCandidate)])
+  for (const folder of AGENT_FOLDERS) places.push([folder, await walkTree(search, folder)])
+  places.push(['', [...isSkill ? [{ path: '' }] : [], ...await walkTree(search, '', 1)].filter(({ path }) => path !== 'skills')])
+  if (places.some(([, found]) => found.length > 0)) return { layout: plugins === undefined ? 'tree' : 'marketplace', places }
+  return { layout: 'tree', places: [['', await walkTree(search, '')]] }
+}
+
+async function childrenOf (tree: LayoutTree): Promise<Candidate[]> {
+  return (await tree.entries('')).filter(({ kind, name }) => kind === 'folder' && !name.startsWith('.')).map(({ name }) => ({ path: name }))
+}
+
+function asCandidate (path: string): Candidate {
+  return { path }
+}
+
+/** A skill that is a whole tree has no folder of its own to be named by. */
+async function nameOfTop (tree: LayoutTree, fallback: string): Promise<string> {
+  const file = await mainFileOf(tree, '')
+  const bytes = file === undefined ? undefined : await tree.read(join('', file), MAX_MAIN_FILE_BYTES)
+  const name = bytes === undefined ? fallback : parseSkillBytes(bytes, fallback).summary.name
+  return GOOD_NAME.test(name) ? name : fallback
+}
+
+/** The names that are taken. */
+class Names {
+  readonly #taken = new Map<string, { readonly path: string, readonly realPath: string }>()
+  readonly #isIncluded: (path: string) => boolean
+  readonly #leftOut: LeftOut[]
+  readonly skills: FoundSkill[] = []
+
+  constructor ({ include }: LayoutOptions, leftOut: LeftOut[]) {
+    this.#isIncluded = include === undefined ? () => true : picomatch([...include], { dot: true })
+    this.#leftOut = leftOut
+  }
+
+  /** Whether the candidate is a skill of its own. */
+  add (name: string, candidate: Candidate, realPath: string): boolean {
+    const { path } = candidate
+    const taken = this.#taken.get(name)
+    // The same folder by way of another place, or of a link.
+    if (taken?.realPath === realPath) return false
+    if (!this.#isIncluded(path)) this.#leftOut.push({ path, reason: 'excluded' })
+    else if (!isSafeName(name)) this.#leftOut.push({ path, reason: 'unsafe_name' })
+    else if (taken !== undefined) this.#leftOut.push({ path, reason: 'shadowed', by: taken.path })
+    else if (this.skills.length === MAX_SKILLS) this.#leftOut.push({ path, reason: 'bound_reached' })
+    else {
+      this.#taken.set(name, { path, realPath })
+      this.skills.push({ name, ...candidate })
+      return true
+    }
+    return false
+  }
+}

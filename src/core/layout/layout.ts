@@ -1,0 +1,58 @@
+import type { Awaitable } from '../ground/async.ts'
+
+/** Where skills lie below a folder; `auto` finds out. */
+export const LAYOUTS = ['auto', 'flat', 'single', 'tree', 'marketplace'] as const
+export type Layout = (typeof LAYOUTS)[number]
+
+/** Something in a folder, links resolved. */
+export interface TreeEntry {
+  readonly name: string
+  readonly kind: 'folder' | 'file'
+  /** Whether it is a symbolic link. */
+  readonly linked: boolean
+}
+
+/** What a layout is applied to: a folder on a disk, or a state of a source. Paths are relative to its top, which is ''. */
+export interface LayoutTree {
+  /** Sorted by code point; nothing for what is no folder. Links out of the tree are left out. */
+  entries (folder: string): Awaitable<readonly TreeEntry[]>
+  /** The path behind all links: two paths with one answer are one folder. */
+  realPath (folder: string): Awaitable<string>
+  /** Undefined for what is no file, or larger than `limit` bytes. */
+  read (file: string, limit: number): Awaitable<Buffer | undefined>
+}
+
+export interface LayoutOptions {
+  readonly layout: Layout
+  /** The name of a skill that is the whole tree, unless its frontmatter has a good one. */
+  readonly name: string
+  /** Globs of paths: only these skills, and not these folders. */
+  readonly include?: readonly string[]
+  readonly exclude?: readonly string[]
+}
+
+export const LEFT_OUT_REASONS = ['shadowed', 'excluded', 'unsafe_name', 'remote_plugin', 'bad_manifest', 'not_found', 'bad_package', 'link_outside', 'submodule', 'lfs_pointer', 'bound_reached'] as const
+export type LeftOutReason = (typeof LEFT_OUT_REASONS)[number]
+
+/** What is no skill although somebody could expect it. */
+export interface LeftOut {
+  readonly path: string
+  readonly reason: LeftOutReason
+  /** The path of the skill that has the name. */
+  readonly by?: string
+}
+
+export interface FoundSkill {
+  readonly name: string
+  /** Its folder; or its package. */
+  readonly path: string
+  readonly isPackage?: boolean
+}
+
+export interface FoundSkills {
+  readonly layout: Exclude<Layout, 'auto'>
+  /** The folders in which skills were found, with the number of skills. */
+  readonly places: ReadonlyMap<string, number>
+  readonly skills: readonly FoundSkill[]
+  readonly leftOut: readonly LeftOut[]
+}

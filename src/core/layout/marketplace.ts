@@ -1,0 +1,93 @@
+import { posix } from 'node:path'
+import type { LayoutTree, LeftOut } from './layout.ts'
+import { hasMainFile, join } from './walk-tree.ts'
+
+const MARKETPLACE_FILE = '.claude-plugin/marketplace.json'
+const PLUGIN_FILE = '.claude-plugin/plugin.json'
+
+const MAX_MANIFEST_BYTES = 1_048_576
+const MAX_PLUGINS = 2_000
+
+/** A value of a manifest that nobody has checked. */
+type Json = Readonly<Record<string, unknown>>
+
+/** Folders of skills that manifests of plugins name, in their order; undefined without a manifest. */
+export async function pluginSkills (tree: LayoutTree, leftOut: LeftOut[]): Promise<string[] | undefined> {
+  const marketplace = await readManifest(tree, MARKETPLACE_FILE, leftOut)
+  if (marketplace === undefined) {
+    const plugin = await readManifest(tree, PLUGIN_FILE, leftOut)
+    return plugin === undefined ? undefined : await skillsOfPlugin(tree, '', [plugin], leftOut)
+  }
+  const { metadata, plugins } = marketplace
+  const pluginRoot = isObject(metadata) && typeof metadata['pluginRoot'] === 'string' ? metadata['pluginRoot'] : '.'
+  const found: string[] = []
+  const entries = Array.isArray(plugins) ? plugins.filter(isObject) : []
+  if (entries.length > MAX_PLUGINS) leftOut.push({ path: MARKETPLACE_FILE, reason: 'bound_reached' })
+  for (const entry of entries.slice(0, MAX_PLUGINS)) {
+    const { source, name } = entry
+    if (typeof source !== 'string') {
+      leftOut.push({ path: typeof name === 'string' ? name : MARKETPLACE_FILE, reason: 'remote_plugin' })
+      continue
+    }
+    const folder = inside('', source.startsWith('./') ? source : join(pluginRoot, source))
+    if (folder === undefined) {
+      leftOut.push({ path: source, reason: 'bad_manifest' })
+      continue
+    }
+    const own = entry['strict'] === false ? undefined : await readManifest(tree, join(folder, PLUGIN_FILE), leftOut)
+    found.push(...await skillsOfPlugin(tree, folder, own === undefined ? [entry] : [entry, own], leftOut))
+  }
+  return found
+}
+
+/** `skills/*` with a main file, the folders that its manifests name, and the plugin itself if it has a main file and no `skills/`. */
+async function skillsOfPlugin (tree: LayoutTree, plugin: string, manifests: readonly Json[], leftOut: LeftOut[]): Promise<string[]> {
+  const found: string[] = []
+  const own = join(plugin, 'skills')
+  const folders = await tree.entries(own)
+  for (const { name, kind } of folders) if (kind === 'folder' && await hasMainFile(tree, join(own, name))) found.push(join(own, name))
+  for (const { skills } of manifests) {
+    for (const path of [skills].flat()) {
+      if (typeof path !== 'string') continue
+      const folder = inside(plugin, path)
+      if (folder === undefined) leftOut.push({ path, reason: 'bad_manifest' })
+      else if (await hasMainFile(tree, folder)) found.push(folder)
+      else found.push(...await skillsBelow(tree, folder, leftOut))
+    }
+  }
+  if (folders.length === 0 && await hasMainFile(tree, plugin)) found.push(plugin)
+  return [...new Set(found)]
+}
+
+/** A manifest may name a folder of skills instead of a skill. */
+async function skillsBelow (tree: LayoutTree, folder: string, leftOut: LeftOut[]): Promise<string[]> {
+  const found: string[] = []
+  for (const { name, kind } of await tree.entries(folder)) if (kind === 'folder' && await hasMainFile(tree, join(folder, name))) found.push(join(folder, name))
+  if (found.length === 0) leftOut.push({ path: folder, reason: 'not_found' })
+  return found
+}
+
+/** A path of a manifest below a folder; undefined for one that leads out of it. */
+function inside (folder: string, path: string): string | undefined {
+  if (path.startsWith('/') || path.includes('\\') || path.includes('\0')) return undefined
+  const relative = posix.normalize(path).replace(/\/$/, '')
+  if (relative === '..' || relative.startsWith('../')) return undefined
+  return relative === '.' || relative === '' ? folder : join(folder, relative)
+}
+
+async function readManifest (tree: LayoutTree, path: string, leftOut: LeftOut[]): Promise<Json | undefined> {
+  const bytes = await tree.read(path, MAX_MANIFEST_BYTES)
+  if (bytes === undefined) return undefined
+  try {
+    const value: unknown = JSON.parse(bytes.toString())
+    if (isObject(value)) return value
+  } catch {
+    // Reported like a manifest of another shape.
+  }
+  leftOut.push({ path, reason: 'bad_manifest' })
+  return undefined
+}
+
+function isObject (value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,97 @@
+import { createSlicer } from '../ground/async.ts'
+import type { LayoutTree, LeftOut } from './layout.ts'
+
+/** Folders below the place where a search begins. */
+const MAX_DEPTH = 8
+/** Folders of one tree: 10,000 skills with some folders each. */
+const MAX_FOLDERS = 100_000
+
+/** Hold the code of others, or what was built, at any depth. */
+const FOREIGN = new Set(['node_modules', 'dist', 'build', 'vendor', '__pycache__'])
+/** Hold samples of skills, below the top. */
+const SAMPLES = new Set(['test', 'tests', 'fixtures', 'examples'])
+const TEMPLATES = new Set(['template', 'templates', 'evals'])
+/** Hidden groups of skills in a folder of skills: those of openai/skills. */
+const HIDDEN_GROUPS = new Set(['.curated', '.experimental', '.system'])
+
+const MAIN_FILE = /^skill\.md$/i
+const PACKAGE = /\.(?:skill|zip)$/i
+
+export interface Candidate {
+  readonly path: string
+  readonly isPackage?: boolean
+}
+
+/** A search for skills in a tree: what it shares between places. */
+export interface TreeSearch {
+  readonly tree: LayoutTree
+  readonly leftOut: LeftOut[]
+  /** Whether the operator excludes a folder; undefined where nobody says so. */
+  readonly isExcluded?: (path: string) => boolean
+  folders: number
+}
+
+/**
+ * All folders with a main file below a place, and skills in packages, in the order of depth and path. The place itself is
+ * none of them. A skill in the folder of another one counts too.
+ */
+export async function walkTree (search: TreeSearch, place: string, maxDepth = MAX_DEPTH): Promise<Candidate[]> {
+  const found: Candidate[] = []
+  const yieldIfNeeded = createSlicer()
+  let level = [place]
+  for (let depth = 0; depth <= maxDepth && level.length > 0; depth++) {
+    const next: string[] = []
+    for (const folder of level) {
+      if (++search.folders > MAX_FOLDERS) {
+        search.leftOut.push({ path: folder, reason: 'bound_reached' })
+        return found
+      }
+      const entries = await search.tree.entries(folder)
+      if (depth > 0 && entries.some(({ kind, name }) => kind === 'file' && MAIN_FILE.test(name))) found.push({ path: folder })
+      if (depth === maxDepth) continue
+      for (const { name, kind, linked } of entries) {
+        const path = join(folder, name)
+        if (kind === 'file') {
+          if (PACKAGE.test(name) && !name.startsWith('.')) found.push({ path, isPackage: true })
+        } else if (isLeftOut(search, folder, name, path)) {
+          search.leftOut.push({ path, reason: 'excluded' })
+        } else if (linked) {
+          // A link to a skill counts, one to a group would lead in circles.
+          if (await hasMainFile(search.tree, path)) found.push({ path })
+        } else if (!name.startsWith('.') || (HIDDEN_GROUPS.has(name) && baseName(folder) === 'skills')) {
+          next.push(path)
+        }
+      }
+      const pause = yieldIfNeeded()
+      if (pause !== undefined) await pause
+    }
+    level = next
+  }
+  return found
+}
+
+export async function hasMainFile (tree: LayoutTree, folder: string): Promise<boolean> {
+  return (await tree.entries(folder)).some(({ kind, name }) => kind === 'file' && MAIN_FILE.test(name))
+}
+
+/** The name of a folder's main file. */
+export async function mainFileOf (tree: LayoutTree, folder: string): Promise<string | undefined> {
+  const names = (await tree.entries(folder)).filter(({ kind, name }) => kind === 'file' && MAIN_FILE.test(name)).map(({ name }) => name)
+  return names.find((name) => name === 'SKILL.md') ?? names[0]
+}
+
+/** Folders of samples and of foreign code are no skills, unless they lie where skills do: `skills/test`. */
+function isLeftOut ({ isExcluded }: TreeSearch, folder: string, name: string, path: string): boolean {
+  if (isExcluded !== undefined) return isExcluded(path)
+  if (name === 'node_modules' || name === '__pycache__') return true
+  if (baseName(folder) === 'skills') return false
+  return FOREIGN.has(name) || TEMPLATES.has(name) || (folder !== '' && SAMPLES.has(name))
+}
+
+export function join (folder: string, name: string): string {
+  return folder === '' ? name : `${folder}/${name}`
+}
+
+export function baseName (path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1)
+}

@@ -1,0 +1,31 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Signal } from '../../core/ground/signal.ts'
+
+/**
+ * The end of a process in two steps. Leaving: not ready, each answer ends its connection, and everything is served still, until
+ * balancers have noticed. Draining: nothing new begins.
+ */
+export class Shutdown {
+  /** Emits once, with the milliseconds until the draining begins. */
+  readonly left = new Signal<number>()
+  #phase: 'running' | 'leaving' | 'draining' = 'running'
+
+  /** Whether the process is to stop: it answers, and is not ready. */
+  get isLeaving (): boolean {
+    return this.#phase !== 'running'
+  }
+
+  get isDraining (): boolean {
+    return this.#phase === 'draining'
+  }
+
+  /** Resolves when the draining begins. */
+  async begin (delayMs = 0): Promise<void> {
+    this.#phase = delayMs > 0 ? 'leaving' : 'draining'
+    if (delayMs > 0) {
+      this.left.emit(delayMs)
+      await sleep(delayMs)
+    }
+    this.#phase = 'draining'
+  }
+}

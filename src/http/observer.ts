@@ -1,0 +1,52 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { ToolObserver } from '../tools/observer.ts'
+
+/** An operation of MCP: one JSON-RPC request. */
+export interface ObservedOperation {
+  readonly method: string
+  /** From outside: read own properties only. */
+  readonly params: unknown
+  readonly id: string | number | undefined
+  readonly origin: FastifyRequest
+}
+
+/** What came of an operation: nothing, or the kind of its failure, a JSON-RPC code or `tool_error`. */
+export interface OperationEnd {
+  readonly error: string | undefined
+}
+
+/** Learns of everything that callers ask for: metrics, traces and the audit log. Functions return at once and never throw. */
+export interface Observer extends ToolObserver {
+  /** A request has a route, or none; its body has not been read. */
+  onRequest (request: FastifyRequest, reply: FastifyReply): void
+  /** The response has closed. */
+  onResponse (request: FastifyRequest, reply: FastifyReply, end: ResponseEnd): void
+  /** What it returns is called once, when the operation has ended. */
+  onOperation (operation: ObservedOperation): ((end: OperationEnd) => void) | undefined
+}
+
+export interface ResponseEnd {
+  readonly milliseconds: number
+  /** Whether the client got all of it. */
+  readonly isComplete: boolean
+  /** Of the body; undefined for HEAD and 304. */
+  readonly bytes: number | undefined
+}
+
+/** Several observers as one; undefined for none. */
+export function combineObservers (observers: readonly Observer[]): Observer | undefined {
+  const [first] = observers
+  if (observers.length <= 1) return first
+  return {
+    onRequest (request, reply) { for (const observer of observers) observer.onRequest(request, reply) },
+    onResponse (request, reply, end) { for (const observer of observers) observer.onResponse(request, reply, end) },
+    onCall (call) {
+      const ends = observers.map((observer) => observer.onCall(call))
+      return (result, outcome) => { for (const end of ends) end?.(result, outcome) }
+    },
+    onOperation (operation) {
+      const ends = observers.map((observer) => observer.onOperation(operation))
+      return (end) => { for (const notify of ends) notify?.(end) }
+    }
+  }
+}

@@ -1,0 +1,31 @@
+import type { FastifyRequest } from 'fastify'
+
+/** W3C Trace Context, level 1: `00-<32 hex>-<16 hex>-<2 hex>`; of later versions the first 55 characters count. */
+const TRACEPARENT = /^(?!ff)([\da-f]{2})-(?!0{32})([\da-f]{32})-(?!0{16})([\da-f]{16})-([\da-f]{2})(?:$|-)/
+
+export interface TraceContext {
+  readonly traceId: string
+  readonly spanId: string
+  readonly flags: string
+}
+
+/** The caller's place in a trace; undefined for a text that is none. */
+export function parseTraceparent (text: unknown): TraceContext | undefined {
+  if (typeof text !== 'string') return undefined
+  const [whole, version, traceId, spanId, flags] = TRACEPARENT.exec(text) ?? []
+  if (whole === undefined || traceId === undefined || spanId === undefined || flags === undefined) return undefined
+  return version === '00' && text.length !== 55 ? undefined : { traceId, spanId, flags }
+}
+
+const ofMessages = new WeakMap<FastifyRequest, string>()
+
+/** The body of a request names another place than its headers: MCP has it in `_meta`. */
+export function setMessageTraceparent (request: FastifyRequest, text: unknown): void {
+  if (typeof text === 'string') ofMessages.set(request, text)
+}
+
+/** Where the caller of a request is in a trace. */
+export function traceOf (request: FastifyRequest): TraceContext | undefined {
+  const text = (request.method === 'POST' ? ofMessages.get(request) : undefined) ?? request.headers['traceparent']
+  return text === undefined ? undefined : parseTraceparent(text)
+}

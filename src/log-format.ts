@@ -1,0 +1,25 @@
+import type { DestinationStream } from 'pino'
+
+export type LogFormat = 'pretty' | 'json'
+
+/** Lines for people on a terminal, JSON for everything else. */
+export function defaultLogFormat (): LogFormat {
+  return process.stdout.isTTY ? 'pretty' : 'json'
+}
+
+/** Where pino writes: the output itself, or lines for people before it. */
+export async function logDestination (format: LogFormat, output: DestinationStream): Promise<DestinationStream> {
+  if (format === 'json') return output
+  const { default: { prettyFactory } } = await import('pino-pretty')
+  const write = prettyFactory({
+    colorize: process.stdout.isTTY && !process.env['NO_COLOR'],
+    ignore: 'pid,hostname,reqId,bytes,client,route,url,method,status,ms',
+    translateTime: 'SYS:HH:MM:ss.l',
+    messageFormat: (fields, messageKey) => {
+      const { method, url, status, ms, client } = fields
+      const message = String(fields[messageKey])
+      return status === undefined ? message : `${String(method)} ${String(url)} ${String(status)} ${String(ms)} ms ${String(client)}${message === 'request completed' ? '' : ` (${message})`}`
+    }
+  })
+  return { write: (line) => { output.write(write(line)) } }
+}

@@ -1,0 +1,43 @@
+import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
+import type { FastifyRequest } from 'fastify'
+import type { Observer, OperationEnd } from '../http/observer.ts'
+import { own } from '../tools/text/json-object.ts'
+
+/** A JSON-RPC request that is being answered. */
+export interface Operation {
+  readonly origin: FastifyRequest
+  /** Runs its handler, which decides on what came of it. */
+  run<Result> (handler: () => Promise<Result>): Promise<Result>
+  /** The answer begins: the end of an operation without a handler here. `error` is that of its parameters. */
+  answered (response: Response, error: string | undefined): void
+}
+
+/** Reports a message that is a request; undefined for every other one. */
+export function observeOperation (observer: Observer, message: unknown, origin: FastifyRequest): Operation | undefined {
+  const [method, id] = [own(message, 'method'), own(message, 'id')]
+  if (typeof method !== 'string' || (typeof id !== 'string' && typeof id !== 'number')) return undefined
+  const notify = observer.onOperation({ method, params: own(message, 'params'), id, origin })
+  let isHandled = false
+  let hasEnded = false
+  const end = (result: OperationEnd): void => {
+    if (!hasEnded) notify?.(result)
+    hasEnded = true
+  }
+  return {
+    origin,
+    async run (handler) {
+      isHandled = true
+      try {
+        const result = await handler()
+        end({ error: own(result, 'isError') === true ? 'tool_error' : undefined })
+        return result
+      } catch (error) {
+        end({ error: String(error instanceof ProtocolError ? error.code : ProtocolErrorCode.InternalError) })
+        throw error
+      }
+    },
+    answered ({ ok, status }, error) {
+      if (!isHandled) end({ error: error ?? (ok ? undefined : String(status)) })
+    }
+  }
+}

@@ -1,0 +1,37 @@
+import type { SourceFiles } from './source-tree.ts'
+
+/** What a fetcher keeps with what was published, for the next fetch: validators, ids. */
+export type FetchMemory = Readonly<Record<string, string>>
+
+export interface FetchOptions {
+  /** Of the state that is published; undefined before the first, and when it is to be fetched again. */
+  readonly known: FetchMemory | undefined
+  readonly signal: AbortSignal
+  /** An empty folder for what is fetched, on the file system of the state folder; its owner removes it. */
+  readonly tmp: string
+}
+
+/** One state of a source. */
+export interface Fetched {
+  /** For people: `main@sha1:…`, `sha256:…`. */
+  readonly revision: string
+  readonly memory: FetchMemory
+  readonly files: SourceFiles
+  /** The folder in it that is the source. */
+  readonly path: string
+  /** Whether it can never change. */
+  readonly isFinal: boolean
+}
+
+/** How one kind of source gets its states. */
+export interface Fetcher {
+  /** Default time between two checks, in milliseconds. */
+  readonly intervalMs: number
+  /** What has to be there before anything is fetched. Throws an AddressError with what to install or to set. */
+  check? (): Promise<void>
+  /**
+   * Undefined while the source has what is published.
+   * @throws SourceError
+   */
+  fetch (options: FetchOptions): Promise<Fetched | undefined>
+}

@@ -1,0 +1,158 @@
+import { spawn } from 'node:child_process'
+import { SourceError } from '../source-error.ts'
+import { redact } from '../secrets.ts'
+import { gitError } from './git-errors.ts'
+
+/** Largest file that git may write, in blocks of 512 bytes: 512 MiB. A larger pack ends git, and leaves nothing behind. */
+const MAX_FILE_BLOCKS = 1_048_576
+
+/** Of what git prints. */
+const MAX_OUTPUT_BYTES = 128 * 1_048_576
+const MAX_ERROR_CHARACTERS = 8_192
+
+/** Time for git to remove its locks after SIGTERM, in milliseconds. */
+const KILL_AFTER_MS = 2_000
+
+const MIN_VERSION = [2, 31] as const
+
+/** Set for every call, whatever the operator's own configuration says. */
+const CONFIG: ReadonlyArray<readonly [key: string, value: string]> = [
+  ['core.hooksPath', '/dev/null'],
+  ['core.fsmonitor', 'false'],
+  ['core.symlinks', 'true'],
+  ['core.autocrlf', 'false'],
+  ['core.protectNTFS', 'true'],
+  ['core.protectHFS', 'true'],
+  // A redirect to another host would get the credentials.
+  ['http.followRedirects', 'false'],
+  ['http.lowSpeedLimit', '1000'],
+  ['http.lowSpeedTime', '30'],
+  ['transfer.fsckObjects', 'true'],
+  // Always a pack: the limit on files then bounds what a fetch writes.
+  ['fetch.unpackLimit', '1'],
+  ['core.bigFileThreshold', '16m'],
+  ['gc.auto', '0'],
+  ['credential.helper', ''],
+  ['submodule.recurse', 'false'],
+  ['protocol.version', '2']
+]
+
+export interface GitOptions {
+  readonly args: readonly string[]
+  readonly signal: AbortSignal
+  /** The only transport that may be used. */
+  readonly protocol?: string
+  /** In the environment, where other users of the machine do not see them. */
+  readonly config?: ReadonlyArray<readonly [key: string, value: string]>
+  readonly sshCommand?: string
+  /** Left out of everything that git says. */
+  readonly secrets?: readonly string[]
+  /** An empty folder in the place of the user's. */
+  readonly home: string
+  readonly onOutput?: (chunk: Buffer) => Promise<void> | void
+  readonly input?: Iterable<string>
+}
+
+/**
+ * Runs git without a shell of the caller's, with an environment of our own, and ends it with all its helpers when `signal` fires.
+ * @returns what it printed, unless `onOutput` takes it
+ * @throws SourceError
+ */
+export async function runGit ({ args, signal, protocol = '', config = [], sshCommand, secrets = [], home, onOutput, input }: GitOptions): Promise<Buffer> {
+  signal.throwIfAborted()
+  // Node cannot set limits: the shell runs this fixed text only.
+  const child = spawn('/bin/sh', ['-c', 'ulimit -f "$0" && exec git "$@"', String(MAX_FILE_BLOCKS), ...args], {
+    env: {
+      PATH: process.env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin',
+      HOME: home,
+      LC_ALL: 'C',
+      GIT_CONFIG_NOSYSTEM: '1',
+      GIT_CONFIG_GLOBAL: '/dev/null',
+      GIT_TERMINAL_PROMPT: '0',
+      GIT_ASKPASS: 'false',
+      SSH_ASKPASS: 'false',
+      GIT_ALLOW_PROTOCOL: protocol,
+      GIT_LFS_SKIP_SMUDGE: '1',
+      GIT_OPTIONAL_LOCKS: '0',
+      GIT_SSH_VARIANT: 'ssh',
+      ...sshCommand !== undefined && { GIT_SSH_COMMAND: sshCommand },
+      ...passedOn(),
+      ...configVariables([...CONFIG, ...config])
+    },
+    stdio: ['pipe', 'pipe', 'pipe'],
+    // A group of its own: git starts helpers, which would outlive it.
+    detached: true
+  })
+  const kill = (how: NodeJS.Signals): void => {
+    try {
+      if (child.pid !== undefined) process.kill(-child.pid, how)
+    } catch {
+      // Ended meanwhile.
+    }
+  }
+  let hardKill: NodeJS.Timeout | undefined
+  const stop = (): void => {
+    kill('SIGTERM')
+    hardKill ??= setTimeout(() => { kill('SIGKILL') }, KILL_AFTER_MS).unref()
+  }
+  signal.addEventListener('abort', stop, { once: true })
+  let stderr = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => { if (stderr.length < MAX_ERROR_CHARACTERS) stderr += text })
+  child.stdin.on('error', () => {})
+  const ended = new Promise<number>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', (code) => { resolve(code ?? -1) })
+  })
+  ended.catch(() => {})
+  try {
+    for (const text of input ?? []) child.stdin.write(text)
+    child.stdin.end()
+    const chunks: Buffer[] = []
+    let length = 0
+    for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
+      if (onOutput !== undefined) {
+        await onOutput(chunk)
+        continue
+      }
+      length += chunk.length
+      if (length > MAX_OUTPUT_BYTES) throw new SourceError('too_large', 'git lists more than can be read')
+      chunks.push(chunk)
+    }
+    const code = await ended
+    signal.throwIfAborted()
+    if (code !== 0) throw gitError(redact(stderr, secrets), code)
+    return Buffer.concat(chunks)
+  } finally {
+    signal.removeEventListener('abort', stop)
+    if (child.exitCode === null && child.signalCode === null) stop()
+  }
+}
+
+/** Proxies, agents for keys and private certificate authorities belong to the machine, not to a user of git. */
+function passedOn (): Record<string, string> {
+  const names = ['HTTPS_PROXY', 'https_proxy', 'ALL_PROXY', 'all_proxy', 'NO_PROXY', 'no_proxy', 'SSL_CERT_FILE', 'SSL_CERT_DIR', 'SSH_AUTH_SOCK', 'TMPDIR']
+  const passed = Object.fromEntries(names.flatMap((name) => process.env[name] === undefined ? [] : [[name, process.env[name]]]))
+  const authorities = process.env['NODE_EXTRA_CA_CERTS']
+  return { ...passed, ...authorities !== undefined && { GIT_SSL_CAINFO: authorities } }
+}
+
+function configVariables (config: ReadonlyArray<readonly [key: string, value: string]>): Record<string, string> {
+  const variables: Record<string, string> = { GIT_CONFIG_COUNT: String(config.length) }
+  for (const [index, [key, value]] of config.entries()) {
+    variables[`GIT_CONFIG_KEY_${index}`] = key
+    variables[`GIT_CONFIG_VALUE_${index}`] = value
+  }
+  return variables
+}
+
+/** Why this machine's git cannot be used; undefined when it can. */
+export async function gitProblem (home: string): Promise<string | undefined> {
+  try {
+    const text = (await runGit({ args: ['--version'], signal: AbortSignal.timeout(10_000), home })).toString()
+    const [, major = '0', minor = '0'] = /(\d+)\.(\d+)/.exec(text) ?? []
+    const isOld = Number(major) < MIN_VERSION[0] || (Number(major) === MIN_VERSION[0] && Number(minor) < MIN_VERSION[1])
+    return isOld ? `git ${major}.${minor} is too old: install ${MIN_VERSION.join('.')} or later` : undefined
+  } catch {
+    return 'git is not installed: install git (and openssh-client for git+ssh://)'
+  }
+}

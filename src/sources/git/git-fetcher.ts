@@ -1,0 +1,154 @@
+import { existsSync } from 'node:fs'
+import { mkdir, readdir, rm } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { createQueue, type Queue } from '../../core/ground/async.ts'
+import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'
+import { readSecret } from '../secrets.ts'
+import { AddressError, SourceError } from '../source-error.ts'
+import type { GitSource, RefAndPath, SourceAuth } from '../source-spec.ts'
+import { hash } from '../state-folder.ts'
+import { gitProblem, type GitOptions, runGit } from './git-command.ts'
+import { isBrokenStore } from './git-errors.ts'
+import { readCommit } from './git-files.ts'
+
+const INTERVAL_MS = 60_000
+
+const COMMIT_ID = /^(?:[\da-f]{40}|[\da-f]{64})$/
+
+/** Packs of a store before it is packed anew without what no source needs. */
+const MAX_PACKS = 16
+
+/** A ref as the host has it, and the folder that is wanted. */
+interface Resolved {
+  readonly ref: string
+  readonly label: string
+  readonly path: string
+  /** As the host said; undefined where it was not asked. */
+  readonly commit: string | undefined
+}
+
+/** One at a time in each store: several sources of one repository share it. */
+const queues = new Map<string, Queue>()
+
+/**
+ * Fetches single commits of a repository into a bare store, by the system's git.
+ * @param stateDir where stores are
+ */
+export function createGitFetcher (source: GitSource, stateDir: string): Fetcher {
+  const store = join(stateDir, 'git', hash(source.url).slice(0, 20))
+  const home = join(stateDir, 'home')
+  let queue = queues.get(store)
+  if (queue === undefined) queues.set(store, queue = createQueue())
+  const inTurn = queue
+
+  return {
+    intervalMs: INTERVAL_MS,
+    async check () {
+      checkAuth(source)
+      await mkdir(home, { recursive: true, mode: 0o700 })
+      const problem = await gitProblem(home)
+      if (problem !== undefined) throw new AddressError(problem)
+    },
+    fetch: (options) => inTurn(async () => {
+      try {
+        return await fetchOnce(options)
+      } catch (error) {
+        // What a git that was killed left behind costs a fetch of everything, and no repair.
+        if (!isBrokenStore(error)) throw error
+        await rm(store, { recursive: true, force: true })
+        return await fetchOnce(options)
+      }
+    })
+  }
+
+  async function fetchOnce ({ known, signal }: FetchOptions): Promise<Fetched | undefined> {
+    const remote = await connection(source, home, signal)
+    const resolved = await resolveRef(source.at, (args) => runGit({ ...remote, args: ['ls-remote', '--quiet', ...args] }), source.url)
+    if (resolved.commit !== undefined && known?.['commit'] === resolved.commit && known['path'] === resolved.path) return undefined
+    await mkdir(store, { recursive: true, mode: 0o700 })
+    await runGit({ args: ['init', '--quiet', '--bare', '--template=', store], signal, home })
+    const own = `refs/skillserve/${hash(source.name + resolved.ref).slice(0, 16)}`
+    await runGit({
+      ...remote,
+      args: ['-C', store, 'fetch', '--quiet', '--force', '--no-tags', '--depth=1', '--no-write-fetch-head', '--no-recurse-submodules', '--', source.url, `+${resolved.ref}:${own}`]
+    })
+    const run = (args: readonly string[], more: object = {}) => runGit({ ...more, args: ['-C', store, ...args], signal, home })
+    const commit = (await run(['rev-parse', '--verify', '--quiet', '--end-of-options', `${own}^{commit}`])).toString().trim()
+    if (COMMIT_ID.test(resolved.label) && commit !== resolved.label) throw new SourceError('ref_not_found', 'the host gave another commit than the one that was asked for')
+    const files = await readCommit(run, commit, resolved.path)
+    if (await countPacks(store) > MAX_PACKS) await run(['gc', '--quiet', '--prune=now'])
+    const algorithm = commit.length === 40 ? 'sha1' : 'sha256'
+    return {
+      revision: `${COMMIT_ID.test(resolved.label) ? '' : `${resolved.label}@`}${algorithm}:${commit}`,
+      memory: { commit, path: resolved.path },
+      files,
+      path: resolved.path,
+      isFinal: COMMIT_ID.test(resolved.label)
+    }
+  }
+}
+
+async function countPacks (store: string): Promise<number> {
+  return (await readdir(join(store, 'objects', 'pack'))).filter((name) => name.endsWith('.pack')).length
+}
+
+/** The first of the wanted refs that the host has. A commit id is taken as it is. */
+async function resolveRef (wanted: readonly RefAndPath[], list: (args: readonly string[]) => Promise<Buffer>, url: string): Promise<Resolved> {
+  const [first] = wanted
+  if (first === undefined || first.ref === undefined) {
+    const lines = (await list(['--symref', '--', url, 'HEAD'])).toString().split('\n')
+    const branch = lines.map((line) => /^ref: refs\/heads\/(.+)\tHEAD$/.exec(line)?.[1]).find((name) => name !== undefined)
+    const commit = lines.map((line) => /^([\da-f]{40,64})\tHEAD$/.exec(line)?.[1]).find((id) => id !== undefined)
+    if (commit === undefined) throw new SourceError('ref_not_found', 'the repository has no commit yet')
+    return { ref: 'HEAD', label: branch ?? 'HEAD', path: first?.path ?? '', commit }
+  }
+  if (COMMIT_ID.test(first.ref)) return { ref: first.ref, label: first.ref, path: first.path, commit: undefined }
+  const names = wanted.flatMap(({ ref = '' }) => fullNames(ref))
+  const refs = new Map((await list(['--', url, ...names.flatMap((name) => [name, `${name}^{}`])])).toString().split('\n').map((line) => {
+    const [id = '', name = ''] = line.split('\t')
+    return [name, id] as const
+  }))
+  for (const { ref = '', path } of wanted) {
+    for (const name of fullNames(ref)) {
+      // Of an annotated tag, the commit and not the tag.
+      const commit = refs.get(`${name}^{}`) ?? refs.get(name)
+      if (commit !== undefined) return { ref: name, label: ref, path, commit }
+    }
+  }
+  throw new SourceError('ref_not_found', `the host has no branch or tag ${JSON.stringify(first.ref)}`)
+}
+
+function fullNames (ref: string): string[] {
+  return ref.startsWith('refs/') ? [ref] : [`refs/heads/${ref}`, `refs/tags/${ref}`]
+}
+
+/** What every call to the host needs. Credentials are read for each fetch. */
+async function connection ({ url, auth = {} }: GitSource, home: string, signal: AbortSignal): Promise<Omit<GitOptions, 'args'>> {
+  const { protocol, origin } = new URL(url)
+  const common = { signal, home, protocol: protocol.slice(0, -1) }
+  if (protocol === 'ssh:') return { ...common, sshCommand: sshCommand(auth) }
+  const secret = await readSecret(auth)
+  if (secret === undefined) return common
+  const header = `Authorization: Basic ${Buffer.from(`${auth.username ?? 'x-access-token'}:${secret}`).toString('base64')}`
+  return { ...common, config: [[`http.${origin}/.extraHeader`, header]], secrets: [secret, header.slice('Authorization: Basic '.length)] }
+}
+
+/** The user's own, as ssh would take it. */
+const KNOWN_HOSTS = join(homedir(), '.ssh', 'known_hosts')
+
+function checkAuth ({ name, url, auth = {} }: GitSource): void {
+  const isSsh = url.startsWith('ssh:')
+  if (isSsh && !existsSync(auth.knownHostsFile ?? KNOWN_HOSTS)) throw new AddressError(`the source ${name} needs a file of known hosts (auth.known_hosts_file): without it, anybody could be the host`)
+  if (!isSsh && (auth.keyFile !== undefined || auth.knownHostsFile !== undefined)) throw new AddressError(`the source ${name} has a key for SSH, but another address`)
+}
+
+function sshCommand ({ keyFile, knownHostsFile = KNOWN_HOSTS }: SourceAuth): string {
+  const options = ['BatchMode=yes', 'StrictHostKeyChecking=yes', `UserKnownHostsFile=${knownHostsFile}`, 'GlobalKnownHostsFile=/dev/null', 'ConnectTimeout=15', ...keyFile === undefined ? [] : ['IdentitiesOnly=yes']]
+  return ['ssh', '-F', '/dev/null', ...keyFile === undefined ? [] : ['-i', keyFile], ...options.flatMap((option) => ['-o', option])].map(quoteForShell).join(' ')
+}
+
+/** git gives the command to a shell. */
+function quoteForShell (word: string): string {
+  return `'${word.replaceAll("'", "'\\''")}'`
+}

@@ -1,0 +1,210 @@
+import { createHash } from 'node:crypto'
+import { mkdir, mkdtemp, readdir, rename, rm, symlink } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { LISTING_FILE, listingText } from '../core/catalog/listing.ts'
+import { errorCode } from '../core/disk/disk.ts'
+import type { FoundSkill } from '../core/layout/layout.ts'
+import { compareCodePoints } from '../core/ground/text.ts'
+import { readJson, replaceFile } from './state-folder.ts'
+import { SourceError } from './source-error.ts'
+import { quotePath, type SourceEntry, type SourceTree } from './source-tree.ts'
+
+/** Bytes of all skills of a source, and of one file. */
+export const MAX_PUBLISHED_BYTES = 1_073_741_824
+export const MAX_FILE_BYTES = 50 * 1_048_576
+
+/** How long a folder that no listing names any more stays, in milliseconds: slow clients have a minute for an answer. */
+const RETIRED_MS = 120_000
+
+/** What was published last, beside its skills. */
+export interface PublishedState {
+  readonly revision: string
+  /** Of the settings that decide what of a source is published. */
+  readonly settings: string
+  /** What the kind of source keeps for the next fetch. */
+  readonly memory: Readonly<Record<string, string>>
+  /** ISO 8601. */
+  readonly changedAt: string
+  readonly report: unknown
+}
+
+export interface PublishOptions {
+  readonly state: PublishedState
+  readonly prefix: string
+  readonly signal: AbortSignal
+  /** Names the state in sentences. */
+  readonly where: string
+  /** Called with the folders of all skills, by name, before readers see them. Throws a SourceError to refuse them. */
+  readonly approve?: ((folders: ReadonlyMap<string, string>) => Promise<void>) | undefined
+}
+
+export interface PublishedChange {
+  readonly added: number
+  readonly changed: number
+  readonly removed: number
+}
+
+/**
+ * The folder in which one source publishes its skills. A folder of a skill is named by what is in it, written once, and
+ * never changed; a listing names the folders of one state, and is exchanged in one rename. A push that changes one skill of
+ * 10,000 thus writes one folder, and readers compare one.
+ */
+export class Publisher {
+  readonly #folder: string
+  readonly #retiredAt = new Map<string, number>()
+  #listed: ReadonlyMap<string, string> = new Map()
+  #sweep: NodeJS.Timeout | undefined
+
+  constructor (folder: string) {
+    this.#folder = folder
+  }
+
+  /** The root that is served. */
+  get root (): string {
+    return join(this.#folder, 'published')
+  }
+
+  get skills (): number {
+    return this.#listed.size
+  }
+
+  /** Room for what is being fetched; empty at each start. */
+  get tmp (): string {
+    return join(this.#folder, 'tmp')
+  }
+
+  /** Makes the folders, and removes what a process that was killed left behind. */
+  async open (): Promise<PublishedState | undefined> {
+    await rm(this.tmp, { recursive: true, force: true })
+    for (const folder of [this.root, this.tmp, this.#skillsFolder]) await mkdir(folder, { recursive: true, mode: 0o700 })
+    const listing = await readJson(join(this.root, LISTING_FILE))
+    if (!isObject(listing) || !isObject(listing.skills)) return undefined
+    this.#listed = new Map(Object.entries(listing.skills).filter((entry): entry is [string, string] => typeof entry[1] === 'string'))
+    await this.#removeUnlisted()
+    const state = await readJson(join(this.#folder, 'state.json'))
+    return isState(state) ? state : undefined
+  }
+
+  async publish (tree: SourceTree, found: readonly FoundSkill[], { state, prefix, signal, where, approve }: PublishOptions): Promise<PublishedChange> {
+    const before = this.#listed
+    const listed = new Map<string, string>()
+    const missing: Array<{ readonly digest: string, readonly name: string, readonly files: SkillFiles }> = []
+    const there = new Set(await readdir(this.#skillsFolder))
+    let bytes = 0
+    for (const { name: found_, path } of found) {
+      const name = prefix + found_
+      const files = tree.below(path).sort((a, b) => compareCodePoints(a.path, b.path))
+      for (const { entry } of files) {
+        if (entry.size > MAX_FILE_BYTES) throw new SourceError('too_large', `${where} is refused: ${quotePath(entry.path)} is larger than ${MAX_FILE_BYTES} bytes`)
+        bytes += entry.size
+      }
+      if (bytes > MAX_PUBLISHED_BYTES) throw new SourceError('too_large', `${where} is refused: its skills are larger than ${MAX_PUBLISHED_BYTES} bytes together`)
+      const digest = digestOf(name, files)
+      listed.set(name, `../skills/${digest}/${name}`)
+      if (!there.has(digest)) missing.push({ digest, name, files })
+    }
+    await this.#write(tree, missing, signal)
+    await approve?.(new Map([...listed].map(([name, path]) => [name, join(this.root, path)])))
+    signal.throwIfAborted()
+    if (!isSameMap(before, listed)) await replaceFile(join(this.root, LISTING_FILE), listingText(listed), this.tmp)
+    await this.saveState(state)
+    this.#listed = listed
+    this.#retire(before)
+    const changed = [...listed].filter(([name, path]) => before.has(name) && before.get(name) !== path).length
+    const added = [...listed.keys()].filter((name) => !before.has(name)).length
+    return { added, changed, removed: before.size + added - listed.size }
+  }
+
+  async saveState (state: PublishedState): Promise<void> {
+    await replaceFile(join(this.#folder, 'state.json'), JSON.stringify(state), this.tmp)
+  }
+
+  close (): void {
+    clearTimeout(this.#sweep)
+  }
+
+  get #skillsFolder (): string {
+    return join(this.#folder, 'skills')
+  }
+
+  /** Files first and links afterwards: nothing is ever written through a link. */
+  async #write (tree: SourceTree, skills: ReadonlyArray<{ readonly digest: string, readonly name: string, readonly files: SkillFiles }>, signal: AbortSignal): Promise<void> {
+    if (skills.length === 0) return
+    const staging = await mkdtemp(join(this.tmp, 'skills-'))
+    try {
+      const files: Array<{ entry: SourceEntry, path: string }> = []
+      const links: Array<{ target: string, path: string }> = []
+      for (const { digest, name, files: own } of skills) {
+        const folders = new Set([join(staging, digest, name)])
+        for (const { path, entry } of own) {
+          const to = join(staging, digest, name, path)
+          if (entry.kind === 'submodule') continue
+          folders.add(dirname(to))
+          if (entry.kind === 'link') links.push({ target: entry.target ?? '', path: to })
+          else files.push({ entry, path: to })
+        }
+        for (const folder of folders) await mkdir(folder, { recursive: true, mode: 0o755 })
+      }
+      await tree.files.write(files, signal)
+      for (const { target, path } of links) await symlink(target, path)
+      for (const { digest } of skills) await moveInto(join(staging, digest), join(this.#skillsFolder, digest))
+    } finally {
+      await rm(staging, { recursive: true, force: true })
+    }
+  }
+
+  #retire (before: ReadonlyMap<string, string>): void {
+    const now = Date.now()
+    const listed = new Set(this.#listed.values())
+    for (const path of listed) this.#retiredAt.delete(path)
+    for (const path of before.values()) if (!listed.has(path)) this.#retiredAt.set(path, now)
+    if (this.#retiredAt.size > 0) this.#sweep ??= setTimeout(() => { void this.#sweepRetired() }, RETIRED_MS).unref()
+  }
+
+  async #sweepRetired (): Promise<void> {
+    this.#sweep = undefined
+    for (const [path, at] of this.#retiredAt) {
+      if (Date.now() - at < RETIRED_MS) continue
+      this.#retiredAt.delete(path)
+      await rm(dirname(join(this.root, path)), { recursive: true, force: true }).catch(() => {})
+    }
+    if (this.#retiredAt.size > 0) this.#sweep = setTimeout(() => { void this.#sweepRetired() }, RETIRED_MS).unref()
+  }
+
+  async #removeUnlisted (): Promise<void> {
+    const listed = new Set([...this.#listed.values()].map((path) => path.split('/')[2]))
+    for (const name of await readdir(this.#skillsFolder)) {
+      if (!listed.has(name)) await rm(join(this.#skillsFolder, name), { recursive: true, force: true })
+    }
+  }
+}
+
+type SkillFiles = ReadonlyArray<{ readonly path: string, readonly entry: SourceEntry }>
+
+/** Names a folder by its content, and by the skill's name: two skills of one content are two folders. */
+function digestOf (name: string, files: SkillFiles): string {
+  const digest = createHash('sha256').update(name)
+  for (const { path, entry } of files) if (entry.kind !== 'submodule') digest.update(`\0${entry.kind}\0${path}\0${entry.kind === 'link' ? entry.target ?? '' : entry.id}`)
+  return digest.digest('hex').slice(0, 40)
+}
+
+async function moveInto (from: string, to: string): Promise<void> {
+  try {
+    await rename(from, to)
+  } catch (error) {
+    // Two skills of one state cannot have one digest: what is there was left by a publication that failed later.
+    if (errorCode(error) !== 'ENOTEMPTY' && errorCode(error) !== 'EEXIST') throw error
+  }
+}
+
+function isSameMap (a: ReadonlyMap<string, string>, b: ReadonlyMap<string, string>): boolean {
+  return a.size === b.size && a.size > 0 && [...a].every(([key, value]) => b.get(key) === value)
+}
+
+function isObject (value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null
+}
+
+function isState (value: unknown): value is PublishedState {
+  return isObject(value) && typeof value['revision'] === 'string' && typeof value['settings'] === 'string' && isObject(value['memory']) && typeof value['changedAt'] === 'string'
+}

@@ -1,0 +1,35 @@
+import type { FoundSkills, LeftOut } from '../core/layout/layout.ts'
+import type { SourceStatus } from '../schemas/health.ts'
+import type { SourceTree } from './source-tree.ts'
+
+/** What the status says of a published state, beside its revision. */
+export type LayoutReport = Pick<SourceStatus, 'layout' | 'places' | 'left_out'>
+
+/** How many of the things that were left out are named. */
+const MAX_NAMED = 20
+const LFS_POINTER = 'version https://git-lfs.github.com/spec/v1'
+
+export async function reportOf (tree: SourceTree, { layout, places, skills, leftOut }: FoundSkills): Promise<LayoutReport> {
+  const all: LeftOut[] = [...new Map([...leftOut, ...await brokenParts(tree, skills.map(({ path }) => path))].map((item) => [`${item.path}\n${item.reason}`, item])).values()]
+  return {
+    layout,
+    places: [...places].map(([path, count]) => ({ path: path === '' ? '.' : path, skills: count })),
+    ...all.length > 0 && { left_out: { count: all.length, first: all.slice(0, MAX_NAMED) } }
+  }
+}
+
+/** Submodules, links out of the source, and files that are kept elsewhere: a client would read something else, or nothing. */
+async function brokenParts (tree: SourceTree, skills: readonly string[]): Promise<LeftOut[]> {
+  const found: LeftOut[] = []
+  for (const { entry } of skills.flatMap((path) => tree.below(path))) {
+    if (entry.kind === 'submodule') found.push({ path: entry.path, reason: 'submodule' })
+    else if (entry.kind === 'link' && (entry.target ?? '/').startsWith('/')) found.push({ path: entry.path, reason: 'link_outside' })
+    else if (entry.kind === 'file' && entry.size > 100 && entry.size < 200 && /\.(?:png|jpe?g|gif|pdf|zip|bin|mp4|ttf|otf|pptx|docx|xlsx|onnx|safetensors|psd|webp)$/i.test(entry.path) &&
+      (await tree.files.read(entry)).subarray(0, LFS_POINTER.length).toString() === LFS_POINTER) found.push({ path: entry.path, reason: 'lfs_pointer' })
+  }
+  return found
+}
+
+export function isReport (value: unknown): value is LayoutReport {
+  return typeof value === 'object' && value !== null && 'layout' in value
+}

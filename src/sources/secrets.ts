@@ -1,0 +1,35 @@
+import { readFile } from 'node:fs/promises'
+import { SourceError } from './source-error.ts'
+import type { SourceAuth } from './source-spec.ts'
+
+const MAX_SECRET_BYTES = 65_536
+
+/** A password or token, read anew each time; undefined where none is configured. */
+export async function readSecret ({ secretFile, secretVariable }: SourceAuth): Promise<string | undefined> {
+  if (secretFile !== undefined) return await readSecretFile(secretFile)
+  if (secretVariable === undefined) return undefined
+  const secret = process.env[secretVariable]?.trim()
+  if (!secret) throw new SourceError('secret_missing', 'the variable of the credentials is not set')
+  return secret
+}
+
+/** @throws SourceError when there is none */
+export async function readSecretFile (path: string): Promise<string> {
+  let text: string
+  try {
+    text = (await readFile(path, 'utf8')).trim()
+  } catch (cause) {
+    throw new SourceError('secret_missing', 'the file of the credentials cannot be read', { cause })
+  }
+  if (text === '' || text.length > MAX_SECRET_BYTES || /[\r\n]/.test(text)) throw new SourceError('secret_missing', 'the file of the credentials holds no single line')
+  return text
+}
+
+/** A text of a program or server without secrets, and without what stands before `@` in its addresses. */
+export function redact (text: string, secrets: readonly string[]): string {
+  let clean = text.replace(/\/\/[^\s/@]*@/g, '//…@')
+  for (const secret of secrets) {
+    for (const form of [secret, encodeURIComponent(secret), Buffer.from(secret).toString('base64')]) if (form.length >= 4) clean = clean.replaceAll(form, '…')
+  }
+  return clean
+}

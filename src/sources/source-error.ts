@@ -1,0 +1,28 @@
+/** Why a source could not deliver: a closed set, for status and metrics. */
+export const SOURCE_ERROR_CODES = [
+  'auth_failed', 'not_found', 'ref_not_found', 'path_not_found', 'redirected', 'rate_limited', 'unreachable', 'tls', 'host_key', 'timeout', 'too_large',
+  'refused_tree', 'bad_archive', 'bad_answer', 'digest_mismatch', 'changing', 'verification_failed', 'git_missing', 'secret_missing', 'disk', 'internal'
+] as const
+export type SourceErrorCode = (typeof SOURCE_ERROR_CODES)[number]
+
+/** A failure of a source. The message may be shown to anybody: it holds no address, no local path, no secret. */
+export class SourceError extends Error {
+  override readonly name = 'SourceError'
+  readonly code: SourceErrorCode
+  /** For the log: what a program or a server said, without secrets. */
+  readonly details: string | undefined
+  /** How long the other side asks to be left alone, in milliseconds. */
+  readonly retryAfterMs: number | undefined
+
+  constructor (code: SourceErrorCode, message: string, { details, retryAfterMs, cause }: { readonly details?: string, readonly retryAfterMs?: number | undefined, readonly cause?: unknown } = {}) {
+    super(message, { cause })
+    this.code = code
+    this.details = details
+    this.retryAfterMs = retryAfterMs
+  }
+}
+
+/** What an operator wrote of a source and cannot be used. The message is one sentence without secrets. */
+export class AddressError extends Error {
+  override readonly name = 'AddressError'
+}

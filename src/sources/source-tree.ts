@@ -1,0 +1,179 @@
+import { posix } from 'node:path'
+import type { LayoutTree, TreeEntry } from '../core/layout/layout.ts'
+import { compareCodePoints } from '../core/ground/text.ts'
+import { SourceError } from './source-error.ts'
+
+/** A file or link of a source in one state. */
+export interface SourceEntry {
+  /** `/` between segments. */
+  readonly path: string
+  readonly kind: 'file' | 'link' | 'submodule'
+  /** Equal for equal bytes within one source: the id of a blob, or a digest. */
+  readonly id: string
+  /** Bytes. */
+  readonly size: number
+  /** Where a link leads to, as it is written. */
+  readonly target?: string
+}
+
+/** All that a source holds in one state. */
+export interface SourceFiles {
+  readonly entries: readonly SourceEntry[]
+  /** Writes files to new paths, whose folders are there. */
+  write (files: Iterable<{ readonly entry: SourceEntry, readonly path: string }>, signal: AbortSignal): Promise<void>
+  read (entry: SourceEntry): Promise<Buffer>
+}
+
+/** What a source may hold, and what is published of it. */
+const MAX_ENTRIES = 200_000
+const MAX_PATH_BYTES = 1_024
+const MAX_DEPTH = 20
+
+const MAX_LINKS_ON_A_PATH = 40
+
+type Node = Folder | SourceEntry
+type Folder = Map<string, Node>
+
+/**
+ * Refuses a state that is too large, or that no file system holds as it is.
+ * @param where names the state in the sentence
+ * @throws SourceError
+ */
+export function checkEntries (entries: readonly SourceEntry[], where: string): void {
+  if (entries.length > MAX_ENTRIES) throw new SourceError('too_large', `${where} has more than ${MAX_ENTRIES} files`)
+  const names = new Set<string>()
+  for (const { path } of entries) {
+    const problem = problemOf(path)
+    if (problem !== undefined) throw new SourceError('refused_tree', `${where} is refused: ${quotePath(path)} ${problem}`)
+    if (names.has(path)) throw new SourceError('refused_tree', `${where} is refused: ${quotePath(path)} is there twice`)
+    names.add(path)
+  }
+  for (const { path } of entries) {
+    for (let end = path.indexOf('/'); end !== -1; end = path.indexOf('/', end + 1)) {
+      if (names.has(path.slice(0, end))) throw new SourceError('refused_tree', `${where} is refused: ${quotePath(path.slice(0, end))} is a file and a folder`)
+    }
+  }
+}
+
+function problemOf (path: string): string | undefined {
+  if (Buffer.byteLength(path) > MAX_PATH_BYTES) return `is longer than ${MAX_PATH_BYTES} bytes`
+  const segments = path.split('/')
+  if (segments.length > MAX_DEPTH) return `lies deeper than ${MAX_DEPTH} folders`
+  if (path.includes('\0') || !path.isWellFormed()) return 'is no name of a file'
+  if (segments.some((segment) => segment === '' || segment === '.' || segment === '..')) return 'leads out of its folder'
+  // Never served, and no honest source has it.
+  if (segments.some((segment) => segment.toLowerCase() === '.git')) return 'would be a repository of its own'
+  return undefined
+}
+
+export function quotePath (path: string): string {
+  return JSON.stringify(path.length > 120 ? `${path.slice(0, 120)}…` : path)
+}
+
+/** A state as folders, in which links inside lead on. */
+export class SourceTree implements LayoutTree {
+  readonly files: SourceFiles
+  readonly #top: Folder = new Map()
+  readonly #base: string
+
+  /** @param base the folder that is the top; '' for all */
+  constructor (files: SourceFiles, base = '') {
+    this.files = files
+    this.#base = base
+    for (const entry of files.entries) {
+      let folder = this.#top
+      const segments = entry.path.split('/')
+      const name = segments.pop() ?? ''
+      for (const segment of segments) {
+        const next = folder.get(segment)
+        if (next instanceof Map) folder = next
+        else folder.set(segment, folder = new Map())
+      }
+      folder.set(name, entry)
+    }
+  }
+
+  entries (folder: string): TreeEntry[] {
+    const found = this.#find(folder)
+    if (!(found?.node instanceof Map)) return []
+    const entries: TreeEntry[] = []
+    for (const [name, node] of found.node) {
+      if (node instanceof Map) {
+        entries.push({ name, kind: 'folder', linked: false })
+        continue
+      }
+      const target = node.kind === 'link' ? this.#resolve(posix.join(found.path, name))?.node : node.kind === 'file' ? node : undefined
+      if (target !== undefined) entries.push({ name, kind: target instanceof Map ? 'folder' : 'file', linked: node.kind === 'link' })
+    }
+    return entries.sort((a, b) => compareCodePoints(a.name, b.name))
+  }
+
+  realPath (folder: string): string {
+    return this.#find(folder)?.path ?? folder
+  }
+
+  async read (file: string, limit: number): Promise<Buffer | undefined> {
+    const node = this.#find(file)?.node
+    return node === undefined || node instanceof Map || node.size > limit ? undefined : await this.files.read(node)
+  }
+
+  /** The entry behind a path. */
+  entry (path: string): SourceEntry | undefined {
+    const node = this.#find(path)?.node
+    return node instanceof Map ? undefined : node
+  }
+
+  isFolder (folder: string): boolean {
+    return this.#find(folder)?.node instanceof Map
+  }
+
+  /** All entries below a folder, with their paths relative to it, in no order. Links in it stay links. */
+  below (folder: string): Array<{ readonly path: string, readonly entry: SourceEntry }> {
+    const found: Array<{ path: string, entry: SourceEntry }> = []
+    const collect = (node: Folder, prefix: string): void => {
+      for (const [name, child] of node) {
+        if (child instanceof Map) collect(child, `${prefix}${name}/`)
+        else found.push({ path: `${prefix}${name}`, entry: child })
+      }
+    }
+    const start = this.#find(folder)?.node
+    if (start instanceof Map) collect(start, '')
+    return found
+  }
+
+  #find (path: string): { readonly node: Node, readonly path: string } | undefined {
+    return this.#resolve(posix.join(this.#base, path))
+  }
+
+  /** Follows links, lexically as the kernel would, inside the tree. */
+  #resolve (path: string): { readonly node: Node, readonly path: string } | undefined {
+    let rest = path.split('/').filter((segment) => segment !== '' && segment !== '.')
+    let links = 0
+    const parents: Array<readonly [name: string, folder: Folder]> = []
+    let node: Node = this.#top
+    while (rest.length > 0) {
+      const [name = '', ...others] = rest
+      rest = others
+      if (name === '..') {
+        if (parents.length === 0) return undefined
+        parents.pop()
+        node = parents.at(-1)?.[1] ?? this.#top
+        continue
+      }
+      if (!(node instanceof Map)) return undefined
+      const child: Node | undefined = node.get(name)
+      if (child === undefined) return undefined
+      if (child instanceof Map) {
+        parents.push([name, child])
+        node = child
+      } else if (child.kind === 'link') {
+        if (++links > MAX_LINKS_ON_A_PATH || child.target === undefined || child.target.startsWith('/')) return undefined
+        rest = [...child.target.split('/').filter((segment) => segment !== '' && segment !== '.'), ...rest]
+      } else {
+        if (rest.length > 0) return undefined
+        return { node: child, path: [...parents.map(([parent]) => parent), name].join('/') }
+      }
+    }
+    return { node, path: parents.map(([name]) => name).join('/') }
+  }
+}

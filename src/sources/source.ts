@@ -1,0 +1,211 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { coalesce } from '../core/ground/async.ts'
+import type { CoreLog } from '../core/ground/log.ts'
+import { findSkills } from '../core/layout/find-skills.ts'
+import type { SourceStatus } from '../schemas/health.ts'
+import type { Fetched, Fetcher } from './fetcher.ts'
+import { type PublishedState, Publisher } from './publisher.ts'
+import { isReport, reportOf } from './report.ts'
+import { Schedule } from './schedule.ts'
+import { SourceError } from './source-error.ts'
+import { DEFAULT_TIMEOUT_MS, type Source } from './source-spec.ts'
+import { checkEntries, SourceTree } from './source-tree.ts'
+import { hash } from './state-folder.ts'
+
+/** A state that is about to be published: folders of its skills by name. */
+export interface Candidate {
+  readonly source: string
+  readonly revision: string
+  readonly folders: ReadonlyMap<string, string>
+}
+
+export interface SourceOptions {
+  readonly source: Source
+  readonly fetcher: Fetcher
+  /** The folder of this source's state. */
+  readonly folder: string
+  readonly log: CoreLog
+  /** Lets few sources fetch at a time. */
+  readonly inTurn: <T>(job: () => Promise<T>) => Promise<T>
+  /** Refuses a state by throwing a SourceError: `verification_failed`. */
+  readonly approve?: ((candidate: Candidate) => Promise<void>) | undefined
+  /** Factor on pauses after failures and before hooks. For tests. */
+  readonly retryFactor?: number | undefined
+}
+
+/** Failures of one kind in a row are logged once. */
+interface Failure {
+  readonly error: SourceError
+  readonly since: Date
+}
+
+/** Keeps the published folder of one source near what the source holds. A check that fails changes nothing but the status. */
+export class SourceKeeper {
+  readonly #options: SourceOptions
+  readonly #publisher: Publisher
+  readonly #schedule: Schedule
+  readonly #closing = new AbortController()
+  /** Checks now; a call during a check gets one that begins afterwards. */
+  readonly sync = coalesce(() => this.#sync())
+  #published: PublishedState | undefined
+  #failure: Failure | undefined
+  #checkedAt: Date | undefined
+  #nextAt: Date | undefined
+  #isFinal = false
+  #timer: NodeJS.Timeout | undefined
+  #running: Promise<void> = Promise.resolve()
+
+  constructor (options: SourceOptions) {
+    this.#options = options
+    this.#publisher = new Publisher(options.folder)
+    const { source, fetcher, retryFactor } = options
+    this.#schedule = new Schedule({ intervalMs: source.intervalMs ?? fetcher.intervalMs, ...retryFactor !== undefined && { retryFactor } })
+  }
+
+  get source (): Source {
+    return this.#options.source
+  }
+
+  /** The folder that is served. */
+  get root (): string {
+    return this.#publisher.root
+  }
+
+  /** Takes up what was published before, without the network; the first check follows. */
+  async open (): Promise<void> {
+    this.#published = await this.#publisher.open()
+    if (this.#published !== undefined) this.#options.log.info({ source: this.source.name, revision: this.#published.revision, changedAt: this.#published.changedAt }, 'serving what the source had when it was last fetched')
+  }
+
+  start (): void {
+    this.#wakeIn(0)
+  }
+
+  /** A hook says that there may be something new. */
+  hint (): void {
+    this.#wakeIn(this.#schedule.pauseBeforeHook(performance.now()))
+  }
+
+  async close (): Promise<void> {
+    this.#closing.abort()
+    clearTimeout(this.#timer)
+    await this.#running
+    this.#publisher.close()
+  }
+
+  get status (): SourceStatus {
+    const { name, kind, optional } = this.source
+    const published = this.#published
+    const failure = this.#failure
+    return {
+      name,
+      kind,
+      state: published === undefined ? failure === undefined ? 'waiting' : 'failed' : failure === undefined ? 'ok' : 'stale',
+      ...optional === true && { optional },
+      ...published !== undefined && { revision: published.revision, changed_at: published.changedAt },
+      skills: this.#publisher.skills,
+      ...this.#checkedAt !== undefined && { checked_at: this.#checkedAt.toISOString() },
+      ...this.#nextAt !== undefined && { next_at: this.#nextAt.toISOString() },
+      ...failure !== undefined && { failing_since: failure.since.toISOString(), error: { code: failure.error.code, message: failure.error.message } },
+      ...isReport(published?.report) && published.report
+    }
+  }
+
+  #wakeIn (pause: number): void {
+    if (this.#closing.signal.aborted) return
+    clearTimeout(this.#timer)
+    this.#nextAt = new Date(Date.now() + pause)
+    this.#timer = setTimeout(() => { this.#running = this.sync() }, pause).unref()
+  }
+
+  async #sync (): Promise<void> {
+    if (this.#closing.signal.aborted) return
+    clearTimeout(this.#timer)
+    let pause: number
+    try {
+      await this.#options.inTurn(() => this.#check())
+      this.#checkedAt = new Date()
+      this.#succeeded()
+      pause = this.#schedule.pauseAfterSuccess()
+    } catch (error) {
+      if (this.#closing.signal.aborted) return
+      const failure = asSourceError(error)
+      this.#failed(failure)
+      pause = this.#schedule.pauseAfterFailure(failure.retryAfterMs)
+    }
+    this.#nextAt = undefined
+    // What cannot change is not asked for again, but by a hook.
+    if (!this.#isFinal) this.#wakeIn(pause)
+  }
+
+  async #check (): Promise<void> {
+    const { source, fetcher } = this.#options
+    this.#schedule.started(performance.now())
+    const settings = settingsOf(source)
+    const known = this.#published?.settings === settings ? this.#published.memory : undefined
+    const timeout = AbortSignal.timeout(source.timeoutMs ?? DEFAULT_TIMEOUT_MS)
+    const tmp = await mkdtemp(join(this.#publisher.tmp, 'fetch-'))
+    try {
+      const fetched = await fetcher.fetch({ known, tmp, signal: AbortSignal.any([timeout, this.#closing.signal]) })
+      if (fetched !== undefined) await this.#publish(fetched, settings)
+    } catch (error) {
+      if (timeout.aborted && !this.#closing.signal.aborted) throw new SourceError('timeout', 'the source did not deliver in time', { cause: error })
+      throw error
+    } finally {
+      await rm(tmp, { recursive: true, force: true })
+    }
+  }
+
+  async #publish ({ revision, memory, files, path, isFinal }: Fetched, settings: string): Promise<void> {
+    const { source, log, approve } = this.#options
+    const { name, layout, include, exclude, prefix = '' } = source
+    const where = revision.length > 80 ? `${revision.slice(0, 80)}…` : revision
+    checkEntries(files.entries, where)
+    const tree = new SourceTree(files, path)
+    if (path !== '' && !tree.isFolder('')) throw new SourceError('path_not_found', `${where} has no folder ${JSON.stringify(path)}`)
+    const found = await findSkills(tree, { layout, name: path === '' ? name : path.split('/').at(-1) ?? name, ...include && { include }, ...exclude && { exclude } })
+    const before = this.#published?.revision
+    const state = { revision, settings, memory, changedAt: new Date().toISOString(), report: await reportOf(tree, found) }
+    const { added, changed, removed } = await this.#publisher.publish(tree, found.skills, {
+      state,
+      prefix,
+      where,
+      signal: this.#closing.signal,
+      approve: approve && ((folders) => approve({ source: name, revision, folders }))
+    })
+    this.#published = state
+    this.#isFinal = isFinal
+    log.info({ source: name, revision, ...before !== undefined && { before }, added, changed, removed, layout: found.layout, leftOut: found.leftOut.length }, 'a source is published in a new revision')
+  }
+
+  #succeeded (): void {
+    if (this.#failure === undefined) return
+    this.#options.log.info({ source: this.source.name, failingSince: this.#failure.since }, 'the source delivers again')
+    this.#failure = undefined
+  }
+
+  #failed (error: SourceError): void {
+    const isSame = this.#failure?.error.code === error.code && this.#failure.error.message === error.message
+    this.#failure = { error, since: this.#failure?.since ?? new Date() }
+    if (isSame) return
+    const { name } = this.source
+    this.#options.log.warn({
+      source: name, code: error.code, ...error.details !== undefined && { details: error.details }, ...error.code === 'internal' && { err: error.cause }
+    }, `the source fails: ${error.message}; ${this.#published === undefined ? 'nothing was published yet' : 'what was published before is served'}`)
+  }
+}
+
+/** What decides which part of a state is published: another value publishes the same state anew. */
+function settingsOf ({ name, layout, include, exclude, prefix }: Source): string {
+  return hash(JSON.stringify([1, name, layout, include, exclude, prefix])).slice(0, 16)
+}
+
+function asSourceError (error: unknown): SourceError {
+  if (error instanceof SourceError) return error
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (code === 'ENOSPC' || code === 'EDQUOT' || code === 'EACCES' || code === 'EROFS' || code === 'EMFILE') {
+    return new SourceError('disk', `the state folder cannot be written (${String(code)})`, { cause: error })
+  }
+  return new SourceError('internal', 'an unexpected error, which the log has', { cause: error })
+}

@@ -1,0 +1,107 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { mkdir, open, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { hostname } from 'node:os'
+import { dirname, join } from 'node:path'
+import { errorCode } from '../core/disk/disk.ts'
+import { AddressError } from './source-error.ts'
+import type { Source } from './source-spec.ts'
+
+/** How often the holder of a lock shows that it lives, and after how long without that it is gone, in milliseconds. */
+const LOCK_RENEW_MS = 15_000
+const LOCK_STALE_MS = 60_000
+
+/**
+ * The folder of one source, below the state folder: the same for the same place, whatever its other settings.
+ * Deleting it costs a fetch, and nothing else.
+ */
+export function folderOf (stateDir: string, source: Source): string {
+  return join(stateDir, 'sources', `${source.name.slice(0, 40)}-${hash(identityOf(source)).slice(0, 12)}`)
+}
+
+/** Whatever decides what a source holds. */
+function identityOf (source: Source): string {
+  switch (source.kind) {
+    case 'git':
+      return JSON.stringify([source.url, source.at])
+    case 'archive':
+      return JSON.stringify([source.url, source.path])
+    case 's3':
+      return JSON.stringify([source.endpoint, source.region, source.bucket, source.prefixPath])
+    case 'oci':
+      return JSON.stringify([source.registry, source.repository, source.reference, source.path])
+  }
+}
+
+export function hash (text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}
+
+/** Writes a file so that nobody ever reads half of it, also after the power went. */
+export async function replaceFile (path: string, text: string, tmp: string): Promise<void> {
+  const temporary = join(tmp, randomBytes(8).toString('hex'))
+  await writeFile(temporary, text, { flag: 'wx', flush: true })
+  await rename(temporary, path)
+  const folder = await open(dirname(path))
+  try {
+    await folder.sync()
+  } finally {
+    await folder.close()
+  }
+}
+
+/** A value that was written as JSON; undefined when it is not there, or no JSON. */
+export async function readJson (path: string): Promise<unknown> {
+  try {
+    return JSON.parse(await readFile(path, 'utf8')) as unknown
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Keeps other processes from writing into the state folder. A holder that died leaves a lock that is taken over.
+ * @returns gives the lock back
+ * @throws AddressError while another process holds it
+ */
+export async function lockFolder (stateDir: string): Promise<() => Promise<void>> {
+  await mkdir(stateDir, { recursive: true, mode: 0o700 })
+  const path = join(stateDir, 'lock')
+  const own = JSON.stringify({ pid: process.pid, host: hostname(), id: randomBytes(8).toString('hex') })
+  for (let attempt = 0; ; attempt++) {
+    try {
+      await writeFile(path, own, { flag: 'wx', mode: 0o600 })
+      break
+    } catch (error) {
+      if (errorCode(error) !== 'EEXIST') throw new AddressError(`the state folder ${stateDir} cannot be written (${errorCode(error)}): --state-dir chooses another`)
+      if (attempt > 0 || await isHeld(path)) throw new AddressError(`another process uses the state folder ${stateDir}: --state-dir chooses another`)
+      await rm(path, { force: true })
+    }
+  }
+  const timer = setInterval(() => {
+    const now = new Date()
+    utimes(path, now, now).catch(() => {})
+  }, LOCK_RENEW_MS).unref()
+  return async () => {
+    clearInterval(timer)
+    if (await readFile(path, 'utf8').catch(() => '') === own) await rm(path, { force: true })
+  }
+}
+
+async function isHeld (path: string): Promise<boolean> {
+  const holder = await readJson(path)
+  const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: 0 }))
+  if (Date.now() - mtimeMs > LOCK_STALE_MS) return false
+  if (typeof holder !== 'object' || holder === null || !('pid' in holder) || !('host' in holder)) return true
+  // The process ids of another machine, or container, say nothing here.
+  if (holder.host !== hostname() || typeof holder.pid !== 'number') return true
+  return holder.pid !== process.pid && isAlive(holder.pid)
+}
+
+function isAlive (pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return errorCode(error) === 'EPERM'
+  }
+}

@@ -1,0 +1,23 @@
+import type { Tool, ToolArguments, ToolOutcome } from './tool.ts'
+
+/** A call of a tool, whatever door it came through. */
+export interface ObservedCall {
+  /** Undefined when no tool has the name of the call. */
+  readonly tool: Tool | undefined
+  /** From outside: read own properties only. */
+  readonly args: ToolArguments
+  /** The shape of the call, or the door: `openai`, `mcp`, `rest`. */
+  readonly dialect: string
+  /** As the caller sent it. */
+  readonly id: string | number | undefined
+  /** The request that the call came in. */
+  readonly origin: object | undefined
+}
+
+/** What came of a call. `refused`: no such tool, or past a limit. */
+export type CallResult = 'ok' | 'error' | 'refused'
+
+export interface ToolObserver {
+  /** Called before a call runs. What it returns is called once, with what came of the call. */
+  onCall (call: ObservedCall): ((result: CallResult, outcome: ToolOutcome) => void) | undefined
+}

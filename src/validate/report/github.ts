@@ -1,0 +1,26 @@
+import type { FindingSeverity } from '../../core/ground/skill.ts'
+import { printable } from '../../tools/text/printable.ts'
+import { fileOf, type ReporterFactory } from './reporter.ts'
+
+const LEVELS: Readonly<Record<FindingSeverity, string>> = { error: 'error', warning: 'warning', info: 'notice' }
+
+/** Annotations of GitHub Actions: workflow commands, one in each line. */
+export const githubReporter: ReporterFactory = ({ print }) => ({
+  skill (report) {
+    for (const found of report.findings) {
+      const { severity, code, message, fix, line, column } = found
+      const place = [['file', fileOf(report, found)], ['line', line], ['col', column], ['title', code]] as const
+      const properties = place.filter(([, value]) => value !== undefined).map(([name, value]) => `${name}=${escapeProperty(String(value))}`)
+      print(`::${LEVELS[severity]} ${properties.join(',')}::${escapeData(`${message}. ${fix}`)}\n`)
+    }
+  },
+  end () {}
+})
+
+function escapeData (text: string): string {
+  return printable(text).replaceAll('%', '%25').replaceAll('\r', '%0D').replaceAll('\n', '%0A')
+}
+
+function escapeProperty (text: string): string {
+  return escapeData(text).replaceAll(':', '%3A').replaceAll(',', '%2C')
+}

@@ -1,0 +1,56 @@
+import type { CatalogSkill, Finding, FindingSeverity } from '../../core/ground/skill.ts'
+import type { TargetName, TargetVerdict } from '../../verdicts/index.ts'
+
+/** One skill in a report. */
+export interface SkillReport {
+  /** Its folder as the caller's paths name it, with `/` between segments. */
+  readonly path: string
+  readonly skill: CatalogSkill
+  readonly revision: string | undefined
+  readonly verdicts: readonly TargetVerdict[]
+  /** Those that are to be reported. */
+  readonly findings: readonly Finding[]
+  readonly tokens: unknown
+}
+
+export interface Totals {
+  skills: number
+  /** Findings by severity, reported or not. */
+  error: number
+  warning: number
+  info: number
+  /** Findings that a baseline accepts; counted nowhere else. */
+  accepted: number
+}
+
+/** Writes a report piece by piece: nothing of a skill is kept. */
+export interface Reporter {
+  /** Before the first skill. */
+  readonly begin?: () => void
+  readonly skill: (report: SkillReport) => void
+  readonly end: (totals: Totals) => void
+}
+
+export interface ReporterOptions {
+  readonly print: (text: string) => void
+  /** Undefined when the caller has chosen none. */
+  readonly targets: readonly TargetName[] | undefined
+  readonly hasColor: boolean
+  readonly version: string
+}
+
+export type ReporterFactory = (options: ReporterOptions) => Reporter
+
+const DOCUMENTATION = 'https://github.com/skillserve/skillserve/blob/main/docs/findings.md'
+
+/** Where the documents explain a code. */
+export function helpUrl (code: string): string {
+  return `${DOCUMENTATION}#${code}`
+}
+
+/** The file that a finding is about, from where the caller is; relative paths never begin like a command of a CI service. */
+export function fileOf ({ path }: SkillReport, { file }: Finding): string {
+  return file === undefined ? path : path === '.' ? file : `${path.replace(/\/$/, '')}/${file}`
+}
+
+export const SEVERITIES: readonly FindingSeverity[] = ['error', 'warning', 'info']

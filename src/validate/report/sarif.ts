@@ -1,0 +1,67 @@
+import { FINDINGS } from '../../core/format/findings.ts'
+import type { Finding, FindingSeverity } from '../../core/ground/skill.ts'
+import { fileOf, helpUrl, type ReporterFactory, type SkillReport } from './reporter.ts'
+
+/** What GitHub's code scanning takes in one run. */
+const MAX_RESULTS = 25_000
+
+const LEVELS: Readonly<Record<FindingSeverity, string>> = { error: 'error', warning: 'warning', info: 'note' }
+
+const SCHEMA = 'https://json.schemastore.org/sarif-2.1.0.json'
+
+/** SARIF 2.1.0, for code scanning: one run, a rule for each code. */
+export const sarifReporter: ReporterFactory = ({ print, version }) => {
+  let count = 0
+  return {
+    begin () {
+      const driver = { name: 'skillserve', version, informationUri: 'https://github.com/skillserve/skillserve', rules: rules() }
+      print(`{"$schema":"${SCHEMA}","version":"2.1.0","runs":[{"tool":{"driver":${JSON.stringify(driver)}},"columnKind":"utf16CodeUnits","results":[`)
+    },
+    skill (report) {
+      for (const found of report.findings) {
+        count++
+        if (count <= MAX_RESULTS) print(`${count === 1 ? '' : ','}\n${JSON.stringify(toResult(report, found))}`)
+      }
+    },
+    end () {
+      const left = count - MAX_RESULTS
+      const invocation = {
+        executionSuccessful: true,
+        ...left > 0 && { toolExecutionNotifications: [{ level: 'warning', message: { text: `${left} more findings are left out: code scanning takes ${MAX_RESULTS} in a run` } }] }
+      }
+      print(`\n],"invocations":[${JSON.stringify(invocation)}]}]}\n`)
+    }
+  }
+}
+
+function rules (): readonly object[] {
+  return Object.entries(FINDINGS).map(([code, [severity, summary]]) => ({
+    id: code,
+    shortDescription: { text: summary },
+    help: { text: `${summary}. See ${helpUrl(code)}`, markdown: `${summary}. [More](${helpUrl(code)})` },
+    helpUri: helpUrl(code),
+    defaultConfiguration: { level: LEVELS[severity] }
+  }))
+}
+
+function toResult (report: SkillReport, found: Finding): object {
+  const { code, severity, message, fix, line, column, targets } = found
+  return {
+    ruleId: code,
+    level: LEVELS[severity],
+    message: { text: `${message}. ${fix}.` },
+    locations: [{
+      physicalLocation: {
+        artifactLocation: toLocation(fileOf(report, found)),
+        ...line !== undefined && { region: { startLine: line, ...column !== undefined && { startColumn: column } } }
+      }
+    }],
+    ...targets !== undefined && { properties: { targets } }
+  }
+}
+
+/** Relative to the root of the repository, where the tool is run. */
+function toLocation (path: string): object {
+  const uri = path.split('/').map(encodeURIComponent).join('/')
+  return path.startsWith('/') ? { uri: `file://${uri}` } : { uri, uriBaseId: '%SRCROOT%' }
+}

@@ -1,0 +1,51 @@
+import type { Finding, FindingSeverity } from '../../core/ground/skill.ts'
+import { printable } from '../../tools/text/printable.ts'
+import { fileOf, helpUrl, type ReporterFactory, type SkillReport, type Totals } from './reporter.ts'
+
+const COLORS: Readonly<Record<FindingSeverity | 'dim', string>> = { error: '\u001B[31m', warning: '\u001B[33m', info: '\u001B[36m', dim: '\u001B[2m' }
+const PLAIN = '\u001B[0m'
+
+/** Beginnings that CI services take for commands. */
+const COMMAND_LIKE = /^(?:::|##)/
+
+/** For people: a line for each finding, its fix below, and the totals last. */
+export const textReporter: ReporterFactory = ({ print, targets, hasColor }) => {
+  const explained = new Set<string>()
+  const paint = (color: keyof typeof COLORS, text: string): string => hasColor ? `${COLORS[color]}${text}${PLAIN}` : text
+
+  function describe (report: SkillReport, found: Finding): string {
+    const { severity, code, message, fix, line, column = 1, targets: names = [] } = found
+    const place = `${shown(fileOf(report, found))}${line === undefined ? '' : `:${line}:${column}`}`
+    const lines = [`${place}  ${paint(severity, severity)}  ${code}  ${printable(message)}`, `    fix: ${printable(fix)}`]
+    if (names.length > 0) lines.push(paint('dim', `    matters to: ${names.join(', ')}`))
+    if (!explained.has(code)) lines.push(paint('dim', `    see: ${helpUrl(code)}`))
+    explained.add(code)
+    return `${lines.join('\n')}\n`
+  }
+
+  return {
+    skill (report) {
+      const { findings, verdicts, path } = report
+      const isWorthSaying = findings.length > 0 || (targets !== undefined && verdicts.some(({ verdict }) => verdict !== 'ok'))
+      if (!isWorthSaying) return
+      const said = targets === undefined ? '' : `${shown(path)}: ${verdicts.map(({ target, verdict }) => `${target} ${verdict}`).join(', ')}\n`
+      print(`${said}${findings.map((found) => describe(report, found)).join('')}\n`)
+    },
+    end (totals) { print(`${sumUp(totals)}\n`) }
+  }
+}
+
+function sumUp ({ skills, error, warning, info, accepted }: Totals): string {
+  const counts = ([['error', error], ['warning', warning], ['info', info]] as const).filter(([, count]) => count > 0).map(([word, count]) => counted(count, word))
+  const found = counts.length === 0 ? 'no findings' : counts.join(', ')
+  return `${counted(skills, 'skill')}: ${found}${accepted > 0 ? `, ${accepted} accepted by the baseline` : ''}`
+}
+
+function counted (count: number, word: string): string {
+  return `${count} ${word}${count === 1 ? '' : 's'}`
+}
+
+function shown (path: string): string {
+  const text = printable(path)
+  return COMMAND_LIKE.test(text) ? `./${text}` : text
+}

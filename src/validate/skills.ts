@@ -1,0 +1,124 @@
+import { readdir, realpath, stat } from 'node:fs/promises'
+import { basename, dirname, resolve } from 'node:path'
+import { indexSkill } from '../core/catalog/index-skill.ts'
+import { MAIN_FILE } from '../core/catalog/main-files.ts'
+import { scanRoot, type SkillFolder } from '../core/catalog/scan-root.ts'
+import { KeptRevisions } from '../core/content/kept-revisions.ts'
+import { ManifestStore, type SkillPlace, type Snapshot } from '../core/content/manifest.ts'
+import { createLocalDisk } from '../core/disk/disk.ts'
+import { PollPhase } from '../core/disk/poll-phase.ts'
+import { RefusedError } from '../core/disk/refused.ts'
+import type { FileContent } from '../core/files/file-content.ts'
+import { FileStore } from '../core/files/file-store.ts'
+import { quote } from '../core/format/findings.ts'
+import { MAX_MAIN_FILE_BYTES } from '../core/ground/limits.ts'
+import { compareCodePoints } from '../core/ground/text.ts'
+import { tooLargeFinding } from '../core/listing/entry.ts'
+import { type FindingSource, subjectOf } from '../verdicts/entry.ts'
+import type { Subject } from '../verdicts/subject.ts'
+
+/** Why a path cannot be judged. The message is one line. */
+export class PathError extends Error {
+  override readonly name = 'PathError'
+}
+
+/** A skill on the disk, as `validate` reads it. */
+export interface SkillOnDisk {
+  readonly subject: Subject
+  /** Undefined when its files cannot be read. */
+  readonly revision: string | undefined
+}
+
+/** Folders below a folder without skills that are searched for some, to say where they are. */
+const MAX_HINT_FOLDERS = 200
+
+/**
+ * The skills that a path means: all of a folder of skills, one skill, or the skill of a SKILL.md. Sorted by name.
+ * @param path as the caller gave it
+ * @throws {PathError} for a path that cannot be read and for a folder without skills
+ */
+export async function skillsAt (path: string, cwd: string): Promise<readonly SkillFolder[]> {
+  const absolute = resolve(cwd, path)
+  const stats = await stat(absolute).catch((error: unknown) => { throw new PathError(`${quote(path)} ${reasonOf(error)}`) })
+  if (stats.isFile()) {
+    if (!MAIN_FILE.test(basename(absolute))) throw new PathError(`${quote(path)} is no SKILL.md: give a folder of skills, a skill, or a SKILL.md`)
+    return [await folderOf(dirname(absolute))]
+  }
+  const scan = await scanRoot(createLocalDisk(), { name: basename(absolute), path: absolute, type: 'project', index: 0 })
+  if (scan.state === 'unreadable') throw new PathError(`${quote(path)} may not be read`)
+  if (scan.state !== 'ok') throw new PathError(`${quote(path)} cannot be read`)
+  if (scan.isSkill) return [await folderOf(absolute)]
+  const folders = [...scan.folders.values()].sort((a, b) => compareCodePoints(a.name, b.name))
+  for (const folder of folders) if (await hasMainFile(folder.realPath)) return folders
+  throw new PathError(`${quote(path)} has no skills: no folder in it has a SKILL.md${await hint(path, folders)}`)
+}
+
+async function folderOf (path: string): Promise<SkillFolder> {
+  return { name: basename(path), type: 'project', root: 0, path, realPath: await realpath(path), linked: false }
+}
+
+async function hasMainFile (folder: string): Promise<boolean> {
+  const names = await readdir(folder).catch(() => [])
+  return names.some((name) => MAIN_FILE.test(name))
+}
+
+/** Where the skills may be that somebody looked for one level too high. */
+async function hint (path: string, folders: readonly SkillFolder[]): Promise<string> {
+  for (const folder of folders.slice(0, MAX_HINT_FOLDERS)) {
+    const names = await readdir(folder.realPath).catch(() => [])
+    for (const name of names.slice(0, MAX_HINT_FOLDERS)) {
+      if (await hasMainFile(`${folder.realPath}/${name}`)) return `. There are skills in ${quote(`${path.replace(/\/+$/, '')}/${folder.name}`)}`
+    }
+  }
+  return ''
+}
+
+function reasonOf (error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (code === 'ENOENT' || code === 'ENOTDIR') return 'is not there'
+  return code === 'EACCES' || code === 'EPERM' ? 'may not be read' : 'cannot be read'
+}
+
+/** Reads skills one after the other, with the service's own readers: what it keeps in memory is bounded as there. */
+export class SkillReader {
+  readonly #disk = createLocalDisk()
+  readonly #store = new FileStore(new PollPhase())
+  readonly #manifests = new ManifestStore({ store: this.#store, kept: new KeptRevisions() })
+  readonly #sources: readonly FindingSource[]
+
+  /** @param sources as `createJudge` takes them */
+  constructor (sources: readonly FindingSource[]) {
+    this.#sources = sources
+  }
+
+  /** Undefined for a folder that went away meanwhile. */
+  async read (folder: SkillFolder): Promise<SkillOnDisk | undefined> {
+    const skill = await indexSkill(folder, { disk: this.#disk, store: this.#store, sequence: 0, shadowing: false })
+    if (skill === undefined) return undefined
+    const { snapshot, fileFindings } = await this.#snapshot(skill)
+    const document = await this.#document(folder, skill.mainFile?.name)
+    const subject = await subjectOf({ skill, manifest: snapshot?.manifest, document, fileFindings }, this.#sources)
+    return { subject, revision: snapshot?.manifest.revision }
+  }
+
+  async #snapshot (skill: SkillPlace): Promise<{ snapshot?: Snapshot, fileFindings: Subject['otherFindings'] }> {
+    try {
+      const snapshot = await this.#manifests.get(this.#disk, skill, this.#store.readCount)
+      return { snapshot, fileFindings: snapshot.findings }
+    } catch (error) {
+      if (!(error instanceof RefusedError)) throw error
+      const { refusal } = error
+      return { fileFindings: refusal === 'too_many_files' || refusal === 'too_many_bytes' ? [tooLargeFinding(refusal)] : [] }
+    }
+  }
+
+  async #document (folder: SkillFolder, name: string | undefined): Promise<FileContent | undefined> {
+    if (name === undefined) return undefined
+    try {
+      return (await this.#store.read({ disk: this.#disk, folder: folder.realPath, path: name }, MAX_MAIN_FILE_BYTES)).content
+    } catch (error) {
+      if (error instanceof RefusedError) return undefined
+      throw error
+    }
+  }
+}

@@ -1,0 +1,72 @@
+import { relative, sep } from 'node:path'
+import type { SkillFolder } from '../core/catalog/scan-root.ts'
+import type { FindingSeverity } from '../core/ground/skill.ts'
+import { estimateTokens, type FindingSource, type TargetName, verdictsOf } from '../verdicts/index.ts'
+import type { Baseline } from './baseline.ts'
+import { type Reporter, SEVERITIES, type SkillReport, type Totals } from './report/reporter.ts'
+import { SkillReader, skillsAt } from './skills.ts'
+
+export interface ValidateOptions {
+  /** As the caller gave them: folders of skills, skills, or SKILL.md files. */
+  readonly paths: readonly string[]
+  readonly cwd: string
+  /** Undefined when none was chosen. */
+  readonly targets: readonly TargetName[] | undefined
+  readonly reporter: Reporter
+  readonly sources: readonly FindingSource[]
+  /** Findings that are reported: those of at least this severity. */
+  readonly reportFrom?: FindingSeverity | 'never'
+  readonly baseline?: Baseline | undefined
+}
+
+/**
+ * Judges all skills of all paths, one after the other, and reports each at once: memory does not grow with their number.
+ * @throws {PathError} before anything is reported
+ */
+export async function validate ({ paths, cwd, targets, reporter, sources, reportFrom = 'info', baseline }: ValidateOptions): Promise<Totals> {
+  const folders = await foldersOf(paths, cwd)
+  const reader = new SkillReader(sources)
+  const totals: Totals = { skills: 0, error: 0, warning: 0, info: 0, accepted: 0 }
+  reporter.begin?.()
+  for (const folder of folders) {
+    const path = shownPath(cwd, folder.path)
+    const read = await reader.read(folder)
+    if (read === undefined) continue
+    const { subject, revision } = read
+    const { findings, targets: verdicts } = verdictsOf(subject, targets)
+    const fresh = findings.filter(({ code }) => baseline?.accepts(path, code) !== true)
+    totals.skills++
+    totals.accepted += findings.length - fresh.length
+    for (const { severity } of fresh) totals[severity]++
+    const report: SkillReport = {
+      path,
+      skill: subject.skill,
+      revision,
+      verdicts,
+      findings: fresh.filter(({ severity }) => reaches(severity, reportFrom)),
+      tokens: estimateTokens(subject)
+    }
+    reporter.skill(report)
+  }
+  reporter.end(totals)
+  return totals
+}
+
+/** Each folder once, in the order of the paths. */
+export async function foldersOf (paths: readonly string[], cwd: string): Promise<readonly SkillFolder[]> {
+  const folders = new Map<string, SkillFolder>()
+  for (const path of paths) for (const folder of await skillsAt(path, cwd)) if (!folders.has(folder.path)) folders.set(folder.path, folder)
+  return [...folders.values()]
+}
+
+/** Whether a severity is at least another one. */
+export function reaches (severity: FindingSeverity, least: FindingSeverity | 'never'): boolean {
+  return least !== 'never' && SEVERITIES.indexOf(severity) <= SEVERITIES.indexOf(least)
+}
+
+/** From where the caller is, with `/` on every platform; absolute for what lies elsewhere. */
+export function shownPath (cwd: string, path: string): string {
+  const shown = relative(cwd, path)
+  if (shown === '') return '.'
+  return (shown.startsWith('..') ? path : shown).split(sep).join('/')
+}

@@ -1,0 +1,115 @@
+import type { ListedFile } from '../core/content/manifest.ts'
+import { finding, quoteList, type Place } from '../core/format/findings.ts'
+import { locateFrontmatter } from '../core/format/frontmatter.ts'
+import type { Finding } from '../core/ground/skill.ts'
+
+/** Links of a body that are checked, and the longest of them, in characters. */
+const MAX_LINKS = 1_000
+const MAX_LINK_CHARACTERS = 512
+
+/** What Claude Code replaces when it loads a skill: arguments, paths, the output of commands. */
+const PLACEHOLDER = /\$ARGUMENTS\b|\$\{CLAUDE_[A-Z_]+\}|(?<=^|\s)!`[^`\n]{1,500}`/m
+
+const FENCE = /^ {0,3}(`{3,}|~{3,})/
+
+/** Destinations that name no file of the skill: addresses, headings, paths of a host, and templates. */
+const NO_FILE = /^(?:[a-z][a-z\d+.-]*:|\/|#|\?)|[<>{}*$|\\]|\.\.\.|…/i
+
+interface Link {
+  readonly destination: string
+  readonly place: Place
+}
+
+/**
+ * What is to be said of a body: placeholders that nobody fills in, and links to files that are not there.
+ * @param document the main file in UTF-8
+ * @param files undefined when nobody knows them: then no link is checked
+ */
+export function bodyFindings (document: Buffer, files: readonly ListedFile[] | undefined): readonly Finding[] {
+  const { bodyStart } = locateFrontmatter(document)
+  const body = document.toString('utf8', bodyStart)
+  const firstLine = document.toString('latin1', 0, bodyStart).split('\n').length
+  return [...checkPlaceholders(body, firstLine), ...files === undefined ? [] : checkLinks(body, firstLine, files)]
+}
+
+function checkPlaceholders (body: string, firstLine: number): Finding[] {
+  const match = PLACEHOLDER.exec(body)
+  if (match === null) return []
+  const before = body.slice(0, match.index)
+  const place = { line: firstLine + before.split('\n').length - 1, column: match.index - before.lastIndexOf('\n') }
+  return [finding('body_placeholder', `the body has a placeholder that only Claude Code fills in: ${quoteList([match[0]])}`,
+    'Say in words what belongs there, for readers that do not fill it in', undefined, place)]
+}
+
+function checkLinks (body: string, firstLine: number, files: readonly ListedFile[]): Finding[] {
+  if (!body.includes('](')) return []
+  const there = namesOf(files)
+  const missing: Link[] = []
+  const outside: Link[] = []
+  for (const link of linksOf(body, firstLine)) {
+    const path = resolvePath(link.destination)
+    if (path === undefined) outside.push(link)
+    else if (path !== '' && !there.has(path)) missing.push(link)
+  }
+  const report = (code: 'body_link_missing' | 'body_link_outside', links: readonly Link[], what: string, fix: string): Finding[] => {
+    const [first] = links
+    const names = [...new Set(links.map(({ destination }) => destination))]
+    return first === undefined ? [] : [finding(code, `${what}: ${quoteList(names)}`, fix, undefined, first.place)]
+  }
+  return [
+    ...report('body_link_missing', missing, 'the body links to files that the skill does not have', 'Add the files, or correct the links'),
+    ...report('body_link_outside', outside, 'the body links to files outside the skill', 'Put copies of the files into the skill folder')
+  ]
+}
+
+/** All files, and the folders that they are in. */
+function namesOf (files: readonly ListedFile[]): ReadonlySet<string> {
+  const names = new Set<string>()
+  for (const { path } of files) {
+    names.add(path)
+    for (let at = path.lastIndexOf('/'); at > 0; at = path.lastIndexOf('/', at - 1)) {
+      const folder = path.slice(0, at)
+      if (names.has(folder)) break
+      names.add(folder)
+    }
+  }
+  return names
+}
+
+/** Inline links and images outside code. One pass: each character is read a bounded number of times. */
+function linksOf (body: string, firstLine: number): readonly Link[] {
+  const links: Link[] = []
+  let fence: string | undefined
+  for (const [index, text] of body.split('\n').entries()) {
+    const mark = FENCE.exec(text)?.[1]
+    if (mark !== undefined && fence === undefined) fence = mark
+    else if (mark !== undefined && fence !== undefined && mark.startsWith(fence)) fence = undefined
+    if (fence !== undefined || mark !== undefined || !text.includes('](')) continue
+    const plain = text.replaceAll(/(`+)[^`]*\1/g, (code) => ' '.repeat(code.length))
+    for (let at = plain.indexOf(']('); at !== -1 && links.length < MAX_LINKS; at = plain.indexOf('](', at + 2)) {
+      const end = plain.slice(at + 2, at + 2 + MAX_LINK_CHARACTERS).search(/[\s)]/)
+      const destination = end === -1 ? '' : plain.slice(at + 2, at + 2 + end)
+      if (destination !== '' && !NO_FILE.test(destination)) links.push({ destination, place: { line: firstLine + index, column: at + 3 } })
+    }
+  }
+  return links
+}
+
+/** The path of a file of the skill, `''` for the skill's own folder; undefined for one outside. */
+function resolvePath (destination: string): string | undefined {
+  const parts: string[] = []
+  for (const part of decode(destination.split(/[?#]/, 1)[0] ?? '').split('/')) {
+    if (part === '' || part === '.') continue
+    if (part !== '..') parts.push(part)
+    else if (parts.pop() === undefined) return undefined
+  }
+  return parts.join('/')
+}
+
+function decode (path: string): string {
+  try {
+    return decodeURIComponent(path)
+  } catch {
+    return path
+  }
+}

@@ -1,0 +1,37 @@
+import { MAX_CLAUDE_LISTING_CHARACTERS, MAX_UPLOAD_BYTES, MAX_UPLOAD_FILE_BYTES, MAX_UPLOAD_FILES, MAX_UPLOAD_ZIP_BYTES } from '../core/ground/limits.ts'
+import { countCodePoints } from '../core/ground/text.ts'
+import { KNOWN_FIELDS } from '../core/format/fields.ts'
+import { basename } from 'node:path/posix'
+import { bytesOf, type Subject, textField } from './subject.ts'
+
+/** Fields that VS Code knows beside those of the format; `allowed-tools` it marks. */
+const VSCODE_FIELDS: ReadonlySet<string> = new Set(['argument-hint', 'user-invocable', 'disable-model-invocation', 'context'])
+
+/** Characters that Gemini CLI replaces in a name. */
+const NOT_FOR_PATHS = /[:\\/<>*?"|]/
+const NOT_LETTERS = /[^\p{L}\p{N}-]/u
+
+/** What decides on an outcome beside the code of a finding. */
+export const CONDITIONS = {
+  main_file_not_lower_case: ({ skill }) => basename(skill.metadata.path) !== 'skill.md',
+  name_not_letters: ({ skill }) => NOT_LETTERS.test(skill.metadata.name) || skill.metadata.name !== skill.metadata.name.toLowerCase(),
+  name_has_slash: ({ skill }) => skill.metadata.name.includes('/'),
+  name_not_for_paths: ({ skill }) => NOT_FOR_PATHS.test(skill.metadata.name),
+  listing_too_long: isListingTooLong,
+  description_has_line_break: ({ skill }) => skill.metadata.description.includes('\n'),
+  field_unknown_to_vscode: ({ skill }) => Object.keys(skill.frontmatter).some((field) => !KNOWN_FIELDS.has(field) && !VSCODE_FIELDS.has(field)),
+  too_large_for_anthropic: (subject) => bytesOf(subject) >= MAX_UPLOAD_BYTES,
+  too_large_for_openai: (subject) => isTooLargeForOpenai(subject)
+} as const satisfies Readonly<Record<string, (subject: Subject) => boolean>>
+
+export type ConditionName = keyof typeof CONDITIONS
+
+/** What Claude Code lists of a skill is both texts together. */
+export function isListingTooLong ({ skill: { frontmatter } }: Subject): boolean {
+  return countCodePoints(textField(frontmatter, 'description')) + countCodePoints(textField(frontmatter, 'when_to_use')) > MAX_CLAUDE_LISTING_CHARACTERS
+}
+
+export function isTooLargeForOpenai (subject: Subject): boolean {
+  const { files = [] } = subject
+  return files.length > MAX_UPLOAD_FILES || bytesOf(subject) > MAX_UPLOAD_ZIP_BYTES || files.some(({ size_bytes: size }) => size > MAX_UPLOAD_FILE_BYTES)
+}

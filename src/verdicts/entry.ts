@@ -1,0 +1,58 @@
+import type { FileList } from '../core/content/manifest.ts'
+import { wellKnownFindings } from '../core/clients/discovery.ts'
+import type { FileContent } from '../core/files/file-content.ts'
+import type { Awaitable } from '../core/ground/async.ts'
+import type { CatalogSkill, Finding } from '../core/ground/skill.ts'
+import type { EntryState, JudgedEntry } from '../core/listing/entry.ts'
+import { type TargetVerdict, verdictsOf } from './judge.ts'
+import type { Subject } from './subject.ts'
+import type { TargetName } from './targets.ts'
+import { estimateTokens, type TokenEstimate } from './tokens.ts'
+
+/**
+ * Why clients of a door do not take a skill. Must not throw or reject.
+ * @param document the main file
+ */
+export type FindingSource = (skill: CatalogSkill, listing: FileList, document: FileContent) => Awaitable<readonly Finding[]>
+
+/** What an entry of the catalog has beside the skill's content. */
+export interface EntryVerdicts extends JudgedEntry {
+  readonly tokens: TokenEstimate
+  /** Only for targets that were chosen. */
+  readonly targets?: readonly TargetVerdict[]
+}
+
+/** The one judge of all doors: made once, with what the clients of other doors say. */
+export type Judging = (state: EntryState, targets?: readonly TargetName[]) => Promise<EntryVerdicts>
+
+/** @param sources clients of doors that verdicts know nothing of; those of the well-known indexes are asked in any case */
+export function createJudge (sources: readonly FindingSource[]): Judging {
+  const known = new WeakMap<FileContent, { readonly state: EntryState, readonly verdicts: EntryVerdicts }>()
+  return async (state, targets) => {
+    const before = state.document && known.get(state.document)
+    if (targets === undefined && before !== undefined && isSame(before.state, state)) return before.verdicts
+    const subject = await subjectOf(state, sources)
+    const { findings, targets: judged } = verdictsOf(subject, targets)
+    const tokens = estimateTokens(subject)
+    if (targets !== undefined) return { tokens, targets: judged, findings }
+    const verdicts = { tokens, findings }
+    if (state.document !== undefined) known.set(state.document, { state, verdicts })
+    return verdicts
+  }
+}
+
+/** The values of one state are the same objects as long as nothing changes. */
+function isSame (a: EntryState, b: EntryState): boolean {
+  return a.skill === b.skill && a.manifest === b.manifest && a.fileFindings === b.fileFindings
+}
+
+/** The same for a skill that no catalog holds, with the verdicts of the chosen targets or of the format. */
+export async function subjectOf ({ skill, manifest, document, fileFindings }: EntryStateOf<FileList>, sources: readonly FindingSource[]): Promise<Subject> {
+  const ofClients = manifest === undefined || document === undefined
+    ? []
+    : [...await Promise.all(sources.map((find) => find(skill, manifest, document))), wellKnownFindings(skill, manifest, document.utf8)]
+  return { skill, document: document?.bytes, files: manifest?.files, otherFindings: [...fileFindings, ...ofClients.flat()] }
+}
+
+/** A state of which the files need not have been read. */
+export type EntryStateOf<Listing> = Omit<EntryState, 'manifest'> & { readonly manifest: Listing | undefined }

@@ -1,0 +1,116 @@
+import { finding, type FindingCode, quoteList } from '../core/format/findings.ts'
+import type { Finding, FindingSeverity } from '../core/ground/skill.ts'
+import { CONDITIONS } from './conditions.ts'
+import { OUTCOMES_BY_CODE } from './outcomes.ts'
+import { nestedSkills, targetFindings } from './rules.ts'
+import type { Subject } from './subject.ts'
+import { OUTCOMES, type Outcome, TARGETS, type TargetName } from './targets.ts'
+
+/** What one target does with a skill. */
+export interface TargetVerdict {
+  readonly target: TargetName
+  readonly verdict: Outcome
+  /** Codes of the findings that it rests on; absent when it is `ok`. */
+  readonly because?: readonly string[]
+  /** The day on which the target's rules were read. */
+  readonly read: string
+}
+
+export interface Verdicts {
+  /** In the order of TARGETS, one for each target that was chosen. */
+  readonly targets: readonly TargetVerdict[]
+  /** One for each mistake, in the order in which an author should mend them. */
+  readonly findings: readonly Finding[]
+}
+
+/** The target that counts when none is chosen. */
+const DEFAULT_TARGETS: readonly TargetName[] = ['spec']
+
+/** Reasons of MCP's list and of the indexes that repeat another finding: they stand only where no other one explains the outcome. */
+const ECHOES: ReadonlySet<string> = new Set<FindingCode>([
+  'mcp_skill_invalid', 'mcp_refused', 'mcp_main_file_casing', 'discovery_skill_invalid', 'discovery_main_file_missing', 'discovery_main_file_ambiguous',
+  'discovery_frontmatter_repaired'
+])
+
+interface Judged {
+  readonly found: Finding
+  readonly outcomes: ReadonlyMap<TargetName, Outcome>
+  /** Whether targets decide on its severity: a finding without outcomes concerns whoever reads the skill. */
+  readonly isOfTargets: boolean
+}
+
+/**
+ * All findings of one state of a skill, and what each target does with it. Pure, never throws; the same for every door.
+ * @param targets those that the caller has chosen. They decide on severities: `not_loaded` and `refused` are errors, other
+ * outcomes warnings, what no chosen target minds is an info. Without a choice each finding has the severity of its code, and
+ * the verdict is that of the format.
+ */
+export function verdictsOf (subject: Subject, targets?: readonly TargetName[]): Verdicts {
+  const all = [...subject.skill.findings, ...subject.otherFindings, ...targetFindings(subject)]
+    .map((found) => judge(withNestedSkills(found, subject), subject))
+  const judged = all.filter((each) => !isEcho(each, all))
+  return {
+    targets: (targets ?? DEFAULT_TARGETS).map((target) => verdictOf(target, judged)),
+    findings: judged.map(({ found, outcomes, isOfTargets }) => ({
+      ...found,
+      ...targets !== undefined && isOfTargets && { severity: severityFor(targets, outcomes) },
+      ...outcomes.size > 0 && { targets: [...outcomes.keys()] }
+    }))
+  }
+}
+
+function judge (found: Finding, subject: Subject): Judged {
+  const possible = OUTCOMES_BY_CODE.get(found.code) ?? []
+  const outcomes = new Map<TargetName, Outcome>()
+  for (const { target, outcome, when } of possible) {
+    if (when === undefined || CONDITIONS[when](subject)) outcomes.set(target, worse(outcome, outcomes.get(target) ?? 'ok'))
+  }
+  return { found, outcomes: inOrder(outcomes), isOfTargets: possible.length > 0 }
+}
+
+function inOrder (outcomes: ReadonlyMap<TargetName, Outcome>): ReadonlyMap<TargetName, Outcome> {
+  return new Map((Object.keys(TARGETS) as TargetName[]).flatMap((target) => {
+    const outcome = outcomes.get(target)
+    return outcome === undefined ? [] : [[target, outcome] as const]
+  }))
+}
+
+function worse (a: Outcome, b: Outcome): Outcome {
+  return OUTCOMES.indexOf(a) >= OUTCOMES.indexOf(b) ? a : b
+}
+
+function isEcho ({ found, outcomes }: Judged, all: readonly Judged[]): boolean {
+  if (!ECHOES.has(found.code)) return found.code === 'mcp_limits_exceeded' && all.some((other) => other.found.code === 'mcp_too_many_files')
+  return all.some((other) => !ECHOES.has(other.found.code) &&
+    Array.from(outcomes).every(([target, outcome]) => worse(other.outcomes.get(target) ?? 'ok', outcome) === other.outcomes.get(target)))
+}
+
+function verdictOf (target: TargetName, judged: readonly Judged[]): TargetVerdict {
+  let verdict: Outcome = 'ok'
+  const because = new Set<string>()
+  for (const { found, outcomes } of judged) {
+    const outcome = outcomes.get(target)
+    if (outcome === undefined) continue
+    verdict = worse(verdict, outcome)
+    because.add(found.code)
+  }
+  return { target, verdict, ...because.size > 0 && { because: [...because] }, read: TARGETS[target].read }
+}
+
+function severityFor (targets: readonly TargetName[], outcomes: ReadonlyMap<TargetName, Outcome>): FindingSeverity {
+  const worst = targets.reduce<Outcome>((sum, target) => worse(sum, outcomes.get(target) ?? 'ok'), 'ok')
+  if (worst === 'ok') return 'info'
+  return worst === 'not_loaded' || worst === 'refused' ? 'error' : 'warning'
+}
+
+/** A folder of skills among skills: the finding that SKILL.md is missing names those below. */
+function withNestedSkills (found: Finding, { files = [] }: Subject): Finding {
+  if (found.code !== 'main_file_missing') return found
+  const nested = nestedSkills(files)
+  if (nested.length === 0) return found
+  return {
+    ...found,
+    ...finding('main_file_missing', `SKILL.md is missing, but there are skills below: ${quoteList(nested)}`,
+      `Serve this folder itself as a folder of skills, or move ${nested.length === 1 ? 'that skill' : 'those skills'} up`)
+  }
+}

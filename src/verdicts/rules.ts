@@ -1,0 +1,117 @@
+import type { ListedFile } from '../core/content/manifest.ts'
+import { finding, type FindingCode, quote, quoteList } from '../core/format/findings.ts'
+import { locateFrontmatter } from '../core/format/frontmatter.ts'
+import { fieldPlaces } from '../core/format/places.ts'
+import { isMapping } from '../core/format/yaml.ts'
+import { MAX_CLAUDE_LISTING_CHARACTERS, MAX_FRONTMATTER_BYTES } from '../core/ground/limits.ts'
+import type { Finding, Frontmatter } from '../core/ground/skill.ts'
+import { bodyFindings } from './body.ts'
+import { isListingTooLong, isTooLargeForOpenai, CONDITIONS } from './conditions.ts'
+import { bytesOf, type Subject, textField } from './subject.ts'
+
+/** What installers leave in `metadata`: `gh skill` writes `github-*` and `local-path`. */
+const INSTALLER_KEY = /^(?:github-.+|local-path)$/
+
+const NESTED_MAIN_FILE = /^(.+)\/SKILL\.md$/i
+
+const FLOW_VALUE = /^\s*(?:-[ \t]+)*(?:[^\s#"'[{][^:]*:[ \t]+)?[[{]/
+
+/** Spellings of true and false that Claude Code takes. */
+const YES: ReadonlySet<unknown> = new Set([true, 1, 'true', 'yes', 'on', '1'])
+const NO: ReadonlySet<unknown> = new Set([false, 0, 'false', 'no', 'off', '0'])
+
+/** The mistakes that only some targets mind: what the format's own rules do not say of a skill. Pure, never throws. */
+export function targetFindings (subject: Subject): readonly Finding[] {
+  const { skill: { frontmatter, findings, metadata }, document, files } = subject
+  const file = metadata.path.slice(metadata.path.lastIndexOf('/') + 1)
+  const codes = new Set(findings.map(({ code }) => code))
+  const inMainFile = document === undefined || codes.has('main_file_not_utf8')
+    ? []
+    : [...checkFrontmatter(subject, document, codes), ...bodyFindings(document, files)].map((found) => ({ ...found, file }))
+  return [...inMainFile, ...checkInvocation(frontmatter, file), ...files === undefined ? [] : [...checkNested(files), ...checkSize(subject)]]
+}
+
+/** Names of folders inside a skill that have a main file of their own, the first ones first. */
+export function nestedSkills (files: readonly ListedFile[]): readonly string[] {
+  return files.flatMap(({ path }) => NESTED_MAIN_FILE.exec(path)?.[1] ?? [])
+}
+
+function checkFrontmatter (subject: Subject, document: Buffer, codes: ReadonlySet<string>): Finding[] {
+  const location = locateFrontmatter(document)
+  if (location.kind !== 'found' || location.end - location.start > MAX_FRONTMATTER_BYTES) return []
+  const { frontmatter } = subject.skill
+  const source = document.toString('utf8', location.start, location.end)
+  const lines = source.split('\n')
+  const places = fieldPlaces(source)
+  const found: Finding[] = []
+  const add = (code: FindingCode, message: string, fix: string, field: string): void => {
+    found.push(finding(code, message, fix, field, places.get(field) ?? { line: 1, column: 1 }))
+  }
+
+  const description = textField(frontmatter, 'description')
+  if (/[<>]/.test(description) && !codes.has('description_xml_tag')) {
+    add('description_angle_bracket', 'description contains an angle bracket', "Write description without '<' and '>'", 'description')
+  }
+  const shape = description === '' ? 'line' : shapeOf('description', lines, places)
+  if (shape === 'block') {
+    add('description_block_scalar', "description is written as a block behind '|' or '>', of which some validators read only the mark",
+      'Write description in one line, in double quotes if it has a colon', 'description')
+  } else if (shape === 'lines') {
+    add('description_not_one_line', 'description goes over several lines', 'Write description in one line, in double quotes if it has a colon', 'description')
+  }
+  if (isListingTooLong(subject) && !codes.has('description_too_long')) {
+    add('when_to_use_too_long', `description and when_to_use together have more than ${MAX_CLAUDE_LISTING_CHARACTERS} characters`, 'Shorten when_to_use', 'when_to_use')
+  }
+  const vendored = metadataOf(frontmatter).filter((key) => INSTALLER_KEY.test(key))
+  if (vendored.length > 0) {
+    add('vendored_copy', `metadata says that an installer made this copy: ${quoteList(vendored)}`, 'Mend the original, or remove these entries if this is the original now', 'metadata')
+  }
+  const flow = lines.findIndex((line) => FLOW_VALUE.test(line))
+  if (flow !== -1) {
+    found.push(finding('frontmatter_flow_style', `line ${flow + 2} of SKILL.md has a list or mapping in brackets`,
+      'Write lists and mappings as indented lines', undefined, { line: flow + 2, column: 1 }))
+  }
+  return found
+}
+
+/** How the value of a field is written: in one line, as a block behind a mark, or over several lines. */
+function shapeOf (field: string, lines: readonly string[], places: ReturnType<typeof fieldPlaces>): 'line' | 'block' | 'lines' {
+  const place = places.get(field)
+  if (place === undefined) return 'line'
+  const first = place.line - 2
+  if (/^[|>]/.test((lines[first] ?? '').slice(place.column - 1))) return 'block'
+  const next = lines[first + 1] ?? ''
+  return /^[ \t]+[^\s#]/.test(next) ? 'lines' : 'line'
+}
+
+function metadataOf (frontmatter: Frontmatter): readonly string[] {
+  const metadata = Object.hasOwn(frontmatter, 'metadata') ? frontmatter['metadata'] : undefined
+  return isMapping(metadata) ? Object.keys(metadata) : []
+}
+
+function checkInvocation (frontmatter: Frontmatter, file: string): Finding[] {
+  const own = (name: string): unknown => Object.hasOwn(frontmatter, name) ? frontmatter[name] : undefined
+  if (!YES.has(own('disable-model-invocation')) || !NO.has(own('user-invocable'))) return []
+  return [{
+    ...finding('nobody_can_invoke', 'disable-model-invocation and user-invocable together leave nobody who may invoke the skill',
+      'Remove one of disable-model-invocation and user-invocable', 'user-invocable'),
+    file
+  }]
+}
+
+function checkNested (files: readonly ListedFile[]): Finding[] {
+  const nested = nestedSkills(files)
+  const [first] = nested
+  if (first === undefined || !files.some(({ path }) => /^skill\.md$/i.test(path))) return []
+  return [{
+    ...finding('nested_skills', `folders inside the skill are skills themselves: ${quoteList(nested)}`, `Move ${quote(first)} out of the skill, or rename its SKILL.md`),
+    file: `${first}/SKILL.md`
+  }]
+}
+
+function checkSize (subject: Subject): Finding[] {
+  if (!CONDITIONS.too_large_for_anthropic(subject) && !isTooLargeForOpenai(subject)) return []
+  const { files = [] } = subject
+  return [finding('upload_too_large', `the skill has ${files.length} files and ${bytesOf(subject)} bytes, more than uploads take`,
+    'Split the skill, or move large files out of it')]
+}

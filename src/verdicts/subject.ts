@@ -1,0 +1,25 @@
+import type { ListedFile } from '../core/content/manifest.ts'
+import type { CatalogSkill, Finding, Frontmatter } from '../core/ground/skill.ts'
+
+/** One state of a skill, on a disk or sent by a client. */
+export interface Subject {
+  /** As the catalog knows it; its findings are those of the main file. */
+  readonly skill: CatalogSkill
+  /** The bytes of the main file; undefined when they cannot be read. */
+  readonly document: Buffer | undefined
+  /** All files that are served; undefined when nobody knows them, as for a SKILL.md that was sent alone. */
+  readonly files: readonly ListedFile[] | undefined
+  /** What is to be said of its files, and by the clients of other doors. */
+  readonly otherFindings: readonly Finding[]
+}
+
+/** An own field of the frontmatter that is text, else an empty text. */
+export function textField (frontmatter: Frontmatter, name: string): string {
+  const value = Object.hasOwn(frontmatter, name) ? frontmatter[name] : undefined
+  return typeof value === 'string' ? value : ''
+}
+
+/** Of all files together. */
+export function bytesOf ({ files = [] }: Subject): number {
+  return files.reduce((sum, { size_bytes: size }) => sum + size, 0)
+}

@@ -1,0 +1,64 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { readConfigFile } from '../../src/config/config-file.ts'
+import { openRoots } from '../../src/config/roots.ts'
+import { ConfigError } from '../../src/config/setting.ts'
+import { SILENT } from '../../src/core/ground/log.ts'
+
+async function read (t: Test, text: string): Promise<unknown> {
+  const file = join(t.testdir(), 'skillserve.yaml')
+  writeFileSync(file, text)
+  try {
+    return await readConfigFile(file)
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message.replace(file, 'FILE')
+    throw error
+  }
+}
+
+t.test('K83: a configuration file in YAML or JSON, with paths from its own folder', async (t) => {
+  const expected = [
+    { kind: 'git', name: 'team', url: 'https://git.example/team/skills.git', at: [{ ref: 'main', path: 'skills' }], layout: 'auto', intervalMs: 60_000, auth: { secretFile: '/run/secrets/git' }, webhookSecretFile: join(t.testdir(), 'hook') },
+    { kind: 'folder', path: join(t.testdir(), 'skills') }
+  ]
+  const sources = [
+    { name: 'team', git: 'https://git.example/team/skills.git', ref: 'main', path: 'skills', layout: 'auto', interval: '60s', auth: { token_file: '/run/secrets/git' }, webhook: { secret_file: 'hook' } },
+    { folder: './skills' }
+  ]
+  t.match(await read(t, JSON.stringify({ sources }, undefined, 2)), expected)
+  const yaml = 'sources:\n  - archive: https://host.example/a.zip\n    optional: true\n    timeout: 5m\n  - oci: oci://host.example/team/skills:1\n    include: [a/**]\n  - s3: s3://bucket/x\n    endpoint: https://s3.example\n    marker: .revision\n'
+  t.match(await read(t, yaml), [{ kind: 'archive', optional: true, timeoutMs: 300_000 }, { kind: 'oci', include: ['a/**'] }, { kind: 's3', endpoint: 'https://s3.example', marker: '.revision' }])
+})
+
+t.test('K83: what is wrong stops the start with the line and the key', async (t) => {
+  const table: ReadonlyArray<readonly [string, RegExp]> = [
+    ['sources:\n  - folder: a\n    colour: red\n', /^FILE:3: sources\[0\]\.colour is no key here/],
+    ['sources:\n  - git: https://h.example/r.git\n    interval: 5s\n', /^FILE:3: sources\[0\]\.interval must be at least 10s/],
+    ['sources:\n  - git: https://h.example/r.git\n    interval: soon\n', /^FILE:3: .*duration/],
+    ['sources:\n  - name: x\n', /^FILE:2: sources\[0\] needs one of folder, git/],
+    ['sources:\n  - git: https://h.example/r.git\n    s3: s3://bbb\n', /^FILE:3: sources\[0\]\.s3 needs one of/],
+    ['sources:\n  - folder: a\n    ref: main\n', /^FILE:3: sources\[0\]\.ref is no setting of a source of kind folder/],
+    ['sources:\n  - git: https://u:hunter2@h.example/r.git\n', /^FILE:2: .*password/],
+    ['sources:\n  - git: https://h.example/r.git\n    ref: --x\n', /^FILE:2: .*a ref is/],
+    ['sources: 3\n', /^FILE:1: sources must be a list/]
+  ]
+  for (const [text, expected] of table) {
+    const refusal = await read(t, text)
+    t.match(refusal, expected, text)
+    t.notMatch(refusal, /hunter2/)
+  }
+})
+
+t.test('K83: folders and sources keep their order, and folders alone need no state folder', async (t) => {
+  const stateDir = join(t.testdir({ 'c.yaml': 'sources:\n  - folder: x\n    name: mine\n' }), 'state')
+  const config = { skillsDirs: ['/a', '/b'], personalDir: '/p', configFile: join(t.testdirName, 'c.yaml'), stateDir, layout: undefined }
+  const { projectRoots, personalRoot, sources } = await openRoots(config, { log: SILENT })
+  t.strictSame(projectRoots, [{ path: '/a' }, { path: '/b' }, { path: join(t.testdirName, 'x'), name: 'mine' }])
+  t.strictSame(personalRoot, { path: '/p' })
+  t.equal(sources, undefined)
+  const mixed = await openRoots({ ...config, skillsDirs: ['/a', 'git+file:///srv/none', '/b'], personalDir: 'git+file:///srv/own' }, { log: SILENT })
+  t.teardown(() => mixed.sources?.close())
+  t.match(mixed.projectRoots, [{ path: '/a' }, { name: 'none', listed: true }, { path: '/b' }, { name: 'mine' }])
+  t.match(mixed.personalRoot, { name: 'own', listed: true })
+})

@@ -1,0 +1,125 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { dirname, join } from 'node:path'
+import type { Test } from 'tap'
+import { skillText } from './skills.ts'
+
+const IDENTITY = { GIT_AUTHOR_NAME: 'a', GIT_AUTHOR_EMAIL: 'a@example.org', GIT_COMMITTER_NAME: 'a', GIT_COMMITTER_EMAIL: 'a@example.org' }
+
+/** A repository of a test. */
+export interface Repository {
+  readonly path: string
+  /** Runs git in it; returns what it printed. */
+  git (args: readonly string[], input?: string | Buffer): string
+  /** Commits these files, undefined for one that goes away; returns the id. */
+  commit (files: Readonly<Record<string, string | Buffer | undefined>>): string
+  /** Commits a tree whose entries are lines for `git mktree`; returns the id. */
+  commitTree (lines: readonly string[]): string
+}
+
+export function createRepository (t: Test, name = 'repo'): Repository {
+  const path = join(t.testdir(), name)
+  mkdirSync(path, { recursive: true })
+  const git = (args: readonly string[], input?: string | Buffer): string => execFileSync('git', ['-C', path, ...args], {
+    env: { PATH: process.env.PATH, HOME: path, GIT_CONFIG_NOSYSTEM: '1', ...IDENTITY }, ...input !== undefined && { input }, stdio: ['pipe', 'pipe', 'ignore']
+  }).toString().trim()
+  git(['init', '-q', '-b', 'main'])
+  for (const key of ['uploadpack.allowAnySHA1InWant', 'uploadpack.allowFilter', 'http.uploadpack']) git(['config', key, 'true'])
+  return {
+    path,
+    git,
+    commit (files) {
+      for (const [file, content] of Object.entries(files)) {
+        const to = join(path, file)
+        if (content === undefined) {
+          rmSync(to, { recursive: true })
+          continue
+        }
+        mkdirSync(dirname(to), { recursive: true })
+        writeFileSync(to, content)
+      }
+      git(['add', '-A'])
+      git(['commit', '-q', '--allow-empty', '-m', 'change'])
+      return git(['rev-parse', 'HEAD'])
+    },
+    commitTree (lines) {
+      const tree = git(['mktree', '--missing', '-z'], lines.map((line) => `${line}\0`).join(''))
+      const commit = git(['commit-tree', tree, '-m', 'change'])
+      git(['update-ref', 'refs/heads/main', commit])
+      return commit
+    }
+  }
+}
+
+/** Files of a skill at `skills/<name>`. */
+export function skillFiles (...names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(names.map((name) => [`skills/${name}/SKILL.md`, skillText(name)]))
+}
+
+export interface GitHost {
+  readonly url: string
+  readonly requests: readonly IncomingMessage[]
+  /** Answers in the place of git; undefined: git answers. */
+  fault: ((request: IncomingMessage, response: ServerResponse) => boolean) | undefined
+}
+
+/** A host that serves repositories below a folder over smart HTTP, by `git http-backend`. */
+export async function startGitHost (t: Test, folder: string): Promise<GitHost> {
+  const requests: IncomingMessage[] = []
+  const host: { -readonly [Key in keyof GitHost]: GitHost[Key] } = { url: '', requests, fault: undefined }
+  const server = createServer((request, response) => {
+    requests.push(request)
+    if (host.fault?.(request, response) === true) return
+    backend(folder, request, response)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  host.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return host
+}
+
+function backend (folder: string, request: IncomingMessage, response: ServerResponse): void {
+  const url = new URL(request.url ?? '/', 'http://host')
+  const child = spawn('git', ['http-backend'], {
+    env: {
+      PATH: process.env.PATH,
+      GIT_PROJECT_ROOT: folder,
+      GIT_HTTP_EXPORT_ALL: '1',
+      PATH_INFO: url.pathname,
+      QUERY_STRING: url.search.slice(1),
+      REQUEST_METHOD: request.method,
+      CONTENT_TYPE: request.headers['content-type'] ?? '',
+      HTTP_CONTENT_ENCODING: request.headers['content-encoding'],
+      GIT_PROTOCOL: String(request.headers['git-protocol'] ?? ''),
+      REMOTE_ADDR: '127.0.0.1'
+    },
+    stdio: ['pipe', 'pipe', 'ignore']
+  })
+  request.pipe(child.stdin)
+  child.stdin.on('error', () => {})
+  let head: Buffer | undefined = Buffer.alloc(0)
+  child.stdout.on('data', (chunk: Buffer) => {
+    if (head === undefined) {
+      response.write(chunk)
+      return
+    }
+    head = Buffer.concat([head, chunk])
+    const end = head.indexOf('\r\n\r\n')
+    if (end === -1) return
+    for (const line of head.toString('latin1', 0, end).split('\r\n')) {
+      const [name = '', value = ''] = line.split(/: (.*)/)
+      if (name.toLowerCase() === 'status') response.statusCode = Number.parseInt(value)
+      else response.setHeader(name, value)
+    }
+    response.write(head.subarray(end + 4))
+    head = undefined
+  })
+  child.stdout.on('end', () => { response.end() })
+}

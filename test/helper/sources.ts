@@ -1,0 +1,44 @@
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import type { CoreLog } from '../../src/core/ground/log.ts'
+import type { SkillManager } from '../../src/core/skill-manager.ts'
+import { parseAddress } from '../../src/sources/address.ts'
+import type { Source } from '../../src/sources/source-spec.ts'
+import { createSources, type Sources, type SourcesOptions } from '../../src/sources/sources.ts'
+import type { SourceStatus } from '../../src/schemas/health.ts'
+import { startManager } from './skills.ts'
+
+export interface LogLine {
+  readonly level: 'info' | 'warn'
+  readonly details: object
+  readonly message: string
+}
+
+export interface OpenedSources {
+  readonly sources: Sources
+  readonly skills: SkillManager
+  readonly log: readonly LogLine[]
+  readonly stateDir: string
+  /** Of the only source. */
+  status (): SourceStatus
+}
+
+/** A source by its address, with more settings. */
+export function sourceAt (address: string, more: Partial<Source> = {}): Source {
+  return { ...parseAddress(address), ...more } as Source
+}
+
+/** Opens sources, syncs them once, and starts a manager on what they publish. */
+export async function openSources (t: Test, sources: readonly Source[], options: Partial<SourcesOptions> = {}): Promise<OpenedSources> {
+  const log: LogLine[] = []
+  const logger: CoreLog = {
+    info: (details, message) => { log.push({ level: 'info', details, message }) },
+    warn: (details, message) => { log.push({ level: 'warn', details, message }) }
+  }
+  const stateDir = options.stateDir ?? join(t.testdirName, 'state')
+  const opened = await createSources({ sources, stateDir, log: logger, ...options })
+  t.teardown(() => opened.close())
+  await opened.sync()
+  const skills = await startManager(t, opened.roots)
+  return { sources: opened, skills, log, stateDir, status: () => opened.status[0] as SourceStatus }
+}

@@ -1,0 +1,151 @@
+import { spawnSync } from 'node:child_process'
+import parsePrometheus from 'parse-prometheus-text-format'
+import t, { type Test } from 'tap'
+import { createMetrics, type Metrics } from '../../src/observe/metrics/metrics.ts'
+import { OPENMETRICS, PROMETHEUS } from '../../src/observe/metrics/exposition.ts'
+import { buildService, type ServiceOptions } from '../helper/build.ts'
+import { modernRequest } from '../helper/mcp.ts'
+
+const FILES = {
+  demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo\n', 'a.txt': 'text' },
+  broken: { 'SKILL.md': '---\nname: other\n---\n' }
+}
+
+async function buildMeasured (t: Test, options: ServiceOptions = {}) {
+  let metrics: Metrics | undefined
+  const service = await buildService(t, {
+    files: FILES,
+    options: {
+      ...options,
+      observe: (skills) => {
+        metrics = createMetrics({ skills, version: '1.2.3' })
+        return [metrics.observer]
+      }
+    }
+  })
+  t.teardown(() => metrics?.close())
+  const text = () => metrics?.write(PROMETHEUS) ?? ''
+  return {
+    ...service,
+    text,
+    openMetrics: () => metrics?.write(OPENMETRICS) ?? '',
+    /** The value of a series: its line without the value. */
+    value: (series: string) => Number(text().split('\n').find((line) => line.startsWith(`${series} `))?.slice(series.length + 1)),
+    series: () => text().split('\n').filter((line) => !line.startsWith('#')).length,
+    /** Resolves when the observer knows of all requests so far: their sockets may close later than their clients have read. */
+    counted: async (wanted: number) => {
+      while (count(text()) < wanted) await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+}
+
+/** Finished requests. */
+function count (text: string): number {
+  return [...text.matchAll(/^http_server_request_duration_seconds_count\{.*\} (\d+)$/gm)].reduce((sum, [, n]) => sum + Number(n), 0)
+}
+
+t.test('K71: requests are counted by method, pattern of the route and status, with their durations and bytes', async (t) => {
+  const { fetch, value, text, counted } = await buildMeasured(t)
+  await counted(1)
+  const { bytes } = await fetch('/skills/demo')
+  const { headers } = await fetch('/skills/demo')
+  await fetch('/skills/demo', { headers: { 'if-none-match': headers.get('etag') ?? '' } })
+  await fetch('/skills/nothing')
+  await counted(5)
+  const series = (name: string, labels: string) => value(`http_server_request_duration_seconds_${name}{http_request_method="GET",http_route="/skills/:name",${labels}}`)
+  t.equal(series('count', 'http_response_status_code="200"'), 2)
+  t.equal(series('count', 'http_response_status_code="304"'), 1)
+  t.equal(series('count', 'http_response_status_code="404"'), 1)
+  t.equal(series('bucket', 'http_response_status_code="200",le="+Inf"'), 2)
+  t.ok(series('sum', 'http_response_status_code="200"') > 0)
+  t.ok(value('http_server_response_body_size_bytes_total{http_route="/skills/:name"}') > 2 * bytes.length)
+  t.equal(value('http_server_active_requests{http_request_method="GET"}'), 0)
+  t.match(text(), /^skillserve_build_info\{version="1\.2\.3",node="v\d+/m)
+})
+
+t.test('K71: a thousand random URLs, methods, skills and tools add no series', async (t) => {
+  const { url, series, counted, post, fetch } = await buildMeasured(t)
+  await fetch('/skills/none-0')
+  await globalThis.fetch(`${url}/none-0`)
+  await globalThis.fetch(`${url}/skills`, { method: 'DELETE' })
+  await post('/agent/tool-call', { name: 'none_0', arguments: {} })
+  await counted(5)
+  const before = series()
+  for (let i = 1; i <= 250; i++) {
+    const answers = await Promise.all([
+      fetch(`/skills/none-${i}`), globalThis.fetch(`${url}/none-${i}/x?y=${i}`), globalThis.fetch(`${url}/skills`, { method: 'DELETE' }),
+      post('/agent/tool-call', { name: `none_${i}`, arguments: {} })
+    ])
+    for (const answer of answers) if ('arrayBuffer' in answer) await answer.arrayBuffer()
+  }
+  await counted(1005)
+  t.equal(series(), before)
+})
+
+t.test('K71: calls of tools are counted by tool, dialect and outcome, and MCP requests by method', async (t) => {
+  const { post, fetch, value, url } = await buildMeasured(t)
+  await post('/agent/tool-call', [
+    { id: 'a', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"demo"}' } },
+    { id: 'b', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"none"}' } },
+    { id: 'c', type: 'function', function: { name: 'rm_rf', arguments: '{}' } }
+  ])
+  await post('/agent/tools/list_skills', {})
+  const calls = (labels: string) => value(`skillserve_tool_calls_total{${labels}}`)
+  t.equal(calls('tool="get_skill",dialect="openai",outcome="ok"'), 1)
+  t.equal(calls('tool="get_skill",dialect="openai",outcome="error"'), 1)
+  t.equal(calls('tool="_unknown",dialect="openai",outcome="refused"'), 1)
+  t.equal(calls('tool="list_skills",dialect="rest",outcome="ok"'), 1)
+
+  await (await globalThis.fetch(`${url}/mcp`, modernRequest({ method: 'tools/call', params: { name: 'get_skill', arguments: { skill_name: 'none' } } }))).text()
+  await (await globalThis.fetch(`${url}/mcp`, modernRequest({ method: 'tools/list', params: {} }))).text()
+  await (await globalThis.fetch(`${url}/mcp`, modernRequest({ method: 'resources/read', params: { uri: 'skill://none/x' } }))).text()
+  await (await globalThis.fetch(`${url}/mcp`, modernRequest({ method: 'strange/method', params: {} }))).text()
+  const operations = (labels: string) => value(`mcp_server_operation_duration_seconds_count{${labels}}`)
+  t.equal(calls('tool="get_skill",dialect="mcp",outcome="error"'), 1)
+  t.equal(operations('mcp_method_name="tools/call",error_type="tool_error"'), 1)
+  t.equal(operations('mcp_method_name="tools/list",error_type=""'), 1)
+  t.equal(operations('mcp_method_name="resources/read",error_type="-32602"'), 1)
+  t.notMatch((await fetch('/')).text, 'metrics')
+})
+
+t.test('K71: skills, invalid ones, freshness, streams, the process', async (t) => {
+  const { value, url } = await buildMeasured(t)
+  t.equal(value('skillserve_skills{root="skills"}'), 2)
+  t.equal(value('skillserve_root_available{root="skills"}'), 1)
+  t.equal(value('skillserve_skills_invalid'), 1)
+  t.ok(value('skillserve_catalog_generation') >= 1)
+  t.ok(Math.abs(value('skillserve_last_refresh_timestamp_seconds') - Date.now() / 1000) < 60)
+  t.ok(value('process_resident_memory_bytes') > 1e7)
+  t.ok(value('skillserve_cache_misses_total{cache="contents"}') > 0)
+  const abort = new AbortController()
+  const response = await fetch(`${url}/events`, { headers: { accept: 'text/event-stream' }, signal: abort.signal })
+  await response.body?.getReader().read()
+  t.equal(value('skillserve_event_streams'), 1)
+  abort.abort()
+  while (value('skillserve_event_streams') !== 0) await new Promise((resolve) => setImmediate(resolve))
+})
+
+t.test('K71: the text is the format of Prometheus, and of OpenMetrics where that is asked for', async (t) => {
+  const { text, openMetrics, fetch } = await buildMeasured(t)
+  await fetch('/skills/demo')
+  const families = parsePrometheus(text())
+  t.ok(families.length > 30)
+  for (const { name, help, type, metrics } of families) {
+    t.ok(help.endsWith('.'), `${name} has a sentence`)
+    t.ok(['COUNTER', 'GAUGE', 'HISTOGRAM'].includes(type))
+    t.ok(Array.isArray(metrics))
+  }
+  t.match(openMetrics(), /# TYPE skillserve_tool_calls counter\n/)
+  t.match(openMetrics(), /\n# EOF\n$/)
+})
+
+const hasPromtool = spawnSync('promtool', ['--version']).error === undefined
+
+t.test('K71: promtool accepts the text', { skip: hasPromtool ? false : 'promtool is not installed' }, async (t) => {
+  const { text, fetch, post } = await buildMeasured(t)
+  await fetch('/skills/demo')
+  await post('/agent/tools/list_skills', {})
+  const { status, stderr, stdout } = spawnSync('promtool', ['check', 'metrics'], { input: text(), encoding: 'utf8' })
+  t.equal(status, 0)
+  t.equal(`${stderr}${stdout}`, '')
+})

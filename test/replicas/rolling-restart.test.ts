@@ -1,0 +1,86 @@
+import { cpSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { openEvents } from '../helper/event-stream.ts'
+import { createBalancer } from '../helper/balancer.ts'
+import { type ServiceProcess, startProcess } from '../helper/process.ts'
+import { openRaw, rawRequest, request } from '../helper/raw-http.ts'
+
+const EXAMPLES = fileURLToPath(new URL('../../skills/', import.meta.url))
+const DELAY_SECONDS = 2
+
+t.setTimeout(120_000)
+
+function exampleSkills (t: Test): string {
+  const root = join(t.testdir(), 'skills')
+  cpSync(EXAMPLES, root, { recursive: true })
+  return root
+}
+
+async function startReplica (t: Test, root: string, port = 0): Promise<ServiceProcess> {
+  return await startProcess(t, { args: [root], env: { PORT: String(port), SHUTDOWN_DELAY: String(DELAY_SECONDS) } })
+}
+
+t.test('K91: a process that is to stop is not ready, serves on, ends its streams one after another, and stops', async (t) => {
+  const service = await startReplica(t, exampleSkills(t))
+  const kept = await openRaw(service.url)
+  t.equal((await kept.send(request('GET', '/skills')).response()).headers.connection, 'keep-alive')
+  const streams = await Promise.all([openEvents(service.url), openEvents(service.url)])
+  service.signal('SIGTERM')
+  await service.printed('"stopping"')
+  const [ready, list, late] = await Promise.all([
+    rawRequest(service.url, request('GET', '/readyz')),
+    rawRequest(service.url, request('GET', '/skills')),
+    openEvents(service.url)
+  ])
+  t.match(ready, { status: 503, text: /stopping/ })
+  t.match(list, { status: 200, headers: { connection: 'close' } })
+  t.match(late.head, /^HTTP\/1.1 200/, 'a stream that comes meanwhile is not refused')
+  t.match(await kept.send(request('GET', '/skills')).response(), { status: 200, headers: { connection: 'close' } })
+  for (const stream of streams) {
+    await stream.until('its end', () => stream.complete)
+    t.notOk(service.log().some(({ msg }) => msg === 'stopped'), 'before the process ends')
+  }
+  t.match(await service.ended, { code: 0, stderr: '' })
+})
+
+t.test('K91: a rolling restart under load fails no request', async (t) => {
+  const root = exampleSkills(t)
+  const replicas = await Promise.all([startReplica(t, root), startReplica(t, root)])
+  const balancer = await createBalancer(replicas.map(({ port }) => port))
+  t.teardown(balancer.close)
+  const stopped = new AbortController()
+  const failures: string[] = []
+  let answered = 0
+
+  /** @param headers `Connection: close` for a client that connects anew for each request */
+  async function ask (headers: Readonly<Record<string, string>>): Promise<void> {
+    const targets = ['/skills', '/skills/calculator', '/catalog', '/skills/calculator/archive.zip', '/.well-known/agent-skills/index.json']
+    for (let count = 0; !stopped.signal.aborted; count++) {
+      const target = targets[count % targets.length] ?? '/'
+      const outcome = await fetch(`${balancer.url}${target}`, { headers }).then(async (response) => {
+        await response.arrayBuffer()
+        return response.status
+      }, (error: Error) => error.message)
+      answered++
+      if (outcome !== 200) failures.push(`${target}: ${outcome}`)
+    }
+  }
+  const clients = [ask({}), ask({}), ask({ connection: 'close' })]
+  let isSlow = false
+  for (const { port, signal, ended } of replicas) {
+    const start = performance.now()
+    signal('SIGTERM')
+    await balancer.noticed(port, false)
+    isSlow ||= performance.now() - start > DELAY_SECONDS * 1_000
+    t.match(await ended, { code: 0, stderr: '' })
+    await startReplica(t, root, port)
+    await balancer.noticed(port, true)
+  }
+  stopped.abort()
+  await Promise.all(clients)
+  t.comment(`${answered} answers`)
+  if (isSlow) t.comment('skipped: this machine took longer to notice than the delay lasts')
+  else t.strictSame(failures, [])
+})

@@ -1,0 +1,82 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { isAddress, parseAddress, splitRoots } from '../../src/sources/address.ts'
+import { AddressError } from '../../src/sources/source-error.ts'
+import type { Source } from '../../src/sources/source-spec.ts'
+
+function read (text: string): Source | string {
+  try {
+    return parseAddress(text)
+  } catch (error) {
+    if (error instanceof AddressError) return error.message
+    throw error
+  }
+}
+
+t.test('K83: addresses of all kinds', async (t) => {
+  const table: ReadonlyArray<readonly [string, object]> = [
+    ['git+https://git.example/team/skills.git', { kind: 'git', name: 'skills', url: 'https://git.example/team/skills.git', at: [{ path: '' }] }],
+    ['git+https://git.example/team/skills.git#main:go/skills', { at: [{ ref: 'main', path: 'go/skills' }] }],
+    ['git+https://git.example/team/skills.git#:skills', { at: [{ path: 'skills' }] }],
+    ['git+ssh://git@git.example:2222/team/skills.git', { kind: 'git', url: 'ssh://git@git.example:2222/team/skills.git' }],
+    ['git+file:///srv/skills', { kind: 'git', url: 'file:///srv/skills', name: 'skills' }],
+    ['git+http://127.0.0.1:3000/a/b.git', { kind: 'git', url: 'http://127.0.0.1:3000/a/b.git' }],
+    ['https://github.com/anthropics/skills', { kind: 'git', url: 'https://github.com/anthropics/skills', at: [{ path: '' }] }],
+    ['https://github.com/o/r/tree/main/skills', { kind: 'git', url: 'https://github.com/o/r', at: [{ ref: 'main', path: 'skills' }, { ref: 'main/skills', path: '' }] }],
+    ['https://github.com/o/r/blob/main/skills/a/SKILL.md', { at: [{ ref: 'main', path: 'skills/a' }, { ref: 'main/skills', path: 'a' }, { ref: 'main/skills/a', path: '' }] }],
+    ['https://gitlab.example/g/h/r/-/tree/v1/x', { kind: 'git', url: 'https://gitlab.example/g/h/r', at: [{ ref: 'v1', path: 'x' }, { ref: 'v1/x', path: '' }] }],
+    ['https://codeberg.org/o/r/src/branch/main/x', { url: 'https://codeberg.org/o/r', at: [{ ref: 'main', path: 'x' }, { ref: 'main/x', path: '' }] }],
+    ['git+https://github.com/o/r/tree/main/skills', { url: 'https://github.com/o/r' }],
+    ['https://host.example/skills.tar.gz', { kind: 'archive', name: 'skills', path: '' }],
+    ['https://host.example/a/skills.zip#pack/skills', { kind: 'archive', path: 'pack/skills' }],
+    ['s3://bucket/a/prefix/', { kind: 's3', bucket: 'bucket', prefixPath: 'a/prefix', name: 'prefix' }],
+    ['oci://registry.example:5000/team/skills:1.4', { kind: 'oci', registry: 'registry.example:5000', repository: 'team/skills', reference: '1.4' }],
+    [`oci://registry.example/skills@sha256:${'a'.repeat(64)}`, { reference: `sha256:${'a'.repeat(64)}` }]
+  ]
+  for (const [text, expected] of table) t.match(read(text), expected, text)
+})
+
+t.test('K83: what is refused says why, and repeats no secret', async (t) => {
+  const table: ReadonlyArray<readonly [string, RegExp]> = [
+    ['git+https://user:hunter22@git.example/r.git', /password/],
+    ['git+https://ghp_hunter22@git.example/r.git', /secret/],
+    ['https://user:hunter22@host.example/a.zip', /password/],
+    ['git@git.example:team/skills.git', /git\+ssh:\/\//],
+    ['git+http://git.example/r.git', /this machine only/],
+    ['http://host.example/a.zip', /this machine only/],
+    ['ftp://host.example/a.zip', /ftp:\/\/ is no address/],
+    ['https://host.example/page', /git\+https/],
+    ['git+https://git.example/r.git#--upload-pack=x', /a ref is/],
+    ['git+https://git.example/r.git#a..b', /a ref is/],
+    ['git+https://git.example/r.git#abc1234', /full id/],
+    ['git+https://git.example/r.git#main:../x', /inside/],
+    ['git+ssh://-oProxyCommand=x/r.git', /"-"|cannot be read/],
+    ['oci://registry.example/skills', /no default/],
+    ['s3://B/x', /s3:\/\/bucket/]
+  ]
+  for (const [text, expected] of table) {
+    const refusal = read(text)
+    t.match(refusal, expected, text)
+    t.notMatch(refusal, /hunter22/)
+  }
+})
+
+t.test('K83: a variable is split at delimiters, but not inside an address', async (t) => {
+  t.strictSame(splitRoots('/a:./b', ':'), ['/a', './b'])
+  t.strictSame(splitRoots('git+https://h:8443/r.git#main:skills:./b:oci://h:5000/r:1.4:/srv:https://x/a.zip', ':'),
+    ['git+https://h:8443/r.git#main:skills', './b', 'oci://h:5000/r:1.4', '/srv', 'https://x/a.zip'])
+  t.strictSame(splitRoots('a::b', ':'), ['a', '', 'b'])
+  t.strictSame(splitRoots('C:\\a;https://x/a.zip', ';'), ['C:\\a', 'https://x/a.zip'])
+})
+
+t.test('folders are no addresses', async (t) => {
+  for (const text of ['skills', './a', '/a/b', '../x', 'C:\\skills', 'a@b', './git@x:y']) t.notOk(isAddress(text), text)
+})
+
+t.test('any text is an address, or refused', async () => {
+  fc.assert(fc.property(fc.oneof(fc.string(), fc.tuple(fc.constantFrom('git+https://', 'git+ssh://', 'https://', 's3://', 'oci://', 'git+file://'), fc.string()).map((parts) => parts.join(''))), (text) => {
+    read(text)
+    splitRoots(text, ':')
+    return splitRoots(text, ':').join(':') === text
+  }))
+})

@@ -1,0 +1,175 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { createRepository, skillFiles, startGitHost } from '../helper/git.ts'
+import { skillText, textOf } from '../helper/skills.ts'
+import { openSources, sourceAt } from '../helper/sources.ts'
+
+t.test('K83: a repository is a root like any other, and follows its branch', async (t) => {
+  const repository = createRepository(t)
+  const first = repository.commit({ ...skillFiles('a', 'b'), 'skills/a/data.txt': 'one\r\n', '.gitattributes': '* text eol=lf\n*.md export-ignore\n' })
+  const { skills, sources, status } = await openSources(t, [sourceAt(`git+file://${repository.path}`)])
+  t.strictSame(await skills.list(), ['a', 'b'])
+  t.equal(await textOf(() => skills.readFile('a', 'data.txt')), repository.git(['show', 'HEAD:skills/a/data.txt']) + '\n', 'bytes are those of the blob')
+  t.match(status(), { name: 'repo', kind: 'git', state: 'ok', revision: `main@sha1:${first}`, skills: 2, layout: 'tree' })
+
+  const untouched = await skills.find('b')
+  const changes: unknown[] = []
+  skills.subscribe(({ added, changed, removed }) => { changes.push({ added, changed, removed }) })
+  const second = repository.commit({ 'skills/a/SKILL.md': skillText('a', 'Other instructions.\n'), ...skillFiles('c') })
+  await sources.sync()
+  t.strictSame(await skills.list(), ['a', 'b', 'c'])
+  t.match(await textOf(() => skills.readDocument('a', 'SKILL.md')), /Other instructions/)
+  t.equal(await skills.find('b'), untouched, 'a skill that did not change was not read again')
+  t.equal(status().revision, `main@sha1:${second}`)
+
+  repository.git(['reset', '-q', '--hard', first])
+  await sources.sync()
+  t.strictSame(await skills.list(), ['a', 'b'], 'a branch that was forced back is followed')
+})
+
+t.test('K83: one skill has one revision, whichever source it came from', async (t) => {
+  const repository = createRepository(t)
+  repository.commit({ ...skillFiles('a'), 'skills/a/scripts/run.sh': 'echo\n' })
+  const { skills } = await openSources(t, [sourceAt(`git+file://${repository.path}`)])
+  const folder = await (await import('../helper/skills.ts')).startManager(t, [join(repository.path, 'skills')])
+  t.equal((await skills.manifest('a')).revision, (await folder.manifest('a')).revision)
+})
+
+t.test('K84: over HTTP, by branch, tag and commit; a pinned commit stays', async (t) => {
+  const repository = createRepository(t, 'team.git')
+  const first = repository.commit(skillFiles('a'))
+  repository.git(['tag', '-a', '-m', 'one', 'v1'])
+  repository.git(['checkout', '-q', '-b', 'feature/x'])
+  const second = repository.commit(skillFiles('b'))
+  const host = await startGitHost(t, join(repository.path, '..'))
+  const base = `git+${host.url}/team.git`
+  const { sources } = await openSources(t, [
+    sourceAt(`${base}#v1`), sourceAt(`${base}#feature/x`), sourceAt(`${base}#${first}`), sourceAt(base, { at: [{ ref: 'feature', path: 'x/skills' }, { ref: 'feature/x', path: 'skills' }] })
+  ])
+  t.strictSame(sources.status.map(({ revision }) => revision), [`v1@sha1:${first}`, `feature/x@sha1:${second}`, `sha1:${first}`, `feature/x@sha1:${second}`])
+  t.strictSame(sources.status.map(({ skills }) => skills), [1, 2, 1, 2])
+})
+
+t.test('K84: nothing new costs one question', async (t) => {
+  const repository = createRepository(t, 'team.git')
+  repository.commit(skillFiles('a'))
+  const host = await startGitHost(t, join(repository.path, '..'))
+  const { sources } = await openSources(t, [sourceAt(`git+${host.url}/team.git`)])
+  const before = host.requests.length
+  await sources.sync()
+  t.ok(host.requests.slice(before).every(({ url }) => !url?.includes('git-receive-pack')))
+  t.ok(host.requests.length - before <= 2, 'refs only')
+})
+
+t.test('K84: a token reaches its host in a header, and no redirect, log, status or stored file', async (t) => {
+  const repository = createRepository(t, 'team.git')
+  repository.commit(skillFiles('a'))
+  const host = await startGitHost(t, join(repository.path, '..'))
+  const thief = await startGitHost(t, join(repository.path, '..'))
+  const secretFile = join(t.testdirName, 'token')
+  writeFileSync(secretFile, 'hunter22-token\n')
+  const expected = `Basic ${Buffer.from('x-access-token:hunter22-token').toString('base64')}`
+  host.fault = (request, response) => {
+    if (request.headers.authorization === expected) return false
+    response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end()
+    return true
+  }
+  const { sources, status, log, stateDir } = await openSources(t, [sourceAt(`git+${host.url}/team.git`, { auth: { secretFile } })])
+  t.match(status(), { state: 'ok', skills: 1 })
+
+  host.fault = (request, response) => {
+    response.writeHead(301, { location: `${thief.url}${request.url ?? ''}` }).end()
+    return true
+  }
+  await sources.sync()
+  t.match(status(), { state: 'stale', error: { code: 'redirected' } })
+  t.equal(thief.requests.length, 0)
+
+  host.fault = undefined
+  writeFileSync(secretFile, 'wrong-hunter22')
+  host.fault = (_, response) => {
+    response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end('hunter22-token')
+    return true
+  }
+  await sources.sync()
+  t.match(status(), { state: 'stale', error: { code: 'auth_failed' } })
+  t.notMatch(JSON.stringify([log, sources.status]), /hunter22|aHVudGVy/)
+  t.notMatch(stored(stateDir), /hunter22/)
+})
+
+function stored (folder: string): string {
+  return readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1')).join('\n')
+}
+
+t.test('K85: a source that fails keeps what was published, and says since when and why', async (t) => {
+  const repository = createRepository(t, 'team.git')
+  repository.commit(skillFiles('a'))
+  const host = await startGitHost(t, join(repository.path, '..'))
+  const { sources, status, log, skills } = await openSources(t, [sourceAt(`git+${host.url}/team.git`)])
+  const faults: ReadonlyArray<readonly [string, number | 'cut']> = [['not_found', 404], ['rate_limited', 429], ['unreachable', 500], ['unreachable', 'cut'], ['auth_failed', 403]]
+  for (const [code, fault] of faults) {
+    host.fault = (request, response) => {
+      if (fault === 'cut') request.socket.destroy()
+      else response.writeHead(fault).end()
+      return true
+    }
+    await sources.sync()
+    t.match(status(), { state: 'stale', skills: 1, error: { code }, failing_since: String }, String(fault))
+  }
+  t.strictSame(await skills.list(), ['a'])
+  const lines = log.length
+  await sources.sync()
+  t.equal(log.length, lines, 'the same failure is logged once')
+  host.fault = undefined
+  await sources.sync()
+  t.match(status(), { state: 'ok', failing_since: undefined })
+})
+
+t.test('K85: a restart without network serves the last state', async (t) => {
+  const repository = createRepository(t, 'team.git')
+  repository.commit(skillFiles('a'))
+  const host = await startGitHost(t, join(repository.path, '..'))
+  const source = sourceAt(`git+${host.url}/team.git`)
+  const first = await openSources(t, [source])
+  await first.sources.close()
+  host.fault = (request) => {
+    request.socket.destroy()
+    return true
+  }
+  // What a process that was killed leaves behind.
+  const folder = join(first.stateDir, 'sources', readdirSync(join(first.stateDir, 'sources'))[0] ?? '')
+  mkdirSync(join(folder, 'tmp', 'skills-x', 'half'), { recursive: true })
+  mkdirSync(join(folder, 'skills', 'unlisted'))
+  const { skills, status } = await openSources(t, [source], { stateDir: first.stateDir })
+  t.strictSame(await skills.list(), ['a'])
+  t.match(status(), { state: 'stale', revision: /^main@sha1:/ })
+  t.notOk(existsSync(join(folder, 'skills', 'unlisted')))
+  t.notOk(existsSync(join(folder, 'tmp', 'skills-x')))
+})
+
+t.test('K84: a store that was broken is fetched anew', async (t) => {
+  const repository = createRepository(t)
+  repository.commit(skillFiles('a'))
+  const { sources, stateDir, status } = await openSources(t, [sourceAt(`git+file://${repository.path}`)])
+  const store = join(stateDir, 'git', readdirSync(join(stateDir, 'git'))[0] ?? '')
+  writeFileSync(join(store, 'shallow.lock'), '')
+  repository.commit(skillFiles('b'))
+  await sources.sync()
+  t.match(status(), { state: 'ok', skills: 2 })
+  rmSync(join(store, 'objects'), { recursive: true })
+  repository.commit(skillFiles('c'))
+  await sources.sync()
+  t.match(status(), { state: 'ok', skills: 3 })
+})
+
+t.test('a second process does not write into the same state folder', async (t) => {
+  const repository = createRepository(t)
+  repository.commit(skillFiles('a'))
+  const source = sourceAt(`git+file://${repository.path}`)
+  const { stateDir } = await openSources(t, [source])
+  writeFileSync(join(stateDir, 'lock'), JSON.stringify({ pid: process.ppid, host: (await import('node:os')).hostname() }))
+  await t.rejects(openSources(t, [source], { stateDir }), { message: /another process uses the state folder/ })
+  writeFileSync(join(stateDir, 'lock'), JSON.stringify({ pid: 2 ** 30, host: (await import('node:os')).hostname() }))
+  await t.resolves(openSources(t, [source], { stateDir }))
+})
