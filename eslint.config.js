@@ -23,6 +23,8 @@ const FLOORS = [
   ['core/skill-source.ts'],
   ['core/pinned-source.ts'],
   ['core/refresher.ts', 'core/catalog-log.ts'],
+  ['core/shared-disk.ts'],
+  ['core/skill-manager-options.ts'],
   ['core/skill-manager.ts'],
   ['core/views/'],
   ['core/listing/', 'core/events/'],
@@ -37,7 +39,7 @@ const FLOORS = [
   ['routes/', 'well-known/', 'ui/', 'validate/'],
   ['app.ts', 'export/'],
   ['config/', 'log-format.ts'],
-  ['access/'],
+  ['trust/', 'access/'],
   ['server.ts', 'index.ts'],
   ['cli/']
 ]

@@ -22,6 +22,7 @@ import { preloadMcp } from './mcp/plugin.ts'
 import type { MeasuredSkills } from './observe/metrics/metrics.ts'
 import { observe, type Observation } from './observe/observe.ts'
 import type { Sources } from './sources/sources.ts'
+import { loadPolicy } from './trust/load-policy.ts'
 import { createToolRegistry } from './tools/registry.ts'
 import { createTools } from './tools/tools.ts'
 
@@ -62,12 +63,14 @@ export async function startServer (config: Config, { version, isExample = false,
   output.dropped.subscribe((lines) => { logger.warn({ lines }, 'lines of the log were dropped here: standard output did not take them') })
   if (isExample) logger.info({ path: config.skillsDirs[0] }, 'no folder was named and there is no ./skills: serving the example skills of the package')
   const { sources, ...roots } = await openRoots(config, { log: logger })
+  const policy = await loadPolicy(config, roots, logger)
   const options = {
     ...roots,
     ...config.linkTargets && { linkTargets: config.linkTargets },
     polling: config.watchPolling,
     keep: { keepMs: config.keepRevisionSeconds * 1_000, maxBytes: config.keepRevisionBytes },
-    log: logger
+    log: logger,
+    policy
   }
   const { skills, service, access } = await openSkills(config, options)
   const registry = createToolRegistry(createTools(), {
@@ -124,6 +127,7 @@ export async function startServer (config: Config, { version, isExample = false,
     if (err) logger.fatal({ err }, 'stopping because of an error that nobody handled')
     else logger.info({ signal, ...delaySeconds > 0 && { delaySeconds } }, 'stopping')
     await shutdown.begin(delaySeconds * 1_000)
+    policy?.close()
     await stop(app, skills, observation, protection, sources)
   })
 

@@ -34,6 +34,8 @@ export interface Command {
   readonly flags?: readonly string[]
   /** Names of flags without a value, without dashes. */
   readonly switches?: readonly string[]
+  /** Flags that may have a value, without dashes, with the value that they have without. */
+  readonly optionalFlags?: Readonly<Record<string, string>>
   /** What follows the command's name in its usage (`[DIR...]`). Absent: the command takes flags only. */
   readonly positionals?: string
   /** Exit code for wrong use; default 1. */

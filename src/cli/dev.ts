@@ -56,7 +56,7 @@ async function printFindings (skills: SkillService, print: (text: string) => voi
       case 'added':
       case 'changed':
         void report(event.name)
-        return
+
       case 'position':
       case 'reset':
     }

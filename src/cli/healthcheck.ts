@@ -1,4 +1,4 @@
-import { loadConfig, settingFlags } from '../config/load.ts'
+import { loadConfig, settingFlags, settingsWithoutValue } from '../config/load.ts'
 import type { Config } from '../config/settings.ts'
 import { authorityOf, connectableHost } from '../http/request/hosts.ts'
 import { type Arguments, parseArguments } from './arguments.ts'
@@ -11,6 +11,7 @@ const TIMEOUT_MS = 3_000
 export const healthcheck: Command = {
   summary: 'asks a running service whether it is ready',
   flags: [...settingFlags(), 'pid'],
+  optionalFlags: settingsWithoutValue(),
   details: () => `Asks GET /readyz at the host and port that the flags and the environment of serve name. With --pid PID the flags are those
 that the process with this number was started with, on Linux: in a container it is 1.
 Exits with 0 when the service is ready; with 1 and a line that says why when it is not, or does not answer within ${TIMEOUT_MS / 1000} s.

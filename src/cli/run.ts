@@ -35,7 +35,7 @@ async function dispatch (argv: readonly string[], context: CommandContext): Prom
 
   const command = commands[named ?? DEFAULT_COMMAND]
   if (command === undefined) throw new Error(`the command ${DEFAULT_COMMAND} is missing`)
-  const args = parseArguments(named === undefined ? argv : rest, command.flags, command.switches)
+  const args = parseArguments(named === undefined ? argv : rest, command.flags, command.switches, command.optionalFlags)
   if (args.flags.has('help')) return await dispatch(named === undefined ? ['help'] : ['help', named], context)
   if (args.flags.has('version')) return await dispatch(['version'], context)
 

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { loadConfig, settingFlags } from '../config/load.ts'
+import { loadConfig, settingFlags, settingsWithoutValue } from '../config/load.ts'
 import { SETTINGS } from '../config/settings.ts'
 import type { Command } from './command.ts'
 import { checkSkillsFolder } from './folders.ts'
@@ -16,6 +16,7 @@ export const serve: Command = {
   summary: 'serves folders of skills over HTTP (the default)',
   positionals: '[DIR...]',
   flags: settingFlags(),
+  optionalFlags: settingsWithoutValue(),
   details: () => `${settingsHelp()}
 Exits with 0 after SIGTERM or SIGINT, with 1 for a setting that cannot be used and after an error that nobody handled.
 `,

@@ -25,9 +25,14 @@ export function loadConfig ({ defaults = {}, ...sources }: ConfigSources): Confi
   return Object.fromEntries(rows.map(([name, row]) => [name, valueOf(row, sources, defaults[name as SettingName])])) as Config
 }
 
-/** The names of all flags, without dashes. */
+/** The names of all flags that need a value, without dashes. */
 export function settingFlags (): string[] {
-  return Object.values<Setting>(SETTINGS).map(flagOf).filter((flag) => flag !== undefined)
+  return Object.values<Setting>(SETTINGS).filter(({ alone }) => alone === undefined).map(flagOf).filter((flag) => flag !== undefined)
+}
+
+/** The flags that need none, with the value that they have alone. */
+export function settingsWithoutValue (): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.values<Setting>(SETTINGS).flatMap((row) => row.alone === undefined ? [] : [[flagOf(row) ?? '', row.alone]]))
 }
 
 function flagOf ({ argument }: Setting): string | undefined {

@@ -10,6 +10,8 @@ export interface Setting {
   readonly variable: string
   /** Read like any other text. Absent: the setting is undefined unless somebody sets it. */
   readonly default?: string
+  /** The value of a flag without one (`--locked`). Absent: the flag needs one. */
+  readonly alone?: string
   /** For a setting of several values: what joins them in the variable. Arguments and flags hold one value each. */
   readonly separator?: string
   /** Splits the variable where its separator alone does not. */

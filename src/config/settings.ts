@@ -6,6 +6,7 @@ import { OBSERVE_SETTINGS } from './observe-settings.ts'
 import { BOOLEANS, LOG_LEVELS, MAX_DELAY_SECONDS, MAX_PORT, parseCount, parseDelay, parseFolder, parseFolderOrAddress, parsePath, parsePort, parseUrl } from './parse.ts'
 import type { Setting } from './setting.ts'
 import { SOURCE_SETTINGS } from './source-settings.ts'
+import { TRUST_SETTINGS } from './trust-settings.ts'
 
 /**
  * Every setting of the service: the type Config, flags, environment, `--help` and the tables of README.md and
@@ -162,7 +163,8 @@ export const SETTINGS = {
     mustBe: 'a whole number of bytes',
     meaning: 'most bytes of all kept revisions together, the oldest go first; `0` keeps none',
     section: 'kept-revisions'
-  }
+  },
+  ...TRUST_SETTINGS
 } as const satisfies Readonly<Record<string, Setting>>
 
 export type SettingName = keyof typeof SETTINGS

@@ -2,6 +2,7 @@ import { dirname } from 'node:path'
 import type { CatalogChange, IndexedSkill } from './catalog/catalog.ts'
 import type { RootReport, SkippedReport } from './catalog/roots.ts'
 import type { Root, SkippedEntry } from './catalog/scan-root.ts'
+import type { GateChange } from './content/trust/gate.ts'
 import type { DiskArea } from './disk/guard.ts'
 import type { CoreLog } from './ground/log.ts'
 import type { Signal } from './ground/signal.ts'
@@ -9,6 +10,8 @@ import type { Signal } from './ground/signal.ts'
 /** Lines about single skills within LINES_MS, in milliseconds; one more line has the number of the rest. */
 const MAX_SKILL_LINES = 20
 const LINES_MS = 1_000
+
+const NONE = { invalid: 0, valid: 0, served: 0, quarantined: 0 }
 
 export interface CatalogLogOptions {
   readonly log: CoreLog
@@ -22,6 +25,7 @@ export interface CatalogLogOptions {
     readonly last: { get (name: string): Pick<IndexedSkill, 'valid' | 'findings' | 'metadata'> | undefined }
   }
   readonly disks: Signal<DiskArea & { readonly isAnswering: boolean }>
+  readonly gate?: Signal<GateChange> | undefined
 }
 
 /** Tells operators what happens to roots and skills: a line for each root at the start, and for each transition. */
@@ -32,10 +36,10 @@ export class CatalogLog {
   /** What was said of skipped entries, by root. */
   readonly #skipped = new Map<Root, ReadonlySet<string>>()
   #lines = 0
-  #unlogged = { invalid: 0, valid: 0 }
+  #unlogged = { ...NONE }
   #timer: NodeJS.Timeout | undefined
 
-  constructor ({ log, roots, catalog, disks }: CatalogLogOptions) {
+  constructor ({ log, roots, catalog, disks, gate }: CatalogLogOptions) {
     this.#log = log
     this.#catalog = catalog
     roots.states.subscribe((report) => { logRoot(log, report) })
@@ -44,6 +48,7 @@ export class CatalogLog {
     })
     roots.skipped.subscribe((report) => { this.#logSkipped(report) })
     catalog.changed.subscribe((change) => { this.#onChange(change) })
+    gate?.subscribe((change) => { this.#onVerdict(change) })
     disks.subscribe(({ root, name, isAnswering }) => {
       if (isAnswering) log.info({ root, skill: name }, 'a disk answers again')
       else log.warn({ root, skill: name }, 'a disk does not answer; what was there before is served')
@@ -96,11 +101,23 @@ export class CatalogLog {
     this.#log.warn({ skill: name, path, code: problem?.code, problem: problem?.message }, 'a skill is not valid: it is served as files, and models are not offered it')
   }
 
+  #onVerdict ({ folder: { name, path }, root, verdict: { isServed, report: { signer }, findings: [reason] } }: GateChange): void {
+    if (this.#lines++ >= MAX_SKILL_LINES) {
+      this.#unlogged[isServed ? 'served' : 'quarantined']++
+      return
+    }
+    this.#timer ??= setTimeout(() => { this.#endLines() }, LINES_MS).unref()
+    const fields = { skill: name, path, root, ...signer !== null && { signer } }
+    if (isServed) this.#log.info(fields, 'a skill is served: it has passed its check')
+    else this.#log.warn({ ...fields, code: reason?.code, problem: reason?.message }, 'a skill is quarantined: it is not served')
+  }
+
   #endLines (): void {
-    const { invalid, valid } = this.#unlogged
+    const { invalid, valid, served, quarantined } = this.#unlogged
     this.#lines = 0
-    this.#unlogged = { invalid: 0, valid: 0 }
+    this.#unlogged = { ...NONE }
     this.#timer = undefined
+    if (served + quarantined > 0) this.#log.warn({ served, quarantined }, 'more skills were quarantined, or are served again; skillserve verify lists them')
     if (invalid + valid > 0) this.#log.warn({ invalid, valid }, 'more skills became invalid, or valid again; GET /catalog has their findings')
   }
 }

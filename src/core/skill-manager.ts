@@ -4,66 +4,33 @@ import { CatalogLog } from './catalog-log.ts'
 import type { CatalogChange } from './catalog/catalog.ts'
 import { LiveCatalog } from './catalog/live-catalog.ts'
 import type { MainFilePreference } from './catalog/main-files.ts'
-import { type RootOptions, Roots } from './catalog/roots.ts'
+import { Roots } from './catalog/roots.ts'
 import type { SkillArchive } from './content/archive.ts'
-import type { KeptRevisionsOptions } from './content/kept-revisions.ts'
-import type { Inspected, Manifest, Unread } from './content/manifest.ts'
+import { KeptRevisions } from './content/kept-revisions.ts'
+import { type Inspected, type Manifest, ManifestStore, type Unread } from './content/manifest.ts'
 import { SkillFiles } from './content/skill-files.ts'
 import type { SkillState } from './content/skill-state.ts'
-import type { Disk } from './disk/disk.ts'
-import { type DiskArea, DiskGuard } from './disk/guard.ts'
-import { PollPhase } from './disk/poll-phase.ts'
+import { Gate } from './content/trust/gate.ts'
+import type { DiskArea, DiskGuard } from './disk/guard.ts'
+import type { PollPhase } from './disk/poll-phase.ts'
 import { documentError, SkillError } from './ground/errors.ts'
 import type { FileContent } from './files/file-content.ts'
-import { FileStore, type ServableFile } from './files/file-store.ts'
+import type { FileStore } from './files/file-store.ts'
+import { type ServableFile } from './files/file-store.ts'
 import { skillBody } from './format/main-file.ts'
 import { KEPT_REVISION_BYTES, KEPT_REVISION_MS } from './ground/limits.ts'
 import { type CoreLog, SILENT } from './ground/log.ts'
 import { Signal } from './ground/signal.ts'
 import { SkillsAtRevision } from './pinned-source.ts'
-import { type Refresh, Refresher, type RefreshTimes } from './refresher.ts'
+import { type Refresh, Refresher } from './refresher.ts'
 import { type SearchAnswer, SkillSearch } from './search/search.ts'
 import { type CatalogSkill, type Skill, type SkillMetadata, toCatalogSkill } from './ground/skill.ts'
+import type { SkillManagerOptions, SkillManagerTimes } from './skill-manager-options.ts'
+import { createSharedDisk } from './shared-disk.ts'
 import type { PinnedSource, SkillService, SkillStatus } from './skill-source.ts'
-import type { WatcherFactory } from './watch/watcher.ts'
 
-export interface SkillManagerOptions {
-  /** Absolute paths, or folders with names; the earlier wins. They need not exist. */
-  readonly projectRoots: readonly (string | RootOptions)[]
-  /** Loses to every project root. */
-  readonly personalRoot?: string | RootOptions
-  /** Absolute paths: links in a root that leave it are followed when they lead into one of these folders. */
-  readonly linkTargets?: readonly string[]
-  /** Ask the disk at intervals instead of the kernel for events. */
-  readonly polling?: boolean
-  readonly log?: CoreLog
-  /** How a watcher is made; `false` runs without one. */
-  readonly watcher?: WatcherFactory | false
-  /** The file system, for all roots. Default: what fits the kind of disk of each root. */
-  readonly disk?: Disk
-  readonly times?: SkillManagerTimes
-  /** What several managers of one process use together. Default: each has its own. */
-  readonly shared?: SharedDisk
-  /** Which revisions stay readable after a change. Default: KEPT_REVISION_MS, KEPT_REVISION_BYTES. */
-  readonly keep?: Partial<KeptRevisionsOptions>
-}
-
-/** The stats of a request, the calls to disks that hang, and the memory for contents. */
-export interface SharedDisk {
-  readonly phase: PollPhase
-  readonly guard: DiskGuard
-  readonly store: FileStore
-}
-
-export function createSharedDisk (diskAnswerMs?: number): SharedDisk {
-  const phase = new PollPhase()
-  return { phase, guard: new DiskGuard(diskAnswerMs), store: new FileStore(phase) }
-}
-
-export interface SkillManagerTimes extends RefreshTimes {
-  /** How long a call to a disk that takes its time may take, in milliseconds. */
-  readonly diskAnswer?: number
-}
+export { createSharedDisk, type SharedDisk } from './shared-disk.ts'
+export type { SkillManagerOptions, SkillManagerTimes }
 
 /**
  * All skills, fresh at every question. What an answer is made of is compared with the disk before the answer is given.
@@ -78,6 +45,7 @@ export class SkillManager implements SkillService {
   readonly #catalog: LiveCatalog
   readonly #catalogLog: CatalogLog
   readonly #files: SkillFiles
+  readonly #gate: Gate | undefined
   readonly #search: SkillSearch
   readonly #refresher: Refresher
   readonly #stops: Array<() => void> = []
@@ -86,7 +54,7 @@ export class SkillManager implements SkillService {
   #indexed = false
   #firstIndex: Promise<void> | undefined
 
-  constructor ({ projectRoots, personalRoot, linkTargets, polling = false, log = SILENT, watcher, disk, times = {}, keep = {}, shared = createSharedDisk(times.diskAnswer) }: SkillManagerOptions) {
+  constructor ({ projectRoots, personalRoot, linkTargets, polling = false, log = SILENT, watcher, disk, times = {}, keep = {}, shared = createSharedDisk(times.diskAnswer), policy }: SkillManagerOptions) {
     const { phase, guard, store } = shared
     this.#phase = phase
     this.#log = log
@@ -97,13 +65,23 @@ export class SkillManager implements SkillService {
     const disks = new Signal<DiskArea & { readonly isAnswering: boolean }>()
     this.#stops.push(guard.changed.subscribe((area) => { if (this.#isOwn(area)) disks.emit(area) }))
     this.contents = store
-    this.#catalog = new LiveCatalog({ roots: this.#roots, store, phase })
-    this.#catalogLog = new CatalogLog({ log, roots: this.#roots, catalog: this.#catalog, disks })
-    this.#files = new SkillFiles({
-      roots: this.#roots, catalog: this.#catalog, store, keep: { keepMs: KEPT_REVISION_MS, maxBytes: KEPT_REVISION_BYTES, ...keep }
-    })
+    const kept = new KeptRevisions({ keepMs: KEPT_REVISION_MS, maxBytes: KEPT_REVISION_BYTES, ...keep })
+    const manifests = new ManifestStore({ store, kept })
+    const gate = policy && new Gate({ policy, roots: this.#roots, store, manifests })
+    this.#gate = gate
+    this.#catalog = new LiveCatalog({ roots: this.#roots, store, phase, admission: gate })
+    this.#catalogLog = new CatalogLog({ log, roots: this.#roots, catalog: this.#catalog, disks, gate: gate?.changed })
+    this.#files = new SkillFiles({ roots: this.#roots, catalog: this.#catalog, store, kept, manifests, gate })
     this.#search = new SkillSearch(this)
     this.#refresher = new Refresher({ roots: this.#roots.paths, polling, ...watcher !== undefined && { watcher }, times, log, catalog: this.#catalog })
+    if (gate !== undefined && policy !== undefined) {
+      // A change of any file decides whether a guarded skill is served.
+      this.#refresher.wantInside(true)
+      this.#stops.push(
+        gate.checked.subscribe(({ folder, inside }) => { this.#refresher.followInside(this.#roots.pathOf(folder), folder.realPath, inside) }),
+        policy.changed.subscribe(() => { if (this.#indexed) void this.#catalog.readmit() })
+      )
+    }
     disks.subscribe(({ name, isAnswering }) => {
       // What could not be read while a disk hung; for a root, all that is in it.
       if (isAnswering && this.#indexed) this.#refresher.hintAt(name === '' ? this.#catalog.last.names : [name])
@@ -154,7 +132,7 @@ export class SkillManager implements SkillService {
     this.#refresher.wantInside(true)
     return () => {
       stop()
-      this.#refresher.wantInside(this.#catalog.touched.hasListeners)
+      this.#refresher.wantInside(this.#gate !== undefined || this.#catalog.touched.hasListeners)
     }
   }
 
@@ -189,7 +167,8 @@ export class SkillManager implements SkillService {
       roots: this.#roots.status,
       watcher: this.#refresher.status.watcher,
       failures: this.#roots.failures,
-      hanging: this.#guard.hanging.filter((area) => this.#isOwn(area)).map(({ name }) => name).filter((name) => name !== '')
+      hanging: this.#guard.hanging.filter((area) => this.#isOwn(area)).map(({ name }) => name).filter((name) => name !== ''),
+      ...this.#gate && { quarantined: this.#gate.refused.length }
     }
   }
 
@@ -199,14 +178,14 @@ export class SkillManager implements SkillService {
   }
 
   list (): Awaitable<readonly string[]> {
-    return whenReady(this.#roots.sync(undefined, true), () => {
+    return whenReady(this.#gate === undefined ? this.#roots.sync(undefined, true) : this.#checkNew(), () => {
       this.#roots.requireOne()
       return this.#catalog.last.names
     })
   }
 
   find (name: string): Awaitable<CatalogSkill | undefined> {
-    return this.#catalog.find(name)
+    return this.#files.find(name)
   }
 
   async available (): Promise<readonly SkillMetadata[]> {
@@ -323,6 +302,13 @@ export class SkillManager implements SkillService {
 
   #isOwn ({ root }: DiskArea): boolean {
     return this.#roots.indexOf(root) !== -1
+  }
+
+  /** A skill is listed once it was checked: those of the start, and those that came since. */
+  async #checkNew (): Promise<void> {
+    await this.#firstIndex
+    await this.#roots.sync(undefined, true)
+    await this.#catalog.checkNew()
   }
 
   async #startOnce (): Promise<void> {

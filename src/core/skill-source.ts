@@ -105,6 +105,8 @@ export interface SkillStatus {
   readonly failures: readonly string[]
   /** Names of the skills whose disk does not answer. */
   readonly hanging: readonly string[]
+  /** How many folders a trust policy keeps from being skills; absent without one. */
+  readonly quarantined?: number
 }
 
 /** The skills of a running service: what doors ask that follow changes or report the state of the service. */

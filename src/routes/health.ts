@@ -52,7 +52,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
       return { status: 'ready' as const }
     }
     const revision = revisionOf(request)
-    const { ready, skills: count, generation, roots, watcher, failures, hanging } = status
+    const { ready, skills: count, generation, roots, watcher, failures, hanging, quarantined } = status
     // Of the sources, as of the roots, what the caller may see.
     const visible = fetched?.filter(({ name }) => roots.some((root) => root.name === name))
     const detail = [explainStatus(status, visible) ?? [], access?.remark() ?? []].flat().join('; ') || undefined
@@ -64,6 +64,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
       watcher,
       failures: [...failures],
       hanging: [...hanging],
+      ...quarantined !== undefined && { quarantined },
       ...visible !== undefined && { sources: visible }
     }
     if (shutdown.isLeaving) throw new HttpProblem('not_ready', 'The service is stopping', {}, state)

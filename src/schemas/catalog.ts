@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox'
+import type { TrustReport } from '../core/content/trust/trust-policy.ts'
 import type { CatalogEntry } from '../core/listing/entry.ts'
 import { DEFAULT_PAGE_ENTRIES, MAX_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS } from '../core/ground/limits.ts'
 import type { EntryVerdicts } from '../verdicts/entry.ts'
@@ -27,6 +28,18 @@ export const CatalogQuerySchema = Type.Object({
 })
 
 export const CatalogEntryQuerySchema = Type.Object({ revision: RevisionSchema, target: TargetQuerySchema })
+
+const TrustSchema = describes<TrustReport>()(Type.Object({
+  signed: Type.Boolean({ description: 'Whether the skill has a signature, good or not' }),
+  signer: nullable<string>({ type: 'string', description: 'Name in the trust file of whoever signed; `null` when nobody in it did' }),
+  status: nullable<Exclude<TrustReport['status'], null>>({
+    type: 'string',
+    enum: ['valid', 'unsigned', 'stale', 'untrusted', 'expired', 'invalid', 'denied', null],
+    description: 'What the signature came to. `stale`: files changed after the signing; `null` without a trust file'
+  }),
+  checked_revision: Type.String({ description: 'The revision that this was found for' }),
+  pinned: nullable<boolean>({ type: 'boolean', description: 'Whether the lock names this revision; `null` without a lock' })
+}, { description: 'Where the skill comes from; absent without a lock and a trust file' }))
 
 const EXAMPLE_ENTRY = {
   name: 'calculator',
@@ -67,6 +80,7 @@ export const CatalogEntrySchema = describes<CatalogEntry & EntryVerdicts & { sco
   tokens: TokenEstimateSchema,
   targets: Type.Optional(Type.Array(TargetVerdictSchema, { description: 'With `target`: what each of them does with the skill' })),
   findings: Type.Array(FindingSchema, { description: 'What the author should know, in the order in which it should be mended' }),
+  trust: Type.Optional(TrustSchema),
   score: Type.Optional(Type.Number({ description: 'With `q`: the greater the better, to be compared within one answer only' }))
 }, { $id: 'CatalogEntry', title: 'CatalogEntry', examples: [EXAMPLE_ENTRY] }))
 

@@ -56,7 +56,8 @@ const IndexStateSchema = describes<Omit<SkillStatus, 'ready' | 'indexed'> & { re
   })),
   watcher: WatcherSchema,
   failures: Type.Array(Type.String(), { description: 'Codes of errors at the last scan of a root; the last good state is served' }),
-  hanging: Type.Array(Type.String(), { description: 'Names of the skills whose disk does not answer; the last good state of each is listed' })
+  hanging: Type.Array(Type.String(), { description: 'Names of the skills whose disk does not answer; the last good state of each is listed' }),
+  quarantined: Type.Optional(Type.Integer({ minimum: 0, description: 'Folders that the lock or the trust file keeps from being skills; absent without them' }))
 }))
 
 export const ReadinessSchema = Type.Object({

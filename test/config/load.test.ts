@@ -59,6 +59,8 @@ t.test('K2: the defaults', async (t) => {
     cacheSeconds: 0,
     keepRevisionSeconds: 600,
     keepRevisionBytes: 67_108_864,
+    lockFile: undefined,
+    trustFile: undefined,
     ...OPERATORS
   })
 })
@@ -102,6 +104,8 @@ t.test('K2: every setting can come from the environment', async (t) => {
     cacheSeconds: 0,
     keepRevisionSeconds: 600,
     keepRevisionBytes: 67_108_864,
+    lockFile: undefined,
+    trustFile: undefined,
     ...OPERATORS
   })
 })
@@ -130,6 +134,8 @@ t.test('K2: flags beat the environment', async (t) => {
     cacheSeconds: 0,
     keepRevisionSeconds: 600,
     keepRevisionBytes: 67_108_864,
+    lockFile: undefined,
+    trustFile: undefined,
     ...OPERATORS
   })
 })
@@ -226,7 +232,7 @@ t.test('every setting has a row that can be read', async (t) => {
   const rows: readonly Setting[] = Object.values(SETTINGS)
   for (const { argument, variable, default: fallback, parse, meaning, mustBe } of rows) {
     t.match(variable, /^[A-Z][A-Z_]+$/)
-    if (argument !== undefined) t.match(argument, /^(?:--[a-z]+(?:-[a-z]+)* [A-Z]+|DIR\.\.\.)$/)
+    if (argument !== undefined) t.match(argument, /^(?:--[a-z]+(?:-[a-z]+)* (?:[A-Z]+|\[[A-Z]+\])|DIR\.\.\.)$/)
     if (fallback !== undefined) t.not(parse(fallback, cwd), undefined, `the default of ${variable}`)
     t.ok(meaning !== '' && mustBe !== '' && !meaning.includes('|'), variable)
   }

@@ -76,7 +76,7 @@ t.test('K72: without an SDK no module of OpenTelemetry is loaded', async (t) => 
   const folder = t.testdir({ skills: SKILL })
   const { writeFileSync } = await import('node:fs')
   writeFileSync(join(folder, 'hooks.mjs'), "export async function load (url, context, next) { if (/opentelemetry|traces/.test(url)) process._rawDebug('LOADED ' + url); return next(url, context) }")
-  writeFileSync(join(folder, 'register.mjs'), "import { register } from 'node:module'\nregister('./hooks.mjs', import.meta.url)")
+  writeFileSync(join(folder, 'register.mjs'), `import { register } from 'node:module'\nregister(${JSON.stringify(pathToFileURL(join(folder, 'hooks.mjs')).href)})`)
   const service = await startProcess(t, { args: [join(folder, 'skills')], nodeOptions: ['--import', pathToFileURL(join(folder, 'register.mjs')).href] })
   await (await fetch(`${service.url}/skills/demo`)).text()
   const { stderr } = await service.stop()

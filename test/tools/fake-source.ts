@@ -159,6 +159,7 @@ export class FakeSource implements SkillSource {
       file: (path) => this.readFile(skill.name, path),
       open: (path) => this.openFile(skill.name, path),
       fileFindings: async () => [],
+      trust: async () => undefined,
       manifest: () => this.manifest(skill.name),
       archive: () => this.archive()
     }

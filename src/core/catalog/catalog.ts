@@ -114,6 +114,15 @@ export class Catalog {
     return next
   }
 
+  /** The next state without the entry of a folder, if that is there. */
+  without (folder: SkillFolder): Catalog {
+    if (this.#skills.get(folder.name)?.folder !== folder) return this
+    const { generation, folders, shadowing, names } = this
+    const skills = new Map(this.#skills)
+    skills.delete(folder.name)
+    return new Catalog({ generation: generation + 1, folders, shadowing, names, skills })
+  }
+
   /** Metadata of the valid skills, sorted by folder name. */
   get available (): readonly SkillMetadata[] {
     this.#available ??= this.#indexed().filter(({ valid }) => valid).map(({ metadata }) => metadata)

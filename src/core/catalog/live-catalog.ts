@@ -1,23 +1,24 @@
-import { setTimeout } from 'node:timers/promises'
 import { type Awaitable, coalesce, createSlicer, whenReady } from '../ground/async.ts'
-import type { Disk } from '../disk/disk.ts'
-import { IGNORE_FILE } from '../disk/ignore-file.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
-import { isSameOrMissing, isSameState } from '../disk/signature.ts'
+import { isSameState } from '../disk/signature.ts'
 import type { FileStore } from '../files/file-store.ts'
 import { Signal } from '../ground/signal.ts'
 import type { Signature } from '../ground/skill.ts'
-import { Catalog, type CatalogChange, type IndexedSkill, isSameOnDisk, isSameToCallers } from './catalog.ts'
-import { SLICE_MS } from '../ground/limits.ts'
+import { type Admission, AdmittedFolders, type CheckOutcome } from './admission.ts'
+import { Catalog, type CatalogChange, type IndexedSkill } from './catalog.ts'
+import { compareLoaded, folderHolds, mainFileHolds, rulesHold } from './index-entry.ts'
 import { indexSkill } from './index-skill.ts'
 import { orderMainFiles } from './main-files.ts'
 import type { Roots } from './roots.ts'
+import { withRests } from './rests.ts'
 import type { SkillFolder } from './scan-root.ts'
 
 export interface LiveCatalogOptions {
   readonly roots: Roots
   readonly store: FileStore
   readonly phase: PollPhase
+  /** Decides which folders are served. Default: all. */
+  readonly admission?: Admission | undefined
 }
 
 export interface CatalogHints {
@@ -27,10 +28,6 @@ export interface CatalogHints {
 
 /** How often a question is asked anew when the disk changes under it. */
 const MAX_ATTEMPTS = 8
-
-/** Rest after a comparison of all labels, as a multiple of what it took, and the longest, in milliseconds. */
-const LABEL_REST_FACTOR = 4
-const MAX_LABEL_REST_MS = 250
 
 /**
  * The catalog, compared with the disk: one skill for whoever asks for it, some or all of them for the refresher. What
@@ -42,22 +39,29 @@ export class LiveCatalog {
   /** Emits the names of skills that may be different in any of their files, undefined for all skills. */
   readonly touched = new Signal<Iterable<string> | undefined>()
   /** Compares every skill, and reads again what differs. */
-  readonly verifyAll = coalesce(() => this.verify(this.#catalog.names))
-  /** Compares every skill as far as its name in the frontmatter goes. Runs are spaced: a label that nobody has takes a share of a core at most. */
-  readonly verifyDisplayNames = coalesce(() => this.#verifyLabelsOnce())
+  readonly verifyAll = coalesce(() => this.verify(this.#admitted === undefined ? this.#catalog.names : this.#roots.allNames()))
+  /** Compares every skill as far as its name in the frontmatter goes. A label that nobody has takes a share of a core at most. */
+  readonly verifyDisplayNames = coalesce(withRests(() => this.verify(this.#catalog.names, (skill) => this.#holdsLabel(skill))))
+  /** Checks folders that came since the last call. */
+  readonly checkNew = coalesce(() => this.verify(this.#unchecked))
   readonly #roots: Roots
   readonly #store: FileStore
   readonly #phase: PollPhase
+  readonly #admitted: AdmittedFolders | undefined
+  readonly #unchecked = new Set<string>()
   #catalog = new Catalog()
   #sequence = 0
   #changeCount = 0
-  #labelsRestUntil = 0
 
-  constructor ({ roots, store, phase }: LiveCatalogOptions) {
+  constructor ({ roots, store, phase, admission }: LiveCatalogOptions) {
     this.#roots = roots
     this.#store = store
     this.#phase = phase
-    roots.changed.subscribe(({ names }) => { this.#takeFolders(names) })
+    this.#admitted = admission && new AdmittedFolders(admission)
+    roots.changed.subscribe(({ names }) => {
+      this.#takeFolders(names)
+      for (const name of admission === undefined ? [] : names) this.#unchecked.add(name)
+    })
   }
 
   /** The last state, without a comparison with the disk. */
@@ -110,15 +114,20 @@ export class LiveCatalog {
       // Another question's scan moved the skill to a root that was not compared here.
       if (root !== undefined && (folder === undefined || folder.root > root)) continue
       if (folder === undefined) {
+        const admitted = await this.#loadWaiting(name)
+        if (admitted !== undefined) {
+          this.#commit([admitted])
+          continue
+        }
         this.#roots.requireOne()
         return undefined
       }
       const known = this.#catalog.get(name)
       if (known !== undefined && known !== outdated && await this.#holds(known)) return known
       const loaded = await this.#load(folder)
-      if (loaded === undefined) await this.#roots.rescan(folder.root)
+      if (loaded === undefined && this.#catalog.folders.get(name) === folder) await this.#roots.rescan(folder.root)
       // What may not be read may be the root's doing.
-      else if (loaded.refused !== undefined) await this.#roots.sync(folder.root + 1)
+      else if (loaded?.refused !== undefined) await this.#roots.sync(folder.root + 1)
       if (loaded !== undefined && this.#catalog.folders.get(name) === folder) {
         this.#commit([loaded])
         return loaded
@@ -151,18 +160,21 @@ export class LiveCatalog {
    * Reads again which of these skills differ from the disk, in slices; each slice is one step of the catalog.
    * @param holds tells whether a skill does not differ
    */
-  async verify (names: Iterable<string>, holds = (skill: IndexedSkill): Awaitable<boolean> => this.#holds(skill)): Promise<void> {
+  async verify (names: Iterable<string>, holds = (skill: IndexedSkill): Awaitable<boolean> => this.#holdsAdmitted(skill)): Promise<void> {
     const yieldIfNeeded = createSlicer()
     let loaded: IndexedSkill[] = []
     const gone = new Set<number>()
     for (const name of names) {
-      const folder = this.#catalog.folders.get(name)
-      if (folder === undefined) continue
+      this.#unchecked.delete(name)
+      const admitted = this.#admitted && await this.#loadWaiting(name)
+      if (admitted !== undefined) loaded.push(admitted)
       const known = this.#catalog.get(name)
-      if (known === undefined || !await holds(known)) {
-        const skill = await this.#load(folder)
-        if (skill === undefined) gone.add(folder.root)
-        else loaded.push(skill)
+      if (admitted === undefined && (known === undefined || !await holds(known))) {
+        // When the policy refuses it, the next root's folder of that name takes its place.
+        const now = this.#catalog.folders.get(name)
+        const skill = now && await this.#load(now)
+        if (skill !== undefined) loaded.push(skill)
+        else if (now !== undefined && this.#catalog.folders.get(name) === now) gone.add(now.root)
       }
       const pause = yieldIfNeeded()
       if (pause !== undefined) {
@@ -196,15 +208,7 @@ export class LiveCatalog {
   filterHolds (skill: IndexedSkill): Awaitable<boolean> {
     if (skill.filter === undefined) return true
     this.#phase.forget()
-    return this.#filterHolds(skill)
-  }
-
-  async #verifyLabelsOnce (): Promise<void> {
-    if (performance.now() < this.#labelsRestUntil) await setTimeout(this.#labelsRestUntil - performance.now())
-    const start = performance.now()
-    await this.verify(this.#catalog.names, (skill) => this.#holdsLabel(skill))
-    const took = performance.now() - start
-    if (took > SLICE_MS) this.#labelsRestUntil = start + took + Math.min(LABEL_REST_FACTOR * took, MAX_LABEL_REST_MS)
+    return rulesHold(this.#roots.diskOf(skill.folder), this.#phase, skill, () => this.#roots.rulesHold(skill.folder))
   }
 
   async #findKnown (displayName: string): Promise<IndexedSkill | undefined> {
@@ -216,74 +220,84 @@ export class LiveCatalog {
   #takeFolders (names: readonly string[]): void {
     const before = this.#catalog
     this.#changeCount++
-    const { folders, shadowing } = this.#roots.merge(before, names)
+    const { folders, shadowing } = this.#roots.merge(before, names, this.#admitted)
     this.#catalog = before.withFolders(folders, shadowing, names)
     this.#announce([], [], names.filter((name) => before.folders.has(name) && !folders.has(name)))
   }
 
   /** Whether the disk has what the index says of a skill. */
   #holds (skill: IndexedSkill): Awaitable<boolean> {
-    const { folder, folderSignature, mainFile } = skill
+    const { mainFile } = skill
     if (!skill.isTrustworthy || skill.refused !== undefined || !this.#catalog.isInPlace(skill)) return false
     // A main file that was passed over may be of use now: a link's target made.
     if (mainFile?.name !== orderMainFiles(skill.mainFiles, 'SKILL.md')[0]) return false
-    const disk = this.#roots.diskOf(folder)
-    return whenReady(this.#phase.stat(disk, folder.path), (now) => {
-      if (now === undefined || !isSameState(now, folderSignature)) return false
-      if (skill.filter !== undefined || folder.linked) return this.#specialHolds(disk, skill)
-      return this.#mainFileHolds(disk, skill)
-    })
-  }
-
-  /** An ignore file may be written without a change to its folder. */
-  async #filterHolds ({ folder, ignoreFile }: IndexedSkill): Promise<boolean> {
-    if (folder.rootRules !== undefined && !await this.#roots.rulesHold(folder)) return false
-    if (ignoreFile === undefined) return true
-    return isSameOrMissing(await this.#phase.stat(this.#roots.diskOf(folder), `${folder.path}/${IGNORE_FILE}`), ignoreFile.signature)
-  }
-
-  async #specialHolds (disk: Disk, skill: IndexedSkill): Promise<boolean> {
-    const { path, realPath, linked } = skill.folder
-    if (skill.filter !== undefined && !await this.#filterHolds(skill)) return false
-    return (!linked || await realpathOrNothing(disk, path) === realPath) && await this.#mainFileHolds(disk, skill)
-  }
-
-  #mainFileHolds (disk: Disk, { metadata, mainFile }: IndexedSkill): Awaitable<boolean> {
-    if (mainFile === undefined) return true
-    return whenReady(this.#phase.stat(disk, metadata.path), (now) => now !== undefined && isSameState(now, mainFile.signature))
+    const holdsRules = (): Awaitable<boolean> => this.#roots.rulesHold(skill.folder)
+    return folderHolds(this.#roots.diskOf(skill.folder), this.#phase, skill, holdsRules)
   }
 
   /** One stat instead of two where no other file can be preferred to the main file. */
   #holdsLabel (skill: IndexedSkill): Awaitable<boolean> {
     const isPlain = skill.mainFile?.name === 'SKILL.md' && !skill.folder.linked && skill.filter === undefined
-    return isPlain && skill.isTrustworthy && this.#catalog.isInPlace(skill) ? this.#mainFileHolds(this.#roots.diskOf(skill.folder), skill) : this.#holds(skill)
+    return isPlain && skill.isTrustworthy && this.#catalog.isInPlace(skill) ? mainFileHolds(this.#roots.diskOf(skill.folder), this.#phase, skill) : this.#holds(skill)
   }
 
+  /** Undefined when the folder is no longer the one that the root listed, or is not served. */
   async #load (folder: SkillFolder): Promise<IndexedSkill | undefined> {
-    return await indexSkill(folder, {
-      disk: this.#roots.diskOf(folder),
-      store: this.#store,
-      sequence: ++this.#sequence,
-      shadowing: this.#catalog.shadowing.has(folder.name)
-    })
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+      const skill = await indexSkill(folder, {
+        disk: this.#roots.diskOf(folder), store: this.#store, sequence: ++this.#sequence, shadowing: this.#catalog.shadowing.has(folder.name)
+      })
+      if (skill === undefined) return undefined
+      const outcome = await this.#check(skill)
+      if (outcome !== 'changed') return outcome === 'served' ? skill : undefined
+    }
+    this.refuse(folder)
+    return undefined
+  }
+
+  /** A folder that is guarded is absent from now on, until a check admits it. */
+  refuse (folder: SkillFolder): void {
+    if (this.#admitted?.delete(folder) !== true) return
+    // The next root's folder of that name is not read yet: until then there is no entry.
+    this.#catalog = this.#catalog.without(folder)
+    this.#takeFolders([folder.name])
+  }
+
+  /** The policy is another one: what it does not serve goes at once, and what it serves now comes after its check. */
+  async readmit (): Promise<void> {
+    this.#takeFolders(this.#roots.allNames())
+    await this.verifyAll()
+    this.touched.emit(undefined)
+  }
+
+  async #check (skill: IndexedSkill): Promise<CheckOutcome> {
+    const outcome = await this.#admitted?.check(skill) ?? 'served'
+    if (outcome === 'refused') this.refuse(skill.folder)
+    return outcome
+  }
+
+  /** Checks folders of a name that are not served, and come before the one that is; undefined when there is none, or all are refused. */
+  async #loadWaiting (name: string): Promise<IndexedSkill | undefined> {
+    for (const folder of this.#admitted === undefined ? [] : this.#roots.candidates(name)) {
+      if (this.#admitted?.has(folder) === true) return undefined
+      const skill = await this.#load(folder)
+      if (skill !== undefined) return skill
+    }
+    return undefined
+  }
+
+  #holdsAdmitted (skill: IndexedSkill): Awaitable<boolean> {
+    return whenReady(this.#holds(skill), (isSame) => isSame && (this.#admitted === undefined || this.#check(skill).then((outcome) => outcome === 'served')))
   }
 
   #commit (loaded: readonly IndexedSkill[]): void {
+    // Those that were admitted since: together, as each step copies the catalog.
+    const admitted = loaded.filter(({ folder }) => this.#admitted?.has(folder) === true && this.#catalog.folders.get(folder.name) !== folder)
+    if (admitted.length > 0) this.#takeFolders(admitted.map(({ name }) => name))
     const before = this.#catalog
-    const added: string[] = []
-    const changed: string[] = []
-    const accepted = loaded.filter((skill) => {
-      const { name } = skill
-      const known = before.get(name)
-      if (before.folders.get(name) !== skill.folder || (known?.sequence ?? 0) >= skill.sequence) return false
-      // A disk that fails, or a file that never holds, says nothing about the skill: what was known before stands.
-      if (known !== undefined && (skill.refused?.refusal === 'io_error' || skill.refused?.refusal === 'changed')) return false
-      if (known === undefined || !isSameOnDisk(known, skill)) this.#changeCount++
-      if (known === undefined) added.push(name)
-      else if (!isSameToCallers(known, skill)) changed.push(name)
-      return true
-    })
+    const { accepted, added, changed, count } = compareLoaded(before, loaded)
     if (accepted.length === 0) return
+    this.#changeCount += count
     this.#catalog = before.withSkills(accepted, added.length + changed.length > 0)
     this.#announce(added, changed, [])
   }
@@ -291,13 +305,5 @@ export class LiveCatalog {
   #announce (added: readonly string[], changed: readonly string[], removed: readonly string[]): void {
     if (added.length + changed.length + removed.length === 0) return
     this.changed.emit({ generation: this.#catalog.generation, added, changed, removed })
-  }
-}
-
-async function realpathOrNothing (disk: Disk, path: string): Promise<string | undefined> {
-  try {
-    return await disk.realpath(path)
-  } catch {
-    return undefined
   }
 }

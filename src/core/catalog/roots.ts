@@ -9,64 +9,14 @@ import { isSameState } from '../disk/signature.ts'
 import { folderError, type SkillError } from '../ground/errors.ts'
 import { Signal } from '../ground/signal.ts'
 import type { Signature } from '../ground/skill.ts'
+import type { MergedFolders, RootChange, RootOptions, RootReport, RootStatus, SkippedReport } from './root-reports.ts'
 import { areSameNames, areSameSkips, holdLinks, holdsIgnoreFile, isOtherKind, isSameScan } from './scan-state.ts'
-import { type GoodScan, type Root, type RootScan, scanRoot, type SkillFolder, type SkippedEntry } from './scan-root.ts'
+import { type GoodScan, type Root, type RootScan, scanRoot, type SkillFolder } from './scan-root.ts'
 
 /** How often roots that change while they are compared are compared anew. */
 const MAX_ATTEMPTS = 8
 
-/** A folder of skills as its owner gives it. */
-export interface RootOptions {
-  /** Absolute; it need not exist. */
-  readonly path: string
-  /** What settings and reports call it. Default: the last part of the path. */
-  readonly name?: string
-  /** The skills are those that its file `skills.json` names, instead of the folders in it: see `readListing`. */
-  readonly listed?: boolean
-}
-
-/** What is known of a root: for /readyz and the log. */
-export interface RootStatus {
-  readonly name: string
-  readonly type: Root['type']
-  readonly state: 'ok' | 'missing' | 'unreadable' | 'failed'
-  readonly skills: number
-  /** Entries that look like skills and are none: see the log. */
-  readonly skipped: number
-}
-
-/** A root is in another state than before, or has its first skill, or lost its last one. */
-export interface RootReport extends RootStatus {
-  readonly root: Root
-  /** Undefined at the first scan. */
-  readonly before: RootStatus['state'] | undefined
-  /** The root holds a SKILL.md of its own. */
-  readonly isSkill: boolean
-}
-
-/** A root has other folders than before, or is another folder itself. */
-export interface RootChange {
-  readonly root: Root
-  /** Undefined while the root is not there. */
-  readonly realPath: string | undefined
-  readonly folders: ReadonlyMap<string, SkillFolder>
-  /** Paths of the links in the root, whatever they lead to. */
-  readonly links: readonly string[]
-  /** Of the folders that came, went, or are others. */
-  readonly names: readonly string[]
-}
-
-/** The entries of a root that are left out, if they are others than before. */
-export interface SkippedReport {
-  readonly root: Root
-  readonly entries: readonly SkippedEntry[]
-}
-
-/** The folders of several roots together. */
-export interface MergedFolders {
-  readonly folders: ReadonlyMap<string, SkillFolder>
-  readonly shadowing: ReadonlySet<string>
-}
+export type { MergedFolders, RootChange, RootOptions, RootReport, RootStatus, SkippedReport }
 
 interface RootState extends Root {
   disk: Disk
@@ -140,6 +90,25 @@ export class Roots {
     return this.#at(folder.root).listed === true
   }
 
+  /** What settings and reports call a skill's root. */
+  nameOf (folder: SkillFolder): string {
+    return this.#at(folder.root).name
+  }
+
+  /** Folders of this name in all roots, the earliest first. */
+  candidates (name: string): readonly SkillFolder[] {
+    return this.#roots.flatMap(({ lastGood }) => lastGood?.folders.get(name) ?? [])
+  }
+
+  /** The folders of all roots, those included that one of the same name in an earlier root hides. */
+  allFolders (): readonly SkillFolder[] {
+    return this.#roots.flatMap(({ lastGood }) => [...lastGood?.folders.values() ?? []])
+  }
+
+  allNames (): readonly string[] {
+    return [...new Set(this.allFolders().map(({ name }) => name))]
+  }
+
   /** As configured. */
   pathOf (folder: SkillFolder): string {
     return this.#at(folder.root).path
@@ -200,14 +169,15 @@ export class Roots {
   /**
    * The folders of all roots by name, and the names that a later root has too.
    * @param before the same before these names changed
+   * @param served the folders that are not taken for absent; default: all
    */
-  merge (before: MergedFolders, names: readonly string[]): MergedFolders {
+  merge (before: MergedFolders, names: readonly string[], served?: { has (folder: SkillFolder): boolean }): MergedFolders {
     const [only, ...others] = this.#roots
-    if (others.length === 0) return { folders: only?.lastGood?.folders ?? new Map(), shadowing: new Set() }
+    if (others.length === 0 && served === undefined) return { folders: only?.lastGood?.folders ?? new Map(), shadowing: new Set() }
     const folders = new Map(before.folders)
     const shadowing = new Set(before.shadowing)
     for (const name of names) {
-      const [first, second] = this.#roots.flatMap(({ lastGood }) => lastGood?.folders.get(name) ?? [])
+      const [first, second] = this.candidates(name).filter((folder) => served?.has(folder) ?? true)
       if (first === undefined) folders.delete(name)
       else folders.set(name, first)
       if (second === undefined) shadowing.delete(name)

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import { createSlicer } from '../ground/async.ts'
+import { type Awaitable, createSlicer } from '../ground/async.ts'
 import type { Disk } from '../disk/disk.ts'
 import type { PathFilter } from '../disk/hidden.ts'
 import { changed } from '../disk/refused.ts'
 import { isSameState, signatureOf } from '../disk/signature.ts'
 import { archiveError } from '../ground/errors.ts'
 import type { FileContent } from '../files/file-content.ts'
+import type { ServableFile } from '../files/file-store.ts'
 import { openInside } from '../files/open-inside.ts'
 import { ARCHIVE_CHUNK_BYTES, MAX_ARCHIVE_BYTES, MAX_ARCHIVE_FILES } from '../ground/limits.ts'
 import type { Signature } from '../ground/skill.ts'
@@ -139,6 +140,27 @@ export function keptSource ({ contents }: Pick<KeptRevision, 'contents'>): Archi
       const content: FileContent | undefined = contents.get(digest)
       if (content === undefined) throw changed('a file of a kept revision is not there')
       for (let start = first; start <= last; start += ARCHIVE_CHUNK_BYTES) yield content.bytes.subarray(start, Math.min(start + ARCHIVE_CHUNK_BYTES, last + 1))
+    }
+  }
+}
+
+/**
+ * Bytes on the disk that are compared with the manifest before they are given out.
+ * @param openChecked opens a file of the manifest; refuses one with other bytes
+ */
+export function checkedSource (openChecked: (path: string) => Awaitable<ServableFile>): ArchiveSource {
+  return {
+    async * read ({ path }, first, last) {
+      const opened = await openChecked(path)
+      if (opened.kind === 'content') {
+        yield opened.content.bytes.subarray(first, last + 1)
+        return
+      }
+      try {
+        yield * opened.file.chunks(first, last)
+      } finally {
+        await opened.file.close()
+      }
     }
   }
 }

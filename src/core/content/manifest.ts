@@ -49,6 +49,10 @@ export interface Snapshot {
   /** About files that are not in it. */
   readonly findings: readonly Finding[]
   readonly observed: Observed
+  /** Paths of the folders below the skill's own. */
+  readonly folders: readonly string[]
+  /** Whether some of the files, or of what was left out, are symbolic links. */
+  readonly hasLinks: boolean
 }
 
 /** A skill as the change feed compares it. */
@@ -101,6 +105,8 @@ interface Making {
 /** Measured: a file with its digest and state, and the constant part of each skill. Paths come on top. */
 const WEIGHT_PER_ENTRY = 256
 const WEIGHT_PER_SNAPSHOT = 1_024
+
+const NO_FOLDERS: readonly string[] = []
 
 const UNREADABLE: Inspection = { state: { revision: undefined, fingerprint: 'unreadable', changedAt: 0 }, inside: [] }
 
@@ -229,6 +235,8 @@ export class ManifestStore {
       crc32s: Uint32Array.from(files, ({ checksums }) => checksums.crc32),
       findings: leftOutFindings(walk.leftOut),
       observed: new PackedObserved(walk.observed),
+      folders: walk.folders.length === 1 ? NO_FOLDERS : walk.folders.slice(1).map((prefix) => prefix.slice(0, -1)),
+      hasLinks: walk.files.some(({ entry }) => entry.isSymbolicLink()),
       readAt: walk.startedAt,
       isTrustworthy
     }

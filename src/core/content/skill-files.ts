@@ -1,22 +1,29 @@
-import type { Awaitable } from '../ground/async.ts'
+import { type Awaitable, orElse } from '../ground/async.ts'
 import type { MainFilePreference } from '../catalog/main-files.ts'
 import type { LiveCatalog } from '../catalog/live-catalog.ts'
 import type { Roots } from '../catalog/roots.ts'
+import { changed } from '../disk/refused.ts'
 import { documentError, fileError, RevisionChangedError, SkillError } from '../ground/errors.ts'
 import type { FileContent } from '../files/file-content.ts'
 import type { FileStore, ServableFile } from '../files/file-store.ts'
+import type { CatalogSkill } from '../ground/skill.ts'
 import { hasForbiddenSequence } from '../ground/skill-name.ts'
 import type { SkillArchive } from './archive.ts'
-import { KeptRevisions, type KeptRevisionsOptions } from './kept-revisions.ts'
-import { type Inspected, type Inspection, type Manifest, ManifestStore, type Unread } from './manifest.ts'
+import type { Gate } from './trust/gate.ts'
+import type { KeptRevisions } from './kept-revisions.ts'
+import type { Inspected, Inspection, Manifest, ManifestStore, Unread } from './manifest.ts'
 import { skillSentence } from './refusal-sentences.ts'
-import { KeptState, type LiveState, type SkillState, SkillStates } from './skill-state.ts'
+import { KeptState } from './kept-state.ts'
+import { type LiveState, type SkillState, SkillStates } from './skill-state.ts'
 
 export interface SkillFilesOptions {
   readonly roots: Roots
   readonly catalog: LiveCatalog
   readonly store: FileStore
-  readonly keep?: KeptRevisionsOptions
+  readonly manifests: ManifestStore
+  readonly kept: KeptRevisions
+  /** Lets only those states through that a policy serves. Default: all. */
+  readonly gate?: Gate | undefined
 }
 
 /** A revision that a caller asked for: `sha256:<hex>`, or `current` for whatever is there. */
@@ -29,13 +36,15 @@ export class SkillFiles {
   readonly #kept: KeptRevisions
   readonly #manifests: ManifestStore
   readonly #states: SkillStates
+  readonly #gate: Gate | undefined
 
-  constructor ({ roots, catalog, store, keep }: SkillFilesOptions) {
+  constructor ({ roots, catalog, store, manifests, kept, gate }: SkillFilesOptions) {
     this.#roots = roots
     this.#catalog = catalog
-    this.#kept = new KeptRevisions(keep)
-    this.#manifests = new ManifestStore({ store, kept: this.#kept })
-    this.#states = new SkillStates({ roots, catalog, store, manifests: this.#manifests, kept: this.#kept })
+    this.#kept = kept
+    this.#manifests = manifests
+    this.#gate = gate
+    this.#states = new SkillStates({ roots, catalog, store, manifests, kept, gate })
     catalog.changed.subscribe(({ changed, removed }) => {
       for (const name of [...changed, ...removed]) this.#kept.expire(name)
     })
@@ -59,6 +68,19 @@ export class SkillFiles {
   /** The same for the skill with this frontmatter name, else of this folder name. */
   readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Awaitable<T>): Awaitable<T> {
     return this.#states.read(displayName, () => this.#catalog.findByDisplayName(displayName), answer)
+  }
+
+  find (name: string): Awaitable<CatalogSkill | undefined> {
+    return this.#gate === undefined ? this.#catalog.find(name) : this.#findChecked(name)
+  }
+
+  async #findChecked (name: string): Promise<CatalogSkill | undefined> {
+    const known = await this.#catalog.find(name)
+    if (known === undefined || this.#gate?.guards(known.folder) !== true) return known
+    return await orElse<CatalogSkill | undefined>(() => this.#readLive(name, ({ skill }) => skill), (error) => {
+      if (error instanceof SkillError && error.code === 'skill_not_found') return undefined
+      throw error
+    })
   }
 
   readMainFile (name: string, preference: MainFilePreference): Awaitable<FileContent> {
@@ -92,10 +114,15 @@ export class SkillFiles {
 
   /** See `ManifestStore.inspect`. */
   async inspect (name: string, known?: Inspected): Promise<Unread | (Inspection & { readonly folder: { readonly root: string, readonly realPath: string } })> {
-    return await this.#readLive(name, async ({ skill, disk }) => {
+    return await this.#readLive(name, async (state) => {
+      const { skill, disk } = state
       const { folder } = skill
       try {
-        return { ...await this.#manifests.inspect(disk, skill, known), folder: { root: this.#roots.pathOf(folder), realPath: folder.realPath } }
+        const inspection = await this.#manifests.inspect(disk, skill, known)
+        if (this.#gate?.guards(folder) === true && !('ended' in inspection) && inspection.state.revision !== (await state.manifest()).revision) {
+          throw changed('the skill changed after it was checked')
+        }
+        return { ...inspection, folder: { root: this.#roots.pathOf(folder), realPath: folder.realPath } }
       } catch (error) {
         throw skillSentence(error, name)
       }
@@ -112,21 +139,22 @@ export class SkillFiles {
   }
 
   async #readRevision<T> (name: string, answer: (state: SkillState) => Awaitable<T>, revision: RevisionChoice): Promise<T> {
-    const kept = () => {
+    const kept = async () => {
       const found = this.#kept.get(name, revision)
-      return found && new KeptState(found)
+      if (found === undefined || (this.#gate?.guards(found.folder) === true && !(await this.#gate.judgeKept(found)).isServed)) return undefined
+      return new KeptState(found, this.#gate)
     }
     try {
       return await this.#readLive(name, async (state) => {
         const { revision: present } = await state.manifest()
         if (revision === 'current' || revision === present) return await answer(state)
-        const before = kept()
+        const before = await kept()
         if (before === undefined || before.filterId !== state.skill.filter?.id) throw new RevisionChangedError(present)
         return await answer(before)
       })
     } catch (error) {
       // The skill is gone, or no state of it holds: the kept state is whole.
-      const before = error instanceof SkillError && (error.code === 'skill_not_found' || error.code === 'skill_changing') ? kept() : undefined
+      const before = error instanceof SkillError && (error.code === 'skill_not_found' || error.code === 'skill_changing') ? await kept() : undefined
       if (before === undefined) throw error
       return await answer(before)
     }

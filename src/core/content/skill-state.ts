@@ -1,22 +1,23 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Awaitable, orElse, whenReady } from '../ground/async.ts'
 import type { IndexedSkill } from '../catalog/catalog.ts'
-import { describeSkill } from '../catalog/index-skill.ts'
 import type { LiveCatalog } from '../catalog/live-catalog.ts'
 import { isNoMainFile, type MainFilePreference, orderMainFiles } from '../catalog/main-files.ts'
 import type { Roots } from '../catalog/roots.ts'
 import type { Disk } from '../disk/disk.ts'
 import { changed, RefusedError } from '../disk/refused.ts'
-import { parseRelativePath } from '../disk/relative-path.ts'
-import { documentError, fileError, SkillError, skillError, SkillUnreadError } from '../ground/errors.ts'
+import { documentError, SkillError, skillError, SkillTooLargeError, SkillUnreadError } from '../ground/errors.ts'
 import type { FileContent } from '../files/file-content.ts'
 import type { FilePlace, FileStore, ServableFile } from '../files/file-store.ts'
 import { MAX_CHANGE_PAUSE_MS, MAX_CHANGE_WAIT_MS, MAX_LISTED_CHANGE_WAIT_MS, MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../ground/limits.ts'
 import type { CatalogSkill, Finding } from '../ground/skill.ts'
-import { createArchive, diskSource, keptSource, type SkillArchive } from './archive.ts'
-import type { KeptRevision, KeptRevisions } from './kept-revisions.ts'
+import { type ArchiveSource, checkedSource, createArchive, diskSource, keptSource, type SkillArchive } from './archive.ts'
+import type { KeptRevisions } from './kept-revisions.ts'
+import type { Gate } from './trust/gate.ts'
 import type { Manifest, ManifestStore, Snapshot } from './manifest.ts'
+import { pathInside } from './path-inside.ts'
 import { documentSentence, fileSentence, skillSentence } from './refusal-sentences.ts'
+import type { Verdict } from './trust/trust-policy.ts'
 
 /**
  * One skill in one state: its index entry, its manifest, and the bytes of its files. What is read through it agrees; a
@@ -28,6 +29,8 @@ export interface SkillState {
   manifest (): Promise<Manifest>
   /** What is to be said of files that are not in the manifest. */
   fileFindings (): Promise<readonly Finding[]>
+  /** What the trust policy says of it; undefined without a policy. */
+  trust (): Promise<Verdict | undefined>
   /** The main file, with `get_skill`'s sentences when there is none. Default preference: `SKILL.md`. */
   mainFile (preference?: MainFilePreference): Awaitable<FileContent>
   /** A file up to MAX_TEXT_FILE_BYTES, with `read_file_in_skill`'s sentences. */
@@ -44,6 +47,8 @@ export interface SkillStatesOptions {
   readonly store: FileStore
   readonly manifests: ManifestStore
   readonly kept: KeptRevisions
+  /** Lets only those states through that a policy serves. Default: all. */
+  readonly gate?: Gate | undefined
 }
 
 /** How often a failure is taken for the disk's doing when the skill is no longer what it was. */
@@ -78,7 +83,10 @@ export class SkillStates {
       return whenReady(find(), (skill) => {
         if (skill === undefined) throw documentError.skillNotFound(name)
         const root = roots.signatureOf(skill.folder)
-        return orElse(() => answer(new LiveState(options, skill, since, isListed)), async (error) => {
+        return orElse(() => {
+          const state = new LiveState(options, skill, since, isListed)
+          return options.gate?.guards(skill.folder) === true ? readGuarded(state, answer) : answer(state)
+        }, async (error) => {
           if (!(error instanceof SkillError)) throw error
           if (error.code === 'skill_changing') {
             if (error instanceof SkillUnreadError || performance.now() >= giveUpAt) throw error
@@ -91,6 +99,11 @@ export class SkillStates {
   }
 }
 
+async function readGuarded<T> (state: LiveState, answer: (state: LiveState) => Awaitable<T>): Promise<T> {
+  await state.guard()
+  return await answer(state)
+}
+
 /** A skill as it is on the disk. */
 export class LiveState implements SkillState {
   readonly skill: IndexedSkill
@@ -100,6 +113,8 @@ export class LiveState implements SkillState {
   readonly #since: number
   readonly #isListed: boolean
   #snapshot: Snapshot | undefined
+  /** Whether only bytes of the checked manifest are given out. */
+  #isGuarded = false
   /** What was given out: a manifest that is made later must agree. */
   readonly #given: Array<readonly [path: string, digest: string]> = []
 
@@ -113,6 +128,31 @@ export class LiveState implements SkillState {
 
   async manifest (): Promise<Manifest> {
     return (await this.#snapshotOnce()).manifest
+  }
+
+  async trust (): Promise<Verdict | undefined> {
+    const { gate } = this.#options
+    if (gate === undefined) return undefined
+    const snapshot = await this.#snapshotOnce()
+    return await orElse<Verdict>(() => gate.judge(this.skill.folder, snapshot), (error) => { throw skillSentence(error, this.skill.name) })
+  }
+
+  /**
+   * Has the policy check this state: from then on only bytes of the checked manifest are given out.
+   * @throws {SkillError} `skill_not_found` when the policy does not serve it
+   */
+  async guard (): Promise<void> {
+    this.#isGuarded = true
+    const { gate, catalog } = this.#options
+    const { folder, name } = this.skill
+    try {
+      if ((await this.trust())?.isServed !== false) return
+    } catch (error) {
+      if (!(error instanceof SkillTooLargeError)) throw error
+      gate?.refuse(folder, error.message)
+    }
+    catalog.refuse(folder)
+    throw documentError.skillNotFound(name)
   }
 
   async fileFindings (): Promise<readonly Finding[]> {
@@ -134,7 +174,7 @@ export class LiveState implements SkillState {
   open (filePath: string): Awaitable<ServableFile> {
     const { name, mainFiles } = this.skill
     const path = pathInside(name, mainFiles, filePath)
-    return orElse(() => whenReady(this.#options.store.open(this.#placeOf(path), this.#since), (file) => this.#confirmOpen(path, file)),
+    return orElse(() => whenReady(this.#options.store.open(this.#placeOf(path), this.#since), (file) => this.#whole(this.#confirmOpen(path, file))),
       (error) => { throw fileSentence(error, name, filePath) })
   }
 
@@ -142,7 +182,7 @@ export class LiveState implements SkillState {
     const snapshot = await this.#snapshotOnce()
     const { manifest: { revision } } = snapshot
     const kept = this.#options.kept.get(this.skill.name, revision)
-    const source = kept === undefined ? diskSource(this.disk, this.skill.folder.realPath, snapshot, this.skill.filter) : keptSource(kept)
+    const source = kept !== undefined ? keptSource(kept) : this.#isGuarded ? this.#checkedSource() : diskSource(this.disk, this.skill.folder.realPath, snapshot, this.skill.filter)
     return createArchive(snapshot, source, nameOf)
   }
 
@@ -162,10 +202,21 @@ export class LiveState implements SkillState {
     }))
   }
 
+  /** A large file is sent while it is read: of a guarded skill, each block of it is compared before it is sent. */
+  #whole (file: Awaitable<ServableFile>): Awaitable<ServableFile> {
+    if (!this.#isGuarded) return file
+    return whenReady(file, (file) => file.kind === 'content' ? file : this.#options.store.withCheckedBlocks(file))
+  }
+
+  #checkedSource (): ArchiveSource {
+    return checkedSource((path) => this.#whole(whenReady(this.#options.store.open(this.#placeOf(path)), (file) => this.#confirmOpen(path, file))))
+  }
+
   #confirmOpen (path: string, file: ServableFile): Awaitable<ServableFile> {
     return orElse(() => whenReady(this.#confirmFilter(), () => {
       const digest = file.kind === 'content' ? file.content.digest : file.digest
       if (digest !== undefined) this.#confirm(path, digest)
+      else if (this.#isGuarded) throw new RefusedError('not_found')
       return file
     }), (error) => {
       if (file.kind === 'content') throw error
@@ -208,86 +259,9 @@ export class LiveState implements SkillState {
     if (this.#snapshot !== undefined) {
       const listed = this.#snapshot.manifest.files.find((file) => file.path === path)
       if (listed !== undefined && listed.digest !== digest) throw changed('a file changed after the manifest was made')
+      if (listed === undefined && this.#isGuarded) throw changed('a file came after the manifest was checked')
       return
     }
     this.#given.push([path, digest])
   }
-}
-
-/** A revision that the skill had, from memory. */
-export class KeptState implements SkillState {
-  readonly skill: CatalogSkill
-  readonly filterId: string | undefined
-  readonly #kept: KeptRevision
-
-  constructor (kept: KeptRevision) {
-    const { folder, mainFiles } = kept
-    this.#kept = kept
-    this.filterId = kept.filterId
-    const name = orderMainFiles(mainFiles, 'SKILL.md')[0]
-    const content = name === undefined ? undefined : this.#contentOf(name)
-    this.skill = describeSkill(folder, { mainFiles, main: name !== undefined && content !== undefined ? { name, content } : undefined, shadowing: false })
-  }
-
-  async manifest (): Promise<Manifest> {
-    return this.#kept.manifest
-  }
-
-  async fileFindings (): Promise<readonly Finding[]> {
-    return []
-  }
-
-  async mainFile (preference: MainFilePreference = 'SKILL.md'): Promise<FileContent> {
-    const path = orderMainFiles(this.#kept.mainFiles, preference)[0]
-    const content = path === undefined ? undefined : this.#contentOf(path)
-    if (content === undefined) throw documentError.notFound(this.skill.name)
-    if (content.bytes.length > MAX_MAIN_FILE_BYTES) throw documentError.tooLarge(this.skill.name)
-    return content
-  }
-
-  async file (filePath: string): Promise<FileContent> {
-    const content = this.#fileAt(filePath)
-    if (content.bytes.length > MAX_TEXT_FILE_BYTES) throw fileError.tooLarge(filePath, content.bytes.length, MAX_TEXT_FILE_BYTES)
-    return content
-  }
-
-  async open (filePath: string): Promise<ServableFile> {
-    return { kind: 'content', content: this.#fileAt(filePath) }
-  }
-
-  async archive (nameOf?: (path: string) => string): Promise<SkillArchive> {
-    return createArchive(this.#kept, keptSource(this.#kept), nameOf)
-  }
-
-  #fileAt (filePath: string): FileContent {
-    const { manifest: { files }, mainFiles } = this.#kept
-    const path = pathInside(this.skill.name, mainFiles, filePath)
-    const content = this.#contentOf(path)
-    if (content !== undefined) return content
-    const isFolder = path === '.' || files.some((file) => file.path.startsWith(path.endsWith('/') ? path : `${path}/`))
-    throw isFolder ? fileError.isDirectory(filePath) : fileError.notFound(this.skill.name, filePath)
-  }
-
-  #contentOf (path: string): FileContent | undefined {
-    const { manifest: { files }, contents } = this.#kept
-    const file = files.find((each) => each.path === path)
-    return file && contents.get(file.digest)
-  }
-}
-
-/** Where a caller's path leads in a skill, by its text alone. */
-function pathInside (name: string, mainFiles: readonly string[], filePath: string): string {
-  const parsed = parseRelativePath(filePath)
-  switch (parsed.kind) {
-    case 'empty': throw fileError.invalidPath()
-    case 'outside': throw fileError.traversal()
-    case 'unusable': throw fileError.notFound(name, filePath)
-    case 'inside': return withMainFileFallback(mainFiles, parsed.path)
-  }
-}
-
-/** At the top of a skill, the two usual spellings mean the main file that is there. */
-function withMainFileFallback (mainFiles: readonly string[], path: string): string {
-  if ((path !== 'SKILL.md' && path !== 'SKILL.MD') || mainFiles.includes(path)) return path
-  return orderMainFiles(mainFiles, path)[0] ?? path
 }

@@ -4,10 +4,11 @@ import type { Disk } from '../disk/disk.ts'
 import type { PathFilter } from '../disk/hidden.ts'
 import { holds } from '../disk/observed.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
-import { RefusedError } from '../disk/refused.ts'
+import { changed, RefusedError } from '../disk/refused.ts'
 import { isTrustworthy, signatureOf, stateId } from '../disk/signature.ts'
-import { CONTENT_CACHE_BYTES, MAX_BUFFERED_FILE_BYTES, MAX_CACHED_DIGESTS, MAX_MAIN_FILE_BYTES, MAX_SKILL_BYTES } from '../ground/limits.ts'
+import { BLOCK_CACHE_BYTES, CONTENT_CACHE_BYTES, MAX_BUFFERED_FILE_BYTES, MAX_CACHED_DIGESTS, MAX_MAIN_FILE_BYTES, MAX_SKILL_BYTES } from '../ground/limits.ts'
 import type { Signature } from '../ground/skill.ts'
+import { CheckedFile, digestBlocks } from './checked-file.ts'
 import { FileContent } from './file-content.ts'
 import type { Checksums, ChecksumOptions, OpenFile } from './open-file.ts'
 import { openInside } from './open-inside.ts'
@@ -66,6 +67,8 @@ export class FileStore {
   readonly #contents: LRUCache<string, StoredFile>
   /** Of large files, by identity: the same inode in the same state has the same bytes. */
   readonly #checksums = new LRUCache<string, Checksums>({ max: MAX_CACHED_DIGESTS })
+  /** Digests of the blocks of large files, by digest. */
+  readonly #blocks = new LRUCache<string, Buffer>({ maxSize: BLOCK_CACHE_BYTES, sizeCalculation: ({ length }) => length + 1 })
   /** Checksums that are being computed: whoever needs them meanwhile waits. */
   readonly #hashing = new Map<string, Promise<Checksums>>()
   /** Large files are read one after the other: many at a time would fill the memory. */
@@ -110,6 +113,23 @@ export class FileStore {
   /** A file of any size: small ones whole, large ones open, up to MAX_SKILL_BYTES with the digest of what will be sent. */
   open (place: FilePlace, since?: number): Awaitable<ServableFile> {
     return whenReady(this.#known(place, since), (known) => known === undefined ? this.#openNow(place) : { kind: 'content', content: known.content })
+  }
+
+  /** The same file, whose blocks are compared with those of its digest before they are given out. It is read once for each digest. */
+  async withCheckedBlocks ({ file, digest }: Extract<ServableFile, { kind: 'stream' }>): Promise<ServableFile> {
+    try {
+      if (digest === undefined) throw new RefusedError('too_many_bytes')
+      let blocks = this.#blocks.get(digest)
+      if (blocks === undefined) {
+        const hashed = await digestBlocks(file, this.#pause)
+        if (hashed.digest !== digest) throw changed('the file changed before its blocks were hashed')
+        this.#blocks.set(digest, blocks = hashed.blocks)
+      }
+      return { kind: 'stream', digest, file: new CheckedFile(file, blocks) }
+    } catch (error) {
+      await file.close()
+      throw error
+    }
   }
 
   async #openNow (place: FilePlace): Promise<ServableFile> {

@@ -89,6 +89,17 @@ export const FINDINGS = {
   upload_too_large: ['info', `the skill is larger than uploads take: ${grouped(limits.MAX_UPLOAD_BYTES)} bytes, ${grouped(limits.MAX_UPLOAD_FILES)} files, ${grouped(limits.MAX_UPLOAD_FILE_BYTES)} bytes in a file`],
   revision_pending: ['info', 'no revision yet: the files of the skill are being read, or are written without pause'],
 
+  unsigned: ['info', 'the skill has no signature'],
+  signature_stale: ['warning', 'files were changed, added or removed after the skill was signed'],
+  signature_untrusted: ['warning', 'the signer is not in the trust file'],
+  signature_expired: ['warning', 'the certificate of the signer has expired, or is not valid yet'],
+  signature_expires_soon: ['info', 'the certificate of the signer expires within 30 days'],
+  signature_invalid: ['warning', 'the signature cannot be read, or is not one of this content'],
+  trust_denied: ['warning', 'the trust file denies the revision or its signer'],
+  trust_unchecked: ['warning', 'the skill could not be checked'],
+  not_pinned: ['warning', 'the lock does not name the skill'],
+  pin_mismatch: ['warning', 'the lock names another revision of the skill'],
+
   mcp_skill_invalid: ['warning', 'MCP does not list the skill: it has errors'],
   mcp_refused: ['warning', 'MCP does not list the skill: the official client refuses its frontmatter'],
   mcp_main_file_casing: ['warning', 'MCP does not list the skill: the main file is not called SKILL.md'],

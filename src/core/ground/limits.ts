@@ -101,6 +101,10 @@ export const MIN_PROMPT_CHARACTERS = 128
 /** Digests of files over MAX_BUFFERED_FILE_BYTES, kept by identity: one is hashed once, however often it is sent. About 250 bytes each. */
 export const MAX_CACHED_DIGESTS = 10_000
 
+/** Large files of checked skills are compared in blocks of this size before they are sent; digests of blocks kept, both in bytes. */
+export const CHECKED_BLOCK_BYTES = 262_144
+export const BLOCK_CACHE_BYTES = 4 * 1_048_576
+
 /**
  * Weight of all manifests kept in memory together, in bytes, with the states of all that they were made from. An unchanged
  * file is therefore hashed once. Measured at ten files a skill: 375 bytes a file, so that 150,000 files fit.

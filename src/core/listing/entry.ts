@@ -6,6 +6,7 @@ import { finding } from '../format/findings.ts'
 import { toJsonValue } from '../ground/json.ts'
 import { MAX_FRONTMATTER_DEPTH, MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from '../ground/limits.ts'
 import type { Manifest } from '../content/manifest.ts'
+import type { TrustReport } from '../content/trust/trust-policy.ts'
 import type { SkillSource } from '../skill-source.ts'
 import type { CatalogSkill, Finding, SkillType } from '../ground/skill.ts'
 
@@ -22,6 +23,8 @@ export interface CatalogEntry {
   readonly file_count: number | null
   readonly valid: boolean
   readonly findings: readonly Finding[]
+  /** Where the skill comes from; absent without a trust policy. */
+  readonly trust?: TrustReport
 }
 
 /** One state of a skill, for whoever judges it. */
@@ -81,7 +84,10 @@ export async function describeState<Judged extends JudgedEntry> (state: SkillSta
   const document = await orElse<FileContent | undefined>(() => state.mainFile(), nothing)
   if (manifest === undefined) return await toEntry({ skill, manifest, document, fileFindings: [] }, judge)
   if ('excess' in manifest) return await toEntry({ skill, manifest: undefined, document, fileFindings: [tooLargeFinding(manifest.excess)] }, judge)
-  return await toEntry({ skill, manifest, document, fileFindings: await state.fileFindings() }, judge)
+  const verdict = await state.trust()
+  const fileFindings = [...await state.fileFindings(), ...verdict?.findings ?? []]
+  const entry = await toEntry({ skill, manifest, document, fileFindings }, judge)
+  return verdict === undefined ? entry : { ...entry, trust: verdict.report }
 }
 
 async function toEntry<Judged extends JudgedEntry> (state: EntryState, judge: Judge<Judged>): Promise<CatalogEntry & Judged> {

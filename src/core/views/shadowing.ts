@@ -1,3 +1,4 @@
+import type { Verdict } from '../content/trust/trust-policy.ts'
 import type { Awaitable } from '../ground/async.ts'
 import { SHADOWING } from '../catalog/index-skill.ts'
 import type { MainFilePreference } from '../catalog/main-files.ts'
@@ -34,6 +35,10 @@ export class ShadowingState implements SkillState {
 
   fileFindings (): Promise<readonly Finding[]> {
     return this.#state.fileFindings()
+  }
+
+  trust (): Promise<Verdict | undefined> {
+    return this.#state.trust()
   }
 
   mainFile (preference?: MainFilePreference): Awaitable<FileContent> {

@@ -1,0 +1,39 @@
+import type { IndexedSkill } from './catalog.ts'
+import type { SkillFolder } from './scan-root.ts'
+
+/** `changed`: the files are not those of the index entry, both are to be read again. */
+export type CheckOutcome = 'served' | 'refused' | 'changed'
+
+/** Decides which folders are skills for callers. Without one all are. */
+export interface Admission {
+  /** Whether skills of this folder's root are served only after a check. */
+  guards (folder: SkillFolder): boolean
+  /** Checks a skill as it is on the disk. */
+  check (skill: IndexedSkill): Promise<CheckOutcome>
+}
+
+/** The folders that are served: those that nobody guards, and those whose last check said so. */
+export class AdmittedFolders {
+  readonly #admission: Admission
+  readonly #checked = new WeakSet<SkillFolder>()
+
+  constructor (admission: Admission) {
+    this.#admission = admission
+  }
+
+  has (folder: SkillFolder): boolean {
+    return this.#checked.has(folder) || !this.#admission.guards(folder)
+  }
+
+  /** Whether the folder was served. */
+  delete (folder: SkillFolder): boolean {
+    return this.#checked.delete(folder)
+  }
+
+  async check (skill: IndexedSkill): Promise<CheckOutcome> {
+    if (!this.#admission.guards(skill.folder)) return 'served'
+    const outcome = await this.#admission.check(skill)
+    if (outcome === 'served') this.#checked.add(skill.folder)
+    return outcome
+  }
+}

@@ -1,0 +1,54 @@
+import type { Root, SkillFolder, SkippedEntry } from './scan-root.ts'
+
+/** A folder of skills as its owner gives it. */
+export interface RootOptions {
+  /** Absolute; it need not exist. */
+  readonly path: string
+  /** What settings and reports call it. Default: the last part of the path. */
+  readonly name?: string
+  /** The skills are those that its file `skills.json` names, instead of the folders in it: see `readListing`. */
+  readonly listed?: boolean
+}
+
+/** What is known of a root: for /readyz and the log. */
+export interface RootStatus {
+  readonly name: string
+  readonly type: Root['type']
+  readonly state: 'ok' | 'missing' | 'unreadable' | 'failed'
+  readonly skills: number
+  /** Entries that look like skills and are none: see the log. */
+  readonly skipped: number
+}
+
+/** A root is in another state than before, or has its first skill, or lost its last one. */
+export interface RootReport extends RootStatus {
+  readonly root: Root
+  /** Undefined at the first scan. */
+  readonly before: RootStatus['state'] | undefined
+  /** The root holds a SKILL.md of its own. */
+  readonly isSkill: boolean
+}
+
+/** A root has other folders than before, or is another folder itself. */
+export interface RootChange {
+  readonly root: Root
+  /** Undefined while the root is not there. */
+  readonly realPath: string | undefined
+  readonly folders: ReadonlyMap<string, SkillFolder>
+  /** Paths of the links in the root, whatever they lead to. */
+  readonly links: readonly string[]
+  /** Of the folders that came, went, or are others. */
+  readonly names: readonly string[]
+}
+
+/** The entries of a root that are left out, if they are others than before. */
+export interface SkippedReport {
+  readonly root: Root
+  readonly entries: readonly SkippedEntry[]
+}
+
+/** The folders of several roots together. */
+export interface MergedFolders {
+  readonly folders: ReadonlyMap<string, SkillFolder>
+  readonly shadowing: ReadonlySet<string>
+}

@@ -1,0 +1,81 @@
+import { describeSkill } from '../catalog/index-skill.ts'
+import { type MainFilePreference, orderMainFiles } from '../catalog/main-files.ts'
+import type { FileContent } from '../files/file-content.ts'
+import type { ServableFile } from '../files/file-store.ts'
+import { documentError, fileError } from '../ground/errors.ts'
+import { MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../ground/limits.ts'
+import type { CatalogSkill, Finding } from '../ground/skill.ts'
+import { createArchive, keptSource, type SkillArchive } from './archive.ts'
+import type { KeptRevision } from './kept-revisions.ts'
+import type { Manifest } from './manifest.ts'
+import { pathInside } from './path-inside.ts'
+import type { SkillState } from './skill-state.ts'
+import type { Gate } from './trust/gate.ts'
+import type { Verdict } from './trust/trust-policy.ts'
+
+/** A revision that the skill had, from memory. */
+export class KeptState implements SkillState {
+  readonly skill: CatalogSkill
+  readonly filterId: string | undefined
+  readonly #kept: KeptRevision
+  readonly #gate: Gate | undefined
+
+  constructor (kept: KeptRevision, gate?: Gate) {
+    const { folder, mainFiles } = kept
+    this.#kept = kept
+    this.filterId = kept.filterId
+    this.#gate = gate
+    const name = orderMainFiles(mainFiles, 'SKILL.md')[0]
+    const content = name === undefined ? undefined : this.#contentOf(name)
+    this.skill = describeSkill(folder, { mainFiles, main: name !== undefined && content !== undefined ? { name, content } : undefined, shadowing: false })
+  }
+
+  async manifest (): Promise<Manifest> {
+    return this.#kept.manifest
+  }
+
+  async fileFindings (): Promise<readonly Finding[]> {
+    return []
+  }
+
+  async trust (): Promise<Verdict | undefined> {
+    return await this.#gate?.judgeKept(this.#kept)
+  }
+
+  async mainFile (preference: MainFilePreference = 'SKILL.md'): Promise<FileContent> {
+    const path = orderMainFiles(this.#kept.mainFiles, preference)[0]
+    const content = path === undefined ? undefined : this.#contentOf(path)
+    if (content === undefined) throw documentError.notFound(this.skill.name)
+    if (content.bytes.length > MAX_MAIN_FILE_BYTES) throw documentError.tooLarge(this.skill.name)
+    return content
+  }
+
+  async file (filePath: string): Promise<FileContent> {
+    const content = this.#fileAt(filePath)
+    if (content.bytes.length > MAX_TEXT_FILE_BYTES) throw fileError.tooLarge(filePath, content.bytes.length, MAX_TEXT_FILE_BYTES)
+    return content
+  }
+
+  async open (filePath: string): Promise<ServableFile> {
+    return { kind: 'content', content: this.#fileAt(filePath) }
+  }
+
+  async archive (nameOf?: (path: string) => string): Promise<SkillArchive> {
+    return createArchive(this.#kept, keptSource(this.#kept), nameOf)
+  }
+
+  #fileAt (filePath: string): FileContent {
+    const { manifest: { files }, mainFiles } = this.#kept
+    const path = pathInside(this.skill.name, mainFiles, filePath)
+    const content = this.#contentOf(path)
+    if (content !== undefined) return content
+    const isFolder = path === '.' || files.some((file) => file.path.startsWith(path.endsWith('/') ? path : `${path}/`))
+    throw isFolder ? fileError.isDirectory(filePath) : fileError.notFound(this.skill.name, filePath)
+  }
+
+  #contentOf (path: string): FileContent | undefined {
+    const { manifest: { files }, contents } = this.#kept
+    const file = files.find((each) => each.path === path)
+    return file && contents.get(file.digest)
+  }
+}

@@ -1,0 +1,135 @@
+import type { Admission } from '../../catalog/admission.ts'
+import type { IndexedSkill } from '../../catalog/catalog.ts'
+import type { Roots } from '../../catalog/roots.ts'
+import type { SkillFolder } from '../../catalog/scan-root.ts'
+import { pathBelow } from '../../disk/observed.ts'
+import { changed, RefusedError } from '../../disk/refused.ts'
+import type { FileStore } from '../../files/file-store.ts'
+import { finding } from '../../format/findings.ts'
+import { Signal } from '../../ground/signal.ts'
+import type { KeptRevision } from '../kept-revisions.ts'
+import type { ManifestStore, Snapshot } from '../manifest.ts'
+import type { TrustPolicy, Verdict } from './trust-policy.ts'
+
+export interface GateOptions {
+  readonly policy: TrustPolicy
+  readonly roots: Roots
+  readonly store: FileStore
+  readonly manifests: ManifestStore
+}
+
+/** A folder is refused, for another reason than before, or served again. */
+export interface GateChange {
+  readonly folder: SkillFolder
+  /** Name of its root. */
+  readonly root: string
+  readonly verdict: Verdict
+}
+
+/** What is watched of a skill that was checked. */
+export interface CheckedFolders {
+  readonly folder: SkillFolder
+  /** Real paths of the folders below the skill's own. */
+  readonly inside: readonly string[]
+}
+
+/**
+ * Lets only those states of skills through that a policy serves. Consumers: the catalog, which lists no others, and `LiveState`,
+ * which gives bytes of the checked manifest only. Cost per request: one comparison of all files of the skill with the disk.
+ */
+export class Gate implements Admission {
+  readonly changed = new Signal<GateChange>()
+  readonly checked = new Signal<CheckedFolders>()
+  readonly #options: GateOptions
+  #verdicts = new WeakMap<SkillFolder, Verdict>()
+
+  constructor (options: GateOptions) {
+    this.#options = options
+  }
+
+  guards (folder: SkillFolder): boolean {
+    const { policy, roots } = this.#options
+    return policy.guards(roots.nameOf(folder))
+  }
+
+  async check (skill: IndexedSkill): Promise<'served' | 'refused' | 'changed'> {
+    const { folder, mainFile, digest } = skill
+    const { manifests, roots, store } = this.#options
+    try {
+      const snapshot = await manifests.get(roots.diskOf(folder), skill, store.readCount)
+      if (mainFile !== undefined && !lists(snapshot, mainFile.name, digest)) return 'changed'
+      const { isServed } = await this.judge(folder, snapshot)
+      this.checked.emit({ folder, inside: snapshot.folders.map((path) => pathBelow(folder.realPath, path)) })
+      return isServed ? 'served' : 'refused'
+    } catch (error) {
+      if (!(error instanceof RefusedError)) throw error
+      if (error.refusal === 'changed') return 'changed'
+      this.refuse(folder, 'its files cannot all be read')
+      return 'refused'
+    }
+  }
+
+  /**
+   * What the policy says of a state of a skill.
+   * @throws {RefusedError} `changed` when the skill is not in that state any more
+   */
+  async judge (folder: SkillFolder, { manifest, hasLinks }: Snapshot): Promise<Verdict> {
+    const { policy, roots, store } = this.#options
+    const verdict = await policy.judge({
+      root: roots.nameOf(folder),
+      manifest,
+      hasLinks,
+      read: async (path, maxBytes) => {
+        const { content } = await store.read({ disk: roots.diskOf(folder), folder: folder.realPath, path }, maxBytes)
+        if (content.digest !== manifest.files.find((file) => file.path === path)?.digest) throw changed('a file changed while its skill was checked')
+        return content.bytes
+      }
+    })
+    this.#note(folder, verdict)
+    return verdict
+  }
+
+  /** The same of a kept revision, whose bytes are all in memory. */
+  async judgeKept ({ folder, manifest, contents }: KeptRevision): Promise<Verdict> {
+    const { policy, roots } = this.#options
+    return await policy.judge({
+      root: roots.nameOf(folder),
+      manifest,
+      hasLinks: false,
+      read: async (path) => {
+        const content = contents.get(manifest.files.find((file) => file.path === path)?.digest ?? '')
+        if (content === undefined) throw changed('a file of a kept revision is not there')
+        return content.bytes
+      }
+    })
+  }
+
+  /** Refuses a skill that cannot be checked. */
+  refuse (folder: SkillFolder, reason: string): void {
+    this.#note(folder, {
+      isServed: false,
+      report: { signed: false, signer: null, status: null, checked_revision: '', pinned: null },
+      findings: [finding('trust_unchecked', `the skill could not be checked: ${reason}`, 'Make all files of the skill readable, and remove what agents do not need')]
+    })
+  }
+
+  /** The folders of all roots that are refused now. */
+  get refused (): readonly GateChange[] {
+    const { roots } = this.#options
+    return roots.allFolders().flatMap((folder) => {
+      const verdict = this.guards(folder) ? this.#verdicts.get(folder) : undefined
+      return verdict === undefined || verdict.isServed ? [] : [{ folder, root: roots.nameOf(folder), verdict }]
+    })
+  }
+
+  #note (folder: SkillFolder, verdict: Verdict): void {
+    const before = this.#verdicts.get(folder)
+    this.#verdicts.set(folder, verdict)
+    const isSame = (before?.isServed ?? true) === verdict.isServed && (verdict.isServed || before?.findings[0]?.message === verdict.findings[0]?.message)
+    if (!isSame && this.guards(folder)) this.changed.emit({ folder, root: this.#options.roots.nameOf(folder), verdict })
+  }
+}
+
+function lists ({ manifest }: Snapshot, path: string, digest: string | undefined): boolean {
+  return manifest.files.find((file) => file.path === path)?.digest === digest
+}

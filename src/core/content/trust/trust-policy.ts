@@ -1,0 +1,51 @@
+import type { Awaitable } from '../../ground/async.ts'
+import type { Signal } from '../../ground/signal.ts'
+import type { Finding } from '../../ground/skill.ts'
+import type { Manifest } from '../manifest.ts'
+
+/** What a signature came to. `stale`: files differ from what was signed; `untrusted`: signed by somebody who is not in the trust file. */
+export type TrustStatus = 'valid' | 'unsigned' | 'stale' | 'untrusted' | 'expired' | 'invalid' | 'denied'
+
+/** What callers are told of the origin of a skill. */
+export interface TrustReport {
+  readonly signed: boolean
+  /** Name in the trust file; `null` for a skill without a signature that holds. */
+  readonly signer: string | null
+  /** `null` without a trust file. */
+  readonly status: TrustStatus | null
+  readonly checked_revision: string
+  /** Whether the lock names this revision; `null` without a lock. */
+  readonly pinned: boolean | null
+}
+
+/** What a policy says of one state of a skill. */
+export interface Verdict {
+  /** False: no byte of this state is served. */
+  readonly isServed: boolean
+  readonly report: TrustReport
+  readonly findings: readonly Finding[]
+}
+
+/** One state of a skill, for a policy. */
+export interface TrustSubject {
+  /** Name of the root that the skill comes from. */
+  readonly root: string
+  readonly manifest: Manifest
+  /** Whether a file of the manifest, or one that was left out of it, is a symbolic link. */
+  readonly hasLinks: boolean
+  /**
+   * Bytes of a file of the manifest.
+   * @throws {RefusedError} `changed` when the file has other bytes by now
+   */
+  read (path: string, maxBytes: number): Promise<Buffer>
+}
+
+/** Decides on skills by their origin: by pinned revisions, by signatures. */
+export interface TrustPolicy {
+  /** Emits after a change of the policy: every verdict may be another. */
+  readonly changed: Signal<void>
+  /** Whether the policy may refuse skills of the root of this name. */
+  guards (root: string): boolean
+  /** Does not throw for anything that a skill contains. */
+  judge (subject: TrustSubject): Awaitable<Verdict>
+}

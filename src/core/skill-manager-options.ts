@@ -1,0 +1,36 @@
+import type { RootOptions } from './catalog/roots.ts'
+import type { KeptRevisionsOptions } from './content/kept-revisions.ts'
+import type { TrustPolicy } from './content/trust/trust-policy.ts'
+import type { Disk } from './disk/disk.ts'
+import type { CoreLog } from './ground/log.ts'
+import type { RefreshTimes } from './refresher.ts'
+import type { SharedDisk } from './shared-disk.ts'
+import type { WatcherFactory } from './watch/watcher.ts'
+
+export interface SkillManagerOptions {
+  /** Absolute paths, or folders with names; the earlier wins. They need not exist. */
+  readonly projectRoots: readonly (string | RootOptions)[]
+  /** Loses to every project root. */
+  readonly personalRoot?: string | RootOptions
+  /** Absolute paths: links in a root that leave it are followed when they lead into one of these folders. */
+  readonly linkTargets?: readonly string[]
+  /** Ask the disk at intervals instead of the kernel for events. */
+  readonly polling?: boolean
+  readonly log?: CoreLog
+  /** How a watcher is made; `false` runs without one. */
+  readonly watcher?: WatcherFactory | false
+  /** The file system, for all roots. Default: what fits the kind of disk of each root. */
+  readonly disk?: Disk
+  readonly times?: SkillManagerTimes
+  /** What several managers of one process use together. Default: each has its own. */
+  readonly shared?: SharedDisk
+  /** Which revisions stay readable after a change. Default: KEPT_REVISION_MS, KEPT_REVISION_BYTES. */
+  readonly keep?: Partial<KeptRevisionsOptions>
+  /** Decides which states of skills are served. Default: all. */
+  readonly policy?: TrustPolicy | undefined
+}
+
+export interface SkillManagerTimes extends RefreshTimes {
+  /** How long a call to a disk that takes its time may take, in milliseconds. */
+  readonly diskAnswer?: number
+}

@@ -1,0 +1,85 @@
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { Value } from '@sinclair/typebox/value'
+
+/** The file in a skill's folder that holds its signature: a Sigstore bundle as OpenSSF Model Signing 1.0 has it. */
+export const SIGNATURE_FILE = 'skill.oms.sig'
+
+/** Largest signature file that is read, in bytes: the 344 of a public collection have 6,600 on average. */
+export const MAX_SIGNATURE_BYTES = 2 * 1_048_576
+
+const MEDIA_TYPE = 'application/vnd.dev.sigstore.bundle.v0.3+json'
+const PAYLOAD_TYPE = 'application/vnd.in-toto+json'
+const MAX_CERTIFICATES = 10
+
+const BundleSchema = Type.Object({
+  mediaType: Type.Literal(MEDIA_TYPE),
+  verificationMaterial: Type.Object({
+    publicKey: Type.Optional(Type.Object({ hint: Type.Optional(Type.String()) })),
+    x509CertificateChain: Type.Optional(Type.Object({
+      certificates: Type.Array(Type.Object({ rawBytes: Type.String() }), { minItems: 1, maxItems: MAX_CERTIFICATES })
+    })),
+    certificate: Type.Optional(Type.Unknown())
+  }),
+  dsseEnvelope: Type.Object({
+    payload: Type.String(),
+    payloadType: Type.Literal(PAYLOAD_TYPE),
+    signatures: Type.Array(Type.Object({ sig: Type.String() }), { minItems: 1, maxItems: 1 })
+  })
+})
+
+/** Why a signature file is none. The message completes the sentence "the signature …". */
+export class BundleError extends Error {}
+
+/** What was signed, how, and what says by whom. */
+export interface Bundle {
+  /** The in-toto statement. */
+  readonly payload: Buffer
+  readonly signature: Buffer
+  /** Digest of the key that its signer used; `''` in old bundles. Undefined for one signed by a certificate. */
+  readonly keyHint: string | undefined
+  /** DER, the leaf first; empty for one signed by a key. */
+  readonly certificates: readonly Buffer[]
+}
+
+/** @throws BundleError */
+export function parseBundle (bytes: Buffer): Bundle {
+  const { verificationMaterial: { publicKey, x509CertificateChain, certificate }, dsseEnvelope: { payload, signatures: [signature] } } = parseJson(bytes, BundleSchema, 'is no bundle of OpenSSF Model Signing 1.0')
+  if (publicKey === undefined && x509CertificateChain === undefined) {
+    throw new BundleError(certificate === undefined ? 'names neither a key nor certificates' : 'was made with Sigstore\'s short-lived certificates, which are not supported')
+  }
+  return {
+    payload: Buffer.from(payload, 'base64'),
+    signature: Buffer.from(signature?.sig ?? '', 'base64'),
+    keyHint: x509CertificateChain === undefined ? publicKey?.hint ?? '' : undefined,
+    certificates: x509CertificateChain?.certificates.map(({ rawBytes }) => Buffer.from(rawBytes, 'base64')) ?? []
+  }
+}
+
+/** The text of a bundle. */
+export function formatBundle ({ payload, signature, keyHint, certificates }: Bundle): string {
+  return `${JSON.stringify({
+    mediaType: MEDIA_TYPE,
+    verificationMaterial: {
+      ...keyHint === undefined ? { x509CertificateChain: { certificates: certificates.map((der) => ({ rawBytes: der.toString('base64') })) } } : { publicKey: { hint: keyHint } },
+      tlogEntries: []
+    },
+    dsseEnvelope: { payload: payload.toString('base64'), payloadType: PAYLOAD_TYPE, signatures: [{ sig: signature.toString('base64'), keyid: '' }] }
+  })}\n`
+}
+
+/** The bytes that a signature is over: DSSE's pre-authentication encoding. Lengths are numbers of bytes. */
+export function signedBytes (payload: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`DSSEv1 ${PAYLOAD_TYPE.length} ${PAYLOAD_TYPE} ${payload.length} `), payload])
+}
+
+/** @throws BundleError with this sentence when it is not JSON of this shape; unknown keys are ignored */
+export function parseJson<Schema extends TSchema> (bytes: Buffer, schema: Schema, sentence: string): Static<Schema> {
+  let value: unknown
+  try {
+    value = JSON.parse(bytes.toString('utf8'))
+  } catch (error) {
+    throw new BundleError(sentence, { cause: error })
+  }
+  if (!Value.Check(schema, value)) throw new BundleError(sentence)
+  return value
+}

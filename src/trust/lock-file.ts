@@ -1,0 +1,36 @@
+import { Type } from '@sinclair/typebox'
+import { parseYamlFile } from '../config/yaml-file.ts'
+import { compareCodePoints } from '../core/ground/text.ts'
+
+/** The revisions of each skill that may be served, by the skill's name. */
+export type Lock = ReadonlyMap<string, ReadonlySet<string>>
+
+const title = 'a revision (sha256: and 64 hexadecimal digits), a list of them, or a mapping with `revision`'
+
+const RevisionSchema = Type.String({ pattern: '^sha256:[0-9a-f]{64}$', title })
+
+const RevisionsSchema = Type.Union([RevisionSchema, Type.Array(RevisionSchema, { minItems: 1, title })], { title })
+
+/** A reviewer's notes may stand beside the revision: they are not read. */
+export const LockSchema = Type.Record(Type.String(), Type.Union([
+  RevisionsSchema,
+  Type.Object({ revision: RevisionsSchema }, { title })
+], { title }), {
+  $id: 'https://skillserve.dev/schemas/skills.lock.json',
+  title: 'a mapping of names of skills to revisions'
+})
+
+/** @throws ConfigError of one line, with the file and the line */
+export function parseLock (path: string, text: string): Lock {
+  const { value } = parseYamlFile(path, text, LockSchema)
+  return new Map(Object.entries(value).map(([name, pin]) => {
+    const revisions = typeof pin === 'string' || Array.isArray(pin) ? pin : pin.revision
+    return [name, new Set(typeof revisions === 'string' ? [revisions] : revisions)]
+  }))
+}
+
+/** The same skills in the same revisions give the same text. */
+export function formatLock (revisions: ReadonlyMap<string, string>): string {
+  const lines = [...revisions].sort(([a], [b]) => compareCodePoints(a, b)).map(([name, revision]) => `${JSON.stringify(name)}: ${revision}\n`)
+  return `# Reviewed revisions of skills. \`skillserve lock\` writes this file, \`skillserve --locked\` serves nothing else.\n${lines.length === 0 ? '{}\n' : lines.join('')}`
+}

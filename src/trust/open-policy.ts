@@ -1,0 +1,53 @@
+import { FollowedFile } from '../config/followed-file.ts'
+import type { Config } from '../config/settings.ts'
+import { readTextFile } from '../config/yaml-file.ts'
+import type { TrustPolicy } from '../core/content/trust/trust-policy.ts'
+import type { CoreLog } from '../core/ground/log.ts'
+import { Signal } from '../core/ground/signal.ts'
+import { parseLock } from './lock-file.ts'
+import { OriginPolicy } from './origin-policy.ts'
+import { parseTrust } from './trust-file.ts'
+
+/** A policy that follows its files until it is closed. */
+export interface OpenPolicy extends TrustPolicy {
+  close (): void
+}
+
+export type PolicyFiles = { readonly [Name in 'lockFile' | 'trustFile']?: Config[Name] }
+
+/**
+ * The policy of a service's settings. Its files are read again when they change; one that is broken keeps the last good one.
+ * @param rootNames names of the folders and sources of the service
+ * @throws ConfigError when a file cannot be used now
+ */
+export async function openPolicy ({ lockFile, trustFile }: PolicyFiles, rootNames: readonly string[], log: CoreLog): Promise<OpenPolicy> {
+  const lock = lockFile === undefined ? undefined : await FollowedFile.open(lockFile, (text) => parseLock(lockFile, text))
+  const trust = trustFile === undefined ? undefined : await FollowedFile.open(trustFile, (text) => parseTrust(trustFile, text, rootNames))
+  if (lock !== undefined) report(lock, 'the lock', log)
+  if (trust !== undefined) report(trust, 'the trust file', log)
+  return Object.assign(new OriginPolicy({ lock, trust }), {
+    close () {
+      lock?.close()
+      trust?.close()
+    }
+  })
+}
+
+/**
+ * The policy of files as they are now, which asks of every root what `require` asks.
+ * @throws ConfigError when a file cannot be used
+ */
+export async function readPolicy ({ lockFile, trustFile }: PolicyFiles): Promise<TrustPolicy> {
+  return new OriginPolicy({
+    lock: lockFile === undefined ? undefined : { value: parseLock(lockFile, await readTextFile(lockFile)), changed: new Signal() },
+    trust: trustFile === undefined ? undefined : { value: parseTrust(trustFile, await readTextFile(trustFile)), changed: new Signal() },
+    mode: 'require'
+  })
+}
+
+function report<Value> (file: FollowedFile<Value>, name: string, log: CoreLog): void {
+  file.changed.subscribe(() => { log.info({}, `${name} was read again: it is in force`) })
+  file.failed.subscribe((error) => {
+    if (error !== undefined) log.warn({ problem: error.message }, `${name} cannot be used; the last good one stays in force`)
+  })
+}

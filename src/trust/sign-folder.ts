@@ -1,0 +1,65 @@
+import { createPrivateKey, createPublicKey, type KeyObject, sign, X509Certificate } from 'node:crypto'
+import { rename, writeFile } from 'node:fs/promises'
+import type { Manifest } from '../core/content/manifest.ts'
+import { formatBundle, SIGNATURE_FILE, signedBytes } from './bundle.ts'
+import { hashOf, hintOf } from './signers.ts'
+import { createStatement, isNeverSigned } from './statement.ts'
+import { readManifests } from './verify-folder.ts'
+
+/** Why a skill is not signed. The message is one line. */
+export class SigningError extends Error {}
+
+/** What signs: a private key, and its certificates if a verifier shall know the signer by a root. */
+export interface SigningKey {
+  readonly key: KeyObject
+  /** The leaf first. */
+  readonly certificates: readonly X509Certificate[]
+}
+
+/** @throws SigningError for a key or certificates that cannot be used */
+export function parseSigningKey (keyText: string, certificatesText?: string): SigningKey {
+  let key: KeyObject
+  let certificates: readonly X509Certificate[]
+  try {
+    key = createPrivateKey(keyText)
+    certificates = certificatesText?.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g)?.map((pem) => new X509Certificate(pem)) ?? []
+  } catch (error) {
+    throw new SigningError('the key must be a private key in PEM without a password, and the chain certificates in PEM', { cause: error })
+  }
+  if (hashOf(key) === undefined) throw new SigningError('the key must be one of P-256, P-384 or P-521')
+  if (certificatesText !== undefined && certificates[0]?.checkPrivateKey(key) !== true) throw new SigningError('the first certificate of the chain must be that of the key')
+  return { key, certificates }
+}
+
+/**
+ * Signs all skills of a folder, or the one that the folder is: writes SIGNATURE_FILE into each.
+ * @returns the names of the skills
+ * @throws SigningError before anything is written, FolderError
+ */
+export async function signFolder (path: string, key: SigningKey): Promise<readonly string[]> {
+  const skills = await readManifests(path)
+  for (const { manifest } of skills) checkSignable(manifest)
+  for (const { folder, manifest } of skills) {
+    const temporary = `${folder}/.#${SIGNATURE_FILE}`
+    await writeFile(temporary, signManifest(manifest, key))
+    await rename(temporary, `${folder}/${SIGNATURE_FILE}`)
+  }
+  return skills.map(({ manifest }) => manifest.skill_name)
+}
+
+/** The text of a signature over all files of a manifest. */
+export function signManifest (manifest: Manifest, { key, certificates }: SigningKey): string {
+  const payload = createStatement(manifest)
+  return formatBundle({
+    payload,
+    signature: sign(hashOf(key), signedBytes(payload), key),
+    keyHint: certificates.length === 0 ? hintOf(createPublicKey(key)) : undefined,
+    certificates: certificates.map(({ raw }) => raw)
+  })
+}
+
+function checkSignable ({ skill_name: name, files }: Manifest): void {
+  const left = files.find(({ path }) => isNeverSigned(path))
+  if (left !== undefined) throw new SigningError(`the skill ${JSON.stringify(name)} has ${left.path}, which signatures of this format leave out: remove it`)
+  if (!files.some(({ path }) => path !== SIGNATURE_FILE)) throw new SigningError(`the skill ${JSON.stringify(name)} has no files`)
+}

@@ -1,0 +1,114 @@
+import { createHash, type KeyObject, verify, X509Certificate } from 'node:crypto'
+import { promisify } from 'node:util'
+import { type Bundle, BundleError, signedBytes } from './bundle.ts'
+
+/** Somebody whose signatures count. */
+export interface Signer {
+  readonly name: string
+  /** A key of the signer's, or the certificates that a signer's certificate must descend from. */
+  readonly key?: KeyObject
+  readonly roots?: readonly X509Certificate[]
+  /** Whether a signature stays good after the certificate has expired. */
+  readonly acceptsExpired: boolean
+}
+
+/** Whose signature it is, if it is one of a known signer's. Times in milliseconds since 1970. */
+export interface Identity {
+  readonly signer: Signer
+  readonly validFrom: number
+  readonly validTo: number
+}
+
+/** Certificates between a signer's and a root. */
+const MAX_DEPTH = 8
+
+/** Extended key usage: code signing, and any. */
+const SIGNING_USAGES = ['1.3.6.1.5.5.7.3.3', '2.5.29.37.0']
+
+/** The hash belongs to the curve (Sigstore's registry of algorithms). */
+const HASHES: Readonly<Record<string, string>> = { prime256v1: 'sha256', secp384r1: 'sha384', secp521r1: 'sha512' }
+
+const verifyAsync = promisify<string, Buffer, KeyObject, Buffer, boolean>(verify)
+
+/** The hash for signatures of a key; undefined for a key of another kind. */
+export function hashOf ({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): string | undefined {
+  return asymmetricKeyType === 'ec' ? HASHES[asymmetricKeyDetails?.namedCurve ?? ''] : undefined
+}
+
+/** What bundles call a key. */
+export function hintOf (publicKey: KeyObject): string {
+  return createHash('sha256').update(publicKey.export({ type: 'spki', format: 'pem' })).digest('hex')
+}
+
+/**
+ * Whose signature a bundle has; undefined for somebody who is not among the signers.
+ * @throws BundleError when the signature is not one of what it comes with
+ */
+export async function identify (bundle: Bundle, signers: readonly Signer[]): Promise<Identity | undefined> {
+  return bundle.keyHint === undefined ? await identifyByCertificate(bundle, signers) : await identifyByKey(bundle, bundle.keyHint, signers)
+}
+
+async function identifyByKey (bundle: Bundle, hint: string, signers: readonly Signer[]): Promise<Identity | undefined> {
+  for (const signer of signers) {
+    const { key } = signer
+    if (key === undefined || (hint !== '' && hintOf(key) !== hint)) continue
+    if (await isSignedBy(bundle, key)) return { signer, validFrom: -Infinity, validTo: Infinity }
+    if (hint !== '') throw new BundleError('does not belong to the list of files that it comes with')
+  }
+  return undefined
+}
+
+async function identifyByCertificate (bundle: Bundle, signers: readonly Signer[]): Promise<Identity | undefined> {
+  const [leaf, ...others] = parseCertificates(bundle.certificates)
+  if (leaf === undefined) throw new BundleError('has no certificate')
+  for (const signer of signers) {
+    const chain = signer.roots && findChain(leaf, others, signer.roots)
+    if (chain === undefined) continue
+    if (leaf.keyUsage?.some((usage) => SIGNING_USAGES.includes(usage)) === false) throw new BundleError('was made with a certificate that is not one for signing code')
+    if (!await isSignedBy(bundle, leaf.publicKey)) throw new BundleError('does not belong to the list of files that it comes with')
+    return {
+      signer,
+      validFrom: Math.max(...chain.map(({ validFrom }) => Date.parse(validFrom))),
+      validTo: Math.min(...chain.map(({ validTo }) => Date.parse(validTo)))
+    }
+  }
+  return undefined
+}
+
+function parseCertificates (certificates: readonly Buffer[]): readonly X509Certificate[] {
+  try {
+    return certificates.map((der) => new X509Certificate(der))
+  } catch (error) {
+    throw new BundleError('has a certificate that cannot be read', { cause: error })
+  }
+}
+
+/** From the leaf to one of the roots. */
+function findChain (leaf: X509Certificate, others: readonly X509Certificate[], roots: readonly X509Certificate[]): readonly X509Certificate[] | undefined {
+  const chain = [leaf]
+  for (let last = leaf; chain.length <= MAX_DEPTH;) {
+    const { fingerprint256 } = last
+    if (roots.some((root) => root.fingerprint256 === fingerprint256)) return chain
+    const root = roots.find((root) => isIssued(last, root))
+    if (root !== undefined) return [...chain, root]
+    const next = others.find((other) => !chain.some(({ fingerprint256 }) => fingerprint256 === other.fingerprint256) && isIssued(last, other))
+    if (next === undefined) return undefined
+    chain.push(next)
+    last = next
+  }
+  return undefined
+}
+
+function isIssued (certificate: X509Certificate, issuer: X509Certificate): boolean {
+  return issuer.ca && certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)
+}
+
+async function isSignedBy ({ payload, signature }: Bundle, key: KeyObject): Promise<boolean> {
+  const hash = hashOf(key)
+  if (hash === undefined) throw new BundleError('was made with a kind of key that is not supported')
+  try {
+    return await verifyAsync(hash, signedBytes(payload), key, signature)
+  } catch {
+    return false
+  }
+}

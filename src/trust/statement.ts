@@ -1,0 +1,73 @@
+import { createHash } from 'node:crypto'
+import { Type } from '@sinclair/typebox'
+import { compareCodePoints } from '../core/ground/text.ts'
+import type { Manifest, ManifestFile } from '../core/content/manifest.ts'
+import { BundleError, parseJson, SIGNATURE_FILE } from './bundle.ts'
+
+const STATEMENT_TYPE = 'https://in-toto.io/Statement/v1'
+const PREDICATE_TYPE = 'https://model_signing/signature/v1.0'
+
+/** What OpenSSF Model Signing leaves out of every signature, at the top of a folder. */
+const NEVER_SIGNED = ['.git', '.gitattributes', '.github', '.gitignore']
+
+const DIGEST_PREFIX = 'sha256:'
+
+const StatementSchema = Type.Object({
+  _type: Type.Literal(STATEMENT_TYPE),
+  predicateType: Type.String(),
+  predicate: Type.Optional(Type.Unknown())
+})
+
+const PredicateSchema = Type.Object({
+  serialization: Type.Object({
+    method: Type.String(),
+    hash_type: Type.String(),
+    allow_symlinks: Type.Boolean()
+  }),
+  resources: Type.Array(Type.Object({ name: Type.String(), digest: Type.String(), algorithm: Type.String() }), { minItems: 1 })
+})
+
+/** The files that a signature is about. */
+export interface SignedFiles {
+  /** `sha256:<hex>` by path. */
+  readonly digests: ReadonlyMap<string, string>
+  readonly allowsLinks: boolean
+}
+
+/** @throws BundleError for a statement that says nothing about files, or says it in a form that is not supported */
+export function parseStatement (payload: Buffer): SignedFiles {
+  const { predicateType, predicate } = parseJson(payload, StatementSchema, 'holds no in-toto statement')
+  if (predicateType !== PREDICATE_TYPE) throw new BundleError(`holds a statement of another kind (${predicateType.slice(0, 80)}), sign the skill anew`)
+  const { serialization: { method, hash_type: hash, allow_symlinks: allowsLinks }, resources } =
+    parseJson(Buffer.from(JSON.stringify(predicate ?? null)), PredicateSchema, 'holds no list of files')
+  if (method !== 'files') throw new BundleError(`lists files by ${method.slice(0, 80)}, sign the skill by whole files`)
+  if (hash !== 'sha256' || resources.some(({ algorithm }) => algorithm !== 'sha256')) throw new BundleError('has digests that are not SHA-256')
+  const digests = new Map(resources.map(({ name, digest }) => [name, `${DIGEST_PREFIX}${digest}`]))
+  if (digests.size !== resources.length) throw new BundleError('lists a file twice')
+  return { digests, allowsLinks }
+}
+
+/** A statement about all files of a manifest but the signature. */
+export function createStatement ({ skill_name: name, files }: Manifest): Buffer {
+  const signed = files.filter(({ path }) => path !== SIGNATURE_FILE).toSorted((a, b) => compareCodePoints(a.path, b.path))
+  const root = createHash('sha256')
+  for (const file of signed) root.update(Buffer.from(hexOf(file), 'hex'))
+  return Buffer.from(JSON.stringify({
+    _type: STATEMENT_TYPE,
+    subject: [{ name, digest: { sha256: root.digest('hex') } }],
+    predicateType: PREDICATE_TYPE,
+    predicate: {
+      serialization: { method: 'files', hash_type: 'sha256', allow_symlinks: false, ignore_paths: [...NEVER_SIGNED, SIGNATURE_FILE] },
+      resources: signed.map((file) => ({ name: file.path, digest: hexOf(file), algorithm: 'sha256' }))
+    }
+  }))
+}
+
+/** Whether other implementations leave the file out of every signature. */
+export function isNeverSigned (path: string): boolean {
+  return NEVER_SIGNED.includes(path.split('/')[0] ?? '')
+}
+
+function hexOf ({ digest }: ManifestFile): string {
+  return digest.slice(DIGEST_PREFIX.length)
+}

@@ -1,0 +1,93 @@
+import { createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { type Static, Type } from '@sinclair/typebox'
+import { quote } from '../config/setting.ts'
+import { parseYamlFile, type YamlFile } from '../config/yaml-file.ts'
+import { hashOf, type Signer } from './signers.ts'
+
+/** Each part has the title of the whole: it completes the sentence "must be …" whichever part is named. */
+function oneOf<A extends string, B extends string> (first: A, second: B, description?: string) {
+  const title = `${first} or ${second}`
+  return Type.Union([Type.Literal(first, { title }), Type.Literal(second, { title })], { title, ...description !== undefined && { description } })
+}
+
+const FILE = 'a path, from the folder of this file'
+const REVISION = /^sha256:[0-9a-f]{64}$/
+
+export const TrustFileSchema = Type.Object({
+  signers: Type.Array(Type.Object({
+    name: Type.String({ minLength: 1, maxLength: 200, title: 'a name', description: 'What answers and the log call the signer. Several keys may have one name' }),
+    key: Type.Optional(Type.String({ minLength: 1, title: FILE, description: 'A public key (PEM; P-256, P-384 or P-521)' })),
+    root: Type.Optional(Type.String({ minLength: 1, title: FILE, description: 'Certificates (PEM) that the certificate of the signer must descend from' })),
+    expired: Type.Optional(oneOf('refuse', 'accept', 'With `root`: whether unchanged skills stay valid after the certificate has expired. Default `refuse`'))
+  }, { additionalProperties: false, title: 'a signer: `name`, and `key` or `root`' }), { title: 'a list of signers' }),
+  roots: Type.Optional(Type.Record(Type.String(), oneOf('report', 'require'), {
+    title: 'a mapping of names of roots', description: 'What is asked of the skills of a folder or source, by its name. `report`, the default, only says what is found'
+  })),
+  deny: Type.Optional(Type.Array(Type.String({ minLength: 1, title: 'a revision or the name of a signer' }), {
+    title: 'a list', description: 'Revisions, and names of signers, that are not served from any root'
+  }))
+}, {
+  $id: 'https://skillserve.dev/schemas/trust.json',
+  title: 'a mapping with `signers`, `roots` and `deny`',
+  description: 'Trust file of skillserve',
+  additionalProperties: false
+})
+
+/** Whose signatures count, and where they are needed. */
+export interface Trust {
+  readonly signers: readonly Signer[]
+  readonly roots: ReadonlyMap<string, 'report' | 'require'>
+  readonly deny: ReadonlySet<string>
+}
+
+type ParsedFile = YamlFile<Static<typeof TrustFileSchema>>
+
+/**
+ * Reads the text of a trust file, and the keys and certificates that it names.
+ * @param rootNames names of the roots that there are; undefined allows any
+ * @throws ConfigError of one line, with the file and the line
+ */
+export function parseTrust (path: string, text: string, rootNames?: readonly string[]): Trust {
+  const file = parseYamlFile(path, text, TrustFileSchema)
+  const { signers, roots = {}, deny = [] } = file.value
+  const unknown = rootNames && Object.keys(roots).find((name) => !rootNames.includes(name))
+  if (unknown !== undefined) throw file.error(['roots', unknown], `names no folder of skills, there are ${rootNames?.map(quote).join(', ')}`)
+  for (const [index, denied] of deny.entries()) {
+    if (!REVISION.test(denied) && !signers.some(({ name }) => name === denied)) throw file.error(['deny', index], 'is neither a revision nor the name of a signer')
+  }
+  return { signers: signers.map((_, index) => loadSigner(file, index)), roots: new Map(Object.entries(roots)), deny: new Set(deny) }
+}
+
+function loadSigner (file: ParsedFile, index: number): Signer {
+  const { name = '', key, root, expired } = file.value.signers[index] ?? {}
+  if ((key === undefined) === (root === undefined)) throw file.error(['signers', index], 'needs either key or root')
+  const acceptsExpired = expired === 'accept'
+  if (key !== undefined) return { name, acceptsExpired, key: load(file, ['signers', index, 'key'], key, parseKey) }
+  return { name, acceptsExpired, roots: load(file, ['signers', index, 'root'], root ?? '', parseCertificates) }
+}
+
+function load<Loaded> (file: ParsedFile, at: ReadonlyArray<string | number>, path: string, parse: (text: string) => Loaded | undefined): Loaded {
+  let loaded: Loaded | undefined
+  let reason = 'does not name a PEM file of the right kind'
+  try {
+    loaded = parse(readFileSync(resolve(dirname(file.path), path), 'utf8'))
+  } catch (error) {
+    if (error instanceof Error && 'syscall' in error && 'code' in error) reason = `names a file that cannot be read: ${String(error.code)}`
+  }
+  if (loaded === undefined) throw file.error(at, reason)
+  return loaded
+}
+
+/** A private key is refused: none belongs near the service. */
+function parseKey (text: string): KeyObject | undefined {
+  if (text.includes('PRIVATE KEY')) return undefined
+  const key = createPublicKey(text)
+  return hashOf(key) === undefined ? undefined : key
+}
+
+function parseCertificates (text: string): readonly X509Certificate[] | undefined {
+  const certificates = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g)?.map((pem) => new X509Certificate(pem))
+  return certificates
+}

@@ -1,0 +1,92 @@
+import { readdir, stat } from 'node:fs/promises'
+import { basename, dirname } from 'node:path'
+import type { TrustPolicy, Verdict } from '../core/content/trust/trust-policy.ts'
+import type { Manifest } from '../core/content/manifest.ts'
+import { MAIN_FILE } from '../core/catalog/main-files.ts'
+import { SkillError } from '../core/ground/errors.ts'
+import { Signal } from '../core/ground/signal.ts'
+import { createSkillManager, type SkillManager } from '../core/skill-manager.ts'
+
+/** What a policy says of a skill in a folder. */
+export interface VerifiedSkill {
+  readonly name: string
+  /** Undefined for a skill that could not be read: `problem` says why. */
+  readonly verdict: Verdict | undefined
+  readonly isServed: boolean
+  /** One sentence without a full stop; empty for a skill without findings. */
+  readonly problem: string
+}
+
+/** A folder cannot be verified: it is not there, or may not be read. */
+export class FolderError extends Error {}
+
+/**
+ * What a policy says of all skills of a folder, or of the one that the folder is.
+ * @param root name of the root that the policy takes the folder for; default: the folder's own
+ * @throws FolderError
+ */
+export async function verifyFolder (path: string, policy: TrustPolicy, root?: string): Promise<readonly VerifiedSkill[]> {
+  return await withSkills(path, { policy, root }, async (skills, names) => {
+    const verified: VerifiedSkill[] = []
+    for (const name of names) verified.push(await verifySkill(skills, name))
+    return verified
+  })
+}
+
+/** Manifests of the skills of a folder, or of the one that the folder is, with the paths of their folders. */
+export async function readManifests (path: string): Promise<ReadonlyArray<{ readonly folder: string, readonly manifest: Manifest }>> {
+  return await withSkills(path, {}, async (skills, names, parent) => {
+    const manifests = []
+    for (const name of names) manifests.push({ folder: `${parent}/${name}`, manifest: await skills.manifest(name) })
+    return manifests
+  })
+}
+
+interface Reading {
+  readonly policy?: TrustPolicy
+  readonly root?: string | undefined
+}
+
+async function withSkills<T> (path: string, { policy, root }: Reading, use: (skills: SkillManager, names: readonly string[], parent: string) => Promise<T>): Promise<T> {
+  const isSkill = await holdsMainFile(path)
+  const parent = isSkill ? dirname(path) : path
+  const skills = createSkillManager({
+    projectRoots: [{ path: parent, name: root ?? basename(path) }],
+    watcher: false,
+    keep: { keepMs: 0 },
+    // Asked, but not obeyed: what is refused is reported here.
+    ...policy && { policy: { changed: new Signal<void>(), guards: () => false, judge: (subject) => policy.judge(subject) } }
+  })
+  try {
+    await skills.start()
+    const names = await skills.list()
+    const [first, ...others] = isSkill ? [basename(path)] : names
+    if (isSkill && !names.includes(basename(path))) throw new FolderError(`${path} has a name that no skill can have`)
+    return await use(skills, first === undefined ? [] : [first, ...others], parent)
+  } catch (error) {
+    if (error instanceof SkillError) throw new FolderError(error.message, { cause: error })
+    throw error
+  } finally {
+    await skills.close()
+  }
+}
+
+async function holdsMainFile (path: string): Promise<boolean> {
+  try {
+    if (!(await stat(path)).isDirectory()) throw new FolderError(`${path} is no folder`)
+    return (await readdir(path, { withFileTypes: true })).some((entry) => MAIN_FILE.test(entry.name) && !entry.isDirectory())
+  } catch (error) {
+    if (error instanceof FolderError) throw error
+    throw new FolderError(`${path} cannot be read: ${error instanceof Error && 'code' in error ? String(error.code) : String(error)}`, { cause: error })
+  }
+}
+
+async function verifySkill (skills: SkillManager, name: string): Promise<VerifiedSkill> {
+  try {
+    const verdict = await skills.read(name, (state) => state.trust())
+    return { name, verdict, isServed: verdict?.isServed === true, problem: verdict?.findings.map(({ message }) => message).join('; ') ?? '' }
+  } catch (error) {
+    if (!(error instanceof SkillError)) throw error
+    return { name, verdict: undefined, isServed: false, problem: error.message }
+  }
+}

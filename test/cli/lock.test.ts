@@ -1,0 +1,57 @@
+import fs from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { runCommandLine } from '../../src/cli/run.ts'
+import { startProcess, runProcess } from '../helper/process.ts'
+import { skillText, skills, until } from '../helper/skills.ts'
+
+async function run (cwd: string, ...argv: string[]) {
+  let [stdout, stderr] = ['', '']
+  const code = await runCommandLine(argv, { env: {}, cwd, print: (text) => { stdout += text } }, (text) => { stderr += text })
+  return { code, stdout, stderr }
+}
+
+t.test('K95: lock writes the same text for the same skills, and says what is different from the lock before', async (t) => {
+  const cwd = t.testdir({ skills: skills('one', 'two'), more: skills('three', 'one') })
+  t.strictSame(await run(cwd, 'lock'), { code: 0, stdout: 'skills.lock: 2 skills\n', stderr: '' })
+  const text = fs.readFileSync(join(cwd, 'skills.lock'), 'utf8')
+  t.match(text, /^#.*\n"one": sha256:[0-9a-f]{64}\n"two": sha256:[0-9a-f]{64}\n$/)
+  t.strictSame(await run(cwd, 'lock', 'skills', '--out', 'again.lock'), { code: 0, stdout: 'again.lock: 2 skills\n', stderr: '' })
+  t.equal(fs.readFileSync(join(cwd, 'again.lock'), 'utf8'), text)
+  fs.writeFileSync(join(cwd, 'skills/one/SKILL.md'), skillText('one', 'changed'))
+  fs.rmSync(join(cwd, 'skills/two'), { recursive: true })
+  t.equal((await run(cwd, 'lock', 'skills', 'more')).stdout, 'changed  "one"\nadded    "three"\nremoved  "two"\nskills.lock: 2 skills\n')
+  t.strictSame(fs.readdirSync(cwd).sort(), ['again.lock', 'more', 'skills', 'skills.lock'])
+})
+
+t.test('K95: without a folder that can be read, lock writes nothing', async (t) => {
+  const cwd = t.testdir({ skills: skills('one') })
+  t.match(await run(cwd, 'lock', 'skills', './missing'), { code: 1, stderr: /missing cannot be read as a folder of skills\n$/ })
+  t.strictSame(fs.readdirSync(cwd), ['skills'])
+})
+
+t.test('K95: a service with a lock serves what it names, and follows the file', async (t) => {
+  const cwd = t.testdir({ skills: skills('one', 'two') })
+  await run(cwd, 'lock')
+  fs.writeFileSync(join(cwd, 'skills/two/SKILL.md'), skillText('two', 'canary'))
+  const service = await startProcess(t, { cwd, args: ['--locked', 'skills.lock', './skills'] })
+  const list = async () => JSON.stringify((await (await fetch(`${service.url}/skills`)).json()))
+  t.notMatch(await list(), 'two')
+  t.match(await list(), 'one')
+  t.equal((await fetch(`${service.url}/skills/two`)).status, 404)
+  t.match(await (await fetch(`${service.url}/readyz`)).json(), { status: 'ready', quarantined: 1 })
+  t.match(await (await fetch(`${service.url}/catalog/one`)).json(), { trust: { pinned: true, status: null, signer: null } })
+  t.match(service.log().find(({ skill }) => skill === 'two'), { msg: 'a skill is quarantined: it is not served', code: 'pin_mismatch', root: 'skills' })
+  await run(cwd, 'lock')
+  await until(async () => (await fetch(`${service.url}/skills/two`)).status === 200)
+  fs.writeFileSync(join(cwd, 'skills.lock'), 'one: latest\n')
+  await service.printed('the last good one stays in force')
+  t.equal((await fetch(`${service.url}/skills/two`)).status, 200)
+  await service.stop()
+})
+
+t.test('K95: without a lock that can be used, a service with --locked does not start', async (t) => {
+  const cwd = t.testdir({ skills: skills('one'), broken: 'one: latest' })
+  t.match(await runProcess(t, { cwd, args: ['--locked', 'skills'] }), { code: 1, stderr: /^skillserve: .*skills\.lock cannot be read: ENOENT\n$/ })
+  t.match(await runProcess(t, { cwd, env: { LOCKED: 'broken' } }), { code: 1, stderr: /broken:1: one must be a revision/ })
+})

@@ -1,0 +1,108 @@
+import fs from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { runCommandLine } from '../../src/cli/run.ts'
+import { runProcess, startProcess } from '../helper/process.ts'
+import { makeKeyPair } from '../helper/signing.ts'
+import { skillText, skills, until } from '../helper/skills.ts'
+
+async function run (cwd: string, ...argv: string[]) {
+  let [stdout, stderr] = ['', '']
+  const code = await runCommandLine(argv, { env: {}, cwd, print: (text) => { stdout += text } }, (text) => { stderr += text })
+  return { code, stdout, stderr }
+}
+
+/** Two skills, a key, and a trust file in a folder of its own. */
+function world (t: Test, trust = ''): string {
+  const { privatePem, publicPem } = makeKeyPair('P-384')
+  return t.testdir({
+    skills: skills('one', 'two'),
+    'private.pem': privatePem,
+    'foreign.pem': makeKeyPair().privatePem,
+    trust: { 'acme.pem': publicPem, 'trust.yaml': `signers:\n  - { name: acme, key: acme.pem }\n${trust}` }
+  })
+}
+
+t.test('K95: sign and verify a skill or a folder of them, with exit codes for CI', async (t) => {
+  const cwd = world(t)
+  t.strictSame(await run(cwd, 'sign', 'skills/one', '--key', 'private.pem'), { code: 0, stdout: 'signed  "one"\n', stderr: '' })
+  t.strictSame(await run(cwd, 'verify', 'skills', '--trust', 'trust/trust.yaml'), {
+    code: 1, stderr: '', stdout: 'ok       "one"  acme\nrefused  "two"  -  the skill has no signature (skill.oms.sig)\n'
+  })
+  t.strictSame(await run(cwd, 'verify', 'skills/one', '--trust', 'trust/trust.yaml'), { code: 0, stderr: '', stdout: 'ok       "one"  acme\n' })
+  t.equal((await run(cwd, 'sign', 'skills', '--key', 'private.pem')).stdout, 'signed  "one"\nsigned  "two"\n')
+  const { code, stdout } = await run(cwd, 'verify', 'skills', '--trust', 'trust/trust.yaml', '--json')
+  t.equal(code, 0)
+  t.match(JSON.parse(stdout), { skills: [{ name: 'one', ok: true, signed: true, signer: 'acme', status: 'valid', pinned: null, problem: '' }, { name: 'two' }] })
+  t.strictSame(fs.readdirSync(join(cwd, 'skills/one')), ['SKILL.md', 'skill.oms.sig'])
+})
+
+t.test('K95: what cannot be signed or verified is one line, and exit code 1', async (t) => {
+  const cwd = world(t)
+  fs.writeFileSync(join(cwd, 'skills/two/.gitignore'), '')
+  for (const [argv, stderr] of [
+    [['sign', 'skills'], /^skillserve: sign needs --key FILE\n$/],
+    [['sign', '--key', 'private.pem'], /sign takes one folder/],
+    [['sign', 'skills', '--key', 'trust/acme.pem'], /the key must be a private key in PEM/],
+    [['sign', 'skills', '--key', 'missing.pem'], /missing\.pem cannot be read: ENOENT/],
+    [['sign', 'skills', '--key', 'private.pem'], /the skill "two" has \.gitignore, which signatures of this format leave out: remove it/],
+    [['sign', 'missing', '--key', 'private.pem'], /missing cannot be read: ENOENT/],
+    [['sign', 'skills', '--key', 'private.pem', '--chain', 'trust/acme.pem'], /the first certificate of the chain/],
+    [['verify', 'skills'], /verify needs --trust FILE or --locked FILE/],
+    [['verify', 'private.pem', '--trust', 'trust/trust.yaml'], /private\.pem is no folder/]
+  ] as const) t.match(await run(cwd, ...argv), { code: 1, stdout: '', stderr }, argv.join(' '))
+  t.notOk(fs.existsSync(join(cwd, 'skills/one/skill.oms.sig')), 'nothing was signed')
+})
+
+t.test('K95: a trust file that cannot be used is one line with its file, line and key', async (t) => {
+  for (const [text, message] of [
+    ['roots: { other: require }', /trust\.yaml:3: roots\.other names no folder of skills, there are "skills"$/m],
+    ['roots: { skills: maybe }', /trust\.yaml:3: roots\.skills must be report or require$/m],
+    ['deny: [nobody]', /trust\.yaml:3: deny\[0\] is neither a revision nor the name of a signer$/m],
+    ['trusted: yes', /trust\.yaml:3: trusted is no key here, there are signers, roots, deny$/m],
+    ['  - { name: x }', /trust\.yaml:3: signers\[1\] needs either key or root$/m],
+    ['  - { name: x, key: missing.pem }', /trust\.yaml:3: signers\[1\]\.key names a file that cannot be read: ENOENT$/m],
+    ['  - { name: x, key: ../private.pem }', /trust\.yaml:3: signers\[1\]\.key does not name a PEM file of the right kind$/m],
+    ['  - { name: x, root: acme.pem }', /trust\.yaml:3: signers\[1\]\.root does not name a PEM file of the right kind$/m]
+  ] as const) {
+    const cwd = world(t, text)
+    const { openPolicy } = await import('../../src/trust/open-policy.ts')
+    await t.rejects(openPolicy({ trustFile: join(cwd, 'trust/trust.yaml') }, ['skills'], { info () {}, warn () {} }), { message }, text)
+  }
+  const cwd = t.testdir({ skills: skills('one') })
+  t.match(await runProcess(t, { cwd, args: ['--trust', 'none.yaml'] }), { code: 1, stderr: /none\.yaml cannot be read: ENOENT\n$/ })
+})
+
+t.test('K95: a service reports or requires, denies at once, and keeps the last good trust file', async (t) => {
+  const cwd = world(t)
+  await run(cwd, 'sign', 'skills/one', '--key', 'private.pem')
+  const file = join(cwd, 'trust/trust.yaml')
+  const signers = fs.readFileSync(file, 'utf8')
+  const service = await startProcess(t, { cwd, env: { TRUST_FILE: 'trust/trust.yaml' } })
+  const entry = async (name: string) => {
+    const response = await fetch(`${service.url}/catalog/${name}`)
+    return response.status === 200 ? await response.json() as { readonly trust: unknown, readonly findings: unknown } : response.status
+  }
+  t.match(await entry('one'), { trust: { signed: true, signer: 'acme', status: 'valid', pinned: null } })
+  t.match(await entry('two'), { trust: { signed: false, signer: null, status: 'unsigned' }, findings: [{ code: 'unsigned' }] })
+
+  fs.writeFileSync(file, `${signers}roots: { skills: require }\n`)
+  await until(async () => await entry('two') === 404)
+  t.match(await entry('one'), { trust: { status: 'valid' } })
+  t.match(await (await fetch(`${service.url}/readyz`)).json(), { quarantined: 1 })
+  fs.writeFileSync(file, 'signers: maybe\n')
+  await service.printed('the trust file cannot be used; the last good one stays in force')
+  t.equal(await entry('two'), 404, 'what is broken widens nothing')
+
+  fs.writeFileSync(join(cwd, 'skills/one/SKILL.md'), skillText('one', 'changed'))
+  t.equal(await entry('one'), 404)
+  await service.printed(/'SKILL\.md' changed after acme signed the skill/)
+  await run(cwd, 'sign', 'skills', '--key', 'private.pem')
+  t.match(await entry('one'), { trust: { status: 'valid' } })
+  t.match(await entry('two'), { trust: { status: 'valid' } })
+
+  fs.writeFileSync(file, `${signers}deny: [acme]\n`)
+  await until(async () => JSON.stringify([await entry('one'), await entry('two')]) === '[404,404]')
+  t.match(await (await fetch(`${service.url}/skills`)).text(), /^\{"skills":\[\]/)
+  await service.stop()
+})

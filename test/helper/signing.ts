@@ -1,0 +1,105 @@
+import { execFileSync } from 'node:child_process'
+import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject, X509Certificate } from 'node:crypto'
+import fs from 'node:fs'
+import { join } from 'node:path'
+import { Signal } from '../../src/core/ground/signal.ts'
+import { OriginPolicy } from '../../src/trust/origin-policy.ts'
+import { parseSigningKey, signFolder } from '../../src/trust/sign-folder.ts'
+import type { Signer } from '../../src/trust/signers.ts'
+import type { Trust } from '../../src/trust/trust-file.ts'
+
+export interface KeyPair {
+  readonly privateKey: KeyObject
+  readonly publicKey: KeyObject
+  readonly privatePem: string
+  readonly publicPem: string
+}
+
+export function makeKeyPair (namedCurve = 'P-256'): KeyPair {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve })
+  return {
+    privateKey,
+    publicKey,
+    privatePem: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    publicPem: publicKey.export({ type: 'spki', format: 'pem' }).toString()
+  }
+}
+
+export function sign (folder: string, { privatePem }: Pick<KeyPair, 'privatePem'>, chain?: string): Promise<readonly string[]> {
+  return signFolder(folder, parseSigningKey(privatePem, chain))
+}
+
+/** A trust file in memory that a test replaces. */
+export function trustOf (signers: readonly Partial<Signer>[], { now, ...rest }: Partial<Omit<Trust, 'signers'>> & { readonly now?: () => number } = {}) {
+  const make = (signers: readonly Partial<Signer>[], rest: Partial<Omit<Trust, 'signers'>>): Trust => ({
+    signers: signers.map((signer) => ({ name: 'acme', acceptsExpired: false, ...signer })), roots: new Map(), deny: new Set(), ...rest
+  })
+  const trust = { value: make(signers, rest), changed: new Signal<Trust>() }
+  return {
+    policy: new OriginPolicy({ trust, ...now && { now } }),
+    replace (signers: readonly Partial<Signer>[], rest: Partial<Omit<Trust, 'signers'>>) {
+      trust.value = make(signers, rest)
+      trust.changed.emit(trust.value)
+    }
+  }
+}
+
+/** A statement of OpenSSF Model Signing about a folder, written down without the service's code. */
+export function statementAbout (folder: string, change: (statement: StatementDraft) => void = () => {}): Buffer {
+  const paths = fs.readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1)).filter((path) => path !== 'skill.oms.sig').sort()
+  const digestOf = (path: string): string => createHash('sha256').update(fs.readFileSync(join(folder, path))).digest('hex')
+  const statement: StatementDraft = {
+    _type: 'https://in-toto.io/Statement/v1',
+    subject: [{ name: 'model', digest: { sha256: 'informative' } }],
+    predicateType: 'https://model_signing/signature/v1.0',
+    predicate: {
+      resources: paths.map((name) => ({ digest: digestOf(name), algorithm: 'sha256', name })),
+      serialization: { method: 'files', hash_type: 'sha256', allow_symlinks: false, ignore_paths: ['.git'] }
+    },
+    unknown: true
+  }
+  change(statement)
+  return Buffer.from(JSON.stringify(statement, undefined, 2))
+}
+
+export interface StatementDraft {
+  _type: string
+  subject: unknown
+  predicateType: string
+  predicate: { resources: Array<{ digest: string, algorithm: string, name: string }>, serialization: Record<string, unknown> }
+  unknown: boolean
+}
+
+export interface Authority {
+  /** PEM of the root's certificate. */
+  readonly root: string
+  readonly roots: readonly X509Certificate[]
+  /** PEM: leaf and intermediate. */
+  readonly chain: string
+  readonly leaf: KeyPair
+}
+
+/** Root, intermediate and leaf, made by OpenSSL in a folder. */
+export function makeAuthority (folder: string, { usage = 'codeSigning', days = 365 } = {}): Authority {
+  fs.mkdirSync(folder, { recursive: true })
+  const openssl = (...args: string[]): void => { execFileSync('openssl', args, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] }) }
+  const newKey = (name: string): void => { openssl('ecparam', '-name', 'secp384r1', '-genkey', '-noout', '-out', `${name}.key`) }
+  fs.writeFileSync(join(folder, 'ca.ext'), 'basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign\n')
+  fs.writeFileSync(join(folder, 'leaf.ext'), `basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\nextendedKeyUsage=${usage}\n`)
+  for (const name of ['root', 'middle', 'leaf']) newKey(name)
+  openssl('req', '-x509', '-new', '-key', 'root.key', '-subj', '/CN=Root', '-days', '3650', '-out', 'root.pem')
+  for (const [name, issuer, extensions] of [['middle', 'root', 'ca.ext'], ['leaf', 'middle', 'leaf.ext']] as const) {
+    openssl('req', '-new', '-key', `${name}.key`, '-subj', `/CN=${name}`, '-out', `${name}.csr`)
+    openssl('x509', '-req', '-in', `${name}.csr`, '-CA', `${issuer}.pem`, '-CAkey', `${issuer}.key`, '-CAcreateserial', '-days', String(days), '-extfile', extensions, '-out', `${name}.pem`)
+  }
+  const read = (name: string): string => fs.readFileSync(join(folder, name), 'utf8')
+  const privatePem = read('leaf.key')
+  const { publicKey } = new X509Certificate(read('leaf.pem'))
+  return {
+    root: read('root.pem'),
+    roots: [new X509Certificate(read('root.pem'))],
+    chain: read('leaf.pem') + read('middle.pem'),
+    leaf: { privateKey: createPrivateKey(privatePem), publicKey, privatePem, publicPem: publicKey.export({ type: 'spki', format: 'pem' }).toString() }
+  }
+}
