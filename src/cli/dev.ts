@@ -56,9 +56,10 @@ async function printFindings (skills: SkillService, print: (text: string) => voi
       case 'added':
       case 'changed':
         void report(event.name)
-
+        break
       case 'position':
       case 'reset':
+        break
     }
   })
   try {
