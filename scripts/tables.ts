@@ -7,7 +7,10 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { withCodes, withTargets } from './finding-codes.ts'
 import type { Setting } from '../src/config/setting.ts'
+import type { TSchema } from '@sinclair/typebox'
 import { AccessFileSchema } from '../src/access/schema.ts'
+import { ConfigFileSchema } from '../src/config/config-file.ts'
+import { TrustFileSchema } from '../src/trust/trust-file.ts'
 import { SETTINGS } from '../src/config/settings.ts'
 import { Signal } from '../src/core/ground/signal.ts'
 import { AUDIT_EVENTS } from '../src/observe/audit/reads.ts'
@@ -33,12 +36,16 @@ export const DOCUMENTS: Readonly<Record<string, (heading: string) => string>> = 
   'docs/configuration.md': (heading) => `#${heading}`
 }
 
-/** The JSON Schema of access files. */
-export const ACCESS_SCHEMA = 'openapi/access.schema.json'
+/** The JSON Schemas of operators' files, for editors, by document. */
+export const FILE_SCHEMAS: Readonly<Record<string, TSchema>> = {
+  'openapi/access.schema.json': AccessFileSchema,
+  'openapi/config.schema.json': ConfigFileSchema,
+  'openapi/trust.schema.json': TrustFileSchema
+}
 
-/** Its text as it should be. */
-export function accessSchema (): string {
-  return `${JSON.stringify({ $schema: 'https://json-schema.org/draft/2020-12/schema', ...AccessFileSchema }, undefined, 2)}\n`
+/** The text of such a document as it should be. */
+export function schemaDocument (schema: TSchema): string {
+  return `${JSON.stringify({ $schema: 'https://json-schema.org/draft/2020-12/schema', ...schema }, undefined, 2)}\n`
 }
 
 /** A document's text as it should be. */
@@ -76,7 +83,7 @@ function settingsTable (link: (heading: string) => string): string {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  writeFileSync(new URL(ACCESS_SCHEMA, ROOT), accessSchema())
+  for (const [document, schema] of Object.entries(FILE_SCHEMAS)) writeFileSync(new URL(document, ROOT), schemaDocument(schema))
   const parts: ReadonlyArray<readonly [document: string, write: (text: string) => string]> = [
     ...Object.keys(DOCUMENTS).map((document) => [document, (text: string) => withTables(document, text)] as const),
     [OPERATIONS, withMetrics],

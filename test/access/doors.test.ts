@@ -3,7 +3,7 @@ import { bearer, buildGuarded, newSecret } from '../helper/guarded.ts'
 import { openRaw, rawRequest, request } from '../helper/raw-http.ts'
 import { skill } from '../helper/skills.ts'
 
-const OPEN = ['/livez', '/readyz']
+const OPEN = ['/hooks/git', '/livez', '/readyz']
 
 const ann = newSecret('ann', 'groups: [docs]')
 const late = newSecret('late', 'groups: [docs], expires: 2020-01-01')
@@ -22,7 +22,7 @@ function roots () {
   return { docs: { guide: skill('guide', { 'a.md': 'text of a' }) }, ops: { pager: skill('pager', { 'b.md': 'text of b' }) } }
 }
 
-t.test('K61: without a token every route answers 401, except probes', async (t) => {
+t.test('K61: without a token every route answers 401, except probes, and webhooks, which are signed', async (t) => {
   const { app } = await buildGuarded(t, { roots: roots(), access: ACCESS })
   const lines = app.printRoutes({ commonPrefix: false, includeHooks: false }).split('\n')
   const routes: Array<{ readonly method: 'GET' | 'HEAD' | 'POST', readonly url: string }> = []

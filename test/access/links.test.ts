@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { runCommandLine } from '../../src/cli/run.ts'
-import { ACCESS_SCHEMA, accessSchema } from '../../scripts/tables.ts'
+import { FILE_SCHEMAS, schemaDocument } from '../../scripts/tables.ts'
 import { buildGuarded, newSecret } from '../helper/guarded.ts'
 import { installSkills } from '../helper/skills-client.ts'
 import { skill, until } from '../helper/skills.ts'
@@ -148,6 +148,6 @@ t.test('K63: access says what a caller sees and why, and who sees a skill', asyn
   t.match(await ask(), { code: 1, err: /access\.yaml:8: rules\[1\]\.roots\[0\] names no folder of skills, there are docs, ops/ })
 })
 
-t.test('the published schema is that of the service', async (t) => {
-  t.strictSame(readFileSync(new URL(`../../${ACCESS_SCHEMA}`, import.meta.url), 'utf8'), accessSchema())
+t.test('the published schemas of operators\' files are those of the service', async (t) => {
+  for (const [document, schema] of Object.entries(FILE_SCHEMAS)) t.strictSame(readFileSync(new URL(`../../${document}`, import.meta.url), 'utf8'), schemaDocument(schema))
 })

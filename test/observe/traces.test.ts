@@ -10,7 +10,7 @@ const SKILL = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n
 /** What an operator loads: the SDK, with an exporter that appends lines to a file. */
 const SDK = (file: string) => `
 import { appendFileSync } from 'node:fs'
-import { NodeTracerProvider, SimpleSpanProcessor } from ${JSON.stringify(pathToFileURL(join(import.meta.dirname, '../../node_modules/@opentelemetry/sdk-trace-node/build/src/index.js')).href)}
+import { NodeTracerProvider, SimpleSpanProcessor } from ${JSON.stringify(pathToFileURL(join(process.cwd(), 'node_modules/@opentelemetry/sdk-trace-node/build/src/index.js')).href)}
 const exporter = {
   export (spans, done) {
     for (const { name, kind, attributes, parentSpanContext, links, spanContext } of spans.map((span) => ({ ...span, kind: span.kind, parentSpanContext: span.parentSpanContext, links: span.links, spanContext: span.spanContext() }))) {

@@ -72,7 +72,7 @@ t.test('every curl command gets the answer that is shown', { skip: !hasCurl && '
   const service = await startProcess(t, { args: [`${ROOT}skills`] })
   await service.printed('the skills are indexed')
   // curl then tells the status of each answer on stderr.
-  const cwd = t.testdir({ '.curlrc': 'write-out = "%{stderr}%{http_code}\\n"\n' })
+  const cwd = t.testdir({ '.curlrc': 'write-out = "%{stderr}%{http_code}\\n"\n', skills: t.fixture('symlink', `${ROOT}skills`) })
   const commands = blocks.filter(({ language, text }) => language === 'sh' && text.startsWith('curl '))
   t.ok(commands.length > 20)
 

@@ -3,7 +3,7 @@ import type { Disk } from '../disk/disk.ts'
 import { IGNORE_FILE } from '../disk/ignore-file.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
 import { isSameOrMissing, isSameState } from '../disk/signature.ts'
-import type { Catalog, IndexedSkill } from './catalog.ts'
+import { type Catalog, type IndexedSkill, isSameOnDisk, isSameToCallers } from './catalog.ts'
 
 /**
  * Whether folder and main file of an index entry are on the disk as they were when it was read.
@@ -48,17 +48,6 @@ export function compareLoaded (before: Catalog, loaded: readonly IndexedSkill[])
     return true
   })
   return { accepted, added, changed, count }
-}
-
-function isSameOnDisk (a: IndexedSkill, b: IndexedSkill): boolean {
-  const [before, now] = [a.mainFile?.signature, b.mainFile?.signature]
-  return isSameState(a.folderSignature, b.folderSignature) && (before === undefined || now === undefined ? before === now : isSameState(before, now))
-}
-
-/** A touch, or a checkout back and forth, is no change: same bytes under the same name. */
-function isSameToCallers (a: IndexedSkill, b: IndexedSkill): boolean {
-  return a.digest === b.digest && a.metadata.path === b.metadata.path && a.refused?.refusal === b.refused?.refusal &&
-    a.findings.length === b.findings.length && a.findings.every(({ code }, index) => code === b.findings[index]?.code)
 }
 
 /** Whether what a skill hides is as it was: an ignore file may be written without a change to its folder. */

@@ -36,7 +36,7 @@ const MAX_ATTEMPTS = 8
 /**
  * The skills of some roots, or some of their skills, as if there were no others: a name is resolved in the roots of the view, in
  * their order, and what is not in the view is never asked for. Every door takes a view where callers differ. Consumer: access
- * control. Figure: a document through a view of one root takes 0.4 µs more than without.
+ * control.
  */
 export class View implements SkillService {
   #scope: string
