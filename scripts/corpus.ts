@@ -12,7 +12,9 @@ text file must be byte-exact through REST and through tool calls, every binary f
 Prints what it found; exits with 1 when anything differs.
 `
 
-const HIDDEN_FOLDERS = new Set(['.git', '.hg', '.svn'])
+/** What no answer has, written down apart from the service. */
+const HIDDEN_FOLDERS = new Set(['.git', '.hg', '.svn', 'node_modules', '__pycache__'])
+const HIDDEN_FILES = /^(?:\.env(?:\.(?!example$|sample$|template$).*)?|\.DS_Store|Thumbs\.db|desktop\.ini|.*~|\..*\.sw.|4913|\.#.*|#.*#)$/s
 const MAX_MAIN_FILE_BYTES = 1_048_576
 const MAX_TEXT_FILE_BYTES = 10 * 1_048_576
 const CONCURRENCY = 16
@@ -72,7 +74,7 @@ function readFiles (skill: string): Map<string, Buffer> {
   const files = new Map<string, Buffer>()
   for (const entry of readdirSync(skill, { withFileTypes: true, recursive: true })) {
     const path = relative(skill, join(entry.parentPath, entry.name))
-    const hidden = path.split('/').some((segment) => HIDDEN_FOLDERS.has(segment)) || entry.name === '.env'
+    const hidden = path.split('/').some((segment) => HIDDEN_FOLDERS.has(segment)) || HIDDEN_FILES.test(entry.name)
     if (!hidden && statSync(join(skill, path)).isFile()) files.set(path, readFileSync(join(skill, path)))
   }
   return files
