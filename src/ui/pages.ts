@@ -101,6 +101,8 @@ export class Pages {
   }
 
   status (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    // As of /readyz, callers without credentials learn no more than whether the service is ready.
+    if (request.principal?.kind === 'anonymous') throw new HttpProblem('unauthenticated', undefined, { 'www-authenticate': 'Bearer realm="skillserve"' })
     return this.#answer(request, reply, async (addresses) => statusPage(await this.#options.skillsOf(request).freshStatus(), addresses))
   }
 

@@ -113,6 +113,11 @@ t.test('K61: refused before the body is read', async (t) => {
 t.test('K62: anonymous callers see the status of /readyz and no more', async (t) => {
   const service = await buildGuarded(t, { roots: roots(), access: ACCESS })
   t.strictSame(await (await service.get('/readyz')).json(), { status: 'ready' })
+  const open = await buildGuarded(t, { roots: roots(), access: `anonymous: [public]\n${ACCESS}  - { groups: [public], roots: [docs] }\n` })
+  t.equal((await open.get('/skills/guide')).status, 200)
+  const page = await open.get('/ui/status')
+  t.equal(page.status, 401)
+  t.match(page.headers.get('www-authenticate'), /^Bearer /)
   t.strictSame(await (await service.get('/readyz', 'wrong')).json(), { status: 'ready' })
   t.match(await (await service.get('/readyz', ann.text)).json(), { status: 'ready', skills: 1, roots: [{ name: 'docs', skills: 1 }] })
 })
