@@ -1,25 +1,14 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { Buckets } from '../../src/limits/buckets.ts'
 import { connectRedis, SharedStore } from '../../src/limits/shared-store.ts'
+import { freePort, hasProgram } from '../helper/proxies.ts'
 
-const hasRedis = spawnSync('redis-server', ['--version']).error === undefined
-const skip = hasRedis ? false : 'redis-server is not installed'
+const skip = !hasProgram('redis-server', '--version') && 'redis-server is not installed'
 
 const SILENT = { info () {}, warn () {} }
-
-async function freePort (): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
 
 async function startRedis (t: Test, port: number): Promise<ChildProcess> {
   const redis = spawn('redis-server', ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'], { stdio: ['ignore', 'pipe', 'ignore'] })
