@@ -1,6 +1,7 @@
 import t from 'tap'
 import { bearer, buildGuarded, newSecret } from '../helper/guarded.ts'
 import { openRaw, rawRequest, request } from '../helper/raw-http.ts'
+import { followRoutes } from '../helper/routes.ts'
 import { skill } from '../helper/skills.ts'
 
 const OPEN = ['/hooks/git', '/livez', '/readyz']
@@ -23,19 +24,13 @@ function roots () {
 }
 
 t.test('K61: without a token every route answers 401, except probes, and webhooks, which are signed', async (t) => {
-  const { app } = await buildGuarded(t, { roots: roots(), access: ACCESS })
-  const lines = app.printRoutes({ commonPrefix: false, includeHooks: false }).split('\n')
-  const routes: Array<{ readonly method: 'GET' | 'HEAD' | 'POST', readonly url: string }> = []
-  const stack: string[] = []
-  for (const line of lines) {
-    const [, indent = '', path = '', methods = ''] = /^([│ ]*[├└]── )(\S*)(?: \(([^)]*)\))?/.exec(line) ?? []
-    if (indent === '') continue
-    stack.length = indent.length / 4 - 1
-    stack.push(path)
-    for (const method of methods.split(', ')) {
-      if (method === 'GET' || method === 'HEAD' || method === 'POST') routes.push({ method, url: stack.join('').replaceAll(/:(\w+)/g, 'guide').replaceAll('*', 'SKILL.md') })
-    }
-  }
+  const { plugin, all } = followRoutes()
+  const { app } = await buildGuarded(t, { roots: roots(), access: ACCESS, plugins: [plugin] })
+  const methods = ['GET', 'HEAD', 'POST'] as const
+  const routes = all.flatMap(({ method, url }) => {
+    const known = methods.find((each) => each === method)
+    return known === undefined ? [] : { method: known, url: url.replaceAll(/:(\w+)/g, 'guide').replaceAll('*', 'SKILL.md') }
+  })
   t.ok(routes.length > 40, `${routes.length} routes`)
   const answered = new Set<string>()
   for (const route of [...routes, { method: 'GET' as const, url: '/nosuch' }, { method: 'POST' as const, url: '/skills' }, { method: 'GET' as const, url: '/t/x/.well-known/skills/index.json' }]) {
