@@ -117,6 +117,16 @@ t.test('K62: anonymous callers see the status of /readyz and no more', async (t)
   t.match(await (await service.get('/readyz', ann.text)).json(), { status: 'ready', skills: 1, roots: [{ name: 'docs', skills: 1 }] })
 })
 
+t.test('K64: who sees some skills of a folder is not told how many entries of it are skipped', async (t) => {
+  const cy = newSecret('cy', 'groups: [some]')
+  const service = await buildGuarded(t, {
+    roots: { docs: { guide: skill('guide'), hidden: t.fixture('symlink', '/') } },
+    access: `tokens:\n  - ${ann.entry}\n  - ${cy.entry}\nrules:\n  - { groups: [docs] }\n  - { groups: [some], skills: [guide] }\n`
+  })
+  t.match(await (await service.get('/readyz', ann.text)).json(), { roots: [{ skills: 1, skipped: 1 }] })
+  t.match(await (await service.get('/readyz', cy.text)).json(), { roots: [{ skills: 1, skipped: 0 }] })
+})
+
 t.test('K64: an anonymous view answers 401 for every miss', async (t) => {
   const service = await buildGuarded(t, { roots: roots(), access: `anonymous: [public]\n${ACCESS}  - { groups: [public], skills: [pag*] }\n` })
   t.strictSame(await (await service.get('/skills')).json(), { skills: ['pager'] })
