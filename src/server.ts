@@ -160,13 +160,14 @@ interface StartedSkills extends MeasuredSkills {
 }
 
 /** One manager for all folders, or, with an access file, views of them. */
-async function openSkills ({ accessFile, basePath, publicUrl }: Config, options: SkillManagerOptions & { readonly log: Logger }): Promise<{
+async function openSkills ({ accessFile, basePath, publicUrl, host }: Config, options: SkillManagerOptions & { readonly log: Logger }): Promise<{
   readonly skills: StartedSkills, readonly service: SkillService, readonly access?: AccessDoors
 }> {
   if (accessFile !== undefined) {
     const { openGuarded } = await import('./access/open.ts')
     return await openGuarded(options, { file: accessFile, basePath, publicUrl })
   }
+  if (!isLoopback(host)) options.log.warn({ host }, 'everybody who can reach this address can read every skill: ACCESS_FILE decides who sees what')
   const skills = createSkillManager(options)
   return { skills, service: skills }
 }
