@@ -45,12 +45,12 @@ export async function observe (options: ObserveOptions): Promise<Observation> {
 /** Where every version 1 of OpenTelemetry's API finds the SDK that `--import` has loaded. */
 const OPENTELEMETRY = Symbol.for('opentelemetry.js.api.1')
 
-async function observeSpans ({ version, log }: ObserveOptions): Promise<Observation> {
+async function observeSpans ({ version, log, clientOf = peerOf }: ObserveOptions): Promise<Observation> {
   const registered: unknown = Reflect.get(globalThis, OPENTELEMETRY)
   if (typeof registered !== 'object' || registered === null || !('trace' in registered)) return NOTHING
   const [api, { createTraces }] = await Promise.all([import('@opentelemetry/api'), import('./traces.ts')])
   log.info({}, 'an OpenTelemetry SDK is loaded: requests, tool calls and MCP requests are spans')
-  return { ...NOTHING, observers: [createTraces(api, version)] }
+  return { ...NOTHING, observers: [createTraces(api, { version, clientOf })] }
 }
 
 async function observeMetrics ({ skills, version, log, readings, metrics: address }: ObserveOptions): Promise<Observation> {

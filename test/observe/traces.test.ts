@@ -43,6 +43,7 @@ t.test('K72: with an SDK that --import loads, requests, tool calls and MCP reque
   const headers = { traceparent: `00-${trace}-${span}-01`, authorization: 'Bearer CANARY-TOKEN', cookie: 'x=CANARY-COOKIE' }
   await (await fetch(`${service.url}/skills/demo?q=CANARY-QUERY`, { headers })).text()
   await (await fetch(`${service.url}/livez`, { headers })).text()
+  await (await fetch(`${service.url}/skills`)).text()
   await (await fetch(`${service.url}/agent/tool-call`, {
     method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body: JSON.stringify([{ id: 'a', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"none"}' } }])
   })).text()
@@ -59,17 +60,24 @@ t.test('K72: with an SDK that --import loads, requests, tool calls and MCP reque
   const spans = text.trim().split('\n').map((line) => JSON.parse(line) as SpanLine)
   const named = (name: string) => spans.filter((line) => line.name === name)
 
-  t.match(named('GET /skills/:name'), [{ kind: 1, trace, parent: span, attributes: { 'http.request.method': 'GET', 'http.route': '/skills/:name', 'url.path': '/skills/demo', 'url.scheme': 'http' } }])
+  t.match(named('GET /skills/:name'), [{ kind: 1, trace, parent: span, attributes: { 'http.request.method': 'GET', 'http.route': '/skills/:name', 'url.path': '/skills/demo', 'url.scheme': 'http', 'server.address': '127.0.0.1', 'client.address': '127.0.0.1' } }])
   t.strictSame(named('GET /livez'), [])
   const [request] = named('POST /agent/tool-call')
   const [failed, called] = named('execute_tool get_skill')
   t.match(failed, { kind: 0, trace, parent: request?.id, attributes: { 'gen_ai.tool.name': 'get_skill', 'gen_ai.tool.call.id': 'a', 'skillserve.outcome': 'error', 'error.type': 'tool_error' } })
   t.match(request?.attributes, { 'http.response.status_code': 200 })
   const [operation] = named('tools/call')
-  t.match(operation, { kind: 1, trace: other, parent: span, links: 1, attributes: { 'mcp.method.name': 'tools/call', 'gen_ai.tool.name': 'get_skill' } })
+  t.match(operation, { kind: 1, trace: other, parent: span, links: 1, attributes: { 'mcp.method.name': 'tools/call', 'mcp.protocol.version': '2026-07-28', 'gen_ai.tool.name': 'get_skill' } })
   t.match(called, { trace: other, parent: operation?.id })
   t.match(named('POST /mcp'), [{ trace }])
   t.notMatch(text, 'CANARY')
+
+  const inLog = (path: string) => service.log().find(({ msg, url }) => msg === 'request completed' && String(url).split('?', 1)[0] === path)
+  t.match(inLog('/skills/demo'), { trace_id: trace, span_id: named('GET /skills/:name')[0]?.id, trace_flags: '01' })
+  t.match(inLog('/mcp'), { trace_id: other, span_id: operation?.id }, 'the span of the message')
+  const [own] = named('GET /skills')
+  t.match(inLog('/skills'), { trace_id: own?.trace, span_id: own?.id }, 'a trace that begins here')
+  t.notOk(own?.trace === trace)
 })
 
 t.test('K72: without an SDK no module of OpenTelemetry is loaded', async (t) => {
