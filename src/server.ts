@@ -90,10 +90,20 @@ export async function startServer (config: Config, { version, isExample = false,
     skills,
     version,
     log: logger,
-    metrics: config.metricsPort === undefined ? undefined : { host: config.metricsHost, port: config.metricsPort },
+    metrics: {
+      address: config.metricsPort === undefined ? undefined : { host: config.metricsHost, port: config.metricsPort },
+      hasCallers: access !== undefined,
+      basePath: config.basePath,
+      countsReads: config.metricsReads
+    },
     audit: config.auditLog === undefined ? undefined : { path: config.auditLog, isRequired: config.auditRequired, stdout: output },
     clientOf: protection.clientOf,
-    readings: { logDropped: () => output.lost, limitsStoreFailures: protection.storeFailures }
+    readings: {
+      logDropped: () => output.lost,
+      limitsStoreFailures: protection.storeFailures,
+      limited: () => protection.refusals,
+      authFailures: () => access?.refusals ?? []
+    }
   }).catch((error: unknown) => {
     const code = error instanceof Error && 'syscall' in error && error.syscall === 'open' && 'code' in error ? String(error.code) : undefined
     throw code === undefined ? error : new ConfigError(`AUDIT_LOG must be a file that can be written, and ${config.auditLog ?? ''} cannot be opened (${code})`, { cause: error })
