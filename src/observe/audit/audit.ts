@@ -58,7 +58,7 @@ interface Line {
 
 /**
  * One line for each read, through any door: who, what, when, which revision, and what came of it. A revision needs the bytes of
- * all files, so it is looked up after the answer, once for all reads of a skill within a tenth of a second. It is that of the read
+ * all files. It is looked up after the answer, once for all reads of a skill within a tenth of a second. It is that of the read
  * unless the skill has changed since; then it is null.
  */
 export function createAudit ({ output, clientOf, isRequired, isWorking, version }: AuditOptions): Audit {
