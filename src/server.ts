@@ -92,6 +92,7 @@ export async function startServer (config: Config, { version, isExample = false,
     log: logger,
     metrics: config.metricsPort === undefined ? undefined : { host: config.metricsHost, port: config.metricsPort },
     audit: config.auditLog === undefined ? undefined : { path: config.auditLog, isRequired: config.auditRequired, stdout: output },
+    judged: policy?.judged,
     clientOf: protection.clientOf,
     readings: { logDropped: () => output.lost, limitsStoreFailures: protection.storeFailures }
   }).catch((error: unknown) => {
@@ -142,6 +143,7 @@ export async function startServer (config: Config, { version, isExample = false,
   } catch (error) {
     if (shutdown.isLeaving) return
     signals.uninstall()
+    policy?.close()
     await app.close()
     await sources?.close()
     await skills.close()
