@@ -97,6 +97,7 @@ export async function startServer (config: Config, { version, isExample = false,
       countsReads: config.metricsReads
     },
     audit: config.auditLog === undefined ? undefined : { path: config.auditLog, isRequired: config.auditRequired, stdout: output },
+    judged: policy?.judged,
     clientOf: protection.clientOf,
     readings: {
       logDropped: () => output.lost,
@@ -152,6 +153,7 @@ export async function startServer (config: Config, { version, isExample = false,
   } catch (error) {
     if (shutdown.isLeaving) return
     signals.uninstall()
+    policy?.close()
     await app.close()
     await sources?.close()
     await skills.close()
