@@ -61,7 +61,7 @@ function checkLinks (body: string, firstLine: number, files: readonly ListedFile
   }
   return [
     ...report('body_link_missing', missing, 'the body links to files that the skill does not have', 'Add the files, or correct the links'),
-    ...report('body_link_outside', outside, 'the body links to files outside the skill', 'Put copies of the files into the skill folder')
+    ...report('body_link_outside', outside, 'the body links to files outside the skill', 'Put copies of the files into the skill folder, or say in words what is in them')
   ]
 }
 
