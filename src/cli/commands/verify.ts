@@ -1,8 +1,8 @@
 import { resolve } from 'node:path'
-import { type Command, CommandError } from './command.ts'
+import { type Command, CommandError } from '../command.ts'
 
 /** Checks skills as a service with the same trust file and `require` does. */
-export const verify: Command = {
+export const command: Command = {
   summary: 'checks the signatures of a skill, or of all skills of a folder',
   positionals: 'DIR',
   flags: ['trust', 'locked'],
@@ -18,8 +18,8 @@ Exits with 0 when a service with these files and require would serve every skill
     const [trustFile, lockFile] = [flags.get('trust')?.at(-1), flags.get('locked')?.at(-1)]
     if (folder === undefined || unwanted !== undefined) throw new CommandError('verify takes one folder: skillserve verify DIR --trust FILE')
     if (trustFile === undefined && lockFile === undefined) throw new CommandError('verify needs --trust FILE or --locked FILE')
-    const { readPolicy } = await import('../trust/open-policy.ts')
-    const { FolderError, verifyFolder } = await import('../trust/verify-folder.ts')
+    const { readPolicy } = await import('../../trust/open-policy.ts')
+    const { FolderError, verifyFolder } = await import('../../trust/verify-folder.ts')
     const policy = await readPolicy({ ...trustFile !== undefined && { trustFile: resolve(cwd, trustFile) }, ...lockFile !== undefined && { lockFile: resolve(cwd, lockFile) } })
     try {
       const skills = (await verifyFolder(resolve(cwd, folder), policy)).map(({ name, isServed, problem, verdict }) => ({ name, ok: isServed, ...verdict?.report, problem }))
