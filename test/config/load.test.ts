@@ -49,6 +49,7 @@ const DEFAULTS = {
   logFormat: undefined,
   metricsPort: undefined,
   metricsHost: '127.0.0.1',
+  metricsReads: false,
   auditLog: undefined,
   auditRequired: false,
   limits: 'auto',
