@@ -13,7 +13,7 @@ export interface MetricsOptions {
   readonly skills: MeasuredSkills
   readonly version: string
   /** Values that other parts of the service count: read at each scrape. */
-  readonly readings?: Readonly<Partial<Record<'auditDropped' | 'logDropped' | 'limitsStoreFailures', () => number>>>
+  readonly readings?: Readonly<Partial<Record<'auditDropped' | 'logDropped' | 'limitsStoreFailures' | 'overloadLevel', () => number>>>
 }
 
 /** What is measured of the skills. */
@@ -154,6 +154,7 @@ export function createMetrics ({ skills, version, readings = {} }: MetricsOption
     skillserve_rate_limited_total: limited,
     skillserve_limits_store_failures_total: new Reading('counter', { help: 'Exchanges with the shared store of limits that failed.' }, readings.limitsStoreFailures ?? (() => 0)),
     skillserve_overload_refusals_total: shed,
+    skillserve_overload_level: new Reading('gauge', { help: '1 while costly requests are refused, 2 while all but probes are.' }, readings.overloadLevel ?? (() => 0)),
     skillserve_audit_dropped_total: new Reading('counter', { help: 'Lines of the audit log that were lost: must stay 0.' }, readings.auditDropped ?? (() => 0)),
     skillserve_log_dropped_total: new Reading('counter', { help: 'Lines of the log that standard output did not take.' }, readings.logDropped ?? (() => 0)),
     ...ofProcess,
