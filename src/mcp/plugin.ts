@@ -5,7 +5,7 @@ import type { ChangeFeed } from '../core/events/change-feed.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import type { Observer } from '../http/observer.ts'
 import { HttpProblem } from '../http/problem.ts'
-import { setMessageTraceparent } from '../http/request/traceparent.ts'
+import { parseTraceparent } from '../http/request/traceparent.ts'
 import type { Shutdown } from '../http/connections/shutdown.ts'
 import { createEventStreams, EVENT_STREAM_MEDIA_TYPE } from '../http/send/event-streams.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
@@ -82,7 +82,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
     schema: { hide: true, body: { type: 'object', description: 'One JSON-RPC message; batches are not taken' } },
     onRequest: checkRequestOrigin
   }, async (request, reply) => {
-    setMessageTraceparent(request, own(own(own(request.body, 'params'), '_meta'), 'traceparent'))
+    request.trace = parseTraceparent(own(own(own(request.body, 'params'), '_meta'), 'traceparent')) ?? request.trace
     const disconnected = new AbortController()
     const stopWatch = whileAllowed(request, () => { reply.raw.destroy() })
     reply.raw.once('close', () => {
