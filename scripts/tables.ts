@@ -13,7 +13,7 @@ import { ConfigFileSchema } from '../src/config/config-file.ts'
 import { TrustFileSchema } from '../src/trust/trust-file.ts'
 import { SETTINGS } from '../src/config/settings.ts'
 import { Signal } from '../src/core/ground/signal.ts'
-import { AUDIT_EVENTS } from '../src/observe/audit/reads.ts'
+import { AUDIT_EVENTS } from '../src/observe/reads.ts'
 import { createMetrics } from '../src/observe/metrics/metrics.ts'
 
 const ROOT = new URL('../', import.meta.url)
@@ -67,7 +67,7 @@ function metricsRows (): string[] {
     ready: true, indexed: true, generation: 0, skills: 0, roots: [], watcher: { status: 'watching', mode: 'events', errors: 0 }, failures: [], hanging: []
   } as const
   const metrics = createMetrics({
-    skills: { status, contents: { usage: { bytes: 0, hits: 0, misses: 0 } }, refreshed: new Signal(), availableNow: () => [] }, version: ''
+    skills: { status, contents: { usage: { bytes: 0, hits: 0, misses: 0 } }, refreshed: new Signal(), invalidNow: () => new Map() }, version: ''
   })
   metrics.close()
   return Object.entries(metrics.table).map(([name, { type, labels, help }]) =>

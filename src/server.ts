@@ -93,10 +93,21 @@ export async function startServer (config: Config, { version, isExample = false,
     skills,
     version,
     log: logger,
-    metrics: config.metricsPort === undefined ? undefined : { host: config.metricsHost, port: config.metricsPort },
+    metrics: {
+      address: config.metricsPort === undefined ? undefined : { host: config.metricsHost, port: config.metricsPort },
+      hasCallers: access !== undefined,
+      basePath: config.basePath,
+      countsReads: config.metricsReads
+    },
     audit: config.auditLog === undefined ? undefined : { path: config.auditLog, isRequired: config.auditRequired, stdout: output },
     clientOf: protection.clientOf,
-    readings: { logDropped: () => output.lost, limitsStoreFailures: protection.storeFailures, overloadLevel: () => load.level }
+    readings: {
+      logDropped: () => output.lost,
+      limitsStoreFailures: protection.storeFailures,
+      overloadLevel: () => load.level,
+      limited: () => protection.refusals,
+      authFailures: () => access?.refusals ?? []
+    }
   }).catch((error: unknown) => {
     const code = error instanceof Error && 'syscall' in error && error.syscall === 'open' && 'code' in error ? String(error.code) : undefined
     throw code === undefined ? error : new ConfigError(`AUDIT_LOG must be a file that can be written, and ${config.auditLog ?? ''} cannot be opened (${code})`, { cause: error })
@@ -165,13 +176,14 @@ interface StartedSkills extends MeasuredSkills {
 }
 
 /** One manager for all folders, or, with an access file, views of them. */
-async function openSkills ({ accessFile, basePath, publicUrl }: Config, options: SkillManagerOptions & { readonly log: Logger }): Promise<{
+async function openSkills ({ accessFile, basePath, publicUrl, host }: Config, options: SkillManagerOptions & { readonly log: Logger }): Promise<{
   readonly skills: StartedSkills, readonly service: SkillService, readonly access?: AccessDoors
 }> {
   if (accessFile !== undefined) {
     const { openGuarded } = await import('./access/open.ts')
     return await openGuarded(options, { file: accessFile, basePath, publicUrl })
   }
+  if (!isLoopback(host)) options.log.warn({ host }, 'everybody who can reach this address can read every skill: ACCESS_FILE decides who sees what')
   const skills = createSkillManager(options)
   return { skills, service: skills }
 }

@@ -5,7 +5,7 @@ import type { ChangeFeed } from '../core/events/change-feed.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import type { Observer } from '../http/observer.ts'
 import { HttpProblem } from '../http/problem.ts'
-import { setMessageTraceparent } from '../http/request/traceparent.ts'
+import { parseTraceparent } from '../http/request/traceparent.ts'
 import type { Shutdown } from '../http/connections/shutdown.ts'
 import type { Load } from '../http/overload/load.ts'
 import { createEventStreams, EVENT_STREAM_MEDIA_TYPE } from '../http/send/event-streams.ts'
@@ -86,7 +86,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
   }, async (request, reply) => {
     // Entries have revisions, for which every file of a skill may have to be read.
     if (load.level > 0 && own(request.body, 'method') === 'skills/list') throw new HttpProblem('overloaded')
-    setMessageTraceparent(request, own(own(own(request.body, 'params'), '_meta'), 'traceparent'))
+    request.trace = parseTraceparent(own(own(own(request.body, 'params'), '_meta'), 'traceparent')) ?? request.trace
     const disconnected = new AbortController()
     const stopWatch = whileAllowed(request, () => { reply.raw.destroy() })
     reply.raw.once('close', () => {

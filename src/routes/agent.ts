@@ -26,7 +26,7 @@ export interface AgentRoutesOptions {
   readonly handleToolCall: ToolCallHandler
   readonly observer?: ToolObserver | undefined
   /** Counts a call towards the caller's limit: see `ToolCallContext`. */
-  readonly admitCall?: ((request: FastifyRequest, tool: Tool) => string | undefined) | undefined
+  readonly admitCall?: ((request: FastifyRequest, tool: Tool | undefined) => string | undefined) | undefined
 }
 
 /** No schema refuses a call: the model reads what does not fit, in the form of its dialect or tool. The query is validated. */

@@ -75,6 +75,13 @@ export class Catalog {
     return this.#skills.get(name)
   }
 
+  /** The number of skills with an error, by the index of their root. */
+  invalidByRoot (): ReadonlyMap<number, number> {
+    const counts = new Map<number, number>()
+    for (const { valid, folder: { root } } of this.#skills.values()) if (!valid) counts.set(root, (counts.get(root) ?? 0) + 1)
+    return counts
+  }
+
   /** Whether an entry was read from the folder that its name means now, in the place that it has now. */
   isInPlace ({ name, folder, shadowing }: IndexedSkill): boolean {
     return this.folders.get(name) === folder && this.shadowing.has(name) === shadowing

@@ -8,7 +8,7 @@ import { HttpProblem, problemCodeOf } from '../../http/problem.ts'
 import { REVISION_HEADER } from '../../http/headers.ts'
 import { type ClientOf, peerOf } from '../../http/request/client-address.ts'
 import { traceOf } from '../../http/request/traceparent.ts'
-import { isDoorOfCalls, type Read, readOfCall, readOfOperation, readOfRequest } from './reads.ts'
+import { isDoorOfCalls, type Read, readOfCall, readOfOperation, readOfRequest } from '../reads.ts'
 
 export interface AuditOptions {
   /** Takes whole lines; never waits. */

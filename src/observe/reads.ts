@@ -1,9 +1,9 @@
 import { basename } from 'node:path'
 import type { FastifyRequest } from 'fastify'
-import type { SkillMetadata } from '../../core/ground/skill.ts'
-import type { ObservedOperation } from '../../http/observer.ts'
-import type { ObservedCall } from '../../tools/observer.ts'
-import { own } from '../../tools/text/json-object.ts'
+import type { SkillMetadata } from '../core/ground/skill.ts'
+import type { ObservedOperation } from '../http/observer.ts'
+import type { ObservedCall } from '../tools/observer.ts'
+import { own } from '../tools/text/json-object.ts'
 
 /** What somebody asked for. */
 export interface Read {
