@@ -51,7 +51,7 @@ export interface ServerOptions {
 
 /**
  * Starts the process: logger, skills, app, port. Resolves when it listens; one log line for each address says where.
- * From then on SIGTERM and SIGINT stop it with exit code 0, in under ten seconds after the configured delay, and a second signal at once with 1. An
+ * From then on SIGTERM and SIGINT stop it with exit code 0, in under ten seconds after the configured delay. A second signal stops it at once with 1. An
  * error that nobody handled is logged in full and stops it with 1.
  * @param version of the package
  * @param isExample the folder is that of the package, since no other was named: the log says so
@@ -100,6 +100,7 @@ export async function startServer (config: Config, { version, isExample = false,
       countsReads: config.metricsReads
     },
     audit: config.auditLog === undefined ? undefined : { path: config.auditLog, isRequired: config.auditRequired, stdout: output },
+    judged: policy?.judged,
     clientOf: protection.clientOf,
     readings: {
       logDropped: () => output.lost,
@@ -158,6 +159,7 @@ export async function startServer (config: Config, { version, isExample = false,
   } catch (error) {
     if (shutdown.isLeaving) return
     signals.uninstall()
+    policy?.close()
     await app.close()
     await sources?.close()
     await skills.close()
@@ -209,7 +211,7 @@ async function stop (app: FastifyInstance, skills: StartedSkills, observation: O
     app.server.closeAllConnections()
   }, DRAIN_DEADLINE_MS)
   await Promise.race([close(), deadline])
-  // A call to the file system that never returns holds a thread: a dead network mount, below skills or below the log.
+  // A call to the file system that never returns holds a thread. The cause is a dead network mount, below skills or below the log.
   // exit() would wait for that thread.
   const isFree = await Promise.race([fileSystemIdle(), deadline.then(() => false)])
   if (!isFree) process.kill(process.pid, 'SIGKILL')

@@ -16,7 +16,7 @@ line that says why otherwise.
 `,
   async run ({ positionals: [folder, unwanted], flags }, { cwd, print }) {
     const [keyFile, chainFile] = [flags.get('key')?.at(-1), flags.get('chain')?.at(-1)]
-    if (folder === undefined || unwanted !== undefined) throw new CommandError('sign takes one folder')
+    if (folder === undefined || unwanted !== undefined) throw new CommandError('sign takes one folder: skillserve sign DIR --key FILE')
     if (keyFile === undefined) throw new CommandError('sign needs --key FILE')
     const { parseSigningKey, signFolder, SigningError } = await import('../trust/sign-folder.ts')
     const { FolderError } = await import('../trust/verify-folder.ts')

@@ -174,7 +174,7 @@ function checkUnknownFields (frontmatter: Frontmatter): Finding[] {
   const unknown = Object.keys(frontmatter).filter(name => !KNOWN_FIELDS.has(name))
   if (unknown.length === 0) return []
   return [finding('unknown_fields', `the frontmatter has fields that the Agent Skills format does not know: ${quoteList(unknown)}`,
-    `Move ${quoteList(unknown)} into metadata or remove them`)]
+    `Move ${quoteList(unknown)} into metadata or remove ${unknown.length === 1 ? 'it' : 'them'}`)]
 }
 
 function kindOf (value: unknown): string {
