@@ -1,4 +1,5 @@
 import { stat } from 'node:fs/promises'
+import { sha256 } from '../core/ground/digest.ts'
 import { Signal } from '../core/ground/signal.ts'
 import { ConfigError } from './setting.ts'
 import { readTextFile } from './yaml-file.ts'
@@ -6,12 +7,21 @@ import { readTextFile } from './yaml-file.ts'
 /** Pause between two comparisons with the disk, in milliseconds: a change is in force after at most two of them. */
 const CHECK_MS = 250
 
+/** A file of an operator's as those follow it who only report it. */
+export interface FollowedPolicy {
+  readonly path: string
+  /** `sha256:<hex>` of the text in force. */
+  readonly digest: string
+  readonly changed: { subscribe (listener: () => void): () => void }
+  readonly failed: Pick<Signal<ConfigError | undefined>, 'subscribe'>
+}
+
 /**
  * A file of an operator's that is read again whenever it changes, within a second. While the file cannot be used, the last
  * good value stays. It is compared by its timestamps at intervals, as links to it may be exchanged (Kubernetes' `..data`)
  * and network disks send no events.
  */
-export class FollowedFile<Value> {
+export class FollowedFile<Value> implements FollowedPolicy {
   /** Tells of each new value, once it is in place. */
   readonly changed = new Signal<Value>()
   /** Tells why the file cannot be used, once for each reason, and of its mending with undefined. */
@@ -46,6 +56,10 @@ export class FollowedFile<Value> {
   /** The last good one. */
   get value (): Value {
     return this.#value
+  }
+
+  get digest (): string {
+    return sha256(this.#text)
   }
 
   /** Why the file, as it is now, is not what `value` is made from. */
