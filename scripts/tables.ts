@@ -1,10 +1,12 @@
 /**
- * Writes the tables of the documents that come from the source: settings, metrics, codes of findings, targets. A test tells when they differ.
+ * Writes the tables of the documents that come from the source: settings, metrics, codes of findings, targets,
+ * and the lists of the example skill. A test tells when they differ.
  *
  *   npm run tables
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { EXAMPLE_SKILL } from './example-skill.ts'
 import { withCodes, withTargets } from './finding-codes.ts'
 import type { Setting } from '../src/config/setting.ts'
 import type { TSchema } from '@sinclair/typebox'
@@ -88,7 +90,8 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     ...Object.keys(DOCUMENTS).map((document) => [document, (text: string) => withTables(document, text)] as const),
     [OPERATIONS, withMetrics],
     ['docs/findings.md', withCodes],
-    ['docs/validate.md', withTargets]
+    ['docs/validate.md', withTargets],
+    ...Object.entries(EXAMPLE_SKILL)
   ]
   for (const [document, write] of parts) {
     const file = new URL(document, ROOT)

@@ -173,8 +173,7 @@ export class Access implements AccessDoors {
   }
 
   #use (policy: Policy): void {
-    this.#authenticator.close()
-    this.#authenticator = new Authenticator(policy, this.#options.log)
+    this.#authenticator = new Authenticator(policy, this.#options.log, this.#authenticator)
     this.#challenges = this.#createChallenges()
     this.#views.usePolicy(policy)
     this.#options.log.info({ file: this.file.path, callers: policy.secretNames.length, rules: policy.rules.length }, 'the access file has changed and is in force')

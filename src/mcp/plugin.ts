@@ -38,7 +38,7 @@ const FIRST_REVISION_WITHOUT_STREAM = '2026'
 /** The SDK needs a URL and reads no part of it. */
 const URL_OF_DOOR = 'http://localhost/mcp'
 
-/** Loads the SDK, which takes 100 ms in one turn of the event loop: too long for a request, or for the start of the service. */
+/** Loads the SDK, which takes 100 ms in one turn of the event loop. That is too long for a request, or for the start of the service. */
 export async function preloadMcp (): Promise<void> {
   await import('./handler.ts')
 }

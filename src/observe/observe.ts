@@ -1,6 +1,8 @@
 import type { FastifyPluginAsync } from 'fastify'
 import type { FollowedPolicy } from '../config/followed-file.ts'
+import type { GateChange } from '../core/content/trust/trust-policy.ts'
 import type { CoreLog } from '../core/ground/log.ts'
+import type { Signal } from '../core/ground/signal.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import type { Observer } from '../http/observer.ts'
 import { type ClientOf, peerOf } from '../http/request/client-address.ts'
@@ -28,6 +30,8 @@ export interface WantedAudit {
   /** All skills: their changes are in it. */
   readonly skills: Pick<SkillService, 'available' | 'subscribe'>
   readonly policies: readonly FollowedPolicy[]
+  /** What a trust policy takes away and gives back. */
+  readonly judged: Signal<GateChange> | undefined
 }
 
 /** Where the metrics can be read. Nowhere: nothing is counted. */
@@ -102,7 +106,7 @@ async function observeMetrics ({ skills, version, log, readings, metrics: { addr
 
 async function openAudit ({ audit: wanted, version, log, clientOf = peerOf }: ObserveOptions): Promise<Observation & { dropped (): number }> {
   if (wanted === undefined) return { ...NOTHING, dropped: () => 0 }
-  const { path, isRequired, stdout, salt, skills, policies } = wanted
+  const { path, isRequired, stdout, salt, skills, policies, judged } = wanted
   const [{ createAudit }, { AuditFile }] = await Promise.all([import('./audit/audit.ts'), import('./audit/audit-file.ts')])
   const file = path === 'stdout' ? undefined : new AuditFile(path)
   const output = file === undefined ? stdout : new LogOutput(file)
@@ -116,6 +120,7 @@ async function openAudit ({ audit: wanted, version, log, clientOf = peerOf }: Ob
     // By habit, rotation sends this signal. The file at the path is found without it, and the service goes on.
     process.on('SIGHUP', () => {})
   }
+  judged?.subscribe((change) => { audit.judged(change) })
   return {
     observers: [audit.observer],
     plugins: [audit.plugin],

@@ -32,6 +32,8 @@ export const AUDIT_EVENTS = {
   'policy.rejected': 'one of them cannot be used; the last good one stays in force',
   'skill.changed': 'a skill was added, changed or removed on the disk',
   'audit.dropped': 'lines of this log were lost before this one',
+  'skill.quarantined': 'a skill is not served from now on, or for another reason than before: see [trust](trust.md)',
+  'skill.released': 'a quarantined skill is served again',
   'service.started': 'the start of the process',
   'service.stopped': 'its end'
 } as const

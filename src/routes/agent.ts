@@ -40,7 +40,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     schema: {
       operationId: 'callTools',
       summary: 'Run tool calls as a model made them',
-      description: 'Takes the calls in the shape in which the provider gave them, and answers in the same shape: results to paste back into the conversation. At most 128 calls in one request; one that fails does not stop the rest.',
+      description: 'Takes the calls in the shape in which the provider gave them, and answers in the same shape. The results go back into the conversation. At most 128 calls in one request; one that fails does not stop the rest.',
       tags: ['agent'],
       querystring: ToolCallQuerySchema,
       body: requestBody(ToolCallRequestSchema, toolCallExamples),

@@ -98,7 +98,7 @@ export function createToolCallHandler ({ registry, log, observer }: ToolCallHand
 
   /**
    * Runs the calls concurrently and writes their results in order. A call starts when the call TOOL_CALL_CONCURRENCY places
-   * before it has been written, so that no more outcomes than that wait in memory behind a slow call.
+   * before it has been written. No more outcomes than that wait in memory behind a slow call.
    */
   async function runAll (dialect: Dialect, calls: readonly ToolCall[], request: CallRun): Promise<string[]> {
     const running: Array<Promise<CallEnd>> = []

@@ -48,7 +48,7 @@ const NOTHING: CatalogParts = { generation: 0, folders: new Map(), shadowing: ne
 
 /**
  * All skills in one state. A catalog never changes: a step makes a new one, which the owner puts in place with one
- * assignment, so that no reader sees half a step.
+ * assignment. No reader sees half a step.
  */
 export class Catalog {
   /** Goes up when something that a caller can see has changed, and only then. */

@@ -4,6 +4,7 @@ import fp from 'fastify-plugin'
 import type { SkillsOf } from '../../access/principal.ts'
 import type { FollowedPolicy } from '../../config/followed-file.ts'
 import type { CatalogChange } from '../../core/catalog/catalog.ts'
+import type { GateChange } from '../../core/content/trust/trust-policy.ts'
 import type { SkillService } from '../../core/skill-source.ts'
 import type { Observer } from '../../http/observer.ts'
 import { HttpProblem, problemCodeOf } from '../../http/problem.ts'
@@ -37,6 +38,8 @@ export interface Audit {
   catalogChanged (change: Pick<CatalogChange, 'added' | 'changed' | 'removed'>): void
   /** Lines were lost on their path to the file. */
   lost (lines: number): void
+  /** A trust policy takes a skill away, or gives it back. */
+  judged (change: GateChange): void
   /** Writes all that waits. */
   close (): Promise<void>
 }
@@ -71,7 +74,7 @@ interface Line {
 
 /**
  * One line for each read, through any door: who, what, when, which revision, and what came of it. A revision needs the bytes of
- * all files, so it is looked up after the answer, once for all reads of a skill within a tenth of a second. It is that of the read
+ * all files. It is looked up after the answer, once for all reads of a skill within a tenth of a second. It is that of the read
  * unless the skill has changed since; then it is null.
  */
 export function createAudit ({ output, last, clientOf, isRequired, isWorking, version, salt }: AuditOptions): Audit {
@@ -228,6 +231,12 @@ export function createAudit ({ output, last, clientOf, isRequired, isWorking, ve
       }
     },
     lost (lines) { ofService('audit.dropped', 'error', { lines }) },
+    judged ({ folder: { name: skill }, root, verdict: { isServed, report: { signer, checked_revision: revision }, findings: [reason] } }) {
+      const target = { skill, root, signer: signer ?? undefined, ...!isServed && { code: reason?.code, problem: reason?.message } }
+      const judged = { ...target, revision: revision === '' ? undefined : revision }
+      if (isServed) ofService('skill.released', 'success', judged)
+      else ofService('skill.quarantined', 'denied', judged)
+    },
     async close () {
       failures.close()
       await flush()

@@ -1,6 +1,6 @@
 /**
- * Counters and histograms, counted in place, for `/metrics`: an observation of a request costs some 0.05 µs. prom-client 15
- * takes 1.7 µs, since it hashes an object of labels each time, and takes no histogram that was counted elsewhere.
+ * Counters and histograms, counted in place, for `/metrics`: an observation of a request costs some 0.05 µs. The library
+ * prom-client 15 takes 1.7 µs, since it hashes an object of labels each time. It takes no histogram that was counted elsewhere.
  */
 
 export interface Sample {
