@@ -118,6 +118,11 @@ export class View implements SkillService {
     return this.#lists.namesNow().names
   }
 
+  rootOf (name: string): string | undefined {
+    const { owners } = this.#namesNow()
+    return this.#members[owners.get(name) ?? -1]?.skills.rootOf(name)
+  }
+
   /** The error of a view that has roots, and none of them is there. */
   get unavailable (): SkillError | undefined {
     const errors = this.#members.map(({ skills }) => skills.unavailable)
