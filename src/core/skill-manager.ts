@@ -70,7 +70,7 @@ export class SkillManager implements SkillService {
     const gate = policy && new Gate({ policy, roots: this.#roots, store, manifests })
     this.#gate = gate
     this.#catalog = new LiveCatalog({ roots: this.#roots, store, phase, admission: gate })
-    this.#catalogLog = new CatalogLog({ log, roots: this.#roots, catalog: this.#catalog, disks, gate: gate?.changed })
+    this.#catalogLog = new CatalogLog({ log, roots: this.#roots, catalog: this.#catalog, disks, judged: policy?.judged })
     this.#files = new SkillFiles({ roots: this.#roots, catalog: this.#catalog, store, kept, manifests, gate })
     this.#search = new SkillSearch(this)
     this.#refresher = new Refresher({ roots: this.#roots.paths, polling, ...watcher !== undefined && { watcher }, times, log, catalog: this.#catalog })

@@ -1,5 +1,7 @@
 import type { FastifyPluginAsync } from 'fastify'
+import type { GateChange } from '../core/content/trust/trust-policy.ts'
 import type { CoreLog } from '../core/ground/log.ts'
+import type { Signal } from '../core/ground/signal.ts'
 import type { Observer } from '../http/observer.ts'
 import { type ClientOf, peerOf } from '../http/request/client-address.ts'
 import { LogOutput } from '../log-output.ts'
@@ -12,6 +14,8 @@ export interface ObserveOptions {
   readonly metrics: WantedMetrics
   /** An absolute path, or `stdout`, which is the output that the log has too. */
   readonly audit?: { readonly path: string, readonly isRequired: boolean, readonly stdout: LogOutput } | undefined
+  /** What a trust policy takes away and gives back. */
+  readonly judged?: Signal<GateChange> | undefined
   /** Behind trusted proxies. */
   readonly clientOf: ClientOf | undefined
   readonly readings: Readings
@@ -87,7 +91,7 @@ async function observeMetrics ({ skills, version, log, readings, metrics: { addr
   }
 }
 
-async function openAudit ({ audit: wanted, version, log, clientOf = peerOf }: ObserveOptions): Promise<Observation & { dropped (): number }> {
+async function openAudit ({ audit: wanted, version, log, judged, clientOf = peerOf }: ObserveOptions): Promise<Observation & { dropped (): number }> {
   if (wanted === undefined) return { ...NOTHING, dropped: () => 0 }
   const { path, isRequired, stdout } = wanted
   const [{ createAudit }, { AuditFile }] = await Promise.all([import('./audit/audit.ts'), import('./audit/audit-file.ts')])
@@ -100,6 +104,7 @@ async function openAudit ({ audit: wanted, version, log, clientOf = peerOf }: Ob
     process.on('SIGHUP', () => {})
   }
   const audit = createAudit({ output, clientOf, isRequired, isWorking: () => file?.isWorking ?? true, version })
+  judged?.subscribe((change) => { audit.judged(change) })
   return {
     observers: [audit.observer],
     plugins: [audit.plugin],

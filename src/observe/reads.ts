@@ -25,6 +25,8 @@ export const AUDIT_EVENTS = {
   'discovery.index': 'a discovery index',
   'events.open': 'a stream of changes',
   'access.denied': 'a request that was refused before anything was read',
+  'skill.quarantined': 'a skill is not served from now on, or for another reason than before: see [trust](trust.md)',
+  'skill.released': 'a quarantined skill is served again',
   'service.started': 'the start of the process',
   'service.stopped': 'its end'
 } as const

@@ -1,15 +1,15 @@
-import { loadConfig } from '../config/load.ts'
-import type { Finding } from '../core/ground/skill.ts'
-import type { SkillService } from '../core/skill-source.ts'
-import { type Command, CommandError } from './command.ts'
-import { checkSkillsFolder } from './folders.ts'
-import { readPackageVersion } from './package-version.ts'
+import { loadConfig } from '../../config/load.ts'
+import type { Finding } from '../../core/ground/skill.ts'
+import type { SkillService } from '../../core/skill-source.ts'
+import { type Command, CommandError } from '../command.ts'
+import { checkSkillsFolder } from '../folders.ts'
+import { readPackageVersion } from '../package-files.ts'
 
 /** Settings that suit a preview: nobody else reaches it, and its own lines are not lost among those of requests. */
 const OVERRIDES = { host: '127.0.0.1', logLevel: 'warn', ui: true } as const
 
 /** A live preview for authors: the open page and the terminal follow each save. */
-export const dev: Command = {
+export const command: Command = {
   summary: 'previews folders of skills while they are written',
   positionals: 'DIR...',
   flags: ['port'],
@@ -24,7 +24,7 @@ Exits with 0 after SIGTERM or SIGINT.
     if (positionals.length === 0) throw new CommandError('dev needs a folder of skills: skillserve dev ./skills')
     for (const folder of positionals) await checkSkillsFolder(folder, cwd, commands)
     const config = { ...loadConfig({ positionals, flags, env: {}, cwd }), ...OVERRIDES }
-    const { startServer } = await import('../server.ts')
+    const { startServer } = await import('../../server.ts')
     await startServer(config, {
       version: readPackageVersion(),
       preview: (skills, url) => {
@@ -39,7 +39,7 @@ Exits with 0 after SIGTERM or SIGINT.
 /** Prints what is wrong with each skill, now and after each change of it. */
 async function printFindings (skills: SkillService, print: (text: string) => void): Promise<void> {
   const [{ createChangeFeed }, { readCatalogEntry }, { createJudge }, { mcpFindings }] = await Promise.all([
-    import('../core/events/change-feed.ts'), import('../core/listing/entry.ts'), import('../verdicts/entry.ts'), import('../mcp/findings.ts')
+    import('../../core/events/change-feed.ts'), import('../../core/listing/entry.ts'), import('../../verdicts/entry.ts'), import('../../mcp/findings.ts')
   ])
   const judge = createJudge([mcpFindings])
   const report = async (name: string): Promise<void> => {
