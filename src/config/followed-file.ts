@@ -1,4 +1,5 @@
 import { stat } from 'node:fs/promises'
+import { sha256 } from '../core/ground/digest.ts'
 import { Signal } from '../core/ground/signal.ts'
 import { ConfigError } from './setting.ts'
 import { readTextFile } from './yaml-file.ts'
@@ -6,32 +7,51 @@ import { readTextFile } from './yaml-file.ts'
 /** Pause between two comparisons with the disk, in milliseconds: a change is in force after at most two of them. */
 const CHECK_MS = 250
 
+/** A file of an operator's as those follow it who only report it. */
+export interface FollowedPolicy {
+  readonly path: string
+  /** `sha256:<hex>` of the text in force. */
+  readonly digest: string
+  readonly changed: { subscribe (listener: () => void): () => void }
+  readonly failed: Pick<Signal<ConfigError | undefined>, 'subscribe'>
+}
+
+/**
+ * Makes a value of the text of a file.
+ * @param reads reports another file that the value is made from, with its text; an empty one when it cannot be read
+ * @throws ConfigError for a text that cannot be used
+ */
+export type ParseFile<Value> = (text: string, reads: (path: string, text: string) => void) => Value
+
 /**
  * A file of an operator's that is read again whenever it changes, within a second. While the file cannot be used, the last
  * good value stays. It is compared by its timestamps at intervals, as links to it may be exchanged (Kubernetes' `..data`)
- * and network disks send no events.
+ * and network disks send no events. Files that its text names, such as keys, are followed with it.
  */
-export class FollowedFile<Value> {
+export class FollowedFile<Value> implements FollowedPolicy {
   /** Tells of each new value, once it is in place. */
   readonly changed = new Signal<Value>()
   /** Tells why the file cannot be used, once for each reason, and of its mending with undefined. */
   readonly failed = new Signal<ConfigError | undefined>()
   readonly path: string
-  readonly #parse: (text: string) => Value
+  readonly #parse: ParseFile<Value>
   readonly #timer: NodeJS.Timeout
   #value: Value
   #error: ConfigError | undefined
-  #text: string
+  /** What the value is made from. */
+  #content = ''
+  #digest = ''
+  /** Paths of other files that the text names. */
+  #named: ReadonlySet<string> = new Set()
   /** Of the state that was read, and of the last comparison. */
   #read: string | undefined
   #last: string | undefined
   #isChecking = false
 
-  private constructor (path: string, parse: (text: string) => Value, text: string, checkMs: number) {
+  private constructor (path: string, parse: ParseFile<Value>, text: string, checkMs: number) {
     this.path = path
     this.#parse = parse
-    this.#text = text
-    this.#value = parse(text)
+    this.#value = this.#parseText(text)
     this.#timer = setInterval(() => { void this.#check() }, checkMs).unref()
   }
 
@@ -39,13 +59,17 @@ export class FollowedFile<Value> {
    * @param parse throws ConfigError for a text that cannot be used
    * @throws ConfigError when the file cannot be used now
    */
-  static async open<Value> (path: string, parse: (text: string) => Value, checkMs: number = CHECK_MS): Promise<FollowedFile<Value>> {
+  static async open<Value> (path: string, parse: ParseFile<Value>, checkMs: number = CHECK_MS): Promise<FollowedFile<Value>> {
     return new FollowedFile(path, parse, await readTextFile(path), checkMs)
   }
 
   /** The last good one. */
   get value (): Value {
     return this.#value
+  }
+
+  get digest (): string {
+    return this.#digest
   }
 
   /** Why the file, as it is now, is not what `value` is made from. */
@@ -63,7 +87,8 @@ export class FollowedFile<Value> {
     if (this.#isChecking) return
     this.#isChecking = true
     try {
-      const now = await fingerprint(this.path)
+      const named = (await Promise.all([...this.#named].map(fingerprint))).join('\n')
+      const now = `${await fingerprint(this.path)}\n${named}`
       // A file that is being written is read when it has been still from one comparison to the next.
       const isStill = now === this.#last
       this.#last = now
@@ -79,14 +104,27 @@ export class FollowedFile<Value> {
   }
 
   #use (text: string): void {
-    if (text === this.#text && this.#error === undefined) return
-    this.#value = this.#parse(text)
-    this.#text = text
+    const before = this.#content
+    const value = this.#parseText(text)
+    if (this.#content === before && this.#error === undefined) return
+    this.#value = value
     if (this.#error !== undefined) {
       this.#error = undefined
       this.failed.emit(undefined)
     }
     this.changed.emit(this.#value)
+  }
+
+  #parseText (text: string): Value {
+    const named = new Map<string, string>()
+    try {
+      const value = this.#parse(text, (path, text) => { named.set(path, text) })
+      this.#content = JSON.stringify([text, ...named])
+      this.#digest = sha256(text)
+      return value
+    } finally {
+      this.#named = new Set(named.keys())
+    }
   }
 
   #fail (error: ConfigError): void {

@@ -1,4 +1,4 @@
-import { FollowedFile } from '../config/followed-file.ts'
+import { FollowedFile, type FollowedPolicy } from '../config/followed-file.ts'
 import type { Config } from '../config/settings.ts'
 import { readTextFile } from '../config/yaml-file.ts'
 import type { TrustPolicy } from '../core/content/trust/trust-policy.ts'
@@ -10,6 +10,7 @@ import { parseTrust } from './trust-file.ts'
 
 /** A policy that follows its files until it is closed. */
 export interface OpenPolicy extends TrustPolicy {
+  readonly files: readonly FollowedPolicy[]
   close (): void
 }
 
@@ -22,10 +23,11 @@ export type PolicyFiles = { readonly [Name in 'lockFile' | 'trustFile']?: Config
  */
 export async function openPolicy ({ lockFile, trustFile }: PolicyFiles, rootNames: readonly string[], log: CoreLog): Promise<OpenPolicy> {
   const lock = lockFile === undefined ? undefined : await FollowedFile.open(lockFile, (text) => parseLock(lockFile, text))
-  const trust = trustFile === undefined ? undefined : await FollowedFile.open(trustFile, (text) => parseTrust(trustFile, text, rootNames))
+  const trust = trustFile === undefined ? undefined : await FollowedFile.open(trustFile, (text, reads) => parseTrust(trustFile, text, rootNames, reads))
   if (lock !== undefined) report(lock, 'the lock', log)
   if (trust !== undefined) report(trust, 'the trust file', log)
   return Object.assign(new OriginPolicy({ lock, trust }), {
+    files: [lock, trust].filter((file) => file !== undefined),
     close () {
       lock?.close()
       trust?.close()
