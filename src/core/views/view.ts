@@ -119,7 +119,7 @@ export class View implements SkillService {
   }
 
   rootOf (name: string): string | undefined {
-    const { owners } = this.#namesNow()
+    const { owners } = this.#lists.namesNow()
     return this.#members[owners.get(name) ?? -1]?.skills.rootOf(name)
   }
 
