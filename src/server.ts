@@ -112,6 +112,7 @@ export async function startServer (config: Config, { version, isExample = false,
     basePath: config.basePath,
     ui: config.ui,
     isPreview: preview !== undefined,
+    publicUrl: config.publicUrl,
     observers: observation.observers,
     shutdown,
     // What depends on the caller is for no shared cache.
