@@ -14,7 +14,7 @@ export interface ForBrowsers {
   /** Answers them; for others the route goes on. */
   readonly preValidation: preValidationAsyncHookHandler
   /** Answers them with what went wrong before. */
-  readonly errorHandler: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => Promise<void>
+  readonly errorHandler: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
 }
 
 /** The catalog for people. It costs its routes: what makes pages is loaded when the first one is asked for. */
@@ -33,11 +33,10 @@ export function catalogPages (options: PagesOptions): CatalogPages {
     }
   }
 
-  async function errorHandler (error: FastifyError, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  async function errorHandler (error: FastifyError, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     // Thrown on to the handler of the service, which knows everybody else's form.
     if (!prefersPage(request)) throw error
-    const made = await pages()
-    made.problem(error, request, reply)
+    return (await pages()).problem(error, request, reply)
   }
 
   return {

@@ -12,9 +12,9 @@ const MIN_PREFIX = 3
 export function highlighter (query: string): (text: string) => Html {
   const terms = queryTermsOf(query)
   if (terms.length === 0) return visible
-  const stems = new Set(terms.map(stemOf))
+  const stems = terms.map(stemOf)
   const pairs = terms.filter(isUnspaced)
-  const isFound = (word: string): boolean => stems.has(stemOf(word)) || terms.some((term) => word.startsWith(term) && (term.length >= MIN_PREFIX || term === word)) ||
+  const isFound = (word: string): boolean => stems.some((stem) => stem?.fits(word)) || terms.some((term) => word.startsWith(term) && (term.length >= MIN_PREFIX || term === word)) ||
     pairs.some((pair) => word.includes(pair))
   return (text) => {
     let markup = ''
