@@ -1,15 +1,15 @@
 import { realpath } from 'node:fs/promises'
 import { dirname, resolve, sep } from 'node:path'
-import { loadConfig, settingFlags } from '../config/load.ts'
-import { quote } from '../config/setting.ts'
-import { type Command, CommandError } from './command.ts'
-import { checkSkillsFolder } from './folders.ts'
+import { loadConfig, settingFlags } from '../../config/load.ts'
+import { quote } from '../../config/setting.ts'
+import { type Command, CommandError } from '../command.ts'
+import { checkSkillsFolder } from '../folders.ts'
 
 /** Flags of `serve` that say which skills there are. */
 const FOLDER_FLAGS = settingFlags().filter((flag) => ['personal', 'config', 'state-dir', 'layout', 'allow-links'].includes(flag))
 
 /** Writes skills as static files. */
-export const exportCommand: Command = {
+export const command: Command = {
   summary: 'writes skills as files for any static web server',
   positionals: 'OUT [DIR...]',
   flags: FOLDER_FLAGS,
@@ -28,7 +28,7 @@ could be exported.
     const config = loadConfig({ positionals: folders, flags, env, cwd })
     const folder = resolve(cwd, out)
     const [{ createSkillManager }, { openRoots }, { SILENT }, { ExportError, exportSkills }, { SkillError }] = await Promise.all([
-      import('../core/skill-manager.ts'), import('../config/roots.ts'), import('../core/ground/log.ts'), import('../export/export-skills.ts'), import('../core/ground/errors.ts')
+      import('../../core/skill-manager.ts'), import('../../config/roots.ts'), import('../../core/ground/log.ts'), import('../../export/export-skills.ts'), import('../../core/ground/errors.ts')
     ])
     const isFileOnly = folders.length === 0 && !env['SKILLS_DIR'] && config.configFile !== undefined
     const { sources, ...roots } = await openRoots(isFileOnly ? { ...config, skillsDirs: [] } : config, { log: SILENT })

@@ -1,11 +1,11 @@
 import { resolve } from 'node:path'
-import { quote } from '../config/setting.ts'
-import type { FindingSeverity } from '../core/ground/skill.ts'
-import type { Totals } from '../validate/report/reporter.ts'
-import type { TargetName } from '../verdicts/index.ts'
-import type { Arguments } from './arguments.ts'
-import { type Command, CommandError } from './command.ts'
-import { readPackageVersion } from './package-version.ts'
+import { quote } from '../../config/setting.ts'
+import type { FindingSeverity } from '../../core/ground/skill.ts'
+import type { Totals } from '../../validate/report/reporter.ts'
+import type { TargetName } from '../../verdicts/index.ts'
+import type { Arguments } from '../arguments.ts'
+import { type Command, CommandError } from '../command.ts'
+import { readPackageVersion } from '../package-files.ts'
 
 const FORMATS = ['text', 'json', 'sarif', 'github'] as const
 const FAIL_ON = ['error', 'warning', 'info', 'never'] as const
@@ -17,7 +17,7 @@ const MISUSE = 2
 const FAULT = 3
 
 /** Judges skills without starting the service. */
-export const validate: Command = {
+export const command: Command = {
   summary: 'judges skills for agents, validators and uploads',
   positionals: '[PATH...]',
   flags: ['target', 'format', 'fail-on', 'max-warnings', 'baseline'],
@@ -40,13 +40,13 @@ this program.
 `,
   async run (args, { cwd, env, print, isTerminal = false }) {
     const options = readOptions(args)
-    const { TARGET_NAMES, parseTargets } = await import('../verdicts/index.ts')
+    const { TARGET_NAMES, parseTargets } = await import('../../verdicts/index.ts')
     const chosen = options.target === undefined ? undefined : parseTargets(options.target)
     if (chosen !== undefined && 'unknown' in chosen) throw new CommandError(`--target has ${quote(chosen.unknown)}, there are ${TARGET_NAMES.join(', ')}, all`)
     try {
       return await judge(args, options, chosen, { cwd, print, hasColor: isTerminal && (env['NO_COLOR'] ?? '') === '' })
     } catch (error) {
-      const { PathError } = await import('../validate/skills.ts')
+      const { PathError } = await import('../../validate/skills.ts')
       if (error instanceof PathError) throw new CommandError(error.message)
       throw new CommandError(`validate failed: ${error instanceof Error ? error.message : String(error)}`, FAULT)
     }
@@ -96,14 +96,14 @@ interface Output {
 }
 
 async function judge ({ positionals }: Arguments, options: Options, targets: readonly TargetName[] | undefined, { cwd, print, hasColor }: Output): Promise<number> {
-  const { validate, reaches } = await import('../validate/validate.ts')
-  const { mcpFindings } = await import('../mcp/findings.ts')
-  const { readBaseline, writeBaseline } = await import('../validate/baseline.ts')
-  const { createReporter, collecting } = await import('../validate/report/index.ts')
+  const { validate, reaches } = await import('../../validate/validate.ts')
+  const { mcpFindings } = await import('../../mcp/findings.ts')
+  const { readBaseline, writeBaseline } = await import('../../validate/baseline.ts')
+  const { createReporter, collecting } = await import('../../validate/report/index.ts')
   const { format, failOn, maxWarnings, isQuiet, baseline, writesBaseline } = options
   const paths = positionals.length === 0 ? [DEFAULT_PATH] : positionals
   if (options.fix !== 'no') {
-    const { fixAll } = await import('../validate/fix-all.ts')
+    const { fixAll } = await import('../../validate/fix-all.ts')
     const diffs = await fixAll(paths, cwd, options.fix === 'dry')
     if (options.fix === 'dry') {
       print(diffs.join(''))

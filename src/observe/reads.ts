@@ -1,9 +1,9 @@
 import { basename } from 'node:path'
 import type { FastifyRequest } from 'fastify'
-import type { SkillMetadata } from '../../core/ground/skill.ts'
-import type { ObservedOperation } from '../../http/observer.ts'
-import type { ObservedCall } from '../../tools/observer.ts'
-import { own } from '../../tools/text/json-object.ts'
+import type { SkillMetadata } from '../core/ground/skill.ts'
+import type { ObservedOperation } from '../http/observer.ts'
+import type { ObservedCall } from '../tools/observer.ts'
+import { own } from '../tools/text/json-object.ts'
 
 /** What somebody asked for. */
 export interface Read {
@@ -25,6 +25,8 @@ export const AUDIT_EVENTS = {
   'discovery.index': 'a discovery index',
   'events.open': 'a stream of changes',
   'access.denied': 'a request that was refused before anything was read',
+  'skill.quarantined': 'a skill is not served from now on, or for another reason than before: see [trust](trust.md)',
+  'skill.released': 'a quarantined skill is served again',
   'service.started': 'the start of the process',
   'service.stopped': 'its end'
 } as const

@@ -1,18 +1,18 @@
-import { loadConfig } from '../config/load.ts'
-import type { ChangeFeed } from '../core/events/change-feed.ts'
-import type { Finding } from '../core/ground/skill.ts'
-import type { SkillService } from '../core/skill-source.ts'
-import type { TokenEstimate } from '../verdicts/tokens.ts'
-import { type Command, CommandError } from './command.ts'
-import { checkSkillsFolder } from './folders.ts'
-import { openBrowser } from './open-browser.ts'
-import { readPackageVersion } from './package-version.ts'
+import { loadConfig } from '../../config/load.ts'
+import type { ChangeFeed } from '../../core/events/change-feed.ts'
+import type { Finding } from '../../core/ground/skill.ts'
+import type { SkillService } from '../../core/skill-source.ts'
+import type { TokenEstimate } from '../../verdicts/tokens.ts'
+import { type Command, CommandError } from '../command.ts'
+import { checkSkillsFolder } from '../folders.ts'
+import { openBrowser } from '../open-browser.ts'
+import { readPackageVersion } from '../package-files.ts'
 
 /** Settings that suit a preview: nobody else reaches it, and its own lines are not lost among those of requests. */
 const OVERRIDES = { host: '127.0.0.1', logLevel: 'warn', ui: true } as const
 
 /** A live preview for authors: the open page and the terminal follow each save. */
-export const dev: Command = {
+export const command: Command = {
   summary: 'previews folders of skills while they are written',
   positionals: 'DIR...',
   flags: ['port'],
@@ -29,7 +29,7 @@ Exits with 0 after SIGTERM or SIGINT.
     if (positionals.length === 0) throw new CommandError('dev needs a folder of skills: skillserve dev ./skills')
     for (const folder of positionals) await checkSkillsFolder(folder, cwd, commands)
     const config = { ...loadConfig({ positionals, flags, env: {}, cwd }), ...OVERRIDES }
-    const [{ startServer }, { createChangeFeed }] = await Promise.all([import('../server.ts'), import('../core/events/change-feed.ts')])
+    const [{ startServer }, { createChangeFeed }] = await Promise.all([import('../../server.ts'), import('../../core/events/change-feed.ts')])
     await startServer(config, {
       version: readPackageVersion(),
       preview: (skills, url) => {
@@ -47,7 +47,7 @@ Exits with 0 after SIGTERM or SIGINT.
 /** Prints what is wrong with each skill, now and after each change of it. */
 async function printFindings (skills: SkillService, feed: ChangeFeed, print: (text: string) => void): Promise<void> {
   const [{ readCatalogEntry }, { createJudge }, { mcpFindings }] = await Promise.all([
-    import('../core/listing/entry.ts'), import('../verdicts/entry.ts'), import('../mcp/findings.ts')
+    import('../../core/listing/entry.ts'), import('../../verdicts/entry.ts'), import('../../mcp/findings.ts')
   ])
   const judge = createJudge([mcpFindings])
   const report = async (name: string): Promise<void> => {

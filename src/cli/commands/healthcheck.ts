@@ -1,14 +1,14 @@
-import { loadConfig, settingFlags, settingsWithoutValue } from '../config/load.ts'
-import type { Config } from '../config/settings.ts'
-import { authorityOf, connectableHost } from '../http/request/hosts.ts'
-import { type Arguments, parseArguments } from './arguments.ts'
-import { type Command, CommandError } from './command.ts'
+import { loadConfig, settingFlags, settingsWithoutValue } from '../../config/load.ts'
+import type { Config } from '../../config/settings.ts'
+import { authorityOf, connectableHost } from '../../http/request/hosts.ts'
+import { type Arguments, parseArguments } from '../arguments.ts'
+import { type Command, CommandError } from '../command.ts'
 
 /** Longest wait for the answer, in milliseconds. */
 const TIMEOUT_MS = 3_000
 
 /** For a container's health check: with the settings of the service, it finds the service. */
-export const healthcheck: Command = {
+export const command: Command = {
   summary: 'asks a running service whether it is ready',
   flags: [...settingFlags(), 'pid'],
   optionalFlags: settingsWithoutValue(),

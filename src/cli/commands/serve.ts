@@ -1,18 +1,14 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { loadConfig, settingFlags, settingsWithoutValue } from '../config/load.ts'
-import { SETTINGS } from '../config/settings.ts'
-import type { Command } from './command.ts'
-import { checkSkillsFolder } from './folders.ts'
-import { readPackageVersion } from './package-version.ts'
-import { settingsHelp } from './settings-help.ts'
-
-/** The example skills of the package, two folders above this one, in `src` and in `dist`. */
-const EXAMPLE_SKILLS = fileURLToPath(new URL('../../skills', import.meta.url))
+import { loadConfig, settingFlags, settingsWithoutValue } from '../../config/load.ts'
+import { SETTINGS } from '../../config/settings.ts'
+import type { Command } from '../command.ts'
+import { checkSkillsFolder } from '../folders.ts'
+import { EXAMPLE_SKILLS, readPackageVersion } from '../package-files.ts'
+import { settingsHelp } from '../settings-help.ts'
 
 /** Starts the service, which then stops the process by itself. */
-export const serve: Command = {
+export const command: Command = {
   summary: 'serves folders of skills over HTTP (the default)',
   positionals: '[DIR...]',
   flags: settingFlags(),
@@ -25,7 +21,7 @@ Exits with 0 after SIGTERM or SIGINT, with 1 for a setting that cannot be used a
     const isFileOnly = positionals.length === 0 && !env['SKILLS_DIR'] && (flags.has('config') || Boolean(env['CONFIG_FILE']))
     const hasDefaultFolder = existsSync(resolve(cwd, SETTINGS.skillsDirs.default))
     const config = loadConfig({ positionals, flags, env, cwd, ...!hasDefaultFolder && { defaults: { skillsDirs: EXAMPLE_SKILLS } } })
-    const { startServer } = await import('../server.ts')
+    const { startServer } = await import('../../server.ts')
     await startServer(isFileOnly ? { ...config, skillsDirs: [] } : config, { version: readPackageVersion(), isExample: !isFileOnly && !hasDefaultFolder && config.skillsDirs[0] === EXAMPLE_SKILLS })
     return undefined
   }

@@ -1,13 +1,13 @@
 import { rename, writeFile } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
-import { type Command, CommandError } from './command.ts'
-import { checkSkillsFolder } from './folders.ts'
+import { type Command, CommandError } from '../command.ts'
+import { checkSkillsFolder } from '../folders.ts'
 
 const DEFAULT_FOLDER = './skills'
 const DEFAULT_FILE = 'skills.lock'
 
 /** Writes which revision each skill has now, for `--locked`. */
-export const lock: Command = {
+export const command: Command = {
   summary: 'writes the present revisions of skills to a file, for serve --locked',
   positionals: '[DIR...]',
   flags: ['out'],
@@ -22,7 +22,7 @@ when a folder or a skill cannot be read: then nothing is written.
     for (const folder of folders) await checkSkillsFolder(folder, cwd, commands)
     const out = resolve(cwd, flags.get('out')?.at(-1) ?? DEFAULT_FILE)
     const revisions = await readRevisions(folders.map((folder) => resolve(cwd, folder)))
-    const { formatLock } = await import('../trust/lock-file.ts')
+    const { formatLock } = await import('../../trust/lock-file.ts')
     const before = await readBefore(out)
     const temporary = `${out}.${process.pid}.tmp`
     await writeFile(temporary, formatLock(revisions))
@@ -34,7 +34,7 @@ when a folder or a skill cannot be read: then nothing is written.
 }
 
 async function readRevisions (roots: readonly string[]): Promise<ReadonlyMap<string, string>> {
-  const { createSkillManager } = await import('../core/skill-manager.ts')
+  const { createSkillManager } = await import('../../core/skill-manager.ts')
   const skills = createSkillManager({ projectRoots: roots, watcher: false, keep: { keepMs: 0 } })
   try {
     await skills.start()
@@ -57,8 +57,8 @@ async function readRevisions (roots: readonly string[]): Promise<ReadonlyMap<str
 
 /** Undefined where no lock that can be read is there. */
 async function readBefore (path: string): Promise<ReadonlyMap<string, ReadonlySet<string>> | undefined> {
-  const { readTextFile } = await import('../config/yaml-file.ts')
-  const { parseLock } = await import('../trust/lock-file.ts')
+  const { readTextFile } = await import('../../config/yaml-file.ts')
+  const { parseLock } = await import('../../trust/lock-file.ts')
   try {
     return parseLock(path, await readTextFile(path))
   } catch {

@@ -1,5 +1,5 @@
-import { ConfigError, quote } from '../config/setting.ts'
-import { type Command, CommandError } from './command.ts'
+import { ConfigError, quote } from '../../config/setting.ts'
+import { type Command, CommandError } from '../command.ts'
 
 const DAYS = /^([1-9]\d{0,3})d$/
 const DATE = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d))?$/
@@ -8,7 +8,7 @@ const WORD = /^[\w.@:/+-]{1,200}$/
 const DAY_MS = 86_400_000
 
 /** Makes a secret. It is printed once, and kept nowhere: the access file gets its digest. */
-export const token: Command = {
+export const command: Command = {
   summary: 'makes a token or a link for the access file',
   positionals: 'NAME',
   flags: ['group', 'scope', 'expires'],
@@ -31,7 +31,7 @@ Prints the secret, which nothing else ever prints, and the line for the access f
     const isLink = flags.has('link')
     if (isLink && scopes.length > 0) throw new CommandError('a link has no scopes: it opens the discovery documents alone')
     const expires = flags.get('expires')?.at(-1)
-    const { createSecret, digestOf } = await import('../access/secret.ts')
+    const { createSecret, digestOf } = await import('../../access/secret.ts')
     const secret = createSecret(isLink ? 'link' : 'token')
     const fields = [
       `name: ${JSON.stringify(name)}`,

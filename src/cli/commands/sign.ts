@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { type Command, CommandError } from './command.ts'
+import { type Command, CommandError } from '../command.ts'
 
 /** Signs skills for `--trust`. */
-export const sign: Command = {
+export const command: Command = {
   summary: 'signs a skill, or all skills of a folder',
   positionals: 'DIR',
   flags: ['key', 'chain'],
@@ -16,10 +16,10 @@ line that says why otherwise.
 `,
   async run ({ positionals: [folder, unwanted], flags }, { cwd, print }) {
     const [keyFile, chainFile] = [flags.get('key')?.at(-1), flags.get('chain')?.at(-1)]
-    if (folder === undefined || unwanted !== undefined) throw new CommandError('sign takes one folder')
+    if (folder === undefined || unwanted !== undefined) throw new CommandError('sign takes one folder: skillserve sign DIR --key FILE')
     if (keyFile === undefined) throw new CommandError('sign needs --key FILE')
-    const { parseSigningKey, signFolder, SigningError } = await import('../trust/sign-folder.ts')
-    const { FolderError } = await import('../trust/verify-folder.ts')
+    const { parseSigningKey, signFolder, SigningError } = await import('../../trust/sign-folder.ts')
+    const { FolderError } = await import('../../trust/verify-folder.ts')
     try {
       const key = parseSigningKey(await read(resolve(cwd, keyFile)), chainFile === undefined ? undefined : await read(resolve(cwd, chainFile)))
       for (const name of await signFolder(resolve(cwd, folder), key)) print(`signed  ${JSON.stringify(name)}\n`)
