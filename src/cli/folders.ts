@@ -2,7 +2,7 @@ import { readdir, stat } from 'node:fs/promises'
 import { isAbsolute, join, resolve, sep } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { quote } from '../config/setting.ts'
-import { isAddress } from '../sources/address.ts'
+import { isAddress } from '../sources/address/address.ts'
 import { CommandError, type CommandTable } from './command.ts'
 import { commandHint } from './command-hint.ts'
 

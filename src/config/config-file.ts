@@ -2,9 +2,9 @@ import { dirname, resolve } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { LAYOUTS } from '../core/layout/layout.ts'
 import { StringEnum } from '../schemas/string-enum.ts'
-import { archiveSource, gitSource, ociSource, parseAddress, parsePath, parseRef } from '../sources/address.ts'
+import { archiveSource, gitSource, ociSource, parseAddress, parsePath, parseRef } from '../sources/address/address.ts'
 import { AddressError } from '../sources/source-error.ts'
-import type { RootSpec, Source, SourceAuth, SourceCommon } from '../sources/source-spec.ts'
+import type { RootSpec, Source, SourceAuth, SourceCommon } from '../sources/address/source-spec.ts'
 import { readYamlFile, type YamlFile, type YamlPath } from './yaml-file.ts'
 
 const TextSchema = (description: string) => Type.String({ minLength: 1, title: 'a text', description })

@@ -5,8 +5,8 @@ import type { SourceStatus } from '../schemas/health.ts'
 import type { Fetcher } from './fetcher.ts'
 import { type Candidate, SourceKeeper } from './source.ts'
 import { AddressError } from './source-error.ts'
-import type { Source } from './source-spec.ts'
-import { folderOf, lockFolder } from './state-folder.ts'
+import type { Source } from './address/source-spec.ts'
+import { folderOf, lockFolder } from './publish/state-folder.ts'
 
 /** Fetches at the same time. */
 const MAX_FETCHES = 2

@@ -1,5 +1,5 @@
-import type { FoundSkills, LeftOut } from '../core/layout/layout.ts'
-import type { SourceStatus } from '../schemas/health.ts'
+import type { FoundSkills, LeftOut } from '../../core/layout/layout.ts'
+import type { SourceStatus } from '../../schemas/health.ts'
 import type { SourceTree } from './source-tree.ts'
 
 /** What the status says of a published state, beside its revision. */

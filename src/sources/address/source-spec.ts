@@ -1,4 +1,4 @@
-import type { Layout } from '../core/layout/layout.ts'
+import type { Layout } from '../../core/layout/layout.ts'
 
 /** Where credentials are. Files are read at each fetch, so that new ones count without a restart. */
 export interface SourceAuth {

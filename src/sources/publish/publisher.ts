@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import { mkdir, mkdtemp, readdir, rename, rm, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { LISTING_FILE, listingText } from '../core/catalog/listing.ts'
-import { errorCode } from '../core/disk/disk.ts'
-import type { FoundSkill } from '../core/layout/layout.ts'
-import { compareCodePoints } from '../core/ground/text.ts'
+import { LISTING_FILE, listingText } from '../../core/catalog/listing.ts'
+import { errorCode } from '../../core/disk/disk.ts'
+import type { FoundSkill } from '../../core/layout/layout.ts'
+import { compareCodePoints } from '../../core/ground/text.ts'
 import { readJson, replaceFile } from './state-folder.ts'
-import { SourceError } from './source-error.ts'
+import { SourceError } from '../source-error.ts'
 import { quotePath, type SourceEntry, type SourceTree } from './source-tree.ts'
 
 /** Bytes of all skills of a source, and of one file. */
