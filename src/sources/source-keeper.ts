@@ -1,5 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { RootOptions } from '../core/catalog/root-reports.ts'
 import { coalesce } from '../core/ground/async.ts'
 import type { CoreLog } from '../core/ground/log.ts'
 import { findSkills } from '../core/layout/find-skills.ts'
@@ -10,6 +11,7 @@ import { type PublishedState, Publisher } from './publish/publisher.ts'
 import { isReport, reportOf } from './publish/report.ts'
 import { Schedule } from './schedule.ts'
 import { SourceError } from './source-error.ts'
+import type { Keeper } from './keeper.ts'
 import { DEFAULT_TIMEOUT_MS, type Source } from './address/source-spec.ts'
 import { checkEntries, SourceTree } from './publish/source-tree.ts'
 import { hash } from './publish/state-folder.ts'
@@ -42,7 +44,7 @@ interface Failure {
 }
 
 /** Keeps the published folder of one source near what the source holds. A check that fails changes nothing but the status. */
-export class SourceKeeper {
+export class SourceKeeper implements Keeper {
   readonly #options: SourceOptions
   readonly #publisher: Publisher
   readonly #schedule: Schedule
@@ -68,9 +70,14 @@ export class SourceKeeper {
     return this.#options.source
   }
 
-  /** The folder that is served. */
-  get root (): string {
-    return this.#publisher.root
+  get hook (): Keeper['hook'] {
+    const { webhookSecretFile } = this.source
+    return webhookSecretFile === undefined ? undefined : { secretFile: webhookSecretFile, hint: () => { this.#hint() } }
+  }
+
+  /** What is served. */
+  get root (): RootOptions & { readonly name: string } {
+    return { path: this.#options.folder, name: this.source.name, listed: this.#publisher }
   }
 
   /** Takes up what was published before, without the network; the first check follows. */
@@ -84,7 +91,7 @@ export class SourceKeeper {
   }
 
   /** A hook says that there may be something new. */
-  hint (): void {
+  #hint (): void {
     this.#wakeIn(this.#schedule.pauseBeforeHook(performance.now()))
   }
 
