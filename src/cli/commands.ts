@@ -8,6 +8,7 @@ import { help } from './help.ts'
 import { lock } from './lock.ts'
 import { serve } from './serve.ts'
 import { sign } from './sign.ts'
+import { sync } from './sync.ts'
 import { token } from './token.ts'
 import { validate } from './validate.ts'
 import { verify } from './verify.ts'
@@ -15,5 +16,5 @@ import { version } from './version.ts'
 
 /** Every command: a new one is a file and a row here. */
 export const COMMANDS: CommandTable = {
-  serve, dev, validate, lock, sign, verify, token, access, export: exportCommand, healthcheck, completion, help, version
+  serve, dev, validate, lock, sign, verify, token, access, export: exportCommand, sync, healthcheck, completion, help, version
 }

@@ -5,7 +5,7 @@ import type { CoreLog } from '../core/ground/log.ts'
 import { isAddress, parseAddress } from '../sources/address/address.ts'
 import { AddressError } from '../sources/source-error.ts'
 import type { FolderRoot, LayoutFolder, RootSpec, Source } from '../sources/address/source-spec.ts'
-import type { Sources, SourcesOptions } from '../sources/sources.ts'
+import type { Sources } from '../sources/sources.ts'
 import { ConfigError } from './setting.ts'
 import type { Config } from './settings.ts'
 
@@ -21,7 +21,7 @@ export interface OpenedRoots {
  * Opens the folders and sources that the settings name. What sources published before is there at once; nothing is fetched yet.
  * @throws ConfigError
  */
-export async function openRoots (config: Pick<Config, 'skillsDirs' | 'personalDir' | 'configFile' | 'stateDir' | 'layout'> & Partial<Pick<Config, 'watchPolling' | 'linkTargets'>>, options: { readonly log: CoreLog } & Pick<SourcesOptions, 'approve'>): Promise<OpenedRoots> {
+export async function openRoots (config: Pick<Config, 'skillsDirs' | 'personalDir' | 'configFile' | 'stateDir' | 'layout'> & Partial<Pick<Config, 'watchPolling' | 'linkTargets'>>, options: { readonly log: CoreLog }): Promise<OpenedRoots> {
   const fromFile = config.configFile === undefined ? [] : await (await import('./config-file.ts')).readConfigFile(config.configFile)
   const project = [...config.skillsDirs.map((text) => toSpec(text, config.layout)), ...fromFile]
   const personal = config.personalDir === undefined ? [] : [toSpec(config.personalDir, config.layout)]
@@ -46,12 +46,12 @@ function withLayout ({ layout = 'flat', name, ...folder }: FolderRoot): LayoutFo
 /** No module is loaded for plain folders. */
 async function openSources (
   specs: ReadonlyArray<Source | LayoutFolder>, { stateDir = defaultStateDir(), watchPolling: polling = false, linkTargets }: Partial<Pick<Config, 'stateDir' | 'watchPolling' | 'linkTargets'>>,
-  { log, approve }: Pick<SourcesOptions, 'approve'> & { readonly log: CoreLog }
+  { log }: { readonly log: CoreLog }
 ): Promise<Sources | undefined> {
   if (specs.length === 0) return undefined
   const { createSources } = await import('../sources/sources.ts')
   try {
-    return await createSources({ sources: specs, stateDir, log, polling, linkTargets, ...approve !== undefined && { approve } })
+    return await createSources({ sources: specs, stateDir, log, polling, linkTargets })
   } catch (error) {
     throw error instanceof AddressError ? new ConfigError(error.message, { cause: error }) : error
   }

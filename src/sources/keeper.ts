@@ -11,6 +11,8 @@ export interface Keeper {
   open (): Promise<void>
   /** Begins to check at its own pace. */
   start (): void
+  /** Checks soon: something may be new. */
+  hint (): void
   /** Checks now; a call during a check gets one that begins afterwards. */
   readonly sync: () => Promise<void>
   close (): Promise<void>

@@ -20,7 +20,16 @@ import { hash } from './publish/state-folder.ts'
 export interface Candidate {
   readonly source: string
   readonly revision: string
+  /** The folder that holds all of them. */
+  readonly place: string
+  /** Real paths of the skills that are new or others, by name. */
   readonly folders: ReadonlyMap<string, string>
+}
+
+/** Who judges states; whoever opens sources may not know yet. */
+export interface Approval {
+  /** Refuses a state by throwing a SourceError: `verification_failed`. */
+  approve?: (candidate: Candidate) => Promise<void>
 }
 
 export interface SourceOptions {
@@ -31,8 +40,7 @@ export interface SourceOptions {
   readonly log: CoreLog
   /** Lets few sources fetch at a time. */
   readonly inTurn: <T>(job: () => Promise<T>) => Promise<T>
-  /** Refuses a state by throwing a SourceError: `verification_failed`. */
-  readonly approve?: ((candidate: Candidate) => Promise<void>) | undefined
+  readonly approval: Approval
   /** Factor on pauses after failures and before hooks. For tests. */
   readonly retryFactor?: number | undefined
 }
@@ -72,7 +80,7 @@ export class SourceKeeper implements Keeper {
 
   get hook (): Keeper['hook'] {
     const { webhookSecretFile } = this.source
-    return webhookSecretFile === undefined ? undefined : { secretFile: webhookSecretFile, hint: () => { this.#hint() } }
+    return webhookSecretFile === undefined ? undefined : { secretFile: webhookSecretFile, hint: () => { this.hint() } }
   }
 
   /** What is served. */
@@ -91,7 +99,7 @@ export class SourceKeeper implements Keeper {
   }
 
   /** A hook says that there may be something new. */
-  #hint (): void {
+  hint (): void {
     this.#wakeIn(this.#schedule.pauseBeforeHook(performance.now()))
   }
 
@@ -166,7 +174,7 @@ export class SourceKeeper implements Keeper {
   }
 
   async #publish ({ revision, memory, files: fetched, path, isFinal, leftOut = [] }: Fetched, settings: string, tmp: string): Promise<void> {
-    const { source, log, approve } = this.#options
+    const { source, log, approval: { approve } } = this.#options
     const { name, layout, include, exclude, prefix = '' } = source
     const where = revision.length > 80 ? `${revision.slice(0, 80)}…` : revision
     checkEntries(fetched.entries, where)
@@ -183,7 +191,7 @@ export class SourceKeeper implements Keeper {
       prefix,
       where,
       signal: this.#closing.signal,
-      approve: approve && ((folders) => approve({ source: name, revision, folders }))
+      approve: approve && ((folders, place) => approve({ source: name, revision: where, place, folders }))
     })
     this.#published = state
     this.#isFinal = isFinal

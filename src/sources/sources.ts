@@ -4,7 +4,7 @@ import type { RootOptions } from '../core/catalog/roots.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 import type { Fetcher } from './fetcher.ts'
 import type { Keeper } from './keeper.ts'
-import { type Candidate, SourceKeeper } from './source-keeper.ts'
+import { type Approval, type Candidate, SourceKeeper } from './source-keeper.ts'
 import type { LayoutFolder } from './address/source-spec.ts'
 import { AddressError } from './source-error.ts'
 import type { Source } from './address/source-spec.ts'
@@ -18,7 +18,6 @@ export interface SourcesOptions {
   /** Absolute. Folders need none. */
   readonly stateDir: string
   readonly log?: CoreLog
-  readonly approve?: (candidate: Candidate) => Promise<void>
   readonly retryFactor?: number
   /** For folders: compare at short intervals instead of watching. */
   readonly polling?: boolean
@@ -29,10 +28,12 @@ export interface SourcesOptions {
 /** The sources of a service, each kept in a folder of its own. */
 export class Sources {
   readonly #keepers: readonly Keeper[]
+  readonly #approval: Approval
   readonly #unlock: () => Promise<void>
 
-  constructor (keepers: readonly Keeper[], unlock: () => Promise<void>) {
+  constructor (keepers: readonly Keeper[], approval: Approval, unlock: () => Promise<void>) {
     this.#keepers = keepers
+    this.#approval = approval
     this.#unlock = unlock
   }
 
@@ -48,6 +49,16 @@ export class Sources {
   /** Begins to check all of them, each at its own pace. */
   start (): void {
     for (const keeper of this.#keepers) keeper.start()
+  }
+
+  /** Has each state judged before it is published, from now on. */
+  guardBy (approve: (candidate: Candidate) => Promise<void>): void {
+    this.#approval.approve = approve
+  }
+
+  /** Something may be new: checks all of them soon. */
+  hint (): void {
+    for (const keeper of this.#keepers) keeper.hint()
   }
 
   /** Checks all of them once. */
@@ -70,9 +81,10 @@ export class Sources {
  * Opens the state folder, and takes up what was published before. Nothing is fetched yet.
  * @throws AddressError for what an operator has to change
  */
-export async function createSources ({ sources, stateDir, log = SILENT, approve, retryFactor, polling, linkTargets }: SourcesOptions): Promise<Sources> {
+export async function createSources ({ sources, stateDir, log = SILENT, retryFactor, polling, linkTargets }: SourcesOptions): Promise<Sources> {
   const unlock = sources.every(({ kind }) => kind === 'folder') ? async () => {} : await lockFolder(stateDir)
   const keepers: Keeper[] = []
+  const approval: Approval = {}
   try {
     const queues = Array.from({ length: MAX_FETCHES }, () => createQueue())
     const folders = new Set<string>()
@@ -87,10 +99,10 @@ export async function createSources ({ sources, stateDir, log = SILENT, approve,
       folders.add(folder)
       const fetcher = await createFetcher(source, stateDir)
       await fetcher.check?.()
-      keepers.push(new SourceKeeper({ source, fetcher, folder, log, inTurn: queues[index % MAX_FETCHES] ?? createQueue(), approve, retryFactor }))
+      keepers.push(new SourceKeeper({ source, fetcher, folder, log, inTurn: queues[index % MAX_FETCHES] ?? createQueue(), approval, retryFactor }))
     }
     for (const keeper of keepers) await keeper.open()
-    return new Sources(keepers, unlock)
+    return new Sources(keepers, approval, unlock)
   } catch (error) {
     for (const keeper of keepers) await keeper.close()
     await unlock()

@@ -6,10 +6,14 @@ import type { Baseline } from './baseline.ts'
 import { type Reporter, SEVERITIES, type SkillReport, type Totals } from './report/reporter.ts'
 import { SkillReader, skillsAt } from './skills.ts'
 
+export type NamedFolder = readonly [path: string, folder: SkillFolder]
+
 export interface ValidateOptions {
   /** As the caller gave them: folders of skills, skills, or SKILL.md files. */
   readonly paths: readonly string[]
   readonly cwd: string
+  /** Skills of sources, besides those of the paths, with what they are called in reports. */
+  readonly folders?: readonly NamedFolder[]
   /** Undefined when none was chosen. */
   readonly targets: readonly TargetName[] | undefined
   readonly reporter: Reporter
@@ -23,13 +27,12 @@ export interface ValidateOptions {
  * Judges all skills of all paths, one after the other, and reports each at once: memory does not grow with their number.
  * @throws {PathError} before anything is reported
  */
-export async function validate ({ paths, cwd, targets, reporter, sources, reportFrom = 'info', baseline }: ValidateOptions): Promise<Totals> {
-  const folders = await foldersOf(paths, cwd)
+export async function validate ({ paths, cwd, folders: more = [], targets, reporter, sources, reportFrom = 'info', baseline }: ValidateOptions): Promise<Totals> {
+  const folders = [...(await foldersOf(paths, cwd)).map((folder): NamedFolder => [shownPath(cwd, folder.path), folder]), ...more]
   const reader = new SkillReader(sources)
   const totals: Totals = { skills: 0, error: 0, warning: 0, info: 0, accepted: 0 }
   reporter.begin?.()
-  for (const folder of folders) {
-    const path = shownPath(cwd, folder.path)
+  for (const [path, folder] of folders) {
     const read = await reader.read(folder)
     if (read === undefined) continue
     const { subject, revision } = read

@@ -29,7 +29,7 @@ export function sourceAt (address: string, more: Partial<Source> = {}): Source {
 }
 
 /** Opens sources, syncs them once, and starts a manager on what they publish. */
-export async function openSources (t: Test, sources: readonly Source[], options: Partial<SourcesOptions> = {}): Promise<OpenedSources> {
+export async function openSources (t: Test, sources: readonly Source[], { guard, ...options }: Partial<SourcesOptions> & { guard?: Parameters<Sources['guardBy']>[0] } = {}): Promise<OpenedSources> {
   const log: LogLine[] = []
   const logger: CoreLog = {
     info: (details, message) => { log.push({ level: 'info', details, message }) },
@@ -38,6 +38,7 @@ export async function openSources (t: Test, sources: readonly Source[], options:
   const stateDir = options.stateDir ?? join(t.testdirName, 'state')
   const opened = await createSources({ sources, stateDir, log: logger, ...options })
   t.teardown(() => opened.close())
+  if (guard !== undefined) opened.guardBy(guard)
   await opened.sync()
   const skills = await startManager(t, opened.roots)
   return { sources: opened, skills, log, stateDir, status: () => opened.status[0] as SourceStatus }

@@ -102,6 +102,10 @@ export class FolderKeeper implements Keeper {
     this.#refresher.start()
   }
 
+  hint (): void {
+    void this.sync()
+  }
+
   async close (): Promise<void> {
     this.#closing.abort()
     await this.#refresher.close()

@@ -36,8 +36,8 @@ export interface PublishOptions {
   readonly signal: AbortSignal
   /** Names the state in sentences. */
   readonly where: string
-  /** Called with the folders of all skills, by name, before readers see them. Throws a SourceError to refuse them. */
-  readonly approve?: ((folders: ReadonlyMap<string, string>) => Promise<void>) | undefined
+  /** Called with the real paths of the skills that are others than before, by name, before readers see them. Throws a SourceError to refuse them. */
+  readonly approve?: ((folders: ReadonlyMap<string, string>, place: string) => Promise<void>) | undefined
 }
 
 export interface PublishedChange {
@@ -111,7 +111,7 @@ export class Publisher implements Listing {
       if (!there.has(digest)) missing.push({ digest, name, files })
     }
     await this.#write(tree, missing, signal)
-    await approve?.(new Map([...listed].map(([name, path]) => [name, join(this.#skillsFolder, path, name)])))
+    await approve?.(new Map([...listed].filter(([name, digest]) => before.get(name) !== digest).map(([name, digest]) => [name, join(this.#realFolder, digest, name)])), this.#realFolder)
     signal.throwIfAborted()
     if (this.#folders === undefined || !isSameMap(before, listed)) await replaceFile(join(this.#folder, LISTING_FILE), `${JSON.stringify({ skills: Object.fromEntries(listed) })}\n`, this.tmp)
     await this.saveState(state)
