@@ -78,7 +78,7 @@ export interface AppOptions {
   /** The address of a client behind trusted proxies. Default: that of the peer. */
   readonly clientOf?: ((request: IncomingMessage) => string) | undefined
   /** Counts a tool call towards its caller's limit; the sentence that it is refused with, or undefined. */
-  readonly admitCall?: ((request: FastifyRequest, tool: Tool) => string | undefined) | undefined
+  readonly admitCall?: ((request: FastifyRequest, tool: Tool | undefined) => string | undefined) | undefined
 }
 
 /** The whole HTTP service, not yet listening. */
@@ -91,6 +91,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const feeds = new PerSkills((skills) => createChangeFeed({ skills, log: logger }))
   app.addHook('onClose', async () => { for (const feed of feeds.values()) feed.close() })
   app.decorateRequest('principal', undefined)
+  app.decorateRequest('trace', undefined)
   const { skillsOf, whileAllowed } = access ?? { skillsOf: () => skills, whileAllowed: alwaysAllowed }
   observer?.useSkills?.(skillsOf)
   const revisionOf = (request: FastifyRequest) => feeds.of(skillsOf(request)).revision

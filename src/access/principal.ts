@@ -68,10 +68,17 @@ export type WhileAllowed = (request: FastifyRequest, end: () => void) => () => v
 /** For a service without callers. */
 export const alwaysAllowed: WhileAllowed = () => () => {}
 
+/** Why callers are refused, as metrics name it; `issuer`: its keys cannot be had. */
+export const REFUSAL_REASONS = ['missing', 'invalid', 'expired', 'audience', 'scope', 'issuer'] as const
+
+export type RefusalReason = (typeof REFUSAL_REASONS)[number]
+
 /** Access control as the app uses it. */
 export interface AccessDoors {
   readonly skillsOf: SkillsOf
   readonly whileAllowed: WhileAllowed
+  /** How often callers were refused, by reason. */
+  readonly refusals: ReadonlyMap<RefusalReason, number>
   /** All skills, for what the service says of itself. */
   readonly everything: SkillService
   /** The hook that finds out who asks, and what is said to those who may not. */

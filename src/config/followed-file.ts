@@ -7,9 +7,16 @@ import { readTextFile } from './yaml-file.ts'
 const CHECK_MS = 250
 
 /**
+ * Makes a value of the text of a file.
+ * @param reads reports another file that the value is made from, with its text; an empty one when it cannot be read
+ * @throws ConfigError for a text that cannot be used
+ */
+export type ParseFile<Value> = (text: string, reads: (path: string, text: string) => void) => Value
+
+/**
  * A file of an operator's that is read again whenever it changes, within a second. While the file cannot be used, the last
  * good value stays. It is compared by its timestamps at intervals, as links to it may be exchanged (Kubernetes' `..data`)
- * and network disks send no events.
+ * and network disks send no events. Files that its text names, such as keys, are followed with it.
  */
 export class FollowedFile<Value> {
   /** Tells of each new value, once it is in place. */
@@ -17,21 +24,23 @@ export class FollowedFile<Value> {
   /** Tells why the file cannot be used, once for each reason, and of its mending with undefined. */
   readonly failed = new Signal<ConfigError | undefined>()
   readonly path: string
-  readonly #parse: (text: string) => Value
+  readonly #parse: ParseFile<Value>
   readonly #timer: NodeJS.Timeout
   #value: Value
   #error: ConfigError | undefined
-  #text: string
+  /** What the value is made from. */
+  #content = ''
+  /** Paths of other files that the text names. */
+  #named: ReadonlySet<string> = new Set()
   /** Of the state that was read, and of the last comparison. */
   #read: string | undefined
   #last: string | undefined
   #isChecking = false
 
-  private constructor (path: string, parse: (text: string) => Value, text: string, checkMs: number) {
+  private constructor (path: string, parse: ParseFile<Value>, text: string, checkMs: number) {
     this.path = path
     this.#parse = parse
-    this.#text = text
-    this.#value = parse(text)
+    this.#value = this.#parseText(text)
     this.#timer = setInterval(() => { void this.#check() }, checkMs).unref()
   }
 
@@ -39,7 +48,7 @@ export class FollowedFile<Value> {
    * @param parse throws ConfigError for a text that cannot be used
    * @throws ConfigError when the file cannot be used now
    */
-  static async open<Value> (path: string, parse: (text: string) => Value, checkMs: number = CHECK_MS): Promise<FollowedFile<Value>> {
+  static async open<Value> (path: string, parse: ParseFile<Value>, checkMs: number = CHECK_MS): Promise<FollowedFile<Value>> {
     return new FollowedFile(path, parse, await readTextFile(path), checkMs)
   }
 
@@ -63,7 +72,8 @@ export class FollowedFile<Value> {
     if (this.#isChecking) return
     this.#isChecking = true
     try {
-      const now = await fingerprint(this.path)
+      const named = (await Promise.all([...this.#named].map(fingerprint))).join('\n')
+      const now = `${await fingerprint(this.path)}\n${named}`
       // A file that is being written is read when it has been still from one comparison to the next.
       const isStill = now === this.#last
       this.#last = now
@@ -79,14 +89,26 @@ export class FollowedFile<Value> {
   }
 
   #use (text: string): void {
-    if (text === this.#text && this.#error === undefined) return
-    this.#value = this.#parse(text)
-    this.#text = text
+    const before = this.#content
+    const value = this.#parseText(text)
+    if (this.#content === before && this.#error === undefined) return
+    this.#value = value
     if (this.#error !== undefined) {
       this.#error = undefined
       this.failed.emit(undefined)
     }
     this.changed.emit(this.#value)
+  }
+
+  #parseText (text: string): Value {
+    const named = new Map<string, string>()
+    try {
+      const value = this.#parse(text, (path, text) => { named.set(path, text) })
+      this.#content = JSON.stringify([text, ...named])
+      return value
+    } finally {
+      this.#named = new Set(named.keys())
+    }
   }
 
   #fail (error: ConfigError): void {

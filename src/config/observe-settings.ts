@@ -29,6 +29,14 @@ export const OBSERVE_SETTINGS = {
     meaning: 'name or address that `METRICS_PORT` listens on',
     section: 'metrics'
   },
+  metricsReads: {
+    variable: 'METRICS_READS',
+    default: 'false',
+    parse: (text) => BOOLEANS.get(text),
+    mustBe: 'true, false, 1 or 0',
+    meaning: '`true` counts reads by skill in the metrics, which then hold names of skills',
+    section: 'metrics'
+  },
   /** `stdout`, or an absolute path. */
   auditLog: {
     variable: 'AUDIT_LOG',

@@ -2,7 +2,7 @@ import { dirname } from 'node:path'
 import type { CatalogChange, IndexedSkill } from './catalog/catalog.ts'
 import type { RootReport, SkippedReport } from './catalog/roots.ts'
 import type { Root, SkippedEntry } from './catalog/scan-root.ts'
-import type { GateChange } from './content/trust/gate.ts'
+import type { GateChange } from './content/trust/trust-policy.ts'
 import type { DiskArea } from './disk/guard.ts'
 import type { CoreLog } from './ground/log.ts'
 import type { Signal } from './ground/signal.ts'
@@ -25,7 +25,7 @@ export interface CatalogLogOptions {
     readonly last: { get (name: string): Pick<IndexedSkill, 'valid' | 'findings' | 'metadata'> | undefined }
   }
   readonly disks: Signal<DiskArea & { readonly isAnswering: boolean }>
-  readonly gate?: Signal<GateChange> | undefined
+  readonly judged?: Signal<GateChange> | undefined
 }
 
 /** Tells operators what happens to roots and skills: a line for each root at the start, and for each transition. */
@@ -38,8 +38,9 @@ export class CatalogLog {
   #lines = 0
   #unlogged = { ...NONE }
   #timer: NodeJS.Timeout | undefined
+  readonly #stop: (() => void) | undefined
 
-  constructor ({ log, roots, catalog, disks, gate }: CatalogLogOptions) {
+  constructor ({ log, roots, catalog, disks, judged }: CatalogLogOptions) {
     this.#log = log
     this.#catalog = catalog
     roots.states.subscribe((report) => { logRoot(log, report) })
@@ -48,7 +49,7 @@ export class CatalogLog {
     })
     roots.skipped.subscribe((report) => { this.#logSkipped(report) })
     catalog.changed.subscribe((change) => { this.#onChange(change) })
-    gate?.subscribe((change) => { this.#onVerdict(change) })
+    this.#stop = judged?.subscribe((change) => { this.#onVerdict(change) })
     disks.subscribe(({ root, name, isAnswering }) => {
       if (isAnswering) log.info({ root, skill: name }, 'a disk answers again')
       else log.warn({ root, skill: name }, 'a disk does not answer; what was there before is served')
@@ -57,6 +58,7 @@ export class CatalogLog {
 
   /** Logs what a last line would still say. */
   close (): void {
+    this.#stop?.()
     clearTimeout(this.#timer)
     this.#endLines()
   }

@@ -70,7 +70,7 @@ export class SkillManager implements SkillService {
     const gate = policy && new Gate({ policy, roots: this.#roots, store, manifests })
     this.#gate = gate
     this.#catalog = new LiveCatalog({ roots: this.#roots, store, phase, admission: gate })
-    this.#catalogLog = new CatalogLog({ log, roots: this.#roots, catalog: this.#catalog, disks, gate: gate?.changed })
+    this.#catalogLog = new CatalogLog({ log, roots: this.#roots, catalog: this.#catalog, disks, judged: policy?.judged })
     this.#files = new SkillFiles({ roots: this.#roots, catalog: this.#catalog, store, kept, manifests, gate })
     this.#search = new SkillSearch(this)
     this.#refresher = new Refresher({ roots: this.#roots.paths, polling, ...watcher !== undefined && { watcher }, times, log, catalog: this.#catalog })
@@ -195,6 +195,12 @@ export class SkillManager implements SkillService {
 
   availableNow (): readonly SkillMetadata[] {
     return this.#catalog.last.available
+  }
+
+  /** Skills with an error in the index, by the name of their root. */
+  invalidNow (): ReadonlyMap<string, number> {
+    const counts = this.#catalog.last.invalidByRoot()
+    return new Map(this.#roots.status.map(({ name }, root) => [name, counts.get(root) ?? 0]))
   }
 
   /** Goes up with each change that a caller can see. */

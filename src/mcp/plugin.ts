@@ -5,7 +5,7 @@ import type { ChangeFeed } from '../core/events/change-feed.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import type { Observer } from '../http/observer.ts'
 import { HttpProblem } from '../http/problem.ts'
-import { setMessageTraceparent } from '../http/request/traceparent.ts'
+import { parseTraceparent } from '../http/request/traceparent.ts'
 import type { Shutdown } from '../http/connections/shutdown.ts'
 import { createEventStreams, EVENT_STREAM_MEDIA_TYPE } from '../http/send/event-streams.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
@@ -38,7 +38,7 @@ const FIRST_REVISION_WITHOUT_STREAM = '2026'
 /** The SDK needs a URL and reads no part of it. */
 const URL_OF_DOOR = 'http://localhost/mcp'
 
-/** Loads the SDK, which takes 100 ms in one turn of the event loop: too long for a request, or for the start of the service. */
+/** Loads the SDK, which takes 100 ms in one turn of the event loop. That is too long for a request, or for the start of the service. */
 export async function preloadMcp (): Promise<void> {
   await import('./handler.ts')
 }
@@ -82,7 +82,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
     schema: { hide: true, body: { type: 'object', description: 'One JSON-RPC message; batches are not taken' } },
     onRequest: checkRequestOrigin
   }, async (request, reply) => {
-    setMessageTraceparent(request, own(own(own(request.body, 'params'), '_meta'), 'traceparent'))
+    request.trace = parseTraceparent(own(own(own(request.body, 'params'), '_meta'), 'traceparent')) ?? request.trace
     const disconnected = new AbortController()
     const stopWatch = whileAllowed(request, () => { reply.raw.destroy() })
     reply.raw.once('close', () => {

@@ -38,7 +38,7 @@ export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = as
     schema: {
       operationId: 'validateSkill',
       summary: 'Judge a skill that is sent',
-      description: 'Takes one SKILL.md, or a ZIP of a skill, up to 10 MiB, and says what the format, validators, agents and uploads make of it. Nothing is kept. A verdict is always a 200.',
+      description: 'Takes one SKILL.md, or a ZIP of a skill, up to 10 MiB. Says what the format, validators, agents and uploads make of it. Nothing is kept. A verdict is always a 200.',
       tags: ['skills'],
       querystring: ValidateQuerySchema,
       body: BODY,

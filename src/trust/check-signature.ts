@@ -2,7 +2,7 @@ import type { TrustStatus, TrustSubject } from '../core/content/trust/trust-poli
 import { quoteList } from '../core/format/findings.ts'
 import { BundleError, MAX_SIGNATURE_BYTES, parseBundle, SIGNATURE_FILE } from './bundle.ts'
 import { type Identity, identify, type Signer } from './signers.ts'
-import { isNeverSigned, parseStatement, type SignedFiles } from './statement.ts'
+import { parseStatement, type SignedFiles } from './statement.ts'
 
 /** What the signature of one state of a skill came to, whenever that is asked. */
 export interface SignatureResult {
@@ -34,14 +34,18 @@ export async function checkSignature (subject: TrustSubject, signers: readonly S
 }
 
 /** What is different from what was signed, in words; undefined when nothing is. */
-function compare ({ manifest: { files } }: TrustSubject, { digests, allowsLinks }: SignedFiles, hasLinks: boolean): string | undefined {
+function compare ({ manifest: { files } }: TrustSubject, { digests, allowsLinks, leftOut }: SignedFiles, hasLinks: boolean): string | undefined {
   const others = files.filter(({ path }) => path !== SIGNATURE_FILE)
   const paths = new Set(others.map(({ path }) => path))
   const changed = others.filter(({ path, digest }) => digests.has(path) && digests.get(path) !== digest).map(({ path }) => path)
   const added = others.filter(({ path }) => !digests.has(path)).map(({ path }) => path)
   const removed = [...digests.keys()].filter((path) => !paths.has(path))
   if (changed.length > 0) return `${quoteList(changed)} changed`
-  if (added.length > 0) return `${quoteList(added)} ${added.some(isNeverSigned) ? 'is not covered by the signature, which leaves such files out, or came' : 'came'}`
+  if (added.length > 0) return `${quoteList(added)} ${added.some((path) => isLeftOut(path, leftOut)) ? 'was left out of the signature, or came' : 'came'}`
   if (removed.length > 0) return `${quoteList(removed)} went away, or became a file that is never served,`
   return hasLinks && !allowsLinks ? 'a file became a symbolic link' : undefined
+}
+
+function isLeftOut (path: string, leftOut: readonly string[]): boolean {
+  return leftOut.some((each) => path === each || path.startsWith(`${each}/`))
 }

@@ -26,7 +26,7 @@ export type PolicyFiles = { readonly [Name in 'lockFile' | 'trustFile']?: Config
  */
 export async function openPolicy ({ lockFile, trustFile }: PolicyFiles, rootNames: readonly string[], log: CoreLog): Promise<OpenPolicy> {
   const lock = lockFile === undefined ? undefined : await FollowedFile.open(lockFile, (text) => parseLock(lockFile, text))
-  const trust = trustFile === undefined ? undefined : await FollowedFile.open(trustFile, (text) => parseTrust(trustFile, text, rootNames))
+  const trust = trustFile === undefined ? undefined : await FollowedFile.open(trustFile, (text, reads) => parseTrust(trustFile, text, rootNames, reads))
   if (lock !== undefined) report(lock, 'the lock', log)
   if (trust !== undefined) report(trust, 'the trust file', log)
   return Object.assign(new OriginPolicy({ lock, trust }), {

@@ -1,12 +1,13 @@
 import { LRUCache } from 'lru-cache'
 import type { FollowedFile } from '../config/followed-file.ts'
-import type { TrustPolicy, TrustReport, TrustStatus, TrustSubject, Verdict } from '../core/content/trust/trust-policy.ts'
+import type { GateChange, TrustPolicy, TrustReport, TrustStatus, TrustSubject, Verdict } from '../core/content/trust/trust-policy.ts'
 import { finding, type FindingCode } from '../core/format/findings.ts'
 import { Signal } from '../core/ground/signal.ts'
 import type { Finding } from '../core/ground/skill.ts'
 import { SIGNATURE_FILE } from './bundle.ts'
 import { checkSignature, type SignatureResult } from './check-signature.ts'
 import type { Lock } from './lock-file.ts'
+import { NEVER_SIGNED } from './statement.ts'
 import type { Trust } from './trust-file.ts'
 
 type Followed<Value> = Pick<FollowedFile<Value>, 'value' | 'changed'>
@@ -29,12 +30,15 @@ const WARNING_MS = 30 * 86_400_000
 /** Serves what an operator has reviewed or trusts: revisions of a lock, and skills of signers in a trust file. */
 export class OriginPolicy implements TrustPolicy {
   readonly changed = new Signal<void>()
+  readonly judged = new Signal<GateChange>()
+  readonly hiddenNames: ReadonlySet<string>
   readonly #options: OriginPolicyOptions
   /** By revision: the same bytes have the same signature. Without what depends on time and on the root. */
   readonly #results = new LRUCache<string, SignatureResult>({ max: MAX_RESULTS })
 
   constructor (options: OriginPolicyOptions) {
     this.#options = options
+    this.hiddenNames = options.trust === undefined ? new Set() : NEVER_SIGNED
     options.lock?.changed.subscribe(() => { this.changed.emit() })
     options.trust?.changed.subscribe(() => {
       this.#results.clear()

@@ -59,7 +59,5 @@ export function signManifest (manifest: Manifest, { key, certificates }: Signing
 }
 
 function checkSignable ({ skill_name: name, files }: Manifest): void {
-  const left = files.find(({ path }) => isNeverSigned(path))
-  if (left !== undefined) throw new SigningError(`the skill ${JSON.stringify(name)} has ${left.path}, which signatures of this format leave out: remove it`)
-  if (!files.some(({ path }) => path !== SIGNATURE_FILE)) throw new SigningError(`the skill ${JSON.stringify(name)} has no files`)
+  if (!files.some(({ path }) => path !== SIGNATURE_FILE && !isNeverSigned(path))) throw new SigningError(`the skill ${JSON.stringify(name)} has no files`)
 }

@@ -8,7 +8,7 @@ const STATEMENT_TYPE = 'https://in-toto.io/Statement/v1'
 const PREDICATE_TYPE = 'https://model_signing/signature/v1.0'
 
 /** What OpenSSF Model Signing leaves out of every signature, at the top of a folder. */
-const NEVER_SIGNED = ['.git', '.gitattributes', '.github', '.gitignore']
+export const NEVER_SIGNED: ReadonlySet<string> = new Set(['.git', '.gitattributes', '.github', '.gitignore'])
 
 const DIGEST_PREFIX = 'sha256:'
 
@@ -22,7 +22,8 @@ const PredicateSchema = Type.Object({
   serialization: Type.Object({
     method: Type.String(),
     hash_type: Type.String(),
-    allow_symlinks: Type.Boolean()
+    allow_symlinks: Type.Boolean(),
+    ignore_paths: Type.Optional(Type.Union([Type.Array(Type.String()), Type.Null()]))
   }),
   resources: Type.Array(Type.Object({ name: Type.String(), digest: Type.String(), algorithm: Type.String() }), { minItems: 1 })
 })
@@ -32,24 +33,26 @@ export interface SignedFiles {
   /** `sha256:<hex>` by path. */
   readonly digests: ReadonlyMap<string, string>
   readonly allowsLinks: boolean
+  /** Files and folders that the signer left out, NEVER_SIGNED included. */
+  readonly leftOut: readonly string[]
 }
 
 /** @throws BundleError for a statement that says nothing about files, or says it in a form that is not supported */
 export function parseStatement (payload: Buffer): SignedFiles {
   const { predicateType, predicate } = parseJson(payload, StatementSchema, 'holds no in-toto statement')
   if (predicateType !== PREDICATE_TYPE) throw new BundleError(`holds a statement of another kind (${predicateType.slice(0, 80)}), sign the skill anew`)
-  const { serialization: { method, hash_type: hash, allow_symlinks: allowsLinks }, resources } =
+  const { serialization: { method, hash_type: hash, allow_symlinks: allowsLinks, ignore_paths: leftOut }, resources } =
     parseJson(Buffer.from(JSON.stringify(predicate ?? null)), PredicateSchema, 'holds no list of files')
   if (method !== 'files') throw new BundleError(`lists files by ${method.slice(0, 80)}, sign the skill by whole files`)
   if (hash !== 'sha256' || resources.some(({ algorithm }) => algorithm !== 'sha256')) throw new BundleError('has digests that are not SHA-256')
   const digests = new Map(resources.map(({ name, digest }) => [name, `${DIGEST_PREFIX}${digest}`]))
   if (digests.size !== resources.length) throw new BundleError('lists a file twice')
-  return { digests, allowsLinks }
+  return { digests, allowsLinks, leftOut: leftOut ?? [] }
 }
 
-/** A statement about all files of a manifest but the signature. */
+/** A statement about all files of a manifest but the signature, and those that no signature covers. */
 export function createStatement ({ skill_name: name, files }: Manifest): Buffer {
-  const signed = files.filter(({ path }) => path !== SIGNATURE_FILE).toSorted((a, b) => compareCodePoints(a.path, b.path))
+  const signed = files.filter(({ path }) => path !== SIGNATURE_FILE && !isNeverSigned(path)).toSorted((a, b) => compareCodePoints(a.path, b.path))
   const root = createHash('sha256')
   for (const file of signed) root.update(Buffer.from(hexOf(file), 'hex'))
   return Buffer.from(JSON.stringify({
@@ -63,9 +66,9 @@ export function createStatement ({ skill_name: name, files }: Manifest): Buffer 
   }))
 }
 
-/** Whether other implementations leave the file out of every signature. */
+/** Whether signatures never cover a file. */
 export function isNeverSigned (path: string): boolean {
-  return NEVER_SIGNED.includes(path.split('/')[0] ?? '')
+  return NEVER_SIGNED.has(path.split('/', 1)[0] ?? '')
 }
 
 function hexOf ({ digest }: ManifestFile): string {

@@ -47,9 +47,10 @@ type ParsedFile = YamlFile<Static<typeof TrustFileSchema>>
 /**
  * Reads the text of a trust file, and the keys and certificates that it names.
  * @param rootNames names of the roots that there are; undefined allows any
+ * @param reads called with each key and certificate file
  * @throws ConfigError of one line, with the file and the line
  */
-export function parseTrust (path: string, text: string, rootNames?: readonly string[]): Trust {
+export function parseTrust (path: string, text: string, rootNames?: readonly string[], reads: (path: string, text: string) => void = () => {}): Trust {
   const file = parseYamlFile(path, text, TrustFileSchema)
   const { signers, roots = {}, deny = [] } = file.value
   const unknown = rootNames && Object.keys(roots).find((name) => !rootNames.includes(name))
@@ -57,22 +58,26 @@ export function parseTrust (path: string, text: string, rootNames?: readonly str
   for (const [index, denied] of deny.entries()) {
     if (!REVISION.test(denied) && !signers.some(({ name }) => name === denied)) throw file.error(['deny', index], 'is neither a revision nor the name of a signer')
   }
-  return { signers: signers.map((_, index) => loadSigner(file, index)), roots: new Map(Object.entries(roots)), deny: new Set(deny) }
+  return { signers: signers.map((_, index) => loadSigner(file, index, reads)), roots: new Map(Object.entries(roots)), deny: new Set(deny) }
 }
 
-function loadSigner (file: ParsedFile, index: number): Signer {
+function loadSigner (file: ParsedFile, index: number, reads: (path: string, text: string) => void): Signer {
   const { name = '', key, root, expired } = file.value.signers[index] ?? {}
   if ((key === undefined) === (root === undefined)) throw file.error(['signers', index], 'needs either key or root')
   const acceptsExpired = expired === 'accept'
-  if (key !== undefined) return { name, acceptsExpired, key: load(file, ['signers', index, 'key'], key, parseKey) }
-  return { name, acceptsExpired, roots: load(file, ['signers', index, 'root'], root ?? '', parseCertificates) }
+  if (key !== undefined) return { name, acceptsExpired, key: load(file, ['signers', index, 'key'], key, reads, parseKey) }
+  return { name, acceptsExpired, roots: load(file, ['signers', index, 'root'], root ?? '', reads, parseCertificates) }
 }
 
-function load<Loaded> (file: ParsedFile, at: ReadonlyArray<string | number>, path: string, parse: (text: string) => Loaded | undefined): Loaded {
+function load<Loaded> (file: ParsedFile, at: ReadonlyArray<string | number>, named: string, reads: (path: string, text: string) => void, parse: (text: string) => Loaded | undefined): Loaded {
+  const path = resolve(dirname(file.path), named)
   let loaded: Loaded | undefined
   let reason = 'does not name a PEM file of the right kind'
   try {
-    loaded = parse(readFileSync(resolve(dirname(file.path), path), 'utf8'))
+    reads(path, '')
+    const text = readFileSync(path, 'utf8')
+    reads(path, text)
+    loaded = parse(text)
   } catch (error) {
     if (error instanceof Error && 'syscall' in error && 'code' in error) reason = `names a file that cannot be read: ${String(error.code)}`
   }

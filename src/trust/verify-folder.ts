@@ -62,9 +62,9 @@ async function withSkills<T> (path: string, { policy, root }: Reading, use: (ski
   const parent = isSkill ? dirname(path) : path
   return await readRoot({ path: parent, name: root ?? basename(path) }, policy, async (skills) => {
     const names = await skills.list()
-    const [first, ...others] = isSkill ? [basename(path)] : names
     if (isSkill && !names.includes(basename(path))) throw new FolderError(`${path} has a name that no skill can have`)
-    return await use(skills, first === undefined ? [] : [first, ...others], parent)
+    if (names.length === 0) throw new FolderError(`${path} has no skills`)
+    return await use(skills, isSkill ? [basename(path)] : names, parent)
   })
 }
 
@@ -74,7 +74,7 @@ async function readRoot<T> (root: RootOptions, policy: TrustPolicy | undefined, 
     watcher: false,
     keep: { keepMs: 0 },
     // Asked, but not obeyed: what is refused is reported here.
-    ...policy && { policy: { changed: new Signal<void>(), guards: () => false, judge: (subject) => policy.judge(subject) } }
+    ...policy && { policy: { hiddenNames: policy.hiddenNames, changed: new Signal(), judged: new Signal(), guards: () => false, judge: (subject) => policy.judge(subject) } }
   })
   try {
     await skills.start()

@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import fs from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { runCommandLine } from '../../src/cli/run.ts'
@@ -27,7 +29,7 @@ t.test('K95: sign and verify a skill or a folder of them, with exit codes for CI
   const cwd = world(t)
   t.strictSame(await run(cwd, 'sign', 'skills/one', '--key', 'private.pem'), { code: 0, stdout: 'signed  "one"\n', stderr: '' })
   t.strictSame(await run(cwd, 'verify', 'skills', '--trust', 'trust/trust.yaml'), {
-    code: 1, stderr: '', stdout: 'ok       "one"  acme\nrefused  "two"  -  the skill has no signature (skill.oms.sig)\n'
+    code: 1, stderr: '', stdout: 'ok       "one"  acme\nrefused  "two"  -     the skill has no signature (skill.oms.sig)\n'
   })
   t.strictSame(await run(cwd, 'verify', 'skills/one', '--trust', 'trust/trust.yaml'), { code: 0, stderr: '', stdout: 'ok       "one"  acme\n' })
   t.equal((await run(cwd, 'sign', 'skills', '--key', 'private.pem')).stdout, 'signed  "one"\nsigned  "two"\n')
@@ -39,13 +41,14 @@ t.test('K95: sign and verify a skill or a folder of them, with exit codes for CI
 
 t.test('K95: what cannot be signed or verified is one line, and exit code 1', async (t) => {
   const cwd = world(t)
-  fs.writeFileSync(join(cwd, 'skills/two/.gitignore'), '')
+  fs.mkdirSync(join(cwd, 'empty'))
   for (const [argv, stderr] of [
     [['sign', 'skills'], /^skillserve: sign needs --key FILE\n$/],
     [['sign', '--key', 'private.pem'], /sign takes one folder/],
     [['sign', 'skills', '--key', 'trust/acme.pem'], /the key must be a private key in PEM/],
     [['sign', 'skills', '--key', 'missing.pem'], /missing\.pem cannot be read: ENOENT/],
-    [['sign', 'skills', '--key', 'private.pem'], /the skill "two" has \.gitignore, which signatures of this format leave out: remove it/],
+    [['sign', 'empty', '--key', 'private.pem'], /empty has no skills\n$/],
+    [['verify', 'empty', '--trust', 'trust/trust.yaml'], /empty has no skills\n$/],
     [['sign', 'missing', '--key', 'private.pem'], /missing cannot be read: ENOENT/],
     [['sign', 'skills', '--key', 'private.pem', '--chain', 'trust/acme.pem'], /the first certificate of the chain/],
     [['verify', 'skills'], /verify needs --trust FILE or --locked FILE/],
@@ -71,6 +74,12 @@ t.test('K95: a trust file that cannot be used is one line with its file, line an
   }
   const cwd = t.testdir({ skills: skills('one') })
   t.match(await runProcess(t, { cwd, args: ['--trust', 'none.yaml'] }), { code: 1, stderr: /none\.yaml cannot be read: ENOENT\n$/ })
+  const other = createServer().listen(0, '127.0.0.1')
+  t.teardown(() => other.close())
+  await once(other, 'listening')
+  const { port } = other.address() as AddressInfo
+  const ended = await runProcess(t, { cwd: world(t), args: ['--trust', 'trust/trust.yaml'], env: { PORT: String(port) } })
+  t.match(ended, { code: 1, stderr: /^skillserve: port \d+ of 127\.0\.0\.1 is in use, .*\n$/ }, 'files that are followed keep no process alive')
 })
 
 t.test('K95: a service reports or requires, denies at once, and keeps the last good trust file', async (t) => {
@@ -78,7 +87,9 @@ t.test('K95: a service reports or requires, denies at once, and keeps the last g
   await run(cwd, 'sign', 'skills/one', '--key', 'private.pem')
   const file = join(cwd, 'trust/trust.yaml')
   const signers = fs.readFileSync(file, 'utf8')
-  const service = await startProcess(t, { cwd, env: { TRUST_FILE: 'trust/trust.yaml' } })
+  fs.writeFileSync(join(cwd, 'skills/one/.gitignore'), '*.log')
+  const service = await startProcess(t, { cwd, env: { TRUST_FILE: 'trust/trust.yaml', AUDIT_LOG: join(cwd, 'audit.jsonl') } })
+  const audited = () => fs.readFileSync(join(cwd, 'audit.jsonl'), 'utf8').trim().split('\n').map((line) => JSON.parse(line) as Record<string, unknown>).filter(({ event }) => /skill\.(?:quarantined|released)/.test(String(event)))
   const entry = async (name: string) => {
     const response = await fetch(`${service.url}/catalog/${name}`)
     return response.status === 200 ? await response.json() as { readonly trust: unknown, readonly findings: unknown } : response.status
@@ -100,6 +111,24 @@ t.test('K95: a service reports or requires, denies at once, and keeps the last g
   await run(cwd, 'sign', 'skills', '--key', 'private.pem')
   t.match(await entry('one'), { trust: { status: 'valid' } })
   t.match(await entry('two'), { trust: { status: 'valid' } })
+
+  t.equal((await fetch(`${service.url}/skills/one/files/.gitignore`)).status, 404, 'what a signature leaves out is not served')
+  t.notMatch(await (await fetch(`${service.url}/skills/one/files`)).text(), 'gitignore')
+  await until(() => audited().length >= 4)
+  t.match(audited(), [
+    { event: 'skill.quarantined', outcome: 'denied', target: { skill: 'two', root: 'skills', code: 'unsigned', revision: /^sha256:/ } },
+    { event: 'skill.quarantined', target: { skill: 'one', code: 'signature_stale', signer: 'acme', problem: /^'SKILL\.md' changed after/ } },
+    { event: 'skill.released', outcome: 'success', target: { skill: 'one', signer: 'acme' } },
+    { event: 'skill.released', target: { skill: 'two' } }
+  ])
+
+  fs.writeFileSync(file, `${signers}roots: { skills: require }\n`)
+  const key = fs.readFileSync(join(cwd, 'trust/acme.pem'))
+  fs.writeFileSync(join(cwd, 'trust/acme.pem'), makeKeyPair().publicPem)
+  await until(async () => await entry('one') === 404)
+  await service.printed(/is signed by somebody who is not in the trust file/)
+  fs.writeFileSync(join(cwd, 'trust/acme.pem'), key)
+  await until(async () => await entry('one') !== 404)
 
   fs.writeFileSync(file, `${signers}deny: [acme]\n`)
   await until(async () => JSON.stringify([await entry('one'), await entry('two')]) === '[404,404]')

@@ -6,6 +6,8 @@ export type CheckOutcome = 'served' | 'refused' | 'changed'
 
 /** Decides which folders are skills for callers. Without one all are. */
 export interface Admission {
+  /** Names at the top of a skill that are not served from any. */
+  readonly hiddenNames: ReadonlySet<string>
   /** Whether skills of this folder's root are served only after a check. */
   guards (folder: SkillFolder): boolean
   /** Checks a skill as it is on the disk. */
@@ -19,6 +21,10 @@ export class AdmittedFolders {
 
   constructor (admission: Admission) {
     this.#admission = admission
+  }
+
+  get hiddenNames (): ReadonlySet<string> {
+    return this.#admission.hiddenNames
   }
 
   has (folder: SkillFolder): boolean {

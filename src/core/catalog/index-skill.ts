@@ -17,6 +17,8 @@ import { createSkillFilter, type IgnoreFile, readIgnoreFile, type SkillFilter } 
 /** Of a folder that could not be read: equal to no folder's. */
 const UNREAD: Signature = { dev: 0n, ino: 0n, size: 0n, mtimeNs: 0n, ctimeNs: 0n }
 
+const NO_NAMES: ReadonlySet<string> = new Set()
+
 const NO_FRONTMATTER: Frontmatter = Object.freeze({})
 
 interface MainFile extends ReadFile {
@@ -29,32 +31,32 @@ export interface IndexOptions {
   readonly sequence: number
   /** Whether the folder hides a skill of the same name in a later root. */
   readonly shadowing: boolean
+  /** Names at the top of a skill that are not served. Default none. */
+  readonly hiddenNames?: ReadonlySet<string> | undefined
 }
 
 /**
  * Reads what the index keeps of a skill. Whatever is wrong inside the folder is a finding.
  * @returns undefined when the folder is no longer the one that the root listed
  */
-export async function indexSkill (folder: SkillFolder, { disk, store, sequence, shadowing }: IndexOptions): Promise<IndexedSkill | undefined> {
+export async function indexSkill (folder: SkillFolder, { disk, store, sequence, shadowing, hiddenNames = NO_NAMES }: IndexOptions): Promise<IndexedSkill | undefined> {
   const readAt = Date.now()
   let folderSignature = UNREAD
   let mainFiles: readonly string[] = []
   let ignoreFile: IgnoreFile | undefined
-  let filter = createSkillFilter(folder.name, folder.rootRules, undefined)
+  let filter = createSkillFilter(folder.name, folder.rootRules, undefined, hiddenNames)
   let main: MainFile | undefined
   let refused: RefusedError | undefined
   try {
     const stats = await disk.stat(folder.path)
     if (!stats?.isDirectory() || await disk.realpath(folder.path) !== folder.realPath) return undefined
     folderSignature = signatureOf(stats)
-    const names = await listNames(disk, folder.realPath, stats.size)
-    if (names.includes(IGNORE_FILE)) {
-      ignoreFile = await readIgnoreFile(disk, folder.realPath)
-      filter = createSkillFilter(folder.name, folder.rootRules, ignoreFile.rules)
-    }
+    const names = await listNames(disk, folder.realPath, stats.size, hiddenNames)
+    if (names.includes(IGNORE_FILE)) ignoreFile = await readIgnoreFile(disk, folder.realPath)
+    filter = createSkillFilter(folder.name, folder.rootRules, ignoreFile?.rules, new Set([...hiddenNames].filter((name) => names.includes(name))))
     mainFiles = names.filter((name) => name !== IGNORE_FILE && filter?.hides(name, false) !== true)
     main = await readMainFile(store, disk, { folder: folder.realPath, filter }, mainFiles)
-    if (!await hasSameNames(disk, folder, { folderSignature, names })) throw changed('a main file came or went while the skill was read')
+    if (!await hasSameNames(disk, folder, { folderSignature, names }, hiddenNames)) throw changed('a main file came or went while the skill was read')
   } catch (error) {
     // A failing disk does not say that the folder went away.
     if (folderSignature === UNREAD && asRefused(error).refusal === 'not_found') return undefined
@@ -109,30 +111,30 @@ export function describeSkill (folder: SkillFolder, { mainFiles, main, filter, r
 }
 
 /** Another main file may be preferred to the one that was read, or an ignore file hide it. */
-async function hasSameNames (disk: Disk, folder: SkillFolder, before: { readonly folderSignature: Signature, readonly names: readonly string[] }): Promise<boolean> {
+async function hasSameNames (disk: Disk, folder: SkillFolder, before: { readonly folderSignature: Signature, readonly names: readonly string[] }, hiddenNames: ReadonlySet<string>): Promise<boolean> {
   const stats = await disk.stat(folder.path)
   if (stats !== undefined && isSameState(signatureOf(stats), before.folderSignature)) return true
-  const names = await listNames(disk, folder.realPath, stats?.size ?? 0n)
+  const names = await listNames(disk, folder.realPath, stats?.size ?? 0n, hiddenNames)
   return names.length === before.names.length && names.every((name) => before.names.includes(name))
 }
 
-/** Those of main files, and of the ignore file. */
-async function listNames (disk: Disk, path: string, size: bigint): Promise<readonly string[]> {
+/** Those of main files, of the ignore file, and of what is not served. */
+async function listNames (disk: Disk, path: string, size: bigint, hiddenNames: ReadonlySet<string>): Promise<readonly string[]> {
   const yieldIfNeeded = createSlicer()
   const found: string[] = []
   let count = 0
   for await (const { entries } of entriesIn(disk, path, size)) {
-    found.push(...entries.map(({ name }) => name).filter((name) => MAIN_FILE.test(name) || name === IGNORE_FILE))
+    found.push(...entries.map(({ name }) => name).filter((name) => MAIN_FILE.test(name) || name === IGNORE_FILE || hiddenNames.has(name)))
     count += entries.length
     // Of a folder without end, only the usual names.
-    if (count > MAX_SKILL_ENTRIES) return await addUsualNames(disk, path, found)
+    if (count > MAX_SKILL_ENTRIES) return await addUsualNames(disk, path, found, hiddenNames)
     await yieldIfNeeded()
   }
   return found
 }
 
-async function addUsualNames (disk: Disk, path: string, found: string[]): Promise<readonly string[]> {
-  for (const name of ['SKILL.md', 'SKILL.MD', IGNORE_FILE]) {
+async function addUsualNames (disk: Disk, path: string, found: string[], hiddenNames: ReadonlySet<string>): Promise<readonly string[]> {
+  for (const name of ['SKILL.md', 'SKILL.MD', IGNORE_FILE, ...hiddenNames]) {
     if (!found.includes(name) && await disk.lstat(`${path}/${name}`) !== undefined) found.push(name)
   }
   return found

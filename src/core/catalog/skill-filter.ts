@@ -53,19 +53,20 @@ export async function readIgnoreFile (disk: Disk, folder: string): Promise<Ignor
 /**
  * The filter of a skill; undefined when no ignore file says anything. A skill cannot take back what its root hides. While a
  * file cannot be used, only the main file is served: what it would hide is not known.
+ * @param hiddenNames what is hidden at the top of the skill besides
  */
-export function createSkillFilter (name: string, rootRules: IgnoreRules | undefined, own: IgnoreRules | undefined): SkillFilter | undefined {
-  if (rootRules === undefined && own === undefined) return undefined
+export function createSkillFilter (name: string, rootRules: IgnoreRules | undefined, own: IgnoreRules | undefined, hiddenNames: ReadonlySet<string>): SkillFilter | undefined {
+  if (rootRules === undefined && own === undefined && hiddenNames.size === 0) return undefined
   const findings = [
     ...rootRules !== undefined && 'problem' in rootRules ? [unusable(`the ${IGNORE_FILE} of the skills folder ${rootRules.problem}`)] : [],
     ...own !== undefined && 'problem' in own ? [unusable(`${IGNORE_FILE} ${own.problem}`)] : []
   ]
   return {
-    id: sha256(`${rootRules?.id ?? ''}\n${own?.id ?? ''}`),
+    id: sha256([rootRules?.id ?? '', own?.id ?? '', ...hiddenNames].join('\n')),
     findings,
     hides: findings.length > 0
       ? (path) => !MAIN_FILE.test(path)
-      : (path, isFolder) => isIgnored(rootRules, `${name}/${path}`, isFolder) || isIgnored(own, path, isFolder)
+      : (path, isFolder) => isIgnored(rootRules, `${name}/${path}`, isFolder) || isIgnored(own, path, isFolder) || hiddenNames.has(path.split('/', 1)[0] ?? '')
   }
 }
 

@@ -34,8 +34,8 @@ export interface ViewGround {
 const MAX_ATTEMPTS = 8
 
 /**
- * The skills of some roots, or some of their skills, as if there were no others: a name is resolved in the roots of the view, in
- * their order, and what is not in the view is never asked for. Every door takes a view where callers differ. Consumer: access
+ * The skills of some roots, or some of their skills, as if there were no others. A name is resolved in the roots of the view, in
+ * their order. What is not in the view is never asked for. Every door takes a view where callers differ. Consumer: access
  * control.
  */
 export class View implements SkillService {

@@ -31,7 +31,7 @@ interface Unsent {
 }
 
 /**
- * Bounds the memory of all answers that wait for their clients. Thousands of clients that read nothing would fill it: a page of the
+ * Bounds the memory of all answers that wait for their clients. Thousands of clients that read nothing would fill it. A page of the
  * catalog has up to 4 MB, the results of tool calls 32 MB. Past the bound, answers that have waited for more than the grace
  * time are cut, the oldest first. Without any, the new answer is a 503. Small answers cost one comparison.
  */

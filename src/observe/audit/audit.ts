@@ -2,13 +2,14 @@ import { randomBytes } from 'node:crypto'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { SkillsOf } from '../../access/principal.ts'
+import type { GateChange } from '../../core/content/trust/trust-policy.ts'
 import type { SkillService } from '../../core/skill-source.ts'
 import type { Observer } from '../../http/observer.ts'
 import { HttpProblem, problemCodeOf } from '../../http/problem.ts'
 import { REVISION_HEADER } from '../../http/headers.ts'
 import { type ClientOf, peerOf } from '../../http/request/client-address.ts'
 import { traceOf } from '../../http/request/traceparent.ts'
-import { isDoorOfCalls, type Read, readOfCall, readOfOperation, readOfRequest } from './reads.ts'
+import { type AuditEvent, isDoorOfCalls, type Read, readOfCall, readOfOperation, readOfRequest } from '../reads.ts'
 
 export interface AuditOptions {
   /** Takes whole lines; never waits. */
@@ -27,6 +28,8 @@ export interface Audit {
   /** Lines that were dropped because their revisions took too long. */
   readonly dropped: number
   started (): void
+  /** A trust policy takes a skill away, or gives it back. */
+  judged (change: GateChange): void
   /** Writes all that waits. */
   close (): Promise<void>
 }
@@ -58,7 +61,7 @@ interface Line {
 
 /**
  * One line for each read, through any door: who, what, when, which revision, and what came of it. A revision needs the bytes of
- * all files, so it is looked up after the answer, once for all reads of a skill within a tenth of a second. It is that of the read
+ * all files. It is looked up after the answer, once for all reads of a skill within a tenth of a second. It is that of the read
  * unless the skill has changed since; then it is null.
  */
 export function createAudit ({ output, clientOf, isRequired, isWorking, version }: AuditOptions): Audit {
@@ -169,18 +172,22 @@ export function createAudit ({ output, clientOf, isRequired, isWorking, version 
     })
   }, { name: 'audit', fastify: '5.x' })
 
-  function ofService (event: 'service.started' | 'service.stopped'): void {
-    write({ time: Date.now(), fields: { event, outcome: 'success', version }, target: {}, skills: undefined, skill: undefined, revision: undefined }, undefined)
+  function writeNow (fields: { readonly event: AuditEvent, readonly outcome: Outcome, readonly version?: string }, target: Line['target'] = {}, revision?: string): void {
+    write({ time: Date.now(), fields, target, skills: undefined, skill: undefined, revision: undefined }, revision)
   }
 
   return {
     observer,
     plugin,
     get dropped () { return dropped },
-    started () { ofService('service.started') },
+    started () { writeNow({ event: 'service.started', outcome: 'success', version }) },
+    judged ({ folder: { name: skill }, root, verdict: { isServed, report: { signer, checked_revision: revision }, findings: [reason] } }) {
+      const target = { skill, root, signer: signer ?? undefined, ...!isServed && { code: reason?.code, problem: reason?.message } }
+      writeNow(isServed ? { event: 'skill.released', outcome: 'success' } : { event: 'skill.quarantined', outcome: 'denied' }, target, revision === '' ? undefined : revision)
+    },
     async close () {
       await flush()
-      ofService('service.stopped')
+      writeNow({ event: 'service.stopped', outcome: 'success', version })
     }
   }
 }

@@ -1,5 +1,5 @@
 import type { CatalogSkill, Finding, FindingSeverity } from '../../core/ground/skill.ts'
-import type { TargetName, TargetVerdict } from '../../verdicts/index.ts'
+import type { TargetName, TargetVerdict, TokenEstimate } from '../../verdicts/index.ts'
 
 /** One skill in a report. */
 export interface SkillReport {
@@ -10,7 +10,7 @@ export interface SkillReport {
   readonly verdicts: readonly TargetVerdict[]
   /** Those that are to be reported. */
   readonly findings: readonly Finding[]
-  readonly tokens: unknown
+  readonly tokens: () => TokenEstimate
 }
 
 export interface Totals {
@@ -25,6 +25,8 @@ export interface Totals {
 
 /** Writes a report piece by piece: nothing of a skill is kept. */
 export interface Reporter {
+  /** Whether it writes revisions, for which all files are hashed. */
+  readonly needsRevisions?: boolean
   /** Before the first skill. */
   readonly begin?: () => void
   readonly skill: (report: SkillReport) => void

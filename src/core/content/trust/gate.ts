@@ -9,21 +9,13 @@ import { finding } from '../../format/findings.ts'
 import { Signal } from '../../ground/signal.ts'
 import type { KeptRevision } from '../kept-revisions.ts'
 import type { ManifestStore, Snapshot } from '../manifest.ts'
-import type { TrustPolicy, Verdict } from './trust-policy.ts'
+import type { GateChange, TrustPolicy, Verdict } from './trust-policy.ts'
 
 export interface GateOptions {
   readonly policy: TrustPolicy
   readonly roots: Roots
   readonly store: FileStore
   readonly manifests: ManifestStore
-}
-
-/** A folder is refused, for another reason than before, or served again. */
-export interface GateChange {
-  readonly folder: SkillFolder
-  /** Name of its root. */
-  readonly root: string
-  readonly verdict: Verdict
 }
 
 /** What is watched of a skill that was checked. */
@@ -38,13 +30,16 @@ export interface CheckedFolders {
  * which gives bytes of the checked manifest only. Cost per request: one comparison of all files of the skill with the disk.
  */
 export class Gate implements Admission {
-  readonly changed = new Signal<GateChange>()
   readonly checked = new Signal<CheckedFolders>()
   readonly #options: GateOptions
   #verdicts = new WeakMap<SkillFolder, Verdict>()
 
   constructor (options: GateOptions) {
     this.#options = options
+  }
+
+  get hiddenNames (): ReadonlySet<string> {
+    return this.#options.policy.hiddenNames
   }
 
   guards (folder: SkillFolder): boolean {
@@ -126,7 +121,7 @@ export class Gate implements Admission {
     const before = this.#verdicts.get(folder)
     this.#verdicts.set(folder, verdict)
     const isSame = (before?.isServed ?? true) === verdict.isServed && (verdict.isServed || before?.findings[0]?.message === verdict.findings[0]?.message)
-    if (!isSame && this.guards(folder)) this.changed.emit({ folder, root: this.#options.roots.nameOf(folder), verdict })
+    if (!isSame && this.guards(folder)) this.#options.policy.judged.emit({ folder, root: this.#options.roots.nameOf(folder), verdict })
   }
 }
 

@@ -1,3 +1,4 @@
+import type { SkillFolder } from '../../catalog/scan-root.ts'
 import type { Awaitable } from '../../ground/async.ts'
 import type { Signal } from '../../ground/signal.ts'
 import type { Finding } from '../../ground/skill.ts'
@@ -40,10 +41,22 @@ export interface TrustSubject {
   read (path: string, maxBytes: number): Promise<Buffer>
 }
 
+/** A folder is refused, for another reason than before, or served again. */
+export interface GateChange {
+  readonly folder: SkillFolder
+  /** Name of its root. */
+  readonly root: string
+  readonly verdict: Verdict
+}
+
 /** Decides on skills by their origin: by pinned revisions, by signatures. */
 export interface TrustPolicy {
+  /** Names at the top of a skill that its signature never covers: they are not served. Does not change. */
+  readonly hiddenNames: ReadonlySet<string>
   /** Emits after a change of the policy: every verdict may be another. */
   readonly changed: Signal<void>
+  /** Emitted by those who obey the policy. */
+  readonly judged: Signal<GateChange>
   /** Whether the policy may refuse skills of the root of this name. */
   guards (root: string): boolean
   /** Does not throw for anything that a skill contains. */
