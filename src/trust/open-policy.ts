@@ -1,4 +1,4 @@
-import { FollowedFile } from '../config/followed-file.ts'
+import { FollowedFile, type FollowedPolicy } from '../config/followed-file.ts'
 import type { Config } from '../config/settings.ts'
 import { readTextFile } from '../config/yaml-file.ts'
 import type { TrustPolicy } from '../core/content/trust/trust-policy.ts'
@@ -12,6 +12,7 @@ import { parseTrust } from './trust-file.ts'
 
 /** A policy that follows its files until it is closed. */
 export interface OpenPolicy extends TrustPolicy {
+  readonly files: readonly FollowedPolicy[]
   close (): void
   /** Refuses states of sources of which the trust file requires signatures. */
   approve (candidate: Candidate): Promise<void>
@@ -33,6 +34,7 @@ export async function openPolicy ({ lockFile, trustFile }: PolicyFiles, rootName
     async approve (candidate: Candidate) {
       if (trust?.value.roots.get(candidate.source) === 'require') await approveCandidate(candidate, new OriginPolicy({ trust }))
     },
+    files: [lock, trust].filter((file) => file !== undefined),
     close () {
       lock?.close()
       trust?.close()

@@ -1,13 +1,13 @@
 import { resolve } from 'node:path'
-import { quote } from '../../config/setting.ts'
+import { ConfigError, quote } from '../../config/setting.ts'
 import type { RootOptions } from '../../core/catalog/root-reports.ts'
 import type { FindingSeverity } from '../../core/ground/skill.ts'
-import type { Totals } from '../../validate/report/reporter.ts'
-import type { NamedFolder } from '../../validate/validate.ts'
-import type { TargetName } from '../../verdicts/index.ts'
-import type { Arguments } from '../arguments.ts'
-import { type Command, CommandError } from '../command.ts'
 import { isAddress } from '../../sources/address/address.ts'
+import type { ProjectChoices } from '../../validate/project-file.ts'
+import type { NamedFolder } from '../../validate/validate.ts'
+import { TARGET_NAMES, type TargetName, parseTargets } from '../../verdicts/targets.ts'
+import type { Arguments } from '../arguments.ts'
+import { type Command, CommandError, type CommandContext } from '../command.ts'
 import { readPackageVersion } from '../package-files.ts'
 import { ROOT_FLAGS, withRoots } from '../roots.ts'
 
@@ -20,12 +20,15 @@ const FOUND = 1
 const MISUSE = 2
 const FAULT = 3
 
+const CLEAR_SCREEN = '\u001B[2J\u001B[3J\u001B[H'
+
 /** Judges skills without starting the service. */
 export const command: Command = {
   summary: 'judges skills for agents, validators and uploads',
   positionals: '[PATH...]',
   flags: ['target', 'format', 'fail-on', 'max-warnings', 'baseline', ...ROOT_FLAGS],
-  switches: ['quiet', 'write-baseline', 'fix', 'dry-run'],
+  switches: ['quiet', 'write-baseline', 'fix', 'dry-run', 'watch'],
+  choices: { target: [...TARGET_NAMES, 'all'], format: FORMATS, 'fail-on': FAIL_ON },
   misuse: MISUSE,
   details: () => `PATH is a folder of skills, a skill, a SKILL.md, or the address of a source; default ${DEFAULT_PATH}.
 
@@ -37,62 +40,83 @@ export const command: Command = {
   --fix               mends what is certain in SKILL.md, and reports the rest
   --dry-run           with --fix: prints the changes, and writes nothing
   --layout LAYOUT     where skills lie in the sources of addresses, as for serve; --state-dir as well
+  --watch             reports again after each change, until SIGINT or SIGTERM
   --baseline FILE     accepts the findings in FILE
   --write-baseline    writes all findings there are into that FILE
+
+A file .skillserve.yaml beside the skills, or above them up to the working folder, may hold targets, fail_on, max_warnings and
+baseline. Flags beat it.
 
 Exits with ${0} when nothing fails, with ${FOUND} when something does, with ${MISUSE} for wrong use and for a path without skills, with ${FAULT} after a fault of
 this program.
 `,
   async run (args, context) {
-    const { cwd, env, print, isTerminal = false } = context
-    const options = readOptions(args)
-    const { TARGET_NAMES, parseTargets } = await import('../../verdicts/index.ts')
-    const chosen = options.target === undefined ? undefined : parseTargets(options.target)
-    if (chosen !== undefined && 'unknown' in chosen) throw new CommandError(`--target has ${quote(chosen.unknown)}, there are ${TARGET_NAMES.join(', ')}, all`)
+    const paths = args.positionals.length === 0 ? [DEFAULT_PATH] : args.positionals.filter((path) => !isAddress(path))
+    const addresses = args.positionals.filter(isAddress)
+    const flags = readFlags(args)
     try {
-      const output = { cwd, print, hasColor: isTerminal && (env['NO_COLOR'] ?? '') === '' }
-      const addresses = args.positionals.filter(isAddress)
-      const paths = args.positionals.length === 0 ? [DEFAULT_PATH] : args.positionals.filter((path) => !isAddress(path))
-      if (addresses.length === 0) return await judge(paths, [], options, chosen, output)
-      if (options.fix !== 'no') throw new CommandError('--fix mends folders, and no sources: mend them where they come from')
-      return await withRoots(addresses, args, context, ({ projectRoots }) => judge(paths, projectRoots.flatMap((root) => foldersOf(root)), options, chosen, output))
+      const { readProjectFile } = await import('../../validate/project-file.ts')
+      const options = withDefaults(flags, await readProjectFile(paths[0] ?? '.', context.cwd))
+      if (addresses.length > 0) return await judgeSources(addresses, paths, options, args, context)
+      return options.isWatching ? await watch(paths, options, context) : await judge(paths, options, context)
     } catch (error) {
       if (error instanceof CommandError) throw error
-      const { PathError } = await import('../../validate/skills.ts')
-      if (error instanceof PathError) throw new CommandError(error.message)
-      throw new CommandError(`validate failed: ${error instanceof Error ? error.message : String(error)}`, FAULT)
+      throw await isMisuse(error) ? new CommandError(messageOf(error)) : new CommandError(`validate failed: ${messageOf(error)}`, FAULT)
     }
   }
 }
 
-interface Options {
-  readonly target: string | undefined
+interface Flags {
+  readonly targets: readonly TargetName[] | undefined
   readonly format: typeof FORMATS[number]
-  readonly failOn: typeof FAIL_ON[number]
-  readonly maxWarnings: number
+  readonly failOn: typeof FAIL_ON[number] | undefined
+  readonly maxWarnings: number | undefined
   readonly baseline: string | undefined
   readonly isQuiet: boolean
+  readonly isWatching: boolean
   readonly writesBaseline: boolean
   readonly fix: 'no' | 'dry' | 'write'
 }
 
-function readOptions ({ flags }: Arguments): Options {
+type Options = Flags & Required<Pick<ProjectChoices, 'failOn' | 'maxWarnings'>>
+
+function readFlags ({ flags }: Arguments): Flags {
   const last = (name: string): string | undefined => flags.get(name)?.at(-1)
   const maxWarnings = last('max-warnings')
   if (maxWarnings !== undefined && !/^\d{1,9}$/.test(maxWarnings)) throw new CommandError(`--max-warnings must be a whole number, not ${quote(maxWarnings)}`)
-  const options = {
-    target: flags.get('target')?.join(','),
-    format: oneOf('format', last('format') ?? 'text', FORMATS),
-    failOn: oneOf('fail-on', last('fail-on') ?? 'error', FAIL_ON),
-    maxWarnings: maxWarnings === undefined ? Infinity : Number(maxWarnings),
+  const format = oneOf('format', last('format') ?? 'text', FORMATS)
+  const failOn = last('fail-on')
+  if (flags.has('dry-run') && !flags.has('fix')) throw new CommandError('--dry-run needs --fix')
+  if (flags.has('write-baseline') && !flags.has('baseline')) throw new CommandError('--write-baseline needs --baseline FILE')
+  const unfit = ['fix', 'write-baseline'].find((flag) => flags.has(flag))
+  if (flags.has('watch') && (unfit !== undefined || format !== 'text')) throw new CommandError(`--watch cannot be combined with --${unfit ?? `format ${format}`}`)
+  return {
+    targets: readTargets(flags.get('target')?.join(',')),
+    format,
+    failOn: failOn === undefined ? undefined : oneOf('fail-on', failOn, FAIL_ON),
+    maxWarnings: maxWarnings === undefined ? undefined : Number(maxWarnings),
     baseline: last('baseline'),
     isQuiet: flags.has('quiet'),
+    isWatching: flags.has('watch'),
     writesBaseline: flags.has('write-baseline'),
-    fix: !flags.has('fix') ? 'no' as const : flags.has('dry-run') ? 'dry' as const : 'write' as const
+    fix: !flags.has('fix') ? 'no' : flags.has('dry-run') ? 'dry' : 'write'
   }
-  if (flags.has('dry-run') && !flags.has('fix')) throw new CommandError('--dry-run needs --fix')
-  if (options.writesBaseline && options.baseline === undefined) throw new CommandError('--write-baseline needs --baseline FILE')
-  return options
+}
+
+function readTargets (text: string | undefined): readonly TargetName[] | undefined {
+  const chosen = text === undefined ? undefined : parseTargets(text)
+  if (chosen !== undefined && 'unknown' in chosen) throw new CommandError(`--target has ${quote(chosen.unknown)}, there are ${TARGET_NAMES.join(', ')}, all`)
+  return chosen
+}
+
+function withDefaults (flags: Flags, project: ProjectChoices): Options {
+  return {
+    ...flags,
+    targets: flags.targets ?? project.targets,
+    failOn: flags.failOn ?? project.failOn ?? 'error',
+    maxWarnings: flags.maxWarnings ?? project.maxWarnings ?? Infinity,
+    baseline: flags.baseline ?? project.baseline
+  }
 }
 
 function oneOf<Value extends string> (flag: string, text: string, values: readonly Value[]): Value {
@@ -101,10 +125,38 @@ function oneOf<Value extends string> (flag: string, text: string, values: readon
   return value
 }
 
-interface Output {
-  readonly cwd: string
-  readonly print: (text: string) => void
-  readonly hasColor: boolean
+async function isMisuse (error: unknown): Promise<boolean> {
+  const { PathError } = await import('../../validate/skills.ts')
+  return error instanceof PathError || error instanceof ConfigError
+}
+
+function messageOf (error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** The exit code is that of the last report. */
+async function watch (paths: readonly string[], options: Options, context: CommandContext): Promise<number> {
+  const { runOnChanges } = await import('../../validate/watch.ts')
+  const stop = new AbortController()
+  const onSignal = (): void => { stop.abort() }
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, onSignal)
+  let code = 0
+  await runOnChanges(paths, context.cwd, async () => {
+    if (context.isTerminal === true) context.print(CLEAR_SCREEN)
+    try {
+      code = await judge(paths, options, context)
+    } catch (error) {
+      code = await isMisuse(error) ? MISUSE : FAULT
+      context.print(`${messageOf(error)}\n`)
+    }
+    context.print('waiting for changes\n')
+  }, stop.signal)
+  return code
+}
+
+async function judgeSources (addresses: readonly string[], paths: readonly string[], options: Options, args: Arguments, context: CommandContext): Promise<number> {
+  if (options.fix !== 'no' || options.isWatching) throw new CommandError(`--${options.isWatching ? 'watch' : 'fix'} is for folders, and not for addresses of sources`)
+  return await withRoots(addresses, args, context, ({ projectRoots }) => judge(paths, options, context, projectRoots.flatMap((root) => foldersOf(root))))
 }
 
 /** The skills of a source, called as if they lay in a folder of its name. */
@@ -112,12 +164,12 @@ function foldersOf ({ name = '', listed }: RootOptions): NamedFolder[] {
   return [...listed?.folders ?? []].map(([skill, { path, realPath }]) => [`${name}/${skill}`, { name: skill, type: 'project', root: 0, path, realPath, linked: false }])
 }
 
-async function judge (paths: readonly string[], folders: readonly NamedFolder[], options: Options, targets: readonly TargetName[] | undefined, { cwd, print, hasColor }: Output): Promise<number> {
+async function judge (paths: readonly string[], options: Options, { cwd, env, print, isTerminal = false }: CommandContext, folders: readonly NamedFolder[] = []): Promise<number> {
   const { validate, reaches } = await import('../../validate/validate.ts')
   const { mcpFindings } = await import('../../mcp/findings.ts')
   const { readBaseline, writeBaseline } = await import('../../validate/baseline.ts')
   const { createReporter, collecting } = await import('../../validate/report/index.ts')
-  const { format, failOn, maxWarnings, isQuiet, baseline, writesBaseline } = options
+  const { targets, format, failOn, maxWarnings, isQuiet, baseline, writesBaseline } = options
   if (options.fix !== 'no') {
     const { fixAll } = await import('../../validate/fix-all.ts')
     const diffs = await fixAll(paths, cwd, options.fix === 'dry')
@@ -126,7 +178,7 @@ async function judge (paths: readonly string[], folders: readonly NamedFolder[],
       return diffs.length > 0 ? FOUND : 0
     }
   }
-  const reporter = createReporter(format, { print, targets, hasColor, version: readPackageVersion() })
+  const reporter = createReporter(format, { print, targets, hasColor: isTerminal && (env['NO_COLOR'] ?? '') === '', version: readPackageVersion() })
   const found = new Map<string, Set<string>>()
   const file = baseline === undefined ? undefined : resolve(cwd, baseline)
   const totals = await validate({
@@ -143,10 +195,6 @@ async function judge (paths: readonly string[], folders: readonly NamedFolder[],
     writeBaseline(file, found)
     return 0
   }
-  const fails = (['error', 'warning', 'info'] as const satisfies readonly FindingSeverity[]).some((severity) => hasAny(totals, severity) && reaches(severity, failOn))
+  const fails = (['error', 'warning', 'info'] as const satisfies readonly FindingSeverity[]).some((severity) => totals[severity] > 0 && reaches(severity, failOn))
   return fails || totals.warning > maxWarnings ? FOUND : 0
-}
-
-function hasAny (totals: Totals, severity: FindingSeverity): boolean {
-  return totals[severity] > 0
 }

@@ -1,3 +1,4 @@
+import { basename } from 'node:path/posix'
 import type { CatalogSkill, Finding, FindingSeverity } from '../../core/ground/skill.ts'
 import type { TargetName, TargetVerdict, TokenEstimate } from '../../verdicts/index.ts'
 
@@ -53,6 +54,12 @@ export function helpUrl (code: string): string {
 /** The file that a finding is about, from where the caller is; relative paths never begin like a command of a CI service. */
 export function fileOf ({ path }: SkillReport, { file }: Finding): string {
   return file === undefined ? path : path === '.' ? file : `${path.replace(/\/$/, '')}/${file}`
+}
+
+/** The same for readers that show no folders, and nothing without a line: what concerns the whole skill is shown at its main file. */
+export function placeOf (report: SkillReport, found: Finding): { readonly file: string, readonly line: number, readonly column: number | undefined } {
+  const { file = basename(report.skill.metadata.path), line = 1, column } = found
+  return { file: fileOf(report, { ...found, file }), line, column }
 }
 
 export const SEVERITIES: readonly FindingSeverity[] = ['error', 'warning', 'info']
