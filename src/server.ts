@@ -17,6 +17,7 @@ import { maxConnections } from './http/connections/max-connections.ts'
 import { Shutdown } from './http/connections/shutdown.ts'
 import { defaultLogFormat, logDestination } from './log-format.ts'
 import { LogOutput } from './log-output.ts'
+import { Load } from './http/overload/load.ts'
 import { protect, type Protection } from './limits/protect.ts'
 import { preloadMcp } from './mcp/plugin.ts'
 import type { MeasuredSkills } from './observe/metrics/metrics.ts'
@@ -73,7 +74,9 @@ export async function startServer (config: Config, { version, isExample = false,
     policy
   }
   const { skills, service, access } = await openSkills(config, options)
+  const load = new Load(logger)
   const registry = createToolRegistry(createTools(), {
+    isOverloaded: () => load.level > 0,
     onError: (err, tool) => { logger.error({ err, tool }, 'a tool call met an error that its caller is not told') }
   })
   const protection = await protect({
@@ -96,12 +99,22 @@ export async function startServer (config: Config, { version, isExample = false,
       basePath: config.basePath,
       countsReads: config.metricsReads
     },
-    audit: config.auditLog === undefined ? undefined : { path: config.auditLog, isRequired: config.auditRequired, stdout: output },
-    judged: policy?.judged,
+    audit: config.auditLog === undefined
+      ? undefined
+      : {
+          path: config.auditLog,
+          isRequired: config.auditRequired,
+          stdout: output,
+          salt: config.auditSalt,
+          skills: access?.everything ?? service,
+          policies: [...access ? [access.file] : [], ...policy?.files ?? []],
+          judged: policy?.judged
+        },
     clientOf: protection.clientOf,
     readings: {
       logDropped: () => output.lost,
       limitsStoreFailures: protection.storeFailures,
+      overloadLevel: () => load.level,
       limited: () => protection.refusals,
       authFailures: () => access?.refusals ?? []
     }
@@ -129,7 +142,8 @@ export async function startServer (config: Config, { version, isExample = false,
     cacheSeconds: access === undefined ? config.cacheSeconds : 0,
     plugins: [...protection.plugins, ...observation.plugins],
     clientOf: protection.clientOf,
-    admitCall: protection.admitCall
+    admitCall: protection.admitCall,
+    load
   })
   app.server.maxConnections = maxConnections()
 
@@ -146,6 +160,7 @@ export async function startServer (config: Config, { version, isExample = false,
     await skills.start()
     await observation.start().catch((error: unknown) => { throw explainListenError(error, config.metricsPort ?? 0, config.metricsHost, 'METRICS_PORT', 'METRICS_HOST') })
     const url = await listen(app, config)
+    load.start()
     preview?.(service, url)
     sources?.start()
     // After the first index, and before the first request that needs it. If it fails, that request tries again.

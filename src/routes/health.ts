@@ -19,7 +19,7 @@ export interface HealthRoutesOptions {
 /** For probes. An answer is the state of one process at one time: no cache keeps it. */
 export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (app, { skillsOf, access, revisionOf, sources, shutdown }) {
   app.get('/livez', {
-    config: { isOpen: true },
+    config: { isOpen: true, load: 'probe' },
     schema: {
       operationId: 'getLiveness',
       summary: 'Whether the process answers',
@@ -33,7 +33,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
   })
 
   app.get('/readyz', {
-    config: { isOpen: true },
+    config: { isOpen: true, load: 'probe' },
     schema: {
       operationId: 'getReadiness',
       summary: 'Whether the service can do its work',

@@ -20,6 +20,7 @@ export interface Readings {
   readonly auditDropped?: () => number
   readonly logDropped?: () => number
   readonly limitsStoreFailures?: () => number
+  readonly overloadLevel?: () => number
   /** Refusals by the kind of limit. */
   readonly limited?: () => Iterable<readonly [rule: string, count: number]>
   /** Refusals of callers by reason. */
@@ -179,6 +180,7 @@ export function createMetrics ({ skills, version, readings = {} }: MetricsOption
     skillserve_rate_limited_total: new Reading('counter', { help: 'Refusals of callers past a limit: units, streams or failures. Calls in a batch count one by one.', labels: ['rule'] }, readings.limited ?? none),
     skillserve_limits_store_failures_total: new Reading('counter', { help: 'Exchanges with the shared store of limits that failed.' }, readings.limitsStoreFailures ?? (() => 0)),
     skillserve_overload_refusals_total: shed,
+    skillserve_overload_level: new Reading('gauge', { help: '1 while costly requests are refused, 2 while all but probes are.' }, readings.overloadLevel ?? (() => 0)),
     skillserve_audit_dropped_total: new Reading('counter', { help: 'Lines of the audit log that were lost: must stay 0.' }, readings.auditDropped ?? (() => 0)),
     skillserve_log_dropped_total: new Reading('counter', { help: 'Lines of the log that standard output did not take.' }, readings.logDropped ?? (() => 0)),
     skillserve_reads_total: new Reading('counter', { help: 'Reads of main files with METRICS_READS=true, at most 1,000 skills; a 304 and an archive are reads too.', labels: ['skill', 'door'] }, readings.reads ?? none),

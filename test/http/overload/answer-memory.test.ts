@@ -1,8 +1,11 @@
 import { once } from 'node:events'
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import t, { type Test } from 'tap'
+import { AnswerMemory } from '../../../src/http/overload/answer-memory.ts'
 import { listenWithPlugins } from '../../helper/plugin-app.ts'
-import { openRaw, type RawConnection, rawRequest, request } from '../../helper/raw-http.ts'
+import { jsonRequest, openRaw, type RawConnection, rawRequest, request } from '../../helper/raw-http.ts'
 import { until } from '../../helper/skills.ts'
 
 const MEBIBYTE = 1_048_576
@@ -19,7 +22,7 @@ async function start (t: Test, graceMs: number) {
     app.get('/small', () => 'x'.repeat(10_000))
     app.get('/stream', (_request, reply) => reply.send(Readable.from(['x'.repeat(BYTES)])))
     app.get('/web', () => new Response('x'.repeat(BYTES)))
-  }, { unsent: { maxBytes: 4 * BYTES, graceMs } })
+  }, { overload: { maxBytes: 4 * BYTES, graceMs } })
 
   /** Asks for an answer, and takes only its first bytes. */
   async function hang (target: string): Promise<RawConnection> {
@@ -84,4 +87,47 @@ t.test('what is streamed counts with what waits of it', async (t) => {
   await until(async () => (await rawRequest(url, request('GET', '/text'))).status === 503)
   for (const connection of connections) connection.destroy()
   await until(async () => (await rawRequest(url, request('GET', '/text'))).status === 200)
+})
+
+t.test('K68: requests for large answers wait for room in the order in which they came, for a moment, and one that leaves has no place', async (t) => {
+  const memory = new AnswerMemory({ maxBytes: 100, waitMs: 60_000, graceMs: 60_000 })
+  const ready: string[] = []
+  const reserve = (name: string, bytes: number): ServerResponse => {
+    const response = new ServerResponse(new IncomingMessage(new Socket()))
+    memory.reserve(response, bytes, (hasRoom) => { ready.push(`${name} ${hasRoom}`) })
+    return response
+  }
+  const [first, , left] = [reserve('first', 60), reserve('second', 60), reserve('left', 10), reserve('last', 10)]
+  t.strictSame(ready, ['first true'], 'a small one does not overtake a large one')
+  left?.emit('close')
+  t.equal(memory.hold(first, { bytes: 30 }), true)
+  t.strictSame(ready, ['first true', 'second true', 'last true'], 'an answer is smaller than what was reserved for it')
+  t.equal(memory.total, 100)
+  first?.emit('close')
+  t.equal(memory.total, 70)
+})
+
+t.test('K68: without room in time a request is refused before anything is made for it', async (t) => {
+  let made = 0
+  const { url } = await listenWithPlugins(t, (app) => {
+    app.get('/page', { config: { answerBytes: () => 60 } }, async () => {
+      made++
+      await release
+      return 'page'
+    })
+    app.post('/body', async () => 'body')
+  }, { overload: { maxBytes: 100_000, waitMs: 1 } })
+  let open = () => {}
+  const release = new Promise<void>((resolve) => { open = resolve })
+  const body = jsonRequest('POST', '/body', { text: 'x'.repeat(99_950) })
+  const first = await openRaw(url)
+  first.send(request('GET', '/page'))
+  await until(() => made === 1)
+  for (const refused of [body, jsonRequest('POST', '/body', { text: 'x'.repeat(200_000) })]) {
+    t.match(await rawRequest(url, refused), { status: 503, headers: { 'retry-after': /^\d+$/ } })
+  }
+  open()
+  t.equal((await first.response()).status, 200)
+  t.equal((await rawRequest(url, body)).status, 200, 'there is room again')
+  first.destroy()
 })
