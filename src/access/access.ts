@@ -45,7 +45,7 @@ export class Access implements AccessDoors {
   /** What a request sees that nobody has looked at. */
   readonly nothing: SkillService
   readonly refusals = new Map<RefusalReason, number>(REFUSAL_REASONS.map((reason) => [reason, 0]))
-  readonly #file: FollowedFile<Policy>
+  readonly file: FollowedFile<Policy>
   readonly #options: AccessOptions
   readonly #views: LiveViews
   readonly #links: Links
@@ -67,7 +67,7 @@ export class Access implements AccessDoors {
   private constructor (options: AccessOptions, file: FollowedFile<Policy>, basePath: string) {
     const { skills, log } = options
     this.#options = options
-    this.#file = file
+    this.file = file
     this.everything = skills.everything
     this.nothing = skills.createView('nothing', new Map())
     this.#views = new LiveViews(skills, file.value)
@@ -85,7 +85,7 @@ export class Access implements AccessDoors {
   }
 
   close (): void {
-    this.#file.close()
+    this.file.close()
     this.#views.close()
     this.#authenticator.close()
   }
@@ -103,7 +103,7 @@ export class Access implements AccessDoors {
   }
 
   remark (): string | undefined {
-    return this.#file.error === undefined ? undefined : 'the access file cannot be used as it is, so the last good one stays in force; the log says why'
+    return this.file.error === undefined ? undefined : 'the access file cannot be used as it is, so the last good one stays in force; the log says why'
   }
 
   readonly plugin: FastifyPluginAsync = fp(async (app) => {
@@ -131,7 +131,7 @@ export class Access implements AccessDoors {
   }
 
   get #policy (): Policy {
-    return this.#file.value
+    return this.file.value
   }
 
   #authenticate ({ raw }: FastifyRequest): Authentication | Promise<Authentication> {
@@ -176,7 +176,7 @@ export class Access implements AccessDoors {
     this.#authenticator = new Authenticator(policy, this.#options.log, this.#authenticator)
     this.#challenges = this.#createChallenges()
     this.#views.usePolicy(policy)
-    this.#options.log.info({ file: this.#file.path, callers: policy.secretNames.length, rules: policy.rules.length }, 'the access file has changed and is in force')
+    this.#options.log.info({ file: this.file.path, callers: policy.secretNames.length, rules: policy.rules.length }, 'the access file has changed and is in force')
     this.#warn()
     this.#warnOfPatterns()
   }
