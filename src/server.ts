@@ -46,8 +46,8 @@ const NOT_HANDLED: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT',
 export interface ServerOptions {
   readonly version: string
   readonly isExample?: boolean
-  /** Makes open pages follow each change. Called with the address once the service listens. */
-  readonly preview?: (skills: SkillService, url: string) => void
+  /** Makes open pages follow each change. Called with the address once the service listens; what it returns is called at the end. */
+  readonly preview?: (skills: SkillService, url: string) => () => void
 }
 
 /**
@@ -65,8 +65,9 @@ export async function startServer (config: Config, { version, isExample = false,
   output.dropped.subscribe((lines) => { logger.warn({ lines }, 'lines of the log were dropped here: standard output did not take them') })
   if (isExample) logger.info({ path: config.skillsDirs[0] }, 'no folder was named and there is no ./skills: serving the example skills of the package')
   const memory = new AnswerMemory()
-  const { sources, ...roots } = await openRoots(config, { log: logger })
-  const policy = await loadPolicy(config, roots, logger)
+  const opened = await openRoots(config, { log: logger })
+  const policy = await loadPolicy(config, opened, logger)
+  const { sources, ...roots } = opened
   const options = {
     ...roots,
     ...config.linkTargets && { linkTargets: config.linkTargets },
@@ -139,6 +140,7 @@ export async function startServer (config: Config, { version, isExample = false,
     basePath: config.basePath,
     ui: config.ui,
     isPreview: preview !== undefined,
+    publicUrl: config.publicUrl,
     observers: observation.observers,
     shutdown,
     // What depends on the caller is for no shared cache.
@@ -151,12 +153,14 @@ export async function startServer (config: Config, { version, isExample = false,
   })
   app.server.maxConnections = maxConnections()
 
-  const signals = closeWithGrace({ delay: false, logger, skip: config.auditLog === undefined ? NOT_HANDLED : [...NOT_HANDLED, 'SIGHUP'] }, async ({ signal, err }) => {
+  let endPreview: (() => void) | undefined
+  const signals = closeWithGrace({ delay: false, logger, skip: config.auditLog === undefined && sources === undefined ? NOT_HANDLED : [...NOT_HANDLED, 'SIGHUP'] }, async ({ signal, err }) => {
     const delaySeconds = err ? 0 : config.shutdownDelay
     if (err) logger.fatal({ err }, 'stopping because of an error that nobody handled')
     else logger.info({ signal, ...delaySeconds > 0 && { delaySeconds } }, 'stopping')
     await shutdown.begin(delaySeconds * 1_000)
     policy?.close()
+    endPreview?.()
     await stop(app, skills, observation, protection, sources)
   })
 
@@ -165,8 +169,9 @@ export async function startServer (config: Config, { version, isExample = false,
     await observation.start().catch((error: unknown) => { throw explainListenError(error, config.metricsPort ?? 0, config.metricsHost, 'METRICS_PORT', 'METRICS_HOST') })
     const url = await listen(app, config)
     load.start()
-    preview?.(service, url)
+    endPreview = preview?.(service, url)
     sources?.start()
+    if (sources !== undefined) process.on('SIGHUP', () => { sources.hint() })
     // After the first index, and before the first request that needs it. If it fails, that request tries again.
     skills.available().then(preloadMcp).catch(() => {})
   } catch (error) {

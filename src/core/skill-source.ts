@@ -25,6 +25,9 @@ export interface SkillSource {
   /** The skill of exactly this folder name, or undefined. Never throws for a strange name. */
   find (name: string): Awaitable<CatalogSkill | undefined>
 
+  /** Name of the root that a skill comes from, as the index knows it; undefined for one that it does not have. */
+  rootOf (name: string): string | undefined
+
   /** All valid skills, sorted by folder name; as fresh as the index. Waits for the first index. */
   available (): Awaitable<readonly SkillMetadata[]>
 
@@ -118,8 +121,6 @@ export interface SkillService extends SkillSource {
   beginRequest (connection: object): void
   /** What `list` said last, without a comparison with the disk. */
   namesNow (): readonly string[]
-  /** The name of the root that a skill is in, likewise. */
-  rootOf (name: string): string | undefined
   /** Reports each change of the catalog once it is in place. Returns a function that stops it. */
   subscribe (listener: (change: CatalogChange) => void): () => void
   /** Reports skills whose files may have changed, all of them without names. Returns a function that stops it. */

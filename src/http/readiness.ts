@@ -22,12 +22,18 @@ export function explainStatus ({ indexed, roots, watcher, hanging }: SkillStatus
   return reasons.length === 0 ? undefined : reasons.join('; ')
 }
 
-/** Whether the service waits for a source before it is ready. */
-export function isAwaited ({ state, optional }: SourceStatus): boolean {
-  return optional !== true && (state === 'waiting' || state === 'failed')
+/** Of the sources, as of the roots, what the caller may see. */
+export function visibleSources (sources: readonly SourceStatus[] | undefined, { roots }: SkillStatus): readonly SourceStatus[] | undefined {
+  return sources?.filter(({ name }) => roots.some((root) => root.name === name))
 }
 
-function explainSource ({ name, state, error, failing_since: since }: SourceStatus): string[] {
+/** Whether the service waits for a source before it is ready. */
+export function isAwaited ({ kind, state, optional }: SourceStatus): boolean {
+  return optional !== true && kind !== 'folder' && (state === 'waiting' || state === 'failed')
+}
+
+function explainSource ({ name, kind, state, error, failing_since: since }: SourceStatus): string[] {
+  if (kind === 'folder') return error === undefined ? [] : [`the folder ${name} cannot be searched for skills since ${since ?? 'now'}: ${error.message}`]
   if (state === 'waiting') return [`the source ${name} is not fetched yet`]
   if (error === undefined) return []
   return [`the source ${name} ${state === 'failed' ? 'is not fetched yet and fails' : 'is not up to date, it fails'} since ${since ?? 'now'}: ${error.message}`]
