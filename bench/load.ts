@@ -26,8 +26,8 @@ const CONTENT_LENGTH = /\r\ncontent-length: (\d+)/i
 /**
  * Sends a number of requests, or requests for some time. Each connection sends the next request after the answer to the last.
  *
- * The client uses bare sockets. A client slower than the server, as autocannon is, leaves the server with single requests, and
- * the CPU time of polling then hides the cost of a request.
+ * The client uses bare sockets. A client slower than the server, as autocannon is, leaves the server with single requests. The
+ * CPU time of polling then hides the cost of a request.
  * @throws if a status is neither 200 nor 304, if the server ends a connection, or after DEADLINE_MS
  */
 export async function load (request: Request, bound: { readonly requests: number } | { readonly milliseconds: number }): Promise<Measured> {

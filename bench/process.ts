@@ -42,7 +42,7 @@ const START_DEADLINE_MS = 60_000
 const LISTENING = /listening at (http:\/\/[^"\s]+)/
 
 const STALLS = fileURLToPath(new URL('stalls.mjs', import.meta.url))
-const MAIN = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
+export const MAIN = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
 
 /** The production build with its default logging, to a file. */
 export function startSkillserve (run: LongRun, roots: readonly string[], options: ServerOptions): Promise<Server> {

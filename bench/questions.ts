@@ -1,5 +1,5 @@
 /**
- * Questions of a person or a model, each with its obvious skill: some about the bundled skills, most about 10,200 generated ones that
+ * Questions of a person or a model, each with its obvious skill. Some are about the bundled skills, most about 10,200 generated ones that
  * differ from their neighbours in one word. A question uses everyday words: singular instead of plural, another form of the verb, and
  * all the small words around them.
  */

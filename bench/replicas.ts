@@ -1,6 +1,6 @@
 /**
  * Measures what a second replica is worth: `npm run build && node --import tsx bench/replicas.ts`. On one machine with two cores the
- * load takes its share of both, so that the figure is requests per second of CPU time of the replicas: two on two cores against one.
+ * load takes its share of both. The figure is requests per second of CPU time of the replicas: two on two cores against one.
  */
 
 import { readFileSync } from 'node:fs'

@@ -5,7 +5,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import type { Bench } from './bench.ts'
 import { makeSkills, skillText } from './fixtures.ts'
 import { load } from './load.ts'
-import { startSkillserve, type Server, type Stall } from './process.ts'
+import { MAIN, startSkillserve, type Server, type Stall } from './process.ts'
 import { generationOf, watching } from './readiness.ts'
 import { median, spread, type Row } from './table.ts'
 
@@ -42,7 +42,7 @@ export async function measureScale (bench: Bench): Promise<Row[]> {
   run.part(`writing ${MANY} skills of ${FILES + 1} files`)
   const names = await makeSkills(many, MANY, FILES, { linked: true })
   await makeSkills(few, FEW, FILES)
-  const rows = [await measureStart(bench, many)]
+  const rows = [await measureStart(bench, many), measureValidate(bench, many)]
   run.part(`waiting until ${MANY} skills are watched`)
   const options = { wrap: cores.besideLoad, stalls: true }
   const big = await startSkillserve(run, [many], { ...options, log: join(folder, 'many.log') })
@@ -78,6 +78,23 @@ async function measureStart ({ run, cores, folder }: Bench, root: string): Promi
     measured: `${median(ratios).toFixed(2)} (${spread(ratios)})`,
     note: `${Math.round(median(times))} ms, the start of Node included`,
     pass: median(ratios) <= 4
+  }
+}
+
+function measureValidate ({ run, cores }: Bench, root: string): Row {
+  run.part(`validate with ${MANY} skills`)
+  const [file = '', ...args] = cores.onAll([process.execPath, MAIN, 'validate', '--target', 'all', root])
+  const start = performance.now()
+  const { stdout } = spawnSync(file, args, { encoding: 'utf8', maxBuffer: 64 * 1_048_576 })
+  const wall = performance.now() - start
+  if (!stdout.endsWith(`${MANY} skills: no findings\n`)) throw new Error(stdout.slice(-200))
+  return {
+    what: `\`validate --target all\`, 10,000 skills × ${FILES + 1} files`,
+    against: '–',
+    target: '≤ 10 s',
+    measured: `${(wall / 1_000).toFixed(1)} s`,
+    note: 'the start of Node included',
+    pass: wall <= 10_000
   }
 }
 

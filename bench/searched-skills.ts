@@ -10,8 +10,8 @@ const MIN_BODY_BYTES = 2_048
 const MAX_BODY_BYTES = 8_192
 
 /**
- * Skills of made-up words, like real ones in what an index is sensitive to: sizes, few words that are in nearly every text, and
- * many that are in one. 18,000 of these have 350,000 different words together.
+ * Skills of made-up words, like real ones in what an index is sensitive to: sizes, few words in nearly every text, many words in
+ * one. Of these, 18,000 have 350,000 different words together.
  * @returns queries of one to four words from the same texts, some misspelt or cut
  */
 export async function makeSearchedSkills (root: string, count: number, queries: number): Promise<string[]> {

@@ -1,6 +1,6 @@
 /**
- * Lists the skills of a service through MCP, and reads one of them whole: its instructions and every file, each held
- * against the digest in its entry.
+ * Lists the skills of a service through MCP, and reads one of them whole. Each file is held against the digest
+ * in its entry.
  *
  *   npx tsx examples/mcp-client.ts [URL] [SKILL]
  */

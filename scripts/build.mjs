@@ -1,6 +1,6 @@
 /**
- * Builds dist/: the library with its types, module by module, and the command line in as few files as it can be, since
- * looking for modules and compiling them is most of the time that a process needs to start. What is loaded late keeps
+ * Builds dist/: the library with its types, module by module, and the command line in as few files as it can be. Looking
+ * for modules and compiling them is most of the time that a process needs to start. What is loaded late keeps
  * files of its own.
  */
 import { execFileSync } from 'node:child_process'

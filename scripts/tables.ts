@@ -1,10 +1,12 @@
 /**
- * Writes the tables of the documents that come from the source: settings, metrics, codes of findings, targets. A test tells when they differ.
+ * Writes the tables of the documents that come from the source: settings, metrics, codes of findings, targets,
+ * and the lists of the example skill. A test tells when they differ.
  *
  *   npm run tables
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { EXAMPLE_SKILL } from './example-skill.ts'
 import { withCodes, withTargets } from './finding-codes.ts'
 import type { Setting } from '../src/config/setting.ts'
 import type { TSchema } from '@sinclair/typebox'
@@ -13,7 +15,7 @@ import { ConfigFileSchema } from '../src/config/config-file.ts'
 import { TrustFileSchema } from '../src/trust/trust-file.ts'
 import { SETTINGS } from '../src/config/settings.ts'
 import { Signal } from '../src/core/ground/signal.ts'
-import { AUDIT_EVENTS } from '../src/observe/audit/reads.ts'
+import { AUDIT_EVENTS } from '../src/observe/reads.ts'
 import { createMetrics } from '../src/observe/metrics/metrics.ts'
 
 const ROOT = new URL('../', import.meta.url)
@@ -67,7 +69,7 @@ function metricsRows (): string[] {
     ready: true, indexed: true, generation: 0, skills: 0, roots: [], watcher: { status: 'watching', mode: 'events', errors: 0 }, failures: [], hanging: []
   } as const
   const metrics = createMetrics({
-    skills: { status, contents: { usage: { bytes: 0, hits: 0, misses: 0 } }, refreshed: new Signal(), availableNow: () => [] }, version: ''
+    skills: { status, contents: { usage: { bytes: 0, hits: 0, misses: 0 } }, refreshed: new Signal(), invalidNow: () => new Map() }, version: ''
   })
   metrics.close()
   return Object.entries(metrics.table).map(([name, { type, labels, help }]) =>
@@ -88,7 +90,8 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     ...Object.keys(DOCUMENTS).map((document) => [document, (text: string) => withTables(document, text)] as const),
     [OPERATIONS, withMetrics],
     ['docs/findings.md', withCodes],
-    ['docs/validate.md', withTargets]
+    ['docs/validate.md', withTargets],
+    ...Object.entries(EXAMPLE_SKILL)
   ]
   for (const [document, write] of parts) {
     const file = new URL(document, ROOT)

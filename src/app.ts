@@ -7,7 +7,8 @@ import { Connections } from './http/connections/connections.ts'
 import { draining } from './http/connections/draining.ts'
 import { Shutdown } from './http/connections/shutdown.ts'
 import { stalledResponses } from './http/connections/stalled-responses.ts'
-import { unsentAnswers } from './http/connections/unsent-answers.ts'
+import { overload } from './http/overload/overload.ts'
+import type { Load } from './http/overload/load.ts'
 import { isLocalName, isLoopback } from './http/request/hosts.ts'
 import { combineObservers, type Observer } from './http/observer.ts'
 import { httpServerOptions, type HttpTimeouts } from './http/options.ts'
@@ -77,13 +78,15 @@ export interface AppOptions {
   readonly observers?: readonly Observer[]
   /** The address of a client behind trusted proxies. Default: that of the peer. */
   readonly clientOf?: ((request: IncomingMessage) => string) | undefined
+  /** How busy the process is. Default: never too busy. */
+  readonly load?: Pick<Load, 'level'>
   /** Counts a tool call towards its caller's limit; the sentence that it is refused with, or undefined. */
-  readonly admitCall?: ((request: FastifyRequest, tool: Tool) => string | undefined) | undefined
+  readonly admitCall?: ((request: FastifyRequest, tool: Tool | undefined) => string | undefined) | undefined
 }
 
 /** The whole HTTP service, not yet listening. */
 export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
-  const { skills, sources, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, isPreview = false, timeouts = {}, shutdown = new Shutdown(), cacheSeconds = 0, access, plugins = [], clientOf, admitCall } = options
+  const { skills, sources, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, isPreview = false, timeouts = {}, shutdown = new Shutdown(), cacheSeconds = 0, access, plugins = [], clientOf, admitCall, load = { level: 0 } } = options
   const observer = combineObservers(options.observers ?? [])
   const loopbackOnly = isLoopback(host)
   const connections = new Connections()
@@ -91,6 +94,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const feeds = new PerSkills((skills) => createChangeFeed({ skills, log: logger }))
   app.addHook('onClose', async () => { for (const feed of feeds.values()) feed.close() })
   app.decorateRequest('principal', undefined)
+  app.decorateRequest('trace', undefined)
   const { skillsOf, whileAllowed } = access ?? { skillsOf: () => skills, whileAllowed: alwaysAllowed }
   observer?.useSkills?.(skillsOf)
   const revisionOf = (request: FastifyRequest) => feeds.of(skillsOf(request)).revision
@@ -107,7 +111,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   await app.register(conditional, { cacheSeconds })
   await app.register(draining, { connections, shutdown })
   await app.register(stalledResponses, { connections })
-  await app.register(unsentAnswers)
+  await app.register(overload, { load })
   for (const plugin of plugins) await app.register(plugin)
 
   await app.register(async (routes) => {
@@ -124,7 +128,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     await routes.register(agentRoutes, { registry, skillsOf, observer, admitCall, handleToolCall: createToolCallHandler({ registry, log: logger, observer }) })
     await routes.register(promptRoutes, { skillsOf })
     await routes.register(llmsTxtRoute, { skillsOf })
-    await routes.register(mcpDoor, { skillsOf, feeds, whileAllowed, registry, version, observer, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), shutdown })
+    await routes.register(mcpDoor, { skillsOf, feeds, whileAllowed, registry, version, observer, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), shutdown, load })
     await routes.register(wellKnown, { skillsOf, revisionOf, isPublic: !loopbackOnly && (allowedHosts.length === 0 || !allowedHosts.every(isLocalName)) })
     if (pages !== undefined) await routes.register(pages.routes)
   }, { prefix: basePath })

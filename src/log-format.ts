@@ -1,10 +1,11 @@
+import { isatty } from 'node:tty'
 import type { DestinationStream } from 'pino'
 
 export type LogFormat = 'pretty' | 'json'
 
 /** Lines for people on a terminal, JSON for everything else. */
 export function defaultLogFormat (): LogFormat {
-  return process.stdout.isTTY ? 'pretty' : 'json'
+  return isatty(1) ? 'pretty' : 'json'
 }
 
 /** Where pino writes: the output itself, or lines for people before it. */
@@ -12,7 +13,7 @@ export async function logDestination (format: LogFormat, output: DestinationStre
   if (format === 'json') return output
   const { default: { prettyFactory } } = await import('pino-pretty')
   const write = prettyFactory({
-    colorize: process.stdout.isTTY && !process.env['NO_COLOR'],
+    colorize: isatty(1) && !process.env['NO_COLOR'],
     ignore: 'pid,hostname,reqId,bytes,client,route,url,method,status,ms',
     translateTime: 'SYS:HH:MM:ss.l',
     messageFormat: (fields, messageKey) => {

@@ -28,7 +28,7 @@ export interface LogSink {
 }
 
 /**
- * Standard output for pino. A reader that does not read, or a full disk, costs lines of the log and nothing else: what does
+ * Standard output for pino. A reader that does not read, or a full disk, costs lines of the log and nothing else. What does
  * not fit into the backlog is dropped and counted.
  *
  * pino's own destination has no such bound by time: it writes in a thread, and a write that hangs keeps the process from

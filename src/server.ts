@@ -17,6 +17,7 @@ import { maxConnections } from './http/connections/max-connections.ts'
 import { Shutdown } from './http/connections/shutdown.ts'
 import { defaultLogFormat, logDestination } from './log-format.ts'
 import { LogOutput } from './log-output.ts'
+import { Load } from './http/overload/load.ts'
 import { protect, type Protection } from './limits/protect.ts'
 import { preloadMcp } from './mcp/plugin.ts'
 import type { MeasuredSkills } from './observe/metrics/metrics.ts'
@@ -50,7 +51,7 @@ export interface ServerOptions {
 
 /**
  * Starts the process: logger, skills, app, port. Resolves when it listens; one log line for each address says where.
- * From then on SIGTERM and SIGINT stop it with exit code 0, in under ten seconds after the configured delay, and a second signal at once with 1. An
+ * From then on SIGTERM and SIGINT stop it with exit code 0, in under ten seconds after the configured delay. A second signal stops it at once with 1. An
  * error that nobody handled is logged in full and stops it with 1.
  * @param version of the package
  * @param isExample the folder is that of the package, since no other was named: the log says so
@@ -73,7 +74,9 @@ export async function startServer (config: Config, { version, isExample = false,
     policy
   }
   const { skills, service, access } = await openSkills(config, options)
+  const load = new Load(logger)
   const registry = createToolRegistry(createTools(), {
+    isOverloaded: () => load.level > 0,
     onError: (err, tool) => { logger.error({ err, tool }, 'a tool call met an error that its caller is not told') }
   })
   const protection = await protect({
@@ -90,11 +93,31 @@ export async function startServer (config: Config, { version, isExample = false,
     skills,
     version,
     log: logger,
-    metrics: config.metricsPort === undefined ? undefined : { host: config.metricsHost, port: config.metricsPort },
-    audit: config.auditLog === undefined ? undefined : { path: config.auditLog, isRequired: config.auditRequired, stdout: output },
-    judged: policy?.judged,
+    metrics: {
+      address: config.metricsPort === undefined ? undefined : { host: config.metricsHost, port: config.metricsPort },
+      hasCallers: access !== undefined,
+      basePath: config.basePath,
+      countsReads: config.metricsReads
+    },
+    audit: config.auditLog === undefined
+      ? undefined
+      : {
+          path: config.auditLog,
+          isRequired: config.auditRequired,
+          stdout: output,
+          salt: config.auditSalt,
+          skills: access?.everything ?? service,
+          policies: [...access ? [access.file] : [], ...policy?.files ?? []],
+          judged: policy?.judged
+        },
     clientOf: protection.clientOf,
-    readings: { logDropped: () => output.lost, limitsStoreFailures: protection.storeFailures }
+    readings: {
+      logDropped: () => output.lost,
+      limitsStoreFailures: protection.storeFailures,
+      overloadLevel: () => load.level,
+      limited: () => protection.refusals,
+      authFailures: () => access?.refusals ?? []
+    }
   }).catch((error: unknown) => {
     const code = error instanceof Error && 'syscall' in error && error.syscall === 'open' && 'code' in error ? String(error.code) : undefined
     throw code === undefined ? error : new ConfigError(`AUDIT_LOG must be a file that can be written, and ${config.auditLog ?? ''} cannot be opened (${code})`, { cause: error })
@@ -119,7 +142,8 @@ export async function startServer (config: Config, { version, isExample = false,
     cacheSeconds: access === undefined ? config.cacheSeconds : 0,
     plugins: [...protection.plugins, ...observation.plugins],
     clientOf: protection.clientOf,
-    admitCall: protection.admitCall
+    admitCall: protection.admitCall,
+    load
   })
   app.server.maxConnections = maxConnections()
 
@@ -136,6 +160,7 @@ export async function startServer (config: Config, { version, isExample = false,
     await skills.start()
     await observation.start().catch((error: unknown) => { throw explainListenError(error, config.metricsPort ?? 0, config.metricsHost, 'METRICS_PORT', 'METRICS_HOST') })
     const url = await listen(app, config)
+    load.start()
     preview?.(service, url)
     sources?.start()
     // After the first index, and before the first request that needs it. If it fails, that request tries again.
@@ -162,13 +187,14 @@ interface StartedSkills extends MeasuredSkills {
 }
 
 /** One manager for all folders, or, with an access file, views of them. */
-async function openSkills ({ accessFile, basePath, publicUrl }: Config, options: SkillManagerOptions & { readonly log: Logger }): Promise<{
+async function openSkills ({ accessFile, basePath, publicUrl, host }: Config, options: SkillManagerOptions & { readonly log: Logger }): Promise<{
   readonly skills: StartedSkills, readonly service: SkillService, readonly access?: AccessDoors
 }> {
   if (accessFile !== undefined) {
     const { openGuarded } = await import('./access/open.ts')
     return await openGuarded(options, { file: accessFile, basePath, publicUrl })
   }
+  if (!isLoopback(host)) options.log.warn({ host }, 'everybody who can reach this address can read every skill: ACCESS_FILE decides who sees what')
   const skills = createSkillManager(options)
   return { skills, service: skills }
 }
@@ -194,7 +220,7 @@ async function stop (app: FastifyInstance, skills: StartedSkills, observation: O
     app.server.closeAllConnections()
   }, DRAIN_DEADLINE_MS)
   await Promise.race([close(), deadline])
-  // A call to the file system that never returns holds a thread: a dead network mount, below skills or below the log.
+  // A call to the file system that never returns holds a thread. The cause is a dead network mount, below skills or below the log.
   // exit() would wait for that thread.
   const isFree = await Promise.race([fileSystemIdle(), deadline.then(() => false)])
   if (!isFree) process.kill(process.pid, 'SIGKILL')

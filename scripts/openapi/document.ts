@@ -4,7 +4,7 @@ import swagger from '@fastify/swagger'
 import fp from 'fastify-plugin'
 import { pino } from 'pino'
 import { buildApp } from '../../src/app.ts'
-import { readPackageVersion } from '../../src/cli/package-version.ts'
+import { readPackageVersion } from '../../src/cli/package-files.ts'
 import { createSkillManager } from '../../src/core/skill-manager.ts'
 import { httpProblems, type ProblemCode, skillProblems } from '../../src/schemas/problem.ts'
 import { createToolRegistry } from '../../src/tools/registry.ts'
@@ -44,8 +44,12 @@ const description = (version: string) => fp(async function description (app) {
         contact: { name: 'skillserve maintainers', url: 'https://www.npmjs.com/package/skillserve' }
       },
       servers: [{ url: '/', description: 'This service' }],
-      security: [],
-      components: { examples: problemExamples() },
+      // Only a service with an access file asks for a token.
+      security: [{}, { bearer: [] }],
+      components: {
+        examples: problemExamples(),
+        securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'A token of the access file, or an access token (JWT) of one of its issuers. Without an access file none is needed' } }
+      },
       tags: [
         { name: 'skills', description: 'Skills as resources' },
         { name: 'agent', description: "What a model's tool calls need" },
@@ -54,7 +58,7 @@ const description = (version: string) => fp(async function description (app) {
       ]
     },
     refResolver: { buildLocalReference: (schema, _base, _fragment, index) => typeof schema.$id === 'string' ? schema.$id : `schema-${index}` },
-    transform: ({ schema, url }) => nameWildcard(schema as RouteSchema, url),
+    transform: ({ schema, url, route: { config } }) => nameWildcard({ ...schema as RouteSchema, ...config?.isOpen === true && { security: [] } }, url),
     transformObject: (document) => 'openapiObject' in document ? unescapeSchemaKeys(withoutUnusedExamples(document.openapiObject)) : document.swaggerObject
   })
 }, { name: 'description', fastify: '5.x' })

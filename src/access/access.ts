@@ -8,13 +8,13 @@ import type { SkillViews } from '../core/views/skill-views.ts'
 import type { View } from '../core/views/view.ts'
 import { addVary } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
-import { type Authentication, Authenticator } from './authenticator.ts'
+import { type Authentication, Authenticator, type Refusal } from './authenticator.ts'
 import { Challenges } from './challenge.ts'
 import { Links } from './links.ts'
 import { LiveViews } from './live-views.ts'
 import { addMetadata, metadataUrl } from './metadata.ts'
 import { Policy, type Proof, READ_SCOPE } from './policy.ts'
-import type { AccessDoors, Principal } from './principal.ts'
+import { type AccessDoors, type Principal, REFUSAL_REASONS, type RefusalReason } from './principal.ts'
 
 export interface AccessOptions {
   /** Path of the access file. */
@@ -29,6 +29,14 @@ export interface AccessOptions {
 /** Clients look here for an authorization server; those with a token of their own must not be led astray by a 401. */
 const OAUTH_DISCOVERY = /^\/\.well-known\/(?:oauth-|openid-configuration)/
 
+const REASONS = {
+  unauthenticated: 'missing',
+  invalid_credentials: 'invalid',
+  invalid_token: 'invalid',
+  token_expired: 'expired',
+  issuer_unavailable: 'issuer'
+} as const satisfies Readonly<Record<Refusal, RefusalReason>>
+
 const PRIVATE = 'private, no-cache'
 
 /** Who asks and what they see: one policy at a time, one principal for each request. */
@@ -36,7 +44,8 @@ export class Access implements AccessDoors {
   readonly everything: SkillService
   /** What a request sees that nobody has looked at. */
   readonly nothing: SkillService
-  readonly #file: FollowedFile<Policy>
+  readonly refusals = new Map<RefusalReason, number>(REFUSAL_REASONS.map((reason) => [reason, 0]))
+  readonly file: FollowedFile<Policy>
   readonly #options: AccessOptions
   readonly #views: LiveViews
   readonly #links: Links
@@ -58,7 +67,7 @@ export class Access implements AccessDoors {
   private constructor (options: AccessOptions, file: FollowedFile<Policy>, basePath: string) {
     const { skills, log } = options
     this.#options = options
-    this.#file = file
+    this.file = file
     this.everything = skills.everything
     this.nothing = skills.createView('nothing', new Map())
     this.#views = new LiveViews(skills, file.value)
@@ -76,7 +85,7 @@ export class Access implements AccessDoors {
   }
 
   close (): void {
-    this.#file.close()
+    this.file.close()
     this.#views.close()
     this.#authenticator.close()
   }
@@ -94,7 +103,7 @@ export class Access implements AccessDoors {
   }
 
   remark (): string | undefined {
-    return this.#file.error === undefined ? undefined : 'the access file cannot be used as it is, so the last good one stays in force; the log says why'
+    return this.file.error === undefined ? undefined : 'the access file cannot be used as it is, so the last good one stays in force; the log says why'
   }
 
   readonly plugin: FastifyPluginAsync = fp(async (app) => {
@@ -118,11 +127,11 @@ export class Access implements AccessDoors {
   /** To callers without credentials, what is hidden and what is absent is one thing: what they would need a token for. */
   translate (error: unknown, { principal }: FastifyRequest): unknown {
     const isMissing = (error instanceof SkillError && error.code === 'skill_not_found') || (error instanceof HttpProblem && error.code === 'artifact_not_found')
-    return isMissing && principal?.kind === 'anonymous' ? this.#challenges.refuse('unauthenticated') : error
+    return isMissing && principal?.kind === 'anonymous' ? this.#refuse('unauthenticated') : error
   }
 
   get #policy (): Policy {
-    return this.#file.value
+    return this.file.value
   }
 
   #authenticate ({ raw }: FastifyRequest): Authentication | Promise<Authentication> {
@@ -141,22 +150,33 @@ export class Access implements AccessDoors {
     addVary(reply, this.#policy.proxy === undefined ? 'Authorization' : `Authorization, ${this.#policy.proxy.userHeader}, ${this.#policy.proxy.groupsHeader}`)
     if (principal === undefined) {
       const isOpenToAll = isOpen || (request.is404 && OAUTH_DISCOVERY.test(request.url.slice(this.#options.basePath.length)))
-      return isOpenToAll ? undefined : this.#challenges.refuse(authentication.kind === 'refused' ? authentication.refusal : 'unauthenticated')
+      return isOpenToAll ? undefined : this.#refuse(authentication.kind === 'refused' ? authentication.refusal : 'unauthenticated')
     }
     reply.header('cache-control', PRIVATE)
-    if (!isOpen && !principal.scopes.has(scope)) return this.#challenges.lacksScope(scope)
+    if (!isOpen && !principal.scopes.has(scope)) {
+      this.#count('scope')
+      return this.#challenges.lacksScope(scope)
+    }
     if (authentication.kind !== 'refused') this.#proofs.set(principal, authentication)
     this.#viewOf.set(principal, this.#views.of(principal.view))
     request.principal = principal
     return undefined
   }
 
+  #refuse (refusal: Refusal): HttpProblem {
+    this.#count(REASONS[refusal])
+    return this.#challenges.refuse(refusal)
+  }
+
+  #count (reason: RefusalReason): void {
+    this.refusals.set(reason, (this.refusals.get(reason) ?? 0) + 1)
+  }
+
   #use (policy: Policy): void {
-    this.#authenticator.close()
-    this.#authenticator = new Authenticator(policy, this.#options.log)
+    this.#authenticator = new Authenticator(policy, this.#options.log, this.#authenticator)
     this.#challenges = this.#createChallenges()
     this.#views.usePolicy(policy)
-    this.#options.log.info({ file: this.#file.path, callers: policy.secretNames.length, rules: policy.rules.length }, 'the access file has changed and is in force')
+    this.#options.log.info({ file: this.file.path, callers: policy.secretNames.length, rules: policy.rules.length }, 'the access file has changed and is in force')
     this.#warn()
     this.#warnOfPatterns()
   }

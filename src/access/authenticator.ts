@@ -1,16 +1,11 @@
 import type { IncomingMessage } from 'node:http'
-import { LRUCache } from 'lru-cache'
 import type { CoreLog } from '../core/ground/log.ts'
-import type { JwtOutcome, JwtVerifier } from './jwt.ts'
+import type { JwtOutcome, JwtVerifier } from './jwt/verifier.ts'
 import type { Policy, Proof } from './policy.ts'
 import { digestOf, isWellFormed, PREFIXES } from './secret.ts'
 
 /** Longest Authorization header that is read, in characters. */
 const MAX_HEADER_CHARACTERS = 8_192
-
-/** Verified tokens are remembered: how many, and how long at most, in milliseconds. */
-const MAX_REMEMBERED = 10_000
-const REMEMBERED_MS = 60_000
 
 const BEARER = /^bearer +([\w.~+/-]+=*) *$/i
 const JWT = /^[\w-]+\.[\w-]+\.[\w-]*$/
@@ -27,19 +22,34 @@ const ANONYMOUS: Proof = { kind: 'anonymous' }
 /** Finds out who sent a request. Nothing of a secret stays but its digest. */
 export class Authenticator {
   readonly #policy: Policy
-  readonly #log: CoreLog
-  readonly #verified = new LRUCache<string, Proof & { readonly kind: 'jwt' }>({ max: MAX_REMEMBERED })
-  #verifier: Promise<JwtVerifier> | undefined
+  /** jose is loaded for the first issuer. */
+  readonly #loading: Promise<JwtVerifier> | undefined
+  #verifier: JwtVerifier | undefined
 
-  constructor (policy: Policy, log: CoreLog) {
+  /** @param before that of the policy before: keys of issuers stay */
+  constructor (policy: Policy, log: CoreLog, before?: Authenticator) {
     this.#policy = policy
-    this.#log = log
-    // The issuers may be away: the first token tries again.
-    if (policy.issuers.length > 0) void this.#jwt().then((verifier) => verifier.preload())
+    if (policy.issuers.length === 0) {
+      before?.close()
+      return
+    }
+    const verifier = before === undefined ? undefined : before.#verifier
+    if (verifier === undefined) before?.close()
+    this.#loading = import('./jwt/verifier.ts').then(({ JwtVerifier }) => {
+      this.#verifier = new JwtVerifier(policy.issuers, log, verifier)
+      // The issuers may be away: a token tries again.
+      this.#verifier.preload()
+      return this.#verifier
+    })
+  }
+
+  /** Issuers whose keys could not be read at the last attempt. */
+  get issuersAway (): number {
+    return this.#verifier?.issuersAway ?? 0
   }
 
   close (): void {
-    void this.#verifier?.then((verifier) => { verifier.close() })
+    void this.#loading?.then((verifier) => { verifier.close() })
   }
 
   /** Answers at once unless a signature has to be checked. */
@@ -55,18 +65,14 @@ export class Authenticator {
     const proof: Proof = { kind: 'token', digest }
     const principal = this.#policy.principalOf(proof)
     if (principal !== undefined) return principal.expiresAt !== undefined && principal.expiresAt <= Date.now() ? refused('token_expired') : proof
-    if (this.#policy.issuers.length === 0 || !JWT.test(token)) return refused('invalid_token')
-    return this.#verified.get(digest) ?? this.#verify(token, digest)
+    if (this.#loading === undefined || !JWT.test(token)) return refused('invalid_token')
+    return this.#verifier?.remembered(digest) ?? this.#verify(this.#loading, token, digest)
   }
 
-  async #verify (token: string, digest: string): Promise<Authentication> {
-    const outcome: JwtOutcome = await (await this.#jwt()).verify(token)
+  async #verify (loading: Promise<JwtVerifier>, token: string, digest: string): Promise<Authentication> {
+    const outcome: JwtOutcome = await (await loading).verify(token, digest)
     switch (outcome.kind) {
-      case 'proof': {
-        const ttl = Math.min(REMEMBERED_MS, Math.max(1, outcome.proof.expiresAt - Date.now()))
-        this.#verified.set(digest, outcome.proof, { ttl })
-        return outcome.proof
-      }
+      case 'proof': return outcome.proof
       case 'invalid': return refused('invalid_token')
       case 'expired': return refused('token_expired')
       case 'unavailable': return refused('issuer_unavailable')
@@ -86,12 +92,6 @@ export class Authenticator {
     if (hasSeveral(request, proxy.userHeader) || hasSeveral(request, proxy.groupsHeader)) return refused('invalid_credentials')
     const groups = String(request.headers[proxy.groupsHeader] ?? '').split(/[,|;]/).map((group) => group.trim()).filter((group) => group !== '')
     return groups.length > MAX_PROXY_GROUPS ? refused('invalid_credentials') : { kind: 'proxy', user: user.trim(), groups }
-  }
-
-  /** jose is loaded for the first issuer. */
-  async #jwt (): Promise<JwtVerifier> {
-    this.#verifier ??= import('./jwt.ts').then(({ JwtVerifier }) => new JwtVerifier(this.#policy.issuers, this.#log))
-    return await this.#verifier
   }
 }
 

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
+import type { FollowedPolicy } from '../config/followed-file.ts'
 import type { SkillService } from '../core/skill-source.ts'
 
 declare module 'fastify' {
@@ -68,10 +69,19 @@ export type WhileAllowed = (request: FastifyRequest, end: () => void) => () => v
 /** For a service without callers. */
 export const alwaysAllowed: WhileAllowed = () => () => {}
 
+/** Why callers are refused, as metrics name it; `issuer`: its keys cannot be had. */
+export const REFUSAL_REASONS = ['missing', 'invalid', 'expired', 'audience', 'scope', 'issuer'] as const
+
+export type RefusalReason = (typeof REFUSAL_REASONS)[number]
+
 /** Access control as the app uses it. */
 export interface AccessDoors {
   readonly skillsOf: SkillsOf
   readonly whileAllowed: WhileAllowed
+  /** The access file. */
+  readonly file: FollowedPolicy
+  /** How often callers were refused, by reason. */
+  readonly refusals: ReadonlyMap<RefusalReason, number>
   /** All skills, for what the service says of itself. */
   readonly everything: SkillService
   /** The hook that finds out who asks, and what is said to those who may not. */

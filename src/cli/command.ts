@@ -26,7 +26,7 @@ export interface CommandContext {
 /** The command of a command line that names none. */
 export const DEFAULT_COMMAND = 'serve'
 
-/** A command, in a file of its own. All are loaded at each start: what is large, `run` imports. */
+/** A command, in a file of its own. `help` and `completion` load all of them: what is large, `run` imports. */
 export interface Command {
   /** What it does, as `help` says it in one line. */
   readonly summary: string
@@ -38,6 +38,10 @@ export interface Command {
   readonly optionalFlags?: Readonly<Record<string, string>>
   /** What follows the command's name in its usage (`[DIR...]`). Absent: the command takes flags only. */
   readonly positionals?: string
+  /** Words that its argument may be, for completion. Absent: paths. */
+  readonly words?: readonly string[]
+  /** Values of flags, for completion. */
+  readonly choices?: Readonly<Record<string, readonly string[]>>
   /** Exit code for wrong use; default 1. */
   readonly misuse?: number
   /** What `--help` prints below usage and summary: flags, exit codes. */
@@ -49,5 +53,15 @@ export interface Command {
   readonly run: (args: Arguments, context: CommandContext) => Promise<number | undefined>
 }
 
-/** All commands by name, in the order of `help`. */
-export type CommandTable = Readonly<Record<string, Command>>
+/** All commands by name, in the order of `help`, each with what loads it. */
+export type CommandTable = Readonly<Record<string, () => Promise<{ readonly command: Command }>>>
+
+/** A command by its name, loaded; undefined for any other word. */
+export async function loadCommand (name: string, commands: CommandTable): Promise<Command | undefined> {
+  return Object.hasOwn(commands, name) ? (await commands[name]?.())?.command : undefined
+}
+
+/** All commands, loaded. */
+export async function loadCommands (commands: CommandTable): Promise<ReadonlyArray<readonly [name: string, command: Command]>> {
+  return await Promise.all(Object.entries(commands).map(async ([name, load]) => [name, (await load()).command] as const))
+}

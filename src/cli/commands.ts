@@ -1,19 +1,19 @@
-import { access } from './access.ts'
 import type { CommandTable } from './command.ts'
-import { completion } from './completion.ts'
-import { dev } from './dev.ts'
-import { exportCommand } from './export.ts'
-import { healthcheck } from './healthcheck.ts'
-import { help } from './help.ts'
-import { lock } from './lock.ts'
-import { serve } from './serve.ts'
-import { sign } from './sign.ts'
-import { token } from './token.ts'
-import { validate } from './validate.ts'
-import { verify } from './verify.ts'
-import { version } from './version.ts'
+import * as serve from './commands/serve.ts'
 
-/** Every command: a new one is a file and a row here. */
-export const COMMANDS: CommandTable = {
-  serve, dev, validate, lock, sign, verify, token, access, export: exportCommand, healthcheck, completion, help, version
-}
+/** Every command: a new one is a file and a row here. Only the default is loaded at each start. */
+export const COMMANDS = {
+  serve: async () => serve,
+  dev: () => import('./commands/dev.ts'),
+  validate: () => import('./commands/validate.ts'),
+  lock: () => import('./commands/lock.ts'),
+  sign: () => import('./commands/sign.ts'),
+  verify: () => import('./commands/verify.ts'),
+  token: () => import('./commands/token.ts'),
+  access: () => import('./commands/access.ts'),
+  export: () => import('./commands/export.ts'),
+  healthcheck: () => import('./commands/healthcheck.ts'),
+  completion: () => import('./commands/completion.ts'),
+  help: () => import('./help.ts'),
+  version: () => import('./version.ts')
+} satisfies CommandTable

@@ -1,20 +1,20 @@
 import { quote } from '../config/setting.ts'
-import { type Command, CommandError, type CommandTable, DEFAULT_COMMAND } from './command.ts'
+import { type Command, CommandError, type CommandTable, DEFAULT_COMMAND, loadCommand, loadCommands } from './command.ts'
 import { commandHint } from './command-hint.ts'
 
-export const help: Command = {
+export const command: Command = {
   summary: 'prints this, or what a command takes',
   positionals: '[COMMAND]',
   async run ({ positionals: [name, unwanted] }, { commands, print }) {
     if (unwanted !== undefined) throw new CommandError(`help takes one command, not ${quote(unwanted)} as well`)
-    print(name === undefined ? describeProgram(commands) : describeCommand(name, commands))
+    print(name === undefined ? await describeProgram(commands) : await describeCommand(name, commands))
     return 0
   }
 }
 
-function describeProgram (commands: CommandTable): string {
+async function describeProgram (commands: CommandTable): Promise<string> {
   const width = Math.max(...Object.keys(commands).map((name) => name.length))
-  const lines = Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`)
+  const lines = (await loadCommands(commands)).map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`)
   return `skillserve serves folders of Agent Skills over HTTP.
 
 Usage: skillserve [${DEFAULT_COMMAND}] [DIR...] [flags]
@@ -25,11 +25,11 @@ ${lines.join('\n')}
 \`skillserve help COMMAND\` prints what a command takes. \`-h\` and \`--help\`, \`-v\` and \`--version\` work everywhere.
 A folder that is named like a command is ./NAME.
 
-${commands[DEFAULT_COMMAND]?.details?.() ?? ''}`
+${(await loadCommand(DEFAULT_COMMAND, commands))?.details?.() ?? ''}`
 }
 
-function describeCommand (name: string, commands: CommandTable): string {
-  const command = Object.hasOwn(commands, name) ? commands[name] : undefined
+async function describeCommand (name: string, commands: CommandTable): Promise<string> {
+  const command = await loadCommand(name, commands)
   if (command === undefined) throw new CommandError(`${quote(name)} is no command${commandHint(name, commands)}`)
   const { summary, positionals, flags, switches, details } = command
   const usage = ['skillserve', name, positionals, (flags ?? switches) && '[flags]'].filter((word) => word !== undefined)

@@ -1,6 +1,6 @@
 import { ConfigError, quote } from '../config/setting.ts'
 import { type Arguments, parseArguments } from './arguments.ts'
-import { CommandError, type CommandContext, type CommandTable, DEFAULT_COMMAND } from './command.ts'
+import { CommandError, type CommandContext, type CommandTable, DEFAULT_COMMAND, loadCommand } from './command.ts'
 import { COMMANDS } from './commands.ts'
 import { checkSkillsFolder } from './folders.ts'
 
@@ -17,13 +17,13 @@ export async function runCommandLine (
   } catch (error) {
     if (!(error instanceof CommandError || error instanceof ConfigError)) throw error
     printError(`skillserve: ${error.message}\n`)
-    return error instanceof CommandError ? error.exitCode ?? misuseOf(argv) : 1
+    return error instanceof CommandError ? error.exitCode ?? await misuseOf(argv) : 1
   }
 }
 
 /** Scripts tell wrong use of some commands from what those commands find. */
-function misuseOf ([first = '']: readonly string[]): number {
-  return Object.hasOwn(COMMANDS, first) ? COMMANDS[first]?.misuse ?? 1 : 1
+async function misuseOf ([first = '']: readonly string[]): Promise<number> {
+  return (await loadCommand(first, COMMANDS))?.misuse ?? 1
 }
 
 async function dispatch (argv: readonly string[], context: CommandContext): Promise<number | undefined> {
@@ -33,7 +33,7 @@ async function dispatch (argv: readonly string[], context: CommandContext): Prom
   // Before the flags are read: those of a mistyped command would be refused first, as unknown ones of `serve`.
   if (named === undefined && first !== '' && !first.startsWith('-')) await checkSkillsFolder(first, cwd, commands)
 
-  const command = commands[named ?? DEFAULT_COMMAND]
+  const command = await loadCommand(named ?? DEFAULT_COMMAND, commands)
   if (command === undefined) throw new Error(`the command ${DEFAULT_COMMAND} is missing`)
   const args = parseArguments(named === undefined ? argv : rest, command.flags, command.switches, command.optionalFlags)
   if (args.flags.has('help')) return await dispatch(named === undefined ? ['help'] : ['help', named], context)

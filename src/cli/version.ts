@@ -1,7 +1,7 @@
 import type { Command } from './command.ts'
-import { readPackageVersion } from './package-version.ts'
+import { readPackageVersion } from './package-files.ts'
 
-export const version: Command = {
+export const command: Command = {
   summary: 'prints the version',
   async run (_args, { print }) {
     print(`${readPackageVersion()}\n`)

@@ -29,12 +29,28 @@ export const OBSERVE_SETTINGS = {
     meaning: 'name or address that `METRICS_PORT` listens on',
     section: 'metrics'
   },
+  metricsReads: {
+    variable: 'METRICS_READS',
+    default: 'false',
+    parse: (text) => BOOLEANS.get(text),
+    mustBe: 'true, false, 1 or 0',
+    meaning: '`true` counts reads by skill in the metrics, which then hold names of skills',
+    section: 'metrics'
+  },
   /** `stdout`, or an absolute path. */
   auditLog: {
     variable: 'AUDIT_LOG',
     parse: (text, cwd) => text === 'stdout' ? text : resolve(cwd, text),
     mustBe: 'a file, or stdout',
     meaning: 'file, or `stdout`, for one JSON line per read: who, what, which revision; without it none',
+    section: 'audit-log'
+  },
+  auditSalt: {
+    variable: 'AUDIT_SALT',
+    parse: (text) => text.length >= 16 ? text : undefined,
+    isSecret: true,
+    mustBe: 'a text of at least 16 characters',
+    meaning: 'a secret; names and addresses of callers are in the audit log as their HMAC with it, which stays equal for equal ones',
     section: 'audit-log'
   },
   auditRequired: {

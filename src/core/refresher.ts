@@ -52,8 +52,8 @@ export interface RefresherOptions {
 const ANY_ROOT = ''
 
 /**
- * Keeps the index near the disk between requests. One loop with one timer: a hint of the watcher, a tick, or a new state of the
- * watcher makes a refresh due, and one refresh runs at a time. Hints are collected until none has come for a moment, but not for
+ * Keeps the index near the disk between requests. One loop with one timer. A hint of the watcher, a tick, or a new state of the
+ * watcher makes a refresh due. One refresh runs at a time. Hints are collected until none has come for a moment, but not for
  * long. Ticks compare everything, since a watcher misses changes.
  */
 export class Refresher {

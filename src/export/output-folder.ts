@@ -22,8 +22,8 @@ export interface OutputFile {
 }
 
 /**
- * The folder that an export is written to. Each file takes its place in one step, and a file that is there with the same bytes is
- * not touched, so that tools which compare times or bytes upload nothing again.
+ * The folder that an export is written to. Each file takes its place in one step. A file that is there with the same bytes is not
+ * touched, so that tools which compare times or bytes upload nothing again.
  */
 export class OutputFolder {
   readonly #folder: string

@@ -10,7 +10,7 @@ export function strongEtag (digest: string, variant?: string): string {
 
 /**
  * Whether `If-None-Match` names `etag`: one tag, a list or `*`, compared weakly (RFC 9110 §13.1.2). The tag is searched
- * with its quotes, which cannot be found anywhere else in a well-formed list: no tag of ours holds a comma or a blank.
+ * with its quotes. They cannot be anywhere else in a well-formed list: no tag of ours holds a comma or a blank.
  */
 export function matchesEtag (ifNoneMatch: string, etag: string): boolean {
   return ifNoneMatch === etag || ifNoneMatch.trim() === '*' || ifNoneMatch.includes(etag.startsWith('W/') ? etag.slice(2) : etag)

@@ -21,5 +21,8 @@ export const MAX_VALIDATED_BYTES = 10 * 1_048_576
 /** Pipelined requests that wait for the answers before them, on all connections: some 4 KB of memory each. */
 export const MAX_WAITING_REQUESTS = 20_000
 
-/** All answers that wait for their clients, in bytes; a body that several answers share counts once. */
-export const MAX_UNSENT_BYTES = 167_772_160
+/**
+ * Bodies that are read, and answers that are made or wait for their clients, all together in bytes; what several answers share counts
+ * once. The process has several times as much in memory: texts, their bytes, and what the system has not taken.
+ */
+export const MAX_HELD_BYTES = 100_663_296

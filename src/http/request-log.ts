@@ -14,6 +14,21 @@ export interface RequestLogOptions {
   readonly clientOf?: ((request: IncomingMessage) => string) | undefined
 }
 
+interface RequestLine {
+  readonly reqId: string
+  readonly method: string
+  readonly url: string
+  readonly status: number
+  readonly code: string | undefined
+  readonly ms: number
+  readonly bytes: number | undefined
+  client?: string
+  principal?: string
+  trace_id?: string
+  span_id?: string
+  trace_flags?: string
+}
+
 /**
  * Logs one line for each request when its response has closed, complete or not. The fields are numbers, constants and
  * texts without control characters: the encoded URL, the checked request id, the route and the address of the client.
@@ -63,21 +78,24 @@ function logRequest (log: FastifyBaseLogger, request: FastifyRequest, reply: Fas
   const isComplete = raw.writableFinished && !request.raw.socket.destroyed
   const length = method === 'HEAD' ? undefined : reply.getHeader('content-length')
   const bytes = length === undefined ? undefined : Number(length)
-  const trace = traceOf(request)
-  // Flat fields, because Fastify's serialisers of `req` and `res` would build two more objects.
-  log.info({
-    client,
+  // Flat fields, because Fastify's serialisers of `req` and `res` would build two more objects; those that most lines lack are added.
+  const line: RequestLine = {
     reqId: request.id,
     method,
     url: url.length > MAX_LOGGED_URL_CHARACTERS ? url.slice(0, MAX_LOGGED_URL_CHARACTERS) : url,
     status: raw.statusCode,
     code: raw.statusCode < 400 ? undefined : problemCodeOf(request),
     ms: Math.round(milliseconds * 1000) / 1000,
-    bytes,
-    principal: request.principal?.name,
-    trace_id: trace?.traceId,
-    span_id: trace?.spanId,
-    trace_flags: trace?.flags
-  }, isComplete ? 'request completed' : 'request aborted')
+    bytes
+  }
+  if (client !== undefined) line.client = client
+  if (request.principal !== undefined) line.principal = request.principal.name
+  const trace = traceOf(request)
+  if (trace !== undefined) {
+    line.trace_id = trace.traceId
+    line.span_id = trace.spanId
+    line.trace_flags = trace.flags
+  }
+  log.info(line, isComplete ? 'request completed' : 'request aborted')
   observer?.onResponse(request, reply, { milliseconds, isComplete, bytes })
 }

@@ -1,8 +1,11 @@
-import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
 import type { CoreLog } from '../core/ground/log.ts'
 import { HttpProblem, replaceProblem } from '../http/problem.ts'
+import { accepts } from '../http/request/accept.ts'
 import { networkOf, peerOf, type ClientOf } from '../http/request/client-address.ts'
+import { EVENT_STREAM_MEDIA_TYPE } from '../http/send/event-streams.ts'
+import { own } from '../tools/text/json-object.ts'
 import type { Tool } from '../tools/tool.ts'
 import { type Bucket, Buckets } from './buckets.ts'
 
@@ -24,18 +27,20 @@ export interface Limits {
   /** Registered after whatever sets `request.principal`. */
   readonly plugin: FastifyPluginAsync
   /** Counts one tool call. Returns the sentence for a model whose caller is past the limit. */
-  admitCall (request: FastifyRequest, tool: Tool): string | undefined
+  admitCall (request: FastifyRequest, tool: Tool | undefined): string | undefined
+  /** Refusals since the start. */
+  readonly refusals: ReadonlyMap<LimitRule, number>
   /** Buckets that replicas may share, by a name for each kind. */
   readonly shared: Readonly<Record<string, Buckets>>
 }
 
+/** What a caller is past: its units, its open streams, or the refused requests of its network. */
+export type LimitRule = 'units' | 'streams' | 'failures'
+
 /** Never limited: a platform that gets no answer restarts the service, and a client cannot log in without the metadata. */
 const EXEMPT = /\/(?:livez|readyz|metrics)$|\/\.well-known\/oauth-/
 
-/** Tool calls are counted one by one when they run. */
-const TOOL_CALLS = /\/agent\/tool-call$/
-const STREAMS = /\/(?:events|mcp)$/
-
+const SEARCH_TOOL = 'search_skills'
 const SEARCH_UNITS = 3
 const STREAM_UNITS = 10
 const UNIT_BYTES = 1_048_576
@@ -56,6 +61,17 @@ interface Caller {
   readonly who: string
 }
 
+/** What a refused caller is told. */
+interface Refusal extends Pick<Caller, 'bucket' | 'who'> {
+  readonly rule: LimitRule
+  /** The limit in words. */
+  readonly limit: string
+  /** The limit as `RateLimit-Policy` writes it, without the name. */
+  readonly policy: string
+  /** Until the next request of this kind is served, in milliseconds. */
+  readonly wait: number
+}
+
 /** Bounds what one caller may ask for: by principal, else by address. Against accidents and abuse, not to sell quotas. */
 export function createLimits ({ rate, burst, hasCallers, clientOf, hasProxies, log, now = () => performance.now() }: LimitsOptions): Limits {
   // Apart, so that a crowd of addresses never displaces the bucket of a principal.
@@ -63,6 +79,9 @@ export function createLimits ({ rate, burst, hasCallers, clientOf, hasProxies, l
   const networks = new Buckets({ rate, burst, now })
   const failures = new Buckets({ ...FAILURES, burst: () => FAILURES.burst, now })
   const streams = new Map<string, number>()
+  const refusals = new Map<LimitRule, number>([['units', 0], ['streams', 0], ['failures', 0]])
+  /** Requests whose first tool call the request itself has paid for. */
+  const paid = new WeakSet<FastifyRequest>()
   let hasWarned = false
 
   function callerOf (request: FastifyRequest): Caller {
@@ -72,16 +91,31 @@ export function createLimits ({ rate, burst, hasCallers, clientOf, hasProxies, l
     return { bucket: networks.of(network), buckets: networks, who: `address ${network}` }
   }
 
-  function refuse (request: FastifyRequest, { bucket, who }: Pick<Caller, 'bucket' | 'who'>, wait: number, rule: string): HttpProblem {
-    const seconds = retryAfter(wait)
-    if (now() - bucket.loggedAt >= LOG_PAUSE_MS) {
-      bucket.loggedAt = now()
-      log.info({ reqId: request.id, client: clientOf(request.raw), principal: request.principal?.name, rule }, 'a caller is past its limit; further refusals of the next minute have no line')
-    }
-    return new HttpProblem('rate_limited', `The limit is ${rule} for ${who}; try again in ${seconds} s`, { 'retry-after': String(seconds) })
+  function countRefusal (rule: LimitRule): void {
+    refusals.set(rule, (refusals.get(rule) ?? 0) + 1)
   }
 
-  const rule = (): string => `${rate} units a second, ${burst()} at once`
+  function refuse (request: FastifyRequest, { bucket, who, rule, limit, policy, wait }: Refusal): HttpProblem {
+    const seconds = retryAfter(wait)
+    countRefusal(rule)
+    if (now() - bucket.loggedAt >= LOG_PAUSE_MS) {
+      bucket.loggedAt = now()
+      log.info({ reqId: request.id, client: clientOf(request.raw), principal: request.principal?.name, rule: limit }, 'a caller is past its limit; further refusals of the next minute have no line')
+    }
+    return new HttpProblem('rate_limited', `The limit is ${limit} for ${who}; try again in ${seconds} s`, {
+      'retry-after': String(seconds),
+      'ratelimit-policy': `"${rule}";${policy}`,
+      ratelimit: `"${rule}";r=0;t=${seconds}`
+    })
+  }
+
+  /** @throws {HttpProblem} when the caller has too few units */
+  function take (request: FastifyRequest, caller: Caller, units: number): void {
+    const { bucket, who } = caller
+    const wait = caller.buckets.take(bucket, units)
+    if (wait === 0) return
+    throw refuse(request, { bucket, who, rule: 'units', limit: `${rate} units a second, ${burst()} at once`, policy: `q=${burst()};w=${Math.ceil(burst() / rate)}`, wait })
+  }
 
   /** A header that is ignored is most often a proxy that nobody has named: all its clients share one bucket. */
   function warnOnce (request: FastifyRequest): void {
@@ -93,35 +127,45 @@ export function createLimits ({ rate, burst, hasCallers, clientOf, hasProxies, l
   }
 
   /** @throws {HttpProblem} when the caller has as many streams as it may */
-  function countStream (request: FastifyRequest, { bucket, who }: Caller, closed: (listener: () => void) => void): void {
+  function countStream (request: FastifyRequest, reply: FastifyReply, { bucket, who }: Caller): void {
     const { key } = bucket
     const open = streams.get(key) ?? 0
-    if (open >= MAX_STREAMS) throw refuse(request, { bucket, who }, 1000, `${MAX_STREAMS} streams of events`)
+    if (open >= MAX_STREAMS) throw refuse(request, { bucket, who, rule: 'streams', limit: `${MAX_STREAMS} streams of events`, policy: `q=${MAX_STREAMS};qu="concurrent-requests"`, wait: 1000 })
     streams.set(key, open + 1)
-    closed(() => {
+    reply.raw.once('close', () => {
       const left = (streams.get(key) ?? 1) - 1
       if (left > 0) streams.set(key, left)
       else streams.delete(key)
     })
   }
 
+  /** What a message of MCP costs beyond a request: its body had to be read first. */
+  function countMessage (request: FastifyRequest, reply: FastifyReply, next: (error?: Error) => void): void {
+    const method = own(request.body, 'method')
+    const isSearch = method === 'tools/call' && own(own(request.body, 'params'), 'name') === SEARCH_TOOL
+    if (method !== 'subscriptions/listen' && !isSearch) return next()
+    attempt(next, () => {
+      const caller = callerOf(request)
+      take(request, caller, (isSearch ? SEARCH_UNITS : STREAM_UNITS) - 1)
+      if (!isSearch) countStream(request, reply, caller)
+    })
+  }
+
   const plugin = fp(async function limits (app) {
+    app.addHook('onRoute', (route: RouteOptions) => {
+      if (route.method === 'POST' && route.url.endsWith('/mcp')) route.preHandler = [...[route.preHandler ?? []].flat(), countMessage]
+    })
+
     app.addHook('onRequest', (request, reply, next) => {
-      const route = request.routeOptions.url ?? ''
+      const { url: route = '' } = request.routeOptions
       if (EXEMPT.test(route)) return next()
       warnOnce(request)
-      const caller = callerOf(request)
-      const isStream = request.method === 'GET' && STREAMS.test(route) && request.headers.accept?.includes('text/event-stream') === true
-      const { buckets, bucket } = caller
-      // The calls themselves are taken one by one.
-      const wait = TOOL_CALLS.test(route) ? buckets.wait(bucket, 1) : buckets.take(bucket, isStream ? STREAM_UNITS : unitsOf(request, route))
-      if (wait > 0) return next(refuse(request, caller, wait, rule()))
-      try {
-        if (isStream) countStream(request, caller, (listener) => { reply.raw.once('close', listener) })
-        next()
-      } catch (error) {
-        next(error instanceof Error ? error : undefined)
-      }
+      attempt(next, () => {
+        const caller = callerOf(request)
+        const isStream = opensStream(request, route)
+        take(request, caller, isStream ? STREAM_UNITS : unitsOf(request, route))
+        if (isStream) countStream(request, reply, caller)
+      })
     })
 
     app.addHook('onSend', (request, reply, payload, next) => {
@@ -131,7 +175,8 @@ export function createLimits ({ rate, burst, hasCallers, clientOf, hasProxies, l
         const bucket = failures.of(network)
         const wait = failures.take(bucket, 1)
         if (wait > 0) {
-          const problem = refuse(request, { bucket, who: `address ${network}` }, wait, `${FAILURES.burst} refused requests at once, one more each ${1 / FAILURES.rate} s,`)
+          const { rate, burst } = FAILURES
+          const problem = refuse(request, { bucket, who: `address ${network}`, rule: 'failures', limit: `${burst} refused requests at once, one more each ${1 / rate} s,`, policy: `q=${burst};w=${burst / rate}`, wait })
           return next(null, replaceProblem(problem, request, reply))
         }
       } else if (status < 300 && request.method === 'GET') {
@@ -147,13 +192,29 @@ export function createLimits ({ rate, burst, hasCallers, clientOf, hasProxies, l
 
   return {
     plugin,
+    refusals,
     admitCall (request, tool) {
+      const units = (tool?.name === SEARCH_TOOL ? SEARCH_UNITS : 1) - (paid.has(request) ? 0 : 1)
+      paid.add(request)
+      if (units === 0) return undefined
       const { bucket, buckets } = callerOf(request)
-      const wait = buckets.take(bucket, tool.name === 'search_skills' ? SEARCH_UNITS : 1)
-      return wait === 0 ? undefined : `Rate limit: try again in ${retryAfter(wait)} s`
+      const wait = buckets.take(bucket, units)
+      if (wait === 0) return undefined
+      countRefusal('units')
+      return `Rate limit: try again in ${retryAfter(wait)} s`
     },
     shared: { principal: principals, network: networks }
   }
+}
+
+function attempt (next: (error?: Error) => void, check: () => void): void {
+  try {
+    check()
+  } catch (error) {
+    next(error instanceof Error ? error : new Error(String(error)))
+    return
+  }
+  next()
 }
 
 /** Whole seconds after which the request is served, and a little more, so that not all come back at once. */
@@ -161,6 +222,13 @@ function retryAfter (wait: number): number {
   return Math.max(1, Math.ceil(wait / 1000 * (1 + Math.random() / 10)))
 }
 
-function unitsOf ({ query }: FastifyRequest, route: string): number {
-  return route.endsWith('/catalog') && typeof query === 'object' && query !== null && 'q' in query ? SEARCH_UNITS : 1
+function opensStream ({ method, headers: { accept } }: FastifyRequest, route: string): boolean {
+  if (method !== 'GET') return false
+  // Any client that takes the type gets the stream of one route; the other one wants it by name.
+  return route.endsWith('/events') ? accepts(accept, EVENT_STREAM_MEDIA_TYPE) : route.endsWith('/mcp') && accept?.includes(EVENT_STREAM_MEDIA_TYPE) === true
+}
+
+function unitsOf ({ query, params }: FastifyRequest, route: string): number {
+  const isSearch = route.endsWith('/catalog') ? own(query, 'q') !== undefined : route.endsWith('/agent/tools/:name') && own(params, 'name') === SEARCH_TOOL
+  return isSearch ? SEARCH_UNITS : 1
 }

@@ -20,6 +20,8 @@ export interface Protection {
   readonly plugins: readonly FastifyPluginAsync[]
   readonly clientOf: ClientOf | undefined
   readonly admitCall: Limits['admitCall'] | undefined
+  /** Refusals since the start, by what the caller was past. */
+  readonly refusals: Limits['refusals']
   /** Exchanges with the shared store that failed. */
   storeFailures (): number
   close (): void
@@ -30,7 +32,7 @@ export async function protect ({ isLimited, trustedProxies, store, burst, skills
   const { createClientOf } = await import('../http/request/client-address.ts')
   const clientOf = createClientOf(trustedProxies)
   const own = { clientOf: hasProxies ? clientOf : undefined }
-  if (!isLimited) return { ...own, plugins: [], admitCall: undefined, storeFailures: () => 0, close () {} }
+  if (!isLimited) return { ...own, plugins: [], admitCall: undefined, refusals: new Map(), storeFailures: () => 0, close () {} }
   const { createLimits } = await import('./limits.ts')
   const limits = createLimits({ ...options, clientOf, hasProxies, burst: () => Math.max(burst, skills.namesNow().length + EXTRA_UNITS) })
   const shared = store === undefined ? undefined : await shareLimits(store, limits, options)
@@ -38,6 +40,7 @@ export async function protect ({ isLimited, trustedProxies, store, burst, skills
     ...own,
     plugins: [limits.plugin],
     admitCall: limits.admitCall,
+    refusals: limits.refusals,
     storeFailures: () => shared?.failures ?? 0,
     close: () => { shared?.close() }
   }

@@ -1,3 +1,4 @@
+import { ConfigError } from '../config/setting.ts'
 import type { Buckets } from './buckets.ts'
 import type { CoreLog } from '../core/ground/log.ts'
 
@@ -95,10 +96,13 @@ export class SharedStore {
 
 /**
  * Connects to Redis or Valkey. Resolves at once, whether the store is there or not.
- * @throws {Error} without the package `ioredis`
+ * @throws {ConfigError} without the package `ioredis`
  */
 export async function connectRedis (url: string): Promise<RedisLike> {
-  const { Redis } = await import('ioredis')
+  const { Redis } = await import('ioredis').catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error
+    throw new ConfigError('LIMITS_STORE needs the package ioredis, which is not installed: npm install ioredis', { cause: error })
+  })
   const redis = new Redis(url, {
     connectTimeout: TIMEOUT_MS,
     commandTimeout: TIMEOUT_MS,

@@ -100,7 +100,7 @@ export class FollowedFiles {
   }
 }
 
-/** The digest of a file, or the revision for a path that the manifest does not list: it may be another spelling of the main file. */
+/** The digest of a file, or the revision for a path that the manifest does not list. It may be another spelling of the main file. */
 function stateOf (path: string, manifest: Manifest | undefined): string {
   return manifest?.files.find((file) => file.path === path)?.digest ?? manifest?.revision ?? 'gone'
 }

@@ -7,7 +7,7 @@ import { mainFileUri } from './skill-uri.ts'
 const LIST_CHANGES = Buffer.concat([frameOf('resources/list_changed'), frameOf('prompts/list_changed')])
 
 /**
- * Changes for the streams of `GET /mcp`, which clients of the 2025 revisions open: of the lists, and of each skill as
+ * Changes for the streams of `GET /mcp`, which clients of the 2025 revisions open. They are changes of the lists, and of each skill as
  * `resources/updated` of its main file, whichever of its files has changed. There are no sessions that could remember what
  * a client has subscribed to. Nothing is followed without a stream.
  */

@@ -5,8 +5,9 @@ import type { ChangeFeed } from '../core/events/change-feed.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import type { Observer } from '../http/observer.ts'
 import { HttpProblem } from '../http/problem.ts'
-import { setMessageTraceparent } from '../http/request/traceparent.ts'
+import { parseTraceparent } from '../http/request/traceparent.ts'
 import type { Shutdown } from '../http/connections/shutdown.ts'
+import type { Load } from '../http/overload/load.ts'
 import { createEventStreams, EVENT_STREAM_MEDIA_TYPE } from '../http/send/event-streams.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import { own } from '../tools/text/json-object.ts'
@@ -25,6 +26,7 @@ export interface McpDoorOptions {
   readonly checkOrigin: OriginCheck
   /** Whether the process has received a signal to stop. */
   readonly shutdown: Shutdown
+  readonly load: Pick<Load, 'level'>
 }
 
 /** The headers that the SDK reads. It receives no others. */
@@ -38,19 +40,19 @@ const FIRST_REVISION_WITHOUT_STREAM = '2026'
 /** The SDK needs a URL and reads no part of it. */
 const URL_OF_DOOR = 'http://localhost/mcp'
 
-/** Loads the SDK, which takes 100 ms in one turn of the event loop: too long for a request, or for the start of the service. */
+/** Loads the SDK, which takes 100 ms in one turn of the event loop. That is too long for a request, or for the start of the service. */
 export async function preloadMcp (): Promise<void> {
   await import('./handler.ts')
 }
 
 /** MCP over Streamable HTTP at `/mcp`, without sessions (docs/mcp.md). */
-export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function mcpDoor (app, { checkOrigin, shutdown, skillsOf, feeds, whileAllowed, registry, version, observer }) {
+export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function mcpDoor (app, { checkOrigin, shutdown, load, skillsOf, feeds, whileAllowed, registry, version, observer }) {
   const streams = createEventStreams(app, { maxStreams: MAX_MCP_STREAMS, shutdown, whileAllowed })
   const notifications = new PerSkills((skills) => new Notifications(skills, feeds.of(skills)))
   let loading: Promise<PerSkills<McpDoor>> | undefined
   const inProgress = new Set<Promise<Response>>()
 
-  async function load (): Promise<PerSkills<McpDoor>> {
+  async function loadDoors (): Promise<PerSkills<McpDoor>> {
     try {
       const { createMcpDoor } = await import('./handler.ts')
       return new PerSkills((skills) => createMcpDoor({ skills, feed: feeds.of(skills), registry, version, observer, log: app.log }))
@@ -82,7 +84,9 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
     schema: { hide: true, body: { type: 'object', description: 'One JSON-RPC message; batches are not taken' } },
     onRequest: checkRequestOrigin
   }, async (request, reply) => {
-    setMessageTraceparent(request, own(own(own(request.body, 'params'), '_meta'), 'traceparent'))
+    // Entries have revisions, for which every file of a skill may have to be read.
+    if (load.level > 0 && own(request.body, 'method') === 'skills/list') throw new HttpProblem('overloaded')
+    request.trace = parseTraceparent(own(own(own(request.body, 'params'), '_meta'), 'traceparent')) ?? request.trace
     const disconnected = new AbortController()
     const stopWatch = whileAllowed(request, () => { reply.raw.destroy() })
     reply.raw.once('close', () => {
@@ -90,7 +94,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
       disconnected.abort()
     })
     const skills = skillsOf(request)
-    const door = (await (loading ??= load())).of(skills)
+    const door = (await (loading ??= loadDoors())).of(skills)
     const answer = door.fetch(toWebRequest(request, disconnected.signal), request)
     inProgress.add(answer)
     try {

@@ -1,25 +1,48 @@
 import type { FastifyPluginAsync } from 'fastify'
+import type { FollowedPolicy } from '../config/followed-file.ts'
 import type { GateChange } from '../core/content/trust/trust-policy.ts'
 import type { CoreLog } from '../core/ground/log.ts'
 import type { Signal } from '../core/ground/signal.ts'
+import type { SkillService } from '../core/skill-source.ts'
 import type { Observer } from '../http/observer.ts'
 import { type ClientOf, peerOf } from '../http/request/client-address.ts'
 import { LogOutput } from '../log-output.ts'
-import type { MeasuredSkills, MetricsOptions } from './metrics/metrics.ts'
+import type { MeasuredSkills, Readings } from './metrics/metrics.ts'
 
 export interface ObserveOptions {
-  readonly skills: MeasuredSkills
+  readonly skills: MeasuredSkills & { namesNow (): readonly string[] }
   readonly version: string
   readonly log: CoreLog
-  /** Where `/metrics` listens; absent: nowhere, and nothing is counted. */
-  readonly metrics?: { readonly host: string, readonly port: number } | undefined
+  readonly metrics: WantedMetrics
   /** An absolute path, or `stdout`, which is the output that the log has too. */
-  readonly audit?: { readonly path: string, readonly isRequired: boolean, readonly stdout: LogOutput } | undefined
-  /** What a trust policy takes away and gives back. */
-  readonly judged?: Signal<GateChange> | undefined
+  readonly audit?: WantedAudit | undefined
   /** Behind trusted proxies. */
   readonly clientOf: ClientOf | undefined
-  readonly readings: NonNullable<MetricsOptions['readings']>
+  readonly readings: Readings
+}
+
+export interface WantedAudit {
+  readonly path: string
+  readonly isRequired: boolean
+  readonly stdout: LogOutput
+  /** See `AuditOptions`. */
+  readonly salt: string | undefined
+  /** All skills: their changes are in it. */
+  readonly skills: Pick<SkillService, 'available' | 'subscribe'>
+  readonly policies: readonly FollowedPolicy[]
+  /** What a trust policy takes away and gives back. */
+  readonly judged: Signal<GateChange> | undefined
+}
+
+/** Where the metrics can be read. Nowhere: nothing is counted. */
+export interface WantedMetrics {
+  /** A port of their own. */
+  readonly address: { readonly host: string, readonly port: number } | undefined
+  /** Whether callers are told apart: then those with the scope read them at the service's own port, below `basePath`. */
+  readonly hasCallers: boolean
+  readonly basePath: string
+  /** Whether reads are counted by skill. */
+  readonly countsReads: boolean
 }
 
 /** What watches the service. Each part is loaded only where it is wanted. */
@@ -35,7 +58,7 @@ export interface Observation {
 const NOTHING: Observation = { observers: [], plugins: [], async start () {}, async close () {} }
 
 export async function observe (options: ObserveOptions): Promise<Observation> {
-  const audit = await observeReads(options)
+  const audit = await openAudit(options)
   const metrics = await observeMetrics({ ...options, readings: { ...options.readings, auditDropped: audit.dropped } })
   const parts = [metrics, audit, await observeSpans(options)]
   return {
@@ -49,23 +72,27 @@ export async function observe (options: ObserveOptions): Promise<Observation> {
 /** Where every version 1 of OpenTelemetry's API finds the SDK that `--import` has loaded. */
 const OPENTELEMETRY = Symbol.for('opentelemetry.js.api.1')
 
-async function observeSpans ({ version, log }: ObserveOptions): Promise<Observation> {
+async function observeSpans ({ version, log, clientOf = peerOf }: ObserveOptions): Promise<Observation> {
   const registered: unknown = Reflect.get(globalThis, OPENTELEMETRY)
   if (typeof registered !== 'object' || registered === null || !('trace' in registered)) return NOTHING
   const [api, { createTraces }] = await Promise.all([import('@opentelemetry/api'), import('./traces.ts')])
   log.info({}, 'an OpenTelemetry SDK is loaded: requests, tool calls and MCP requests are spans')
-  return { ...NOTHING, observers: [createTraces(api, version)] }
+  return { ...NOTHING, observers: [createTraces(api, { version, clientOf })] }
 }
 
-async function observeMetrics ({ skills, version, log, readings, metrics: address }: ObserveOptions): Promise<Observation> {
-  if (address === undefined) return NOTHING
-  const [{ createMetrics }, { listenForMetrics }] = await Promise.all([import('./metrics/metrics.ts'), import('./metrics/metrics-server.ts')])
-  const metrics = createMetrics({ skills, version, readings })
+async function observeMetrics ({ skills, version, log, readings, metrics: { address, hasCallers, basePath, countsReads } }: ObserveOptions): Promise<Observation> {
+  if (address === undefined && !hasCallers) return NOTHING
+  const [{ createMetrics }, { listenForMetrics }, { metricsRoute }, { observeReads, SkillReads }] = await Promise.all([
+    import('./metrics/metrics.ts'), import('./metrics/metrics-server.ts'), import('./metrics/metrics-route.ts'), import('./metrics/skill-reads.ts')
+  ])
+  const reads = countsReads ? new SkillReads({ namesNow: () => skills.namesNow() }) : undefined
+  const metrics = createMetrics({ skills, version, readings: { ...readings, ...reads && { reads: () => reads.rows() } } })
   let close = (): void => {}
   return {
-    observers: [metrics.observer],
-    plugins: [],
+    observers: [metrics.observer, ...reads ? [observeReads(reads)] : []],
+    plugins: hasCallers ? [async (app) => { await app.register(metricsRoute, { metrics, prefix: basePath }) }] : [],
     async start () {
+      if (address === undefined) return
       const server = await listenForMetrics(metrics, address)
       close = () => { server.close() }
       log.info({ url: server.url }, 'metrics for Prometheus')
@@ -77,19 +104,22 @@ async function observeMetrics ({ skills, version, log, readings, metrics: addres
   }
 }
 
-async function observeReads ({ audit: wanted, version, log, judged, clientOf = peerOf }: ObserveOptions): Promise<Observation & { dropped (): number }> {
+async function openAudit ({ audit: wanted, version, log, clientOf = peerOf }: ObserveOptions): Promise<Observation & { dropped (): number }> {
   if (wanted === undefined) return { ...NOTHING, dropped: () => 0 }
-  const { path, isRequired, stdout } = wanted
+  const { path, isRequired, stdout, salt, skills, policies, judged } = wanted
   const [{ createAudit }, { AuditFile }] = await Promise.all([import('./audit/audit.ts'), import('./audit/audit-file.ts')])
   const file = path === 'stdout' ? undefined : new AuditFile(path)
   const output = file === undefined ? stdout : new LogOutput(file)
+  const audit = createAudit({ output, last: file?.last, clientOf, isRequired, isWorking: () => file?.isWorking ?? true, version, salt })
   if (file !== undefined) {
     process.once('exit', () => { output.flushSync() })
-    output.dropped.subscribe((lines) => { log.warn({ lines, path }, 'lines of the audit log were dropped: its disk did not take them') })
+    output.dropped.subscribe((lines) => {
+      audit.lost(lines)
+      log.warn({ lines, path }, 'lines of the audit log were dropped: its disk did not take them')
+    })
     // By habit, rotation sends this signal. The file at the path is found without it, and the service goes on.
     process.on('SIGHUP', () => {})
   }
-  const audit = createAudit({ output, clientOf, isRequired, isWorking: () => file?.isWorking ?? true, version })
   judged?.subscribe((change) => { audit.judged(change) })
   return {
     observers: [audit.observer],
@@ -97,6 +127,9 @@ async function observeReads ({ audit: wanted, version, log, judged, clientOf = p
     dropped: () => audit.dropped + (file === undefined ? 0 : output.lost),
     async start () {
       audit.started()
+      for (const policy of policies) audit.follow(policy)
+      // The first index is no change.
+      Promise.resolve(skills.available()).then(() => skills.subscribe((change) => { audit.catalogChanged(change) }), () => {})
       log.info({ path }, 'writing the audit log')
     },
     close: () => audit.close()

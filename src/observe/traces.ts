@@ -2,6 +2,7 @@ import type * as OpenTelemetry from '@opentelemetry/api'
 import type { Context, Span, SpanOptions } from '@opentelemetry/api'
 import type { FastifyRequest } from 'fastify'
 import type { Observer } from '../http/observer.ts'
+import type { ClientOf } from '../http/request/client-address.ts'
 import { own } from '../tools/text/json-object.ts'
 
 type Api = typeof OpenTelemetry
@@ -16,18 +17,29 @@ const HEADERS = {
   get: (carrier: FastifyRequest['headers'], key: string) => carrier[key]
 }
 
+export interface TracesOptions {
+  /** Of the service. */
+  readonly version: string
+  readonly clientOf: ClientOf
+}
+
 /**
  * Spans by the conventions of OpenTelemetry: one for each request, each MCP request and each tool call. Made here and not by
  * patching modules, since the command line is a bundle. Names of MCP and GenAI attributes may still change: all are in this file.
  * @param api found by the caller, so that nothing is loaded without an SDK
  */
-export function createTraces ({ context, propagation, SpanKind, SpanStatusCode, trace }: Api, version: string): Observer {
+export function createTraces ({ context, isSpanContextValid, propagation, SpanKind, SpanStatusCode, trace }: Api, { version, clientOf }: TracesOptions): Observer {
   const tracer = trace.getTracer('skillserve', version)
   const spans = new WeakMap<object, Span>()
   const operations = new WeakMap<object, Span>()
 
-  function begin (name: string, options: SpanOptions, parent: Context): Span {
-    return tracer.startSpan(name, options, parent)
+  /** Lines of the log and of the audit log carry the ids of the span. */
+  function begin (name: string, options: SpanOptions, parent: Context, request: FastifyRequest): Span {
+    const span = tracer.startSpan(name, options, parent)
+    const spanContext = span.spanContext()
+    const { traceId, spanId, traceFlags } = spanContext
+    if (isSpanContextValid(spanContext)) request.trace = { traceId, spanId, flags: traceFlags.toString(16).padStart(2, '0') }
+    return span
   }
 
   function below (origin: object | undefined): Context {
@@ -47,11 +59,11 @@ export function createTraces ({ context, propagation, SpanKind, SpanStatusCode, 
           // A pattern stands for the path where the path is a secret.
           'url.path': route?.includes(':secret') === true ? route : cut(request.url.split('?', 1)[0] ?? ''),
           'url.scheme': 'http',
-          'server.address': cut(headers.host ?? ''),
-          'client.address': raw.socket.remoteAddress ?? '',
+          'server.address': cut((headers.host ?? '').replace(/:\d*$/, '')),
+          'client.address': clientOf(raw),
           'user_agent.original': cut(headers['user-agent'] ?? '')
         }
-      }, propagation.extract(context.active(), headers, HEADERS)))
+      }, propagation.extract(context.active(), headers, HEADERS), request))
     },
 
     onResponse (request, reply) {
@@ -74,16 +86,18 @@ export function createTraces ({ context, propagation, SpanKind, SpanStatusCode, 
       const target = own(params, 'name')
       const tool = method === 'tools/call' && typeof target === 'string' ? cut(target) : undefined
       const uri = own(params, 'uri')
+      const version = origin.headers['mcp-protocol-version']
       const span = begin(cut(method), {
         kind: SpanKind.SERVER,
         attributes: {
           'mcp.method.name': cut(method),
+          ...version !== undefined && { 'mcp.protocol.version': cut(String(version)) },
           ...tool !== undefined && { 'gen_ai.tool.name': tool, 'gen_ai.operation.name': 'execute_tool' },
           ...id !== undefined && { 'jsonrpc.request.id': cut(String(id)) },
           ...typeof uri === 'string' && { 'mcp.resource.uri': cut(uri) }
         },
         links: isOwnTrace && requestSpan !== undefined ? [{ context: requestSpan.spanContext() }] : []
-      }, parent)
+      }, parent, origin)
       operations.set(origin, span)
       return ({ error }) => {
         if (error !== undefined) span.setAttribute('error.type', error)
@@ -94,7 +108,7 @@ export function createTraces ({ context, propagation, SpanKind, SpanStatusCode, 
 
     onCall ({ tool, dialect, id, origin }) {
       const name = tool?.name ?? 'unknown'
-      const span = begin(`execute_tool ${name}`, {
+      const span = tracer.startSpan(`execute_tool ${name}`, {
         kind: SpanKind.INTERNAL,
         attributes: {
           'gen_ai.operation.name': 'execute_tool',

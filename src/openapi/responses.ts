@@ -138,9 +138,11 @@ const PROBLEMS = { ...skillProblems, ...httpProblems }
 
 /** What any request can meet, whatever its route. */
 const COMMON_PROBLEMS: readonly ProblemCode[] = ['bad_request', 'bad_query', 'host_not_allowed']
+/** Where an access file is in force. */
+const ACCESS_PROBLEMS: readonly ProblemCode[] = ['unauthenticated', 'invalid_token', 'token_expired', 'invalid_credentials', 'insufficient_scope']
 const OTHER_PROBLEMS: readonly ProblemCode[] = [
   'request_timeout', 'precondition_failed', 'expectation_failed', 'headers_too_large', 'internal_error', 'transfer_encoding_unsupported', 'rate_limited', 'overloaded', 'audit_unavailable',
-  'http_version_not_supported'
+  'issuer_unavailable', 'http_version_not_supported'
 ]
 
 /**
@@ -148,6 +150,11 @@ const OTHER_PROBLEMS: readonly ProblemCode[] = [
  * The examples are components of the document: see `scripts/openapi/`.
  */
 export function problemAnswers (...codes: readonly ProblemCode[]): Readonly<Record<string, ResponseObject>> {
+  return openProblemAnswers(...codes, ...ACCESS_PROBLEMS)
+}
+
+/** The same for a route that is open to callers without credentials, whatever the access file says. */
+export function openProblemAnswers (...codes: readonly ProblemCode[]): Readonly<Record<string, ResponseObject>> {
   const byStatus = new Map<number, ProblemCode[]>()
   for (const code of new Set([...codes, ...COMMON_PROBLEMS])) {
     const { status } = PROBLEMS[code]
@@ -171,6 +178,7 @@ function problem (codes: readonly ProblemCode[], status?: number): ResponseObjec
     description: codes.map((code) => `${PROBLEMS[code].title} (\`${code}\`)`).join(', '),
     headers: {
       'cache-control': NO_STORE,
+      ...status === 401 && { 'www-authenticate': { type: 'string', description: '`Bearer`, with what is wrong (RFC 6750 §3) and where OAuth clients begin (RFC 9728 §5.1)' } },
       ...status === 416 && { 'content-range': { type: 'string', description: '`bytes */size`' } },
       ...(status === 429 || status === 503) && { 'retry-after': { type: 'integer', description: 'In seconds' } }
     },

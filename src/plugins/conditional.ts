@@ -11,8 +11,8 @@ import { chooseEncoding, compressed } from '../http/send/compressed.ts'
 const HEADERS_OF_BODY = ['content-type', 'content-length', 'content-range', 'content-encoding', 'content-disposition', 'accept-ranges']
 
 /**
- * The ETag that the client has, by `If-None-Match` alone. `If-Modified-Since` is not answered with 304: its steps are whole
- * seconds, and an edit in the second of the last answer, or one that puts the time back, would stay unseen.
+ * The ETag that the client has, by `If-None-Match` alone. `If-Modified-Since` is not answered with 304. Its steps are whole
+ * seconds: an edit in the second of the last answer, or one that puts the time back, would stay unseen.
  */
 function presentEtag (request: FastifyRequest, etag: string | undefined): string | undefined {
   const ifNoneMatch = request.headers['if-none-match']

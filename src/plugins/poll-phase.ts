@@ -10,7 +10,7 @@ export interface PollPhaseOptions {
 
 /**
  * Reports each received request to the catalog, so that all requests of one poll phase of the event loop share their stats.
- * An injected request did not come through a poll phase, and one that has waited came through an earlier one: the requests of
+ * An injected request did not come through a poll phase, and one that has waited came through an earlier one. The requests of
  * the next phase must not use what it finds.
  */
 export const pollPhase = fp<PollPhaseOptions>(function pollPhase (app, { skills, connections }, done) {

@@ -24,8 +24,8 @@ function hasSeveralHosts (request: IncomingMessage): boolean {
 }
 
 /**
- * The check of the request's host against DNS rebinding: on a loopback binding loopback names and those of `allowedHosts`,
- * elsewhere exactly those of `allowedHosts`, or any when the list is empty.
+ * The check of the request's host against DNS rebinding. On a loopback address loopback names and those of `allowedHosts`
+ * pass, elsewhere exactly those of `allowedHosts`, or any when the list is empty.
  * @throws {Error} when an entry of `allowedHosts` is not a host
  */
 function createHostCheck (options: SecurityOptions): (request: IncomingMessage) => HttpProblem | undefined {

@@ -26,7 +26,7 @@ export interface AgentRoutesOptions {
   readonly handleToolCall: ToolCallHandler
   readonly observer?: ToolObserver | undefined
   /** Counts a call towards the caller's limit: see `ToolCallContext`. */
-  readonly admitCall?: ((request: FastifyRequest, tool: Tool) => string | undefined) | undefined
+  readonly admitCall?: ((request: FastifyRequest, tool: Tool | undefined) => string | undefined) | undefined
 }
 
 /** No schema refuses a call: the model reads what does not fit, in the form of its dialect or tool. The query is validated. */
@@ -40,7 +40,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     schema: {
       operationId: 'callTools',
       summary: 'Run tool calls as a model made them',
-      description: 'Takes the calls in the shape in which the provider gave them, and answers in the same shape: results to paste back into the conversation. At most 128 calls in one request; one that fails does not stop the rest.',
+      description: 'Takes the calls in the shape in which the provider gave them, and answers in the same shape. The results go back into the conversation. At most 128 calls in one request; one that fails does not stop the rest.',
       tags: ['agent'],
       querystring: ToolCallQuerySchema,
       body: requestBody(ToolCallRequestSchema, toolCallExamples),

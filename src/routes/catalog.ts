@@ -1,7 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { Static } from '@sinclair/typebox'
 import { readCatalogEntry } from '../core/listing/entry.ts'
 import { readCatalogPage } from '../core/listing/pages.ts'
-import { DEFAULT_PAGE_ENTRIES } from '../core/ground/limits.ts'
+import { DEFAULT_PAGE_ENTRIES, MAX_PAGE_CHARACTERS, MAX_PAGE_ENTRIES } from '../core/ground/limits.ts'
 import type { SkillsOf } from '../access/principal.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { readTargets } from '../http/request/targets.ts'
@@ -21,9 +22,12 @@ export interface CatalogRoutesOptions {
   readonly judge: Judging
 }
 
+const COPIES = 3
+
 /** What there is to know about each skill, page by page, and search. */
 export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (app, { skillsOf, revisionOf, judge }) {
   app.get('/catalog', {
+    config: { load: 'costly', answerBytes: ({ query }) => largestPage((query as Static<typeof CatalogQuerySchema>).limit) },
     schema: {
       operationId: 'browseCatalog',
       summary: 'Browse and search the skills',
@@ -68,4 +72,9 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
     if (entry.revision !== null) reply.header(REVISION_HEADER, entry.revision)
     return sendJson(reply, entry, () => JSON.stringify(entry), condition)
   })
+}
+
+/** What a page takes until it is sent, in bytes: its entries, the page and its bytes, of two bytes for a character each. */
+function largestPage (entries = DEFAULT_PAGE_ENTRIES): number {
+  return Math.ceil(COPIES * 2 * MAX_PAGE_CHARACTERS * entries / MAX_PAGE_ENTRIES)
 }

@@ -32,7 +32,7 @@ const PAGE = `<!doctype html>
 const START = "SwaggerUIBundle({ url: 'openapi.json', dom_id: '#swagger-ui', deepLinking: true })\n"
 
 /**
- * A page that shows the OpenAPI document. Plain files of Swagger UI, read when they are asked for: registering
+ * A page that shows the OpenAPI document. Plain files of Swagger UI, read when they are asked for. Registering
  * @fastify/swagger-ui loads a YAML parser and a file server, a quarter of the start, for a page that few open.
  */
 export const docsRoutes: FastifyPluginAsync = async function docsRoutes (app) {

@@ -17,7 +17,7 @@ interface Door {
 }
 
 /** Doors that the OpenAPI document does not have. */
-const MORE_DOORS: readonly Door[] = [
+export const MORE_DOORS: readonly Door[] = [
   { methods: ['GET'], path: '/docs', what: 'The OpenAPI document as a page' },
   { methods: ['POST'], path: '/mcp', what: 'The Model Context Protocol over Streamable HTTP' }
 ]

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { HttpProblem } from '../http/problem.ts'
-import { jsonAnswer, problemAnswers } from '../openapi/responses.ts'
+import { jsonAnswer, openProblemAnswers } from '../openapi/responses.ts'
 import { HookAnswerSchema } from '../schemas/health.ts'
 import { readSecretFile } from '../sources/secrets.ts'
 
@@ -31,7 +31,7 @@ export const gitHook: FastifyPluginAsyncTypebox<GitHookOptions> = async function
       summary: 'Asks for a check of git sources',
       description: 'For the webhooks of GitHub, GitLab, Gitea, Forgejo and Bitbucket. Only sources with a `webhook` in the configuration file are checked, and only those whose secret the sender has.',
       tags: ['service'],
-      response: { 200: jsonAnswer(HookAnswerSchema, 'They will be checked within seconds'), ...problemAnswers('hook_refused', 'body_too_large') }
+      response: { 200: jsonAnswer(HookAnswerSchema, 'They will be checked within seconds'), ...openProblemAnswers('hook_refused', 'body_too_large') }
     }
   }, async (request) => {
     const secrets = await Promise.all(hooks.map(({ secretFile }) => readSecretFile(secretFile).catch(() => undefined)))

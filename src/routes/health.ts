@@ -5,7 +5,7 @@ import type { RevisionOf } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { explainStatus, isAwaited } from '../http/readiness.ts'
 import { LivenessSchema, ReadinessSchema, NotReadySchema, type SourceStatus } from '../schemas/health.ts'
-import { extendedProblemAnswer, probeAnswer, problemAnswers } from '../openapi/responses.ts'
+import { extendedProblemAnswer, probeAnswer, openProblemAnswers } from '../openapi/responses.ts'
 
 export interface HealthRoutesOptions {
   readonly skillsOf: SkillsOf
@@ -19,13 +19,13 @@ export interface HealthRoutesOptions {
 /** For probes. An answer is the state of one process at one time: no cache keeps it. */
 export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (app, { skillsOf, access, revisionOf, sources, shutdown }) {
   app.get('/livez', {
-    config: { isOpen: true },
+    config: { isOpen: true, load: 'probe' },
     schema: {
       operationId: 'getLiveness',
       summary: 'Whether the process answers',
       description: 'Touches no disk.',
       tags: ['service'],
-      response: { 200: probeAnswer(LivenessSchema, 'It does'), ...problemAnswers() }
+      response: { 200: probeAnswer(LivenessSchema, 'It does'), ...openProblemAnswers() }
     }
   }, async (_request, reply) => {
     reply.header('cache-control', 'no-store')
@@ -33,13 +33,13 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
   })
 
   app.get('/readyz', {
-    config: { isOpen: true },
+    config: { isOpen: true, load: 'probe' },
     schema: {
       operationId: 'getReadiness',
       summary: 'Whether the service can do its work',
       description: 'Ready once the first index is built, each source that is not optional was fetched once, and while at least one root is there. The answer has the state of the index and of the watcher, ready or not, and `detail` says in words what is wrong.',
       tags: ['service'],
-      response: { 200: probeAnswer(ReadinessSchema, 'Ready'), ...problemAnswers(), ...extendedProblemAnswer('not_ready', NotReadySchema) }
+      response: { 200: probeAnswer(ReadinessSchema, 'Ready'), ...openProblemAnswers(), ...extendedProblemAnswer('not_ready', NotReadySchema) }
     }
   }, async (request, reply) => {
     reply.header('cache-control', 'no-store')

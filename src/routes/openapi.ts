@@ -17,11 +17,11 @@ const YAML_EXAMPLE = 'openapi: 3.1.0\ninfo:\n  title: skillserve\n'
 /** The OpenAPI document, as `npm run openapi` has written it from the routes. */
 export const openapiRoutes: FastifyPluginAsync = async function openapiRoutes (app) {
   app.get('/openapi.json', {
-    schema: documentSchema('getOpenapiJson', 'This document as JSON', 'application/json', DOCUMENT_SCHEMA, EXAMPLE)
+    schema: documentSchema('getOpenapiJson', 'The OpenAPI document as JSON', 'application/json', DOCUMENT_SCHEMA, EXAMPLE)
   }, async (_request, reply) => reply.type('application/json; charset=utf-8').send(await readDocument('openapi.json', app.prefix)))
 
   app.get('/openapi.yaml', {
-    schema: documentSchema('getOpenapiYaml', 'This document as YAML', 'application/yaml', { type: 'string' }, YAML_EXAMPLE)
+    schema: documentSchema('getOpenapiYaml', 'The OpenAPI document as YAML', 'application/yaml', { type: 'string' }, YAML_EXAMPLE)
   }, async (_request, reply) => reply.type('application/yaml; charset=utf-8').send(await readDocument('openapi.yaml', app.prefix)))
 }
 

@@ -69,7 +69,7 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
 
 /**
  * A path and not a URL: the service cannot know the address that its callers use. The path is that of the file and not of
- * the document: what a skill names relative to its main file is found relative to this path.
+ * the document. What a skill names relative to its main file is found relative to this path.
  */
 export function locate (prefix: string, { skillPath }: SkillMetadata): string {
   return `${prefix}/skills/${encodeURIComponent(basename(skillPath))}/files/SKILL.md`

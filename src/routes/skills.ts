@@ -96,7 +96,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     schema: {
       operationId: 'readSkillFile',
       summary: 'Read a file of a skill',
-      description: 'The bytes of any file, of any size, with `Range`; or, when `Accept` prefers `application/json`, its text inside JSON. A file without a JSON form goes out as bytes to a client that takes them too.',
+      description: 'The bytes of any file, of any size, with `Range`. When `Accept` prefers `application/json`, its text inside JSON. A file without a JSON form goes out as bytes to a client that takes them too.',
       tags: ['skills'],
       params: SkillFileParamsSchema,
       querystring: SkillFileQuerySchema,

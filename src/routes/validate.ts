@@ -34,11 +34,11 @@ export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = as
 
   app.post('/validate', {
     bodyLimit: MAX_VALIDATED_BYTES,
-    config: { bodyTypes: [...DOCUMENT_TYPES, ...ARCHIVE_TYPES] },
+    config: { load: 'costly', bodyTypes: [...DOCUMENT_TYPES, ...ARCHIVE_TYPES] },
     schema: {
       operationId: 'validateSkill',
       summary: 'Judge a skill that is sent',
-      description: 'Takes one SKILL.md, or a ZIP of a skill, up to 10 MiB, and says what the format, validators, agents and uploads make of it. Nothing is kept. A verdict is always a 200.',
+      description: 'Takes one SKILL.md, or a ZIP of a skill, up to 10 MiB. Says what the format, validators, agents and uploads make of it. Nothing is kept. A verdict is always a 200.',
       tags: ['skills'],
       querystring: ValidateQuerySchema,
       body: BODY,

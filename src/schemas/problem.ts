@@ -91,7 +91,7 @@ export const httpProblems = {
   internal_error: { status: 500, title: 'Internal error', detail: 'Something went wrong in the service; its log has the cause under this request id' },
   transfer_encoding_unsupported: { status: 501, title: 'Transfer coding not supported', detail: 'Send the body with Content-Length, or with Transfer-Encoding: chunked alone' },
   too_many_streams: { status: 503, title: 'Too many streams', detail: 'As many clients follow events as may at the same time; try again later, or ask GET /skills' },
-  overloaded: { status: 503, title: 'Overloaded', detail: 'Too many large answers wait for clients that do not read them; try again later' },
+  overloaded: { status: 503, title: 'Overloaded', detail: 'The service has more to do than it can; try again later' },
   audit_unavailable: { status: 503, title: 'Audit log unavailable', detail: 'The audit log cannot be written, and without it nothing may be read' },
   issuer_unavailable: { status: 503, title: 'Issuer unavailable', detail: 'The keys of the issuer of the token cannot be read; try again soon' },
   not_ready: { status: 503, title: 'Not ready', detail: 'The service is not ready; try again soon' },

@@ -16,7 +16,7 @@ export const ErrorResultSchema = Type.Object({ error: Type.String() }, { title: 
 
 /**
  * Shares the outcome of an unchanged document between calls, so that the document is escaped once. One outcome is kept for
- * each source object: a caller who spells one path in a thousand ways cannot fill the memory with a thousand renderings.
+ * each source object. A caller who spells one path in a thousand ways cannot fill the memory with a thousand renderings.
  * An outcome is collected with its source.
  */
 export class SharedOutcomes<Source extends object, Key> {

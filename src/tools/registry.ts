@@ -26,7 +26,11 @@ export interface ToolRegistry {
 export interface ToolRegistryOptions {
   /** Receives what callers do not see: unexpected errors, and SkillErrors that carry the operating system's error as `cause`. */
   readonly onError?: (error: unknown, toolName: string) => void
+  /** Whether the process has more to do than it can: costly tools are refused then. Default: never. */
+  readonly isOverloaded?: () => boolean
 }
+
+const OVERLOADED = 'The service has more to do than it can: try again in 5 s'
 
 /** The toolsets in each toolset: finding a skill or a file is of no use without the tools that read it. */
 const CONTENTS: Readonly<Record<Toolset, readonly Toolset[]>> = {
@@ -37,7 +41,7 @@ const CONTENTS: Readonly<Record<Toolset, readonly Toolset[]>> = {
 }
 
 /** @throws {Error} when two tools have the same name */
-export function createToolRegistry (tools: readonly Tool[], { onError = () => {} }: ToolRegistryOptions = {}): ToolRegistry {
+export function createToolRegistry (tools: readonly Tool[], { onError = () => {}, isOverloaded = () => false }: ToolRegistryOptions = {}): ToolRegistry {
   const byName = new Map(tools.map((tool) => [tool.name, tool]))
   if (byName.size !== tools.length) throw new Error('Two tools have the same name')
   const isIn = (tool: Tool, toolset?: Toolset) => toolset === undefined || CONTENTS[toolset].includes(tool.toolset)
@@ -72,6 +76,7 @@ export function createToolRegistry (tools: readonly Tool[], { onError = () => {}
     },
 
     call (tool, args, skills) {
+      if (tool.isCostly === true && isOverloaded()) return fail(tool, new ToolLimitError(OVERLOADED), args, skills)
       try {
         const outcome = tool.run(args, skills)
         return outcome instanceof Promise ? outcome.catch((error: unknown) => fail(tool, error, args, skills)) : outcome

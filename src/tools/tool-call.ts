@@ -32,10 +32,10 @@ export interface ToolCallContext {
   /** The request itself, for the observer. */
   readonly origin?: object | undefined
   /**
-   * Asked before each call runs.
+   * Asked before each call runs, those of unknown tools too.
    * @returns the sentence that the call is refused with; undefined lets it run
    */
-  readonly admit?: ((tool: Tool) => string | undefined) | undefined
+  readonly admit?: ((tool: Tool | undefined) => string | undefined) | undefined
 }
 
 /** What `GET /agent/tools` gives to a caller who does not choose. */
@@ -98,7 +98,7 @@ export function createToolCallHandler ({ registry, log, observer }: ToolCallHand
 
   /**
    * Runs the calls concurrently and writes their results in order. A call starts when the call TOOL_CALL_CONCURRENCY places
-   * before it has been written, so that no more outcomes than that wait in memory behind a slow call.
+   * before it has been written. No more outcomes than that wait in memory behind a slow call.
    */
   async function runAll (dialect: Dialect, calls: readonly ToolCall[], request: CallRun): Promise<string[]> {
     const running: Array<Promise<CallEnd>> = []
@@ -125,6 +125,8 @@ export function createToolCallHandler ({ registry, log, observer }: ToolCallHand
 
   async function run (call: ToolCall, request: CallRun): Promise<CallEnd> {
     const tool = request.find(call)
+    const refusal = request.admit?.(tool)
+    if (refusal !== undefined) return { outcome: await refuse(call, tool, refusal, request), refused: tool === undefined }
     if (tool === undefined) {
       log.info(request.fields, toolCallLine(call.name, {}))
       const message = call.problem ?? request.unknownTool(call.name)
@@ -133,8 +135,6 @@ export function createToolCallHandler ({ registry, log, observer }: ToolCallHand
       observeRefusal(call, undefined, outcome, request)
       return { outcome, refused: true }
     }
-    const refusal = request.admit?.(tool)
-    if (refusal !== undefined) return { outcome: await refuse(call, tool, refusal, request), refused: false }
     return { outcome: await runTool(tool, call.args, request, call.id), refused: false }
   }
 

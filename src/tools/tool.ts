@@ -23,7 +23,7 @@ export class ToolArgumentsError extends Error {
   override readonly name = 'ToolArgumentsError'
 }
 
-/** A call that is refused because the results of its request are past the limit together. */
+/** A call that is refused because of what others have asked for: results past the limit together, or too much work. */
 export class ToolLimitError extends Error {
   override readonly name = 'ToolLimitError'
 }
@@ -93,6 +93,8 @@ export interface Tool {
   readonly resultSchema: TObject
   readonly failureSchema: TObject
   readonly example: ToolExample
+  /** Whether calls take so much work that they are refused first under overload. Default: no. */
+  readonly isCostly?: boolean
 
   /** A description that follows the catalog, where the source document wants one. */
   currentDescription? (skills: SkillSource): string

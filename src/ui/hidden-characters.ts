@@ -1,5 +1,5 @@
 /**
- * Characters that a model reads and a person does not see, by position: the same as those of the findings
+ * Characters that a model reads and a person does not see, by position. They are the same as those of the findings
  * `control_characters`, `zero_width_characters`, `bidi_control_characters` and `hidden_tag_characters`, in every file.
  */
 export function isHidden (text: string, index: number): boolean {

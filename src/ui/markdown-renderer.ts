@@ -8,7 +8,7 @@ import type { MarkdownPlace } from './markdown/render.ts'
 
 /**
  * Markdown of skills as HTML, for the pages. A text can be made to take the parser a second, in which nothing else would be
- * answered: so a thread of its own renders, with a deadline. Measured: 9 KB take 0.7 ms, 256 KiB of `![` 1.1 s.
+ * answered. A thread of its own therefore renders, with a deadline. Measured: 9 KB take 0.7 ms, 256 KiB of `![` 1.1 s.
  */
 
 /** Longest text that is rendered, in UTF-16 code units; 99 % of real SKILL.md files have less than 32 KB. */

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { lstatSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import { locateFrontmatter, parseFrontmatter } from '../core/format/frontmatter.ts'
-import { KNOWN_FIELDS } from '../core/format/fields.ts'
+import { AGENT_FIELDS, KNOWN_FIELDS } from '../core/format/fields.ts'
 import { fieldPlaces } from '../core/format/places.ts'
 import { isMapping } from '../core/format/yaml.ts'
 import { MAX_MAIN_FILE_BYTES, MAX_NAME_CODE_POINTS } from '../core/ground/limits.ts'
@@ -14,12 +14,6 @@ const MAX_ROUNDS = 4
 
 const BOM = '\uFEFF'
 const VALID_NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/
-
-/** Fields that some agent reads at the top level: they stay there. */
-const READ_BY_AGENTS: ReadonlySet<string> = new Set([
-  ...KNOWN_FIELDS, 'when_to_use', 'argument-hint', 'arguments', 'disable-model-invocation', 'user-invocable', 'disallowed-tools', 'model', 'effort', 'context',
-  'background', 'agent', 'hooks', 'paths', 'shell'
-])
 
 /** Values that one line can be moved with as they are: plain text without marks, or text in quotes. */
 const MOVABLE = /^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[A-Za-z0-9][^#:"'[\]{}&*!|>%@`]*)$/
@@ -139,7 +133,7 @@ function moveUnknown (lines: readonly string[]): string[] | undefined {
   const indent = block === undefined ? '  ' : /^[ \t]+(?=[^\s#])/.exec(lines.slice(block.start + 1, block.end).find((line) => line.trim() !== '' && !line.trim().startsWith('#')) ?? '')?.[0] ?? '  '
   const rest = lines.filter((line, index) => {
     const [, field = '', text = '', comment = ''] = /^([A-Za-z][\w-]*):[ \t]+(.*?)([ \t]+#.*)?$/.exec(line) ?? []
-    if (field === '' || READ_BY_AGENTS.has(field) || !MOVABLE.test(text.trim()) || /^[ \t]+\S|^-[ \t]/.test(lines[index + 1] ?? '')) return true
+    if (field === '' || KNOWN_FIELDS.has(field) || AGENT_FIELDS.has(field) || !MOVABLE.test(text.trim()) || /^[ \t]+\S|^-[ \t]/.test(lines[index + 1] ?? '')) return true
     if (!Object.hasOwn(values, field) || (metadata !== undefined && Object.hasOwn(metadata as object, field))) return true
     const isText = typeof values[field] === 'string'
     moved.push(`${indent}${field}: ${isText ? text.trim() : JSON.stringify(text.trim())}${comment}`)

@@ -1,11 +1,12 @@
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
+import { LRUCache } from 'lru-cache'
 import { indexSkill } from '../core/catalog/index-skill.ts'
 import { MAIN_FILE } from '../core/catalog/main-files.ts'
 import { scanRoot, type SkillFolder } from '../core/catalog/scan-root.ts'
 import { KeptRevisions } from '../core/content/kept-revisions.ts'
-import { ManifestStore, type SkillPlace, type Snapshot } from '../core/content/manifest.ts'
-import { createLocalDisk } from '../core/disk/disk.ts'
+import { type FileList, ManifestStore, type SkillPlace } from '../core/content/manifest.ts'
+import { createLocalDisk, type Disk } from '../core/disk/disk.ts'
 import { PollPhase } from '../core/disk/poll-phase.ts'
 import { RefusedError } from '../core/disk/refused.ts'
 import type { FileContent } from '../core/files/file-content.ts'
@@ -16,6 +17,7 @@ import { compareCodePoints } from '../core/ground/text.ts'
 import { tooLargeFinding } from '../core/listing/entry.ts'
 import { type FindingSource, subjectOf } from '../verdicts/entry.ts'
 import type { Subject } from '../verdicts/subject.ts'
+import { listFiles } from './listed-files.ts'
 
 /** Why a path cannot be judged. The message is one line. */
 export class PathError extends Error {
@@ -25,7 +27,7 @@ export class PathError extends Error {
 /** A skill on the disk, as `validate` reads it. */
 export interface SkillOnDisk {
   readonly subject: Subject
-  /** Undefined when its files cannot be read. */
+  /** Undefined when its files cannot be read, or no revisions are wanted. */
   readonly revision: string | undefined
 }
 
@@ -79,32 +81,58 @@ function reasonOf (error: unknown): string {
   return code === 'EACCES' || code === 'EPERM' ? 'may not be read' : 'cannot be read'
 }
 
-/** Reads skills one after the other, with the service's own readers: what it keeps in memory is bounded as there. */
+/** Folders whose listings are remembered: more than skills that are read at a time. */
+const REMEMBERED_FOLDERS = 32
+
+/** The local disk. The index and the list of files read the same folder: listing folders is half of the time of `validate`. */
+function createListingDisk (): Disk {
+  const local = createLocalDisk()
+  const listings = new LRUCache<string, Awaited<ReturnType<Disk['readdir']>>>({ max: REMEMBERED_FOLDERS })
+  return {
+    ...local,
+    async readdir (path) {
+      const known = listings.get(path)
+      if (known !== undefined) return known
+      const entries = await local.readdir(path)
+      listings.set(path, entries)
+      return entries
+    }
+  }
+}
+
+/** Reads skills with the service's own readers: what it keeps in memory is bounded as there. */
 export class SkillReader {
-  readonly #disk = createLocalDisk()
+  readonly #disk = createListingDisk()
   readonly #store = new FileStore(new PollPhase())
   readonly #manifests = new ManifestStore({ store: this.#store, kept: new KeptRevisions() })
   readonly #sources: readonly FindingSource[]
+  readonly #withRevisions: boolean
 
-  /** @param sources as `createJudge` takes them */
-  constructor (sources: readonly FindingSource[]) {
+  /**
+   * @param sources as `createJudge` takes them
+   * @param withRevisions whether all files are hashed: only revisions need it
+   */
+  constructor (sources: readonly FindingSource[], withRevisions: boolean) {
     this.#sources = sources
+    this.#withRevisions = withRevisions
   }
 
   /** Undefined for a folder that went away meanwhile. */
   async read (folder: SkillFolder): Promise<SkillOnDisk | undefined> {
     const skill = await indexSkill(folder, { disk: this.#disk, store: this.#store, sequence: 0, shadowing: false })
     if (skill === undefined) return undefined
-    const { snapshot, fileFindings } = await this.#snapshot(skill)
+    const { manifest, revision, fileFindings } = await this.#files(skill)
     const document = await this.#document(folder, skill.mainFile?.name)
-    const subject = await subjectOf({ skill, manifest: snapshot?.manifest, document, fileFindings }, this.#sources)
-    return { subject, revision: snapshot?.manifest.revision }
+    const subject = await subjectOf({ skill, manifest, document, fileFindings }, this.#sources)
+    return { subject, revision }
   }
 
-  async #snapshot (skill: SkillPlace): Promise<{ snapshot?: Snapshot, fileFindings: Subject['otherFindings'] }> {
+  async #files (skill: SkillPlace): Promise<{ manifest?: FileList, revision?: string, fileFindings: Subject['otherFindings'] }> {
     try {
-      const snapshot = await this.#manifests.get(this.#disk, skill, this.#store.readCount)
-      return { snapshot, fileFindings: snapshot.findings }
+      const listed = this.#withRevisions ? undefined : await listFiles(this.#disk, skill)
+      if (listed !== undefined) return { manifest: listed, fileFindings: listed.findings }
+      const { manifest, findings } = await this.#manifests.get(this.#disk, skill, this.#store.readCount)
+      return { manifest, revision: manifest.revision, fileFindings: findings }
     } catch (error) {
       if (!(error instanceof RefusedError)) throw error
       const { refusal } = error

@@ -4,7 +4,7 @@ import type { FindingSeverity } from '../core/ground/skill.ts'
 import { estimateTokens, type FindingSource, type TargetName, verdictsOf } from '../verdicts/index.ts'
 import type { Baseline } from './baseline.ts'
 import { type Reporter, SEVERITIES, type SkillReport, type Totals } from './report/reporter.ts'
-import { SkillReader, skillsAt } from './skills.ts'
+import { type SkillOnDisk, SkillReader, skillsAt } from './skills.ts'
 
 export interface ValidateOptions {
   /** As the caller gave them: folders of skills, skills, or SKILL.md files. */
@@ -19,20 +19,20 @@ export interface ValidateOptions {
   readonly baseline?: Baseline | undefined
 }
 
+/** Skills that are read at a time: one waits for the thread pool while another is parsed. */
+const READ_AT_ONCE = 8
+
 /**
- * Judges all skills of all paths, one after the other, and reports each at once: memory does not grow with their number.
+ * Judges all skills of all paths, and reports each at once, in their order: memory does not grow with their number.
  * @throws {PathError} before anything is reported
  */
 export async function validate ({ paths, cwd, targets, reporter, sources, reportFrom = 'info', baseline }: ValidateOptions): Promise<Totals> {
   const folders = await foldersOf(paths, cwd)
-  const reader = new SkillReader(sources)
+  const reader = new SkillReader(sources, reporter.needsRevisions === true)
   const totals: Totals = { skills: 0, error: 0, warning: 0, info: 0, accepted: 0 }
   reporter.begin?.()
-  for (const folder of folders) {
+  for await (const { folder, read: { subject, revision } } of readAll(folders, reader)) {
     const path = shownPath(cwd, folder.path)
-    const read = await reader.read(folder)
-    if (read === undefined) continue
-    const { subject, revision } = read
     const { findings, targets: verdicts } = verdictsOf(subject, targets)
     const fresh = findings.filter(({ code }) => baseline?.accepts(path, code) !== true)
     totals.skills++
@@ -44,12 +44,22 @@ export async function validate ({ paths, cwd, targets, reporter, sources, report
       revision,
       verdicts,
       findings: fresh.filter(({ severity }) => reaches(severity, reportFrom)),
-      tokens: estimateTokens(subject)
+      tokens: () => estimateTokens(subject)
     }
     reporter.skill(report)
   }
   reporter.end(totals)
   return totals
+}
+
+async function * readAll (folders: readonly SkillFolder[], reader: SkillReader): AsyncGenerator<{ folder: SkillFolder, read: SkillOnDisk }> {
+  for (let at = 0; at < folders.length; at += READ_AT_ONCE) {
+    const some = folders.slice(at, at + READ_AT_ONCE)
+    for (const [index, read] of (await Promise.all(some.map((folder) => reader.read(folder)))).entries()) {
+      const folder = some[index]
+      if (folder !== undefined && read !== undefined) yield { folder, read }
+    }
+  }
 }
 
 /** Each folder once, in the order of the paths. */

@@ -9,6 +9,7 @@ const MAX_LINK_CHARACTERS = 512
 
 /** What Claude Code replaces when it loads a skill: arguments, paths, the output of commands. */
 const PLACEHOLDER = /\$ARGUMENTS\b|\$\{CLAUDE_[A-Z_]+\}|(?<=^|\s)!`[^`\n]{1,500}`/m
+const PLACEHOLDER_BEGINNINGS = ['$ARGUMENTS', '${CLAUDE_', '!`']
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})/
 
@@ -33,6 +34,8 @@ export function bodyFindings (document: Buffer, files: readonly ListedFile[] | u
 }
 
 function checkPlaceholders (body: string, firstLine: number): Finding[] {
+  // Looking for three texts takes a tenth of the time of the expression.
+  if (!PLACEHOLDER_BEGINNINGS.some((text) => body.includes(text))) return []
   const match = PLACEHOLDER.exec(body)
   if (match === null) return []
   const before = body.slice(0, match.index)
@@ -58,7 +61,7 @@ function checkLinks (body: string, firstLine: number, files: readonly ListedFile
   }
   return [
     ...report('body_link_missing', missing, 'the body links to files that the skill does not have', 'Add the files, or correct the links'),
-    ...report('body_link_outside', outside, 'the body links to files outside the skill', 'Put copies of the files into the skill folder')
+    ...report('body_link_outside', outside, 'the body links to files outside the skill', 'Put copies of the files into the skill folder, or say in words what is in them')
   ]
 }
 

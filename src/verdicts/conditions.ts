@@ -1,7 +1,9 @@
 import { MAX_CLAUDE_LISTING_CHARACTERS, MAX_UPLOAD_BYTES, MAX_UPLOAD_FILE_BYTES, MAX_UPLOAD_FILES, MAX_UPLOAD_ZIP_BYTES } from '../core/ground/limits.ts'
 import { countCodePoints } from '../core/ground/text.ts'
 import { KNOWN_FIELDS } from '../core/format/fields.ts'
+import type { Finding } from '../core/ground/skill.ts'
 import { basename } from 'node:path/posix'
+import { hasBrackets } from './flow-style.ts'
 import { bytesOf, type Subject, textField } from './subject.ts'
 
 /** Fields that VS Code knows beside those of the format; `allowed-tools` it marks. */
@@ -10,6 +12,9 @@ const VSCODE_FIELDS: ReadonlySet<string> = new Set(['argument-hint', 'user-invoc
 /** Characters that Gemini CLI replaces in a name. */
 const NOT_FOR_PATHS = /[:\\/<>*?"|]/
 const NOT_LETTERS = /[^\p{L}\p{N}-]/u
+
+const OPENING_FENCE_WITH_BLANKS = /^---[ \t]+\r?\n/
+const FENCE_BYTES = 256
 
 /** What decides on an outcome beside the code of a finding. */
 export const CONDITIONS = {
@@ -21,8 +26,10 @@ export const CONDITIONS = {
   description_has_line_break: ({ skill }) => skill.metadata.description.includes('\n'),
   field_unknown_to_vscode: ({ skill }) => Object.keys(skill.frontmatter).some((field) => !KNOWN_FIELDS.has(field) && !VSCODE_FIELDS.has(field)),
   too_large_for_anthropic: (subject) => bytesOf(subject) >= MAX_UPLOAD_BYTES,
-  too_large_for_openai: (subject) => isTooLargeForOpenai(subject)
-} as const satisfies Readonly<Record<string, (subject: Subject) => boolean>>
+  too_large_for_openai: (subject) => isTooLargeForOpenai(subject),
+  field_in_brackets: hasBrackets,
+  opening_fence_has_blanks: ({ document }) => document !== undefined && OPENING_FENCE_WITH_BLANKS.test(document.toString('latin1', 0, FENCE_BYTES))
+} as const satisfies Readonly<Record<string, (subject: Subject, found: Finding) => boolean>>
 
 export type ConditionName = keyof typeof CONDITIONS
 

@@ -1,4 +1,7 @@
+import { basename } from 'node:path/posix'
 import { finding, type FindingCode, quoteList } from '../core/format/findings.ts'
+import { locateFrontmatter } from '../core/format/frontmatter.ts'
+import { fieldPlaces } from '../core/format/places.ts'
 import type { Finding, FindingSeverity } from '../core/ground/skill.ts'
 import { CONDITIONS } from './conditions.ts'
 import { OUTCOMES_BY_CODE } from './outcomes.ts'
@@ -47,7 +50,7 @@ interface Judged {
  */
 export function verdictsOf (subject: Subject, targets?: readonly TargetName[]): Verdicts {
   const all = [...subject.skill.findings, ...subject.otherFindings, ...targetFindings(subject)]
-    .map((found) => judge(withNestedSkills(found, subject), subject))
+    .map((found) => judge(withPlace(withNestedSkills(found, subject), subject), subject))
   const judged = all.filter((each) => !isEcho(each, all))
   return {
     targets: (targets ?? DEFAULT_TARGETS).map((target) => verdictOf(target, judged)),
@@ -63,7 +66,7 @@ function judge (found: Finding, subject: Subject): Judged {
   const possible = OUTCOMES_BY_CODE.get(found.code) ?? []
   const outcomes = new Map<TargetName, Outcome>()
   for (const { target, outcome, when } of possible) {
-    if (when === undefined || CONDITIONS[when](subject)) outcomes.set(target, worse(outcome, outcomes.get(target) ?? 'ok'))
+    if (when === undefined || CONDITIONS[when](subject, found)) outcomes.set(target, worse(outcome, outcomes.get(target) ?? 'ok'))
   }
   return { found, outcomes: inOrder(outcomes), isOfTargets: possible.length > 0 }
 }
@@ -101,6 +104,16 @@ function severityFor (targets: readonly TargetName[], outcomes: ReadonlyMap<Targ
   const worst = targets.reduce<Outcome>((sum, target) => worse(sum, outcomes.get(target) ?? 'ok'), 'ok')
   if (worst === 'ok') return 'info'
   return worst === 'not_loaded' || worst === 'refused' ? 'error' : 'warning'
+}
+
+/** Clients of other doors know which field or file they mind, and no line. */
+function withPlace (found: Finding, { document, skill }: Subject): Finding {
+  if (found.line !== undefined) return found.file === undefined ? { ...found, file: basename(skill.metadata.path) } : found
+  if (found.field === undefined || document === undefined) return found
+  const location = locateFrontmatter(document)
+  if (location.kind !== 'found') return found
+  const place = fieldPlaces(document.toString('utf8', location.start, location.end)).get(found.field) ?? { line: 1, column: 1 }
+  return { ...found, file: found.file ?? basename(skill.metadata.path), ...place }
 }
 
 /** A folder of skills among skills: the finding that SKILL.md is missing names those below. */

@@ -50,6 +50,11 @@ const ROWS: readonly OutcomeRow[] = [
   { codes: ['byte_order_mark'], refused: ['skills-ref'], not_loaded: ['codex', 'gemini-cli'] },
   { codes: ['line_ends_crlf'], refused: ['quick-validate'] },
   { codes: ['frontmatter_flow_style'], refused: ['skills-ref'] },
+  {
+    codes: ['name_not_text', 'description_not_text', 'license_not_text', 'compatibility_not_text', 'metadata_not_mapping', 'metadata_not_text', 'allowed_tools_not_text', 'allowed_tools_list'],
+    when: 'field_in_brackets',
+    refused: ['skills-ref']
+  },
 
   // The name.
   { codes: ['name_missing'], refused: [...STRICT, ...UPLOADS], not_loaded: ['gemini-cli', 'opencode', 'goose', 'skills-cli'], changed: ['claude-code', 'codex'], warned: ['vscode'] },
@@ -113,6 +118,7 @@ const ROWS: readonly OutcomeRow[] = [
     codes: ['discovery_skill_invalid', 'discovery_main_file_missing', 'discovery_main_file_ambiguous', 'discovery_frontmatter_repaired', 'discovery_frontmatter_differs', 'discovery_path_unsafe'],
     not_loaded: INDEXES
   },
+  { codes: ['discovery_frontmatter_differs'], when: 'opening_fence_has_blanks', refused: ['quick-validate'], not_loaded: ['mcp'] },
   { codes: ['discovery_path_not_plain'], not_loaded: ['discovery-0.1.0'] },
   { codes: ['discovery_description_too_long', 'discovery_archive_too_large'], not_loaded: ['discovery-0.2.0'] },
   { codes: ['discovery_file_large'], cut: ['discovery-0.1.0'] },

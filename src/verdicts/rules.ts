@@ -6,15 +6,16 @@ import { isMapping } from '../core/format/yaml.ts'
 import { MAX_CLAUDE_LISTING_CHARACTERS, MAX_FRONTMATTER_BYTES } from '../core/ground/limits.ts'
 import type { Finding, Frontmatter } from '../core/ground/skill.ts'
 import { bodyFindings } from './body.ts'
+import { flowLines, SHAPE_CODES } from './flow-style.ts'
 import { isListingTooLong, isTooLargeForOpenai, CONDITIONS } from './conditions.ts'
+import { scanNames } from './file-names.ts'
 import { bytesOf, type Subject, textField } from './subject.ts'
+import { scanText } from './text-scan.ts'
 
 /** What installers leave in `metadata`: `gh skill` writes `github-*` and `local-path`. */
 const INSTALLER_KEY = /^(?:github-.+|local-path)$/
 
 const NESTED_MAIN_FILE = /^(.+)\/SKILL\.md$/i
-
-const FLOW_VALUE = /^\s*(?:-[ \t]+)*(?:[^\s#"'[{][^:]*:[ \t]+)?[[{]/
 
 /** Spellings of true and false that Claude Code takes. */
 const YES: ReadonlySet<unknown> = new Set([true, 1, 'true', 'yes', 'on', '1'])
@@ -27,8 +28,8 @@ export function targetFindings (subject: Subject): readonly Finding[] {
   const codes = new Set(findings.map(({ code }) => code))
   const inMainFile = document === undefined || codes.has('main_file_not_utf8')
     ? []
-    : [...checkFrontmatter(subject, document, codes), ...bodyFindings(document, files)].map((found) => ({ ...found, file }))
-  return [...inMainFile, ...checkInvocation(frontmatter, file), ...files === undefined ? [] : [...checkNested(files), ...checkSize(subject)]]
+    : [...checkFrontmatter(subject, document, codes), ...bodyFindings(document, files), ...scanText(document.toString())].map((found) => ({ ...found, file }))
+  return [...inMainFile, ...checkInvocation(frontmatter, file), ...files === undefined ? [] : [...checkNested(files), ...scanNames(files), ...checkSize(subject)]]
 }
 
 /** Names of folders inside a skill that have a main file of their own, the first ones first. */
@@ -39,7 +40,7 @@ export function nestedSkills (files: readonly ListedFile[]): readonly string[] {
 function checkFrontmatter (subject: Subject, document: Buffer, codes: ReadonlySet<string>): Finding[] {
   const location = locateFrontmatter(document)
   if (location.kind !== 'found' || location.end - location.start > MAX_FRONTMATTER_BYTES) return []
-  const { frontmatter } = subject.skill
+  const { frontmatter, findings } = subject.skill
   const source = document.toString('utf8', location.start, location.end)
   const lines = source.split('\n')
   const places = fieldPlaces(source)
@@ -66,12 +67,17 @@ function checkFrontmatter (subject: Subject, document: Buffer, codes: ReadonlySe
   if (vendored.length > 0) {
     add('vendored_copy', `metadata says that an installer made this copy: ${quoteList(vendored)}`, 'Mend the original, or remove these entries if this is the original now', 'metadata')
   }
-  const flow = lines.findIndex((line) => FLOW_VALUE.test(line))
-  if (flow !== -1) {
-    found.push(finding('frontmatter_flow_style', `line ${flow + 2} of SKILL.md has a list or mapping in brackets`,
-      'Write lists and mappings as indented lines', undefined, { line: flow + 2, column: 1 }))
+  const flow = flowLines(source).find(({ field, line }) => !findings.some((other) => isShapeOf(other, field) || (other.code.startsWith('yaml_') && other.line === line)))
+  if (flow !== undefined) {
+    found.push(finding('frontmatter_flow_style', `line ${flow.line} of SKILL.md has a list or mapping in brackets`,
+      'Write lists and mappings as indented lines', undefined, { line: flow.line, column: 1 }))
   }
   return found
+}
+
+/** Whether another finding asks for another shape of a field: what mends it takes the brackets away. */
+function isShapeOf ({ code, field }: Finding, other: string | undefined): boolean {
+  return field !== undefined && field === other && SHAPE_CODES.has(code)
 }
 
 /** How the value of a field is written: in one line, as a block behind a mark, or over several lines. */

@@ -45,6 +45,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
   await app.register(oneSkill, { skillsOf, discoveries })
 
   app.get('/.well-known/agent-skills/index.json', {
+    config: { load: 'costly' },
     schema: {
       operationId: 'getDiscoveryIndex',
       summary: 'The skills that clients can install, with digests',
@@ -76,6 +77,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
   })
 
   app.get('/.well-known/agent-skills/:name/:digest/archive.zip', {
+    config: { load: 'costly' },
     schema: {
       operationId: 'getDiscoveryArchive',
       summary: 'A skill of several files as a ZIP archive',
@@ -94,6 +96,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
   })
 
   app.get('/.well-known/skills/index.json', {
+    config: { load: 'costly' },
     schema: {
       operationId: 'getLegacyDiscoveryIndex',
       summary: 'The skills that clients can install, with their files',

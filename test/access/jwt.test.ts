@@ -1,51 +1,8 @@
-import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
 import { bearer, buildGuarded, type GuardedService } from '../helper/guarded.ts'
+import { AUDIENCE, startIssuer, type TestIssuer } from '../helper/issuer.ts'
 import { skill } from '../helper/skills.ts'
-
-const AUDIENCE = 'https://skills.example/mcp'
-
-interface TestIssuer {
-  readonly url: string
-  readonly server: Server
-  requests: number
-  /** Signs claims; `null` takes a claim away. */
-  sign (claims?: Readonly<Record<string, unknown>>, header?: Readonly<Record<string, string>>): Promise<string>
-}
-
-async function startIssuer (t: Test, { hangs = false } = {}): Promise<TestIssuer> {
-  const { privateKey, publicKey } = await generateKeyPair('ES256', { extractable: true })
-  const jwk = { ...await exportJWK(publicKey), kid: 'k1', alg: 'ES256', use: 'sig' }
-  const server = createServer((request, response) => {
-    issuer.requests++
-    if (hangs) return
-    response.setHeader('content-type', 'application/json')
-    if (request.url === '/keys') response.end(JSON.stringify({ keys: [jwk] }))
-    else if (request.url === '/.well-known/openid-configuration') response.end(JSON.stringify({ issuer: issuer.url, jwks_uri: `${issuer.url}/keys` }))
-    else response.writeHead(404).end()
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const issuer: TestIssuer = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    server,
-    requests: 0,
-    async sign (claims = {}, header = {}) {
-      const now = Math.floor(Date.now() / 1_000)
-      const all = { iss: issuer.url, aud: AUDIENCE, sub: 'ann', exp: now + 600, iat: now, scope: 'openid skills:read', groups: ['docs'], ...claims }
-      return await new SignJWT(Object.fromEntries(Object.entries(all).filter(([, value]) => value !== null)))
-        .setProtectedHeader({ alg: 'ES256', kid: 'k1', typ: 'at+jwt', ...header }).sign(privateKey)
-    }
-  }
-  return issuer
-}
 
 function service (t: Test, issuer: TestIssuer, fields = ''): Promise<GuardedService> {
   return buildGuarded(t, {
@@ -106,29 +63,6 @@ t.test('K62: every token that is not an access token for this service is refused
     t.match(await response.json(), { code }, label)
     t.match(response.headers.get('www-authenticate'), 'resource_metadata="https://skills.example/.well-known/oauth-protected-resource/mcp", scope="skills:read"')
   }
-})
-
-t.test('K62: while the issuer is away, keys that were read serve', async (t) => {
-  const issuer = await startIssuer(t)
-  const { get } = await service(t, issuer)
-  t.equal((await get('/skills', await issuer.sign())).status, 200)
-  issuer.server.closeAllConnections()
-  issuer.server.close()
-  t.equal((await get('/skills', await issuer.sign({ sub: 'bob' }))).status, 200)
-})
-
-t.test('K62: an issuer that was never there is 503, and is not asked for each token', async (t) => {
-  const issuer = await startIssuer(t)
-  issuer.server.closeAllConnections()
-  issuer.server.close()
-  const { get, logText } = await service(t, issuer)
-  for (let count = 0; count < 3; count++) {
-    const response = await get('/skills', await issuer.sign({ sub: `s${count}` }))
-    t.equal(response.status, 503)
-    t.match(await response.json(), { code: 'issuer_unavailable' })
-  }
-  t.equal(logText().split('the keys of an issuer of tokens cannot be read').length - 1, 1)
-  t.equal((await get('/readyz')).status, 200)
 })
 
 t.test('K62: the metadata lie at both paths, and are public', async (t) => {

@@ -52,6 +52,7 @@ t.test('K3: a folder that was named is waited for, not replaced by the examples'
 
 t.test('K50: the health check passes on a ready service, whatever hosts it allows, and fails without one', async (t) => {
   const service = await startProcess(t, { args: [EXAMPLES], env: { HOST: '0.0.0.0', ALLOWED_HOSTS: 'skills.example.org' } })
+  t.match(service.log(), [{ level: 40, msg: /^everybody who can reach this address can read every skill/ }])
   const env = { HOST: '0.0.0.0', PORT: String(service.port), ALLOWED_HOSTS: 'skills.example.org' }
   const check = { args: ['healthcheck'], env }
   t.match(await runProcess(t, check), { code: 0, stdout: '', stderr: '' })

@@ -1,6 +1,8 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { Ajv } from 'ajv'
+import formats from 'ajv-formats'
 import fc from 'fast-check'
 import { runCommandLine } from '../../src/cli/run.ts'
 import { fixText } from '../../src/validate/fix.ts'
@@ -44,7 +46,9 @@ t.test('K79: wrong use, and a path without skills, exit with 2', async (t) => {
     [['--format', 'xml'], /--format must be one of text, json, sarif, github/],
     [['--max-warnings', '-1'], /./],
     [['--nope'], /is not a flag/],
-    [['--write-baseline'], /needs --baseline/]
+    [['--write-baseline'], /needs --baseline/],
+    [['--watch', '--format', 'json'], /--watch cannot be combined with --format json/],
+    [['--watch', '--fix'], /--watch cannot be combined with --fix/]
   ] as const) {
     const { code, out, errors } = await run(cwd, ...argv)
     t.strictSame([code, out], [2, ''], argv.join(' '))
@@ -64,12 +68,38 @@ t.test('K79: what fails is chosen', async (t) => {
   t.equal((await run(cwd, '--target', 'codex', '--quiet')).out.includes('name_folder_mismatch'), false)
 })
 
+t.test('K79: a file beside the skills holds the choices of a project', async (t) => {
+  const cwd = brokenFolder(t)
+  const file = join(cwd, 'skills/.skillserve.yaml')
+  writeFileSync(file, 'targets: [codex, vscode]\nfail_on: warning\n')
+  for (const path of ['skills', 'skills/bad', 'skills/bad/SKILL.md']) t.match(await run(cwd, path), { code: 1, out: /skills\/bad: codex ok, vscode warned\n/ }, path)
+  t.equal((await run(cwd, '--fail-on', 'error')).code, 0, 'a flag beats it')
+  t.match((await run(cwd, '--target', 'gh')).out, /gh-skill refused/)
+  writeFileSync(file, 'baseline: ../base.json\nmax_warnings: 0\n')
+  writeFileSync(join(cwd, 'base.json'), '{"skills/bad": ["name_folder_mismatch"]}')
+  t.equal((await run(cwd)).code, 0)
+  for (const [text, line] of [['targets: [codex, nope]\n', /\.skillserve\.yaml:1: targets\[1\] is no target, there are spec, /], ['# a\ntarget: x\n', /\.skillserve\.yaml:2: target /], ['fail_on: [', /\.skillserve\.yaml:\d: not valid YAML/]] as const) {
+    writeFileSync(file, text)
+    const { code, errors } = await run(cwd)
+    t.equal(code, 2)
+    t.match(errors, line)
+  }
+  writeFileSync(file, 'targets: [codex]\n')
+  t.match((await run(join(cwd, 'skills'), 'bad')).out, 'codex ok', 'up to the working folder')
+  writeFileSync(join(cwd, '.skillserve.yaml'), 'targets: [nope]\n')
+  t.equal((await run(cwd)).code, 0, 'the nearest one')
+})
+
 t.test('K79: a baseline accepts what there is', async (t) => {
   const cwd = brokenFolder(t)
   t.equal((await run(cwd, '--baseline', 'base.json', '--write-baseline')).code, 0)
   t.strictSame(JSON.parse(readFileSync(join(cwd, 'base.json'), 'utf8')), { 'skills/bad': ['name_folder_mismatch'] })
   t.match(await run(cwd, '--baseline', 'base.json'), { code: 0, out: '2 skills: no findings, 1 accepted by the baseline\n' })
   t.equal((await run(cwd, '--baseline', 'nope.json')).code, 2)
+  writeFileSync(join(cwd, 'skills/bad/SKILL.md'), '---\n# moved\n\ndescription: x\nname: other\n---\nbody\n')
+  t.match(await run(cwd, '--baseline', 'base.json'), { code: 0 }, 'wherever the line is')
+  writeFileSync(join(cwd, 'skills/bad/SKILL.md'), '---\nname: other\n---\nbody\n')
+  t.match(await run(cwd, '--baseline', 'base.json'), { code: 1, out: /description_missing/ }, 'new sins are found')
 })
 
 t.test('K79: text of a skill forges no line of a report', async (t) => {
@@ -81,6 +111,40 @@ t.test('K79: text of a skill forges no line of a report', async (t) => {
     if (format === 'text') t.notMatch(out, /^\s*(?:::|##)/m)
     if (format === 'github') t.ok(out.trim().split('\n').every((line) => /^::(?:error|warning|notice) file=[^:,]*,(?:line=\d+,col=\d+,)?title=\w+::/.test(line)), out)
   }
+})
+
+/** Of every kind: with a field, without one, in another file, about the folder. */
+const ODD = {
+  bad: { 'SKILL.md': '---\nname: other\ndescription: x\n---\nbody\n' },
+  deep: { 'SKILL.md': '---\nname: deep\ndescription: x\nmetadata: {a: 1}\n---\n[a](b.md)\n', inner: { 'SKILL.md': 'x' }, 'a b#c%.md': 'x' },
+  lower: { 'skill.md': '---\nname: lower\ndescription: x\n---\nbody\n' },
+  none: { 'a.md': 'x' }
+}
+
+t.test('K79: SARIF passes its JSON schema, and every result has a file and a line', async (t) => {
+  const schema = JSON.parse(readFileSync(new URL('../../node_modules/@microsoft/jest-sarif/lib/schemas/sarif-2.1.0-rtm.5.json', import.meta.url), 'utf8'))
+  // Written in draft 4, of which it uses nothing that later drafts read otherwise.
+  const { id, $schema, ...draft7 } = schema
+  const ajv = new Ajv({ strict: false, allErrors: true, unicodeRegExp: false })
+  formats.default(ajv)
+  const isValid = ajv.compile(draft7)
+  const cwd = t.testdir({ skills: ODD })
+  for (const argv of [[], ['--target', 'all'], ['skills/bad/SKILL.md']]) {
+    const sarif = JSON.parse((await run(cwd, '--format', 'sarif', ...argv)).out)
+    t.ok(isValid(sarif), JSON.stringify(isValid.errors?.slice(0, 3)))
+    for (const { locations: [{ physicalLocation: { artifactLocation: { uri }, region } }], ruleId } of sarif.runs[0].results) {
+      t.ok(existsSync(join(cwd, decodeURIComponent(uri))) || ruleId === 'main_file_missing', uri)
+      t.ok(region.startLine >= 1, ruleId)
+    }
+  }
+  t.equal(isValid({ version: '2.1.0', runs: [{ results: [] }] }), false)
+})
+
+t.test('K79: annotations of GitHub have a file and a line', async (t) => {
+  const { out } = await run(t.testdir({ skills: ODD }), '--format', 'github', '--target', 'all')
+  const lines = out.trim().split('\n')
+  t.ok(lines.length > 5, out)
+  for (const line of lines) t.match(line, /^::(?:error|warning|notice) file=skills\/[^,:]+,line=\d+,(?:col=\d+,)?title=\w+::\S/)
 })
 
 t.test('K79: SARIF has what code scanning reads', async (t) => {
@@ -118,14 +182,6 @@ t.test('K79: fixing twice is fixing once, whatever the file', async (t) => {
     const once = fixText(isCrlf ? text.replaceAll('\n', '\r\n') : text, 'demo')
     return fixText(once, 'demo') === once
   }), { numRuns: 500 }))
-})
-
-t.test('K82: completion scripts come from the table of commands', async (t) => {
-  let out = ''
-  t.equal(await runCommandLine(['completion', 'bash'], { env: {}, cwd: '/', print: (text) => { out += text } }, () => {}), 0)
-  t.match(out, /validate\) flags='--target --format/)
-  t.match(out, /complete -o filenames -F _skillserve skillserve/)
-  t.equal(await runCommandLine(['completion', 'fish'], { env: {}, cwd: '/', print: () => {} }, () => {}), 1)
 })
 
 t.test('K81: the report has estimates of tokens', async (t) => {

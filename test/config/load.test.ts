@@ -23,11 +23,33 @@ function refusal (argv: readonly string[], env: Readonly<Record<string, string>>
   return 'accepted'
 }
 
-/** Defaults of what operators see. */
-const OPERATORS = {
+const DEFAULTS = {
+  skillsDirs: [resolve(cwd, 'skills')],
+  personalDir: undefined,
+  configFile: undefined,
+  stateDir: undefined,
+  layout: undefined,
+  linkTargets: undefined,
+  host: '127.0.0.1',
+  port: 8080,
+  basePath: '',
+  ui: true,
+  logLevel: 'info',
+  allowedHosts: undefined,
+  allowedOrigins: undefined,
+  accessFile: undefined,
+  publicUrl: undefined,
+  watchPolling: false,
+  shutdownDelay: 0,
+  cacheSeconds: 0,
+  keepRevisionSeconds: 600,
+  keepRevisionBytes: 67_108_864,
+  lockFile: undefined,
+  trustFile: undefined,
   logFormat: undefined,
   metricsPort: undefined,
   metricsHost: '127.0.0.1',
+  metricsReads: false,
   auditLog: undefined,
   auditRequired: false,
   limits: 'auto',
@@ -38,31 +60,7 @@ const OPERATORS = {
 }
 
 t.test('K2: the defaults', async (t) => {
-  t.strictSame(load(), {
-    skillsDirs: [resolve(cwd, 'skills')],
-    personalDir: undefined,
-    configFile: undefined,
-    stateDir: undefined,
-    layout: undefined,
-    linkTargets: undefined,
-    host: '127.0.0.1',
-    port: 8080,
-    basePath: '',
-    ui: true,
-    logLevel: 'info',
-    allowedHosts: undefined,
-    allowedOrigins: undefined,
-    accessFile: undefined,
-    publicUrl: undefined,
-    watchPolling: false,
-    shutdownDelay: 0,
-    cacheSeconds: 0,
-    keepRevisionSeconds: 600,
-    keepRevisionBytes: 67_108_864,
-    lockFile: undefined,
-    trustFile: undefined,
-    ...OPERATORS
-  })
+  t.strictSame(load(), DEFAULTS)
 })
 
 t.test('K2: every setting can come from the environment', async (t) => {
@@ -84,6 +82,7 @@ t.test('K2: every setting can come from the environment', async (t) => {
     ALLOWED_ORIGINS: 'https://App.example:443, http://localhost:5173,chrome-extension://abc',
     WATCH_POLLING: '1'
   }), {
+    ...DEFAULTS,
     skillsDirs: [resolve(cwd, 'a'), resolve('/b')],
     personalDir: resolve(cwd, 'mine'),
     linkTargets: [resolve(cwd, 'x'), resolve('/y')],
@@ -99,14 +98,7 @@ t.test('K2: every setting can come from the environment', async (t) => {
     allowedOrigins: ['https://app.example', 'http://localhost:5173', 'chrome-extension://abc'],
     accessFile: resolve(cwd, 'access.yaml'),
     publicUrl: 'https://skills.example/team',
-    watchPolling: true,
-    shutdownDelay: 0,
-    cacheSeconds: 0,
-    keepRevisionSeconds: 600,
-    keepRevisionBytes: 67_108_864,
-    lockFile: undefined,
-    trustFile: undefined,
-    ...OPERATORS
+    watchPolling: true
   })
 })
 
@@ -114,6 +106,7 @@ t.test('K2: flags beat the environment', async (t) => {
   const env = { SKILLS_DIR: 'env', SKILLS_PERSONAL_DIR: 'env', LINK_TARGETS: 'env', CONFIG_FILE: 'env', STATE_DIR: 'env', LAYOUT: 'auto', HOST: '0.0.0.0', PORT: '1', BASE_PATH: '/env', LOG_LEVEL: 'fatal' }
   const argv = ['a', '--personal', 'p', '--allow-links', 'x', '--allow-links', 'y', '--config', 'c', '--state-dir', 's', '--layout', 'flat', '--host=localhost', 'b', '--port', '65535', '--base-path', '/x', '--log-level', 'trace']
   t.strictSame(load(argv, env), {
+    ...DEFAULTS,
     skillsDirs: [resolve(cwd, 'a'), resolve(cwd, 'b')],
     personalDir: resolve(cwd, 'p'),
     linkTargets: [resolve(cwd, 'x'), resolve(cwd, 'y')],
@@ -123,20 +116,7 @@ t.test('K2: flags beat the environment', async (t) => {
     host: 'localhost',
     port: 65_535,
     basePath: '/x',
-    ui: true,
-    logLevel: 'trace',
-    allowedHosts: undefined,
-    allowedOrigins: undefined,
-    accessFile: undefined,
-    publicUrl: undefined,
-    watchPolling: false,
-    shutdownDelay: 0,
-    cacheSeconds: 0,
-    keepRevisionSeconds: 600,
-    keepRevisionBytes: 67_108_864,
-    lockFile: undefined,
-    trustFile: undefined,
-    ...OPERATORS
+    logLevel: 'trace'
   })
 })
 

@@ -7,7 +7,7 @@ import type { Test } from 'tap'
 import { type AppOptions, buildApp } from '../../src/app.ts'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from '../../src/core/skill-manager.ts'
 import type { Observer } from '../../src/http/observer.ts'
-import { readPackageVersion } from '../../src/cli/package-version.ts'
+import { readPackageVersion } from '../../src/cli/package-files.ts'
 import { createToolRegistry, type ToolRegistry } from '../../src/tools/registry.ts'
 import { createTools } from '../../src/tools/tools.ts'
 import { createResponseCheck } from './openapi.ts'
@@ -16,7 +16,7 @@ import { rawRequest, type RawResponse, request, type RequestHead } from './raw-h
 /** Text or bytes for a file, an object for a folder, `t.fixture(…)` for links. */
 export type Files = Readonly<Record<string, NonNullable<Parameters<Test['testdir']>[0]>>>
 
-export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'keep' | 'watcher' | 'times'>, Partial<Pick<AppOptions, 'host' | 'basePath' | 'allowedHosts' | 'allowedOrigins' | 'shutdown' | 'cacheSeconds' | 'timeouts' | 'ui' | 'sources' | 'clientOf' | 'admitCall'>> {
+export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'keep' | 'watcher' | 'times'>, Partial<Pick<AppOptions, 'host' | 'basePath' | 'allowedHosts' | 'allowedOrigins' | 'shutdown' | 'cacheSeconds' | 'timeouts' | 'ui' | 'sources' | 'clientOf' | 'admitCall' | 'load'>> {
   /** What lies beside the skills folder. */
   readonly siblings?: Files
   /** Puts more into the test's folder before the service starts. */
@@ -91,7 +91,7 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
     ...keep && { keep },
     log: logger
   })
-  const registry = createToolRegistry(createTools())
+  const registry = createToolRegistry(createTools(), { isOverloaded: () => (appOptions.load?.level ?? 0) > 0 })
   const app = await buildApp({ skills, registry, logger, version: readPackageVersion(), host, ...observe && { observers: observe(skills) }, ...plug && { plugins: plug(skills) }, ...appOptions })
   t.teardown(async () => {
     app.server.closeAllConnections()

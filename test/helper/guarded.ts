@@ -7,7 +7,7 @@ import type { Test } from 'tap'
 import { createSecret, digestOf, type SecretKind } from '../../src/access/secret.ts'
 import { openGuarded } from '../../src/access/open.ts'
 import { buildApp } from '../../src/app.ts'
-import { readPackageVersion } from '../../src/cli/package-version.ts'
+import { readPackageVersion } from '../../src/cli/package-files.ts'
 import type { SkillManagerOptions } from '../../src/core/skill-manager.ts'
 import { createToolRegistry } from '../../src/tools/registry.ts'
 import { createTools } from '../../src/tools/tools.ts'
@@ -42,6 +42,8 @@ export interface GuardedOptions extends Pick<SkillManagerOptions, 'watcher'> {
   readonly basePath?: string
   readonly publicUrl?: string
   readonly host?: string
+  /** Default: any free one. */
+  readonly port?: number
 }
 
 /** A new token or link, and its line. */
@@ -55,7 +57,7 @@ export function bearer (token: string): { readonly authorization: string } {
 }
 
 /** Starts a service with callers on a free port; the test's teardown ends it. */
-export async function buildGuarded (t: Test, { roots, access: text, basePath = '', publicUrl, watcher = false, host = '127.0.0.1' }: GuardedOptions): Promise<GuardedService> {
+export async function buildGuarded (t: Test, { roots, access: text, basePath = '', publicUrl, watcher = false, host = '127.0.0.1', port = 0 }: GuardedOptions): Promise<GuardedService> {
   const folder = t.testdir({ ...roots, 'access.yaml': text })
   const file = join(folder, 'access.yaml')
   let log = ''
@@ -75,7 +77,7 @@ export async function buildGuarded (t: Test, { roots, access: text, basePath = '
   })
   await skills.start()
   await skills.available()
-  const url = await app.listen({ host, port: 0 })
+  const url = await app.listen({ host, port })
 
   async function write (content: string, line: string): Promise<void> {
     const start = log.length

@@ -11,7 +11,7 @@ import { jsonBody } from '../../src/plugins/json-body.ts'
 import { schemas } from '../../src/plugins/schemas.ts'
 import { sharedSchemas } from '../../src/schemas/index.ts'
 import { security, type SecurityOptions } from '../../src/plugins/security.ts'
-import { unsentAnswers, type UnsentAnswersOptions } from '../../src/http/connections/unsent-answers.ts'
+import { overload, type OverloadOptions } from '../../src/http/overload/overload.ts'
 import { stalledResponses, type StalledResponsesOptions } from '../../src/http/connections/stalled-responses.ts'
 
 export interface PluginAppOptions {
@@ -19,7 +19,7 @@ export interface PluginAppOptions {
   readonly security?: Partial<SecurityOptions>
   readonly stalled?: Partial<StalledResponsesOptions>
   readonly draining?: Partial<DrainingOptions>
-  readonly unsent?: Partial<UnsentAnswersOptions>
+  readonly overload?: Partial<OverloadOptions>
   /** Requests that may wait on all connections together. */
   readonly maxWaiting?: number
 }
@@ -61,7 +61,7 @@ export async function listenWithPlugins (t: Test, addRoutes: (app: FastifyInstan
   app.register(conditional)
   app.register(draining, { connections, ...options.draining })
   app.register(stalledResponses, { connections, ...options.stalled })
-  app.register(unsentAnswers, { ...options.unsent })
+  app.register(overload, { load: { level: 0 }, ...options.overload })
   app.register((child, _options, done) => {
     addRoutes(child)
     done()

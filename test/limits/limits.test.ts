@@ -4,10 +4,12 @@ import { createClientOf } from '../../src/http/request/client-address.ts'
 import { createLimits, type Limits } from '../../src/limits/limits.ts'
 import type { Principal } from '../../src/access/principal.ts'
 import { buildService, type Service } from '../helper/build.ts'
+import { modernRequest } from '../helper/mcp.ts'
 
 const FILES = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo\n', 'large.bin': Buffer.alloc(5 * 1_048_576) } }
 
 interface Limited extends Service {
+  refusals (): Limits['refusals']
   pass (ms: number): void
   /** Status and `Retry-After` of an answer. */
   get (path: string, headers?: Readonly<Record<string, string>>): Promise<readonly [status: number, retryAfter: number]>
@@ -50,6 +52,7 @@ async function buildLimited (t: Test, { proxies = [], principals = false, burst 
   time += 1_000_000
   return {
     ...service,
+    refusals: () => limits?.refusals ?? new Map(),
     pass: (ms) => { time += ms },
     get: async (path, headers = {}) => {
       const answer = await service.fetch(path, { headers })
@@ -74,6 +77,16 @@ t.test('K67: a client that loops gets 429 with Retry-After, and is served again 
   t.equal(service.log().filter(({ msg }) => String(msg).startsWith('a caller is past its limit')).length, 1)
 })
 
+t.test('K67: a 429 carries the limit and what is left of it; other answers have no such header', async (t) => {
+  const service = await buildLimited(t)
+  const { headers: ok } = await service.fetch('/skills/demo')
+  for (const name of ['ratelimit', 'ratelimit-policy', 'x-ratelimit-limit']) t.notOk(ok.has(name), name)
+  await spend(service, 19)
+  const { headers } = await service.fetch('/skills/demo')
+  t.equal(headers.get('ratelimit-policy'), '"units";q=20;w=2')
+  t.equal(headers.get('ratelimit'), `"units";r=0;t=${headers.get('retry-after')}`)
+})
+
 t.test('K67: probes are never limited; unknown routes and other methods are', async (t) => {
   const service = await buildLimited(t)
   await spend(service, 20)
@@ -93,6 +106,40 @@ t.test('K67: calls are counted and not requests: those past the limit get a sent
   t.equal((await service.post('/agent/tool-call', calls)).status, 429, 'before any call of the next request')
   service.pass(1_000)
   t.equal((await service.post('/agent/tool-call', calls.slice(0, 10))).status, 200)
+})
+
+t.test('K67: what is no call of a tool that there is costs as much as one', async (t) => {
+  const service = await buildLimited(t)
+  const unknown = Array.from({ length: 18 }, (_, i) => ({ id: `c${i}`, type: 'function', function: { name: 'rm_rf', arguments: '{}' } }))
+  t.equal((await service.post('/agent/tool-call', unknown)).status, 200)
+  t.equal((await service.post('/agent/tool-call', { no: 'call' })).status, 400)
+  t.equal((await service.post('/agent/tool-call', '{', { 'content-type': 'application/json' })).status, 400)
+  t.equal((await service.post('/agent/tool-call', '{', { 'content-type': 'application/json' })).status, 429)
+})
+
+t.test('K67: a search costs the same through every door, and any other call through MCP or /agent/tools is one unit', async (t) => {
+  const search = { name: 'search_skills', arguments: { query: 'demo' } }
+  const read = { name: 'get_skill', arguments: { skill_name: 'demo' } }
+  const doors: ReadonlyArray<(service: Limited, call: typeof search | typeof read) => Promise<number>> = [
+    async ({ post }, call) => (await post(`/agent/tools/${call.name}`, call.arguments)).status,
+    async ({ url }, call) => {
+      const response = await fetch(`${url}/mcp`, modernRequest({ method: 'tools/call', params: call }))
+      await response.text()
+      return response.status
+    }
+  ]
+  for (const door of doors) {
+    const service = await buildLimited(t)
+    for (let i = 0; i < 5; i++) t.equal(await door(service, search), 200)
+    for (let i = 0; i < 5; i++) t.equal(await door(service, read), 200, '20 - 5 * 3')
+    t.equal(await door(service, read), 429)
+    service.pass(100)
+    t.equal(await door(service, search), 429)
+  }
+  const service = await buildLimited(t)
+  const call = (i: number) => ({ id: `c${i}`, type: 'function', function: { name: 'search_skills', arguments: '{"query":"demo"}' } })
+  const { json } = await service.post('/agent/tool-call', Array.from({ length: 8 }, (_, i) => call(i)))
+  t.equal((json() as Array<{ readonly content: string }>).filter(({ content }) => content.includes('Rate limit')).length, 2)
 })
 
 t.test('K67: large answers and searches cost more', async (t) => {
@@ -143,19 +190,28 @@ t.test('K67: without trusted proxies X-Forwarded-For changes nothing, which the 
   t.equal(lines.filter(({ msg }) => String(msg).startsWith('X-Forwarded-For is ignored')).length, 1)
 })
 
-t.test('K67: a caller has at most sixteen streams of events, and another one its own', async (t) => {
+t.test('K67: a caller has at most sixteen streams of events through all doors, and another one its own', async (t) => {
   const service = await buildLimited(t, { burst: 10_000, principals: true })
   const abort = new AbortController()
-  const open = async (headers: Readonly<Record<string, string>> = {}) => {
-    const response = await fetch(`${service.url}/events`, { headers: { accept: 'text/event-stream', ...headers }, signal: abort.signal })
+  const open = async (headers: Readonly<Record<string, string>> = {}, path = '/events', init: RequestInit = {}) => {
+    const response = await fetch(`${service.url}${path}`, { ...init, headers: { ...init.headers, ...headers }, signal: abort.signal })
     if (response.status === 200) await response.body?.getReader().read()
     return response
   }
-  for (let i = 0; i < 16; i++) t.equal((await open()).status, 200)
-  const refused = await open()
-  t.equal(refused.status, 429)
-  t.match(await refused.json(), { code: 'rate_limited', detail: /^The limit is 16 streams of events for address/ })
-  t.equal((await open({ 'x-test-principal': 'other' })).status, 200)
+  const listen = async () => await open({}, '/mcp', modernRequest({ method: 'subscriptions/listen', params: { notifications: { resourcesListChanged: true } } }))
+  for (let i = 0; i < 5; i++) t.equal((await open({ accept: 'text/event-stream' })).status, 200)
+  // What fetch and curl send by themselves.
+  for (let i = 0; i < 3; i++) t.equal((await open({ accept: '*/*' })).status, 200)
+  for (let i = 0; i < 4; i++) t.equal((await open({ accept: 'text/event-stream' }, '/mcp')).status, 200)
+  for (let i = 0; i < 4; i++) t.equal((await listen()).status, 200)
+  const refused = [await open({ accept: 'text/event-stream' }), await open({ accept: 'text/*' }), await open({ accept: 'text/event-stream' }, '/mcp'), await listen()]
+  for (const answer of refused) {
+    t.equal(answer.status, 429)
+    t.equal(answer.headers.get('ratelimit-policy'), '"streams";q=16;qu="concurrent-requests"')
+    t.match(await answer.json(), { code: 'rate_limited', detail: /^The limit is 16 streams of events for address/ })
+  }
+  t.equal((await open({ accept: 'text/event-stream', 'x-test-principal': 'other' })).status, 200)
+  t.equal(service.refusals().get('streams'), 4)
   abort.abort()
   for (;;) {
     const again = await fetch(`${service.url}/events`, { headers: { accept: 'text/event-stream' } })

@@ -2,7 +2,9 @@ import { spawnSync } from 'node:child_process'
 import parsePrometheus from 'parse-prometheus-text-format'
 import t, { type Test } from 'tap'
 import { createMetrics, type Metrics } from '../../src/observe/metrics/metrics.ts'
-import { OPENMETRICS, PROMETHEUS } from '../../src/observe/metrics/exposition.ts'
+import { OPENMETRICS, PROMETHEUS, writeMetrics } from '../../src/observe/metrics/exposition.ts'
+import { Histogram } from '../../src/observe/metrics/instruments.ts'
+import { SkillReads } from '../../src/observe/metrics/skill-reads.ts'
 import { buildService, type ServiceOptions } from '../helper/build.ts'
 import { modernRequest } from '../helper/mcp.ts'
 
@@ -112,7 +114,7 @@ t.test('K71: skills, invalid ones, freshness, streams, the process', async (t) =
   const { value, url } = await buildMeasured(t)
   t.equal(value('skillserve_skills{root="skills"}'), 2)
   t.equal(value('skillserve_root_available{root="skills"}'), 1)
-  t.equal(value('skillserve_skills_invalid'), 1)
+  t.equal(value('skillserve_skills_invalid{root="skills"}'), 1)
   t.ok(value('skillserve_catalog_generation') >= 1)
   t.ok(Math.abs(value('skillserve_last_refresh_timestamp_seconds') - Date.now() / 1000) < 60)
   t.ok(value('process_resident_memory_bytes') > 1e7)
@@ -123,6 +125,30 @@ t.test('K71: skills, invalid ones, freshness, streams, the process', async (t) =
   t.equal(value('skillserve_event_streams'), 1)
   abort.abort()
   while (value('skillserve_event_streams') !== 0) await new Promise((resolve) => setImmediate(resolve))
+})
+
+t.test('K71: beyond a thousand series of one metric new ones share the last, and the text is written well within a second', async (t) => {
+  const histogram = new Histogram({ help: 'Text.', labels: ['http_route', 'http_response_status_code'] })
+  for (let i = 0; i < 1_500; i++) histogram.of(`/${i}`, '200').observe(0.001)
+  const text = writeMetrics({ durations: histogram }, PROMETHEUS)
+  t.equal(text.split('\n').filter((line) => line.startsWith('durations_count')).length, 1_001)
+  t.match(text, 'durations_count{http_route="_other",http_response_status_code="_other"} 500\n')
+})
+
+t.test('K71: reads are counted for names of the catalog alone, a thousand of them, and a skill that is gone is forgotten after an hour', async (t) => {
+  let names: readonly string[] = Array.from({ length: 1_500 }, (_, i) => `skill-${i}`)
+  let time = 0
+  const reads = new SkillReads({ namesNow: () => names, now: () => time })
+  const rows = () => reads.rows()
+  for (let i = 0; i < 1_500; i++) {
+    for (const skill of [`skill-${i}`, `invented-${i}`]) reads.count({ event: 'skill.read', door: 'rest', skill })
+  }
+  t.equal(rows().length, 1_001)
+  t.strictSame(rows().at(-1), ['_other', 'rest', 500])
+  names = ['skill-0']
+  t.equal(rows().length, 1_001, 'the last reads are still scraped')
+  time += 3_600_001
+  t.strictSame(rows(), [['skill-0', 'rest', 1], ['_other', 'rest', 500]])
 })
 
 t.test('K71: the text is the format of Prometheus, and of OpenMetrics where that is asked for', async (t) => {

@@ -1,4 +1,7 @@
-import t from 'tap'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { newSecret } from '../helper/guarded.ts'
+import { installSdk } from '../helper/otel.ts'
 import { runProcess, startProcess } from '../helper/process.ts'
 
 const FILES = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo\n' } }
@@ -44,6 +47,15 @@ t.test('K70: what is no format is refused by its name', async (t) => {
   t.match(stderr, 'LOG_FORMAT must be pretty or json, not "xml"')
 })
 
+t.test('K67 K73: a setting that is a secret is not in the error about it', async (t) => {
+  for (const [variable, text] of [['AUDIT_SALT', 'CANARY'], ['LIMITS_STORE', 'rediss//:CANARY@host']] as const) {
+    const { code, stderr } = await runProcess(t, { env: { [variable]: text } })
+    t.equal(code, 1)
+    t.match(stderr, `${variable} must be`)
+    t.notMatch(stderr, 'CANARY')
+  }
+})
+
 t.test('K72: the ids of the caller\'s trace are in the line of a request, from the header or from a message of MCP', async (t) => {
   const service = await startProcess(t, { args: [t.testdir(FILES)] })
   const [trace, span] = ['4bf92f3577b34da6a3ce929d0e0e4736', '00f067aa0ba902b7']
@@ -63,16 +75,76 @@ t.test('K72: the ids of the caller\'s trace are in the line of a request, from t
   for (const id of ['zero', 'odd']) t.notOk('trace_id' in (line(id) ?? {}))
 })
 
-t.test('K70 K71 K73: no token, cookie or file content is in log, metrics or audit log, at any level', async (t) => {
-  const service = await startProcess(t, {
-    args: [t.testdir({ demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\nCANARY-CONTENT\n' } })],
-    env: { METRICS_PORT: '0', LOG_LEVEL: 'trace', AUDIT_LOG: 'stdout' }
-  })
-  const headers = { authorization: 'Bearer CANARY-TOKEN', cookie: 'session=CANARY-COOKIE', 'proxy-authorization': 'Basic CANARY-PROXY', 'x-forwarded-access-token': 'CANARY-FORWARDED' }
-  for (const path of ['/skills/demo', '/skills/none', '/catalog', '/nowhere', '/skills/demo/archive.zip']) await (await fetch(`${service.url}${path}`, { headers })).text()
-  const { url } = service.log().find(({ msg }) => msg === 'metrics for Prometheus') ?? {}
-  const metrics = await (await fetch(String(url))).text()
-  const { stdout, stderr } = await service.stop()
-  t.match(stdout, '"event":"skill.read"')
-  for (const text of [metrics, stdout, stderr]) t.notMatch(text, 'CANARY')
+t.test('K71: with callers, GET /metrics of the service is for those with the scope, and counts what was refused and read', async (t) => {
+  const { service, metrics, ci, fetchAs } = await startGuarded(t)
+  t.equal((await fetchAs('/metrics')).status, 401)
+  t.equal((await fetchAs('/metrics', ci)).status, 403)
+  t.match((await fetchAs('/metrics', metrics)).headers.get('content-type'), 'text/plain; version=0.0.4')
+
+  for (const [path, token] of [['/skills/demo', ci], ['/skills/demo', 'wrong'], ['/skills/demo/archive.zip', ci], ['/skills/demo/files/SKILL.md', ci], ['/skills/demo/files/a.txt', ci], ['/skills/none', ci]] as const) {
+    await fetchAs(path, token)
+  }
+  const [, etag] = [await fetchAs('/skills/demo', ci), (await fetchAs('/skills/demo', ci)).headers.get('etag') ?? '']
+  t.equal((await fetchAs('/skills/demo', ci, { 'if-none-match': etag })).status, 304)
+  await (await fetch(`${service.url}/agent/tool-call`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${ci}` },
+    body: JSON.stringify([{ id: 'a', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"demo"}' } }])
+  })).text()
+  const { text } = await fetchAs('/metrics', metrics)
+  const value = (series: string) => Number(text.split('\n').find((line) => line.startsWith(`${series} `))?.slice(series.length + 1))
+  t.equal(value('skillserve_reads_total{skill="demo",door="rest"}'), 6)
+  t.equal(value('skillserve_reads_total{skill="demo",door="tool-call/openai"}'), 1)
+  t.equal(value('skillserve_auth_failures_total{reason="missing"}'), 1)
+  t.equal(value('skillserve_auth_failures_total{reason="invalid"}'), 1)
+  t.equal(value('skillserve_auth_failures_total{reason="scope"}'), 1)
+  t.equal(value('skillserve_rate_limited_total{rule="units"}'), 0)
+  t.notMatch(text, 'http_route="/metrics"')
+  t.notMatch(await (await fetch(`${service.url}/openapi.json`, { headers: { authorization: `Bearer ${ci}` } })).text(), '/metrics')
 })
+
+t.test('K70 K71 K72 K73: no token, secret link, cookie or file content is in log, metrics, spans or audit log, at any level', async (t) => {
+  const { service, metrics, ci, link, sdk, fetchAs } = await startGuarded(t, { LOG_LEVEL: 'trace', AUDIT_LOG: 'stdout' })
+  const headers = { cookie: 'session=CANARY-COOKIE', 'proxy-authorization': 'Basic CANARY-PROXY', 'x-forwarded-access-token': 'CANARY-FORWARDED' }
+  const paths = [
+    '/skills/demo', '/skills/none', '/catalog', '/nowhere', '/skills/demo/archive.zip', '/skills?access_token=CANARY-QUERY', `/t/${link}/.well-known/skills/index.json`,
+    `/t/${link}/skills`, `/t/${link}`, '/t/skl_CANARY-GUESS/.well-known/skills/index.json', '/catalog?q=CANARY-SEARCH'
+  ]
+  for (const path of paths) for (const token of [ci, 'CANARY-TOKEN']) await fetchAs(path, token, headers)
+  t.equal((await fetchAs(`/t/${link}/.well-known/skills/index.json`)).status, 200)
+  const { text } = await fetchAs('/metrics', metrics)
+  const { stdout, stderr } = await service.stop()
+  t.match(stdout, '"event":"discovery.index"')
+  const spans = sdk.text()
+  t.match(spans, '/.well-known/skills/index.json')
+  // The words of a search are in the URL of its request, in the log and nowhere else.
+  for (const signal of [text, stdout.replaceAll('/catalog?q=CANARY-SEARCH', ''), stderr, spans]) {
+    for (const secret of ['CANARY', ci, metrics, link, ci.slice(4), link.slice(4)]) t.notOk(signal.includes(secret), secret)
+  }
+})
+
+/** A service with callers, all signals, and one skill. */
+async function startGuarded (t: Test, env: Readonly<Record<string, string>> = {}) {
+  const [ci, metrics, link] = [newSecret('ci', 'groups: [all]'), newSecret('prometheus', 'scopes: [metrics:read]'), newSecret('public', 'groups: [all]', 'link')]
+  const folder = t.testdir({
+    skills: { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\nCANARY-CONTENT\n', 'a.txt': 'CANARY-FILE' } },
+    'access.yaml': `tokens:\n  - ${ci.entry}\n  - ${metrics.entry}\nlinks:\n  - ${link.entry}\nrules:\n  - { groups: [all] }\n`
+  })
+  const sdk = installSdk(folder)
+  const service = await startProcess(t, {
+    args: [join(folder, 'skills')],
+    env: { ACCESS_FILE: join(folder, 'access.yaml'), METRICS_READS: 'true', ...env },
+    nodeOptions: sdk.nodeOptions
+  })
+  return {
+    service,
+    ci: ci.text,
+    metrics: metrics.text,
+    link: link.text,
+    sdk,
+    fetchAs: async (path: string, token?: string, headers: Readonly<Record<string, string>> = {}) => {
+      const response = await fetch(`${service.url}${path}`, { headers: { ...headers, ...token !== undefined && { authorization: `Bearer ${token}` } } })
+      return { status: response.status, headers: response.headers, text: await response.text() }
+    }
+  }
+}

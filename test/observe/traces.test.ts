@@ -1,48 +1,22 @@
-import { readFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import t from 'tap'
 import { modernRequest } from '../helper/mcp.ts'
+import { installSdk } from '../helper/otel.ts'
 import { startProcess } from '../helper/process.ts'
 
 const SKILL = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo CANARY-CONTENT\n' } }
 
-/** What an operator loads: the SDK, with an exporter that appends lines to a file. */
-const SDK = (file: string) => `
-import { appendFileSync } from 'node:fs'
-import { NodeTracerProvider, SimpleSpanProcessor } from ${JSON.stringify(pathToFileURL(join(process.cwd(), 'node_modules/@opentelemetry/sdk-trace-node/build/src/index.js')).href)}
-const exporter = {
-  export (spans, done) {
-    for (const { name, kind, attributes, parentSpanContext, links, spanContext } of spans.map((span) => ({ ...span, kind: span.kind, parentSpanContext: span.parentSpanContext, links: span.links, spanContext: span.spanContext() }))) {
-      appendFileSync(${JSON.stringify(file)}, JSON.stringify({ name, kind, attributes, parent: parentSpanContext?.spanId, trace: spanContext.traceId, id: spanContext.spanId, links: links.length }) + '\\n')
-    }
-    done({ code: 0 })
-  },
-  async shutdown () {}
-}
-new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }).register()
-`
-
-interface SpanLine {
-  readonly name: string
-  readonly kind: number
-  readonly attributes: Readonly<Record<string, unknown>>
-  readonly parent?: string
-  readonly trace: string
-  readonly id: string
-  readonly links: number
-}
-
 t.test('K72: with an SDK that --import loads, requests, tool calls and MCP requests are spans of the caller\'s trace', async (t) => {
-  const folder = t.testdir({ skills: SKILL, spans: '' })
-  const file = join(folder, 'spans')
-  const { writeFileSync } = await import('node:fs')
-  writeFileSync(join(folder, 'otel.mjs'), SDK(file))
-  const service = await startProcess(t, { args: [join(folder, 'skills')], nodeOptions: ['--import', pathToFileURL(join(folder, 'otel.mjs')).href] })
+  const folder = t.testdir({ skills: SKILL })
+  const sdk = installSdk(folder)
+  const service = await startProcess(t, { args: [join(folder, 'skills')], nodeOptions: sdk.nodeOptions })
   const [trace, span, other] = ['4bf92f3577b34da6a3ce929d0e0e4736', '00f067aa0ba902b7', 'a'.repeat(32)]
   const headers = { traceparent: `00-${trace}-${span}-01`, authorization: 'Bearer CANARY-TOKEN', cookie: 'x=CANARY-COOKIE' }
   await (await fetch(`${service.url}/skills/demo?q=CANARY-QUERY`, { headers })).text()
   await (await fetch(`${service.url}/livez`, { headers })).text()
+  await (await fetch(`${service.url}/skills`)).text()
   await (await fetch(`${service.url}/agent/tool-call`, {
     method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body: JSON.stringify([{ id: 'a', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"none"}' } }])
   })).text()
@@ -55,26 +29,32 @@ t.test('K72: with an SDK that --import loads, requests, tool calls and MCP reque
     }
   }, { traceparent: headers.traceparent }))).text()
   t.match(await service.stop(), { code: 0 })
-  const text = readFileSync(file, 'utf8')
-  const spans = text.trim().split('\n').map((line) => JSON.parse(line) as SpanLine)
+  const text = sdk.text()
+  const spans = sdk.spans()
   const named = (name: string) => spans.filter((line) => line.name === name)
 
-  t.match(named('GET /skills/:name'), [{ kind: 1, trace, parent: span, attributes: { 'http.request.method': 'GET', 'http.route': '/skills/:name', 'url.path': '/skills/demo', 'url.scheme': 'http' } }])
+  t.match(named('GET /skills/:name'), [{ kind: 1, trace, parent: span, attributes: { 'http.request.method': 'GET', 'http.route': '/skills/:name', 'url.path': '/skills/demo', 'url.scheme': 'http', 'server.address': '127.0.0.1', 'client.address': '127.0.0.1' } }])
   t.strictSame(named('GET /livez'), [])
   const [request] = named('POST /agent/tool-call')
   const [failed, called] = named('execute_tool get_skill')
   t.match(failed, { kind: 0, trace, parent: request?.id, attributes: { 'gen_ai.tool.name': 'get_skill', 'gen_ai.tool.call.id': 'a', 'skillserve.outcome': 'error', 'error.type': 'tool_error' } })
   t.match(request?.attributes, { 'http.response.status_code': 200 })
   const [operation] = named('tools/call')
-  t.match(operation, { kind: 1, trace: other, parent: span, links: 1, attributes: { 'mcp.method.name': 'tools/call', 'gen_ai.tool.name': 'get_skill' } })
+  t.match(operation, { kind: 1, trace: other, parent: span, links: 1, attributes: { 'mcp.method.name': 'tools/call', 'mcp.protocol.version': '2026-07-28', 'gen_ai.tool.name': 'get_skill' } })
   t.match(called, { trace: other, parent: operation?.id })
   t.match(named('POST /mcp'), [{ trace }])
   t.notMatch(text, 'CANARY')
+
+  const inLog = (path: string) => service.log().find(({ msg, url }) => msg === 'request completed' && String(url).split('?', 1)[0] === path)
+  t.match(inLog('/skills/demo'), { trace_id: trace, span_id: named('GET /skills/:name')[0]?.id, trace_flags: '01' })
+  t.match(inLog('/mcp'), { trace_id: other, span_id: operation?.id }, 'the span of the message')
+  const [own] = named('GET /skills')
+  t.match(inLog('/skills'), { trace_id: own?.trace, span_id: own?.id }, 'a trace that begins here')
+  t.notOk(own?.trace === trace)
 })
 
 t.test('K72: without an SDK no module of OpenTelemetry is loaded', async (t) => {
   const folder = t.testdir({ skills: SKILL })
-  const { writeFileSync } = await import('node:fs')
   writeFileSync(join(folder, 'hooks.mjs'), "export async function load (url, context, next) { if (/opentelemetry|traces/.test(url)) process._rawDebug('LOADED ' + url); return next(url, context) }")
   writeFileSync(join(folder, 'register.mjs'), `import { register } from 'node:module'\nregister(${JSON.stringify(pathToFileURL(join(folder, 'hooks.mjs')).href)})`)
   const service = await startProcess(t, { args: [join(folder, 'skills')], nodeOptions: ['--import', pathToFileURL(join(folder, 'register.mjs')).href] })

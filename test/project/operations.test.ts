@@ -31,9 +31,9 @@ t.test('K71: dashboard and alert rules name metrics that exist', async (t) => {
 
 const hasPromtool = spawnSync('promtool', ['--version']).error === undefined
 
-t.test('K71: promtool accepts the alert rules and the scrape configuration', { skip: hasPromtool ? false : 'promtool is not installed' }, async (t) => {
-  for (const args of [['rules', 'alerts.yml'], ['config', 'scrape.yml']]) {
-    const { status, stdout, stderr } = spawnSync('promtool', ['check', ...args], { cwd: `${ROOT}deploy/prometheus`, encoding: 'utf8' })
+t.test('K71: promtool accepts the alert rules and the scrape configuration, and each alert fires for what it is meant for alone', { skip: hasPromtool ? false : 'promtool is not installed' }, async (t) => {
+  for (const args of [['check', 'rules', 'alerts.yml'], ['check', 'config', 'scrape.yml'], ['test', 'rules', '../../test/project/alerts.yml']]) {
+    const { status, stdout, stderr } = spawnSync('promtool', args, { cwd: `${ROOT}deploy/prometheus`, encoding: 'utf8' })
     t.equal(status, 0, `${stdout}${stderr}`)
   }
 })

@@ -1,4 +1,4 @@
-import { execFile, execFileSync } from 'node:child_process'
+import { execFile, execFileSync, spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -10,6 +10,9 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 /** What is not in a fresh clone. */
 const NOT_CLONED = ['.git', '.tap', 'coverage', 'dist', 'node_modules']
 const FENCED = /^```[^]*?^```$/gm
+/** The checkout has the package, and the packed product is unpacked inside the checkout. */
+const RESOLVE = 'export async function resolve (name, context, next) { if (name === "ioredis") throw Object.assign(new Error(name), { code: "ERR_MODULE_NOT_FOUND" }); return await next(name, context) }'
+const WITHOUT_IOREDIS = `data:text/javascript,import { register } from 'node:module'; register(${JSON.stringify(`data:text/javascript,${RESOLVE}`)})`
 const LINK = /\]\(([^)\s#]+)[^)\s]*\)/g
 
 t.setTimeout(120_000)
@@ -66,6 +69,14 @@ t.test('K1: what npm packs in an unbuilt clone is the whole product', async (t) 
     t.equal((await service.stop()).code, 0)
   })
 
+  t.test('without the optional package that a setting needs, one line says so', (t) => {
+    const env = { PATH: process.env['PATH'], LIMITS: 'on', LIMITS_STORE: 'redis://127.0.0.1:1' }
+    const { status, stderr } = spawnSync(process.execPath, ['--import', WITHOUT_IOREDIS, join(folder, manifest.bin.skillserve), '--port', '0'], { encoding: 'utf8', env })
+    t.equal(status, 1)
+    t.equal(stderr, 'skillserve: LIMITS_STORE needs the package ioredis, which is not installed: npm install ioredis\n')
+    t.end()
+  })
+
   t.test('links of its documents lead to files of the package', (t) => {
     const documents = ['README.md', 'CHANGELOG.md', 'SECURITY.md', ...readdirSync(join(folder, 'docs')).map((name) => `docs/${name}`)]
     for (const document of documents) {
@@ -94,5 +105,7 @@ t.test('K1: what npm packs in an unbuilt clone is the whole product', async (t) 
 })
 
 t.test('K1: every package that is installed takes the Node of this project', async (t) => {
+  const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as Package
+  t.notOk('overrides' in manifest, 'npm ignores the overrides of a package that somebody installs')
   await t.resolves(promisify(execFile)('npm', ['ci', '--engine-strict', '--dry-run', '--offline'], { cwd: ROOT }))
 })

@@ -9,6 +9,8 @@ import * as mcpLimits from '../../src/mcp/limits.ts'
 import * as toolLimits from '../../src/tools/limits.ts'
 import { httpProblems, skillProblems } from '../../src/schemas/problem.ts'
 import { DOCUMENTS as TABLES, withTables } from '../../scripts/tables.ts'
+import { EXAMPLE_SKILL } from '../../scripts/example-skill.ts'
+import { createTools } from '../../src/tools/tools.ts'
 import { startProcess } from '../helper/process.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
@@ -103,11 +105,11 @@ t.test('K33: the library does what the README shows, imported by the name of the
   t.match(stdout.trimEnd(), patternOf(example?.output ?? ''), stderr)
 })
 
-t.test('the loops in the README are those of the examples', async (t) => {
-  const examples = { ts: read('examples/agent-loop.ts'), python: read('examples/agent_loop.py') }
-  for (const language of ['ts', 'python'] as const) {
-    const [loop] = blocks.filter((block) => block.document === 'README.md' && block.language === language && block.text.includes('answer'))
-    t.ok(loop !== undefined && examples[language].includes(loop.text), language)
+t.test('the programs in the README are those of the examples, whose types are checked', async (t) => {
+  const examples = { ts: read('examples/agent-loop.ts'), python: read('examples/agent_loop.py'), js: read('examples/library.ts') }
+  for (const language of ['ts', 'python', 'js'] as const) {
+    const [program] = blocks.filter((block) => block.document === 'README.md' && block.language === language && block.text.includes('answer'))
+    t.ok(program !== undefined && examples[language].includes(program.text), language)
   }
 })
 
@@ -128,6 +130,12 @@ t.test('K48: docs/errors.md has every code, with its status', async (t) => {
 
 t.test('K2: the tables of settings in the documents are those of the source', async (t) => {
   for (const document of Object.keys(TABLES)) t.equal(read(document), withTables(document, read(document)), `${document}: run \`npm run tables\``)
+})
+
+t.test('the lists of the skill using-skillserve are those of the source', async (t) => {
+  for (const [document, withLists] of Object.entries(EXAMPLE_SKILL)) t.equal(read(document), withLists(read(document)), `${document}: run \`npm run tables\``)
+  const skill = read('skills/using-skillserve/SKILL.md')
+  for (const { name, toolset } of createTools()) if (toolset === 'reader' || toolset === 'explore') t.ok(skill.includes(`| \`${name}\` |`), name)
 })
 
 t.test('the limits in the documents are those of the service', async (t) => {

@@ -147,7 +147,10 @@ t.test('K79, K80: the doors never differ for the same bytes', async (t) => {
     const entry = (await service.fetch(`/catalog/demo${query}`)).json() as Validation
     const sent = (await send(service, zipOf([{ name: 'demo/SKILL.md', bytes }, file('demo/b.md', 'x')]), { type: 'application/zip', query })).json
     const reports: SkillReport[] = []
-    await validate({ paths: [service.root], cwd: service.folder, targets: chosen, sources: [mcpFindings], reporter: { skill: (report) => { reports.push(report) }, end () {} } })
+    for (const needsRevisions of [true, false]) {
+      await validate({ paths: [service.root], cwd: service.folder, targets: chosen, sources: [mcpFindings], reporter: { needsRevisions, skill: (report) => { reports.push(report) }, end () {} } })
+    }
+    t.strictSame(reports[1]?.findings, reports[0]?.findings, 'with files read and not')
     t.strictSame(sent.findings, entry.findings, 'a ZIP as the catalog')
     t.strictSame(JSON.parse(JSON.stringify(reports[0]?.findings)), entry.findings, 'the command as the catalog')
     t.equal(reports[0]?.revision, entry.revision)

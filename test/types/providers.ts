@@ -1,6 +1,6 @@
 /**
- * Held together by the compiler (`npm run typecheck`): what providers send, what they take back and what they want in a
- * request, by their own SDKs' types, against our calls, results and definitions. Schemas stand for results: the tests of
+ * Checked by the compiler (`npm run typecheck`): what providers send, take back and want in a request, against our calls, results
+ * and definitions. The types are those of their own SDKs. Schemas stand for results: the tests of
  * the routes hold real answers against them.
  */
 import type { Message, MessageParam, Tool as AnthropicTool, ToolResultBlockParam, ToolUseBlockParam } from '@anthropic-ai/sdk/resources/messages/messages'

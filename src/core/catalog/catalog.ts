@@ -48,7 +48,7 @@ const NOTHING: CatalogParts = { generation: 0, folders: new Map(), shadowing: ne
 
 /**
  * All skills in one state. A catalog never changes: a step makes a new one, which the owner puts in place with one
- * assignment, so that no reader sees half a step.
+ * assignment. No reader sees half a step.
  */
 export class Catalog {
   /** Goes up when something that a caller can see has changed, and only then. */
@@ -73,6 +73,13 @@ export class Catalog {
   /** What the index holds of a skill, as old as it may be; undefined for a skill that is not indexed yet, or no longer there. */
   get (name: string): IndexedSkill | undefined {
     return this.#skills.get(name)
+  }
+
+  /** The number of skills with an error, by the index of their root. */
+  invalidByRoot (): ReadonlyMap<number, number> {
+    const counts = new Map<number, number>()
+    for (const { valid, folder: { root } } of this.#skills.values()) if (!valid) counts.set(root, (counts.get(root) ?? 0) + 1)
+    return counts
   }
 
   /** Whether an entry was read from the folder that its name means now, in the place that it has now. */

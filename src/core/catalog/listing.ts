@@ -10,8 +10,8 @@ export function listingText (folders: ReadonlyMap<string, string>): string {
 }
 
 /**
- * The folders that a listing names, by skill. Consumers: roots of sources, which exchange thousands of skills in one rename
- * while skills that did not change keep folder, inode and index entry (one file changed among 10,000 skills: one skill is read).
+ * The folders that a listing names, by skill. Consumers: roots of sources, which exchange thousands of skills in one rename.
+ * Skills that did not change keep folder, inode and index entry: after one change among 10,000 skills one skill is read.
  * @throws when the file is missing, or is no listing
  */
 export async function readListing (disk: Disk, root: string): Promise<ReadonlyMap<string, string>> {

@@ -30,7 +30,7 @@ export interface SkillFolder {
 /** An entry of a root that is no file, no hidden name, and no skill. */
 export interface SkippedEntry {
   readonly name: string
-  /** A link that leads out, a link to nothing that may be a skill, a name that no skill may have, or a folder that the root's ignore file names. */
+  /** A link that leads out or to nothing, a name that no skill may have, or a folder that the root's ignore file names. */
   readonly reason: 'outside' | 'nothing' | 'unsafe_name' | 'ignored'
   /** Real path of the folder that a link outside leads to. */
   readonly target?: string

@@ -92,31 +92,38 @@ function checkMainFiles (paths: readonly string[]): Finding[] {
 }
 
 /** Clients parse the bytes themselves, and strictly: repaired frontmatter reads otherwise there. */
-function checkFrontmatter ({ findings }: CatalogSkill, document: string): Finding[] {
+function checkFrontmatter (skill: CatalogSkill, document: string): Finding[] {
   const reason = 'the skill is in no discovery index because'
-  if (findings.some(({ code }) => code === 'yaml_repaired')) {
+  if (skill.findings.some(({ code }) => code === 'yaml_repaired')) {
     return [finding('discovery_frontmatter_repaired', `${reason} its frontmatter is not valid YAML as it stands`,
       'Put the texts in the frontmatter that hold a colon in double quotes')]
   }
   const text = document.startsWith(BOM) ? document.slice(BOM.length) : document
   const match = CLIENT_FRONTMATTER.exec(text)
+  const inFirstLine = { file: basename(skill.metadata.path), line: 1, column: 1 }
   if (match === null) {
-    return [finding('discovery_frontmatter_differs', `${reason} the first line of SKILL.md is not exactly '---'`, "Remove the blanks behind the '---' in the first line")]
+    return [{ ...inFirstLine, ...finding('discovery_frontmatter_differs', `${reason} the first line of SKILL.md is not exactly '---'`, "Remove the blanks behind the '---' in the first line") }]
   }
   if (REST_OF_FENCE.test(text.slice(match[0].length, match[0].length + FENCE_CHARACTERS))) return []
-  return [finding('discovery_frontmatter_differs', `${reason} a line inside its frontmatter begins with '---'`, "Indent the line inside the frontmatter that begins with '---'")]
+  const line = match[0].split('\n').length
+  return [{ ...inFirstLine, line, ...finding('discovery_frontmatter_differs', `${reason} a line inside its frontmatter begins with '---'`, "Indent the line inside the frontmatter that begins with '---'") }]
 }
 
 function checkPaths (paths: readonly string[]): Finding[] {
   const unsafe = paths.filter((path) => UNSAFE_PATH.test(path))
   if (unsafe.length > 0) {
-    return [finding('discovery_path_unsafe', `the skill is in no discovery index because clients refuse the names ${quoteList(unsafe)}`,
-      'Rename the files so that no name has a backslash or begins with a letter and a colon')]
+    return [about(unsafe, finding('discovery_path_unsafe', `the skill is in no discovery index because clients refuse the names ${quoteList(unsafe)}`,
+      'Rename the files so that no name has a backslash or begins with a letter and a colon'))]
   }
   const legacy = paths.filter((path) => !LEGACY_PATH.test(path) || LEGACY_RESERVED.test(path))
   if (legacy.length === 0) return []
-  return [finding('discovery_path_not_plain', `the skill is not in the discovery index 0.1.0, which cannot name ${quoteList(legacy)}`,
-    "Name the files in ASCII, without '..', '?', '#', '%', '[' and ']', if clients of that version matter")]
+  return [about(legacy, finding('discovery_path_not_plain', `the skill is not in the discovery index 0.1.0, which cannot name ${quoteList(legacy)}`,
+    "Name the files in ASCII, without '..', '?', '#', '%', '[' and ']', if clients of that version matter"))]
+}
+
+/** With the first of the files that it is about. */
+function about ([file]: readonly string[], found: Finding): Finding {
+  return file === undefined ? found : { ...found, file }
 }
 
 function checkDescription ({ frontmatter }: CatalogSkill): Finding[] {
@@ -136,9 +143,9 @@ function checkSizes ({ files }: FileList): Finding[] {
   }
   const large = files.filter((file) => file.size_bytes > ADVISED_DISCOVERY_FILE_BYTES).map(({ path }) => path)
   if (large.length === 0) return []
-  return [finding('discovery_file_large',
+  return [about(large, finding('discovery_file_large',
     `one client of the discovery index 0.1.0 cuts files after ${ADVISED_DISCOVERY_FILE_BYTES} bytes: ${quoteList(large)}`,
-    'Split the files that are larger')]
+    'Split the files that are larger'))]
 }
 
 function checkInternal ({ frontmatter }: CatalogSkill): Finding[] {

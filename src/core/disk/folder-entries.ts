@@ -10,8 +10,8 @@ export interface FolderPiece {
 }
 
 /**
- * The entries of a folder: of a small one all together, of a large one in pieces, between which others get a turn if the
- * caller lets them.
+ * The entries of a folder: of a small one all together, of a large one in pieces. The caller may let others run between two
+ * pieces.
  * @param size of the folder, in bytes
  */
 export async function * entriesIn (disk: Disk, folder: string, size: bigint): AsyncGenerator<FolderPiece> {
@@ -45,7 +45,7 @@ function compareBytes (entries: readonly Dirent[], names: readonly Buffer[]): Fo
   return split(entries, ({ name }) => valid.has(name))
 }
 
-/** Of a large folder the bytes of all names would be too many: what is there under the name, and of the same type, is called so. */
+/** Of a large folder the bytes of all names would be too many. What is there under the name, and of the same type, is called so. */
 async function compareTypes (disk: Disk, folder: string, entries: readonly Dirent[]): Promise<FolderPiece> {
   const valid = new Set<Dirent>()
   for (const entry of entries) {

@@ -26,8 +26,8 @@ interface WaitingCall {
 /**
  * Keeps a disk that hangs from holding up the others, for roots on network disks. A call to a dead mount never returns and keeps
  * one of the four threads of the process. So each area is asked one thing at a time, and all areas together leave one thread
- * free. A call that takes longer than `answerMs` fails with ETIMEDOUT, and so does at once each other call to that area
- * until the first has returned. Calls that are answered synchronously stay synchronous.
+ * free. A call that takes longer than `answerMs` fails with ETIMEDOUT. Each other call to that area then fails at once, until
+ * the first has returned. Calls that are answered synchronously stay synchronous.
  */
 export class DiskGuard {
   /** Emits an area that has ceased to answer, or answers again. */

@@ -7,8 +7,8 @@ import { signatureOf } from './signature.ts'
  * Remembers signatures for one poll phase of the event loop. All requests that one phase delivers were sent before it
  * began. A stat for the first of them is therefore as fresh as one of its own for each of the others.
  *
- * Nothing is remembered outside of a phase that `begin` opened: timers and background work run before the requests of
- * the next phase are received, and their stats may be too old for those.
+ * Nothing is remembered outside of a phase that `begin` opened. Timers and background work run before the requests of
+ * the next phase are received: their stats may be too old for those.
  */
 export class PollPhase {
   readonly #stats = new Map<string, Signature | undefined>()

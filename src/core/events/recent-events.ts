@@ -1,6 +1,6 @@
 /**
- * The latest events of one sequence, to resume from. An id names the state after its event, so several events may have one:
- * the state may come back, and a change may not show in it.
+ * The latest events of one sequence, to resume from. An id names the state after its event, so several events may have one.
+ * The state may come back, and a change may not show in it.
  */
 export class RecentEvents<Event extends { readonly id: string }> {
   readonly #limit: number

@@ -3,8 +3,8 @@ import { sha256 } from '../ground/digest.ts'
 import { decodeText, decodeUtf8, type DecodedText } from '../ground/text.ts'
 
 /**
- * The bytes of one file in one state, with what is derived from them. One object for each state is shared by every door,
- * so that a caller may keep its own renderings in a WeakMap and pay for them once.
+ * The bytes of one file in one state, with what is derived from them. One object for each state is shared by every door.
+ * A caller may keep its own renderings in a WeakMap, and pays for them once.
  */
 export class FileContent {
   readonly bytes: Buffer

@@ -7,6 +7,12 @@ import { isMapping } from './yaml.ts'
 /** The fields of the Agent Skills format. */
 export const KNOWN_FIELDS: ReadonlySet<string> = new Set(['name', 'description', 'license', 'compatibility', 'metadata', 'allowed-tools'])
 
+/** Fields that Claude Code, VS Code or Cursor read beside those of the format. */
+export const AGENT_FIELDS: ReadonlySet<string> = new Set([
+  'when_to_use', 'argument-hint', 'arguments', 'disable-model-invocation', 'user-invocable', 'disallowed-tools', 'model', 'effort', 'context', 'background',
+  'agent', 'hooks', 'paths', 'shell'
+])
+
 const NAME_CHARACTERS = /^[a-z0-9-]+$/
 const VALID_NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/
 const RESERVED_WORD = /anthropic|claude/
@@ -152,10 +158,20 @@ function checkMetadata (metadata: unknown): Finding[] {
     return [finding('metadata_not_mapping', `metadata must be a mapping of text to text, not ${kindOf(metadata)}`,
       "Write metadata as indented lines of the form 'key: value'", 'metadata')]
   }
-  const keys = Object.keys(metadata).filter(key => typeof metadata[key] !== 'string')
+  const keys = keysWithoutText(metadata)
   if (keys.length === 0) return []
+  const [nested, plain] = [keys.filter((key) => typeof metadata[key] === 'object' && metadata[key] !== null), keys.filter((key) => typeof metadata[key] !== 'object' || metadata[key] === null)]
+  const fixes = [
+    ...plain.length > 0 ? [`put the values of ${quoteList(plain)} in double quotes`] : [],
+    ...nested.length > 0 ? [`write the lists and mappings in ${quoteList(nested)} as text, for example with commas`] : []
+  ].join(', and ')
   return [finding('metadata_not_text', `metadata has values that are not text: ${quoteList(keys)}`,
-    `Put the values of ${quoteList(keys)} in double quotes`, 'metadata')]
+    `${fixes.charAt(0).toUpperCase()}${fixes.slice(1)}`, 'metadata')]
+}
+
+/** Keys of `metadata` whose values are not text, in their order. */
+export function keysWithoutText (metadata: Readonly<Record<string, unknown>>): readonly string[] {
+  return Object.keys(metadata).filter((key) => typeof metadata[key] !== 'string')
 }
 
 function checkAllowedTools (tools: unknown): Finding[] {
@@ -174,7 +190,16 @@ function checkUnknownFields (frontmatter: Frontmatter): Finding[] {
   const unknown = Object.keys(frontmatter).filter(name => !KNOWN_FIELDS.has(name))
   if (unknown.length === 0) return []
   return [finding('unknown_fields', `the frontmatter has fields that the Agent Skills format does not know: ${quoteList(unknown)}`,
-    `Move ${quoteList(unknown)} into metadata or remove them`)]
+    fixOfUnknown(unknown))]
+}
+
+/** Fields that an agent reads have no effect elsewhere. */
+function fixOfUnknown (unknown: readonly string[]): string {
+  const [read, unread] = [unknown.filter((name) => AGENT_FIELDS.has(name)), unknown.filter((name) => !AGENT_FIELDS.has(name))]
+  return [
+    ...unread.length > 0 ? [`Move ${quoteList(unread)} into metadata, or remove ${unread.length === 1 ? 'it' : 'them'}`] : [],
+    ...read.length > 0 ? [`${unread.length > 0 ? 'leave' : 'Leave'} ${quoteList(read)} to the agents that read ${read.length === 1 ? 'it' : 'them'}: other readers pass over ${read.length === 1 ? 'it' : 'them'}, or refuse the skill`] : []
+  ].join('; ')
 }
 
 function kindOf (value: unknown): string {

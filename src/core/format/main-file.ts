@@ -45,11 +45,22 @@ const DOTS_LINE = /^\.\.\.[ \t]*\r?$/m
  */
 export function parseSkillBytes (bytes: Buffer, folderName: string): ParsedSkill {
   if (!isUtf8(bytes)) {
-    return parsed({}, folderName, [finding('main_file_not_utf8', 'SKILL.md is not valid UTF-8', 'Save SKILL.md with the encoding UTF-8')])
+    const place = { line: firstLineNotUtf8(bytes), column: 1 }
+    return parsed({}, folderName, [finding('main_file_not_utf8', 'SKILL.md is not valid UTF-8', 'Save SKILL.md with the encoding UTF-8', undefined, place)])
   }
   const location = locateFrontmatter(bytes)
   const { frontmatter, findings } = readFrontmatter(bytes, folderName, location)
-  return parsed(frontmatter, folderName, placeFindings([...findings, ...checkBom(bytes), ...checkContent(bytes)], bytes, location))
+  return parsed(frontmatter, folderName, placeFindings([...findings, ...checkBom(bytes), ...checkContent(bytes)], bytes, location, frontmatter))
+}
+
+function firstLineNotUtf8 (bytes: Buffer): number {
+  let line = 1
+  for (let start = 0; start < bytes.length; line++) {
+    const end = bytes.indexOf(0x0a, start)
+    if (!isUtf8(bytes.subarray(start, end === -1 ? undefined : end))) break
+    start = end === -1 ? bytes.length : end + 1
+  }
+  return line
 }
 
 /** The text after the closing fence, verbatim; the whole text without its BOM when there is no frontmatter. */

@@ -1,22 +1,46 @@
-import { KNOWN_FIELDS } from './fields.ts'
+import { KNOWN_FIELDS, keysWithoutText } from './fields.ts'
+import { isMapping } from './yaml.ts'
 import type { Place } from './findings.ts'
 import type { FrontmatterLocation } from './frontmatter.ts'
-import type { Finding } from '../ground/skill.ts'
+import type { Finding, Frontmatter } from '../ground/skill.ts'
 
 const FIRST: Place = { line: 1, column: 1 }
 
 /** A top-level field at the start of its line: its name, in quotes or not, and what stands before its value. */
 const FIELD_LINE = /^(?:"([^"\\]*)"|'([^']*)'|([^\s#"'[\]{},&*!|>%@`-][^:]*?))[ \t]*:(?:[ \t]+|$)/
 
+/** An entry of a mapping inside a field: its indentation, and its name without quotes. */
+const ENTRY_LINE = /^([ \t]+)["']?([^\s"':#][^"':]*)["']?[ \t]*:/
+
 /**
  * Adds line and column to findings that have none: those of the field that a finding is about, else those of the first line.
  * Consumers: editors and code scanning. Costs nothing for a file without findings.
  * @param bytes the whole main file
  */
-export function placeFindings (findings: readonly Finding[], bytes: Buffer, location: FrontmatterLocation): readonly Finding[] {
+export function placeFindings (findings: readonly Finding[], bytes: Buffer, location: FrontmatterLocation, frontmatter: Frontmatter): readonly Finding[] {
   if (findings.every(({ line }) => line !== undefined)) return findings
-  const fields = location.kind === 'found' ? fieldPlaces(bytes.toString('utf8', location.start, location.end)) : new Map<string, Place>()
-  return findings.map((found) => found.line === undefined ? { ...found, ...placeOf(found, fields, bytes, location) } : found)
+  const source = location.kind === 'found' ? bytes.toString('utf8', location.start, location.end) : ''
+  const fields = fieldPlaces(source)
+  return findings.map((found) => {
+    if (found.line !== undefined) return found
+    const place = found.code === 'metadata_not_text' ? placeOfEntry(source, fields, frontmatter) : undefined
+    return { ...found, ...place ?? placeOf(found, fields, bytes, location) }
+  })
+}
+
+/** Where the first entry of `metadata` is whose value is not text. */
+function placeOfEntry (source: string, fields: ReadonlyMap<string, Place>, frontmatter: Frontmatter): Place | undefined {
+  const start = fields.get('metadata')?.line
+  const metadata = frontmatter['metadata']
+  const [key] = isMapping(metadata) ? keysWithoutText(metadata) : []
+  if (start === undefined || key === undefined) return undefined
+  for (const [index, text] of source.split('\n').entries()) {
+    const line = index + 2
+    if (line <= start) continue
+    const [, indent = '', name = ''] = ENTRY_LINE.exec(text) ?? []
+    if (indent !== '' && name === key) return { line, column: indent.length + 1 }
+  }
+  return undefined
 }
 
 /**

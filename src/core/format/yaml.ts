@@ -41,8 +41,8 @@ const SYNTAX_FIXES: ReadonlyArray<readonly [RegExp, (place: string) => string]> 
 ]
 
 /**
- * Marks of a value that its author meant as plain text and js-yaml refuses: an indicator at the start, a colon before a
- * blank or at the end, a control character. Other values keep their type: `version: 1` stays a number.
+ * Marks of a value that its author meant as plain text and js-yaml refuses. They are an indicator at the start, a colon
+ * before a blank or at the end, and a control character. Other values keep their type: `version: 1` stays a number.
  */
 const NOT_PLAIN = /^[@`*%!,\]}]|^[-?:][ \t]|:[ \t]|:$|[^\P{Cc}\t]/u
 

@@ -6,7 +6,7 @@ export type Awaitable<T> = T | Promise<T>
 
 /**
  * Makes a job that never runs twice at the same time. A call while it runs gets the next run, which begins after the
- * call: whoever asks is answered by a run that can have seen what they saw. However many ask, one more run serves all.
+ * call. The answer comes from a run that can have seen what the caller saw. However many ask, one more run serves all.
  */
 export function coalesce (job: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | undefined
@@ -81,7 +81,7 @@ export function orElse<T> (attempt: () => Awaitable<T>, recover: (error: unknown
 /** So many tests in a row take less than a slice, each of them a call to a local disk. */
 const MAX_TESTS_AT_ONCE = 64
 
-/** Whether a test holds for all items, asked one after the other: at once where the tests answer at once and are few, else in slices. */
+/** Whether a test holds for all items, asked one after the other. The answer comes at once where the tests answer at once and are few, else in slices. */
 export function holdsForAll<T> (items: Iterable<T>, test: (item: T) => Awaitable<boolean>): Awaitable<boolean> {
   const rest = items[Symbol.iterator]()
   for (let count = 0; count < MAX_TESTS_AT_ONCE; count++) {

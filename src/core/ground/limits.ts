@@ -13,8 +13,8 @@ export const MAX_BUFFERED_FILE_BYTES = 262_144
 export const CONTENT_CACHE_BYTES = 32 * 1_048_576
 
 /**
- * Largest frontmatter that is handed to the YAML parser, in bytes: twice the largest one known, and no arrangement
- * of that many bytes takes the parser more than a few milliseconds.
+ * Largest frontmatter that is handed to the YAML parser, in bytes: twice the largest one known. No arrangement of
+ * that many bytes takes the parser more than a few milliseconds.
  */
 export const MAX_FRONTMATTER_BYTES = 8_192
 
@@ -30,7 +30,7 @@ export const MAX_COMPATIBILITY_CODE_POINTS = 500
 export const ADVISED_MAIN_FILE_LINES = 500
 
 /**
- * Most files and folders of a skill, and the bytes of all its files together: a skill with more has no revision, no manifest
+ * Most files and folders of a skill, and the bytes of all its files together. A skill with more has no revision, no manifest
  * and no archive. A file with more bytes is streamed without a tag. The bytes are those of the largest archive.
  */
 export const MAX_SKILL_ENTRIES = 20_000
@@ -43,7 +43,7 @@ export const MAX_SKILL_BYTES = 4_294_967_294
 export const MAX_LISTED_WORK_BYTES = 128 * 1_048_576
 export const FILE_WORK_BYTES = 65_536
 
-/** Size of a folder, in bytes, from which it is read in pieces: on ext4 one of some 30,000 entries, which take 30 ms at once. */
+/** Size of a folder, in bytes, from which it is read in pieces. On ext4 that is one of some 30,000 entries, which take 30 ms at once. */
 export const LARGE_FOLDER_BYTES = 1_048_576
 
 /** Longest piece of work between two turns of the event loop, in milliseconds. */

@@ -1,5 +1,5 @@
 /**
- * A value that several listeners wait for. A listener that throws has a bug: its error becomes a warning of the process, and
+ * A value that several listeners wait for. A listener that throws has a bug. Its error becomes a warning of the process, and
  * neither the other listeners nor the caller of `emit` notice it.
  */
 export class Signal<T> {

@@ -32,7 +32,7 @@ export interface Finding {
 export type Frontmatter = Readonly<Record<string, unknown>>
 
 /**
- * The stat fields that identify a state of a file or folder: if all five are equal, so are the bytes, or the names in
+ * The stat fields that identify a state of a file or folder. If all five are equal, so are the bytes, or the names in
  * the folder.
  */
 export interface Signature {

@@ -36,7 +36,7 @@ const SHORT_NAME_WEIGHT = 32
 /** Occurrences at which a word has half of BODY_WEIGHT. */
 const HALF_WEIGHT_COUNT = 2
 
-/** Share of the weight that counts when a document has only another form of the word, a longer one that begins so, or a similar one. */
+/** Share of the weight that counts when a document has only another form of the word, a longer word, or a similar one. */
 const STEM_QUALITY = 0.8
 const PREFIX_QUALITY = 0.6
 const FUZZY_QUALITY = 0.4
@@ -88,7 +88,7 @@ interface Match {
 /**
  * Inverted index of the skills, for `SkillSearch`. Figures: p99 of a search among 10,000 skills at most 25 ms, and at most
  * 150 MB for 18,000. A log of segments as in Lucene: changed documents make small ones, which are merged in slices. With
- * bodies of 2 to 8 KiB, MiniSearch took 41 ms and 220 MB for 10,000, FlexSearch 35 ms and 125 MB, Orama 530 MB.
+ * bodies of 2 to 8 KiB, MiniSearch took 41 ms and 220 MB for 10,000. FlexSearch took 35 ms and 125 MB, Orama 530 MB.
  *
  * A replaced document gets a new number. Postings of dead numbers are skipped until a merge leaves them out.
  */

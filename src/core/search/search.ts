@@ -101,7 +101,7 @@ export class SkillSearch {
   }
 
   /**
-   * Puts the present state of a skill into the index. A failing disk, or a root that is away, says nothing about a skill: until the skill can be
+   * Puts the present state of a skill into the index. A failing disk, or a root that is away, says nothing about a skill. Until the skill can be
    * read, the index keeps its former text, or has its name and description alone.
    * @returns whether the index has the present state
    */

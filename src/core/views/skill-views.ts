@@ -76,6 +76,11 @@ export class SkillViews {
     return this.everything.availableNow()
   }
 
+  /** Of all roots. */
+  invalidNow (): ReadonlyMap<string, number> {
+    return new Map(this.#roots.flatMap(({ skills }) => [...skills.invalidNow()]))
+  }
+
   /** In their order; may hold one name twice. */
   get rootNames (): readonly string[] {
     return this.#roots.map(({ name }) => name)

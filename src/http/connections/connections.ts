@@ -13,7 +13,7 @@ const MAX_READ_AHEAD = 4_000
  *
  * The requests of one connection are handled one after the other. Node parses all requests of a packet at once, some 3,000 of
  * them, and calls the handler for each. Their answers would wait in memory for the first one, and their files would stay open
- * after the client has left: Node closes no response that has not reached its socket. A client without pipelining never has
+ * after the client has left. Node closes no response that has not reached its socket. A client without pipelining never has
  * a request that waits, and costs one comparison.
  */
 export class Connections {
@@ -159,8 +159,8 @@ export class Connections {
 
 /**
  * Node's HTTP server, whose `close()` ends the connections that are owed nothing and no others. With the inherited
- * `closeIdleConnections`, it would cut an answer that a slow client has not read completely, and wait for a client that has
- * sent nothing.
+ * `closeIdleConnections`, it would cut an answer that a slow client has not read completely. It would also wait for a client
+ * that has sent nothing.
  */
 export class GracefulServer extends Server {
   readonly #connections: Connections

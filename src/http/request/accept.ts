@@ -13,7 +13,7 @@ export function accepts (accept: string | undefined, type: string): boolean {
 }
 
 /**
- * The media type of `available` that an `Accept` header prefers. The first is the default: for no header, when nothing
+ * The media type of `available` that an `Accept` header prefers. The first is the default. It counts for no header, when nothing
  * fits (only `accepts` leads to 406), and for a header that is longer than any honest one.
  */
 export function prefers<T extends string> (accept: string | undefined, available: readonly [T, ...T[]]): T {

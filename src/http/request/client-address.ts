@@ -26,7 +26,7 @@ export function isSubnet (text: string): boolean {
 
 /**
  * Finds the client behind trusted proxies. Each proxy appends the address of its own peer to `X-Forwarded-For`, so the list is
- * read from its end, and the first address that is not trusted is the client. What stands before it is the client's own text.
+ * read from its end. The first address that is not trusted is the client. What stands before it is the client's own text.
  * A peer that is not trusted is itself the client, whatever it sends.
  * @param trusted addresses and subnets, as `isSubnet` takes them
  */

@@ -6,8 +6,8 @@ const BELOW_SKILL = /^(\/skills\/[^/]+)\/(?!files\/)(.+)$/
 const FIRST_SEGMENT = /^\/[^/]*/
 
 /**
- * The address that a client most likely meant by one that does not exist: without the slash at the end, the file of the
- * skill, or another spelling of the first segment.
+ * The address that a client most likely meant by one that does not exist. It lacks the slash at the end, is the file
+ * of the skill, or spells the first segment otherwise.
  * @param url the request target as received
  * @param basePath path prefix of the routes, also of the address
  * @param segments first segments of the routes there are, without the prefix: `/skills`

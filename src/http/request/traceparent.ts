@@ -9,6 +9,13 @@ export interface TraceContext {
   readonly flags: string
 }
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Counts more than the header `traceparent`: what the message in the body says, or the span of the request. */
+    trace: TraceContext | undefined
+  }
+}
+
 /** The caller's place in a trace; undefined for a text that is none. */
 export function parseTraceparent (text: unknown): TraceContext | undefined {
   if (typeof text !== 'string') return undefined
@@ -17,15 +24,9 @@ export function parseTraceparent (text: unknown): TraceContext | undefined {
   return version === '00' && text.length !== 55 ? undefined : { traceId, spanId, flags }
 }
 
-const ofMessages = new WeakMap<FastifyRequest, string>()
-
-/** The body of a request names another place than its headers: MCP has it in `_meta`. */
-export function setMessageTraceparent (request: FastifyRequest, text: unknown): void {
-  if (typeof text === 'string') ofMessages.set(request, text)
-}
-
-/** Where the caller of a request is in a trace. */
+/** Where a request is in a trace: its own span where spans are made, else its caller's. */
 export function traceOf (request: FastifyRequest): TraceContext | undefined {
-  const text = (request.method === 'POST' ? ofMessages.get(request) : undefined) ?? request.headers['traceparent']
+  if (request.trace !== undefined) return request.trace
+  const text = request.headers['traceparent']
   return text === undefined ? undefined : parseTraceparent(text)
 }

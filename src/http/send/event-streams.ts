@@ -35,7 +35,7 @@ const HEARTBEAT = Buffer.from(': still here\n\n')
 
 /**
  * Streams of server-sent events, for the routes of `app`. A plain stream passes through the hooks like every other answer, shows
- * its back-pressure, and ends with its connection. @fastify/sse 0.4 and 0.6 and fastify-sse-v2 4.2 write past the hooks and keep
+ * its back-pressure, and ends with its connection. The plugins @fastify/sse 0.4 and 0.6 and fastify-sse-v2 4.2 write past the hooks and keep
  * 54 MB for a client that reads nothing. They also delay `app.close()`, and open a stream for HEAD.
  */
 export function createEventStreams (app: FastifyInstance, options: EventStreamsOptions): EventStreams {

@@ -14,6 +14,9 @@ export interface Eligibility {
   readonly findings: readonly Finding[]
 }
 
+/** Where the SDK's sentence says that the mistake is. */
+const LINE_OF_PROBLEM = /\bline (\d{1,7}):/
+
 const NOT_LISTED = 'MCP does not list the skill'
 
 /**
@@ -48,8 +51,9 @@ async function readAsClient (name: string, { bytes }: FileContent): Promise<Elig
     return { frontmatter, findings: [] }
   } catch (error) {
     const reason = error instanceof SkillCatalogError ? error.problems.map(({ message }) => message).join('; ') : 'its SKILL.md cannot be read'
+    const line = Number(LINE_OF_PROBLEM.exec(reason)?.[1] ?? 1)
     return refused(finding('mcp_refused', `${NOT_LISTED}: ${printable(reason).slice(0, MAX_LOG_LINE_CHARACTERS)}`,
-      'Write the frontmatter as the Agent Skills format has it: values of metadata as text, special text in double quotes on one line'))
+      'Write the frontmatter as the Agent Skills format has it: values of metadata as text, special text in double quotes on one line', undefined, { line, column: 1 }))
   }
 }
 
@@ -70,9 +74,10 @@ function checkFiles ({ files }: FileList): Finding[] {
   }
   const large = files.find(({ size_bytes: size }) => size > MAX_TEXT_FILE_BYTES)
   if (large !== undefined) {
-    found.push(finding('mcp_file_too_large',
+    const tooLarge = finding('mcp_file_too_large',
       `${NOT_LISTED}: ${quote(large.path)} has ${large.size_bytes} bytes, more than the ${MAX_TEXT_FILE_BYTES} that it sends`,
-      'Move large files out of the skill, or split them'))
+      'Move large files out of the skill, or split them')
+    found.push({ ...tooLarge, file: large.path })
   }
   if (files.length > MAX_MCP_LISTED_FILES) {
     found.push(finding('mcp_too_many_files',

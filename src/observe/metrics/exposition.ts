@@ -1,4 +1,4 @@
-import type { Metric } from './instruments.ts'
+import { escapeText, type Metric } from './instruments.ts'
 
 export const PROMETHEUS = 'text/plain; version=0.0.4; charset=utf-8'
 export const OPENMETRICS = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
@@ -17,11 +17,7 @@ export function writeMetrics (metrics: Readonly<Record<string, Metric>>, type: M
     // In OpenMetrics the name of a counter is that of its family, and `_total` belongs to the sample.
     const family = type === OPENMETRICS && metric.type === 'counter' ? name.replace(/_total$/, '') : name
     lines.push(`# HELP ${family} ${escapeText(metric.help)}`, `# TYPE ${family} ${metric.type}`)
-    const labelNames = metric.type === 'histogram' ? [...metric.labels, 'le'] : metric.labels
-    for (const { suffix = '', labels, value } of metric.samples()) {
-      const pairs = labels.map((label, i) => `${labelNames[i] ?? ''}="${escapeLabel(label)}"`)
-      lines.push(`${name}${suffix}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${writeNumber(value)}`)
-    }
+    for (const { suffix, labels, value } of metric.samples()) lines.push(`${name}${suffix}${labels === '' ? '' : `{${labels}}`} ${writeNumber(value)}`)
   }
   if (type === OPENMETRICS) lines.push('# EOF')
   return `${lines.join('\n')}\n`
@@ -31,12 +27,4 @@ function writeNumber (value: number): string {
   if (Number.isNaN(value)) return 'NaN'
   if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf'
   return String(value)
-}
-
-function escapeText (text: string): string {
-  return text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')
-}
-
-function escapeLabel (text: string): string {
-  return escapeText(text).replaceAll('"', '\\"')
 }

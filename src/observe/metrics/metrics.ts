@@ -13,7 +13,19 @@ export interface MetricsOptions {
   readonly skills: MeasuredSkills
   readonly version: string
   /** Values that other parts of the service count: read at each scrape. */
-  readonly readings?: Readonly<Partial<Record<'auditDropped' | 'logDropped' | 'limitsStoreFailures', () => number>>>
+  readonly readings?: Readings
+}
+
+export interface Readings {
+  readonly auditDropped?: () => number
+  readonly logDropped?: () => number
+  readonly limitsStoreFailures?: () => number
+  readonly overloadLevel?: () => number
+  /** Refusals by the kind of limit. */
+  readonly limited?: () => Iterable<readonly [rule: string, count: number]>
+  /** Refusals of callers by reason. */
+  readonly authFailures?: () => Iterable<readonly [reason: string, count: number]>
+  readonly reads?: () => Iterable<readonly [skill: string, door: string, count: number]>
 }
 
 /** What is measured of the skills. */
@@ -21,7 +33,8 @@ export interface MeasuredSkills {
   readonly status: SkillStatus
   readonly contents: { readonly usage: CacheUsage }
   readonly refreshed: Signal<Refresh>
-  availableNow (): readonly unknown[]
+  /** Skills with an error, by the name of their root. */
+  invalidNow (): ReadonlyMap<string, number>
 }
 
 export interface Metrics {
@@ -38,16 +51,23 @@ const OTHER_METHOD = '_OTHER'
 /** Of requests that no route took. */
 const UNMATCHED = 'unmatched'
 
+/** Routes whose answers to GET are streams of notifications, with any path prefix. */
+const STREAMS = /\/(?:events|mcp)$/
+
+const none = (): [] => []
+
 /** The methods of MCP; others are the caller's text. */
 const OPERATIONS: ReadonlySet<string> = new Set([
   'initialize', 'ping', 'server/discover', 'tools/list', 'tools/call', 'prompts/list', 'prompts/get', 'resources/list', 'resources/templates/list', 'resources/read',
   'resources/subscribe', 'resources/unsubscribe', 'resources/directory/read', 'skills/list', 'skills/get', 'subscriptions/listen', 'completion/complete', 'logging/setLevel'
 ])
 
-/** Of a route: series by method and status, and the bytes of bodies. */
+/** Of a route: series by method and status, the bytes of bodies, and open streams of a route whose GETs are streams. */
 interface RouteSeries {
   readonly durations: Map<number, HistogramSeries>
   readonly bytes: CounterSeries
+  readonly isStream: boolean
+  openStreams: number
 }
 
 /**
@@ -61,8 +81,6 @@ export function createMetrics ({ skills, version, readings = {} }: MetricsOption
   const operations = new Histogram({ help: 'Duration of MCP requests.', labels: ['mcp_method_name', 'error_type'] })
   const refreshes = new Histogram({ help: 'Duration of comparisons of the index with the disk.' })
   const failedRefreshes = new Counter({ help: 'Comparisons that failed; what was there before is served.' })
-  const authFailures = new Counter({ help: 'Requests without a principal that the route wants.', labels: ['reason'] })
-  const limited = new Counter({ help: 'Requests that were answered with 429, by the kind of limit.', labels: ['rule'] })
   const shed = new Counter({ help: 'Requests that were answered with 503 overloaded.' })
   const { metrics: ofProcess, close } = processMetrics()
   let refreshedAt = Date.now()
@@ -73,15 +91,19 @@ export function createMetrics ({ skills, version, readings = {} }: MetricsOption
     else refreshedAt = Date.now()
   })
 
-  const byRoute = new Map<string | undefined, RouteSeries>()
+  /** Undefined for a route that is not counted: a scrape is no use of the service. */
+  const byRoute = new Map<string | undefined, RouteSeries | undefined>()
   const active = new Map<string, number>(METHODS.map((method) => [method, 0]))
-  const streams = new Map<string, number>()
   const subscriptions = new WeakSet<FastifyRequest>()
   let openSubscriptions = 0
 
-  function seriesOf (route: string | undefined): RouteSeries {
-    let series = byRoute.get(route)
-    if (series === undefined) byRoute.set(route, series = { durations: new Map(), bytes: bodyBytes.of(route ?? UNMATCHED) })
+  function seriesOf (route: string | undefined): RouteSeries | undefined {
+    const known = byRoute.get(route)
+    if (known !== undefined || byRoute.has(route)) return known
+    const series = route?.endsWith('/metrics') === true
+      ? undefined
+      : { durations: new Map<number, HistogramSeries>(), bytes: bodyBytes.of(route ?? UNMATCHED), isStream: route !== undefined && STREAMS.test(route), openStreams: 0 }
+    byRoute.set(route, series)
     return series
   }
 
@@ -95,19 +117,22 @@ export function createMetrics ({ skills, version, readings = {} }: MetricsOption
 
   const observer: Observer = {
     onRequest ({ method, routeOptions: { url: route } }) {
+      const series = seriesOf(route)
+      if (series === undefined) return
       active.set(method, (active.get(method) ?? 0) + 1)
-      if (method === 'GET' && route !== undefined && isStream(route)) streams.set(route, (streams.get(route) ?? 0) + 1)
+      if (series.isStream && method === 'GET') series.openStreams++
     },
     onResponse (request, reply, { milliseconds, bytes }) {
       const { method, routeOptions: { url: route } } = request
+      const series = seriesOf(route)
+      if (series === undefined) return
       const status = reply.raw.statusCode
       active.set(method, (active.get(method) ?? 1) - 1)
-      if (method === 'GET' && route !== undefined && isStream(route)) streams.set(route, (streams.get(route) ?? 1) - 1)
-      else if (subscriptions.delete(request)) openSubscriptions--
-      const series = seriesOf(route)
+      if (series.isStream && method === 'GET') series.openStreams--
+      else if (openSubscriptions > 0 && subscriptions.delete(request)) openSubscriptions--
       durationsOf(request, series, status).observe(milliseconds / 1000)
       if (bytes !== undefined) series.bytes.value += bytes
-      if (status >= 400) countRefusal(request, status)
+      if (status === 503 && problemCodeOf(request) === 'overloaded') shed.of().value++
     },
     onCall: ({ tool, dialect }) => (result) => { toolCalls.of(tool?.name ?? '_unknown', dialect, result).value++ },
     onOperation ({ method, origin }) {
@@ -121,23 +146,24 @@ export function createMetrics ({ skills, version, readings = {} }: MetricsOption
     }
   }
 
-  function countRefusal (request: FastifyRequest, status: number): void {
-    const code = problemCodeOf(request)
-    if (status === 401) authFailures.of(code ?? 'unauthorized').value++
-    else if (status === 429) limited.of(code ?? 'rate_limited').value++
-    else if (code === 'overloaded') shed.of().value++
+  const openStreams = (suffix: string) => [...byRoute].reduce((sum, [route, series]) => route?.endsWith(suffix) === true ? sum + (series?.openStreams ?? 0) : sum, 0)
+  function activeByMethod (): Array<readonly [string, number]> {
+    const known = METHODS.map((method) => [method, active.get(method) ?? 0] as const)
+    const all = [...active.values()].reduce((sum, count) => sum + count, 0)
+    const others = all - known.reduce((sum, [, count]) => sum + count, 0)
+    return [...known, [OTHER_METHOD, others] as const].filter(([method, count]) => count > 0 || method === 'GET')
   }
-
-  const openStreams = (suffix: string) => [...streams].reduce((sum, [route, count]) => route.endsWith(suffix) ? sum + count : sum, 0)
   const table: Record<string, Metric> = {
     http_server_request_duration_seconds: durations,
-    http_server_active_requests: new Reading('gauge', { help: 'Requests that are being answered.', labels: ['http_request_method'] }, () =>
-      METHODS.map((method) => [method, active.get(method) ?? 0] as const).filter(([method, count]) => count > 0 || method === 'GET')),
+    http_server_active_requests: new Reading('gauge', { help: 'Requests that are being answered.', labels: ['http_request_method'] }, activeByMethod),
     http_server_response_body_size_bytes_total: bodyBytes,
     skillserve_tool_calls_total: toolCalls,
     mcp_server_operation_duration_seconds: operations,
     skillserve_skills: new Reading('gauge', { help: 'Skills in a root.', labels: ['root'] }, () => skills.status.roots.map(({ name, skills: count }) => [name, count] as const)),
-    skillserve_skills_invalid: new Reading('gauge', { help: 'Skills with an error, of all roots.' }, () => Math.max(0, skills.status.skills - skills.availableNow().length)),
+    skillserve_skills_invalid: new Reading('gauge', { help: 'Skills in a root that have an error.', labels: ['root'] }, () => {
+      const invalid = skills.invalidNow()
+      return skills.status.roots.map(({ name }) => [name, invalid.get(name) ?? 0] as const)
+    }),
     skillserve_root_available: new Reading('gauge', { help: '1 for a root that is there and can be read.', labels: ['root'] }, () =>
       skills.status.roots.map(({ name, state }) => [name, state === 'ok' ? 1 : 0] as const)),
     skillserve_catalog_generation: new Reading('gauge', { help: 'Goes up with each change of the catalog.' }, () => skills.status.generation),
@@ -150,20 +176,17 @@ export function createMetrics ({ skills, version, readings = {} }: MetricsOption
     skillserve_cache_bytes: new Reading('gauge', { help: 'Memory for contents of files, by weight.', labels: ['cache'] }, () => [['contents', skills.contents.usage.bytes]]),
     skillserve_cache_hits_total: new Reading('counter', { help: 'Files that were found in memory.', labels: ['cache'] }, () => [['contents', skills.contents.usage.hits]]),
     skillserve_cache_misses_total: new Reading('counter', { help: 'Files that were read.', labels: ['cache'] }, () => [['contents', skills.contents.usage.misses]]),
-    skillserve_auth_failures_total: authFailures,
-    skillserve_rate_limited_total: limited,
+    skillserve_auth_failures_total: new Reading('counter', { help: 'Refused callers, by what was wrong: missing, invalid, expired, audience, scope, or issuer for keys that cannot be had.', labels: ['reason'] }, readings.authFailures ?? none),
+    skillserve_rate_limited_total: new Reading('counter', { help: 'Refusals of callers past a limit: units, streams or failures. Calls in a batch count one by one.', labels: ['rule'] }, readings.limited ?? none),
     skillserve_limits_store_failures_total: new Reading('counter', { help: 'Exchanges with the shared store of limits that failed.' }, readings.limitsStoreFailures ?? (() => 0)),
     skillserve_overload_refusals_total: shed,
+    skillserve_overload_level: new Reading('gauge', { help: '1 while costly requests are refused, 2 while all but probes are.' }, readings.overloadLevel ?? (() => 0)),
     skillserve_audit_dropped_total: new Reading('counter', { help: 'Lines of the audit log that were lost: must stay 0.' }, readings.auditDropped ?? (() => 0)),
     skillserve_log_dropped_total: new Reading('counter', { help: 'Lines of the log that standard output did not take.' }, readings.logDropped ?? (() => 0)),
+    skillserve_reads_total: new Reading('counter', { help: 'Reads of main files with METRICS_READS=true, at most 1,000 skills; a 304 and an archive are reads too.', labels: ['skill', 'door'] }, readings.reads ?? none),
     ...ofProcess,
     skillserve_build_info: new Reading('gauge', { help: 'Always 1.', labels: ['version', 'node'] }, () => [[version, process.version, 1]])
   }
 
   return { observer, table, close, write: (type) => writeMetrics(table, type) }
-}
-
-/** Routes whose answers are streams of notifications, with any path prefix. */
-function isStream (route: string): boolean {
-  return route.endsWith('/events') || route.endsWith('/mcp')
 }

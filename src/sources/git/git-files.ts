@@ -12,7 +12,7 @@ const MAX_LINK_BYTES = 4_096
 const MAX_FLUSHED_FILES = 500
 
 /**
- * The files of a commit. Blobs are read as they are, without a checkout: no attribute, filter or line-end setting of the
+ * The files of a commit. Blobs are read as they are, without a checkout. No attribute, filter or line-end setting of the
  * repository changes a byte, and nothing but what is published is written.
  */
 export async function readCommit (run: RunInStore, commit: string, path: string): Promise<SourceFiles> {

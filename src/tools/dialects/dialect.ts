@@ -54,7 +54,7 @@ export interface Dialect {
   unwrap? (value: JsonObject): readonly unknown[] | undefined
 
   /**
-   * Whether an item of this dialect's container is a call, where its own shape would be another dialect's: several providers
+   * Whether an item of this dialect's container is a call, where its own shape would be another dialect's. Several providers
    * have OpenAI's calls in messages of their own. These containers are asked first.
    */
   recogniseInside? (item: JsonObject): boolean

@@ -1,6 +1,6 @@
 /**
- * JSON with the spacing of the source documents' examples, which is Python's `json.dumps(…, ensure_ascii=False)`:
- * one blank after each colon and comma that is not inside a string.
+ * JSON with the spacing of the source documents' examples: one blank after each colon
+ * and comma that is not inside a string. It is that of Python's `json.dumps(…, ensure_ascii=False)`.
  *
  * @param value plain JSON data, no deeper than a call stack: a tool's own result
  */

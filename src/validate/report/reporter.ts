@@ -1,5 +1,6 @@
+import { basename } from 'node:path/posix'
 import type { CatalogSkill, Finding, FindingSeverity } from '../../core/ground/skill.ts'
-import type { TargetName, TargetVerdict } from '../../verdicts/index.ts'
+import type { TargetName, TargetVerdict, TokenEstimate } from '../../verdicts/index.ts'
 
 /** One skill in a report. */
 export interface SkillReport {
@@ -10,7 +11,7 @@ export interface SkillReport {
   readonly verdicts: readonly TargetVerdict[]
   /** Those that are to be reported. */
   readonly findings: readonly Finding[]
-  readonly tokens: unknown
+  readonly tokens: () => TokenEstimate
 }
 
 export interface Totals {
@@ -25,6 +26,8 @@ export interface Totals {
 
 /** Writes a report piece by piece: nothing of a skill is kept. */
 export interface Reporter {
+  /** Whether it writes revisions, for which all files are hashed. */
+  readonly needsRevisions?: boolean
   /** Before the first skill. */
   readonly begin?: () => void
   readonly skill: (report: SkillReport) => void
@@ -51,6 +54,12 @@ export function helpUrl (code: string): string {
 /** The file that a finding is about, from where the caller is; relative paths never begin like a command of a CI service. */
 export function fileOf ({ path }: SkillReport, { file }: Finding): string {
   return file === undefined ? path : path === '.' ? file : `${path.replace(/\/$/, '')}/${file}`
+}
+
+/** The same for readers that show no folders, and nothing without a line: what concerns the whole skill is shown at its main file. */
+export function placeOf (report: SkillReport, found: Finding): { readonly file: string, readonly line: number, readonly column: number | undefined } {
+  const { file = basename(report.skill.metadata.path), line = 1, column } = found
+  return { file: fileOf(report, { ...found, file }), line, column }
 }
 
 export const SEVERITIES: readonly FindingSeverity[] = ['error', 'warning', 'info']

@@ -1,6 +1,6 @@
 import { FINDINGS } from '../../core/format/findings.ts'
 import type { Finding, FindingSeverity } from '../../core/ground/skill.ts'
-import { fileOf, helpUrl, type ReporterFactory, type SkillReport } from './reporter.ts'
+import { helpUrl, placeOf, type ReporterFactory, type SkillReport } from './reporter.ts'
 
 /** What GitHub's code scanning takes in one run. */
 const MAX_RESULTS = 25_000
@@ -45,15 +45,16 @@ function rules (): readonly object[] {
 }
 
 function toResult (report: SkillReport, found: Finding): object {
-  const { code, severity, message, fix, line, column, targets } = found
+  const { code, severity, message, fix, targets } = found
+  const { file, line, column } = placeOf(report, found)
   return {
     ruleId: code,
     level: LEVELS[severity],
     message: { text: `${message}. ${fix}.` },
     locations: [{
       physicalLocation: {
-        artifactLocation: toLocation(fileOf(report, found)),
-        ...line !== undefined && { region: { startLine: line, ...column !== undefined && { startColumn: column } } }
+        artifactLocation: toLocation(file),
+        region: { startLine: line, ...column !== undefined && { startColumn: column } }
       }
     }],
     ...targets !== undefined && { properties: { targets } }

@@ -67,8 +67,8 @@ const TOUCHING = /^(?:chmod|link|unlink|rename|rm) /
 const GAVE_UP = /Error reading SKILL\.MD for skill|: I\/O error$/
 
 /**
- * Changes the world at random while readers ask the service, and holds each answer against every state that the disk
- * was in from the moment of sending to the answer: it must be right for one of them (K51, K53). In the end, when nothing
+ * Changes the world at random while readers ask the service. Holds each answer against every state that the disk was
+ * in between request and answer: it must be right for one of them (K51, K53). In the end, when nothing
  * moves any more, everything is asked once more.
  */
 export async function runChaos ({ world, url, seed, operations, seconds, readers = 12, indexDeadlineMs = 5_000, bound }: ChaosOptions): Promise<ChaosReport> {

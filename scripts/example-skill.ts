@@ -1,0 +1,59 @@
+import { readFileSync } from 'node:fs'
+import { MORE_DOORS } from '../src/routes/doors.ts'
+import { httpProblems, skillProblems } from '../src/schemas/problem.ts'
+import { DEFINITION_FORMATS } from '../src/tools/dialects/index.ts'
+import { TOOLSETS } from '../src/tools/tool.ts'
+import { createTools } from '../src/tools/tools.ts'
+
+const REFERENCES = 'skills/using-skillserve/references'
+const OPENAPI = new URL('../openapi/openapi.json', import.meta.url)
+
+interface OpenApiPaths {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, { readonly summary?: string }>>>>
+}
+
+/** The references of the example skill `using-skillserve`, each with its lists as they should be. */
+export const EXAMPLE_SKILL: Readonly<Record<string, (text: string) => string>> = {
+  [`${REFERENCES}/http-api.md`]: (text) => withLists(text, { routes: routeRows, errors: errorRows }),
+  [`${REFERENCES}/tool-calls.md`]: (text) => withLists(text, { tools: toolRows, definitions: definitionRows })
+}
+
+/** Puts each list between its two marks: `<!-- routes -->`, `<!-- /routes -->`. */
+function withLists (text: string, lists: Readonly<Record<string, () => readonly string[]>>): string {
+  return Object.entries(lists).reduce((written, [name, rows]) => {
+    const marked = new RegExp(`(?<=<!-- ${name} -->\n)[^]*(?=<!-- /${name} -->)`)
+    if (!marked.test(written)) throw new Error(`there is no place for the list of ${name}`)
+    return written.replace(marked, () => `\n${rows().map((row) => `${row}\n`).join('')}\n`)
+  }, text)
+}
+
+function routeRows (): string[] {
+  const { paths } = JSON.parse(readFileSync(OPENAPI, 'utf8')) as OpenApiPaths
+  const documented = Object.entries(paths).flatMap(([path, methods]) => Object.entries(methods).map(([method, { summary = '' }]) => ({
+    methods: [method.toUpperCase()], path: path.replace('{path}', '*').replaceAll(/\{(\w+)\}/g, ':$1'), what: summary
+  })))
+  const rows = [...documented, ...MORE_DOORS].map(({ methods, path, what }) => `| \`${methods.join('`, `')} ${path}\` | ${what} |`)
+  return ['| Route | Answer |', '|---|---|', ...rows]
+}
+
+function errorRows (): string[] {
+  const skillRows = Object.entries(skillProblems).map(([code, { status, hint }]) => ({ status, code, hint }))
+  const httpRows = Object.entries(httpProblems).map(([code, { status, detail }]) => ({ status, code, hint: detail }))
+  const rows = [...skillRows, ...httpRows].sort((one, other) => one.status - other.status)
+  return ['| Status | `code` | What it says |', '|---|---|---|', ...rows.map(({ status, code, hint }) => `| ${status} | \`${code}\` | ${hint} |`)]
+}
+
+function toolRows (): string[] {
+  const rows = createTools().map(({ name, toolset, description, parameters }) => {
+    const args = Object.keys(parameters.properties).map((key) => `\`${key}\`${parameters.required.includes(key) ? '' : ' (optional)'}`)
+    return `| \`${name}\` | \`${toolset}\` | ${args.join(', ') || 'none'} | ${description} |`
+  })
+  return ['| Tool | Toolset | Arguments | Description for the model |', '|---|---|---|---|', ...rows]
+}
+
+function definitionRows (): string[] {
+  return [
+    `- \`format\`: \`${DEFINITION_FORMATS.join('`, `')}\`; without it \`openai\``,
+    `- \`toolset\`: \`${TOOLSETS.join('`, `')}\`, \`all\`; without it \`reader\``
+  ]
+}

@@ -1,0 +1,155 @@
+import { createRemoteJWKSet, customFetch, type JWTVerifyGetKey } from 'jose'
+import type { CoreLog } from '../../core/ground/log.ts'
+
+/** Where metadata of issuers lie (OpenID Connect Discovery, RFC 8414), behind the issuer. */
+const METADATA = ['/.well-known/openid-configuration', '/.well-known/oauth-authorization-server']
+
+/** The longest wait for the metadata, and for the keys, in milliseconds. */
+const TIMEOUT_MS = 5_000
+
+/** An unknown key id, or an issuer that does not answer, leads to one request in this time, in milliseconds. */
+const COOLDOWN_MS = 30_000
+
+/** Keys are read again in the background after this time, in milliseconds. */
+const RELOAD_MS = 600_000
+
+/** Largest metadata and key set, in bytes. */
+const MAX_BYTES = 1_048_576
+
+/** The keys of an issuer cannot be had. */
+export class IssuerAway extends Error {}
+
+type KeySet = ReturnType<typeof createRemoteJWKSet>
+
+export interface IssuerKeysOptions {
+  readonly issuer: string
+  /** Where its keys lie. Default: what its metadata name. */
+  readonly uri: string | undefined
+  readonly log: CoreLog
+}
+
+/** The public keys of an issuer. Those that were read once serve while it is away, and while the access file changes. */
+export class IssuerKeys {
+  readonly #options: IssuerKeysOptions
+  readonly #reload: NodeJS.Timeout
+  #keys: KeySet | undefined
+  #opening: Promise<KeySet> | undefined
+  #text = ''
+  #version = 0
+  #failedAt = -Infinity
+  #isAway = false
+
+  constructor (options: IssuerKeysOptions) {
+    this.#options = options
+    this.#reload = setInterval(() => { this.preload() }, RELOAD_MS).unref()
+  }
+
+  get uri (): string | undefined {
+    return this.#options.uri
+  }
+
+  /** Goes up when the keys are others than before. */
+  get version (): number {
+    return this.#version
+  }
+
+  /** Whether the last attempt to read the keys failed. */
+  get isAway (): boolean {
+    return this.#isAway
+  }
+
+  /** @throws IssuerAway; JOSEError when no key fits the token */
+  readonly find: JWTVerifyGetKey = async (header, input) => await (await this.#open())(header, input)
+
+  /** Reads the keys ahead of the next token. */
+  preload (): void {
+    this.#open().then((keys) => keys.reload()).catch(() => {})
+  }
+
+  close (): void {
+    clearInterval(this.#reload)
+  }
+
+  async #open (): Promise<KeySet> {
+    if (this.#keys !== undefined) return this.#keys
+    this.#opening ??= this.#openOnce().finally(() => { this.#opening = undefined })
+    return await this.#opening
+  }
+
+  async #openOnce (): Promise<KeySet> {
+    const uri = this.#options.uri ?? await this.#attempt(() => this.#discover())
+    const keys = createRemoteJWKSet(new URL(uri), {
+      timeoutDuration: TIMEOUT_MS,
+      cooldownDuration: COOLDOWN_MS,
+      // They are read again by a timer: a failure of that leaves them in place.
+      cacheMaxAge: Infinity,
+      [customFetch]: async (url, { signal }) => await this.#attempt(() => this.#readKeys(url, signal))
+    })
+    await keys.reload()
+    this.#keys = keys
+    return keys
+  }
+
+  /** A failure is logged once, and no other attempt follows at once. */
+  async #attempt<T> (ask: () => Promise<T>): Promise<T> {
+    if (performance.now() - this.#failedAt < COOLDOWN_MS) throw new IssuerAway()
+    const { issuer, log } = this.#options
+    try {
+      const value = await ask()
+      if (this.#isAway) log.info({ issuer }, 'the keys of an issuer of tokens can be read again')
+      this.#isAway = false
+      return value
+    } catch (error) {
+      this.#failedAt = performance.now()
+      if (!this.#isAway) log.warn({ issuer, reason: reasonOf(error) }, 'the keys of an issuer of tokens cannot be read; those that were read before serve')
+      this.#isAway = true
+      throw new IssuerAway()
+    }
+  }
+
+  async #discover (): Promise<string> {
+    const { issuer } = this.#options
+    const signal = AbortSignal.timeout(TIMEOUT_MS)
+    let failure: unknown
+    for (const path of METADATA) {
+      try {
+        const metadata = JSON.parse(await read(`${issuer.replace(/\/$/, '')}${path}`, signal)) as { readonly issuer?: unknown, readonly jwks_uri?: unknown } | null
+        // RFC 8414 §3.3.
+        if (metadata?.issuer !== issuer || typeof metadata.jwks_uri !== 'string') throw new Error('the metadata are of another issuer, or name no keys')
+        return new URL(metadata.jwks_uri).href
+      } catch (error) {
+        failure = error
+      }
+    }
+    throw failure
+  }
+
+  async #readKeys (url: string, signal: AbortSignal): Promise<Response> {
+    const text = await read(url, signal)
+    const set = JSON.parse(text) as { readonly keys?: unknown } | null
+    if (!Array.isArray(set?.keys) || !set.keys.every((key) => typeof key === 'object' && key !== null)) throw new Error('the answer is no key set')
+    if (text !== this.#text) this.#version++
+    this.#text = text
+    return new Response(text)
+  }
+}
+
+async function read (url: string, signal: AbortSignal): Promise<string> {
+  const response = await fetch(url, { signal, redirect: 'error', headers: { accept: 'application/json, application/jwk-set+json' } })
+  // Leaving the loop cancels the rest.
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length
+    if (!response.ok || bytes > MAX_BYTES) break
+    chunks.push(chunk)
+  }
+  if (!response.ok) throw new Error(`${url} was answered with ${response.status}`)
+  if (bytes > MAX_BYTES) throw new Error(`${url} was answered with more than ${MAX_BYTES} bytes`)
+  return Buffer.concat(chunks).toString()
+}
+
+function reasonOf (error: unknown): string {
+  const { message, cause } = error instanceof Error ? error : new Error(String(error))
+  return cause instanceof Error ? `${message}: ${cause.message}` : message
+}

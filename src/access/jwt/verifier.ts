@@ -1,0 +1,152 @@
+import { decodeJwt, errors, type JWTHeaderParameters, type JWTPayload, jwtVerify } from 'jose'
+import { LRUCache } from 'lru-cache'
+import type { CoreLog } from '../../core/ground/log.ts'
+import type { IssuerEntry, Proof } from '../policy.ts'
+import { IssuerAway, IssuerKeys } from './issuer-keys.ts'
+
+const DEFAULT_ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA']
+const DEFAULT_CLOCK_TOLERANCE_S = 30
+
+/** Verified tokens are remembered: how many, and how long at most, in milliseconds. A check of a signature costs more than most answers. */
+const MAX_REMEMBERED = 10_000
+const REMEMBERED_MS = 60_000
+
+/** Claims that only ID tokens have (OpenID Connect Core §3.1.3.6, §3.3.2.11). */
+const ID_TOKEN_CLAIMS = ['nonce', 'at_hash', 'c_hash']
+
+export type JwtProof = Proof & { readonly kind: 'jwt' }
+
+export type JwtOutcome =
+  | { readonly kind: 'proof', readonly proof: JwtProof }
+  | { readonly kind: 'invalid' | 'expired' | 'unavailable' }
+
+const INVALID: JwtOutcome = { kind: 'invalid' }
+
+/** Checks the access tokens of some issuers (RFC 9068). */
+export class JwtVerifier {
+  readonly #issuers: ReadonlyMap<string, Issuer>
+  readonly #verified = new LRUCache<string, { readonly proof: JwtProof, readonly keys: IssuerKeys, readonly version: number }>({ max: MAX_REMEMBERED })
+
+  /** @param before keeps the keys of issuers that are the same, and is of no more use */
+  constructor (entries: readonly IssuerEntry[], log: CoreLog, before?: JwtVerifier) {
+    const issuersBefore = before === undefined ? new Map<string, Issuer>() : before.#issuers
+    this.#issuers = new Map(entries.map((entry) => {
+      const { issuer, jwks_uri: uri } = entry
+      const known = issuersBefore.get(issuer)?.keys
+      const keys = known?.uri === uri ? known : undefined
+      return [issuer, new Issuer(entry, keys ?? new IssuerKeys({ issuer, uri, log }), log)]
+    }))
+    const kept = new Set([...this.#issuers.values()].map(({ keys }) => keys))
+    for (const { keys } of issuersBefore.values()) if (!kept.has(keys)) keys.close()
+  }
+
+  /** Issuers whose keys could not be read at the last attempt. */
+  get issuersAway (): number {
+    return [...this.#issuers.values()].filter(({ keys }) => keys.isAway).length
+  }
+
+  /** The proof of a token that was verified a moment ago. */
+  remembered (digest: string): JwtProof | undefined {
+    const found = this.#verified.get(digest)
+    return found?.keys.version === found?.version && found !== undefined && found.proof.expiresAt > Date.now() ? found.proof : undefined
+  }
+
+  /** Never throws. */
+  async verify (token: string, digest: string): Promise<JwtOutcome> {
+    try {
+      const { iss } = decodeJwt(token)
+      const issuer = this.#issuers.get(iss ?? '')
+      if (issuer === undefined) return INVALID
+      const { keys } = issuer
+      const { version } = keys
+      const outcome = await issuer.verify(token)
+      if (outcome.kind === 'proof') this.#verified.set(digest, { proof: outcome.proof, keys, version }, { ttl: REMEMBERED_MS })
+      return outcome
+    } catch {
+      return INVALID
+    }
+  }
+
+  /** Reads the keys of all issuers ahead of the first token. */
+  preload (): void {
+    for (const { keys } of this.#issuers.values()) keys.preload()
+  }
+
+  close (): void {
+    for (const { keys } of this.#issuers.values()) keys.close()
+  }
+}
+
+class Issuer {
+  readonly keys: IssuerKeys
+  readonly #entry: IssuerEntry
+  readonly #audiences: ReadonlySet<string>
+  readonly #log: CoreLog
+
+  constructor (entry: IssuerEntry, keys: IssuerKeys, log: CoreLog) {
+    this.keys = keys
+    this.#entry = entry
+    this.#audiences = new Set(entry.audiences.map(comparable))
+    this.#log = log
+  }
+
+  async verify (token: string): Promise<JwtOutcome> {
+    const { issuer, algorithms = DEFAULT_ALGORITHMS, clock_tolerance: clockTolerance = DEFAULT_CLOCK_TOLERANCE_S } = this.#entry
+    try {
+      const { payload, protectedHeader } = await jwtVerify(token, this.keys.find, { issuer, algorithms: [...algorithms], clockTolerance, requiredClaims: ['exp', 'aud'] })
+      if (!isAccessToken(protectedHeader, payload) || !this.#isForUs(payload)) return INVALID
+      return { kind: 'proof', proof: this.#proofOf(payload) }
+    } catch (error) {
+      if (error instanceof errors.JWTExpired) return { kind: 'expired' }
+      return error instanceof IssuerAway ? { kind: 'unavailable' } : INVALID
+    }
+  }
+
+  #isForUs ({ aud }: JWTPayload): boolean {
+    return [aud ?? []].flat().some((audience) => this.#audiences.has(comparable(audience)))
+  }
+
+  #proofOf (payload: JWTPayload): JwtProof {
+    const { issuer, groups_claim: claim = 'groups' } = this.#entry
+    if (Object.hasOwn(payload, '_claim_names')) this.#log.info({ issuer, subject: payload.sub }, 'a token names its groups elsewhere; its caller is in none')
+    return {
+      kind: 'jwt',
+      issuer,
+      subject: textOf(payload.sub) ?? textOf(payload['client_id']) ?? textOf(payload['azp']) ?? '',
+      groups: textsOf(claimAt(payload, claim)),
+      scopes: textsOf(payload['scope'] ?? payload['scp']).flatMap((scope) => scope.split(' ')),
+      expiresAt: (payload.exp ?? 0) * 1_000
+    }
+  }
+}
+
+/** Not an ID token, which is for the client that got it. */
+function isAccessToken ({ typ }: JWTHeaderParameters, payload: JWTPayload): boolean {
+  const type = typ?.toLowerCase().replace(/^application\//, '')
+  if (type === 'at+jwt') return true
+  return (type === undefined || type === 'jwt') && payload['typ'] !== 'ID' && !ID_TOKEN_CLAIMS.some((claim) => Object.hasOwn(payload, claim))
+}
+
+/** Without a fragment and one slash at the end. */
+function comparable (audience: string): string {
+  return audience.replace(/#.*$/s, '').replace(/\/$/, '')
+}
+
+/** The claim of this whole name, which may hold dots, else the one that the dots lead to. */
+function claimAt (payload: JWTPayload, name: string): unknown {
+  if (Object.hasOwn(payload, name)) return payload[name]
+  let value: unknown = payload
+  for (const part of name.split('.')) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, part)) return undefined
+    value = Reflect.get(value, part)
+  }
+  return value
+}
+
+function textOf (value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined
+}
+
+function textsOf (value: unknown): readonly string[] {
+  return [value].flat().filter((item) => typeof item === 'string')
+}

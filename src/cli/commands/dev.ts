@@ -1,0 +1,77 @@
+import { loadConfig } from '../../config/load.ts'
+import type { Finding } from '../../core/ground/skill.ts'
+import type { SkillService } from '../../core/skill-source.ts'
+import { type Command, CommandError } from '../command.ts'
+import { checkSkillsFolder } from '../folders.ts'
+import { readPackageVersion } from '../package-files.ts'
+
+/** Settings that suit a preview: nobody else reaches it, and its own lines are not lost among those of requests. */
+const OVERRIDES = { host: '127.0.0.1', logLevel: 'warn', ui: true } as const
+
+/** A live preview for authors: the open page and the terminal follow each save. */
+export const command: Command = {
+  summary: 'previews folders of skills while they are written',
+  positionals: 'DIR...',
+  flags: ['port'],
+  details: () => `Serves the folders on this machine only. A page that is open in a browser is loaded again when what it shows is saved, and the
+findings of each skill that is saved are printed here.
+
+  --port PORT  default 8080; 0 takes any free port
+
+Exits with 0 after SIGTERM or SIGINT.
+`,
+  async run ({ positionals, flags }, { commands, cwd, print }) {
+    if (positionals.length === 0) throw new CommandError('dev needs a folder of skills: skillserve dev ./skills')
+    for (const folder of positionals) await checkSkillsFolder(folder, cwd, commands)
+    const config = { ...loadConfig({ positionals, flags, env: {}, cwd }), ...OVERRIDES }
+    const { startServer } = await import('../../server.ts')
+    await startServer(config, {
+      version: readPackageVersion(),
+      preview: (skills, url) => {
+        print(`Preview at ${url}\n`)
+        void printFindings(skills, print)
+      }
+    })
+    return undefined
+  }
+}
+
+/** Prints what is wrong with each skill, now and after each change of it. */
+async function printFindings (skills: SkillService, print: (text: string) => void): Promise<void> {
+  const [{ createChangeFeed }, { readCatalogEntry }, { createJudge }, { mcpFindings }] = await Promise.all([
+    import('../../core/events/change-feed.ts'), import('../../core/listing/entry.ts'), import('../../verdicts/entry.ts'), import('../../mcp/findings.ts')
+  ])
+  const judge = createJudge([mcpFindings])
+  const report = async (name: string): Promise<void> => {
+    try {
+      const { findings } = await readCatalogEntry({ skills, judge }, name)
+      print(describeFindings(name, findings))
+    } catch (error) {
+      print(`${name}: ${error instanceof Error ? error.message : String(error)}\n`)
+    }
+  }
+  createChangeFeed({ skills }).subscribe((event) => {
+    switch (event.type) {
+      case 'removed': return print(`${event.name}: removed\n`)
+      case 'added':
+      case 'changed':
+        void report(event.name)
+        break
+      case 'position':
+      case 'reset':
+        break
+    }
+  })
+  try {
+    for (const name of await skills.list()) await report(name)
+  } catch (error) {
+    print(`${error instanceof Error ? error.message : String(error)}\n`)
+  }
+}
+
+function describeFindings (name: string, findings: readonly Finding[]): string {
+  if (findings.length === 0) return `${name}: nothing to mend\n`
+  const lines = findings.map(({ severity, message, fix, file = 'SKILL.md', line }) =>
+    `  ${severity} ${file}${line === undefined ? '' : `:${line}`}: ${message}. ${fix}.\n`)
+  return `${name}:\n${lines.join('')}`
+}

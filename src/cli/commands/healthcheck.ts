@@ -1,0 +1,57 @@
+import { loadConfig, settingFlags, settingsWithoutValue } from '../../config/load.ts'
+import type { Config } from '../../config/settings.ts'
+import { authorityOf, connectableHost } from '../../http/request/hosts.ts'
+import { type Arguments, parseArguments } from '../arguments.ts'
+import { type Command, CommandError } from '../command.ts'
+
+/** Longest wait for the answer, in milliseconds. */
+const TIMEOUT_MS = 3_000
+
+/** For a container's health check: with the settings of the service, it finds the service. */
+export const command: Command = {
+  summary: 'asks a running service whether it is ready',
+  flags: [...settingFlags(), 'pid'],
+  optionalFlags: settingsWithoutValue(),
+  details: () => `Asks GET /readyz at the host and port that the flags and the environment of serve name. With --pid PID the flags are those
+that the process with this number was started with, on Linux: in a container it is 1.
+Exits with 0 when the service is ready; with 1 and a line that says why when it is not, or does not answer within ${TIMEOUT_MS / 1000} s.
+`,
+  async run ({ flags }, { env, cwd }) {
+    const pid = flags.get('pid')?.at(-1)
+    const started = pid === undefined ? undefined : await flagsOfProcess(pid)
+    const status = await askReadiness(loadConfig({ positionals: [], flags: started ?? flags, env, cwd }))
+    if (status !== 200) throw new CommandError(`GET /readyz answered ${status}`)
+    return 0
+  }
+}
+
+/** How the programs of the package are called in a command line. */
+const PROGRAM = /(?:^|\/)(?:main\.js|skillserve(?:\.cjs)?)$/
+
+/** The flags that a service was started with; undefined for a process that is none, such as the init of a container. */
+async function flagsOfProcess (pid: string): Promise<Arguments['flags'] | undefined> {
+  const { readFile } = await import('node:fs/promises')
+  const argv = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0').slice(0, -1)
+  const program = argv.findIndex((argument) => PROGRAM.test(argument))
+  return program === -1 ? undefined : parseArguments(argv.slice(program + 1), settingFlags()).flags
+}
+
+/** @throws CommandError when there is no answer */
+async function askReadiness ({ host, port, basePath, allowedHosts }: Config): Promise<number | undefined> {
+  const { get } = await import('node:http')
+  const hostname = connectableHost(host)
+  const name = allowedHosts?.[0] ?? hostname
+  return await new Promise((resolve, reject) => {
+    get({
+      host: hostname,
+      port,
+      path: `${basePath}/readyz`,
+      headers: { host: authorityOf(name) },
+      agent: false,
+      signal: AbortSignal.timeout(TIMEOUT_MS)
+    }, (response) => {
+      response.destroy()
+      resolve(response.statusCode)
+    }).on('error', (error) => { reject(new CommandError(error.message)) })
+  })
+}

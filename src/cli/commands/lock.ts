@@ -1,0 +1,79 @@
+import { rename, writeFile } from 'node:fs/promises'
+import { basename, resolve } from 'node:path'
+import { type Command, CommandError } from '../command.ts'
+import { checkSkillsFolder } from '../folders.ts'
+
+const DEFAULT_FOLDER = './skills'
+const DEFAULT_FILE = 'skills.lock'
+
+/** Writes which revision each skill has now, for `--locked`. */
+export const command: Command = {
+  summary: 'writes the present revisions of skills to a file, for serve --locked',
+  positionals: '[DIR...]',
+  flags: ['out'],
+  details: () => `  DIR         folders of skills, as for serve; default ${DEFAULT_FOLDER}
+  --out FILE  the file to write; default ${DEFAULT_FILE}
+
+Prints what is different from the file before. Exits with 0 when the file is written, with 1 and a line that says why
+when a folder or a skill cannot be read: then nothing is written.
+`,
+  async run ({ positionals, flags }, { commands, cwd, print }) {
+    const folders = positionals.length === 0 ? [DEFAULT_FOLDER] : positionals
+    for (const folder of folders) await checkSkillsFolder(folder, cwd, commands)
+    const out = resolve(cwd, flags.get('out')?.at(-1) ?? DEFAULT_FILE)
+    const revisions = await readRevisions(folders.map((folder) => resolve(cwd, folder)))
+    const { formatLock } = await import('../../trust/lock-file.ts')
+    const before = await readBefore(out)
+    const temporary = `${out}.${process.pid}.tmp`
+    await writeFile(temporary, formatLock(revisions))
+    await rename(temporary, out)
+    for (const line of differences(before, revisions)) print(`${line}\n`)
+    print(`${basename(out)}: ${revisions.size} ${revisions.size === 1 ? 'skill' : 'skills'}\n`)
+    return 0
+  }
+}
+
+async function readRevisions (roots: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  const { createSkillManager } = await import('../../core/skill-manager.ts')
+  const skills = createSkillManager({ projectRoots: roots, watcher: false, keep: { keepMs: 0 } })
+  try {
+    await skills.start()
+    const { roots: states } = await skills.freshStatus()
+    const missing = roots.find((_, index) => states[index]?.state !== 'ok')
+    if (missing !== undefined) throw new CommandError(`${missing} cannot be read as a folder of skills`)
+    const revisions = new Map<string, string>()
+    for (const name of await skills.list()) {
+      try {
+        revisions.set(name, (await skills.manifest(name)).revision)
+      } catch (error) {
+        throw new CommandError(`the skill ${JSON.stringify(name)} has no revision: ${error instanceof Error ? error.message : String(error)}`)
+      }
+    }
+    return revisions
+  } finally {
+    await skills.close()
+  }
+}
+
+/** Undefined where no lock that can be read is there. */
+async function readBefore (path: string): Promise<ReadonlyMap<string, ReadonlySet<string>> | undefined> {
+  const { readTextFile } = await import('../../config/yaml-file.ts')
+  const { parseLock } = await import('../../trust/lock-file.ts')
+  try {
+    return parseLock(path, await readTextFile(path))
+  } catch {
+    return undefined
+  }
+}
+
+/** So that a change is not locked unread. */
+function differences (before: ReadonlyMap<string, ReadonlySet<string>> | undefined, now: ReadonlyMap<string, string>): readonly string[] {
+  if (before === undefined) return []
+  const names = [...new Set([...before.keys(), ...now.keys()])].sort()
+  return names.flatMap((name) => {
+    const [pinned, revision] = [before.get(name), now.get(name)]
+    if (pinned === undefined) return [`added    ${JSON.stringify(name)}`]
+    if (revision === undefined) return [`removed  ${JSON.stringify(name)}`]
+    return pinned.has(revision) ? [] : [`changed  ${JSON.stringify(name)}`]
+  })
+}

@@ -1,0 +1,28 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { loadConfig, settingFlags, settingsWithoutValue } from '../../config/load.ts'
+import { SETTINGS } from '../../config/settings.ts'
+import type { Command } from '../command.ts'
+import { checkSkillsFolder } from '../folders.ts'
+import { EXAMPLE_SKILLS, readPackageVersion } from '../package-files.ts'
+import { settingsHelp } from '../settings-help.ts'
+
+/** Starts the service, which then stops the process by itself. */
+export const command: Command = {
+  summary: 'serves folders of skills over HTTP (the default)',
+  positionals: '[DIR...]',
+  flags: settingFlags(),
+  optionalFlags: settingsWithoutValue(),
+  details: () => `${settingsHelp()}
+Exits with 0 after SIGTERM or SIGINT, with 1 for a setting that cannot be used and after an error that nobody handled.
+`,
+  async run ({ positionals, flags }, { commands, env, cwd }) {
+    for (const folder of positionals) await checkSkillsFolder(folder, cwd, commands)
+    const isFileOnly = positionals.length === 0 && !env['SKILLS_DIR'] && (flags.has('config') || Boolean(env['CONFIG_FILE']))
+    const hasDefaultFolder = existsSync(resolve(cwd, SETTINGS.skillsDirs.default))
+    const config = loadConfig({ positionals, flags, env, cwd, ...!hasDefaultFolder && { defaults: { skillsDirs: EXAMPLE_SKILLS } } })
+    const { startServer } = await import('../../server.ts')
+    await startServer(isFileOnly ? { ...config, skillsDirs: [] } : config, { version: readPackageVersion(), isExample: !isFileOnly && !hasDefaultFolder && config.skillsDirs[0] === EXAMPLE_SKILLS })
+    return undefined
+  }
+}

@@ -1,0 +1,40 @@
+import { readFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { type Command, CommandError } from '../command.ts'
+
+/** Signs skills for `--trust`. */
+export const command: Command = {
+  summary: 'signs a skill, or all skills of a folder',
+  positionals: 'DIR',
+  flags: ['key', 'chain'],
+  details: () => `  DIR           a skill, or a folder of skills
+  --key FILE    private key (PEM; P-256, P-384 or P-521) without a password
+  --chain FILE  certificates (PEM) to be put into the signature, that of the key first
+
+Writes skill.oms.sig, in the format of OpenSSF Model Signing 1.0, into each skill. Exits with 0 when all are signed, with 1 and a
+line that says why otherwise.
+`,
+  async run ({ positionals: [folder, unwanted], flags }, { cwd, print }) {
+    const [keyFile, chainFile] = [flags.get('key')?.at(-1), flags.get('chain')?.at(-1)]
+    if (folder === undefined || unwanted !== undefined) throw new CommandError('sign takes one folder: skillserve sign DIR --key FILE')
+    if (keyFile === undefined) throw new CommandError('sign needs --key FILE')
+    const { parseSigningKey, signFolder, SigningError } = await import('../../trust/sign-folder.ts')
+    const { FolderError } = await import('../../trust/verify-folder.ts')
+    try {
+      const key = parseSigningKey(await read(resolve(cwd, keyFile)), chainFile === undefined ? undefined : await read(resolve(cwd, chainFile)))
+      for (const name of await signFolder(resolve(cwd, folder), key)) print(`signed  ${JSON.stringify(name)}\n`)
+      return 0
+    } catch (error) {
+      if (error instanceof SigningError || error instanceof FolderError) throw new CommandError(error.message)
+      throw error
+    }
+  }
+}
+
+async function read (path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    throw new CommandError(`${path} cannot be read: ${error instanceof Error && 'code' in error ? String(error.code) : String(error)}`)
+  }
+}

@@ -1,0 +1,54 @@
+import { ConfigError, quote } from '../../config/setting.ts'
+import { type Command, CommandError } from '../command.ts'
+
+const DAYS = /^([1-9]\d{0,3})d$/
+const DATE = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d))?$/
+const WORD = /^[\w.@:/+-]{1,200}$/
+
+const DAY_MS = 86_400_000
+
+/** Makes a secret. It is printed once, and kept nowhere: the access file gets its digest. */
+export const command: Command = {
+  summary: 'makes a token or a link for the access file',
+  positionals: 'NAME',
+  flags: ['group', 'scope', 'expires'],
+  switches: ['link'],
+  details: () => `  --group GROUP    a group of its holder; may be repeated
+  --scope SCOPE    what it is good for; may be repeated; default skills:read
+  --expires WHEN   30d, or a date such as 2027-03-01; default: never
+  --link           a secret path for clients of discovery that send no header
+
+Prints the secret, which nothing else ever prints, and the line for the access file.
+`,
+  async run ({ positionals, flags }, { print }) {
+    const [name = '', ...others] = positionals
+    if (name === '' || others.length > 0) throw new CommandError('token takes one argument, the name of its holder')
+    const groups = flags.get('group') ?? []
+    const scopes = flags.get('scope') ?? []
+    for (const word of [name, ...groups, ...scopes]) {
+      if (!WORD.test(word)) throw new CommandError(`${quote(word)} is no name of letters, digits and . _ @ : / + -`)
+    }
+    const isLink = flags.has('link')
+    if (isLink && scopes.length > 0) throw new CommandError('a link has no scopes: it opens the discovery documents alone')
+    const expires = flags.get('expires')?.at(-1)
+    const { createSecret, digestOf } = await import('../../access/secret.ts')
+    const secret = createSecret(isLink ? 'link' : 'token')
+    const fields = [
+      `name: ${JSON.stringify(name)}`,
+      `sha256: ${digestOf(secret)}`,
+      ...groups.length > 0 ? [`groups: ${JSON.stringify(groups)}`] : [],
+      ...scopes.length > 0 ? [`scopes: ${JSON.stringify(scopes)}`] : [],
+      ...expires === undefined ? [] : [`expires: ${dateOf(expires)}`]
+    ]
+    print(isLink ? `/t/${secret}\n\n` : `${secret}\n\n`)
+    print(`For the access file, below ${isLink ? 'links' : 'tokens'}:\n  - { ${fields.join(', ')} }\n`)
+    return 0
+  }
+}
+
+function dateOf (text: string): string {
+  const days = DAYS.exec(text)?.[1]
+  if (days !== undefined) return new Date(Date.now() + Number(days) * DAY_MS).toISOString().slice(0, 10)
+  if (!DATE.test(text) || Number.isNaN(Date.parse(text))) throw new ConfigError(`--expires must be a number of days such as 30d, or a date such as 2027-03-01, not ${quote(text)}`)
+  return text
+}

@@ -1,0 +1,182 @@
+import { resolve } from 'node:path'
+import { ConfigError, quote } from '../../config/setting.ts'
+import type { FindingSeverity } from '../../core/ground/skill.ts'
+import type { ProjectChoices } from '../../validate/project-file.ts'
+import { TARGET_NAMES, type TargetName, parseTargets } from '../../verdicts/targets.ts'
+import type { Arguments } from '../arguments.ts'
+import { type Command, CommandError, type CommandContext } from '../command.ts'
+import { readPackageVersion } from '../package-files.ts'
+
+const FORMATS = ['text', 'json', 'sarif', 'github'] as const
+const FAIL_ON = ['error', 'warning', 'info', 'never'] as const
+const DEFAULT_PATH = './skills'
+
+/** What scripts tell apart: findings, wrong use, and a fault of this program. */
+const FOUND = 1
+const MISUSE = 2
+const FAULT = 3
+
+const CLEAR_SCREEN = '\u001B[2J\u001B[3J\u001B[H'
+
+/** Judges skills without starting the service. */
+export const command: Command = {
+  summary: 'judges skills for agents, validators and uploads',
+  positionals: '[PATH...]',
+  flags: ['target', 'format', 'fail-on', 'max-warnings', 'baseline'],
+  switches: ['quiet', 'write-baseline', 'fix', 'dry-run', 'watch'],
+  choices: { target: [...TARGET_NAMES, 'all'], format: FORMATS, 'fail-on': FAIL_ON },
+  misuse: MISUSE,
+  details: () => `PATH is a folder of skills, a skill, or a SKILL.md; default ${DEFAULT_PATH}.
+
+  --target T,...      what to judge for: spec (the default), codex, claude-code, ... or all
+  --format FORMAT     text (the default), json, sarif, or github for annotations of GitHub Actions
+  --fail-on SEVERITY  error (the default), warning, info or never
+  --max-warnings N    fails with more warnings than N
+  --quiet             reports only what fails
+  --fix               mends what is certain in SKILL.md, and reports the rest
+  --dry-run           with --fix: prints the changes, and writes nothing
+  --watch             reports again after each change, until SIGINT or SIGTERM
+  --baseline FILE     accepts the findings in FILE
+  --write-baseline    writes all findings there are into that FILE
+
+A file .skillserve.yaml beside the skills, or above them up to the working folder, may hold targets, fail_on, max_warnings and
+baseline. Flags beat it.
+
+Exits with ${0} when nothing fails, with ${FOUND} when something does, with ${MISUSE} for wrong use and for a path without skills, with ${FAULT} after a fault of
+this program.
+`,
+  async run (args, context) {
+    const paths = args.positionals.length === 0 ? [DEFAULT_PATH] : args.positionals
+    const flags = readFlags(args)
+    try {
+      const { readProjectFile } = await import('../../validate/project-file.ts')
+      const options = withDefaults(flags, await readProjectFile(paths[0] ?? DEFAULT_PATH, context.cwd))
+      return options.isWatching ? await watch(paths, options, context) : await judge(paths, options, context)
+    } catch (error) {
+      if (error instanceof CommandError) throw error
+      throw await isMisuse(error) ? new CommandError(messageOf(error)) : new CommandError(`validate failed: ${messageOf(error)}`, FAULT)
+    }
+  }
+}
+
+interface Flags {
+  readonly targets: readonly TargetName[] | undefined
+  readonly format: typeof FORMATS[number]
+  readonly failOn: typeof FAIL_ON[number] | undefined
+  readonly maxWarnings: number | undefined
+  readonly baseline: string | undefined
+  readonly isQuiet: boolean
+  readonly isWatching: boolean
+  readonly writesBaseline: boolean
+  readonly fix: 'no' | 'dry' | 'write'
+}
+
+type Options = Flags & Required<Pick<ProjectChoices, 'failOn' | 'maxWarnings'>>
+
+function readFlags ({ flags }: Arguments): Flags {
+  const last = (name: string): string | undefined => flags.get(name)?.at(-1)
+  const maxWarnings = last('max-warnings')
+  if (maxWarnings !== undefined && !/^\d{1,9}$/.test(maxWarnings)) throw new CommandError(`--max-warnings must be a whole number, not ${quote(maxWarnings)}`)
+  const format = oneOf('format', last('format') ?? 'text', FORMATS)
+  const failOn = last('fail-on')
+  if (flags.has('dry-run') && !flags.has('fix')) throw new CommandError('--dry-run needs --fix')
+  if (flags.has('write-baseline') && !flags.has('baseline')) throw new CommandError('--write-baseline needs --baseline FILE')
+  const unfit = ['fix', 'write-baseline'].find((flag) => flags.has(flag))
+  if (flags.has('watch') && (unfit !== undefined || format !== 'text')) throw new CommandError(`--watch cannot be combined with --${unfit ?? `format ${format}`}`)
+  return {
+    targets: readTargets(flags.get('target')?.join(',')),
+    format,
+    failOn: failOn === undefined ? undefined : oneOf('fail-on', failOn, FAIL_ON),
+    maxWarnings: maxWarnings === undefined ? undefined : Number(maxWarnings),
+    baseline: last('baseline'),
+    isQuiet: flags.has('quiet'),
+    isWatching: flags.has('watch'),
+    writesBaseline: flags.has('write-baseline'),
+    fix: !flags.has('fix') ? 'no' : flags.has('dry-run') ? 'dry' : 'write'
+  }
+}
+
+function readTargets (text: string | undefined): readonly TargetName[] | undefined {
+  const chosen = text === undefined ? undefined : parseTargets(text)
+  if (chosen !== undefined && 'unknown' in chosen) throw new CommandError(`--target has ${quote(chosen.unknown)}, there are ${TARGET_NAMES.join(', ')}, all`)
+  return chosen
+}
+
+function withDefaults (flags: Flags, project: ProjectChoices): Options {
+  return {
+    ...flags,
+    targets: flags.targets ?? project.targets,
+    failOn: flags.failOn ?? project.failOn ?? 'error',
+    maxWarnings: flags.maxWarnings ?? project.maxWarnings ?? Infinity,
+    baseline: flags.baseline ?? project.baseline
+  }
+}
+
+function oneOf<Value extends string> (flag: string, text: string, values: readonly Value[]): Value {
+  const value = values.find((each) => each === text)
+  if (value === undefined) throw new CommandError(`--${flag} must be one of ${values.join(', ')}, not ${quote(text)}`)
+  return value
+}
+
+async function isMisuse (error: unknown): Promise<boolean> {
+  const { PathError } = await import('../../validate/skills.ts')
+  return error instanceof PathError || error instanceof ConfigError
+}
+
+function messageOf (error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** The exit code is that of the last report. */
+async function watch (paths: readonly string[], options: Options, context: CommandContext): Promise<number> {
+  const { runOnChanges } = await import('../../validate/watch.ts')
+  const stop = new AbortController()
+  const onSignal = (): void => { stop.abort() }
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, onSignal)
+  let code = 0
+  await runOnChanges(paths, context.cwd, async () => {
+    if (context.isTerminal === true) context.print(CLEAR_SCREEN)
+    try {
+      code = await judge(paths, options, context)
+    } catch (error) {
+      code = await isMisuse(error) ? MISUSE : FAULT
+      context.print(`${messageOf(error)}\n`)
+    }
+    context.print('waiting for changes\n')
+  }, stop.signal)
+  return code
+}
+
+async function judge (paths: readonly string[], options: Options, { cwd, env, print, isTerminal = false }: CommandContext): Promise<number> {
+  const { validate, reaches } = await import('../../validate/validate.ts')
+  const { mcpFindings } = await import('../../mcp/findings.ts')
+  const { readBaseline, writeBaseline } = await import('../../validate/baseline.ts')
+  const { createReporter, collecting } = await import('../../validate/report/index.ts')
+  const { targets, format, failOn, maxWarnings, isQuiet, baseline, writesBaseline } = options
+  if (options.fix !== 'no') {
+    const { fixAll } = await import('../../validate/fix-all.ts')
+    const diffs = await fixAll(paths, cwd, options.fix === 'dry')
+    if (options.fix === 'dry') {
+      print(diffs.join(''))
+      return diffs.length > 0 ? FOUND : 0
+    }
+  }
+  const reporter = createReporter(format, { print, targets, hasColor: isTerminal && (env['NO_COLOR'] ?? '') === '', version: readPackageVersion() })
+  const found = new Map<string, Set<string>>()
+  const file = baseline === undefined ? undefined : resolve(cwd, baseline)
+  const totals = await validate({
+    paths,
+    cwd,
+    targets,
+    sources: [mcpFindings],
+    reporter: writesBaseline ? collecting(found, print) : reporter,
+    ...isQuiet && !writesBaseline && { reportFrom: failOn },
+    baseline: file === undefined || writesBaseline ? undefined : readBaseline(file)
+  })
+  if (writesBaseline && file !== undefined) {
+    writeBaseline(file, found)
+    return 0
+  }
+  const fails = (['error', 'warning', 'info'] as const satisfies readonly FindingSeverity[]).some((severity) => totals[severity] > 0 && reaches(severity, failOn))
+  return fails || totals.warning > maxWarnings ? FOUND : 0
+}

@@ -1,0 +1,13 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+// Two folders above this file, in `src` and in `dist`.
+
+/** The example skills of the package. */
+export const EXAMPLE_SKILLS = fileURLToPath(new URL('../../skills', import.meta.url))
+
+/** The version in package.json. */
+export function readPackageVersion (): string {
+  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { readonly version: string }
+  return version
+}

@@ -1,0 +1,159 @@
+import type { ServerResponse } from 'node:http'
+import { MAX_HELD_BYTES } from '../limits.ts'
+
+export interface AnswerMemoryOptions {
+  /** What all bodies and answers together may hold, in bytes. Default MAX_HELD_BYTES. */
+  readonly maxBytes?: number
+  /** Time in which an answer that leaves no room for others must be sent, in milliseconds. Default 2 s. */
+  readonly graceMs?: number
+  /** How long a request waits for room before it is refused, in milliseconds. Default 1 s. */
+  readonly waitMs?: number
+}
+
+/** A streamed answer until it is measured: a piece of a file, in bytes. */
+const STREAMED_BYTES = 65_536
+
+/** Pause between two measurements of the answers that are streamed, in milliseconds. */
+const MEASURE_MS = 100
+
+/** What an answer holds. */
+export interface Held {
+  readonly bytes: number
+  /** The memory of a body that several answers may share. */
+  readonly memory?: ArrayBufferLike | undefined
+  readonly isStreamed?: boolean
+}
+
+interface Answer extends Held {
+  /** When it began to wait for its client; Infinity while it is being made. */
+  readonly since: number
+  bytes: number
+}
+
+interface Waiter {
+  readonly bytes: number
+  /** Called when there is room. */
+  readonly grant: () => void
+}
+
+/**
+ * Bounds the memory of all answers that are being made, or wait for their clients. Thousands of clients that read nothing, or ask for
+ * a page of 4 MB at once, would fill it. Past the bound, answers that have waited for more than the grace time are cut, the
+ * oldest first. Requests wait for room in the order in which they came, and not for long.
+ */
+export class AnswerMemory {
+  readonly #maxBytes: number
+  readonly #graceMs: number
+  readonly #waitMs: number
+  /** In the order in which they began to wait for their clients. */
+  readonly #answers = new Map<ServerResponse, Answer>()
+  readonly #sharers = new Map<ArrayBufferLike, number>()
+  readonly #waiters = new Set<Waiter>()
+  #total = 0
+  #measuredAt = 0
+
+  constructor ({ maxBytes = MAX_HELD_BYTES, graceMs = 2_000, waitMs = 1_000 }: AnswerMemoryOptions = {}) {
+    this.#maxBytes = maxBytes
+    this.#graceMs = graceMs
+    this.#waitMs = waitMs
+  }
+
+  /** Bytes that are held now. */
+  get total (): number {
+    return this.#total
+  }
+
+  /**
+   * Holds room for what a request takes until its answer is known.
+   * @param ready called once, with whether there is room: at once, or after a wait. Not called when the client leaves
+   * @param isCuttable whether the client itself may take too long: while its body is read
+   */
+  reserve (response: ServerResponse, bytes: number, ready: (hasRoom: boolean) => void, isCuttable = false): void {
+    const enter = (): boolean => this.#enter(response, { bytes }, isCuttable ? performance.now() : Infinity)
+    if (this.#waiters.size === 0 && enter()) return ready(true)
+    const leave = (): void => {
+      clearTimeout(timer)
+      this.#waiters.delete(waiter)
+    }
+    const end = (): void => {
+      response.off('close', leave)
+      leave()
+      ready(enter())
+    }
+    const waiter = { bytes, grant: end }
+    const timer = setTimeout(end, this.#waitMs)
+    response.once('close', leave)
+    this.#waiters.add(waiter)
+  }
+
+  /** Holds an answer that goes out now, instead of what was reserved for it. Returns false when there is no room. */
+  hold (response: ServerResponse, held: Held): boolean {
+    this.#remove(response)
+    const isHeld = this.#enter(response, held.isStreamed === true ? { ...held, bytes: STREAMED_BYTES } : held, performance.now())
+    this.#grant()
+    return isHeld
+  }
+
+  /** Gives back what an answer holds. */
+  release (response: ServerResponse): void {
+    this.#remove(response)
+    this.#grant()
+  }
+
+  /** In the order in which they came: a large one is not overtaken for ever by small ones. */
+  #grant (): void {
+    for (const waiter of this.#waiters) {
+      if (!this.#fits(waiter.bytes)) break
+      waiter.grant()
+    }
+  }
+
+  #fits (bytes: number): boolean {
+    // One answer always fits, however large.
+    return this.#total === 0 || this.#total + bytes <= this.#maxBytes
+  }
+
+  #enter (response: ServerResponse, { bytes, memory, isStreamed = false }: Held, now: number): boolean {
+    if ((memory === undefined || !this.#sharers.has(memory)) && !this.#makeRoom(bytes)) return false
+    if (!this.#answers.has(response)) response.once('close', () => { this.release(response) })
+    this.#answers.set(response, { since: now, bytes, memory, isStreamed })
+    const count = memory === undefined ? 0 : this.#sharers.get(memory) ?? 0
+    if (memory !== undefined) this.#sharers.set(memory, count + 1)
+    if (count === 0) this.#total += bytes
+    return true
+  }
+
+  #makeRoom (bytes: number): boolean {
+    const now = performance.now()
+    if (now - this.#measuredAt > MEASURE_MS) this.#measure(now)
+    for (const [response, { since }] of this.#answers) {
+      if (this.#fits(bytes)) return true
+      if (now - since <= this.#graceMs) continue
+      this.#remove(response)
+      response.destroy()
+    }
+    return this.#fits(bytes)
+  }
+
+  #measure (now: number): void {
+    this.#measuredAt = now
+    for (const [response, answer] of this.#answers) {
+      if (answer.isStreamed !== true) continue
+      this.#total += response.writableLength - answer.bytes
+      answer.bytes = response.writableLength
+    }
+  }
+
+  #remove (response: ServerResponse): void {
+    const answer = this.#answers.get(response)
+    if (answer === undefined) return
+    this.#answers.delete(response)
+    const { bytes, memory } = answer
+    const count = memory === undefined ? 1 : this.#sharers.get(memory) ?? 1
+    if (memory !== undefined && count > 1) this.#sharers.set(memory, count - 1)
+    else {
+      this.#total -= bytes
+      if (memory !== undefined) this.#sharers.delete(memory)
+    }
+  }
+}

@@ -1,0 +1,91 @@
+import { Socket } from 'node:net'
+import { Readable } from 'node:stream'
+import { ReadableStream } from 'node:stream/web'
+import type { FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import { HttpProblem } from '../problem.ts'
+import { AnswerMemory, type AnswerMemoryOptions } from './answer-memory.ts'
+import type { Load } from './load.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** What the route is under load: `costly` ones are refused first, a `probe` never. */
+    load?: 'costly' | 'probe'
+    /** The most that an answer takes while it is made, in bytes. Default: it is counted when it is sent. */
+    answerBytes?: (request: FastifyRequest) => number
+  }
+}
+
+export interface OverloadOptions extends AnswerMemoryOptions {
+  readonly load: Pick<Load, 'level'>
+}
+
+/** Bodies and answers up to this size are not counted: the buffers of a socket take as much. In bytes. */
+const UNCOUNTED_BYTES = 16_384
+
+/**
+ * Refuses requests with 503 while the process has more to do, or more to hold, than it can. The costly ones go first and probes never, so
+ * that a platform does not restart a busy process. Requests with small bodies and answers pay for three comparisons.
+ */
+export const overload = fp<OverloadOptions>(function overload (app, { load, ...limits }, done) {
+  const memory = new AnswerMemory(limits)
+
+  app.addHook('onRequest', (request, reply, next) => {
+    if (load.level > 0 && isShed(request, load.level)) return next(new HttpProblem('overloaded'))
+    const bytes = request.method === 'GET' ? 0 : bodyBytes(request)
+    if (bytes <= UNCOUNTED_BYTES || !hasClient(request)) return next()
+    memory.reserve(reply.raw, bytes, (hasRoom) => { next(hasRoom ? undefined : tooMuch()) }, true)
+  })
+
+  app.addHook('onRoute', (route) => {
+    const answerBytes = route.config?.answerBytes
+    if (answerBytes === undefined) return
+    route.preHandler = [
+      (request, reply, next) => {
+        if (!hasClient(request)) return next()
+        memory.reserve(reply.raw, answerBytes(request), (hasRoom) => { next(hasRoom ? undefined : tooMuch()) })
+      },
+      ...[route.preHandler ?? []].flat()
+    ]
+  })
+
+  app.addHook('onSend', (request, reply, payload, next) => {
+    const isStreamed = typeof payload === 'object' && payload !== null && !Buffer.isBuffer(payload)
+    const bytes = isStreamed ? UNCOUNTED_BYTES + 1 : sizeOf(payload)
+    if (bytes <= UNCOUNTED_BYTES || !hasClient(request)) return next(null, payload)
+    if (memory.hold(reply.raw, { bytes, memory: Buffer.isBuffer(payload) ? payload.buffer : undefined, isStreamed })) return next(null, payload)
+    discard(payload)
+    next(tooMuch())
+  })
+
+  done()
+}, { name: 'overload', fastify: '5.x' })
+
+function isShed ({ routeOptions: { config } }: FastifyRequest, level: number): boolean {
+  return level > 1 ? config.load !== 'probe' : config.load === 'costly'
+}
+
+/** The most that the body of a request takes. */
+function bodyBytes ({ headers, routeOptions: { bodyLimit = 0 } }: FastifyRequest): number {
+  if (headers['transfer-encoding'] !== undefined) return bodyLimit
+  return Math.min(Number(headers['content-length'] ?? 0), bodyLimit)
+}
+
+/** What is injected has no client that could be slow. */
+function hasClient ({ raw: { socket } }: FastifyRequest): boolean {
+  return socket instanceof Socket
+}
+
+function tooMuch (): HttpProblem {
+  return new HttpProblem('overloaded', 'Too many large requests and answers are under way at the same time; try again later')
+}
+
+function sizeOf (payload: unknown): number {
+  return typeof payload === 'string' || Buffer.isBuffer(payload) ? payload.length : 0
+}
+
+function discard (payload: unknown): void {
+  if (payload instanceof Readable) payload.destroy()
+  else if (payload instanceof Response) void payload.body?.cancel()
+  else if (payload instanceof ReadableStream) void payload.cancel()
+}

@@ -1,0 +1,154 @@
+import { basename } from 'node:path'
+import type { FastifyRequest } from 'fastify'
+import type { SkillMetadata } from '../core/ground/skill.ts'
+import type { ObservedOperation } from '../http/observer.ts'
+import type { ObservedCall } from '../tools/observer.ts'
+import { own } from '../tools/text/json-object.ts'
+
+/** What somebody asked for. */
+export interface Read {
+  readonly event: AuditEvent
+  readonly door: string
+  readonly skill?: string | undefined
+  readonly path?: string | undefined
+  /** Of a search, in characters: its words may be personal. */
+  readonly queryLength?: number | undefined
+}
+
+/** Every kind of line, for the documents too. */
+export const AUDIT_EVENTS = {
+  'skill.read': 'the main file of a skill, or a page about the skill',
+  'skill.file_read': 'another file of a skill',
+  'skill.archive': 'a skill as an archive',
+  'skill.manifest': 'the list of files of a skill',
+  'skill.entry': 'the catalog entry of a skill',
+  'skill.list': 'names or entries of many skills; one line for a list',
+  'skill.search': 'a search, without its words',
+  'discovery.index': 'a discovery index',
+  'events.open': 'a stream of changes',
+  'auth.failed': 'a caller without proof of who it is: 401. An address has 20 lines a minute, and then one with a count',
+  'access.denied': 'a request that was refused before anything was read',
+  'policy.loaded': 'an access file, trust file or lock came into force',
+  'policy.rejected': 'one of them cannot be used; the last good one stays in force',
+  'skill.changed': 'a skill was added, changed or removed on the disk',
+  'audit.dropped': 'lines of this log were lost before this one',
+  'skill.quarantined': 'a skill is not served from now on, or for another reason than before: see [trust](trust.md)',
+  'skill.released': 'a quarantined skill is served again',
+  'service.started': 'the start of the process',
+  'service.stopped': 'its end'
+} as const
+
+export type AuditEvent = keyof typeof AUDIT_EVENTS
+
+/** Longest text of a caller in a line, in characters. */
+const MAX_CHARACTERS = 512
+
+/** Routes by the end of their pattern, since a path prefix may be before it. The first match counts. */
+const ROUTES: ReadonlyArray<readonly [RegExp, AuditEvent, door: string]> = [
+  [/\/\.well-known\/(?:agent-)?skills\/index\.json$/, 'discovery.index', 'well-known'],
+  [/\/\.well-known\/.*\/archive\.zip$/, 'skill.archive', 'well-known'],
+  [/\/\.well-known\/agent-skills\/:name\/:digest\/SKILL\.md$/, 'skill.read', 'well-known'],
+  [/\/\.well-known\/skills\/.*\/\*$/, 'skill.file_read', 'well-known'],
+  [/\/skills\/:name\/archive\.zip$/, 'skill.archive', 'rest'],
+  [/\/ui(?:\/.*)?\/:name\/.*\*$/, 'skill.file_read', 'ui'],
+  [/\/ui(?:\/.*)?\/:name(?:\/.*)?$/, 'skill.read', 'ui'],
+  [/\/skills\/:name\/files\/\*$/, 'skill.file_read', 'rest'],
+  [/\/skills\/:name\/files$/, 'skill.manifest', 'rest'],
+  [/\/skills\/:name$/, 'skill.read', 'rest'],
+  [/\/skills$/, 'skill.list', 'rest'],
+  [/\/catalog\/:name$/, 'skill.entry', 'rest'],
+  [/\/catalog$/, 'skill.list', 'rest'],
+  [/\/agent\/prompt$/, 'skill.list', 'prompt'],
+  [/\/llms\.txt$/, 'skill.list', 'llms.txt'],
+  [/\/events$/, 'events.open', 'rest']
+]
+
+/** Doors whose requests hold several reads, or none: each read is reported by itself. */
+const DOORS_OF_CALLS = /\/(?:agent\/tool-call|agent\/tools\/:name|mcp)$/
+
+const TOOLS: Readonly<Record<string, AuditEvent>> = {
+  get_skill: 'skill.read',
+  Skill: 'skill.read',
+  skill: 'skill.read',
+  read_file_in_skill: 'skill.file_read',
+  list_skill_files: 'skill.manifest',
+  list_skills: 'skill.list',
+  search_skills: 'skill.search'
+}
+
+const OPERATIONS: Readonly<Record<string, AuditEvent>> = {
+  'resources/read': 'skill.file_read',
+  'resources/directory/read': 'skill.manifest',
+  'resources/list': 'skill.list',
+  'skills/list': 'skill.list',
+  'skills/get': 'skill.entry',
+  'prompts/get': 'skill.read',
+  'prompts/list': 'skill.list',
+  'subscriptions/listen': 'events.open'
+}
+
+/** What a request of a route with one read asks for; undefined for routes that read no skill. */
+export function readOfRequest ({ routeOptions: { url: route }, params, query, method, headers }: FastifyRequest): Read | undefined {
+  if (route === undefined) return undefined
+  if (DOORS_OF_CALLS.test(route)) return method === 'GET' && route.endsWith('/mcp') ? { event: 'events.open', door: eraOf(headers) } : undefined
+  const row = ROUTES.find(([pattern]) => pattern.test(route))
+  if (row === undefined) return undefined
+  const [, event, door] = row
+  return {
+    event: event === 'skill.list' && own(query, 'q') !== undefined ? 'skill.search' : event,
+    door,
+    skill: text(own(params, 'name')),
+    path: event === 'skill.file_read' ? text(own(params, '*')) : undefined,
+    queryLength: event === 'skill.list' ? text(own(query, 'q'))?.length : undefined
+  }
+}
+
+/** Whether what a request reads is reported call by call. */
+export function isDoorOfCalls ({ routeOptions: { url: route = '' } }: FastifyRequest): boolean {
+  return DOORS_OF_CALLS.test(route)
+}
+
+export function readOfCall ({ tool, args, dialect }: ObservedCall, { routeOptions: { url: route = '' }, headers }: FastifyRequest, available: readonly SkillMetadata[]): Read | undefined {
+  const event = tool === undefined ? undefined : TOOLS[tool.name]
+  if (tool === undefined || event === undefined) return undefined
+  const door = route.endsWith('/mcp') ? eraOf(headers) : dialect === 'rest' ? 'rest' : `tool-call/${dialect}`
+  const given = tool.skillArgument === undefined ? undefined : text(own(args, tool.skillArgument))
+  return {
+    event,
+    door,
+    skill: tool.skillArgument === 'skill' ? folderOf(given, available) : given,
+    path: event === 'skill.file_read' ? text(own(args, 'file_path')) : undefined,
+    queryLength: event === 'skill.search' ? text(own(args, 'query'))?.length : undefined
+  }
+}
+
+export function readOfOperation ({ method, params, origin }: ObservedOperation): Read | undefined {
+  const event = Object.hasOwn(OPERATIONS, method) ? OPERATIONS[method] : undefined
+  if (event === undefined) return undefined
+  const door = eraOf(origin.headers)
+  if (method === 'prompts/get') return { event, door, skill: text(own(params, 'name')) }
+  const [, skill, path] = /^skill:\/\/([^/?#]+)(?:\/([^?#]*))?$/.exec(text(own(params, 'uri')) ?? '') ?? []
+  return { event, door, skill: decode(skill), path: event === 'skill.file_read' ? decode(path) : undefined }
+}
+
+/** The folder of the skill that a model calls by its display name. */
+function folderOf (displayName: string | undefined, available: readonly SkillMetadata[]): string | undefined {
+  const skill = available.find(({ name }) => name === displayName?.trim())
+  return skill === undefined ? displayName : basename(skill.skillPath)
+}
+
+function eraOf (headers: FastifyRequest['headers']): string {
+  return String(headers['mcp-protocol-version'] ?? '') >= '2026' ? 'mcp/modern' : 'mcp/legacy'
+}
+
+function decode (encoded: string | undefined): string | undefined {
+  try {
+    return encoded === undefined ? undefined : decodeURIComponent(encoded)
+  } catch {
+    return encoded
+  }
+}
+
+function text (value: unknown): string | undefined {
+  return typeof value === 'string' ? value.slice(0, MAX_CHARACTERS) : undefined
+}

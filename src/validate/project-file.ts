@@ -1,0 +1,60 @@
+import { existsSync, statSync } from 'node:fs'
+import { dirname, join, relative, resolve, sep } from 'node:path'
+import { type Static, Type } from '@sinclair/typebox'
+import { readYamlFile } from '../config/yaml-file.ts'
+import { parseTargets, TARGET_NAMES, type TargetName } from '../verdicts/index.ts'
+
+/** What a project has chosen once: hidden, so that no door serves it. */
+const PROJECT_FILE = '.skillserve.yaml'
+
+const ProjectSchema = Type.Object({
+  targets: Type.Optional(Type.Array(Type.String(), { minItems: 1 })),
+  fail_on: Type.Optional(Type.Union([Type.Literal('error'), Type.Literal('warning'), Type.Literal('info'), Type.Literal('never')])),
+  max_warnings: Type.Optional(Type.Integer({ minimum: 0 })),
+  baseline: Type.Optional(Type.String({ minLength: 1 }))
+}, { additionalProperties: false })
+
+/** What the flags of `validate` say otherwise. */
+export interface ProjectChoices {
+  readonly targets?: readonly TargetName[]
+  readonly failOn?: NonNullable<Static<typeof ProjectSchema>['fail_on']>
+  readonly maxWarnings?: number
+  /** Absolute. */
+  readonly baseline?: string
+}
+
+/**
+ * The choices in the nearest `.skillserve.yaml`: beside the skills or, for skills inside the working folder, in a folder above
+ * them up to that one.
+ * @param path a folder of skills, a skill or a SKILL.md, there or not
+ * @throws {ConfigError} `FILE:LINE: KEY …`
+ */
+export async function readProjectFile (path: string, cwd: string): Promise<ProjectChoices> {
+  const file = findProjectFile(resolve(cwd, path), cwd)
+  if (file === undefined) return {}
+  const project = await readYamlFile(file, ProjectSchema)
+  const { targets, fail_on: failOn, max_warnings: maxWarnings, baseline } = project.value
+  const chosen = targets && parseTargets(targets.join(','))
+  if (chosen !== undefined && 'unknown' in chosen) {
+    const index = targets?.findIndex((each) => 'unknown' in parseTargets(each)) ?? 0
+    throw project.error(['targets', index], `is no target, there are ${TARGET_NAMES.join(', ')}, all`)
+  }
+  return {
+    ...chosen !== undefined && { targets: chosen },
+    ...failOn !== undefined && { failOn },
+    ...maxWarnings !== undefined && { maxWarnings },
+    ...baseline !== undefined && { baseline: resolve(dirname(file), baseline) }
+  }
+}
+
+function findProjectFile (path: string, cwd: string): string | undefined {
+  const start = statSync(path, { throwIfNoEntry: false })?.isDirectory() === true ? path : dirname(path)
+  const isInside = !relative(cwd, start).split(sep).includes('..')
+  // Of a skill elsewhere, its own folder and the one that holds it.
+  const last = isInside ? resolve(cwd) : dirname(start)
+  for (let folder = start; ; folder = dirname(folder)) {
+    const file = join(folder, PROJECT_FILE)
+    if (existsSync(file)) return file
+    if (folder === last || folder === dirname(folder)) return undefined
+  }
+}

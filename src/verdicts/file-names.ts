@@ -1,0 +1,44 @@
+import type { ListedFile } from '../core/content/manifest.ts'
+import { finding, type FindingCode, quoteList } from '../core/format/findings.ts'
+import type { Finding } from '../core/ground/skill.ts'
+
+/** Names that Windows keeps for devices, characters that it refuses, and ends that it drops. */
+const NOT_ON_WINDOWS = /(?:^|\/)(?:(?:con|prn|aux|nul|com[1-9]|lpt[1-9])(?:\.[^/]*)?(?=\/|$)|[^/]*[<>:"\\|?*][^/]*|[^/]*[. ](?=\/|$))/i
+
+/** Programs in machine code or byte code, which no person reads. */
+const PROGRAM = /\.(?:exe|dll|so|dylib|com|scr|msi|class|jar|pyc|pyo|wasm|deb|rpm|apk|dmg|pkg)$/i
+
+/** What is to be said of the names of a skill's files, whatever is in them. */
+export function scanNames (files: readonly ListedFile[]): readonly Finding[] {
+  const paths = files.map(({ path }) => path)
+  return [
+    ...report('file_names_collide', collisions(paths), 'names differ only in case or in how their characters are composed: some disks keep one of them', 'Rename one of each two'),
+    ...report('file_name_not_portable', paths.filter((path) => NOT_ON_WINDOWS.test(path)), 'files have names that Windows cannot write', 'Rename them without reserved words and characters, and without a blank or dot at the end'),
+    ...report('file_program', paths.filter((path) => PROGRAM.test(path)), 'the skill has compiled programs, which nobody can review', 'Put the source there, or say where the programs come from')
+  ]
+}
+
+function report (code: FindingCode, paths: readonly string[], what: string, fix: string): Finding[] {
+  const [file] = paths
+  return file === undefined ? [] : [{ ...finding(code, `${what}: ${quoteList(paths)}`, fix), file }]
+}
+
+/** The second of each two, and the third. Folders collide as files do. */
+function collisions (paths: readonly string[]): readonly string[] {
+  const known = new Map<string, string>()
+  const colliding: string[] = []
+  for (const path of paths) {
+    for (let end = path.indexOf('/'); ; end = path.indexOf('/', end + 1)) {
+      const part = end === -1 ? path : path.slice(0, end)
+      const key = part.normalize('NFC').toLowerCase()
+      const other = known.get(key)
+      if (other === undefined) known.set(key, part)
+      else if (other !== part && !colliding.includes(part)) colliding.push(part)
+      if (end === -1 || colliding.length > MAX_COLLISIONS) break
+    }
+  }
+  // Main files have a finding of their own.
+  return colliding.filter((path) => !/^skill\.md$/i.test(path))
+}
+
+const MAX_COLLISIONS = 100

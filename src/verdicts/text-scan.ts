@@ -1,0 +1,83 @@
+import { finding, type FindingCode, type Place } from '../core/format/findings.ts'
+import type { Finding } from '../core/ground/skill.ts'
+
+/** Text without blanks of this many characters of base64 or hex says nothing to a reader. */
+const BLOB_CHARACTERS = 1_024
+
+/** Fewer different characters than this are a placeholder such as `ghp_xxxxxxxx`. */
+const MIN_DIFFERENT_CHARACTERS = 8
+
+/** Secrets that have a fixed form. Each expression begins with rare text and is bounded, so that a pass is linear. */
+const SECRETS: ReadonlyArray<readonly [what: string, form: RegExp]> = [
+  ['a private key', /-----BEGIN (?:[A-Z]{2,9} ){0,2}PRIVATE KEY-----\s{1,2}([A-Za-z0-9+/]{40,80})/],
+  ['a token of GitHub', /\b(?:gh[pousr]_([A-Za-z0-9]{36})|github_pat_([A-Za-z0-9_]{60,90}))\b/],
+  ['an access key of AWS', /\b(?:AKIA|ASIA)(?![A-Z0-9]{9}EXAMPLE)([A-Z0-9]{16})\b/],
+  ['a live key of Stripe', /\b[rs]k_live_([A-Za-z0-9]{20,120})\b/],
+  ['a token of Slack', /\bxox[abeoprs]-([A-Za-z0-9-]{20,90})\b/],
+  ['a key of Google', /\bAIza([A-Za-z0-9_-]{35})\b/],
+  ['a key of Anthropic', /\bsk-ant-(?:api|admin)\d\d-([A-Za-z0-9_-]{40,120})/],
+  ['a key of OpenAI', /\bsk-proj-([A-Za-z0-9_-]{40,200})/]
+]
+
+/** A download that a shell runs unseen. A line without a bar and a shell is not searched. */
+const PIPED_LINE = /\|[^\n]{0,40}(?:sh|iex|Invoke-Expression)\b/i
+const PIPED = /\b(?:curl|wget|iwr|irm|Invoke-WebRequest|Invoke-RestMethod)\s[^|`]{0,300}\|\s*(?:sudo\s+(?:-\w+\s+)?)?(?:(?:ba|z|da|k)?sh|iex|Invoke-Expression)\b/i
+const MAX_PIPED_LINE_CHARACTERS = 2_000
+
+/**
+ * Places of a main file that a person should review before use: form alone, no judgement of what a text is for.
+ * @param text the whole file
+ */
+export function scanText (text: string): readonly Finding[] {
+  return [...findSecrets(text), ...findBlob(text), ...findPipedDownload(text)]
+}
+
+/** The secret itself is not repeated. */
+function findSecrets (text: string): Finding[] {
+  return SECRETS.flatMap(([what, form]) => {
+    const match = form.exec(text)
+    const secret = match?.slice(1).find((part) => part !== undefined)
+    if (match === null || secret === undefined || new Set(secret).size < MIN_DIFFERENT_CHARACTERS) return []
+    return [found('secret_in_text', `the text has what looks like ${what}`, 'Remove it, and revoke it if it is real: whoever reads the skill has it', placeAt(text, match.index))]
+  })
+}
+
+/** One pass. */
+function findBlob (text: string): Finding[] {
+  let start = 0
+  for (let at = 0; at <= text.length; at++) {
+    if (at < text.length && isBase64(text.charCodeAt(at))) continue
+    if (at - start >= BLOB_CHARACTERS && new Set(text.slice(start, at)).size >= MIN_DIFFERENT_CHARACTERS) {
+      return [found('encoded_text', `the text has ${at - start} characters of encoded data in a row, which nobody can review`,
+        'Put the data into a file of its own, or leave it out', placeAt(text, start))]
+    }
+    start = at + 1
+  }
+  return []
+}
+
+function isBase64 (unit: number): boolean {
+  return (unit >= 0x61 && unit <= 0x7a) || (unit >= 0x41 && unit <= 0x5a) || (unit >= 0x2f && unit <= 0x39) || unit === 0x2b || unit === 0x3d
+}
+
+function findPipedDownload (text: string): Finding[] {
+  if (!PIPED_LINE.test(text)) return []
+  let start = 0
+  for (const line of text.split('\n')) {
+    const index = PIPED_LINE.test(line) ? line.slice(0, MAX_PIPED_LINE_CHARACTERS).search(PIPED) : -1
+    if (index !== -1) {
+      return [found('download_to_shell', 'a command hands a download to a shell, which runs it unseen', 'Name the program to be installed, or download, check and run it in separate steps', placeAt(text, start + index))]
+    }
+    start += line.length + 1
+  }
+  return []
+}
+
+function found (code: FindingCode, message: string, fix: string, place: Place): Finding {
+  return finding(code, message, fix, undefined, place)
+}
+
+function placeAt (text: string, index: number): Place {
+  const before = text.slice(0, index)
+  return { line: before.split('\n').length, column: index - before.lastIndexOf('\n') }
+}

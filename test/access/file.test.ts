@@ -1,0 +1,95 @@
+import { chmodSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import t from 'tap'
+import { openGuarded } from '../../src/access/open.ts'
+import { Policy } from '../../src/access/policy.ts'
+import { ConfigError } from '../../src/config/setting.ts'
+import { buildGuarded, newSecret } from '../helper/guarded.ts'
+import { skill } from '../helper/skills.ts'
+
+const ann = newSecret('ann', 'groups: [docs]')
+const ACCESS = `tokens:\n  - ${ann.entry}\nrules:\n  - { groups: [docs], roots: [docs] }\n`
+const DIGEST = 'a'.repeat(64)
+
+t.test('K60: an access file among the skills is refused, through links too', async (t) => {
+  const folder = t.testdir({ docs: { guide: skill('guide'), 'access.yaml': ACCESS }, 'access.yaml': ACCESS })
+  const open = (file: string, docs = join(folder, 'docs')) => openGuarded({ projectRoots: [docs], watcher: false, log: pino({ level: 'silent' }) }, { file, basePath: '', publicUrl: undefined })
+  symlinkSync(join(folder, 'docs', 'access.yaml'), join(folder, 'link.yaml'))
+  symlinkSync(join(folder, 'docs'), join(folder, 'also-docs'))
+  for (const [file, docs] of [[join(folder, 'docs', 'access.yaml')], [join(folder, 'link.yaml')], [join(folder, 'docs', 'access.yaml'), join(folder, 'also-docs')]] as const) {
+    await t.rejects(open(file, docs), { name: 'ConfigError', message: /access|link\.yaml is inside .*docs, whose files are served/ })
+  }
+  // A name that begins with two dots is no way up.
+  await t.rejects(open(join(folder, '..access.yaml')), { message: /cannot be read: ENOENT/ })
+  const { skills, access } = await open(join(folder, 'access.yaml'))
+  access.close()
+  await skills.close()
+})
+
+t.test('K60: a file that every user of the machine can write has a warning', async (t) => {
+  const { folder } = await buildGuarded(t, { roots: { docs: {} }, access: ACCESS })
+  chmodSync(join(folder, 'access.yaml'), 0o666)
+  let lines = ''
+  const log = pino({ level: 'warn' }, { write: (line: string) => { lines += line } })
+  const { skills, access } = await openGuarded({ projectRoots: [join(folder, 'docs')], watcher: false, log }, { file: join(folder, 'access.yaml'), basePath: '', publicUrl: undefined })
+  t.match(lines, 'every user of this machine can write the access file')
+  access.close()
+  await skills.close()
+})
+
+const BROKEN: Readonly<Record<string, string>> = {
+  'an unknown key': `${ACCESS}admins: []\n`,
+  'a misspelt key of a rule': 'rules:\n  - { groups: [docs], root: [docs] }\n',
+  'a rule for nobody': 'rules:\n  - { groups: [], roots: [docs] }\n',
+  'a rule for no roots': 'rules:\n  - { groups: [docs], roots: [] }\n',
+  'a rule for null roots': 'rules:\n  - { groups: [docs], roots: ~ }\n',
+  'a rule with an empty key': 'rules:\n  - groups: [docs]\n    roots:\n',
+  'an unknown root': 'rules:\n  - { groups: [docs], roots: [dosc] }\n',
+  'a pattern that is no text': 'rules:\n  - { groups: [docs], skills: [1] }\n',
+  'a group that is no name': 'rules:\n  - { groups: ["a,b"] }\n',
+  'a digest that is a token': `tokens:\n  - { name: a, sha256: ${ann.text} }\n`,
+  'a name twice': `tokens:\n  - { name: a, sha256: ${DIGEST} }\n  - { name: a, sha256: ${'b'.repeat(64)} }\n`,
+  'a digest twice': `tokens:\n  - { name: a, sha256: ${DIGEST} }\n  - { name: b, sha256: ${DIGEST.toUpperCase()} }\n`,
+  'a key twice': 'rules: []\nrules:\n  - { groups: [anonymous] }\n',
+  'no day of the calendar': `tokens:\n  - { name: a, sha256: ${DIGEST}, expires: 2027-13-01 }\n`,
+  'an issuer without audiences': 'issuers:\n  - { issuer: https://id.example }\n',
+  'an issuer with no audience': 'issuers:\n  - { issuer: https://id.example, audiences: [] }\n',
+  'an algorithm with a shared secret': 'issuers:\n  - { issuer: https://id.example, audiences: [a], algorithms: [HS256] }\n',
+  'no algorithm': 'issuers:\n  - { issuer: https://id.example, audiences: [a], algorithms: [none] }\n',
+  'a proxy from anywhere': 'proxy: { peers: [] }\n',
+  'a proxy by its name': 'proxy: { peers: [proxy.example] }\n',
+  'an alias': 'anonymous: &a [x]\ntokens: []\nrules:\n  - { groups: *a }\n',
+  'an open quote': 'rules:\n  - { groups: ["docs] }\n',
+  'a list': '- docs\n',
+  nothing: '',
+  'a comment': '# rules:\n',
+  'two documents': 'rules: []\n---\nrules:\n  - { groups: [anonymous] }\n',
+  'a tab': 'rules:\n\t- { groups: [anonymous] }\n'
+}
+
+t.test('K60: what cannot be meant is refused, with file and line', async (t) => {
+  for (const [label, text] of Object.entries(BROKEN)) {
+    let error: unknown
+    try {
+      Policy.parse('access.yaml', text, { roots: ['docs'], resource: undefined })
+    } catch (caught) {
+      error = caught
+    }
+    t.ok(error instanceof ConfigError, label)
+    t.match(error, { message: /^access\.yaml:\d+: [^\n]+$/ }, label)
+    t.notMatch(error, { message: ann.text }, 'a secret in a wrong place is not repeated')
+  }
+})
+
+t.test('K60: a broken file while running changes nobody\'s view', async (t) => {
+  const service = await buildGuarded(t, { roots: { docs: { guide: skill('guide') }, ops: { pager: skill('pager') } }, access: ACCESS })
+  for (const text of [BROKEN['a misspelt key of a rule'] ?? '', '', '\0\0', `${ACCESS}  - { groups: [docs], roots: [op`]) {
+    await service.breakAccess(text)
+    t.strictSame(await (await service.get('/skills', ann.text)).json(), { skills: ['guide'] })
+    t.equal((await service.get('/skills')).status, 401)
+    t.match(await (await service.get('/readyz', ann.text)).json(), { status: 'ready', detail: /the last good one stays in force/ })
+  }
+  await service.setAccess(`${ACCESS}  - { groups: [docs], roots: [ops] }\n`)
+  t.strictSame(await (await service.get('/skills', ann.text)).json(), { skills: ['guide', 'pager'] })
+})

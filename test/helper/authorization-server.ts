@@ -1,0 +1,92 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { exportJWK, generateKeyPair } from 'jose'
+import { Provider } from 'oidc-provider'
+import type { Test } from 'tap'
+
+const MAX_HOPS = 12
+
+export interface AuthorizationServer {
+  readonly issuer: string
+  /** Method and path of each request, in order. */
+  readonly requests: readonly string[]
+  /** Follows redirects from an authorization request to the client's address, as a browser in which a person logs in and consents. */
+  authorize (from: URL): Promise<URL>
+}
+
+export interface AuthorizationServerOptions {
+  /** The resource that tokens are for. Others are refused. */
+  readonly resource: () => string
+  /** Groups in the tokens of the one person who logs in. */
+  readonly groups: readonly string[]
+}
+
+/** `oidc-provider` with dynamic registration, PKCE, resource indicators (RFC 8707) and JWT access tokens; the test's teardown closes it. */
+export async function startAuthorizationServer (t: Test, { resource, groups }: AuthorizationServerOptions): Promise<AuthorizationServer> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const { privateKey } = await generateKeyPair('ES256', { extractable: true })
+  const provider = new Provider(issuer, {
+    jwks: { keys: [{ ...await exportJWK(privateKey), kid: 'k1', alg: 'ES256', use: 'sig' }] },
+    clientDefaults: { id_token_signed_response_alg: 'ES256' },
+    cookies: { keys: ['a key of this test'] },
+    scopes: ['openid', 'skills:read'],
+    features: {
+      devInteractions: { enabled: false },
+      clientCredentials: { enabled: true },
+      registration: { enabled: true },
+      resourceIndicators: {
+        enabled: true,
+        getResourceServerInfo: (_context, indicator) => {
+          if (indicator !== resource()) throw new Error(`no resource here: ${indicator}`)
+          return { scope: 'skills:read', audience: indicator, accessTokenFormat: 'jwt', jwt: { sign: { alg: 'ES256' } } }
+        }
+      }
+    },
+    extraTokenClaims: () => ({ groups: [...groups] }),
+    findAccount: (_context, accountId) => ({ accountId, claims: () => ({ sub: accountId }) }),
+    interactions: { url: (_context, { uid }) => `/interaction/${uid}` },
+    clients: [{ client_id: 'machine', client_secret: 'a secret of this test', grant_types: ['client_credentials'], redirect_uris: [], response_types: [] }]
+  })
+  const handle = provider.callback()
+  const requests: string[] = []
+  server.on('request', (request: IncomingMessage, response) => {
+    requests.push(`${request.method} ${request.url?.split('?')[0]}`)
+    const interact = async () => {
+      if (request.url?.startsWith('/interaction/') !== true) return await handle(request, response)
+      const { prompt, params, session } = await provider.interactionDetails(request, response)
+      if (prompt.name === 'login') return await provider.interactionFinished(request, response, { login: { accountId: 'ann' } })
+      const grant = new provider.Grant({ accountId: session?.accountId ?? '', clientId: String(params['client_id']) })
+      grant.addResourceScope(resource(), 'skills:read')
+      grant.addOIDCScope('openid skills:read')
+      return await provider.interactionFinished(request, response, { consent: { grantId: await grant.save() } }, { mergeWithLastSubmission: true })
+    }
+    interact().catch((error: unknown) => { response.writeHead(500).end(String(error)) })
+  })
+
+  async function authorize (from: URL): Promise<URL> {
+    const cookies = new Map<string, string>()
+    let url = from
+    for (let hops = 0; url.origin === issuer; hops++) {
+      if (hops === MAX_HOPS) throw new Error('the login goes round in circles')
+      const response = await fetch(url, { redirect: 'manual', headers: { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; ') } })
+      for (const line of response.headers.getSetCookie()) {
+        const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? []
+        if (value === '') cookies.delete(name)
+        else cookies.set(name, value)
+      }
+      const location = response.headers.get('location')
+      if (location === null) throw new Error(`${url.pathname} answered ${response.status}: ${await response.text()}`)
+      url = new URL(location, url)
+    }
+    return url
+  }
+
+  return { issuer, requests, authorize }
+}

@@ -1,0 +1,133 @@
+import { once } from 'node:events'
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import { Readable } from 'node:stream'
+import t, { type Test } from 'tap'
+import { AnswerMemory } from '../../../src/http/overload/answer-memory.ts'
+import { listenWithPlugins } from '../../helper/plugin-app.ts'
+import { jsonRequest, openRaw, type RawConnection, rawRequest, request } from '../../helper/raw-http.ts'
+import { until } from '../../helper/skills.ts'
+
+const MEBIBYTE = 1_048_576
+
+/** More than the kernel's buffers take for a client that does not read. */
+const BYTES = 16 * MEBIBYTE
+
+async function start (t: Test, graceMs: number) {
+  const shared = Buffer.alloc(BYTES, 'x')
+  const service = await listenWithPlugins(t, (app) => {
+    app.get('/text', () => 'x'.repeat(BYTES))
+    app.get('/own', () => Buffer.alloc(BYTES, 'x'))
+    app.get('/shared', () => shared)
+    app.get('/small', () => 'x'.repeat(10_000))
+    app.get('/stream', (_request, reply) => reply.send(Readable.from(['x'.repeat(BYTES)])))
+    app.get('/web', () => new Response('x'.repeat(BYTES)))
+  }, { overload: { maxBytes: 4 * BYTES, graceMs } })
+
+  /** Asks for an answer, and takes only its first bytes. */
+  async function hang (target: string): Promise<RawConnection> {
+    const connection = await openRaw(service.url)
+    const begun = once(connection.socket, 'data')
+    connection.send(request('GET', target))
+    await begun
+    connection.socket.pause()
+    return connection
+  }
+  return { ...service, hang }
+}
+
+for (const target of ['/text', '/own']) {
+  t.test(`as long as too many answers wait, a large one is 503, and a small one is sent: ${target}`, async (t) => {
+    const { url, hang } = await start(t, 60_000)
+    const connections = []
+    for (let index = 0; index < 4; index++) connections.push(await hang(target))
+    for (const refused of [target, '/stream', '/web']) {
+      const response = await rawRequest(url, request('GET', refused))
+      t.match(response, { status: 503, headers: { 'retry-after': /^\d+$/, 'content-type': 'application/problem+json' } }, refused)
+      t.match(response.json(), { code: 'overloaded' })
+    }
+    t.equal((await rawRequest(url, request('GET', '/small'))).status, 200)
+
+    connections[0]?.socket.resume()
+    await connections[0]?.response()
+    t.equal((await rawRequest(url, request('GET', target))).body.length, BYTES, 'one has been taken')
+    for (const connection of connections) connection.destroy()
+    await until(async () => (await rawRequest(url, request('GET', target))).status === 200)
+  })
+}
+
+t.test('a body that answers share counts once', async (t) => {
+  const { url, hang } = await start(t, 60_000)
+  const connections = []
+  for (let index = 0; index < 8; index++) connections.push(await hang('/shared'))
+  t.equal((await rawRequest(url, request('GET', '/text'))).status, 200)
+  for (const connection of connections) connection.destroy()
+})
+
+t.test('an answer that has waited for long gives way to a new one, the oldest first', async (t) => {
+  const { url, hang } = await start(t, 0)
+  const connections = []
+  for (let index = 0; index < 4; index++) connections.push(await hang('/text'))
+  t.equal((await rawRequest(url, request('GET', '/text'))).status, 200)
+  const [oldest, ...others] = connections
+  oldest?.socket.resume()
+  await oldest?.closed()
+  t.ok((oldest?.received.length ?? 0) < BYTES)
+  for (const other of others) {
+    other.socket.resume()
+    t.equal((await other.response()).body.length, BYTES)
+    other.destroy()
+  }
+})
+
+t.test('what is streamed counts with what waits of it', async (t) => {
+  const { url, hang } = await start(t, 60_000)
+  const connections = []
+  for (let index = 0; index < 4; index++) connections.push(await hang('/stream'))
+  await until(async () => (await rawRequest(url, request('GET', '/text'))).status === 503)
+  for (const connection of connections) connection.destroy()
+  await until(async () => (await rawRequest(url, request('GET', '/text'))).status === 200)
+})
+
+t.test('K68: requests for large answers wait for room in the order in which they came, for a moment, and one that leaves has no place', async (t) => {
+  const memory = new AnswerMemory({ maxBytes: 100, waitMs: 60_000, graceMs: 60_000 })
+  const ready: string[] = []
+  const reserve = (name: string, bytes: number): ServerResponse => {
+    const response = new ServerResponse(new IncomingMessage(new Socket()))
+    memory.reserve(response, bytes, (hasRoom) => { ready.push(`${name} ${hasRoom}`) })
+    return response
+  }
+  const [first, , left] = [reserve('first', 60), reserve('second', 60), reserve('left', 10), reserve('last', 10)]
+  t.strictSame(ready, ['first true'], 'a small one does not overtake a large one')
+  left?.emit('close')
+  t.equal(memory.hold(first, { bytes: 30 }), true)
+  t.strictSame(ready, ['first true', 'second true', 'last true'], 'an answer is smaller than what was reserved for it')
+  t.equal(memory.total, 100)
+  first?.emit('close')
+  t.equal(memory.total, 70)
+})
+
+t.test('K68: without room in time a request is refused before anything is made for it', async (t) => {
+  let made = 0
+  const { url } = await listenWithPlugins(t, (app) => {
+    app.get('/page', { config: { answerBytes: () => 60 } }, async () => {
+      made++
+      await release
+      return 'page'
+    })
+    app.post('/body', async () => 'body')
+  }, { overload: { maxBytes: 100_000, waitMs: 1 } })
+  let open = () => {}
+  const release = new Promise<void>((resolve) => { open = resolve })
+  const body = jsonRequest('POST', '/body', { text: 'x'.repeat(99_950) })
+  const first = await openRaw(url)
+  first.send(request('GET', '/page'))
+  await until(() => made === 1)
+  for (const refused of [body, jsonRequest('POST', '/body', { text: 'x'.repeat(200_000) })]) {
+    t.match(await rawRequest(url, refused), { status: 503, headers: { 'retry-after': /^\d+$/ } })
+  }
+  open()
+  t.equal((await first.response()).status, 200)
+  t.equal((await rawRequest(url, body)).status, 200, 'there is room again')
+  first.destroy()
+})
