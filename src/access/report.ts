@@ -2,7 +2,9 @@ import { openRoots } from '../config/roots.ts'
 import { readTextFile } from '../config/yaml-file.ts'
 import type { Config } from '../config/settings.ts'
 import { SILENT } from '../core/ground/log.ts'
+import type { SkillManagerOptions } from '../core/skill-manager.ts'
 import { SkillViews } from '../core/views/skill-views.ts'
+import type { View } from '../core/views/view.ts'
 import { Policy, type Rule } from './policy.ts'
 import type { Principal } from './principal.ts'
 
@@ -13,6 +15,25 @@ export interface AccessQuestion {
   readonly skill?: string
 }
 
+/** What one caller sees, for a door that serves nobody else. */
+export interface CallersView {
+  readonly skills: SkillViews
+  readonly service: View
+}
+
+/**
+ * The view of a caller. Undefined for an unknown one.
+ * @param caller name of a token or link, `anonymous`, or `group:G`
+ * @throws ConfigError
+ */
+export async function openViewOf (options: SkillManagerOptions, { file, publicUrl }: { readonly file: string, readonly publicUrl?: string | undefined }, caller: string): Promise<CallersView | undefined> {
+  const skills = new SkillViews(options)
+  const policy = await readPolicy(file, publicUrl, skills)
+  const groups = groupsOf(policy, caller)
+  if (groups === undefined) return undefined
+  return { skills, service: skills.createView(caller, policy.grantsOf(policy.viewOf(groups))) }
+}
+
 /**
  * Lines that say what a caller sees and why, or who sees a skill. Undefined for an unknown caller.
  * @throws ConfigError
@@ -21,8 +42,7 @@ export async function reportAccess (config: Config, file: string, { caller, skil
   const { sources, ...roots } = await openRoots(config, { log: SILENT })
   const skills = new SkillViews({ ...roots, watcher: false })
   try {
-    const resource = config.publicUrl === undefined ? undefined : `${config.publicUrl}/mcp`
-    const policy = Policy.parse(file, await readTextFile(file), { roots: skills.rootNames, resource })
+    const policy = await readPolicy(file, config.publicUrl, skills)
     await skills.start()
     await skills.available()
     if (caller !== undefined) return reportCaller(policy, skills, caller)
@@ -33,6 +53,10 @@ export async function reportAccess (config: Config, file: string, { caller, skil
     await skills.close()
     await sources?.close()
   }
+}
+
+async function readPolicy (file: string, publicUrl: string | undefined, { rootNames: roots }: SkillViews): Promise<Policy> {
+  return Policy.parse(file, await readTextFile(file), { roots, resource: publicUrl === undefined ? undefined : `${publicUrl}/mcp` })
 }
 
 function reportCaller (policy: Policy, skills: SkillViews, caller: string): readonly string[] | undefined {

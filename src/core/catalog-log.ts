@@ -25,7 +25,7 @@ export interface CatalogLogOptions {
     readonly last: { get (name: string): Pick<IndexedSkill, 'valid' | 'findings' | 'metadata'> | undefined }
   }
   readonly disks: Signal<DiskArea & { readonly isAnswering: boolean }>
-  readonly judged?: Signal<GateChange> | undefined
+  readonly gate?: Signal<GateChange> | undefined
 }
 
 /** Tells operators what happens to roots and skills: a line for each root at the start, and for each transition. */
@@ -38,9 +38,8 @@ export class CatalogLog {
   #lines = 0
   #unlogged = { ...NONE }
   #timer: NodeJS.Timeout | undefined
-  readonly #stop: (() => void) | undefined
 
-  constructor ({ log, roots, catalog, disks, judged }: CatalogLogOptions) {
+  constructor ({ log, roots, catalog, disks, gate }: CatalogLogOptions) {
     this.#log = log
     this.#catalog = catalog
     roots.states.subscribe((report) => { logRoot(log, report) })
@@ -49,7 +48,7 @@ export class CatalogLog {
     })
     roots.skipped.subscribe((report) => { this.#logSkipped(report) })
     catalog.changed.subscribe((change) => { this.#onChange(change) })
-    this.#stop = judged?.subscribe((change) => { this.#onVerdict(change) })
+    gate?.subscribe((change) => { this.#onVerdict(change) })
     disks.subscribe(({ root, name, isAnswering }) => {
       if (isAnswering) log.info({ root, skill: name }, 'a disk answers again')
       else log.warn({ root, skill: name }, 'a disk does not answer; what was there before is served')
@@ -58,7 +57,6 @@ export class CatalogLog {
 
   /** Logs what a last line would still say. */
   close (): void {
-    this.#stop?.()
     clearTimeout(this.#timer)
     this.#endLines()
   }

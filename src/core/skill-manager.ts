@@ -70,7 +70,7 @@ export class SkillManager implements SkillService {
     const gate = policy && new Gate({ policy, roots: this.#roots, store, manifests })
     this.#gate = gate
     this.#catalog = new LiveCatalog({ roots: this.#roots, store, phase, admission: gate })
-    this.#catalogLog = new CatalogLog({ log, roots: this.#roots, catalog: this.#catalog, disks, judged: policy?.judged })
+    this.#catalogLog = new CatalogLog({ log, roots: this.#roots, catalog: this.#catalog, disks, gate: gate?.changed })
     this.#files = new SkillFiles({ roots: this.#roots, catalog: this.#catalog, store, kept, manifests, gate })
     this.#search = new SkillSearch(this)
     this.#refresher = new Refresher({ roots: this.#roots.paths, polling, ...watcher !== undefined && { watcher }, times, log, catalog: this.#catalog })
@@ -78,6 +78,7 @@ export class SkillManager implements SkillService {
       // A change of any file decides whether a guarded skill is served.
       this.#refresher.wantInside(true)
       this.#stops.push(
+        gate.changed.subscribe((change) => { policy.judged.emit(change) }),
         gate.checked.subscribe(({ folder, inside }) => { this.#refresher.followInside(this.#roots.pathOf(folder), folder.realPath, inside) }),
         policy.changed.subscribe(() => { if (this.#indexed) void this.#catalog.readmit() })
       )

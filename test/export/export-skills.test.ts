@@ -3,9 +3,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createHash } from 'node:crypto'
 import t, { type Test } from 'tap'
+import { runCommandLine } from '../../src/cli/run.ts'
 import { hasProgram, startNginx } from '../helper/proxies.ts'
 import { runProcess, startProcess } from '../helper/process.ts'
 import { differences, installSkills } from '../helper/skills-client.ts'
+import { makeKeyPair, sign } from '../helper/signing.ts'
 import { skill, skillText } from '../helper/skills.ts'
 import { serveFolder } from '../helper/static-server.ts'
 
@@ -137,4 +139,29 @@ t.test('K93: a folder with something else in it, or in the skills, is refused wi
   renameSync(root, join(base, 'away'))
   t.match(await exportTo(t, join(base, 'out'), root), { code: 1, stderr: /not found/ })
   t.notOk(existsSync(join(base, 'out')))
+})
+
+t.test('K93: with an access file an export holds what one caller sees, with a trust file what a service would serve', async (t) => {
+  const cwd = t.testdir({
+    skills: { open: skill('open'), own: skill('own'), unsigned: skill('unsigned') },
+    'access.yaml': 'rules:\n  - { groups: [anonymous], roots: [skills], skills: [open] }\n  - { groups: [team], roots: [skills] }\n',
+    'trust.yaml': 'signers:\n  - { name: acme, key: acme.pem }\nroots: { skills: require }\n'
+  })
+  const { privatePem, publicPem } = makeKeyPair()
+  writeFileSync(join(cwd, 'acme.pem'), publicPem)
+  for (const name of ['open', 'own']) await sign(join(cwd, 'skills', name), { privatePem })
+  const run = async (...args: readonly string[]) => {
+    let [stdout, stderr] = ['', '']
+    const code = await runCommandLine(['export', ...args], { env: {}, cwd, print: (text) => { stdout += text } }, (text) => { stderr += text })
+    return { code, stdout, stderr }
+  }
+  const namesIn = (out: string) => readdirSync(join(cwd, out, '.well-known/agent-skills')).sort()
+  t.match(await run('anyone', 'skills', '--access', 'access.yaml'), { code: 0, stderr: '' })
+  t.strictSame(namesIn('anyone'), ['index.json', 'open'])
+  t.match(await run('team', 'skills', '--access', 'access.yaml', '--as', 'group:team', '--trust', 'trust.yaml'), {
+    code: 2, stdout: /^left out: unsigned: quarantined: the skill has no signature \(skill\.oms\.sig\)\n2 skills in /
+  })
+  t.strictSame(namesIn('team'), ['index.json', 'open', 'own'])
+  t.match(await run('x', 'skills', '--access', 'access.yaml', '--as', 'nobody'), { code: 1, stderr: /'nobody' is no token or link of the access file|"nobody"/ })
+  t.match(await run('x', 'skills', '--as', 'nobody'), { code: 1, stderr: /--as needs an access file/ })
 })

@@ -2,22 +2,26 @@ import { realpath } from 'node:fs/promises'
 import { dirname, resolve, sep } from 'node:path'
 import { loadConfig, settingFlags } from '../../config/load.ts'
 import { quote } from '../../config/setting.ts'
+import type { Config } from '../../config/settings.ts'
+import type { SkillManager, SkillManagerOptions } from '../../core/skill-manager.ts'
+import type { SkillService } from '../../core/skill-source.ts'
 import { type Command, CommandError } from '../command.ts'
 import { checkSkillsFolder } from '../folders.ts'
 
 /** Flags of `serve` that say which skills there are. */
-const FOLDER_FLAGS = settingFlags().filter((flag) => ['personal', 'config', 'state-dir', 'layout', 'allow-links'].includes(flag))
+const FOLDER_FLAGS = settingFlags().filter((flag) => ['personal', 'config', 'state-dir', 'layout', 'allow-links', 'access', 'locked', 'trust'].includes(flag))
 
 /** Writes skills as static files. */
 export const command: Command = {
   summary: 'writes skills as files for any static web server',
   positionals: 'OUT [DIR...]',
-  flags: FOLDER_FLAGS,
+  flags: ['as', ...FOLDER_FLAGS],
   switches: ['prune'],
   details: () => `Writes the documents of skill discovery and all that they list below OUT, for npx skills add and other clients.
 Skills come from DIR, which may be an address of a source, or from what serve would take (${FOLDER_FLAGS.map((flag) => `--${flag}`).join(', ')} and\ntheir variables). What did not change is not written again.
 
-  --prune  remove what earlier exports wrote for clients with an earlier index, too
+  --as NAME  with an access file: what the holder of this token or link sees, or group:G; default anonymous
+  --prune    remove what earlier exports wrote for clients with an earlier index, too
 
 Exits with 0 when every skill is in the export; with 2 when some are not, each with a line that says why; with 1 when nothing
 could be exported.
@@ -25,22 +29,36 @@ could be exported.
   async run ({ positionals: [out, ...folders], flags }, { commands, env, cwd, print }) {
     if (out === undefined || out === '') throw new CommandError('export needs the folder to write to: skillserve export OUT [DIR...]')
     for (const folder of folders) await checkSkillsFolder(folder, cwd, commands, flags.get('layout')?.at(-1) ?? env['LAYOUT'])
-    const config = loadConfig({ positionals: folders, flags, env, cwd })
+    const caller = flags.get('as')?.at(-1)
+    const config = loadConfig({ positionals: folders, flags: new Map([...flags].filter(([flag]) => flag !== 'as')), env, cwd })
+    if (caller !== undefined && config.accessFile === undefined) throw new CommandError('--as needs an access file: --access FILE')
     const folder = resolve(cwd, out)
-    const [{ createSkillManager }, { openRoots }, { SILENT }, { ExportError, exportSkills }, { SkillError }] = await Promise.all([
-      import('../../core/skill-manager.ts'), import('../../config/roots.ts'), import('../../core/ground/log.ts'), import('../../export/export-skills.ts'), import('../../core/ground/errors.ts')
+    const [{ openRoots }, { loadPolicy }, { SILENT }, { ExportError, exportSkills }, { SkillError }] = await Promise.all([
+      import('../../config/roots.ts'), import('../../trust/load-policy.ts'), import('../../core/ground/log.ts'), import('../../export/export-skills.ts'), import('../../core/ground/errors.ts')
     ])
     const isFileOnly = folders.length === 0 && !env['SKILLS_DIR'] && config.configFile !== undefined
     const { sources, ...roots } = await openRoots(isFileOnly ? { ...config, skillsDirs: [] } : config, { log: SILENT })
-    const skills = createSkillManager({ ...roots, ...config.linkTargets && { linkTargets: config.linkTargets }, watcher: false })
+    const policy = await loadPolicy(config, roots, SILENT)
+    const options = { ...roots, ...config.linkTargets && { linkTargets: config.linkTargets }, watcher: false, policy } as const
+    const opened = await openSkills(options, config, caller ?? 'anonymous')
+    if (opened === undefined) throw new CommandError(`${quote(caller ?? '')} is no token or link of the access file`)
+    const { skills, service } = opened
+    const quarantined = new Map<string, string>()
+    policy?.judged.subscribe(({ folder: { name }, verdict: { isServed, findings: [reason] } }) => {
+      if (isServed) quarantined.delete(name)
+      else quarantined.set(name, reason?.message ?? 'it is not served')
+    })
     try {
       await checkApart(folder, [...roots.projectRoots, ...roots.personalRoot ? [roots.personalRoot] : []].map(({ path }) => path))
       await sources?.sync()
-      await skills.initialize()
-      const report = await exportSkills({ skills, folder, prune: flags.has('prune') })
-      for (const { name, reason } of report.leftOut) print(`left out: ${name}: ${reason}\n`)
+      await skills.start()
+      await skills.available()
+      const report = await exportSkills({ skills: service, folder, prune: flags.has('prune') })
+      const served = new Set(service.namesNow())
+      const leftOut = [...report.leftOut, ...[...quarantined].filter(([name]) => !served.has(name)).map(([name, reason]) => ({ name, reason: `quarantined: ${reason}` }))]
+      for (const { name, reason } of leftOut) print(`left out: ${name}: ${reason}\n`)
       print(`${report.skills} skills in ${report.files} files: ${report.written} changed, ${report.removed} removed\n`)
-      return report.leftOut.length > 0 ? 2 : 0
+      return leftOut.length > 0 ? 2 : 0
     } catch (error) {
       if (error instanceof ExportError) throw new CommandError(`${quote(out)} ${error.message}`)
       if (error instanceof SkillError) throw new CommandError(error.message)
@@ -49,8 +67,22 @@ could be exported.
     } finally {
       await sources?.close()
       await skills.close()
+      policy?.close()
     }
   }
+}
+
+/** All skills; with an access file, those that one caller sees. Undefined for a caller who is not in the file. */
+async function openSkills (options: SkillManagerOptions, { accessFile, publicUrl }: Config, caller: string): Promise<{
+  readonly skills: Pick<SkillManager, 'start' | 'close'> & { available (): Promise<unknown> }, readonly service: SkillService
+} | undefined> {
+  if (accessFile !== undefined) {
+    const { openViewOf } = await import('../../access/report.ts')
+    return await openViewOf(options, { file: accessFile, publicUrl }, caller)
+  }
+  const { createSkillManager } = await import('../../core/skill-manager.ts')
+  const skills = createSkillManager(options)
+  return { skills, service: skills }
 }
 
 /** Nothing is ever written into a folder of skills, and no export is served as a skill. */

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { FEED_GRACE_MS, MAX_RECENT_EVENTS, MAX_SKILLS_READ_FOR_REVISION } from '../ground/limits.ts'
+import { FEED_GRACE_MS, FEED_GRACE_PER_READING, MAX_RECENT_EVENTS } from '../ground/limits.ts'
 import { type CoreLog, SILENT } from '../ground/log.ts'
 import { Signal } from '../ground/signal.ts'
 import { RecentEvents } from './recent-events.ts'
@@ -39,6 +39,8 @@ export class ChangeFeed {
   readonly #events = new Signal<FeedEvent>()
   #run: Run | undefined
   #grace: NodeJS.Timeout | undefined
+  /** How long all skills were read, in milliseconds. */
+  #readingMs = 0
   #isAsked = false
 
   constructor (options: ChangeFeedOptions) {
@@ -52,12 +54,11 @@ export class ChangeFeed {
 
   /**
    * The revision of the catalog: equal content has an equal one everywhere. Undefined until all skills have been read once, and while
-   * a skill that may have changed is compared. The first question begins the reading, of MAX_SKILLS_READ_FOR_REVISION at most.
+   * a skill that may have changed is compared. The first question begins the reading.
    */
   get revision (): string | undefined {
     this.#isAsked = true
     if (this.#run === undefined) {
-      if (this.#options.skills.namesNow().length > MAX_SKILLS_READ_FOR_REVISION) return undefined
       this.#endSoon()
       this.#run = this.#begin()
     }
@@ -98,11 +99,16 @@ export class ChangeFeed {
   #begin (): Run {
     const { skills, log = SILENT } = this.#options
     const recent = new RecentEvents<FeedEvent>(MAX_RECENT_EVENTS, randomBytes(6).toString('hex'))
+    const begunAt = performance.now()
+    this.#readingMs = 0
     const tracker: SkillTracker = new SkillTracker({
       skills,
       log,
       onChange: (change, revision) => { this.#events.emit(recent.add({ id: revision ?? recent.position, ...change })) },
-      onRevision: (id) => { this.#events.emit(recent.add({ id, type: 'position' })) }
+      onRevision: (id) => {
+        this.#readingMs ||= performance.now() - begunAt
+        this.#events.emit(recent.add({ id, type: 'position' }))
+      }
     })
     return { recent, tracker }
   }
@@ -113,7 +119,7 @@ export class ChangeFeed {
       if (this.#isAsked) this.#endSoon()
       else this.#end()
       this.#isAsked = false
-    }, this.#options.graceMs ?? FEED_GRACE_MS).unref()
+    }, Math.max(this.#options.graceMs ?? FEED_GRACE_MS, this.#readingMs * FEED_GRACE_PER_READING)).unref()
   }
 
   #end (): void {

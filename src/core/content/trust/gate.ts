@@ -30,6 +30,7 @@ export interface CheckedFolders {
  * which gives bytes of the checked manifest only. Cost per request: one comparison of all files of the skill with the disk.
  */
 export class Gate implements Admission {
+  readonly changed = new Signal<GateChange>()
   readonly checked = new Signal<CheckedFolders>()
   readonly #options: GateOptions
   #verdicts = new WeakMap<SkillFolder, Verdict>()
@@ -121,7 +122,7 @@ export class Gate implements Admission {
     const before = this.#verdicts.get(folder)
     this.#verdicts.set(folder, verdict)
     const isSame = (before?.isServed ?? true) === verdict.isServed && (verdict.isServed || before?.findings[0]?.message === verdict.findings[0]?.message)
-    if (!isSame && this.guards(folder)) this.#options.policy.judged.emit({ folder, root: this.#options.roots.nameOf(folder), verdict })
+    if (!isSame && this.guards(folder)) this.changed.emit({ folder, root: this.#options.roots.nameOf(folder), verdict })
   }
 }
 

@@ -55,7 +55,7 @@ export interface TrustPolicy {
   readonly hiddenNames: ReadonlySet<string>
   /** Emits after a change of the policy: every verdict may be another. */
   readonly changed: Signal<void>
-  /** Emitted by those who obey the policy. */
+  /** What all gates that obey the policy refuse and serve again. */
   readonly judged: Signal<GateChange>
   /** Whether the policy may refuse skills of the root of this name. */
   guards (root: string): boolean
