@@ -99,8 +99,17 @@ export async function startServer (config: Config, { version, isExample = false,
       basePath: config.basePath,
       countsReads: config.metricsReads
     },
-    audit: config.auditLog === undefined ? undefined : { path: config.auditLog, isRequired: config.auditRequired, stdout: output },
-    judged: policy?.judged,
+    audit: config.auditLog === undefined
+      ? undefined
+      : {
+          path: config.auditLog,
+          isRequired: config.auditRequired,
+          stdout: output,
+          salt: config.auditSalt,
+          skills: access?.everything ?? service,
+          policies: [...access ? [access.file] : [], ...policy?.files ?? []],
+          judged: policy?.judged
+        },
     clientOf: protection.clientOf,
     readings: {
       logDropped: () => output.lost,

@@ -34,6 +34,7 @@ const REASONS = {
   invalid_credentials: 'invalid',
   invalid_token: 'invalid',
   token_expired: 'expired',
+  wrong_audience: 'audience',
   issuer_unavailable: 'issuer'
 } as const satisfies Readonly<Record<Refusal, RefusalReason>>
 
@@ -45,7 +46,7 @@ export class Access implements AccessDoors {
   /** What a request sees that nobody has looked at. */
   readonly nothing: SkillService
   readonly refusals = new Map<RefusalReason, number>(REFUSAL_REASONS.map((reason) => [reason, 0]))
-  readonly #file: FollowedFile<Policy>
+  readonly file: FollowedFile<Policy>
   readonly #options: AccessOptions
   readonly #views: LiveViews
   readonly #links: Links
@@ -67,7 +68,7 @@ export class Access implements AccessDoors {
   private constructor (options: AccessOptions, file: FollowedFile<Policy>, basePath: string) {
     const { skills, log } = options
     this.#options = options
-    this.#file = file
+    this.file = file
     this.everything = skills.everything
     this.nothing = skills.createView('nothing', new Map())
     this.#views = new LiveViews(skills, file.value)
@@ -85,7 +86,7 @@ export class Access implements AccessDoors {
   }
 
   close (): void {
-    this.#file.close()
+    this.file.close()
     this.#views.close()
     this.#authenticator.close()
   }
@@ -103,7 +104,7 @@ export class Access implements AccessDoors {
   }
 
   remark (): string | undefined {
-    return this.#file.error === undefined ? undefined : 'the access file cannot be used as it is, so the last good one stays in force; the log says why'
+    return this.file.error === undefined ? undefined : 'the access file cannot be used as it is, so the last good one stays in force; the log says why'
   }
 
   readonly plugin: FastifyPluginAsync = fp(async (app) => {
@@ -131,7 +132,7 @@ export class Access implements AccessDoors {
   }
 
   get #policy (): Policy {
-    return this.#file.value
+    return this.file.value
   }
 
   #authenticate ({ raw }: FastifyRequest): Authentication | Promise<Authentication> {
@@ -147,7 +148,7 @@ export class Access implements AccessDoors {
   #admit (request: FastifyRequest, reply: FastifyReply, authentication: Authentication): HttpProblem | undefined {
     const { isOpen = false, scope = READ_SCOPE } = request.routeOptions.config
     const principal = authentication.kind === 'refused' ? undefined : this.#policy.principalOf(authentication)
-    addVary(reply, this.#policy.proxy === undefined ? 'Authorization' : `Authorization, ${this.#policy.proxy.userHeader}, ${this.#policy.proxy.groupsHeader}`)
+    addVary(reply, this.#policy.vary)
     if (principal === undefined) {
       const isOpenToAll = isOpen || (request.is404 && OAUTH_DISCOVERY.test(request.url.slice(this.#options.basePath.length)))
       return isOpenToAll ? undefined : this.#refuse(authentication.kind === 'refused' ? authentication.refusal : 'unauthenticated')
@@ -176,7 +177,7 @@ export class Access implements AccessDoors {
     this.#authenticator = new Authenticator(policy, this.#options.log, this.#authenticator)
     this.#challenges = this.#createChallenges()
     this.#views.usePolicy(policy)
-    this.#options.log.info({ file: this.#file.path, callers: policy.secretNames.length, rules: policy.rules.length }, 'the access file has changed and is in force')
+    this.#options.log.info({ file: this.file.path, callers: policy.secretNames.length, rules: policy.rules.length }, 'the access file has changed and is in force')
     this.#warn()
     this.#warnOfPatterns()
   }

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { CoreLog } from '../core/ground/log.ts'
 import type { JwtOutcome, JwtVerifier } from './jwt/verifier.ts'
 import type { Policy, Proof } from './policy.ts'
-import { digestOf, isWellFormed, PREFIXES } from './secret.ts'
+import { digestOf } from './secret.ts'
 
 /** Longest Authorization header that is read, in characters. */
 const MAX_HEADER_CHARACTERS = 8_192
@@ -13,7 +13,7 @@ const MAX_NAME_CHARACTERS = 256
 const MAX_PROXY_GROUPS = 500
 
 /** Why a request is not its caller's. */
-export type Refusal = 'unauthenticated' | 'invalid_credentials' | 'invalid_token' | 'token_expired' | 'issuer_unavailable'
+export type Refusal = 'unauthenticated' | 'invalid_credentials' | 'invalid_token' | 'token_expired' | 'wrong_audience' | 'issuer_unavailable'
 
 export type Authentication = Proof | { readonly kind: 'refused', readonly refusal: Refusal }
 
@@ -59,12 +59,12 @@ export class Authenticator {
     if (hasSeveral(request, 'authorization') || authorization.length > MAX_HEADER_CHARACTERS) return refused('invalid_credentials')
     const [, token] = BEARER.exec(authorization) ?? []
     if (token === undefined) return refused(/^bearer\b/i.test(authorization) ? 'invalid_credentials' : 'unauthenticated')
-    // A typo, or another kind of secret: no look-up.
-    if (token.startsWith(PREFIXES.token) && !isWellFormed('token', token)) return refused('invalid_token')
     const digest = digestOf(token)
-    const proof: Proof = { kind: 'token', digest }
-    const principal = this.#policy.principalOf(proof)
-    if (principal !== undefined) return principal.expiresAt !== undefined && principal.expiresAt <= Date.now() ? refused('token_expired') : proof
+    const proof = this.#policy.proofOfSecret('token', digest)
+    if (proof !== undefined) {
+      const { expiresAt = Infinity } = this.#policy.principalOf(proof) ?? {}
+      return expiresAt <= Date.now() ? refused('token_expired') : proof
+    }
     if (this.#loading === undefined || !JWT.test(token)) return refused('invalid_token')
     return this.#verifier?.remembered(digest) ?? this.#verify(this.#loading, token, digest)
   }
@@ -75,6 +75,7 @@ export class Authenticator {
       case 'proof': return outcome.proof
       case 'invalid': return refused('invalid_token')
       case 'expired': return refused('token_expired')
+      case 'audience': return refused('wrong_audience')
       case 'unavailable': return refused('issuer_unavailable')
     }
   }

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
+import type { FollowedPolicy } from '../config/followed-file.ts'
 import type { SkillService } from '../core/skill-source.ts'
 
 declare module 'fastify' {
@@ -77,6 +78,8 @@ export type RefusalReason = (typeof REFUSAL_REASONS)[number]
 export interface AccessDoors {
   readonly skillsOf: SkillsOf
   readonly whileAllowed: WhileAllowed
+  /** The access file. */
+  readonly file: FollowedPolicy
   /** How often callers were refused, by reason. */
   readonly refusals: ReadonlyMap<RefusalReason, number>
   /** All skills, for what the service says of itself. */

@@ -1,10 +1,20 @@
 import { stat } from 'node:fs/promises'
+import { sha256 } from '../core/ground/digest.ts'
 import { Signal } from '../core/ground/signal.ts'
 import { ConfigError } from './setting.ts'
 import { readTextFile } from './yaml-file.ts'
 
 /** Pause between two comparisons with the disk, in milliseconds: a change is in force after at most two of them. */
 const CHECK_MS = 250
+
+/** A file of an operator's as those follow it who only report it. */
+export interface FollowedPolicy {
+  readonly path: string
+  /** `sha256:<hex>` of the text in force. */
+  readonly digest: string
+  readonly changed: { subscribe (listener: () => void): () => void }
+  readonly failed: Pick<Signal<ConfigError | undefined>, 'subscribe'>
+}
 
 /**
  * Makes a value of the text of a file.
@@ -18,7 +28,7 @@ export type ParseFile<Value> = (text: string, reads: (path: string, text: string
  * good value stays. It is compared by its timestamps at intervals, as links to it may be exchanged (Kubernetes' `..data`)
  * and network disks send no events. Files that its text names, such as keys, are followed with it.
  */
-export class FollowedFile<Value> {
+export class FollowedFile<Value> implements FollowedPolicy {
   /** Tells of each new value, once it is in place. */
   readonly changed = new Signal<Value>()
   /** Tells why the file cannot be used, once for each reason, and of its mending with undefined. */
@@ -30,6 +40,7 @@ export class FollowedFile<Value> {
   #error: ConfigError | undefined
   /** What the value is made from. */
   #content = ''
+  #digest = ''
   /** Paths of other files that the text names. */
   #named: ReadonlySet<string> = new Set()
   /** Of the state that was read, and of the last comparison. */
@@ -55,6 +66,10 @@ export class FollowedFile<Value> {
   /** The last good one. */
   get value (): Value {
     return this.#value
+  }
+
+  get digest (): string {
+    return this.#digest
   }
 
   /** Why the file, as it is now, is not what `value` is made from. */
@@ -105,6 +120,7 @@ export class FollowedFile<Value> {
     try {
       const value = this.#parse(text, (path, text) => { named.set(path, text) })
       this.#content = JSON.stringify([text, ...named])
+      this.#digest = sha256(text)
       return value
     } finally {
       this.#named = new Set(named.keys())

@@ -33,6 +33,7 @@ export const LIMITS_SETTINGS = {
   limitsStore: {
     variable: 'LIMITS_STORE',
     parse: (text) => /^rediss?:\/\/\S+$/.test(text) && URL.canParse(text) ? text : undefined,
+    isSecret: true,
     mustBe: 'an address such as redis://127.0.0.1:6379',
     meaning: 'Redis or Valkey in which several replicas share the limits; needs the package `ioredis`',
     section: 'limits'

@@ -43,7 +43,7 @@ function valueOf (row: Setting, sources: Omit<ConfigSources, 'defaults'>, fallba
   const { from, mustBe, texts } = textsOf(row, sources, fallback)
   const values = texts.map((text) => {
     const value = row.parse(text, sources.cwd)
-    if (value === undefined) throw new ConfigError(`${from} must be ${mustBe}, not ${quote(text)}`)
+    if (value === undefined) throw new ConfigError(`${from} must be ${mustBe}${row.isSecret === true ? '' : `, not ${quote(text)}`}`)
     return value
   })
   if (row.separator === undefined || values.length === 0) return values[0]

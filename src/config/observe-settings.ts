@@ -45,6 +45,14 @@ export const OBSERVE_SETTINGS = {
     meaning: 'file, or `stdout`, for one JSON line per read: who, what, which revision; without it none',
     section: 'audit-log'
   },
+  auditSalt: {
+    variable: 'AUDIT_SALT',
+    parse: (text) => text.length >= 16 ? text : undefined,
+    isSecret: true,
+    mustBe: 'a text of at least 16 characters',
+    meaning: 'a secret; names and addresses of callers are in the audit log as their HMAC with it, which stays equal for equal ones',
+    section: 'audit-log'
+  },
   auditRequired: {
     variable: 'AUDIT_REQUIRED',
     default: 'false',

@@ -18,6 +18,8 @@ export interface Setting {
   readonly split?: (text: string) => readonly string[]
   /** The value that a text stands for, undefined for a text that stands for none. Relative folders start at `cwd`. */
   readonly parse: (text: string, cwd: string) => unknown
+  /** The error about a text does not quote it. */
+  readonly isSecret?: true
   /** Completes the sentence "PORT must be …". */
   readonly mustBe: string
   /** For `--help` and the documents, where it is Markdown. */

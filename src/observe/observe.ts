@@ -1,7 +1,9 @@
 import type { FastifyPluginAsync } from 'fastify'
+import type { FollowedPolicy } from '../config/followed-file.ts'
 import type { GateChange } from '../core/content/trust/trust-policy.ts'
 import type { CoreLog } from '../core/ground/log.ts'
 import type { Signal } from '../core/ground/signal.ts'
+import type { SkillService } from '../core/skill-source.ts'
 import type { Observer } from '../http/observer.ts'
 import { type ClientOf, peerOf } from '../http/request/client-address.ts'
 import { LogOutput } from '../log-output.ts'
@@ -13,12 +15,23 @@ export interface ObserveOptions {
   readonly log: CoreLog
   readonly metrics: WantedMetrics
   /** An absolute path, or `stdout`, which is the output that the log has too. */
-  readonly audit?: { readonly path: string, readonly isRequired: boolean, readonly stdout: LogOutput } | undefined
-  /** What a trust policy takes away and gives back. */
-  readonly judged?: Signal<GateChange> | undefined
+  readonly audit?: WantedAudit | undefined
   /** Behind trusted proxies. */
   readonly clientOf: ClientOf | undefined
   readonly readings: Readings
+}
+
+export interface WantedAudit {
+  readonly path: string
+  readonly isRequired: boolean
+  readonly stdout: LogOutput
+  /** See `AuditOptions`. */
+  readonly salt: string | undefined
+  /** All skills: their changes are in it. */
+  readonly skills: Pick<SkillService, 'available' | 'subscribe'>
+  readonly policies: readonly FollowedPolicy[]
+  /** What a trust policy takes away and gives back. */
+  readonly judged: Signal<GateChange> | undefined
 }
 
 /** Where the metrics can be read. Nowhere: nothing is counted. */
@@ -91,19 +104,22 @@ async function observeMetrics ({ skills, version, log, readings, metrics: { addr
   }
 }
 
-async function openAudit ({ audit: wanted, version, log, judged, clientOf = peerOf }: ObserveOptions): Promise<Observation & { dropped (): number }> {
+async function openAudit ({ audit: wanted, version, log, clientOf = peerOf }: ObserveOptions): Promise<Observation & { dropped (): number }> {
   if (wanted === undefined) return { ...NOTHING, dropped: () => 0 }
-  const { path, isRequired, stdout } = wanted
+  const { path, isRequired, stdout, salt, skills, policies, judged } = wanted
   const [{ createAudit }, { AuditFile }] = await Promise.all([import('./audit/audit.ts'), import('./audit/audit-file.ts')])
   const file = path === 'stdout' ? undefined : new AuditFile(path)
   const output = file === undefined ? stdout : new LogOutput(file)
+  const audit = createAudit({ output, last: file?.last, clientOf, isRequired, isWorking: () => file?.isWorking ?? true, version, salt })
   if (file !== undefined) {
     process.once('exit', () => { output.flushSync() })
-    output.dropped.subscribe((lines) => { log.warn({ lines, path }, 'lines of the audit log were dropped: its disk did not take them') })
+    output.dropped.subscribe((lines) => {
+      audit.lost(lines)
+      log.warn({ lines, path }, 'lines of the audit log were dropped: its disk did not take them')
+    })
     // By habit, rotation sends this signal. The file at the path is found without it, and the service goes on.
     process.on('SIGHUP', () => {})
   }
-  const audit = createAudit({ output, clientOf, isRequired, isWorking: () => file?.isWorking ?? true, version })
   judged?.subscribe((change) => { audit.judged(change) })
   return {
     observers: [audit.observer],
@@ -111,6 +127,9 @@ async function openAudit ({ audit: wanted, version, log, judged, clientOf = peer
     dropped: () => audit.dropped + (file === undefined ? 0 : output.lost),
     async start () {
       audit.started()
+      for (const policy of policies) audit.follow(policy)
+      // The first index is no change.
+      Promise.resolve(skills.available()).then(() => skills.subscribe((change) => { audit.catalogChanged(change) }), () => {})
       log.info({ path }, 'writing the audit log')
     },
     close: () => audit.close()

@@ -11,6 +11,8 @@ export interface Read {
   readonly door: string
   readonly skill?: string | undefined
   readonly path?: string | undefined
+  /** Of a search, in characters: its words may be personal. */
+  readonly queryLength?: number | undefined
 }
 
 /** Every kind of line, for the documents too. */
@@ -24,7 +26,12 @@ export const AUDIT_EVENTS = {
   'skill.search': 'a search, without its words',
   'discovery.index': 'a discovery index',
   'events.open': 'a stream of changes',
+  'auth.failed': 'a caller without proof of who it is: 401. An address has 20 lines a minute, and then one with a count',
   'access.denied': 'a request that was refused before anything was read',
+  'policy.loaded': 'an access file, trust file or lock came into force',
+  'policy.rejected': 'one of them cannot be used; the last good one stays in force',
+  'skill.changed': 'a skill was added, changed or removed on the disk',
+  'audit.dropped': 'lines of this log were lost before this one',
   'skill.quarantined': 'a skill is not served from now on, or for another reason than before: see [trust](trust.md)',
   'skill.released': 'a quarantined skill is served again',
   'service.started': 'the start of the process',
@@ -91,7 +98,8 @@ export function readOfRequest ({ routeOptions: { url: route }, params, query, me
     event: event === 'skill.list' && own(query, 'q') !== undefined ? 'skill.search' : event,
     door,
     skill: text(own(params, 'name')),
-    path: event === 'skill.file_read' ? text(own(params, '*')) : undefined
+    path: event === 'skill.file_read' ? text(own(params, '*')) : undefined,
+    queryLength: event === 'skill.list' ? text(own(query, 'q'))?.length : undefined
   }
 }
 
@@ -109,7 +117,8 @@ export function readOfCall ({ tool, args, dialect }: ObservedCall, { routeOption
     event,
     door,
     skill: tool.skillArgument === 'skill' ? folderOf(given, available) : given,
-    path: event === 'skill.file_read' ? text(own(args, 'file_path')) : undefined
+    path: event === 'skill.file_read' ? text(own(args, 'file_path')) : undefined,
+    queryLength: event === 'skill.search' ? text(own(args, 'query'))?.length : undefined
   }
 }
 

@@ -1,4 +1,4 @@
-import { FollowedFile } from '../config/followed-file.ts'
+import { FollowedFile, type FollowedPolicy } from '../config/followed-file.ts'
 import type { Config } from '../config/settings.ts'
 import { readTextFile } from '../config/yaml-file.ts'
 import type { TrustPolicy } from '../core/content/trust/trust-policy.ts'
@@ -10,6 +10,7 @@ import { parseTrust } from './trust-file.ts'
 
 /** A policy that follows its files until it is closed. */
 export interface OpenPolicy extends TrustPolicy {
+  readonly files: readonly FollowedPolicy[]
   close (): void
 }
 
@@ -26,6 +27,7 @@ export async function openPolicy ({ lockFile, trustFile }: PolicyFiles, rootName
   if (lock !== undefined) report(lock, 'the lock', log)
   if (trust !== undefined) report(trust, 'the trust file', log)
   return Object.assign(new OriginPolicy({ lock, trust }), {
+    files: [lock, trust].filter((file) => file !== undefined),
     close () {
       lock?.close()
       trust?.close()

@@ -1,7 +1,9 @@
 import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { newSecret } from '../helper/guarded.ts'
 import { runProcess, startProcess } from '../helper/process.ts'
 
 const FILES = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo\n' } }
@@ -13,17 +15,22 @@ async function until (test: () => boolean): Promise<void> {
 t.test('K73: the audit log survives rotation, SIGHUP and SIGTERM without a lost line', async (t) => {
   const folder = t.testdir({ skills: FILES })
   const [path, rotated] = [join(folder, 'audit.log'), join(folder, 'audit.log.1')]
+  // What a process has left that was killed while it wrote.
+  writeFileSync(path, '{"event":"skill.read"}\n{"event":"ski')
   const service = await startProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_LOG: path } })
   const read = async () => (await fetch(`${service.url}/skills/demo`)).text()
   await read()
-  await until(() => readFileSync(path, 'utf8').includes('skill.read'))
+  await until(() => readFileSync(path, 'utf8').includes('"skill.read",'))
   renameSync(path, rotated)
   service.signal('SIGHUP')
   await read()
   await until(() => existsSync(path) && readFileSync(path, 'utf8').includes('skill.read'))
   await read()
   t.match(await service.stop(), { code: 0 })
-  const lines = [rotated, path].flatMap((file) => readFileSync(file, 'utf8').trim().split('\n')).map((line) => JSON.parse(line) as { readonly event: string, readonly target: { readonly revision?: string } })
+  const texts = [rotated, path].flatMap((file) => readFileSync(file, 'utf8').trim().split('\n')).slice(1)
+  t.equal(texts[0], '{"event":"ski')
+  const lines = texts.slice(1).map((line) => JSON.parse(line) as { readonly event: string, readonly prev: string, readonly target: { readonly revision?: string } })
+  for (const [i, { prev }] of lines.entries()) t.equal(prev, createHash('sha256').update(texts[i] ?? '').digest('hex'), 'one chain over restart and rotation')
   t.strictSame(lines.map(({ event }) => event), ['service.started', 'skill.read', 'skill.read', 'skill.read', 'service.stopped'])
   t.match(lines[1]?.target.revision, /^sha256:[\da-f]{64}$/)
 })
@@ -54,11 +61,31 @@ t.test('K73: a disk that hangs delays no request and no end', async (t) => {
   t.ok(code === 0 || signal === 'SIGKILL')
 })
 
-t.test('K73: the lines of AUDIT_LOG=stdout are among those of the log', async (t) => {
-  const service = await startProcess(t, { args: [t.testdir(FILES)], env: { AUDIT_LOG: 'stdout' } })
-  await (await fetch(`${service.url}/skills/demo`)).text()
+t.test('K73: AUDIT_LOG=stdout is among the log; it has refused callers, each state of the access file, and changes of skills', async (t) => {
+  const token = newSecret('ci', 'groups: [all]')
+  const policy = `tokens:\n  - ${token.entry}\nrules:\n  - { groups: [all] }\n`
+  const folder = t.testdir({ skills: FILES, 'access.yaml': policy })
+  const access = join(folder, 'access.yaml')
+  const service = await startProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_LOG: 'stdout', ACCESS_FILE: access } })
+  const events = (event: string) => service.log().filter((line) => line['event'] === event)
+  const read = async (headers = {}) => (await fetch(`${service.url}/skills/demo`, { headers })).status
+  t.equal(await read({ authorization: `Bearer ${token.text}` }), 200)
+  t.equal(await read({ authorization: 'Bearer sks_wrong' }), 401)
+  t.equal(await read(), 401)
+  writeFileSync(access, 'tokens: nonsense\n')
+  await until(() => events('policy.rejected').length === 1)
+  writeFileSync(access, `${policy}# Again\n`)
+  writeFileSync(join(folder, 'skills', 'demo', 'SKILL.md'), '---\nname: demo\ndescription: Another\n---\n# Demo\n')
+  await until(() => events('policy.loaded').length === 2 && events('skill.changed').length > 0)
   await service.stop()
-  t.match(service.log().filter(({ event }) => event === 'skill.read'), [{ outcome: 'success', target: { skill: 'demo' } }])
+  t.match(events('skill.read'), [{ outcome: 'success', principal: { kind: 'token', id: 'token:ci', name: 'ci', groups: ['anonymous', 'authenticated', 'all'] }, target: { skill: 'demo', root: 'skills' } }])
+  t.match(events('auth.failed'), [
+    { outcome: 'denied', principal: { kind: 'anonymous' }, door: 'rest', target: { skill: 'demo', code: 'invalid_token' } },
+    { outcome: 'denied', target: { skill: 'demo', code: 'unauthenticated' } }
+  ])
+  t.match(events('policy.rejected'), [{ outcome: 'failure', target: { file: access, problem: /access\.yaml:1/ } }])
+  t.match(events('policy.loaded')[0], { target: { file: access, digest: /^sha256:[\da-f]{64}$/ } })
+  t.match(events('skill.changed'), [{ target: { skill: 'demo', change: 'changed' } }])
 })
 
 t.test('a file that cannot be opened stops the start with a line that names the setting', async (t) => {

@@ -1,6 +1,9 @@
+import { createHash } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { peerOf } from '../../src/http/request/client-address.ts'
-import { createAudit } from '../../src/observe/audit/audit.ts'
+import { type AuditOptions, createAudit } from '../../src/observe/audit/audit.ts'
+import { sha256 } from '../../src/core/ground/digest.ts'
+import { AuthFailures } from '../../src/observe/audit/auth-failures.ts'
 import { buildService, type Files } from '../helper/build.ts'
 import { modernRequest } from '../helper/mcp.ts'
 
@@ -15,14 +18,15 @@ interface AuditLine {
   readonly [name: string]: unknown
 }
 
-async function buildAudited (t: Test, files: Files = FILES) {
+async function buildAudited (t: Test, files: Files = FILES, options: Pick<AuditOptions, 'salt'> = {}) {
   let text = ''
   let isWorking = true
-  const audit = createAudit({ output: { write: (line) => { text += line } }, clientOf: peerOf, isRequired: true, isWorking: () => isWorking, version: '1' })
+  const audit = createAudit({ output: { write: (line) => { text += line } }, clientOf: peerOf, isRequired: true, isWorking: () => isWorking, version: '1', ...options })
   const service = await buildService(t, { files, options: { observe: () => [audit.observer], plug: () => [audit.plugin] } })
   const lines = () => text.split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as AuditLine)
   return {
     ...service,
+    audit,
     text: () => text,
     break: () => { isWorking = false },
     /** The next lines, once there are so many of them; fails by the test's time limit. */
@@ -48,7 +52,7 @@ t.test('K73: each read through any door leaves one line, with the revision that 
   t.match(await next(1), [{ event: 'skill.manifest', outcome: 'success', door: 'rest', target: { skill: 'demo', revision } }])
 
   const document = await fetch('/skills/demo')
-  t.match(await next(1), [{ event: 'skill.read', outcome: 'success', principal: { kind: 'anonymous' }, source: { address: '127.0.0.1' }, target: { skill: 'demo', revision, bytes: document.bytes.length } }])
+  t.match(await next(1), [{ event: 'skill.read', outcome: 'success', principal: { kind: 'anonymous' }, source: { address: '127.0.0.1' }, target: { skill: 'demo', root: 'skills', revision, digest: sha256(document.bytes), bytes: document.bytes.length } }])
   await fetch('/skills/demo', { headers: { 'if-none-match': document.headers.get('etag') ?? '' } })
   t.match(await next(1), [{ event: 'skill.read', outcome: 'not_modified', target: { skill: 'demo', revision } }])
 
@@ -56,9 +60,9 @@ t.test('K73: each read through any door leaves one line, with the revision that 
     ['/skills/demo/files/a.txt', 'skill.file_read', 'rest', { skill: 'demo', path: 'a.txt', revision }],
     ['/skills/demo/archive.zip', 'skill.archive', 'rest', { skill: 'demo', revision }],
     ['/catalog/demo', 'skill.entry', 'rest', { skill: 'demo', revision }],
-    ['/catalog', 'skill.list', 'rest', {}],
-    ['/catalog?q=words', 'skill.search', 'rest', {}],
-    ['/skills', 'skill.list', 'rest', {}],
+    ['/catalog', 'skill.list', 'rest', { skills: 1 }],
+    ['/catalog?q=words', 'skill.search', 'rest', { query_length: 5 }],
+    ['/skills', 'skill.list', 'rest', { skills: 1 }],
     ['/agent/prompt', 'skill.list', 'prompt', {}],
     ['/.well-known/agent-skills/index.json', 'discovery.index', 'well-known', {}],
     ['/.well-known/skills/demo/SKILL.md', 'skill.file_read', 'well-known', { skill: 'demo', path: 'SKILL.md', revision }]
@@ -79,10 +83,13 @@ t.test('K73: each read through any door leaves one line, with the revision that 
   ])
 
   const mcp = async (method: string, params: Readonly<Record<string, unknown>>) => (await globalThis.fetch(`${url}/mcp`, modernRequest({ method, params }))).text()
-  await mcp('tools/call', { name: 'get_skill', arguments: { skill_name: 'demo' } })
+  const meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {}, 'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1.0.0' } }
+  await mcp('tools/call', { name: 'get_skill', arguments: { skill_name: 'demo' }, _meta: meta })
   await mcp('resources/read', { uri: 'skill://demo/a.txt' })
   await mcp('resources/read', { uri: 'skill://none/a.txt' })
-  t.match((await next(3)).map(({ event, door, outcome, target }) => [event, door, outcome, target]), [
+  const ofMcp = await next(3)
+  t.match(ofMcp[0], { client: 'test 1.0.0' })
+  t.match(ofMcp.map(({ event, door, outcome, target }) => [event, door, outcome, target]), [
     ['skill.read', 'mcp/modern', 'success', { skill: 'demo', revision }],
     ['skill.file_read', 'mcp/modern', 'success', { skill: 'demo', path: 'a.txt', revision }],
     ['skill.file_read', 'mcp/modern', 'failure', { skill: 'none', path: 'a.txt' }]
@@ -125,4 +132,37 @@ t.test('K73: where the log is required, nothing is read while it cannot be writt
   t.match(json(), { code: 'audit_unavailable' })
   t.ok(headers.get('retry-after'))
   t.equal((await fetch('/livez')).status, 200)
+})
+
+t.test('K73: each line has the digest of the one before it', async (t) => {
+  const { fetch, text, audit } = await buildAudited(t)
+  audit.started()
+  for (let i = 0; i < 3; i++) await fetch('/skills')
+  await audit.close()
+  const lines = text().trim().split('\n')
+  t.equal(lines.length, 5)
+  const digest = (line = '') => createHash('sha256').update(line).digest('hex')
+  for (const [i, line] of lines.entries()) t.equal((JSON.parse(line) as AuditLine)['prev'], i === 0 ? null : digest(lines[i - 1]))
+})
+
+t.test('K73: with a salt no name and no address is in it, and equal ones stay equal', async (t) => {
+  const { fetch, text, audit } = await buildAudited(t, FILES, { salt: 'a salt of some length' })
+  for (let i = 0; i < 2; i++) await fetch('/skills', { headers: { 'x-forwarded-for': '203.0.113.7' } })
+  await audit.close()
+  t.notMatch(text(), '127.0.0.1')
+  t.notMatch(text(), '203.0.113.7')
+  const addresses = text().trim().split('\n').slice(0, 2).map((line) => (JSON.parse(line) as { readonly source: { readonly address: string } }).source.address)
+  t.match(addresses[0], /^[\da-f]{24}$/)
+  t.equal(addresses[0], addresses[1])
+})
+
+t.test('K73: an address that is refused again and again has twenty lines, and then a count', async (t) => {
+  const rest: Array<readonly [string, number]> = []
+  const failures = new AuthFailures((address, count) => { rest.push([address, count]) })
+  let lines = 0
+  for (let i = 0; i < 1_000; i++) if (failures.admits('192.0.2.1')) lines++
+  t.ok(failures.admits('192.0.2.2'))
+  t.equal(lines, 20)
+  failures.close()
+  t.strictSame(rest, [['192.0.2.1', 980]])
 })

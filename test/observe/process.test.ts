@@ -47,6 +47,15 @@ t.test('K70: what is no format is refused by its name', async (t) => {
   t.match(stderr, 'LOG_FORMAT must be pretty or json, not "xml"')
 })
 
+t.test('K67 K73: a setting that is a secret is not in the error about it', async (t) => {
+  for (const [variable, text] of [['AUDIT_SALT', 'CANARY'], ['LIMITS_STORE', 'rediss//:CANARY@host']] as const) {
+    const { code, stderr } = await runProcess(t, { env: { [variable]: text } })
+    t.equal(code, 1)
+    t.match(stderr, `${variable} must be`)
+    t.notMatch(stderr, 'CANARY')
+  }
+})
+
 t.test('K72: the ids of the caller\'s trace are in the line of a request, from the header or from a message of MCP', async (t) => {
   const service = await startProcess(t, { args: [t.testdir(FILES)] })
   const [trace, span] = ['4bf92f3577b34da6a3ce929d0e0e4736', '00f067aa0ba902b7']

@@ -1,3 +1,4 @@
+import { SkillError } from '../ground/errors.ts'
 import type { SkillManager } from '../skill-manager.ts'
 
 /** A root as a view has it. */
@@ -8,4 +9,16 @@ export interface ViewMember {
   allows (name: string): boolean
   /** Whether `allows` is true for every name. */
   readonly isWhole: boolean
+}
+
+/** Whether a member has no such skill, or its root is not there. */
+export function isMissing (error: unknown): boolean {
+  return error instanceof SkillError &&
+    (error.code === 'skill_not_found' || error.code === 'skills_folder_not_found' || error.code === 'skills_folder_permission_denied')
+}
+
+/** A root that is not there has no skills. */
+export function ignoreMissingRoot (error: unknown): undefined {
+  if (isMissing(error)) return undefined
+  throw error
 }

@@ -1,4 +1,3 @@
-import { basename } from 'node:path'
 import { type Awaitable, orElse, whenReady } from '../ground/async.ts'
 import type { CatalogChange } from '../catalog/catalog.ts'
 import type { MainFilePreference } from '../catalog/main-files.ts'
@@ -15,10 +14,10 @@ import { SkillsAtRevision } from '../pinned-source.ts'
 import type { SearchAnswer } from '../search/search.ts'
 import type { SkillManager } from '../skill-manager.ts'
 import type { PinnedSource, SkillService, SkillStatus } from '../skill-source.ts'
-import { isSameList, mergeNames, type MergedNames, NO_NAMES, sameOr } from './member-lists.ts'
+import { MemberLists, type MergedNames } from './member-lists.ts'
 import { ShadowingState, withShadowing } from './shadowing.ts'
 import { ViewChanges } from './view-changes.ts'
-import type { ViewMember } from './view-member.ts'
+import { ignoreMissingRoot, isMissing, type ViewMember } from './view-member.ts'
 import { viewStatus } from './view-status.ts'
 
 /** What all views of a process use together. */
@@ -43,11 +42,7 @@ export class View implements SkillService {
   readonly #ground: ViewGround
   readonly #changes: ViewChanges
   #members: readonly ViewMember[]
-  #lists: ReadonlyArray<readonly string[]> | undefined
-  #merged: MergedNames = NO_NAMES
-  #availableLists: ReadonlyArray<readonly SkillMetadata[]> | undefined
-  #available: readonly SkillMetadata[] = []
-  #availableOf: MergedNames | undefined
+  readonly #lists: MemberLists
   #generation = 0
   #seen: readonly [names: readonly string[], available: readonly SkillMetadata[]] | undefined
 
@@ -55,8 +50,9 @@ export class View implements SkillService {
   constructor (scope: string, members: readonly ViewMember[], ground: ViewGround) {
     this.#scope = scope
     this.#members = members
+    this.#lists = new MemberLists(members)
     this.#ground = ground
-    this.#changes = new ViewChanges({ members: () => this.#members, names: () => this.#namesNow(), generation: () => this.generation })
+    this.#changes = new ViewChanges({ members: () => this.#members, names: () => this.#lists.namesNow(), generation: () => this.generation })
   }
 
   get scope (): string {
@@ -67,8 +63,7 @@ export class View implements SkillService {
   setMembers (scope: string, members: readonly ViewMember[]): void {
     this.#scope = scope
     this.#members = members
-    this.#lists = undefined
-    this.#availableOf = undefined
+    this.#lists.setMembers(members)
     this.#changes.membersChanged()
   }
 
@@ -83,7 +78,7 @@ export class View implements SkillService {
   }
 
   get status (): SkillStatus {
-    const { names } = this.#namesNow()
+    const { names } = this.#lists.namesNow()
     return { ...viewStatus(this.#members), generation: this.generation, skills: names.length }
   }
 
@@ -120,7 +115,12 @@ export class View implements SkillService {
   }
 
   namesNow (): readonly string[] {
-    return this.#namesNow().names
+    return this.#lists.namesNow().names
+  }
+
+  rootOf (name: string): string | undefined {
+    const { owners } = this.#lists.namesNow()
+    return this.#members[owners.get(name) ?? -1]?.skills.rootOf(name)
   }
 
   rootOf (name: string): string | undefined {
@@ -141,28 +141,14 @@ export class View implements SkillService {
   }
 
   availableNow (): readonly SkillMetadata[] {
-    const lists = this.#members.map(({ skills }) => skills.availableNow())
-    const merged = this.#namesNow()
-    if (merged !== this.#availableOf || !isSameList(this.#availableLists, lists)) {
-      const byName = new Map<string, SkillMetadata>()
-      for (const [index, list] of lists.entries()) {
-        for (const metadata of list) {
-          const name = basename(metadata.skillPath)
-          if (merged.owners.get(name) === index) byName.set(name, metadata)
-        }
-      }
-      this.#available = sameOr(this.#available, merged.names.flatMap((name) => byName.get(name) ?? []))
-      this.#availableOf = merged
-      this.#availableLists = lists
-    }
-    return this.#available
+    return this.#lists.availableNow()
   }
 
   async search (query: string): Promise<SearchAnswer> {
     // At each search: a missing root is an error, and what is gone from a root is not found.
     await this.list()
     await this.available()
-    return await this.#ground.search(query, this.#namesNow(), this.#members)
+    return await this.#ground.search(query, this.#lists.namesNow(), this.#members)
   }
 
   find (name: string, attempt = 1): Awaitable<CatalogSkill | undefined> {
@@ -260,7 +246,7 @@ export class View implements SkillService {
   }
 
   * #ownersInOrder (): Iterable<readonly [name: string, owner: number]> {
-    const { names, owners } = this.#namesNow()
+    const { names, owners } = this.#lists.namesNow()
     for (const name of names) yield [name, owners.get(name) ?? -1]
   }
 
@@ -314,30 +300,10 @@ export class View implements SkillService {
   #shown<T> (name: string, answer: (state: SkillState) => Awaitable<T>): (state: SkillState) => Awaitable<T> {
     if (this.#members.length < 2) return answer
     // A revision that is kept was read alone.
-    return (state) => answer('folder' in state.skill && this.#namesNow().shadowing.has(name) ? new ShadowingState(state) : state)
+    return (state) => answer('folder' in state.skill && this.#lists.namesNow().shadowing.has(name) ? new ShadowingState(state) : state)
   }
 
   #shownSkill (skill: CatalogSkill): CatalogSkill {
-    return this.#members.length > 1 && this.#namesNow().shadowing.has(skill.name) ? withShadowing(skill) : skill
+    return this.#members.length > 1 && this.#lists.namesNow().shadowing.has(skill.name) ? withShadowing(skill) : skill
   }
-
-  #namesNow (): MergedNames {
-    const lists = this.#members.map(({ skills }) => skills.namesNow())
-    if (!isSameList(this.#lists, lists)) {
-      this.#merged = mergeNames(this.#members, lists, this.#merged)
-      this.#lists = lists
-    }
-    return this.#merged
-  }
-}
-
-function isMissing (error: unknown): boolean {
-  return error instanceof SkillError &&
-    (error.code === 'skill_not_found' || error.code === 'skills_folder_not_found' || error.code === 'skills_folder_permission_denied')
-}
-
-/** A root that is not there has no skills. */
-function ignoreMissingRoot (error: unknown): undefined {
-  if (isMissing(error)) return undefined
-  throw error
 }

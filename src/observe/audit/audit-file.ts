@@ -1,4 +1,4 @@
-import { close, fstat, open, openSync, stat, write, writeSync } from 'node:fs'
+import { close, closeSync, fstat, fstatSync, open, openSync, readSync, stat, write, writeSync } from 'node:fs'
 import { promisify } from 'node:util'
 import type { LogSink } from '../../log-output.ts'
 
@@ -7,6 +7,8 @@ const MODE = 0o640
 
 /** A write that takes longer than this counts as failing, in milliseconds. */
 const SLOW_MS = 2_000
+
+const MAX_LINE_BYTES = 65_536
 
 const statOf = promisify(stat)
 const statOfFd = promisify(fstat)
@@ -23,10 +25,17 @@ export class AuditFile implements LogSink {
   #hasFailed = false
   #since: number | undefined
 
+  /** The last line that is in the file, for the next one to refer to. */
+  readonly last: string | undefined
+
   /** @throws the system's error when the file cannot be opened */
   constructor (path: string) {
     this.#path = path
     this.#fd = openSync(path, 'a', MODE)
+    const tail = fstatSync(this.#fd).isFile() ? readTail(path) : ''
+    // A line that a crash has cut off ends here.
+    if (tail !== '' && !tail.endsWith('\n')) writeSync(this.#fd, '\n')
+    this.last = tail.split('\n').findLast((line) => line !== '')
   }
 
   /** Whether lines are written: the last write succeeded, and none is waiting for its disk. */
@@ -61,5 +70,22 @@ export class AuditFile implements LogSink {
     const fd = await openFile(this.#path, 'a', MODE)
     await closeFile(this.#fd)
     this.#fd = fd
+  }
+}
+
+/** The end of a file, with at least one whole line: no line is this long. Empty where it may be written and not read. */
+function readTail (path: string): string {
+  let fd: number
+  try {
+    fd = openSync(path, 'r')
+  } catch {
+    return ''
+  }
+  try {
+    const { size } = fstatSync(fd)
+    const bytes = Buffer.alloc(Math.min(size, MAX_LINE_BYTES))
+    return bytes.toString('utf8', 0, readSync(fd, bytes, 0, bytes.length, size - bytes.length))
+  } finally {
+    closeSync(fd)
   }
 }

@@ -1,7 +1,9 @@
-import { randomBytes } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { SkillsOf } from '../../access/principal.ts'
+import type { FollowedPolicy } from '../../config/followed-file.ts'
+import type { CatalogChange } from '../../core/catalog/catalog.ts'
 import type { GateChange } from '../../core/content/trust/trust-policy.ts'
 import type { SkillService } from '../../core/skill-source.ts'
 import type { Observer } from '../../http/observer.ts'
@@ -9,16 +11,19 @@ import { HttpProblem, problemCodeOf } from '../../http/problem.ts'
 import { REVISION_HEADER } from '../../http/headers.ts'
 import { type ClientOf, peerOf } from '../../http/request/client-address.ts'
 import { traceOf } from '../../http/request/traceparent.ts'
+import { own } from '../../tools/text/json-object.ts'
+import { AuthFailures } from './auth-failures.ts'
+import { Journal, type JournalOptions } from './journal.ts'
 import { type AuditEvent, isDoorOfCalls, type Read, readOfCall, readOfOperation, readOfRequest } from '../reads.ts'
 
-export interface AuditOptions {
-  /** Takes whole lines; never waits. */
-  readonly output: { write (line: string): void }
+export interface AuditOptions extends JournalOptions {
   readonly clientOf: ClientOf
   /** Whether reads are refused while lines cannot be written. */
   readonly isRequired: boolean
   readonly isWorking: () => boolean
   readonly version: string
+  /** Names and addresses are written as their HMAC with this text: equal ones stay equal. */
+  readonly salt?: string | undefined
 }
 
 export interface Audit {
@@ -28,6 +33,11 @@ export interface Audit {
   /** Lines that were dropped because their revisions took too long. */
   readonly dropped: number
   started (): void
+  /** Reports the state of a policy file now, and each change of it. */
+  follow (file: FollowedPolicy): void
+  catalogChanged (change: Pick<CatalogChange, 'added' | 'changed' | 'removed'>): void
+  /** Lines were lost on their path to the file. */
+  lost (lines: number): void
   /** A trust policy takes a skill away, or gives it back. */
   judged (change: GateChange): void
   /** Writes all that waits. */
@@ -48,6 +58,9 @@ const TIMESTAMP_STEP_MS = 20
 const MAX_CLIENT_CHARACTERS = 128
 const MAX_FORWARDED_CHARACTERS = 512
 
+/** Of the digest, in hex digits: enough to tell a few million callers apart. */
+const PSEUDONYM_LENGTH = 24
+
 const EXEMPT = /\/(?:livez|readyz|metrics)$/
 
 interface Line {
@@ -64,19 +77,23 @@ interface Line {
  * all files. It is looked up after the answer, once for all reads of a skill within a tenth of a second. It is that of the read
  * unless the skill has changed since; then it is null.
  */
-export function createAudit ({ output, clientOf, isRequired, isWorking, version }: AuditOptions): Audit {
-  const processId = randomBytes(4).toString('hex')
+export function createAudit ({ output, last, clientOf, isRequired, isWorking, version, salt }: AuditOptions): Audit {
+  const journal = new Journal({ output, last })
+  const failures = new AuthFailures((address, count) => {
+    ofService('auth.failed', 'denied', { count }, { source: { address } })
+  })
   let skillsOf: SkillsOf | undefined
-  let count = 0
   let dropped = 0
+  /** Of `dropped`, those that a line has reported. */
+  let reported = 0
   let waiting: Line[] = []
   let timer: NodeJS.Timeout | undefined
   let flushing = Promise.resolve()
 
+  const personal = (text: string): string => salt === undefined ? text : createHmac('sha256', salt).update(text).digest('hex').slice(0, PSEUDONYM_LENGTH)
+
   function write ({ time, fields, target }: Line, revision: string | null | undefined): void {
-    const date = new Date(time).toISOString()
-    const id = `${time.toString(36)}-${processId}-${(++count).toString(36).padStart(6, '0')}`
-    output.write(`${JSON.stringify({ time: date, id, ...fields, target: revision === undefined ? target : { ...target, revision } })}\n`)
+    journal.append(time, { ...fields, target: revision === undefined ? target : { ...target, revision } })
   }
 
   function add (line: Line): void {
@@ -98,6 +115,10 @@ export function createAudit ({ output, clientOf, isRequired, isWorking, version 
   }
 
   async function writeAll (lines: readonly Line[]): Promise<void> {
+    if (dropped > reported) {
+      ofService('audit.dropped', 'error', { lines: dropped - reported })
+      reported = dropped
+    }
     const states = new Map<SkillService, Map<string, ReturnType<typeof stateOf>>>()
     for (const line of lines) {
       const { skills, skill, time } = line
@@ -114,28 +135,40 @@ export function createAudit ({ output, clientOf, isRequired, isWorking, version 
     }
   }
 
-  function report (request: FastifyRequest, { event, door, skill, path }: Read, outcome: Outcome, more: Readonly<Record<string, unknown>> = {}, revision?: string): void {
-    const { principal, headers, raw, id: reqId } = request
-    const forwarded = headers['x-forwarded-for']
-    const trace = traceOf(request)
+  function report (request: FastifyRequest, { event, door, skill, path, queryLength }: Read, outcome: Outcome, more: Readonly<Record<string, unknown>> = {}, revision?: string): void {
     const hasRead = outcome === 'success' || outcome === 'not_modified'
+    const skills = skillsOf?.(request)
     add({
       time: Date.now(),
-      skills: hasRead && skillsOf !== undefined ? skillsOf(request) : undefined,
+      skills: hasRead ? skills : undefined,
       skill,
       revision,
-      fields: {
-        event,
-        outcome,
-        principal: principal === undefined ? { kind: 'anonymous' } : { kind: principal.kind, name: principal.name, groups: principal.groups },
-        source: { address: clientOf(raw), peer: peerOf(raw), ...forwarded !== undefined && { forwarded: String(forwarded).slice(0, MAX_FORWARDED_CHARACTERS) } },
-        door,
-        client: headers['user-agent']?.slice(0, MAX_CLIENT_CHARACTERS),
-        reqId,
-        trace_id: trace?.traceId
-      },
-      target: { skill, path, ...more }
+      fields: { event, outcome, ...whoAsks(request), door, client: clientName(request), reqId: request.id, trace_id: traceOf(request)?.traceId },
+      target: {
+        skill,
+        root: skill === undefined ? undefined : skills?.rootOf(skill),
+        path,
+        // Of a list, how many the caller sees.
+        skills: hasRead && (event === 'skill.list' || event === 'discovery.index') ? skills?.namesNow().length : undefined,
+        query_length: queryLength,
+        ...more
+      }
     })
+  }
+
+  function whoAsks ({ principal, headers, raw }: FastifyRequest): object {
+    const forwarded = headers['x-forwarded-for']
+    return {
+      principal: principal === undefined || principal.kind === 'anonymous'
+        ? { kind: 'anonymous' }
+        : { kind: principal.kind, id: personal(principal.id), ...salt === undefined && { name: principal.name }, groups: principal.groups },
+      source: {
+        address: personal(clientOf(raw)),
+        peer: personal(peerOf(raw)),
+        // Whatever a caller writes there may be an address.
+        ...forwarded !== undefined && salt === undefined && { forwarded: String(forwarded).slice(0, MAX_FORWARDED_CHARACTERS) }
+      }
+    }
   }
 
   const observer: Observer = {
@@ -144,8 +177,11 @@ export function createAudit ({ output, clientOf, isRequired, isWorking, version 
     onResponse (request, reply, { isComplete, bytes }) {
       const outcome = outcomeOf(reply.raw.statusCode)
       const read = readOfRequest(request)
-      const more = { bytes, ...outcome !== 'success' && outcome !== 'not_modified' && { code: problemCodeOf(request) }, ...!isComplete && { complete: false } }
-      if (read !== undefined) report(request, read, outcome, more, revisionIn(reply))
+      const more = { bytes, digest: digestIn(reply, read), ...outcome !== 'success' && outcome !== 'not_modified' && { code: problemCodeOf(request) }, ...!isComplete && { complete: false } }
+      if (reply.raw.statusCode === 401) {
+        const address = personal(clientOf(request.raw))
+        if (failures.admits(address)) report(request, { ...read, event: 'auth.failed', door: read?.door ?? doorOf(request) }, outcome, more)
+      } else if (read !== undefined) report(request, read, outcome, more, revisionIn(reply))
       else if (outcome === 'denied' || (isDoorOfCalls(request) && outcome !== 'success' && outcome !== 'not_modified')) {
         report(request, { event: 'access.denied', door: doorOf(request) }, outcome, more)
       }
@@ -172,24 +208,56 @@ export function createAudit ({ output, clientOf, isRequired, isWorking, version 
     })
   }, { name: 'audit', fastify: '5.x' })
 
-  function writeNow (fields: { readonly event: AuditEvent, readonly outcome: Outcome, readonly version?: string }, target: Line['target'] = {}, revision?: string): void {
-    write({ time: Date.now(), fields, target, skills: undefined, skill: undefined, revision: undefined }, revision)
+  function ofService (event: AuditEvent, outcome: Outcome, target: object = {}, fields: object = {}): void {
+    journal.append(Date.now(), { event, outcome, ...fields, target })
   }
 
   return {
     observer,
     plugin,
     get dropped () { return dropped },
-    started () { writeNow({ event: 'service.started', outcome: 'success', version }) },
+    started () { ofService('service.started', 'success', {}, { version }) },
+    follow (file) {
+      const loaded = (): void => { ofService('policy.loaded', 'success', { file: file.path, digest: file.digest }) }
+      loaded()
+      file.changed.subscribe(loaded)
+      file.failed.subscribe((error) => {
+        if (error !== undefined) ofService('policy.rejected', 'failure', { file: file.path, problem: error.message })
+      })
+    },
+    catalogChanged (change) {
+      for (const kind of ['added', 'changed', 'removed'] as const) {
+        for (const skill of change[kind]) ofService('skill.changed', 'success', { skill, change: kind })
+      }
+    },
+    lost (lines) { ofService('audit.dropped', 'error', { lines }) },
     judged ({ folder: { name: skill }, root, verdict: { isServed, report: { signer, checked_revision: revision }, findings: [reason] } }) {
       const target = { skill, root, signer: signer ?? undefined, ...!isServed && { code: reason?.code, problem: reason?.message } }
-      writeNow(isServed ? { event: 'skill.released', outcome: 'success' } : { event: 'skill.quarantined', outcome: 'denied' }, target, revision === '' ? undefined : revision)
+      const judged = { ...target, revision: revision === '' ? undefined : revision }
+      if (isServed) ofService('skill.released', 'success', judged)
+      else ofService('skill.quarantined', 'denied', judged)
     },
     async close () {
+      failures.close()
       await flush()
-      writeNow({ event: 'service.stopped', outcome: 'success', version })
+      ofService('service.stopped', 'success', {}, { version })
     }
   }
+}
+
+/** What an MCP client calls itself, else the user agent. */
+function clientName ({ body, headers }: FastifyRequest): string | undefined {
+  const info = own(own(own(body, 'params'), '_meta'), 'io.modelcontextprotocol/clientInfo')
+  const [name, version] = [own(info, 'name'), own(info, 'version')]
+  const client = typeof name === 'string' ? `${name}${typeof version === 'string' ? ` ${version}` : ''}` : headers['user-agent']
+  return client?.slice(0, MAX_CLIENT_CHARACTERS)
+}
+
+/** `sha256:<hex>` of the file that was sent, or that the caller has: what its ETag says. */
+function digestIn (reply: FastifyReply, read: Read | undefined): string | undefined {
+  if (read?.event !== 'skill.read' && read?.event !== 'skill.file_read') return undefined
+  const [, digest] = /^"([\da-f]{64})(?:-\w+)?"$/.exec(String(reply.getHeader('etag') ?? '')) ?? []
+  return digest === undefined ? undefined : `sha256:${digest}`
 }
 
 /** The present revision of a skill, and when any of its files has changed last. */

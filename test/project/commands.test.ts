@@ -1,0 +1,74 @@
+import { spawnSync } from 'node:child_process'
+import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+const SHELL = /^```sh\n([^]*?)^```$/gm
+
+/** What ends by itself, and needs nothing but the checkout. */
+const COMMAND = /^(?:npx skillserve (?:token|access|lock|sign|verify|validate|export|completion|help|version)|mkdir|openssl) .*/gm
+
+t.setTimeout(120_000)
+
+/** A folder as that of somebody who follows a document: the example skills, and `npx`, which finds the program of the checkout. */
+function createFolder (t: Test): { readonly folder: string, run (command: string): string } {
+  const folder = t.testdir({ bin: {} })
+  cpSync(`${ROOT}skills`, join(folder, 'skills'), { recursive: true })
+  writeFileSync(join(folder, 'bin/npx'), `#!/bin/sh\nshift\nexec '${process.execPath}' '${ROOT}dist/cli/main.js' "$@"\n`, { mode: 0o755 })
+  const env = { PATH: `${join(folder, 'bin')}:${process.env['PATH']}` }
+  return {
+    folder,
+    run (command) {
+      const { status, stdout, stderr } = spawnSync('sh', ['-c', command], { cwd: folder, encoding: 'utf8', env })
+      t.equal(status, 0, `${command}\n${stderr}`)
+      return stdout
+    }
+  }
+}
+
+function commandsOf (document: string): string[] {
+  const blocks = Array.from(readFileSync(`${ROOT}docs/${document}`, 'utf8').matchAll(SHELL), ([, text = '']) => text)
+  return blocks.flatMap((text) => Array.from(text.matchAll(COMMAND), ([command]) => command))
+}
+
+function yamlOf (document: string, start: string): string {
+  const text = readFileSync(`${ROOT}docs/${document}`, 'utf8')
+  const begin = text.indexOf(`\`\`\`yaml\n${start}`)
+  return text.slice(begin + '```yaml\n'.length, text.indexOf('```\n', begin + 3))
+}
+
+t.test('docs/access.md: two teams have their own skills after its commands', async (t) => {
+  const { folder, run } = createFolder(t)
+  const file = join(folder, 'access.yaml')
+  writeFileSync(file, yamlOf('access.md', 'tokens:'))
+  for (const command of commandsOf('access.md')) {
+    const printed = run(command)
+    // As the document says: the line that the command prints, in place of the line that the document shows.
+    const [line = '', name = ''] = /^ *- \{ name: "([\w-]+)".*$/m.exec(printed) ?? []
+    if (name !== '') writeFileSync(file, readFileSync(file, 'utf8').replace(new RegExp(`^ *- \\{ name: "${name}".*$`, 'm'), () => line))
+    if (command.startsWith('mkdir')) {
+      for (const root of ['common', 'docs']) cpSync(join(folder, 'skills/weather'), join(folder, 'skills', root, `${root}-weather`), { recursive: true })
+    }
+    if (command.includes(' access ')) t.match(printed, /docs-weather[^]*|common-weather/)
+  }
+})
+
+t.test('docs/trust.md: skills are locked, signed and verified by its commands', { skip: spawnSync('openssl', ['version']).status !== 0 && 'openssl is not installed' }, async (t) => {
+  const { folder, run } = createFolder(t)
+  writeFileSync(join(folder, 'trust.yaml'), yamlOf('trust.md', '# trust.yaml').replace(/^.*vendor.*\n/m, ''))
+  const printed = commandsOf('trust.md').map(run)
+  t.match(printed[0], 'skills.lock: 6 skills')
+  t.match(printed.at(-1), /weather/)
+})
+
+for (const document of readdirSync(`${ROOT}docs`).filter((name) => name.endsWith('.md') && name !== 'access.md' && name !== 'trust.md')) {
+  const commands = commandsOf(document)
+  if (commands.length === 0) continue
+  t.test(`docs/${document}: its commands run`, async (t) => {
+    const { folder, run } = createFolder(t)
+    mkdirSync(join(folder, 'more-skills'))
+    for (const command of commands) t.not(run(command), '', command)
+  })
+}
