@@ -199,7 +199,7 @@ export class SkillManager implements SkillService {
 
   rootOf (name: string): string | undefined {
     const folder = this.#catalog.last.folders.get(name)
-    return folder && this.#roots.status[folder.root]?.name
+    return folder && this.#roots.nameOf(folder)
   }
 
   /** Skills with an error in the index, by the name of their root. */
@@ -226,11 +226,6 @@ export class SkillManager implements SkillService {
 
   namesNow (): readonly string[] {
     return this.#catalog.last.names
-  }
-
-  rootOf (name: string): string | undefined {
-    const skill = this.#catalog.last.get(name)
-    return skill && this.#roots.nameOf(skill.folder)
   }
 
   /** What the index holds of a skill, without a comparison with the disk. */
