@@ -88,9 +88,9 @@ export class SkillManager implements SkillService {
     })
     this.#roots.changed.subscribe(({ root, realPath, folders, links, names }) => {
       if (this.#indexed) this.#refresher.hintAt(names)
-      // What a listing names never changes: a change is another listing.
-      this.#refresher.follow(root.path, { realPath, folders: root.listed === true ? new Map() : folders, links })
+      this.#refresher.follow(root.path, { realPath, folders: root.listed?.isFixed === true ? new Map() : folders, links })
     })
+    for (const [index, listing] of this.#roots.listings) this.#stops.push(listing.changed.subscribe(() => { void this.#roots.rescan(index) }))
   }
 
   /** Lists the roots, and returns when `list` can be answered; the index and the watcher follow in the background. */
