@@ -45,11 +45,17 @@ export interface MarkdownRendererOptions {
   readonly renderMs?: number
 }
 
+/** The thread, and when it has loaded what it needs: that is not the time of the text which is the first. */
+interface Started {
+  readonly worker: Worker
+  readonly ready: Promise<unknown>
+}
+
 export class MarkdownRenderer {
   readonly #options: MarkdownRendererOptions
   readonly #enter = createQueue()
   readonly #kept: LRUCache<string, Rendering, { readonly job: RenderJob }>
-  #worker: Worker | undefined
+  #started: Started | undefined
   #idle: NodeJS.Timeout | undefined
 
   constructor (options: MarkdownRendererOptions) {
@@ -69,6 +75,7 @@ export class MarkdownRenderer {
     if ('text' in job && job.text.length > MAX_MARKDOWN_CHARACTERS) return LARGE
     const kept = this.#kept.get(key)
     if (kept !== undefined) return kept
+    await (this.#started ??= this.#start()).ready.catch(() => {})
     // Behind texts that take long: whoever asks has the plain text meanwhile.
     const deadline = new AbortController()
     const late = sleep(this.#renderMs, SLOW, { signal: deadline.signal }).catch(() => SLOW)
@@ -81,17 +88,26 @@ export class MarkdownRenderer {
 
   async close (): Promise<void> {
     clearTimeout(this.#idle)
-    await this.#worker?.terminate()
-    this.#worker = undefined
+    await this.#started?.worker.terminate()
+    this.#started = undefined
   }
 
   get #renderMs (): number {
     return this.#options.renderMs ?? RENDER_MS
   }
 
-  async #render (job: RenderJob): Promise<Rendering> {
+  /** Undefined, which is not kept, when the thread cannot start. */
+  async #render (job: RenderJob): Promise<Rendering | undefined> {
     clearTimeout(this.#idle)
-    const worker = this.#worker ??= this.#start()
+    const started = this.#started ??= this.#start()
+    const { worker } = started
+    try {
+      await started.ready
+    } catch (err) {
+      this.#options.log.warn({ err }, 'the thread that renders texts of skills cannot start: they are shown as they are')
+      if (this.#started === started) this.#started = undefined
+      return undefined
+    }
     const deadline = new AbortController()
     const timer = setTimeout(() => { deadline.abort() }, this.#renderMs)
     try {
@@ -100,7 +116,7 @@ export class MarkdownRenderer {
       return html.length > MAX_HTML_CHARACTERS ? LARGE : { html }
     } catch (err) {
       if (!deadline.signal.aborted) this.#options.log.warn({ err }, 'a text of a skill could not be rendered: it is shown as it is')
-      if (this.#worker === worker) this.#worker = undefined
+      if (this.#started === started) this.#started = undefined
       void worker.terminate()
       return SLOW
     } finally {
@@ -109,13 +125,16 @@ export class MarkdownRenderer {
     }
   }
 
-  #start (): Worker {
+  #start (): Started {
     const worker = new Worker(WORKER, { resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB }, execArgv: [], env: {}, stdin: false })
     // Between two jobs nobody else listens; during a job `once` rejects as well.
     worker.on('error', () => {})
     // A worker that ends sends no `message`: whoever waits learns it as an error.
-    worker.on('exit', (code) => { if (this.#worker === worker) { this.#worker = undefined; worker.emit('error', new Error(`the thread ended with ${code}`)) } })
+    worker.on('exit', (code) => { if (this.#started?.worker === worker) { this.#started = undefined; worker.emit('error', new Error(`the thread ended with ${code}`)) } })
     worker.unref()
-    return worker
+    // Its first message says so.
+    const ready = once(worker, 'message')
+    ready.catch(() => {})
+    return { worker, ready }
   }
 }

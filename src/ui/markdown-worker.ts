@@ -3,7 +3,8 @@ import { renderMarkdown } from './markdown/render.ts'
 import type { RenderJob } from './markdown-renderer.ts'
 import { renderDiff } from './markup/diff.ts'
 
-/** The thread that renders: one job, one answer, in order. */
+/** The thread that renders: a message when it can begin; then one job, one answer, in order. */
 parentPort?.on('message', (job: RenderJob) => {
   parentPort?.postMessage('place' in job ? renderMarkdown(job.text, job.place) : renderDiff(job.before, job.after))
 })
+parentPort?.postMessage('')

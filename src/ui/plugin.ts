@@ -1,6 +1,6 @@
 import type { FastifyError, FastifyPluginAsync, FastifyReply, FastifyRequest, preValidationAsyncHookHandler } from 'fastify'
 import { addVary } from '../http/headers.ts'
-import { prefersPage } from './accept.ts'
+import { prefersPage } from '../http/request/accept.ts'
 import type { Pages, PagesOptions } from './pages.ts'
 
 export interface CatalogPages {

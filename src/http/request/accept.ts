@@ -25,3 +25,8 @@ export function prefers<T extends string> (accept: string | undefined, available
   const preferred = new Negotiator({ headers: { accept: accept.replace(PARAMETERS, '') } }).mediaType(available)
   return available.find((type) => type === preferred) ?? fallback
 }
+
+/** Whether a request is one of a browser that opens an address. Programs, which take anything, get JSON. */
+export function prefersPage ({ headers }: { readonly headers: { readonly accept?: string | undefined } }): boolean {
+  return prefers(headers.accept, ['application/json', 'text/html']) === 'text/html'
+}

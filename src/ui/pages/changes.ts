@@ -27,7 +27,7 @@ export function changesPage ({ name, present, revisions, from, files }: ChangesC
     main: html`<div class="file changes">
 ${crumbs(name, '', addresses)}
 <h1>What changed</h1>
-${from !== undefined && html`<p class="meta">from ${digest(from)} to ${digest(present)}</p>`}
+${from !== undefined && html`<p class="meta"><span>from ${digest(from)} to ${digest(present)}</span></p>`}
 ${files === undefined ? unknown(from) : files.length === 0 ? html`<p class="nothing">Nothing: this is the present revision.</p>` : changeList(files, name, from ?? '', addresses)}
 ${revisions.length > 0 && html`<section aria-labelledby="revisions"><h2 id="revisions">Compare with</h2>
 <ol class="revisions">${revisions.map((revision, index) => html`
@@ -44,7 +44,7 @@ function unknown (from: string | undefined): Html {
 }
 
 function changeList (files: readonly ShownChange[], name: string, from: string, addresses: Addresses): Html {
-  return html`<p class="count">${count(files.length, 'file')}</p>
+  return html`<p class="note">${count(files.length, 'file')}</p>
 ${files.map((change) => html`
 <section><h2><span class="label ${change.kind}">${change.kind}</span> ${file(change, name, addresses)}</h2>
 ${change.kind === 'renamed' && html`<p class="note">It was <bdi>${visible(change.pathBefore ?? '')}</bdi>.</p>`}

@@ -68,7 +68,7 @@ function form ({ query, choice, root, target, roots }: ListContent, addresses: A
   const folders = root === undefined || roots.includes(root) ? roots : [...roots, root]
   return html`<form class="search" action="${addresses.home}" method="get">
 <div class="field"><label class="unseen" for="q">Search names, descriptions and texts</label>
-<input id="q" name="q" type="search" value="${query}" placeholder="Search names, descriptions and texts" maxlength="${MAX_QUERY_CODE_POINTS}" autocomplete="off" spellcheck="false" aria-keyshortcuts="/ Control+K">
+<input id="q" name="q" type="search" value="${query}" placeholder="Search skills" maxlength="${MAX_QUERY_CODE_POINTS}" autocomplete="off" spellcheck="false" aria-keyshortcuts="/ Control+K">
 <button>Search</button></div>
 <div class="refine">${folders.length > 1 && html`<label>Folder ${select('root', 'all', folders.map((folder) => [folder, folder]), root)}</label>`}
 <label>Judged by ${select('target', 'the format', TARGET_NAMES.map((each) => [each, TARGETS[each].title]), target)}</label></div>
@@ -127,5 +127,5 @@ function nothing (question: ListContent, addresses: Addresses): Html {
 <pre tabindex="0"><code>${EXAMPLE}</code></pre></div>`
   }
   const isRefined = choice !== undefined || root !== undefined || target !== undefined
-  return html`<p class="nothing">No skill fits. ${query !== '' && isRefined && html`<a href="${listAddress(addresses, { query })}">Search among all skills</a>, or `}<a href="${addresses.home}">show all skills</a>.</p>`
+  return html`<p class="nothing">No skill fits. ${query !== '' && isRefined && html`<a href="${listAddress(addresses, { query })}">Search among all skills</a> `}<a href="${addresses.home}">Show all skills</a></p>`
 }

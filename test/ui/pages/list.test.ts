@@ -34,7 +34,7 @@ t.test('K74: a list is refined by validity, severity, folder and client, and eac
   t.match(text, /<h2><a[^>]*><bdi>broken<[^]*?reads it differently/, 'the client decides on the mark')
   t.ok(links.includes('./?valid=true&root=skills&target=claude-code'), 'a choice keeps the others')
   t.match((await open(`${url}/?severity=warning`)).text, /1 skill with warnings</)
-  t.match((await open(`${url}/?q=zzz&root=more`)).text, /href="\.\/\?q=zzz">Search among all skills<\/a>, or <a href="\.\/">show all/)
+  t.match((await open(`${url}/?q=zzz&root=more`)).text, /href="\.\/\?q=zzz">Search among all skills<\/a> <a href="\.\/">Show all/)
 })
 
 t.test('K74: a choice that reads entries reads a bounded number for a page, and goes on from there', async (t) => {
