@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { readCommandLine, refuseCommandLine, runLong } from '../scripts/long-run.ts'
+import { measureAccess } from './access.ts'
 import { measureAnswers } from './answers.ts'
 import type { Bench } from './bench.ts'
 import { separateCores } from './cores.ts'
@@ -16,6 +17,7 @@ import { type Row, toMarkdown } from './table.ts'
 
 const PARTS: Readonly<Record<string, (bench: Bench) => Promise<Row[]>>> = {
   requests: measureRequests,
+  access: measureAccess,
   edit: measureEdit,
   first: measureFirstRequests,
   scale: measureScale,
@@ -30,6 +32,7 @@ Measures the figures of the service, each beside its reference in the same run, 
 parts together take 5 to 10 minutes and are written to bench/results.md; single parts are only printed. Needs Linux.
 
   requests  CPU time of single requests, against Fastify and node:http
+  access    what tokens and views cost
   edit      disk calls of a document after an edit
   first     event-loop stalls of first requests
   scale     start, memory, stalls and changes with 10,000 skills

@@ -32,6 +32,8 @@ export interface ServerOptions {
   readonly stalls?: boolean
   /** Wraps the command line, for example to pin the process to a core. */
   readonly wrap?: (command: readonly string[]) => readonly string[]
+  /** Settings besides the arguments. */
+  readonly env?: Readonly<Record<string, string>>
 }
 
 /** Resolution of the CPU time in `/proc`, in milliseconds. */
@@ -50,10 +52,10 @@ export function startSkillserve (run: LongRun, roots: readonly string[], options
 }
 
 /** Starts a program of Node, and returns once its log says where it listens. */
-export async function startServer (run: LongRun, args: readonly string[], { log, stalls = false, wrap = (command) => command }: ServerOptions): Promise<Server> {
+export async function startServer (run: LongRun, args: readonly string[], { log, stalls = false, wrap = (command) => command, env = {} }: ServerOptions): Promise<Server> {
   const output = openSync(log, 'w')
   const [file = '', ...rest] = wrap([process.execPath, ...stalls ? ['--import', STALLS] : [], ...args])
-  const child = spawn(file, rest, { stdio: ['ignore', output, output, 'ipc'], env: { PATH: process.env['PATH'] } })
+  const child = spawn(file, rest, { stdio: ['ignore', output, output, 'ipc'], env: { PATH: process.env['PATH'], ...env } })
   const exited = once(child, 'exit')
   run.teardown(async () => {
     if (child.exitCode !== null || child.signalCode !== null) return

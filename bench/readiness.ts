@@ -5,8 +5,8 @@ interface Readiness {
   readonly watcher: { readonly status: string }
 }
 
-async function readiness (server: Server): Promise<Readiness | undefined> {
-  const response = await fetch(`${server.url}/readyz`)
+async function readiness (server: Server, headers: Readonly<Record<string, string>> = {}): Promise<Readiness | undefined> {
+  const response = await fetch(`${server.url}/readyz`, { headers })
   return response.ok ? await response.json() as Readiness : undefined
 }
 
@@ -14,7 +14,7 @@ export async function generationOf (server: Server): Promise<number | undefined>
   return (await readiness(server))?.generation
 }
 
-/** Resolves when every watch is in place. */
-export async function watching (server: Server): Promise<void> {
-  while ((await readiness(server))?.watcher.status !== 'watching') await new Promise((resolve) => setTimeout(resolve, 100))
+/** Resolves when every watch is in place. @param headers of a caller who may know */
+export async function watching (server: Server, headers: Readonly<Record<string, string>> = {}): Promise<void> {
+  while ((await readiness(server, headers))?.watcher.status !== 'watching') await new Promise((resolve) => setTimeout(resolve, 100))
 }

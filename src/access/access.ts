@@ -148,7 +148,7 @@ export class Access implements AccessDoors {
   #admit (request: FastifyRequest, reply: FastifyReply, authentication: Authentication): HttpProblem | undefined {
     const { isOpen = false, scope = READ_SCOPE } = request.routeOptions.config
     const principal = authentication.kind === 'refused' ? undefined : this.#policy.principalOf(authentication)
-    addVary(reply, this.#policy.proxy === undefined ? 'Authorization' : `Authorization, ${this.#policy.proxy.userHeader}, ${this.#policy.proxy.groupsHeader}`)
+    addVary(reply, this.#policy.vary)
     if (principal === undefined) {
       const isOpenToAll = isOpen || (request.is404 && OAUTH_DISCOVERY.test(request.url.slice(this.#options.basePath.length)))
       return isOpenToAll ? undefined : this.#refuse(authentication.kind === 'refused' ? authentication.refusal : 'unauthenticated')

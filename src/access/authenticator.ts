@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { CoreLog } from '../core/ground/log.ts'
 import type { JwtOutcome, JwtVerifier } from './jwt/verifier.ts'
 import type { Policy, Proof } from './policy.ts'
-import { digestOf, isWellFormed, PREFIXES } from './secret.ts'
+import { digestOf } from './secret.ts'
 
 /** Longest Authorization header that is read, in characters. */
 const MAX_HEADER_CHARACTERS = 8_192
@@ -59,12 +59,12 @@ export class Authenticator {
     if (hasSeveral(request, 'authorization') || authorization.length > MAX_HEADER_CHARACTERS) return refused('invalid_credentials')
     const [, token] = BEARER.exec(authorization) ?? []
     if (token === undefined) return refused(/^bearer\b/i.test(authorization) ? 'invalid_credentials' : 'unauthenticated')
-    // A typo, or another kind of secret: no look-up.
-    if (token.startsWith(PREFIXES.token) && !isWellFormed('token', token)) return refused('invalid_token')
     const digest = digestOf(token)
-    const proof: Proof = { kind: 'token', digest }
-    const principal = this.#policy.principalOf(proof)
-    if (principal !== undefined) return principal.expiresAt !== undefined && principal.expiresAt <= Date.now() ? refused('token_expired') : proof
+    const proof = this.#policy.proofOfSecret('token', digest)
+    if (proof !== undefined) {
+      const { expiresAt = Infinity } = this.#policy.principalOf(proof) ?? {}
+      return expiresAt <= Date.now() ? refused('token_expired') : proof
+    }
     if (this.#loading === undefined || !JWT.test(token)) return refused('invalid_token')
     return this.#verifier?.remembered(digest) ?? this.#verify(this.#loading, token, digest)
   }

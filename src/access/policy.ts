@@ -35,11 +35,10 @@ export interface Rule {
   admits (root: string, skill: string): boolean
 }
 
+/** A token or link of the file: requests with it find all of this by one look-up. */
 interface SecretEntry {
-  readonly name: string
-  readonly groups: readonly string[]
-  readonly scopes: readonly string[]
-  readonly expiresAt: number | undefined
+  readonly proof: Proof
+  readonly principal: Principal
 }
 
 export interface PolicyOptions {
@@ -53,6 +52,8 @@ export interface PolicyOptions {
 export class Policy {
   readonly issuers: readonly IssuerEntry[]
   readonly proxy: ProxyEntry | undefined
+  /** Names of the headers that say who asks. */
+  readonly vary: string
   readonly rules: readonly Rule[]
   /** What its author may not have meant, one line each. */
   readonly warnings: readonly string[]
@@ -61,7 +62,9 @@ export class Policy {
   readonly #proxyScopes: readonly string[]
   readonly #usedGroups: ReadonlySet<string>
   readonly #roots: readonly string[]
-  readonly #principals = new Map<string, Principal>()
+  #anonymousPrincipal: Principal | undefined
+  /** By proofs that live as long as their token is remembered. */
+  readonly #principals = new WeakMap<Proof, Principal>()
 
   /** @throws ConfigError `FILE:LINE: KEY …` */
   static parse (path: string, text: string, options: PolicyOptions): Policy {
@@ -70,6 +73,8 @@ export class Policy {
 
   private constructor (file: YamlFile<AccessFile>, { roots, resource }: PolicyOptions) {
     const { anonymous = [], tokens = [], links = [], issuers = [], proxy, rules = [] } = file.value
+    this.#anonymous = anonymous
+    this.#usedGroups = new Set(rules.flatMap(({ groups }) => groups))
     const names = new Set<string>()
     const addSecret = (kind: 'token' | 'link', at: YamlPath, entry: NonNullable<AccessFile['tokens']>[number]): void => {
       const { name, sha256, groups = [], scopes = [READ_SCOPE], expires } = entry
@@ -79,7 +84,7 @@ export class Policy {
       const expiresAt = expires === undefined ? undefined : Date.parse(expires)
       if (Number.isNaN(expiresAt)) throw file.error([...at, 'expires'], 'is no date of the calendar')
       names.add(name)
-      this.#secrets[kind].set(digest, { name, groups, scopes, expiresAt })
+      this.#secrets[kind].set(digest, { proof: { kind, digest }, principal: this.#principal({ kind, id: `${kind}:${name}`, name, groups, scopes, expiresAt }) })
     }
     for (const [index, token] of tokens.entries()) addSecret('token', ['tokens', index], token)
     for (const [index, link] of links.entries()) addSecret('link', ['links', index], link)
@@ -96,6 +101,7 @@ export class Policy {
       userHeader: (proxy.user_header ?? 'x-auth-request-user').toLowerCase(),
       groupsHeader: (proxy.groups_header ?? 'x-auth-request-groups').toLowerCase()
     }
+    this.vary = ['Authorization', ...this.proxy === undefined ? [] : [this.proxy.userHeader, this.proxy.groupsHeader]].join(', ')
     this.rules = rules.map(({ groups, roots: ofRule, skills }, index) => {
       for (const [position, root] of (ofRule ?? []).entries()) {
         if (!roots.includes(root)) throw file.error(['rules', index, 'roots', position], `names no folder of skills, there are ${roots.join(', ')}`)
@@ -109,10 +115,8 @@ export class Policy {
         admits: (root, skill) => (ofRule === undefined || ofRule.includes(root)) && (patterns === undefined || patterns.some((pattern) => pattern.test(skill)))
       }
     })
-    this.#anonymous = anonymous
     this.#proxyScopes = proxy?.scopes ?? [READ_SCOPE]
     this.#roots = roots
-    this.#usedGroups = new Set(this.rules.flatMap(({ groups }) => groups))
     const unused = (at: YamlPath, groups: readonly string[] = []): string[] => groups.flatMap((group, index) =>
       this.#usedGroups.has(group) ? [] : [file.error([...at, index], 'is a group that no rule names').message])
     this.warnings = [
@@ -129,15 +133,20 @@ export class Policy {
 
   /** Names of the tokens and links. */
   get secretNames (): readonly string[] {
-    return [...this.#secrets.token.values(), ...this.#secrets.link.values()].map(({ name }) => name)
+    return [...this.#secrets.token.values(), ...this.#secrets.link.values()].map(({ principal }) => principal.name)
   }
 
   /** The proof of the token or link of this name. */
   proofOf (name: string): Proof | undefined {
     for (const kind of ['token', 'link'] as const) {
-      for (const [digest, entry] of this.#secrets[kind]) if (entry.name === name) return { kind, digest }
+      for (const { proof, principal } of this.#secrets[kind].values()) if (principal.name === name) return proof
     }
     return undefined
+  }
+
+  /** The proof that a token or link of this digest is: the same object each time. */
+  proofOfSecret (kind: 'token' | 'link', digest: string): Proof | undefined {
+    return this.#secrets[kind].get(digest)?.proof
   }
 
   /**
@@ -147,19 +156,19 @@ export class Policy {
   principalOf (proof: Proof): Principal | undefined {
     switch (proof.kind) {
       case 'anonymous':
-        return this.admitsAnonymous ? this.#known(ANONYMOUS, () => this.#principal({ kind: ANONYMOUS, id: ANONYMOUS, name: ANONYMOUS, groups: [], scopes: [READ_SCOPE] })) : undefined
+        if (!this.admitsAnonymous) return undefined
+        this.#anonymousPrincipal ??= this.#principal({ kind: ANONYMOUS, id: ANONYMOUS, name: ANONYMOUS, groups: [], scopes: [READ_SCOPE] })
+        return this.#anonymousPrincipal
       case 'token':
-      case 'link': {
-        const { kind, digest } = proof
-        const entry = this.#secrets[kind].get(digest)
-        return entry && this.#known(`${kind}:${digest}`, () => this.#principal({ kind, id: `${kind}:${entry.name}`, ...entry }))
-      }
+      case 'link':
+        return this.#secrets[proof.kind].get(proof.digest)?.principal
       case 'jwt': {
-        const { kind, issuer, subject, groups, scopes, expiresAt } = proof
-        const entry = this.issuers.find((each) => each.issuer === issuer)
-        return entry && this.#principal({
-          kind, id: `jwt:${issuer}#${subject}`, name: subject, groups: [...groups, ...entry.groups ?? []], scopes: [...scopes, ...entry.scopes ?? []], expiresAt
-        })
+        let principal = this.#principals.get(proof)
+        if (principal === undefined) {
+          principal = this.#principalOfJwt(proof)
+          if (principal !== undefined) this.#principals.set(proof, principal)
+        }
+        return principal
       }
       case 'proxy': {
         const { kind, user, groups } = proof
@@ -197,10 +206,11 @@ export class Policy {
     return JSON.stringify([...new Set(groups)].filter((group) => this.#usedGroups.has(group)).sort())
   }
 
-  #known (key: string, make: () => Principal): Principal {
-    let principal = this.#principals.get(key)
-    if (principal === undefined) this.#principals.set(key, principal = make())
-    return principal
+  #principalOfJwt ({ kind, issuer, subject, groups, scopes, expiresAt }: Proof & { readonly kind: 'jwt' }): Principal | undefined {
+    const entry = this.issuers.find((each) => each.issuer === issuer)
+    return entry && this.#principal({
+      kind, id: `jwt:${issuer}#${subject}`, name: subject, groups: [...groups, ...entry.groups ?? []], scopes: [...scopes, ...entry.scopes ?? []], expiresAt
+    })
   }
 
   #principal ({ kind, id, name, groups, scopes, expiresAt }: Pick<Principal, 'kind' | 'id' | 'name' | 'groups'> & { readonly scopes: readonly string[], readonly expiresAt?: number | undefined }): Principal {

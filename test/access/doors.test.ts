@@ -1,6 +1,7 @@
 import t from 'tap'
 import { bearer, buildGuarded, newSecret } from '../helper/guarded.ts'
 import { openRaw, rawRequest, request } from '../helper/raw-http.ts'
+import { followRoutes } from '../helper/routes.ts'
 import { skill } from '../helper/skills.ts'
 
 const OPEN = ['/hooks/git', '/livez', '/readyz']
@@ -23,19 +24,13 @@ function roots () {
 }
 
 t.test('K61: without a token every route answers 401, except probes, and webhooks, which are signed', async (t) => {
-  const { app } = await buildGuarded(t, { roots: roots(), access: ACCESS })
-  const lines = app.printRoutes({ commonPrefix: false, includeHooks: false }).split('\n')
-  const routes: Array<{ readonly method: 'GET' | 'HEAD' | 'POST', readonly url: string }> = []
-  const stack: string[] = []
-  for (const line of lines) {
-    const [, indent = '', path = '', methods = ''] = /^([│ ]*[├└]── )(\S*)(?: \(([^)]*)\))?/.exec(line) ?? []
-    if (indent === '') continue
-    stack.length = indent.length / 4 - 1
-    stack.push(path)
-    for (const method of methods.split(', ')) {
-      if (method === 'GET' || method === 'HEAD' || method === 'POST') routes.push({ method, url: stack.join('').replaceAll(/:(\w+)/g, 'guide').replaceAll('*', 'SKILL.md') })
-    }
-  }
+  const { plugin, all } = followRoutes()
+  const { app } = await buildGuarded(t, { roots: roots(), access: ACCESS, plugins: [plugin] })
+  const methods = ['GET', 'HEAD', 'POST'] as const
+  const routes = all.flatMap(({ method, url }) => {
+    const known = methods.find((each) => each === method)
+    return known === undefined ? [] : { method: known, url: url.replaceAll(/:(\w+)/g, 'guide').replaceAll('*', 'SKILL.md') }
+  })
   t.ok(routes.length > 40, `${routes.length} routes`)
   const answered = new Set<string>()
   for (const route of [...routes, { method: 'GET' as const, url: '/nosuch' }, { method: 'POST' as const, url: '/skills' }, { method: 'GET' as const, url: '/t/x/.well-known/skills/index.json' }]) {
@@ -120,6 +115,16 @@ t.test('K62: anonymous callers see the status of /readyz and no more', async (t)
   t.match(page.headers.get('www-authenticate'), /^Bearer /)
   t.strictSame(await (await service.get('/readyz', 'wrong')).json(), { status: 'ready' })
   t.match(await (await service.get('/readyz', ann.text)).json(), { status: 'ready', skills: 1, roots: [{ name: 'docs', skills: 1 }] })
+})
+
+t.test('K64: who sees some skills of a folder is not told how many entries of it are skipped', async (t) => {
+  const cy = newSecret('cy', 'groups: [some]')
+  const service = await buildGuarded(t, {
+    roots: { docs: { guide: skill('guide'), hidden: t.fixture('symlink', '/') } },
+    access: `tokens:\n  - ${ann.entry}\n  - ${cy.entry}\nrules:\n  - { groups: [docs] }\n  - { groups: [some], skills: [guide] }\n`
+  })
+  t.match(await (await service.get('/readyz', ann.text)).json(), { roots: [{ skills: 1, skipped: 1 }] })
+  t.match(await (await service.get('/readyz', cy.text)).json(), { roots: [{ skills: 1, skipped: 0 }] })
 })
 
 t.test('K64: an anonymous view answers 401 for every miss', async (t) => {

@@ -7,13 +7,14 @@ import { pino } from 'pino'
 import { openGuarded } from '../../src/access/open.ts'
 import { patternOf } from '../../src/access/policy.ts'
 import { createSecret, digestOf } from '../../src/access/secret.ts'
-import { buildApp } from '../../src/app.ts'
+import { type AppOptions, buildApp } from '../../src/app.ts'
 import { createSkillManager } from '../../src/core/skill-manager.ts'
 import { createToolRegistry } from '../../src/tools/registry.ts'
 import { createTools } from '../../src/tools/tools.ts'
-import { modernRequest } from '../helper/mcp.ts'
+import { followRoutes } from '../helper/routes.ts'
+import { questions, questionsOfContent, type Question } from './questions.ts'
 
-const NAMES = ['alpha', 'alpha-2', 'beta', 'gamma', 'delta'] as const
+export const NAMES = ['alpha', 'alpha-2', 'beta', 'gamma', 'delta'] as const
 const GROUPS = ['one', 'two'] as const
 const ROOTS = ['first', 'second', 'third'] as const
 
@@ -57,6 +58,18 @@ export const world: fc.Arbitrary<World> = fc.record({
   groups: fc.subarray([...GROUPS])
 })
 
+/** One that has everything at once: skills hidden by rules, by roots, and by others of their name. */
+export const RICH_WORLD: World = {
+  roots: [
+    [{ name: 'alpha', displayName: '', words: 'orange', isBroken: false, file: true }, { name: 'beta', displayName: 'gamma', words: 'orange lemon', isBroken: false, file: true }],
+    [{ name: 'alpha', displayName: '', words: 'lemons and limes', isBroken: false, file: false }, { name: 'gamma', displayName: '', words: 'pear orangery', isBroken: false, file: true },
+      { name: 'delta', displayName: '', words: 'orange', isBroken: true, file: true }],
+    [{ name: 'alpha', displayName: '', words: 'orange', isBroken: false, file: true }, { name: 'alpha-2', displayName: 'beta', words: 'orange', isBroken: false, file: true }]
+  ],
+  rules: [{ groups: ['one'], roots: ['second'], skills: ['alpha*', '*a'] }, { groups: ['authenticated'], roots: ['third'], skills: undefined }, { groups: ['two'], roots: undefined, skills: undefined }],
+  groups: ['one']
+}
+
 function textOf ({ name, displayName, words, isBroken }: Made, root: string): string {
   return isBroken ? `---\nname: [\n---\n${words}` : `---\nname: ${displayName || name}\ndescription: Of ${words} in ${root}\n---\nMore ${words} of ${root}.\n`
 }
@@ -72,62 +85,13 @@ function write (folder: string, root: string, skills: readonly Made[]): string {
   return path
 }
 
-const REVISION = `sha256:${'0'.repeat(64)}`
-
-/** Every question, for names that are there, hidden and absent. */
-function questions (): Array<readonly [label: string, options: InjectOptions]> {
-  const json = (url: string, payload: unknown): InjectOptions => ({ method: 'POST', url, headers: { 'content-type': 'application/json' }, payload: JSON.stringify(payload) })
-  const mcp = (method: string, params: Readonly<Record<string, unknown>> = {}): InjectOptions => {
-    const { headers, body } = modernRequest({ method, params })
-    return { method: 'POST', url: '/mcp', headers: headers as Record<string, string>, payload: String(body) }
-  }
-  const openai = (name: string, args: object) => ({ id: 'c1', type: 'function', function: { name, arguments: JSON.stringify(args) } })
-  const names = [...NAMES, 'nosuch', '..']
-  const all: InjectOptions[] = [
-    ...['/', '/skills', '/nosuch', '/catalog', '/catalog?limit=500&valid=true', '/catalog?valid=false', '/catalog?cursor=abc', '/openapi.json',
-      '/.well-known/agent-skills/index.json', '/.well-known/skills/index.json', '/llms.txt', '/ui/'].map((url) => ({ url })),
-    ...['orange', 'lemon', 'orang', 'second', 'alpha', 'the', 'ornage'].map((q) => ({ url: `/catalog?q=${q}` })),
-    ...['xml', 'json', 'markdown'].map((format) => ({ url: `/agent/prompt?format=${format}` })),
-    { url: '/agent/prompt?budget=200' },
-    ...['openai', 'anthropic', 'gemini', 'mcp'].map((format) => ({ url: `/agent/tools?toolset=all&format=${format}` })),
-    ...names.map((name) => encodeURIComponent(name)).flatMap((name) => [
-      ...['', '/files', '/files/SKILL.md', '/files/notes.txt', '/files/%2e%2e%2fx', '/archive.zip', '?revision=current', `?revision=${REVISION}`,
-        '/.well-known/agent-skills/index.json', '/.well-known/skills/index.json', `/.well-known/skills/${name}/SKILL.md`].map((rest) => ({ url: `/skills/${name}${rest}` })),
-      { url: `/skills/${name}`, headers: { 'if-none-match': '*' } },
-      { url: `/skills/${name}/files/SKILL.md`, headers: { 'if-match': '"x"' } },
-      { url: `/skills/${name}/files/SKILL.md`, headers: { range: 'bytes=0-3' } },
-      { url: `/skills/${name}`, method: 'HEAD' as const },
-      { url: `/catalog/${name}` },
-      { url: `/ui/skills/${name}` },
-      { url: `/.well-known/skills/${name}/SKILL.md` },
-      { url: `/.well-known/agent-skills/${name}/${'0'.repeat(64)}/SKILL.md` }
-    ]),
-    ...names.flatMap((name) => [
-      ...['get_skill', 'Skill', 'list_skill_files'].map((tool) => json(`/agent/tools/${tool}`, { skill_name: name })),
-      json('/agent/tools/skill', { skill: name }),
-      json('/agent/tools/read_file_in_skill', { skill_name: name, file_path: 'notes.txt' }),
-      json('/agent/tool-call', [openai('get_skill', { skill_name: name }), openai('Skill', { skill_name: name })]),
-      json('/agent/tool-call', { type: 'tool_use', id: 't1', name: 'get_skill', input: { skill_name: name } }),
-      mcp('resources/read', { uri: `skill://${name}/SKILL.md` }),
-      mcp('resources/directory/read', { uri: `skill://${name}` }),
-      mcp('prompts/get', { name }),
-      mcp('skills/get', { uri: `skill://${name}/SKILL.md` }),
-      mcp('tools/call', { name: 'read_file_in_skill', arguments: { skill_name: name, file_path: 'SKILL.md' } })
-    ]),
-    json('/agent/tools/list_skills', {}),
-    json('/agent/tools/search_skills', { query: 'orange lemon' }),
-    ...['tools/list', 'resources/list', 'prompts/list', 'skills/list', 'resources/templates/list'].map((method) => mcp(method))
-  ]
-  return all.map((options) => [`${options.method ?? 'GET'} ${String(options.url)} ${typeof options.payload === 'string' ? options.payload.slice(0, 120) : ''}`, options])
-}
-
 /** What a caller can tell of an answer, without what differs between any two services. */
 async function ask (app: FastifyInstance, options: InjectOptions, folder: string, token?: string): Promise<object> {
   const headers = { 'x-request-id': 'same', ...options.headers, ...token !== undefined && { authorization: `Bearer ${token}` } }
   const response = await app.inject({ ...options, headers })
-  const body = response.body.replaceAll(folder, '/FOLDER')
-  // The paths of folders have other lengths.
-  const isMoved = body !== response.body || response.headers['content-encoding'] !== undefined
+  // The paths of folders have other lengths, and each service counts its own changes.
+  const body = response.body.replaceAll(folder, '/FOLDER').replace(/"generation":\d+/, '"generation":0')
+  const isMoved = body !== response.body || body.includes('"generation":') || response.headers['content-encoding'] !== undefined
   const kept = Object.entries(response.headers).filter(([name]) => name !== 'date' && !(isMoved && (name === 'etag' || name === 'content-length')))
   const normal = Object.fromEntries(kept.map(([name, value]) => {
     if (name === 'vary') return [name, String(value).split(', ').filter((item) => item !== 'Authorization').join(', ') || undefined]
@@ -136,8 +100,14 @@ async function ask (app: FastifyInstance, options: InjectOptions, folder: string
   return { status: response.statusCode, headers: normal, body }
 }
 
-/** Compares each answer of a service with callers with that of a service that has nothing but what the caller sees. Throws at a difference. */
-export async function compareServices ({ roots, rules, groups }: World, compare: (label: string, guarded: object, alone: object) => void): Promise<void> {
+/** Answers of both services to one question. */
+type Compare = (label: string, guarded: object, alone: object) => void
+
+/**
+ * Compares each answer of a service with callers with that of a service that has nothing but what the caller sees. Throws at a
+ * difference. Resolves with the routes that no question has reached.
+ */
+export async function compareServices ({ roots, rules, groups }: World, compare: Compare): Promise<readonly string[]> {
   const folder = mkdtempSync(join(tmpdir(), 'skillserve-views-'))
   const closers: Array<() => Promise<unknown>> = []
   try {
@@ -163,17 +133,26 @@ export async function compareServices ({ roots, rules, groups }: World, compare:
     const visible = rootNames.flatMap((root, index) => isInView(root) ? [write(join(folder, 'own'), root, (roots[index] ?? []).filter(({ name }) => sees(root, name)))] : [])
     const alone = createSkillManager({ projectRoots: visible.length > 0 ? visible : [write(join(folder, 'own'), 'none', [])], watcher: false, log })
     closers.push(() => alone.close())
-    const options = { registry: createToolRegistry(createTools()), logger: log, version: '1', host: '127.0.0.1' }
-    const guardedApp = await buildApp({ ...options, skills: guarded.service, access: guarded.access })
-    closers.unshift(() => guardedApp.close())
-    const aloneApp = await buildApp({ ...options, registry: createToolRegistry(createTools()), skills: alone })
-    closers.unshift(() => aloneApp.close())
+    const options = { logger: log, version: '1', host: '127.0.0.1' }
+    const build = async (own: Pick<AppOptions, 'skills' | 'access' | 'plugins'>) => {
+      const app = await buildApp({ ...options, registry: createToolRegistry(createTools()), ...own })
+      closers.unshift(() => app.close())
+      return app
+    }
+    const routes = followRoutes()
+    const guardedApp = await build({ skills: guarded.service, access: guarded.access, plugins: [routes.plugin] })
+    const aloneApp = await build({ skills: alone })
+    const openApp = await build({ skills: guarded.skills.everything })
     await guarded.skills.start()
     await guarded.skills.available()
     await alone.initialize()
-    for (const [label, question] of questions()) {
+    const all: readonly Question[] = [...questions(NAMES), ...await questionsOfContent(NAMES, async (url) => await openApp.inject(url))]
+    for (const [label, question] of all) {
+      // Without a root of its own, the other service has an empty one.
+      if (visible.length === 0 && (question.url === '/readyz' || question.url === '/ui/status')) continue
       compare(label, await ask(guardedApp, question, join(folder, 'all'), token), await ask(aloneApp, question, join(folder, 'own')))
     }
+    return routes.missed()
   } finally {
     for (const close of closers) await close()
     rmSync(folder, { recursive: true })

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import { pino } from 'pino'
 import type { Test } from 'tap'
 import { createSecret, digestOf, type SecretKind } from '../../src/access/secret.ts'
@@ -46,6 +46,7 @@ export interface GuardedOptions extends Pick<SkillManagerOptions, 'watcher'> {
   readonly host?: string
   /** Default: any free one. */
   readonly port?: number
+  readonly plugins?: readonly FastifyPluginAsync[]
 }
 
 /** A new token or link, and its line. */
@@ -59,7 +60,7 @@ export function bearer (token: string): { readonly authorization: string } {
 }
 
 /** Starts a service with callers on a free port; the test's teardown ends it. */
-export async function buildGuarded (t: Test, { roots, access: text, basePath = '', publicUrl, watcher = false, host = '127.0.0.1', port = 0 }: GuardedOptions): Promise<GuardedService> {
+export async function buildGuarded (t: Test, { roots, access: text, basePath = '', publicUrl, watcher = false, host = '127.0.0.1', port = 0, plugins = [] }: GuardedOptions): Promise<GuardedService> {
   const folder = t.testdir({ ...roots, 'access.yaml': text })
   const file = join(folder, 'access.yaml')
   let log = ''
@@ -71,7 +72,7 @@ export async function buildGuarded (t: Test, { roots, access: text, basePath = '
   }))
   const { skills, service, access } = await openGuarded(
     { projectRoots: Object.keys(roots).map((root) => join(folder, root)), watcher, log: logger }, { file, basePath, publicUrl })
-  const app = await buildApp({ skills: service, access, registry: createToolRegistry(createTools()), logger, version: readPackageVersion(), host, basePath })
+  const app = await buildApp({ skills: service, access, registry: createToolRegistry(createTools()), logger, version: readPackageVersion(), host, basePath, plugins })
   t.teardown(async () => {
     app.server.closeAllConnections()
     await app.close()

@@ -9,14 +9,17 @@ const WATCHER_STATES = ['degraded', 'starting', 'off', 'watching'] as const sati
 export function viewStatus (members: readonly ViewMember[]): Omit<SkillStatus, 'generation' | 'skills'> {
   const all = members.map((member) => ({ member, status: member.skills.status }))
   const watchers = all.map(({ status }) => status.watcher)
+  const quarantined = all.flatMap(({ member, status }) => member.isWhole ? status.quarantined ?? [] : [])
   const worst = WATCHER_STATES.map((state) => watchers.find(({ status }) => status === state)).find((watcher) => watcher !== undefined)
   return {
     ready: all.every(({ status }) => status.indexed) && (all.length === 0 || all.some(({ status }) => status.ready)),
     indexed: all.every(({ status }) => status.indexed),
     roots: all.flatMap(({ member, status }) => status.roots.map((root) =>
-      member.isWhole ? root : { ...root, skills: member.skills.namesNow().filter((name) => member.allows(name)).length })),
+      // What is skipped may be anybody's.
+      member.isWhole ? root : { ...root, skills: member.skills.namesNow().filter((name) => member.allows(name)).length, skipped: 0 })),
     watcher: { status: 'off', mode: 'events', ...worst, errors: watchers.reduce((sum, { errors }) => sum + errors, 0) },
     failures: [...new Set(all.flatMap(({ status }) => status.failures))],
+    ...quarantined.length > 0 && { quarantined: quarantined.reduce((sum, count) => sum + count, 0) },
     hanging: all.flatMap(({ member, status }) => status.hanging.filter((name) => member.allows(name)))
   }
 }

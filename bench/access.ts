@@ -1,0 +1,135 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { exportJWK, generateKeyPair, SignJWT } from 'jose'
+import { createSecret, digestOf } from '../src/access/secret.ts'
+import type { Bench } from './bench.ts'
+import { makeSkills } from './fixtures.ts'
+import { load, type Request } from './load.ts'
+import { type Server, startSkillserve } from './process.ts'
+import { watching } from './readiness.ts'
+import { median, type Row, spread } from './table.ts'
+
+const SKILLS = 100
+const MANY_SKILLS = 10_000
+const VIEWS = 50
+const ROUNDS = 5
+const WARM_UP_REQUESTS = 20_000
+const REQUESTS = 6_000
+
+/** Slices of a round: the members of a group alternate, so that other work on the machine affects all of them. */
+const SLICES = 4
+
+const MOST = 1.15
+const AUDIENCE = 'https://skills.example/mcp'
+
+interface Subject {
+  readonly server: Server
+  readonly requests: readonly Request[]
+}
+
+/** Measures what callers cost: a token of the access file, an access token of an issuer, and many views of many skills. */
+export async function measureAccess (bench: Bench): Promise<Row[]> {
+  return [...await measureTokens(bench), ...await measureViews(bench)]
+}
+
+async function measureTokens ({ run, cores, folder: parent }: Bench): Promise<Row[]> {
+  const folder = join(parent, 'access')
+  const root = join(folder, 'skills')
+  const [name = ''] = await makeSkills(root, SKILLS, 2)
+  const { issuer, token: accessToken, close } = await startIssuer()
+  run.teardown(close)
+  const token = createSecret('token')
+  const file = join(folder, 'access.yaml')
+  writeFileSync(file, `tokens: [{ name: bench, sha256: ${digestOf(token)}, groups: [all] }]\nissuers: [{ issuer: '${issuer}', audiences: ['${AUDIENCE}'] }]\nrules: [{ groups: [all] }]\n`)
+  const wrap = cores.besideLoad
+  const open = await startSkillserve(run, [root], { log: join(folder, 'open.log'), wrap })
+  const guarded = await startSkillserve(run, ['--access', file, root], { log: join(folder, 'guarded.log'), wrap, env: { LIMITS: 'off' } })
+  await watching(open)
+  const questions: Readonly<Record<string, { readonly path: string, readonly body?: string }>> = {
+    'GET /skills/:name': { path: `/skills/${name}` },
+    'GET /skills': { path: '/skills' },
+    'POST tool-call get_skill': { path: '/agent/tool-call', body: JSON.stringify({ id: 'call_1', type: 'function', function: { name: 'get_skill', arguments: JSON.stringify({ skill_name: name }) } }) }
+  }
+  const rows: Row[] = []
+  for (const [what, { path, body }] of Object.entries(questions)) {
+    run.part(`callers: ${what}`)
+    const ask = (server: Server, secret?: string): Subject =>
+      ({ server, requests: [{ url: server.url + path, ...body !== undefined && { body }, ...secret !== undefined && { headers: { authorization: `Bearer ${secret}` } } }] })
+    const costs = await compare([ask(open), ask(guarded, token), ask(guarded, accessToken)])
+    rows.push(toRow(`${what}, with a token`, 'without callers', costs, 1), toRow(`${what}, with an access token (JWT)`, 'without callers', costs, 2))
+  }
+  await open.stop()
+  await guarded.stop()
+  return rows
+}
+
+async function measureViews ({ run, cores, folder: parent }: Bench): Promise<Row[]> {
+  run.part(`callers: ${VIEWS} views of ${MANY_SKILLS} skills`)
+  const folder = join(parent, 'views')
+  const root = join(folder, 'skills')
+  const names = await makeSkills(root, MANY_SKILLS, 1, { linked: true })
+  const tokens = Array.from({ length: VIEWS }, () => createSecret('token'))
+  const file = join(folder, 'access.yaml')
+  writeFileSync(file, `tokens:\n${tokens.map((token, index) => `  - { name: t${index}, sha256: ${digestOf(token)}, groups: [g${index}] }\n`).join('')}rules:\n${
+    // Each sees nine of ten.
+    tokens.map((_, index) => `  - { groups: [g${index}], skills: [${Array.from({ length: 10 }, (_, digit) => digit).filter((digit) => digit !== index % 10).map((digit) => `'skill-*${digit}'`).join()}] }\n`).join('')}`)
+  const server = await startSkillserve(run, ['--access', file, root], { log: join(folder, 'views.log'), wrap: cores.besideLoad, env: { LIMITS: 'off' } })
+  await watching(server, { authorization: `Bearer ${tokens[0]}` })
+  const visible = (view: number) => names.find((_, index) => index % 10 !== view % 10) ?? ''
+  const request = (token: string, view: number): Request => ({ url: `${server.url}/skills/${visible(view)}`, headers: { authorization: `Bearer ${token}` } })
+  const before = server.rss()
+  for (const token of tokens) for (const path of ['/skills', '/catalog']) await (await fetch(server.url + path, { headers: { authorization: `Bearer ${token}` } })).arrayBuffer()
+  const megabytes = (server.rss() - before) / 1_048_576
+  const costs = await compare([{ server, requests: [request(tokens[0] ?? '', 0)] }, { server, requests: tokens.map(request) }])
+  await server.stop()
+  return [
+    toRow(`GET /skills/:name, ${VIEWS} views by turns, ${MANY_SKILLS} skills`, 'one view', costs, 1),
+    { what: `memory for ${VIEWS} views of ${MANY_SKILLS} skills, lists and catalog read`, against: '', target: '–', measured: `${megabytes.toFixed(0)} MB`, note: 'all of the process after it, less before', pass: undefined }
+  ]
+}
+
+/** CPU time of a request of each subject, in milliseconds, by rounds. */
+async function compare (subjects: readonly Subject[]): Promise<ReadonlyArray<readonly number[]>> {
+  for (const subject of subjects) await costOf(subject, WARM_UP_REQUESTS)
+  const rounds: number[][] = []
+  for (let round = 0; round < ROUNDS; round++) {
+    const totals = subjects.map(() => 0)
+    for (let slice = 0; slice < SLICES; slice++) {
+      for (const [index, subject] of [...subjects.entries()].sort(([a], [b]) => slice % 2 === 0 ? a - b : b - a)) {
+        totals[index] = (totals[index] ?? 0) + await costOf(subject, REQUESTS) / REQUESTS / SLICES
+      }
+    }
+    rounds.push(totals)
+  }
+  return rounds
+}
+
+async function costOf ({ server, requests }: Subject, count: number): Promise<number> {
+  const before = server.cpu()
+  for (const request of requests) await load(request, { requests: Math.round(count / requests.length) })
+  return server.cpu() - before
+}
+
+function toRow (what: string, against: string, rounds: ReadonlyArray<readonly number[]>, subject: number): Row {
+  const ratios = rounds.map((costs) => (costs[subject] ?? 0) / (costs[0] ?? 0))
+  const microseconds = (index: number) => (1_000 * median(rounds.map((costs) => costs[index] ?? 0))).toFixed(1)
+  const ratio = median(ratios)
+  return { what, against, target: `≤ ${MOST}`, measured: `${ratio.toFixed(2)} (${spread(ratios)})`, note: `${microseconds(subject)} µs of CPU time, ${microseconds(0)} µs`, pass: ratio <= MOST }
+}
+
+/** An issuer with one key, and an access token of it. */
+async function startIssuer (): Promise<{ readonly issuer: string, readonly token: string, close (): void }> {
+  const { privateKey, publicKey } = await generateKeyPair('ES256', { extractable: true })
+  const jwk = { ...await exportJWK(publicKey), kid: 'k1', alg: 'ES256' }
+  const server = createServer((request, response) => {
+    response.end(JSON.stringify(request.url === '/keys' ? { keys: [jwk] } : { issuer, jwks_uri: `${issuer}/keys` }))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const token = await new SignJWT({ scope: 'skills:read', groups: ['all', 'staff', 'engineering'] }).setProtectedHeader({ alg: 'ES256', kid: 'k1', typ: 'at+jwt' })
+    .setIssuer(issuer).setAudience(AUDIENCE).setSubject('ann').setIssuedAt().setExpirationTime('1h').sign(privateKey)
+  return { issuer, token, close: () => { server.close() } }
+}
