@@ -197,11 +197,6 @@ export class SkillManager implements SkillService {
     return this.#catalog.last.available
   }
 
-  rootOf (name: string): string | undefined {
-    const folder = this.#catalog.last.folders.get(name)
-    return folder && this.#roots.status[folder.root]?.name
-  }
-
   /** Skills with an error in the index, by the name of their root. */
   invalidNow (): ReadonlyMap<string, number> {
     const counts = this.#catalog.last.invalidByRoot()
