@@ -1,7 +1,4 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
@@ -9,7 +6,7 @@ import { runCommandLine } from '../../src/cli/run.ts'
 import { FILE_SCHEMAS, schemaDocument } from '../../scripts/tables.ts'
 import { buildGuarded, newSecret } from '../helper/guarded.ts'
 import { installSkills } from '../helper/skills-client.ts'
-import { skill, until } from '../helper/skills.ts'
+import { skill } from '../helper/skills.ts'
 
 const CLI = fileURLToPath(new URL('../../node_modules/skills/bin/cli.mjs', import.meta.url))
 
@@ -74,43 +71,6 @@ t.test('K66: the official client installs what the link shows, and no more', asy
   const later = join(service.folder, 'later')
   mkdirSync(later)
   t.match((await installSkills(`${service.url}/t/${link.text}`, { cli: CLI, cwd: later })).output, /no .*skills/i)
-})
-
-t.test('K65: nginx with proxy_cache hands no answer to another caller', async (t) => {
-  const nginx = ['/usr/sbin/nginx', '/usr/local/bin/nginx'].find((path) => existsSync(path))
-  if (nginx === undefined) return t.comment('nginx is not installed: apt-get install nginx-light')
-  const service = await buildGuarded(t, { roots: roots(), access: ACCESS })
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const { port } = probe.address() as AddressInfo
-  probe.close()
-  const folder = join(service.folder, 'nginx')
-  mkdirSync(folder)
-  writeFileSync(join(folder, 'nginx.conf'), `daemon off; master_process off; pid ${folder}/pid; error_log ${folder}/error.log;
-events {}
-http {
-  access_log off; client_body_temp_path ${folder}/body; proxy_temp_path ${folder}/proxy; fastcgi_temp_path ${folder}/f; uwsgi_temp_path ${folder}/u; scgi_temp_path ${folder}/s;
-  proxy_cache_path ${folder}/cache keys_zone=all:1m;
-  server { listen 127.0.0.1:${port}; location / { proxy_pass ${service.url}; proxy_cache all; proxy_cache_valid 200 1h; add_header X-Cache $upstream_cache_status; } }
-}
-`)
-  const server = spawn(nginx, ['-c', join(folder, 'nginx.conf'), '-e', join(folder, 'error.log')], { stdio: 'ignore' })
-  t.teardown(() => { server.kill() })
-  const ask = (path: string, token?: string) => fetch(`http://127.0.0.1:${port}${path}`, token === undefined ? {} : { headers: { authorization: `Bearer ${token}` } })
-  await until(async () => await ask('/livez').then(({ ok }) => ok, () => false))
-  const { skills } = await (await ask('/.well-known/agent-skills/index.json', ann.text)).json() as { skills: ReadonlyArray<{ url: string }> }
-  const paths = ['/skills', '/skills/guide', '/skills/guide/files/a.md', '/skills/guide/archive.zip', '/catalog', '/agent/prompt', '/.well-known/agent-skills/index.json',
-    ...skills.map(({ url }) => `/.well-known/agent-skills/${url}`)]
-  for (const path of paths) {
-    t.equal((await ask(path, ann.text)).status, 200, path)
-    t.equal((await ask(path)).status, 401, path)
-    const ofBob = await ask(path, bob.text)
-    // A problem repeats the name that was asked for.
-    const text = await ofBob.text()
-    if (ofBob.ok) t.notMatch(text, 'guide', path)
-    t.notMatch(text, 'text of a', path)
-    t.not(ofBob.headers.get('x-cache'), 'HIT', path)
-  }
 })
 
 async function run (...argv: readonly string[]): Promise<{ readonly code: number | undefined, readonly out: string, readonly err: string }> {

@@ -12,10 +12,10 @@ import { openEvents } from '../helper/event-stream.ts'
 import { until } from '../helper/skills.ts'
 
 /** Rounds of one edit without a signature and one with. More find nothing more often: `npm run attack` is for those. */
-const ROUNDS = 10
+const ROUNDS = 6
 /** Answers to wait for in each state. */
-const ANSWERS = 30
-const LARGE_BYTES = 700_000
+const ANSWERS = 16
+const LARGE_BYTES = 400_000
 
 /** In every file and in the description of a state that nobody has signed. */
 const CANARY = 'CANARY'
