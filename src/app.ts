@@ -61,6 +61,8 @@ export interface AppOptions {
   readonly allowedOrigins?: readonly string[]
   /** Path prefix of every route: `/skillserve`. Default none. */
   readonly basePath?: string
+  /** Address of the service as its users type it, without a slash at the end, for pages. Default: that of each request. */
+  readonly publicUrl?: string | undefined
   /** Whether people get pages at `/` and `/ui/`. Default true. */
   readonly ui?: boolean
   /** Whether open pages follow each change by themselves, with a stream each. Default false. */
@@ -86,7 +88,7 @@ export interface AppOptions {
 
 /** The whole HTTP service, not yet listening. */
 export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
-  const { skills, sources, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, isPreview = false, timeouts = {}, shutdown = new Shutdown(), cacheSeconds = 0, access, plugins = [], clientOf, admitCall, load = { level: 0 } } = options
+  const { skills, sources, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, isPreview = false, publicUrl, timeouts = {}, shutdown = new Shutdown(), cacheSeconds = 0, access, plugins = [], clientOf, admitCall, load = { level: 0 } } = options
   const observer = combineObservers(options.observers ?? [])
   const loopbackOnly = isLoopback(host)
   const connections = new Connections()
@@ -99,10 +101,11 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   observer?.useSkills?.(skillsOf)
   const revisionOf = (request: FastifyRequest) => feeds.of(skillsOf(request)).revision
   const judge = createJudge([mcpFindings])
-  const pages = ui ? catalogPages({ skillsOf, judge, version, prefix: basePath, log: logger, isPreview }) : undefined
+  const translate = (error: unknown, request: FastifyRequest): unknown => access === undefined ? error : access.translate(error, request)
+  const pages = ui ? catalogPages({ skillsOf, judge, version, prefix: basePath, log: logger, isPreview, publicUrl, sources: sources && (() => sources.status), translate }) : undefined
 
   await app.register(security, { loopbackOnly, allowedHosts })
-  await app.register(errors, { basePath, ...access && { translate: (error: unknown, request: FastifyRequest) => access.translate(error, request) } })
+  await app.register(errors, { basePath, translate })
   await app.register(cors, { allowedOrigins })
   if (access !== undefined) await app.register(access.plugin)
   await app.register(pollPhase, { skills, connections })
@@ -115,7 +118,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   for (const plugin of plugins) await app.register(plugin)
 
   await app.register(async (routes) => {
-    await routes.register(doorsRoute, { version, forBrowsers: pages?.list })
+    await routes.register(doorsRoute, { version, forBrowsers: pages?.forBrowsers })
     await routes.register(openapiRoutes)
     await routes.register(docsRoutes)
     await routes.register(healthRoutes, { skillsOf, access, revisionOf, shutdown, sources: sources && (() => sources.status) })

@@ -45,8 +45,8 @@ const NOT_HANDLED: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT',
 export interface ServerOptions {
   readonly version: string
   readonly isExample?: boolean
-  /** Makes open pages follow each change. Called with the address once the service listens. */
-  readonly preview?: (skills: SkillService, url: string) => void
+  /** Makes open pages follow each change. Called with the address once the service listens; what it returns is called at the end. */
+  readonly preview?: (skills: SkillService, url: string) => () => void
 }
 
 /**
@@ -136,6 +136,7 @@ export async function startServer (config: Config, { version, isExample = false,
     basePath: config.basePath,
     ui: config.ui,
     isPreview: preview !== undefined,
+    publicUrl: config.publicUrl,
     observers: observation.observers,
     shutdown,
     // What depends on the caller is for no shared cache.
@@ -147,12 +148,14 @@ export async function startServer (config: Config, { version, isExample = false,
   })
   app.server.maxConnections = maxConnections()
 
+  let endPreview: (() => void) | undefined
   const signals = closeWithGrace({ delay: false, logger, skip: config.auditLog === undefined ? NOT_HANDLED : [...NOT_HANDLED, 'SIGHUP'] }, async ({ signal, err }) => {
     const delaySeconds = err ? 0 : config.shutdownDelay
     if (err) logger.fatal({ err }, 'stopping because of an error that nobody handled')
     else logger.info({ signal, ...delaySeconds > 0 && { delaySeconds } }, 'stopping')
     await shutdown.begin(delaySeconds * 1_000)
     policy?.close()
+    endPreview?.()
     await stop(app, skills, observation, protection, sources)
   })
 
@@ -161,7 +164,7 @@ export async function startServer (config: Config, { version, isExample = false,
     await observation.start().catch((error: unknown) => { throw explainListenError(error, config.metricsPort ?? 0, config.metricsHost, 'METRICS_PORT', 'METRICS_HOST') })
     const url = await listen(app, config)
     load.start()
-    preview?.(service, url)
+    endPreview = preview?.(service, url)
     sources?.start()
     // After the first index, and before the first request that needs it. If it fails, that request tries again.
     skills.available().then(preloadMcp).catch(() => {})

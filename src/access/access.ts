@@ -34,6 +34,7 @@ const REASONS = {
   invalid_credentials: 'invalid',
   invalid_token: 'invalid',
   token_expired: 'expired',
+  wrong_audience: 'audience',
   issuer_unavailable: 'issuer'
 } as const satisfies Readonly<Record<Refusal, RefusalReason>>
 

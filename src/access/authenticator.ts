@@ -13,7 +13,7 @@ const MAX_NAME_CHARACTERS = 256
 const MAX_PROXY_GROUPS = 500
 
 /** Why a request is not its caller's. */
-export type Refusal = 'unauthenticated' | 'invalid_credentials' | 'invalid_token' | 'token_expired' | 'issuer_unavailable'
+export type Refusal = 'unauthenticated' | 'invalid_credentials' | 'invalid_token' | 'token_expired' | 'wrong_audience' | 'issuer_unavailable'
 
 export type Authentication = Proof | { readonly kind: 'refused', readonly refusal: Refusal }
 
@@ -75,6 +75,7 @@ export class Authenticator {
       case 'proof': return outcome.proof
       case 'invalid': return refused('invalid_token')
       case 'expired': return refused('token_expired')
+      case 'audience': return refused('wrong_audience')
       case 'unavailable': return refused('issuer_unavailable')
     }
   }

@@ -24,6 +24,9 @@ export class Challenges {
       case 'invalid_token':
       case 'token_expired':
         return new HttpProblem(refusal, undefined, { 'www-authenticate': `Bearer ${this.#parameters}, error="invalid_token", error_description="${DESCRIPTIONS[refusal]}"` })
+      case 'wrong_audience':
+        // Whom the service takes for an audience is no caller's business.
+        return this.refuse('invalid_token')
       case 'invalid_credentials':
         return new HttpProblem(refusal, undefined, { 'www-authenticate': `Bearer ${this.#parameters}, error="invalid_request"` })
       case 'issuer_unavailable':

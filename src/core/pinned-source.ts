@@ -109,6 +109,10 @@ export class SkillsAtRevision implements PinnedSource {
     return this.#source.search(query)
   }
 
+  rootOf (name: string): string | undefined {
+    return this.#source.rootOf(name)
+  }
+
   keptRevisions (name: string): readonly string[] {
     return this.#source.keptRevisions(name)
   }

@@ -228,6 +228,11 @@ export class SkillManager implements SkillService {
     return this.#catalog.last.names
   }
 
+  rootOf (name: string): string | undefined {
+    const skill = this.#catalog.last.get(name)
+    return skill && this.#roots.nameOf(skill.folder)
+  }
+
   /** What the index holds of a skill, without a comparison with the disk. */
   findNow (name: string): CatalogSkill | undefined {
     return this.#catalog.last.get(name)

@@ -25,6 +25,9 @@ export interface SkillSource {
   /** The skill of exactly this folder name, or undefined. Never throws for a strange name. */
   find (name: string): Awaitable<CatalogSkill | undefined>
 
+  /** Name of the root that a skill comes from, as the index knows it; undefined for one that it does not have. */
+  rootOf (name: string): string | undefined
+
   /** All valid skills, sorted by folder name; as fresh as the index. Waits for the first index. */
   available (): Awaitable<readonly SkillMetadata[]>
 

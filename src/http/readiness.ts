@@ -22,6 +22,11 @@ export function explainStatus ({ indexed, roots, watcher, hanging }: SkillStatus
   return reasons.length === 0 ? undefined : reasons.join('; ')
 }
 
+/** Of the sources, as of the roots, what the caller may see. */
+export function visibleSources (sources: readonly SourceStatus[] | undefined, { roots }: SkillStatus): readonly SourceStatus[] | undefined {
+  return sources?.filter(({ name }) => roots.some((root) => root.name === name))
+}
+
 /** Whether the service waits for a source before it is ready. */
 export function isAwaited ({ state, optional }: SourceStatus): boolean {
   return optional !== true && (state === 'waiting' || state === 'failed')

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { preValidationAsyncHookHandler, RouteOptions } from 'fastify'
+import type { RouteOptions, RouteShorthandOptions } from 'fastify'
 import fp from 'fastify-plugin'
 import { jsonAnswer, notModifiedAnswer, problemAnswers, withPage } from '../openapi/responses.ts'
 import { DoorsSchema } from '../schemas/doors.ts'
@@ -7,7 +7,7 @@ import { DoorsSchema } from '../schemas/doors.ts'
 export interface DoorsOptions {
   readonly version: string
   /** Answers browsers, which have no use for JSON; its query is its own. Default: they get the list too. */
-  readonly forBrowsers?: preValidationAsyncHookHandler | undefined
+  readonly forBrowsers?: Pick<RouteShorthandOptions, 'preValidation' | 'errorHandler'> | undefined
 }
 
 interface Door {
@@ -35,7 +35,7 @@ export const doorsRoute = fp<DoorsOptions>(async function doorsRoute (app, optio
 const route: FastifyPluginAsyncTypebox<DoorsOptions & { readonly doors: readonly Door[] }> = async function route (app, { version, forBrowsers, doors }) {
   const more = MORE_DOORS.map(({ path, ...door }) => ({ ...door, path: app.prefix + path }))
   app.get('/', {
-    ...forBrowsers && { preValidation: forBrowsers },
+    ...forBrowsers,
     schema: {
       operationId: 'listDoors',
       summary: 'List the doors of the service',

@@ -3,7 +3,7 @@ import type { AccessDoors, SkillsOf } from '../access/principal.ts'
 import type { Shutdown } from '../http/connections/shutdown.ts'
 import type { RevisionOf } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
-import { explainStatus, isAwaited } from '../http/readiness.ts'
+import { explainStatus, isAwaited, visibleSources } from '../http/readiness.ts'
 import { LivenessSchema, ReadinessSchema, NotReadySchema, type SourceStatus } from '../schemas/health.ts'
 import { extendedProblemAnswer, probeAnswer, openProblemAnswers } from '../openapi/responses.ts'
 
@@ -53,8 +53,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
     }
     const revision = revisionOf(request)
     const { ready, skills: count, generation, roots, watcher, failures, hanging, quarantined } = status
-    // Of the sources, as of the roots, what the caller may see.
-    const visible = fetched?.filter(({ name }) => roots.some((root) => root.name === name))
+    const visible = visibleSources(fetched, status)
     const detail = [explainStatus(status, visible) ?? [], access?.remark() ?? []].flat().join('; ') || undefined
     const state = {
       skills: count,

@@ -52,11 +52,20 @@ export interface ShownFile {
   readonly manifest: Manifest | undefined
 }
 
-export async function readFile (state: SkillState, path: string): Promise<ShownFile> {
+/** A folder of a skill, by a path of which the manifest has files below. */
+export interface ShownFolder {
+  readonly folder: string
+  readonly manifest: Manifest
+}
+
+export async function readFile (state: SkillState, path: string): Promise<ShownFile | ShownFolder> {
+  const listed = await orSentence(() => state.manifest())
+  const manifest = typeof listed === 'string' ? undefined : listed
+  const folder = path.replace(/\/+$/, '')
+  if (manifest !== undefined && (folder === '' || manifest.files.some((file) => file.path.startsWith(`${folder}/`)))) return { folder, manifest }
   const file = await state.open(path)
   const shown = file.kind === 'content' ? wholeFile(file.content) : await beginningOf(file)
-  const manifest = await orSentence(() => state.manifest())
-  return { ...shown, mediaType: mediaType(path), manifest: typeof manifest === 'string' ? undefined : manifest }
+  return { ...shown, mediaType: mediaType(path), manifest }
 }
 
 type FileText = Pick<ShownFile, 'bytes' | 'text' | 'encoding' | 'digest' | 'isCut'>

@@ -7,7 +7,7 @@ import { createQueue } from '../core/ground/async.ts'
 import type { MarkdownPlace } from './markdown/render.ts'
 
 /**
- * Markdown of skills as HTML, for the pages. A text can be made to take the parser a second, in which nothing else would be
+ * Markdown of skills, and what differs between two texts, as HTML for the pages. A text can be made to take the parser a second, in which nothing else would be
  * answered. A thread of its own therefore renders, with a deadline. Measured: 9 KB take 0.7 ms, 256 KiB of `![` 1.1 s.
  */
 
@@ -30,11 +30,8 @@ const MAX_HEAP_MB = 128
 /** Two folders below the package's own, as every module of `src`, of `dist` and of its bundle that may hold this line. */
 const WORKER = new URL('../../dist/ui/markdown-worker.js', import.meta.url)
 
-/** What the thread is sent. */
-export interface RenderJob {
-  readonly text: string
-  readonly place: MarkdownPlace
-}
+/** What the thread is sent: a text in Markdown, or two texts to be compared. */
+export type RenderJob = { readonly text: string, readonly place: MarkdownPlace } | { readonly before: string, readonly after: string }
 
 /** HTML, or why a text is shown as it is. */
 export type Rendering = { readonly html: string } | { readonly plain: 'large' | 'slow' }
@@ -51,16 +48,16 @@ export interface MarkdownRendererOptions {
 export class MarkdownRenderer {
   readonly #options: MarkdownRendererOptions
   readonly #enter = createQueue()
-  readonly #kept: LRUCache<string, Rendering, RenderJob>
+  readonly #kept: LRUCache<string, Rendering, { readonly job: RenderJob }>
   #worker: Worker | undefined
   #idle: NodeJS.Timeout | undefined
 
   constructor (options: MarkdownRendererOptions) {
     this.#options = options
-    this.#kept = new LRUCache<string, Rendering, RenderJob>({
+    this.#kept = new LRUCache<string, Rendering, { readonly job: RenderJob }>({
       maxSize: MAX_KEPT_CHARACTERS,
       sizeCalculation: (rendering) => 1_000 + ('html' in rendering ? rendering.html.length : 0),
-      fetchMethod: (_key, _stale, { context }) => this.#enter(() => this.#render(context))
+      fetchMethod: (_key, _stale, { context }) => this.#enter(() => this.#render(context.job))
     })
   }
 
@@ -69,14 +66,14 @@ export class MarkdownRenderer {
    * @param key names the text and everything of the place that the HTML depends on
    */
   async render (key: string, job: RenderJob): Promise<Rendering> {
-    if (job.text.length > MAX_MARKDOWN_CHARACTERS) return LARGE
+    if ('text' in job && job.text.length > MAX_MARKDOWN_CHARACTERS) return LARGE
     const kept = this.#kept.get(key)
     if (kept !== undefined) return kept
     // Behind texts that take long: whoever asks has the plain text meanwhile.
     const deadline = new AbortController()
     const late = sleep(this.#renderMs, SLOW, { signal: deadline.signal }).catch(() => SLOW)
     try {
-      return await Promise.race([this.#kept.fetch(key, { context: job }), late]) ?? SLOW
+      return await Promise.race([this.#kept.fetch(key, { context: { job } }), late]) ?? SLOW
     } finally {
       deadline.abort()
     }

@@ -1,8 +1,9 @@
 import { parentPort } from 'node:worker_threads'
 import { renderMarkdown } from './markdown/render.ts'
 import type { RenderJob } from './markdown-renderer.ts'
+import { renderDiff } from './markup/diff.ts'
 
 /** The thread that renders: one job, one answer, in order. */
-parentPort?.on('message', ({ text, place }: RenderJob) => {
-  parentPort?.postMessage(renderMarkdown(text, place))
+parentPort?.on('message', (job: RenderJob) => {
+  parentPort?.postMessage('place' in job ? renderMarkdown(job.text, job.place) : renderDiff(job.before, job.after))
 })

@@ -1,23 +1,31 @@
 import { basename } from 'node:path/posix'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
+import type { SkillsOf } from '../access/principal.ts'
 import type { Manifest } from '../core/content/manifest.ts'
-import { DEFAULT_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS } from '../core/ground/limits.ts'
-import { countCodePoints } from '../core/ground/text.ts'
 import { skillBody } from '../core/format/main-file.ts'
+import { DEFAULT_PAGE_ENTRIES } from '../core/ground/limits.ts'
 import type { CatalogEntry } from '../core/listing/entry.ts'
 import { readCatalogPage } from '../core/listing/pages.ts'
-import type { SkillsOf } from '../access/principal.ts'
 import { HttpProblem } from '../http/problem.ts'
+import { visibleSources } from '../http/readiness.ts'
+import type { SourceStatus } from '../schemas/health.ts'
 import type { EntryVerdicts, Judging } from '../verdicts/index.ts'
+import { prefersPage } from './accept.ts'
 import { type Addresses, addressesFrom } from './addresses.ts'
 import { readAssets } from './assets.ts'
+import { earlierRevisions, type FileChange, readChanges } from './changes.ts'
 import { readFile, readSkill } from './content.ts'
 import { MarkdownRenderer, type Rendering } from './markdown-renderer.ts'
+import { missingFile, missingSkill } from './missing.ts'
+import { changesPage, type ShownChange } from './pages/changes.ts'
 import { filePage } from './pages/file.ts'
-import type { Page } from './pages/layout.ts'
-import { type ListQuestion, listPage } from './pages/list.ts'
+import { folderPage } from './pages/files.ts'
+import type { Frame, Page } from './pages/layout.ts'
+import { listPage } from './pages/list.ts'
+import type { Missing } from './pages/problem.ts'
 import { skillPage } from './pages/skill.ts'
 import { statusPage } from './pages/status.ts'
+import { filterOf, readQuestion } from './question.ts'
 import { sendAsset, sendPage, sendProblemPage } from './send.ts'
 
 export interface PagesOptions {
@@ -31,6 +39,12 @@ export interface PagesOptions {
   readonly log: FastifyBaseLogger
   /** Pages follow each change by themselves. */
   readonly isPreview: boolean
+  /** Address of the service as its users type it, without a slash at the end. Default: that of each request. */
+  readonly publicUrl?: string | undefined
+  /** The sources that are no folders; undefined without any. */
+  readonly sources?: (() => readonly SourceStatus[]) | undefined
+  /** What an error is to the caller of a request. */
+  readonly translate: (error: unknown, request: FastifyRequest) => unknown
 }
 
 /** A text of a skill, and where it stands. */
@@ -68,46 +82,77 @@ export class Pages {
     if (!path.endsWith('/')) return reply.redirect(`${basename(prefix)}/${query === undefined ? '' : `?${query}`}`, 308)
     return await this.#answer(request, reply, async (addresses) => {
       const question = readQuestion(request.query as Query)
-      const { query, valid, cursor } = question
-      const page = await readCatalogPage({ skills: skillsOf(request), judge }, {
-        limit: DEFAULT_PAGE_ENTRIES, query, ...valid !== undefined && { valid }, ...cursor !== undefined && { cursor }
+      const { query, root, target, cursor } = question
+      const skills = skillsOf(request)
+      const { valid, filter } = filterOf(question)
+      const page = await readCatalogPage({ skills, judge: target === undefined ? judge : (state) => judge(state, [target]) }, {
+        limit: DEFAULT_PAGE_ENTRIES, query, valid, root, filter, ...cursor !== undefined && { cursor }
       })
       if (page === undefined) throw new HttpProblem('bad_cursor')
-      const entries = page.entries.map((text) => JSON.parse(text) as CatalogEntry & EntryVerdicts)
-      return listPage({ ...question, ...page, entries, base: this.#base(request) }, addresses)
+      const entries = page.entries.map((text) => JSON.parse(text) as CatalogEntry & EntryVerdicts).map((entry) => ({ ...entry, root: skills.rootOf(entry.name) }))
+      const roots = [...new Set(skills.status.roots.map(({ name }) => name))]
+      return listPage({ ...question, ...page, entries, roots, isFiltered: filter !== undefined, base: this.#base(request) }, addresses)
     })
   }
 
   skill (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const { name } = request.params as { readonly name: string }
     const { skillsOf, judge } = this.#options
+    const skills = skillsOf(request)
     return this.#answer(request, reply, async (addresses) => {
-      const { main, ...skill } = await skillsOf(request).read(name, (state) => readSkill(state, judge))
+      const { main, ...skill } = await skills.read(name, (state) => readSkill(state, judge))
       const body = main === undefined ? '' : skillBody(main.text)
       const rendering = main && await this.#render({ name, path: skill.mainFile, text: body, digest: main.digest, manifest: skill.manifest, level: 2 }, addresses)
-      return skillPage({ ...skill, body, rendering, base: this.#base(request) }, addresses)
-    })
+      return skillPage({
+        ...skill, body, rendering, base: this.#base(request), root: skills.rootOf(name), hasChanges: earlierRevisions(skills, name, skill.entry.revision).length > 0
+      }, addresses)
+    }, async (error, addresses) => missingSkill(error, skills, name, addresses))
   }
 
   file (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const { name, '*': path } = request.params as { readonly name: string, readonly '*': string }
+    const { name, '*': path = '' } = request.params as { readonly name: string, readonly '*'?: string }
     const { view } = request.query as Query
+    const skills = this.#options.skillsOf(request)
     return this.#answer(request, reply, async (addresses) => {
-      const { manifest, digest, ...file } = await this.#options.skillsOf(request).read(name, (state) => readFile(state, path))
+      const shown = await skills.read(name, (state) => readFile(state, path))
+      if ('folder' in shown) return folderPage({ name, path: shown.folder, manifest: shown.manifest }, addresses)
+      const { manifest, digest, ...file } = shown
       const isMarkdown = /\.mdx?$/i.test(path) && file.text !== undefined
       const text = isMarkdown && view === 'rendered' && digest !== undefined ? { name, path, text: skillBody(file.text ?? ''), digest, manifest, level: 1 } : undefined
       return filePage({ ...file, name, path, isMarkdown, rendering: text && await this.#render(text, addresses) }, addresses)
-    })
+    }, async (error, addresses) => missingSkill(error, skills, name, addresses) ?? await missingFile(error, skills, name, path, addresses))
+  }
+
+  changes (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const { name } = request.params as { readonly name: string }
+    const { from } = request.query as Query
+    const skills = this.#options.skillsOf(request)
+    return this.#answer(request, reply, async (addresses) => {
+      const { files, ...changes } = await readChanges(skills, name, typeof from === 'string' && from !== '' ? from : undefined)
+      // One after the other: the first texts that differ too much leave no time for the others.
+      const shown: ShownChange[] = []
+      for (const change of files ?? []) shown.push({ ...change, difference: await this.#compare(change) })
+      return changesPage({ ...changes, name, files: files && shown }, addresses)
+    }, async (error, addresses) => missingSkill(error, skills, name, addresses))
   }
 
   status (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    // As of /readyz, callers without credentials learn no more than whether the service is ready.
-    if (request.principal?.kind === 'anonymous') throw new HttpProblem('unauthenticated', undefined, { 'www-authenticate': 'Bearer realm="skillserve"' })
-    return this.#answer(request, reply, async (addresses) => statusPage(await this.#options.skillsOf(request).freshStatus(), addresses))
+    return this.#answer(request, reply, async (addresses) => {
+      // As of /readyz, callers without credentials learn no more than whether the service is ready.
+      if (request.principal?.kind === 'anonymous') throw new HttpProblem('unauthenticated', undefined, { 'www-authenticate': 'Bearer realm="skillserve"' })
+      const { skillsOf, sources } = this.#options
+      const status = await skillsOf(request).freshStatus()
+      return statusPage({ status, sources: visibleSources(sources?.(), status) }, addresses)
+    })
   }
 
   missing (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     return this.#answer(request, reply, async () => { throw new HttpProblem('route_not_found') })
+  }
+
+  /** An error that a request met before its page: who asks may not, or asks too often. */
+  problem (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    return sendProblemPage(error, request, reply, this.#frameOf(request))
   }
 
   asset (request: FastifyRequest, reply: FastifyReply): FastifyReply {
@@ -115,15 +160,22 @@ export class Pages {
     return sendAsset(reply, this.#assets.find(name))
   }
 
-  async #answer (request: FastifyRequest, reply: FastifyReply, makePage: (addresses: Addresses) => Promise<Page>): Promise<FastifyReply> {
-    const { prefix, version, isPreview } = this.#options
-    const addresses = addressesFrom(request.url, prefix)
-    const frame = { addresses, assets: this.#assets, version, isPreview }
+  async #answer (
+    request: FastifyRequest, reply: FastifyReply, makePage: (addresses: Addresses) => Promise<Page>, explain?: (error: unknown, addresses: Addresses) => Promise<Missing | undefined>
+  ): Promise<FastifyReply> {
+    const frame = this.#frameOf(request)
     try {
-      return sendPage(reply, await makePage(addresses), frame)
+      return sendPage(reply, await makePage(frame.addresses), frame)
     } catch (error) {
-      return sendProblemPage(error, request, reply, frame)
+      const translated = this.#options.translate(error, request)
+      if (!prefersPage(request)) throw translated
+      return sendProblemPage(translated, request, reply, frame, translated === error ? await explain?.(error, frame.addresses) : undefined)
     }
+  }
+
+  #frameOf ({ url }: FastifyRequest): Frame {
+    const { prefix, version, isPreview } = this.#options
+    return { addresses: addressesFrom(url, prefix), assets: this.#assets, version, isPreview }
   }
 
   async #render ({ name, path, text, digest, manifest, level }: ShownText, addresses: Addresses): Promise<Rendering> {
@@ -132,19 +184,14 @@ export class Pages {
     return await this.#markdown.render(JSON.stringify([digest, manifest?.revision, path, place.skillPage]), { text, place })
   }
 
+  async #compare ({ texts, key }: FileChange): Promise<string | undefined> {
+    const rendering = texts && await this.#markdown.render(`changes ${key}`, texts)
+    return rendering !== undefined && 'html' in rendering && rendering.html !== '' ? rendering.html : undefined
+  }
+
   /** Address of the service as far as it can know: the script puts in that of the browser's address bar. */
   #base (request: FastifyRequest): string {
-    return `${request.protocol}://${request.host}${this.#options.prefix}`
-  }
-}
-
-/** Other parameters are left alone, as web servers do. */
-function readQuestion ({ q, valid, cursor }: Query): ListQuestion {
-  const query = typeof q === 'string' ? q.toWellFormed().trim() : ''
-  if (countCodePoints(query) > MAX_QUERY_CODE_POINTS) throw new HttpProblem('bad_query', `The search has more than ${MAX_QUERY_CODE_POINTS} characters`)
-  return {
-    query,
-    valid: valid === 'true' ? true : valid === 'false' ? false : undefined,
-    cursor: typeof cursor === 'string' && cursor !== '' ? cursor : undefined
+    const { publicUrl, prefix } = this.#options
+    return publicUrl ?? `${request.protocol}://${request.host}${prefix}`
   }
 }

@@ -4,8 +4,7 @@ import { strongEtag } from '../http/etag.ts'
 import { HttpProblem, problemOf, RETRY_AFTER_SECONDS } from '../http/problem.ts'
 import type { Asset } from './assets.ts'
 import { type Frame, type Page, renderPage, STATE_PLACEHOLDER } from './pages/layout.ts'
-import { problemPage } from './pages/problem.ts'
-import { prefersPage } from './accept.ts'
+import { type Missing, problemPage } from './pages/problem.ts'
 
 const HTML_MEDIA_TYPE = 'text/html; charset=utf-8'
 const IMMUTABLE = 'public, max-age=31536000, immutable'
@@ -37,12 +36,12 @@ export function sendPage (reply: FastifyReply, page: Page, frame: Frame): Fastif
     .send(text.replace(STATE_PLACEHOLDER, strongEtag(state).slice(1, -1)))
 }
 
-/** An error as a page, for a browser; anybody else gets the problem that every route gives. */
-export function sendProblemPage (error: unknown, request: FastifyRequest, reply: FastifyReply, frame: Frame): FastifyReply {
-  if (!prefersPage(request)) throw error
+/** An error as a page, for a browser: anybody else gets the problem that every route gives. */
+export function sendProblemPage (error: unknown, request: FastifyRequest, reply: FastifyReply, frame: Frame, missing?: Missing): FastifyReply {
   const { status, title, error: sentence } = problemOf(error, request)
+  if (error instanceof HttpProblem) reply.headers(error.headers)
   if (status === 503) reply.header('retry-after', RETRY_AFTER_SECONDS)
-  return sendPage(reply.code(status).header('cache-control', 'no-store'), problemPage({ status, title, sentence }, frame.addresses), frame)
+  return sendPage(reply.code(status).header('cache-control', 'no-store'), problemPage({ status, title, sentence, missing }, frame.addresses), frame)
 }
 
 /** @throws HttpProblem when there is none */

@@ -31,7 +31,7 @@ t.test('K62: an access token of an issuer is good for its groups', async (t) => 
 t.test('K62: every token that is not an access token for this service is refused', async (t) => {
   const issuer = await startIssuer(t)
   const other = await startIssuer(t)
-  const { get } = await service(t, issuer)
+  const { get, refusals } = await service(t, issuer)
   const now = Math.floor(Date.now() / 1_000)
   const good = await issuer.sign()
   t.equal((await get('/skills', good)).status, 200)
@@ -63,6 +63,7 @@ t.test('K62: every token that is not an access token for this service is refused
     t.match(await response.json(), { code }, label)
     t.match(response.headers.get('www-authenticate'), 'resource_metadata="https://skills.example/.well-known/oauth-protected-resource/mcp", scope="skills:read"')
   }
+  t.match(refusals, new Map([['missing', 0], ['audience', 1], ['expired', 1]]), 'as metrics count them')
 })
 
 t.test('K62: the metadata lie at both paths, and are public', async (t) => {

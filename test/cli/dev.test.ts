@@ -1,9 +1,14 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { spawn } from 'node:child_process'
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { noBrowser, openTab, startBrowser } from '../helper/browser.ts'
 import { launch, runProcess } from '../helper/process.ts'
-import { skill, skillText } from '../helper/skills.ts'
+import { skill, skillText, until } from '../helper/skills.ts'
+
+/** Runs a command in a terminal of its own. */
+const TERMINAL = '/usr/bin/script'
 
 t.setTimeout(120_000)
 
@@ -11,7 +16,7 @@ t.test('K77: dev prints the findings of a skill after each save, and its open pa
   const folder = t.testdir({ skills: { demo: skill('demo') } })
   const preview = launch(t, { args: ['dev', join(folder, 'skills'), '--port', '0'], env: {} })
   await preview.printed(/Preview at http:\/\/127\.0\.0\.1:\d+/)
-  await preview.printed('demo: nothing to mend')
+  await preview.printed(/demo: nothing to mend; about \d+ tokens in each turn, \d+ in use\n/)
   const [url = ''] = /http:\/\/127\.0\.0\.1:\d+/.exec(preview.stdout()) ?? []
   writeFileSync(join(folder, 'skills/demo/SKILL.md'), '---\nname: other\ndescription: d\n---\nx\n')
   await preview.printed(/error SKILL\.md:2: .*\. \w.*\.\n/)
@@ -26,6 +31,20 @@ t.test('K77: dev prints the findings of a skill after each save, and its open pa
   })
   process.kill(preview.pid, 'SIGTERM')
   t.match(await preview.ended, { code: 0, stderr: '' })
+})
+
+t.test('K77: dev opens the address in the browser of whoever sits at the terminal', { skip: !existsSync(TERMINAL) && `there is no ${TERMINAL}` }, async (t) => {
+  const folder = t.testdir({ skills: { demo: skill('demo') }, bin: { 'xdg-open': '#!/bin/sh\necho "$1" > "$OPENED.new" && mv "$OPENED.new" "$OPENED"\n' } })
+  chmodSync(join(folder, 'bin/xdg-open'), 0o755)
+  const opened = join(folder, 'opened')
+  const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
+  const terminal = spawn(TERMINAL, ['-qec', `exec '${process.execPath}' '${main}' dev '${join(folder, 'skills')}' --port 0`, '/dev/null'], {
+    env: { PATH: [join(folder, 'bin'), process.env['PATH']].join(delimiter), DISPLAY: ':0', OPENED: opened }, stdio: ['pipe', 'ignore', 'ignore']
+  })
+  t.teardown(() => { terminal.kill('SIGKILL') })
+  await until(() => existsSync(opened))
+  t.match(readFileSync(opened, 'utf8'), /^http:\/\/127\.0\.0\.1:\d+\n$/)
+  terminal.kill('SIGTERM')
 })
 
 t.test('K77: dev needs a folder of skills', async (t) => {

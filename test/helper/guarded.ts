@@ -5,6 +5,7 @@ import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import { pino } from 'pino'
 import type { Test } from 'tap'
 import { createSecret, digestOf, type SecretKind } from '../../src/access/secret.ts'
+import type { AccessDoors } from '../../src/access/principal.ts'
 import { openGuarded } from '../../src/access/open.ts'
 import { buildApp } from '../../src/app.ts'
 import { readPackageVersion } from '../../src/cli/package-files.ts'
@@ -25,6 +26,7 @@ export interface GuardedService {
   readonly url: string
   readonly folder: string
   readonly app: FastifyInstance
+  readonly refusals: AccessDoors['refusals']
   logText (): string
   /** Writes the access file anew, and resolves when it is in force. */
   setAccess (text: string): Promise<void>
@@ -90,6 +92,7 @@ export async function buildGuarded (t: Test, { roots, access: text, basePath = '
     url,
     folder,
     app,
+    refusals: access.refusals,
     logText: () => log,
     setAccess: (content) => write(content, 'has changed and is in force'),
     breakAccess: (content) => write(content, 'the last good one stays in force'),

@@ -1,7 +1,10 @@
+import { fastify } from 'fastify'
 import fp from 'fastify-plugin'
 import t, { type Test } from 'tap'
 import { createClientOf } from '../../src/http/request/client-address.ts'
+import { SETTINGS } from '../../src/config/settings.ts'
 import { createLimits, type Limits } from '../../src/limits/limits.ts'
+import { protect } from '../../src/limits/protect.ts'
 import type { Principal } from '../../src/access/principal.ts'
 import { buildService, type Service } from '../helper/build.ts'
 import { modernRequest } from '../helper/mcp.ts'
@@ -148,6 +151,30 @@ t.test('K67: large answers and searches cost more', async (t) => {
   t.equal((await service.get('/catalog?q=demo'))[0], 200)
   const statuses = await spend(service, 12)
   t.equal(statuses.filter((status) => status === 200).length, 11, '20 - 1 - 5 - 3')
+})
+
+t.test('K67: by default one address installs a thousand skills at once, and five thousand where there are so many', async (t) => {
+  for (const count of [1_000, 5_000]) {
+    const { plugins } = await protect({
+      isLimited: true,
+      rate: SETTINGS.limitRate.parse(SETTINGS.limitRate.default) ?? 0,
+      burst: SETTINGS.limitBurst.parse(SETTINGS.limitBurst.default) ?? 0,
+      trustedProxies: [],
+      store: undefined,
+      hasCallers: true,
+      skills: { namesNow: () => Array.from({ length: count }, () => '') },
+      log: { info () {}, warn () {} },
+      now: () => 0
+    })
+    const app = fastify()
+    for (const plugin of plugins) await app.register(plugin)
+    app.get('/skills/:name', async () => 'text')
+    let refused = 0
+    // Four look for the index where it is not, as the installer does.
+    for (let i = 0; i < count + 4; i++) if ((await app.inject(i < 4 ? '/nowhere' : '/skills/x')).statusCode === 429) refused++
+    t.equal(refused, 0)
+    await app.close()
+  }
 })
 
 t.test('K67: one principal at its limit slows no other, whatever address they share', async (t) => {

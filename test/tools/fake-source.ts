@@ -126,6 +126,10 @@ export class FakeSource implements SkillSource {
     throw new Error('no tool asks for an archive')
   }
 
+  rootOf (): undefined {
+    return undefined
+  }
+
   keptRevisions (): readonly string[] {
     return []
   }

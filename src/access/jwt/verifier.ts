@@ -18,7 +18,7 @@ export type JwtProof = Proof & { readonly kind: 'jwt' }
 
 export type JwtOutcome =
   | { readonly kind: 'proof', readonly proof: JwtProof }
-  | { readonly kind: 'invalid' | 'expired' | 'unavailable' }
+  | { readonly kind: 'invalid' | 'expired' | 'audience' | 'unavailable' }
 
 const INVALID: JwtOutcome = { kind: 'invalid' }
 
@@ -94,7 +94,8 @@ class Issuer {
     const { issuer, algorithms = DEFAULT_ALGORITHMS, clock_tolerance: clockTolerance = DEFAULT_CLOCK_TOLERANCE_S } = this.#entry
     try {
       const { payload, protectedHeader } = await jwtVerify(token, this.keys.find, { issuer, algorithms: [...algorithms], clockTolerance, requiredClaims: ['exp', 'aud'] })
-      if (!isAccessToken(protectedHeader, payload) || !this.#isForUs(payload)) return INVALID
+      if (!isAccessToken(protectedHeader, payload)) return INVALID
+      if (!this.#isForUs(payload)) return { kind: 'audience' }
       return { kind: 'proof', proof: this.#proofOf(payload) }
     } catch (error) {
       if (error instanceof errors.JWTExpired) return { kind: 'expired' }

@@ -1,8 +1,11 @@
 import { loadConfig } from '../../config/load.ts'
+import type { ChangeFeed } from '../../core/events/change-feed.ts'
 import type { Finding } from '../../core/ground/skill.ts'
 import type { SkillService } from '../../core/skill-source.ts'
+import type { TokenEstimate } from '../../verdicts/tokens.ts'
 import { type Command, CommandError } from '../command.ts'
 import { checkSkillsFolder } from '../folders.ts'
+import { openBrowser } from '../open-browser.ts'
 import { readPackageVersion } from '../package-files.ts'
 
 /** Settings that suit a preview: nobody else reaches it, and its own lines are not lost among those of requests. */
@@ -13,23 +16,28 @@ export const command: Command = {
   summary: 'previews folders of skills while they are written',
   positionals: 'DIR...',
   flags: ['port'],
+  switches: ['no-open'],
   details: () => `Serves the folders on this machine only. A page that is open in a browser is loaded again when what it shows is saved, and the
-findings of each skill that is saved are printed here.
+findings and token counts of each skill that is saved are printed here.
 
   --port PORT  default 8080; 0 takes any free port
+  --no-open    prints the address only; otherwise a browser opens it, where there is a terminal and a desktop
 
 Exits with 0 after SIGTERM or SIGINT.
 `,
-  async run ({ positionals, flags }, { commands, cwd, print }) {
+  async run ({ positionals, flags }, { commands, cwd, env, print, isTerminal = false }) {
     if (positionals.length === 0) throw new CommandError('dev needs a folder of skills: skillserve dev ./skills')
     for (const folder of positionals) await checkSkillsFolder(folder, cwd, commands)
     const config = { ...loadConfig({ positionals, flags, env: {}, cwd }), ...OVERRIDES }
-    const { startServer } = await import('../../server.ts')
+    const [{ startServer }, { createChangeFeed }] = await Promise.all([import('../../server.ts'), import('../../core/events/change-feed.ts')])
     await startServer(config, {
       version: readPackageVersion(),
       preview: (skills, url) => {
         print(`Preview at ${url}\n`)
-        void printFindings(skills, print)
+        if (isTerminal && !flags.has('no-open')) openBrowser(url, env)
+        const feed = createChangeFeed({ skills })
+        void printFindings(skills, feed, print)
+        return () => { feed.close() }
       }
     })
     return undefined
@@ -37,20 +45,20 @@ Exits with 0 after SIGTERM or SIGINT.
 }
 
 /** Prints what is wrong with each skill, now and after each change of it. */
-async function printFindings (skills: SkillService, print: (text: string) => void): Promise<void> {
-  const [{ createChangeFeed }, { readCatalogEntry }, { createJudge }, { mcpFindings }] = await Promise.all([
-    import('../../core/events/change-feed.ts'), import('../../core/listing/entry.ts'), import('../../verdicts/entry.ts'), import('../../mcp/findings.ts')
+async function printFindings (skills: SkillService, feed: ChangeFeed, print: (text: string) => void): Promise<void> {
+  const [{ readCatalogEntry }, { createJudge }, { mcpFindings }] = await Promise.all([
+    import('../../core/listing/entry.ts'), import('../../verdicts/entry.ts'), import('../../mcp/findings.ts')
   ])
   const judge = createJudge([mcpFindings])
   const report = async (name: string): Promise<void> => {
     try {
-      const { findings } = await readCatalogEntry({ skills, judge }, name)
-      print(describeFindings(name, findings))
+      const { findings, tokens } = await readCatalogEntry({ skills, judge }, name)
+      print(describe(name, findings, tokens))
     } catch (error) {
       print(`${name}: ${error instanceof Error ? error.message : String(error)}\n`)
     }
   }
-  createChangeFeed({ skills }).subscribe((event) => {
+  feed.subscribe((event) => {
     switch (event.type) {
       case 'removed': return print(`${event.name}: removed\n`)
       case 'added':
@@ -69,9 +77,10 @@ async function printFindings (skills: SkillService, print: (text: string) => voi
   }
 }
 
-function describeFindings (name: string, findings: readonly Finding[]): string {
-  if (findings.length === 0) return `${name}: nothing to mend\n`
+function describe (name: string, findings: readonly Finding[], { listed, body }: TokenEstimate): string {
+  const tokens = `about ${listed} tokens in each turn${body === null ? '' : `, ${body} in use`}`
+  if (findings.length === 0) return `${name}: nothing to mend; ${tokens}\n`
   const lines = findings.map(({ severity, message, fix, file = 'SKILL.md', line }) =>
     `  ${severity} ${file}${line === undefined ? '' : `:${line}`}: ${message}. ${fix}.\n`)
-  return `${name}:\n${lines.join('')}`
+  return `${name}: ${tokens}\n${lines.join('')}`
 }

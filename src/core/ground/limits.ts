@@ -151,6 +151,9 @@ export const DEFAULT_PAGE_ENTRIES = 50
 export const MAX_PAGE_ENTRIES = 500
 export const MAX_PAGE_CHARACTERS = 4 * 1_048_576
 
+/** Entries that are read for one page of those that a filter accepts: each one takes a millisecond, and a rare one may be the last. */
+export const MAX_FILTERED_READS = 500
+
 /** Longest cursor that is read, in characters: three times what the longest folder name takes. */
 export const MAX_CURSOR_CHARACTERS = 1_536
 

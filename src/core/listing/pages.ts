@@ -1,19 +1,30 @@
 import { basename } from 'node:path'
 import { createSlicer } from '../ground/async.ts'
-import { MAX_PAGE_CHARACTERS } from '../ground/limits.ts'
+import { MAX_FILTERED_READS, MAX_PAGE_CHARACTERS } from '../ground/limits.ts'
 import type { SkillSource } from '../skill-source.ts'
 import { compareCodePoints } from '../ground/text.ts'
 import { formatCursor, type PagePosition, parseCursor } from './cursor.ts'
-import { type CatalogEntry, type CatalogEntryOptions, findCatalogEntry } from './entry.ts'
+import { type CatalogEntry, type CatalogEntryOptions, findCatalogEntry, type JudgedEntry } from './entry.ts'
 
-export interface CatalogQuestion {
+/** A choice among entries that must be read for it. */
+export interface EntryFilter<Judged extends JudgedEntry = JudgedEntry> {
+  /** Names the choice, for cursors. */
+  readonly key: string
+  accepts (entry: CatalogEntry & Judged): boolean
+}
+
+export interface CatalogQuestion<Judged extends JudgedEntry = JudgedEntry> {
   /** Words to search for; blank means no search. */
   readonly query?: string
   /** Only skills that are valid, or that are not. */
-  readonly valid?: boolean
+  readonly valid?: boolean | undefined
+  /** Only skills of the root with this name. */
+  readonly root?: string | undefined
+  /** Only entries that it accepts. Then `total` counts the skills among which they are. */
+  readonly filter?: EntryFilter<Judged> | undefined
   /** Most entries in the page. */
   readonly limit: number
-  /** `nextCursor` of the page before, for the same query and `valid`. */
+  /** `nextCursor` of the page before, for the same question. */
   readonly cursor?: string
 }
 
@@ -22,14 +33,16 @@ export interface CatalogPage {
   readonly entries: readonly string[]
   /** Number of skills on all pages together. */
   readonly total: number
+  /** How many of them come up to the end of this page. */
+  readonly end: number
   /** Undefined on the last page. */
   readonly nextCursor: string | undefined
   /** Of a search: false while some skills cannot be found by their body yet. */
   readonly isComplete: boolean
 }
 
-export interface CatalogPageOptions extends CatalogEntryOptions {
-  readonly skills: CatalogEntryOptions['skills'] & Pick<SkillSource, 'available' | 'list' | 'scope' | 'search'>
+export interface CatalogPageOptions<Judged extends JudgedEntry = JudgedEntry> extends CatalogEntryOptions<Judged> {
+  readonly skills: CatalogEntryOptions['skills'] & Pick<SkillSource, 'available' | 'list' | 'rootOf' | 'scope' | 'search'>
 }
 
 /** A skill that may be on the page. */
@@ -49,30 +62,32 @@ const READ_TOGETHER = 16
  * @returns undefined when the cursor is not one for this question
  * @throws {SkillError} `folderError`'s sentences without a root
  */
-export async function readCatalogPage (options: CatalogPageOptions, { query = '', valid, limit, cursor }: CatalogQuestion): Promise<CatalogPage | undefined> {
+export async function readCatalogPage<Judged extends JudgedEntry> (
+  options: CatalogPageOptions<Judged>, { query = '', valid, root, filter, limit, cursor }: CatalogQuestion<Judged>
+): Promise<CatalogPage | undefined> {
   const words = query.trim()
-  const question = JSON.stringify([words, valid ?? null, ...scopeOf(options)])
+  const { skills } = options
+  // Cursors of plain questions to a service without callers stay what they were.
+  const more = root === undefined && filter === undefined ? [] : [{ root, filter: filter?.key }]
+  const question = JSON.stringify([words, valid ?? null, ...skills.scope === '' ? [] : [skills.scope], ...more])
   const position = cursor === undefined ? undefined : parseCursor(question, cursor)
   if (cursor !== undefined && position === undefined) return undefined
-  const { candidates, isComplete } = await findCandidates(options, words, valid)
-  const { entries, end } = await readEntries(options, candidates, position === undefined ? 0 : startAfter(candidates, position), valid, limit)
+  const found = await findCandidates(skills, words, valid)
+  const candidates = root === undefined ? found.candidates : found.candidates.filter(({ name }) => skills.rootOf(name) === root)
+  const { entries, end } = await readEntries(options, candidates, position === undefined ? 0 : startAfter(candidates, position), { valid, filter, limit })
   const last = end < candidates.length ? candidates[end - 1] : undefined
   return {
     entries,
     total: candidates.length,
-    isComplete,
+    end,
+    isComplete: found.isComplete,
     nextCursor: last && formatCursor(question, { after: last.name, ...last.score !== undefined && { score: last.score } })
   }
 }
 
-/** Cursors of a service without callers stay what they were. */
-function scopeOf ({ skills: { scope } }: CatalogPageOptions): string[] {
-  return scope === '' ? [] : [scope]
-}
-
 /** `valid` is applied to what the index knows: to read all skills for a page of a few would take seconds. */
 async function findCandidates (
-  { skills }: CatalogPageOptions, words: string, valid: boolean | undefined
+  skills: CatalogPageOptions['skills'], words: string, valid: boolean | undefined
 ): Promise<{ readonly candidates: readonly Candidate[], readonly isComplete: boolean }> {
   const { hits, isComplete } = words === '' ? { hits: (await skills.list()).map((name): Candidate => ({ name })), isComplete: true } : await skills.search(words)
   if (valid === undefined) return { candidates: hits, isComplete }
@@ -88,19 +103,23 @@ function startAfter (candidates: readonly Candidate[], { after, score: last = 0 
   return next === -1 ? candidates.length : next
 }
 
-/** Reads entries from `start` on, and says where the next page begins. Skills that are gone, or whose `valid` has changed, are left out. */
-async function readEntries (
-  options: CatalogPageOptions, candidates: readonly Candidate[], start: number, valid: boolean | undefined, limit: number
+/**
+ * Reads entries from `start` on, and says where the next page begins. Skills that are gone, whose `valid` has changed, or that the
+ * filter refuses, are left out.
+ */
+async function readEntries<Judged extends JudgedEntry> (
+  options: CatalogPageOptions<Judged>, candidates: readonly Candidate[], start: number, { valid, filter, limit }: Pick<CatalogQuestion<Judged>, 'valid' | 'filter' | 'limit'>
 ): Promise<{ entries: string[], end: number }> {
   const yieldIfNeeded = createSlicer()
   const entries: string[] = []
   let characters = 0
   let end = start
-  while (end < candidates.length && entries.length < limit && characters < MAX_PAGE_CHARACTERS) {
-    const due = candidates.slice(end, end + Math.min(READ_TOGETHER, limit - entries.length))
+  const limitEnd = filter === undefined ? candidates.length : Math.min(candidates.length, start + MAX_FILTERED_READS)
+  while (end < limitEnd && entries.length < limit && characters < MAX_PAGE_CHARACTERS) {
+    const due = candidates.slice(end, Math.min(limitEnd, end + Math.min(READ_TOGETHER, limit - entries.length)))
     for (const entry of await Promise.all(due.map(({ name }) => findCatalogEntry(options, name)))) {
       const candidate = candidates[end++]
-      if (entry === undefined || (valid !== undefined && entry.valid !== valid)) continue
+      if (entry === undefined || (valid !== undefined && entry.valid !== valid) || filter?.accepts(entry) === false) continue
       const text = JSON.stringify({ ...entry, ...candidate?.score !== undefined && { score: candidate.score } } satisfies CatalogEntry & Partial<Candidate>)
       entries.push(text)
       characters += text.length

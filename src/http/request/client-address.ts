@@ -1,11 +1,13 @@
 import type { IncomingMessage } from 'node:http'
-import { BlockList, isIP, isIPv4 } from 'node:net'
+import { BlockList, isIP, isIPv4, SocketAddress } from 'node:net'
 
 /** The address of the client that a request comes from. */
 export type ClientOf = (request: IncomingMessage) => string
 
 /** An IPv4 address that a socket for both families shows as IPv6. */
 const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
+
+const MAYBE_MAPPED = /^[0:]+:ffff:/i
 
 /** An address as proxies write it, with or without port and brackets. */
 const WITH_PORT = /^(?:\[([^\]]+)\](?::\d+)?|(\d+\.\d+\.\d+\.\d+):\d+)$/
@@ -59,7 +61,10 @@ export function createClientOf (trusted: readonly string[]): ClientOf {
 }
 
 function plainAddress (address: string): string {
-  return MAPPED.exec(address)?.[1] ?? address
+  const dotted = MAPPED.exec(address)?.[1]
+  if (dotted !== undefined || !MAYBE_MAPPED.test(address) || isIP(address) !== 6) return dotted ?? address
+  // In hex, as no socket shows it and some proxies write it.
+  return MAPPED.exec(new SocketAddress({ address, family: 'ipv6' }).address)?.[1] ?? address
 }
 
 /** What is one customer: an IPv4 address, or the first 64 bits of an IPv6 address. */

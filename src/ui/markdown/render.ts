@@ -1,7 +1,7 @@
 import GithubSlugger from 'github-slugger'
 import MarkdownIt, { type MarkdownIt as Parser, type Token } from 'markdown-it'
 import { encodePath } from '../addresses.ts'
-import { escape, escapeVisibly } from '../html.ts'
+import { escape, escapeVisibly } from '../markup/html.ts'
 import { linkTarget, type LinkTarget } from './links.ts'
 
 /** Where a text stands, as plain data: it crosses to another thread. */

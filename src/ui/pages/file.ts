@@ -1,8 +1,9 @@
 import type { Addresses } from '../addresses.ts'
-import { html, type Html, trusted, visible } from '../html.ts'
+import { html, type Html, trusted, visible } from '../markup/html.ts'
 import type { Rendering } from '../markdown-renderer.ts'
+import { crumbs } from './files.ts'
 import type { Page } from './layout.ts'
-import { count, factList, size } from './parts.ts'
+import { count, size } from './parts.ts'
 import { plainText } from './skill.ts'
 import { type Source, sourceView } from './source.ts'
 
@@ -30,15 +31,10 @@ export function filePage (file: FileContentOfPage, addresses: Addresses): Page {
     title: `${path} – ${name} – Skills`,
     current: 'skills',
     main: html`<div class="file">
-<nav class="crumbs" aria-label="Breadcrumb"><ol><li><a href="${addresses.home}">Skills</a></li><li><a href="${addresses.skill(name)}"><bdi>${visible(name)}</bdi></a></li></ol></nav>
-<h1><bdi>${visible(path)}</bdi></h1>
-${factList([
-  ['Size', size(bytes)],
-  ['Type', html`<code>${mediaType}</code>`],
-  encoding === undefined || encoding === 'utf-8' ? undefined : ['Encoding', encoding],
-  source === undefined || isCut ? undefined : ['Length', count(source.lines, 'line')]
-])}
-<p class="actions">${file.isMarkdown && toggle(file, addresses)} <a href="${addresses.bytes(name, path)}">Raw</a> <a href="${addresses.bytes(name, path)}" download>Download</a></p>
+${crumbs(name, path, addresses)}
+<h1><bdi>${visible(path.slice(path.lastIndexOf('/') + 1))}</bdi></h1>
+<div class="title"><p class="meta">${source !== undefined && !isCut && html`<span>${count(source.lines, 'line')}</span> `}${size(bytes)} <span>${mediaType}</span>${encoding !== undefined && encoding !== 'utf-8' && html` <span>${encoding}</span>`}</p>
+<p class="actions">${file.isMarkdown && toggle(file, addresses)} <a href="${addresses.bytes(name, path)}">Raw</a> <a href="${addresses.bytes(name, path)}" download>Download</a></p></div>
 ${rendering === undefined ? shown(file, source, isCut, addresses) : rendered(file, rendering)}
 </div>`
   }

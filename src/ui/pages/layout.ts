@@ -1,6 +1,6 @@
 import type { Addresses } from '../addresses.ts'
 import type { Assets } from '../assets.ts'
-import { type Content, html, type Html } from '../html.ts'
+import { type Content, html, type Html } from '../markup/html.ts'
 
 /** What every page has beside its own content. */
 export interface Frame {
@@ -18,12 +18,14 @@ export interface Page {
   /** The place in the navigation. */
   readonly current?: 'skills' | 'status'
   readonly main: Content
+  /** Address of what has changed since this page. */
+  readonly changes?: string
 }
 
 /** Stands in a page for the name of its state, which depends on everything else in it. */
 export const STATE_PLACEHOLDER = '{state}'
 
-export function renderPage ({ title, current, main }: Page, { addresses, assets: { style, script, icon }, version, isPreview }: Frame): Html {
+export function renderPage ({ title, current, main, changes }: Page, { addresses, assets: { style, script, icon }, version, isPreview }: Frame): Html {
   const asset = (name: string) => addresses.at(`ui/assets/${name}`)
   return html`<!doctype html>
 <html lang="en" data-state="${STATE_PLACEHOLDER}"${isPreview && html` data-preview`}>
@@ -46,7 +48,7 @@ export function renderPage ({ title, current, main }: Page, { addresses, assets:
 <li><a href="${addresses.at('docs')}">API</a></li>
 </ul></nav>
 </header>
-<p class="outdated" role="status" data-home="${addresses.home}"></p>
+<p class="outdated" role="status" data-home="${addresses.home}"${changes !== undefined && html` data-changes="${changes}"`}></p>
 <main id="main" tabindex="-1">
 ${main}
 </main>

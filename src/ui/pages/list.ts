@@ -1,91 +1,131 @@
-import type { CatalogEntry } from '../../core/listing/entry.ts'
 import { MAX_QUERY_CODE_POINTS } from '../../core/ground/limits.ts'
-import type { EntryVerdicts } from '../../verdicts/index.ts'
-import { snippets } from '../snippets.ts'
+import type { CatalogEntry } from '../../core/listing/entry.ts'
+import { type EntryVerdicts, TARGET_NAMES, TARGETS } from '../../verdicts/index.ts'
 import type { Addresses } from '../addresses.ts'
-import { html, type Html, visible } from '../html.ts'
+import { highlighter } from '../markup/highlight.ts'
+import { type Content, html, type Html, visible } from '../markup/html.ts'
+import { choiceParameter, CHOICES, listAddress, type ListQuestion } from '../question.ts'
+import { snippets } from '../snippets.ts'
 import type { Page } from './layout.ts'
-import { count, size, verdict } from './parts.ts'
+import { count, outcome, size, verdict } from './parts.ts'
 import { snippetList } from './use.ts'
 
-export interface ListQuestion {
-  readonly query: string
-  readonly valid: boolean | undefined
-  readonly cursor: string | undefined
+export interface ListedSkill extends CatalogEntry, EntryVerdicts {
+  /** Name of its root. */
+  readonly root: string | undefined
 }
 
 export interface ListContent extends ListQuestion {
-  readonly entries: ReadonlyArray<CatalogEntry & EntryVerdicts>
+  readonly entries: readonly ListedSkill[]
   readonly total: number
+  /** How many of them have been looked at for this page and those before. */
+  readonly end: number
+  /** Entries were read to find those that fit. */
+  readonly isFiltered: boolean
   readonly nextCursor: string | undefined
   readonly isComplete: boolean
+  /** Names of all roots. */
+  readonly roots: readonly string[]
   /** Address of the service, as this page was asked for. */
   readonly base: string
 }
 
+const LABELS = { valid: 'Valid', warnings: 'Warnings', errors: 'Errors' } as const
+const SUFFIXES = { valid: 'that are valid', warnings: 'with warnings', errors: 'with errors' } as const
+
+/** The smallest skill that is valid. */
+const EXAMPLE = '---\nname: my-skill\ndescription: What it does. Use when …\n---\n\n# Steps\n'
+
 /** The list of skills, or what a search has found. */
 export function listPage (content: ListContent, addresses: Addresses): Page {
-  const { query, entries } = content
+  const { query, entries, roots } = content
+  const highlight = highlighter(query)
   return {
     title: query === '' ? 'Skills' : `${query} – Skills`,
     current: 'skills',
-    main: html`<h1>Skills</h1>
-<search><form class="search" action="${addresses.home}" method="get">
-<label for="q">Search names, descriptions and texts</label>
-<div><input id="q" name="q" type="search" value="${query}" maxlength="${MAX_QUERY_CODE_POINTS}" autocomplete="off" spellcheck="false" aria-keyshortcuts="/ Control+K">
-<button>Search</button></div>
-${content.valid !== undefined && html`<input type="hidden" name="valid" value="${String(content.valid)}">`}
-</form></search>
+    main: html`<div class="columns list">
+<div class="lead-column">
+<h1>Skills</h1>
+<search>${form(content, addresses)}</search>
 <p class="count" id="count" role="status">${countLine(content)}</p>
 <div id="results">
-${filters(content, addresses)}
+${choices(content, addresses)}
 ${entries.length === 0 && nothing(content, addresses)}
-<ul class="skills">${entries.map((entry) => item(entry, addresses))}
+<ul class="skills">${entries.map((entry) => item(entry, highlight, roots.length > 1, addresses))}
 </ul>
 ${pages(content, addresses)}
 </div>
-<section class="use" aria-labelledby="use"><h2 id="use">Use all of them</h2>
+</div>
+<aside aria-labelledby="use"><h2 id="use">Use all of them</h2>
 ${snippetList(snippets(content.base), content.base)}
-</section>`
+</aside>
+</div>`
   }
 }
 
-function item ({ name, description, findings, file_count: files, size_bytes: bytes, type, tokens }: CatalogEntry & EntryVerdicts, addresses: Addresses): Html {
+function form ({ query, choice, root, target, roots }: ListContent, addresses: Addresses): Html {
+  const [name, value] = choice === undefined ? [] : choiceParameter(choice)
+  const folders = root === undefined || roots.includes(root) ? roots : [...roots, root]
+  return html`<form class="search" action="${addresses.home}" method="get">
+<div class="field"><label class="unseen" for="q">Search names, descriptions and texts</label>
+<input id="q" name="q" type="search" value="${query}" placeholder="Search names, descriptions and texts" maxlength="${MAX_QUERY_CODE_POINTS}" autocomplete="off" spellcheck="false" aria-keyshortcuts="/ Control+K">
+<button>Search</button></div>
+<div class="refine">${folders.length > 1 && html`<label>Folder ${select('root', 'all', folders.map((folder) => [folder, folder]), root)}</label>`}
+<label>Judged by ${select('target', 'the format', TARGET_NAMES.map((each) => [each, TARGETS[each].title]), target)}</label></div>
+${name !== undefined && html`<input type="hidden" name="${name}" value="${value}">`}
+</form>`
+}
+
+function select (name: string, none: string, options: ReadonlyArray<readonly [value: string, label: string]>, chosen: string | undefined): Html {
+  return html`<select name="${name}"><option value="">${none}</option>${options.map(([value, label]) => html`
+<option value="${value}"${value === chosen && html` selected`}>${label}</option>`)}</select>`
+}
+
+function item ({ name, description, findings, file_count: files, size_bytes: bytes, root, tokens, targets }: ListedSkill, highlight: (text: string) => Html, showsRoot: boolean, addresses: Addresses): Html {
+  const facts: readonly Content[] = [
+    files !== null && count(files, 'file'),
+    bytes !== null && size(bytes),
+    tokens.body !== null && html`<span title="${tokens.method}">≈ ${count(tokens.body, 'token')}</span>`,
+    showsRoot && root !== undefined && html`in <bdi>${visible(root)}</bdi>`
+  ]
   return html`
-<li><h2><a href="${addresses.skill(name)}"><bdi>${visible(name)}</bdi></a></h2>
-<p class="description" dir="auto">${description === '' ? html`<em>No description</em>` : visible(description)}</p>
-<p class="meta">${verdict(findings)}${files !== null && html` <span>${count(files, 'file')}</span>`}${bytes !== null && html` ${size(bytes)}`}${tokens.body !== null && html` <span title="${tokens.method}">≈ ${count(tokens.body, 'token')}</span>`}${type === 'personal' && html` <span>personal</span>`}</p></li>`
+<li><h2><a href="${addresses.skill(name)}"><bdi>${highlight(name)}</bdi></a></h2>
+<p class="description" dir="auto">${description === '' ? html`<em>No description</em>` : highlight(description)}</p>
+<p class="state">${targets?.[0] === undefined ? verdict(findings) : outcome(targets[0].verdict)}</p>
+<p class="meta">${facts.filter((fact) => fact !== false).map((fact) => html`<span>${fact}</span> `)}</p></li>`
 }
 
-function countLine ({ total, query, isComplete, valid }: ListContent): string {
-  const what = `${count(total, valid === true ? 'valid skill' : 'skill')}${valid === false ? ' with errors' : ''}`
-  return `${what}${query === '' ? '' : ` for “${query}”`}${isComplete ? '' : '. Texts are still being indexed: search again in a few seconds'}`
+function countLine ({ entries, total, end, isFiltered, query, isComplete, choice, cursor, nextCursor, target }: ListContent): string {
+  const suffix = `${choice === undefined ? '' : ` ${SUFFIXES[choice]}`}${target === undefined ? '' : ` for ${TARGETS[target].title}`}${query === '' ? '' : ` for “${query}”`}`
+  const what = count(isFiltered ? entries.length : total, 'skill') + suffix
+  const isAll = !isFiltered || (cursor === undefined && nextCursor === undefined)
+  const range = isAll ? '' : cursor === undefined ? ` among the first ${end.toLocaleString('en')} of ${total.toLocaleString('en')}` : ` on this page, which ends at ${end.toLocaleString('en')} of ${total.toLocaleString('en')}`
+  return `${what}${range}${isComplete ? '' : '. Texts are still being indexed: search again in a few seconds'}`
 }
 
-function filters ({ query, valid }: ListContent, addresses: Addresses): Html {
-  const choices = [['All', undefined], ['Valid', true], ['With errors', false]] as const
-  return html`<nav class="filters" aria-label="Filter"><ul>${choices.map(([label, value]) => html`
-<li><a href="${listAddress(addresses, { query, valid: value, cursor: undefined })}"${value === valid && html` aria-current="true"`}>${label}</a></li>`)}
+function choices (question: ListContent, addresses: Addresses): Html {
+  return html`<nav class="tabs" aria-label="Filter"><ul>${[undefined, ...CHOICES].map((choice) => html`
+<li><a href="${listAddress(addresses, { ...question, choice, cursor: undefined })}"${choice === question.choice && html` aria-current="true"`}>${choice === undefined ? 'All' : LABELS[choice]}</a></li>`)}
 </ul></nav>`
 }
 
-function pages ({ query, valid, cursor, nextCursor }: ListContent, addresses: Addresses): Html | false {
+function pages (question: ListContent, addresses: Addresses): Html | false {
+  const { cursor, nextCursor } = question
   if (cursor === undefined && nextCursor === undefined) return false
   return html`<nav class="pages" aria-label="Pages">
-${cursor !== undefined && html`<a href="${listAddress(addresses, { query, valid, cursor: undefined })}">First page</a>`}
-${nextCursor !== undefined && html`<a rel="next" href="${listAddress(addresses, { query, valid, cursor: nextCursor })}">Next page</a>`}
+${cursor !== undefined && html`<a href="${listAddress(addresses, { ...question, cursor: undefined })}">First page</a>`}
+${nextCursor !== undefined && html`<a rel="next" href="${listAddress(addresses, { ...question, cursor: nextCursor })}">Next page</a>`}
 </nav>`
 }
 
-function nothing ({ query, valid }: ListContent, addresses: Addresses): Html {
-  if (query === '' && valid === undefined) {
-    return html`<p class="nothing">There is no skill yet. A skill is a folder with a <code>SKILL.md</code>: put one into a folder that this service serves, and load this page again.</p>`
+/** Why the list is empty, and what to do about it. */
+function nothing (question: ListContent, addresses: Addresses): Html {
+  const { query, choice, root, target, nextCursor } = question
+  if (nextCursor !== undefined) return html`<p class="nothing">None of the skills that were looked at fits. The next page looks at more.</p>`
+  if (query === '' && choice === undefined && root === undefined && target === undefined) {
+    return html`<div class="nothing"><p>There is no skill yet. A skill is a folder with a <code>SKILL.md</code>: put one into a folder that this service serves, and load this page again.</p>
+<pre tabindex="0"><code>${EXAMPLE}</code></pre></div>`
   }
-  return html`<p class="nothing">No skill fits. <a href="${addresses.home}">Show all skills</a>${query !== '' && valid !== undefined &&
-    html`, or <a href="${listAddress(addresses, { query, valid: undefined, cursor: undefined })}">search among all of them</a>`}.</p>`
-}
-
-function listAddress (addresses: Addresses, { query, valid, cursor }: ListQuestion): string {
-  const parameters = new URLSearchParams({ ...query !== '' && { q: query }, ...valid !== undefined && { valid: String(valid) }, ...cursor !== undefined && { cursor } })
-  return parameters.size === 0 ? addresses.home : `${addresses.home}?${parameters.toString()}`
+  const isRefined = choice !== undefined || root !== undefined || target !== undefined
+  return html`<p class="nothing">No skill fits. ${query !== '' && isRefined && html`<a href="${listAddress(addresses, { query })}">Search among all skills</a>, or `}<a href="${addresses.home}">show all skills</a>.</p>`
 }

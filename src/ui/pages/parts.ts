@@ -1,7 +1,10 @@
 import type { Finding } from '../../core/ground/skill.ts'
-import { TARGETS } from '../../verdicts/index.ts'
+import { type Outcome, TARGETS } from '../../verdicts/index.ts'
 import type { Addresses } from '../addresses.ts'
-import { type Content, html, type Html, visible } from '../html.ts'
+import { type Content, html, type Html, visible } from '../markup/html.ts'
+
+/** Clients that a finding names: all of them are in the table of the page. */
+const MAX_NAMED = 4
 
 const UNITS = ['bytes', 'kB', 'MB', 'GB'] as const
 
@@ -18,8 +21,8 @@ export function size (bytes: number): Html {
 }
 
 /** `1 file`, `12 files`. */
-export function count (number: number, noun: string): string {
-  return `${number.toLocaleString('en')} ${noun}${number === 1 ? '' : 's'}`
+export function count (number: number, noun: string, plural = `${noun}s`): string {
+  return `${number.toLocaleString('en')} ${number === 1 ? noun : plural}`
 }
 
 /** How a skill is, in one word and one colour. */
@@ -31,13 +34,32 @@ export function verdict (findings: readonly Finding[]): Html {
   return html`<span class="verdict good">valid</span>`
 }
 
+/** What each outcome is called, and how bad it is. */
+const OUTCOME_WORDS = {
+  ok: ['works', 'good'],
+  warned: ['works, with a warning', 'warning'],
+  changed: ['reads it differently', 'warning'],
+  cut: ['cuts it', 'warning'],
+  not_loaded: ['does not load it', 'error'],
+  refused: ['refuses it', 'error']
+} as const satisfies Record<Outcome, readonly [what: string, kind: string]>
+
+/** What a client does with a skill. */
+export function outcome (verdict: Outcome): Html {
+  const [what, kind] = OUTCOME_WORDS[verdict]
+  return html`<span class="verdict ${kind}">${what}</span>`
+}
+
 /** @param mainFile path of the file that a finding is about if it names no other */
 export function findingList (findings: readonly Finding[], name: string, mainFile: string | undefined, addresses: Addresses): Html {
-  return html`<ul class="findings">${findings.map(({ severity, message, fix, code, targets = [], line, file = mainFile }) => html`
-<li class="${severity}"><p><strong>${severity}</strong> <span dir="auto">${visible(sentence(message))}</span>${line !== undefined && file !== undefined &&
-  html` <a href="${addresses.file(name, file)}#L${line}">${file === mainFile ? '' : visible(file)} line ${line}</a>`}</p>
+  const firsts = new Map(findings.toReversed().map((found) => [found.code, found]))
+  return html`<ul class="findings">${findings.map((found) => {
+    const { severity, message, fix, code, targets = [], line, file = mainFile } = found
+    return html`
+<li class="${severity}"${firsts.get(code) === found && html` id="${code}"`}><p><strong>${severity}</strong> <span dir="auto">${visible(sentence(message))}</span></p>
 <p class="fix"><span class="label">Fix</span> <span dir="auto">${visible(sentence(fix))}</span></p>
-<p class="code"><code>${code}</code>${targets.length > 0 && html` <span>matters to ${titles(targets)}</span>`}</p></li>`)}
+<p class="meta">${line !== undefined && file !== undefined && html`<a href="${addresses.file(name, file)}#L${line}">${file === mainFile ? '' : visible(file)} line ${line}</a> `}<code>${code}</code>${targets.length > MAX_NAMED ? html` <a href="#targets">matters to ${targets.length} clients</a>` : targets.length > 0 && html` <span>matters to ${titles(targets)}</span>`}</p></li>`
+  })}
 </ul>`
 }
 

@@ -1,20 +1,37 @@
 import type { Addresses } from '../addresses.ts'
-import { html, visible } from '../html.ts'
+import { html, type Html, visible } from '../markup/html.ts'
+import { listAddress } from '../question.ts'
 import type { Page } from './layout.ts'
 
 export interface ProblemContent {
   readonly status: number
   readonly title: string
   readonly sentence: string
+  /** What was asked for and is not there, and what may have been meant instead. */
+  readonly missing?: Missing | undefined
 }
 
-/** Why there is no page, for people. */
-export function problemPage ({ status, title, sentence }: ProblemContent, addresses: Addresses): Page {
+export interface Missing {
+  /** Words that a search may find. */
+  readonly query?: string
+  readonly near?: { readonly label: string, readonly address: string } | undefined
+}
+
+/** Why there is no page, for people, and where to go from here. */
+export function problemPage ({ status, title, sentence, missing }: ProblemContent, addresses: Addresses): Page {
   return {
     title: `${title} – Skills`,
     main: html`<div class="problem"><p class="status">${status}</p>
 <h1>${title}</h1>
 <p class="lead" dir="auto">${visible(sentence)}.</p>
-<p class="actions"><a href="${addresses.home}">All skills</a> <a href="${addresses.status}">Status</a></p></div>`
+${status === 401 && SIGNED_OUT}
+${missing?.near !== undefined && html`<p class="near">Did you mean <a href="${missing.near.address}"><bdi>${visible(missing.near.label)}</bdi></a>?</p>`}
+<p class="actions"><a href="${addresses.home}">All skills</a>${missing?.query !== undefined && html` <a href="${listAddress(addresses, { query: missing.query })}">Search for “${visible(missing.query)}”</a>`}${status !== 401 && html` <a href="${addresses.status}">Status</a>`}</p></div>`
   }
 }
+
+/** Browsers hold no token: they are let in by a proxy, or see what is open to all. */
+const SIGNED_OUT: Html = html`<div class="nothing"><p>These skills are for callers who say who they are:</p>
+<ul><li>in a browser, through the proxy of your organization that you sign in to, if it has one;</li>
+<li>in a program or an agent, with <code>Authorization: Bearer …</code> and the token that you were given.</li></ul>
+<p>Whoever runs this service can give you access.</p></div>`

@@ -1,18 +1,17 @@
 import type { Manifest } from '../../core/content/manifest.ts'
+import type { TrustReport } from '../../core/content/trust/trust-policy.ts'
 import type { TargetName } from '../../verdicts/index.ts'
 import type { Addresses } from '../addresses.ts'
-import { type Content, html, type Html, trusted, visible } from '../html.ts'
+import { type Content, html, type Html, trusted, visible } from '../markup/html.ts'
 import type { Rendering } from '../markdown-renderer.ts'
 import type { JudgedSkill } from '../content.ts'
 import { snippets } from '../snippets.ts'
+import { fileTree } from './files.ts'
 import type { Page } from './layout.ts'
 import { count, digest, factList, findingList, size, verdict } from './parts.ts'
 import { sourceView } from './source.ts'
-import { targetList } from './targets.ts'
+import { summary, targetTable } from './targets.ts'
 import { snippetList } from './use.ts'
-
-/** Files in the list of a page. */
-const MAX_LISTED_FILES = 500
 
 export interface SkillContent {
   readonly entry: JudgedSkill
@@ -25,6 +24,10 @@ export interface SkillContent {
   readonly body: string
   readonly rendering: Rendering | undefined
   readonly base: string
+  /** Name of its root. */
+  readonly root: string | undefined
+  /** Whether a revision before this one can be compared with it. */
+  readonly hasChanges: boolean
 }
 
 /** A skill: what it is for, whether it is all right, how to use it, and everything that is in it. */
@@ -34,28 +37,30 @@ export function skillPage (content: SkillContent, addresses: Addresses): Page {
   return {
     title: `${name} – Skills`,
     current: 'skills',
-    main: html`<div class="skill">
+    ...entry.revision !== null && { changes: `${addresses.skill(name)}/changes?from=${encodeURIComponent(entry.revision)}` },
+    main: html`<div class="columns skill">
 <div class="head">
+<nav class="crumbs" aria-label="Breadcrumb"><ol><li><a href="${addresses.home}">Skills</a></li></ol></nav>
 <h1><bdi>${visible(name)}</bdi></h1>
 <p class="lead" dir="auto">${description === '' ? html`<em>No description</em>` : visible(description)}</p>
-<p class="meta">${verdict(findings)} <a href="#files">${entry.file_count === null ? 'files' : count(entry.file_count, 'file')}</a>${entry.size_bytes !== null && html` ${size(entry.size_bytes)}`}</p>
+<p class="meta">${verdict(findings)} <a href="#targets">${summary(entry.targets)}</a>${entry.file_count !== null && html` <a href="#files">${count(entry.file_count, 'file')}</a>`}${entry.size_bytes !== null && html` ${size(entry.size_bytes)}`}</p>
 </div>
-<aside aria-labelledby="use"><section class="use"><h2 id="use">Use it</h2>
+<aside aria-labelledby="use"><section><h2 id="use">Use it</h2>
 ${snippetList(snippets(base, name), base, missingFor(entry))}</section>
-${facts(entry)}
+${facts(content, addresses)}
 </aside>
 <div class="body">
 ${findings.length > 0 && html`<section aria-labelledby="findings"><h2 id="findings">Findings</h2>
 ${findingList(findings, name, mainFile, addresses)}</section>`}
-<section aria-labelledby="targets"><h2 id="targets">Where it works</h2>
-${targetList(entry.targets)}</section>
 <section aria-labelledby="instructions"><div class="title"><h2 id="instructions">Instructions</h2>
-${content.problem === undefined && html`<p><a href="${addresses.file(name, mainFile)}">Source</a> <a href="${addresses.bytes(name, mainFile)}">Raw</a></p>`}</div>
+${content.problem === undefined && html`<p class="actions"><a href="${addresses.file(name, mainFile)}">Source</a> <a href="${addresses.bytes(name, mainFile)}">Raw</a></p>`}</div>
 ${frontmatter(entry)}
 ${instructions(content)}
 </section>
-${manifest !== undefined && html`<section aria-labelledby="files"><div class="title"><h2 id="files">Files</h2><p><a href="${addresses.at(`skills/${encodeURIComponent(name)}/archive.zip`)}">Download as ZIP</a></p></div>
-${fileList(manifest, name, addresses)}</section>`}
+${manifest !== undefined && html`<section aria-labelledby="files"><div class="title"><h2 id="files">Files</h2><p class="actions"><a href="${addresses.at(`skills/${encodeURIComponent(name)}/archive.zip`)}">Download as ZIP</a></p></div>
+${fileTree(manifest, name, addresses)}</section>`}
+<section aria-labelledby="targets"><h2 id="targets">Where it works</h2>
+${targetTable(entry.targets)}</section>
 </div>
 </div>`
   }
@@ -70,12 +75,33 @@ function missingFor ({ targets, revision }: JudgedSkill): { discovery?: string, 
   }
 }
 
-function facts ({ revision, type, tokens: { listed, body, all_files: all, method } }: JudgedSkill): Html {
-  return html`<section aria-label="Facts">${factList([
-    ['Root', type],
-    revision === null ? undefined : ['Revision', digest(revision)],
-    ['Tokens', html`<span title="${method}">≈ ${listed.toLocaleString('en')} in each turn${body !== null && html`, ${body.toLocaleString('en')} in use`}${all !== null && html`, ${all.toLocaleString('en')} with all files`}</span>`]
-  ])}</section>`
+function facts ({ entry, root, hasChanges }: SkillContent, addresses: Addresses): Html {
+  const { name, revision, type, trust, tokens: { listed, body, all_files: all, method } } = entry
+  return html`<section aria-labelledby="facts"><h2 id="facts">Facts</h2>
+${factList([
+  root === undefined ? undefined : ['Folder', html`<bdi>${visible(root)}</bdi>${type === 'personal' && ', personal'}`],
+  trust === undefined ? undefined : ['Origin', origin(trust)],
+  revision === null ? undefined : ['Revision', html`${digest(revision)}${hasChanges && html` <a href="${addresses.skill(name)}/changes">what changed</a>`}`],
+  ['Tokens', html`<ul title="${method}"><li>≈ ${listed.toLocaleString('en')} in each turn</li>${body !== null && html`<li>≈ ${body.toLocaleString('en')} in use</li>`}${all !== null && html`<li>≈ ${all.toLocaleString('en')} with all files</li>`}</ul>`]
+])}
+<p class="actions"><a href="${addresses.at(`catalog/${encodeURIComponent(name)}`)}">As JSON</a></p></section>`
+}
+
+const ORIGINS = {
+  valid: ['signed', 'good'],
+  unsigned: ['not signed', 'warning'],
+  stale: ['changed since it was signed', 'error'],
+  untrusted: ['signed by somebody unknown', 'error'],
+  expired: ['signed with a certificate that has expired', 'error'],
+  invalid: ['signature does not hold', 'error'],
+  denied: ['denied', 'error']
+} as const satisfies Record<NonNullable<TrustReport['status']>, readonly [what: string, kind: string]>
+
+/** Who vouches for the skill. */
+function origin ({ status, signer, pinned }: TrustReport): Html {
+  const [what, kind] = status === null ? [] : ORIGINS[status]
+  return html`<ul>${what !== undefined && html`<li><span class="verdict ${kind}">${what}</span>${signer !== null && html` by <bdi>${visible(signer)}</bdi>`}</li>`}${pinned !== null && html`
+<li>${pinned ? 'this revision is locked' : html`<span class="verdict warning">not in the lock</span>`}</li>`}</ul>`
 }
 
 /** Every field but those in the heading, whatever its type. */
@@ -106,14 +132,4 @@ export function plainText (text: string, why: 'large' | 'slow'): Html {
   const { markup, isCut } = sourceView(text)
   return html`<p class="note">Shown as plain text: ${why === 'large' ? 'it is too large to be rendered' : 'rendering it takes too long'}.${isCut && ' This is its beginning.'}</p>
 ${markup}`
-}
-
-function fileList ({ files }: Manifest, name: string, addresses: Addresses): Html {
-  return html`<ul class="files">${files.slice(0, MAX_LISTED_FILES).map(({ path, size_bytes: bytes }) => {
-    const folder = path.slice(0, path.lastIndexOf('/') + 1)
-    return html`
-<li><a href="${addresses.file(name, path)}"><bdi>${folder !== '' && html`<span class="folder">${visible(folder)}</span>`}${visible(path.slice(folder.length))}</bdi></a> ${size(bytes)}</li>`
-  })}
-</ul>
-${files.length > MAX_LISTED_FILES && html`<p class="note">${count(files.length - MAX_LISTED_FILES, 'more file')}: <a href="${addresses.at(`skills/${encodeURIComponent(name)}/files`)}">all of them as JSON</a>.</p>`}`
 }

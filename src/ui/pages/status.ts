@@ -1,35 +1,67 @@
 import type { SkillStatus } from '../../core/skill-source.ts'
-import { explainStatus } from '../../http/readiness.ts'
+import { explainStatus, isAwaited } from '../../http/readiness.ts'
+import type { SourceStatus } from '../../schemas/health.ts'
 import type { Addresses } from '../addresses.ts'
-import { html, visible } from '../html.ts'
+import { html, type Html, visible } from '../markup/html.ts'
+import { listAddress } from '../question.ts'
 import type { Page } from './layout.ts'
 import { count, factList } from './parts.ts'
 
 const STATES = { ok: 'there', missing: 'missing', unreadable: 'not readable', failed: 'cannot be listed' } as const
 const WATCHERS = { starting: 'starting', watching: 'following changes', degraded: 'compared at intervals only', off: 'off' } as const
+const SOURCE_STATES = { waiting: ['not fetched yet', 'warning'], ok: ['up to date', 'good'], stale: ['not up to date', 'warning'], failed: ['fails', 'error'] } as const
+
+export interface StatusContent {
+  readonly status: SkillStatus
+  /** Those that the caller may see; undefined without any. */
+  readonly sources: readonly SourceStatus[] | undefined
+}
 
 /** What /readyz says, for people. */
-export function statusPage (status: SkillStatus, addresses: Addresses): Page {
-  const { ready, skills, roots, watcher, failures, hanging } = status
-  const detail = explainStatus(status)
+export function statusPage ({ status, sources }: StatusContent, addresses: Addresses): Page {
+  const { skills, roots, watcher, failures, hanging, quarantined } = status
+  const ready = status.ready && sources?.some(isAwaited) !== true
+  const detail = explainStatus(status, sources)
   return {
     title: 'Status – Skills',
     current: 'status',
     main: html`<h1>Status</h1>
 <p class="lead"><span class="verdict ${ready ? detail === undefined ? 'good' : 'warning' : 'error'}">${ready ? 'ready' : 'not ready'}</span> ${detail ?? `${count(skills, 'skill')}, and nothing is wrong`}.</p>
 <section aria-labelledby="roots"><h2 id="roots">Folders</h2>
-<div class="table" tabindex="0"><table><thead><tr><th scope="col">Name</th><th scope="col">Kind</th><th scope="col">State</th><th scope="col" class="align-right">Skills</th></tr></thead>
-<tbody>${roots.map(({ name, type, state, skills }) => html`
-<tr><td><bdi>${visible(name)}</bdi></td><td>${type}</td><td><span class="verdict ${state === 'ok' ? 'good' : 'error'}">${STATES[state]}</span></td><td class="align-right">${skills.toLocaleString('en')}</td></tr>`)}
+<div class="table" tabindex="0"><table><thead><tr><th scope="col">Name</th><th scope="col">Kind</th><th scope="col">State</th><th scope="col" class="align-right">Skills</th><th scope="col" class="align-right">Left out</th></tr></thead>
+<tbody>${roots.map(({ name, type, state, skills, skipped }) => html`
+<tr><td><a href="${listAddress(addresses, { root: name })}"><bdi>${visible(name)}</bdi></a></td><td>${type}</td><td><span class="verdict ${state === 'ok' ? 'good' : 'error'}">${STATES[state]}</span></td><td class="align-right">${skills.toLocaleString('en')}</td><td class="align-right">${skipped.toLocaleString('en')}</td></tr>`)}
 </tbody></table></div></section>
+${sources !== undefined && sources.length > 0 && sourceTable(sources)}
 <section aria-labelledby="index"><h2 id="index">Index</h2>
 ${factList([
   ['Changes on the disk', WATCHERS[watcher.status]],
   ['How', watcher.mode === 'polling' ? 'by polling' : 'by events of the operating system'],
   watcher.lastError === undefined ? undefined : ['Last error', html`<code>${watcher.lastError}</code>`],
   failures.length === 0 ? undefined : ['Failures', failures.join(', ')],
+  quarantined === undefined ? undefined : ['Quarantined', html`${count(quarantined, 'folder')}${quarantined > 0 && ', kept back by the lock or the trust file: the log says why'}`],
   hanging.length === 0 ? undefined : ['Disk does not answer', html`<ul>${hanging.map((name) => html`<li><a href="${addresses.skill(name)}"><bdi>${visible(name)}</bdi></a></li>`)}</ul>`]
 ])}
-<p class="actions"><a href="${addresses.at('readyz')}">The same as JSON</a></p></section>`
+<p class="actions"><a href="${addresses.at('readyz')}">As JSON</a></p></section>`
   }
+}
+
+function sourceTable (sources: readonly SourceStatus[]): Html {
+  return html`<section aria-labelledby="sources"><h2 id="sources">Sources</h2>
+<div class="table" tabindex="0"><table><thead><tr><th scope="col">Name</th><th scope="col">Kind</th><th scope="col">State</th><th scope="col">Revision</th><th scope="col">Checked</th><th scope="col" class="align-right">Skills</th></tr></thead>
+<tbody>${sources.map(({ name, kind, state, error, failing_since: since, revision, checked_at: checked, skills, left_out: leftOut }) => {
+  const [what, quality] = SOURCE_STATES[state]
+  return html`
+<tr><td><bdi>${visible(name)}</bdi></td><td>${kind}</td><td><span class="verdict ${quality}">${what}</span>${error !== undefined && html`<br>${visible(error.message)}${since !== undefined && html`, since ${time(since)}`}`}${leftOut !== undefined && html`<br>${count(leftOut.count, 'entry', 'entries')} left out`}</td><td>${revision !== undefined && html`<code>${visible(shortened(revision))}</code>`}</td><td>${checked === undefined ? 'never' : time(checked)}</td><td class="align-right">${skills.toLocaleString('en')}</td></tr>`
+})}
+</tbody></table></div></section>`
+}
+
+function time (iso: string): Html {
+  return html`<time datetime="${iso}">${iso.replace('T', ' ').replace(/\.\d+Z$|Z$/, ' UTC')}</time>`
+}
+
+/** `main@sha1:0123456789ab`. */
+function shortened (revision: string): string {
+  return revision.replace(/([\da-f]{12})[\da-f]{20,}/, '$1')
 }

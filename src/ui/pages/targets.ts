@@ -1,24 +1,18 @@
-import { type Outcome, OUTCOMES, type TargetVerdict } from '../../verdicts/index.ts'
-import { html, type Html } from '../html.ts'
-import { titles } from './parts.ts'
+import { OUTCOMES, type TargetVerdict, TARGETS } from '../../verdicts/index.ts'
+import { html, type Html } from '../markup/html.ts'
+import { outcome } from './parts.ts'
 
-/** What is said before the names of targets, and how bad it is. */
-const WORDS = {
-  ok: ['works', 'in', 'good'],
-  warned: ['works with a warning', 'in', 'warning'],
-  changed: ['read differently', 'by', 'warning'],
-  cut: ['cut', 'by', 'warning'],
-  not_loaded: ['not loaded', 'by', 'error'],
-  refused: ['refused', 'by', 'error']
-} as const satisfies Record<Outcome, readonly [what: string, preposition: string, kind: string]>
+/** What agents, validators and upload services do with a skill, the worst first, and which findings that rests on. */
+export function targetTable (verdicts: readonly TargetVerdict[]): Html {
+  const worstFirst = verdicts.toSorted((a, b) => OUTCOMES.indexOf(b.verdict) - OUTCOMES.indexOf(a.verdict))
+  return html`<div class="table" tabindex="0"><table><thead><tr><th scope="col">Client</th><th scope="col">What it does</th><th scope="col">Because of</th><th scope="col">Rules of</th></tr></thead>
+<tbody>${worstFirst.map(({ target, verdict, because = [], read }) => html`
+<tr><td>${TARGETS[target].title}</td><td>${outcome(verdict)}</td><td>${because.map((code) => html`<a href="#${code}"><code>${code}</code></a> `)}</td><td><time datetime="${read}" title="${TARGETS[target].source}">${read}</time></td></tr>`)}
+</tbody></table></div>`
+}
 
-/** What agents, validators and upload services do with a skill, the worst first. */
-export function targetList (verdicts: readonly TargetVerdict[]): Html {
-  const groups = OUTCOMES.toReversed().map((outcome) => ({ outcome, targets: verdicts.filter(({ verdict }) => verdict === outcome).map(({ target }) => target) }))
-  return html`<ul class="targets">${groups.filter(({ targets }) => targets.length > 0).map(({ outcome, targets }) => {
-    const [what, preposition, kind] = WORDS[outcome]
-    return html`
-<li><span class="verdict ${kind}">${what}</span> ${preposition} ${titles(targets)}</li>`
-  })}
-</ul>`
+/** In how many of them it works at least as written. */
+export function summary (verdicts: readonly TargetVerdict[]): string {
+  const taken = verdicts.filter(({ verdict }) => verdict !== 'not_loaded' && verdict !== 'refused')
+  return taken.length === verdicts.length ? `works in all ${verdicts.length} clients` : `works in ${taken.length} of ${verdicts.length} clients`
 }

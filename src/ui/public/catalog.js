@@ -14,6 +14,7 @@
       for (const button of list.querySelectorAll('.copy')) {
         button.hidden = false
         button.addEventListener('click', () => { copy(button) })
+        button.addEventListener('blur', () => { button.textContent = 'Copy' })
       }
     }
   }
@@ -28,7 +29,6 @@
       getSelection().selectAllChildren(code)
       button.textContent = 'Selected: press Ctrl C'
     }
-    setTimeout(() => { button.textContent = 'Copy' }, 2000)
   }
 
   // Search while one types.
@@ -39,7 +39,7 @@
 
   function search () {
     const parameters = new URLSearchParams(new FormData(field.form))
-    if (field.value.trim() === '') parameters.delete('q')
+    for (const [name, value] of [...parameters]) if (value.trim() === '') parameters.delete(name)
     const address = `${base}/${parameters.size === 0 ? '' : `?${parameters}`}`
     // An older answer never replaces a newer one.
     request?.abort()
@@ -76,6 +76,7 @@
       clearTimeout(timer)
       timer = setTimeout(search, QUIET_MS)
     })
+    field.form.addEventListener('change', ({ target }) => { if (target !== field) search() })
     document.addEventListener('keydown', (event) => {
       const writes = event.target instanceof HTMLInputElement
       if ((event.key === '/' && !writes && !event.ctrlKey && !event.metaKey && !event.altKey) || (event.key === 'k' && (event.ctrlKey || event.metaKey))) {
@@ -133,6 +134,11 @@
         location.reload()
       })
       notice.append(status === 404 ? 'What this page shows is gone. ' : 'What this page shows has changed. ', link)
+      if (status === 404 || !notice.dataset.changes) return
+      const changes = document.createElement('a')
+      changes.href = notice.dataset.changes
+      changes.textContent = 'What changed'
+      notice.append(' ', changes)
     } catch {
       // The service does not answer: the next time it may.
     }

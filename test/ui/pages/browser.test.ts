@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Browser } from 'playwright-core'
-import t, { type Test } from 'tap'
+import type { Page } from 'playwright-core'
+import t from 'tap'
 import { barriers, noBrowser, openTab, overflow, startBrowser } from '../../helper/browser.ts'
-import { buildService, type Service } from '../../helper/build.ts'
+import { buildService } from '../../helper/build.ts'
 import { PROBES } from '../../helper/markdown-probes.ts'
 import { passTick, skill, skillText } from '../../helper/skills.ts'
 
@@ -38,30 +38,40 @@ const FILES = {
     'data.bin': Buffer.from([0, 1])
   },
   'a b?c#d%': { 'SKILL.md': 'no frontmatter' },
-  技能: skill('技能')
+  技能: skill('技能'),
+  changed: skill('changed')
 }
 
 /** One of each kind. */
-const PAGES = ['/', '/?q=nothing-like-it', '/ui/skills/weather', '/ui/skills/a%20b%3Fc%23d%25', '/ui/skills/weather/files/run.py', '/ui/skills/weather/files/docs/more.md?view=rendered', '/ui/skills/weather/files/data.bin', '/ui/status']
+const PAGES = [
+  '/', '/?q=nothing-like-it', '/?q=weather&target=codex', '/ui/skills/weather', '/ui/skills/a%20b%3Fc%23d%25', '/ui/skills/weather/files/run.py',
+  '/ui/skills/weather/files/docs/more.md?view=rendered', '/ui/skills/weather/files/data.bin', '/ui/skills/weather/files/docs', '/ui/skills/changed/changes', '/ui/status', '/ui/skills/wether'
+]
 
-async function start (t: Test, options: { readonly basePath?: string } = {}): Promise<{ browser: Browser, service: Service }> {
-  return { browser: await startBrowser(t), service: await buildService(t, { files: FILES, options }) }
-}
+const browser = noBrowser === false ? await startBrowser(t) : undefined
 
 t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
-  const { browser, service } = await start(t)
+  if (browser === undefined) return
+  const service = await buildService(t, { files: FILES })
   const { url, root } = service
+  // A revision that was asked for can be compared with later ones.
+  await service.fetch('/catalog/changed')
+  passTick(service.folder)
+  writeFileSync(join(root, 'changed/SKILL.md'), skillText('changed', `A new text.\n\n${'wide '.repeat(60)}\n`))
 
-  for (const colorScheme of ['light', 'dark'] as const) {
-    await t.test(`K74: axe finds nothing in ${colorScheme} colours, wide and at 320 pixels`, async (t) => {
-      const tab = await openTab(t, browser, { colorScheme })
+  // Colours are the same at each width, and what is where in both schemes.
+  for (const [colorScheme, width, others] of [['light', 1280, [640, 320]], ['dark', 320, []]] as const) {
+    await t.test(`K74: axe finds nothing in ${colorScheme} colours at ${width} pixels, and no page is wider than the window`, async (t) => {
+      const tab = await openTab(t, browser, { colorScheme }, /404/)
       for (const path of PAGES) {
-        await tab.setViewportSize({ width: 1280, height: 800 })
+        await tab.setViewportSize({ width, height: 800 })
         await tab.goto(url + path)
         t.strictSame(await barriers(tab), [], path)
-        await tab.setViewportSize({ width: 320, height: 640 })
-        t.ok(await overflow(tab) <= 0, `${path}: nothing beyond the right edge`)
-        if (path.startsWith('/ui/skills/w')) t.strictSame(await barriers(tab), [], `${path} at 320 pixels`)
+        for (const each of [width, ...others]) {
+          // 640 pixels are a zoom of 200 % of 1280.
+          await tab.setViewportSize({ width: each, height: 800 })
+          t.ok(await overflow(tab) <= 0, `${path}: nothing beyond the right edge at ${each} pixels`)
+        }
       }
     })
   }
@@ -71,14 +81,18 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     await tab.goto(url)
     await tab.getByRole('searchbox').fill('weather')
     await tab.getByRole('button', { name: 'Search' }).click()
-    t.equal(new URL(tab.url()).search, '?q=weather')
+    t.equal(new URL(tab.url()).searchParams.get('q'), 'weather')
     t.strictSame(await tab.locator('.skills h2').allInnerTexts(), ['weather'])
-    await tab.getByRole('link', { name: 'With errors' }).click()
+    await tab.getByRole('link', { name: 'Errors' }).click()
     t.match(await tab.locator('#results').innerText(), /No skill fits/)
     await tab.goto(url)
+    await tab.getByLabel('Judged by').selectOption('codex')
+    await tab.getByRole('button', { name: 'Search' }).click()
+    t.match(await tab.locator('.count').innerText(), '4 skills for Codex')
+    await tab.goto(url)
     await tab.getByRole('link', { name: 'weather' }).click()
-    await tab.locator('summary', { hasText: 'Cursor' }).click()
-    t.match(await tab.locator('#use-cursor code').innerText(), `${url}/mcp`)
+    await tab.getByText('Cursor', { exact: true }).click()
+    t.match(await tab.locator('.snippet:visible').innerText(), `${url}/mcp`)
     t.equal(await tab.locator('.copy:visible').count(), 0)
     await tab.getByRole('link', { name: 'a link' }).click()
     t.match(await tab.locator('.prose h2').innerText(), /More/)
@@ -102,7 +116,11 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     await tab.keyboard.press('ArrowUp')
     await tab.keyboard.press('Escape')
     await tab.waitForURL((address) => address.search === '')
-    t.equal(await tab.locator('.skills h2').count(), 3)
+    t.equal(await tab.locator('.skills h2').count(), 4)
+    await tab.getByLabel('Judged by').selectOption('codex')
+    await tab.waitForURL('**/?target=codex')
+    await tab.goto(url)
+    await tab.keyboard.press('/')
     await tab.keyboard.press('ArrowDown')
     await tab.keyboard.press('Enter')
     await tab.waitForURL('**/ui/skills/a%20b%3Fc%23d%25')
@@ -125,15 +143,17 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
       t.not(await tab.evaluate('getComputedStyle(document.activeElement).outlineStyle'), 'none', stop)
       stops.push(stop)
     }
-    for (const stop of ['SUMMARY curl', 'BUTTON Copy', 'A Source', 'A run.py', 'A data.bin']) t.ok(stops.includes(stop), `${stop} of ${stops.join(', ')}`)
+    for (const stop of ['INPUT ', 'BUTTON Copy', 'A Source', 'A run.py', 'A data.bin', 'A docs/']) t.ok(stops.includes(stop), `${stop} of ${stops.join(', ')}`)
   })
 
   await t.test('K76: a snippet has the address of the address bar, and a button copies it', async (t) => {
     const tab = await openTab(t, browser, { permissions: ['clipboard-read', 'clipboard-write'] })
-    await tab.goto(`${url.replace('127.0.0.1', '127.0.0.1')}/ui/skills/weather`)
-    await tab.locator('summary', { hasText: 'skills CLI' }).click()
-    await tab.locator('#use-skills .copy').click()
-    await tab.locator('#use-skills .copy', { hasText: 'Copied' }).waitFor()
+    await tab.goto(`${url}/ui/skills/weather`)
+    await tab.locator('#use-curl').focus()
+    await tab.keyboard.press('ArrowRight')
+    await tab.keyboard.press('ArrowRight')
+    await tab.locator('.copy:visible').click()
+    await tab.locator('.copy:visible', { hasText: 'Copied' }).waitFor()
     t.equal(await tab.evaluate('navigator.clipboard.readText()'), `npx skills add ${url} --skill weather`)
   })
 
@@ -147,27 +167,35 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     t.equal(await tab.locator('.line.chosen').count(), 3)
   })
 
-  await t.test('K77: a page that is open says when what it shows has changed, and not before', async (t) => {
-    const tab = await openTab(t, browser, {}, /404/)
-    await tab.clock.install()
-    const asked = () => tab.waitForResponse((response) => response.request().method() === 'HEAD')
-    await tab.goto(`${url}/ui/skills/weather/files/run.py`)
-    const [first] = await Promise.all([asked(), tab.clock.runFor(10_000)])
-    t.equal(first.status(), 304)
-    t.equal(await tab.locator('.outdated').innerText(), '')
+  await t.test('K77: a page that is open says when what it shows has changed, and not before, a list too', async (t) => {
+    const [tab, list] = [await openTab(t, browser), await openTab(t, browser)]
+    const asked = (page: Page) => page.waitForResponse((response) => response.request().method() === 'HEAD')
+    for (const [page, path] of [[tab, '/ui/skills/weather'], [list, '/?q=weather']] as const) {
+      await page.clock.install()
+      await page.goto(url + path)
+      const [first] = await Promise.all([asked(page), page.clock.runFor(10_000)])
+      t.equal(first.status(), 304)
+      t.equal(await page.locator('.outdated').innerText(), '')
+    }
     passTick(service.folder)
-    writeFileSync(join(root, 'weather/run.py'), 'print("new")\n')
-    await Promise.all([asked(), tab.clock.runFor(10_000)])
-    await tab.locator('.outdated', { hasText: 'has changed' }).waitFor()
-    t.match(await tab.locator('.source').innerText(), 'print(6)', 'nothing is exchanged under the reader')
-    await tab.locator('.outdated a').click()
-    await tab.locator('.source', { hasText: 'print("new")' }).waitFor()
-    t.equal(await tab.locator('.outdated').innerText(), '')
+    writeFileSync(join(root, 'weather/SKILL.md'), skillText('weather', 'A new text.\n'))
+    for (const page of [tab, list]) {
+      await Promise.all([asked(page), page.clock.runFor(10_000)])
+      await page.locator('.outdated', { hasText: 'has changed' }).waitFor()
+    }
+    t.match(await tab.locator('.prose').innerText(), 'A quotation', 'nothing is exchanged under the reader')
+    await tab.getByRole('link', { name: 'What changed' }).click()
+    t.match(await tab.locator('.diff ins').allInnerTexts(), ['+A new text.\n'])
+    await tab.goto(`${url}/ui/skills/weather`)
+    await tab.locator('.prose', { hasText: 'A new text.' }).waitFor()
+    await list.locator('.outdated a').click()
+    await list.locator('.skills').waitFor()
+    t.equal(await list.locator('.outdated').innerText(), '')
   })
 })
 
 t.test('K75: no probe runs a script, loads anything or makes a form, with the policy of the pages and without', { skip: noBrowser }, async (t) => {
-  const browser = await startBrowser(t)
+  if (browser === undefined) return
   const { url } = await buildService(t, { files: { demo: skill('demo', { 'SKILL.md': skillText('demo', PROBES.join('\n\n* * *\n\n')), 'evil.js': 'window.ran=1' }) } })
   for (const bypassCSP of [false, true]) {
     const tab = await openTab(t, browser, { bypassCSP })

@@ -2,26 +2,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { buildService } from '../../helper/build.ts'
+import { listedNames, type OpenedPage, openPage as open } from '../../helper/pages.ts'
 import { rawRequest, request } from '../../helper/raw-http.ts'
 import { passTick, skill, skillText } from '../../helper/skills.ts'
-
-/** What a browser sends when somebody opens an address. */
-const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8'
-
-interface Page {
-  readonly status: number
-  readonly headers: Headers
-  readonly text: string
-  /** Addresses of links, as they stand. */
-  readonly links: readonly string[]
-}
-
-async function open (url: string, init: RequestInit & { readonly headers?: Readonly<Record<string, string>> } = {}): Promise<Page> {
-  const response = await fetch(url, { redirect: 'manual', ...init, headers: { accept: BROWSER, ...init.headers } })
-  const text = await response.text()
-  const links = Array.from(text.matchAll(/ href="([^"]*)"/g), ([, href = '']) => href.replaceAll('&#39;', "'").replaceAll('&amp;', '&'))
-  return { status: response.status, headers: response.headers, text, links }
-}
 
 t.test('K74: / is the list of skills for browsers, and the list of doors for programs', async (t) => {
   const { url } = await buildService(t, { files: { one: skill('one'), broken: { 'SKILL.md': 'no frontmatter' } } })
@@ -43,18 +26,17 @@ t.test('K74: / is the list of skills for browsers, and the list of doors for pro
 t.test('K74: search, filters and pages have addresses', async (t) => {
   const files = Object.fromEntries(Array.from({ length: 120 }, (_, index) => [`skill-${String(index).padStart(3, '0')}`, skill(`skill-${String(index).padStart(3, '0')}`)]))
   const { url } = await buildService(t, { files: { ...files, weather: skill('weather'), broken: { 'SKILL.md': 'no frontmatter' } } })
-  const names = (text: string) => Array.from(text.matchAll(/<h2><a href="[^"]*"><bdi>([^<]*)/g), ([, name = '']) => name)
 
   const found = await open(`${url}/?q=weather`)
-  t.strictSame(names(found.text), ['weather'])
+  t.strictSame(listedNames(found.text), ['weather'])
   t.match(found.text, /value="weather"/)
   t.match(found.text, /1 skill for “weather”/)
-  t.strictSame(names((await open(`${url}/?valid=false`)).text), ['broken'])
+  t.strictSame(listedNames((await open(`${url}/?valid=false`)).text), ['broken'])
 
   const seen: string[] = []
   for (let next: string | undefined = '/'; next !== undefined;) {
-    const page: Page = await open(new URL(next, url).href)
-    seen.push(...names(page.text))
+    const page: OpenedPage = await open(new URL(next, url).href)
+    seen.push(...listedNames(page.text))
     next = page.links.find((link) => link.includes('cursor='))
   }
   t.equal(seen.length, 122)
@@ -82,8 +64,10 @@ t.test('K74: the page of a skill says what it is for, whether it is all right, h
   for (const file of ['SKILL.md', 'docs/more.md', 'a.bin']) t.match(text, `href="../../ui/skills/demo/files/${file}"`)
   const { revision } = await (await fetch(`${url}/catalog/demo`)).json() as { readonly revision: string }
   t.match(text, revision)
-  t.match(text, /≈ [\d,]+ in each turn, [\d,]+ in use, [\d,]+ with all files/)
-  t.match(text, /verdict good">works<\/span> in [^<]*Claude Code/)
+  t.match(text, /≈ [\d,]+ in each turn<[^]*≈ [\d,]+ in use<[^]*≈ [\d,]+ with all files</)
+  t.match(text, /<dt>Folder<\/dt><dd><bdi>skills<\/bdi>/)
+  t.match(text, /works in all \d+ clients/)
+  t.match(text, /<td>Claude Code<\/td><td><span class="verdict good">works<\/span>/)
   t.match(headers.get('content-security-policy'), /^default-src 'none'; script-src 'sha256-[\w+/=]+'; .*require-trusted-types-for 'script'/)
   t.match(Object.fromEntries(headers), { 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer', 'x-robots-tag': 'noindex', 'cache-control': 'no-cache' })
 })
@@ -95,9 +79,10 @@ t.test('K74: a page shows each finding with its fix, and offers no client what i
   t.ok(findings.length > 2)
   for (const { code } of findings) t.match(text, `<code>${code}</code>`)
   t.match(text, /<span class="label">Fix<\/span>/)
-  t.match(text, /verdict error">refused<\/span> by Agent Skills format/)
+  t.match(text, /<td>Agent Skills format<\/td><td><span class="verdict error">refuses it<\/span><\/td><td><a href="#\w+">/)
+  for (const [, code = ''] of text.matchAll(/<a href="#(\w+)"><code>/g)) t.match(text, ` id="${code}">`, 'each reason leads to its finding')
   t.match(text, /files\/SKILL\.md#L\d+">\s*line \d+<\/a>/)
-  t.match(text, /matters to Agent Skills format/)
+  t.match(text, /matters to \d+ clients/)
   t.notMatch(text, /npx skills add/)
   t.match(text, /MCP does not list the skill/)
   t.match(text, /curl -s/)

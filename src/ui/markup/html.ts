@@ -47,18 +47,18 @@ export function visible (text: string): Html {
   return new Html(escapeVisibly(text))
 }
 
-/** The same as markup. */
-export function escapeVisibly (text: string): string {
+/** The same as markup, of a part of a text: what is before it decides on some of its characters. */
+export function escapeVisibly (text: string, from = 0, to = text.length): string {
   let marked = ''
-  let start = 0
-  for (let i = 0; i < text.length; i++) {
+  let start = from
+  for (let i = from; i < to; i++) {
     if (!isHidden(text, i)) continue
     const codePoint = text.codePointAt(i) ?? 0
     marked += `${escape(text.slice(start, i))}<span class="hidden-character" title="${nameOfHidden(codePoint)}">${toHex(codePoint)}</span>`
     if (codePoint > 0xffff) i++
     start = i + 1
   }
-  return marked + escape(text.slice(start))
+  return marked + escape(text.slice(start, to))
 }
 
 function toHex (codePoint: number): string {

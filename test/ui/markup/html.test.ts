@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { escapeVisibly, html, trusted, visible } from '../../src/ui/html.ts'
+import { escapeVisibly, html, trusted, visible } from '../../../src/ui/markup/html.ts'
 
 /** Tags, and what a parser would take for more of them. */
 function structure (markup: string): string[] {

@@ -1,0 +1,19 @@
+import { spawn } from 'node:child_process'
+
+const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly [command: string, ...args: string[]]>>> = {
+  darwin: ['open'],
+  linux: ['xdg-open'],
+  win32: ['cmd', '/c', 'start', '']
+}
+
+/**
+ * Opens an address in the browser of whoever sits at this machine. Nothing happens where there is no desktop: over SSH, the opener
+ * of Linux would start a browser in the terminal.
+ */
+export function openBrowser (url: string, env: Readonly<Record<string, string | undefined>>): void {
+  const [command, ...args] = OPENERS[process.platform] ?? []
+  const hasDesktop = process.platform !== 'linux' || (env['DISPLAY'] ?? env['WAYLAND_DISPLAY'] ?? '') !== ''
+  if (command === undefined || !hasDesktop) return
+  // The address is printed too: whoever has no opener uses that.
+  spawn(command, [...args, url], { stdio: 'ignore', detached: true }).on('error', () => {}).unref()
+}

@@ -1,0 +1,59 @@
+import type { Addresses } from '../addresses.ts'
+import type { FileChange } from '../changes.ts'
+import { html, type Html, trusted, visible } from '../markup/html.ts'
+import { crumbs } from './files.ts'
+import type { Page } from './layout.ts'
+import { count, digest } from './parts.ts'
+
+export interface ShownChange extends FileChange {
+  /** Markup of what differs; undefined where texts are not compared. */
+  readonly difference: string | undefined
+}
+
+export interface ChangesContent {
+  readonly name: string
+  readonly present: string
+  readonly revisions: readonly string[]
+  readonly from: string | undefined
+  readonly files: readonly ShownChange[] | undefined
+}
+
+/** What changed in a skill since one of its revisions. */
+export function changesPage ({ name, present, revisions, from, files }: ChangesContent, addresses: Addresses): Page {
+  const page = `${addresses.skill(name)}/changes`
+  return {
+    title: `Changes – ${name} – Skills`,
+    current: 'skills',
+    main: html`<div class="file changes">
+${crumbs(name, '', addresses)}
+<h1>What changed</h1>
+${from !== undefined && html`<p class="meta">from ${digest(from)} to ${digest(present)}</p>`}
+${files === undefined ? unknown(from) : files.length === 0 ? html`<p class="nothing">Nothing: this is the present revision.</p>` : changeList(files, name, from ?? '', addresses)}
+${revisions.length > 0 && html`<section aria-labelledby="revisions"><h2 id="revisions">Compare with</h2>
+<ol class="revisions">${revisions.map((revision, index) => html`
+<li><a href="${page}?from=${encodeURIComponent(revision)}"${revision === from && html` aria-current="true"`}>${index === 0 ? 'the revision before' : `${index + 1} revisions before`}</a> ${digest(revision)}</li>`)}
+</ol></section>`}
+</div>`
+  }
+}
+
+function unknown (from: string | undefined): Html {
+  return from === undefined
+    ? html`<p class="nothing">Since somebody first asked this service for the skill, nothing has changed in it. A revision stays comparable for some minutes after the skill has moved on.</p>`
+    : html`<p class="nothing">The revision ${digest(from)} is not kept any more: a revision stays comparable for some minutes after the skill has moved on.</p>`
+}
+
+function changeList (files: readonly ShownChange[], name: string, from: string, addresses: Addresses): Html {
+  return html`<p class="count">${count(files.length, 'file')}</p>
+${files.map((change) => html`
+<section><h2><span class="label ${change.kind}">${change.kind}</span> ${file(change, name, addresses)}</h2>
+${change.kind === 'renamed' && html`<p class="note">It was <bdi>${visible(change.pathBefore ?? '')}</bdi>.</p>`}
+${change.kind === 'changed' && (change.difference === undefined
+  ? html`<p class="note">Not compared here: it is not text, too large, or too much is different. <a href="${addresses.bytes(name, change.path)}?revision=${encodeURIComponent(from)}">Before</a>, <a href="${addresses.bytes(name, change.path)}">now</a>.</p>`
+  : trusted(change.difference))}</section>`)}`
+}
+
+function file ({ kind, path }: FileChange, name: string, addresses: Addresses): Html {
+  const label = html`<bdi>${visible(path)}</bdi>`
+  return kind === 'removed' ? label : html`<a href="${addresses.file(name, path)}">${label}</a>`
+}

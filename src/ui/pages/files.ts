@@ -1,0 +1,92 @@
+import type { ListedFile, Manifest } from '../../core/content/manifest.ts'
+import type { Addresses } from '../addresses.ts'
+import { type Content, html, type Html, visible } from '../markup/html.ts'
+import type { Page } from './layout.ts'
+import { count, size } from './parts.ts'
+
+/** Most entries of a list. */
+const MAX_LISTED = 500
+
+/** Folders in folders of a tree; what is deeper is listed by its path. */
+const MAX_TREE_DEPTH = 6
+
+/** A folder and everything below it. */
+interface Folder {
+  readonly folders: ReadonlyMap<string, readonly ListedFile[]>
+  readonly files: readonly ListedFile[]
+}
+
+/** A folder of a skill: the files in it, and the folders with how much is in them. */
+export function folderPage ({ name, path, manifest }: { readonly name: string, readonly path: string, readonly manifest: Manifest }, addresses: Addresses): Page {
+  const prefix = path === '' ? '' : `${path}/`
+  const below = manifest.files.filter((file) => file.path.startsWith(prefix))
+  const { folders, files } = contentsOf(below, prefix)
+  const items = [
+    ...Array.from(folders, ([folder, inside]) => html`
+<li class="folder"><a href="${addresses.file(name, prefix + folder)}"><bdi>${visible(folder)}/</bdi></a> <span>${count(inside.length, 'file')}</span> ${size(sumOf(inside))}</li>`),
+    ...files.map((file) => fileItem(file, prefix, name, addresses))
+  ]
+  return {
+    title: `${path === '' ? 'Files' : path} – ${name} – Skills`,
+    current: 'skills',
+    main: html`<div class="file">
+${crumbs(name, path, addresses)}
+<h1>${path === '' ? 'Files' : html`<bdi>${visible(path)}/</bdi>`}</h1>
+<p class="meta"><span>${count(below.length, 'file')}</span> ${size(sumOf(below))}</p>
+<ul class="files">${items.slice(0, MAX_LISTED)}
+</ul>
+${more(items.length - MAX_LISTED, name, addresses)}
+</div>`
+  }
+}
+
+/** Folders of a skill lead to their pages. */
+export function crumbs (name: string, path: string, addresses: Addresses): Html {
+  const segments = path.split('/').slice(0, -1)
+  return html`<nav class="crumbs" aria-label="Breadcrumb"><ol><li><a href="${addresses.home}">Skills</a></li><li><a href="${addresses.skill(name)}"><bdi>${visible(name)}</bdi></a></li>${segments.map((segment, index) => html`
+<li><a href="${addresses.file(name, segments.slice(0, index + 1).join('/'))}"><bdi>${visible(segment)}</bdi></a></li>`)}</ol></nav>`
+}
+
+/** All files of a skill, folders with what is in them. */
+export function fileTree ({ files }: Manifest, name: string, addresses: Addresses): Html {
+  return html`${branch(files.slice(0, MAX_LISTED), '', 1, name, addresses)}
+${more(files.length - MAX_LISTED, name, addresses)}`
+}
+
+function branch (below: readonly ListedFile[], prefix: string, depth: number, name: string, addresses: Addresses): Html {
+  const { folders, files } = depth > MAX_TREE_DEPTH ? { folders: new Map<string, readonly ListedFile[]>(), files: below } : contentsOf(below, prefix)
+  return html`<ul class="files">${files.map((file) => fileItem(file, prefix, name, addresses))}${Array.from(folders, ([folder, inside]) => html`
+<li class="folder"><a href="${addresses.file(name, prefix + folder)}"><bdi>${visible(folder)}/</bdi></a>
+${branch(inside, `${prefix}${folder}/`, depth + 1, name, addresses)}</li>`)}
+</ul>`
+}
+
+function fileItem ({ path, size_bytes: bytes }: ListedFile, prefix: string, name: string, addresses: Addresses): Html {
+  return html`
+<li><a href="${addresses.file(name, path)}"><bdi>${visible(path.slice(prefix.length))}</bdi></a> ${size(bytes)}</li>`
+}
+
+function more (left: number, name: string, addresses: Addresses): Content {
+  return left > 0 && html`<p class="note">${count(left, 'more entry', 'more entries')}: <a href="${addresses.at(`skills/${encodeURIComponent(name)}/files`)}">all files as JSON</a>.</p>`
+}
+
+function contentsOf (below: readonly ListedFile[], prefix: string): Folder {
+  const folders = new Map<string, ListedFile[]>()
+  const files: ListedFile[] = []
+  for (const file of below) {
+    const slash = file.path.indexOf('/', prefix.length)
+    if (slash === -1) {
+      files.push(file)
+      continue
+    }
+    const folder = file.path.slice(prefix.length, slash)
+    const inside = folders.get(folder)
+    if (inside === undefined) folders.set(folder, [file])
+    else inside.push(file)
+  }
+  return { folders, files }
+}
+
+function sumOf (files: readonly ListedFile[]): number {
+  return files.reduce((sum, file) => sum + file.size_bytes, 0)
+}

@@ -1,0 +1,78 @@
+import { MAX_QUERY_CODE_POINTS } from '../core/ground/limits.ts'
+import { countCodePoints } from '../core/ground/text.ts'
+import type { EntryFilter } from '../core/listing/pages.ts'
+import { HttpProblem } from '../http/problem.ts'
+import { type EntryVerdicts, type Outcome, parseTargets, type TargetName } from '../verdicts/index.ts'
+import type { Addresses } from './addresses.ts'
+
+/** Which skills are listed: those that are valid, have warnings, or have errors. */
+export const CHOICES = ['valid', 'warnings', 'errors'] as const
+export type Choice = typeof CHOICES[number]
+
+/** What the address of a list asks for. */
+export interface ListQuestion {
+  readonly query: string
+  readonly choice: Choice | undefined
+  /** Name of a root. */
+  readonly root: string | undefined
+  /** Whose rules decide on `choice`. */
+  readonly target: TargetName | undefined
+  readonly cursor: string | undefined
+}
+
+/** What each choice is in an address: `?valid=false`. */
+const PARAMETERS = {
+  valid: ['valid', 'true'],
+  warnings: ['severity', 'warning'],
+  errors: ['valid', 'false']
+} as const satisfies Record<Choice, readonly [name: string, value: string]>
+
+/**
+ * Other parameters are left alone, as web servers do.
+ * @throws HttpProblem for a search that is too long
+ */
+export function readQuestion (parameters: Readonly<Record<string, unknown>>): ListQuestion {
+  const word = (name: string) => {
+    const value = parameters[name]
+    return typeof value === 'string' && value !== '' ? value : undefined
+  }
+  const query = word('q')?.toWellFormed().trim() ?? ''
+  if (countCodePoints(query) > MAX_QUERY_CODE_POINTS) throw new HttpProblem('bad_query', `The search has more than ${MAX_QUERY_CODE_POINTS} characters`)
+  const targets = parseTargets(word('target') ?? '')
+  return {
+    query,
+    choice: CHOICES.find((choice) => word(PARAMETERS[choice][0]) === PARAMETERS[choice][1]),
+    root: word('root'),
+    target: 'unknown' in targets ? undefined : targets[0],
+    cursor: word('cursor')
+  }
+}
+
+/** The address of the list that a question asks for, on its first page unless it has a cursor. */
+export function listAddress (addresses: Addresses, { query = '', choice, root, target, cursor }: Partial<ListQuestion>): string {
+  const [name, value] = choice === undefined ? [] : PARAMETERS[choice]
+  const parameters = new URLSearchParams({
+    ...query !== '' && { q: query }, ...name !== undefined && { [name]: value }, ...root !== undefined && { root }, ...target !== undefined && { target }, ...cursor !== undefined && { cursor }
+  })
+  return parameters.size === 0 ? addresses.home : `${addresses.home}?${parameters.toString()}`
+}
+
+/** The parameter that a form sends for a choice. */
+export function choiceParameter (choice: Choice): readonly [name: string, value: string] {
+  return PARAMETERS[choice]
+}
+
+/** How the list is chosen: by what the index knows, or by reading entries. */
+export function filterOf ({ choice, target }: ListQuestion): { readonly valid?: boolean, readonly filter?: EntryFilter<EntryVerdicts> } {
+  if (choice === undefined) return {}
+  if (target !== undefined) {
+    return { filter: { key: `${choice} ${target}`, accepts: ({ targets = [] }) => targets.some(({ verdict }) => isChosen(choice, verdict)) } }
+  }
+  if (choice !== 'warnings') return { valid: choice === 'valid' }
+  return { filter: { key: choice, accepts: ({ findings }) => findings.some(({ severity }) => severity === 'warning') } }
+}
+
+function isChosen (choice: Choice, verdict: Outcome): boolean {
+  const isTaken = verdict !== 'not_loaded' && verdict !== 'refused'
+  return choice === 'errors' ? !isTaken : isTaken && (choice === 'valid' || verdict !== 'ok')
+}
