@@ -8,7 +8,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createSkillManager, type SkillManager } from '../src/core/skill-manager.ts'
-import { parseAddress } from '../src/sources/address.ts'
+import { parseAddress } from '../src/sources/address/address.ts'
 import { createSources } from '../src/sources/sources.ts'
 
 const QUESTIONS = 20_000

@@ -56,7 +56,7 @@ async function complete (messages: readonly Message[], tools: unknown): Promise<
 }
 
 async function getJson (url: string): Promise<unknown> {
-  return await readJson(await fetch(url))
+  return await readJson(await fetch(url).catch(() => unreachable(url)))
 }
 
 async function postJson (url: string, body: unknown, headers: Readonly<Record<string, string>> = {}): Promise<unknown> {
@@ -64,7 +64,13 @@ async function postJson (url: string, body: unknown, headers: Readonly<Record<st
     method: 'POST',
     headers: { 'content-type': 'application/json', ...headers },
     body: JSON.stringify(body)
-  }))
+  }).catch(() => unreachable(url)))
+}
+
+function unreachable (url: string): never {
+  const isModel = url.startsWith(OPENAI_BASE_URL)
+  console.error(isModel ? `is the model running at ${OPENAI_BASE_URL}?` : `is skillserve running at ${SKILLS_URL}?`)
+  process.exit(1)
 }
 
 async function readJson (response: Response): Promise<unknown> {

@@ -55,6 +55,10 @@ def fetch_json(url, body=None, headers=None):
             return json.load(response)
     except urllib.error.HTTPError as error:
         raise SystemExit(f"{url} answered {error.code}: {error.read().decode()}") from None
+    except urllib.error.URLError:
+        is_model = url.startswith(OPENAI_BASE_URL)
+        message = f"is the model running at {OPENAI_BASE_URL}?" if is_model else f"is skillserve running at {SKILLS_URL}?"
+        raise SystemExit(message) from None
 
 
 if __name__ == "__main__":

@@ -33,7 +33,11 @@ async function answer (question: string): Promise<string> {
 
 /** GET, or POST when there is a body. */
 async function skillserve (path: string, body?: object): Promise<Response> {
-  const response = await fetch(SKILLS_URL + path, body && { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
+  const init = body && { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+  const response = await fetch(SKILLS_URL + path, init).catch((): never => {
+    console.error(`is skillserve running at ${SKILLS_URL}?`)
+    process.exit(1)
+  })
   if (!response.ok) throw new Error(`${response.url} answered ${response.status}: ${await response.text()}`)
   return response
 }

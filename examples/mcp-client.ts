@@ -2,17 +2,23 @@
  * Lists the skills of a service through MCP, and reads one of them whole. Each file is held against the digest
  * in its entry.
  *
- *   npx tsx examples/mcp-client.ts [URL] [SKILL]
+ *   npx tsx examples/mcp-client.ts [SKILL]
+ *
+ * SKILLS_URL is the skillserve server.
  */
 
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { SkillsClient } from '@modelcontextprotocol/client/ext/skills'
 
-const [url = 'http://127.0.0.1:8080/mcp', wanted = 'calculator'] = process.argv.slice(2)
+const { SKILLS_URL = 'http://127.0.0.1:8080' } = process.env
+const [wanted = 'calculator'] = process.argv.slice(2)
 
 // `auto` takes the newest revision that both sides speak.
 const client = new Client({ name: 'example', version: '1.0.0' }, { versionNegotiation: { mode: 'auto' } })
-await client.connect(new StreamableHTTPClientTransport(new URL(url)))
+await client.connect(new StreamableHTTPClientTransport(new URL(`${SKILLS_URL}/mcp`))).catch((error: Error): never => {
+  console.error(`is skillserve running at ${SKILLS_URL}? (${error.message})`)
+  process.exit(1)
+})
 
 const reader = new SkillsClient(client)
 const { skills } = await reader.list()

@@ -1,7 +1,13 @@
 #!/bin/sh
-# One call of list_skills in each dialect, then two calls at once: sh examples/tool-call.sh [BASE]
+# One call of list_skills in each dialect, then two calls at once: sh examples/tool-call.sh
+# SKILLS_URL is the skillserve server.
 set -eu
-base=${1:-http://127.0.0.1:8080}
+base=${SKILLS_URL:-http://127.0.0.1:8080}
+
+if ! curl -s -o /dev/null "$base/livez"; then
+  echo "is skillserve running at $base?" >&2
+  exit 1
+fi
 
 call () {
   echo "# $1"

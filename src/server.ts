@@ -63,8 +63,9 @@ export async function startServer (config: Config, { version, isExample = false,
   const logger = pino({ level: config.logLevel }, await logDestination(config.logFormat ?? defaultLogFormat(), output))
   output.dropped.subscribe((lines) => { logger.warn({ lines }, 'lines of the log were dropped here: standard output did not take them') })
   if (isExample) logger.info({ path: config.skillsDirs[0] }, 'no folder was named and there is no ./skills: serving the example skills of the package')
-  const { sources, ...roots } = await openRoots(config, { log: logger })
-  const policy = await loadPolicy(config, roots, logger)
+  const opened = await openRoots(config, { log: logger })
+  const policy = await loadPolicy(config, opened, logger)
+  const { sources, ...roots } = opened
   const options = {
     ...roots,
     ...config.linkTargets && { linkTargets: config.linkTargets },
@@ -149,7 +150,7 @@ export async function startServer (config: Config, { version, isExample = false,
   app.server.maxConnections = maxConnections()
 
   let endPreview: (() => void) | undefined
-  const signals = closeWithGrace({ delay: false, logger, skip: config.auditLog === undefined ? NOT_HANDLED : [...NOT_HANDLED, 'SIGHUP'] }, async ({ signal, err }) => {
+  const signals = closeWithGrace({ delay: false, logger, skip: config.auditLog === undefined && sources === undefined ? NOT_HANDLED : [...NOT_HANDLED, 'SIGHUP'] }, async ({ signal, err }) => {
     const delaySeconds = err ? 0 : config.shutdownDelay
     if (err) logger.fatal({ err }, 'stopping because of an error that nobody handled')
     else logger.info({ signal, ...delaySeconds > 0 && { delaySeconds } }, 'stopping')
@@ -166,6 +167,7 @@ export async function startServer (config: Config, { version, isExample = false,
     load.start()
     endPreview = preview?.(service, url)
     sources?.start()
+    if (sources !== undefined) process.on('SIGHUP', () => { sources.hint() })
     // After the first index, and before the first request that needs it. If it fails, that request tries again.
     skills.available().then(preloadMcp).catch(() => {})
   } catch (error) {

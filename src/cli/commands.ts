@@ -12,6 +12,7 @@ export const COMMANDS = {
   token: () => import('./commands/token.ts'),
   access: () => import('./commands/access.ts'),
   export: () => import('./commands/export.ts'),
+  sync: () => import('./commands/sync.ts'),
   healthcheck: () => import('./commands/healthcheck.ts'),
   completion: () => import('./commands/completion.ts'),
   help: () => import('./help.ts'),

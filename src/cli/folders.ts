@@ -2,7 +2,7 @@ import { readdir, stat } from 'node:fs/promises'
 import { isAbsolute, join, resolve, sep } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { quote } from '../config/setting.ts'
-import { isAddress } from '../sources/address.ts'
+import { isAddress } from '../sources/address/address.ts'
 import { CommandError, type CommandTable } from './command.ts'
 import { commandHint } from './command-hint.ts'
 
@@ -14,17 +14,19 @@ const DISK_ANSWER_MS = 1_000
 /**
  * Checks what was given as a folder of skills. `./path`, an absolute path or a name with a separator is a folder, there
  * or not. A bare word is one only if it is there, since it may as well be a mistyped command.
+ * @param layout with another than `flat`, the folder may itself be a skill
  * @throws CommandError for an unknown word, and for a folder that is itself a skill
  */
-export async function checkSkillsFolder (text: string, cwd: string, commands: CommandTable): Promise<void> {
+export async function checkSkillsFolder (text: string, cwd: string, commands: CommandTable, layout = 'flat'): Promise<void> {
   if (isAddress(text)) return
-  await Promise.race([check(text, resolve(cwd, text), commands), sleep(DISK_ANSWER_MS, undefined, { ref: false })])
+  await Promise.race([check(text, resolve(cwd, text), commands, layout), sleep(DISK_ANSWER_MS, undefined, { ref: false })])
 }
 
-async function check (text: string, path: string, commands: CommandTable): Promise<void> {
+async function check (text: string, path: string, commands: CommandTable, layout: string): Promise<void> {
   if (isBareWord(text) && !await isFolder(path)) {
     throw new CommandError(`${quote(text)} is no command, and no folder here${commandHint(text, commands)}. A folder that is not there yet is given as ${quote(`./${text}`)}`)
   }
+  if (layout !== 'flat') return
   const mainFile = await findMainFile(path)
   if (mainFile === undefined) return
   const parent = join(text, '..')

@@ -30,8 +30,8 @@ async function dispatch (argv: readonly string[], context: CommandContext): Prom
   const { commands, cwd } = context
   const [first = '', ...rest] = argv
   const named = Object.hasOwn(commands, first) ? first : undefined
-  // Before the flags are read: those of a mistyped command would be refused first, as unknown ones of `serve`.
-  if (named === undefined && first !== '' && !first.startsWith('-')) await checkSkillsFolder(first, cwd, commands)
+  // Before the flags are read: those of a mistyped command would be refused first, as unknown ones of `serve`. A skill in the place of a folder is the business of the command.
+  if (named === undefined && first !== '' && !first.startsWith('-')) await checkSkillsFolder(first, cwd, commands, 'auto')
 
   const command = await loadCommand(named ?? DEFAULT_COMMAND, commands)
   if (command === undefined) throw new Error(`the command ${DEFAULT_COMMAND} is missing`)

@@ -2,9 +2,9 @@ import { dirname, resolve } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { LAYOUTS } from '../core/layout/layout.ts'
 import { StringEnum } from '../schemas/string-enum.ts'
-import { archiveSource, gitSource, ociSource, parseAddress, parsePath, parseRef } from '../sources/address.ts'
+import { archiveSource, gitSource, ociSource, parseAddress, parsePath, parseRef } from '../sources/address/address.ts'
 import { AddressError } from '../sources/source-error.ts'
-import type { RootSpec, Source, SourceAuth, SourceCommon } from '../sources/source-spec.ts'
+import type { RootSpec, Source, SourceAuth, SourceCommon } from '../sources/address/source-spec.ts'
 import { readYamlFile, type YamlFile, type YamlPath } from './yaml-file.ts'
 
 const TextSchema = (description: string) => Type.String({ minLength: 1, title: 'a text', description })
@@ -67,11 +67,11 @@ const KINDS_OF: Readonly<Partial<Record<keyof SourceEntry, readonly string[]>>> 
   auth: ['git', 'archive', 's3', 'oci'],
   interval: ['git', 'archive', 's3', 'oci'],
   timeout: ['git', 'archive', 's3', 'oci'],
-  optional: ['git', 'archive', 's3', 'oci'],
-  include: ['git', 'archive', 's3', 'oci'],
-  exclude: ['git', 'archive', 's3', 'oci'],
-  prefix: ['git', 'archive', 's3', 'oci']
+  optional: ['git', 'archive', 's3', 'oci']
 }
+
+/** The keys that need a search for skills. */
+const SEARCHED = ['include', 'exclude', 'prefix'] as const
 
 /**
  * The sources of a configuration file, in its order.
@@ -91,7 +91,9 @@ function toRoot (entry: SourceEntry, at: YamlPath, file: YamlFile<unknown>): Roo
     if (Object.hasOwn(entry, key) && !kinds.includes(kind)) throw file.error([...at, key], `is no setting of a source of kind ${kind}`)
   }
   if (entry.folder !== undefined) {
-    return { kind: 'folder', path: resolve(folder, entry.folder), ...entry.name !== undefined && { name: entry.name }, ...entry.layout !== undefined && { layout: entry.layout } }
+    const wrong = SEARCHED.find((key) => (entry.layout ?? 'flat') === 'flat' && entry[key] !== undefined)
+    if (wrong !== undefined) throw file.error([...at, wrong], 'is no setting of a folder with the layout flat')
+    return { kind: 'folder', path: resolve(folder, entry.folder), ...commonOf(entry, at, file) }
   }
   try {
     return { ...toSource(entry), ...commonOf(entry, at, file) }

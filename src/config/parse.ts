@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { isAddress, parseAddress } from '../sources/address.ts'
+import { isAddress, parseAddress } from '../sources/address/address.ts'
 import { AddressError } from '../sources/source-error.ts'
 import { ConfigError } from './setting.ts'
 

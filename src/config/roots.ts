@@ -1,11 +1,11 @@
 import { homedir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import type { RootOptions } from '../core/catalog/roots.ts'
 import type { CoreLog } from '../core/ground/log.ts'
-import { isAddress, parseAddress } from '../sources/address.ts'
+import { isAddress, parseAddress } from '../sources/address/address.ts'
 import { AddressError } from '../sources/source-error.ts'
-import type { RootSpec, Source } from '../sources/source-spec.ts'
-import type { Sources, SourcesOptions } from '../sources/sources.ts'
+import type { FolderRoot, LayoutFolder, RootSpec, Source } from '../sources/address/source-spec.ts'
+import type { Sources } from '../sources/sources.ts'
 import { ConfigError } from './setting.ts'
 import type { Config } from './settings.ts'
 
@@ -13,7 +13,7 @@ import type { Config } from './settings.ts'
 export interface OpenedRoots {
   readonly projectRoots: readonly RootOptions[]
   readonly personalRoot?: RootOptions
-  /** Undefined when all roots are folders. */
+  /** Undefined when all roots are plain folders. */
   readonly sources: Sources | undefined
 }
 
@@ -21,29 +21,37 @@ export interface OpenedRoots {
  * Opens the folders and sources that the settings name. What sources published before is there at once; nothing is fetched yet.
  * @throws ConfigError
  */
-export async function openRoots (config: Pick<Config, 'skillsDirs' | 'personalDir' | 'configFile' | 'stateDir' | 'layout'>, options: { readonly log: CoreLog } & Pick<SourcesOptions, 'approve'>): Promise<OpenedRoots> {
+export async function openRoots (config: Pick<Config, 'skillsDirs' | 'personalDir' | 'configFile' | 'stateDir' | 'layout'> & Partial<Pick<Config, 'watchPolling' | 'linkTargets'>>, options: { readonly log: CoreLog }): Promise<OpenedRoots> {
   const fromFile = config.configFile === undefined ? [] : await (await import('./config-file.ts')).readConfigFile(config.configFile)
   const project = [...config.skillsDirs.map((text) => toSpec(text, config.layout)), ...fromFile]
   const personal = config.personalDir === undefined ? [] : [toSpec(config.personalDir, config.layout)]
   if (project.length === 0) throw new ConfigError('there is no source of skills: the configuration file names none')
   const all = [...project, ...personal]
-  if (all.some((spec) => spec.kind === 'folder' && (spec.layout ?? 'flat') !== 'flat')) throw new ConfigError('folders have the layout flat only, so far')
-  const sources = await openSources(all.filter((spec) => spec.kind !== 'folder'), config.stateDir, options)
+  const kept = all.map((spec) => spec.kind === 'folder' ? withLayout(spec) : spec)
+  const sources = await openSources(kept.filter((spec) => spec !== undefined), config, options)
   const opened = [...sources?.roots ?? []]
-  const roots = all.map((spec): RootOptions => {
-    if (spec.kind !== 'folder') return opened.shift() ?? { path: '' }
+  const roots = all.map((spec, index): RootOptions => {
+    if (spec.kind !== 'folder' || kept[index] !== undefined) return opened.shift() ?? { path: '' }
     return { path: spec.path, ...spec.name !== undefined && { name: spec.name } }
   })
   const [personalRoot] = roots.splice(project.length)
   return { projectRoots: roots, ...personalRoot !== undefined && { personalRoot }, sources }
 }
 
-/** No module is loaded for folders. */
-async function openSources (specs: readonly Source[], stateDir = defaultStateDir(), { log, approve }: Pick<SourcesOptions, 'approve'> & { readonly log: CoreLog }): Promise<Sources | undefined> {
+/** Undefined for a folder whose direct children are the skills. */
+function withLayout ({ layout = 'flat', name, ...folder }: FolderRoot): LayoutFolder | undefined {
+  return layout === 'flat' ? undefined : { ...folder, layout, name: name ?? basename(folder.path) }
+}
+
+/** No module is loaded for plain folders. */
+async function openSources (
+  specs: ReadonlyArray<Source | LayoutFolder>, { stateDir = defaultStateDir(), watchPolling: polling = false, linkTargets }: Partial<Pick<Config, 'stateDir' | 'watchPolling' | 'linkTargets'>>,
+  { log }: { readonly log: CoreLog }
+): Promise<Sources | undefined> {
   if (specs.length === 0) return undefined
   const { createSources } = await import('../sources/sources.ts')
   try {
-    return await createSources({ sources: specs, stateDir, log, ...approve !== undefined && { approve } })
+    return await createSources({ sources: specs, stateDir, log, polling, linkTargets })
   } catch (error) {
     throw error instanceof AddressError ? new ConfigError(error.message, { cause: error }) : error
   }

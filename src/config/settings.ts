@@ -1,7 +1,7 @@
 import { delimiter } from 'node:path'
 import { isHost, parseHost, parseOrigin } from '../http/request/hosts.ts'
 import { LIMITS_SETTINGS } from './limits-settings.ts'
-import { splitRoots } from '../sources/address.ts'
+import { splitRoots } from '../sources/address/address.ts'
 import { OBSERVE_SETTINGS } from './observe-settings.ts'
 import { BOOLEANS, LOG_LEVELS, MAX_DELAY_SECONDS, MAX_PORT, parseCount, parseDelay, parseFolder, parseFolderOrAddress, parsePath, parsePort, parseUrl } from './parse.ts'
 import type { Setting } from './setting.ts'

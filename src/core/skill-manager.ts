@@ -88,9 +88,9 @@ export class SkillManager implements SkillService {
     })
     this.#roots.changed.subscribe(({ root, realPath, folders, links, names }) => {
       if (this.#indexed) this.#refresher.hintAt(names)
-      // What a listing names never changes: a change is another listing.
-      this.#refresher.follow(root.path, { realPath, folders: root.listed === true ? new Map() : folders, links })
+      this.#refresher.follow(root.path, { realPath, folders: root.listed?.isFixed === true ? new Map() : folders, links })
     })
+    for (const [index, listing] of this.#roots.listings) this.#stops.push(listing.changed.subscribe(() => { void this.#roots.rescan(index) }))
   }
 
   /** Lists the roots, and returns when `list` can be answered; the index and the watcher follow in the background. */
@@ -199,7 +199,7 @@ export class SkillManager implements SkillService {
 
   rootOf (name: string): string | undefined {
     const folder = this.#catalog.last.folders.get(name)
-    return folder && this.#roots.status[folder.root]?.name
+    return folder && this.#roots.nameOf(folder)
   }
 
   /** Skills with an error in the index, by the name of their root. */
@@ -226,11 +226,6 @@ export class SkillManager implements SkillService {
 
   namesNow (): readonly string[] {
     return this.#catalog.last.names
-  }
-
-  rootOf (name: string): string | undefined {
-    const skill = this.#catalog.last.get(name)
-    return skill && this.#roots.nameOf(skill.folder)
   }
 
   /** What the index holds of a skill, without a comparison with the disk. */

@@ -121,8 +121,6 @@ export interface SkillService extends SkillSource {
   beginRequest (connection: object): void
   /** What `list` said last, without a comparison with the disk. */
   namesNow (): readonly string[]
-  /** The name of the root that a skill is in, likewise. */
-  rootOf (name: string): string | undefined
   /** Reports each change of the catalog once it is in place. Returns a function that stops it. */
   subscribe (listener: (change: CatalogChange) => void): () => void
   /** Reports skills whose files may have changed, all of them without names. Returns a function that stops it. */

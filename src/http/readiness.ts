@@ -28,11 +28,12 @@ export function visibleSources (sources: readonly SourceStatus[] | undefined, { 
 }
 
 /** Whether the service waits for a source before it is ready. */
-export function isAwaited ({ state, optional }: SourceStatus): boolean {
-  return optional !== true && (state === 'waiting' || state === 'failed')
+export function isAwaited ({ kind, state, optional }: SourceStatus): boolean {
+  return optional !== true && kind !== 'folder' && (state === 'waiting' || state === 'failed')
 }
 
-function explainSource ({ name, state, error, failing_since: since }: SourceStatus): string[] {
+function explainSource ({ name, kind, state, error, failing_since: since }: SourceStatus): string[] {
+  if (kind === 'folder') return error === undefined ? [] : [`the folder ${name} cannot be searched for skills since ${since ?? 'now'}: ${error.message}`]
   if (state === 'waiting') return [`the source ${name} is not fetched yet`]
   if (error === undefined) return []
   return [`the source ${name} ${state === 'failed' ? 'is not fetched yet and fails' : 'is not up to date, it fails'} since ${since ?? 'now'}: ${error.message}`]

@@ -18,7 +18,7 @@ const WatcherSchema = Type.Object({
 /** A source as anybody may read of it: no address, no local path, no secret. */
 export const SourceStatusSchema = Type.Object({
   name: Type.String(),
-  kind: StringEnum(['git', 'archive', 's3', 'oci']),
+  kind: StringEnum(['folder', 'git', 'archive', 's3', 'oci'], { description: '`folder`: one with a layout' }),
   state: StringEnum(['waiting', 'ok', 'stale', 'failed'], { description: '`waiting`: not fetched yet; `stale`: fails, and what was published before is served; `failed`: fails, and nothing was ever published' }),
   optional: Type.Optional(Type.Literal(true, { description: 'The service is ready without it' })),
   revision: Type.Optional(Type.String({ description: 'Of what is served, such as `main@sha1:…`' })),
@@ -64,7 +64,7 @@ export const ReadinessSchema = Type.Object({
   status: Type.Literal('ready'),
   detail: Type.Optional(Type.String({ description: 'What is wrong although the service is ready; folders by position and type' })),
   ...IndexStateSchema.properties,
-  sources: Type.Optional(Type.Array(SourceStatusSchema, { description: 'Only with sources that are no folders' }))
+  sources: Type.Optional(Type.Array(SourceStatusSchema, { description: 'Only with sources that are no plain folders' }))
 }, {
   $id: 'Readiness',
   title: 'Readiness',

@@ -1,5 +1,5 @@
 import type { LeftOut } from '../core/layout/layout.ts'
-import type { SourceFiles } from './source-tree.ts'
+import type { SourceFiles } from './publish/source-tree.ts'
 
 /** What a fetcher keeps with what was published, for the next fetch: validators, ids. */
 export type FetchMemory = Readonly<Record<string, string>>

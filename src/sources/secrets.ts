@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { SourceError } from './source-error.ts'
-import type { SourceAuth } from './source-spec.ts'
+import type { SourceAuth } from './address/source-spec.ts'
 
 const MAX_SECRET_BYTES = 65_536
 

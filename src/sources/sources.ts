@@ -3,36 +3,43 @@ import { type CoreLog, SILENT } from '../core/ground/log.ts'
 import type { RootOptions } from '../core/catalog/roots.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 import type { Fetcher } from './fetcher.ts'
-import { type Candidate, SourceKeeper } from './source.ts'
+import type { Keeper } from './keeper.ts'
+import { type Approval, type Candidate, SourceKeeper } from './source-keeper.ts'
+import type { LayoutFolder } from './address/source-spec.ts'
 import { AddressError } from './source-error.ts'
-import type { Source } from './source-spec.ts'
-import { folderOf, lockFolder } from './state-folder.ts'
+import type { Source } from './address/source-spec.ts'
+import { folderOf, lockFolder } from './publish/state-folder.ts'
 
 /** Fetches at the same time. */
 const MAX_FETCHES = 2
 
 export interface SourcesOptions {
-  readonly sources: readonly Source[]
-  /** Absolute. */
+  readonly sources: ReadonlyArray<Source | LayoutFolder>
+  /** Absolute. Folders need none. */
   readonly stateDir: string
   readonly log?: CoreLog
-  readonly approve?: (candidate: Candidate) => Promise<void>
   readonly retryFactor?: number
+  /** For folders: compare at short intervals instead of watching. */
+  readonly polling?: boolean
+  /** For folders: where links in them may lead, as absolute paths. */
+  readonly linkTargets?: readonly string[] | undefined
 }
 
 /** The sources of a service, each kept in a folder of its own. */
 export class Sources {
-  readonly #keepers: readonly SourceKeeper[]
+  readonly #keepers: readonly Keeper[]
+  readonly #approval: Approval
   readonly #unlock: () => Promise<void>
 
-  constructor (keepers: readonly SourceKeeper[], unlock: () => Promise<void>) {
+  constructor (keepers: readonly Keeper[], approval: Approval, unlock: () => Promise<void>) {
     this.#keepers = keepers
+    this.#approval = approval
     this.#unlock = unlock
   }
 
   /** The roots in which they are published, in their order. */
   get roots (): ReadonlyArray<RootOptions & { readonly name: string }> {
-    return this.#keepers.map(({ source, root }) => ({ path: root, name: source.name, listed: true }))
+    return this.#keepers.map(({ root }) => root)
   }
 
   get status (): readonly SourceStatus[] {
@@ -44,6 +51,16 @@ export class Sources {
     for (const keeper of this.#keepers) keeper.start()
   }
 
+  /** Has each state judged before it is published, from now on. */
+  guardBy (approve: (candidate: Candidate) => Promise<void>): void {
+    this.#approval.approve = approve
+  }
+
+  /** Something may be new: checks all of them soon. */
+  hint (): void {
+    for (const keeper of this.#keepers) keeper.hint()
+  }
+
   /** Checks all of them once. */
   async sync (): Promise<void> {
     await Promise.all(this.#keepers.map((keeper) => keeper.sync()))
@@ -51,10 +68,7 @@ export class Sources {
 
   /** Those that a hook can ask for, with the files of their secrets. */
   get hooks (): ReadonlyArray<{ readonly secretFile: string, readonly hint: () => void }> {
-    return this.#keepers.flatMap((keeper) => {
-      const { webhookSecretFile } = keeper.source
-      return webhookSecretFile === undefined ? [] : [{ secretFile: webhookSecretFile, hint: () => { keeper.hint() } }]
-    })
+    return this.#keepers.flatMap(({ hook }) => hook ?? [])
   }
 
   async close (): Promise<void> {
@@ -67,24 +81,30 @@ export class Sources {
  * Opens the state folder, and takes up what was published before. Nothing is fetched yet.
  * @throws AddressError for what an operator has to change
  */
-export async function createSources ({ sources, stateDir, log = SILENT, approve, retryFactor }: SourcesOptions): Promise<Sources> {
-  const unlock = await lockFolder(stateDir)
+export async function createSources ({ sources, stateDir, log = SILENT, retryFactor, polling, linkTargets }: SourcesOptions): Promise<Sources> {
+  const unlock = sources.every(({ kind }) => kind === 'folder') ? async () => {} : await lockFolder(stateDir)
+  const keepers: Keeper[] = []
+  const approval: Approval = {}
   try {
     const queues = Array.from({ length: MAX_FETCHES }, () => createQueue())
     const folders = new Set<string>()
-    const keepers: SourceKeeper[] = []
     for (const [index, source] of uniqueNames(sources).entries()) {
+      if (source.kind === 'folder') {
+        const { FolderKeeper } = await import('./folder/folder-keeper.ts')
+        keepers.push(new FolderKeeper({ folder: source, log, polling, linkTargets }))
+        continue
+      }
       const folder = folderOf(stateDir, source)
       if (folders.has(folder)) throw new AddressError(`the source ${source.name} is given twice`)
       folders.add(folder)
       const fetcher = await createFetcher(source, stateDir)
       await fetcher.check?.()
-      const keeper = new SourceKeeper({ source, fetcher, folder, log, inTurn: queues[index % MAX_FETCHES] ?? createQueue(), approve, retryFactor })
-      await keeper.open()
-      keepers.push(keeper)
+      keepers.push(new SourceKeeper({ source, fetcher, folder, log, inTurn: queues[index % MAX_FETCHES] ?? createQueue(), approval, retryFactor }))
     }
-    return new Sources(keepers, unlock)
+    for (const keeper of keepers) await keeper.open()
+    return new Sources(keepers, approval, unlock)
   } catch (error) {
+    for (const keeper of keepers) await keeper.close()
     await unlock()
     throw error
   }
@@ -112,7 +132,7 @@ async function createFetcher (source: Source, stateDir: string): Promise<Fetcher
 }
 
 /** Names that came from addresses may be equal: the later ones get a number. */
-function uniqueNames (sources: readonly Source[]): Source[] {
+function uniqueNames <Named extends { readonly name: string }> (sources: readonly Named[]): Named[] {
   const taken = new Set<string>()
   return sources.map((source) => {
     let { name } = source

@@ -5,13 +5,15 @@ import type { CoreLog } from '../core/ground/log.ts'
 import type { OpenPolicy } from './open-policy.ts'
 
 /**
- * The policy of a service; undefined without a lock and a trust file, of which then no module is loaded.
+ * The policy of a service, which its sources ask from then on; undefined without a lock and a trust file, of which then no module is loaded.
  * @throws ConfigError when a file cannot be used now
  */
-export async function loadPolicy ({ lockFile, trustFile }: Pick<Config, 'lockFile' | 'trustFile'>, roots: Pick<OpenedRoots, 'projectRoots' | 'personalRoot'>, log: CoreLog): Promise<OpenPolicy | undefined> {
+export async function loadPolicy ({ lockFile, trustFile }: Pick<Config, 'lockFile' | 'trustFile'>, roots: OpenedRoots, log: CoreLog): Promise<OpenPolicy | undefined> {
   if (lockFile === undefined && trustFile === undefined) return undefined
   const { openPolicy } = await import('./open-policy.ts')
-  const { projectRoots, personalRoot } = roots
+  const { projectRoots, personalRoot, sources } = roots
   const names = [...projectRoots, ...personalRoot === undefined ? [] : [personalRoot]].map((root) => typeof root === 'string' ? basename(root) : root.name ?? basename(root.path))
-  return await openPolicy({ lockFile, trustFile }, names, log)
+  const policy = await openPolicy({ lockFile, trustFile }, names, log)
+  sources?.guardBy((candidate) => policy.approve(candidate))
+  return policy
 }

@@ -4,6 +4,8 @@ import { readTextFile } from '../config/yaml-file.ts'
 import type { TrustPolicy } from '../core/content/trust/trust-policy.ts'
 import type { CoreLog } from '../core/ground/log.ts'
 import { Signal } from '../core/ground/signal.ts'
+import type { Candidate } from '../sources/source-keeper.ts'
+import { approveCandidate } from './approval.ts'
 import { parseLock } from './lock-file.ts'
 import { OriginPolicy } from './origin-policy.ts'
 import { parseTrust } from './trust-file.ts'
@@ -12,6 +14,8 @@ import { parseTrust } from './trust-file.ts'
 export interface OpenPolicy extends TrustPolicy {
   readonly files: readonly FollowedPolicy[]
   close (): void
+  /** Refuses states of sources of which the trust file requires signatures. */
+  approve (candidate: Candidate): Promise<void>
 }
 
 export type PolicyFiles = { readonly [Name in 'lockFile' | 'trustFile']?: Config[Name] }
@@ -27,6 +31,9 @@ export async function openPolicy ({ lockFile, trustFile }: PolicyFiles, rootName
   if (lock !== undefined) report(lock, 'the lock', log)
   if (trust !== undefined) report(trust, 'the trust file', log)
   return Object.assign(new OriginPolicy({ lock, trust }), {
+    async approve (candidate: Candidate) {
+      if (trust?.value.roots.get(candidate.source) === 'require') await approveCandidate(candidate, new OriginPolicy({ trust }))
+    },
     files: [lock, trust].filter((file) => file !== undefined),
     close () {
       lock?.close()

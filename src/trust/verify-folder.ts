@@ -5,6 +5,7 @@ import type { Manifest } from '../core/content/manifest.ts'
 import { MAIN_FILE } from '../core/catalog/main-files.ts'
 import { SkillError } from '../core/ground/errors.ts'
 import { Signal } from '../core/ground/signal.ts'
+import type { RootOptions } from '../core/catalog/root-reports.ts'
 import { createSkillManager, type SkillManager } from '../core/skill-manager.ts'
 
 /** What a policy says of a skill in a folder. */
@@ -33,6 +34,15 @@ export async function verifyFolder (path: string, policy: TrustPolicy, root?: st
   })
 }
 
+/** What a policy says of all skills of a root. */
+export async function verifyRoot (root: RootOptions, policy: TrustPolicy): Promise<readonly VerifiedSkill[]> {
+  return await readRoot(root, policy, async (skills) => {
+    const verified: VerifiedSkill[] = []
+    for (const name of await skills.list()) verified.push(await verifySkill(skills, name))
+    return verified
+  })
+}
+
 /** Manifests of the skills of a folder, or of the one that the folder is, with the paths of their folders. */
 export async function readManifests (path: string): Promise<ReadonlyArray<{ readonly folder: string, readonly manifest: Manifest }>> {
   return await withSkills(path, {}, async (skills, names, parent) => {
@@ -50,8 +60,17 @@ interface Reading {
 async function withSkills<T> (path: string, { policy, root }: Reading, use: (skills: SkillManager, names: readonly string[], parent: string) => Promise<T>): Promise<T> {
   const isSkill = await holdsMainFile(path)
   const parent = isSkill ? dirname(path) : path
+  return await readRoot({ path: parent, name: root ?? basename(path) }, policy, async (skills) => {
+    const names = await skills.list()
+    if (isSkill && !names.includes(basename(path))) throw new FolderError(`${path} has a name that no skill can have`)
+    if (names.length === 0) throw new FolderError(`${path} has no skills`)
+    return await use(skills, isSkill ? [basename(path)] : names, parent)
+  })
+}
+
+async function readRoot<T> (root: RootOptions, policy: TrustPolicy | undefined, use: (skills: SkillManager) => Promise<T>): Promise<T> {
   const skills = createSkillManager({
-    projectRoots: [{ path: parent, name: root ?? basename(path) }],
+    projectRoots: [root],
     watcher: false,
     keep: { keepMs: 0 },
     // Asked, but not obeyed: what is refused is reported here.
@@ -59,10 +78,7 @@ async function withSkills<T> (path: string, { policy, root }: Reading, use: (ski
   })
   try {
     await skills.start()
-    const names = await skills.list()
-    if (isSkill && !names.includes(basename(path))) throw new FolderError(`${path} has a name that no skill can have`)
-    if (names.length === 0) throw new FolderError(`${path} has no skills`)
-    return await use(skills, isSkill ? [basename(path)] : names, parent)
+    return await use(skills)
   } catch (error) {
     if (error instanceof SkillError) throw new FolderError(error.message, { cause: error })
     throw error

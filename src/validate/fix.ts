@@ -32,7 +32,7 @@ export function fixText (text: string, folder: string): string {
     for (const fix of [quoteValue, writeName, joinTools, moveUnknown]) {
       const next = fix(fixed, folder)
       // Each step has to read as before in everything else, or it is left out.
-      if (next !== undefined && next.join('\n') !== fixed.join('\n') && keepsMeaning(before, read(next))) fixed = next
+      if (next !== undefined && next.join('\n') !== fixed.join('\n') && keepsMeaning(before, read(next), folder)) fixed = next
     }
   }
   if (fixed === lines) return plain
@@ -74,16 +74,16 @@ function read (lines: readonly string[]): Frontmatter {
 }
 
 /** Name and tools may change, and fields may move into `metadata`: all else has to stay. */
-function keepsMeaning (before: Frontmatter, after: Frontmatter): boolean {
+function keepsMeaning (before: Frontmatter, after: Frontmatter, folder: string): boolean {
   const own = Object.hasOwn(after, 'metadata') ? after['metadata'] : undefined
   const metadata = isMapping(own) ? own : {}
   const isKept = Object.entries(before).every(([field, value]) => {
-    if (field === 'name') return typeof after['name'] === 'string' || isDeepStrictEqual(after['name'], value)
+    if (field === 'name') return after['name'] === folder || isDeepStrictEqual(after['name'], value)
     if (field === 'allowed-tools') return after[field] !== undefined
     if (field === 'metadata') return isMapping(value) ? Object.entries(value).every(([key, entry]) => isDeepStrictEqual(metadata[key], entry)) : isDeepStrictEqual(own, value)
     return Object.hasOwn(after, field) ? isDeepStrictEqual(after[field], value) : Object.hasOwn(metadata, field)
   })
-  return isKept && Object.keys(after).every((field) => field === 'name' || field === 'metadata' || Object.hasOwn(before, field))
+  return isKept && Object.keys(after).every((field) => (field === 'name' && (Object.hasOwn(before, 'name') || after['name'] === folder)) || field === 'metadata' || Object.hasOwn(before, field))
 }
 
 /** A one-line value that was read although it is no YAML, in quotes. */

@@ -4,7 +4,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { readYamlFile } from '../config/yaml-file.ts'
 import { parseTargets, TARGET_NAMES, type TargetName } from '../verdicts/index.ts'
 
-/** What a project has chosen once: hidden, so that no door serves it. */
+/** What a project has chosen once. It lies beside the skills and in none of them, so that no door serves it. */
 const PROJECT_FILE = '.skillserve.yaml'
 
 const ProjectSchema = Type.Object({

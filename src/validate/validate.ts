@@ -6,10 +6,14 @@ import type { Baseline } from './baseline.ts'
 import { type Reporter, SEVERITIES, type SkillReport, type Totals } from './report/reporter.ts'
 import { type SkillOnDisk, SkillReader, skillsAt } from './skills.ts'
 
+export type NamedFolder = readonly [path: string, folder: SkillFolder]
+
 export interface ValidateOptions {
   /** As the caller gave them: folders of skills, skills, or SKILL.md files. */
   readonly paths: readonly string[]
   readonly cwd: string
+  /** Skills of sources, besides those of the paths, with what they are called in reports. */
+  readonly folders?: readonly NamedFolder[]
   /** Undefined when none was chosen. */
   readonly targets: readonly TargetName[] | undefined
   readonly reporter: Reporter
@@ -26,13 +30,12 @@ const READ_AT_ONCE = 8
  * Judges all skills of all paths, and reports each at once, in their order: memory does not grow with their number.
  * @throws {PathError} before anything is reported
  */
-export async function validate ({ paths, cwd, targets, reporter, sources, reportFrom = 'info', baseline }: ValidateOptions): Promise<Totals> {
-  const folders = await foldersOf(paths, cwd)
+export async function validate ({ paths, cwd, folders: more = [], targets, reporter, sources, reportFrom = 'info', baseline }: ValidateOptions): Promise<Totals> {
+  const folders = [...(await foldersOf(paths, cwd)).map((folder): NamedFolder => [shownPath(cwd, folder.path), folder]), ...more]
   const reader = new SkillReader(sources, reporter.needsRevisions === true)
   const totals: Totals = { skills: 0, error: 0, warning: 0, info: 0, accepted: 0 }
   reporter.begin?.()
-  for await (const { folder, read: { subject, revision } } of readAll(folders, reader)) {
-    const path = shownPath(cwd, folder.path)
+  for await (const { path, read: { subject, revision } } of readAll(folders, reader)) {
     const { findings, targets: verdicts } = verdictsOf(subject, targets)
     const fresh = findings.filter(({ code }) => baseline?.accepts(path, code) !== true)
     totals.skills++
@@ -52,12 +55,12 @@ export async function validate ({ paths, cwd, targets, reporter, sources, report
   return totals
 }
 
-async function * readAll (folders: readonly SkillFolder[], reader: SkillReader): AsyncGenerator<{ folder: SkillFolder, read: SkillOnDisk }> {
+async function * readAll (folders: readonly NamedFolder[], reader: SkillReader): AsyncGenerator<{ path: string, read: SkillOnDisk }> {
   for (let at = 0; at < folders.length; at += READ_AT_ONCE) {
     const some = folders.slice(at, at + READ_AT_ONCE)
-    for (const [index, read] of (await Promise.all(some.map((folder) => reader.read(folder)))).entries()) {
-      const folder = some[index]
-      if (folder !== undefined && read !== undefined) yield { folder, read }
+    for (const [index, read] of (await Promise.all(some.map(([, folder]) => reader.read(folder)))).entries()) {
+      const [path] = some[index] ?? []
+      if (path !== undefined && read !== undefined) yield { path, read }
     }
   }
 }

@@ -5,6 +5,7 @@ import type { Finding } from '../core/ground/skill.ts'
 
 /** Links of a body that are checked, and the longest of them, in characters. */
 const MAX_LINKS = 1_000
+const MAX_TRIED = 10_000
 const MAX_LINK_CHARACTERS = 512
 
 /** What Claude Code replaces when it loads a skill: arguments, paths, the output of commands. */
@@ -83,13 +84,14 @@ function namesOf (files: readonly ListedFile[]): ReadonlySet<string> {
 function linksOf (body: string, firstLine: number): readonly Link[] {
   const links: Link[] = []
   let fence: string | undefined
+  let tried = 0
   for (const [index, text] of body.split('\n').entries()) {
     const mark = FENCE.exec(text)?.[1]
     if (mark !== undefined && fence === undefined) fence = mark
     else if (mark !== undefined && fence !== undefined && mark.startsWith(fence)) fence = undefined
     if (fence !== undefined || mark !== undefined || !text.includes('](')) continue
     const plain = text.replaceAll(/(`+)[^`]*\1/g, (code) => ' '.repeat(code.length))
-    for (let at = plain.indexOf(']('); at !== -1 && links.length < MAX_LINKS; at = plain.indexOf('](', at + 2)) {
+    for (let at = plain.indexOf(']('); at !== -1 && tried++ < MAX_TRIED && links.length < MAX_LINKS; at = plain.indexOf('](', at + 2)) {
       const end = plain.slice(at + 2, at + 2 + MAX_LINK_CHARACTERS).search(/[\s)]/)
       const destination = end === -1 ? '' : plain.slice(at + 2, at + 2 + end)
       if (destination !== '' && !NO_FILE.test(destination)) links.push({ destination, place: { line: firstLine + index, column: at + 3 } })

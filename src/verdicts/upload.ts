@@ -1,12 +1,14 @@
 import type { Entry, ZipFile } from 'yauzl'
 import { describeSkill } from '../core/catalog/index-skill.ts'
 import { MAIN_FILE, orderMainFiles } from '../core/catalog/main-files.ts'
+import { createSkillFilter, type SkillFilter } from '../core/catalog/skill-filter.ts'
 import type { ListedFile } from '../core/content/manifest.ts'
+import { IGNORE_FILE, type IgnoreRules, parseIgnoreFile, unreadableIgnoreFile } from '../core/disk/ignore-file.ts'
 import { RefusedError } from '../core/disk/refused.ts'
 import { isHidden } from '../core/disk/hidden.ts'
 import { FileContent } from '../core/files/file-content.ts'
 import { parseSkillBytes } from '../core/format/main-file.ts'
-import { MAX_MAIN_FILE_BYTES, MAX_SKILL_ENTRIES } from '../core/ground/limits.ts'
+import { MAX_IGNORE_FILE_BYTES, MAX_MAIN_FILE_BYTES, MAX_SKILL_ENTRIES } from '../core/ground/limits.ts'
 import { isSafeName } from '../core/ground/skill-name.ts'
 import { compareCodePoints } from '../core/ground/text.ts'
 import { type FindingSource, subjectOf } from './entry.ts'
@@ -32,6 +34,11 @@ const LEFT_BEHIND = /^__MACOSX\/|(?:^|\/)\.DS_Store$/
 const FILE_TYPE = 0o170000
 const REGULAR_FILE = 0o100000
 
+/** How yauzl's sentences about such names begin. */
+const UNSAFE_NAME = /^(?:absolute path|invalid relative path|invalid characters in fileName)/
+
+const NO_NAMES: ReadonlySet<string> = new Set()
+
 /** A skill that is named in no other way. */
 const NAMELESS = 'skill'
 
@@ -56,19 +63,23 @@ export async function subjectOfDocument (bytes: Buffer, folder: string | undefin
  * @throws {ArchiveError}
  */
 export async function subjectOfArchive (bytes: Buffer, folder: string | undefined, sources: readonly FindingSource[]): Promise<Subject> {
-  const { fromBufferPromise } = await import('yauzl')
+  // The bundle gives the names of a CommonJS module only by its default.
+  const { default: { fromBufferPromise } } = await import('yauzl')
   const zip = await fromBufferPromise(bytes, { strictFileNames: true, validateEntrySizes: true }).catch(refuse)
   try {
     const all = await listEntries(zip, bytes.length)
     const wrapper = wrapperOf(all)
-    const entries = all.map((entry) => ({ entry, path: entry.fileName.slice(wrapper.length) })).sort((a, b) => compareCodePoints(a.path, b.path))
+    const inside = all.map((entry) => ({ entry, path: entry.fileName.slice(wrapper.length) })).sort((a, b) => compareCodePoints(a.path, b.path))
+    const name = folder ?? (wrapper === '' ? undefined : wrapper.slice(0, -1))
+    const filter = createSkillFilter(name ?? NAMELESS, undefined, await readRules(zip, inside.find(({ path }) => path === IGNORE_FILE)?.entry), NO_NAMES)
+    const entries = inside.filter(({ path }) => filter?.hides(path, false) !== true)
     const mainFiles = entries.flatMap(({ path }) => MAIN_FILE.test(path) ? [path] : [])
-    const name = orderMainFiles(mainFiles, 'SKILL.md')[0]
-    const main = entries.find(({ path }) => path === name)?.entry
+    const mainFile = orderMainFiles(mainFiles, 'SKILL.md')[0]
+    const main = entries.find(({ path }) => path === mainFile)?.entry
     const tooLarge = main !== undefined && main.uncompressedSize > MAX_MAIN_FILE_BYTES
     const document = main === undefined || tooLarge ? undefined : new FileContent(await unpack(zip, main))
     const files = entries.map(({ entry, path }) => ({ path, size_bytes: entry.uncompressedSize }))
-    return await subjectFrom({ folder: folder ?? (wrapper === '' ? undefined : wrapper.slice(0, -1)), mainFiles, document, files, tooLarge }, sources)
+    return await subjectFrom({ folder: name, mainFiles, document, files, tooLarge, filter }, sources)
   } finally {
     zip.close()
   }
@@ -80,18 +91,26 @@ interface SkillParts {
   readonly document: FileContent | undefined
   readonly files: readonly ListedFile[]
   readonly tooLarge: boolean
+  readonly filter?: SkillFilter | undefined
 }
 
-async function subjectFrom ({ folder, mainFiles, document, files, tooLarge }: SkillParts, sources: readonly FindingSource[]): Promise<Subject> {
+async function subjectFrom ({ folder, mainFiles, document, files, tooLarge, filter }: SkillParts, sources: readonly FindingSource[]): Promise<Subject> {
   const name = folder ?? (document && ownName(document)) ?? NAMELESS
   const main = orderMainFiles(mainFiles, 'SKILL.md')[0]
   const skill = describeSkill({ name, type: 'project', root: 0, path: `/${name}`, realPath: `/${name}`, linked: false }, {
     mainFiles,
     main: document !== undefined && main !== undefined ? { name: main, content: document } : undefined,
+    filter,
     ...tooLarge && { refused: new RefusedError('too_large') },
     shadowing: false
   })
   return await subjectOf({ skill, manifest: { files }, document, fileFindings: [] }, sources)
+}
+
+async function readRules (zip: ZipFile, entry: Entry | undefined): Promise<IgnoreRules | undefined> {
+  if (entry === undefined) return undefined
+  if (entry.uncompressedSize > MAX_IGNORE_FILE_BYTES) return unreadableIgnoreFile(`has more than ${MAX_IGNORE_FILE_BYTES} bytes`)
+  return parseIgnoreFile(await unpack(zip, entry))
 }
 
 function ownName ({ bytes }: FileContent): string | undefined {
@@ -110,6 +129,7 @@ async function listEntries (zip: ZipFile, packedBytes: number): Promise<readonly
       const { fileName } = entry
       if (fileName.endsWith('/') || LEFT_BEHIND.test(fileName)) continue
       if (entry.isEncrypted()) throw new ArchiveError('The archive is encrypted')
+      if (fileName.includes('\uFFFD')) throw new ArchiveError('The archive has names that are not UTF-8')
       if (names.has(fileName)) throw new ArchiveError('The archive has two files of one name')
       names.add(fileName)
       bytes += entry.uncompressedSize
@@ -151,5 +171,7 @@ async function unpack (zip: ZipFile, entry: Entry): Promise<Buffer> {
 
 /** yauzl's sentences may quote names from the archive. */
 function refuse (error: unknown): never {
-  throw error instanceof ArchiveError ? error : new ArchiveError('The archive is no ZIP that can be read')
+  if (error instanceof ArchiveError) throw error
+  if (error instanceof Error && UNSAFE_NAME.test(error.message)) throw new ArchiveError("The archive has a path that is absolute, or has '..' or a backslash")
+  throw new ArchiveError('The archive is no ZIP that can be read')
 }

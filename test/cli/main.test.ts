@@ -38,6 +38,9 @@ t.test('K1: the linked program has the syntax of Node 12', (t) => {
 t.test('K2: without arguments and without ./skills the example skills are served, and the log says so', async (t) => {
   const service = await startProcess(t, { cwd: t.testdir() })
   t.match(await (await fetch(`${service.url}/skills/calculator`)).json(), { skill_name: 'calculator' })
+  const archive = await (await fetch(`${service.url}/skills/calculator/archive.zip`)).arrayBuffer()
+  const judged = await fetch(`${service.url}/validate`, { method: 'POST', headers: { 'content-type': 'application/zip' }, body: archive })
+  t.match(await judged.json(), { skill_name: 'calculator', valid: true, findings: [] }, 'K80: the bundle opens a ZIP')
   t.match(service.log()[0], { level: 30, path: EXAMPLES, msg: /the example skills of the package/ })
 })
 

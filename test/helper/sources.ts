@@ -2,8 +2,8 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import type { CoreLog } from '../../src/core/ground/log.ts'
 import type { SkillManager } from '../../src/core/skill-manager.ts'
-import { parseAddress } from '../../src/sources/address.ts'
-import type { Source } from '../../src/sources/source-spec.ts'
+import { parseAddress } from '../../src/sources/address/address.ts'
+import type { Source } from '../../src/sources/address/source-spec.ts'
 import { createSources, type Sources, type SourcesOptions } from '../../src/sources/sources.ts'
 import type { SourceStatus } from '../../src/schemas/health.ts'
 import { startManager } from './skills.ts'
@@ -29,7 +29,7 @@ export function sourceAt (address: string, more: Partial<Source> = {}): Source {
 }
 
 /** Opens sources, syncs them once, and starts a manager on what they publish. */
-export async function openSources (t: Test, sources: readonly Source[], options: Partial<SourcesOptions> = {}): Promise<OpenedSources> {
+export async function openSources (t: Test, sources: readonly Source[], { guard, ...options }: Partial<SourcesOptions> & { guard?: Parameters<Sources['guardBy']>[0] } = {}): Promise<OpenedSources> {
   const log: LogLine[] = []
   const logger: CoreLog = {
     info: (details, message) => { log.push({ level: 'info', details, message }) },
@@ -38,6 +38,7 @@ export async function openSources (t: Test, sources: readonly Source[], options:
   const stateDir = options.stateDir ?? join(t.testdirName, 'state')
   const opened = await createSources({ sources, stateDir, log: logger, ...options })
   t.teardown(() => opened.close())
+  if (guard !== undefined) opened.guardBy(guard)
   await opened.sync()
   const skills = await startManager(t, opened.roots)
   return { sources: opened, skills, log, stateDir, status: () => opened.status[0] as SourceStatus }

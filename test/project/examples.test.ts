@@ -122,13 +122,14 @@ for (const { name, command, missing = false, env, refused } of loops) {
 }
 
 t.test('mcp-client.ts lists the skills and reads the files of one', async (t) => {
-  const example = [...TYPESCRIPT, 'examples/mcp-client.ts', `${service.url}/mcp`]
-  const { stdout, stderr, code } = await run(t, [...example, 'weather'])
+  const example = [...TYPESCRIPT, 'examples/mcp-client.ts']
+  const env = { SKILLS_URL: service.url }
+  const { stdout, stderr, code } = await run(t, [...example, 'weather'], env)
   t.equal(code, 0, stderr)
   t.match(stdout, /^calculator: Provides basic arithmetic operations/m)
   t.match(stdout, /^skill:\/\/weather\/config\.json \(application\/json, 153 bytes\)$/m)
   t.match(stdout, /^skill:\/\/weather\/docs\/api_reference\.md \(text\/markdown, \d+ bytes\)$/m)
-  t.match(await run(t, [...example, 'missing']), { code: 1, stderr: /there is no skill missing/ })
+  t.match(await run(t, [...example, 'missing'], env), { code: 1, stderr: /there is no skill missing/ })
 })
 
 t.test('the README shows what the loops print', async (t) => {
@@ -176,7 +177,7 @@ t.test('the scripted model refuses a conversation in which a tool call has no re
 })
 
 t.test('tool-call.sh shows one result in each dialect, and the results of two calls', { skip: !isInstalled('curl') && 'curl is not installed' }, async (t) => {
-  const { stdout, stderr, code } = await run(t, ['sh', 'examples/tool-call.sh', service.url])
+  const { stdout, stderr, code } = await run(t, ['sh', 'examples/tool-call.sh'], { SKILLS_URL: service.url })
   t.equal(code, 0, stderr)
   const results = stdout.split('\n').filter((line) => line !== '' && !line.startsWith('#')).map((line) => JSON.parse(line) as unknown)
   t.match(results, [
@@ -188,4 +189,20 @@ t.test('tool-call.sh shows one result in each dialect, and the results of two ca
     [{ tool_call_id: 'call_1', content: /"weather"/ }, { tool_call_id: 'call_2', content: /Skill 'missing' not found/ }]
   ])
   t.equal(results.length, 6)
+})
+
+t.test('each example asks whether skillserve is running when nothing answers', async (t) => {
+  const held = createServer().listen(0, '127.0.0.1')
+  await once(held, 'listening')
+  const SKILLS_URL = `http://127.0.0.1:${(held.address() as AddressInfo).port}`
+  held.close()
+  await once(held, 'close')
+  const examples = ['agent-loop.ts', 'anthropic.ts', 'mcp-client.ts'].map((name) => [...TYPESCRIPT, `examples/${name}`])
+  if (isInstalled('python3')) examples.push(['python3', 'examples/agent_loop.py'])
+  if (isInstalled('curl')) examples.push(['sh', 'examples/tool-call.sh'])
+  await Promise.all(examples.map(async (command) => {
+    const { stderr, code } = await run(t, command, { SKILLS_URL, ANTHROPIC_API_KEY: 'x' })
+    t.ok(stderr.startsWith(`is skillserve running at ${SKILLS_URL}?`), `${command.join(' ')}: ${stderr}`)
+    t.equal(code, 1)
+  }))
 })

@@ -27,7 +27,7 @@ async function send (service: Service, body: string | Buffer, { query = '', type
 }
 
 interface ZipEntry {
-  readonly name: string
+  readonly name: string | Buffer
   readonly bytes: Buffer
   /** What the headers say instead of the truth. */
   readonly claimed?: number
@@ -42,6 +42,7 @@ function zipOf (entries: readonly ZipEntry[]): Buffer {
   let offset = 0
   for (const { name, bytes, claimed = bytes.length, mode = 0o100644, flags = 0x800 } of entries) {
     const packed = deflateRawSync(bytes)
+    const nameBytes = Buffer.from(name as string)
     const common = Buffer.alloc(26)
     common.writeUInt16LE(20, 0)
     common.writeUInt16LE(flags, 2)
@@ -49,12 +50,12 @@ function zipOf (entries: readonly ZipEntry[]): Buffer {
     common.writeUInt32LE(crc32(bytes), 10)
     common.writeUInt32LE(packed.length, 14)
     common.writeUInt32LE(claimed, 18)
-    common.writeUInt16LE(Buffer.byteLength(name), 22)
-    const local = Buffer.concat([Buffer.from('PK\u0003\u0004'), common, Buffer.from(name), packed])
+    common.writeUInt16LE(nameBytes.length, 22)
+    const local = Buffer.concat([Buffer.from('PK\u0003\u0004'), common, nameBytes, packed])
     const tail = Buffer.alloc(14)
     tail.writeUInt32LE((mode << 16) >>> 0, 6)
     tail.writeUInt32LE(offset, 10)
-    central.push(Buffer.concat([Buffer.from('PK\u0001\u0002'), Buffer.from([20, 3]), common, tail, Buffer.from(name)]))
+    central.push(Buffer.concat([Buffer.from('PK\u0001\u0002'), Buffer.from([20, 3]), common, tail, nameBytes]))
     locals.push(local)
     offset += local.length
   }
@@ -97,14 +98,25 @@ t.test('K80: POST /validate', async (t) => {
     t.match(await send(service, zipOf([file('SKILL.md', DEMO), file('big.bin', 'x', { claimed: 40_000_000 })]), { type, query: '?target=anthropic-upload' }), { status: 400 }, 'the ratio')
   })
 
+  await t.test('an ignore file in a ZIP hides files, as on the disk', async (t) => {
+    const type = 'application/zip'
+    const parts = [file('demo/SKILL.md', `${DEMO}[a](drafts/b.md)`), file('demo/drafts/b.md', 'x')]
+    t.match(await send(service, zipOf(parts), { type }), { json: { findings: [] } })
+    t.match(await send(service, zipOf([...parts, file('demo/.skillignore', 'drafts/\n')]), { type }), { json: { findings: [{ code: 'body_link_missing' }] } })
+    t.match(await send(service, zipOf([...parts, file('demo/.skillignore', '*a*b*c*d')]), { type }), { json: { findings: [{ code: 'ignore_file_unusable' }] } })
+    t.match(await send(service, zipOf([...parts, file('demo/.skillignore', 'x\n'.repeat(50_000))]), { type }), { json: { findings: [{ code: 'ignore_file_unusable', message: /has more than \d+ bytes/ }] } })
+  })
+
   await t.test('hostile archives are refused, or harmless', async (t) => {
     const type = 'application/zip'
     const refused = { status: 400, json: { code: 'invalid_archive' } }
     t.match(await send(service, zipOf([file('SKILL.md', DEMO), file('bomb', 'x', { claimed: 4_000_000_000 })]), { type }), refused)
     t.match(await send(service, zipOf([file('SKILL.md', 'x'.repeat(900_000), { claimed: 10 })]), { type }), refused, 'more than it says')
-    t.match(await send(service, zipOf([file('../SKILL.md', DEMO)]), { type }), refused)
-    t.match(await send(service, zipOf([file('/SKILL.md', DEMO)]), { type }), refused)
-    t.match(await send(service, zipOf([file('a\\SKILL.md', DEMO)]), { type }), refused)
+    for (const name of ['../SKILL.md', '/SKILL.md', 'a\\SKILL.md', 'C:/SKILL.md', 'a/../../SKILL.md']) {
+      t.match(await send(service, zipOf([file(name, DEMO)]), { type }), { status: 400, json: { code: 'invalid_archive', detail: /has a path that is absolute, or has '\.\.' or a backslash/ } }, name)
+    }
+    t.match(await send(service, zipOf([{ name: Buffer.from([0x61, 0xff]), bytes: Buffer.from('x') }, file('SKILL.md', DEMO)]), { type }), { json: { detail: /names that are not UTF-8/ } })
+    t.match(await send(service, zipOf(Array.from({ length: 20_001 }, (_, index) => file(`f${index}`, ''))), { type }), { json: { detail: /more than 20000 entries/ } })
     t.match(await send(service, zipOf([file('SKILL.md', DEMO), file('SKILL.md', 'x')]), { type }), refused)
     t.match(await send(service, zipOf([file('SKILL.md', DEMO, { flags: 0x801 })]), { type }), refused, 'encrypted')
     t.match(await send(service, zipOf([file('SKILL.md', DEMO)]).subarray(0, -4), { type }), refused, 'cut')

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { isAddress, parseAddress, splitRoots } from '../../src/sources/address.ts'
+import { isAddress, parseAddress, splitRoots } from '../../src/sources/address/address.ts'
 import { AddressError } from '../../src/sources/source-error.ts'
-import type { Source } from '../../src/sources/source-spec.ts'
+import type { Source } from '../../src/sources/address/source-spec.ts'
 
 function read (text: string): Source | string {
   try {

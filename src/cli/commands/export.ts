@@ -24,7 +24,7 @@ could be exported.
 `,
   async run ({ positionals: [out, ...folders], flags }, { commands, env, cwd, print }) {
     if (out === undefined || out === '') throw new CommandError('export needs the folder to write to: skillserve export OUT [DIR...]')
-    for (const folder of folders) await checkSkillsFolder(folder, cwd, commands)
+    for (const folder of folders) await checkSkillsFolder(folder, cwd, commands, flags.get('layout')?.at(-1) ?? env['LAYOUT'])
     const config = loadConfig({ positionals: folders, flags, env, cwd })
     const folder = resolve(cwd, out)
     const [{ createSkillManager }, { openRoots }, { SILENT }, { ExportError, exportSkills }, { SkillError }] = await Promise.all([

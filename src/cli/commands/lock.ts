@@ -1,7 +1,8 @@
 import { rename, writeFile } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
+import type { RootOptions } from '../../core/catalog/root-reports.ts'
 import { type Command, CommandError } from '../command.ts'
-import { checkSkillsFolder } from '../folders.ts'
+import { ROOT_FLAGS, withRoots } from '../roots.ts'
 
 const DEFAULT_FOLDER = './skills'
 const DEFAULT_FILE = 'skills.lock'
@@ -10,18 +11,20 @@ const DEFAULT_FILE = 'skills.lock'
 export const command: Command = {
   summary: 'writes the present revisions of skills to a file, for serve --locked',
   positionals: '[DIR...]',
-  flags: ['out'],
-  details: () => `  DIR         folders of skills, as for serve; default ${DEFAULT_FOLDER}
-  --out FILE  the file to write; default ${DEFAULT_FILE}
+  flags: ['out', ...ROOT_FLAGS],
+  details: () => `  DIR              folders of skills, or addresses of sources, as for serve; default ${DEFAULT_FOLDER}
+  --out FILE       the file to write; default ${DEFAULT_FILE}
+  --layout LAYOUT  where skills lie, as for serve
+  --state-dir DIR  where sources are fetched to, as for serve
 
 Prints what is different from the file before. Exits with 0 when the file is written, with 1 and a line that says why
 when a folder or a skill cannot be read: then nothing is written.
 `,
-  async run ({ positionals, flags }, { commands, cwd, print }) {
+  async run ({ positionals, flags }, context) {
+    const { cwd, print } = context
     const folders = positionals.length === 0 ? [DEFAULT_FOLDER] : positionals
-    for (const folder of folders) await checkSkillsFolder(folder, cwd, commands)
     const out = resolve(cwd, flags.get('out')?.at(-1) ?? DEFAULT_FILE)
-    const revisions = await readRevisions(folders.map((folder) => resolve(cwd, folder)))
+    const revisions = await withRoots(folders, { flags }, context, ({ projectRoots }) => readRevisions(projectRoots))
     const { formatLock } = await import('../../trust/lock-file.ts')
     const before = await readBefore(out)
     const temporary = `${out}.${process.pid}.tmp`
@@ -33,14 +36,14 @@ when a folder or a skill cannot be read: then nothing is written.
   }
 }
 
-async function readRevisions (roots: readonly string[]): Promise<ReadonlyMap<string, string>> {
+async function readRevisions (roots: readonly RootOptions[]): Promise<ReadonlyMap<string, string>> {
   const { createSkillManager } = await import('../../core/skill-manager.ts')
   const skills = createSkillManager({ projectRoots: roots, watcher: false, keep: { keepMs: 0 } })
   try {
     await skills.start()
     const { roots: states } = await skills.freshStatus()
     const missing = roots.find((_, index) => states[index]?.state !== 'ok')
-    if (missing !== undefined) throw new CommandError(`${missing} cannot be read as a folder of skills`)
+    if (missing !== undefined) throw new CommandError(`${missing.path} cannot be read as a folder of skills`)
     const revisions = new Map<string, string>()
     for (const name of await skills.list()) {
       try {

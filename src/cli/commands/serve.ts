@@ -17,7 +17,7 @@ export const command: Command = {
 Exits with 0 after SIGTERM or SIGINT, with 1 for a setting that cannot be used and after an error that nobody handled.
 `,
   async run ({ positionals, flags }, { commands, env, cwd }) {
-    for (const folder of positionals) await checkSkillsFolder(folder, cwd, commands)
+    for (const folder of positionals) await checkSkillsFolder(folder, cwd, commands, flags.get('layout')?.at(-1) ?? env['LAYOUT'])
     const isFileOnly = positionals.length === 0 && !env['SKILLS_DIR'] && (flags.has('config') || Boolean(env['CONFIG_FILE']))
     const hasDefaultFolder = existsSync(resolve(cwd, SETTINGS.skillsDirs.default))
     const config = loadConfig({ positionals, flags, env, cwd, ...!hasDefaultFolder && { defaults: { skillsDirs: EXAMPLE_SKILLS } } })

@@ -1,11 +1,15 @@
 import { resolve } from 'node:path'
 import { ConfigError, quote } from '../../config/setting.ts'
+import type { RootOptions } from '../../core/catalog/root-reports.ts'
 import type { FindingSeverity } from '../../core/ground/skill.ts'
+import { isAddress } from '../../sources/address/address.ts'
 import type { ProjectChoices } from '../../validate/project-file.ts'
+import type { NamedFolder } from '../../validate/validate.ts'
 import { TARGET_NAMES, type TargetName, parseTargets } from '../../verdicts/targets.ts'
 import type { Arguments } from '../arguments.ts'
 import { type Command, CommandError, type CommandContext } from '../command.ts'
 import { readPackageVersion } from '../package-files.ts'
+import { ROOT_FLAGS, withRoots } from '../roots.ts'
 
 const FORMATS = ['text', 'json', 'sarif', 'github'] as const
 const FAIL_ON = ['error', 'warning', 'info', 'never'] as const
@@ -22,11 +26,11 @@ const CLEAR_SCREEN = '\u001B[2J\u001B[3J\u001B[H'
 export const command: Command = {
   summary: 'judges skills for agents, validators and uploads',
   positionals: '[PATH...]',
-  flags: ['target', 'format', 'fail-on', 'max-warnings', 'baseline'],
+  flags: ['target', 'format', 'fail-on', 'max-warnings', 'baseline', ...ROOT_FLAGS],
   switches: ['quiet', 'write-baseline', 'fix', 'dry-run', 'watch'],
   choices: { target: [...TARGET_NAMES, 'all'], format: FORMATS, 'fail-on': FAIL_ON },
   misuse: MISUSE,
-  details: () => `PATH is a folder of skills, a skill, or a SKILL.md; default ${DEFAULT_PATH}.
+  details: () => `PATH is a folder of skills, a skill, a SKILL.md, or the address of a source; default ${DEFAULT_PATH}.
 
   --target T,...      what to judge for: spec (the default), codex, claude-code, ... or all
   --format FORMAT     text (the default), json, sarif, or github for annotations of GitHub Actions
@@ -35,6 +39,7 @@ export const command: Command = {
   --quiet             reports only what fails
   --fix               mends what is certain in SKILL.md, and reports the rest
   --dry-run           with --fix: prints the changes, and writes nothing
+  --layout LAYOUT     where skills lie in the sources of addresses, as for serve; --state-dir as well
   --watch             reports again after each change, until SIGINT or SIGTERM
   --baseline FILE     accepts the findings in FILE
   --write-baseline    writes all findings there are into that FILE
@@ -46,11 +51,13 @@ Exits with ${0} when nothing fails, with ${FOUND} when something does, with ${MI
 this program.
 `,
   async run (args, context) {
-    const paths = args.positionals.length === 0 ? [DEFAULT_PATH] : args.positionals
+    const paths = args.positionals.length === 0 ? [DEFAULT_PATH] : args.positionals.filter((path) => !isAddress(path))
+    const addresses = args.positionals.filter(isAddress)
     const flags = readFlags(args)
     try {
       const { readProjectFile } = await import('../../validate/project-file.ts')
-      const options = withDefaults(flags, await readProjectFile(paths[0] ?? DEFAULT_PATH, context.cwd))
+      const options = withDefaults(flags, await readProjectFile(paths[0] ?? '.', context.cwd))
+      if (addresses.length > 0) return await judgeSources(addresses, paths, options, args, context)
       return options.isWatching ? await watch(paths, options, context) : await judge(paths, options, context)
     } catch (error) {
       if (error instanceof CommandError) throw error
@@ -147,7 +154,17 @@ async function watch (paths: readonly string[], options: Options, context: Comma
   return code
 }
 
-async function judge (paths: readonly string[], options: Options, { cwd, env, print, isTerminal = false }: CommandContext): Promise<number> {
+async function judgeSources (addresses: readonly string[], paths: readonly string[], options: Options, args: Arguments, context: CommandContext): Promise<number> {
+  if (options.fix !== 'no' || options.isWatching) throw new CommandError(`--${options.isWatching ? 'watch' : 'fix'} is for folders, and not for addresses of sources`)
+  return await withRoots(addresses, args, context, ({ projectRoots }) => judge(paths, options, context, projectRoots.flatMap((root) => foldersOf(root))))
+}
+
+/** The skills of a source, called as if they lay in a folder of its name. */
+function foldersOf ({ name = '', listed }: RootOptions): NamedFolder[] {
+  return [...listed?.folders ?? []].map(([skill, { path, realPath }]) => [`${name}/${skill}`, { name: skill, type: 'project', root: 0, path, realPath, linked: false }])
+}
+
+async function judge (paths: readonly string[], options: Options, { cwd, env, print, isTerminal = false }: CommandContext, folders: readonly NamedFolder[] = []): Promise<number> {
   const { validate, reaches } = await import('../../validate/validate.ts')
   const { mcpFindings } = await import('../../mcp/findings.ts')
   const { readBaseline, writeBaseline } = await import('../../validate/baseline.ts')
@@ -167,6 +184,7 @@ async function judge (paths: readonly string[], options: Options, { cwd, env, pr
   const totals = await validate({
     paths,
     cwd,
+    folders,
     targets,
     sources: [mcpFindings],
     reporter: writesBaseline ? collecting(found, print) : reporter,

@@ -1,28 +1,34 @@
 import { resolve } from 'node:path'
+import { isAddress } from '../../sources/address/address.ts'
 import { type Command, CommandError } from '../command.ts'
+import { ROOT_FLAGS, withRoots } from '../roots.ts'
 
 /** Checks skills as a service with the same trust file and `require` does. */
 export const command: Command = {
   summary: 'checks the signatures of a skill, or of all skills of a folder',
   positionals: 'DIR',
-  flags: ['trust', 'locked'],
+  flags: ['trust', 'locked', ...ROOT_FLAGS],
   switches: ['json'],
-  details: () => `  DIR            a skill, or a folder of skills
+  details: () => `  DIR            a skill, a folder of skills, or the address of a source (--layout and --state-dir as for serve)
   --trust FILE   the trust file
   --locked FILE  a lock: only revisions that it names pass
   --json         print JSON instead of lines
 
 Exits with 0 when a service with these files and require would serve every skill, with 1 otherwise.
 `,
-  async run ({ positionals: [folder, unwanted], flags }, { cwd, print }) {
+  async run ({ positionals: [folder, unwanted], flags }, context) {
+    const { cwd, print } = context
     const [trustFile, lockFile] = [flags.get('trust')?.at(-1), flags.get('locked')?.at(-1)]
     if (folder === undefined || unwanted !== undefined) throw new CommandError('verify takes one folder: skillserve verify DIR --trust FILE')
     if (trustFile === undefined && lockFile === undefined) throw new CommandError('verify needs --trust FILE or --locked FILE')
     const { readPolicy } = await import('../../trust/open-policy.ts')
-    const { FolderError, verifyFolder } = await import('../../trust/verify-folder.ts')
+    const { FolderError, verifyFolder, verifyRoot } = await import('../../trust/verify-folder.ts')
     const policy = await readPolicy({ ...trustFile !== undefined && { trustFile: resolve(cwd, trustFile) }, ...lockFile !== undefined && { lockFile: resolve(cwd, lockFile) } })
     try {
-      const skills = (await verifyFolder(resolve(cwd, folder), policy)).map(({ name, isServed, problem, verdict }) => ({ name, ok: isServed, ...verdict?.report, problem }))
+      const verified = isAddress(folder)
+        ? await withRoots([folder], { flags }, context, async ({ projectRoots }) => (await Promise.all(projectRoots.map((root) => verifyRoot(root, policy)))).flat())
+        : await verifyFolder(resolve(cwd, folder), policy)
+      const skills = verified.map(({ name, isServed, problem, verdict }) => ({ name, ok: isServed, ...verdict?.report, problem }))
       if (flags.has('json')) print(`${JSON.stringify({ skills }, undefined, 2)}\n`)
       else for (const line of inColumns(skills.map(({ name, ok, problem, ...report }) => [ok ? 'ok     ' : 'refused', JSON.stringify(name), report.signer ?? '-', problem]))) print(`${line}\n`)
       return skills.every(({ ok }) => ok) ? 0 : 1

@@ -95,8 +95,8 @@ export class LiveCatalog {
     const known = this.#catalog.get(name)
     // A root before the skill's own may have got a folder of that name.
     if (known === undefined || known.folder.root > 0) return this.#search(name)
-    const root = this.#roots.isListed(known.folder) ? this.#roots.sync(1) : undefined
-    return whenReady(root, () => whenReady(this.#holds(known), (isSame) => isSame ? known : this.#search(name, known)))
+    if (!this.#roots.listingHolds(known.folder)) return this.#search(name)
+    return whenReady(this.#holds(known), (isSame) => isSame ? known : this.#search(name, known))
   }
 
   /** @param outdated what the disk no longer has: it is not compared once more */

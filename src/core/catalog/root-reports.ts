@@ -1,3 +1,4 @@
+import type { Listing } from './listing.ts'
 import type { Root, SkillFolder, SkippedEntry } from './scan-root.ts'
 
 /** A folder of skills as its owner gives it. */
@@ -6,8 +7,8 @@ export interface RootOptions {
   readonly path: string
   /** What settings and reports call it. Default: the last part of the path. */
   readonly name?: string
-  /** The skills are those that its file `skills.json` names, instead of the folders in it: see `readListing`. */
-  readonly listed?: boolean
+  /** The skills, instead of the folders in it. */
+  readonly listed?: Listing
 }
 
 /** What is known of a root: for /readyz and the log. */

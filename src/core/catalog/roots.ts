@@ -10,6 +10,7 @@ import { folderError, type SkillError } from '../ground/errors.ts'
 import { Signal } from '../ground/signal.ts'
 import type { Signature } from '../ground/skill.ts'
 import type { MergedFolders, RootChange, RootOptions, RootReport, RootStatus, SkippedReport } from './root-reports.ts'
+import type { Listing } from './listing.ts'
 import { areSameNames, areSameSkips, holdLinks, holdsIgnoreFile, isOtherKind, isSameScan } from './scan-state.ts'
 import { type GoodScan, type Root, type RootScan, scanRoot, type SkillFolder } from './scan-root.ts'
 
@@ -76,6 +77,11 @@ export class Roots {
     return this.#roots.map(({ name, type, scan, lastGood }) => ({ name, type, state: scan?.state ?? 'missing', skills: lastGood?.folders.size ?? 0, skipped: lastGood?.skipped.length ?? 0 }))
   }
 
+  /** By the index of their root. */
+  get listings (): ReadonlyArray<readonly [index: number, listing: Listing]> {
+    return this.#roots.flatMap(({ index, listed }) => listed === undefined ? [] : [[index, listed] as const])
+  }
+
   /** Codes of the scans that failed last time, without paths. */
   get failures (): readonly string[] {
     return this.#roots.map(({ failure }) => failure).filter((failure) => failure !== '')
@@ -87,7 +93,12 @@ export class Roots {
 
   /** Whether a skill comes from a listing. Its folder stays as it is when another listing names another one: the root must be compared too. */
   isListed (folder: SkillFolder): boolean {
-    return this.#at(folder.root).listed === true
+    return this.#at(folder.root).listed !== undefined
+  }
+
+  /** Whether the listing that a skill comes from, if it does, is the one that was last scanned. Touches no disk. */
+  listingHolds (folder: SkillFolder): boolean {
+    return holdsListing(this.#at(folder.root))
   }
 
   /** What settings and reports call a skill's root. */
@@ -116,7 +127,8 @@ export class Roots {
 
   /** Whether the ignore file of a skill's root is as it was when the root was listed. */
   rulesHold (folder: SkillFolder): Awaitable<boolean> {
-    const { disk, scan } = this.#at(folder.root)
+    const { disk, scan, listed } = this.#at(folder.root)
+    if (listed !== undefined) return this.listingHolds(folder)
     return scan?.state === 'ok' && scan.isTrustworthy && scan.ignoreFile?.rules === folder.rootRules && holdsIgnoreFile(this.#options.phase, disk, scan)
   }
 
@@ -187,7 +199,9 @@ export class Roots {
   }
 
   /** A link to a folder may change its meaning without a change to the root. */
-  #holds ({ disk, path, scan, linkTargets = [] }: RootState, links: boolean): Awaitable<boolean> {
+  #holds (root: RootState, links: boolean): Awaitable<boolean> {
+    const { disk, path, scan, linkTargets = [] } = root
+    if (root.listed !== undefined) return holdsListing(root) && (!links || whenReady(this.#options.phase.stat(disk, path), (now) => now !== undefined))
     if (scan?.state !== 'ok' || !scan.isTrustworthy) return false
     return whenReady(this.#options.phase.stat(disk, path), (now) => {
       if (now === undefined || !isSameState(now, scan.signature)) return false
@@ -252,6 +266,10 @@ export class Roots {
 
 function asOptions (root: string | RootOptions): RootOptions {
   return typeof root === 'string' ? { path: root } : root
+}
+
+function holdsListing ({ listed, scan }: Pick<RootState, 'listed' | 'scan'>): boolean {
+  return listed === undefined || (scan?.state === 'ok' && scan.listed === listed.folders)
 }
 
 /** What moves while roots are compared moves from one to another: a single root has nothing to lose. */

@@ -1,4 +1,3 @@
-import { resolve } from 'node:path'
 import { createSlicer } from '../ground/async.ts'
 import { errorCode, type Disk } from '../disk/disk.ts'
 import { entriesIn } from '../disk/folder-entries.ts'
@@ -7,7 +6,7 @@ import { isTrustworthy, signatureOf } from '../disk/signature.ts'
 import { isSafeName } from '../ground/skill-name.ts'
 import type { Signature, SkillType } from '../ground/skill.ts'
 import { linkContainers, type LinkMeaning, resolveLink } from './linked-folder.ts'
-import { readListing } from './listing.ts'
+import type { ListedFolder, Listing } from './listing.ts'
 import { MAIN_FILE } from './main-files.ts'
 import { type IgnoreFile, isIgnored, readIgnoreFile } from './skill-filter.ts'
 
@@ -55,6 +54,8 @@ export type RootScan =
     readonly ignoreFile: IgnoreFile | undefined
     /** Entries that somebody may take for skills, and that are none. */
     readonly skipped: readonly SkippedEntry[]
+    /** What the root's listing had. */
+    readonly listed?: Listing['folders']
   }
   | { readonly state: 'missing' | 'unreadable' }
   | { readonly state: 'failed', readonly cause: unknown }
@@ -66,7 +67,7 @@ export interface Root {
   readonly path: string
   readonly type: SkillType
   readonly index: number
-  readonly listed?: boolean
+  readonly listed?: Listing
   /** Absolute paths of the folders outside that links in the root may lead into. */
   readonly linkTargets?: readonly string[]
 }
@@ -85,10 +86,12 @@ export async function scanRoot (disk: Disk, root: Root, before?: GoodScan): Prom
     if (!stats?.isDirectory()) return { state: 'missing' }
     // Signature before names: a change in between shows as a difference at the next comparison.
     const signature = signatureOf(stats)
-    if (root.listed === true) {
+    if (root.listed !== undefined) {
+      const listed = root.listed.folders
+      if (listed === undefined) return { state: 'missing' }
       const folders = new FolderCollection(root, realPath, undefined, before)
-      for (const [name, path] of await readListing(disk, realPath)) folders.addListed(name, path)
-      return { state: 'ok', signature, isTrustworthy: isTrustworthy(signature, scannedAt), realPath, isSkill: false, ...folders.result(), links: new Map(), skipped: [], ignoreFile: undefined }
+      for (const [name, folder] of listed) folders.addListed(name, folder)
+      return { state: 'ok', signature, isTrustworthy: true, realPath, isSkill: false, ...folders.result(), links: new Map(), skipped: [], ignoreFile: undefined, listed }
     }
     const ignoreFile = await readRootIgnoreFile(disk, realPath, before)
     const folders = new FolderCollection(root, realPath, ignoreFile?.rules, before)
@@ -169,12 +172,10 @@ class FolderCollection {
     else this.#add(name, join(this.#realPath, name), false)
   }
 
-  /** @param path of the skill, relative to the root; it may lead out of it */
-  addListed (name: string, path: string): void {
-    const realPath = resolve(this.#realPath, path)
+  addListed (name: string, { path, realPath, rules }: ListedFolder): void {
     const old = this.#before.get(name)
-    if (old?.realPath === realPath) this.#folders.set(name, old)
-    else this.#put({ name, path: resolve(this.#root.path, path), realPath, linked: false })
+    if (old?.realPath === realPath && old.rootRules?.id === rules?.id) this.#folders.set(name, old)
+    else this.#put({ name, path, realPath, linked: false, ...rules && { rootRules: rules } })
   }
 
   addLink (name: string, target: string): void {
@@ -187,7 +188,7 @@ class FolderCollection {
     this.#put({ name, path: join(this.#root.path, name), realPath, linked })
   }
 
-  #put (folder: Pick<SkillFolder, 'name' | 'path' | 'realPath' | 'linked'>): void {
+  #put (folder: Pick<SkillFolder, 'name' | 'path' | 'realPath' | 'linked' | 'rootRules'>): void {
     const { type, index } = this.#root
     this.#folders.set(folder.name, { ...folder, type, root: index, ...this.#rules && { rootRules: this.#rules } })
     this.#changed.push(folder.name)

@@ -21,7 +21,7 @@ type Places = Array<readonly [place: string, found: readonly Candidate[]]>
 export async function findSkills (tree: LayoutTree, options: LayoutOptions): Promise<FoundSkills> {
   const leftOut: LeftOut[] = []
   const { exclude } = options
-  const search: TreeSearch = { tree, leftOut, folders: 0, ...exclude !== undefined && { isExcluded: picomatch([...exclude], { dot: true }) } }
+  const search: TreeSearch = { tree, leftOut, folders: 0, packages: new Set(), ...exclude !== undefined && { isExcluded: picomatch([...exclude], { dot: true }) } }
   const { layout, places } = await findPlaces(search, options.layout)
   const names = new Names(options, leftOut)
   const counts = new Map<string, number>()
@@ -31,7 +31,7 @@ export async function findSkills (tree: LayoutTree, options: LayoutOptions): Pro
       if (names.add(name, candidate, await tree.realPath(candidate.path))) counts.set(place, (counts.get(place) ?? 0) + 1)
     }
   }
-  return { layout, places: counts, skills: names.skills, leftOut }
+  return { layout, places: counts, skills: names.skills, leftOut, packages: [...search.packages] }
 }
 
 async function findPlaces (search: TreeSearch, layout: Layout): Promise<{ layout: FoundSkills['layout'], places: Places }> {

@@ -31,7 +31,7 @@ export interface LayoutOptions {
   readonly exclude?: readonly string[]
 }
 
-export const LEFT_OUT_REASONS = ['shadowed', 'excluded', 'unsafe_name', 'remote_plugin', 'bad_manifest', 'not_found', 'bad_package', 'link_outside', 'submodule', 'lfs_pointer', 'bound_reached'] as const
+export const LEFT_OUT_REASONS = ['shadowed', 'excluded', 'unsafe_name', 'remote_plugin', 'bad_manifest', 'not_found', 'bad_package', 'link_outside', 'ignored', 'submodule', 'lfs_pointer', 'bound_reached'] as const
 export type LeftOutReason = (typeof LEFT_OUT_REASONS)[number]
 
 /** What is no skill although somebody could expect it. */
@@ -54,4 +54,6 @@ export interface FoundSkills {
   readonly places: ReadonlyMap<string, number>
   readonly skills: readonly FoundSkill[]
   readonly leftOut: readonly LeftOut[]
+  /** Files that may be packages of skills, where the layout takes them. */
+  readonly packages: readonly string[]
 }

@@ -14,6 +14,7 @@ const SAMPLES = new Set(['test', 'tests', 'fixtures', 'examples', 'template', 't
 const HIDDEN_GROUPS = new Set(['.curated', '.experimental', '.system'])
 
 const MAIN_FILE = /^skill\.md$/i
+const PACKAGE = /\.(?:skill|zip)$/i
 
 export interface Candidate {
   readonly path: string
@@ -26,6 +27,8 @@ export interface TreeSearch {
   /** Whether the operator excludes a folder; undefined where nobody says so. */
   readonly isExcluded?: (path: string) => boolean
   folders: number
+  /** Packages that lie in no skill, by path. */
+  readonly packages: Set<string>
 }
 
 /**
@@ -35,27 +38,32 @@ export interface TreeSearch {
 export async function walkTree (search: TreeSearch, place: string, maxDepth = MAX_DEPTH): Promise<Candidate[]> {
   const found: Candidate[] = []
   const yieldIfNeeded = createSlicer()
-  let level = [place]
+  let level: Array<readonly [folder: string, isInSkill: boolean]> = [[place, false]]
   for (let depth = 0; depth <= maxDepth && level.length > 0; depth++) {
-    const next: string[] = []
-    for (const folder of level) {
+    const next: typeof level = []
+    for (const [folder, isBelowSkill] of level) {
       if (++search.folders > MAX_FOLDERS) {
         search.leftOut.push({ path: folder, reason: 'bound_reached' })
         return found
       }
       const entries = await search.tree.entries(folder)
-      if (depth > 0 && entries.some(({ kind, name }) => kind === 'file' && MAIN_FILE.test(name))) found.push({ path: folder })
+      const isSkill = depth > 0 && entries.some(({ kind, name }) => kind === 'file' && MAIN_FILE.test(name))
+      const isInSkill = isBelowSkill || isSkill
+      if (isSkill) found.push({ path: folder })
       if (depth === maxDepth) continue
       for (const { name, kind, linked } of entries) {
         const path = join(folder, name)
-        if (kind === 'file') continue
+        if (kind === 'file') {
+          if (!isInSkill && PACKAGE.test(name)) search.packages.add(path)
+          continue
+        }
         if (isLeftOut(search, folder, name, path)) {
           search.leftOut.push({ path, reason: 'excluded' })
         } else if (linked) {
           // A link to a skill counts, one to a group would lead in circles.
           if (await hasMainFile(search.tree, path)) found.push({ path })
         } else if (!name.startsWith('.') || (HIDDEN_GROUPS.has(name) && baseName(folder) === 'skills')) {
-          next.push(path)
+          next.push([path, isInSkill])
         }
       }
       const pause = yieldIfNeeded()

@@ -123,11 +123,6 @@ export class View implements SkillService {
     return this.#members[owners.get(name) ?? -1]?.skills.rootOf(name)
   }
 
-  rootOf (name: string): string | undefined {
-    const owner = this.#namesNow().owners.get(name)
-    return owner === undefined ? undefined : this.#members[owner]?.skills.rootOf(name)
-  }
-
   /** The error of a view that has roots, and none of them is there. */
   get unavailable (): SkillError | undefined {
     const errors = this.#members.map(({ skills }) => skills.unavailable)

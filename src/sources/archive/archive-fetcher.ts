@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'
-import { basic, saveBody, send } from '../http-client.ts'
+import { basic, saveBody, send } from '../http/http-client.ts'
 import { readSecret } from '../secrets.ts'
 import { SourceError } from '../source-error.ts'
-import type { ArchiveSource, SourceAuth } from '../source-spec.ts'
+import type { ArchiveSource, SourceAuth } from '../address/source-spec.ts'
 import { unpackArchive } from './unpack.ts'
 import { createUnpackedFiles } from './unpacked-files.ts'
 

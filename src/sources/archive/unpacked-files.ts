@@ -4,9 +4,9 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { MAX_FILE_BYTES, MAX_PUBLISHED_BYTES } from '../publisher.ts'
+import { MAX_FILE_BYTES, MAX_PUBLISHED_BYTES } from '../publish/limits.ts'
 import { SourceError } from '../source-error.ts'
-import { quotePath, type SourceEntry, type SourceFiles } from '../source-tree.ts'
+import { quotePath, type SourceEntry, type SourceFiles } from '../publish/source-tree.ts'
 
 const MAX_ENTRIES = 50_000
 /** Beyond this many bytes, at most so many times the packed ones. */

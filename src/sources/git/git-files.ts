@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { SourceError } from '../source-error.ts'
-import type { SourceEntry, SourceFiles } from '../source-tree.ts'
-import { MAX_FILE_BYTES } from '../publisher.ts'
+import type { SourceEntry, SourceFiles } from '../publish/source-tree.ts'
+import { MAX_FILE_BYTES } from '../publish/limits.ts'
 
 /** Runs git in the store of a repository. */
 export type RunInStore = (args: readonly string[], more?: { readonly onOutput?: (chunk: Buffer) => Promise<void>, readonly input?: Iterable<string> }) => Promise<Buffer>

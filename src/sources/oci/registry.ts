@@ -3,10 +3,10 @@ import { readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { isLoopback } from '../../http/request/hosts.ts'
-import { basic, type HttpAnswer, type HttpRequest, readBody, saveBody, send } from '../http-client.ts'
+import { basic, type HttpAnswer, type HttpRequest, readBody, saveBody, send } from '../http/http-client.ts'
 import { readSecret } from '../secrets.ts'
 import { SourceError } from '../source-error.ts'
-import type { OciSource } from '../source-spec.ts'
+import type { OciSource } from '../address/source-spec.ts'
 
 const MAX_MANIFEST_BYTES = 4 * 1_048_576
 

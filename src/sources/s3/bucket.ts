@@ -1,10 +1,10 @@
 import { AwsClient } from 'aws4fetch'
 import { XMLParser } from 'fast-xml-parser'
 import { isLoopback } from '../../http/request/hosts.ts'
-import { type HttpAnswer, readBody, send } from '../http-client.ts'
+import { type HttpAnswer, readBody, send } from '../http/http-client.ts'
 import { readSecret } from '../secrets.ts'
 import { AddressError, SourceError } from '../source-error.ts'
-import type { S3Source } from '../source-spec.ts'
+import type { S3Source } from '../address/source-spec.ts'
 
 const MAX_OBJECTS = 200_000
 

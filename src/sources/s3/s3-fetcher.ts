@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import type { LeftOut } from '../../core/layout/layout.ts'
 import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'
-import { MAX_FILE_BYTES } from '../publisher.ts'
+import { MAX_FILE_BYTES } from '../publish/limits.ts'
 import { AddressError, SourceError } from '../source-error.ts'
-import type { S3Source } from '../source-spec.ts'
-import type { SourceEntry } from '../source-tree.ts'
+import type { S3Source } from '../address/source-spec.ts'
+import type { SourceEntry } from '../publish/source-tree.ts'
 import { Bucket, type StoredObject } from './bucket.ts'
 
 const INTERVAL_MS = 300_000

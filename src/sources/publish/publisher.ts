@@ -1,17 +1,19 @@
 import { createHash } from 'node:crypto'
-import { mkdir, mkdtemp, readdir, rename, rm, symlink } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, realpath, rename, rm, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { LISTING_FILE, listingText } from '../core/catalog/listing.ts'
-import { errorCode } from '../core/disk/disk.ts'
-import type { FoundSkill } from '../core/layout/layout.ts'
-import { compareCodePoints } from '../core/ground/text.ts'
+import type { ListedFolder, Listing } from '../../core/catalog/listing.ts'
+import { errorCode } from '../../core/disk/disk.ts'
+import type { FoundSkill } from '../../core/layout/layout.ts'
+import { Signal } from '../../core/ground/signal.ts'
+import { isSafeName } from '../../core/ground/skill-name.ts'
+import { compareCodePoints } from '../../core/ground/text.ts'
+import { MAX_FILE_BYTES, MAX_PUBLISHED_BYTES } from './limits.ts'
 import { readJson, replaceFile } from './state-folder.ts'
-import { SourceError } from './source-error.ts'
+import { SourceError } from '../source-error.ts'
 import { quotePath, type SourceEntry, type SourceTree } from './source-tree.ts'
 
-/** Bytes of all skills of a source, and of one file. */
-export const MAX_PUBLISHED_BYTES = 1_073_741_824
-export const MAX_FILE_BYTES = 50 * 1_048_576
+/** Names the skills of what was published last. It is only ever replaced, by a rename. */
+const LISTING_FILE = 'skills.json'
 
 /** How long a folder that no listing names any more stays, in milliseconds: slow clients have a minute for an answer. */
 const RETIRED_MS = 120_000
@@ -34,8 +36,8 @@ export interface PublishOptions {
   readonly signal: AbortSignal
   /** Names the state in sentences. */
   readonly where: string
-  /** Called with the folders of all skills, by name, before readers see them. Throws a SourceError to refuse them. */
-  readonly approve?: ((folders: ReadonlyMap<string, string>) => Promise<void>) | undefined
+  /** Called with the real paths of the skills that are others than before, by name, before readers see them. Throws a SourceError to refuse them. */
+  readonly approve?: ((folders: ReadonlyMap<string, string>, place: string) => Promise<void>) | undefined
 }
 
 export interface PublishedChange {
@@ -46,22 +48,26 @@ export interface PublishedChange {
 
 /**
  * The folder in which one source publishes its skills. A folder of a skill is named by what is in it, written once, and
- * never changed; a listing names the folders of one state, and is exchanged in one rename. A push that changes one skill of
- * 10,000 thus writes one folder, and readers compare one.
+ * never changed; a listing names the folders of one state. A push that changes one skill of 10,000 thus writes one folder and a
+ * listing, and readers compare one skill.
  */
-export class Publisher {
+export class Publisher implements Listing {
+  readonly changed = new Signal<void>()
+  readonly isFixed = true
   readonly #folder: string
   readonly #retiredAt = new Map<string, number>()
+  /** Digests by name. */
   #listed: ReadonlyMap<string, string> = new Map()
+  #folders: ReadonlyMap<string, ListedFolder> | undefined
+  #realFolder = ''
   #sweep: NodeJS.Timeout | undefined
 
   constructor (folder: string) {
     this.#folder = folder
   }
 
-  /** The root that is served. */
-  get root (): string {
-    return join(this.#folder, 'published')
+  get folders (): ReadonlyMap<string, ListedFolder> | undefined {
+    return this.#folders
   }
 
   get skills (): number {
@@ -76,10 +82,11 @@ export class Publisher {
   /** Makes the folders, and removes what a process that was killed left behind. */
   async open (): Promise<PublishedState | undefined> {
     await rm(this.tmp, { recursive: true, force: true })
-    for (const folder of [this.root, this.tmp, this.#skillsFolder]) await mkdir(folder, { recursive: true, mode: 0o700 })
-    const listing = await readJson(join(this.root, LISTING_FILE))
+    for (const folder of [this.tmp, this.#skillsFolder]) await mkdir(folder, { recursive: true, mode: 0o700 })
+    this.#realFolder = await realpath(this.#skillsFolder)
+    const listing = await readJson(join(this.#folder, LISTING_FILE))
     if (!isObject(listing) || !isObject(listing.skills)) return undefined
-    this.#listed = new Map(Object.entries(listing.skills).filter((entry): entry is [string, string] => typeof entry[1] === 'string'))
+    this.#list(new Map(Object.entries(listing.skills).filter((entry): entry is [string, string] => isSafeName(entry[0]) && typeof entry[1] === 'string' && DIGEST.test(entry[1]))))
     await this.#removeUnlisted()
     const state = await readJson(join(this.#folder, 'state.json'))
     return isState(state) ? state : undefined
@@ -100,15 +107,15 @@ export class Publisher {
       }
       if (bytes > MAX_PUBLISHED_BYTES) throw new SourceError('too_large', `${where} is refused: its skills are larger than ${MAX_PUBLISHED_BYTES} bytes together`)
       const digest = digestOf(name, files)
-      listed.set(name, `../skills/${digest}/${name}`)
+      listed.set(name, digest)
       if (!there.has(digest)) missing.push({ digest, name, files })
     }
     await this.#write(tree, missing, signal)
-    await approve?.(new Map([...listed].map(([name, path]) => [name, join(this.root, path)])))
+    await approve?.(new Map([...listed].filter(([name, digest]) => before.get(name) !== digest).map(([name, digest]) => [name, join(this.#realFolder, digest, name)])), this.#realFolder)
     signal.throwIfAborted()
-    if (!isSameMap(before, listed)) await replaceFile(join(this.root, LISTING_FILE), listingText(listed), this.tmp)
+    if (this.#folders === undefined || !isSameMap(before, listed)) await replaceFile(join(this.#folder, LISTING_FILE), `${JSON.stringify({ skills: Object.fromEntries(listed) })}\n`, this.tmp)
     await this.saveState(state)
-    this.#listed = listed
+    this.#list(listed)
     this.#retire(before)
     const changed = [...listed].filter(([name, path]) => before.has(name) && before.get(name) !== path).length
     const added = [...listed.keys()].filter((name) => !before.has(name)).length
@@ -166,18 +173,33 @@ export class Publisher {
     for (const [path, at] of this.#retiredAt) {
       if (Date.now() - at < RETIRED_MS) continue
       this.#retiredAt.delete(path)
-      await rm(dirname(join(this.root, path)), { recursive: true, force: true }).catch(() => {})
+      await rm(join(this.#skillsFolder, path), { recursive: true, force: true }).catch(() => {})
     }
     if (this.#retiredAt.size > 0) this.#sweep = setTimeout(() => { void this.#sweepRetired() }, RETIRED_MS).unref()
   }
 
+  /** Readers get it from now on. The same state stays the same map. */
+  #list (listed: ReadonlyMap<string, string>): void {
+    if (this.#folders !== undefined && isSameMap(this.#listed, listed)) return
+    const before = this.#folders
+    this.#listed = listed
+    this.#folders = new Map([...listed].map(([name, digest]) => {
+      const realPath = join(this.#realFolder, digest, name)
+      const known = before?.get(name)
+      return [name, known?.realPath === realPath ? known : { path: join(this.#skillsFolder, digest, name), realPath }]
+    }))
+    this.changed.emit()
+  }
+
   async #removeUnlisted (): Promise<void> {
-    const listed = new Set([...this.#listed.values()].map((path) => path.split('/')[2]))
+    const listed = new Set(this.#listed.values())
     for (const name of await readdir(this.#skillsFolder)) {
       if (!listed.has(name)) await rm(join(this.#skillsFolder, name), { recursive: true, force: true })
     }
   }
 }
+
+const DIGEST = /^[\da-f]{40}$/
 
 type SkillFiles = ReadonlyArray<{ readonly path: string, readonly entry: SourceEntry }>
 
@@ -198,7 +220,7 @@ async function moveInto (from: string, to: string): Promise<void> {
 }
 
 function isSameMap (a: ReadonlyMap<string, string>, b: ReadonlyMap<string, string>): boolean {
-  return a.size === b.size && a.size > 0 && [...a].every(([key, value]) => b.get(key) === value)
+  return a.size === b.size && [...a].every(([key, value]) => b.get(key) === value)
 }
 
 function isObject (value: unknown): value is Readonly<Record<string, unknown>> {

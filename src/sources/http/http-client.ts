@@ -3,8 +3,8 @@ import { createWriteStream } from 'node:fs'
 import { Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { ReadableStream as WebStream } from 'node:stream/web'
-import { isLoopback } from '../http/request/hosts.ts'
-import { SourceError } from './source-error.ts'
+import { isLoopback } from '../../http/request/hosts.ts'
+import { SourceError } from '../source-error.ts'
 
 const MAX_REDIRECTS = 5
 /** Largest body that is read into memory, in bytes. */

@@ -1,5 +1,5 @@
-import type { FoundSkills, LeftOut } from '../core/layout/layout.ts'
-import type { SourceStatus } from '../schemas/health.ts'
+import type { FoundSkills, LeftOut } from '../../core/layout/layout.ts'
+import type { SourceStatus } from '../../schemas/health.ts'
 import type { SourceTree } from './source-tree.ts'
 
 /** What the status says of a published state, beside its revision. */
@@ -9,8 +9,12 @@ export type LayoutReport = Pick<SourceStatus, 'layout' | 'places' | 'left_out'>
 const MAX_NAMED = 20
 const LFS_POINTER = 'version https://git-lfs.github.com/spec/v1'
 
-export async function reportOf (tree: SourceTree, { layout, places, skills, leftOut }: FoundSkills): Promise<LayoutReport> {
-  const all: LeftOut[] = [...new Map([...leftOut, ...await brokenParts(tree, skills.map(({ path }) => path))].map((item) => [`${item.path}\n${item.reason}`, item])).values()]
+export async function reportOf (tree: SourceTree, found: FoundSkills): Promise<LayoutReport> {
+  return summaryOf({ ...found, leftOut: [...found.leftOut, ...await brokenParts(tree, found.skills.map(({ path }) => path))] })
+}
+
+export function summaryOf ({ layout, places, leftOut }: FoundSkills): LayoutReport {
+  const all: LeftOut[] = [...new Map(leftOut.map((item) => [`${item.path}\n${item.reason}`, item])).values()]
   return {
     layout,
     places: [...places].map(([path, count]) => ({ path: path === '' ? '.' : path, skills: count })),

@@ -1,6 +1,6 @@
-import { isLoopback } from '../http/request/hosts.ts'
+import { isLoopback } from '../../http/request/hosts.ts'
 import { hostPage } from './host-page.ts'
-import { AddressError } from './source-error.ts'
+import { AddressError } from '../source-error.ts'
 import type { ArchiveSource, GitSource, OciSource, RefAndPath, S3Source, Source } from './source-spec.ts'
 
 const SCHEME = /^[a-z][a-z\d+.-]*:\/\//i

@@ -1,4 +1,4 @@
-import { AddressError } from './source-error.ts'
+import { AddressError } from '../source-error.ts'
 import type { RefAndPath } from './source-spec.ts'
 
 /** Hosts whose `/owner/repository` is a repository. */

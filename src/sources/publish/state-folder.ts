@@ -2,9 +2,9 @@ import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, open, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
-import { errorCode } from '../core/disk/disk.ts'
-import { AddressError } from './source-error.ts'
-import type { Source } from './source-spec.ts'
+import { errorCode } from '../../core/disk/disk.ts'
+import { AddressError } from '../source-error.ts'
+import type { Source } from '../address/source-spec.ts'
 
 /** How often the holder of a lock shows that it lives, and after how long without that it is gone, in milliseconds. */
 const LOCK_RENEW_MS = 15_000

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createUnpackedFiles } from './archive/unpacked-files.ts'
-import { unpackArchive } from './archive/unpack.ts'
-import type { LeftOut } from '../core/layout/layout.ts'
-import { SourceError } from './source-error.ts'
-import { MAX_FILE_BYTES } from './publisher.ts'
+import { createUnpackedFiles } from '../archive/unpacked-files.ts'
+import { unpackArchive } from '../archive/unpack.ts'
+import type { LeftOut } from '../../core/layout/layout.ts'
+import { SourceError } from '../source-error.ts'
+import { MAX_FILE_BYTES } from './limits.ts'
 import type { SourceEntry, SourceFiles } from './source-tree.ts'
 
 const PACKAGE = /\.(?:skill|zip)$/i
@@ -25,47 +25,85 @@ export async function expandPackages (files: SourceFiles, tmp: string, signal: A
   const skills = new Set(files.entries.filter(({ path }) => MAIN_FILE.test(path.slice(path.lastIndexOf('/') + 1))).map(({ path }) => folderOf(path)))
   const packages = files.entries.filter(({ kind, path, size }) => kind === 'file' && size <= MAX_FILE_BYTES && PACKAGE.test(path) && !isBelow(path, skills))
   if (packages.length === 0) return { files, leftOut: [] }
+  const folders = new Set(files.entries.flatMap(({ path }) => foldersAbove(path)))
+  const { files: unpacked, leftOut } = await unpackPackages(
+    packages.filter(({ path }) => !folders.has(folderOfPackage(path))).map((entry) => ({ path: entry.path, read: () => files.read(entry) })), tmp, signal)
+  const inner = new Set(unpacked.entries)
+  return {
+    leftOut,
+    files: {
+      entries: [...files.entries, ...unpacked.entries],
+      async write (wanted, signal) {
+        const all = [...wanted]
+        await unpacked.write(all.filter(({ entry }) => inner.has(entry)), signal)
+        const own = all.filter(({ entry }) => !inner.has(entry))
+        if (own.length > 0) await files.write(own, signal)
+      },
+      read: (entry) => (inner.has(entry) ? unpacked : files).read(entry)
+    }
+  }
+}
+
+/** A file that may be a package. */
+export interface PackageFile {
+  readonly path: string
+  /** Undefined when it cannot be read. */
+  read (): Promise<Buffer | undefined>
+}
+
+/**
+ * What packages hold, each in a folder of its name where the package lies. Those without a skill are left out silently: an
+ * archive may be anything.
+ * @param tmp the packages are unpacked into it, and stay there
+ */
+export async function unpackPackages (packages: readonly PackageFile[], tmp: string, signal: AbortSignal): Promise<ExpandedFiles> {
   const leftOut: LeftOut[] = packages.slice(MAX_PACKAGES).map(({ path }) => ({ path, reason: 'bound_reached' }))
   const owners = new Map<SourceEntry, readonly [owner: SourceFiles, entry: SourceEntry]>()
-  const folders = new Set(files.entries.flatMap(({ path }) => foldersAbove(path)))
-  for (const entry of packages.slice(0, MAX_PACKAGES)) {
-    const folder = entry.path.replace(PACKAGE, '')
-    if (folders.has(folder)) continue
+  for (const { path, read } of packages.slice(0, MAX_PACKAGES)) {
+    const folder = folderOfPackage(path)
     try {
-      const unpacked = await unpack(files, entry, tmp, signal)
+      const bytes = await read()
+      if (bytes === undefined) continue
+      const unpacked = await unpack(bytes, tmp, signal)
       if (!unpacked.entries.some(({ path }) => MAIN_FILE.test(path))) continue
       for (const inner of unpacked.entries) owners.set({ ...inner, path: `${folder}/${inner.path}` }, [unpacked, inner])
     } catch (error) {
       if (!(error instanceof SourceError) || (error.code !== 'bad_archive' && error.code !== 'too_large')) throw error
-      leftOut.push({ path: entry.path, reason: 'bad_package' })
+      leftOut.push({ path, reason: 'bad_package' })
     }
+  }
+  const ownerOf = (entry: SourceEntry): readonly [owner: SourceFiles, entry: SourceEntry] => {
+    const owner = owners.get(entry)
+    if (owner === undefined) throw new SourceError('internal', 'a file of a package was not unpacked')
+    return owner
   }
   return {
     leftOut,
     files: {
-      entries: [...files.entries, ...owners.keys()],
+      entries: [...owners.keys()],
       async write (wanted, signal) {
-        const own: Array<{ entry: SourceEntry, path: string }> = []
         for (const { entry, path } of wanted) {
-          const [owner, inner] = owners.get(entry) ?? []
-          if (owner === undefined || inner === undefined) own.push({ entry, path })
-          else await owner.write([{ entry: inner, path }], signal)
+          const [owner, inner] = ownerOf(entry)
+          await owner.write([{ entry: inner, path }], signal)
         }
-        if (own.length > 0) await files.write(own, signal)
       },
       read: async (entry) => {
-        const [owner = files, inner = entry] = owners.get(entry) ?? []
+        const [owner, inner] = ownerOf(entry)
         return await owner.read(inner)
       }
     }
   }
 }
 
-async function unpack (files: SourceFiles, entry: SourceEntry, tmp: string, signal: AbortSignal): Promise<SourceFiles> {
+export function folderOfPackage (path: string): string {
+  return path.replace(PACKAGE, '')
+}
+
+async function unpack (bytes: Buffer, tmp: string, signal: AbortSignal): Promise<SourceFiles> {
   const folder = join(tmp, randomUUID())
   await mkdir(folder)
   const archive = join(folder, 'package')
-  await writeFile(archive, await files.read(entry), { flag: 'wx' })
+  await writeFile(archive, bytes, { flag: 'wx' })
   const unpacked = await createUnpackedFiles(folder, signal)
   await unpackArchive(archive, unpacked, signal)
   return unpacked.files(true)

@@ -1,7 +1,7 @@
 import { posix } from 'node:path'
-import type { LayoutTree, TreeEntry } from '../core/layout/layout.ts'
-import { compareCodePoints } from '../core/ground/text.ts'
-import { SourceError } from './source-error.ts'
+import type { LayoutTree, TreeEntry } from '../../core/layout/layout.ts'
+import { compareCodePoints } from '../../core/ground/text.ts'
+import { SourceError } from '../source-error.ts'
 
 /** A file or link of a source in one state. */
 export interface SourceEntry {

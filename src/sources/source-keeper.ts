@@ -1,24 +1,35 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { RootOptions } from '../core/catalog/root-reports.ts'
 import { coalesce } from '../core/ground/async.ts'
 import type { CoreLog } from '../core/ground/log.ts'
 import { findSkills } from '../core/layout/find-skills.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 import type { Fetched, Fetcher } from './fetcher.ts'
-import { expandPackages } from './packages.ts'
-import { type PublishedState, Publisher } from './publisher.ts'
-import { isReport, reportOf } from './report.ts'
+import { expandPackages } from './publish/packages.ts'
+import { type PublishedState, Publisher } from './publish/publisher.ts'
+import { isReport, reportOf } from './publish/report.ts'
 import { Schedule } from './schedule.ts'
 import { SourceError } from './source-error.ts'
-import { DEFAULT_TIMEOUT_MS, type Source } from './source-spec.ts'
-import { checkEntries, SourceTree } from './source-tree.ts'
-import { hash } from './state-folder.ts'
+import type { Keeper } from './keeper.ts'
+import { DEFAULT_TIMEOUT_MS, type Source } from './address/source-spec.ts'
+import { checkEntries, SourceTree } from './publish/source-tree.ts'
+import { hash } from './publish/state-folder.ts'
 
 /** A state that is about to be published: folders of its skills by name. */
 export interface Candidate {
   readonly source: string
   readonly revision: string
+  /** The folder that holds all of them. */
+  readonly place: string
+  /** Real paths of the skills that are new or others, by name. */
   readonly folders: ReadonlyMap<string, string>
+}
+
+/** Who judges states; whoever opens sources may not know yet. */
+export interface Approval {
+  /** Refuses a state by throwing a SourceError: `verification_failed`. */
+  approve?: (candidate: Candidate) => Promise<void>
 }
 
 export interface SourceOptions {
@@ -29,8 +40,7 @@ export interface SourceOptions {
   readonly log: CoreLog
   /** Lets few sources fetch at a time. */
   readonly inTurn: <T>(job: () => Promise<T>) => Promise<T>
-  /** Refuses a state by throwing a SourceError: `verification_failed`. */
-  readonly approve?: ((candidate: Candidate) => Promise<void>) | undefined
+  readonly approval: Approval
   /** Factor on pauses after failures and before hooks. For tests. */
   readonly retryFactor?: number | undefined
 }
@@ -42,7 +52,7 @@ interface Failure {
 }
 
 /** Keeps the published folder of one source near what the source holds. A check that fails changes nothing but the status. */
-export class SourceKeeper {
+export class SourceKeeper implements Keeper {
   readonly #options: SourceOptions
   readonly #publisher: Publisher
   readonly #schedule: Schedule
@@ -68,9 +78,14 @@ export class SourceKeeper {
     return this.#options.source
   }
 
-  /** The folder that is served. */
-  get root (): string {
-    return this.#publisher.root
+  get hook (): Keeper['hook'] {
+    const { webhookSecretFile } = this.source
+    return webhookSecretFile === undefined ? undefined : { secretFile: webhookSecretFile, hint: () => { this.hint() } }
+  }
+
+  /** What is served. */
+  get root (): RootOptions & { readonly name: string } {
+    return { path: this.#options.folder, name: this.source.name, listed: this.#publisher }
   }
 
   /** Takes up what was published before, without the network; the first check follows. */
@@ -159,7 +174,7 @@ export class SourceKeeper {
   }
 
   async #publish ({ revision, memory, files: fetched, path, isFinal, leftOut = [] }: Fetched, settings: string, tmp: string): Promise<void> {
-    const { source, log, approve } = this.#options
+    const { source, log, approval: { approve } } = this.#options
     const { name, layout, include, exclude, prefix = '' } = source
     const where = revision.length > 80 ? `${revision.slice(0, 80)}…` : revision
     checkEntries(fetched.entries, where)
@@ -176,7 +191,7 @@ export class SourceKeeper {
       prefix,
       where,
       signal: this.#closing.signal,
-      approve: approve && ((folders) => approve({ source: name, revision, folders }))
+      approve: approve && ((folders, place) => approve({ source: name, revision: where, place, folders }))
     })
     this.#published = state
     this.#isFinal = isFinal

@@ -1,4 +1,4 @@
-import type { Layout } from '../core/layout/layout.ts'
+import type { Layout } from '../../core/layout/layout.ts'
 
 /** Where credentials are. Files are read at each fetch, so that new ones count without a restart. */
 export interface SourceAuth {
@@ -82,12 +82,16 @@ export interface OciSource extends SourceCommon {
 export type Source = GitSource | ArchiveSource | S3Source | OciSource
 
 /** A folder of the operator's own. */
-export interface FolderRoot {
+export interface FolderRoot extends Partial<Pick<SourceCommon, 'name' | 'layout' | 'include' | 'exclude' | 'prefix'>> {
   readonly kind: 'folder'
   /** Absolute. */
   readonly path: string
-  readonly name?: string
-  readonly layout?: Layout
+}
+
+/** A folder in which skills have to be found. */
+export interface LayoutFolder extends FolderRoot {
+  readonly name: string
+  readonly layout: Layout
 }
 
 export type RootSpec = FolderRoot | Source

@@ -1,0 +1,37 @@
+import { loadConfig, settingFlags } from '../../config/load.ts'
+import { type Command, CommandError } from '../command.ts'
+import { checkSkillsFolder } from '../folders.ts'
+
+const FLAGS = settingFlags().filter((flag) => ['personal', 'config', 'state-dir', 'layout'].includes(flag))
+
+/** For init containers: the service that starts afterwards has everything, and waits for no network. */
+export const command: Command = {
+  summary: 'fetches sources into the state folder, and ends',
+  positionals: '[DIR...]',
+  flags: FLAGS,
+  switches: ['once'],
+  details: () => `DIR is an address; without any, the sources are those that serve would take (${FLAGS.map((flag) => `--${flag}`).join(', ')} and their variables).
+
+  --once  what it does anyway, for those who write it down
+
+Prints a line for each source. Exits with 0 when all of them have delivered, with 1 when one that is not optional has not: what it had
+delivered before stays.
+`,
+  async run ({ positionals, flags }, { commands, env, cwd, print }) {
+    for (const text of positionals) await checkSkillsFolder(text, cwd, commands, flags.get('layout')?.at(-1) ?? env['LAYOUT'])
+    const config = loadConfig({ positionals, flags, env, cwd })
+    const isFileOnly = positionals.length === 0 && !env['SKILLS_DIR'] && config.configFile !== undefined
+    const [{ openRoots }, { SILENT }] = await Promise.all([import('../../config/roots.ts'), import('../../core/ground/log.ts')])
+    const { sources } = await openRoots(isFileOnly ? { ...config, skillsDirs: [] } : config, { log: SILENT })
+    if (sources === undefined) throw new CommandError('there is nothing to fetch: give an address, or --config FILE with sources')
+    try {
+      await sources.sync()
+      for (const { name, error, revision, skills } of sources.status) {
+        print(error === undefined ? `${name}: ${revision === undefined ? '' : `${revision}, `}${skills} ${skills === 1 ? 'skill' : 'skills'}\n` : `${name}: ${error.code}: ${error.message}\n`)
+      }
+      return sources.status.every(({ error, optional }) => error === undefined || optional === true) ? 0 : 1
+    } finally {
+      await sources.close()
+    }
+  }
+}

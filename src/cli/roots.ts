@@ -1,0 +1,28 @@
+import { loadConfig } from '../config/load.ts'
+import type { OpenedRoots } from '../config/roots.ts'
+import type { Arguments } from './arguments.ts'
+import { type CommandContext, CommandError } from './command.ts'
+import { checkSkillsFolder } from './folders.ts'
+
+/** Flags that say how sources are read. */
+export const ROOT_FLAGS = ['layout', 'state-dir'] as const
+
+/**
+ * Opens folders and addresses for a command that reads them once: sources are fetched before `use` is called, and closed after it.
+ * @throws CommandError for what cannot be read as a folder, and for a source that does not deliver
+ */
+export async function withRoots<T> (texts: readonly string[], { flags }: Pick<Arguments, 'flags'>, { commands, env, cwd }: CommandContext, use: (roots: OpenedRoots) => Promise<T>): Promise<T> {
+  const own = new Map(ROOT_FLAGS.flatMap((name) => flags.has(name) ? [[name, flags.get(name) ?? []] as const] : []))
+  const config = loadConfig({ positionals: texts, flags: own, env: { STATE_DIR: env['STATE_DIR'], LAYOUT: env['LAYOUT'] }, cwd })
+  for (const text of texts) await checkSkillsFolder(text, cwd, commands, config.layout)
+  const [{ openRoots }, { SILENT }] = await Promise.all([import('../config/roots.ts'), import('../core/ground/log.ts')])
+  const roots = await openRoots(config, { log: SILENT })
+  try {
+    await roots.sources?.sync()
+    const failed = roots.sources?.status.find(({ error }) => error !== undefined)
+    if (failed !== undefined) throw new CommandError(`the source ${failed.name} cannot be read: ${failed.error?.message ?? ''}`)
+    return await use(roots)
+  } finally {
+    await roots.sources?.close()
+  }
+}

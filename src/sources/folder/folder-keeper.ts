@@ -1,0 +1,234 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { ListedFolder, Listing } from '../../core/catalog/listing.ts'
+import type { RootOptions } from '../../core/catalog/root-reports.ts'
+import { isIgnored } from '../../core/catalog/skill-filter.ts'
+import { errorCode } from '../../core/disk/disk.ts'
+import type { IgnoreRules } from '../../core/disk/ignore-file.ts'
+import { coalesce } from '../../core/ground/async.ts'
+import { type CoreLog, SILENT } from '../../core/ground/log.ts'
+import { Signal } from '../../core/ground/signal.ts'
+import { findSkills } from '../../core/layout/find-skills.ts'
+import type { FoundSkills, LeftOut } from '../../core/layout/layout.ts'
+import { Refresher, type RefreshHints, type RefreshTimes } from '../../core/refresher.ts'
+import type { SourceStatus } from '../../schemas/health.ts'
+import type { LayoutFolder } from '../address/source-spec.ts'
+import { unpackPackages } from '../publish/packages.ts'
+import { Publisher } from '../publish/publisher.ts'
+import { type LayoutReport, summaryOf } from '../publish/report.ts'
+import { MAX_FILE_BYTES } from '../publish/limits.ts'
+import { SourceTree } from '../publish/source-tree.ts'
+import { SourceError } from '../source-error.ts'
+import type { Keeper } from '../keeper.ts'
+import { DiskTree } from './disk-tree.ts'
+import { PackageTree } from './package-tree.ts'
+
+/** Shorter than the catalog's own pause, which follows. */
+const TIMES: RefreshTimes = { debounce: 20, maxDebounce: 60 }
+
+export interface FolderKeeperOptions {
+  readonly folder: LayoutFolder
+  readonly log: CoreLog
+  readonly polling?: boolean | undefined
+  readonly linkTargets?: readonly string[] | undefined
+}
+
+/** Packages of a folder, unpacked. */
+interface Packages {
+  readonly fingerprint: string
+  readonly tree: SourceTree
+  readonly leftOut: readonly LeftOut[]
+  readonly tmp: string
+}
+
+/**
+ * Keeps the listing of a folder with a layout near its disk. Skills are served where they lie, and compared with the disk at
+ * each request like any other; which folders are skills follows by hints of a watcher, and by full searches at intervals.
+ */
+export class FolderKeeper implements Keeper {
+  readonly #options: FolderKeeperOptions
+  readonly #listing: { folders: Listing['folders'], readonly changed: Signal<void>, readonly isFixed: false } = { folders: undefined, changed: new Signal(), isFixed: false }
+  readonly #refresher: Refresher
+  readonly #closing = new AbortController()
+  /** Searches all of it anew. */
+  readonly sync = coalesce(() => this.#refresh({ everything: true, byRoot: new Map() }))
+  #tree: DiskTree | undefined
+  #packages: Packages | undefined
+  #publisher: Publisher | undefined
+  #tmp: string | undefined
+  #report: LayoutReport | undefined
+  #failure: { readonly error: SourceError, readonly since: Date } | undefined
+  #checkedAt: Date | undefined
+
+  constructor (options: FolderKeeperOptions) {
+    this.#options = options
+    const { folder, polling = false, log } = options
+    this.#refresher = new Refresher({
+      roots: [folder.path],
+      polling,
+      times: TIMES,
+      // The catalog's own watcher of this folder says how it is; only failures are news.
+      log: { ...SILENT, warn: (details, message) => { log.warn({ ...details, source: folder.name }, message) } },
+      catalog: { refresh: (hints) => this.#refresh(hints) }
+    })
+  }
+
+  get root (): RootOptions & { readonly name: string } {
+    const { path, name } = this.#options.folder
+    return { path, name, listed: this.#listing }
+  }
+
+  get status (): SourceStatus {
+    const failure = this.#failure
+    const isListed = this.#listing.folders !== undefined
+    return {
+      name: this.#options.folder.name,
+      kind: 'folder',
+      state: failure === undefined ? isListed ? 'ok' : 'waiting' : isListed ? 'stale' : 'failed',
+      skills: this.#listing.folders?.size ?? 0,
+      ...this.#checkedAt !== undefined && { checked_at: this.#checkedAt.toISOString() },
+      ...failure !== undefined && { failing_since: failure.since.toISOString(), error: { code: failure.error.code, message: failure.error.message } },
+      ...isListed && this.#report
+    }
+  }
+
+  /** The first search. The folder need not be there. */
+  async open (): Promise<void> {
+    await this.sync()
+  }
+
+  start (): void {
+    this.#refresher.start()
+  }
+
+  hint (): void {
+    void this.sync()
+  }
+
+  async close (): Promise<void> {
+    this.#closing.abort()
+    await this.#refresher.close()
+    this.#publisher?.close()
+    if (this.#tmp !== undefined) await rm(this.#tmp, { recursive: true, force: true })
+  }
+
+  async #refresh ({ everything, byRoot }: RefreshHints): Promise<void> {
+    const { folder: { path }, linkTargets } = this.#options
+    try {
+      const names = byRoot.get(path)
+      const isSame = !everything && names !== undefined && names.size > 0 && this.#tree !== undefined && await this.#tree.isAt(path)
+      if (!isSame) this.#tree = await DiskTree.open(path, linkTargets)
+      else if (await this.#tree?.update(['', ...names]) === false) return
+      if (this.#tree !== undefined) await this.#search(this.#tree)
+      this.#checkedAt = new Date()
+      this.#failure = undefined
+    } catch (error) {
+      if (!this.#closing.signal.aborted) this.#fail(error)
+    }
+  }
+
+  async #search (tree: DiskTree): Promise<void> {
+    const { folder, log } = this.#options
+    const { layout, name, include, exclude, prefix = '' } = folder
+    const options = { layout, name, ...include && { include }, ...exclude && { exclude } }
+    const plain = await findSkills(tree, options)
+    const packages = await this.#unpack(tree, plain.packages)
+    const found = packages === undefined ? plain : await findSkills(new PackageTree(tree, packages.tree), options)
+    const rules = await tree.ignoreRules()
+    const [ignored, skills] = split(found.skills, ({ path }) => path !== '' && isIgnored(rules, path, true))
+    const [packed, own] = split(skills, ({ path }) => packages?.tree.isFolder(path) === true && !tree.listed.has(path))
+    const folders = new Map<string, ListedFolder>()
+    for (const { name, path } of own) folders.set(prefix + name, { path: path === '' ? folder.path : join(folder.path, path), realPath: tree.realPath(path), rules: rulesOf(rules, prefix + name, path) })
+    if (packages !== undefined) for (const [name, place] of await this.#publish(packages, packed)) folders.set(name, place)
+    this.#refresher.follow(folder.path, { realPath: tree.root, folders: tree.listed })
+    this.#report = summaryOf({
+      ...found, leftOut: [...found.leftOut, ...packages?.leftOut ?? [], ...tree.outside, ...ignored.map(({ path }): LeftOut => ({ path, reason: 'ignored' }))]
+    })
+    const before = this.#listing.folders
+    if (before !== undefined && isSameListing(before, folders)) return
+    this.#listing.folders = folders
+    this.#listing.changed.emit()
+    log.info({ source: name, path: folder.path, layout: found.layout, skills: folders.size, leftOut: this.#report.left_out?.count ?? 0 }, before === undefined ? 'a folder was searched for skills' : 'the skills of a folder are others')
+  }
+
+  /** Undefined without packages. They are unpacked again when one of them changed. */
+  async #unpack (tree: DiskTree, paths: readonly string[]): Promise<Packages | undefined> {
+    const before = this.#packages
+    const fingerprint = (await Promise.all(paths.map(async (path) => `${path}\0${await tree.fingerprintOf(path)}`))).join('\n')
+    if (before?.fingerprint !== fingerprint) {
+      this.#packages = paths.length === 0 ? undefined : await this.#unpackNow(tree, paths, fingerprint)
+      if (before !== undefined) await rm(before.tmp, { recursive: true, force: true })
+    }
+    return this.#packages
+  }
+
+  async #unpackNow (tree: DiskTree, paths: readonly string[], fingerprint: string): Promise<Packages> {
+    this.#tmp ??= await mkdtemp(join(tmpdir(), 'skillserve-'))
+    const tmp = await mkdtemp(join(this.#tmp, 'packages-'))
+    const { files, leftOut } = await unpackPackages(paths.map((path) => ({ path, read: () => tree.read(path, MAX_FILE_BYTES) })), tmp, this.#closing.signal)
+    return { fingerprint, tree: new SourceTree(files), leftOut, tmp }
+  }
+
+  /** Skills of packages need folders of their own. */
+  async #publish ({ tree }: Packages, skills: FoundSkills['skills']): Promise<ReadonlyMap<string, ListedFolder>> {
+    if (this.#publisher === undefined) {
+      this.#publisher = new Publisher(join(this.#tmp ?? '', 'published'))
+      await this.#publisher.open()
+    }
+    const { name, prefix = '' } = this.#options.folder
+    const state = { revision: '', settings: '', memory: {}, changedAt: '', report: undefined }
+    await this.#publisher.publish(tree, skills, { state, prefix, where: `the folder ${name}`, signal: this.#closing.signal })
+    return this.#publisher.folders ?? new Map()
+  }
+
+  /** A folder that is gone has no skills; of one that cannot be read now, those of the last search stay. */
+  #fail (cause: unknown): void {
+    const error = asSourceError(cause)
+    const isGone = error.code !== 'disk' && error.code !== 'internal'
+    const isSame = this.#failure?.error.code === error.code
+    this.#failure = { error, since: this.#failure?.since ?? new Date() }
+    if (isGone && this.#listing.folders !== undefined) {
+      this.#listing.folders = undefined
+      this.#tree = undefined
+      this.#listing.changed.emit()
+    }
+    this.#refresher.follow(this.#options.folder.path, { realPath: undefined, folders: new Map() })
+    const { name, path } = this.#options.folder
+    if (!isSame) this.#options.log.warn({ source: name, path, code: error.code, ...error.code === 'internal' && { err: cause } }, `a folder cannot be searched for skills: ${error.message}`)
+  }
+}
+
+/** What the ignore file of the folder hides of a skill, which it knows by its path in the folder. */
+function rulesOf (rules: IgnoreRules | undefined, name: string, path: string): IgnoreRules | undefined {
+  if (rules === undefined || 'problem' in rules) return rules
+  const id = `${rules.id} ${path}`
+  const { filter } = rules
+  return { id, filter: { id, hides: (file, isFolder) => filter.hides(path === '' ? file.slice(name.length + 1) : path + file.slice(name.length), isFolder) } }
+}
+
+function asSourceError (error: unknown): SourceError {
+  if (error instanceof SourceError) return error
+  switch (errorCode(error)) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+    case 'ELOOP':
+    case 'ENAMETOOLONG':
+      return new SourceError('not_found', 'it is not there', { cause: error })
+    case 'EACCES':
+    case 'EPERM':
+      return new SourceError('auth_failed', 'it may not be read by the server', { cause: error })
+    case '':
+      return new SourceError('internal', 'an unexpected error, which the log has', { cause: error })
+    default:
+      return new SourceError('disk', `its disk does not answer as it should (${errorCode(error)})`, { cause: error })
+  }
+}
+
+function split<T> (items: readonly T[], test: (item: T) => boolean): [yes: T[], no: T[]] {
+  return [items.filter((item) => test(item)), items.filter((item) => !test(item))]
+}
+
+function isSameListing (a: ReadonlyMap<string, ListedFolder>, b: ReadonlyMap<string, ListedFolder>): boolean {
+  return a.size === b.size && [...b].every(([name, { realPath, rules }]) => a.get(name)?.realPath === realPath && a.get(name)?.rules?.id === rules?.id)
+}

@@ -1,0 +1,3 @@
+/** Bytes of all skills of a source, and of one file. */
+export const MAX_PUBLISHED_BYTES = 1_073_741_824
+export const MAX_FILE_BYTES = 50 * 1_048_576

@@ -1,0 +1,169 @@
+import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import t, { type Test } from 'tap'
+import type { LayoutFolder } from '../../src/sources/address/source-spec.ts'
+import { createSources } from '../../src/sources/sources.ts'
+import { zipOf } from '../helper/archives.ts'
+import { outcome, skillText, startManager, textOf, until } from '../helper/skills.ts'
+
+function write (folder: string, files: Readonly<Record<string, string | Buffer>>): void {
+  for (const [path, content] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true })
+    writeFileSync(join(folder, path), content)
+  }
+}
+
+function skillsAt (...paths: readonly string[]): Record<string, string> {
+  return Object.fromEntries(paths.map((path) => [`${path}/SKILL.md`, skillText(basename(path))]))
+}
+
+/** A service on one folder with a layout. */
+async function openFolder (t: Test, folder: Omit<LayoutFolder, 'kind' | 'name'>, { isWatched = false, linkTargets }: { isWatched?: boolean, linkTargets?: readonly string[] } = {}) {
+  const sources = await createSources({ sources: [{ kind: 'folder', name: basename(folder.path), ...folder }], stateDir: '/nowhere', linkTargets })
+  t.teardown(() => sources.close())
+  if (isWatched) sources.start()
+  const skills = await startManager(t, sources.roots)
+  return { sources, skills, status: () => sources.status[0], leftOut: () => sources.status[0]?.left_out?.first.map(({ path, reason }) => `${path}: ${reason}`) }
+}
+
+t.test('K86: a folder in each layout, served where it lies', async (t) => {
+  const path = t.testdir()
+  write(path, { ...skillsAt('skills/a', 'skills/group/b', '.claude/skills/c', 'docs/deep/d', 'node_modules/p/x'), 'plain/readme.txt': '' })
+  const table: ReadonlyArray<readonly [layout: LayoutFolder['layout'], taken: string, skills: readonly string[]]> = [
+    ['auto', 'tree', ['a', 'b', 'c']], ['tree', 'tree', ['a', 'b', 'd']], ['single', 'single', [basename(path).toLowerCase()]], ['marketplace', 'marketplace', []]
+  ]
+  for (const [layout, taken, names] of table) {
+    const { skills, status } = await openFolder(t, { path, layout })
+    t.strictSame(layout === 'single' ? (await skills.list()).length : await skills.list(), layout === 'single' ? 1 : names, layout)
+    t.match(status(), { kind: 'folder', state: 'ok', layout: taken, skills: names.length })
+  }
+  const { skills, leftOut } = await openFolder(t, { path, layout: 'tree', prefix: 'x-', exclude: ['**/deep'] })
+  t.strictSame(await skills.list(), ['x-a', 'x-b', 'x-x'], 'what the operator excludes takes the place of the default')
+  t.strictSame(leftOut(), ['docs/deep: excluded'])
+  t.equal((await skills.find('x-b'))?.metadata.path, join(path, 'skills/group/b/SKILL.md'), 'agents see where it lies')
+})
+
+t.test('K86: a folder that is a skill, and one with a marketplace', async (t) => {
+  const path = t.testdir()
+  write(path, { 'SKILL.md': skillText('my-skill'), 'data/x.txt': 'x' })
+  const { skills } = await openFolder(t, { path, layout: 'auto' })
+  t.strictSame(await skills.list(), ['my-skill'])
+  t.equal(await textOf(() => skills.readFile('my-skill', 'data/x.txt')), 'x')
+  const market = join(path, 'market')
+  write(market, {
+    ...skillsAt('plugins/p/skills/a', 'other/b'), '.claude-plugin/marketplace.json': JSON.stringify({ plugins: [{ name: 'p', source: './plugins/p' }, { name: 'far', source: { source: 'url', url: 'https://example.org' } }] })
+  })
+  const { skills: plugins, leftOut } = await openFolder(t, { path: market, layout: 'marketplace' })
+  t.strictSame(await plugins.list(), ['a'])
+  t.strictSame(leftOut(), ['far: remote_plugin'])
+})
+
+t.test('K86: one skill has one revision, and an edit counts at once without a watcher', async (t) => {
+  const path = t.testdir()
+  write(path, skillsAt('group/a'))
+  const { skills } = await openFolder(t, { path, layout: 'tree' })
+  const plain = await startManager(t, [join(path, 'group')])
+  t.equal((await skills.manifest('a')).revision, (await plain.manifest('a')).revision)
+  appendFileSync(join(path, 'group/a/SKILL.md'), 'More.\n')
+  t.match(await textOf(() => skills.readDocument('a', 'SKILL.md')), /More/)
+  rmSync(join(path, 'group/a'), { recursive: true })
+  t.equal(await skills.find('a'), undefined)
+})
+
+t.test('K86: what comes, goes and moves in a watched folder is followed', async (t) => {
+  const path = t.testdir()
+  write(path, skillsAt('group/a'))
+  const { skills, status } = await openFolder(t, { path, layout: 'tree' }, { isWatched: true })
+  const has = (...names: readonly string[]) => until(async () => JSON.stringify(await outcome(() => skills.list())) === JSON.stringify(names))
+  await has('a')
+  write(path, skillsAt('new/deep/b'))
+  await has('a', 'b')
+  renameSync(join(path, 'group/a'), join(path, 'new/a'))
+  await until(async () => (await skills.find('a'))?.metadata.path === join(path, 'new/a/SKILL.md'))
+  await has('a', 'b')
+  // Folders that change places have the names that they had.
+  write(path, { ...skillsAt('x/c'), 'y/readme.txt': '' })
+  await has('a', 'b', 'c')
+  renameSync(join(path, 'x'), join(path, 'z'))
+  renameSync(join(path, 'y'), join(path, 'x'))
+  await until(async () => (await skills.find('c'))?.metadata.path === join(path, 'z/c/SKILL.md'))
+  rmSync(path, { recursive: true })
+  await until(() => status()?.state === 'failed')
+  await t.rejects(async () => { await skills.list() }, { code: 'skills_folder_not_found' })
+  write(path, skillsAt('back/d'))
+  await has('d')
+  t.match(status(), { state: 'ok', failing_since: undefined })
+})
+
+t.test('K86: packages in a folder are skills, and follow their files', async (t) => {
+  const path = t.testdir()
+  write(path, { 'packed/a.skill': zipOf(Object.entries({ 'a/SKILL.md': skillText('a'), 'a/x.txt': 'one' })), 'bad.zip': 'no archive', 'skill/SKILL.md': skillText('skill'), 'skill/inner.zip': zipOf(Object.entries({ 'SKILL.md': skillText('inner') })) })
+  const { skills, sources, leftOut, status } = await openFolder(t, { path, layout: 'tree' })
+  t.strictSame(await skills.list(), ['a', 'skill'])
+  t.equal(await textOf(() => skills.readFile('a', 'x.txt')), 'one')
+  t.strictSame(leftOut(), ['bad.zip: bad_package'])
+  write(path, { 'packed/a.skill': zipOf(Object.entries({ 'a/SKILL.md': skillText('a'), 'a/x.txt': 'two' })) })
+  utimesSync(join(path, 'packed/a.skill'), 1, 1)
+  await sources.sync()
+  t.equal(await textOf(() => skills.readFile('a', 'x.txt')), 'two')
+  rmSync(join(path, 'packed/a.skill'))
+  await sources.sync()
+  t.strictSame(await skills.list(), ['skill'])
+  t.match(status(), { skills: 1 })
+})
+
+t.test('K86: nothing outside of the folder is served, whatever links say', async (t) => {
+  const path = join(t.testdir(), 'root')
+  const outside = join(path, '..', 'outside')
+  write(path, skillsAt('group/a'))
+  write(outside, { ...skillsAt('secret'), 'b.zip': zipOf(Object.entries({ 'b/SKILL.md': skillText('b') })), 'marketplace.json': JSON.stringify({ plugins: [{ source: './group' }] }) })
+  symlinkSync(join(outside, 'secret'), join(path, 'secret'))
+  symlinkSync(outside, join(path, 'group2'))
+  symlinkSync(join(outside, 'b.zip'), join(path, 'b.zip'))
+  symlinkSync('.', join(path, 'loop'))
+  symlinkSync('group/a', join(path, 'again'))
+  mkdirSync(join(path, '.claude-plugin'))
+  symlinkSync(join(outside, 'marketplace.json'), join(path, '.claude-plugin/marketplace.json'))
+  const { skills, leftOut, status } = await openFolder(t, { path, layout: 'tree' })
+  t.strictSame(await skills.list(), ['a', 'again'], 'a link is a name of its own')
+  t.strictSame(leftOut()?.sort(), ['group2: link_outside', 'secret: link_outside'])
+  t.match(status(), { layout: 'tree' })
+  const allowed = await openFolder(t, { path, layout: 'tree' }, { linkTargets: [outside] })
+  t.strictSame(await allowed.skills.list(), ['a', 'again', 'b', 'secret'])
+})
+
+t.test('K86: the ignore file of the folder counts by paths in the folder', async (t) => {
+  const path = t.testdir()
+  write(path, { ...skillsAt('group/a', 'drafts/b'), '.skillignore': 'drafts/\ngroup/a/private\n*.log\n', 'group/a/private': 'x', 'group/a/x.log': 'x', 'group/a/y.txt': 'y' })
+  const { skills, sources, leftOut } = await openFolder(t, { path, layout: 'tree' })
+  t.strictSame(await skills.list(), ['a'])
+  t.strictSame((await skills.manifest('a')).files.map((file) => file.path), ['SKILL.md', 'y.txt'])
+  t.strictSame(leftOut(), ['drafts/b: ignored'])
+  writeFileSync(join(path, '.skillignore'), '')
+  await sources.sync()
+  t.strictSame(await skills.list(), ['a', 'b'])
+  t.equal((await skills.manifest('a')).files.length, 4)
+})
+
+t.test('K86: after a change one folder is listed, and not the whole tree', async (t) => {
+  const path = t.testdir()
+  write(path, Object.fromEntries(Array.from({ length: 300 }, (_, index) => Object.entries(skillsAt(`g${index % 10}/s${index}`))).flat()))
+  const { DiskTree } = await import('../../src/sources/folder/disk-tree.ts')
+  const { findSkills } = await import('../../src/core/layout/find-skills.ts')
+  const { default: fs } = await import('node:fs')
+  const tree = await DiskTree.open(path)
+  t.equal((await findSkills(tree, { layout: 'tree', name: 'x' })).skills.length, 300)
+  let calls = 0
+  const { readdirSync } = fs
+  fs.readdirSync = ((...args: Parameters<typeof readdirSync>) => {
+    calls++
+    return readdirSync(...args)
+  }) as typeof readdirSync
+  t.teardown(() => { fs.readdirSync = readdirSync })
+  write(path, skillsAt('g3/new'))
+  t.ok(await tree.update(['g3']))
+  t.equal((await findSkills(tree, { layout: 'tree', name: 'x' })).skills.length, 301)
+  t.equal(calls, 2, 'the group, and the new skill')
+  t.notOk(await tree.update(['g3', 'g4']), 'nothing happened')
+  t.equal(readFileSync(join(path, 'g3/new/SKILL.md'), 'utf8').length > 0, true)
+})

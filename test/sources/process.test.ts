@@ -1,0 +1,58 @@
+import { existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { createRepository, skillFiles, startGitHost } from '../helper/git.ts'
+import { startProcess } from '../helper/process.ts'
+import { skillText, until } from '../helper/skills.ts'
+
+t.test('K85: killed in the middle of a fetch, and started again without network, the service has the last state', async (t) => {
+  const repository = createRepository(t, 'team.git')
+  repository.commit(skillFiles('a'))
+  const host = await startGitHost(t, join(repository.path, '..'))
+  const stateDir = join(t.testdirName, 'state')
+  const args = ['--state-dir', stateDir, `git+${host.url}/team.git`]
+  const first = await startProcess(t, { args })
+  const documentOf = async (url: string) => (await (await fetch(`${url}/skills/a`)).json() as { documentation?: string }).documentation
+  await until(async () => (await fetch(`${first.url}/readyz`)).status === 200)
+  const before = await documentOf(first.url)
+
+  repository.commit({ 'skills/a/SKILL.md': skillText('a', 'Pushed.\n') })
+  const asked = new Promise<void>((resolve) => {
+    // The host answers what there is, and never sends it.
+    host.fault = (request) => {
+      if (request.method !== 'POST' || host.requests.filter(({ method }) => method === 'POST').length < 4) return false
+      resolve()
+      return true
+    }
+  })
+  first.signal('SIGHUP')
+  await Promise.race([asked, until(async () => await documentOf(first.url) !== before)])
+  await first.stop('SIGKILL')
+
+  host.fault = (request) => {
+    request.socket.destroy()
+    return true
+  }
+  const second = await startProcess(t, { args })
+  t.ok([before, skillText('a', 'Pushed.\n')].includes(await documentOf(second.url)), 'one state or the other, at once')
+  await until(async () => /"stale"/.test(await (await fetch(`${second.url}/readyz`)).text()))
+  t.equal((await fetch(`${second.url}/readyz`)).status, 200, 'a source that fails takes no readiness')
+  host.fault = undefined
+  second.signal('SIGHUP')
+  await until(async () => await documentOf(second.url) === skillText('a', 'Pushed.\n'))
+  t.match(await second.stop(), { code: 0 })
+})
+
+t.test('K86: a folder with a layout is followed by the service', async (t) => {
+  const folder = t.testdir({ group: { a: { 'SKILL.md': skillText('a') } }, none: {} })
+  const service = await startProcess(t, { args: ['--layout', 'tree', folder], env: { TMPDIR: t.testdirName } })
+  const list = async () => (await (await fetch(`${service.url}/skills`)).json() as { skills: readonly string[] }).skills.join()
+  t.equal(await list(), 'a')
+  renameSync(join(folder, 'group/a'), join(folder, 'none/b'))
+  await until(async () => await list() === 'b')
+  writeFileSync(join(folder, 'none/b/SKILL.md'), skillText('b', 'New.\n'))
+  t.match(await (await fetch(`${service.url}/skills/b`)).text(), /New/)
+  t.match(await (await fetch(`${service.url}/readyz`)).json(), { roots: [{ state: 'ok' }], sources: [{ kind: 'folder', state: 'ok', layout: 'tree', places: [{ path: '.', skills: 1 }] }] })
+  t.match(await service.stop(), { code: 0 })
+  t.notOk(existsSync(folder) && readdirSync(folder).some((name) => name.startsWith('skillserve-')), 'nothing is left behind')
+})

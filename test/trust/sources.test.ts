@@ -1,0 +1,48 @@
+import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { SILENT } from '../../src/core/ground/log.ts'
+import { openPolicy } from '../../src/trust/open-policy.ts'
+import { createRepository, skillFiles } from '../helper/git.ts'
+import { makeKeyPair, sign } from '../helper/signing.ts'
+import { skillText } from '../helper/skills.ts'
+import { openSources, sourceAt } from '../helper/sources.ts'
+
+t.test('K95: of a source that must be signed, only a signed state is published, as a whole', async (t) => {
+  const repository = createRepository(t)
+  const keys = makeKeyPair()
+  const signed = async (...names: readonly string[]) => {
+    for (const name of names) await sign(join(repository.path, 'skills', name), keys)
+    return repository.commit({})
+  }
+  mkdirSync(join(repository.path, 'skills'), { recursive: true })
+  repository.commit(skillFiles('a', 'b'))
+  const first = await signed('a', 'b')
+  const trust = join(t.testdirName, 'trust.yaml')
+  writeFileSync(join(t.testdirName, 'key.pub'), keys.publicPem)
+  writeFileSync(trust, 'signers:\n  - name: team\n    key: key.pub\nroots:\n  repo: require\n')
+  const policy = await openPolicy({ trustFile: trust }, ['repo'], SILENT)
+  t.teardown(() => { policy.close() })
+  const { sources, status, skills } = await openSources(t, [sourceAt(`git+file://${repository.path}`)], { guard: (candidate) => policy.approve(candidate) })
+  t.match(status(), { state: 'ok', revision: `main@sha1:${first}`, skills: 2 })
+
+  const unsigned = repository.commit({ 'skills/a/SKILL.md': skillText('a', 'Changed by somebody.\n'), 'skills/b/more.txt': 'x' })
+  await sources.sync()
+  t.match(status(), { state: 'stale', revision: `main@sha1:${first}`, error: { code: 'verification_failed' } })
+  t.match(status().error?.message, `main@sha1:${unsigned} is refused: the skill "a": `, 'which commit, which skill, and why')
+  t.match((await skills.readDocument('a', 'SKILL.md')).utf8, /Instructions of a/)
+
+  const second = await signed('a', 'b')
+  await sources.sync()
+  t.match(status(), { state: 'ok', revision: `main@sha1:${second}`, failing_since: undefined })
+  t.match((await skills.readDocument('a', 'SKILL.md')).utf8, /Changed by somebody/)
+
+  cpSync(join(repository.path, 'skills/a'), join(repository.path, 'skills/c'), { recursive: true })
+  repository.commit({ 'skills/c/SKILL.md': skillText('c') })
+  await sources.sync()
+  t.match(status(), { state: 'stale', skills: 2 }, 'a new skill without a signature of its own')
+  rmSync(join(repository.path, 'skills/c'), { recursive: true })
+  repository.commit({})
+  await sources.sync()
+  t.match(status(), { state: 'ok' })
+})
