@@ -12,6 +12,7 @@ import { createSkillManager } from '../../src/core/skill-manager.ts'
 import { createToolRegistry } from '../../src/tools/registry.ts'
 import { createTools } from '../../src/tools/tools.ts'
 import { followRoutes } from '../helper/routes.ts'
+import { until } from '../helper/skills.ts'
 import { questions, questionsOfContent, type Question } from './questions.ts'
 
 export const NAMES = ['alpha', 'alpha-2', 'beta', 'gamma', 'delta'] as const
@@ -146,6 +147,9 @@ export async function compareServices ({ roots, rules, groups }: World, compare:
     await guarded.skills.start()
     await guarded.skills.available()
     await alone.initialize()
+    // The revision of a catalog is made in the background, from the first question on.
+    const headers = { authorization: `Bearer ${token}` }
+    await until(async () => (await Promise.all([guardedApp, aloneApp].map((app) => app.inject({ url: '/skills', headers })))).every((answer) => 'catalog-revision' in answer.headers || answer.statusCode !== 200))
     const all: readonly Question[] = [...questions(NAMES), ...await questionsOfContent(NAMES, async (url) => await openApp.inject(url))]
     for (const [label, question] of all) {
       // Without a root of its own, the other service has an empty one.
