@@ -198,6 +198,7 @@ export class Access implements AccessDoors {
 }
 
 function privately (control: unknown): string {
+  if (control === 'no-cache') return PRIVATE
   const directives = control === undefined ? 'no-cache' : String(control)
   return directives.includes('private') || directives.includes('no-store') ? directives : `private, ${directives.replace(/\bpublic,? */, '')}`
 }

@@ -63,15 +63,18 @@ function reportCaller (policy: Policy, skills: SkillViews, caller: string): read
   const groups = groupsOf(policy, caller)
   if (groups === undefined) return undefined
   const own = new Set<string>()
+  const width = (texts: readonly string[]) => Math.max(0, ...texts.map(({ length }) => length))
+  const ofRoots = width(skills.rootNames)
+  const ofNames = width(skills.rootNames.flatMap((root) => skills.skillsIn(root).filter((name) => ruleFor(policy.rules, groups, root, name) !== undefined)))
   const lines = skills.rootNames.flatMap((root) => skills.skillsIn(root).flatMap((name) => {
     const rule = ruleFor(policy.rules, groups, root, name)
     if (rule === undefined) return []
     // Of several folders the first wins.
     const note = own.has(name) ? ' (hidden by the same name in an earlier folder)' : ''
     own.add(name)
-    return [`${name}  ${root}  ${rule.place} for ${rule.groups.filter((group) => groups.includes(group)).join(', ')}${note}`]
+    return [`${name.padEnd(ofNames)}  ${root.padEnd(ofRoots)}  ${rule.place} for ${rule.groups.filter((group) => groups.includes(group)).join(', ')}${note}`]
   }))
-  return [`${caller} is in the groups ${groups.join(', ')} and sees ${own.size} skills`, ...lines]
+  return [`${caller} is in the groups ${groups.join(', ')} and sees ${own.size} ${own.size === 1 ? 'skill' : 'skills'}`, ...lines]
 }
 
 function reportSkill (policy: Policy, skills: SkillViews, skill: string): readonly string[] {

@@ -4,7 +4,7 @@ import { openRaw, rawRequest, request } from '../helper/raw-http.ts'
 import { followRoutes } from '../helper/routes.ts'
 import { skill } from '../helper/skills.ts'
 
-const OPEN = ['/hooks/git', '/livez', '/readyz']
+const OPEN = ['/hooks/git', '/livez', '/readyz', '/ui/assets/guide']
 
 const ann = newSecret('ann', 'groups: [docs]')
 const late = newSecret('late', 'groups: [docs], expires: 2020-01-01')

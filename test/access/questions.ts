@@ -71,7 +71,7 @@ export function questions (known: readonly string[]): readonly Question[] {
     '/docs/swagger-ui-bundle.js', '/docs/favicon-32x32.png', '/readyz', '/llms.txt', '/ui', '/ui/', '/ui/status', '/ui/assets/nosuch', '/ui/nosuch', '/mcp',
     '/.well-known/agent-skills/index.json', '/.well-known/skills/index.json',
     ...['', '/files', '/files/SKILL.md', '/archive.zip', '/.well-known/agent-skills/index.json', '/.well-known/skills/index.json', `/.well-known/skills/${first}/SKILL.md`, '/nosuch'].map((rest) => `/skills/${first}${rest}`),
-    ...[`/catalog/${first}`, `/ui/skills/${first}`, `/ui/skills/${first}/files/SKILL.md`, `/.well-known/skills/${first}/SKILL.md`],
+    ...[`/catalog/${first}`, `/ui/skills/${first}`, `/ui/skills/${first}/files`, `/ui/skills/${first}/changes`, `/ui/skills/${first}/files/SKILL.md`, `/.well-known/skills/${first}/SKILL.md`],
     ...['SKILL.md', 'archive.zip'].map((file) => `/.well-known/agent-skills/${first}/${'0'.repeat(64)}/${file}`)]
   const all: InjectOptions[] = [
     ...pages.flatMap((url) => [{ url }, { url, method: 'HEAD' as const }]),
@@ -90,7 +90,7 @@ export function questions (known: readonly string[]): readonly Question[] {
       { url: `/skills/${name}/files/SKILL.md`, headers: { range: 'bytes=0-3' } },
       { url: `/catalog/${name}` },
       { url: `/ui/skills/${name}` },
-      { url: `/ui/skills/${name}/files/notes.txt` },
+      ...['/files', '/changes', '/files/notes.txt'].map((rest) => ({ url: `/ui/skills/${name}${rest}` })),
       { url: `/.well-known/skills/${name}/SKILL.md` },
       { url: `/.well-known/agent-skills/${name}/${'0'.repeat(64)}/SKILL.md` }
     ]),
