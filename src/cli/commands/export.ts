@@ -37,8 +37,9 @@ could be exported.
       import('../../config/roots.ts'), import('../../trust/load-policy.ts'), import('../../core/ground/log.ts'), import('../../export/export-skills.ts'), import('../../core/ground/errors.ts')
     ])
     const isFileOnly = folders.length === 0 && !env['SKILLS_DIR'] && config.configFile !== undefined
-    const { sources, ...roots } = await openRoots(isFileOnly ? { ...config, skillsDirs: [] } : config, { log: SILENT })
-    const policy = await loadPolicy(config, roots, SILENT)
+    const found = await openRoots(isFileOnly ? { ...config, skillsDirs: [] } : config, { log: SILENT })
+    const { sources, ...roots } = found
+    const policy = await loadPolicy(config, found, SILENT)
     const options = { ...roots, ...config.linkTargets && { linkTargets: config.linkTargets }, watcher: false, policy } as const
     const opened = await openSkills(options, config, caller ?? 'anonymous')
     if (opened === undefined) throw new CommandError(`${quote(caller ?? '')} is no token or link of the access file`)
