@@ -3,32 +3,39 @@ import { attackInputs } from '../test/adversarial/attacks/attack-inputs.ts'
 import { isAlive, readInputsOptions, startAttackTarget } from '../test/adversarial/attacks/attack-target.ts'
 import { createAttacker } from '../test/adversarial/attacks/attacker.ts'
 import { attackByBatch, attackByExcess, attackBySize, attackBySwaps, type LoadFigures } from '../test/adversarial/attacks/heavy-attacks.ts'
-import { attackByPipelines, PIPELINES } from '../test/adversarial/attacks/pipelining.ts'
+import { attackByPipelines, LARGE_TEXT, PIPELINES } from '../test/adversarial/attacks/pipelining.ts'
 import { type LongRun, readCommandLine, readNumber, runLong } from './long-run.ts'
 
 const USAGE = `
 npm run attack -- [--seconds N] [--seed N] [--no-heavy]
 
 Attacks the real process for N seconds (default 60) with generated requests; the same seed (default 1) makes the same requests.
-Before that come the attacks that take time or size; with --no-heavy they do not. Prints what it sent. Exits with 1 at the first
-answer that is wrong, with the request that led to it.
+Before that come the attacks that take time or size; with --no-heavy they do not. Prints what it sent, and a table of what each heavy
+attack cost. Exits with 1 at the first answer that is wrong, with the request that led to it, and when an attack takes more than 600 MiB
+(1,000 MiB for tool calls of 8 MB each), keeps descriptors, or lets another client wait for more than a second.
 `
 
 /** How long each swap goes on. */
 const SWAP_SECONDS = 10
 const BATCH_CLIENTS = 4
-const PIPELINING_CLIENTS = [1, 20]
+const PIPELINING_CLIENTS = [1, 20, 300]
 const FILES = 19_000
 const EXCESSIVE_FILES = 1_000_000
 const LOOSE_FILES = 300_000
 const SKILLS = 10_000
+
+/** What an attack may take of memory, and of another client's time, in bytes and milliseconds. */
+const MAX_MEMORY_BYTES = 600 * 1_048_576
+/** V8 collects the texts of large files late where there is much memory: what such an attack may take. */
+const MAX_LARGE_TEXT_BYTES = 1_000 * 1_048_576
+const MAX_WAIT_MS = 1_000
 
 const { values } = readCommandLine(USAGE, { allowNegative: true, options: { heavy: { type: 'boolean', default: true }, seconds: { type: 'string', default: '60' }, seed: { type: 'string', default: '1' } } } as const)
 const seconds = readNumber(values.seconds, '--seconds', (value) => value > 0)
 const seed = readNumber(values.seed, '--seed', Number.isInteger)
 
 await runLong(async (run) => {
-  if (values.heavy) await attackHeavily(run)
+  const isBounded = !values.heavy || await attackHeavily(run)
   const target = await startAttackTarget(run)
   const attacker = await createAttacker(target.url, target.folder)
   const inputs = fc.oneof(...Object.values(attackInputs(await readInputsOptions(target.url, target.folder))))
@@ -45,11 +52,20 @@ await runLong(async (run) => {
   if (code !== 0 || stderr !== '' || /unhandled/i.test(stdout)) throw new Error(`the service ended with ${code}: ${stderr}`)
   const statuses = [...attacker.statuses].sort(([a], [b]) => a - b).map(([status, count]) => `${count} x ${status}`).join(', ')
   run.print(`attack: seed ${seed}, ${attacker.sent} requests in ${seconds} s, longest turn ${longest} ms; ${statuses}`)
-  return true
+  return isBounded
 })
 
-async function attackHeavily (run: LongRun): Promise<void> {
-  const show = (what: string, figures: LoadFigures) => { run.print(describe(what, figures)) }
+/** Returns whether each attack stayed within the bounds. Figures are of one attack, so that all of them are seen. */
+async function attackHeavily (run: LongRun): Promise<boolean> {
+  const rows: string[] = []
+  let isBounded = true
+  const show = (what: string, figures: LoadFigures, maxBytes = MAX_MEMORY_BYTES) => {
+    const { memoryAfter, waited, longestTurn } = figures
+    const isWithin = memoryAfter <= maxBytes && waited <= MAX_WAIT_MS
+    isBounded &&= isWithin
+    rows.push(`| ${what} | ${toMebibytes(memoryAfter)} MiB | ${Math.round(waited)} ms | ${longestTurn} ms | all back | ${isWithin ? 'yes' : '**no**'} |`)
+    run.print(describe(what, figures))
+  }
   run.part(`files, folders and skills swapped with links, ${SWAP_SECONDS} s each`)
   for (const { what, answers, given, refused } of await attackBySwaps(run, SWAP_SECONDS)) {
     run.print(`${what} swapped with a link for ${SWAP_SECONDS} s: ${answers} answers, ${given} with the file, ${refused} refused`)
@@ -60,7 +76,7 @@ async function attackHeavily (run: LongRun): Promise<void> {
     for (const clients of PIPELINING_CLIENTS) {
       run.part(`${clients} clients that send many requests and read nothing: ${what}`)
       const figures = await attackByPipelines(run, what, clients)
-      show(`pipelines of ${clients} clients for ${what}, ${figures.descriptors} more descriptors`, figures)
+      show(`${clients} clients, pipelines for ${what}, ${figures.descriptors} descriptors at most`, figures, what === LARGE_TEXT ? MAX_LARGE_TEXT_BYTES : MAX_MEMORY_BYTES)
     }
   }
   run.part(`a skill with ${FILES} files`)
@@ -71,6 +87,8 @@ async function attackHeavily (run: LongRun): Promise<void> {
   show(`${EXCESSIVE_FILES} files, beside ${LOOSE_FILES} loose ones`, await attackByExcess(run, { files: EXCESSIVE_FILES, loose: LOOSE_FILES }))
   run.part(`${SKILLS} skills`)
   show(`${SKILLS} skills`, await attackBySize(run, { skills: SKILLS }))
+  run.print(['', '| attack | memory, at most | another client waited | longest turn | descriptors | within bounds |', '|---|---|---|---|---|---|', ...rows, ''].join('\n'))
+  return isBounded
 }
 
 function describe (what: string, { longestTurn, memoryBefore, memoryAfter, took }: LoadFigures): string {

@@ -8,6 +8,7 @@ import { draining } from './http/connections/draining.ts'
 import { Shutdown } from './http/connections/shutdown.ts'
 import { stalledResponses } from './http/connections/stalled-responses.ts'
 import { overload } from './http/overload/overload.ts'
+import type { AnswerMemory } from './http/overload/answer-memory.ts'
 import type { Load } from './http/overload/load.ts'
 import { isLocalName, isLoopback } from './http/request/hosts.ts'
 import { combineObservers, type Observer } from './http/observer.ts'
@@ -82,13 +83,15 @@ export interface AppOptions {
   readonly clientOf?: ((request: IncomingMessage) => string) | undefined
   /** How busy the process is. Default: never too busy. */
   readonly load?: Pick<Load, 'level'>
+  /** What bodies and answers hold together. Default: the service's own. */
+  readonly memory?: AnswerMemory
   /** Counts a tool call towards its caller's limit; the sentence that it is refused with, or undefined. */
   readonly admitCall?: ((request: FastifyRequest, tool: Tool | undefined) => string | undefined) | undefined
 }
 
 /** The whole HTTP service, not yet listening. */
 export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
-  const { skills, sources, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, isPreview = false, publicUrl, timeouts = {}, shutdown = new Shutdown(), cacheSeconds = 0, access, plugins = [], clientOf, admitCall, load = { level: 0 } } = options
+  const { skills, sources, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, isPreview = false, publicUrl, timeouts = {}, shutdown = new Shutdown(), cacheSeconds = 0, access, plugins = [], clientOf, admitCall, load = { level: 0 }, memory } = options
   const observer = combineObservers(options.observers ?? [])
   const loopbackOnly = isLoopback(host)
   const connections = new Connections()
@@ -114,7 +117,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   await app.register(conditional, { cacheSeconds })
   await app.register(draining, { connections, shutdown })
   await app.register(stalledResponses, { connections })
-  await app.register(overload, { load })
+  await app.register(overload, { load, ...memory && { memory } })
   for (const plugin of plugins) await app.register(plugin)
 
   await app.register(async (routes) => {

@@ -17,6 +17,7 @@ import { maxConnections } from './http/connections/max-connections.ts'
 import { Shutdown } from './http/connections/shutdown.ts'
 import { defaultLogFormat, logDestination } from './log-format.ts'
 import { LogOutput } from './log-output.ts'
+import { AnswerMemory } from './http/overload/answer-memory.ts'
 import { Load } from './http/overload/load.ts'
 import { protect, type Protection } from './limits/protect.ts'
 import { preloadMcp } from './mcp/plugin.ts'
@@ -63,6 +64,7 @@ export async function startServer (config: Config, { version, isExample = false,
   const logger = pino({ level: config.logLevel }, await logDestination(config.logFormat ?? defaultLogFormat(), output))
   output.dropped.subscribe((lines) => { logger.warn({ lines }, 'lines of the log were dropped here: standard output did not take them') })
   if (isExample) logger.info({ path: config.skillsDirs[0] }, 'no folder was named and there is no ./skills: serving the example skills of the package')
+  const memory = new AnswerMemory()
   const opened = await openRoots(config, { log: logger })
   const policy = await loadPolicy(config, opened, logger)
   const { sources, ...roots } = opened
@@ -72,7 +74,8 @@ export async function startServer (config: Config, { version, isExample = false,
     polling: config.watchPolling,
     keep: { keepMs: config.keepRevisionSeconds * 1_000, maxBytes: config.keepRevisionBytes },
     log: logger,
-    policy
+    policy,
+    hasRoom: (bytes: number, since: number) => memory.hasRoomFor(bytes, since)
   }
   const { skills, service, access } = await openSkills(config, options)
   const load = new Load(logger)
@@ -145,7 +148,8 @@ export async function startServer (config: Config, { version, isExample = false,
     plugins: [...protection.plugins, ...observation.plugins],
     clientOf: protection.clientOf,
     admitCall: protection.admitCall,
-    load
+    load,
+    memory
   })
   app.server.maxConnections = maxConnections()
 

@@ -1,4 +1,4 @@
-import { archiveError, documentError, fileError, folderError, RevisionChangedError, type SkillErrorCode, skillError } from '../../src/core/ground/errors.ts'
+import { archiveError, documentError, fileError, folderError, overloadError, RevisionChangedError, skillError, type SkillErrorCode } from '../../src/core/ground/errors.ts'
 import { MAX_TEXT_FILE_BYTES } from '../../src/core/ground/limits.ts'
 import { httpProblems, type Problem, type ProblemCode, skillProblems } from '../../src/schemas/problem.ts'
 
@@ -26,6 +26,7 @@ const sentences = {
   archive_too_large: archiveError.tooLarge('calculator').message,
   skill_too_large: skillError.tooLarge('calculator', 'too_many_files').message,
   revision_changed: new RevisionChangedError(`sha256:${'0123456789abcdef'.repeat(4)}`).message,
+  overloaded: overloadError.busy().message,
   skills_folder_not_found: folderError.notFound('/srv/skills').message,
   skills_folder_permission_denied: folderError.permissionDenied().message
 } as const satisfies Record<SkillErrorCode, string>

@@ -1,6 +1,6 @@
 import { DiskGuard } from './disk/guard.ts'
 import { PollPhase } from './disk/poll-phase.ts'
-import { FileStore } from './files/file-store.ts'
+import { FileStore, type RoomForFile } from './files/file-store.ts'
 
 /** The stats of a request, the calls to disks that hang, and the memory for contents. */
 export interface SharedDisk {
@@ -9,7 +9,7 @@ export interface SharedDisk {
   readonly store: FileStore
 }
 
-export function createSharedDisk (diskAnswerMs?: number): SharedDisk {
+export function createSharedDisk (diskAnswerMs?: number, hasRoom?: RoomForFile): SharedDisk {
   const phase = new PollPhase()
-  return { phase, guard: new DiskGuard(diskAnswerMs), store: new FileStore(phase) }
+  return { phase, guard: new DiskGuard(diskAnswerMs), store: new FileStore(phase, undefined, hasRoom) }
 }

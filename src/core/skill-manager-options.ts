@@ -2,6 +2,7 @@ import type { RootOptions } from './catalog/roots.ts'
 import type { KeptRevisionsOptions } from './content/kept-revisions.ts'
 import type { TrustPolicy } from './content/trust/trust-policy.ts'
 import type { Disk } from './disk/disk.ts'
+import type { RoomForFile } from './files/file-store.ts'
 import type { CoreLog } from './ground/log.ts'
 import type { RefreshTimes } from './refresher.ts'
 import type { SharedDisk } from './shared-disk.ts'
@@ -24,6 +25,8 @@ export interface SkillManagerOptions {
   readonly times?: SkillManagerTimes
   /** What several managers of one process use together. Default: each has its own. */
   readonly shared?: SharedDisk
+  /** Asked before a large file is read for an answer. Default: there is always room. */
+  readonly hasRoom?: RoomForFile
   /** Which revisions stay readable after a change. Default: KEPT_REVISION_MS, KEPT_REVISION_BYTES. */
   readonly keep?: Partial<KeptRevisionsOptions>
   /** Decides which states of skills are served. Default: all. */

@@ -54,7 +54,7 @@ export class SkillManager implements SkillService {
   #indexed = false
   #firstIndex: Promise<void> | undefined
 
-  constructor ({ projectRoots, personalRoot, linkTargets, polling = false, log = SILENT, watcher, disk, times = {}, keep = {}, shared = createSharedDisk(times.diskAnswer), policy }: SkillManagerOptions) {
+  constructor ({ projectRoots, personalRoot, linkTargets, polling = false, log = SILENT, watcher, disk, times = {}, keep = {}, hasRoom, shared = createSharedDisk(times.diskAnswer, hasRoom), policy }: SkillManagerOptions) {
     const { phase, guard, store } = shared
     this.#phase = phase
     this.#log = log

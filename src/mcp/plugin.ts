@@ -4,6 +4,7 @@ import { PerSkills, type SkillsOf, type WhileAllowed } from '../access/principal
 import type { ChangeFeed } from '../core/events/change-feed.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import type { Observer } from '../http/observer.ts'
+import { overloadError } from '../core/ground/errors.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { parseTraceparent } from '../http/request/traceparent.ts'
 import type { Shutdown } from '../http/connections/shutdown.ts'
@@ -85,7 +86,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
     onRequest: checkRequestOrigin
   }, async (request, reply) => {
     // Entries have revisions, for which every file of a skill may have to be read.
-    if (load.level > 0 && own(request.body, 'method') === 'skills/list') throw new HttpProblem('overloaded')
+    if (load.level > 0 && own(request.body, 'method') === 'skills/list') throw overloadError.busy()
     request.trace = parseTraceparent(own(own(own(request.body, 'params'), '_meta'), 'traceparent')) ?? request.trace
     const disconnected = new AbortController()
     const stopWatch = whileAllowed(request, () => { reply.raw.destroy() })

@@ -40,6 +40,7 @@ const skillTexts = {
   archive_too_large: { title: 'Archive too large', hint: 'Fetch the files one by one; GET /skills/:name/files lists them' },
   skill_too_large: { title: 'Skill too large', hint: 'It has no manifest, archive or revision; GET /skills/:name/files/:path reads each file of it' },
   revision_changed: { title: 'Revision changed', hint: 'Leave the revision out, or ask for the present one' },
+  overloaded: { title: 'Overloaded', hint: 'Try again after Retry-After' },
   skills_folder_not_found: { title: 'Skills folder not found', hint: 'The service recovers by itself when the folder appears' },
   skills_folder_permission_denied: { title: 'Skills folder unreadable', hint: 'The service recovers by itself when the folder can be read' }
 } as const satisfies Record<SkillErrorCode, SkillProblemText>
@@ -91,7 +92,6 @@ export const httpProblems = {
   internal_error: { status: 500, title: 'Internal error', detail: 'Something went wrong in the service; its log has the cause under this request id' },
   transfer_encoding_unsupported: { status: 501, title: 'Transfer coding not supported', detail: 'Send the body with Content-Length, or with Transfer-Encoding: chunked alone' },
   too_many_streams: { status: 503, title: 'Too many streams', detail: 'As many clients follow events as may at the same time; try again later, or ask GET /skills' },
-  overloaded: { status: 503, title: 'Overloaded', detail: 'The service has more to do than it can; try again later' },
   audit_unavailable: { status: 503, title: 'Audit log unavailable', detail: 'The audit log cannot be written, and without it nothing may be read' },
   issuer_unavailable: { status: 503, title: 'Issuer unavailable', detail: 'The keys of the issuer of the token cannot be read; try again soon' },
   not_ready: { status: 503, title: 'Not ready', detail: 'The service is not ready; try again soon' },

@@ -1,4 +1,4 @@
-import { SkillError } from '../core/ground/errors.ts'
+import { overloadError, SkillError } from '../core/ground/errors.ts'
 import type { Awaitable } from '../core/ground/async.ts'
 import type { SkillSource } from '../core/skill-source.ts'
 import { failWithError } from './outcomes.ts'
@@ -29,8 +29,6 @@ export interface ToolRegistryOptions {
   /** Whether the process has more to do than it can: costly tools are refused then. Default: never. */
   readonly isOverloaded?: () => boolean
 }
-
-const OVERLOADED = 'The service has more to do than it can: try again in 5 s'
 
 /** The toolsets in each toolset: finding a skill or a file is of no use without the tools that read it. */
 const CONTENTS: Readonly<Record<Toolset, readonly Toolset[]>> = {
@@ -76,7 +74,7 @@ export function createToolRegistry (tools: readonly Tool[], { onError = () => {}
     },
 
     call (tool, args, skills) {
-      if (tool.isCostly === true && isOverloaded()) return fail(tool, new ToolLimitError(OVERLOADED), args, skills)
+      if (tool.isCostly === true && isOverloaded()) return fail(tool, overloadError.busy(), args, skills)
       try {
         const outcome = tool.run(args, skills)
         return outcome instanceof Promise ? outcome.catch((error: unknown) => fail(tool, error, args, skills)) : outcome

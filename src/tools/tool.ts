@@ -23,7 +23,7 @@ export class ToolArgumentsError extends Error {
   override readonly name = 'ToolArgumentsError'
 }
 
-/** A call that is refused because of what others have asked for: results past the limit together, or too much work. */
+/** A call that is refused because the results of its request are past the limit together. */
 export class ToolLimitError extends Error {
   override readonly name = 'ToolLimitError'
 }

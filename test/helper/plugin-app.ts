@@ -11,7 +11,8 @@ import { jsonBody } from '../../src/plugins/json-body.ts'
 import { schemas } from '../../src/plugins/schemas.ts'
 import { sharedSchemas } from '../../src/schemas/index.ts'
 import { security, type SecurityOptions } from '../../src/plugins/security.ts'
-import { overload, type OverloadOptions } from '../../src/http/overload/overload.ts'
+import { overload } from '../../src/http/overload/overload.ts'
+import { AnswerMemory, type AnswerMemoryOptions } from '../../src/http/overload/answer-memory.ts'
 import { stalledResponses, type StalledResponsesOptions } from '../../src/http/connections/stalled-responses.ts'
 
 export interface PluginAppOptions {
@@ -19,7 +20,7 @@ export interface PluginAppOptions {
   readonly security?: Partial<SecurityOptions>
   readonly stalled?: Partial<StalledResponsesOptions>
   readonly draining?: Partial<DrainingOptions>
-  readonly overload?: Partial<OverloadOptions>
+  readonly overload?: AnswerMemoryOptions
   /** Requests that may wait on all connections together. */
   readonly maxWaiting?: number
 }
@@ -61,7 +62,7 @@ export async function listenWithPlugins (t: Test, addRoutes: (app: FastifyInstan
   app.register(conditional)
   app.register(draining, { connections, ...options.draining })
   app.register(stalledResponses, { connections, ...options.stalled })
-  app.register(overload, { load: { level: 0 }, ...options.overload })
+  app.register(overload, { load: { level: 0 }, memory: new AnswerMemory(options.overload) })
   app.register((child, _options, done) => {
     addRoutes(child)
     done()

@@ -44,6 +44,7 @@ t.test('K48: every error of the domain has the status of the contract', (t) => {
     archive_too_large: 413,
     skill_too_large: 413,
     revision_changed: 412,
+    overloaded: 503,
     skills_folder_not_found: 503,
     skills_folder_permission_denied: 503
   }

@@ -6,6 +6,7 @@ import { holds } from '../disk/observed.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
 import { changed, RefusedError } from '../disk/refused.ts'
 import { isTrustworthy, signatureOf, stateId } from '../disk/signature.ts'
+import { overloadError } from '../ground/errors.ts'
 import { BLOCK_CACHE_BYTES, CONTENT_CACHE_BYTES, MAX_BUFFERED_FILE_BYTES, MAX_CACHED_DIGESTS, MAX_MAIN_FILE_BYTES, MAX_SKILL_BYTES } from '../ground/limits.ts'
 import type { Signature } from '../ground/skill.ts'
 import { CheckedFile, digestBlocks } from './checked-file.ts'
@@ -17,6 +18,12 @@ import { openInside } from './open-inside.ts'
 export type ServableFile =
   | { readonly kind: 'content', readonly content: FileContent }
   | { readonly kind: 'stream', readonly file: OpenFile, readonly digest: string | undefined }
+
+/**
+ * Whether there is room for the answer with a large file. False after a while: then the file is not read.
+ * @param since when the file was asked for, in milliseconds of `performance.now()`
+ */
+export type RoomForFile = (bytes: number, since: number) => Promise<boolean>
 
 /** How much of a memory is in use, and how often it was of use. */
 export interface CacheUsage {
@@ -57,6 +64,9 @@ interface StoredFile extends ReadFile {
 const WEIGHT_PER_BYTE = 6
 const WEIGHT_PER_ENTRY = 2_048
 
+/** What an answer with a large file takes while it is made: its bytes, its text, the JSON, and what is sent. */
+const ANSWER_BYTES_PER_BYTE = 4
+
 /**
  * Bytes and digests of files, read once for each state; index, manifests and answers all read through it. Contents in
  * memory are bounded by weight. A content is given out while its states hold on the disk, or when it was read after the
@@ -64,6 +74,7 @@ const WEIGHT_PER_ENTRY = 2_048
  */
 export class FileStore {
   readonly #phase: PollPhase
+  readonly #hasRoom: RoomForFile
   readonly #contents: LRUCache<string, StoredFile>
   /** Of large files, by identity: the same inode in the same state has the same bytes. */
   readonly #checksums = new LRUCache<string, Checksums>({ max: MAX_CACHED_DIGESTS })
@@ -78,8 +89,9 @@ export class FileStore {
   #readCount = 0
   #reuseCount = 0
 
-  constructor (phase: PollPhase, maxBytes = CONTENT_CACHE_BYTES) {
+  constructor (phase: PollPhase, maxBytes = CONTENT_CACHE_BYTES, hasRoom: RoomForFile = async () => true) {
     this.#phase = phase
+    this.#hasRoom = hasRoom
     this.#contents = new LRUCache({
       maxSize: maxBytes,
       sizeCalculation: ({ content }) => content.bytes.length * WEIGHT_PER_BYTE + WEIGHT_PER_ENTRY
@@ -101,6 +113,7 @@ export class FileStore {
    * @param limit largest size in bytes
    * @param since `readCount` when the question was asked: what was read after that answers it
    * @throws {RefusedError}
+   * @throws {SkillError} `overloaded` when there is no room for the answer
    */
   read (place: FilePlace, limit: number, since = Number.POSITIVE_INFINITY): Awaitable<ReadFile> {
     return whenReady<StoredFile | undefined, ReadFile>(this.#known(place, since), (known) => {
@@ -193,7 +206,13 @@ export class FileStore {
     if (opening.file.stats.size <= MAX_BUFFERED_FILE_BYTES) return await this.#take(place, opening, limit)
     // Closed while it waits: a thousand others may wait with it.
     await opening.file.close()
-    return await this.#queueOf(place.disk)(async () => await this.#take(place, await this.#open(place), limit))
+    const size = Number(opening.file.stats.size)
+    const since = performance.now()
+    return await this.#queueOf(place.disk)(async () => {
+      // A main file is read for the index too, which is no answer.
+      if (size > MAX_MAIN_FILE_BYTES && size <= limit && !await this.#hasRoom(ANSWER_BYTES_PER_BYTE * size, since)) throw overloadError.full()
+      return await this.#take(place, await this.#open(place), limit)
+    })
   }
 
   async #open ({ disk, folder, path, filter }: FilePlace): Promise<Opening> {

@@ -25,6 +25,7 @@ const KINDS = {
   archive_too_large: 'too_large',
   skill_too_large: 'too_large',
   revision_changed: 'outdated',
+  overloaded: 'unavailable',
   skills_folder_not_found: 'unavailable',
   skills_folder_permission_denied: 'unavailable'
 } as const satisfies Readonly<Record<string, SkillErrorKind>>
@@ -132,6 +133,12 @@ export class RevisionChangedError extends SkillError {
     this.present = present
   }
 }
+
+/** Of a process that has more to do, or more to hold, than it can. */
+export const overloadError = {
+  busy: () => new SkillError('overloaded', 'The service has more to do than it can'),
+  full: () => new SkillError('overloaded', 'Too many large requests and answers are under way at the same time')
+} as const
 
 /** `list_skills`' sentences, and every tool's while no root exists. */
 export const folderError = {

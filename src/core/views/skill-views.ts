@@ -40,7 +40,7 @@ export class SkillViews {
   readonly #keys = new WeakMap<MergedNames, readonly string[]>()
 
   constructor ({ projectRoots, personalRoot, keep = {}, ...options }: SkillManagerOptions) {
-    const shared = createSharedDisk(options.times?.diskAnswer)
+    const shared = createSharedDisk(options.times?.diskAnswer, options.hasRoom)
     const count = projectRoots.length + (personalRoot === undefined ? 0 : 1)
     const maxBytes = Math.floor((keep.maxBytes ?? KEPT_REVISION_BYTES) / Math.max(count, 1))
     const manager = (roots: Pick<SkillManagerOptions, 'projectRoots' | 'personalRoot'>) => createSkillManager({ ...options, ...roots, shared, keep: { ...keep, maxBytes } })

@@ -71,19 +71,40 @@ export class AnswerMemory {
   reserve (response: ServerResponse, bytes: number, ready: (hasRoom: boolean) => void, isCuttable = false): void {
     const enter = (): boolean => this.#enter(response, { bytes }, isCuttable ? performance.now() : Infinity)
     if (this.#waiters.size === 0 && enter()) return ready(true)
-    const leave = (): void => {
+    const leave = this.#wait(bytes, this.#waitMs, () => {
+      response.off('close', leave)
+      ready(enter())
+    })
+    response.once('close', leave)
+  }
+
+  /**
+   * Whether there is room for a file that is to be read for an answer: many at once would be read for nothing. Holds nothing, since the
+   * answer comes next.
+   * @param since when the file was asked for, in milliseconds of `performance.now()`: the wait counts from then
+   */
+  async hasRoomFor (bytes: number, since: number): Promise<boolean> {
+    if (this.#makeRoom(bytes)) return true
+    const left = since + this.#waitMs - performance.now()
+    if (left <= 0) return false
+    await new Promise<void>((resolve) => { this.#wait(bytes, left, resolve) })
+    return this.#makeRoom(bytes)
+  }
+
+  /** Calls `end` when there may be room, or the time is over. Returns a function that stops it. */
+  #wait (bytes: number, ms: number, end: () => void): () => void {
+    const stop = (): void => {
       clearTimeout(timer)
       this.#waiters.delete(waiter)
     }
-    const end = (): void => {
-      response.off('close', leave)
-      leave()
-      ready(enter())
+    const grant = (): void => {
+      stop()
+      end()
     }
-    const waiter = { bytes, grant: end }
-    const timer = setTimeout(end, this.#waitMs)
-    response.once('close', leave)
+    const waiter = { bytes, grant }
+    const timer = setTimeout(grant, ms)
     this.#waiters.add(waiter)
+    return stop
   }
 
   /** Holds an answer that goes out now, instead of what was reserved for it. Returns false when there is no room. */

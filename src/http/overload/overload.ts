@@ -3,8 +3,8 @@ import { Readable } from 'node:stream'
 import { ReadableStream } from 'node:stream/web'
 import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { HttpProblem } from '../problem.ts'
-import { AnswerMemory, type AnswerMemoryOptions } from './answer-memory.ts'
+import { overloadError } from '../../core/ground/errors.ts'
+import { AnswerMemory } from './answer-memory.ts'
 import type { Load } from './load.ts'
 
 declare module 'fastify' {
@@ -16,8 +16,10 @@ declare module 'fastify' {
   }
 }
 
-export interface OverloadOptions extends AnswerMemoryOptions {
+export interface OverloadOptions {
   readonly load: Pick<Load, 'level'>
+  /** Shared with what reads files for the answers. Default: its own. */
+  readonly memory?: AnswerMemory
 }
 
 /** Bodies and answers up to this size are not counted: the buffers of a socket take as much. In bytes. */
@@ -27,14 +29,12 @@ const UNCOUNTED_BYTES = 16_384
  * Refuses requests with 503 while the process has more to do, or more to hold, than it can. The costly ones go first and probes never, so
  * that a platform does not restart a busy process. Requests with small bodies and answers pay for three comparisons.
  */
-export const overload = fp<OverloadOptions>(function overload (app, { load, ...limits }, done) {
-  const memory = new AnswerMemory(limits)
-
+export const overload = fp<OverloadOptions>(function overload (app, { load, memory = new AnswerMemory() }, done) {
   app.addHook('onRequest', (request, reply, next) => {
-    if (load.level > 0 && isShed(request, load.level)) return next(new HttpProblem('overloaded'))
+    if (load.level > 0 && isShed(request, load.level)) return next(overloadError.busy())
     const bytes = request.method === 'GET' ? 0 : bodyBytes(request)
     if (bytes <= UNCOUNTED_BYTES || !hasClient(request)) return next()
-    memory.reserve(reply.raw, bytes, (hasRoom) => { next(hasRoom ? undefined : tooMuch()) }, true)
+    memory.reserve(reply.raw, bytes, (hasRoom) => { next(hasRoom ? undefined : overloadError.full()) }, true)
   })
 
   app.addHook('onRoute', (route) => {
@@ -43,7 +43,7 @@ export const overload = fp<OverloadOptions>(function overload (app, { load, ...l
     route.preHandler = [
       (request, reply, next) => {
         if (!hasClient(request)) return next()
-        memory.reserve(reply.raw, answerBytes(request), (hasRoom) => { next(hasRoom ? undefined : tooMuch()) })
+        memory.reserve(reply.raw, answerBytes(request), (hasRoom) => { next(hasRoom ? undefined : overloadError.full()) })
       },
       ...[route.preHandler ?? []].flat()
     ]
@@ -55,7 +55,7 @@ export const overload = fp<OverloadOptions>(function overload (app, { load, ...l
     if (bytes <= UNCOUNTED_BYTES || !hasClient(request)) return next(null, payload)
     if (memory.hold(reply.raw, { bytes, memory: Buffer.isBuffer(payload) ? payload.buffer : undefined, isStreamed })) return next(null, payload)
     discard(payload)
-    next(tooMuch())
+    next(overloadError.full())
   })
 
   done()
@@ -74,10 +74,6 @@ function bodyBytes ({ headers, routeOptions: { bodyLimit = 0 } }: FastifyRequest
 /** What is injected has no client that could be slow. */
 function hasClient ({ raw: { socket } }: FastifyRequest): boolean {
   return socket instanceof Socket
-}
-
-function tooMuch (): HttpProblem {
-  return new HttpProblem('overloaded', 'Too many large requests and answers are under way at the same time; try again later')
 }
 
 function sizeOf (payload: unknown): number {

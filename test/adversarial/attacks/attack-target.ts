@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -17,6 +17,8 @@ export interface AttackTarget extends ServiceProcess {
   longestTurn (): Promise<number>
   /** The most memory that it has had, in bytes. */
   peakMemory (): number
+  /** How many files and connections it has open. */
+  descriptors (): number
 }
 
 export interface AttackTargetOptions {
@@ -43,6 +45,7 @@ export async function startAttackTarget (t: ProcessOwner, { prepare }: AttackTar
       await service.printed(new RegExp(`(?:"longest turn"[^]*){${asked}}`))
       return Number(service.log().findLast(({ msg }) => msg === 'longest turn')?.['ms'])
     },
+    descriptors: () => readdirSync(`/proc/${service.pid}/fd`).length,
     peakMemory: () => Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${service.pid}/status`, 'utf8'))?.[1]) * 1_024
   }
 }

@@ -8,7 +8,7 @@ import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES } from '../../../src/tools/limit
 import { type AttackTarget, mcpCall, startAttackTarget } from './attack-target.ts'
 import type { ProcessOwner } from '../../helper/process.ts'
 import { jsonRequest, openRaw, type RawConnection, rawRequest, type RawResponse, request } from '../../helper/raw-http.ts'
-import { skillText } from '../../helper/skills.ts'
+import { skillText, until } from '../../helper/skills.ts'
 import { startSwapper } from '../../helper/swapper.ts'
 
 const CANARY = 'CANARY-b81e02'
@@ -139,6 +139,8 @@ export interface LoadFigures {
   readonly longestTurn: number
   readonly memoryBefore: number
   readonly memoryAfter: number
+  /** The longest that another client waited for `/livez`, in milliseconds. */
+  readonly waited: number
 }
 
 /** Of text that is JSON as it is, and that gets longer in it: two bytes, or six, for each. */
@@ -249,7 +251,13 @@ function writeFiles (folder: string, count: number): void {
   }
 }
 
-/** Meanwhile somebody else asks whether the service lives, all the time. */
+/** Watches and threads that stay: their number does not depend on that of requests. */
+const OPENED_AT_FIRST_USE = 10
+
+/**
+ * Meanwhile somebody else asks whether the service lives, all the time.
+ * @throws {Error} when descriptors do not come back
+ */
 export async function measure (target: AttackTarget, attack: (took: Record<string, number>) => Promise<void>): Promise<LoadFigures> {
   const took: Record<string, number> = {}
   const connection = await openRaw(target.url)
@@ -257,6 +265,7 @@ export async function measure (target: AttackTarget, attack: (took: Record<strin
   await connection.send(request('GET', '/livez')).response()
   await target.longestTurn()
   const memoryBefore = target.peakMemory()
+  const descriptors = target.descriptors()
   const over = new AbortController()
   let slowest = 0
   const asking = (async () => {
@@ -271,12 +280,12 @@ export async function measure (target: AttackTarget, attack: (took: Record<strin
   } finally {
     over.abort()
     await asking
-    connection.destroy()
   }
-  took['/livez of another client, at worst'] = slowest
+  await until(() => target.descriptors() <= descriptors + OPENED_AT_FIRST_USE)
+  connection.destroy()
   const longestTurn = await target.longestTurn()
   const memoryAfter = target.peakMemory()
   const { code, stderr } = await target.stop()
   if (code !== 0 || stderr !== '') throw new Error(`the service ended with ${code}: ${stderr}`)
-  return { took, longestTurn, memoryBefore, memoryAfter }
+  return { took, longestTurn, memoryBefore, memoryAfter, waited: slowest }
 }

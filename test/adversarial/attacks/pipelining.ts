@@ -1,21 +1,16 @@
 /** Attacks by clients that send many requests at once and read nothing. Each throws when the service gives too much. */
 
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type AttackTarget, startAttackTarget } from './attack-target.ts'
+import { startAttackTarget } from './attack-target.ts'
 import { type LoadFigures, measure } from './heavy-attacks.ts'
 import type { ProcessOwner } from '../../helper/process.ts'
 import { jsonRequest, openRaw, rawRequest, request } from '../../helper/raw-http.ts'
 import { skillText, until } from '../../helper/skills.ts'
 
-const MEBIBYTE = 1_048_576
 const LARGE_FILE_BYTES = 8_000_000
 const SKILLS = 500
 const DESCRIPTION = 'Does what nobody has asked for. '.repeat(20)
-
-/** The most that the service may take of memory, and another client of time, in bytes and milliseconds. */
-const MAX_MEMORY_BYTES = 600 * MEBIBYTE
-const MAX_WAIT_MS = 1_000
 
 /** How often another client asks while the attackers wait. */
 const QUESTIONS = 100
@@ -25,9 +20,9 @@ export interface PipeliningAttack {
   readonly bytes: Buffer
   /** Descriptors that a client may keep open besides its connection. Default 0. */
   readonly descriptors?: number
-  /** What the service may take of memory, in bytes. Default 600 MiB. */
-  readonly memory?: number
 }
+
+export const LARGE_TEXT = 'a tool call for 8 MB'
 
 /** By what is asked. */
 export const PIPELINES: Readonly<Record<string, PipeliningAttack>> = {
@@ -35,7 +30,7 @@ export const PIPELINES: Readonly<Record<string, PipeliningAttack>> = {
   'the largest page': { bytes: repeated(900, request('GET', '/catalog?limit=500')) },
   'a skill that is missing': { bytes: repeated(350, jsonRequest('POST', '/agent/tool-call', { id: 'call-1', function: { name: 'Skill', arguments: { skill: 'missing' } } })) },
   // Such a file is read, decoded and rendered for each call: four copies at a time.
-  'a tool call for 8 MB': { bytes: repeated(350, jsonRequest('POST', '/agent/tools/read_file_in_skill', { skill_name: 'demo', file_path: 'large.txt' })), memory: 900 * MEBIBYTE },
+  [LARGE_TEXT]: { bytes: repeated(350, jsonRequest('POST', '/agent/tools/read_file_in_skill', { skill_name: 'demo', file_path: 'large.txt' })) },
   'the shortest request': { bytes: repeated(10_000, Buffer.from('GET / HTTP/1.1\r\n\r\n')) },
   'the largest page, once': { bytes: request('GET', '/catalog?limit=500') }
 }
@@ -50,14 +45,14 @@ export interface PipeliningFigures extends LoadFigures {
  * @param what one of PIPELINES
  */
 export async function attackByPipelines (t: ProcessOwner, what: string, clients: number): Promise<PipeliningFigures> {
-  const { bytes, descriptors: allowed = 0, memory = MAX_MEMORY_BYTES } = PIPELINES[what] ?? { bytes: Buffer.alloc(0) }
+  const { bytes, descriptors: allowed = 0 } = PIPELINES[what] ?? { bytes: Buffer.alloc(0) }
   const target = await startAttackTarget(t, { prepare: writeLargeTree })
   // What the first answers leave in memory is no attack.
   for (const warming of ['/catalog?limit=500', '/skills/demo/files/large.bin']) await rawRequest(target.url, request('GET', warming, { headers: ['Range: bytes=0-9'] }))
   await until(() => target.log().some(({ msg }) => msg === 'watching the skills folders'))
   let descriptors = 0
   const figures = await measure(target, async () => {
-    const before = countDescriptors(target)
+    const before = target.descriptors()
     const attackers = await Promise.all(Array.from({ length: clients }, () => openRaw(target.url)))
     for (const attacker of attackers) {
       attacker.socket.pause()
@@ -67,25 +62,19 @@ export async function attackByPipelines (t: ProcessOwner, what: string, clients:
     for (let question = 0; question < QUESTIONS; question++) {
       const { status } = await other.send(request('GET', '/livez')).response({ timeoutMs: 60_000 })
       if (status !== 200) throw new Error(`/livez: ${status}`)
-      descriptors = Math.max(descriptors, countDescriptors(target) - before)
+      descriptors = Math.max(descriptors, target.descriptors() - before)
     }
     other.destroy()
     for (const attacker of attackers) attacker.destroy()
     // A few belong to files that are being read.
     if (descriptors > clients * (1 + allowed) + 5) throw new Error(`${descriptors} descriptors for ${clients} clients`)
-    await until(() => countDescriptors(target) <= before)
+    await until(() => target.descriptors() <= before)
   })
-  if (figures.memoryAfter > memory) throw new Error(`${figures.memoryAfter} bytes of memory`)
-  if (figures.longestTurn > MAX_WAIT_MS) throw new Error(`a turn of ${figures.longestTurn} ms`)
   return { ...figures, descriptors }
 }
 
 function repeated (count: number, bytes: Buffer): Buffer {
   return Buffer.concat(Array<Buffer>(count).fill(bytes))
-}
-
-function countDescriptors ({ pid }: AttackTarget): number {
-  return readdirSync(`/proc/${pid}/fd`).length
 }
 
 function writeLargeTree (root: string): void {

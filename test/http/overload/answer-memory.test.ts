@@ -131,3 +131,14 @@ t.test('K68: without room in time a request is refused before anything is made f
   t.equal((await rawRequest(url, body)).status, 200, 'there is room again')
   first.destroy()
 })
+
+t.test('K68: a large file is read for an answer when there is room, and otherwise refused after a wait that counts from its question', async (t) => {
+  const memory = new AnswerMemory({ maxBytes: 100, waitMs: 60_000, graceMs: 60_000 })
+  const response = new ServerResponse(new IncomingMessage(new Socket()))
+  t.equal(memory.hold(response, { bytes: 90 }), true)
+  t.equal(await memory.hasRoomFor(10, performance.now()), true)
+  t.equal(await memory.hasRoomFor(11, performance.now() - 60_001), false)
+  const waiting = memory.hasRoomFor(100, performance.now())
+  response.emit('close')
+  t.equal(await waiting, true)
+})
