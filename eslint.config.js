@@ -16,6 +16,7 @@ const FLOORS = [
   ['core/files/'],
   ['core/layout/'],
   ['core/watch/'],
+  ['core/roots/'],
   ['core/catalog/'],
   ['core/content/'],
   ['core/clients/'],

@@ -1,9 +1,9 @@
 import { dirname } from 'node:path'
 import type { CatalogChange, IndexedSkill } from './catalog/catalog.ts'
-import type { RootReport, SkippedReport } from './catalog/roots.ts'
-import type { Root, SkippedEntry } from './catalog/scan-root.ts'
+import type { RootReport, SkippedReport } from './roots/roots.ts'
+import type { Root, SkippedEntry } from './roots/scan-root.ts'
 import type { GateChange } from './content/trust/trust-policy.ts'
-import type { DiskArea } from './disk/guard.ts'
+import type { DiskArea } from './disk/network/guard.ts'
 import type { CoreLog } from './ground/log.ts'
 import type { Signal } from './ground/signal.ts'
 

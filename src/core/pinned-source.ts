@@ -1,5 +1,5 @@
 import type { Awaitable } from './ground/async.ts'
-import type { MainFilePreference } from './catalog/main-files.ts'
+import type { MainFilePreference } from './roots/main-files.ts'
 import type { SkillArchive } from './content/archive.ts'
 import type { Manifest } from './content/manifest.ts'
 import type { RevisionChoice } from './content/skill-files.ts'

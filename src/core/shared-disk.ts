@@ -1,4 +1,4 @@
-import { DiskGuard } from './disk/guard.ts'
+import { DiskGuard } from './disk/network/guard.ts'
 import { PollPhase } from './disk/poll-phase.ts'
 import { FileStore, type RoomForFile } from './files/file-store.ts'
 

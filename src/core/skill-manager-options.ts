@@ -1,4 +1,4 @@
-import type { RootOptions } from './catalog/roots.ts'
+import type { RootOptions } from './roots/roots.ts'
 import type { KeptRevisionsOptions } from './content/kept-revisions.ts'
 import type { TrustPolicy } from './content/trust/trust-policy.ts'
 import type { Disk } from './disk/disk.ts'

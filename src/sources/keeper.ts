@@ -1,4 +1,4 @@
-import type { RootOptions } from '../core/catalog/root-reports.ts'
+import type { RootOptions } from '../core/roots/root-reports.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 
 /** Keeps the listing of one root near what it stands for. */

@@ -1,6 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { RootOptions } from '../core/catalog/root-reports.ts'
+import type { RootOptions } from '../core/roots/root-reports.ts'
 import { coalesce } from '../core/ground/async.ts'
 import type { CoreLog } from '../core/ground/log.ts'
 import { findSkills } from '../core/layout/find-skills.ts'

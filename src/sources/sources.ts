@@ -1,6 +1,6 @@
 import { createQueue } from '../core/ground/async.ts'
 import { type CoreLog, SILENT } from '../core/ground/log.ts'
-import type { RootOptions } from '../core/catalog/roots.ts'
+import type { RootOptions } from '../core/roots/roots.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 import type { Fetcher } from './fetcher.ts'
 import type { Keeper } from './keeper.ts'

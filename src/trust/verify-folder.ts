@@ -2,10 +2,10 @@ import { readdir, stat } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import type { TrustPolicy, Verdict } from '../core/content/trust/trust-policy.ts'
 import type { Manifest } from '../core/content/manifest.ts'
-import { MAIN_FILE } from '../core/catalog/main-files.ts'
+import { MAIN_FILE } from '../core/roots/main-files.ts'
 import { SkillError } from '../core/ground/errors.ts'
 import { Signal } from '../core/ground/signal.ts'
-import type { RootOptions } from '../core/catalog/root-reports.ts'
+import type { RootOptions } from '../core/roots/root-reports.ts'
 import { createSkillManager, type SkillManager } from '../core/skill-manager.ts'
 
 /** What a policy says of a skill in a folder. */

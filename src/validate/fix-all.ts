@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs'
-import { MAIN_FILE, orderMainFiles } from '../core/catalog/main-files.ts'
+import { MAIN_FILE, orderMainFiles } from '../core/roots/main-files.ts'
 import { printable } from '../tools/text/printable.ts'
 import { diffOf, fixFile } from './fix.ts'
 import { PathError } from './skills.ts'

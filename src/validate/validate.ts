@@ -1,5 +1,5 @@
 import { relative, sep } from 'node:path'
-import type { SkillFolder } from '../core/catalog/scan-root.ts'
+import type { SkillFolder } from '../core/roots/scan-root.ts'
 import type { FindingSeverity } from '../core/ground/skill.ts'
 import { estimateTokens, type FindingSource, type TargetName, verdictsOf } from '../verdicts/index.ts'
 import type { Baseline } from './baseline.ts'

@@ -1,6 +1,6 @@
 import { rename, writeFile } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
-import type { RootOptions } from '../../core/catalog/root-reports.ts'
+import type { RootOptions } from '../../core/roots/root-reports.ts'
 import { type Command, CommandError } from '../command.ts'
 import { ROOT_FLAGS, withRoots } from '../roots.ts'
 

@@ -1,5 +1,5 @@
 import type { IndexedSkill } from './catalog.ts'
-import type { SkillFolder } from './scan-root.ts'
+import type { SkillFolder } from '../roots/scan-root.ts'
 
 /** `changed`: the files are not those of the index entry, both are to be read again. */
 export type CheckOutcome = 'served' | 'refused' | 'changed'

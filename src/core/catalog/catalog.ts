@@ -2,8 +2,8 @@ import type { RefusedError } from '../disk/refused.ts'
 import { isSameState } from '../disk/signature.ts'
 import type { CatalogSkill, Signature, SkillMetadata } from '../ground/skill.ts'
 import { compareCodePoints } from '../ground/text.ts'
-import type { SkillFolder } from './scan-root.ts'
-import type { SkillFilter } from './skill-filter.ts'
+import type { SkillFolder } from '../roots/scan-root.ts'
+import type { SkillFilter } from '../roots/skill-filter.ts'
 
 /** A skill as the index holds it: what the catalog says of it, and how to tell whether that is still so. */
 export interface IndexedSkill extends CatalogSkill {

@@ -10,9 +10,9 @@ import { parseSkillBytes } from '../format/main-file.ts'
 import { MAX_MAIN_FILE_BYTES, MAX_SKILL_ENTRIES } from '../ground/limits.ts'
 import type { CatalogSkill, Finding, Frontmatter, Signature } from '../ground/skill.ts'
 import type { IndexedSkill } from './catalog.ts'
-import { isNoMainFile, MAIN_FILE, orderMainFiles } from './main-files.ts'
-import type { SkillFolder } from './scan-root.ts'
-import { createSkillFilter, type IgnoreFile, readIgnoreFile, type SkillFilter } from './skill-filter.ts'
+import { isNoMainFile, MAIN_FILE, orderMainFiles } from '../roots/main-files.ts'
+import type { SkillFolder } from '../roots/scan-root.ts'
+import { createSkillFilter, type IgnoreFile, readIgnoreFile, type SkillFilter } from '../roots/skill-filter.ts'
 
 /** Of a folder that could not be read: equal to no folder's. */
 const UNREAD: Signature = { dev: 0n, ino: 0n, size: 0n, mtimeNs: 0n, ctimeNs: 0n }

@@ -8,10 +8,10 @@ import { type Admission, AdmittedFolders, type CheckOutcome } from './admission.
 import { Catalog, type CatalogChange, type IndexedSkill } from './catalog.ts'
 import { compareLoaded, folderHolds, mainFileHolds, rulesHold } from './index-entry.ts'
 import { indexSkill } from './index-skill.ts'
-import { orderMainFiles } from './main-files.ts'
-import type { Roots } from './roots.ts'
+import { orderMainFiles } from '../roots/main-files.ts'
+import type { Roots } from '../roots/roots.ts'
 import { withRests } from './rests.ts'
-import type { SkillFolder } from './scan-root.ts'
+import type { SkillFolder } from '../roots/scan-root.ts'
 
 export interface LiveCatalogOptions {
   readonly roots: Roots

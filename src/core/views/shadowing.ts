@@ -1,7 +1,7 @@
 import type { Verdict } from '../content/trust/trust-policy.ts'
 import type { Awaitable } from '../ground/async.ts'
 import { SHADOWING } from '../catalog/index-skill.ts'
-import type { MainFilePreference } from '../catalog/main-files.ts'
+import type { MainFilePreference } from '../roots/main-files.ts'
 import type { SkillArchive } from '../content/archive.ts'
 import type { Manifest } from '../content/manifest.ts'
 import type { SkillState } from '../content/skill-state.ts'

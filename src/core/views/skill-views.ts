@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
 import type { CatalogChange } from '../catalog/catalog.ts'
-import type { RootOptions } from '../catalog/roots.ts'
+import type { RootOptions } from '../roots/roots.ts'
 import { KEPT_REVISION_BYTES } from '../ground/limits.ts'
 import { type SearchAnswer, SkillSearch, type SearchSource } from '../search/search.ts'
 import type { SkillMetadata } from '../ground/skill.ts'

@@ -1,6 +1,6 @@
 import { type Awaitable, orElse, whenReady } from '../ground/async.ts'
 import type { CatalogChange } from '../catalog/catalog.ts'
-import type { MainFilePreference } from '../catalog/main-files.ts'
+import type { MainFilePreference } from '../roots/main-files.ts'
 import type { SkillArchive } from '../content/archive.ts'
 import type { Inspected, Manifest, Unread } from '../content/manifest.ts'
 import type { SkillState } from '../content/skill-state.ts'

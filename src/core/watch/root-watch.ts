@@ -1,5 +1,5 @@
 import { basename, dirname, join } from 'node:path'
-import { readNetworkMounts } from '../disk/network-mounts.ts'
+import { readNetworkMounts } from '../disk/network/network-mounts.ts'
 import { FolderWatcher, type WatchFolder } from './folder-watcher.ts'
 import { InsideWatch } from './inside-watch.ts'
 import { tracePath } from './trace-path.ts'

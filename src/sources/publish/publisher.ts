@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { mkdir, mkdtemp, readdir, realpath, rename, rm, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { ListedFolder, Listing } from '../../core/catalog/listing.ts'
+import type { ListedFolder, Listing } from '../../core/roots/listing.ts'
 import { errorCode } from '../../core/disk/disk.ts'
 import type { FoundSkill } from '../../core/layout/layout.ts'
 import { Signal } from '../../core/ground/signal.ts'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { Catalog, type IndexedSkill } from '../../../src/core/catalog/catalog.ts'
-import type { SkillFolder } from '../../../src/core/catalog/scan-root.ts'
+import type { SkillFolder } from '../../../src/core/roots/scan-root.ts'
 import type { Signature } from '../../../src/core/ground/skill.ts'
 
 const SIGNATURE: Signature = { dev: 1n, ino: 1n, size: 1n, mtimeNs: 1n, ctimeNs: 1n }

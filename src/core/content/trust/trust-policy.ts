@@ -1,4 +1,4 @@
-import type { SkillFolder } from '../../catalog/scan-root.ts'
+import type { SkillFolder } from '../../roots/scan-root.ts'
 import type { Awaitable } from '../../ground/async.ts'
 import type { Signal } from '../../ground/signal.ts'
 import type { Finding } from '../../ground/skill.ts'

@@ -1,6 +1,6 @@
-import type { Awaitable } from '../ground/async.ts'
-import { DISK_ANSWER_MS, MAX_DISK_CALLS } from '../ground/limits.ts'
-import { Signal } from '../ground/signal.ts'
+import type { Awaitable } from '../../ground/async.ts'
+import { DISK_ANSWER_MS, MAX_DISK_CALLS } from '../../ground/limits.ts'
+import { Signal } from '../../ground/signal.ts'
 
 /** What answers or hangs as one: a folder of a root with all that is in it, or the root itself, with the name ''. */
 export interface DiskArea {

@@ -1,7 +1,7 @@
 import fs from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { scanRoot, type Root } from '../../../src/core/catalog/scan-root.ts'
+import { scanRoot, type Root } from '../../../src/core/roots/scan-root.ts'
 import { createLocalDisk, createNetworkDisk, type Disk } from '../../../src/core/disk/disk.ts'
 import { compareCodePoints } from '../../../src/core/ground/text.ts'
 import { createFaultyDisk, failing, skill } from '../../helper/skills.ts'

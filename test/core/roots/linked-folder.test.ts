@@ -1,7 +1,7 @@
 import fs from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { linkContainers, resolveLink } from '../../../src/core/catalog/linked-folder.ts'
+import { linkContainers, resolveLink } from '../../../src/core/roots/linked-folder.ts'
 import { createLocalDisk } from '../../../src/core/disk/disk.ts'
 import { createFaultyDisk, osError, skill, skillText, startManager, textOf } from '../../helper/skills.ts'
 import { startWatching, followed } from '../../helper/watched-index.ts'

@@ -1,6 +1,6 @@
 import { basename, dirname } from 'node:path'
-import type { Awaitable } from '../ground/async.ts'
-import type { Disk } from './disk.ts'
+import type { Awaitable } from '../../ground/async.ts'
+import type { Disk } from '../disk.ts'
 import type { DiskGuard } from './guard.ts'
 
 const THROUGH_DESCRIPTOR = /^\/proc\/self\/fd\/(\d+)$/

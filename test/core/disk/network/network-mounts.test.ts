@@ -1,5 +1,5 @@
 import t from 'tap'
-import { isOnNetwork } from '../../../src/core/disk/network-mounts.ts'
+import { isOnNetwork } from '../../../../src/core/disk/network/network-mounts.ts'
 
 const MOUNTS = `22 1 0:21 / / rw,relatime shared:1 - ext4 /dev/root rw
 23 22 0:22 / /proc rw,nosuid - proc proc rw
