@@ -25,7 +25,7 @@ t.test('K82: completion in bash has commands, flags, values and paths', async (t
   const complete = completer(t, await scriptFor('bash'))
   t.strictSame(complete('va'), ['validate'])
   t.strictSame(complete('').filter((word) => Object.hasOwn(COMMANDS, word)), Object.keys(COMMANDS))
-  t.strictSame(complete('s'), ['serve', 'sign', 'skills'])
+  t.strictSame(complete('s'), ['serve', 'sign', 'sync', 'skills'])
   t.strictSame(complete('tw'), ['two words'], 'one folder')
   t.strictSame(complete('validate', '--fi'), ['--fix'])
   t.strictSame(complete('validate', '--format', 's'), ['sarif'])

@@ -52,6 +52,7 @@ const DEFAULTS = {
   metricsReads: false,
   auditLog: undefined,
   auditRequired: false,
+  auditSalt: undefined,
   limits: 'auto',
   limitRate: 100,
   limitBurst: 2000,

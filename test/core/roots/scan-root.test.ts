@@ -56,7 +56,7 @@ function createRoot (t: Test): string {
 }
 
 for (const [kind, createDisk] of [['a local disk', createLocalDisk], ['a network disk', createNetworkDisk]] as const) {
-  t.test(`K4: skills are the folders with a safe name, on ${kind} (L7, L8, L19, L20, L21)`, async (t) => {
+  t.test(`K4: skills are the folders with a safe name, on ${kind}`, async (t) => {
     const root = createRoot(t)
     for (const name of ['demo/nested', 'demo/.git', '__proto__', 'é', 'x'.repeat(255)]) fs.mkdirSync(join(root, name))
     fs.mkdirSync(Buffer.concat([Buffer.from(`${root}/not-utf8-`), Buffer.from([0xff])]))
