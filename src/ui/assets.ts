@@ -20,7 +20,7 @@ export interface Assets {
 }
 
 /** Beside this module in `src` and in `dist`, and beside the bundle's chunks, which hold this line too. */
-const FOLDER = new URL('./public/', import.meta.url)
+const FOLDER = new URL('../ui/public/', import.meta.url)
 
 const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
