@@ -27,14 +27,14 @@ async function openFolder (t: Test, folder: Omit<LayoutFolder, 'kind' | 'name'>,
 }
 
 t.test('K86: a folder in each layout, served where it lies', async (t) => {
-  const path = t.testdir()
+  const path = join(t.testdir(), 'repository')
   write(path, { ...skillsAt('skills/a', 'skills/group/b', '.claude/skills/c', 'docs/deep/d', 'node_modules/p/x'), 'plain/readme.txt': '' })
   const table: ReadonlyArray<readonly [layout: LayoutFolder['layout'], taken: string, skills: readonly string[]]> = [
-    ['auto', 'tree', ['a', 'b', 'c']], ['tree', 'tree', ['a', 'b', 'd']], ['single', 'single', [basename(path).toLowerCase()]], ['marketplace', 'marketplace', []]
+    ['auto', 'tree', ['a', 'b', 'c']], ['tree', 'tree', ['a', 'b', 'd']], ['single', 'single', ['repository']], ['marketplace', 'marketplace', []]
   ]
   for (const [layout, taken, names] of table) {
     const { skills, status } = await openFolder(t, { path, layout })
-    t.strictSame(layout === 'single' ? (await skills.list()).length : await skills.list(), layout === 'single' ? 1 : names, layout)
+    t.strictSame(await skills.list(), names, layout)
     t.match(status(), { kind: 'folder', state: 'ok', layout: taken, skills: names.length })
   }
   const { skills, leftOut } = await openFolder(t, { path, layout: 'tree', prefix: 'x-', exclude: ['**/deep'] })
