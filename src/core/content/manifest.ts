@@ -180,7 +180,7 @@ export class ManifestStore {
       if (known?.fingerprint !== undefined && fingerprintOf(walk.observed) === known.fingerprint) return { state: known, inside }
       if (walk.excess !== undefined) return { state: stateOf(walk.observed, undefined, areTrustworthy(walk.observed, walk.startedAt)), inside }
       const cached = this.#cache.peek(keyOf(skill))
-      const plan = planReading(walk, { known: cached && knownFiles(cached) })
+      const plan = planReading(walk, { known: cached && knownFiles(cached), isKept: false })
       if (plan.isHeavy) return { ended: (this.#making.get(keyOf(skill)) ?? this.#make(disk, skill, this.#store.readCount)).ended }
       const { files, isTrustworthy } = await readSkill(disk, this.#store, plan)
       return { state: stateOf(walk.observed, revisionOf(files), isTrustworthy), inside }

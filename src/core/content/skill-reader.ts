@@ -27,12 +27,16 @@ export interface ReadingPlan {
   readonly contents: CollectedContents | undefined
   /** A list of many skills does not wait for so much: see MAX_LISTED_WORK_BYTES. */
   readonly isHeavy: boolean
+  /** Whether files stay in memory for the next answer. */
+  readonly isKept: boolean
 }
 
 export interface PlanOptions {
   readonly known: ReadonlyMap<string, KnownFile> | undefined
   /** Where the bytes of the files are kept, if they are. */
   readonly contents?: CollectedContents | undefined
+  /** Default true. */
+  readonly isKept?: boolean
 }
 
 /** A file of a skill as it was read. */
@@ -55,12 +59,12 @@ export interface SkillReading {
 type Reading = Omit<SkillFile, 'path'> & { readonly content: FileContent | undefined }
 
 /** Finds out how much there is to be read after a walk. */
-export function planReading (walk: Walk, { known, contents }: PlanOptions): ReadingPlan {
+export function planReading (walk: Walk, { known, contents, isKept = true }: PlanOptions): ReadingPlan {
   let work = 0n
   for (const file of walk.files) {
     if (knownChecksums({ walk, known, contents }, file) === undefined) work += BigInt(FILE_WORK_BYTES) + (walk.observed.get(file.path)?.size ?? 0n)
   }
-  return { walk, known, contents, isHeavy: walk.excess === undefined && work > MAX_LISTED_WORK_BYTES }
+  return { walk, known, contents, isKept, isHeavy: walk.excess === undefined && work > MAX_LISTED_WORK_BYTES }
 }
 
 /**
@@ -108,10 +112,10 @@ function knownChecksums ({ walk, known, contents }: Pick<ReadingPlan, 'walk' | '
 }
 
 /** Undefined for what is left out. */
-async function readWalked (disk: Disk, store: FileStore, { walk, contents }: ReadingPlan, { path, entry }: WalkedFile, since?: number): Promise<Reading | undefined> {
+async function readWalked (disk: Disk, store: FileStore, { walk, contents, isKept }: ReadingPlan, { path, entry }: WalkedFile, since?: number): Promise<Reading | undefined> {
   const { base, observed, leftOut, filter, signal } = walk
   try {
-    return await readFile(store, { disk, folder: base, path, filter }, { contents, since, signal, size: observed.get(path)?.size })
+    return await readFile(store, { disk, folder: base, path, filter }, { contents, isKept, since, signal, size: observed.get(path)?.size })
   } catch (error) {
     signal?.throwIfAborted()
     const refused = asRefused(error)
@@ -134,15 +138,16 @@ function note (leftOut: LeftOut, refusal: Refusal, path: string): void {
 
 interface ReadFileOptions {
   readonly contents: CollectedContents | undefined
+  readonly isKept: boolean
   readonly since: number | undefined
   readonly signal: AbortSignal | undefined
   readonly size: bigint | undefined
 }
 
 /** Small files through the store, so that an answer that needs their bytes next finds them in memory; large ones in pieces. */
-async function readFile (store: FileStore, place: FilePlace, { contents, since, signal, size }: ReadFileOptions): Promise<Reading> {
+async function readFile (store: FileStore, place: FilePlace, { contents, isKept, since, signal, size }: ReadFileOptions): Promise<Reading> {
   if (size !== undefined && size <= MAX_BUFFERED_FILE_BYTES) {
-    const { content, signature } = await store.read(place, MAX_BUFFERED_FILE_BYTES, since)
+    const { content, signature } = await store.read(place, MAX_BUFFERED_FILE_BYTES, since, isKept)
     return { state: signature, checksums: content, content }
   }
   const file = await openInside(place.disk, place.folder, place.path, place.filter)

@@ -1,7 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createSlicer } from '../ground/async.ts'
 import type { Inspected } from '../content/manifest.ts'
 import { SkillError } from '../ground/errors.ts'
-import { PAUSE_FACTOR, RACY_WINDOW_MS, RECONCILE_DEGRADED_MS, TIMESTAMP_STEP_MS } from '../ground/limits.ts'
+import { PAUSE_FACTOR, RACY_WINDOW_MS, RECONCILE_DEGRADED_MS, SLICE_MS, TIMESTAMP_STEP_MS } from '../ground/limits.ts'
 import type { CoreLog } from '../ground/log.ts'
 import type { SkillService } from '../skill-source.ts'
 import { RevisionSum } from './revision-sum.ts'
@@ -126,7 +127,10 @@ export class SkillTracker {
     const yieldIfNeeded = createSlicer()
     for (let name = this.#takeName(); name !== undefined && !this.#stopped; name = this.#takeName()) {
       if (await this.#compare(name)) this.#conclude(name)
-      await yieldIfNeeded()
+      const nextTurn = yieldIfNeeded()
+      await nextTurn
+      // Folders inside of skills are watched from now on: work that piles up there takes 100 MB with 10,000 skills.
+      if (nextTurn !== undefined && this.#hinted.size === 0) await sleep(3 * SLICE_MS)
     }
     this.#isWorking = false
   }

@@ -112,12 +112,13 @@ export class FileStore {
    * A file, whole.
    * @param limit largest size in bytes
    * @param since `readCount` when the question was asked: what was read after that answers it
+   * @param isKept whether it stays in memory; a reading of all files would leave no room for those that are asked for
    * @throws {RefusedError}
    * @throws {SkillError} `overloaded` when there is no room for the answer
    */
-  read (place: FilePlace, limit: number, since = Number.POSITIVE_INFINITY): Awaitable<ReadFile> {
+  read (place: FilePlace, limit: number, since = Number.POSITIVE_INFINITY, isKept = true): Awaitable<ReadFile> {
     return whenReady<StoredFile | undefined, ReadFile>(this.#known(place, since), (known) => {
-      if (known === undefined) return this.#readNow(place, limit)
+      if (known === undefined) return this.#readNow(place, limit, isKept)
       if (known.content.bytes.length > limit) throw new RefusedError('too_large', undefined, BigInt(known.content.bytes.length))
       return known
     })
@@ -201,9 +202,9 @@ export class FileStore {
     })
   }
 
-  async #readNow (place: FilePlace, limit: number): Promise<ReadFile> {
+  async #readNow (place: FilePlace, limit: number, isKept: boolean): Promise<ReadFile> {
     const opening = await this.#open(place)
-    if (opening.file.stats.size <= MAX_BUFFERED_FILE_BYTES) return await this.#take(place, opening, limit)
+    if (opening.file.stats.size <= MAX_BUFFERED_FILE_BYTES) return await this.#take(place, opening, limit, isKept)
     // Closed while it waits: a thousand others may wait with it.
     await opening.file.close()
     const size = Number(opening.file.stats.size)
@@ -211,7 +212,7 @@ export class FileStore {
     return await this.#queueOf(place.disk)(async () => {
       // A main file is read for the index too, which is no answer.
       if (size > MAX_MAIN_FILE_BYTES && size <= limit && !await this.#hasRoom(ANSWER_BYTES_PER_BYTE * size, since)) throw overloadError.full()
-      return await this.#take(place, await this.#open(place), limit)
+      return await this.#take(place, await this.#open(place), limit, isKept)
     })
   }
 
@@ -230,7 +231,7 @@ export class FileStore {
   }
 
   /** Reads an opened file, closes it, and keeps what may be kept. */
-  async #take (place: FilePlace, { openedAt, folders, file }: Opening, limit: number): Promise<ReadFile> {
+  async #take (place: FilePlace, { openedAt, folders, file }: Opening, limit: number, isKept = true): Promise<ReadFile> {
     try {
       const { bytes, signature } = await file.readAll(limit)
       // The file first: it changes more often than what leads to it.
@@ -238,7 +239,7 @@ export class FileStore {
       // Behind a link the path says nothing about the folders that lead to the file.
       const isDirect = file.realPath === place.path && folders.length === place.path.split('/').length
       const read = { content: new FileContent(bytes), signature }
-      if (bytes.length <= MAX_MAIN_FILE_BYTES) {
+      if (isKept && bytes.length <= MAX_MAIN_FILE_BYTES) {
         this.#contents.set(keyOf(place), {
           ...read,
           observed,
