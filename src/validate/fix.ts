@@ -31,8 +31,9 @@ export function fixText (text: string, folder: string): string {
     last = fixed
     for (const fix of [quoteValue, writeName, joinTools, moveUnknown]) {
       const next = fix(fixed, folder)
-      // Each step has to read as before in everything else, or it is left out.
-      if (next !== undefined && next.join('\n') !== fixed.join('\n') && keepsMeaning(before, read(next), folder)) fixed = next
+      if (next === undefined || next.join('\n') === fixed.join('\n')) continue
+      // Each step has to read as before in everything else, without a new error, or it is left out.
+      if (keepsMeaning(before, read(next), folder) && errorCount(next) <= errorCount(fixed)) fixed = next
     }
   }
   if (fixed === lines) return plain
@@ -71,6 +72,10 @@ export function fixFile (path: string, folder: string, isDryRun: boolean): Fixed
 
 function read (lines: readonly string[]): Frontmatter {
   return parseFrontmatter(Buffer.from(`${lines.join('\n')}\n`)).frontmatter
+}
+
+function errorCount (lines: readonly string[]): number {
+  return parseFrontmatter(Buffer.from(`${lines.join('\n')}\n`)).findings.filter(({ severity }) => severity === 'error').length
 }
 
 /** Name and tools may change, and fields may move into `metadata`: all else has to stay. */

@@ -184,7 +184,7 @@ t.test('K79: fixing twice is fixing once, brings no error and leaves the body, w
     const once = fixText(original, 'demo')
     const severe = (each: string): number => parseSkillBytes(Buffer.from(each), 'demo').findings.filter(({ severity }) => severity === 'error').length
     return fixText(once, 'demo') === once && severe(once) <= severe(original) && once.endsWith('---\nBody\n')
-  }), { numRuns: 500 }))
+  }), { numRuns: 500, examples: [[['version: 2', 'version: 2', '# c', '  folded: x'], false]] }))
 })
 
 t.test('K81: the report has estimates of tokens', async (t) => {

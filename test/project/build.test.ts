@@ -1,6 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { startProcess } from '../helper/process.ts'
+import { skills } from '../helper/skills.ts'
 
 const DIST = fileURLToPath(new URL('../../dist/', import.meta.url))
 
@@ -35,4 +37,14 @@ t.test('the bundle names no function as it is made, which took half of the time 
   t.ok(code.length > 5, 'what is loaded late has files of its own')
   t.notOk(code.some((text) => text.includes('__name(')))
   t.end()
+})
+
+t.test('the built program finds what its pages are made of', async (t) => {
+  const { url } = await startProcess(t, { args: [t.testdir(skills('demo'))] })
+  for (const page of ['/', '/ui/skills/demo', '/ui/status', '/ui/nowhere']) {
+    const html = await (await fetch(url + page, { headers: { accept: 'text/html' } })).text()
+    const assets = Array.from(html.matchAll(/(?:href|src)="([^"]*assets\/[^"]+)"/g), ([, asset = '']) => asset)
+    t.ok(assets.length >= 2, `${page}: ${html.slice(0, 200)}`)
+    for (const asset of assets) t.equal((await fetch(new URL(asset, url + page))).status, 200, asset)
+  }
 })
