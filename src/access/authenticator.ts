@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { CoreLog } from '../core/ground/log.ts'
+import { hasSeveral } from '../http/request/protocol.ts'
 import type { JwtOutcome, JwtVerifier } from './jwt/verifier.ts'
 import type { Policy, Proof } from './policy.ts'
 import { digestOf } from './secret.ts'
@@ -98,14 +99,4 @@ export class Authenticator {
 
 function refused (refusal: Refusal): Authentication {
   return { kind: 'refused', refusal }
-}
-
-/** Node joins lines of a header, or keeps the first. */
-function hasSeveral ({ rawHeaders }: IncomingMessage, name: string): boolean {
-  let count = 0
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const header = rawHeaders[index]
-    if (header?.length === name.length && header.toLowerCase() === name) count++
-  }
-  return count > 1
 }

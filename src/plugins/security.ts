@@ -4,23 +4,13 @@ import fp from 'fastify-plugin'
 import { securityHeaders } from '../http/headers.ts'
 import { hostOf, isLoopback, parseHost } from '../http/request/hosts.ts'
 import { HttpProblem } from '../http/problem.ts'
-import { protocolProblem, targetAuthority } from '../http/request/protocol.ts'
+import { hasSeveral, protocolProblem, targetAuthority } from '../http/request/protocol.ts'
 
 export interface SecurityOptions {
   /** The service is bound to a loopback address. A function when that is known only after listening. */
   readonly loopbackOnly: boolean | (() => boolean)
   /** Names and addresses; brackets, ports and case do not count. Empty: no restriction beyond `loopbackOnly`. */
   readonly allowedHosts: readonly string[]
-}
-
-/** Node keeps the first of two Host lines; RFC 9112 §3.2 wants the request refused. */
-function hasSeveralHosts (request: IncomingMessage): boolean {
-  let count = 0
-  for (let i = 0; i < request.rawHeaders.length; i += 2) {
-    const name = request.rawHeaders[i]
-    if (name?.length === 4 && name.toLowerCase() === 'host') count++
-  }
-  return count > 1
 }
 
 /**
@@ -42,9 +32,10 @@ function createHostCheck (options: SecurityOptions): (request: IncomingMessage) 
   return function check (request) {
     const { headers: { host }, url } = request
     const target = targetAuthority(url)
-    if (host !== undefined && host === accepted && target === undefined && !hasSeveralHosts(request)) return undefined
+    if (host !== undefined && host === accepted && target === undefined && !hasSeveral(request, 'host')) return undefined
     if (host === undefined && request.httpVersion !== '1.0') return new HttpProblem('bad_request', 'Send exactly one Host header')
-    if (hasSeveralHosts(request)) return new HttpProblem('bad_request', 'Send exactly one Host header')
+    // RFC 9112 §3.2.
+    if (hasSeveral(request, 'host')) return new HttpProblem('bad_request', 'Send exactly one Host header')
     const problem = refuse(target ?? host)
     if (problem === undefined && target === undefined) accepted = host
     return problem

@@ -1,5 +1,5 @@
 import { buffer } from 'node:stream/consumers'
-import { crc32, gzipSync } from 'node:zlib'
+import { crc32, deflateRawSync, gzipSync } from 'node:zlib'
 import { type Header, pack } from 'tar-stream'
 
 /** A tar archive; a string is a file's text, an object a header. */
@@ -17,35 +17,48 @@ export async function tarGzOf (...entries: Parameters<typeof tarOf>): Promise<Bu
   return gzipSync(await tarOf(...entries))
 }
 
-/** A ZIP archive of stored entries, with any names. */
-export function zipOf (entries: ReadonlyArray<readonly [name: string, content: string, mode?: number]>): Buffer {
-  const local: Buffer[] = []
+export interface ZipEntry {
+  readonly name: string | Buffer
+  readonly bytes: Buffer
+  /** What the headers say instead of the truth. */
+  readonly claimed?: number
+  readonly mode?: number
+  readonly flags?: number
+}
+
+/** A ZIP as it is told to be, honest or not. */
+export function zipOf (entries: readonly ZipEntry[]): Buffer {
+  const locals: Buffer[] = []
   const central: Buffer[] = []
   let offset = 0
-  for (const [name, content, mode = 0o100644] of entries) {
-    const bytes = Buffer.from(content)
-    const label = Buffer.from(name)
+  for (const { name, bytes, claimed = bytes.length, mode = 0o100644, flags = 0x800 } of entries) {
+    const packed = deflateRawSync(bytes)
+    const nameBytes = Buffer.from(name as string)
     const common = Buffer.alloc(26)
     common.writeUInt16LE(20, 0)
-    common.writeUInt16LE(0x800, 2)
+    common.writeUInt16LE(flags, 2)
+    common.writeUInt16LE(8, 4)
     common.writeUInt32LE(crc32(bytes), 10)
-    common.writeUInt32LE(bytes.length, 14)
-    common.writeUInt32LE(bytes.length, 18)
-    common.writeUInt16LE(label.length, 22)
-    const head = Buffer.concat([Buffer.from('PK\x03\x04'), common, label, bytes])
+    common.writeUInt32LE(packed.length, 14)
+    common.writeUInt32LE(claimed, 18)
+    common.writeUInt16LE(nameBytes.length, 22)
+    const local = Buffer.concat([Buffer.from('PK\u0003\u0004'), common, nameBytes, packed])
     const tail = Buffer.alloc(14)
     tail.writeUInt32LE((mode << 16) >>> 0, 6)
     tail.writeUInt32LE(offset, 10)
-    central.push(Buffer.concat([Buffer.from('PK\x01\x02'), Buffer.from([20, 3]), common, tail, label]))
-    local.push(head)
-    offset += head.length
+    central.push(Buffer.concat([Buffer.from('PK\u0001\u0002'), Buffer.from([20, 3]), common, tail, nameBytes]))
+    locals.push(local)
+    offset += local.length
   }
-  const directory = Buffer.concat(central)
-  const end = Buffer.alloc(22)
-  end.write('PK\x05\x06', 'latin1')
-  end.writeUInt16LE(entries.length, 8)
-  end.writeUInt16LE(entries.length, 10)
-  end.writeUInt32LE(directory.length, 12)
-  end.writeUInt32LE(offset, 16)
-  return Buffer.concat([...local, directory, end])
+  const end = Buffer.alloc(18)
+  end.writeUInt16LE(entries.length, 4)
+  end.writeUInt16LE(entries.length, 6)
+  end.writeUInt32LE(Buffer.concat(central).length, 8)
+  end.writeUInt32LE(offset, 12)
+  return Buffer.concat([...locals, ...central, Buffer.from('PK\u0005\u0006'), end])
+}
+
+/** An honest ZIP, with any names. */
+export function zipOfTexts (entries: ReadonlyArray<readonly [name: string, text: string, mode?: number]>): Buffer {
+  return zipOf(entries.map(([name, text, mode]) => ({ name, bytes: Buffer.from(text), ...mode !== undefined && { mode } })))
 }

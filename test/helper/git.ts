@@ -1,10 +1,9 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { dirname, join } from 'node:path'
 import type { Test } from 'tap'
+import { startServer } from './fault-server.ts'
 import { skillText } from './skills.ts'
 
 const IDENTITY = { GIT_AUTHOR_NAME: 'a', GIT_AUTHOR_EMAIL: 'a@example.org', GIT_COMMITTER_NAME: 'a', GIT_COMMITTER_EMAIL: 'a@example.org' }
@@ -68,20 +67,10 @@ export interface GitHost {
 
 /** A host that serves repositories below a folder over smart HTTP, by `git http-backend`. */
 export async function startGitHost (t: Test, folder: string): Promise<GitHost> {
-  const requests: IncomingMessage[] = []
-  const host: { -readonly [Key in keyof GitHost]: GitHost[Key] } = { url: '', requests, fault: undefined }
-  const server = createServer((request, response) => {
-    requests.push(request)
-    if (host.fault?.(request, response) === true) return
-    backend(folder, request, response)
+  const { url, requests } = await startServer(t, (request, response) => {
+    if (host.fault?.(request, response) !== true) backend(folder, request, response)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  host.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const host: GitHost = { url, requests, fault: undefined }
   return host
 }
 

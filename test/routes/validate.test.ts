@@ -1,13 +1,13 @@
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { crc32, deflateRawSync } from 'node:zlib'
 import t from 'tap'
 import fc from 'fast-check'
 import { validate } from '../../src/validate/validate.ts'
 import type { SkillReport } from '../../src/validate/report/reporter.ts'
 import { mcpFindings } from '../../src/mcp/findings.ts'
 import { TARGET_NAMES, type TargetName } from '../../src/verdicts/index.ts'
+import { zipOf, type ZipEntry } from '../helper/archives.ts'
 import { buildService, type Service } from '../helper/build.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../skills/', import.meta.url))
@@ -24,47 +24,6 @@ interface Validation {
 async function send (service: Service, body: string | Buffer, { query = '', type = 'text/markdown', headers = {} } = {}): Promise<{ status: number, json: Validation }> {
   const answer = await fetch(`${service.url}/validate${query}`, { method: 'POST', body: new Uint8Array(Buffer.from(body)), headers: { 'content-type': type, ...headers } })
   return { status: answer.status, json: await answer.json() as Validation }
-}
-
-interface ZipEntry {
-  readonly name: string | Buffer
-  readonly bytes: Buffer
-  /** What the headers say instead of the truth. */
-  readonly claimed?: number
-  readonly mode?: number
-  readonly flags?: number
-}
-
-/** A ZIP as it is told to be, honest or not. */
-function zipOf (entries: readonly ZipEntry[]): Buffer {
-  const locals: Buffer[] = []
-  const central: Buffer[] = []
-  let offset = 0
-  for (const { name, bytes, claimed = bytes.length, mode = 0o100644, flags = 0x800 } of entries) {
-    const packed = deflateRawSync(bytes)
-    const nameBytes = Buffer.from(name as string)
-    const common = Buffer.alloc(26)
-    common.writeUInt16LE(20, 0)
-    common.writeUInt16LE(flags, 2)
-    common.writeUInt16LE(8, 4)
-    common.writeUInt32LE(crc32(bytes), 10)
-    common.writeUInt32LE(packed.length, 14)
-    common.writeUInt32LE(claimed, 18)
-    common.writeUInt16LE(nameBytes.length, 22)
-    const local = Buffer.concat([Buffer.from('PK\u0003\u0004'), common, nameBytes, packed])
-    const tail = Buffer.alloc(14)
-    tail.writeUInt32LE((mode << 16) >>> 0, 6)
-    tail.writeUInt32LE(offset, 10)
-    central.push(Buffer.concat([Buffer.from('PK\u0001\u0002'), Buffer.from([20, 3]), common, tail, nameBytes]))
-    locals.push(local)
-    offset += local.length
-  }
-  const end = Buffer.alloc(18)
-  end.writeUInt16LE(entries.length, 4)
-  end.writeUInt16LE(entries.length, 6)
-  end.writeUInt32LE(Buffer.concat(central).length, 8)
-  end.writeUInt32LE(offset, 12)
-  return Buffer.concat([...locals, ...central, Buffer.from('PK\u0005\u0006'), end])
 }
 
 function file (name: string, text: string, more: Partial<ZipEntry> = {}): ZipEntry {

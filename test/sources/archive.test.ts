@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { tarGzOf, tarOf, zipOf } from '../helper/archives.ts'
+import { tarGzOf, tarOf, zipOfTexts } from '../helper/archives.ts'
 import { startServer } from '../helper/fault-server.ts'
 import { skillText, startManager, textOf } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
@@ -14,7 +14,7 @@ function digestOf (bytes: Buffer): string {
 }
 
 t.test('K83: archives of each kind, by their bytes, with the revisions of a folder', async (t) => {
-  const bodies = [await tarGzOf(good), await tarOf(good), zipOf(good)]
+  const bodies = [await tarGzOf(good), await tarOf(good), zipOfTexts(good)]
   const folder = await startManager(t, [t.testdir({ a: { 'SKILL.md': skillText('a'), 'x.txt': 'x' } })])
   const server = await startServer(t, (request, response) => { response.end(bodies[Number(/\d/.exec(request.url ?? '')?.[0])]) })
   for (const index of [0, 1, 2]) {
@@ -74,9 +74,9 @@ t.test('K85: a hostile archive publishes nothing, writes nothing outside, and is
     [await tarGzOf([main, ['a/zeros', Buffer.alloc(30 * 1_048_576)]]), /unpacks to too much/],
     [await tarGzOf([main, ['a/large', Buffer.alloc(51 * 1_048_576)]]), /larger than|too much/],
     [(await tarGzOf(good)).subarray(0, 100), /damaged/],
-    [zipOf([['../up.txt', 'x']]), /damaged/],
-    [zipOf([['a/l', '../../etc/passwd', 0o120777]]), /leads out/],
-    [zipOf([['a/x', 'x', 0o060644]]), /no file/],
+    [zipOfTexts([['../up.txt', 'x']]), /damaged/],
+    [zipOfTexts([['a/l', '../../etc/passwd', 0o120777]]), /leads out/],
+    [zipOfTexts([['a/x', 'x', 0o060644]]), /no file/],
     [Buffer.from('<html>'), /no ZIP/]
   ]
   for (const [bytes, expected] of hostile) {
@@ -123,8 +123,8 @@ t.test('K84: credentials reach no other host, and redirects lead nowhere else th
 })
 
 t.test('K86: packages in a tree are skills too, and a bad one takes nothing along', async (t) => {
-  const zip = zipOf([['p/SKILL.md', skillText('p')], ['p/x.txt', 'x']])
-  const body = await tarGzOf([['skills/a/SKILL.md', skillText('a')], ['skills/a/own.zip', zip], ['skills/p.skill', zip], ['skills/bad.zip', 'no archive'], ['skills/other.zip', zipOf([['x', 'x']])]])
+  const zip = zipOfTexts([['p/SKILL.md', skillText('p')], ['p/x.txt', 'x']])
+  const body = await tarGzOf([['skills/a/SKILL.md', skillText('a')], ['skills/a/own.zip', zip], ['skills/p.skill', zip], ['skills/bad.zip', 'no archive'], ['skills/other.zip', zipOfTexts([['x', 'x']])]])
   const server = await startServer(t, (_, response) => { response.end(body) })
   const { skills, status } = await openSources(t, [sourceAt(`${server.url}/a.tar.gz`)])
   t.strictSame(await skills.list(), ['a', 'p'])

@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { LayoutFolder } from '../../src/sources/address/source-spec.ts'
 import { createSources } from '../../src/sources/sources.ts'
-import { zipOf } from '../helper/archives.ts'
+import { zipOfTexts } from '../helper/archives.ts'
 import { outcome, skillText, startManager, textOf, until } from '../helper/skills.ts'
 
 function write (folder: string, files: Readonly<Record<string, string | Buffer>>): void {
@@ -97,12 +97,12 @@ t.test('K86: what comes, goes and moves in a watched folder is followed', async 
 
 t.test('K86: packages in a folder are skills, and follow their files', async (t) => {
   const path = t.testdir()
-  write(path, { 'packed/a.skill': zipOf(Object.entries({ 'a/SKILL.md': skillText('a'), 'a/x.txt': 'one' })), 'bad.zip': 'no archive', 'skill/SKILL.md': skillText('skill'), 'skill/inner.zip': zipOf(Object.entries({ 'SKILL.md': skillText('inner') })) })
+  write(path, { 'packed/a.skill': zipOfTexts(Object.entries({ 'a/SKILL.md': skillText('a'), 'a/x.txt': 'one' })), 'bad.zip': 'no archive', 'skill/SKILL.md': skillText('skill'), 'skill/inner.zip': zipOfTexts(Object.entries({ 'SKILL.md': skillText('inner') })) })
   const { skills, sources, leftOut, status } = await openFolder(t, { path, layout: 'tree' })
   t.strictSame(await skills.list(), ['a', 'skill'])
   t.equal(await textOf(() => skills.readFile('a', 'x.txt')), 'one')
   t.strictSame(leftOut(), ['bad.zip: bad_package'])
-  write(path, { 'packed/a.skill': zipOf(Object.entries({ 'a/SKILL.md': skillText('a'), 'a/x.txt': 'two' })) })
+  write(path, { 'packed/a.skill': zipOfTexts(Object.entries({ 'a/SKILL.md': skillText('a'), 'a/x.txt': 'two' })) })
   utimesSync(join(path, 'packed/a.skill'), 1, 1)
   await sources.sync()
   t.equal(await textOf(() => skills.readFile('a', 'x.txt')), 'two')
@@ -116,7 +116,7 @@ t.test('K86: nothing outside of the folder is served, whatever links say', async
   const path = join(t.testdir(), 'root')
   const outside = join(path, '..', 'outside')
   write(path, skillsAt('group/a'))
-  write(outside, { ...skillsAt('secret'), 'b.zip': zipOf(Object.entries({ 'b/SKILL.md': skillText('b') })), 'marketplace.json': JSON.stringify({ plugins: [{ source: './group' }] }) })
+  write(outside, { ...skillsAt('secret'), 'b.zip': zipOfTexts(Object.entries({ 'b/SKILL.md': skillText('b') })), 'marketplace.json': JSON.stringify({ plugins: [{ source: './group' }] }) })
   symlinkSync(join(outside, 'secret'), join(path, 'secret'))
   symlinkSync(outside, join(path, 'group2'))
   symlinkSync(join(outside, 'b.zip'), join(path, 'b.zip'))

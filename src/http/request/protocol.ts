@@ -22,3 +22,13 @@ export function protocolProblem ({ httpVersionMajor, headers, method }: Incoming
 export function targetAuthority (target = '/'): string | undefined {
   return target.charCodeAt(0) === SLASH ? undefined : ABSOLUTE_TARGET.exec(target)?.[1]
 }
+
+/** Whether a header has several lines, of which Node keeps the first or joins all. @param name in lower case */
+export function hasSeveral ({ rawHeaders }: IncomingMessage, name: string): boolean {
+  let count = 0
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const header = rawHeaders[index]
+    if (header?.length === name.length && header.toLowerCase() === name) count++
+  }
+  return count > 1
+}
