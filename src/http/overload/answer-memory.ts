@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { MAX_HELD_BYTES } from '../limits.ts'
+import { collectGarbage } from './collect.ts'
 
 export interface AnswerMemoryOptions {
   /** What all bodies and answers together may hold, in bytes. Default MAX_HELD_BYTES. */
@@ -8,6 +9,8 @@ export interface AnswerMemoryOptions {
   readonly graceMs?: number
   /** How long a request waits for room before it is refused, in milliseconds. Default 1 s. */
   readonly waitMs?: number
+  /** Called whenever files that were read for answers have taken as much as `maxBytes`. Default: collects garbage. */
+  readonly collect?: () => void
 }
 
 /** A streamed answer until it is measured: a piece of a file, in bytes. */
@@ -51,8 +54,12 @@ export class AnswerMemory {
   readonly #waiters = new Set<Waiter>()
   #total = 0
   #measuredAt = 0
+  /** What files have taken since garbage was collected. */
+  #readBytes = 0
+  readonly #collect: () => void
 
-  constructor ({ maxBytes = MAX_HELD_BYTES, graceMs = 2_000, waitMs = 1_000 }: AnswerMemoryOptions = {}) {
+  constructor ({ maxBytes = MAX_HELD_BYTES, graceMs = 2_000, waitMs = 1_000, collect = collectGarbage }: AnswerMemoryOptions = {}) {
+    this.#collect = collect
     this.#maxBytes = maxBytes
     this.#graceMs = graceMs
     this.#waitMs = waitMs
@@ -84,11 +91,18 @@ export class AnswerMemory {
    * @param since when the file was asked for, in milliseconds of `performance.now()`: the wait counts from then
    */
   async hasRoomFor (bytes: number, since: number): Promise<boolean> {
-    if (this.#makeRoom(bytes)) return true
-    const left = since + this.#waitMs - performance.now()
-    if (left <= 0) return false
-    await new Promise<void>((resolve) => { this.#wait(bytes, left, resolve) })
-    return this.#makeRoom(bytes)
+    if (!this.#makeRoom(bytes)) {
+      const left = since + this.#waitMs - performance.now()
+      if (left <= 0) return false
+      await new Promise<void>((resolve) => { this.#wait(bytes, left, resolve) })
+      if (!this.#makeRoom(bytes)) return false
+    }
+    this.#readBytes += bytes
+    if (this.#readBytes > this.#maxBytes) {
+      this.#readBytes = 0
+      this.#collect()
+    }
+    return true
   }
 
   /** Calls `end` when there may be room, or the time is over. Returns a function that stops it. */
