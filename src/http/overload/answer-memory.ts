@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { MAX_HELD_BYTES } from '../limits.ts'
-import { collectGarbage } from './collect.ts'
+import { Garbage } from './garbage.ts'
 
 export interface AnswerMemoryOptions {
   /** What all bodies and answers together may hold, in bytes. Default MAX_HELD_BYTES. */
@@ -9,8 +9,6 @@ export interface AnswerMemoryOptions {
   readonly graceMs?: number
   /** How long a request waits for room before it is refused, in milliseconds. Default 1 s. */
   readonly waitMs?: number
-  /** Called whenever files that were read for answers have taken as much as `maxBytes`. Default: collects garbage. */
-  readonly collect?: () => void
 }
 
 /** A streamed answer until it is measured: a piece of a file, in bytes. */
@@ -54,12 +52,9 @@ export class AnswerMemory {
   readonly #waiters = new Set<Waiter>()
   #total = 0
   #measuredAt = 0
-  /** What files have taken since garbage was collected. */
-  #readBytes = 0
-  readonly #collect: () => void
+  readonly #garbage = new Garbage()
 
-  constructor ({ maxBytes = MAX_HELD_BYTES, graceMs = 2_000, waitMs = 1_000, collect = collectGarbage }: AnswerMemoryOptions = {}) {
-    this.#collect = collect
+  constructor ({ maxBytes = MAX_HELD_BYTES, graceMs = 2_000, waitMs = 1_000 }: AnswerMemoryOptions = {}) {
     this.#maxBytes = maxBytes
     this.#graceMs = graceMs
     this.#waitMs = waitMs
@@ -97,11 +92,7 @@ export class AnswerMemory {
       await new Promise<void>((resolve) => { this.#wait(bytes, left, resolve) })
       if (!this.#makeRoom(bytes)) return false
     }
-    this.#readBytes += bytes
-    if (this.#readBytes > this.#maxBytes) {
-      this.#readBytes = 0
-      this.#collect()
-    }
+    this.#garbage.add(bytes)
     return true
   }
 
@@ -123,6 +114,7 @@ export class AnswerMemory {
 
   /** Holds an answer that goes out now, instead of what was reserved for it. Returns false when there is no room. */
   hold (response: ServerResponse, held: Held): boolean {
+    this.#garbage.add(held.bytes)
     this.#remove(response)
     const isHeld = this.#enter(response, held.isStreamed === true ? { ...held, bytes: STREAMED_BYTES } : held, performance.now())
     this.#grant()

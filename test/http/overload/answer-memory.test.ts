@@ -4,7 +4,6 @@ import { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import t, { type Test } from 'tap'
 import { AnswerMemory } from '../../../src/http/overload/answer-memory.ts'
-import { collectGarbage } from '../../../src/http/overload/collect.ts'
 import { listenWithPlugins } from '../../helper/plugin-app.ts'
 import { jsonRequest, openRaw, type RawConnection, rawRequest, request } from '../../helper/raw-http.ts'
 import { until } from '../../helper/skills.ts'
@@ -142,26 +141,4 @@ t.test('K68: a large file is read for an answer when there is room, and otherwis
   const waiting = memory.hasRoomFor(100, performance.now())
   response.emit('close')
   t.equal(await waiting, true)
-})
-
-t.test('garbage is collected whenever files that were read for answers have taken what all may hold', async (t) => {
-  let collected = 0
-  const memory = new AnswerMemory({ maxBytes: 100, collect: () => { collected++ } })
-  const after: number[] = []
-  for (const bytes of [40, 40, 40, 40, 40, 40]) {
-    await memory.hasRoomFor(bytes, performance.now())
-    after.push(collected)
-  }
-  t.strictSame(after, [0, 0, 1, 1, 1, 2])
-})
-
-t.test('the process can collect garbage', async (t) => {
-  let isHeld = true
-  const registry = new FinalizationRegistry(() => { isHeld = false })
-  registry.register({ text: 'x' }, undefined)
-  await until(() => {
-    collectGarbage()
-    return !isHeld
-  })
-  t.pass('an object that nobody needs is gone')
 })
