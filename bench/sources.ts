@@ -4,7 +4,7 @@
  *   node --import tsx bench/sources.ts [SKILLS]
  */
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -14,6 +14,7 @@ import { createSources } from '../src/sources/sources.ts'
 
 const QUESTIONS = 20_000
 const ROUNDS = 7
+const PUSHES = 9
 const OLD_ENOUGH_MS = 5_000
 
 const count = Number(process.argv[2] ?? 10_000)
@@ -41,6 +42,12 @@ async function cpuOf (work: () => Promise<void>): Promise<{ wall: number, cpu: n
   return { wall: Math.round(performance.now() - start), cpu: Math.round((user + system) / 1_000) }
 }
 
+/** CPU time of the ended processes of git, in milliseconds. */
+function gitTime (): number {
+  const fields = readFileSync('/proc/self/stat', 'utf8').split(') ')[1]?.split(' ') ?? []
+  return (Number(fields[13]) + Number(fields[14])) * 10
+}
+
 /** Microseconds of CPU for one question, each in a poll phase of its own. */
 async function perQuestion (skills: SkillManager): Promise<number> {
   const { cpu } = await cpuOf(async () => {
@@ -66,14 +73,19 @@ const skills = createSkillManager({ projectRoots: sources.roots })
 await skills.initialize()
 const changes: number[] = []
 skills.subscribe(({ added, changed, removed }) => { changes.push(added.length + changed.length + removed.length) })
-for (let push = 0; push < 3; push++) {
+const pushes: Array<{ readonly wall: number, readonly cpu: number, readonly git: number }> = []
+for (let push = 0; push < PUSHES; push++) {
   write(7, `Push ${push}.`)
   commit()
-  console.log('push of one file: sync, ms', await cpuOf(() => sources.sync()), 'first answer, ms', await cpuOf(async () => {
+  const before = gitTime()
+  const cost = await cpuOf(async () => {
+    await sources.sync()
     if ((await skills.readDocument('skill-7', 'SKILL.md')).utf8?.includes(`Push ${push}.`) !== true) throw new Error('the push is not served')
-  }))
+  })
+  pushes.push({ ...cost, git: gitTime() - before })
 }
-console.log('nothing new: sync, ms', await cpuOf(() => sources.sync()), 'skills changed', changes)
+console.log(`push of one file, median of ${PUSHES}, ms until it is served: wall ${median(pushes.map(({ wall }) => wall))}, CPU ${median(pushes.map(({ cpu }) => cpu))}, CPU of git ${median(pushes.map(({ git }) => git))}`)
+console.log('nothing new, ms', await cpuOf(() => sources.sync()), 'skills changed', changes.join())
 const plain = createSkillManager({ projectRoots: [join(repository, 'skills')] })
 await plain.initialize()
 // What was written a moment ago is read at each question, wherever it lies.
