@@ -79,7 +79,7 @@ function facts ({ entry, root }: SkillContent, addresses: Addresses): Html {
 ${factList([
   root === undefined ? undefined : ['Folder', html`<bdi>${visible(root)}</bdi>${type === 'personal' && ', personal'}`],
   trust === undefined ? undefined : ['Origin', origin(trust)],
-  revision === null ? undefined : ['Revision', html`<ul><li>${digest(revision)}</li><li><a href="${addresses.skill(name)}/changes">What changed</a></li></ul>`],
+  revision === null ? undefined : ['Revision', html`<ul><li>${digest(revision)}</li><li><a href="${addresses.skill(name)}/changes">Earlier revisions</a></li></ul>`],
   ['Tokens', html`<ul title="${method}"><li>≈ ${listed.toLocaleString('en')} in each turn</li>${body !== null && html`<li>≈ ${body.toLocaleString('en')} in use</li>`}${all !== null && html`<li>≈ ${all.toLocaleString('en')} with all files</li>`}</ul>`]
 ])}
 <p class="actions"><a href="${addresses.at(`catalog/${encodeURIComponent(name)}`)}">As JSON</a></p></section>`
