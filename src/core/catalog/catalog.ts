@@ -87,7 +87,7 @@ export class Catalog {
     return this.#names.list
   }
 
-  /** What the index holds of a skill, as old as it may be; undefined for a skill that is not indexed yet, or no longer there. */
+  /** What the index holds of a skill, without a comparison with the disk; undefined for a skill that it does not have. */
   get (name: string): IndexedSkill | undefined {
     const place = this.#names.places.get(name)
     return place === undefined ? undefined : this.#skills[place]
