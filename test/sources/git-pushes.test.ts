@@ -92,7 +92,7 @@ t.test('K84: a push of one file reads one file, and no list of all', async (t) =
   const changes: unknown[] = []
   skills.subscribe(({ added, changed, removed }) => { changes.push({ added, changed, removed }) })
   await sources.sync()
-  const commands = readFileSync(calls, 'utf8').trim().split('\n').map((line) => line.replace(/^-C \S+ /, '').split(' ', 1)[0])
+  const commands = readFileSync(calls, 'utf8').trim().split('\n').map((line) => line.replace(/^--git-dir \S+ /, '').split(' ', 1)[0])
   t.strictSame(commands.filter((command) => command !== 'index-pack' && command !== 'unpack-objects' && command !== 'rev-list' && command !== 'upload-pack'), ['ls-remote', 'fetch', 'diff-tree', 'cat-file', 'cat-file'])
   t.match((await skills.readDocument('s7', 'SKILL.md')).utf8, /Pushed/)
   await until(() => changes.length > 0)

@@ -71,9 +71,9 @@ export function createGitFetcher (source: GitSource, stateDir: string): Fetcher 
     const own = `refs/skillserve/${hash(source.name + resolved.ref).slice(0, 16)}`
     await runGit({
       ...remote,
-      args: ['-C', store, 'fetch', '--quiet', '--force', '--no-tags', '--depth=1', '--no-write-fetch-head', '--no-recurse-submodules', '--', source.url, `+${resolved.ref}:${own}`]
+      args: ['--git-dir', store, 'fetch', '--quiet', '--force', '--no-tags', '--depth=1', '--no-write-fetch-head', '--no-recurse-submodules', '--', source.url, `+${resolved.ref}:${own}`]
     })
-    const run = (args: readonly string[], more: object = {}) => runGit({ ...more, args: ['-C', store, ...args], signal, home })
+    const run = (args: readonly string[], more: object = {}) => runGit({ ...more, args: ['--git-dir', store, ...args], signal, home })
     const tip = `${own}^{commit}`
     const changed = isListed === true && known?.['path'] === resolved.path ? await readChanges(run, known['commit'] ?? '', tip) : undefined
     const commit = changed?.commit ?? (await run(['rev-parse', '--verify', '--quiet', '--end-of-options', tip])).toString().trim()
