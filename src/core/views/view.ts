@@ -43,7 +43,7 @@ export class View implements SkillService {
   #members: readonly ViewMember[]
   readonly #lists: MemberLists
   #generation = 0
-  #seen: readonly [names: readonly string[], available: readonly SkillMetadata[]] | undefined
+  #counted: readonly [names: readonly string[], available: readonly SkillMetadata[]] | undefined
 
   /** @param scope differs from that of every other view */
   constructor (scope: string, members: readonly ViewMember[], ground: ViewGround) {
@@ -69,8 +69,8 @@ export class View implements SkillService {
   /** Goes up with what callers of this view can see, counted from its first question. */
   get generation (): number {
     const now = [this.namesNow(), this.availableNow()] as const
-    if (now[0] !== this.#seen?.[0] || now[1] !== this.#seen[1]) {
-      this.#seen = now
+    if (now[0] !== this.#counted?.[0] || now[1] !== this.#counted[1]) {
+      this.#counted = now
       this.#generation++
     }
     return this.#generation
