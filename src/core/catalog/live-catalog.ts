@@ -140,7 +140,7 @@ export class LiveCatalog {
 
   /**
    * The skill with this frontmatter name, else the skill of this folder name. "Not found" needs a comparison of all
-   * skills, since any of them may have taken the name a moment ago; if one changed meanwhile, all are compared again.
+   * skills, since any of them may have taken the name a moment ago. If one changed meanwhile, all are compared again.
    */
   async findByDisplayName (displayName: string): Promise<IndexedSkill | undefined> {
     const folder = await this.find(displayName)
