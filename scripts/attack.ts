@@ -25,8 +25,8 @@ const EXCESSIVE_FILES = 1_000_000
 const LOOSE_FILES = 300_000
 const SKILLS = 10_000
 const GROWING_ROUNDS = 20
-/** Of log lines: ten times what waits of them. */
-const LOG_BYTES = 80_000_000
+/** Of log lines: thirty times what waits of them. */
+const LOG_BYTES = 240_000_000
 
 /** What an attack may take of memory, and of another client's time, in bytes and milliseconds. */
 const MAX_MEMORY_BYTES = 600 * 1_048_576

@@ -39,8 +39,8 @@ const GROWING_DOORS: ReadonlyArray<readonly [bytes: Buffer, statuses: readonly n
   [request('GET', '/skills/demo'), [200]]
 ]
 
-/** The longest that one of these doors may take, in milliseconds: an answer waits two seconds for a state of a skill that holds. */
-const MAX_DOOR_MS = 5_000
+/** The longest that one of these doors may take, in milliseconds: an answer waits two seconds for a state of a skill that holds, and others wait behind it. */
+const MAX_DOOR_MS = 15_000
 
 /** A file of a skill grows without end, while every door is asked for the skill. */
 export async function attackByGrowth (t: ProcessOwner, rounds: number): Promise<LoadFigures> {
@@ -86,6 +86,9 @@ async function startAppending (t: ProcessOwner, { root }: AttackTarget): Promise
 /** How the process ends after SIGTERM, whatever its log does, in milliseconds. */
 const MAX_STOP_MS = 10_000
 
+/** What may stay in memory of the log, as a share of its lines: its backlog has a bound, and the garbage of calls too. */
+const MAX_KEPT_SHARE = 0.75
+
 export interface StuckLogFigures {
   /** In bytes and milliseconds. */
   readonly memory: number
@@ -103,6 +106,8 @@ export async function attackByLog (t: ProcessOwner, sink: 'pipe' | 'disk', bytes
   mkdirSync(join(folder, 'one'))
   writeFileSync(join(folder, 'one/SKILL.md'), skillText('one'))
   const service = await startStuck(t, folder, sink === 'pipe' ? unreadPipe(t) : fullDisk(t))
+  await service.flood(1)
+  const before = service.peakMemory()
   let waited = 0
   const over = new AbortController()
   const asking = (async () => {
@@ -120,6 +125,8 @@ export async function attackByLog (t: ProcessOwner, sink: 'pipe' | 'disk', bytes
     await asking
   }
   const memory = service.peakMemory()
+  // What the garbage collector leaves, and the bound of the backlog, are less.
+  if (memory - before > MAX_KEPT_SHARE * bytes) throw new Error(`${memory - before} bytes more for ${bytes} bytes of log`)
   const { code, signal, took } = await service.stop()
   if (code !== 0 || took > MAX_STOP_MS) throw new Error(`the service ended with ${code ?? signal} after ${Math.round(took)} ms`)
   return { memory, waited, stopped: took }
