@@ -1,5 +1,6 @@
 import type { ListedFile } from '../core/content/manifest.ts'
 import { locateFrontmatter } from '../core/format/frontmatter.ts'
+import type { SkillMetadata } from '../core/ground/skill.ts'
 import type { Subject } from './subject.ts'
 
 /** About how many tokens a skill costs a model, rounded to two digits. */
@@ -42,11 +43,16 @@ export function estimateTokens ({ skill: { metadata, digest }, document, files }
   const text = document === undefined || digest === undefined ? undefined : document.toString()
   const whole = text === undefined ? 0 : countTokens(text)
   return {
-    listed: round(countTokens(`${metadata.name}: ${metadata.description}`)),
-    body: document === undefined || text === undefined ? null : round(countTokens(document.toString('utf8', locateFrontmatter(document).bodyStart))),
-    all_files: files === undefined ? null : round(whole + tokensOfOthers(files, metadata.path)),
+    listed: roundTokens(listedTokens(metadata)),
+    body: document === undefined || text === undefined ? null : roundTokens(countTokens(document.toString('utf8', locateFrontmatter(document).bodyStart))),
+    all_files: files === undefined ? null : roundTokens(whole + tokensOfOthers(files, metadata.path)),
     method: TOKEN_METHOD
   }
+}
+
+/** What a list of skills costs for one of them, not rounded. */
+export function listedTokens ({ name, description }: Pick<SkillMetadata, 'name' | 'description'>): number {
+  return countTokens(`${name}: ${description}`)
 }
 
 function tokensOfOthers (files: readonly ListedFile[], mainFile: string): number {
@@ -91,7 +97,7 @@ function beyondAscii (text: string, at: number, unit: number): number {
 }
 
 /** To two digits, so that nobody takes it for a count. */
-function round (tokens: number): number {
+export function roundTokens (tokens: number): number {
   if (tokens < 100) return Math.round(tokens)
   const step = 10 ** (Math.floor(Math.log10(tokens)) - 1)
   return Math.round(tokens / step) * step
