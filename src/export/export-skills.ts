@@ -90,8 +90,8 @@ export async function exportSkills ({ skills, folder, prune = false }: ExportOpt
     let written = await output.writeAll(all.slice(0, -LAST_FILES))
     for (const file of all.slice(-LAST_FILES)) if (await output.write(file)) written++
     const removed = await removeOthers(output, new Set(all.map(({ path }) => path)), prune)
-    const offered = new Set([...index.skills, ...legacyIndex.skills].map(({ name }) => name))
-    return { files: all.length, written, removed, skills: offered.size, leftOut: await explain(skills, (await skills.list()).filter((name) => !offered.has(name))) }
+    const installable = new Set([...index.skills, ...legacyIndex.skills].map(({ name }) => name))
+    return { files: all.length, written, removed, skills: installable.size, leftOut: await explain(skills, (await skills.list()).filter((name) => !installable.has(name))) }
   } finally {
     discovery.close()
   }
@@ -104,11 +104,11 @@ export class ExportError extends Error {
 
 /** An artifact of the index, of the revision that the index was made of. */
 async function artifactFile (discovery: Discovery, name: string, url: string, digest: string): Promise<ServedFile> {
-  const offer = await discovery.findOffer(name, async (offer) => (isSingleFile(offer) ? offer.document.digest : (await discovery.archive(offer)).digest) === digest)
-  if (offer === undefined) throw new SkillError('skill_changing', `Skill '${name}' changed while it was exported`)
+  const installable = await discovery.findInstallable(name, async (installable) => (isSingleFile(installable) ? installable.document.digest : (await discovery.archive(installable)).digest) === digest)
+  if (installable === undefined) throw new SkillError('skill_changing', `Skill '${name}' changed while it was exported`)
   const served = { path: `.well-known/agent-skills/${url}`, digest, cacheControl: IMMUTABLE }
-  if (isSingleFile(offer)) return { ...served, type: 'text/markdown; charset=utf-8', size: offer.document.bytes.length, chunks: () => [offer.document.bytes] }
-  const { archive } = await discovery.archive(offer)
+  if (isSingleFile(installable)) return { ...served, type: 'text/markdown; charset=utf-8', size: installable.document.bytes.length, chunks: () => [installable.document.bytes] }
+  const { archive } = await discovery.archive(installable)
   return { ...served, type: 'application/zip', size: archive.size, chunks: () => archive.chunks() }
 }
 

@@ -19,8 +19,8 @@ const SEED = 20_260_728
 const RUNS: Readonly<Record<string, number>> = { path: 400, query: 100, tool: 150, mcp: 100, json: 60, headers: 100 }
 
 /**
- * Longest turn of the event loop that an attack may cause, on a machine that runs other tests, and longest time for one
- * skill, in milliseconds.
+ * Longest turn of the event loop that an attack may cause, and longest time for one skill, in milliseconds. The machine runs
+ * other tests meanwhile.
  */
 const STALL_MS = 1_000
 const SKILL_MS = 200

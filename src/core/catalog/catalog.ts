@@ -40,11 +40,23 @@ interface CatalogParts {
   readonly generation: number
   readonly folders: ReadonlyMap<string, SkillFolder>
   readonly shadowing: ReadonlySet<string>
-  readonly names: readonly string[]
-  readonly skills: ReadonlyMap<string, IndexedSkill>
+  readonly names: SortedNames
+  readonly skills: ReadonlyArray<IndexedSkill | undefined>
 }
 
-const NOTHING: CatalogParts = { generation: 0, folders: new Map(), shadowing: new Set(), names: [], skills: new Map() }
+/** Names by code point, and the place of each one. */
+interface SortedNames {
+  readonly list: readonly string[]
+  readonly places: ReadonlyMap<string, number>
+}
+
+/** The valid skills, sorted by folder name, and what callers see of each one. */
+interface Available {
+  readonly skills: readonly IndexedSkill[]
+  readonly metadata: readonly SkillMetadata[]
+}
+
+const NOTHING: CatalogParts = { generation: 0, folders: new Map(), shadowing: new Set(), names: { list: [], places: new Map() }, skills: [] }
 
 /**
  * All skills in one state. A catalog never changes: a step makes a new one, which the owner puts in place with one
@@ -56,29 +68,35 @@ export class Catalog {
   readonly folders: ReadonlyMap<string, SkillFolder>
   /** Names of the folders that hide one of the same name in a later root. */
   readonly shadowing: ReadonlySet<string>
-  /** Names of all folders, sorted by code point. */
-  readonly names: readonly string[]
-  readonly #skills: ReadonlyMap<string, IndexedSkill>
-  #available: readonly SkillMetadata[] | undefined
+  readonly #names: SortedNames
+  /** In the order of the names: a step that reads one skill among 10,000 copies a list, and no map. */
+  readonly #skills: ReadonlyArray<IndexedSkill | undefined>
+  #available: Available | undefined
   #displayNames: ReadonlyMap<string, string> | undefined
 
   constructor ({ generation, folders, shadowing, names, skills }: CatalogParts = NOTHING) {
     this.generation = generation
     this.folders = folders
     this.shadowing = shadowing
-    this.names = names
+    this.#names = names
     this.#skills = skills
   }
 
-  /** What the index holds of a skill, as old as it may be; undefined for a skill that is not indexed yet, or no longer there. */
+  /** Names of all folders, sorted by code point. */
+  get names (): readonly string[] {
+    return this.#names.list
+  }
+
+  /** What the index holds of a skill, without a comparison with the disk; undefined for a skill that it does not have. */
   get (name: string): IndexedSkill | undefined {
-    return this.#skills.get(name)
+    const place = this.#names.places.get(name)
+    return place === undefined ? undefined : this.#skills[place]
   }
 
   /** The number of skills with an error, by the index of their root. */
   invalidByRoot (): ReadonlyMap<number, number> {
     const counts = new Map<number, number>()
-    for (const { valid, folder: { root } } of this.#skills.values()) if (!valid) counts.set(root, (counts.get(root) ?? 0) + 1)
+    for (const { valid, folder: { root } } of this.#indexed()) if (!valid) counts.set(root, (counts.get(root) ?? 0) + 1)
     return counts
   }
 
@@ -90,7 +108,7 @@ export class Catalog {
   /**
    * The next state, with other folders. A name that remains keeps its entry until the skill is read from its new folder.
    * The old skills therefore stay while a whole root is replaced.
-   * @param candidates names that may differ; default: all. One folder among 10,000 costs a copy of the index.
+   * @param candidates names that may differ; default: all. A new or lost name among 10,000 costs a copy of the index.
    */
   withFolders (
     folders: ReadonlyMap<string, SkillFolder>, shadowing: ReadonlySet<string>,
@@ -100,21 +118,23 @@ export class Catalog {
     if (differing.length === 0) return this
     const added = differing.filter((name) => !this.folders.has(name))
     const removed = new Set(differing.filter((name) => !folders.has(name)))
-    const skills = new Map(this.#skills)
-    for (const name of removed) skills.delete(name)
-    return new Catalog({ generation: this.generation + 1, folders, shadowing, names: withNames(this.names, added, removed), skills })
+    if (added.length + removed.size === 0) return new Catalog({ generation: this.generation + 1, folders, shadowing, names: this.#names, skills: this.#skills })
+    const list = withNames(this.names, added, removed)
+    const names = { list, places: new Map(list.map((name, place) => [name, place])) }
+    return new Catalog({ generation: this.generation + 1, folders, shadowing, names, skills: list.map((name) => this.get(name)) })
   }
 
   /**
-   * The next state when skills were read. The copy of the index takes under a millisecond among 10,000 skills.
+   * The next state when skills were read.
    * @param isVisible whether a caller can see the difference
    */
   withSkills (read: readonly IndexedSkill[], isVisible: boolean): Catalog {
-    const { folders, shadowing, names } = this
-    const skills = new Map(this.#skills)
-    for (const skill of read) skills.set(skill.name, skill)
-    const next = new Catalog({ generation: this.generation + (isVisible ? 1 : 0), folders, shadowing, names, skills })
-    if (!isVisible) {
+    const { folders, shadowing } = this
+    const skills = this.#with(read.map((skill) => [skill.name, skill]))
+    const next = new Catalog({ generation: this.generation + (isVisible ? 1 : 0), folders, shadowing, names: this.#names, skills })
+    if (isVisible) {
+      next.#available = this.#available && withRead(this.#available, read)
+    } else {
       next.#available = this.#available
       next.#displayNames = this.#displayNames
     }
@@ -123,17 +143,18 @@ export class Catalog {
 
   /** The next state without the entry of a folder, if that is there. */
   without (folder: SkillFolder): Catalog {
-    if (this.#skills.get(folder.name)?.folder !== folder) return this
-    const { generation, folders, shadowing, names } = this
-    const skills = new Map(this.#skills)
-    skills.delete(folder.name)
-    return new Catalog({ generation: generation + 1, folders, shadowing, names, skills })
+    if (this.get(folder.name)?.folder !== folder) return this
+    const { generation, folders, shadowing } = this
+    return new Catalog({ generation: generation + 1, folders, shadowing, names: this.#names, skills: this.#with([[folder.name, undefined]]) })
   }
 
   /** Metadata of the valid skills, sorted by folder name. */
   get available (): readonly SkillMetadata[] {
-    this.#available ??= this.#indexed().filter(({ valid }) => valid).map(({ metadata }) => metadata)
-    return this.#available
+    if (this.#available === undefined) {
+      const skills = this.#indexed().filter(({ valid }) => valid)
+      this.#available = { skills, metadata: skills.map(({ metadata }) => metadata) }
+    }
+    return this.#available.metadata
   }
 
   /** All skills whose main file could be read, sorted by folder name. */
@@ -154,8 +175,42 @@ export class Catalog {
   }
 
   #indexed (): IndexedSkill[] {
-    return this.names.flatMap((name) => this.get(name) ?? [])
+    return this.#skills.filter((skill) => skill !== undefined)
   }
+
+  #with (entries: ReadonlyArray<readonly [name: string, skill: IndexedSkill | undefined]>): ReadonlyArray<IndexedSkill | undefined> {
+    const skills = [...this.#skills]
+    for (const [name, skill] of entries) {
+      const place = this.#names.places.get(name)
+      if (place !== undefined) skills[place] = skill
+    }
+    return skills
+  }
+}
+
+/** A change of one skill does not go through the memory of 10,000 others. */
+function withRead (before: Available, read: readonly IndexedSkill[]): Available {
+  const skills = [...before.skills]
+  const metadata = [...before.metadata]
+  for (const skill of read) {
+    const place = placeOf(skill.name, skills)
+    const replaced = skills[place]?.name === skill.name ? 1 : 0
+    skills.splice(place, replaced, ...skill.valid ? [skill] : [])
+    metadata.splice(place, replaced, ...skill.valid ? [skill.metadata] : [])
+  }
+  return { skills, metadata }
+}
+
+/** Where a name is, or would be, in a list that is sorted by name. */
+function placeOf (name: string, sorted: readonly IndexedSkill[]): number {
+  let [low, high] = [0, sorted.length]
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    const other = sorted[middle]?.name ?? name
+    if (compareCodePoints(other, name) < 0) low = middle + 1
+    else high = middle
+  }
+  return low
 }
 
 /** Sorted names, with some more and without others. */

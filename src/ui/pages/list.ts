@@ -18,7 +18,7 @@ export interface ListedSkill extends CatalogEntry, EntryVerdicts {
 export interface ListContent extends ListQuestion {
   readonly entries: readonly ListedSkill[]
   readonly total: number
-  /** How many of them have been looked at for this page and those before. */
+  /** How many of them have been read for this page and those before. */
   readonly end: number
   /** Entries were read to find those that fit. */
   readonly isFiltered: boolean
@@ -128,7 +128,7 @@ ${nextCursor !== undefined && html`<a rel="next" href="${listAddress(addresses, 
 /** Why the list is empty, and what to do about it. */
 function nothing (question: ListContent, addresses: Addresses): Html {
   const { query, choice, root, target, nextCursor } = question
-  if (nextCursor !== undefined) return html`<p class="nothing">None of the skills that were looked at fits. The next page looks at more.</p>`
+  if (nextCursor !== undefined) return html`<p class="nothing">None of the skills that were read fits. The next page reads more.</p>`
   if (query === '' && choice === undefined && root === undefined && target === undefined) {
     return html`<div class="nothing"><p>There is no skill yet. A skill is a folder with a <code>SKILL.md</code>: put one into a folder that this service serves, and load this page again.</p>
 <pre tabindex="0"><code>${EXAMPLE}</code></pre></div>`

@@ -7,7 +7,7 @@ import type { Manifest } from '../manifest.ts'
 /** What a signature came to. `stale`: files differ from what was signed; `untrusted`: signed by somebody who is not in the trust file. */
 export type TrustStatus = 'valid' | 'unsigned' | 'stale' | 'untrusted' | 'expired' | 'invalid' | 'denied'
 
-/** What callers are told of the origin of a skill. */
+/** What answers say of the origin of a skill. */
 export interface TrustReport {
   readonly signed: boolean
   /** Name in the trust file; `null` for a skill without a signature that holds. */
