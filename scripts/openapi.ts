@@ -1,6 +1,6 @@
 /**
- * Writes the OpenAPI document of the service to openapi/openapi.yaml and openapi/openapi.json, or into FOLDER; with
- * `--check` writes nothing and fails when a file is not what the routes say.
+ * Writes the OpenAPI document of the service to openapi/openapi.yaml and openapi/openapi.json, or into FOLDER. With
+ * `--check` it writes nothing, and fails when a file is not what the routes say.
  *
  *   tsx scripts/openapi.ts [--check] [FOLDER]
  */

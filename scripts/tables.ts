@@ -32,10 +32,16 @@ const EVENTS_TABLE = /^\| Event \| Meaning \|\n(?:\|.*\n)+/m
 /** The document with the tables of metrics and of audit events. */
 export const OPERATIONS = 'docs/operations.md'
 
-/** The documents with tables of settings, and how each of them links to a heading of docs/configuration.md. */
-export const DOCUMENTS: Readonly<Record<string, (heading: string) => string>> = {
-  'README.md': (heading) => `docs/configuration.md#${heading}`,
-  'docs/configuration.md': (heading) => `#${heading}`
+interface SettingsDocument {
+  /** How it links to a heading of docs/configuration.md. */
+  readonly link: (heading: string) => string
+  readonly hasSetting: (setting: Setting) => boolean
+}
+
+/** The documents with tables of settings. A stranger gets by with the settings that have a flag. */
+export const DOCUMENTS: Readonly<Record<string, SettingsDocument>> = {
+  'README.md': { link: (heading) => `docs/configuration.md#${heading}`, hasSetting: ({ argument }) => argument !== undefined },
+  'docs/configuration.md': { link: (heading) => `#${heading}`, hasSetting: () => true }
 }
 
 /** The JSON Schemas of operators' files, for editors, by document. */
@@ -52,9 +58,9 @@ export function schemaDocument (schema: TSchema): string {
 
 /** A document's text as it should be. */
 export function withTables (document: string, text: string): string {
-  const link = DOCUMENTS[document]
-  if (link === undefined || !SETTINGS_TABLE.test(text)) throw new Error(`${document} has no table of settings`)
-  return text.replace(SETTINGS_TABLE, () => settingsTable(link))
+  const settings = DOCUMENTS[document]
+  if (settings === undefined || !SETTINGS_TABLE.test(text)) throw new Error(`${document} has no table of settings`)
+  return text.replace(SETTINGS_TABLE, () => settingsTable(settings))
 }
 
 /** The document of operators as it should be. */
@@ -76,8 +82,8 @@ function metricsRows (): string[] {
     `| \`${name}\` | ${type} | ${labels.map((label) => `\`${label}\``).join(', ')} | ${help.replace(/\.$/, '')} |\n`)
 }
 
-function settingsTable (link: (heading: string) => string): string {
-  const rows = Object.values<Setting>(SETTINGS).map(({ argument, variable, default: fallback, meaning, section }) => {
+function settingsTable ({ link, hasSetting }: SettingsDocument): string {
+  const rows = Object.values<Setting>(SETTINGS).filter(hasSetting).map(({ argument, variable, default: fallback, meaning, section }) => {
     const more = section === undefined ? '' : ` ([more](${link(section)}))`
     return `| ${argument === undefined ? '' : `\`${argument}\` `}| \`${variable}\` | ${fallback === undefined ? 'none' : `\`${fallback}\``} | ${meaning}${more} |\n`
   })

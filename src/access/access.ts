@@ -43,7 +43,7 @@ const PRIVATE = 'private, no-cache'
 /** Who asks and what they see: one policy at a time, one principal for each request. */
 export class Access implements AccessDoors {
   readonly everything: SkillService
-  /** What a request sees that nobody has looked at. */
+  /** What a request sees before its token is checked. */
   readonly nothing: SkillService
   readonly refusals = new Map<RefusalReason, number>(REFUSAL_REASONS.map((reason) => [reason, 0]))
   readonly file: FollowedFile<Policy>

@@ -20,7 +20,7 @@ export interface MetadataOptions {
   readonly issuers: () => readonly IssuerEntry[]
 }
 
-/** Protected resource metadata (RFC 9728), in each place where clients look. 404 without issuers. */
+/** Protected resource metadata (RFC 9728), at each address that clients try. 404 without issuers. */
 export function addMetadata (app: FastifyInstance, { basePath, publicUrl, issuers }: MetadataOptions): void {
   if (publicUrl === undefined) return
   const resource = `${publicUrl}/mcp`

@@ -35,8 +35,8 @@ export async function openGuarded (options: SkillManagerOptions & { readonly log
 async function checkPlace (file: string, folders: readonly string[], log: FastifyBaseLogger): Promise<void> {
   const path = await realpath(file).catch(() => file)
   for (const folder of folders) {
-    const way = relative(await realpath(folder).catch(() => folder), path)
-    if (!/^\.\.(?:[/\\]|$)/.test(way) && !isAbsolute(way)) throw new ConfigError(`${file} is inside ${folder}, whose files are served: move the access file out of all folders of skills`)
+    const inside = relative(await realpath(folder).catch(() => folder), path)
+    if (!/^\.\.(?:[/\\]|$)/.test(inside) && !isAbsolute(inside)) throw new ConfigError(`${file} is inside ${folder}, whose files are served: move the access file out of all folders of skills`)
   }
   const mode = await stat(path).then((found) => found.mode, () => 0)
   if ((mode & WRITABLE_BY_OTHERS) !== 0) log.warn({ file }, 'every user of this machine can write the access file')

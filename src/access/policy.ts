@@ -25,7 +25,7 @@ export interface ProxyEntry {
   readonly groupsHeader: string
 }
 
-/** A rule of the file, and whether it lets a skill be seen. */
+/** A rule of the file, and whether it grants a skill. */
 export interface Rule {
   /** `FILE:LINE: rules[0]` */
   readonly place: string

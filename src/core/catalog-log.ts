@@ -42,7 +42,7 @@ export class CatalogLog {
   constructor ({ log, roots, catalog, disks, gate }: CatalogLogOptions) {
     this.#log = log
     this.#catalog = catalog
-    roots.states.subscribe((report) => { logRoot(log, report) })
+    roots.states.subscribe((report) => { logRoot(log, report, (this.#skipped.get(report.root)?.size ?? 0) > 0) })
     roots.failed.subscribe(({ root: { path, type }, cause }) => {
       log.warn({ err: cause, root: path, type, state: 'failed' }, 'a skills folder could not be listed; what was there before is served')
     })
@@ -138,7 +138,7 @@ function allowingSetting (target: string): string {
   return `--allow-links ${dirname(target)}`
 }
 
-function logRoot (log: CoreLog, { root: { path, type }, before, state, skills, isSkill }: RootReport): void {
+function logRoot (log: CoreLog, { root: { path, type }, before, state, skills, isSkill }: RootReport, hasSkipped: boolean): void {
   const fields = { root: path, type, state, skills, ...before !== undefined && { before } }
   switch (state) {
     case 'missing':
@@ -150,7 +150,7 @@ function logRoot (log: CoreLog, { root: { path, type }, before, state, skills, i
       return
     case 'ok':
       if (isSkill) log.warn(fields, 'a skills folder is itself a skill, with its own SKILL.md: name the folder that holds it')
-      else if (skills === 0) log.warn(fields, 'a skills folder has no skills: each skill is a folder in it')
+      else if (skills === 0) log.warn(fields, hasSkipped ? 'a skills folder has no skills: what could be one is skipped' : 'a skills folder has no skills: each skill is a folder in it')
       else log.info(fields, 'serving a skills folder')
   }
 }

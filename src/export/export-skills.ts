@@ -92,8 +92,8 @@ export async function exportSkills ({ skills, folder, prune = false }: ExportOpt
     let written = await output.writeAll(all.slice(0, -LAST_FILES))
     for (const file of all.slice(-LAST_FILES)) if (await output.write(file)) written++
     const removed = await removeOthers(output, new Set(all.map(({ path }) => path)), prune)
-    const offered = new Set([...index.skills, ...legacyIndex.skills].map(({ name }) => name))
-    return { files: all.length, written, removed, skills: offered.size, leftOut: await explain(skills, (await skills.list()).filter((name) => !offered.has(name))) }
+    const installable = new Set([...index.skills, ...legacyIndex.skills].map(({ name }) => name))
+    return { files: all.length, written, removed, skills: installable.size, leftOut: await explain(skills, (await skills.list()).filter((name) => !installable.has(name))) }
   } finally {
     discovery.close()
   }
@@ -107,16 +107,16 @@ export class ExportError extends Error {
 /** An artifact of the index, of the revision that the index was made of. */
 async function artifactFile (discovery: Discovery, name: string, url: string, digest: string): Promise<ServedFile> {
   const archives: SkillArchive[] = []
-  const offer = await discovery.findOffer(name, async (offer) => {
-    if (isSingleFile(offer)) return offer.document.digest === digest
-    const found = await discovery.archive(offer)
+  const installable = await discovery.findInstallable(name, async (installable) => {
+    if (isSingleFile(installable)) return installable.document.digest === digest
+    const found = await discovery.archive(installable)
     archives.push(found.archive)
     return found.digest === digest
   })
-  if (offer === undefined) throw new SkillError('skill_changing', `Skill '${name}' changed while it was exported`)
+  if (installable === undefined) throw new SkillError('skill_changing', `Skill '${name}' changed while it was exported`)
   const served = { path: `.well-known/agent-skills/${url}`, digest, cacheControl: IMMUTABLE }
   const archive = archives.at(-1)
-  if (isSingleFile(offer) || archive === undefined) return { ...served, type: 'text/markdown; charset=utf-8', size: offer.document.bytes.length, chunks: () => [offer.document.bytes] }
+  if (isSingleFile(installable) || archive === undefined) return { ...served, type: 'text/markdown; charset=utf-8', size: installable.document.bytes.length, chunks: () => [installable.document.bytes] }
   return { ...served, type: 'application/zip', size: archive.size, chunks: () => archive.chunks() }
 }
 

@@ -20,7 +20,7 @@ export interface Bucket {
 
 const DEFAULT_MAX_KEYS = 50_000
 
-/** Buckets that are looked through for room when a new caller comes. */
+/** Buckets that are checked for room when a new caller comes. */
 const SWEEP = 8
 
 /** A bucket owes at most as much as it can hold. */
@@ -95,7 +95,7 @@ export class Buckets {
   }
 
   /** A shared store knows of more units that a caller has used elsewhere: the bucket is full in so many milliseconds at the earliest. */
-  settle (key: string, untilFullMs: number): void {
+  addUsedElsewhere (key: string, untilFullMs: number): void {
     const since = (this.#used?.get(key) ?? 0) * this.#intervalMs
     const bucket = this.#buckets.get(key)
     if (bucket !== undefined) bucket.fullAt = Math.max(bucket.fullAt, this.#now() + untilFullMs + since)
@@ -109,10 +109,10 @@ export class Buckets {
   /** Forgets full buckets among the oldest, or the very oldest. */
   #makeRoom (): void {
     const now = this.#now()
-    let looked = 0
+    let checked = 0
     let oldest: string | undefined
     for (const [key, bucket] of this.#buckets) {
-      if (looked++ >= SWEEP) break
+      if (checked++ >= SWEEP) break
       oldest ??= key
       this.#buckets.delete(key)
       if (bucket.fullAt > now) this.#buckets.set(key, bucket)

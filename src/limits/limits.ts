@@ -61,7 +61,7 @@ interface Caller {
   readonly who: string
 }
 
-/** What a refused caller is told. */
+/** What the answer to a refused caller says. */
 interface Refusal extends Pick<Caller, 'bucket' | 'who'> {
   readonly rule: LimitRule
   /** The limit in words. */

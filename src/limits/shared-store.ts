@@ -3,7 +3,7 @@ import type { Buckets } from './buckets.ts'
 import type { CoreLog } from '../core/ground/log.ts'
 
 /** Interval at which used units go to the store, in milliseconds: replicas may differ by what is used in it. */
-const SETTLE_MS = 100
+const EXCHANGE_MS = 100
 
 /** How long the store may take for a connection or an answer, in milliseconds. Nobody waits for it. */
 const TIMEOUT_MS = 500
@@ -42,13 +42,13 @@ export interface SharedStoreOptions {
 }
 
 /**
- * Buckets that several replicas share. Requests are decided on by the memory of their replica alone; what they used goes to the
- * store in the background, and what the others used comes back. While the store is down each replica counts for itself.
+ * Buckets that several replicas share. The memory of a replica alone decides on its requests. What they used goes to the store
+ * in the background, and what the others used comes back. While the store is down, each replica counts for itself.
  */
 export class SharedStore {
   readonly #options: SharedStoreOptions
   readonly #timer: NodeJS.Timeout
-  #isSettling = false
+  #isExchanging = false
   #isDown = false
   failures = 0
   /** Exchanges that succeeded. */
@@ -57,24 +57,24 @@ export class SharedStore {
   constructor (options: SharedStoreOptions) {
     this.#options = options
     for (const buckets of Object.values(options.buckets)) buckets.share()
-    this.#timer = setInterval(() => { void this.settle() }, SETTLE_MS).unref()
+    this.#timer = setInterval(() => { void this.exchange() }, EXCHANGE_MS).unref()
   }
 
   /** Exchanges what was used since the last time. Never throws. */
-  async settle (): Promise<void> {
-    if (this.#isSettling) return
-    this.#isSettling = true
+  async exchange (): Promise<void> {
+    if (this.#isExchanging) return
+    this.#isExchanging = true
     try {
       for (const [kind, buckets] of Object.entries(this.#options.buckets)) {
         const used = [...buckets.takeUsed()]
-        for (let start = 0; start < used.length; start += MAX_KEYS) await this.#exchange(kind, buckets, used.slice(start, start + MAX_KEYS))
+        for (let start = 0; start < used.length; start += MAX_KEYS) await this.#exchangeSome(kind, buckets, used.slice(start, start + MAX_KEYS))
       }
     } catch (err) {
       this.failures++
       if (!this.#isDown) this.#options.log.warn({ err }, 'the store of limits does not answer; this replica counts for itself')
       this.#isDown = true
     } finally {
-      this.#isSettling = false
+      this.#isExchanging = false
     }
   }
 
@@ -83,11 +83,11 @@ export class SharedStore {
     this.#options.redis.disconnect()
   }
 
-  async #exchange (kind: string, buckets: Buckets, used: ReadonlyArray<readonly [key: string, units: number]>): Promise<void> {
+  async #exchangeSome (kind: string, buckets: Buckets, used: ReadonlyArray<readonly [key: string, units: number]>): Promise<void> {
     const { redis, rate, log } = this.#options
     const keys = used.map(([key]) => `skillserve:limit:${kind}:${key}`)
     const left = await redis.eval(SCRIPT, keys.length, ...keys, ...used.map(([, units]) => Math.ceil(units * 1000 / rate)))
-    if (Array.isArray(left)) for (const [i, [key]] of used.entries()) buckets.settle(key, Number(left[i]))
+    if (Array.isArray(left)) for (const [i, [key]] of used.entries()) buckets.addUsedElsewhere(key, Number(left[i]))
     this.exchanges++
     if (this.#isDown) log.info({}, 'the store of limits answers again')
     this.#isDown = false
@@ -109,7 +109,7 @@ export async function connectRedis (url: string): Promise<RedisLike> {
     maxRetriesPerRequest: 0,
     // What cannot be sent now is of no use later.
     enableOfflineQueue: false,
-    retryStrategy: (attempt) => Math.min(attempt * SETTLE_MS, 2_000)
+    retryStrategy: (attempt) => Math.min(attempt * EXCHANGE_MS, 2_000)
   })
   // The next exchange reports it.
   redis.on('error', () => {})

@@ -25,7 +25,7 @@ export interface ToolCallContext {
   readonly requestId: string
   /** Called with each skill that the calls name, before any of them runs. */
   readonly confirmSkill?: ConfirmSkill | undefined
-  /** The tools that the model was given. Default: calls of every tool run, and an unknown one is told of DEFAULT_TOOLSET. */
+  /** The tools that the model was given. Default: calls of every tool run, and the error of an unknown one names DEFAULT_TOOLSET. */
   readonly toolset?: Toolset | 'all' | undefined
   /** Leaves calls of other tools without an answer, instead of refusing them. */
   readonly skipOthers?: boolean | undefined

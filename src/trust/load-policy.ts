@@ -5,7 +5,8 @@ import type { CoreLog } from '../core/ground/log.ts'
 import type { OpenPolicy } from './open-policy.ts'
 
 /**
- * The policy of a service, which its sources ask from then on; undefined without a lock and a trust file, of which then no module is loaded.
+ * The policy of a service, which its sources ask from then on. Without a lock and a trust file it is undefined, and none of its modules is
+ * loaded.
  * @throws ConfigError when a file cannot be used now
  */
 export async function loadPolicy ({ lockFile, trustFile }: Pick<Config, 'lockFile' | 'trustFile'>, roots: OpenedRoots, log: CoreLog): Promise<OpenPolicy | undefined> {

@@ -23,8 +23,8 @@ export const LockSchema = Type.Record(Type.String(), Type.Union([
 /** @throws ConfigError of one line, with the file and the line */
 export function parseLock (path: string, text: string): Lock {
   const { value } = parseYamlFile(path, text, LockSchema)
-  return new Map(Object.entries(value).map(([name, pin]) => {
-    const revisions = typeof pin === 'string' || Array.isArray(pin) ? pin : pin.revision
+  return new Map(Object.entries(value).map(([name, entry]) => {
+    const revisions = typeof entry === 'string' || Array.isArray(entry) ? entry : entry.revision
     return [name, new Set(typeof revisions === 'string' ? [revisions] : revisions)]
   }))
 }

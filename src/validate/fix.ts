@@ -40,7 +40,7 @@ export function fixText (text: string, folder: string): string {
   return `${bytes.toString('utf8', 0, location.start)}${fixed.map((line) => `${line}\n`).join('')}${bytes.toString('utf8', location.end)}`
 }
 
-/** What the caller is told of one file. */
+/** What is reported of one file. */
 export interface FixedFile {
   readonly before: string
   readonly after: string

@@ -64,7 +64,7 @@ async function hasMainFile (folder: string): Promise<boolean> {
   return names.some((name) => MAIN_FILE.test(name))
 }
 
-/** Where the skills may be that somebody looked for one level too high. */
+/** Where the skills may be for somebody who named the folder above them. */
 async function hint (path: string, folders: readonly SkillFolder[]): Promise<string> {
   for (const folder of folders.slice(0, MAX_HINT_FOLDERS)) {
     const names = await readdir(folder.realPath).catch(() => [])

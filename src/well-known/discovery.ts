@@ -8,7 +8,7 @@ import { DISCOVERY_IDLE_MS, MAX_CACHED_ARCHIVE_DIGESTS } from '../core/ground/li
 import type { SkillService } from '../core/skill-source.ts'
 import { DISCOVERY_SCHEMA_ID, type DiscoveryIndexSchema, type LegacyDiscoveryIndexSchema } from '../schemas/well-known.ts'
 import { descriptionOf } from '../core/clients/discovery.ts'
-import { MAIN_FILE, type Offer, readOffer } from './offer.ts'
+import { MAIN_FILE, type Installable, readInstallable } from './installable.ts'
 
 export type DiscoveryIndex = Static<typeof DiscoveryIndexSchema>
 export type LegacyDiscoveryIndex = Static<typeof LegacyDiscoveryIndexSchema>
@@ -64,13 +64,13 @@ export class Discovery {
   }
 
   /**
-   * The indexes of one skill alone, read anew: empty where a version does not offer it.
+   * The indexes of one skill alone, read anew: empty where a version does not list it.
    * @param base where the addresses of the index 0.2.0 lie, relative to it
    * @throws {SkillError} without the skill
    */
   async indexesOf (name: string, base: string): Promise<DiscoveryIndexes> {
-    const offer = await readOffer(this.#skills, name)
-    const { entry, legacyEntry } = offer === undefined ? {} : await this.#entriesOfOffer(offer)
+    const installable = await readInstallable(this.#skills, name)
+    const { entry, legacyEntry } = installable === undefined ? {} : await this.#entriesOfSkill(installable)
     return renderIndexes([{ ...entry && { entry: { ...entry, url: base + entry.url } }, ...legacyEntry && { legacyEntry } }])
   }
 
@@ -80,23 +80,23 @@ export class Discovery {
     return this.#entries.get(name)?.legacyEntry?.files.includes(file) ?? false
   }
 
-  /** The offer behind an address of the index: of the skill as it is, or of a revision that is kept. */
-  async findOffer (name: string, isMeant: (offer: Offer) => boolean | Promise<boolean>): Promise<Offer | undefined> {
-    const present = await readOffer(this.#skills, name).catch((error: unknown) => {
+  /** The skill behind an address of the index: as it is now, or in a revision that is kept. */
+  async findInstallable (name: string, isMeant: (installable: Installable) => boolean | Promise<boolean>): Promise<Installable | undefined> {
+    const present = await readInstallable(this.#skills, name).catch((error: unknown) => {
       const isGone = error instanceof SkillError && (error.code === 'skill_not_found' || error.code === 'invalid_skill_name')
       if (isGone || (error instanceof SkillError && this.#skills.keptRevisions(name).length > 0)) return undefined
       throw error
     })
     if (present?.versions.has('0.2.0') === true && await isMeant(present)) return present
     for (const revision of this.#skills.keptRevisions(name)) {
-      const offer = await readOffer(this.#skills.at(revision), name)
-      if (offer?.versions.has('0.2.0') === true && await isMeant(offer)) return offer
+      const installable = await readInstallable(this.#skills.at(revision), name)
+      if (installable?.versions.has('0.2.0') === true && await isMeant(installable)) return installable
     }
     return undefined
   }
 
-  /** The archive that the index lists for an offer, in the revision of the offer. */
-  async archive ({ skill, manifest: { revision }, nameOf }: Offer): Promise<{ readonly archive: SkillArchive, readonly digest: string }> {
+  /** The archive that the index lists for a skill, in the revision that was read. */
+  async archive ({ skill, manifest: { revision }, nameOf }: Installable): Promise<{ readonly archive: SkillArchive, readonly digest: string }> {
     const archive = await this.#skills.at(revision).archive(skill.name, nameOf)
     return { archive, digest: await this.#digestOf(archive) }
   }
@@ -141,12 +141,12 @@ export class Discovery {
   async #entriesOf (name: string, before: Entries | undefined): Promise<Entries | undefined> {
     try {
       if (before?.state !== undefined && await this.#skills.inspect(name, before.state) === before.state) return before
-      const offer = await readOffer({ read: (name, answer) => this.#skills.readListed(name, answer) }, name)
-      const entries = offer === undefined ? {} : await this.#entriesOfOffer(offer)
+      const installable = await readInstallable({ read: (name, answer) => this.#skills.readListed(name, answer) }, name)
+      const entries = installable === undefined ? {} : await this.#entriesOfSkill(installable)
       const state = await this.#skills.inspect(name)
       if (state !== undefined && 'ended' in state) return before
       // A state too young to be trusted, or another one than the entries are of, is compared again at the next question.
-      const isTrusted = state?.fingerprint !== undefined && (offer === undefined || state.revision === offer.manifest.revision)
+      const isTrusted = state?.fingerprint !== undefined && (installable === undefined || state.revision === installable.manifest.revision)
       return { state: isTrusted ? state : undefined, ...entries }
     } catch (error) {
       if (error instanceof SkillError) return before
@@ -154,24 +154,24 @@ export class Discovery {
     }
   }
 
-  async #entriesOfOffer (offer: Offer): Promise<Omit<Entries, 'state'>> {
-    const { skill: { name, frontmatter }, manifest, versions, nameOf } = offer
+  async #entriesOfSkill (installable: Installable): Promise<Omit<Entries, 'state'>> {
+    const { skill: { name, frontmatter }, manifest, versions, nameOf } = installable
     const description = descriptionOf(frontmatter)
     const files = manifest.files.map(({ path }) => nameOf(path))
     return {
       ...versions.has('0.1.0') && {
         legacyEntry: { name, description, version: manifest.revision, files: [MAIN_FILE, ...files.filter((file) => file !== MAIN_FILE)] }
       },
-      ...versions.has('0.2.0') && { entry: await this.#entryOf(offer, description) }
+      ...versions.has('0.2.0') && { entry: await this.#entryOf(installable, description) }
     }
   }
 
-  async #entryOf (offer: Offer, description: string): Promise<DiscoveryIndex['skills'][number]> {
-    const { skill: { name }, document, manifest } = offer
-    if (isSingleFile(offer)) {
+  async #entryOf (installable: Installable, description: string): Promise<DiscoveryIndex['skills'][number]> {
+    const { skill: { name }, document, manifest } = installable
+    if (isSingleFile(installable)) {
       return { name, type: 'skill-md', description, url: `${name}/${hexOf(document.digest)}/${MAIN_FILE}`, digest: document.digest }
     }
-    const digest = await this.#archiveDigests.get(manifest.revision) ?? (await this.archive(offer)).digest
+    const digest = await this.#archiveDigests.get(manifest.revision) ?? (await this.archive(installable)).digest
     return { name, type: 'archive', description, url: `${name}/${hexOf(digest)}/archive.zip`, digest }
   }
 
@@ -190,8 +190,8 @@ export class Discovery {
   }
 }
 
-/** A skill that is only its main file is offered as that, every other one as an archive. */
-export function isSingleFile ({ manifest }: Offer): boolean {
+/** A skill that is only its main file is listed as that, every other one as an archive. */
+export function isSingleFile ({ manifest }: Installable): boolean {
   return manifest.files.length === 1
 }
 

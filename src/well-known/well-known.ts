@@ -71,9 +71,9 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
   }, async (request, reply) => {
     const { name, digest } = request.params
     const discovery = discoveries.of(skillsOf(request))
-    const offer = await discovery.findOffer(name, (offer) => isSingleFile(offer) && hexOf(offer.document.digest) === digest)
-    if (offer === undefined) throw new HttpProblem('artifact_not_found')
-    return sendContent(request, reply.header('cache-control', IMMUTABLE), offer.document, { mediaType: 'text/markdown' })
+    const installable = await discovery.findInstallable(name, (installable) => isSingleFile(installable) && hexOf(installable.document.digest) === digest)
+    if (installable === undefined) throw new HttpProblem('artifact_not_found')
+    return sendContent(request, reply.header('cache-control', IMMUTABLE), installable.document, { mediaType: 'text/markdown' })
   })
 
   app.get('/.well-known/agent-skills/:name/:digest/archive.zip', {
@@ -89,9 +89,9 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
   }, async (request, reply) => {
     const { name, digest } = request.params
     const discovery = discoveries.of(skillsOf(request))
-    const offer = await discovery.findOffer(name, async (offer) => !isSingleFile(offer) && hexOf((await discovery.archive(offer)).digest) === digest)
-    if (offer === undefined) throw new HttpProblem('artifact_not_found')
-    const { archive } = await discovery.archive(offer)
+    const installable = await discovery.findInstallable(name, async (installable) => !isSingleFile(installable) && hexOf((await discovery.archive(installable)).digest) === digest)
+    if (installable === undefined) throw new HttpProblem('artifact_not_found')
+    const { archive } = await discovery.archive(installable)
     return sendArchive(request, reply.header('cache-control', IMMUTABLE), archive, { name, etag: strongEtag(digest) })
   })
 

@@ -41,6 +41,16 @@ t.test('K70: at the start one line for each root, with its absolute path, type, 
   }
 })
 
+t.test('K4: a root of links that lead out has one line for each link, and then says why it has no skills', async (t) => {
+  const base = t.testdir({ agents: skills('a'), links: { a: t.fixture('symlink', '../agents/a') } })
+  const { log, ofRoots } = createLog()
+  await startManager(t, [join(base, 'links')], { log })
+  t.match(ofRoots(), [
+    { level: 'warn', message: /since it leads out of it/, details: { name: 'a', setting: `--allow-links ${join(base, 'agents')}` } },
+    { level: 'warn', message: /has no skills: what could be one is skipped/, details: { root: join(base, 'links'), skills: 0 } }
+  ])
+})
+
 t.test('K70: each transition of a root is one line, however often it is asked', async (t) => {
   const base = t.testdir({})
   const root = join(base, 'root')

@@ -160,8 +160,8 @@ t.test('K29 K53: a label that goes from one skill to the next while all of them 
   const disk = createFaultyDisk()
   const manager = await startManager(t, [root], { disk })
   const relabel = (name: string, label: string) => fs.writeFileSync(join(root, name, 'SKILL.md'), skillText(label))
-  // When m is looked at because it has the label, and when c and m have been looked at because any may have it: at each
-  // moment one of the three has.
+  // First m is read because it has the label. Then c and m have been read, since any skill may have it. At each moment one of
+  // the three has it.
   const moves = [
     ['/m', () => { relabel('z', 'label'); relabel('m', 'm') }],
     ['/c', () => {}],

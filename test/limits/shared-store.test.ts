@@ -33,7 +33,7 @@ async function startReplica (t: Test, port: number) {
       const before = store.exchanges
       while (store.exchanges === before) {
         buckets.charge(buckets.of('probe'), 0.001)
-        await store.settle()
+        await store.exchange()
         await nextTurn()
       }
     }
@@ -63,14 +63,14 @@ t.test('K67: replicas share one limit through Redis, and a store that is stopped
   const failed = one.store.failures
   const lines = one.lines.length
   t.ok(one.take(1))
-  const settling = one.store.settle()
+  const exchanging = one.store.exchange()
   const start = performance.now()
   for (let i = 0; i < 1_000; i++) one.take(1)
   t.ok(performance.now() - start < 400, 'requests are decided on at once')
-  await settling
+  await exchanging
   while (one.store.failures === failed) {
     one.take(0.001)
-    await one.store.settle()
+    await one.store.exchange()
     await nextTurn()
   }
   t.match(one.lines.slice(lines), ['the store of limits does not answer; this replica counts for itself'])
@@ -94,7 +94,7 @@ t.test('K67: a store that was never there delays no start and no request', async
   t.notOk(replica.take(1))
   while (replica.store.failures === 0) {
     replica.take(0)
-    await replica.store.settle()
+    await replica.store.exchange()
     await nextTurn()
   }
   t.equal(replica.lines.length, 1)
@@ -113,6 +113,6 @@ t.test('K67: callers go to the store in commands of a bounded size', async (t) =
   const store = new SharedStore({ redis, buckets: { network: buckets }, rate: 1, log: SILENT })
   t.teardown(() => { store.close() })
   for (let i = 0; i < 1_200; i++) buckets.take(buckets.of(`a${i}`), 1)
-  await store.settle()
+  await store.exchange()
   t.strictSame(sizes, [500, 500, 200])
 })

@@ -4,8 +4,8 @@
  *
  *     tsx test/runner/run.ts [--unit] [--jobs N] [FILE|FOLDER...]
  *
- * It translates the tree once and starts plain Node, where the command line of tap loads a translator and a tracer of
- * modules into every process. That takes one to three seconds of CPU time for each of a hundred files.
+ * It translates the tree once and starts plain Node. The command line of tap loads a translator and a tracer of modules into
+ * every process, which takes one to three seconds of CPU time for each of a hundred files.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -25,8 +25,9 @@ const TIMES = join(ROOT, '.tap/seconds.json')
 const FILE_SECONDS = 300
 const KILL_AFTER_SECONDS = FILE_SECONDS + 30
 
-/** What is no unit test: some folders, hundreds of changes or thousands of reads on a real disk, and what uses the helpers that start processes. */
+/** What is no unit test: some folders, and hundreds of changes or thousands of reads on a real disk. */
 const WHOLE_SERVICE = /^test\/(?:adversarial|figures|project|ui\/pages)\/|\/(?:checkout|consistency|file-edits|freshness|live-reload|markdown-renderer|skill-manager-disks)\.test\.ts$/
+/** Nor is what uses the helpers that start processes. */
 const STARTS_PROCESSES = /\/helper\/(?:process|skills-client|swapper)\.ts'/
 /** Nothing else runs beside what is timed. */
 const ALONE = /^test\/figures\//

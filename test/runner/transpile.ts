@@ -9,7 +9,7 @@ const FOLDERS = ['src', 'test', 'scripts', 'examples', 'bench']
 
 /**
  * Writes the sources and the tests as JavaScript, module by module. A loader that translates while a test file starts costs
- * each of the files about one second of CPU time; the whole tree at once costs about one second.
+ * each of the files about one second of CPU time. The whole tree at once costs as much.
  * @param outdir where the tree goes; below `root`, so that packages are found from there
  */
 export async function transpile (root: string, outdir: string): Promise<void> {

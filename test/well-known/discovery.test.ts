@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import { sha256 } from '../../src/core/ground/digest.ts'
 import type { SkillManager } from '../../src/core/skill-manager.ts'
 import { Discovery } from '../../src/well-known/discovery.ts'
-import { type Offer, readOffer } from '../../src/well-known/offer.ts'
+import { type Installable, readInstallable } from '../../src/well-known/installable.ts'
 import { createFaultyDisk, failing, passTick, skill, skills, skillText, startManager, until } from '../helper/skills.ts'
 
 const HOUR_MS = 3_600_000
@@ -20,16 +20,16 @@ async function createDiscovery (t: Test, files: NonNullable<Parameters<Test['tes
   return { base, disk, manager, discovery, names }
 }
 
-async function requireOffer (manager: SkillManager, name: string): Promise<Offer> {
-  const offer = await readOffer(manager, name)
-  if (offer === undefined) throw new Error(`${name} is not offered`)
-  return offer
+async function requireInstallable (manager: SkillManager, name: string): Promise<Installable> {
+  const installable = await readInstallable(manager, name)
+  if (installable === undefined) throw new Error(`${name} is not listed`)
+  return installable
 }
 
 t.test('one SKILL.md is listed as that, more files as an archive, both with the digest in the address', async (t) => {
   const { manager, discovery } = await createDiscovery(t, { one: skill('one', { '.env': 'x' }), two: skill('two', { 'a.md': 'a' }), none: { 'a.md': 'a' } })
   const { '0.2.0': index, '0.1.0': legacy } = await discovery.indexes()
-  const { archive, digest } = await discovery.archive(await requireOffer(manager, 'two'))
+  const { archive, digest } = await discovery.archive(await requireInstallable(manager, 'two'))
   t.equal(digest, await archive.digest())
   const hex = sha256(skillText('one')).slice(7)
   t.same(index, {
@@ -133,12 +133,12 @@ t.test('K53: description, files and digest of an entry are of one state', async 
   t.equal(index.skills[0]?.description, 'Another one')
   t.equal(index.skills[0]?.digest, await (await manager.archive('demo')).digest())
 
-  const offer = await requireOffer(manager, 'demo')
-  const { digest } = await discovery.archive(offer)
+  const installable = await requireInstallable(manager, 'demo')
+  const { digest } = await discovery.archive(installable)
   passTick(base)
   fs.writeFileSync(join(base, 'demo/x'), 'two')
-  t.equal((await discovery.archive(offer)).digest, digest, 'K59: the archive of an offer is of its revision')
-  t.match(await discovery.findOffer('demo', async (each) => (await discovery.archive(each)).digest === digest), { manifest: { revision: offer.manifest.revision } })
+  t.equal((await discovery.archive(installable)).digest, digest, 'K59: the archive of an installable is of its revision')
+  t.match(await discovery.findInstallable('demo', async (each) => (await discovery.archive(each)).digest === digest), { manifest: { revision: installable.manifest.revision } })
 })
 
 t.test('without a root there is no index', async (t) => {

@@ -87,7 +87,7 @@ export class Catalog {
     return this.#names.list
   }
 
-  /** What the index holds of a skill, as old as it may be; undefined for a skill that is not indexed yet, or no longer there. */
+  /** What the index holds of a skill, without a comparison with the disk; undefined for a skill that it does not have. */
   get (name: string): IndexedSkill | undefined {
     const place = this.#names.places.get(name)
     return place === undefined ? undefined : this.#skills[place]
@@ -132,8 +132,12 @@ export class Catalog {
     const { folders, shadowing } = this
     const skills = this.#with(read.map((skill) => [skill.name, skill]))
     const next = new Catalog({ generation: this.generation + (isVisible ? 1 : 0), folders, shadowing, names: this.#names, skills })
-    next.#available = this.#available && withRead(this.#available, read)
-    if (!isVisible) next.#displayNames = this.#displayNames
+    if (isVisible) {
+      next.#available = this.#available && withRead(this.#available, read)
+    } else {
+      next.#available = this.#available
+      next.#displayNames = this.#displayNames
+    }
     return next
   }
 

@@ -70,7 +70,7 @@ export function wellKnownFindings (skill: CatalogSkill, manifest: FileList, docu
 }
 
 /** Whether findings of `wellKnownFindings` leave a skill in the index of a version. */
-export function isOffered (findings: readonly Finding[], version: DiscoveryVersion): boolean {
+export function isListed (findings: readonly Finding[], version: DiscoveryVersion): boolean {
   return !findings.some(({ code }) => excludedBy(code).includes(version))
 }
 

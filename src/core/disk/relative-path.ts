@@ -9,7 +9,7 @@ const SEPARATORS = ['/', /[/\\]/] as const
 
 /**
  * Reads a relative path as a person on any platform could have meant it. `outside` is whatever is absolute
- * (POSIX, drive letter, UNC) or climbs above the skill at any point, with `\` counted as a separator too; `unusable` is
+ * (POSIX, drive letter, UNC) or climbs above the skill at any point, with `\` as a separator too. `unusable` is
  * what no file can be called. Otherwise the path with `.`, `..` and empty segments resolved: on the disk only `/`
  * separates. A trailing `/` stays, so that `SKILL.md/` names no file.
  */

@@ -7,8 +7,8 @@ import { CATALOG_REVISION } from './revision-sum.ts'
 import { type SkillChange, SkillTracker, type TrackedSkills } from './skill-tracker.ts'
 
 /**
- * A change with an id to resume from; `position`: the id is another, and nothing has changed; or `reset`: changes were missed,
- * what is known of all skills may be out of date. The id is the revision of the catalog after the change.
+ * A change with an id to resume from. `position` has a new id alone. `reset` says that changes were missed, so that whatever is
+ * known of skills may be out of date. The id is the revision of the catalog after the change.
  */
 export type FeedEvent = { readonly id: string } & (SkillChange | { readonly type: 'position' | 'reset' })
 
@@ -29,8 +29,8 @@ interface Run {
 
 /**
  * The changes of skills, any of their files included, as a sequence of events, and the revision of the whole catalog. A change
- * that is complete after `subscribe` is reported once it is found, at the latest by the next comparison of everything; one from
- * just before may be reported too. Ids come from content, so that a client resumes at any replica that was in the same state.
+ * that is complete after `subscribe` is reported at the latest by the next comparison of everything. One from just before may
+ * be reported too. Ids come from content, so that a client resumes at any replica that was in the same state.
  * Until all skills have been read once, ids are those of this feed alone. Without listeners and questions nothing is compared and
  * nothing inside of skills is watched.
  */
@@ -67,8 +67,8 @@ export class ChangeFeed {
 
   /**
    * Calls the listener with all later events, until the returned function is called.
-   * @param lastId id of the last known event: the listener gets those after it, or one `reset`; before this returns, except for a
-   * revision of the catalog while the present one is not known
+   * @param lastId id of the last known event: the listener gets those after it, or one `reset`, before this returns. It gets them
+   * later if `lastId` is a revision of the catalog, and the present revision is not known yet.
    */
   subscribe (listener: FeedListener, lastId?: string): () => void {
     clearTimeout(this.#grace)

@@ -65,7 +65,7 @@ async function hasLink (disk: Disk, folder: string, segments: readonly string[])
 
 /**
  * Linux: the kernel says where an opened file really is. `O_PATH` first, so that a device or FIFO in the place of a file
- * is never opened for reading; then the object that was checked is opened through its number.
+ * is never opened for reading. Then the object that was checked is opened through its number.
  */
 async function openThroughProc (disk: Disk, folder: string, path: string, filter?: PathFilter): Promise<OpenFile> {
   const handle = await disk.open(`${folder}/${path}`, O_PATH)

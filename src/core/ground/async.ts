@@ -6,7 +6,7 @@ export type Awaitable<T> = T | Promise<T>
 
 /**
  * Makes a job that never runs twice at the same time. A call while it runs gets the next run, which begins after the
- * call. The answer comes from a run that can have seen what the caller saw. However many ask, one more run serves all.
+ * call, and therefore finds whatever its caller knows of. However many call, one more run serves all.
  */
 export function coalesce (job: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | undefined

@@ -46,10 +46,10 @@ export const FILE_WORK_BYTES = 65_536
 /** Size of a folder, in bytes, from which it is read in pieces. On ext4 that is one of some 30,000 entries, which take 30 ms at once. */
 export const LARGE_FOLDER_BYTES = 1_048_576
 
-/** Longest piece of work between two turns of the event loop, in milliseconds. */
+/** Longest piece of work in one turn of the event loop, in milliseconds. */
 export const SLICE_MS = 5
 
-/** Quiet time after a watcher event before the index looks, and the longest it waits in a storm, in milliseconds. */
+/** Quiet time after a watcher event before skills are compared, and the longest wait in a storm, in milliseconds. */
 export const DEBOUNCE_MS = 50
 export const MAX_DEBOUNCE_MS = 150
 
@@ -133,7 +133,7 @@ export const ARCHIVE_CHUNK_BYTES = 65_536
 
 /**
  * What the clients of the well-known indexes take: UTF-16 units of a description, files and bytes of an unpacked archive.
- * A skill beyond these is left out. The size in bytes after which one client cuts a file is only told.
+ * A skill beyond these is left out. A file beyond the size at which one client cuts it has a finding, and is listed.
  */
 export const MAX_DISCOVERY_DESCRIPTION_UNITS = 1024
 export const MAX_DISCOVERY_FILES = 1_000
@@ -151,7 +151,7 @@ export const DEFAULT_PAGE_ENTRIES = 50
 export const MAX_PAGE_ENTRIES = 500
 export const MAX_PAGE_CHARACTERS = 4 * 1_048_576
 
-/** Entries that are read for one page of those that a filter accepts: each one takes a millisecond, and a rare one may be the last. */
+/** Entries that are read for one page of a filter. Each one takes a millisecond, and the only one that fits may be the last. */
 export const MAX_FILTERED_READS = 500
 
 /** Longest cursor that is read, in characters: three times what the longest folder name takes. */

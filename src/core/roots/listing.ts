@@ -11,9 +11,9 @@ export interface ListedFolder {
 }
 
 /**
- * The skills of a root by name, as somebody in this process finds them. Consumers: sources, which exchange thousands of skills
- * in one step while those that did not change keep folder and index entry, and folders with a layout. A request compares
- * a reference, and no disk.
+ * The skills of a root by name, as somebody in this process finds them. Consumers: folders with a layout, and sources. A source exchanges
+ * thousands of skills in one step, and those that did not change keep folder and index entry. A request compares a reference,
+ * and no disk.
  */
 export interface Listing {
   /** A new map for each state; undefined while there is none. Names are safe. */

@@ -7,7 +7,7 @@ const CLOSE = { connection: 'close' }
 
 /**
  * What Node's parser lets pass although the service speaks HTTP/1.0 and 1.1 alone. A body in another coding than chunks would
- * be taken for what it encodes; to a proxy in between, it might be another request (RFC 9112 §6.1).
+ * be taken for what it encodes. A proxy in between might read another request there (RFC 9112 §6.1).
  */
 export function protocolProblem ({ httpVersionMajor, headers, method }: IncomingMessage): HttpProblem | undefined {
   // Neither a line without a version nor the preface of HTTP/2 (RFC 9113 §3.4) is a request.

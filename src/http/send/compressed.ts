@@ -7,7 +7,7 @@ import { addVary } from '../headers.ts'
 
 /**
  * Compressed answers, for every route. A page of 300 catalog entries has 4 % of its size. Compressed forms of what has an ETag
- * are kept. @fastify/compress 9.2 compresses each answer again as a stream without length, ranges and 304 included; it also
+ * are kept. @fastify/compress 9.2 compresses each answer again as a stream without length, ranges and 304 included. It
  * names `Vary` in compressed answers only, and knows no ETags.
  */
 

@@ -44,7 +44,7 @@ interface Packages {
 
 /**
  * Keeps the listing of a folder with a layout near its disk. Skills are served where they lie, and compared with the disk at
- * each request like any other; which folders are skills follows by hints of a watcher, and by full searches at intervals.
+ * each request like any other. Hints of a watcher and full searches at intervals say which folders are skills.
  */
 export class FolderKeeper implements Keeper {
   readonly #options: FolderKeeperOptions

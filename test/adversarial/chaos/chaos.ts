@@ -41,7 +41,7 @@ export interface ChaosReport {
   readonly answers: Map<Kind, number>
   /** Of these, such as a cache was told are still right. */
   notModified: number
-  /** Answers from a folder that no longer had the name by the time it was read: the content is of one moment, its name of another. */
+  /** Answers from a folder that lost its name before it was read: content and name are of different moments. */
   renamed: number
   /** Answers that gave up on what would not hold still: an I/O error, or a stream that was cut. */
   gaveUp: number

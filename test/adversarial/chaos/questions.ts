@@ -10,8 +10,8 @@ export type Question =
 export type Kind = Question['kind']
 
 /**
- * What an answer says, as a text to compare: `200 ` and the body, or its digest where it is bytes; the status and the
- * sentence of an error; or the content of a tool's message.
+ * What an answer says, as a text to compare: `200 ` and the body, or its digest where it is bytes. Of an error it is the status
+ * and the sentence, of a tool's message the content.
  */
 export type Said = string
 

@@ -194,8 +194,8 @@ t.test('K53: a skill that moved on while another question looked at its old root
     }
   }
   fs.renameSync(join(base, 'two/demo'), join(base, 'three/demo'))
-  // The other question waits before the old root, the first one before it has looked at anything, the other one between the
-  // old root and the new one.
+  // The other question waits before the old root, and the first one before it has read anything. Then the other one waits
+  // between the old root and the new one.
   waitAt('/two')
   const other = manager.list()
   await until(() => releases.length === 1)

@@ -3,7 +3,7 @@ import { sha256 } from '../../../src/core/ground/digest.ts'
 import type { Manifest } from '../../../src/core/content/manifest.ts'
 import { parseSkillBytes } from '../../../src/core/format/main-file.ts'
 import type { CatalogSkill, Finding } from '../../../src/core/ground/skill.ts'
-import { isOffered, wellKnownFindings } from '../../../src/core/clients/discovery.ts'
+import { isListed, wellKnownFindings } from '../../../src/core/clients/discovery.ts'
 import { skillText } from '../../helper/skills.ts'
 
 interface Case {
@@ -68,7 +68,7 @@ t.test('each thing that clients drop a skill for has a finding, and keeps it out
   for (const [what, example, code, versions] of table) {
     const findings = findingsOf(example)
     t.same(findings.map((finding) => finding.code), code === undefined ? [] : [code], what)
-    t.equal((['0.1.0', '0.2.0'] as const).filter((version) => isOffered(findings, version)).join(' '), versions, what)
+    t.equal((['0.1.0', '0.2.0'] as const).filter((version) => isListed(findings, version)).join(' '), versions, what)
     for (const { severity, message, fix } of findings) {
       t.equal(severity, versions === '0.1.0 0.2.0' ? 'info' : 'warning', what)
       t.match(message, /[^.]$/, 'a sentence without a full stop')
@@ -87,6 +87,6 @@ t.test('a main file that cannot be read, or is not in the manifest', (t) => {
 })
 
 t.test('findings of other kinds keep a skill in', (t) => {
-  t.ok(isOffered([{ code: 'byte_order_mark', severity: 'info', message: '', fix: '' }, { code: 'constructor', severity: 'error', message: '', fix: '' }], '0.2.0'))
+  t.ok(isListed([{ code: 'byte_order_mark', severity: 'info', message: '', fix: '' }, { code: 'constructor', severity: 'error', message: '', fix: '' }], '0.2.0'))
   t.end()
 })

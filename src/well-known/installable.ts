@@ -2,13 +2,13 @@ import type { FileContent } from '../core/files/file-content.ts'
 import type { Manifest } from '../core/content/manifest.ts'
 import type { SkillSource } from '../core/skill-source.ts'
 import type { CatalogSkill } from '../core/ground/skill.ts'
-import { type DiscoveryVersion, isOffered, mainFileOf, wellKnownFindings } from '../core/clients/discovery.ts'
+import { type DiscoveryVersion, isListed, mainFileOf, wellKnownFindings } from '../core/clients/discovery.ts'
 
 /** Clients ask for the main file under this name, whatever it is called on the disk. */
 export const MAIN_FILE = 'SKILL.md'
 
 /** A valid skill in one state, and the indexes that it is in. */
-export interface Offer {
+export interface Installable {
   readonly skill: CatalogSkill
   readonly manifest: Manifest
   /** The main file. */
@@ -22,7 +22,7 @@ export interface Offer {
  * What the well-known indexes have of a skill; undefined for a skill that is not valid.
  * @throws {SkillError} when it cannot be read
  */
-export async function readOffer (skills: Pick<SkillSource, 'read'>, name: string): Promise<Offer | undefined> {
+export async function readInstallable (skills: Pick<SkillSource, 'read'>, name: string): Promise<Installable | undefined> {
   return await skills.read(name, async (state) => {
     const { skill } = state
     if (!skill.valid) return undefined
@@ -30,7 +30,7 @@ export async function readOffer (skills: Pick<SkillSource, 'read'>, name: string
     const document = await state.mainFile()
     const main = mainFileOf(skill, manifest)
     const findings = wellKnownFindings(skill, manifest, document.utf8)
-    const versions = new Set((['0.1.0', '0.2.0'] as const).filter((version) => isOffered(findings, version)))
+    const versions = new Set((['0.1.0', '0.2.0'] as const).filter((version) => isListed(findings, version)))
     return { skill, manifest, document, versions, nameOf: (path) => path === main ? MAIN_FILE : path }
   })
 }
