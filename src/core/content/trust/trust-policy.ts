@@ -7,7 +7,6 @@ import type { Manifest } from '../manifest.ts'
 /** What a signature came to. `stale`: files differ from what was signed; `untrusted`: signed by somebody who is not in the trust file. */
 export type TrustStatus = 'valid' | 'unsigned' | 'stale' | 'untrusted' | 'expired' | 'invalid' | 'denied'
 
-<<<<<<< HEAD
 /** What one scanner said of a revision. That it said nothing is no proof of anything. */
 export interface ScanReport {
   /** Name and version. */
@@ -19,10 +18,7 @@ export interface ScanReport {
   readonly severity: 'info' | 'low' | 'medium' | 'high' | 'critical' | null
 }
 
-/** What callers are told of the origin of a skill. */
-=======
 /** What answers say of the origin of a skill. */
->>>>>>> main
 export interface TrustReport {
   readonly signed: boolean
   /** Name in the trust file; `null` for a skill without a signature that holds. */
