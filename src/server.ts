@@ -121,7 +121,8 @@ export async function startServer (config: Config, { version, isExample = false,
       overloadLevel: () => load.level,
       limited: () => protection.refusals,
       authFailures: () => access?.refusals ?? [],
-      issuersAway: () => access?.issuersAway ?? 0
+      issuersAway: () => access?.issuersAway ?? 0,
+      ...sources && { sources: () => sources.status }
     }
   }).catch((error: unknown) => {
     const code = error instanceof Error && 'syscall' in error && error.syscall === 'open' && 'code' in error ? String(error.code) : undefined
