@@ -174,7 +174,7 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
   })
 
   await t.test('K74: the first stop leads past the navigation, a heading has an address, and lines are chosen by a click and a click with shift', async (t) => {
-    const tab = await openTab(t, browser)
+    const tab = await openTab(t, browser, { reducedMotion: 'reduce' })
     await tab.goto(`${url}/ui/skills/weather`)
     for (const key of ['Tab', 'Enter', 'Tab']) await tab.keyboard.press(key)
     t.equal(await tab.locator('main :focus').innerText(), 'Skills')
