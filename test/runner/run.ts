@@ -10,6 +10,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -34,6 +35,9 @@ const ALONE = /^test\/figures\//
 
 /** Unit tests in one process: more of them would leave one core without work at the end. */
 const MAX_FILES_TOGETHER = 8
+
+/** One more than there are cores: a third of the time, tests wait for a process, a watcher or a deadline. */
+const JOBS = String(availableParallelism() + 1)
 
 /** By the name of their run. */
 const running = new Map<string, ChildProcess>()
@@ -152,7 +156,7 @@ function showProgress (run: FileRun, done: number, total: number): void {
 }
 
 const { values, positionals } = parseArgs({
-  options: { unit: { type: 'boolean', default: false }, jobs: { type: 'string', default: '2' } },
+  options: { unit: { type: 'boolean', default: false }, jobs: { type: 'string', default: JOBS } },
   allowPositionals: true
 })
 const times = readTimes()
