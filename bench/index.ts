@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { readCommandLine, refuseCommandLine, runLong } from '../scripts/long-run.ts'
-import { measureAccess } from './access.ts'
+import { measureAccess, measureViews } from './access.ts'
 import { measureAnswers } from './answers.ts'
 import type { Bench } from './bench.ts'
 import { separateCores } from './cores.ts'
@@ -18,6 +18,7 @@ import { type Row, toMarkdown } from './table.ts'
 const PARTS: Readonly<Record<string, (bench: Bench) => Promise<Row[]>>> = {
   requests: measureRequests,
   access: measureAccess,
+  views: measureViews,
   edit: measureEdit,
   first: measureFirstRequests,
   scale: measureScale,
@@ -32,7 +33,8 @@ Measures the figures of the service, each beside its reference in the same run, 
 parts together take 5 to 10 minutes and are written to bench/results.md; single parts are only printed. Needs Linux.
 
   requests  CPU time of single requests, against Fastify and node:http
-  access    what tokens and views cost
+  access    what tokens cost
+  views     what 50 views of 10,000 skills cost
   edit      disk calls of a document after an edit
   first     event-loop stalls of first requests
   scale     start, memory, stalls and changes with 10,000 skills

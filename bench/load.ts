@@ -24,15 +24,18 @@ const STATUS = { start: 'HTTP/1.1 '.length, end: 'HTTP/1.1 200'.length } as cons
 const CONTENT_LENGTH = /\r\ncontent-length: (\d+)/i
 
 /**
- * Sends a number of requests, or requests for some time. Each connection sends the next request after the answer to the last.
+ * Sends a number of requests, or requests for some time. Each connection sends the next request after the answer to the last;
+ * of several requests to one server, by turns.
  *
  * The client uses bare sockets. A client slower than the server, as autocannon is, leaves the server with single requests. The
  * CPU time of polling then hides the cost of a request.
  * @throws if a status is neither 200 nor 304, if the server ends a connection, or after DEADLINE_MS
  */
-export async function load (request: Request, bound: { readonly requests: number } | { readonly milliseconds: number }): Promise<Measured> {
-  const { hostname, port } = new URL(request.url)
-  const bytes = requestBytes(request)
+export async function load (request: Request | readonly [Request, ...Request[]], bound: { readonly requests: number } | { readonly milliseconds: number }): Promise<Measured> {
+  const requests = 'url' in request ? [request] as const : request
+  const { hostname, port } = new URL(requests[0].url)
+  const messages = requests.map(requestBytes)
+  let sentCount = 0
   const times: number[] = []
   const end = 'milliseconds' in bound ? performance.now() + bound.milliseconds : Number.POSITIVE_INFINITY
   let left = 'requests' in bound ? bound.requests : Number.POSITIVE_INFINITY
@@ -48,28 +51,28 @@ export async function load (request: Request, bound: { readonly requests: number
       }
       left--
       sent = performance.now()
-      socket.write(bytes)
+      socket.write(messages[sentCount++ % messages.length] ?? '')
     }
     socket.on('data', (chunk) => {
       received = received === undefined ? chunk : Buffer.concat([received, chunk])
       const length = answerLength(received)
       if (length === undefined || received.length < length) return
-      if (received.length > length) failure ??= new Error(`more than one answer from ${request.url}`)
+      if (received.length > length) failure ??= new Error(`more than one answer from ${requests[0].url}`)
       const status = received.toString('latin1', STATUS.start, STATUS.end)
-      if (status !== '200' && status !== '304') failure ??= new Error(`${status} from ${request.url} under load`)
+      if (status !== '200' && status !== '304') failure ??= new Error(`${status} from ${requests[0].url} under load`)
       times.push(performance.now() - sent)
       received = undefined
       next()
     })
     socket.on('error', (error) => { failure ??= error })
-    socket.on('end', () => { failure ??= new Error(`${request.url} ended a connection under load`) })
+    socket.on('end', () => { failure ??= new Error(`${requests[0].url} ended a connection under load`) })
     next()
   }
 
   const sockets = Array.from({ length: CONNECTIONS }, () => connect({ host: hostname, port: Number(port), noDelay: true }))
   const closed = sockets.map((socket) => once(socket, 'close'))
   const deadline = setTimeout(() => {
-    failure ??= new Error(`${request.url} under load takes more than ${DEADLINE_MS} ms`)
+    failure ??= new Error(`${requests[0].url} under load takes more than ${DEADLINE_MS} ms`)
     for (const socket of sockets) socket.destroy()
   }, DEADLINE_MS)
   for (const socket of sockets) socket.once('connect', () => { converse(socket) })

@@ -80,7 +80,7 @@ export class SkillManager implements SkillService {
       this.#stops.push(
         gate.changed.subscribe((change) => { policy.judged.emit(change) }),
         gate.checked.subscribe(({ folder, inside }) => { this.#refresher.followInside(this.#roots.pathOf(folder), folder.realPath, inside) }),
-        policy.changed.subscribe(() => { if (this.#indexed) void this.#catalog.readmit() })
+        policy.changed.subscribe(() => { if (this.#indexed) this.#catalog.readmit() })
       )
     }
     disks.subscribe(({ name, isAnswering }) => {

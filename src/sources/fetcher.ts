@@ -1,5 +1,5 @@
 import type { LeftOut } from '../core/layout/layout.ts'
-import type { SourceFiles } from './publish/source-tree.ts'
+import type { SourceChange, SourceFiles } from './publish/source-tree.ts'
 
 /** What a fetcher keeps with what was published, for the next fetch: validators, ids. */
 export type FetchMemory = Readonly<Record<string, string>>
@@ -7,6 +7,8 @@ export type FetchMemory = Readonly<Record<string, string>>
 export interface FetchOptions {
   /** Of the state that is published; undefined before the first, and when it is to be fetched again. */
   readonly known: FetchMemory | undefined
+  /** Whether the caller has all files of `known` in mind: what is different from them is enough. */
+  readonly isListed?: boolean
   readonly signal: AbortSignal
   /** An empty folder for what is fetched, on the file system of the state folder; its owner removes it. */
   readonly tmp: string
@@ -18,6 +20,8 @@ export interface Fetched {
   readonly revision: string
   readonly memory: FetchMemory
   readonly files: SourceFiles
+  /** What is different from the files that the caller has in mind. `files` then has no entries. */
+  readonly changes?: readonly SourceChange[]
   /** The folder in it that is the source. */
   readonly path: string
   /** What of it no file system can hold. */

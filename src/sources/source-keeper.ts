@@ -6,14 +6,15 @@ import type { CoreLog } from '../core/ground/log.ts'
 import { findSkills } from '../core/layout/find-skills.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 import type { Fetched, Fetcher } from './fetcher.ts'
+import { KnownState } from './publish/known-state.ts'
 import { expandPackages } from './publish/packages.ts'
 import { type PublishedState, Publisher } from './publish/publisher.ts'
-import { isReport, reportOf } from './publish/report.ts'
+import { isReport, summaryOf } from './publish/report.ts'
 import { Schedule } from './schedule.ts'
 import { SourceError } from './source-error.ts'
 import type { Keeper } from './keeper.ts'
 import { DEFAULT_TIMEOUT_MS, type Source } from './address/source-spec.ts'
-import { checkEntries, SourceTree } from './publish/source-tree.ts'
+import { checkEntries, type SourceChange, SourceTree } from './publish/source-tree.ts'
 import { hash } from './publish/state-folder.ts'
 
 /** A state that is about to be published: folders of its skills by name. */
@@ -60,6 +61,8 @@ export class SourceKeeper implements Keeper {
   /** Checks now; a call during a check gets one that begins afterwards. */
   readonly sync = coalesce(() => this.#sync())
   #published: PublishedState | undefined
+  /** Of what is published; undefined after a start, and after a state that could not be published. */
+  #known: KnownState | undefined
   #failure: Failure | undefined
   #checkedAt: Date | undefined
   #nextAt: Date | undefined
@@ -163,8 +166,12 @@ export class SourceKeeper implements Keeper {
     const timeout = AbortSignal.timeout(source.timeoutMs ?? DEFAULT_TIMEOUT_MS)
     const tmp = await mkdtemp(join(this.#publisher.tmp, 'fetch-'))
     try {
-      const fetched = await fetcher.fetch({ known, tmp, signal: AbortSignal.any([timeout, this.#closing.signal]) })
-      if (fetched !== undefined) await this.#publish(fetched, settings, tmp)
+      const options = { known, tmp, signal: AbortSignal.any([timeout, this.#closing.signal]) }
+      const fetched = await fetcher.fetch({ ...options, isListed: known !== undefined && this.#known !== undefined })
+      if (fetched === undefined) return
+      const isPublished = fetched.changes !== undefined && await this.#publishChanges(fetched, fetched.changes, settings)
+      const all = isPublished ? undefined : fetched.changes === undefined ? fetched : await fetcher.fetch(options)
+      if (all !== undefined) await this.#publishAll(all, settings, tmp)
     } catch (error) {
       if (timeout.aborted && !this.#closing.signal.aborted) throw new SourceError('timeout', 'the source did not deliver in time', { cause: error })
       throw error
@@ -173,20 +180,46 @@ export class SourceKeeper implements Keeper {
     }
   }
 
-  async #publish ({ revision, memory, files: fetched, path, isFinal, leftOut = [] }: Fetched, settings: string, tmp: string): Promise<void> {
-    const { source, log, approval: { approve } } = this.#options
-    const { name, layout, include, exclude, prefix = '' } = source
-    const where = revision.length > 80 ? `${revision.slice(0, 80)}…` : revision
-    checkEntries(fetched.entries, where)
-    const { files, leftOut: packages } = layout === 'auto' || layout === 'tree' ? await expandPackages(fetched, tmp, this.#closing.signal) : { files: fetched, leftOut: [] }
-    if (files !== fetched) checkEntries(files.entries, where)
+  async #publishAll (fetched: Fetched, settings: string, tmp: string): Promise<void> {
+    const { name, layout, include, exclude } = this.source
+    const { path, leftOut = [] } = fetched
+    const where = shortOf(fetched)
+    this.#known = undefined
+    checkEntries(fetched.files.entries, where)
+    const { files, leftOut: packages } = layout === 'auto' || layout === 'tree' ? await expandPackages(fetched.files, tmp, this.#closing.signal) : { files: fetched.files, leftOut: [] }
+    if (files !== fetched.files) checkEntries(files.entries, where)
     const tree = new SourceTree(files, path)
     if (path !== '' && !tree.isFolder('')) throw new SourceError('path_not_found', `${where} has no folder ${JSON.stringify(path)}`)
     const found = await findSkills(tree, { layout, name: path === '' ? name : path.split('/').at(-1) ?? name, ...include && { include }, ...exclude && { exclude } })
+    const state = new KnownState(tree, { ...found, leftOut: [...leftOut, ...packages, ...found.leftOut] })
+    await state.findBrokenParts()
+    await this.#publish(fetched, settings, state)
+    // What was unpacked goes away with this fetch.
+    if (files === fetched.files) this.#known = state
+  }
+
+  /** Publishes what is different from the published state. False: that takes all files. */
+  async #publishChanges (fetched: Fetched, changes: readonly SourceChange[], settings: string): Promise<boolean> {
+    const known = this.#known
+    this.#known = undefined
+    const only = await known?.apply(fetched.files, changes, shortOf(fetched))
+    if (known === undefined || only === undefined) return false
+    await this.#publish(fetched, settings, known, only)
+    this.#known = known
+    return true
+  }
+
+  /** @param only names of the skills that may be others */
+  async #publish (fetched: Fetched, settings: string, { tree, found }: KnownState, only?: ReadonlySet<string>): Promise<void> {
+    const { log, approval: { approve } } = this.#options
+    const { name, prefix = '' } = this.source
+    const { revision, memory, isFinal } = fetched
+    const where = shortOf(fetched)
     const before = this.#published
     const isSame = before?.revision === revision && before.settings === settings
-    const state = { revision, settings, memory, changedAt: isSame ? before.changedAt : new Date().toISOString(), report: await reportOf(tree, { ...found, leftOut: [...leftOut, ...packages, ...found.leftOut] }) }
+    const state = { revision, settings, memory, changedAt: isSame ? before.changedAt : new Date().toISOString(), report: summaryOf(found) }
     const { added, changed, removed } = await this.#publisher.publish(tree, found.skills, {
+      only,
       state,
       prefix,
       where,
@@ -219,6 +252,10 @@ export class SourceKeeper implements Keeper {
 /** What decides which part of a state is published: another value publishes the same state anew. */
 function settingsOf ({ name, layout, include, exclude, prefix }: Source): string {
   return hash(JSON.stringify([1, name, layout, include, exclude, prefix])).slice(0, 16)
+}
+
+function shortOf ({ revision }: Fetched): string {
+  return revision.length > 80 ? `${revision.slice(0, 80)}…` : revision
 }
 
 function asSourceError (error: unknown): SourceError {

@@ -41,7 +41,7 @@ export interface Changes {
 export async function readChanges (skills: Pick<SkillSource, 'read' | 'at' | 'keptRevisions'>, name: string, wanted: string | undefined): Promise<Changes> {
   const after = await skills.read(name, (state) => state.manifest())
   const present = after.revision
-  const revisions = earlierRevisions(skills, name, present)
+  const revisions = skills.keptRevisions(name).filter((revision) => revision !== present)
   const from = wanted ?? revisions[0]
   if (from === undefined) return { present, revisions, from, files: undefined }
   if (from === present) return { present, revisions, from, files: [] }
@@ -55,11 +55,6 @@ export async function readChanges (skills: Pick<SkillSource, 'read' | 'at' | 'ke
     if (error instanceof RevisionChangedError) return { present, revisions, from, files: undefined }
     throw error
   }
-}
-
-/** Revisions of a skill that it has no more, and that can be read still. */
-export function earlierRevisions (skills: Pick<SkillSource, 'keptRevisions'>, name: string, present: string | null): readonly string[] {
-  return skills.keptRevisions(name).filter((revision) => revision !== present)
 }
 
 function compare (before: Manifest, after: Manifest): readonly FileChange[] {

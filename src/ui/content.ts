@@ -10,6 +10,9 @@ import { type CatalogEntry, describeState } from '../core/listing/entry.ts'
 import { type EntryVerdicts, type Judging, TARGET_NAMES, type TargetVerdict } from '../verdicts/index.ts'
 import { MAX_SHOWN_CHARACTERS } from './pages/source.ts'
 
+/** Longest character in UTF-8. */
+const MAX_UTF8_BYTES = 4
+
 /** An entry of the catalog, and what every target does with the skill. */
 export type JudgedSkill = CatalogEntry & EntryVerdicts & { readonly targets: readonly TargetVerdict[] }
 
@@ -85,10 +88,13 @@ async function beginningOf ({ file, digest }: Extract<ServableFile, { kind: 'str
   }
 }
 
-/** A cut may lie inside of a character: what follows the last line end is left out, if there is one. */
+/** A cut may lie inside of a character: what follows the last line end is left out, or else the beginning of one in UTF-8. */
 function withoutBrokenEnd (bytes: Buffer): Buffer {
   const end = bytes.lastIndexOf(0x0a)
-  return end === -1 ? bytes : bytes.subarray(0, end + 1)
+  if (end !== -1) return bytes.subarray(0, end + 1)
+  let start = bytes.length - 1
+  while (start > bytes.length - MAX_UTF8_BYTES && ((bytes[start] ?? 0) & 0xc0) === 0x80) start--
+  return (bytes[start] ?? 0) >= 0xc0 ? bytes.subarray(0, start) : bytes
 }
 
 /** What can be said instead of content that cannot be read. A skill that changed meanwhile is read again as a whole. */

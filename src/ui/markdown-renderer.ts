@@ -15,7 +15,7 @@ import type { MarkdownPlace } from './markdown/render.ts'
 export const MAX_MARKDOWN_CHARACTERS = 262_144
 
 /** Time for one text, and how long a request waits for its own, in milliseconds. */
-const RENDER_MS = 800
+const RENDER_MS = 600
 
 /** The HTML of all kept texts together, in UTF-16 code units, and of one. A hidden character becomes a mark of 80. */
 const MAX_KEPT_CHARACTERS = 8_388_608

@@ -13,7 +13,7 @@ import type { EntryVerdicts, Judging } from '../verdicts/index.ts'
 import { prefersPage } from '../http/request/accept.ts'
 import { type Addresses, addressesFrom } from './addresses.ts'
 import { readAssets } from './assets.ts'
-import { earlierRevisions, type FileChange, readChanges } from './changes.ts'
+import { type FileChange, readChanges } from './changes.ts'
 import { readFile, readSkill } from './content.ts'
 import { MarkdownRenderer, type Rendering } from './markdown-renderer.ts'
 import { missingFile, missingSkill } from './missing.ts'
@@ -104,7 +104,7 @@ export class Pages {
       const body = main === undefined ? '' : skillBody(main.text)
       const rendering = main && await this.#render({ name, path: skill.mainFile, text: body, digest: main.digest, manifest: skill.manifest, level: 2 }, addresses)
       return skillPage({
-        ...skill, body, rendering, base: this.#base(request), root: skills.rootOf(name), hasChanges: earlierRevisions(skills, name, skill.entry.revision).length > 0
+        ...skill, body, rendering, base: this.#base(request), root: skills.rootOf(name)
       }, addresses)
     }, async (error, addresses) => missingSkill(error, skills, name, addresses))
   }
@@ -119,7 +119,7 @@ export class Pages {
       const { manifest, digest, ...file } = shown
       const isMarkdown = /\.mdx?$/i.test(path) && file.text !== undefined
       const text = isMarkdown && view === 'rendered' && digest !== undefined ? { name, path, text: skillBody(file.text ?? ''), digest, manifest, level: 1 } : undefined
-      return filePage({ ...file, name, path, isMarkdown, rendering: text && await this.#render(text, addresses) }, addresses)
+      return filePage({ ...file, digest, name, path, isMarkdown, rendering: text && await this.#render(text, addresses) }, addresses)
     }, async (error, addresses) => missingSkill(error, skills, name, addresses) ?? await missingFile(error, skills, name, path, addresses))
   }
 

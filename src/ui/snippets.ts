@@ -47,7 +47,8 @@ export function snippets (base: string, name?: string): readonly Snippet[] {
       language: 'sh',
       through: 'rest',
       text: `curl -s ${shellWord(`${base}/agent/tools?format=openai`)}`
-    }
+    },
+    { id: 'prompt', client: 'Prompt', where: 'a list of all skills for the system prompt of a model', language: 'sh', through: 'rest', text: `curl -s ${shellWord(`${base}/agent/prompt`)}` }
   ]
 }
 

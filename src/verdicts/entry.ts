@@ -1,10 +1,10 @@
 import type { FileList } from '../core/content/manifest.ts'
 import { wellKnownFindings } from '../core/clients/discovery.ts'
 import type { FileContent } from '../core/files/file-content.ts'
-import type { Awaitable } from '../core/ground/async.ts'
+import { type Awaitable, createQueue, createSlicer } from '../core/ground/async.ts'
 import type { CatalogSkill, Finding } from '../core/ground/skill.ts'
 import type { EntryState, JudgedEntry } from '../core/listing/entry.ts'
-import { type TargetVerdict, verdictsOf } from './judge.ts'
+import { type TargetVerdict, type Verdicts, verdictsOf } from './judge.ts'
 import type { Subject } from './subject.ts'
 import type { TargetName } from './targets.ts'
 import { estimateTokens, type TokenEstimate } from './tokens.ts'
@@ -28,17 +28,26 @@ export type Judging = (state: EntryState, targets?: readonly TargetName[]) => Pr
 /** @param sources clients of doors that verdicts know nothing of; those of the well-known indexes are asked in any case */
 export function createJudge (sources: readonly FindingSource[]): Judging {
   const known = new WeakMap<FileContent, { readonly state: EntryState, readonly verdicts: EntryVerdicts }>()
+  const enter = createQueue()
   return async (state, targets) => {
     const before = state.document && known.get(state.document)
     if (targets === undefined && before !== undefined && isSame(before.state, state)) return before.verdicts
-    const subject = await subjectOf(state, sources)
-    const { findings, targets: judged } = verdictsOf(subject, targets)
-    const tokens = estimateTokens(subject)
-    if (targets !== undefined) return { tokens, targets: judged, findings }
-    const verdicts = { tokens, findings }
+    // One after the other: a page of the catalog asks for many at the same time.
+    const { targets: judged, ...verdicts } = await enter(() => judgeInSlices(state, sources, targets))
+    if (targets !== undefined) return { ...verdicts, targets: judged }
     if (state.document !== undefined) known.set(state.document, { state, verdicts })
     return verdicts
   }
+}
+
+/** A SKILL.md of 1 MiB takes up to 100 ms, in which others are answered as well. */
+async function judgeInSlices (state: EntryState, sources: readonly FindingSource[], targets: readonly TargetName[] | undefined): Promise<EntryVerdicts & Pick<Verdicts, 'targets'>> {
+  const yieldIfNeeded = createSlicer()
+  const subject = await subjectOf(state, sources)
+  await yieldIfNeeded()
+  const { findings, targets: judged } = verdictsOf(subject, targets)
+  await yieldIfNeeded()
+  return { tokens: estimateTokens(subject), targets: judged, findings }
 }
 
 /** The values of one state are the same objects as long as nothing changes. */

@@ -98,7 +98,7 @@ const ROWS: readonly OutcomeRow[] = [
   { codes: ['compatibility_too_long'], refused: ['spec', 'skills-ref', 'quick-validate'], not_loaded: ['mcp'] },
   { codes: ['metadata_not_mapping'], refused: ['spec'], not_loaded: ['codex', 'goose', 'mcp'], warned: ['vscode'] },
   { codes: ['metadata_not_text'], warned: ['spec'], not_loaded: ['mcp'] },
-  { codes: ['allowed_tools_list'], refused: ['gh-skill'], warned: ['spec'] },
+  { codes: ['allowed_tools_list'], refused: ['gh-skill'], warned: ['spec', 'vscode'] },
   { codes: ['unknown_fields'], refused: ['skills-ref', 'quick-validate'] },
   { codes: ['unknown_fields'], when: 'field_unknown_to_vscode', warned: ['vscode'] },
   { codes: ['nobody_can_invoke'], not_loaded: ['claude-code'] },

@@ -47,7 +47,7 @@ function findBlob (text: string): Finding[] {
   let start = 0
   for (let at = 0; at <= text.length; at++) {
     if (at < text.length && isBase64(text.charCodeAt(at))) continue
-    if (at - start >= BLOB_CHARACTERS && new Set(text.slice(start, at)).size >= MIN_DIFFERENT_CHARACTERS) {
+    if (at - start >= BLOB_CHARACTERS && new Set(text.slice(start, start + BLOB_CHARACTERS)).size >= MIN_DIFFERENT_CHARACTERS) {
       return [found('encoded_text', `the text has ${at - start} characters of encoded data in a row, which nobody can review`,
         'Put the data into a file of its own, or leave it out', placeAt(text, start))]
     }

@@ -48,10 +48,14 @@ interface AxeResults {
   readonly violations: ReadonlyArray<{ readonly id: string, readonly nodes: ReadonlyArray<{ readonly html: string, readonly failureSummary?: string }> }>
 }
 
-/** What axe finds on a page, one line each. Evaluated and not added as a script, which the page's policy refuses. */
-export async function barriers (page: Page): Promise<readonly string[]> {
+/**
+ * What axe finds on a page, one line each. Evaluated and not added as a script, which the page's policy refuses.
+ * @param rules default: all
+ */
+export async function barriers (page: Page, rules?: readonly string[]): Promise<readonly string[]> {
   // As text: functions would be compiled against the types of this process.
-  const { violations } = await page.evaluate(`'axe' in globalThis || eval(${JSON.stringify(axe)}), axe.run()`) as AxeResults
+  if (await page.evaluate("!('axe' in globalThis)")) await page.evaluate(axe)
+  const { violations } = await page.evaluate(`axe.run(${JSON.stringify({ ...rules !== undefined && { runOnly: rules }, resultTypes: ['violations'] })})`) as AxeResults
   return violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}: ${failureSummary ?? ''}`))
 }
 

@@ -23,7 +23,8 @@ export function createRepository (t: Test, name = 'repo'): Repository {
   const path = join(t.testdir(), name)
   mkdirSync(path, { recursive: true })
   const git = (args: readonly string[], input?: string | Buffer): string => execFileSync('git', ['-C', path, ...args], {
-    env: { PATH: process.env.PATH, HOME: path, GIT_CONFIG_NOSYSTEM: '1', ...IDENTITY }, ...input !== undefined && { input }, stdio: ['pipe', 'pipe', 'ignore']
+    // Without its own repository, git would take the one that the checkout is.
+    env: { PATH: process.env.PATH, HOME: path, GIT_CONFIG_NOSYSTEM: '1', GIT_CEILING_DIRECTORIES: dirname(path), ...IDENTITY }, ...input !== undefined && { input }, stdio: ['pipe', 'pipe', 'ignore']
   }).toString().trim()
   git(['init', '-q', '-b', 'main'])
   for (const key of ['uploadpack.allowAnySHA1InWant', 'uploadpack.allowFilter', 'http.uploadpack']) git(['config', key, 'true'])

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
@@ -90,9 +90,11 @@ t.test('every curl command gets the answer that is shown', { skip: !hasCurl && '
 t.test('every shown refusal of the command line is the real one', async (t) => {
   const commands = blocks.filter(({ text, output }) => text.startsWith('npx skillserve') && output !== undefined)
   t.ok(commands.length > 0)
+  const cwd = t.testdir()
+  cpSync(`${ROOT}skills`, join(cwd, 'skills'), { recursive: true })
   for (const { document, line, text, output = '' } of commands) {
     const args = text.trim().split(' ').slice(2)
-    const { stdout, stderr } = spawnSync(process.execPath, ['dist/cli/main.js', ...args], { cwd: ROOT, encoding: 'utf8', env: { PATH: process.env['PATH'] } })
+    const { stdout, stderr } = spawnSync(process.execPath, [`${ROOT}dist/cli/main.js`, ...args], { cwd, encoding: 'utf8', env: { PATH: process.env['PATH'] } })
     t.match((stdout + stderr).trimEnd(), patternOf(output), `${document}:${line}`)
   }
 })

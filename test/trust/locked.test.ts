@@ -94,6 +94,18 @@ t.test('K95: a new lock is in force at once, for kept revisions too', async (t) 
   t.strictSame(await manager.list(), [])
 })
 
+t.test('K95: a list that is asked for after a change of the lock has no skill that the lock no longer names', async (t) => {
+  const base = t.testdir(skills('a', 'b', 'c'))
+  const pins = Object.fromEntries(await Promise.all(['a', 'b', 'c'].map(async (name) => [name, [await revisionOf(t, base, name)]] as const)))
+  const { policy, pin } = lockOf(pins)
+  const manager = await startManager(t, [base], { policy })
+  t.strictSame(await manager.list(), ['a', 'b', 'c'])
+  pin({})
+  t.strictSame(await manager.list(), [])
+  pin(pins)
+  t.strictSame(await manager.list(), ['a', 'b', 'c'])
+})
+
 t.test('K95: a refused folder does not hide one of the same name in a later root', async (t) => {
   const folder = t.testdir({ first: { demo: { 'SKILL.md': skillText('demo', 'canary') } }, second: { demo: { 'SKILL.md': skillText('demo', 'reviewed') } } })
   const revision = await revisionOf(t, join(folder, 'second'), 'demo')

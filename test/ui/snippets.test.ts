@@ -65,9 +65,11 @@ t.test('K76: each snippet runs as it is', async (t) => {
     t.strictSame(installed(), ['calculator', 'weather'])
   })
 
-  await t.test('tool definitions', async (t) => {
-    const definitions = JSON.parse(await createShell(t).run(of('tools'))) as readonly unknown[]
+  await t.test('tool definitions, and the list for a prompt', async (t) => {
+    const { run } = createShell(t)
+    const definitions = JSON.parse(await run(of('tools'))) as readonly unknown[]
     t.match(definitions[0], { type: 'function', function: { name: String } })
+    t.match(await run(of('prompt')), /<available_skills>[^]*calculator[^]*weather/)
   })
 
   await t.test('Claude Code, Cursor, VS Code, Gemini CLI: an MCP client finds the tools at the address', async (t) => {

@@ -81,9 +81,9 @@ t.test('K79: rules about fields that the format does not know, or knows in anoth
   const rows: ReadonlyArray<readonly [lines: readonly string[], code: string, outcomes: Partial<Record<TargetName, Outcome>>]> = [
     [['tags: a'], 'unknown_fields', { 'skills-ref': 'refused', 'quick-validate': 'refused', vscode: 'warned' }],
     [['argument-hint: a'], 'unknown_fields', { 'skills-ref': 'refused', 'quick-validate': 'refused' }],
-    [['allowed-tools:', '  - Read'], 'allowed_tools_list', { spec: 'warned', 'gh-skill': 'refused' }],
+    [['allowed-tools:', '  - Read'], 'allowed_tools_list', { spec: 'warned', vscode: 'warned', 'gh-skill': 'refused' }],
     [['tags: [a]'], 'frontmatter_flow_style', { 'skills-ref': 'refused', 'quick-validate': 'refused', vscode: 'warned' }],
-    [['allowed-tools: [Read]'], 'allowed_tools_list', { spec: 'warned', 'skills-ref': 'refused', 'gh-skill': 'refused' }],
+    [['allowed-tools: [Read]'], 'allowed_tools_list', { spec: 'warned', 'skills-ref': 'refused', vscode: 'warned', 'gh-skill': 'refused' }],
     [['metadata:', '  a: [b]'], 'metadata_not_text', { spec: 'warned', 'skills-ref': 'refused', mcp: 'not_loaded' }],
     [[`when_to_use: ${long(1_530)}`], 'when_to_use_too_long', { 'skills-ref': 'refused', 'quick-validate': 'refused', 'claude-code': 'cut', vscode: 'warned' }],
     [['disable-model-invocation: true', 'user-invocable: no'], 'nobody_can_invoke', { 'skills-ref': 'refused', 'quick-validate': 'refused', 'claude-code': 'not_loaded' }]

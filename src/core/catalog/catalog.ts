@@ -132,8 +132,12 @@ export class Catalog {
     const { folders, shadowing } = this
     const skills = this.#with(read.map((skill) => [skill.name, skill]))
     const next = new Catalog({ generation: this.generation + (isVisible ? 1 : 0), folders, shadowing, names: this.#names, skills })
-    next.#available = this.#available && withRead(this.#available, read)
-    if (!isVisible) next.#displayNames = this.#displayNames
+    if (isVisible) {
+      next.#available = this.#available && withRead(this.#available, read)
+    } else {
+      next.#available = this.#available
+      next.#displayNames = this.#displayNames
+    }
     return next
   }
 

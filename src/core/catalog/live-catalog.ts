@@ -42,8 +42,8 @@ export class LiveCatalog {
   readonly verifyAll = coalesce(() => this.verify(this.#admitted === undefined ? this.#catalog.names : this.#roots.allNames()))
   /** Compares every skill as far as its name in the frontmatter goes. A label that nobody has takes a share of a core at most. */
   readonly verifyDisplayNames = coalesce(withRests(() => this.verify(this.#catalog.names, (skill) => this.#holdsLabel(skill))))
-  /** Checks folders that came since the last call. */
-  readonly checkNew = coalesce(() => this.verify(this.#unchecked))
+  /** Checks folders that came since the last call, and all of them after a change of the policy. */
+  readonly checkNew = coalesce(() => this.#readmitted.then(() => this.verify(this.#unchecked)))
   readonly #roots: Roots
   readonly #store: FileStore
   readonly #phase: PollPhase
@@ -52,6 +52,8 @@ export class LiveCatalog {
   #catalog = new Catalog()
   #sequence = 0
   #changeCount = 0
+  /** The checks after the last change of the policy. */
+  #readmitted: Promise<void> = Promise.resolve()
 
   constructor ({ roots, store, phase, admission }: LiveCatalogOptions) {
     this.#roots = roots
@@ -263,11 +265,10 @@ export class LiveCatalog {
     this.#takeFolders([folder.name])
   }
 
-  /** The policy is another one: what it does not serve goes at once, and what it serves now comes after its check. */
-  async readmit (): Promise<void> {
+  /** The policy is another one: all skills are checked before the next list. */
+  readmit (): void {
     this.#takeFolders(this.#roots.allNames())
-    await this.verifyAll()
-    this.touched.emit(undefined)
+    this.#readmitted = this.verifyAll().then(() => { this.touched.emit(undefined) })
   }
 
   async #check (skill: IndexedSkill): Promise<CheckOutcome> {

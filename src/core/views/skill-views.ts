@@ -9,6 +9,7 @@ import type { Refresh } from '../refresher.ts'
 import { createSharedDisk, createSkillManager, type SharedDisk, type SkillManager, type SkillManagerOptions } from '../skill-manager.ts'
 import type { SkillStatus } from '../skill-source.ts'
 import type { MergedNames } from './member-lists.ts'
+import { SharedInspections } from './shared-inspections.ts'
 import { View, type ViewGround } from './view.ts'
 import type { ViewMember } from './view-member.ts'
 
@@ -18,6 +19,7 @@ export type Grant = 'all' | ((name: string) => boolean)
 interface NamedRoot {
   readonly name: string
   readonly skills: SkillManager
+  readonly inspections: SharedInspections
 }
 
 /** No name of a skill holds a line end. */
@@ -43,10 +45,13 @@ export class SkillViews {
     const shared = createSharedDisk(options.times?.diskAnswer, options.hasRoom)
     const count = projectRoots.length + (personalRoot === undefined ? 0 : 1)
     const maxBytes = Math.floor((keep.maxBytes ?? KEPT_REVISION_BYTES) / Math.max(count, 1))
-    const manager = (roots: Pick<SkillManagerOptions, 'projectRoots' | 'personalRoot'>) => createSkillManager({ ...options, ...roots, shared, keep: { ...keep, maxBytes } })
+    const open = (root: string | RootOptions, roots: Pick<SkillManagerOptions, 'projectRoots' | 'personalRoot'>): NamedRoot => {
+      const skills = createSkillManager({ ...options, ...roots, shared, keep: { ...keep, maxBytes } })
+      return { name: nameOf(root), skills, inspections: new SharedInspections(skills) }
+    }
     this.#roots = [
-      ...projectRoots.map((root) => ({ name: nameOf(root), skills: manager({ projectRoots: [root] }) })),
-      ...personalRoot === undefined ? [] : [{ name: nameOf(personalRoot), skills: manager({ projectRoots: [], personalRoot }) }]
+      ...projectRoots.map((root) => open(root, { projectRoots: [root] })),
+      ...personalRoot === undefined ? [] : [open(personalRoot, { projectRoots: [], personalRoot })]
     ]
     this.contents = shared.store
     for (const { skills } of this.#roots) skills.refreshed.subscribe((refresh) => { this.refreshed.emit(refresh) })
@@ -55,7 +60,7 @@ export class SkillViews {
     this.#search = new SkillSearch(new AllSkills(this.#roots.map(({ skills }) => skills)))
     this.#ground = {
       phase: shared.phase,
-      anyRoot: first.skills,
+      anyRoot: { ...first, allows: everything, isWhole: true },
       search: (query, names, members) => this.#searchWithin(query, names, members)
     }
     this.everything = this.createView('everything', new Map(this.rootNames.map((name) => [name, 'all'])))
@@ -100,10 +105,10 @@ export class SkillViews {
   }
 
   members (grants: ReadonlyMap<string, Grant>): readonly ViewMember[] {
-    return this.#roots.flatMap(({ name, skills }) => {
-      const grant = grants.get(name)
+    return this.#roots.flatMap((root) => {
+      const grant = grants.get(root.name)
       if (grant === undefined) return []
-      return grant === 'all' ? { skills, allows: everything, isWhole: true } : { skills, allows: grant, isWhole: false }
+      return grant === 'all' ? { ...root, allows: everything, isWhole: true } : { ...root, allows: grant, isWhole: false }
     })
   }
 

@@ -75,7 +75,7 @@ export class ViewChanges {
   }
 
   #followTouches (): void {
-    this.#touchStops = this.#options.members().map((member, index) => member.skills.observe((names) => {
+    this.#touchStops = this.#options.members().map((member, index) => member.inspections.observe((names) => {
       if (names === undefined) return this.#touched.emit(undefined)
       const { owners } = this.#options.names()
       const own = [...names].filter((name) => owners.get(name) === index)

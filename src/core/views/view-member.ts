@@ -1,10 +1,12 @@
 import { SkillError } from '../ground/errors.ts'
 import type { SkillManager } from '../skill-manager.ts'
+import type { SharedInspections } from './shared-inspections.ts'
 
 /** A root as a view has it. */
 export interface ViewMember {
   /** The skills of this root alone. */
   readonly skills: SkillManager
+  readonly inspections: SharedInspections
   /** Whether the view may have a skill of this name of the root. */
   allows (name: string): boolean
   /** Whether `allows` is true for every name. */

@@ -12,7 +12,6 @@ import type { CatalogSkill, SkillMetadata } from '../ground/skill.ts'
 import { hasForbiddenSequence } from '../ground/skill-name.ts'
 import { SkillsAtRevision } from '../pinned-source.ts'
 import type { SearchAnswer } from '../search/search.ts'
-import type { SkillManager } from '../skill-manager.ts'
 import type { PinnedSource, SkillService, SkillStatus } from '../skill-source.ts'
 import { MemberLists, type MergedNames } from './member-lists.ts'
 import { ShadowingState, withShadowing } from './shadowing.ts'
@@ -24,7 +23,7 @@ import { viewStatus } from './view-status.ts'
 export interface ViewGround {
   readonly phase: PollPhase
   /** Any root: its manager says what is wrong with a name that no skill can have. */
-  readonly anyRoot: SkillManager
+  readonly anyRoot: ViewMember
   /** Searches skills by name and root. */
   search (query: string, names: MergedNames, members: readonly ViewMember[]): Promise<SearchAnswer>
 }
@@ -198,7 +197,8 @@ export class View implements SkillService {
 
   async inspect (name: string, known?: Inspected): Promise<Inspected | Unread | undefined> {
     for (const member of this.#members) {
-      const found = member.allows(name) ? await member.skills.inspect(name, known) : undefined
+      // With nothing to compare it with, the state of this moment is wanted.
+      const found = member.allows(name) ? await (known === undefined ? member.skills : member.inspections).inspect(name, known) : undefined
       if (found !== undefined) return found
     }
     return undefined
@@ -259,7 +259,7 @@ export class View implements SkillService {
   /** Asks the roots of the view in order, until one has the skill. */
   #first<T> (name: string, ask: (member: ViewMember) => Awaitable<T>, attempt = 1): Awaitable<T> {
     // What is wrong with such a name differs from question to question. No disk is touched.
-    if (hasForbiddenSequence(name)) return ask({ skills: this.#ground.anyRoot, allows: () => true, isWhole: true })
+    if (hasForbiddenSequence(name)) return ask(this.#ground.anyRoot)
     const before = this.#changeCount
     return orElse(() => this.#firstFrom(name, ask, 0), (error) => {
       if (!isMissing(error) || !this.#isOutdated(before, attempt)) throw error

@@ -1,12 +1,16 @@
 import { type RequestListener, Server, type ServerOptions, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { MAX_WAITING_REQUESTS } from '../limits.ts'
+import { Garbage } from '../overload/garbage.ts'
 
 /**
  * Requests behind others that are read in one iteration of the event loop. Node takes some 10 µs to parse each, and a hundred
  * connections can deliver 300,000 of them.
  */
 const MAX_READ_AHEAD = 4_000
+
+/** What a request that waits takes with its response, in bytes. Most of them are garbage when their connection is closed. */
+const WAITING_BYTES = 8_192
 
 /**
  * The open connections of one server, and the answers that each is owed.
@@ -22,6 +26,7 @@ export class Connections {
   /** How many of them have not been handed to the handler, for connections that have any. */
   readonly #waiting = new Map<Socket, number>()
   readonly #maxWaiting: number
+  readonly #garbage = new Garbage()
   #waitingCount = 0
   #readAhead = 0
   #late: ServerResponse | undefined
@@ -91,6 +96,7 @@ export class Connections {
     const waiting = this.#waiting.get(socket) ?? 0
     this.#waiting.set(socket, waiting + 1)
     this.#waitingCount++
+    this.#garbage.add(WAITING_BYTES)
     if (waiting === 0) {
       socket.pause()
       this.#continueAfter(responses.at(-2), socket, handler)

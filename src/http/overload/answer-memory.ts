@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { MAX_HELD_BYTES } from '../limits.ts'
+import { Garbage } from './garbage.ts'
 
 export interface AnswerMemoryOptions {
   /** What all bodies and answers together may hold, in bytes. Default MAX_HELD_BYTES. */
@@ -51,6 +52,7 @@ export class AnswerMemory {
   readonly #waiters = new Set<Waiter>()
   #total = 0
   #measuredAt = 0
+  readonly #garbage = new Garbage()
 
   constructor ({ maxBytes = MAX_HELD_BYTES, graceMs = 2_000, waitMs = 1_000 }: AnswerMemoryOptions = {}) {
     this.#maxBytes = maxBytes
@@ -84,11 +86,14 @@ export class AnswerMemory {
    * @param since when the file was asked for, in milliseconds of `performance.now()`: the wait counts from then
    */
   async hasRoomFor (bytes: number, since: number): Promise<boolean> {
-    if (this.#makeRoom(bytes)) return true
-    const left = since + this.#waitMs - performance.now()
-    if (left <= 0) return false
-    await new Promise<void>((resolve) => { this.#wait(bytes, left, resolve) })
-    return this.#makeRoom(bytes)
+    if (!this.#makeRoom(bytes)) {
+      const left = since + this.#waitMs - performance.now()
+      if (left <= 0) return false
+      await new Promise<void>((resolve) => { this.#wait(bytes, left, resolve) })
+      if (!this.#makeRoom(bytes)) return false
+    }
+    this.#garbage.add(bytes)
+    return true
   }
 
   /** Calls `end` when there may be room, or the time is over. Returns a function that stops it. */
@@ -109,6 +114,7 @@ export class AnswerMemory {
 
   /** Holds an answer that goes out now, instead of what was reserved for it. Returns false when there is no room. */
   hold (response: ServerResponse, held: Held): boolean {
+    this.#garbage.add(held.bytes)
     this.#remove(response)
     const isHeld = this.#enter(response, held.isStreamed === true ? { ...held, bytes: STREAMED_BYTES } : held, performance.now())
     this.#grant()

@@ -10,7 +10,7 @@ import type { GitSource, RefAndPath, SourceAuth } from '../address/source-spec.t
 import { hash } from '../publish/state-folder.ts'
 import { gitProblem, type GitOptions, runGit } from './git-command.ts'
 import { isBrokenStore } from './git-errors.ts'
-import { readCommit } from './git-files.ts'
+import { readChanges, readCommit } from './git-files.ts'
 
 const INTERVAL_MS = 60_000
 
@@ -62,27 +62,30 @@ export function createGitFetcher (source: GitSource, stateDir: string): Fetcher 
     })
   }
 
-  async function fetchOnce ({ known, signal }: FetchOptions): Promise<Fetched | undefined> {
+  async function fetchOnce ({ known, isListed, signal }: FetchOptions): Promise<Fetched | undefined> {
     const remote = await connection(source, home, signal)
     const resolved = await resolveRef(source.at, (args) => runGit({ ...remote, args: ['ls-remote', '--quiet', ...args] }), source.url)
     if (resolved.commit !== undefined && known?.['commit'] === resolved.commit && known['path'] === resolved.path) return undefined
     await mkdir(store, { recursive: true, mode: 0o700 })
-    await runGit({ args: ['init', '--quiet', '--bare', '--template=', store], signal, home })
+    if (!existsSync(join(store, 'HEAD'))) await runGit({ args: ['init', '--quiet', '--bare', '--template=', store], signal, home })
     const own = `refs/skillserve/${hash(source.name + resolved.ref).slice(0, 16)}`
     await runGit({
       ...remote,
-      args: ['-C', store, 'fetch', '--quiet', '--force', '--no-tags', '--depth=1', '--no-write-fetch-head', '--no-recurse-submodules', '--', source.url, `+${resolved.ref}:${own}`]
+      args: ['--git-dir', store, 'fetch', '--quiet', '--force', '--no-tags', '--depth=1', '--no-write-fetch-head', '--no-recurse-submodules', '--', source.url, `+${resolved.ref}:${own}`]
     })
-    const run = (args: readonly string[], more: object = {}) => runGit({ ...more, args: ['-C', store, ...args], signal, home })
-    const commit = (await run(['rev-parse', '--verify', '--quiet', '--end-of-options', `${own}^{commit}`])).toString().trim()
+    const run = (args: readonly string[], more: object = {}) => runGit({ ...more, args: ['--git-dir', store, ...args], signal, home })
+    const tip = `${own}^{commit}`
+    const changed = isListed === true && known?.['path'] === resolved.path ? await readChanges(run, known['commit'] ?? '', tip) : undefined
+    const commit = changed?.commit ?? (await run(['rev-parse', '--verify', '--quiet', '--end-of-options', tip])).toString().trim()
     if (COMMIT_ID.test(resolved.label) && commit !== resolved.label) throw new SourceError('ref_not_found', 'the host gave another commit than the one that was asked for')
-    const files = await readCommit(run, commit, resolved.path)
+    const files = changed?.files ?? await readCommit(run, commit, resolved.path)
     if (await countPacks(store) > MAX_PACKS) await run(['gc', '--quiet', '--prune=now'])
     const algorithm = commit.length === 40 ? 'sha1' : 'sha256'
     return {
       revision: `${COMMIT_ID.test(resolved.label) ? '' : `${resolved.label}@`}${algorithm}:${commit}`,
       memory: { commit, path: resolved.path },
       files,
+      ...changed && { changes: changed.changes },
       path: resolved.path,
       isFinal: COMMIT_ID.test(resolved.label)
     }

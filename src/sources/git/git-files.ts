@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { SourceError } from '../source-error.ts'
-import type { SourceEntry, SourceFiles } from '../publish/source-tree.ts'
+import type { SourceChange, SourceEntry, SourceFiles } from '../publish/source-tree.ts'
 import { MAX_FILE_BYTES } from '../publish/limits.ts'
 
 /** Runs git in the store of a repository. */
@@ -23,8 +23,49 @@ export async function readCommit (run: RunInStore, commit: string, path: string)
   const links = entries.filter(({ kind, size }) => kind === 'link' && size <= MAX_LINK_BYTES)
   const targets = new Map<string, string>()
   await readBlobs(run, links.map(({ id }) => id), async (index, bytes) => { targets.set(links[index]?.id ?? '', bytes.toString()) })
+  return filesOf(run, entries.map((entry) => entry.kind === 'link' ? { ...entry, target: targets.get(entry.id) ?? '' } : entry))
+}
+
+/** More changes than that are read as a whole commit. */
+const MAX_CHANGES = 1_000
+
+/**
+ * What is different between two commits, for a push of few files. Undefined where more than plain files came, changed or went, or where
+ * the first commit is not in the store any more.
+ * @param to any name of a commit
+ */
+export async function readChanges (run: RunInStore, from: string, to: string): Promise<{ readonly commit: string, readonly files: SourceFiles, readonly changes: readonly SourceChange[] } | undefined> {
+  let fields: string[]
+  try {
+    fields = (await run(['diff-tree', '-r', '-z', '--raw', '--no-renames', from, to])).toString().split('\0')
+  } catch {
+    return undefined
+  }
+  if (fields.length > 2 * MAX_CHANGES) return undefined
+  const changes: Array<{ readonly path: string, readonly id: string, readonly status: string }> = []
+  for (let index = 0; index + 1 < fields.length; index += 2) {
+    // `:<old mode> <mode> <old id> <id> <status>`
+    const [oldMode = '', mode = '', , id = '', status = ''] = fields[index]?.slice(1).split(' ') ?? []
+    if (![oldMode, mode].every((each) => PLAIN_MODES.has(each)) || !/^[AMD]$/.test(status)) return undefined
+    changes.push({ path: fields[index + 1] ?? '', id, status })
+  }
+  const ids = changes.filter(({ status }) => status !== 'D').map(({ id }) => id)
+  const listing = (await run(['cat-file', '--batch-check=%(objectname) %(objectsize)'], { input: [to, ...ids].map((name) => `${name}\n`) })).toString()
+  const [[commit = ''] = [], ...sizes] = listing.split('\n').map((line) => line.split(' '))
+  const sizeOf = new Map(sizes.map(([id = '', size]) => [id, Number(size)]))
   return {
-    entries: entries.map((entry) => entry.kind === 'link' ? { ...entry, target: targets.get(entry.id) ?? '' } : entry),
+    commit,
+    files: filesOf(run, []),
+    changes: changes.map(({ path, id, status }) => ({ path, isNew: status === 'A', entry: status === 'D' ? undefined : { path, kind: 'file', id, size: sizeOf.get(id) ?? 0 } }))
+  }
+}
+
+/** A file, an executable file, and none. */
+const PLAIN_MODES = new Set(['100644', '100755', '000000'])
+
+function filesOf (run: RunInStore, entries: readonly SourceEntry[]): SourceFiles {
+  return {
+    entries,
     async write (files, signal) {
       const wanted = [...files]
       await readBlobs(run, wanted.map(({ entry }) => entry.id), async (index, bytes) => {

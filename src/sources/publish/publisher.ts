@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, realpath, rename, rm, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { ListedFolder, Listing } from '../../core/roots/listing.ts'
@@ -31,6 +32,8 @@ export interface PublishedState {
 }
 
 export interface PublishOptions {
+  /** Names of the skills that may be others than before, in the state that follows it; undefined: all may. */
+  readonly only?: ReadonlySet<string> | undefined
   readonly state: PublishedState
   readonly prefix: string
   readonly signal: AbortSignal
@@ -58,6 +61,8 @@ export class Publisher implements Listing {
   readonly #retiredAt = new Map<string, number>()
   /** Digests by name. */
   #listed: ReadonlyMap<string, string> = new Map()
+  /** Bytes of each skill, by name; as far as this process has published them. */
+  #sizes: ReadonlyMap<string, number> = new Map()
   #folders: ReadonlyMap<string, ListedFolder> | undefined
   #realFolder = ''
   #sweep: NodeJS.Timeout | undefined
@@ -92,33 +97,36 @@ export class Publisher implements Listing {
     return isState(state) ? state : undefined
   }
 
-  async publish (tree: SourceTree, found: readonly FoundSkill[], { state, prefix, signal, where, approve }: PublishOptions): Promise<PublishedChange> {
+  async publish (tree: SourceTree, found: readonly FoundSkill[], { only, state, prefix, signal, where, approve }: PublishOptions): Promise<PublishedChange> {
     const before = this.#listed
-    const listed = new Map<string, string>()
+    const listed = only === undefined ? new Map<string, string>() : new Map(before)
+    const sizes = only === undefined ? new Map<string, number>() : new Map(this.#sizes)
     const missing: Array<{ readonly digest: string, readonly name: string, readonly files: SkillFiles }> = []
-    const there = new Set(await readdir(this.#skillsFolder))
-    let bytes = 0
+    const there = only === undefined ? new Set(await readdir(this.#skillsFolder)) : undefined
     for (const { name: found_, path } of found) {
+      if (only?.has(found_) === false) continue
       const name = prefix + found_
       const files = tree.below(path).sort((a, b) => compareCodePoints(a.path, b.path))
-      for (const { entry } of files) {
-        if (entry.size > MAX_FILE_BYTES) throw new SourceError('too_large', `${where} is refused: ${quotePath(entry.path)} is larger than ${MAX_FILE_BYTES} bytes`)
-        bytes += entry.size
-      }
-      if (bytes > MAX_PUBLISHED_BYTES) throw new SourceError('too_large', `${where} is refused: its skills are larger than ${MAX_PUBLISHED_BYTES} bytes together`)
+      const tooLarge = files.find(({ entry }) => entry.size > MAX_FILE_BYTES)
+      if (tooLarge !== undefined) throw new SourceError('too_large', `${where} is refused: ${quotePath(tooLarge.entry.path)} is larger than ${MAX_FILE_BYTES} bytes`)
+      sizes.set(name, files.reduce((sum, { entry }) => sum + entry.size, 0))
       const digest = digestOf(name, files)
       listed.set(name, digest)
-      if (!there.has(digest)) missing.push({ digest, name, files })
+      if (!(there?.has(digest) ?? existsSync(join(this.#skillsFolder, digest)))) missing.push({ digest, name, files })
     }
+    if ([...sizes.values()].reduce((sum, size) => sum + size, 0) > MAX_PUBLISHED_BYTES) throw new SourceError('too_large', `${where} is refused: its skills are larger than ${MAX_PUBLISHED_BYTES} bytes together`)
     await this.#write(tree, missing, signal)
-    await approve?.(new Map([...listed].filter(([name, digest]) => before.get(name) !== digest).map(([name, digest]) => [name, join(this.#realFolder, digest, name)])), this.#realFolder)
+    const others: Array<readonly [name: string, digest: string]> = []
+    for (const [name, digest] of listed) if (before.get(name) !== digest) others.push([name, digest])
+    await approve?.(new Map(others.map(([name, digest]) => [name, join(this.#realFolder, digest, name)])), this.#realFolder)
     signal.throwIfAborted()
-    if (this.#folders === undefined || !isSameMap(before, listed)) await replaceFile(join(this.#folder, LISTING_FILE), `${JSON.stringify({ skills: Object.fromEntries(listed) })}\n`, this.tmp)
+    if (this.#folders === undefined || others.length > 0 || listed.size !== before.size) await replaceFile(join(this.#folder, LISTING_FILE), `${JSON.stringify({ skills: Object.fromEntries(listed) })}\n`, this.tmp)
     await this.saveState(state)
+    this.#sizes = sizes
     this.#list(listed)
     this.#retire(before)
-    const changed = [...listed].filter(([name, path]) => before.has(name) && before.get(name) !== path).length
-    const added = [...listed.keys()].filter((name) => !before.has(name)).length
+    const changed = others.filter(([name]) => before.has(name)).length
+    const added = others.length - changed
     return { added, changed, removed: before.size + added - listed.size }
   }
 
@@ -162,9 +170,12 @@ export class Publisher implements Listing {
 
   #retire (before: ReadonlyMap<string, string>): void {
     const now = Date.now()
-    const listed = new Set(this.#listed.values())
-    for (const path of listed) this.#retiredAt.delete(path)
-    for (const path of before.values()) if (!listed.has(path)) this.#retiredAt.set(path, now)
+    for (const [name, digest] of before) {
+      const listed = this.#listed.get(name)
+      if (listed === digest) continue
+      this.#retiredAt.set(digest, now)
+      if (listed !== undefined) this.#retiredAt.delete(listed)
+    }
     if (this.#retiredAt.size > 0) this.#sweep ??= setTimeout(() => { void this.#sweepRetired() }, RETIRED_MS).unref()
   }
 
@@ -178,16 +189,17 @@ export class Publisher implements Listing {
     if (this.#retiredAt.size > 0) this.#sweep = setTimeout(() => { void this.#sweepRetired() }, RETIRED_MS).unref()
   }
 
-  /** Readers get it from now on. The same state stays the same map. */
+  /** Readers get it from now on. The same state stays the same map, and the same skill the same object. */
   #list (listed: ReadonlyMap<string, string>): void {
-    if (this.#folders !== undefined && isSameMap(this.#listed, listed)) return
     const before = this.#folders
+    if (before !== undefined && isSameMap(this.#listed, listed)) return
+    const folders = new Map<string, ListedFolder>()
+    for (const [name, digest] of listed) {
+      const known = this.#listed.get(name) === digest ? before?.get(name) : undefined
+      folders.set(name, known ?? { path: join(this.#skillsFolder, digest, name), realPath: join(this.#realFolder, digest, name) })
+    }
     this.#listed = listed
-    this.#folders = new Map([...listed].map(([name, digest]) => {
-      const realPath = join(this.#realFolder, digest, name)
-      const known = before?.get(name)
-      return [name, known?.realPath === realPath ? known : { path: join(this.#skillsFolder, digest, name), realPath }]
-    }))
+    this.#folders = folders
     this.changed.emit()
   }
 
@@ -220,7 +232,9 @@ async function moveInto (from: string, to: string): Promise<void> {
 }
 
 function isSameMap (a: ReadonlyMap<string, string>, b: ReadonlyMap<string, string>): boolean {
-  return a.size === b.size && [...a].every(([key, value]) => b.get(key) === value)
+  if (a.size !== b.size) return false
+  for (const [key, value] of a) if (b.get(key) !== value) return false
+  return true
 }
 
 function isObject (value: unknown): value is Readonly<Record<string, unknown>> {

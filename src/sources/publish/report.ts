@@ -1,6 +1,6 @@
 import type { FoundSkills, LeftOut } from '../../core/layout/layout.ts'
 import type { SourceStatus } from '../../schemas/health.ts'
-import type { SourceTree } from './source-tree.ts'
+import type { SourceEntry, SourceFiles } from './source-tree.ts'
 
 /** What the status says of a published state, beside its revision. */
 export type LayoutReport = Pick<SourceStatus, 'layout' | 'places' | 'left_out'>
@@ -8,10 +8,6 @@ export type LayoutReport = Pick<SourceStatus, 'layout' | 'places' | 'left_out'>
 /** How many of the things that were left out are named. */
 const MAX_NAMED = 20
 const LFS_POINTER = 'version https://git-lfs.github.com/spec/v1'
-
-export async function reportOf (tree: SourceTree, found: FoundSkills): Promise<LayoutReport> {
-  return summaryOf({ ...found, leftOut: [...found.leftOut, ...await brokenParts(tree, found.skills.map(({ path }) => path))] })
-}
 
 export function summaryOf ({ layout, places, leftOut }: FoundSkills): LayoutReport {
   const all: LeftOut[] = [...new Map(leftOut.map((item) => [`${item.path}\n${item.reason}`, item])).values()]
@@ -23,13 +19,13 @@ export function summaryOf ({ layout, places, leftOut }: FoundSkills): LayoutRepo
 }
 
 /** Submodules, links out of the source, and files that are kept elsewhere: a client would read something else, or nothing. */
-async function brokenParts (tree: SourceTree, skills: readonly string[]): Promise<LeftOut[]> {
+export async function brokenParts (files: SourceFiles, entries: Iterable<SourceEntry>): Promise<LeftOut[]> {
   const found: LeftOut[] = []
-  for (const { entry } of skills.flatMap((path) => tree.below(path))) {
+  for (const entry of entries) {
     if (entry.kind === 'submodule') found.push({ path: entry.path, reason: 'submodule' })
     else if (entry.kind === 'link' && (entry.target ?? '/').startsWith('/')) found.push({ path: entry.path, reason: 'link_outside' })
     else if (entry.kind === 'file' && entry.size > 100 && entry.size < 200 && /\.(?:png|jpe?g|gif|pdf|zip|bin|mp4|ttf|otf|pptx|docx|xlsx|onnx|safetensors|psd|webp)$/i.test(entry.path) &&
-      (await tree.files.read(entry)).subarray(0, LFS_POINTER.length).toString() === LFS_POINTER) found.push({ path: entry.path, reason: 'lfs_pointer' })
+      (await files.read(entry)).subarray(0, LFS_POINTER.length).toString() === LFS_POINTER) found.push({ path: entry.path, reason: 'lfs_pointer' })
   }
   return found
 }

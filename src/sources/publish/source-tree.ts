@@ -16,6 +16,13 @@ export interface SourceEntry {
   readonly target?: string
 }
 
+/** A file that came or has other bytes, or that went. */
+export interface SourceChange {
+  readonly path: string
+  readonly entry: SourceEntry | undefined
+  readonly isNew: boolean
+}
+
 /** All that a source holds in one state. */
 export interface SourceFiles {
   readonly entries: readonly SourceEntry[]
@@ -72,25 +79,40 @@ export function quotePath (path: string): string {
 
 /** A state as folders, in which links inside lead on. */
 export class SourceTree implements LayoutTree {
-  readonly files: SourceFiles
+  #files: SourceFiles
   readonly #top: Folder = new Map()
   readonly #base: string
 
   /** @param base the folder that is the top; '' for all */
   constructor (files: SourceFiles, base = '') {
-    this.files = files
+    this.#files = files
     this.#base = base
-    for (const entry of files.entries) {
-      let folder = this.#top
-      const segments = entry.path.split('/')
-      const name = segments.pop() ?? ''
-      for (const segment of segments) {
-        const next = folder.get(segment)
-        if (next instanceof Map) folder = next
-        else folder.set(segment, folder = new Map())
-      }
-      folder.set(name, entry)
+    for (const entry of files.entries) this.#put(entry)
+  }
+
+  get files (): SourceFiles {
+    return this.#files
+  }
+
+  /** Makes it the tree of another state. */
+  update (files: SourceFiles, changes: readonly SourceChange[]): void {
+    this.#files = files
+    for (const { path, entry } of changes) {
+      if (entry === undefined) removeFrom(this.#top, path.split('/'))
+      else this.#put(entry)
     }
+  }
+
+  #put (entry: SourceEntry): void {
+    let folder = this.#top
+    const segments = entry.path.split('/')
+    const name = segments.pop() ?? ''
+    for (const segment of segments) {
+      const next = folder.get(segment)
+      if (next instanceof Map) folder = next
+      else folder.set(segment, folder = new Map())
+    }
+    folder.set(name, entry)
   }
 
   entries (folder: string): TreeEntry[] {
@@ -176,4 +198,14 @@ export class SourceTree implements LayoutTree {
     }
     return { node, path: parents.map(([name]) => name).join('/') }
   }
+}
+
+/** Removes a file, and the folders that are empty then. */
+function removeFrom (folder: Folder, [name = '', ...rest]: readonly string[]): void {
+  const next = folder.get(name)
+  if (next instanceof Map && rest.length > 0) {
+    removeFrom(next, rest)
+    if (next.size > 0) return
+  }
+  folder.delete(name)
 }

@@ -16,12 +16,15 @@ export class Html {
 /** What a template takes: text, which it escapes, or markup. Nothing is written for `undefined`, `null` and `false`. */
 export type Content = Html | string | number | undefined | null | false | readonly Content[]
 
-const SYNTAX = /[&<>"']/g
-const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+const SYNTAX = /[&<>"']/
 
-/** Text for elements, and for attributes in quotes. */
+/** Of different characters in a row that a person does not see, those that are named. */
+const MAX_NAMED = 8
+
+/** Text for elements, and for attributes in quotes. A pass for each character takes a tenth of the time of calls for each match. */
 export function escape (text: string): string {
-  return text.replaceAll(SYNTAX, (character) => ENTITIES[character] ?? '')
+  if (!SYNTAX.test(text)) return text
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;').replaceAll("'", '&#39;')
 }
 
 /** A template of HTML that escapes each value. Values stand between tags, or in attributes in double quotes. */
@@ -47,18 +50,38 @@ export function visible (text: string): Html {
   return new Html(escapeVisibly(text))
 }
 
-/** The same as markup, of a part of a text: what is before it decides on some of its characters. */
+/**
+ * The same as markup, of a part of a text: what is before it decides on some of its characters. Characters in a row that
+ * nobody sees are one mark, so that a text of them does not become a page of marks.
+ */
 export function escapeVisibly (text: string, from = 0, to = text.length): string {
   let marked = ''
   let start = from
   for (let i = from; i < to; i++) {
     if (!isHidden(text, i)) continue
-    const codePoint = text.codePointAt(i) ?? 0
-    marked += `${escape(text.slice(start, i))}<span class="hidden-character" title="${nameOfHidden(codePoint)}">${toHex(codePoint)}</span>`
-    if (codePoint > 0xffff) i++
-    start = i + 1
+    const end = endOfHidden(text, i, to)
+    marked += escape(text.slice(start, i)) + markOf(text.slice(i, end))
+    start = end
+    i = end - 1
   }
   return marked + escape(text.slice(start, to))
+}
+
+function endOfHidden (text: string, start: number, to: number): number {
+  let end = start
+  while (end < to && isHidden(text, end)) end += (text.codePointAt(end) ?? 0) > 0xffff ? 2 : 1
+  return end
+}
+
+function markOf (hidden: string): string {
+  const codePoints = Array.from(hidden, (character) => character.codePointAt(0) ?? 0)
+  const named = codePoints.slice(0, MAX_NAMED)
+  const kinds = [...new Set(named.map(nameOfHidden))].join(', ')
+  const [first = 0] = named
+  const isSame = codePoints.length > 1 && codePoints.every((codePoint) => codePoint === first)
+  const left = codePoints.length - named.length
+  const numbers = isSame ? `${toHex(first)} × ${codePoints.length.toLocaleString('en')}` : `${named.map(toHex).join(' ')}${left > 0 ? ` and ${left.toLocaleString('en')} more` : ''}`
+  return `<span class="hidden-character" title="${kinds}">${numbers}</span>`
 }
 
 function toHex (codePoint: number): string {

@@ -3,7 +3,7 @@ import { html, type Html, trusted, visible } from '../markup/html.ts'
 import type { Rendering } from '../markdown-renderer.ts'
 import { crumbs } from './files.ts'
 import type { Page } from './layout.ts'
-import { count, size } from './parts.ts'
+import { count, digest, size } from './parts.ts'
 import { plainText } from './skill.ts'
 import { type Source, sourceView } from './source.ts'
 
@@ -15,6 +15,8 @@ export interface FileContentOfPage {
   /** Undefined for a file that is not text. The beginning of a large one. */
   readonly text: string | undefined
   readonly encoding: string | undefined
+  /** Of the whole file; undefined for one that is too large to be read for it. */
+  readonly digest: string | undefined
   /** The text is only the beginning. */
   readonly isCut: boolean
   readonly isMarkdown: boolean
@@ -33,7 +35,7 @@ export function filePage (file: FileContentOfPage, addresses: Addresses): Page {
     main: html`<div class="file">
 ${crumbs(name, path, addresses)}
 <h1><bdi>${visible(path.slice(path.lastIndexOf('/') + 1))}</bdi></h1>
-<div class="title"><p class="meta">${source !== undefined && !isCut && html`<span>${count(source.lines, 'line')}</span> `}${size(bytes)} <span>${mediaType}</span>${encoding !== undefined && encoding !== 'utf-8' && html` <span>${encoding}</span>`}</p>
+<div class="title"><p class="meta">${source !== undefined && !isCut && html`<span>${count(source.lines, 'line')}</span> `}${size(bytes)} <span>${mediaType}</span>${encoding !== undefined && encoding !== 'utf-8' && html` <span>${encoding}</span>`}${file.text === undefined && file.digest !== undefined && html` ${digest(file.digest)}`}</p>
 <p class="actions">${file.isMarkdown && toggle(file, addresses)} <a href="${addresses.bytes(name, path)}">Raw</a> <a href="${addresses.bytes(name, path)}" download>Download</a></p></div>
 ${rendering === undefined ? shown(file, source, isCut, addresses) : rendered(file, rendering)}
 </div>`

@@ -33,6 +33,9 @@ export interface ListContent extends ListQuestion {
 const LABELS = { valid: 'Valid', warnings: 'Warnings', errors: 'Errors' } as const
 const SUFFIXES = { valid: 'that are valid', warnings: 'with warnings', errors: 'with errors' } as const
 
+/** Of a description, in UTF-16 code units: two lines are shown, and all of it on the page of the skill. */
+const MAX_DESCRIPTION = 500
+
 /** The smallest skill that is valid. */
 const EXAMPLE = '---\nname: my-skill\ndescription: What it does. Use when …\n---\n\n# Steps\n'
 
@@ -90,9 +93,13 @@ function item ({ name, description, findings, file_count: files, size_bytes: byt
   ]
   return html`
 <li><h2><a href="${addresses.skill(name)}"><bdi>${highlight(name)}</bdi></a></h2>
-<p class="description" dir="auto">${description === '' ? html`<em>No description</em>` : highlight(description)}</p>
+<p class="description" dir="auto">${description === '' ? html`<em>No description</em>` : highlight(shortened(description))}</p>
 <p class="state">${targets?.[0] === undefined ? verdict(findings) : outcome(targets[0].verdict)}</p>
 <p class="meta">${facts.filter((fact) => fact !== false).map((fact) => html`<span>${fact}</span> `)}</p></li>`
+}
+
+function shortened (description: string): string {
+  return description.length <= MAX_DESCRIPTION ? description : `${description.slice(0, MAX_DESCRIPTION).replace(/[\uD800-\uDBFF]$/, '')}…`
 }
 
 function countLine ({ entries, total, end, isFiltered, query, isComplete, choice, cursor, nextCursor, target }: ListContent): string {

@@ -26,8 +26,6 @@ export interface SkillContent {
   readonly base: string
   /** Name of its root. */
   readonly root: string | undefined
-  /** Whether a revision before this one can be compared with it. */
-  readonly hasChanges: boolean
 }
 
 /** A skill: what it is for, whether it is all right, how to use it, and everything that is in it. */
@@ -75,13 +73,13 @@ function missingFor ({ targets, revision }: JudgedSkill): { discovery?: string, 
   }
 }
 
-function facts ({ entry, root, hasChanges }: SkillContent, addresses: Addresses): Html {
+function facts ({ entry, root }: SkillContent, addresses: Addresses): Html {
   const { name, revision, type, trust, tokens: { listed, body, all_files: all, method } } = entry
   return html`<section aria-labelledby="facts"><h2 id="facts">Facts</h2>
 ${factList([
   root === undefined ? undefined : ['Folder', html`<bdi>${visible(root)}</bdi>${type === 'personal' && ', personal'}`],
   trust === undefined ? undefined : ['Origin', origin(trust)],
-  revision === null ? undefined : ['Revision', html`${digest(revision)}${hasChanges && html` <a href="${addresses.skill(name)}/changes">what changed</a>`}`],
+  revision === null ? undefined : ['Revision', html`<ul><li>${digest(revision)}</li><li><a href="${addresses.skill(name)}/changes">Earlier revisions</a></li></ul>`],
   ['Tokens', html`<ul title="${method}"><li>≈ ${listed.toLocaleString('en')} in each turn</li>${body !== null && html`<li>≈ ${body.toLocaleString('en')} in use</li>`}${all !== null && html`<li>≈ ${all.toLocaleString('en')} with all files</li>`}</ul>`]
 ])}
 <p class="actions"><a href="${addresses.at(`catalog/${encodeURIComponent(name)}`)}">As JSON</a></p></section>`

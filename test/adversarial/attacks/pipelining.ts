@@ -22,15 +22,13 @@ export interface PipeliningAttack {
   readonly descriptors?: number
 }
 
-export const LARGE_TEXT = 'a tool call for 8 MB'
-
 /** By what is asked. */
 export const PIPELINES: Readonly<Record<string, PipeliningAttack>> = {
   'a file of 8 MB': { bytes: repeated(1_000, request('GET', '/skills/demo/files/large.bin')), descriptors: 1 },
   'the largest page': { bytes: repeated(900, request('GET', '/catalog?limit=500')) },
   'a skill that is missing': { bytes: repeated(350, jsonRequest('POST', '/agent/tool-call', { id: 'call-1', function: { name: 'Skill', arguments: { skill: 'missing' } } })) },
   // Such a file is read, decoded and rendered for each call: four copies at a time.
-  [LARGE_TEXT]: { bytes: repeated(350, jsonRequest('POST', '/agent/tools/read_file_in_skill', { skill_name: 'demo', file_path: 'large.txt' })) },
+  'a tool call for 8 MB': { bytes: repeated(350, jsonRequest('POST', '/agent/tools/read_file_in_skill', { skill_name: 'demo', file_path: 'large.txt' })) },
   'the shortest request': { bytes: repeated(10_000, Buffer.from('GET / HTTP/1.1\r\n\r\n')) },
   'the largest page, once': { bytes: request('GET', '/catalog?limit=500') }
 }

@@ -140,3 +140,23 @@ t.test('K53: any order of steps holds what a plain map would', (t) => {
   }), { numRuns: 60 })
   t.end()
 })
+
+t.test('K11: what is available after any steps is what the skills read last say, and stays the same list where callers see no difference', (t) => {
+  const names = ['a', 'b', 'c', '\uFFFD', '\u{1F600}']
+  const step = fc.array(fc.record({ name: fc.constantFrom(...names), valid: fc.boolean() }), { maxLength: 4 })
+  fc.assert(fc.property(fc.array(step, { maxLength: 8 }), (steps) => {
+    const folders = new Map(names.map((name) => [name, folder(name)]))
+    let catalog = new Catalog().withFolders(folders, NONE)
+    const last = new Map<string, boolean>()
+    for (const read of steps) {
+      const skills = read.map(({ name, valid }) => indexed(folder(name), { valid }))
+      for (const { name, valid } of read) last.set(name, valid)
+      catalog = catalog.withSkills(skills, true)
+      const { available } = catalog
+      t.strictSame(available.map(({ name }) => name), catalog.names.filter((name) => last.get(name) === true))
+      catalog = catalog.withSkills(skills.map((skill) => ({ ...skill, sequence: 2 })), false)
+      t.equal(catalog.available, available)
+    }
+  }))
+  t.end()
+})

@@ -30,3 +30,11 @@ t.test('characters that a person does not see are marks, with their numbers', (t
   t.equal(visible('<\u200b>').toString(), '&lt;<span class="hidden-character" title="zero-width character">U+200B</span>&gt;')
   t.end()
 })
+
+t.test('characters in a row that nobody sees are one mark, however many', (t) => {
+  t.equal(escapeVisibly('a\u200b\u200b\u200bb'), 'a<span class="hidden-character" title="zero-width character">U+200B × 3</span>b')
+  t.equal(escapeVisibly('\u200b\u202e'), '<span class="hidden-character" title="zero-width character, changes the direction of text">U+200B U+202E</span>')
+  t.match(escapeVisibly('\u200b\u202e'.repeat(5_000)), /(?:U\+200B U\+202E ){4}and 9,992 more<\/span>$/)
+  t.match(escapeVisibly('\u{e0041}'.repeat(100_000)), /^<span [^>]*>U\+E0041 × 100,000<\/span>$/)
+  t.end()
+})

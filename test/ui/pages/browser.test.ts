@@ -1,9 +1,10 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { barriers, noBrowser, openTab, overflow, startBrowser } from '../../helper/browser.ts'
 import { buildService } from '../../helper/build.ts'
+import { buildGuarded } from '../../helper/guarded.ts'
 import { PROBES } from '../../helper/markdown-probes.ts'
 import { passTick, skill, skillText } from '../../helper/skills.ts'
 
@@ -35,7 +36,8 @@ const FILES = {
     docs: { 'more.md': '## More\n\nText.' },
     'run.py': Array.from({ length: 40 }, (_, index) => `print(${index})\n`).join(''),
     'logo.svg': '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20"/>',
-    'data.bin': Buffer.from([0, 1])
+    'data.bin': Buffer.from([0, 1]),
+    'large.txt': `${'text '.repeat(2_000)}\n`.repeat(30)
   },
   'a b?c#d%': { 'SKILL.md': 'no frontmatter' },
   技能: skill('技能'),
@@ -45,8 +47,14 @@ const FILES = {
 /** One of each kind. */
 const PAGES = [
   '/', '/?q=nothing-like-it', '/?q=weather&target=codex', '/ui/skills/weather', '/ui/skills/a%20b%3Fc%23d%25', '/ui/skills/weather/files/run.py',
-  '/ui/skills/weather/files/docs/more.md?view=rendered', '/ui/skills/weather/files/data.bin', '/ui/skills/weather/files/docs', '/ui/skills/changed/changes', '/ui/status', '/ui/skills/wether'
+  '/ui/skills/weather/files/docs/more.md?view=rendered', '/ui/skills/weather/files/data.bin', '/ui/skills/weather/files/logo.svg', '/ui/skills/weather/files/large.txt',
+  '/ui/skills/weather/files/docs', '/ui/skills/changed/changes', '/ui/status', '/ui/skills/wether'
 ]
+
+/** Rules of axe that judge colours and sizes. */
+const LAYOUT_RULES = ['color-contrast', 'link-in-text-block', 'scrollable-region-focusable', 'target-size']
+
+t.setTimeout(120_000)
 
 const browser = noBrowser === false ? await startBrowser(t) : undefined
 
@@ -59,22 +67,37 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
   passTick(service.folder)
   writeFileSync(join(root, 'changed/SKILL.md'), skillText('changed', `A new text.\n\n${'wide '.repeat(60)}\n`))
 
-  // Colours are the same at each width, and what is where in both schemes.
-  for (const [colorScheme, width, others] of [['light', 1280, [640, 320]], ['dark', 320, []]] as const) {
-    await t.test(`K74: axe finds nothing in ${colorScheme} colours at ${width} pixels, and no page is wider than the window`, async (t) => {
-      const tab = await openTab(t, browser, { colorScheme }, /404/)
-      for (const path of PAGES) {
+  /** In both colour schemes, at each width. */
+  const checkPages = async (t: Test, addresses: readonly string[]): Promise<void> => {
+    const tab = await openTab(t, browser, { reducedMotion: 'reduce' }, /status of (?:401|404|503)/)
+    for (const address of addresses) {
+      // 640 pixels are a zoom of 200 % of 1280.
+      for (const width of [640, 320, 1280]) {
         await tab.setViewportSize({ width, height: 800 })
-        await tab.goto(url + path)
-        t.strictSame(await barriers(tab), [], path)
-        for (const each of [width, ...others]) {
-          // 640 pixels are a zoom of 200 % of 1280.
-          await tab.setViewportSize({ width: each, height: 800 })
-          t.ok(await overflow(tab) <= 0, `${path}: nothing beyond the right edge at ${each} pixels`)
-        }
+        if (width === 640) await tab.goto(address)
+        t.ok(await overflow(tab) <= 0, `${address}: nothing beyond the right edge at ${width} pixels`)
       }
-    })
+      t.strictSame(await barriers(tab), [], address)
+      await tab.setViewportSize({ width: 320, height: 800 })
+      await tab.emulateMedia({ colorScheme: 'dark' })
+      t.strictSame(await barriers(tab, LAYOUT_RULES), [], `${address}, dark and narrow`)
+      await tab.emulateMedia({ colorScheme: 'light' })
+    }
   }
+
+  await t.test('K74: axe finds nothing on any page, and none is wider than the window', async (t) => {
+    await checkPages(t, PAGES.map((path) => url + path))
+  })
+
+  await t.test('K74: nor on the page of a service that has no folder', async (t) => {
+    const none = await buildService(t, { files: null })
+    await checkPages(t, [none.url, `${none.url}/ui/status`])
+  })
+
+  await t.test('K74: nor on that for callers who are not signed in', async (t) => {
+    const guarded = await buildGuarded(t, { roots: { closed: { weather: skill('weather') } }, access: 'rules:\n  - { groups: [team], roots: [closed] }\n' })
+    await checkPages(t, [guarded.url])
+  })
 
   await t.test('K74: with scripts off one searches, filters, and comes to every file', async (t) => {
     const tab = await openTab(t, browser, { javaScriptEnabled: false })

@@ -48,7 +48,7 @@ t.test('K77: what changed in a skill since a revision that somebody had: files, 
   writeFileSync(join(root, 'demo/data.bin'), Buffer.from([0, 2]))
   const now = await open(page)
   t.match(now.text, `data-changes="../../ui/skills/demo/changes?from=${encodeURIComponent(((await fetch('/catalog/demo')).json() as { readonly revision: string }).revision)}"`)
-  t.match(now.text, /changes">what changed/)
+  t.match(now.text, /changes">Earlier revisions/)
   for (const address of ['/changes', `/changes?from=${encodeURIComponent(revision)}`]) {
     const { status, text } = await open(page + address)
     t.equal(status, 200)

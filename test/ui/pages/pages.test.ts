@@ -111,7 +111,7 @@ t.test('K74: a file has an address for each line, is rendered on request, or can
   t.notMatch(source, 'id="L3"')
   t.match((await file('notes.md')).text, /href="\.\.\/\.\.\/\.\.\/\.\.\/ui\/skills\/demo\/files\/notes\.md\?view=rendered">Rendered/)
   t.match((await file('notes.md?view=rendered')).text, /<h2 id="user-content-notes">/)
-  t.match((await file('b.bin')).text, /not text[^]*href="\.\.\/\.\.\/\.\.\/\.\.\/skills\/demo\/files\/b\.bin" download/)
+  t.match((await file('b.bin')).text, /3 bytes<\/span> <span>application\/octet-stream<\/span> <code title="sha256:[\da-f]{64}">[^]*not text[^]*href="\.\.\/\.\.\/\.\.\/\.\.\/skills\/demo\/files\/b\.bin" download/)
   t.match((await file('latin.txt')).text, /latin-1[^]*café/)
   t.match((await file('empty.txt')).text, /The file is empty/)
   t.match((await file('logo.svg')).text, /<img src="[^"]*\/skills\/demo\/files\/logo\.svg" alt="logo\.svg">[^]*&lt;svg/)

@@ -1,0 +1,92 @@
+import type { Inspected, Unread } from '../content/manifest.ts'
+import type { SkillManager } from '../skill-manager.ts'
+
+type Inspection = Inspected | Unread | undefined
+
+/** The state of a skill; `epoch`: when it was up to date. */
+interface Kept {
+  readonly state: Inspected
+  epoch: number
+}
+
+const OUTDATED = -1
+
+/**
+ * The states of a root's skills, inspected once for all views that follow them: each view has a change feed, and each feed compares
+ * all skills. Fifty views of 10,000 skills would read the root fifty times. A state is handed out until the root reports that the
+ * skill may have changed. While nobody follows the root, nothing is kept.
+ */
+export class SharedInspections {
+  readonly #skills: SkillManager
+  readonly #kept = new Map<string, Kept>()
+  readonly #running = new Map<string, Promise<Inspection>>()
+  #followers = 0
+  #epoch = 0
+  #stops: Array<() => void> = []
+
+  constructor (skills: SkillManager) {
+    this.#skills = skills
+  }
+
+  /** As the manager's. */
+  observe (listener: (names?: Iterable<string>) => void): () => void {
+    // First, so that no listener finds a state that it was just told is none.
+    if (this.#followers++ === 0) this.#follow()
+    const stop = this.#skills.observe(listener)
+    return () => {
+      stop()
+      if (--this.#followers === 0) this.#unfollow()
+    }
+  }
+
+  /** As the manager's. */
+  async inspect (name: string, known?: Inspected): Promise<Inspection> {
+    if (this.#followers === 0) return await this.#skills.inspect(name, known)
+    const kept = this.#kept.get(name)
+    if (kept?.epoch === this.#epoch) return kept.state
+    let inspection = this.#running.get(name)
+    if (inspection === undefined) {
+      inspection = this.#skills.inspect(name, kept?.state ?? known)
+      this.#running.set(name, inspection)
+      await this.#keep(name, inspection)
+    }
+    return await inspection
+  }
+
+  async #keep (name: string, inspection: Promise<Inspection>): Promise<void> {
+    const state = await inspection.catch(() => undefined)
+    // Another one, or none: the skill may have changed meanwhile.
+    if (this.#running.get(name) !== inspection) return
+    this.#running.delete(name)
+    // Without a fingerprint, the next change may not show.
+    if (state === undefined || 'ended' in state || state.fingerprint === undefined) this.#kept.delete(name)
+    else this.#kept.set(name, { state, epoch: this.#epoch })
+  }
+
+  #follow (): void {
+    this.#stops = [
+      this.#skills.observe((names) => { this.#outdate(names) }),
+      this.#skills.subscribe(({ added, changed, removed }) => { this.#outdate([...added, ...changed, ...removed]) })
+    ]
+  }
+
+  #unfollow (): void {
+    for (const stop of this.#stops) stop()
+    this.#stops = []
+    this.#kept.clear()
+    this.#running.clear()
+  }
+
+  #outdate (names: Iterable<string> | undefined): void {
+    if (names === undefined) {
+      this.#epoch++
+      this.#running.clear()
+      return
+    }
+    for (const name of names) {
+      this.#running.delete(name)
+      const kept = this.#kept.get(name)
+      if (kept !== undefined) kept.epoch = OUTDATED
+    }
+  }
+}

@@ -1,0 +1,64 @@
+import { appendFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { createSkillManager } from '../../../src/core/skill-manager.ts'
+import { SharedInspections } from '../../../src/core/views/shared-inspections.ts'
+import { until } from '../../helper/skills.ts'
+import { skill } from '../../helper/watched-index.ts'
+
+/** A root whose inspections are counted. */
+async function createInspections (t: Test) {
+  const root = t.testdir({ alpha: skill('alpha'), beta: skill('beta') })
+  const skills = createSkillManager({ projectRoots: [root] })
+  t.teardown(() => skills.close())
+  await skills.initialize()
+  await skills.available()
+  let count = 0
+  const inspect = skills.inspect.bind(skills)
+  Object.assign(skills, {
+    inspect: (...args: Parameters<typeof inspect>) => {
+      count++
+      return inspect(...args)
+    }
+  })
+  return { root, inspections: new SharedInspections(skills), count: () => count }
+}
+
+/** A state that may be kept: the files of a test are too young for that at first. */
+async function lastingState (inspections: SharedInspections, name: string): Promise<string | undefined> {
+  let revision: string | undefined
+  await until(async () => {
+    const state = await inspections.inspect(name)
+    if (state === undefined || 'ended' in state) return false
+    revision = state.revision
+    return state.fingerprint !== undefined
+  })
+  return revision
+}
+
+t.test('whoever follows a root shares one inspection of each skill', async (t) => {
+  const { inspections, count } = await createInspections(t)
+  const stops = [inspections.observe(() => {}), inspections.observe(() => {})]
+  await lastingState(inspections, 'alpha')
+  const before = count()
+  const states = [await inspections.inspect('alpha'), await inspections.inspect('alpha'), ...await Promise.all([inspections.inspect('alpha'), inspections.inspect('alpha')])]
+  t.equal(count(), before)
+  t.equal(new Set(states).size, 1, 'one object, by which followers know that nothing has changed')
+  await Promise.all([inspections.inspect('nosuch'), inspections.inspect('nosuch'), inspections.inspect('nosuch')])
+  t.equal(count(), before + 1, 'also while it runs')
+  for (const stop of stops) stop()
+  await inspections.inspect('alpha')
+  t.equal(count(), before + 2, 'without followers nobody says what has changed, so nothing is kept')
+})
+
+t.test('a change ends what is kept, before any follower hears of it', async (t) => {
+  const { root, inspections } = await createInspections(t)
+  const found: Array<Promise<unknown>> = []
+  const stop = inspections.observe((names) => { if (names === undefined || [...names].includes('alpha')) found.push(lastingState(inspections, 'alpha')) })
+  t.teardown(stop)
+  const before = await lastingState(inspections, 'alpha')
+  found.length = 0
+  appendFileSync(join(root, 'alpha', 'SKILL.md'), 'more\n')
+  await until(() => found.length > 0)
+  t.not(await found[0], before)
+})

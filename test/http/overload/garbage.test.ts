@@ -1,0 +1,40 @@
+import t from 'tap'
+import { Garbage, v8Heap } from '../../../src/http/overload/garbage.ts'
+import { until } from '../../helper/skills.ts'
+
+const MEBIBYTE = 1_048_576
+
+t.test('large answers may add 160 MiB to the heap before garbage is collected', async (t) => {
+  let used = 100
+  let collections = 0
+  const garbage = new Garbage({
+    used: () => used * MEBIBYTE,
+    collect () {
+      used -= 120
+      collections++
+    }
+  })
+  const collectionsAfter = [100, 200, 259, 260, 140, 299, 300, 100, 250, 260].map((now) => {
+    used = now
+    garbage.add(4 * MEBIBYTE)
+    return collections
+  })
+  t.strictSame(collectionsAfter, [0, 0, 0, 1, 1, 1, 2, 2, 2, 3])
+})
+
+t.test('the heap is measured once for 4 MiB of answers', async (t) => {
+  let measured = 0
+  const garbage = new Garbage({ used: () => measured++, collect () {} })
+  for (let index = 0; index < 64; index++) garbage.add(MEBIBYTE / 8)
+  t.equal(measured, 2)
+})
+
+t.test('V8 collects when it is told', async (t) => {
+  const heap = v8Heap()
+  const unneeded = new WeakRef({})
+  await until(() => {
+    heap.collect()
+    return unneeded.deref() === undefined
+  })
+  t.ok(heap.used() > 0)
+})

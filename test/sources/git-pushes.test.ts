@@ -1,0 +1,148 @@
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { createChangeFeed } from '../../src/core/events/change-feed.ts'
+import type { SkillManager } from '../../src/core/skill-manager.ts'
+import { createRepository, skillFiles } from '../helper/git.ts'
+import { skillText, startManager, until } from '../helper/skills.ts'
+import { openSources, sourceAt } from '../helper/sources.ts'
+
+/** The sources are pushed to so often; `PUSHES=100 node --import tsx test/sources/git-pushes.test.ts` for more. */
+const PUSHES = Number(process.env['PUSHES'] ?? 12)
+
+t.setTimeout(280_000)
+
+async function stateOf (skills: SkillManager): Promise<Record<string, string>> {
+  return Object.fromEntries(await Promise.all((await skills.list()).map(async (name) => [name, (await skills.manifest(name)).revision] as const)))
+}
+
+t.test('K84: after each push, a source that compares two commits has what one has that reads the whole commit', async (t) => {
+  const repository = createRepository(t)
+  repository.commit({ ...skillFiles('a', 'b', 'c'), 'skills/a/x/y.txt': 'y', 'other/d/SKILL.md': skillText('d') })
+  const source = sourceAt(`git+file://${repository.path}`, { include: ['**'] })
+  const { sources, skills, status } = await openSources(t, [source])
+  const link = (path: string, target: string): void => {
+    repository.git(['update-index', '--add', '--cacheinfo', `120000,${repository.git(['hash-object', '-w', '--stdin'], target)},${path}`])
+    repository.git(['commit', '-q', '-m', 'link'])
+    repository.git(['checkout', '-q', '--', '.'])
+  }
+  const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${'a'.repeat(64)}\nsize 12345\n`
+  const pushes: ReadonlyArray<readonly [what: string, push: () => void]> = [
+    ['other bytes', () => { repository.commit({ 'skills/a/SKILL.md': skillText('a', 'More.\n'), 'skills/b/SKILL.md': skillText('b', 'More.\n') }) }],
+    ['a new file, and one less', () => { repository.commit({ 'skills/a/new/file.txt': 'new', 'skills/a/x/y.txt': undefined }) }],
+    ['a file in no skill', () => { repository.commit({ 'README.md': 'x' }) }],
+    ['only that one', () => { repository.commit({ 'README.md': 'y' }) }],
+    ['a file that is elsewhere', () => { repository.commit({ 'skills/b/model.bin': pointer }) }],
+    ['and here again', () => { repository.commit({ 'skills/b/model.bin': 'bytes' }) }],
+    ['an executable', () => { repository.git(['update-index', '--chmod=+x', 'skills/a/SKILL.md']); repository.git(['commit', '-q', '-m', 'x']) }],
+    ['a new skill', () => { repository.commit(skillFiles('e')) }],
+    ['a skill less', () => { repository.commit({ 'skills/b': undefined }) }],
+    ['a link to a skill', () => { link('skills/near', '../other/d') }],
+    ['bytes behind the link', () => { repository.commit({ 'other/d/SKILL.md': skillText('d', 'Behind.\n') }) }],
+    ['a skill that moved', () => { repository.git(['mv', 'skills/c', 'skills/a/c']); repository.git(['commit', '-q', '-m', 'move']) }],
+    ['a file of both', () => { repository.commit({ 'skills/a/c/more.txt': 'x' }) }],
+    ['a marketplace', () => { repository.commit({ '.claude-plugin/marketplace.json': JSON.stringify({ plugins: [{ name: 'p', source: './other' }] }), 'other/skills/f/SKILL.md': skillText('f') }) }],
+    ['another one', () => { repository.commit({ '.claude-plugin/marketplace.json': '{}' }) }]
+  ]
+  for (const [index, [what, push]] of pushes.entries()) {
+    push()
+    await sources.sync()
+    t.equal(status().state, 'ok', `${what}: ${JSON.stringify(status().error)}`)
+    const whole = await openSources(t, [source], { stateDir: join(t.testdirName, `state-${index}`) })
+    t.strictSame(await stateOf(skills), await stateOf(whole.skills), what)
+    const { revision, skills: count, layout, places, left_out: leftOut } = whole.status()
+    t.match(status(), { revision, skills: count, layout, places }, what)
+    t.strictSame(status().left_out, leftOut, what)
+    await whole.sources.close()
+  }
+})
+
+t.test('K84: a commit that is refused does not count as the one before, and nothing of it is published later', async (t) => {
+  const repository = createRepository(t)
+  repository.commit(skillFiles('a', 'b'))
+  const { sources, skills, status } = await openSources(t, [sourceAt(`git+file://${repository.path}`)])
+  const deep = `skills/b/${'d/'.repeat(20)}x`
+  repository.commit({ 'skills/a/SKILL.md': skillText('a', 'Refused.\n'), [deep]: 'x' })
+  await sources.sync()
+  t.match(status(), { state: 'stale', error: { code: 'refused_tree', message: /deeper than 20/ } })
+  t.notMatch((await skills.readDocument('a', 'SKILL.md')).utf8, /Refused/)
+  repository.commit({ [deep]: undefined, 'skills/a/SKILL.md': skillText('a') })
+  await sources.sync()
+  t.match(status(), { state: 'ok', skills: 2 })
+  t.strictSame((await skills.manifest('b')).files.map(({ path }) => path), ['SKILL.md'])
+})
+
+t.test('K84: a push of one file reads one file, and no list of all', async (t) => {
+  const repository = createRepository(t)
+  repository.commit(skillFiles(...Array.from({ length: 50 }, (_, index) => `s${index}`)))
+  const bin = join(t.testdirName, 'bin')
+  const calls = join(t.testdirName, 'calls')
+  mkdirSync(bin)
+  writeFileSync(join(bin, 'git'), `#!/bin/sh\nprintf '%s\\n' "$*" >> ${calls}\nPATH=\${PATH#*:}\nexec git "$@"\n`)
+  chmodSync(join(bin, 'git'), 0o755)
+  const { PATH } = process.env
+  process.env.PATH = `${bin}:${PATH}`
+  t.teardown(() => { process.env.PATH = PATH })
+  const { sources, skills } = await openSources(t, [sourceAt(`git+file://${repository.path}`)])
+  t.match(readFileSync(calls, 'utf8'), 'ls-tree')
+  process.env.PATH = PATH
+  repository.commit({ 'skills/s7/SKILL.md': skillText('s7', 'Pushed.\n') })
+  process.env.PATH = `${bin}:${PATH}`
+  writeFileSync(calls, '')
+  const changes: unknown[] = []
+  skills.subscribe(({ added, changed, removed }) => { changes.push({ added, changed, removed }) })
+  await sources.sync()
+  const commands = readFileSync(calls, 'utf8').trim().split('\n').map((line) => line.replace(/^--git-dir \S+ /, '').split(' ', 1)[0])
+  t.strictSame(commands.filter((command) => command !== 'index-pack' && command !== 'unpack-objects' && command !== 'rev-list' && command !== 'upload-pack'), ['ls-remote', 'fetch', 'diff-tree', 'cat-file', 'cat-file'])
+  t.match((await skills.readDocument('s7', 'SKILL.md')).utf8, /Pushed/)
+  await until(() => changes.length > 0)
+  t.strictSame(changes, [{ added: [], changed: ['s7'], removed: [] }])
+})
+
+t.test(`K84: during ${PUSHES} pushes no question fails, no answer mixes two commits, and each changed skill has one event`, async (t) => {
+  const repository = createRepository(t)
+  const stateAt = (push: number): Record<string, string> => Object.fromEntries(['SKILL.md', 'a.txt', 'b/c.txt'].map((path) => [`skills/moving/${path}`, path === 'SKILL.md' ? skillText('moving', `push-${push}.\n`) : `push-${push}.`]))
+  repository.commit({ ...skillFiles('still'), ...stateAt(0) })
+  const { sources } = await openSources(t, [sourceAt(`git+file://${repository.path}`)])
+  const skills = await startManager(t, sources.roots, { watcher: false })
+  const feed = createChangeFeed({ skills })
+  t.teardown(() => { feed.close() })
+  const events: string[] = []
+  feed.subscribe((event) => { if (event.type !== 'position') events.push(`${event.type} ${'name' in event ? event.name : ''}`) })
+  // Files from a moment before the feed began may be reported too.
+  await until(() => feed.revision !== undefined)
+  events.length = 0
+
+  const failures: string[] = []
+  const ended = new AbortController()
+  let answers = 0
+  const ask = async (): Promise<void> => {
+    while (!ended.signal.aborted) {
+      try {
+        skills.beginRequest({})
+        const chunks: Uint8Array[] = []
+        for await (const chunk of (await skills.archive('moving')).chunks()) chunks.push(chunk)
+        const { revision } = await skills.manifest('moving')
+        const texts = await Promise.all(['SKILL.md', 'a.txt', 'b/c.txt'].map(async (path) => (await skills.at(revision).readFile('moving', path)).utf8 ?? ''))
+        const commits = new Set(texts.map((text) => /push-\d+/.exec(text)?.[0]))
+        if (commits.size !== 1) failures.push([...commits].join())
+        await skills.readDocument('still', 'SKILL.md')
+        answers++
+      } catch (error) {
+        failures.push(String(error))
+      }
+      await new Promise(setImmediate)
+    }
+  }
+  const readers = Array.from({ length: 4 }, ask)
+  for (let push = 1; push <= PUSHES; push++) {
+    repository.commit(stateAt(push))
+    await sources.sync()
+    await until(() => events.length >= push)
+  }
+  ended.abort()
+  await Promise.all(readers)
+  t.strictSame(failures.slice(0, 5), [])
+  t.ok(answers > PUSHES, `${answers} answers`)
+  t.strictSame(events, Array.from({ length: PUSHES }, () => 'changed moving'))
+})

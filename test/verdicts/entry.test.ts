@@ -1,0 +1,30 @@
+import t from 'tap'
+import { describeSkill } from '../../src/core/catalog/index-skill.ts'
+import { FileContent } from '../../src/core/files/file-content.ts'
+import { MAX_MAIN_FILE_BYTES } from '../../src/core/ground/limits.ts'
+import { createJudge } from '../../src/verdicts/entry.ts'
+
+const SKILLS = 16
+
+t.test('K80: many large skills that are judged at the same time leave turns of the event loop to others', async (t) => {
+  const states = Array.from({ length: SKILLS }, (_, index) => {
+    const name = `s${index}`
+    const document = new FileContent(Buffer.from(`---\nname: ${name}\ndescription: d\n---\n`.padEnd(MAX_MAIN_FILE_BYTES, 'a text ')))
+    const skill = describeSkill({ name, type: 'project', root: 0, path: `/skills/${name}`, realPath: `/skills/${name}`, linked: false }, { mainFiles: ['SKILL.md'], main: { name: 'SKILL.md', content: document }, shadowing: false })
+    return { skill, manifest: undefined, document, fileFindings: [] }
+  })
+  const judge = createJudge([])
+  let turns = 0
+  let isDone = false
+  const count = (): void => {
+    turns++
+    if (!isDone) setImmediate(count)
+  }
+  setImmediate(count)
+  await Promise.all(states.map((state) => judge(state)))
+  isDone = true
+  t.ok(turns >= SKILLS, `${turns} turns`)
+  const before = turns
+  await Promise.all(states.map((state) => judge(state)))
+  t.equal(turns, before, 'what is known takes none')
+})
