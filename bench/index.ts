@@ -38,7 +38,7 @@ parts together take 5 to 10 minutes and are written to bench/results.md; single 
   edit      disk calls of a document after an edit
   first     event-loop stalls of first requests
   scale     start, memory, stalls and changes with 10,000 skills
-  search    search among 10,000 skills
+  search    search among 10,000 skills, and the pages for people
   answers   plain questions and the skills that they find
 `
 

@@ -87,7 +87,7 @@ function measureValidate ({ run, cores }: Bench, root: string): Row {
   const start = performance.now()
   const { stdout } = spawnSync(file, args, { encoding: 'utf8', maxBuffer: 64 * 1_048_576 })
   const wall = performance.now() - start
-  if (!stdout.endsWith(`${MANY} skills: no findings\n`)) throw new Error(stdout.slice(-200))
+  if (!stdout.includes(`${MANY} skills: no findings;`)) throw new Error(stdout.slice(-200))
   return {
     what: `\`validate --target all\`, 10,000 skills × ${FILES + 1} files`,
     against: '–',

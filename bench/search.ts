@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { Bench } from './bench.ts'
 import { percentile } from './load.ts'
+import { measurePages } from './pages.ts'
 import { startSkillserve, type Server } from './process.ts'
 import { makeSearchedSkills } from './searched-skills.ts'
 import { type Row, spread } from './table.ts'
@@ -10,7 +11,8 @@ const QUERIES = 1_000
 const TARGET_MS = 25
 
 /** The rows about search: a server with its index built, asked one query after another. */
-export async function measureSearch ({ run, folder }: Bench): Promise<Row[]> {
+export async function measureSearch (bench: Bench): Promise<Row[]> {
+  const { run, folder } = bench
   run.part(`search: writing ${SKILLS} skills`)
   const root = join(folder, 'searched')
   const queries = await makeSearchedSkills(root, SKILLS, QUERIES)
@@ -46,7 +48,8 @@ export async function measureSearch ({ run, folder }: Bench): Promise<Row[]> {
         measured: `${Math.round(memory / 1_048_576)} MB`,
         note: '10,000 main files of 2 to 8 KiB, what is left of the work of building included',
         pass: undefined
-      }
+      },
+      ...await measurePages(bench, server, queries)
     ]
   } finally {
     await server.stop()

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { attackInputs } from '../test/adversarial/attacks/attack-inputs.ts'
 import { isAlive, readInputsOptions, startAttackTarget } from '../test/adversarial/attacks/attack-target.ts'
+import { attackByGrowth, attackByLog } from '../test/adversarial/attacks/busy-attacks.ts'
 import { createAttacker } from '../test/adversarial/attacks/attacker.ts'
 import { attackByBatch, attackByExcess, attackBySize, attackBySwaps, type LoadFigures } from '../test/adversarial/attacks/heavy-attacks.ts'
 import { attackByPipelines, PIPELINES } from '../test/adversarial/attacks/pipelining.ts'
@@ -23,6 +24,9 @@ const FILES = 19_000
 const EXCESSIVE_FILES = 1_000_000
 const LOOSE_FILES = 300_000
 const SKILLS = 10_000
+const GROWING_ROUNDS = 20
+/** Of log lines: thirty times what waits of them. */
+const LOG_BYTES = 240_000_000
 
 /** What an attack may take of memory, and of another client's time, in bytes and milliseconds. */
 const MAX_MEMORY_BYTES = 600 * 1_048_576
@@ -76,6 +80,15 @@ async function attackHeavily (run: LongRun): Promise<boolean> {
       const figures = await attackByPipelines(run, what, clients)
       show(`${clients} clients, pipelines for ${what}, ${figures.descriptors} descriptors at most`, figures)
     }
+  }
+  run.part('a file that grows while it is read')
+  show('a file that grows', await attackByGrowth(run, GROWING_ROUNDS))
+  for (const [sink, what] of [['pipe', 'a log that nobody reads'], ['disk', 'a log on a full disk']] as const) {
+    run.part(what)
+    const { memory, waited, stopped } = await attackByLog(run, sink, LOG_BYTES)
+    const isWithin = memory <= MAX_MEMORY_BYTES && waited <= MAX_WAIT_MS
+    isBounded &&= isWithin
+    rows.push(`| ${what}, ended in ${Math.round(stopped)} ms | ${toMebibytes(memory)} MiB | ${Math.round(waited)} ms | – | – | ${isWithin ? 'yes' : '**no**'} |`)
   }
   run.part(`a skill with ${FILES} files`)
   show(`${FILES} files`, await attackBySize(run, { files: FILES }))

@@ -10,7 +10,8 @@ import { isAlive, mcpCall, readInputsOptions, startAttackTarget } from './attack
 import { BOMBS, CANARY, filled, withFrontmatter, writeAttackTree, writeBombs } from './attacks/attack-tree.ts'
 import { createAttacker } from './attacks/attacker.ts'
 import { buildService } from '../helper/build.ts'
-import { openRaw, rawRequest, request } from '../helper/raw-http.ts'
+import { openRaw, rawRequest, type RawResponse, request } from '../helper/raw-http.ts'
+import { until } from '../helper/skills.ts'
 import { timeWithin } from '../helper/timing.ts'
 
 const SEED = 20_260_728
@@ -77,11 +78,11 @@ t.test('a real process stays up, and in turn, under all of it', async (t) => {
   await t.test('K9: YAML bombs, through every door that reads all skills', async (t) => {
     const names = readdirSync(target.root)
     for (const door of ['/skills', '/catalog?limit=500', '/catalog?q=bomb', '/agent/prompt', '/agent/tools?toolset=all', '/.well-known/skills/index.json', '/.well-known/agent-skills/index.json']) {
-      const { status, text } = await rawRequest(target.url, request('GET', door))
+      const { status, text } = await askUntilServed(target.url, request('GET', door))
       t.equal(status, 200, door)
       t.notMatch(text, CANARY)
     }
-    const listed = await rawRequest(target.url, mcpCall('skills/list', {}))
+    const listed = await askUntilServed(target.url, mcpCall('skills/list', {}))
     t.match(listed.text, /"result":\{"skills":\[/)
     for (const name of Object.keys(BOMBS)) {
       t.ok(names.includes(name))
@@ -112,6 +113,16 @@ t.test('a real process stays up, and in turn, under all of it', async (t) => {
   t.notMatch(stdout, /unhandled/i)
   t.notMatch(stdout, CANARY)
 })
+
+/** A busy machine is overload to the service, which refuses what costs most (K68). */
+async function askUntilServed (url: string, bytes: Buffer): Promise<RawResponse> {
+  let response = await rawRequest(url, bytes)
+  await until(async () => {
+    if (response.status === 503) response = await rawRequest(url, bytes)
+    return response.status !== 503
+  })
+  return response
+}
 
 async function isCheap (name: string, text: string): Promise<boolean> {
   const bytes = Buffer.from(text)

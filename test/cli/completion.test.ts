@@ -1,9 +1,15 @@
-import { execFileSync, spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { COMMANDS } from '../../src/cli/commands.ts'
 import { runCommandLine } from '../../src/cli/run.ts'
+import { until } from '../helper/skills.ts'
+
+/** Runs a shell in a terminal of its own. */
+const TERMINAL = '/usr/bin/script'
+const noZsh = spawnSync('zsh', ['--version']).status !== 0 ? 'there is no zsh' : !existsSync(TERMINAL) && `there is no ${TERMINAL}`
 
 async function scriptFor (shell: string): Promise<string> {
   let out = ''
@@ -39,9 +45,31 @@ t.test('K82: completion in bash has commands, flags, values and paths', async (t
   t.ok(complete('serve', '--').includes('--locked'), 'flags that may have a value')
 })
 
-t.test('K82: completion in zsh', { skip: spawnSync('zsh', ['--version']).status !== 0 && 'there is no zsh' }, async (t) => {
-  const cwd = t.testdir({ script: await scriptFor('zsh') })
-  t.equal(execFileSync('zsh', ['-f', '-c', 'source ./script; print $_comps[skillserve]'], { cwd, encoding: 'utf8' }), '_bash_complete -o filenames -F _skillserve\n')
+t.test('K82: completion in zsh, on its command line', { skip: noZsh }, async (t) => {
+  const cwd = t.testdir({ script: await scriptFor('zsh'), 'two words': {} })
+  const terminal = spawn(TERMINAL, ['-qec', 'exec zsh -f -i', '/dev/null'], { cwd, env: { PATH: process.env['PATH'], TERM: 'dumb', PS1: '> ', HOME: cwd }, stdio: ['pipe', 'pipe', 'ignore'] })
+  t.teardown(() => { terminal.kill('SIGKILL') })
+  let out = ''
+  terminal.stdout.setEncoding('utf8').on('data', (text: string) => { out += text })
+  const printed = async (text: string): Promise<void> => {
+    await until(() => out.includes(text))
+    out = ''
+  }
+  // The echo of the line has the quotes.
+  terminal.stdin.write('source ./script && echo rea""dy\n')
+  await printed('ready')
+  for (const [typed, completed] of [
+    ['vali', 'validate'], ['validate --form', 'validate --format'], ['validate --format sa', 'validate --format sarif'], ['validate --format=sa', 'validate --format=sarif'],
+    ['completion z', 'completion zsh'], ['tw', 'two\\ words/']
+  ] as const) {
+    terminal.stdin.write(`skillserve ${typed}\t`)
+    await printed(`skillserve ${completed}`)
+    t.pass(completed)
+    // Empties the line.
+    terminal.stdin.write('\u0015')
+  }
+  terminal.stdin.write('exit\n')
+  await once(terminal, 'exit')
 })
 
 t.test('K82: a shell without completion gets a sentence', async (t) => {

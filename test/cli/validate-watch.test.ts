@@ -8,10 +8,10 @@ import { skill, skillText } from '../helper/skills.ts'
 t.test('K79: --watch reports again after each change, and ends with the exit code of the last report', async (t) => {
   const cwd = t.testdir({ skills: { good: skill('good') } })
   const running = launch(t, { args: ['validate', '--watch'], cwd })
-  await running.printed('1 skill: no findings\nwaiting for changes\n')
+  await running.printed(/1 skill: no findings; about .*\nwaiting for changes\n/)
   mkdirSync(join(cwd, 'skills/bad'))
   writeFileSync(join(cwd, 'skills/bad/SKILL.md'), '---\nname: other\ndescription: x\n---\nbody\n')
-  await running.printed('2 skills: 1 error\nwaiting for changes\n')
+  await running.printed(/2 skills: 1 error; about .*\nwaiting for changes\n/)
   process.kill(running.pid, 'SIGINT')
   t.match(await running.ended, { code: 1, stderr: '' })
 })

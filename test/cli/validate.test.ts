@@ -21,11 +21,11 @@ function brokenFolder (t: Test): string {
 }
 
 t.test('K79: a set without findings is one line; with a broken skill there are file, line, rule and remedy', async (t) => {
-  t.strictSame(await run(t.testdir({ skills: { good: skill('good') } }), 'skills'), { code: 0, out: '1 skill: no findings\n', errors: '' })
+  t.strictSame(await run(t.testdir({ skills: { good: skill('good') } }), 'skills'), { code: 0, out: '1 skill: no findings; about 5 tokens in each turn, 5 in use, 21 with all files\n', errors: '' })
   const { code, out } = await run(brokenFolder(t))
   t.equal(code, 1)
   t.match(out, /^skills\/bad\/SKILL\.md:2:7 {2}error {2}name_folder_mismatch {2}name 'other' does not match the folder name 'bad'\n {4}fix: Change name to 'bad'\n/)
-  t.match(out, /\n2 skills: 1 error\n$/)
+  t.match(out, /\n2 skills: 1 error; about \d+ tokens in each turn\n$/)
 })
 
 t.test('K79: a folder of skills, a skill and a SKILL.md are told apart', async (t) => {
@@ -95,7 +95,7 @@ t.test('K79: a baseline accepts what there is', async (t) => {
   const cwd = brokenFolder(t)
   t.equal((await run(cwd, '--baseline', 'base.json', '--write-baseline')).code, 0)
   t.strictSame(JSON.parse(readFileSync(join(cwd, 'base.json'), 'utf8')), { 'skills/bad': ['name_folder_mismatch'] })
-  t.match(await run(cwd, '--baseline', 'base.json'), { code: 0, out: '2 skills: no findings, 1 accepted by the baseline\n' })
+  t.match(await run(cwd, '--baseline', 'base.json'), { code: 0, out: '2 skills: no findings, 1 accepted by the baseline; about 8 tokens in each turn\n' })
   t.equal((await run(cwd, '--baseline', 'nope.json')).code, 2)
   writeFileSync(join(cwd, 'skills/bad/SKILL.md'), '---\n# moved\n\ndescription: x\nname: other\n---\nbody\n')
   t.match(await run(cwd, '--baseline', 'base.json'), { code: 0 }, 'wherever the line is')

@@ -2,7 +2,7 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:
 import { join } from 'node:path'
 import t from 'tap'
 import { startProcess } from '../helper/process.ts'
-import { skillText } from '../helper/skills.ts'
+import { skillText, until } from '../helper/skills.ts'
 
 const SWAPS = 25
 /** Answers between two swaps, at least. */
@@ -34,7 +34,7 @@ t.test('K59: while a link is turned to one checkout after another, no skill is m
   turn(folder, tree)
   const { url } = await startProcess(t, { args: [join(folder, 'current')] })
   let answers = 0
-  let isOver = false
+  const stopped = new AbortController()
   const wrong: string[] = []
 
   async function get (target: string): Promise<string> {
@@ -61,7 +61,7 @@ t.test('K59: while a link is turned to one checkout after another, no skill is m
       const found = numbersIn(texts.join(''))
       if (found.length !== 1) wrong.push(`a revision of ${found.join(' and ')}`)
     }
-  ].map(async (read) => { while (!isOver) await read() })
+  ].map(async (read) => { while (!stopped.signal.aborted) await read() })
 
   for (let number = 1; number <= SWAPS; number++) {
     const before = answers
@@ -69,9 +69,9 @@ t.test('K59: while a link is turned to one checkout after another, no skill is m
     tree = checkOut(folder, number)
     turn(folder, tree)
     rmSync(old, { recursive: true })
-    while (answers < before + ANSWERS && wrong.length === 0) await new Promise(setImmediate)
+    await until(() => answers >= before + ANSWERS || wrong.length > 0)
   }
-  isOver = true
+  stopped.abort()
   await Promise.all(readers)
   t.strictSame(wrong, [])
   t.match(await get('/skills/a'), `number ${SWAPS};`)

@@ -9,6 +9,8 @@ import { mcpFindings } from '../../src/mcp/findings.ts'
 import { TARGET_NAMES, type TargetName } from '../../src/verdicts/index.ts'
 import { zipOf, type ZipEntry } from '../helper/archives.ts'
 import { buildService, type Service } from '../helper/build.ts'
+import { modernRequest } from '../helper/mcp.ts'
+import { openPage } from '../helper/pages.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../skills/', import.meta.url))
 
@@ -126,6 +128,12 @@ t.test('K79, K80: the doors never differ for the same bytes', async (t) => {
     t.strictSame(JSON.parse(JSON.stringify(reports[0]?.findings)), entry.findings, 'the command as the catalog')
     t.equal(reports[0]?.revision, entry.revision)
     if (chosen !== undefined) t.strictSame([sent.targets, reports[0]?.verdicts], [entry.targets, entry.targets])
+    if (chosen === TARGET_NAMES) {
+      const { result } = await (await fetch(`${service.url}/mcp`, modernRequest({ method: 'skills/list' }))).json() as { readonly result: { readonly skills: readonly object[] } }
+      t.equal(result.skills.length, Number(entry.targets.some(({ target, verdict }) => target === 'mcp' && verdict !== 'not_loaded')), 'MCP lists what its verdict says')
+    }
+    const page = await openPage(`${service.url}/ui/skills/demo`)
+    for (const { code } of entry.findings) t.ok(page.text.includes(`<code>${code}</code>`), code, { diagnostic: false })
   }), { numRuns: 25 })
 })
 

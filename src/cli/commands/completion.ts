@@ -26,7 +26,7 @@ function flagsOf ({ flags = [], switches = [], optionalFlags = {} }: Command): s
   return [...new Set([...flags, ...switches, ...Object.keys(optionalFlags), 'help', 'version'])].map((flag) => `--${flag}`).join(' ')
 }
 
-/** `COMP_WORDS` has `--flag=value` as three words. */
+/** In bash, `COMP_WORDS` has `--flag=value` as three words, in zsh as one. */
 function bash (commands: NamedCommands): string {
   const names = commands.map(([name]) => name).join(' ')
   const ofCommands = commands.map(([name, command]) => {
@@ -37,8 +37,8 @@ function bash (commands: NamedCommands): string {
   const cases = ofCommands.toSorted((a, b) => Number(a.trimStart().startsWith('*')) - Number(b.trimStart().startsWith('*')))
   const choices = commands.flatMap(([name, { choices = {} }]) => Object.entries(choices).map(([flag, values]) => `    ${name}\\ --${flag}) values='${values.join(' ')}' ;;`))
   return `_skillserve () {
-  local word=\${COMP_WORDS[COMP_CWORD]} before=\${COMP_WORDS[COMP_CWORD-1]} flags= words= values= IFS=$' \\t\\n'
-  if [[ $word == = ]]; then word=; elif [[ $before == = ]]; then before=\${COMP_WORDS[COMP_CWORD-2]}; fi
+  local word=\${COMP_WORDS[COMP_CWORD]} before=\${COMP_WORDS[COMP_CWORD-1]} flags= words= values= prefix= IFS=$' \\t\\n'
+  if [[ $word == = ]]; then word=; elif [[ $before == = ]]; then before=\${COMP_WORDS[COMP_CWORD-2]}; elif [[ $word == --*=* ]]; then before=\${word%%=*}; prefix=$before=; word=\${word#*=}; fi
   case \${COMP_WORDS[1]} in
 ${cases.join('\n')}
   esac
@@ -46,7 +46,7 @@ ${cases.join('\n')}
 ${choices.join('\n')}
   esac
   if [[ -n $values ]]; then
-    COMPREPLY=($(compgen -W "$values" -- "$word"))
+    COMPREPLY=($(compgen -P "$prefix" -W "$values" -- "$word"))
   elif [[ $word == -* ]]; then
     COMPREPLY=($(compgen -W "$flags" -- "$word"))
   elif ((COMP_CWORD == 1)); then

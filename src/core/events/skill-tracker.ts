@@ -122,7 +122,7 @@ export class SkillTracker {
   async #work (): Promise<void> {
     this.#isWorking = true
     // The first index is read by one reader only, and the watcher begins after it.
-    await this.#options.skills.available()
+    if (!this.#isComplete) await this.#options.skills.available()
     this.#completeOnce()
     const yieldIfNeeded = createSlicer()
     for (let name = this.#takeName(); name !== undefined && !this.#stopped; name = this.#takeName()) {

@@ -1,19 +1,10 @@
 import { MAX_MISSPELT_TERMS } from '../ground/limits.ts'
-import { isUnspaced, queryTermsOf, termsOf } from './search-terms.ts'
+import { isUnspaced, queryTermsOf } from './search-terms.ts'
 import { createSegment, mergeSegments, type Posting, type Segment, WEIGHT_BITS, WEIGHT_MASK } from './segment.ts'
 import { similarWords } from './similar-words.ts'
 import { stemOf } from './stems.ts'
 import { isStopWord } from './stop-words.ts'
-
-/** The searched text of a skill. */
-export interface SearchDocument {
-  /** The folder's name. */
-  readonly name: string
-  /** The frontmatter's name, or the folder's. */
-  readonly displayName: string
-  readonly description: string
-  readonly body: string
-}
+import { NAME_WEIGHT, type SearchDocument, weigh } from './weights.ts'
 
 /** A skill that was found. */
 export interface SearchHit {
@@ -21,20 +12,6 @@ export interface SearchHit {
   /** The greater the better; comparable within one answer only. */
   readonly score: number
 }
-
-/**
- * Weight of a word by the text that it stands in. The sum fits one byte, and each weight exceeds all below it together. A word
- * in a name beats the same word in a description, and that one beats any number of them in a body.
- */
-const NAME_WEIGHT = 128
-const DESCRIPTION_WEIGHT = 64
-const BODY_WEIGHT = 31
-
-/** Added for a name of one word, and in parts for longer names: `pdf` comes before `pdf-forms`. */
-const SHORT_NAME_WEIGHT = 32
-
-/** Occurrences at which a word has half of BODY_WEIGHT. */
-const HALF_WEIGHT_COUNT = 2
 
 /** Share of the weight that counts when a document has only another form of the word, a longer word, or a similar one. */
 const STEM_QUALITY = 0.8
@@ -78,6 +55,18 @@ interface Selection {
   readonly count: number
 }
 
+/** What a search computes, by document number, and the keys by which it sorts what it found. */
+interface Scratch {
+  readonly scores: Float64Array
+  readonly matched: Uint8Array
+  readonly weights: Float64Array
+  readonly keys: Float64Array
+}
+
+function createScratch (size: number): Scratch {
+  return { scores: new Float64Array(size), matched: new Uint8Array(size), weights: new Float64Array(size), keys: new Float64Array(size) }
+}
+
 /** Words of a segment that a query's word stands for. */
 interface Match {
   readonly postings: Uint32Array
@@ -100,6 +89,8 @@ export class SearchIndex {
   readonly #isLive: boolean[] = []
   readonly #freeNumbers: number[] = []
   #dead: number[] = []
+  /** For one search at a time: new ones for each would be half a megabyte of garbage among 18,000 skills. */
+  #scratch: Scratch = createScratch(0)
   /** By names that were searched: the catalog hands out the same array while it stays the same, and 10,000 lookups take 4 ms. */
   #selections = new WeakMap<readonly string[], Selection>()
 
@@ -141,10 +132,10 @@ export class SearchIndex {
     const selection = this.#select(names)
     const scores = this.#score(terms, selection, terms.every(isStopWord) ? NAME_WEIGHT : 0)
     // Score and place in one number: plain numbers are sorted in a third of the time. First the greater score, then the lower place.
-    const keys = new Float64Array(names.length)
     const { numbers } = selection
+    const { keys } = this.#scratch
     let best = 0
-    for (let number = 0; number < scores.length; number++) best = Math.max(best, scores[number] ?? 0)
+    for (let number = 0; number < this.#isLive.length; number++) best = Math.max(best, scores[number] ?? 0)
     const least = terms.length < 2 ? 0 : MIN_SHARE_OF_BEST * best
     let count = 0
     for (let place = 0; place < numbers.length; place++) {
@@ -222,15 +213,16 @@ export class SearchIndex {
   }
 
   /** The score of each document, by number. */
-  #score (terms: readonly string[], { isIn, count: size }: Selection, minWeight: number): Float64Array {
+  #score (terms: readonly string[], { numbers, isIn, count: size }: Selection, minWeight: number): Float64Array {
     const count = this.#isLive.length
-    const scores = new Float64Array(count)
-    const matched = new Uint8Array(count)
-    const weights = new Float64Array(count)
+    if (this.#scratch.keys.length < Math.max(count, numbers.length)) this.#scratch = createScratch(Math.max(count, numbers.length))
+    const { scores, matched, weights } = this.#scratch
+    scores.fill(0, 0, count)
+    matched.fill(0, 0, count)
     let totalRarity = 0
     let misspelt = 0
     for (const term of terms) {
-      let found = this.#weighInto(weights.fill(0), this.#matches(term), isIn, minWeight)
+      let found = this.#weighInto(weights.fill(0, 0, count), this.#matches(term), isIn, minWeight)
       if (found === 0 && misspelt++ < MAX_MISSPELT_TERMS) found = this.#weighInto(weights, this.#similar(term), isIn, minWeight)
       if (found === 0) continue
       const rarity = Math.log(1 + size / found)
@@ -291,18 +283,6 @@ export class SearchIndex {
     return this.#segments.flatMap((segment) => similarWords(segment, term, wrong).map(({ index, distance }) =>
       ({ postings: segment.postingsAt(index), quality: FUZZY_QUALITY * (1 - distance / term.length) })))
   }
-}
-
-/** Each word of a document with its weight, 1 to 255. */
-function weigh ({ name, displayName, description, body }: SearchDocument): Map<string, number> {
-  const weights = new Map<string, number>()
-  const add = (word: string, weight: number) => weights.set(word, (weights.get(word) ?? 0) + weight)
-  for (const word of termsOf(body)) add(word, 1)
-  for (const [word, count] of weights) weights.set(word, Math.ceil(BODY_WEIGHT * count / (count + HALF_WEIGHT_COUNT)))
-  for (const word of new Set(termsOf(description))) add(word, DESCRIPTION_WEIGHT)
-  const nameWords = new Set(termsOf(displayName === name ? name : `${name} ${displayName}`))
-  for (const word of nameWords) add(word, NAME_WEIGHT + Math.floor(SHORT_NAME_WEIGHT / nameWords.size))
-  return weights
 }
 
 function canBegin (term: string): boolean {

@@ -3,6 +3,11 @@ import type { SkillMetadata } from '../ground/skill.ts'
 import { compareCodePoints } from '../ground/text.ts'
 import type { ViewMember } from './view-member.ts'
 
+/** What the lists need of a view's root. */
+export interface ListedMember extends Pick<ViewMember, 'allows'> {
+  readonly skills: Pick<ViewMember['skills'], 'namesNow' | 'availableNow'>
+}
+
 /** What the roots of a view give together: of several skills of a name, the one in the earliest root. */
 export interface MergedNames {
   /** Sorted by code point. The same array as before when the names are the same. */
@@ -17,18 +22,18 @@ const NO_NAMES: MergedNames = { names: [], owners: new Map(), shadowing: new Set
 
 /** What the roots of a view give together, merged again only when one of their lists is another. */
 export class MemberLists {
-  #members: readonly ViewMember[]
+  #members: readonly ListedMember[]
   #lists: ReadonlyArray<readonly string[]> | undefined
   #merged = NO_NAMES
   #availableLists: ReadonlyArray<readonly SkillMetadata[]> | undefined
   #availableOf: MergedNames | undefined
   #available: readonly SkillMetadata[] = []
 
-  constructor (members: readonly ViewMember[]) {
+  constructor (members: readonly ListedMember[]) {
     this.#members = members
   }
 
-  setMembers (members: readonly ViewMember[]): void {
+  setMembers (members: readonly ListedMember[]): void {
     this.#members = members
     this.#lists = undefined
     this.#availableOf = undefined
@@ -37,7 +42,8 @@ export class MemberLists {
   namesNow (): MergedNames {
     const lists = this.#members.map(({ skills }) => skills.namesNow())
     if (!isSameList(this.#lists, lists)) {
-      this.#merged = mergeNames(this.#members, lists, this.#merged)
+      const changed = this.#lists && changedNames(this.#lists, lists)
+      this.#merged = changed === undefined ? mergeNames(this.#members, lists, this.#merged) : updateNames(this.#members, lists, this.#merged, changed)
       this.#lists = lists
     }
     return this.#merged
@@ -63,7 +69,7 @@ export class MemberLists {
 }
 
 /** @param before the result before, whose array is used again if its names are the same */
-function mergeNames (members: readonly ViewMember[], lists: ReadonlyArray<readonly string[]>, before: MergedNames): MergedNames {
+function mergeNames (members: readonly ListedMember[], lists: ReadonlyArray<readonly string[]>, before: MergedNames): MergedNames {
   const owners = new Map<string, number>()
   const shadowing = new Set<string>()
   for (const [index, member] of members.entries()) {
@@ -76,6 +82,70 @@ function mergeNames (members: readonly ViewMember[], lists: ReadonlyArray<readon
   const names = [...owners.keys()]
   if (members.length > 1) names.sort(compareCodePoints)
   return { names: sameOr(before.names, names), owners, shadowing }
+}
+
+/** More names than this are merged anew. */
+const MAX_UPDATED = 500
+
+/** By the later list, since all views of a root ask for the same. */
+const differences = new WeakMap<readonly string[], { readonly before: readonly string[], readonly names: readonly string[] }>()
+
+/** The names that are in one of two sorted lists. */
+function differenceOf (before: readonly string[], now: readonly string[]): readonly string[] {
+  const known = differences.get(now)
+  if (known?.before === before) return known.names
+  const names: string[] = []
+  for (let i = 0, j = 0; i < before.length || j < now.length;) {
+    const [a, b] = [before[i], now[j]]
+    if (a === b) [i, j] = [i + 1, j + 1]
+    else if (b === undefined || (a !== undefined && compareCodePoints(a, b) < 0)) names.push(before[i++] ?? '')
+    else names.push(now[j++] ?? '')
+  }
+  differences.set(now, { before, names })
+  return names
+}
+
+/** The names that have come to a list, or gone from one; undefined for so many that all are merged anew. */
+function changedNames (before: ReadonlyArray<readonly string[]>, now: ReadonlyArray<readonly string[]>): ReadonlySet<string> | undefined {
+  const names = new Set(now.flatMap((list, index) => list === before[index] ? [] : differenceOf(before[index] ?? [], list)))
+  return names.size > MAX_UPDATED ? undefined : names
+}
+
+/** The same as `mergeNames`, without asking for the names that stay: a new skill reaches fifty views of 10,000 skills at once. */
+function updateNames (members: readonly ListedMember[], lists: ReadonlyArray<readonly string[]>, before: MergedNames, changed: ReadonlySet<string>): MergedNames {
+  const changes = Array.from(changed, (name) => {
+    const indexes = members.flatMap((member, index) => member.allows(name) && hasName(lists[index] ?? [], name) ? index : [])
+    return { name, owner: indexes[0], isShadowing: indexes.length > 1 }
+  }).filter(({ name, owner, isShadowing }) => owner !== before.owners.get(name) || isShadowing !== before.shadowing.has(name))
+  if (changes.length === 0) return before
+  const owners = new Map(before.owners)
+  const shadowing = new Set(before.shadowing)
+  const names = before.names.slice()
+  for (const { name, owner, isShadowing } of changes) {
+    const position = positionOf(names, name)
+    if (owner === undefined) names.splice(position, 1)
+    else if (!owners.has(name)) names.splice(position, 0, name)
+    if (owner === undefined) owners.delete(name)
+    else owners.set(name, owner)
+    if (isShadowing) shadowing.add(name)
+    else shadowing.delete(name)
+  }
+  return { names: sameOr(before.names, names), owners, shadowing }
+}
+
+function hasName (list: readonly string[], name: string): boolean {
+  return list[positionOf(list, name)] === name
+}
+
+/** Where a name is in a sorted list, or would be. */
+function positionOf (list: readonly string[], name: string): number {
+  let [low, high] = [0, list.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (compareCodePoints(list[middle] ?? '', name) < 0) low = middle + 1
+    else high = middle
+  }
+  return low
 }
 
 /** The array before, if the new one has the same items. */

@@ -3,6 +3,14 @@ import { Signal } from '../ground/signal.ts'
 import type { MergedNames } from './member-lists.ts'
 import type { ViewMember } from './view-member.ts'
 
+/** What is known of a name: one object for all names of which it is so. */
+interface Known {
+  readonly owner: ViewMember | undefined
+  readonly isShadowing: boolean
+}
+
+const known = new WeakMap<ViewMember, Readonly<Record<'alone' | 'shadowing', Known>>>()
+
 export interface ViewChangesOptions {
   readonly members: () => readonly ViewMember[]
   readonly names: () => MergedNames
@@ -20,7 +28,7 @@ export class ViewChanges {
   #stops: Array<() => void> = []
   #touchStops: Array<() => void> = []
   /** What listeners know: of each name its owner, and whether it hides another. */
-  #known = new Map<string, { readonly owner: ViewMember | undefined, readonly isShadowing: boolean }>()
+  #known = new Map<string, Known>()
 
   constructor (options: ViewChangesOptions) {
     this.#options = options
@@ -104,16 +112,25 @@ export class ViewChanges {
       else if (now === undefined) removed.push(name)
       else if (before.owner !== now.owner || before.isShadowing !== now.isShadowing || (now.owner === by && rewritten.has(name))) changed.push(name)
     }
-    if (added.length + changed.length + removed.length > 0) this.#changed.emit({ generation: this.#options.generation(), added, changed, removed })
+    if (added.length + changed.length + removed.length === 0) return
+    const { generation } = this.#options
+    // Made when it is asked for: it takes the lists of the view, and each of fifty views gets a report of each edit.
+    this.#changed.emit({ get generation () { return generation() }, added, changed, removed })
   }
 
-  #snapshot (): Map<string, { readonly owner: ViewMember | undefined, readonly isShadowing: boolean }> {
-    return new Map([...this.#options.names().owners.keys()].map((name) => [name, this.#lookUp(name) ?? { owner: undefined, isShadowing: false }]))
+  #snapshot (): Map<string, Known> {
+    return new Map([...this.#options.names().owners.keys()].flatMap((name) => {
+      const found = this.#lookUp(name)
+      return found === undefined ? [] : [[name, found]]
+    }))
   }
 
-  #lookUp (name: string): { readonly owner: ViewMember | undefined, readonly isShadowing: boolean } | undefined {
+  #lookUp (name: string): Known | undefined {
     const { owners, shadowing } = this.#options.names()
-    const owner = owners.get(name)
-    return owner === undefined ? undefined : { owner: this.#options.members()[owner], isShadowing: shadowing.has(name) }
+    const owner = this.#options.members()[owners.get(name) ?? -1]
+    if (owner === undefined) return undefined
+    let both = known.get(owner)
+    if (both === undefined) known.set(owner, both = { alone: { owner, isShadowing: false }, shadowing: { owner, isShadowing: true } })
+    return shadowing.has(name) ? both.shadowing : both.alone
   }
 }

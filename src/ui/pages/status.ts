@@ -39,7 +39,7 @@ ${factList([
   ['How', watcher.mode === 'polling' ? 'by polling' : 'by events of the operating system'],
   watcher.lastError === undefined ? undefined : ['Last error', html`<code>${watcher.lastError}</code>`],
   failures.length === 0 ? undefined : ['Failures', failures.join(', ')],
-  quarantined === undefined ? undefined : ['Quarantined', html`${count(quarantined, 'folder')}${quarantined > 0 && ', kept back by the lock or the trust file: the log says why'}`],
+  quarantined === undefined ? undefined : ['Quarantined', html`${count(quarantined, 'folder')}${quarantined > 0 && ', kept back by the lock or the trust file: the log and skillserve verify say why'}`],
   hanging.length === 0 ? undefined : ['Disk does not answer', html`<ul>${hanging.map((name) => html`<li><a href="${addresses.skill(name)}"><bdi>${visible(name)}</bdi></a></li>`)}</ul>`]
 ])}
 <p class="actions"><a href="${addresses.at('readyz')}">As JSON</a></p></section>`

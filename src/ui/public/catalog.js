@@ -32,7 +32,7 @@
   }
 
   // Search while one types.
-  const QUIET_MS = 50
+  const QUIET_MS = 30
   const field = document.getElementById('q')
   let request
   let timer

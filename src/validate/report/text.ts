@@ -1,5 +1,6 @@
 import type { Finding, FindingSeverity } from '../../core/ground/skill.ts'
 import { printable } from '../../tools/text/printable.ts'
+import { listedTokens, roundTokens, type TokenEstimate } from '../../verdicts/tokens.ts'
 import { fileOf, helpUrl, type ReporterFactory, type SkillReport, type Totals } from './reporter.ts'
 
 const COLORS: Readonly<Record<FindingSeverity | 'dim', string>> = { error: '\u001B[31m', warning: '\u001B[33m', info: '\u001B[36m', dim: '\u001B[2m' }
@@ -11,6 +12,8 @@ const COMMAND_LIKE = /^(?:::|##)/
 /** For people: a line for each finding, its fix below, and the totals last. */
 export const textReporter: ReporterFactory = ({ print, targets, hasColor }) => {
   const explained = new Set<string>()
+  let listed = 0
+  let only: TokenEstimate | undefined
   const paint = (color: keyof typeof COLORS, text: string): string => hasColor ? `${COLORS[color]}${text}${PLAIN}` : text
 
   function describe (report: SkillReport, found: Finding): string {
@@ -25,13 +28,16 @@ export const textReporter: ReporterFactory = ({ print, targets, hasColor }) => {
 
   return {
     skill (report) {
-      const { findings, verdicts, path } = report
+      const { findings, verdicts, path, skill, tokens } = report
+      // Bodies are counted of one skill alone: those of thousands take a second.
+      only = listed === 0 ? tokens() : undefined
+      listed += listedTokens(skill.metadata)
       const isWorthSaying = findings.length > 0 || (targets !== undefined && verdicts.some(({ verdict }) => verdict !== 'ok'))
       if (!isWorthSaying) return
       const said = targets === undefined ? '' : `${shown(path)}: ${verdicts.map(({ target, verdict }) => `${target} ${verdict}`).join(', ')}\n`
       print(`${said}${findings.map((found) => describe(report, found)).join('')}\n`)
     },
-    end (totals) { print(`${sumUp(totals)}\n`) }
+    end (totals) { print(`${sumUp(totals)}; ${describeTokens(listed, only)}\n`) }
   }
 }
 
@@ -39,6 +45,14 @@ function sumUp ({ skills, error, warning, info, accepted }: Totals): string {
   const counts = ([['error', error], ['warning', warning], ['info', info]] as const).filter(([, count]) => count > 0).map(([word, count]) => counted(count, word))
   const found = counts.length === 0 ? 'no findings' : counts.join(', ')
   return `${counted(skills, 'skill')}: ${found}${accepted > 0 ? `, ${accepted} accepted by the baseline` : ''}`
+}
+
+/** `about 240 tokens in each turn`. */
+function describeTokens (listed: number, only: TokenEstimate | undefined): string {
+  const about = `about ${roundTokens(listed).toLocaleString('en')} tokens in each turn`
+  if (only === undefined) return about
+  const { body, all_files: all } = only
+  return `${about}${body === null ? '' : `, ${body.toLocaleString('en')} in use`}${all === null ? '' : `, ${all.toLocaleString('en')} with all files`}`
 }
 
 function counted (count: number, word: string): string {

@@ -47,6 +47,7 @@ export async function createAttacker (url: string, folder: string): Promise<Atta
       if (headerLines.some((line) => line.includes(CANARY)) || text.includes(CANARY)) fail('the canary came out')
       if (headerLines.some((line) => /^(?:x-injected|set-cookie)\b|evil/i.test(line))) fail('the request wrote a header')
       if (status >= 500 && !REFUSALS.has(status)) fail('an error of the service')
+      if (status < 400 && mustBeRefused(attack)) fail('a request that means two things was answered')
       const isToolAnswer = method === 'POST' && status === 200
       if (status >= 400 || isToolAnswer) {
         const asked = `${target}${decoded(target)}${String(head.body ?? '')}`
@@ -58,6 +59,11 @@ export async function createAttacker (url: string, folder: string): Promise<Atta
       else check({ method: isStream(response) ? 'HEAD' : method, target, status, headers: response.headers, body: isStream(response) ? Buffer.alloc(0) : response.body })
     }
   }
+}
+
+/** Requests that another server on the way may read in another sense: for another host, of another length, or in another version. */
+function mustBeRefused ({ target, head: { headers = [], version = '1.1' } }: Attack): boolean {
+  return /^http:\/\/evil\./i.test(target) || !/^1\.[01]$/.test(version) || headers.some((line) => /^transfer-encoding: (?!chunked$)/i.test(line))
 }
 
 /** A problem quotes a parameter as it was meant. Byte by byte, since other parameters may not be UTF-8. */

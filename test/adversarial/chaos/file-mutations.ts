@@ -7,6 +7,8 @@ const LINK_TARGETS = [
   '/outside/canary.txt', '../../outside/canary.txt', '../vault/canary.txt', '.env', '.git/config'
 ] as const
 
+const MAX_GROWN_BYTES = 1_000_000
+
 export function * saveDocument (world: World): Iterable<unknown> {
   const skill = world.skill()
   if (skill === undefined) return
@@ -47,6 +49,17 @@ function * save (world: World, path: string, bytes: Buffer, isWhole = false): It
     disk.write(path, bytes)
     yield
     disk.truncate(path, bytes.length)
+  }
+}
+
+/** A file that grows while it is read: each state is the beginning of the next. */
+export function * growFile (world: World): Iterable<unknown> {
+  const file = anyFile(world)
+  if (file === undefined) return
+  for (let left = 2 + world.random.below(8); left > 0; left--) {
+    const node = nodeAt(world.disk.state, file)
+    if (node?.kind !== 'file' || node.mode === 0 || node.bytes.length > MAX_GROWN_BYTES) return
+    yield world.disk.write(file, Buffer.concat([node.bytes, world.content(file)]))
   }
 }
 

@@ -13,6 +13,7 @@ type Weighted = readonly [weight: number, mutation: Mutation]
 const MUTATIONS: readonly Weighted[] = [
   [12, files.saveDocument],
   [14, files.saveFile],
+  [5, files.growFile],
   [4, files.removeFile],
   [4, files.renameFile],
   [3, files.renameInnerFolder],

@@ -55,7 +55,8 @@ type Refusal = 'missing' | 'outside' | 'forbidden' | 'folder'
 type Opened = { readonly bytes: Buffer } | { readonly refusal: Refusal }
 
 const MAIN_FILE = /^skill\.md$/i
-const FRONTMATTER = /^---\nname: (.*)\ndescription: (.*)\n---\n/
+/** With lines that cannot be read, which make a skill invalid and leave name and description as they are. */
+const FRONTMATTER = /^---\nname: (.*)\ndescription: (.*)\n((?:(?!---).*\n)*)---\n/
 const MEDIA_TYPES: Readonly<Record<string, string>> = { md: 'text/markdown', MD: 'text/markdown', txt: 'text/plain' }
 
 export function createOracle ({ roots, linkTarget, folder, bound }: OracleOptions): Oracle {
@@ -131,7 +132,7 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
     switch (question.kind) {
       case 'get_skill': return spaced({ skill_name: name, documentation: text })
       case 'Skill':
-        if (FRONTMATTER.exec(text)?.[1] !== name) return failure(question, 200, `Skill '${name}' is invalid`)
+        if (nameOfValid(text) !== name) return failure(question, 200, `Skill '${name}' is invalid`)
         return `Skill: ${name} (Type: ${skill.type})\nPath: ${skill.folder}\n\n${text}`
       case 'skill': return JSON.stringify([
         { type: 'text', text: `<command-message>${question.name} is running…</command-message>\n<command-name>${question.name}</command-name>` },
@@ -217,10 +218,10 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
     return frontmatterOf(disk, skill)?.name ?? skill.name
   }
 
-  function frontmatterOf (disk: DiskState, skill: ModelSkill): { readonly name: string, readonly description: string } | undefined {
+  function frontmatterOf (disk: DiskState, skill: ModelSkill): { readonly name: string, readonly description: string, readonly damage: string } | undefined {
     const main = openMainFile(disk, skill, 'SKILL.md')
     const match = 'bytes' in main && isUtf8(main.bytes) ? FRONTMATTER.exec(main.bytes.toString()) : null
-    return match === null ? undefined : { name: match[1] ?? '', description: match[2] ?? '' }
+    return match === null ? undefined : { name: match[1] ?? '', description: match[2] ?? '', damage: match[3] ?? '' }
   }
 
   function mayList (disk: DiskState, path: string): boolean {
@@ -249,11 +250,17 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
     return [...catalog.keys()].sort().flatMap((name) => {
       const skill = catalog.get(name)
       const frontmatter = skill && frontmatterOf(disk, skill)
-      return frontmatter?.name === name ? [frontmatter] : []
+      return frontmatter?.name === name && frontmatter.damage === '' ? [frontmatter] : []
     })
   }
 
   return { expected, isRight, meaning, validSkills }
+}
+
+/** The frontmatter's name where all of it can be read. */
+function nameOfValid (text: string): string | undefined {
+  const match = FRONTMATTER.exec(text)
+  return match?.[3] === '' ? match[1] : undefined
 }
 
 /** K4: a folder, or a link to a folder below one of these. The path is without links. */

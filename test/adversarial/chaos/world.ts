@@ -29,6 +29,9 @@ export const LINKED = [`${LINK_TARGET}/one`, `${LINK_TARGET}/two`] as const
 /** Where things are made before they appear and go when they disappear; below no root. */
 export const STAGING = '/staging'
 
+/** Lines of frontmatter that cannot be read; name and description come before them, and stay. */
+export const DAMAGES = ['argument-hint: [a] [b]', 'metadata: {"a": }', 'license: MIT\nlicense: ISC', 'compatibility: "open', 'metadata: {\n}}'] as const
+
 const LARGE_BYTES = 300_000
 const MEDIUM_BYTES = 40_000
 const SMALL_BYTES = 3_000
@@ -99,6 +102,7 @@ export class World {
       case 0: return body
       case 1: return Buffer.concat([Buffer.from([0xe9]), body])
       case 2: return Buffer.from(`---\nname: ${this.random.pick(LABELS)}\ndescription: label ${token}\n---\n${body.toString()}`)
+      case 3: return Buffer.from(`---\nname: ${name}\ndescription: damaged ${token}\n${this.random.pick(DAMAGES)}\n---\n${body.toString()}`)
       default: return Buffer.from(`---\nname: ${name}\ndescription: about ${token}\n---\n${body.toString()}`)
     }
   }

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { MAX_MISSPELT_TERMS } from '../../../src/core/ground/limits.ts'
-import { type SearchDocument, SearchIndex } from '../../../src/core/search/search-index.ts'
+import { SearchIndex } from '../../../src/core/search/search-index.ts'
+import type { SearchDocument } from '../../../src/core/search/weights.ts'
 import { compareCodePoints } from '../../../src/core/ground/text.ts'
 import { checkTime } from '../../helper/timing.ts'
 

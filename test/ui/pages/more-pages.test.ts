@@ -1,6 +1,9 @@
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import type { TrustPolicy, TrustReport } from '../../../src/core/content/trust/trust-policy.ts'
+import { finding } from '../../../src/core/format/findings.ts'
+import { Signal } from '../../../src/core/ground/signal.ts'
 import type { SourceStatus } from '../../../src/schemas/health.ts'
 import { buildService } from '../../helper/build.ts'
 import { buildGuarded, newSecret } from '../../helper/guarded.ts'
@@ -71,6 +74,38 @@ t.test('K74: the status page says since when and why a source is not up to date'
   t.match(text, /<bdi>skills<\/bdi><\/td><td>git<\/td><td><span class="verdict warning">not up to date<\/span><br>the host &lt;does&gt; not answer, since <time datetime="2026-11-22T11:00:00\.000Z">2026-11-22 11:00:00 UTC<\/time>/)
   t.match(text, 'main@sha1:012345678901<')
   t.notMatch(text, 'elsewhere', 'a source of no root that the caller sees')
+})
+
+t.test('K74: the page of a skill says who signed it, and what does not hold', async (t) => {
+  const reports: Readonly<Record<string, Partial<TrustReport>>> = {
+    signed: { signed: true, status: 'valid', signer: 'Ada <b>', pinned: true },
+    plain: { status: 'unsigned', pinned: false },
+    stale: { signed: true, status: 'stale' },
+    expired: { signed: true, status: 'expired', signer: 'Ada' },
+    foreign: { signed: true, status: 'untrusted' },
+    refused: { status: 'invalid' }
+  }
+  const policy: TrustPolicy = {
+    hiddenNames: new Set(),
+    changed: new Signal(),
+    judged: new Signal(),
+    guards: () => true,
+    judge: ({ manifest: { skill_name: name, revision } }) => ({
+      isServed: name !== 'refused',
+      report: { signed: false, status: null, signer: null, pinned: null, checked_revision: revision, ...reports[name] },
+      findings: name === 'stale' ? [finding('signature_stale', "files differ from what was signed: 'run.sh'", 'Sign the skill again')] : []
+    })
+  }
+  const { url } = await buildService(t, { files: Object.fromEntries(Object.keys(reports).map((name) => [name, skill(name)])), options: { policy } })
+  const page = async (name: string) => (await open(`${url}/ui/skills/${name}`)).text
+  t.match(await page('signed'), /<dt>Origin<\/dt><dd><ul><li><span class="verdict good">signed<\/span> by <bdi>Ada &lt;b&gt;<\/bdi><\/li>\s*<li>this revision is locked<\/li>/)
+  t.match(await page('plain'), /<span class="verdict warning">not signed<\/span><\/li>\s*<li><span class="verdict warning">not in the lock</)
+  t.match(await page('stale'), /changed since it was signed<[^]*Files differ from what was signed: &#39;run\.sh&#39;/)
+  t.match(await page('expired'), /signed with a certificate that has expired<\/span> by <bdi>Ada</)
+  t.match(await page('foreign'), /signed by somebody unknown</)
+  t.match(await open(`${url}/ui/skills/refused`), { status: 404, text: /<h1>Skill not found/ })
+  t.notMatch((await open(url)).text, /refused/)
+  t.match((await open(`${url}/ui/status`)).text, /<dt>Quarantined<\/dt><dd>1 folder, kept back by the lock or the trust file/)
 })
 
 t.test('K76: snippets have the address of PUBLIC_URL where it is set', async (t) => {
