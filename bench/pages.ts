@@ -47,7 +47,8 @@ export async function measurePages ({ run, folder }: Bench, many: Server, querie
   const skills = await byTurns(`${few.url}/ui/skills/${name}`, `${few.url}/skills/${name}`, {})
   run.part('pages: search while typing')
   const typed: number[] = []
-  for (const query of queries.slice(0, ROUNDS)) typed.push((await timeOf(`${many.url}/?q=${encodeURIComponent(query.slice(0, 3))}`)).whole + QUIET_MS)
+  for (const query of queries.slice(0, WARM_UP + ROUNDS)) typed.push((await timeOf(`${many.url}/?q=${encodeURIComponent(query.slice(0, 3))}`)).whole + QUIET_MS)
+  typed.splice(0, WARM_UP)
   await few.stop()
   const p99 = percentile(typed, 0.99)
   const ratio = median(lists.map(([page, other]) => page.whole / other.whole))
