@@ -104,7 +104,7 @@ export async function runLong (command: (run: LongRun) => Promise<boolean>): Pro
     // A signal can arrive twice: from the terminal, which signals the whole group, and from a parent that forwards it.
     if (isOver) return
     screen.clear()
-    console.error(`${signal}: ending what was started`)
+    console.error(`${signal}: ending what was started, and removing its files`)
     const code = 128 + constants.signals[signal]
     setTimeout(() => { process.exit(code) }, END_DEADLINE_MS)
     await endAll()

@@ -5,15 +5,23 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
+import { buildSync } from 'esbuild'
 import t, { type Test } from 'tap'
 import { startProcess } from '../helper/process.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const SKILLS = fileURLToPath(new URL('../../skills', import.meta.url))
-const TYPESCRIPT = [process.execPath, '--import', 'tsx'] as const
 const QUESTION = 'What is the weather in Lyon?'
 
 t.setTimeout(120_000)
+
+/** The programs as JavaScript: `tsx`, which the documents name, takes longer to start than most of them run. The model runs with it. */
+const built = t.testdir({})
+buildSync({ entryPoints: ['agent-loop', 'anthropic', 'gemini', 'mcp-client', 'openai-responses'].map((name) => `${ROOT}examples/${name}.ts`), outdir: built, format: 'esm', platform: 'node' })
+
+function example (name: string): readonly string[] {
+  return [process.execPath, `${built}/${name}.js`]
+}
 
 interface Ended {
   readonly code: number | null
@@ -36,7 +44,7 @@ async function run (t: Test, command: readonly string[], env?: Readonly<Record<s
 
 /** The scripted model of the examples; gives its origin. */
 async function startModel (t: Test): Promise<string> {
-  const child = launch(t, [...TYPESCRIPT, 'examples/fake-model.ts', '0'])
+  const child = launch(t, [process.execPath, '--import', 'tsx', 'examples/fake-model.ts', '0'])
   child.stderr.pipe(process.stderr)
   const [line] = await once(child.stdout, 'data') as [Buffer]
   return /http:\S+/.exec(line.toString())?.[0] ?? ''
@@ -79,23 +87,23 @@ const chat = {
 }
 
 const loops: readonly Loop[] = [
-  { name: 'agent-loop.ts', command: [...TYPESCRIPT, 'examples/agent-loop.ts'], ...chat },
+  { name: 'agent-loop.ts', command: example('agent-loop'), ...chat },
   { name: 'agent_loop.py', command: ['python3', 'examples/agent_loop.py'], missing: !isInstalled('python3') && 'python3 is not installed', ...chat },
   {
     name: 'openai-responses.ts',
-    command: [...TYPESCRIPT, 'examples/openai-responses.ts'],
+    command: example('openai-responses'),
     env: (origin) => ({ OPENAI_BASE_URL: `${origin}/v1`, OPENAI_API_KEY: 'x' }),
     refused: () => '401'
   },
   {
     name: 'anthropic.ts',
-    command: [...TYPESCRIPT, 'examples/anthropic.ts'],
+    command: example('anthropic'),
     env: (origin) => ({ ANTHROPIC_BASE_URL: origin, ANTHROPIC_API_KEY: 'x' }),
     refused: () => '401'
   },
   {
     name: 'gemini.ts',
-    command: [...TYPESCRIPT, 'examples/gemini.ts'],
+    command: example('gemini'),
     env: (origin) => ({ GEMINI_BASE_URL: origin, GEMINI_API_KEY: 'x' }),
     refused: () => '401'
   }
@@ -122,14 +130,13 @@ for (const { name, command, missing = false, env, refused } of loops) {
 }
 
 t.test('mcp-client.ts lists the skills and reads the files of one', async (t) => {
-  const example = [...TYPESCRIPT, 'examples/mcp-client.ts']
   const env = { SKILLS_URL: service.url }
-  const { stdout, stderr, code } = await run(t, [...example, 'weather'], env)
+  const { stdout, stderr, code } = await run(t, [...example('mcp-client'), 'weather'], env)
   t.equal(code, 0, stderr)
   t.match(stdout, /^calculator: Provides basic arithmetic operations/m)
   t.match(stdout, /^skill:\/\/weather\/config\.json \(application\/json, 153 bytes\)$/m)
   t.match(stdout, /^skill:\/\/weather\/docs\/api_reference\.md \(text\/markdown, \d+ bytes\)$/m)
-  t.match(await run(t, [...example, 'missing'], env), { code: 1, stderr: /there is no skill missing/ })
+  t.match(await run(t, [...example('mcp-client'), 'missing'], env), { code: 1, stderr: /there is no skill missing/ })
 })
 
 t.test('the README shows what the loops print', async (t) => {
@@ -197,7 +204,7 @@ t.test('each example asks whether skillserve is running when nothing answers', a
   const SKILLS_URL = `http://127.0.0.1:${(held.address() as AddressInfo).port}`
   held.close()
   await once(held, 'close')
-  const examples = ['agent-loop.ts', 'anthropic.ts', 'mcp-client.ts'].map((name) => [...TYPESCRIPT, `examples/${name}`])
+  const examples = ['agent-loop', 'anthropic', 'mcp-client'].map(example)
   if (isInstalled('python3')) examples.push(['python3', 'examples/agent_loop.py'])
   if (isInstalled('curl')) examples.push(['sh', 'examples/tool-call.sh'])
   await Promise.all(examples.map(async (command) => {

@@ -36,6 +36,6 @@ t.test('a long command that is interrupted leaves no process and no folder behin
   command.kill('SIGINT')
   // The child has the same output: `close` comes when both are gone.
   t.strictSame(await once(command, 'close'), [130, null])
-  t.equal(stderr, 'SIGINT: ending what was started\n')
+  t.equal(stderr, 'SIGINT: ending what was started, and removing its files\n')
   t.strictSame(readdirSync(folder).filter((name) => name.startsWith('long-run')), [])
 })

@@ -1,6 +1,6 @@
 /**
- * Runs test files, and prints what a person reads: the totals, and the failures last. Unit tests of one folder share
- * processes, since loading tap, Fastify and the service costs more CPU time than most of them. Every other file has its own.
+ * Runs test files, and prints what a person reads: the totals, and the failures last. Tests of one folder that start no process share
+ * one, since loading tap, Fastify and the service costs more CPU time than most of them. Every other file has its own.
  *
  *     tsx test/runner/run.ts [--unit] [--jobs N] [FILE|FOLDER...]
  *
@@ -10,6 +10,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -29,11 +30,17 @@ const KILL_AFTER_SECONDS = FILE_SECONDS + 30
 const WHOLE_SERVICE = /^test\/(?:adversarial|figures|project|ui\/pages)\/|\/(?:checkout|consistency|file-edits|freshness|live-reload|markdown-renderer|skill-manager-disks)\.test\.ts$/
 /** Nor is what uses the helpers that start processes. */
 const STARTS_PROCESSES = /\/helper\/(?:process|skills-client|swapper)\.ts'/
+
+/** No unit tests either, for they take seconds: repositories, programs and SDKs of others, whole doors, thousands of requests. They share processes all the same. */
+const THOROUGH = /^test\/clients\/|\/(?:archive|audit|catalog|compression|door|files|git(?:-\w+)?|hostile|issuers|large-skills|limits|metrics|nginx|pages|pipelining|revision|same-service|validate|well-known|yaml-file)\.test\.ts$/
 /** Nothing else runs beside what is timed. */
 const ALONE = /^test\/figures\//
 
 /** Unit tests in one process: more of them would leave one core without work at the end. */
 const MAX_FILES_TOGETHER = 8
+
+/** One more than there are cores: a third of the time, tests wait for a process, a watcher or a deadline. */
+const JOBS = String(availableParallelism() + 1)
 
 /** By the name of their run. */
 const running = new Map<string, ChildProcess>()
@@ -50,8 +57,12 @@ function listFiles (paths: readonly string[]): readonly string[] {
   return files.filter((file) => wanted.some((path) => file === path || file.startsWith(`${path}/`)))
 }
 
-function isUnit (file: string): boolean {
+function sharesProcess (file: string): boolean {
   return !WHOLE_SERVICE.test(file) && !STARTS_PROCESSES.test(readFileSync(join(ROOT, file), 'utf8'))
+}
+
+function isUnit (file: string): boolean {
+  return !THOROUGH.test(file) && sharesProcess(file)
 }
 
 /** Seconds of each file in the last runs: the longest start first, so that none of them runs at the end by itself. */
@@ -60,7 +71,7 @@ function readTimes (): Record<string, number> {
 }
 
 function secondsOf ([first = '', ...others]: readonly string[]): number {
-  return times[nameOf([first, ...others])] ?? (isUnit(first) ? 1 + others.length / 2 : 10)
+  return times[nameOf([first, ...others])] ?? (sharesProcess(first) ? 1 + others.length / 2 : 10)
 }
 
 /** The file, or for several files of one folder the first and their number. */
@@ -68,20 +79,20 @@ function nameOf (files: readonly string[]): string {
   return files.length === 1 ? files.join() : `${files[0]} and ${files.length - 1} more of ${dirname(files[0] ?? '')}/`
 }
 
-/** What runs in one process each: unit tests by folder, and every other file. */
+/** What runs in one process each: unit tests by folder, thorough ones likewise, and every other file. */
 function group (files: readonly string[]): readonly (readonly string[])[] {
   const groups: string[][] = []
   const open = new Map<string, string[]>()
   for (const file of files) {
-    const folder = dirname(file)
-    const known = open.get(folder)
-    if (known !== undefined && known.length < MAX_FILES_TOGETHER && isUnit(file)) {
+    const kind = sharesProcess(file) ? `${dirname(file)} ${isUnit(file)}` : file
+    const known = open.get(kind)
+    if (known !== undefined && known.length < MAX_FILES_TOGETHER) {
       known.push(file)
       continue
     }
     const files = [file]
     groups.push(files)
-    if (isUnit(file)) open.set(folder, files)
+    open.set(kind, files)
   }
   return groups
 }
@@ -152,7 +163,7 @@ function showProgress (run: FileRun, done: number, total: number): void {
 }
 
 const { values, positionals } = parseArgs({
-  options: { unit: { type: 'boolean', default: false }, jobs: { type: 'string', default: '2' } },
+  options: { unit: { type: 'boolean', default: false }, jobs: { type: 'string', default: JOBS } },
   allowPositionals: true
 })
 const times = readTimes()
