@@ -1,78 +1,73 @@
-import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { startProcess } from '../helper/process.ts'
-import { skillText, until } from '../helper/skills.ts'
+import { installSkills } from '../helper/skills-client.ts'
+import { skillText } from '../helper/skills.ts'
 
-const SWAPS = 25
-/** Answers between two swaps, at least. */
-const ANSWERS = 12
+const cli = fileURLToPath(new URL('../../node_modules/skills/bin/cli.mjs', import.meta.url))
+const SWAP_MS = 1_000
+const FILES = ['SKILL.md', 'a.txt', 'b/c.txt']
 
-/** A checkout, as git-sync makes one: all files of the skill `a` hold its number. */
-function checkOut (folder: string, number: number): string {
-  const tree = join(folder, 'worktrees', String(number))
-  for (const path of ['a/notes', 'b']) mkdirSync(join(tree, path), { recursive: true })
-  writeFileSync(join(tree, 'a/SKILL.md'), skillText('a', `number ${number};\n`))
-  for (const file of ['one.md', 'notes/two.md']) writeFileSync(join(tree, 'a', file), `number ${number};\n`)
-  writeFileSync(join(tree, 'b/SKILL.md'), skillText('b'))
-  return tree
-}
+t.setTimeout(120_000)
 
-/** Turns the link to a tree in one step, as git-sync does. */
-function turn (folder: string, tree: string): void {
-  symlinkSync(tree, join(folder, 'next'))
-  renameSync(join(folder, 'next'), join(folder, 'current'))
-}
-
-function numbersIn (text: string): readonly string[] {
-  return [...new Set(text.match(/number \d+;/g))]
-}
-
-t.test('K59: while a link is turned to one checkout after another, no skill is missing, and no answer mixes two of them', async (t) => {
-  const folder = t.testdir({ worktrees: {} })
-  let tree = checkOut(folder, 0)
-  turn(folder, tree)
-  const { url } = await startProcess(t, { args: [join(folder, 'current')] })
-  let answers = 0
-  const stopped = new AbortController()
-  const wrong: string[] = []
-
-  async function get (target: string): Promise<string> {
-    const response = await fetch(url + target)
-    const text = Buffer.from(await response.arrayBuffer()).toString('latin1')
-    answers++
-    if (response.status !== 200) wrong.push(`${target}: ${response.status} ${text.slice(0, 200)}`)
-    return text
-  }
-
-  const readers = [
-    async () => {
-      const list = await get('/skills')
-      if (list !== '{"skills":["a","b"]}') wrong.push(list)
-      await get('/skills/b')
-    },
-    async () => {
-      const found = numbersIn(await get('/skills/a/archive.zip'))
-      if (found.length !== 1) wrong.push(`an archive of ${found.join(' and ')}`)
-    },
-    async () => {
-      const { revision } = JSON.parse(await get('/skills/a/files')) as { readonly revision: string }
-      const texts = await Promise.all(['/skills/a', '/skills/a/files/one.md', '/skills/a/files/notes/two.md'].map((target) => get(`${target}?revision=${revision}`)))
-      const found = numbersIn(texts.join(''))
-      if (found.length !== 1) wrong.push(`a revision of ${found.join(' and ')}`)
+t.test('K59 K92: while a link to the skills is swapped every second, no skill is missing, no answer mixes two states, and the skills client installs one of them', async (t) => {
+  const folder = t.testdir({ client: {} })
+  const write = (number: number): string => {
+    const skills = join(folder, `rev-${number}`, 'skills')
+    for (const name of ['one', 'two']) {
+      mkdirSync(join(skills, name, 'b'), { recursive: true })
+      for (const file of FILES) writeFileSync(join(skills, name, file), file === 'SKILL.md' ? skillText(name, `state-${number}.\n`) : `state-${number}.`)
     }
-  ].map(async (read) => { while (!stopped.signal.aborted) await read() })
-
-  for (let number = 1; number <= SWAPS; number++) {
-    const before = answers
-    const old = tree
-    tree = checkOut(folder, number)
-    turn(folder, tree)
-    rmSync(old, { recursive: true })
-    await until(() => answers >= before + ANSWERS || wrong.length > 0)
+    return `rev-${number}`
   }
-  stopped.abort()
+  // As git-sync does it: another link, which takes the place of the old one.
+  const publish = (number: number): void => {
+    symlinkSync(write(number), join(folder, 'next'))
+    renameSync(join(folder, 'next'), join(folder, 'current'))
+    // The old state stays for a while, as with --stale-worktree-timeout.
+    if (number > 3) rmSync(join(folder, `rev-${number - 3}`), { recursive: true })
+  }
+  publish(1)
+  const { url } = await startProcess(t, { args: [join(folder, 'current/skills')] })
+  let number = 1
+  const timer = setInterval(() => { publish(++number) }, SWAP_MS)
+  t.teardown(() => { clearInterval(timer) })
+
+  const ended = new AbortController()
+  const failures: string[] = []
+  let answers = 0
+  const read = async (name: string): Promise<void> => {
+    while (!ended.signal.aborted) {
+      const document = await fetch(`${url}/skills/${name}?revision=current`)
+      const revision = document.headers.get('skill-revision') ?? ''
+      const texts = [await document.text()]
+      if (document.status !== 200) failures.push(`${name}: ${document.status}`)
+      for (const file of FILES) {
+        const pinned = await fetch(`${url}/skills/${name}/files/${file}?revision=${revision}`)
+        texts.push(await pinned.text())
+        if (pinned.status !== 200) failures.push(`${name}/${file}: ${pinned.status}`)
+      }
+      const states = new Set(texts.map((text) => /state-\d+/.exec(text)?.[0]))
+      if (states.size !== 1) failures.push([...states].join())
+      answers++
+    }
+  }
+  const readers = ['one', 'two'].map(read)
+  for (const run of [1, 2]) {
+    const cwd = join(folder, 'client', String(run))
+    mkdirSync(cwd)
+    const { succeeded, output, folder: installed } = await installSkills(url, { cli, cwd })
+    t.ok(succeeded, output)
+    for (const name of ['one', 'two']) {
+      const states = new Set(FILES.map((file) => /state-\d+/.exec(readFileSync(join(installed, name, file), 'utf8'))?.[0]))
+      t.equal(states.size, 1, `${name}: ${[...states].join()}`)
+    }
+  }
+  ended.abort()
   await Promise.all(readers)
-  t.strictSame(wrong, [])
-  t.match(await get('/skills/a'), `number ${SWAPS};`)
+  clearInterval(timer)
+  t.strictSame(failures.slice(0, 5), [])
+  t.comment(`${answers} answers, ${number} states`)
 })

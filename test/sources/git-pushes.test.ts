@@ -8,7 +8,7 @@ import { skillText, startManager, until } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
 
 /** The sources are pushed to so often; `PUSHES=100 node --import tsx test/sources/git-pushes.test.ts` for more. */
-const PUSHES = Number(process.env['PUSHES'] ?? 12)
+const PUSHES = Number(process.env['PUSHES'] ?? 6)
 
 t.setTimeout(280_000)
 
@@ -45,8 +45,10 @@ t.test('K84: after each push, a source that compares two commits has what one ha
     ['another one', () => { repository.commit({ '.claude-plugin/marketplace.json': '{}' }) }]
   ]
   for (const [index, [what, push]] of pushes.entries()) {
+    const { c: before } = await stateOf(skills)
     push()
     await sources.sync()
+    if (what !== 'a file of both') t.equal((await stateOf(skills))['c'], before, 'address and revision stay, wherever the skill lies')
     t.equal(status().state, 'ok', `${what}: ${JSON.stringify(status().error)}`)
     const whole = await openSources(t, [source], { stateDir: join(t.testdirName, `state-${index}`) })
     t.strictSame(await stateOf(skills), await stateOf(whole.skills), what)

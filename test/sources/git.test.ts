@@ -52,11 +52,18 @@ t.test('K84: over HTTP, by branch, tag and commit; a pinned commit stays', async
   const second = repository.commit(skillFiles('b'))
   const host = await startGitHost(t, join(repository.path, '..'))
   const base = `git+${host.url}/team.git`
-  const { sources } = await openSources(t, [
+  const { sources, skills } = await openSources(t, [
     sourceAt(`${base}#v1`), sourceAt(`${base}#feature/x`), sourceAt(`${base}#${first}`), sourceAt(base, { at: [{ ref: 'feature', path: 'x/skills' }, { ref: 'feature/x', path: 'skills' }] })
   ])
   t.strictSame(sources.status.map(({ revision }) => revision), [`v1@sha1:${first}`, `feature/x@sha1:${second}`, `sha1:${first}`, `feature/x@sha1:${second}`])
   t.strictSame(sources.status.map(({ skills }) => skills), [1, 2, 1, 2])
+  t.match((await skills.find('a'))?.findings, [{ code: 'shadowed' }], 'of several sources with one skill the first wins, and a finding says so')
+  repository.git(['tag', '-f', 'v1', second])
+  await sources.sync()
+  t.strictSame(sources.status.map(({ revision }) => revision).filter((_, index) => index !== 1), [`v1@sha1:${second}`, `sha1:${first}`, `feature/x@sha1:${second}`], 'a tag that moves is followed, and moves no pinned commit')
+  repository.git(['tag', '-f', 'v1', first])
+  await sources.sync()
+  t.equal(sources.status[0]?.revision, `v1@sha1:${first}`, 'back, too')
 })
 
 t.test('K84: nothing new costs one question', async (t) => {
