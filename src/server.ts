@@ -120,7 +120,8 @@ export async function startServer (config: Config, { version, isExample = false,
       limitsStoreFailures: protection.storeFailures,
       overloadLevel: () => load.level,
       limited: () => protection.refusals,
-      authFailures: () => access?.refusals ?? []
+      authFailures: () => access?.refusals ?? [],
+      ...sources && { sources: () => sources.status }
     }
   }).catch((error: unknown) => {
     const code = error instanceof Error && 'syscall' in error && error.syscall === 'open' && 'code' in error ? String(error.code) : undefined

@@ -1,4 +1,6 @@
 import { wellKnownFindings } from '../core/clients/discovery.ts'
+import type { SkillArchive } from '../core/content/archive.ts'
+import type { ManifestFile } from '../core/content/manifest.ts'
 import { mediaType } from '../core/content/media-type.ts'
 import { RefusedError } from '../core/disk/refused.ts'
 import type { ServableFile } from '../core/files/file-store.ts'
@@ -83,7 +85,7 @@ export async function exportSkills ({ skills, folder, prune = false }: ExportOpt
     const { '0.2.0': index, '0.1.0': legacyIndex } = await discovery.indexes()
     const listed: ServedFile[] = []
     for (const { name, url, digest } of index.skills) listed.push(await artifactFile(discovery, name, url, digest))
-    for (const { name, files, version = 'current' } of legacyIndex.skills) listed.push(...await filesOfSkill(skills.at(version), name, files))
+    for (const { name, files, version = 'current' } of legacyIndex.skills) listed.push(...await filesOfSkill(skills, version, name, files))
     listed.push(textFile(LEGACY_INDEX, JSON.stringify(legacyIndex)), textFile(INDEX, JSON.stringify(index)))
     const all = [...listed, textFile('_headers', HEADERS, 'text/plain; charset=utf-8'), textFile(MANIFEST, manifestOf(listed))]
     // First what the indexes list, then they.
@@ -104,16 +106,22 @@ export class ExportError extends Error {
 
 /** An artifact of the index, of the revision that the index was made of. */
 async function artifactFile (discovery: Discovery, name: string, url: string, digest: string): Promise<ServedFile> {
-  const installable = await discovery.findInstallable(name, async (installable) => (isSingleFile(installable) ? installable.document.digest : (await discovery.archive(installable)).digest) === digest)
+  const archives: SkillArchive[] = []
+  const installable = await discovery.findInstallable(name, async (installable) => {
+    if (isSingleFile(installable)) return installable.document.digest === digest
+    const found = await discovery.archive(installable)
+    archives.push(found.archive)
+    return found.digest === digest
+  })
   if (installable === undefined) throw new SkillError('skill_changing', `Skill '${name}' changed while it was exported`)
   const served = { path: `.well-known/agent-skills/${url}`, digest, cacheControl: IMMUTABLE }
-  if (isSingleFile(installable)) return { ...served, type: 'text/markdown; charset=utf-8', size: installable.document.bytes.length, chunks: () => [installable.document.bytes] }
-  const { archive } = await discovery.archive(installable)
+  const archive = archives.at(-1)
+  if (isSingleFile(installable) || archive === undefined) return { ...served, type: 'text/markdown; charset=utf-8', size: installable.document.bytes.length, chunks: () => [installable.document.bytes] }
   return { ...served, type: 'application/zip', size: archive.size, chunks: () => archive.chunks() }
 }
 
-async function filesOfSkill (skills: Pick<SkillService, 'manifest' | 'openFile'>, name: string, files: readonly string[]): Promise<ServedFile[]> {
-  const manifest = await skills.manifest(name)
+async function filesOfSkill (skills: SkillService, version: string, name: string, files: readonly string[]): Promise<ServedFile[]> {
+  const manifest = await skills.at(version).manifest(name)
   const byPath = new Map(manifest.files.map((file) => [file.path, file]))
   // The index calls the main file SKILL.md in any casing.
   const mainFile = manifest.files.find(({ path }) => path.toLowerCase() === 'skill.md')
@@ -126,13 +134,18 @@ async function filesOfSkill (skills: Pick<SkillService, 'manifest' | 'openFile'>
       size: listed.size_bytes,
       type: mediaType(file),
       cacheControl: SHORT,
-      chunks: () => bytesOf(async () => await skills.openFile(name, listed.path), listed.size_bytes)
+      chunks: () => bytesOf(async () => await skills.openFile(name, listed.path), listed)
     }
   })
 }
 
-async function * bytesOf (open: () => Promise<ServableFile>, size: number): AsyncGenerator<Uint8Array> {
+/** The file as the manifest has it. Its digest says so: with a revision, each file would have all files of the skill compared. */
+async function * bytesOf (open: () => Promise<ServableFile>, { path, digest, size_bytes: size }: ManifestFile): AsyncGenerator<Uint8Array> {
   const servable = await open()
+  if ((servable.kind === 'content' ? servable.content.digest : servable.digest) !== digest) {
+    if (servable.kind === 'stream') await servable.file.close()
+    throw new SkillError('skill_changing', `A file changed while it was exported: ${path}`)
+  }
   if (servable.kind === 'content') {
     yield servable.content.bytes
     return

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import type { TrustReport } from '../core/content/trust/trust-policy.ts'
+import type { ScanReport, TrustReport } from '../core/content/trust/trust-policy.ts'
 import type { CatalogEntry } from '../core/listing/entry.ts'
 import { DEFAULT_PAGE_ENTRIES, MAX_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS } from '../core/ground/limits.ts'
 import type { EntryVerdicts } from '../verdicts/entry.ts'
@@ -38,7 +38,13 @@ const TrustSchema = describes<TrustReport>()(Type.Object({
     description: 'What the signature came to. `stale`: files changed after the signing; `null` without a trust file'
   }),
   checked_revision: Type.String({ description: 'The revision that this was found for' }),
-  pinned: nullable<boolean>({ type: 'boolean', description: 'Whether the lock names this revision; `null` without a lock' })
+  pinned: nullable<boolean>({ type: 'boolean', description: 'Whether the lock names this revision; `null` without a lock' }),
+  scans: Type.Optional(Type.Array(Type.Object({
+    tool: Type.String({ description: 'Name and version of the scanner' }),
+    scanned_at: Type.String({ description: 'ISO 8601' }),
+    results: Type.Integer({ minimum: 0 }),
+    severity: nullable<Exclude<ScanReport['severity'], null>>({ type: 'string', enum: ['info', 'low', 'medium', 'high', 'critical', null], description: 'Of the worst result; `null` without one, which is no proof of anything' })
+  }), { description: 'What scanners said of this revision; absent where the trust file names no file of scans' }))
 }, { description: 'Where the skill comes from; absent without a lock and a trust file' }))
 
 const EXAMPLE_ENTRY = {

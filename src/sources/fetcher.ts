@@ -34,8 +34,11 @@ export interface Fetched {
 export interface Fetcher {
   /** Default time between two checks, in milliseconds. */
   readonly intervalMs: number
-  /** What has to be there before anything is fetched. Throws an AddressError with what to install or to set. */
-  check? (): Promise<void>
+  /**
+   * What has to be there before anything is fetched. Throws an AddressError with what to install or to set.
+   * @returns the program that is used, with its version
+   */
+  check? (): Promise<string | undefined>
   /**
    * Undefined while the source has what is published.
    * @throws SourceError

@@ -88,6 +88,7 @@ export async function createSources ({ sources, stateDir, log = SILENT, retryFac
   try {
     const queues = Array.from({ length: MAX_FETCHES }, () => createQueue())
     const folders = new Set<string>()
+    const programs = new Set<string>()
     for (const [index, source] of uniqueNames(sources).entries()) {
       if (source.kind === 'folder') {
         const { FolderKeeper } = await import('./folder/folder-keeper.ts')
@@ -98,9 +99,11 @@ export async function createSources ({ sources, stateDir, log = SILENT, retryFac
       if (folders.has(folder)) throw new AddressError(`the source ${source.name} is given twice`)
       folders.add(folder)
       const fetcher = await createFetcher(source, stateDir)
-      await fetcher.check?.()
+      const program = await fetcher.check?.()
+      if (program !== undefined) programs.add(program)
       keepers.push(new SourceKeeper({ source, fetcher, folder, log, inTurn: queues[index % MAX_FETCHES] ?? createQueue(), approval, retryFactor }))
     }
+    for (const program of programs) log.info({ program }, 'sources are fetched by a program of this machine')
     for (const keeper of keepers) await keeper.open()
     return new Sources(keepers, approval, unlock)
   } catch (error) {

@@ -4,11 +4,12 @@ import { readTextFile } from '../config/yaml-file.ts'
 import type { TrustPolicy } from '../core/content/trust/trust-policy.ts'
 import type { CoreLog } from '../core/ground/log.ts'
 import { Signal } from '../core/ground/signal.ts'
+import { SourceError } from '../sources/source-error.ts'
 import type { Candidate } from '../sources/source-keeper.ts'
-import { approveCandidate } from './approval.ts'
 import { parseLock } from './lock-file.ts'
 import { OriginPolicy } from './origin-policy.ts'
 import { parseTrust } from './trust-file.ts'
+import { verifyRoot } from './verify-folder.ts'
 
 /** A policy that follows its files until it is closed. */
 export interface OpenPolicy extends TrustPolicy {
@@ -52,6 +53,18 @@ export async function readPolicy ({ lockFile, trustFile }: PolicyFiles): Promise
     trust: trustFile === undefined ? undefined : { value: parseTrust(trustFile, await readTextFile(trustFile)), changed: new Signal() },
     mode: 'require'
   })
+}
+
+/**
+ * Refuses a state of a source in which a skill is not signed as the policy asks: the state before stays, as a whole.
+ * @throws SourceError `verification_failed`
+ */
+async function approveCandidate ({ source, revision, place, folders }: Candidate, policy: TrustPolicy): Promise<void> {
+  if (folders.size === 0) return
+  const listed = { isFixed: true, changed: new Signal<void>(), folders: new Map([...folders].map(([name, path]) => [name, { path, realPath: path }])) }
+  for (const { name, isServed, problem } of await verifyRoot({ path: place, name: source, listed }, policy)) {
+    if (!isServed) throw new SourceError('verification_failed', `${revision} is refused: the skill ${JSON.stringify(name)}: ${problem}`)
+  }
 }
 
 function report<Value> (file: FollowedFile<Value>, name: string, log: CoreLog): void {

@@ -7,6 +7,7 @@ import type { Finding } from '../core/ground/skill.ts'
 import { SIGNATURE_FILE } from './bundle.ts'
 import { checkSignature, type SignatureResult } from './check-signature.ts'
 import type { Lock } from './lock-file.ts'
+import { judgeScans } from './scans.ts'
 import { NEVER_SIGNED } from './statement.ts'
 import type { Trust } from './trust-file.ts'
 
@@ -63,7 +64,7 @@ export class OriginPolicy implements TrustPolicy {
     }
   }
 
-  async #judgeOrigin (trust: Trust, subject: TrustSubject): Promise<{ isServed: boolean, report: Pick<TrustReport, 'signed' | 'signer' | 'status'>, findings: readonly Finding[] }> {
+  async #judgeOrigin (trust: Trust, subject: TrustSubject): Promise<{ isServed: boolean, report: Pick<TrustReport, 'signed' | 'signer' | 'status' | 'scans'>, findings: readonly Finding[] }> {
     const { root, manifest: { revision } } = subject
     const { status, identity, problem } = this.#atThisTime(await this.#check(trust, subject))
     const signer = identity?.signer.name ?? null
@@ -72,9 +73,13 @@ export class OriginPolicy implements TrustPolicy {
     if (denied !== undefined && denied !== null) {
       return { isServed: false, report: { ...report, status: 'denied' }, findings: [finding('trust_denied', `the trust file denies ${denied === revision ? 'this revision' : `the signer ${denied}`}`, 'Replace the skill')] }
     }
+    const scan = trust.scans && judgeScans(trust.scans, revision, this.#now())
+    const isRequired = this.#modeOf(trust, root) === 'require'
     const isValid = status === 'valid' || (status === 'expired' && identity?.signer.acceptsExpired === true)
-    const isServed = isValid || this.#modeOf(trust, root) !== 'require'
-    return { isServed, report: { ...report, status }, findings: problem === '' ? [] : [describe(status, problem)] }
+    const origin = problem === '' ? [] : [describe(status, problem)]
+    // The reason comes first.
+    const findings = isValid && scan?.isRefused === true ? [...scan.findings, ...origin] : [...origin, ...scan?.findings ?? []]
+    return { isServed: !isRequired || (isValid && scan?.isRefused !== true), report: { ...report, status, ...scan && { scans: scan.reports } }, findings }
   }
 
   async #check (trust: Trust, subject: TrustSubject): Promise<SignatureResult> {
@@ -89,7 +94,7 @@ export class OriginPolicy implements TrustPolicy {
 
   #atThisTime (result: SignatureResult): Omit<SignatureResult, 'status'> & { readonly status: Exclude<TrustStatus, 'denied'> } {
     const { status, identity } = result
-    const now = (this.#options.now ?? Date.now)()
+    const now = this.#now()
     if (status !== 'valid' || identity === undefined) return result
     const { signer, validFrom, validTo } = identity
     if (now < validFrom || now > validTo) {
@@ -97,6 +102,10 @@ export class OriginPolicy implements TrustPolicy {
       return { status: 'expired', identity, problem: `the certificate of ${signer.name}, which signed the skill, ${problem}` }
     }
     return now < validTo - WARNING_MS ? result : { ...result, problem: `the certificate of ${signer.name}, which signed the skill, expires on ${dayOf(validTo)}` }
+  }
+
+  #now (): number {
+    return (this.#options.now ?? Date.now)()
   }
 
   #modeOf ({ roots }: Trust, root: string): 'report' | 'require' {

@@ -2,8 +2,9 @@ import { createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
-import { quote } from '../config/setting.ts'
+import { ConfigError, quote } from '../config/setting.ts'
 import { parseYamlFile, type YamlFile } from '../config/yaml-file.ts'
+import { parseScans, type ScanRules, SeveritySchema } from './scans.ts'
 import { hashOf, type Signer } from './signers.ts'
 
 /** Each part has the title of the whole: it completes the sentence "must be …" whichever part is named. */
@@ -27,10 +28,16 @@ export const TrustFileSchema = Type.Object({
   })),
   deny: Type.Optional(Type.Array(Type.String({ minLength: 1, title: 'a revision or the name of a signer' }), {
     title: 'a list', description: 'Revisions, and names of signers, that are not served from any root'
-  }))
+  })),
+  scans: Type.Optional(Type.Object({
+    file: Type.String({ minLength: 1, title: FILE, description: 'JSON or YAML: what scanners said of revisions' }),
+    max_severity: Type.Optional(SeveritySchema),
+    max_age_days: Type.Optional(Type.Integer({ minimum: 1, title: 'a number of days', description: 'Older scans do not count' })),
+    required: Type.Optional(Type.Boolean({ title: 'true or false', description: 'With `require`: whether a skill without a scan is refused. Default `false`' }))
+  }, { additionalProperties: false, title: 'a mapping with `file`' }))
 }, {
   $id: 'https://skillserve.dev/schemas/trust.json',
-  title: 'a mapping with `signers`, `roots` and `deny`',
+  title: 'a mapping with `signers`, `roots`, `deny` and `scans`',
   description: 'Trust file of skillserve',
   additionalProperties: false
 })
@@ -40,6 +47,7 @@ export interface Trust {
   readonly signers: readonly Signer[]
   readonly roots: ReadonlyMap<string, 'report' | 'require'>
   readonly deny: ReadonlySet<string>
+  readonly scans?: ScanRules
 }
 
 type ParsedFile = YamlFile<Static<typeof TrustFileSchema>>
@@ -52,13 +60,20 @@ type ParsedFile = YamlFile<Static<typeof TrustFileSchema>>
  */
 export function parseTrust (path: string, text: string, rootNames?: readonly string[], reads: (path: string, text: string) => void = () => {}): Trust {
   const file = parseYamlFile(path, text, TrustFileSchema)
-  const { signers, roots = {}, deny = [] } = file.value
+  const { signers, roots = {}, deny = [], scans } = file.value
   const unknown = rootNames && Object.keys(roots).find((name) => !rootNames.includes(name))
   if (unknown !== undefined) throw file.error(['roots', unknown], `names no folder of skills, there are ${rootNames?.map(quote).join(', ')}`)
   for (const [index, denied] of deny.entries()) {
     if (!REVISION.test(denied) && !signers.some(({ name }) => name === denied)) throw file.error(['deny', index], 'is neither a revision nor the name of a signer')
   }
-  return { signers: signers.map((_, index) => loadSigner(file, index, reads)), roots: new Map(Object.entries(roots)), deny: new Set(deny) }
+  return {
+    signers: signers.map((_, index) => loadSigner(file, index, reads)), roots: new Map(Object.entries(roots)), deny: new Set(deny), ...scans && { scans: loadScans(file, scans, reads) }
+  }
+}
+
+function loadScans (file: ParsedFile, { file: named, max_severity: maxSeverity, max_age_days: maxAgeDays, required: isRequired = false }: NonNullable<ParsedFile['value']['scans']>, reads: (path: string, text: string) => void): ScanRules {
+  const byRevision = load(file, ['scans', 'file'], named, reads, (text, path) => parseScans(path, text))
+  return { byRevision, maxSeverity, maxAgeDays, isRequired }
 }
 
 function loadSigner (file: ParsedFile, index: number, reads: (path: string, text: string) => void): Signer {
@@ -69,7 +84,7 @@ function loadSigner (file: ParsedFile, index: number, reads: (path: string, text
   return { name, acceptsExpired, roots: load(file, ['signers', index, 'root'], root ?? '', reads, parseCertificates) }
 }
 
-function load<Loaded> (file: ParsedFile, at: ReadonlyArray<string | number>, named: string, reads: (path: string, text: string) => void, parse: (text: string) => Loaded | undefined): Loaded {
+function load<Loaded> (file: ParsedFile, at: ReadonlyArray<string | number>, named: string, reads: (path: string, text: string) => void, parse: (text: string, path: string) => Loaded | undefined): Loaded {
   const path = resolve(dirname(file.path), named)
   let loaded: Loaded | undefined
   let reason = 'does not name a PEM file of the right kind'
@@ -77,8 +92,9 @@ function load<Loaded> (file: ParsedFile, at: ReadonlyArray<string | number>, nam
     reads(path, '')
     const text = readFileSync(path, 'utf8')
     reads(path, text)
-    loaded = parse(text)
+    loaded = parse(text, path)
   } catch (error) {
+    if (error instanceof ConfigError) throw error
     if (error instanceof Error && 'syscall' in error && 'code' in error) reason = `names a file that cannot be read: ${String(error.code)}`
   }
   if (loaded === undefined) throw file.error(at, reason)

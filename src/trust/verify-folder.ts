@@ -73,8 +73,7 @@ async function readRoot<T> (root: RootOptions, policy: TrustPolicy | undefined, 
     projectRoots: [root],
     watcher: false,
     keep: { keepMs: 0 },
-    // Asked, but not obeyed: what is refused is reported here.
-    ...policy && { policy: { hiddenNames: policy.hiddenNames, changed: new Signal(), judged: new Signal(), guards: () => false, judge: (subject) => policy.judge(subject) } }
+    ...policy && { policy: unobeyed(policy) }
   })
   try {
     await skills.start()
@@ -105,4 +104,9 @@ async function verifySkill (skills: SkillManager, name: string): Promise<Verifie
     if (!(error instanceof SkillError)) throw error
     return { name, verdict: undefined, isServed: false, problem: error.message }
   }
+}
+
+/** A policy that is asked, but not obeyed: what it refuses is there to be reported. */
+export function unobeyed (policy: TrustPolicy): TrustPolicy {
+  return { hiddenNames: policy.hiddenNames, changed: new Signal(), judged: new Signal(), guards: () => false, judge: (subject) => policy.judge(subject) }
 }

@@ -50,6 +50,17 @@ t.test('K95: a service with a lock serves what it names, and follows the file', 
   await service.stop()
 })
 
+t.test('K95: with a trust file, a lock has the revisions that a service with both has', async (t) => {
+  const cwd = t.testdir({ skills: skills('one'), 'trust.yaml': 'signers: []\n' })
+  fs.writeFileSync(join(cwd, 'skills/one/.gitignore'), 'tmp\n')
+  await run(cwd, 'lock')
+  const plain = fs.readFileSync(join(cwd, 'skills.lock'), 'utf8')
+  t.match(await run(cwd, 'lock', '--trust', 'trust.yaml'), { code: 0, stdout: 'changed  "one"\nskills.lock: 1 skill\n' })
+  t.not(fs.readFileSync(join(cwd, 'skills.lock'), 'utf8'), plain)
+  t.match(await run(cwd, 'verify', 'skills', '--trust', 'trust.yaml', '--locked', 'skills.lock', '--json'), { stdout: /"pinned": true/ })
+  t.match(await run(cwd, 'lock', '--trust', 'none.yaml'), { code: 1, stderr: /none\.yaml cannot be read/ })
+})
+
 t.test('K95: without a lock that can be used, a service with --locked does not start', async (t) => {
   const cwd = t.testdir({ skills: skills('one'), broken: 'one: latest' })
   t.match(await runProcess(t, { cwd, args: ['--locked', 'skills'] }), { code: 1, stderr: /^skillserve: .*skills\.lock cannot be read: ENOENT\n$/ })

@@ -1,6 +1,8 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { PROMETHEUS } from '../../src/observe/metrics/exposition.ts'
+import { createMetrics } from '../../src/observe/metrics/metrics.ts'
 import { createRepository, skillFiles, startGitHost } from '../helper/git.ts'
 import { skillText, textOf, until } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
@@ -127,6 +129,11 @@ t.test('K85: a source that fails keeps what was published, and says since when a
   const lines = log.length
   await sources.sync()
   t.equal(log.length, lines, 'the same failure is logged once')
+  t.match(log[0], { details: { program: /^git \d+\.\d+/ } })
+  const metrics = createMetrics({ skills: Object.assign(skills, { invalidNow: () => new Map<string, number>() }), version: '1', readings: { sources: () => sources.status } })
+  t.match(metrics.write(PROMETHEUS), new RegExp(`^skillserve_source_failing_since_timestamp_seconds\\{source="team",code="auth_failed"\\} ${Date.parse(status().failing_since ?? '') / 1000}$`, 'm'))
+  t.match(metrics.write(PROMETHEUS), /^skillserve_source_checked_timestamp_seconds\{source="team"\} \d{10}/m)
+  metrics.close()
   host.fault = undefined
   await sources.sync()
   t.match(status(), { state: 'ok', failing_since: undefined })

@@ -1,5 +1,6 @@
 import { rename, writeFile } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
+import type { TrustPolicy } from '../../core/content/trust/trust-policy.ts'
 import type { RootOptions } from '../../core/roots/root-reports.ts'
 import { type Command, CommandError } from '../command.ts'
 import { ROOT_FLAGS, withRoots } from '../roots.ts'
@@ -11,9 +12,10 @@ const DEFAULT_FILE = 'skills.lock'
 export const command: Command = {
   summary: 'writes the present revisions of skills to a file, for serve --locked',
   positionals: '[DIR...]',
-  flags: ['out', ...ROOT_FLAGS],
+  flags: ['out', 'trust', ...ROOT_FLAGS],
   details: () => `  DIR              folders of skills, or addresses of sources, as for serve; default ${DEFAULT_FOLDER}
   --out FILE       the file to write; default ${DEFAULT_FILE}
+  --trust FILE     the trust file of the service, with which files that signatures never cover are no part of revisions
   --layout LAYOUT  where skills lie, as for serve
   --state-dir DIR  where sources are fetched to, as for serve
 
@@ -24,7 +26,9 @@ when a folder or a skill cannot be read: then nothing is written.
     const { cwd, print } = context
     const folders = positionals.length === 0 ? [DEFAULT_FOLDER] : positionals
     const out = resolve(cwd, flags.get('out')?.at(-1) ?? DEFAULT_FILE)
-    const revisions = await withRoots(folders, { flags }, context, ({ projectRoots }) => readRevisions(projectRoots))
+    const trustFile = flags.get('trust')?.at(-1)
+    const policy = trustFile === undefined ? undefined : await readUnobeyed(resolve(cwd, trustFile))
+    const revisions = await withRoots(folders, { flags }, context, ({ projectRoots }) => readRevisions(projectRoots, policy))
     const { formatLock } = await import('../../trust/lock-file.ts')
     const before = await readBefore(out)
     const temporary = `${out}.${process.pid}.tmp`
@@ -36,9 +40,15 @@ when a folder or a skill cannot be read: then nothing is written.
   }
 }
 
-async function readRevisions (roots: readonly RootOptions[]): Promise<ReadonlyMap<string, string>> {
+/** What a signature never covers is not served with a trust file, and no part of the revision. */
+async function readUnobeyed (trustFile: string): Promise<TrustPolicy> {
+  const [{ readPolicy }, { unobeyed }] = await Promise.all([import('../../trust/open-policy.ts'), import('../../trust/verify-folder.ts')])
+  return unobeyed(await readPolicy({ trustFile }))
+}
+
+async function readRevisions (roots: readonly RootOptions[], policy: TrustPolicy | undefined): Promise<ReadonlyMap<string, string>> {
   const { createSkillManager } = await import('../../core/skill-manager.ts')
-  const skills = createSkillManager({ projectRoots: roots, watcher: false, keep: { keepMs: 0 } })
+  const skills = createSkillManager({ projectRoots: roots, watcher: false, keep: { keepMs: 0 }, ...policy && { policy } })
   try {
     await skills.start()
     const { roots: states } = await skills.freshStatus()

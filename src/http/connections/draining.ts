@@ -27,6 +27,8 @@ export const draining = fp<DrainingOptions>(function draining (app, { connection
     // Some answers are ready while the requests behind them are still being parsed.
     setImmediate(() => {
       if (connections.isLatest(reply.raw)) reply.header('connection', 'close')
+      // Fastify ends the connection with any request that it is given after `close()`, those behind it or not.
+      else reply.raw.removeHeader('connection')
       next(null, payload)
     })
   })

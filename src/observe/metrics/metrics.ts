@@ -25,7 +25,17 @@ export interface Readings {
   readonly limited?: () => Iterable<readonly [rule: string, count: number]>
   /** Refusals of callers by reason. */
   readonly authFailures?: () => Iterable<readonly [reason: string, count: number]>
+  readonly sources?: () => readonly MeasuredSource[]
   readonly reads?: () => Iterable<readonly [skill: string, door: string, count: number]>
+}
+
+/** What is measured of a source, as /readyz has it. Times are ISO 8601. */
+export interface MeasuredSource {
+  readonly name: string
+  readonly changed_at?: string
+  readonly checked_at?: string
+  readonly failing_since?: string
+  readonly error?: { readonly code: string }
 }
 
 /** What is measured of the skills. */
@@ -166,6 +176,7 @@ export function createMetrics ({ skills, version, readings = {} }: MetricsOption
     }),
     skillserve_root_available: new Reading('gauge', { help: '1 for a root that is there and can be read.', labels: ['root'] }, () =>
       skills.status.roots.map(({ name, state }) => [name, state === 'ok' ? 1 : 0] as const)),
+    ...sourceMetrics(readings.sources ?? none),
     skillserve_catalog_generation: new Reading('gauge', { help: 'Goes up with each change of the catalog.' }, () => skills.status.generation),
     skillserve_refresh_duration_seconds: refreshes,
     skillserve_refresh_failures_total: failedRefreshes,
@@ -189,4 +200,17 @@ export function createMetrics ({ skills, version, readings = {} }: MetricsOption
   }
 
   return { observer, table, close, write: (type) => writeMetrics(table, type) }
+}
+
+function sourceMetrics (sources: () => readonly MeasuredSource[]): Record<string, Reading> {
+  const times = (timeOf: (source: MeasuredSource) => string | undefined) => () => sources().flatMap((source) => {
+    const time = timeOf(source)
+    return time === undefined ? [] : [[source.name, Date.parse(time) / 1000] as const]
+  })
+  return {
+    skillserve_source_checked_timestamp_seconds: new Reading('gauge', { help: 'Last check of a source that succeeded.', labels: ['source'] }, times(({ checked_at: at }) => at)),
+    skillserve_source_changed_timestamp_seconds: new Reading('gauge', { help: 'Since when the revision of a source is served.', labels: ['source'] }, times(({ changed_at: at }) => at)),
+    skillserve_source_failing_since_timestamp_seconds: new Reading('gauge', { help: 'Since when a source fails, and with which error; no series while it does not.', labels: ['source', 'code'] }, () =>
+      sources().flatMap(({ name, error, failing_since: since }) => error === undefined || since === undefined ? [] : [[name, error.code, Date.parse(since) / 1000] as const]))
+  }
 }

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { SourceError } from '../source-error.ts'
+import { AddressError, SourceError } from '../source-error.ts'
 import { redact } from '../secrets.ts'
 import { gitError } from './git-errors.ts'
 
@@ -145,14 +145,19 @@ function configVariables (config: ReadonlyArray<readonly [key: string, value: st
   return variables
 }
 
-/** Why this machine's git cannot be used; undefined when it can. */
-export async function gitProblem (home: string): Promise<string | undefined> {
+/**
+ * The version of this machine's git.
+ * @throws AddressError when it cannot be used
+ */
+export async function gitVersion (home: string): Promise<string> {
+  let text: string
   try {
-    const text = (await runGit({ args: ['--version'], signal: AbortSignal.timeout(10_000), home })).toString()
-    const [, major = '0', minor = '0'] = /(\d+)\.(\d+)/.exec(text) ?? []
-    const isOld = Number(major) < MIN_VERSION[0] || (Number(major) === MIN_VERSION[0] && Number(minor) < MIN_VERSION[1])
-    return isOld ? `git ${major}.${minor} is too old: install ${MIN_VERSION.join('.')} or later` : undefined
+    text = (await runGit({ args: ['--version'], signal: AbortSignal.timeout(10_000), home })).toString()
   } catch {
-    return 'git is not installed: install git (and openssh-client for git+ssh://)'
+    throw new AddressError('git is not installed: install git (and openssh-client for git+ssh://)')
   }
+  const [version = '', major = '0', minor = '0'] = /(\d+)\.(\d+)[\d.]*/.exec(text) ?? []
+  const isOld = Number(major) < MIN_VERSION[0] || (Number(major) === MIN_VERSION[0] && Number(minor) < MIN_VERSION[1])
+  if (isOld) throw new AddressError(`git ${version} is too old: install ${MIN_VERSION.join('.')} or later`)
+  return version
 }

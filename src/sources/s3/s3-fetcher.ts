@@ -21,6 +21,7 @@ export function createS3Fetcher (source: S3Source): Fetcher {
     async check () {
       const { auth, name } = source
       if (auth !== undefined && auth.username === undefined) throw new AddressError(`the source ${name} needs auth.username: the id of the access key`)
+      return undefined
     },
     async fetch ({ known, signal }: FetchOptions): Promise<Fetched | undefined> {
       const bucket = await Bucket.open(source, signal)

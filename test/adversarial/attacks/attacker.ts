@@ -1,5 +1,6 @@
 /** Sends attacks to a running service over bare sockets, and judges the answers by what holds for every one of them. */
 
+import zlib from 'node:zlib'
 import { httpProblems, skillProblems } from '../../../src/schemas/problem.ts'
 import type { Attack } from './attack-inputs.ts'
 import { CANARY } from './attack-tree.ts'
@@ -39,7 +40,7 @@ export async function createAttacker (url: string, folder: string): Promise<Atta
     get sent () { return sent },
     async attack (attack) {
       sent++
-      const response = await send(url, attack)
+      const response = unpacked(await send(url, attack))
       const { status, text, headerLines } = response
       statuses.set(status, (statuses.get(status) ?? 0) + 1)
       const fail = (reason: string): never => { throw new Error(`${reason}: ${status} ${text.slice(0, 500)}`) }
@@ -54,7 +55,7 @@ export async function createAttacker (url: string, folder: string): Promise<Atta
         if (text.includes(folder) && !asked.includes(folder.slice(1)) && !(isToolAnswer && TOLD_FOLDERS.test(text))) fail('a path of the server')
         if (INSIDE.test(text) && !INSIDE.test(asked)) fail('something of the inside')
       }
-      if (target.split('?', 1)[0] === '/mcp') checkMcp(response, fail)
+      if (target.split('?', 1)[0] === '/mcp') checkMcp(method, response, fail)
       // A stream of events has no end; what was read of it is its head.
       else check({ method: isStream(response) ? 'HEAD' : method, target, status, headers: response.headers, body: isStream(response) ? Buffer.alloc(0) : response.body })
     }
@@ -83,13 +84,33 @@ async function send (url: string, { method, target, head }: Attack): Promise<Raw
   }
 }
 
+/** Not in Node 20. */
+const { zstdDecompressSync } = zlib as typeof zlib & { readonly zstdDecompressSync?: (bytes: Buffer) => Buffer }
+
+const UNPACKERS: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
+  br: (bytes) => zlib.brotliDecompressSync(bytes),
+  gzip: (bytes) => zlib.gunzipSync(bytes),
+  ...zstdDecompressSync && { zstd: zstdDecompressSync }
+}
+
+/** With the body as it was before it was compressed: what must not come out must not come out so either. */
+function unpacked (response: RawResponse): RawResponse {
+  const coding = response.headers['content-encoding']
+  if (coding === undefined || response.body.length === 0) return response
+  const unpack = UNPACKERS[coding]
+  if (unpack === undefined) throw new Error(`an unknown coding: ${coding}`)
+  const body = unpack(response.body)
+  const text = body.toString()
+  return { ...response, body, text, json: () => JSON.parse(text) as unknown }
+}
+
 function isStream ({ headers }: RawResponse): boolean {
   return headers['content-type'] === 'text/event-stream'
 }
 
 /** What `/mcp` may answer: a problem, a JSON-RPC message, or nothing to a notification. */
-function checkMcp ({ status, headers, text }: RawResponse, fail: (reason: string) => never): void {
-  if (status === 202) return
+function checkMcp (method: string, { status, headers, text }: RawResponse, fail: (reason: string) => never): void {
+  if (status === 202 || method === 'HEAD') return
   const type = headers['content-type'] ?? ''
   if (type === 'application/problem+json') {
     const problem = JSON.parse(text) as { readonly code: string, readonly status: number }

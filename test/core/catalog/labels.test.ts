@@ -22,3 +22,13 @@ t.test('K29 K51: a label that nobody has costs one stat for each skill, and one 
   fs.writeFileSync(join(root, 'skill-8/SKILL.md'), skillText('upper'))
   t.equal((await findByDisplayName(manager, 'upper'))?.name, 'skill-8', 'one that is preferred')
 })
+
+t.test('K29: questions at the same time for labels that nobody has share two comparisons at most', async (t) => {
+  const root = t.testdir(skills(...Array.from({ length: SKILLS }, (_, index) => `skill-${index}`)))
+  const disk = createFaultyDisk({ ageMs: HOUR_MS })
+  const manager = await startManager(t, [root], { disk, watcher: false })
+  let stats = 0
+  disk.intercept = (operation, _path, file) => { if (operation === 'stat' && file.includes('/skill-')) stats++ }
+  await Promise.all(Array.from({ length: 50 }, (_, index) => findByDisplayName(manager, `nobody-${index}`)))
+  t.ok(stats >= SKILLS && stats <= 2 * SKILLS, `${stats} stats`)
+})

@@ -107,3 +107,26 @@ t.test('while draining every pipelined request is answered, and the last of them
   t.strictSame(answers.map(({ headers }) => headers.connection === 'close'), [false, false, false, true])
   await client.closed()
 })
+
+t.test('requests behind one that app.close() finds in work are answered too, and only the last ends the connection', async (t) => {
+  const started = new EventTarget()
+  let finish = () => {}
+  const { app, url } = await listenWithPlugins(t, (app) => {
+    app.get('/wait', () => new Promise((resolve) => {
+      finish = () => resolve('done')
+      started.dispatchEvent(new Event('started'))
+    }))
+    app.get('/ok', () => 'ok')
+  })
+  const client = await openRaw(url)
+  const waiting = once(started, 'started')
+  client.send(Buffer.concat([request('GET', '/wait'), request('GET', '/ok'), request('GET', '/ok'), request('GET', '/nowhere')]))
+  await waiting
+  const closed = app.close()
+  finish()
+  const answers = []
+  for (let i = 0; i < 4; i++) answers.push(await client.response())
+  t.strictSame(answers.map(({ status, headers }) => [status, headers.connection === 'close']), [[200, false], [200, false], [200, false], [404, true]])
+  await client.closed()
+  await closed
+})

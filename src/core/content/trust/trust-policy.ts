@@ -7,6 +7,17 @@ import type { Manifest } from '../manifest.ts'
 /** What a signature came to. `stale`: files differ from what was signed; `untrusted`: signed by somebody who is not in the trust file. */
 export type TrustStatus = 'valid' | 'unsigned' | 'stale' | 'untrusted' | 'expired' | 'invalid' | 'denied'
 
+/** What one scanner said of a revision. That it said nothing is no proof of anything. */
+export interface ScanReport {
+  /** Name and version. */
+  readonly tool: string
+  /** ISO 8601. */
+  readonly scanned_at: string
+  /** How many results there are, and the worst of them. */
+  readonly results: number
+  readonly severity: 'info' | 'low' | 'medium' | 'high' | 'critical' | null
+}
+
 /** What answers say of the origin of a skill. */
 export interface TrustReport {
   readonly signed: boolean
@@ -17,6 +28,8 @@ export interface TrustReport {
   readonly checked_revision: string
   /** Whether the lock names this revision; `null` without a lock. */
   readonly pinned: boolean | null
+  /** Of this revision; absent where the trust file names no file of scans. */
+  readonly scans?: readonly ScanReport[]
 }
 
 /** What a policy says of one state of a skill. */

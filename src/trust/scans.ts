@@ -1,0 +1,76 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { parseYamlFile } from '../config/yaml-file.ts'
+import type { ScanReport } from '../core/content/trust/trust-policy.ts'
+import { finding } from '../core/format/findings.ts'
+import type { Finding } from '../core/ground/skill.ts'
+
+/** From the mildest to the worst. */
+export const SCAN_SEVERITIES = ['info', 'low', 'medium', 'high', 'critical'] as const
+export type ScanSeverity = (typeof SCAN_SEVERITIES)[number]
+
+/** Of one revision, so that nobody pages through thousands. */
+const MAX_RESULTS_SHOWN = 50
+const DAY_MS = 86_400_000
+
+export const SeveritySchema = Type.Union(SCAN_SEVERITIES.map((each) => Type.Literal(each, { title: `one of ${SCAN_SEVERITIES.join(', ')}` })), { title: `one of ${SCAN_SEVERITIES.join(', ')}` })
+
+const ScanSchema = Type.Object({
+  tool: Type.String({ minLength: 1, maxLength: 200, title: 'the name and version of a scanner' }),
+  scanned_at: Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\d(T[\\d:.]+Z)?$', title: 'a date, or a date and time in UTC' }),
+  results: Type.Array(Type.Object({
+    severity: SeveritySchema,
+    message: Type.String({ minLength: 1, title: 'a sentence' }),
+    file: Type.Optional(Type.String({ title: 'a path in the skill' }))
+  }, { title: 'a result: `severity`, `message` and perhaps `file`' }), { title: 'a list of results' })
+}, { title: 'a scan: `tool`, `scanned_at` and `results`' })
+
+type Scan = Static<typeof ScanSchema>
+
+/** Results of scanners by revision: a result of another revision is none. Keys beside these may be there, and are not read. */
+export const ScansFileSchema = Type.Record(Type.String(), Type.Array(ScanSchema, { title: 'a list of scans' }), {
+  $id: 'https://skillserve.dev/schemas/scans.json', title: 'a mapping of revisions to lists of scans'
+})
+
+/** What results mean for skills that have to be signed. */
+export interface ScanRules {
+  readonly byRevision: ReadonlyMap<string, readonly Scan[]>
+  /** A worse result refuses the skill. */
+  readonly maxSeverity?: ScanSeverity | undefined
+  /** Older scans are none. */
+  readonly maxAgeDays?: number | undefined
+  /** Whether a skill without a scan is refused. */
+  readonly isRequired: boolean
+}
+
+/** @throws ConfigError of one line, with the file and the line */
+export function parseScans (path: string, text: string): ScanRules['byRevision'] {
+  return new Map(Object.entries(parseYamlFile(path, text, ScansFileSchema).value))
+}
+
+/** What scanners said of a revision. The first finding of a refused one is the reason. */
+export function judgeScans ({ byRevision, maxSeverity, maxAgeDays = Infinity, isRequired }: ScanRules, revision: string, now: number): {
+  readonly isRefused: boolean, readonly reports: readonly ScanReport[], readonly findings: readonly Finding[]
+} {
+  const scans = (byRevision.get(revision) ?? []).filter(({ scanned_at: at }) => now - Date.parse(at) <= maxAgeDays * DAY_MS)
+  const results = scans.flatMap(({ tool, scanned_at: at, results }) => results.map((result) => ({ ...result, tool, at })))
+    .sort((a, b) => rankOf(b.severity) - rankOf(a.severity))
+  const isTooSevere = maxSeverity !== undefined && results.some(({ severity }) => rankOf(severity) > rankOf(maxSeverity))
+  const isMissing = isRequired && scans.length === 0
+  return {
+    isRefused: isTooSevere || isMissing,
+    reports: scans.map(({ tool, scanned_at: at, results }) => ({ tool, scanned_at: at, results: results.length, severity: worst(results) })),
+    findings: [
+      ...isMissing ? [finding('scan_missing', `no scan of this revision is there${maxAgeDays === Infinity ? '' : `, or none of the last ${maxAgeDays} days`}`, 'Have the skill scanned, and put the result into the file of scans')] : [],
+      ...results.slice(0, MAX_RESULTS_SHOWN).map(({ severity, message, file, tool, at }) =>
+        ({ ...finding(rankOf(severity) >= rankOf('medium') ? 'scan_result' : 'scan_note', `${tool} on ${at.slice(0, 10)} (${severity}): ${message}`, 'Read what the scanner says, and change the skill or accept it'), ...file !== undefined && { file } }))
+    ]
+  }
+}
+
+function rankOf (severity: ScanSeverity): number {
+  return SCAN_SEVERITIES.indexOf(severity)
+}
+
+function worst (results: Scan['results']): ScanSeverity | null {
+  return SCAN_SEVERITIES.findLast((severity) => results.some((result) => result.severity === severity)) ?? null
+}

@@ -1,0 +1,37 @@
+import t from 'tap'
+import { startProcess } from '../../helper/process.ts'
+import { jsonRequest, openRaw, rawRequest, request } from '../../helper/raw-http.ts'
+import { skills, until } from '../../helper/skills.ts'
+
+/** Each body takes milliseconds to parse, and all of them arrive in one iteration of the event loop. */
+const CLIENTS = 96
+
+t.setTimeout(120_000)
+
+t.test('K68: under real load what costs most is 503 with Retry-After, probes are answered, and afterwards everything is', async (t) => {
+  const service = await startProcess(t, { args: [t.testdir(skills('one'))] })
+  const body = jsonRequest('POST', '/agent/tools/list_skills', { x: Array(300_000).fill({}) })
+  const over = new AbortController()
+  const loading = Promise.all(Array.from({ length: CLIENTS }, async () => {
+    let connection = await openRaw(service.url)
+    while (!over.signal.aborted) {
+      if (connection.ended) connection = await openRaw(service.url)
+      await connection.send(body).response({ timeoutMs: 60_000 }).catch(() => {})
+    }
+    connection.destroy()
+  }))
+  await service.printed('the service is overloaded')
+  let refused = await rawRequest(service.url, request('GET', '/catalog'), { timeoutMs: 60_000 })
+  await until(async () => {
+    if (refused.status !== 503) refused = await rawRequest(service.url, request('GET', '/catalog'), { timeoutMs: 60_000 })
+    return refused.status === 503
+  })
+  t.match(refused, { headers: { 'retry-after': /^[1-9]\d*$/, 'content-type': 'application/problem+json' } })
+  t.match(refused.json(), { code: 'overloaded' })
+  for (const probe of ['/livez', '/readyz']) t.equal((await rawRequest(service.url, request('GET', probe), { timeoutMs: 60_000 })).status, 200, probe)
+  over.abort()
+  await loading
+  await service.printed('the service is no longer overloaded')
+  t.equal((await rawRequest(service.url, request('GET', '/catalog'))).status, 200)
+  t.match(await service.stop(), { code: 0, stderr: '' })
+})
