@@ -102,6 +102,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   app.decorateRequest('trace', undefined)
   const { skillsOf, whileAllowed } = access ?? { skillsOf: () => skills, whileAllowed: alwaysAllowed }
   observer?.useSkills?.(skillsOf)
+  observer?.useRevision?.(() => feeds.of(access?.everything ?? skills).revision)
   const revisionOf = (request: FastifyRequest) => feeds.of(skillsOf(request)).revision
   const judge = createJudge([mcpFindings])
   const translate = (error: unknown, request: FastifyRequest): unknown => access === undefined ? error : access.translate(error, request)

@@ -121,6 +121,7 @@ export async function startServer (config: Config, { version, isExample = false,
       overloadLevel: () => load.level,
       limited: () => protection.refusals,
       authFailures: () => access?.refusals ?? [],
+      issuersAway: () => access?.issuersAway ?? 0,
       ...sources && { sources: () => sources.status }
     }
   }).catch((error: unknown) => {

@@ -38,6 +38,12 @@ const REASONS = {
   issuer_unavailable: 'issuer'
 } as const satisfies Readonly<Record<Refusal, RefusalReason>>
 
+/** What is known of a principal: how it has proved who it is, and what it sees. */
+interface Caller {
+  proof: Proof
+  view: View
+}
+
 const PRIVATE = 'private, no-cache'
 
 /** Who asks and what they see: one policy at a time, one principal for each request. */
@@ -50,8 +56,7 @@ export class Access implements AccessDoors {
   readonly #options: AccessOptions
   readonly #views: LiveViews
   readonly #links: Links
-  readonly #proofs = new WeakMap<Principal, Proof>()
-  readonly #viewOf = new WeakMap<Principal, View>()
+  readonly #callers = new WeakMap<Principal, Caller>()
   #authenticator: Authenticator
   #challenges: Challenges
 
@@ -91,12 +96,11 @@ export class Access implements AccessDoors {
     this.#authenticator.close()
   }
 
-  readonly skillsOf = ({ principal }: FastifyRequest): SkillService => principal === undefined ? this.nothing : this.#viewOf.get(principal) ?? this.nothing
+  readonly skillsOf = ({ principal }: FastifyRequest): SkillService => principal === undefined ? this.nothing : this.#callers.get(principal)?.view ?? this.nothing
 
   readonly whileAllowed = ({ principal }: FastifyRequest, end: () => void): () => void => {
-    const proof = principal && this.#proofs.get(principal)
-    const view = principal && this.#viewOf.get(principal)
-    return principal === undefined || proof === undefined || view === undefined ? () => {} : this.#views.watch(principal, proof, view, end)
+    const caller = principal && this.#callers.get(principal)
+    return principal === undefined || caller === undefined ? () => {} : this.#views.watch(principal, caller.proof, caller.view, end)
   }
 
   rewriteUrl (request: FastifyRequest['raw']): string {
@@ -131,6 +135,10 @@ export class Access implements AccessDoors {
     return isMissing && principal?.kind === 'anonymous' ? this.#refuse('unauthenticated') : error
   }
 
+  get issuersAway (): number {
+    return this.#authenticator.issuersAway
+  }
+
   get #policy (): Policy {
     return this.file.value
   }
@@ -149,7 +157,7 @@ export class Access implements AccessDoors {
     const { isOpen = false, scope = READ_SCOPE } = request.routeOptions.config
     const principal = authentication.kind === 'refused' ? undefined : this.#policy.principalOf(authentication)
     addVary(reply, this.#policy.vary)
-    if (principal === undefined) {
+    if (principal === undefined || authentication.kind === 'refused') {
       const isOpenToAll = isOpen || (request.is404 && OAUTH_DISCOVERY.test(request.url.slice(this.#options.basePath.length)))
       return isOpenToAll ? undefined : this.#refuse(authentication.kind === 'refused' ? authentication.refusal : 'unauthenticated')
     }
@@ -158,8 +166,13 @@ export class Access implements AccessDoors {
       this.#count('scope')
       return this.#challenges.lacksScope(scope)
     }
-    if (authentication.kind !== 'refused') this.#proofs.set(principal, authentication)
-    this.#viewOf.set(principal, this.#views.of(principal.view))
+    const view = this.#views.of(principal.view)
+    const caller = this.#callers.get(principal)
+    if (caller === undefined) this.#callers.set(principal, { proof: authentication, view })
+    else {
+      caller.proof = authentication
+      caller.view = view
+    }
     request.principal = principal
     return undefined
   }

@@ -80,6 +80,8 @@ export interface AccessDoors {
   readonly whileAllowed: WhileAllowed
   /** The access file. */
   readonly file: FollowedPolicy
+  /** Issuers of tokens whose keys could not be read at the last attempt. */
+  readonly issuersAway: number
   /** How often callers were refused, by reason. */
   readonly refusals: ReadonlyMap<RefusalReason, number>
   /** All skills, for what the service says of itself. */

@@ -35,6 +35,8 @@ export interface Refresh {
   readonly milliseconds: number
   /** What was there before is served. */
   readonly isFailed: boolean
+  /** Positions of the roots that were compared. */
+  readonly roots: readonly number[]
 }
 
 export interface RefresherOptions {
@@ -218,7 +220,9 @@ export class Refresher {
       this.#options.log.warn({ err }, 'a refresh failed; what was there before is served')
     }
     const end = performance.now()
-    this.refreshed.emit({ milliseconds: end - start, isFailed })
+    const { roots } = this.#options
+    const compared = everything || byRoot.has(ANY_ROOT) ? roots : roots.filter((root) => byRoot.has(root))
+    this.refreshed.emit({ milliseconds: end - start, isFailed, roots: compared.map((root) => roots.indexOf(root)) })
     if (!everything || this.#closed) return
     this.#restUntil = end + Math.min((end - start) * PAUSE_FACTOR, this.#times.reconcileDegraded)
     this.#restartWatcher()

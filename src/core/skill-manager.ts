@@ -158,6 +158,9 @@ export class SkillManager implements SkillService {
 
   get refreshed (): Signal<Refresh> { return this.#refresher.refreshed }
 
+  /** Whether changes in the roots cause events, or they are polled. */
+  isWatching (): boolean { return this.#refresher.status.watcher.status === 'watching' }
+
   get status (): SkillStatus {
     const { generation, names } = this.#catalog.last
     return {

@@ -2,6 +2,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { SkillsOf } from '../access/principal.ts'
 import type { ToolObserver } from '../tools/observer.ts'
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Whether browsers get the list of skills from a route that names none to programs. */
+    hasPage?: boolean
+  }
+}
+
 /** An operation of MCP: one JSON-RPC request. */
 export interface ObservedOperation {
   readonly method: string
@@ -20,6 +27,8 @@ export interface OperationEnd {
 export interface Observer extends ToolObserver {
   /** Gets the skills that requests see, before the first request. */
   useSkills? (skillsOf: SkillsOf): void
+  /** Gets the revision of the whole catalog, before the first request. A question for it begins its making. */
+  useRevision? (revision: () => string | undefined): void
   /** A request has a route, or none; its body has not been read. */
   onRequest (request: FastifyRequest, reply: FastifyReply): void
   /** The response has closed. */
@@ -42,6 +51,7 @@ export function combineObservers (observers: readonly Observer[]): Observer | un
   if (observers.length <= 1) return first
   return {
     useSkills (skillsOf) { for (const observer of observers) observer.useSkills?.(skillsOf) },
+    useRevision (revision) { for (const observer of observers) observer.useRevision?.(revision) },
     onRequest (request, reply) { for (const observer of observers) observer.onRequest(request, reply) },
     onResponse (request, reply, end) { for (const observer of observers) observer.onResponse(request, reply, end) },
     onCall (call) {

@@ -2,6 +2,7 @@ import { basename } from 'node:path'
 import type { FastifyRequest } from 'fastify'
 import type { SkillMetadata } from '../core/ground/skill.ts'
 import type { ObservedOperation } from '../http/observer.ts'
+import { prefersPage } from '../http/request/accept.ts'
 import type { ObservedCall } from '../tools/observer.ts'
 import { own } from '../tools/text/json-object.ts'
 
@@ -50,8 +51,8 @@ const ROUTES: ReadonlyArray<readonly [RegExp, AuditEvent, door: string]> = [
   [/\/\.well-known\/agent-skills\/:name\/:digest\/SKILL\.md$/, 'skill.read', 'well-known'],
   [/\/\.well-known\/skills\/.*\/\*$/, 'skill.file_read', 'well-known'],
   [/\/skills\/:name\/archive\.zip$/, 'skill.archive', 'rest'],
-  [/\/ui(?:\/.*)?\/:name\/.*\*$/, 'skill.file_read', 'ui'],
-  [/\/ui(?:\/.*)?\/:name(?:\/.*)?$/, 'skill.read', 'ui'],
+  [/\/ui\/skills\/:name\/.*\*$/, 'skill.file_read', 'ui'],
+  [/\/ui\/skills\/:name(?:\/.*)?$/, 'skill.read', 'ui'],
   [/\/skills\/:name\/files\/\*$/, 'skill.file_read', 'rest'],
   [/\/skills\/:name\/files$/, 'skill.manifest', 'rest'],
   [/\/skills\/:name$/, 'skill.read', 'rest'],
@@ -62,6 +63,9 @@ const ROUTES: ReadonlyArray<readonly [RegExp, AuditEvent, door: string]> = [
   [/\/llms\.txt$/, 'skill.list', 'llms.txt'],
   [/\/events$/, 'events.open', 'rest']
 ]
+
+/** For browsers the root of the service is the list of skills; for programs it names no skill. */
+const FRONT_PAGE = [undefined, 'skill.list', 'ui'] as const
 
 /** Doors whose requests hold several reads, or none: each read is reported by itself. */
 const DOORS_OF_CALLS = /\/(?:agent\/tool-call|agent\/tools\/:name|mcp)$/
@@ -88,12 +92,12 @@ const OPERATIONS: Readonly<Record<string, AuditEvent>> = {
 }
 
 /** What a request of a route with one read asks for; undefined for routes that read no skill. */
-export function readOfRequest ({ routeOptions: { url: route }, params, query, method, headers }: FastifyRequest): Read | undefined {
+export function readOfRequest (request: FastifyRequest): Read | undefined {
+  const { routeOptions: { url: route, config }, params, query, method, headers } = request
   if (route === undefined) return undefined
   if (DOORS_OF_CALLS.test(route)) return method === 'GET' && route.endsWith('/mcp') ? { event: 'events.open', door: eraOf(headers) } : undefined
-  const row = ROUTES.find(([pattern]) => pattern.test(route))
-  if (row === undefined) return undefined
-  const [, event, door] = row
+  const [, event, door] = ROUTES.find(([pattern]) => pattern.test(route)) ?? (config.hasPage === true && prefersPage(request) ? FRONT_PAGE : [])
+  if (event === undefined || door === undefined) return undefined
   return {
     event: event === 'skill.list' && own(query, 'q') !== undefined ? 'skill.search' : event,
     door,

@@ -7,7 +7,7 @@ import { DoorsSchema } from '../schemas/doors.ts'
 export interface DoorsOptions {
   readonly version: string
   /** Answers browsers, which have no use for JSON; its query is its own. Default: they get the list too. */
-  readonly forBrowsers?: Pick<RouteShorthandOptions, 'preValidation' | 'errorHandler'> | undefined
+  readonly forBrowsers?: Pick<RouteShorthandOptions, 'preValidation' | 'errorHandler' | 'config'> | undefined
 }
 
 interface Door {

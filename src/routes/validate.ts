@@ -7,7 +7,7 @@ import { JSON_MEDIA_TYPE } from '../http/send/json.ts'
 import { resultAnswer, problemAnswers } from '../openapi/responses.ts'
 import { isSafeName } from '../core/ground/skill-name.ts'
 import { ValidateQuerySchema, ValidationSchema } from '../schemas/validation.ts'
-import { estimateTokens, type FindingSource, verdictsOf } from '../verdicts/index.ts'
+import { type FindingSource, judgeInSlices } from '../verdicts/entry.ts'
 import { ArchiveError, isZip, subjectOfArchive, subjectOfDocument } from '../verdicts/upload.ts'
 
 const DOCUMENT_TYPES = ['text/markdown', 'text/plain']
@@ -56,9 +56,9 @@ export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = as
     const subject = await (isZip(body) ? subjectOfArchive(body, folder, sources) : subjectOfDocument(body, folder, sources)).catch((error: unknown) => {
       throw error instanceof ArchiveError ? new HttpProblem('invalid_archive', error.message) : error
     })
-    const { targets: verdicts, findings } = verdictsOf(subject, targets)
+    const { targets: verdicts, findings, tokens } = await judgeInSlices(subject, targets)
     const { name, valid } = subject.skill
     return reply.header('content-type', JSON_MEDIA_TYPE)
-      .send(JSON.stringify({ skill_name: name, revision: null, valid, tokens: estimateTokens(subject), targets: verdicts, findings }))
+      .send(JSON.stringify({ skill_name: name, revision: null, valid, tokens, targets: verdicts, findings }))
   })
 }

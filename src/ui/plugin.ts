@@ -11,6 +11,7 @@ export interface CatalogPages {
 
 /** What a route that answers programs does for browsers. */
 export interface ForBrowsers {
+  readonly config: { readonly hasPage: true }
   /** Answers them; for others the route goes on. */
   readonly preValidation: preValidationAsyncHookHandler
   /** Answers them with what went wrong before. */
@@ -41,6 +42,7 @@ export function catalogPages (options: PagesOptions): CatalogPages {
 
   return {
     forBrowsers: {
+      config: { hasPage: true },
       async preValidation (request, reply) {
         // Of the server as a whole: no page.
         if (request.url === '*') return

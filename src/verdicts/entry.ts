@@ -33,21 +33,21 @@ export function createJudge (sources: readonly FindingSource[]): Judging {
     const before = state.document && known.get(state.document)
     if (targets === undefined && before !== undefined && isSame(before.state, state)) return before.verdicts
     // One after the other: a page of the catalog asks for many at the same time.
-    const { targets: judged, ...verdicts } = await enter(() => judgeInSlices(state, sources, targets))
-    if (targets !== undefined) return { ...verdicts, targets: judged }
+    const { tokens, findings, targets: judged } = await enter(async () => await judgeInSlices(await subjectOf(state, sources), targets))
+    if (targets !== undefined) return { tokens, targets: judged, findings }
+    const verdicts = { tokens, findings }
     if (state.document !== undefined) known.set(state.document, { state, verdicts })
     return verdicts
   }
 }
 
 /** A SKILL.md of 1 MiB takes up to 100 ms, in which others are answered as well. */
-async function judgeInSlices (state: EntryState, sources: readonly FindingSource[], targets: readonly TargetName[] | undefined): Promise<EntryVerdicts & Pick<Verdicts, 'targets'>> {
+export async function judgeInSlices (subject: Subject, targets: readonly TargetName[] | undefined): Promise<Verdicts & Pick<EntryVerdicts, 'tokens'>> {
   const yieldIfNeeded = createSlicer()
-  const subject = await subjectOf(state, sources)
   await yieldIfNeeded()
-  const { findings, targets: judged } = verdictsOf(subject, targets)
+  const verdicts = verdictsOf(subject, targets)
   await yieldIfNeeded()
-  return { tokens: estimateTokens(subject), targets: judged, findings }
+  return { tokens: estimateTokens(subject), ...verdicts }
 }
 
 /** The values of one state are the same objects as long as nothing changes. */

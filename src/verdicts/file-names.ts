@@ -25,20 +25,30 @@ function report (code: FindingCode, paths: readonly string[], what: string, fix:
 
 /** The second of each two, and the third. Folders collide as files do. */
 function collisions (paths: readonly string[]): readonly string[] {
-  const known = new Map<string, string>()
+  const originals = new Map<string, string>()
+  const known = new Set<string>()
   const colliding: string[] = []
   for (const path of paths) {
-    for (let end = path.indexOf('/'); ; end = path.indexOf('/', end + 1)) {
-      const part = end === -1 ? path : path.slice(0, end)
+    for (const part of newParts(path, known)) {
       const key = part.normalize('NFC').toLowerCase()
-      const other = known.get(key)
-      if (other === undefined) known.set(key, part)
-      else if (other !== part && !colliding.includes(part)) colliding.push(part)
-      if (end === -1 || colliding.length > MAX_COLLISIONS) break
+      const other = originals.get(key)
+      if (other === undefined) originals.set(key, part)
+      else if (other !== part) colliding.push(part)
     }
+    if (colliding.length > MAX_COLLISIONS) break
   }
   // Main files have a finding of their own.
   return colliding.filter((path) => !/^skill\.md$/i.test(path))
+}
+
+/** A path and its folders, the outermost first, without those that are known already, which are then known too. */
+function newParts (path: string, known: Set<string>): readonly string[] {
+  const parts: string[] = []
+  for (let part = path; part !== '' && !known.has(part); part = part.slice(0, Math.max(0, part.lastIndexOf('/')))) {
+    known.add(part)
+    parts.push(part)
+  }
+  return parts.reverse()
 }
 
 const MAX_COLLISIONS = 100

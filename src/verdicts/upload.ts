@@ -37,6 +37,8 @@ const REGULAR_FILE = 0o100000
 /** How yauzl's sentences about such names begin. */
 const UNSAFE_NAME = /^(?:absolute path|invalid relative path|invalid characters in fileName)/
 
+const TOO_MANY = `The archive has more than ${MAX_SKILL_ENTRIES} entries, folders included`
+
 const NO_NAMES: ReadonlySet<string> = new Set()
 
 /** A skill that is named in no other way. */
@@ -120,9 +122,10 @@ function ownName ({ bytes }: FileContent): string | undefined {
 
 /** @throws {ArchiveError} for what a reader of archives must not unpack */
 async function listEntries (zip: ZipFile, packedBytes: number): Promise<readonly Entry[]> {
-  if (zip.entryCount > MAX_SKILL_ENTRIES) throw new ArchiveError(`The archive has more than ${MAX_SKILL_ENTRIES} entries`)
+  if (zip.entryCount > MAX_SKILL_ENTRIES) throw new ArchiveError(TOO_MANY)
   const entries: Entry[] = []
   const names = new Set<string>()
+  const folders = new Set<string>()
   let bytes = 0
   try {
     for await (const entry of zip.eachEntry()) {
@@ -132,6 +135,9 @@ async function listEntries (zip: ZipFile, packedBytes: number): Promise<readonly
       if (fileName.includes('\uFFFD')) throw new ArchiveError('The archive has names that are not UTF-8')
       if (names.has(fileName)) throw new ArchiveError('The archive has two files of one name')
       names.add(fileName)
+      // As on a disk, folders count too.
+      for (let end = fileName.lastIndexOf('/'); end > 0 && !folders.has(fileName.slice(0, end)); end = fileName.lastIndexOf('/', end - 1)) folders.add(fileName.slice(0, end))
+      if (names.size + folders.size > MAX_SKILL_ENTRIES) throw new ArchiveError(TOO_MANY)
       bytes += entry.uncompressedSize
       if (bytes > MAX_UNPACKED_BYTES || (bytes > RATIO_FROM_BYTES && bytes > packedBytes * MAX_RATIO)) {
         throw new ArchiveError('The archive unpacks to more than is read: 256 MiB, or 200 times its own size')

@@ -3,8 +3,9 @@ import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { runCommandLine } from '../../src/cli/run.ts'
 import { noBrowser, openTab, startBrowser } from '../helper/browser.ts'
-import { launch, runProcess } from '../helper/process.ts'
+import { launch } from '../helper/process.ts'
 import { skill, skillText, until } from '../helper/skills.ts'
 
 /** Runs a command in a terminal of its own. */
@@ -48,5 +49,7 @@ t.test('K77: dev opens the address in the browser of whoever sits at the termina
 })
 
 t.test('K77: dev needs a folder of skills', async (t) => {
-  t.match(await runProcess(t, { args: ['dev'] }), { code: 1, stderr: /dev needs a folder of skills/ })
+  let errors = ''
+  t.equal(await runCommandLine(['dev'], { env: {}, cwd: t.testdir({}), print: () => {} }, (text) => { errors += text }), 1)
+  t.match(errors, /dev needs a folder of skills/)
 })

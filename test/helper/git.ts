@@ -69,13 +69,14 @@ export interface GitHost {
 /** A host that serves repositories below a folder over smart HTTP, by `git http-backend`. */
 export async function startGitHost (t: Test, folder: string): Promise<GitHost> {
   const { url, requests } = await startServer(t, (request, response) => {
-    if (host.fault?.(request, response) !== true) backend(folder, request, response)
+    if (host.fault?.(request, response) !== true) serveGit(folder, request, response)
   })
   const host: GitHost = { url, requests, fault: undefined }
   return host
 }
 
-function backend (folder: string, request: IncomingMessage, response: ServerResponse): void {
+/** Answers as `git http-backend` does for the repositories below a folder. */
+export function serveGit (folder: string, request: IncomingMessage, response: ServerResponse): void {
   const url = new URL(request.url ?? '/', 'http://host')
   const child = spawn('git', ['http-backend'], {
     env: {

@@ -63,6 +63,19 @@ export async function startHaproxy (owner: ProcessOwner, options: ProxyOptions):
   return await run(owner, 'haproxy', ['-db', '-f', configuration], port, 'SIGTERM')
 }
 
+/** Runs Caddy with the example, without its certificates: plain HTTP at a port of its own. */
+export async function startCaddy (owner: ProcessOwner, { folder, ports = [] }: ProxyOptions): Promise<Proxy> {
+  const port = await freePort()
+  const text = readFileSync(join(DEPLOY, 'caddy/Caddyfile'), 'utf8')
+    .replace(/^skills\.example \{/m, `http://127.0.0.1:${port}, http://localhost:${port} {`)
+    .replace(/127\.0\.0\.1:8081 .*(?= \{)/, ports.map((own) => `127.0.0.1:${own}`).join(' '))
+    .replace('Host skills.example', 'Host 127.0.0.1')
+  const configuration = join(folder, 'Caddyfile')
+  writeFileSync(configuration, `{\n\tadmin off\n\tauto_https off\n\tstorage file_system ${folder}\n}\n${text}`)
+  execFileSync('caddy', ['validate', '--adapter', 'caddyfile', '--config', configuration], { stdio: 'ignore' })
+  return await run(owner, 'caddy', ['run', '--adapter', 'caddyfile', '--config', configuration], port, 'SIGTERM')
+}
+
 async function adapt (example: string, { ports = [], root = '' }: ProxyOptions): Promise<{ readonly text: string, readonly port: number }> {
   const port = await freePort()
   let replica = 0
@@ -78,7 +91,7 @@ async function adapt (example: string, { ports = [], root = '' }: ProxyOptions):
 }
 
 async function run (owner: ProcessOwner, program: string, args: readonly string[], port: number, signal: NodeJS.Signals): Promise<Proxy> {
-  const child: ChildProcess = spawn(program, args, { stdio: ['ignore', 'ignore', 'inherit'] })
+  const child: ChildProcess = spawn(program, args, { stdio: ['ignore', 'ignore', program === 'caddy' ? 'ignore' : 'inherit'] })
   owner.teardown(() => { child.kill(signal) })
   while (!await isListening(port)) {
     if (child.exitCode !== null) throw new Error(`${program} ended with ${child.exitCode}`)

@@ -1,48 +1,9 @@
 import { createHash } from 'node:crypto'
-import t, { type Test } from 'tap'
-import { peerOf } from '../../src/http/request/client-address.ts'
-import { type AuditOptions, createAudit } from '../../src/observe/audit/audit.ts'
+import t from 'tap'
 import { sha256 } from '../../src/core/ground/digest.ts'
 import { AuthFailures } from '../../src/observe/audit/auth-failures.ts'
-import { buildService, type Files } from '../helper/build.ts'
+import { type AuditLine, buildAudited, settle } from '../helper/audited.ts'
 import { modernRequest } from '../helper/mcp.ts'
-
-const FILES = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo with CANARY-CONTENT\n', 'a.txt': 'text' } }
-
-interface AuditLine {
-  readonly event: string
-  readonly outcome: string
-  readonly door: string
-  readonly principal: object
-  readonly target: Readonly<Record<string, unknown>>
-  readonly [name: string]: unknown
-}
-
-async function buildAudited (t: Test, files: Files = FILES, options: Pick<AuditOptions, 'salt'> = {}) {
-  let text = ''
-  let isWorking = true
-  const audit = createAudit({ output: { write: (line) => { text += line } }, clientOf: peerOf, isRequired: true, isWorking: () => isWorking, version: '1', ...options })
-  const service = await buildService(t, { files, options: { observe: () => [audit.observer], plug: () => [audit.plugin] } })
-  const lines = () => text.split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as AuditLine)
-  return {
-    ...service,
-    audit,
-    text: () => text,
-    break: () => { isWorking = false },
-    /** The next lines, once there are so many of them; fails by the test's time limit. */
-    next: async (count: number) => {
-      while (lines().length < count) await new Promise((resolve) => setTimeout(resolve, 5))
-      const found = lines()
-      text = ''
-      return found
-    }
-  }
-}
-
-/** Longer ago than the steps of timestamps. */
-async function settle (): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, 60))
-}
 
 t.test('K73: each read through any door leaves one line, with the revision that was read', async (t) => {
   const { fetch, post, next, url } = await buildAudited(t)
@@ -146,7 +107,7 @@ t.test('K73: each line has the digest of the one before it', async (t) => {
 })
 
 t.test('K73: with a salt no name and no address is in it, and equal ones stay equal', async (t) => {
-  const { fetch, text, audit } = await buildAudited(t, FILES, { salt: 'a salt of some length' })
+  const { fetch, text, audit } = await buildAudited(t, { salt: 'a salt of some length' })
   for (let i = 0; i < 2; i++) await fetch('/skills', { headers: { 'x-forwarded-for': '203.0.113.7' } })
   await audit.close()
   t.notMatch(text(), '127.0.0.1')

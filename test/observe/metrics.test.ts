@@ -1,12 +1,16 @@
 import { spawnSync } from 'node:child_process'
 import parsePrometheus from 'parse-prometheus-text-format'
 import t, { type Test } from 'tap'
+import { Signal } from '../../src/core/ground/signal.ts'
+import type { Refresh } from '../../src/core/refresher.ts'
 import { createMetrics, type Metrics } from '../../src/observe/metrics/metrics.ts'
 import { OPENMETRICS, PROMETHEUS, writeMetrics } from '../../src/observe/metrics/exposition.ts'
 import { Histogram } from '../../src/observe/metrics/instruments.ts'
 import { SkillReads } from '../../src/observe/metrics/skill-reads.ts'
 import { buildService, type ServiceOptions } from '../helper/build.ts'
 import { modernRequest } from '../helper/mcp.ts'
+import { jsonRequest, openRaw, request } from '../helper/raw-http.ts'
+import { until } from '../helper/skills.ts'
 
 const FILES = {
   demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo\n', 'a.txt': 'text' },
@@ -36,7 +40,7 @@ async function buildMeasured (t: Test, options: ServiceOptions = {}) {
     series: () => text().split('\n').filter((line) => !line.startsWith('#')).length,
     /** Resolves when the observer knows of all requests so far: their sockets may close later than their clients have read. */
     counted: async (wanted: number) => {
-      while (count(text()) < wanted) await new Promise((resolve) => setImmediate(resolve))
+      while (count(text()) < wanted) await new Promise((resolve) => setTimeout(resolve, 10))
     }
   }
 }
@@ -65,22 +69,46 @@ t.test('K71: requests are counted by method, pattern of the route and status, wi
   t.match(text(), /^skillserve_build_info\{version="1\.2\.3",node="v\d+/m)
 })
 
-t.test('K71: a thousand random URLs, methods, skills and tools add no series', async (t) => {
-  const { url, series, counted, post, fetch } = await buildMeasured(t)
+t.test('K71: the revision of the catalog is a number, equal for equal skills; refreshes are counted by root', async (t) => {
+  const { value, text, fetch } = await buildMeasured(t)
+  await until(() => text().includes('\nskillserve_catalog_revision '))
+  const { revision } = JSON.parse((await fetch('/readyz')).text) as { readonly revision: string }
+  t.equal(value('skillserve_catalog_revision'), Number.parseInt(revision.slice(0, 12), 16))
+
+  const refreshed = new Signal<Refresh>()
+  const roots = ['docs', 'ops'].map((name) => ({ name, type: 'project' as const, state: 'ok' as const, skills: 1, skipped: 0 }))
+  const status = { ready: true, indexed: true, generation: 0, skills: 2, roots, watcher: { status: 'watching', mode: 'events', errors: 0 }, failures: [], hanging: [] } as const
+  const metrics = createMetrics({
+    skills: { status, contents: { usage: { bytes: 0, hits: 0, misses: 0 } }, refreshed, invalidNow: () => new Map(), isWatching: (root) => root === 1 }, version: ''
+  })
+  t.teardown(() => { metrics.close() })
+  refreshed.emit({ milliseconds: 3, isFailed: false, roots: [0, 1] })
+  refreshed.emit({ milliseconds: 3, isFailed: true, roots: [1] })
+  const written = metrics.write(PROMETHEUS)
+  for (const line of [
+    'skillserve_refresh_duration_seconds_count{root="docs"} 1', 'skillserve_refresh_duration_seconds_count{root="ops"} 2', 'skillserve_refresh_failures_total{root="ops"} 1',
+    'skillserve_watcher_healthy{root="docs"} 0', 'skillserve_watcher_healthy{root="ops"} 1'
+  ]) t.match(written, `${line}\n`)
+  t.notMatch(written, /^skillserve_catalog_revision /m, 'not known')
+})
+
+t.test('K71: ten thousand random URLs, methods, skills and tools add no series', async (t) => {
+  const { url, series, text, counted, post, fetch } = await buildMeasured(t)
   await fetch('/skills/none-0')
   await globalThis.fetch(`${url}/none-0`)
   await globalThis.fetch(`${url}/skills`, { method: 'DELETE' })
   await post('/agent/tool-call', { name: 'none_0', arguments: {} })
   await counted(5)
+  await until(() => text().includes('\nskillserve_catalog_revision '))
   const before = series()
-  for (let i = 1; i <= 250; i++) {
-    const answers = await Promise.all([
-      fetch(`/skills/none-${i}`), globalThis.fetch(`${url}/none-${i}/x?y=${i}`), globalThis.fetch(`${url}/skills`, { method: 'DELETE' }),
-      post('/agent/tool-call', { name: `none_${i}`, arguments: {} })
-    ])
-    for (const answer of answers) if ('arrayBuffer' in answer) await answer.arrayBuffer()
+  const connection = await openRaw(url)
+  t.teardown(() => { connection.destroy() })
+  for (let part = 0; part < 10; part++) {
+    connection.send(Buffer.concat(Array.from({ length: 250 }, (_, index) => 250 * part + index).flatMap((i) => [
+      request('GET', `/skills/none-${i}`), request('GET', `/none-${i}/x?y=${i}`), request('DELETE', `/skills/${i}`), jsonRequest('POST', '/agent/tool-call', { name: `none_${i}`, arguments: {} })
+    ])))
+    await counted(1_000 * (part + 1) + 5)
   }
-  await counted(1005)
   t.equal(series(), before)
 })
 
@@ -116,7 +144,9 @@ t.test('K71: skills, invalid ones, freshness, streams, the process', async (t) =
   t.equal(value('skillserve_root_available{root="skills"}'), 1)
   t.equal(value('skillserve_skills_invalid{root="skills"}'), 1)
   t.ok(value('skillserve_catalog_generation') >= 1)
-  t.ok(Math.abs(value('skillserve_last_refresh_timestamp_seconds') - Date.now() / 1000) < 60)
+  t.ok(Math.abs(value('skillserve_last_refresh_timestamp_seconds{root="skills"}') - Date.now() / 1000) < 60)
+  t.equal(value('skillserve_watcher_healthy{root="skills"}'), 0, 'this service has no watcher')
+  t.equal(value('skillserve_issuers_away'), 0)
   t.ok(value('process_resident_memory_bytes') > 1e7)
   t.ok(value('skillserve_cache_misses_total{cache="contents"}') > 0)
   const abort = new AbortController()

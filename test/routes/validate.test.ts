@@ -79,6 +79,8 @@ t.test('K80: POST /validate', async (t) => {
     t.match(await send(service, zipOf([{ name: Buffer.from([0x61, 0xff]), bytes: Buffer.from('x') }, file('SKILL.md', DEMO)]), { type }), { json: { detail: /names that are not UTF-8/ } })
     t.match(await send(service, zipOf(Array.from({ length: 20_001 }, (_, index) => file(`f${index}`, ''))), { type }), { json: { detail: /more than 20000 entries/ } })
     t.match(await send(service, zipOf([file('SKILL.md', DEMO), file('SKILL.md', 'x')]), { type }), refused)
+    const deep = (index: number): string => `${Array.from({ length: 30 }, (_, level) => `d${index}-${level}`).join('/')}/f`
+    t.match(await send(service, zipOf([file('SKILL.md', DEMO), ...Array.from({ length: 700 }, (_, index) => file(deep(index), ''))]), { type }), { json: { detail: /more than 20000 entries, folders included/ } })
     t.match(await send(service, zipOf([file('SKILL.md', DEMO, { flags: 0x801 })]), { type }), refused, 'encrypted')
     t.match(await send(service, zipOf([file('SKILL.md', DEMO)]).subarray(0, -4), { type }), refused, 'cut')
     t.match(await send(service, zipOf([file('SKILL.md', '/etc/passwd', { mode: 0o120777 })]), { type }), { json: { findings: [{ code: 'main_file_missing' }] } }, 'a link is no file')

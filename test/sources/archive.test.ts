@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { hostname } from 'node:os'
 import t from 'tap'
-import { tarGzOf, tarOf, zipOfTexts } from '../helper/archives.ts'
+import { isInsideAddress, send } from '../../src/sources/http/http-client.ts'
+import { tarGzOf, tarOf, zipOf, zipOfTexts } from '../helper/archives.ts'
 import { startServer } from '../helper/fault-server.ts'
 import { skillText, startManager, textOf } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
@@ -77,6 +79,10 @@ t.test('K85: a hostile archive publishes nothing, writes nothing outside, and is
     [zipOfTexts([['../up.txt', 'x']]), /damaged/],
     [zipOfTexts([['a/l', '../../etc/passwd', 0o120777]]), /leads out/],
     [zipOfTexts([['a/x', 'x', 0o060644]]), /no file/],
+    [zipOfTexts([['a/zeros', Buffer.alloc(30 * 1_048_576).toString()]]), /unpacks to too much/],
+    [zipOf([{ name: 'a/SKILL.md', bytes: Buffer.from(main[1]), claimed: 5 }]), /damaged|larger/],
+    [zipOf([{ name: 'a/SKILL.md', bytes: Buffer.from(main[1]), flags: 0x801 }]), /encrypted/],
+    [await tarGzOf([main, ['a/d/x', { type: 'character-device' }]]), /is a character-device/],
     [Buffer.from('<html>'), /no ZIP/]
   ]
   for (const [bytes, expected] of hostile) {
@@ -120,6 +126,24 @@ t.test('K84: credentials reach no other host, and redirects lead nowhere else th
     t.match(status(), { state: 'stale', skills: 2, error: { code } })
   }
   t.notMatch(JSON.stringify(sources.status), /hunter22/)
+})
+
+t.test('K85: a host that sends slowly, or nothing, is left alone after the time of the source', async (t) => {
+  const server = await startServer(t, (_, response) => { response.writeHead(200, { 'content-length': '1000' }).write('x') })
+  const { status } = await openSources(t, [sourceAt(`${server.url}/a.tar.gz`, { timeoutMs: 300 }), sourceAt(`${server.url}/b.tar.gz`, { timeoutMs: 300 })])
+  t.match(status(), { state: 'failed', error: { code: 'timeout' } })
+})
+
+t.test('K83: an address that a server has named does not lead into this network, whatever its name resolves to', async (t) => {
+  const server = await startServer(t, (_, response) => { response.end('inside') })
+  const { port } = new URL(server.url)
+  const signal = AbortSignal.timeout(10_000)
+  for (const host of ['127.0.0.1', 'localhost', '[::1]', '[::ffff:127.0.0.1]', '169.254.169.254', '10.0.0.1', hostname()]) {
+    await t.rejects(send({ url: `http://${host}:${port}/`, signal, mayBeInside: false }), { code: 'redirected' }, host)
+  }
+  t.equal(server.requests.length, 0)
+  for (const address of ['192.0.2.1', '8.8.8.8', '2001:db8::1', '172.32.0.1', '100.128.0.1']) t.notOk(isInsideAddress(address), address)
+  for (const address of ['::ffff:10.0.0.1', 'fe80::1', 'fd00::1', '::', '224.0.0.1', '100.64.0.1', 'ff02::1']) t.ok(isInsideAddress(address), address)
 })
 
 t.test('K86: packages in a tree are skills too, and a bad one takes nothing along', async (t) => {

@@ -71,10 +71,15 @@ async function isSigned (request: IncomingMessage, url: URL): Promise<boolean> {
   return (await signer.sign()).headers.get('authorization') === request.headers.authorization
 }
 
-async function open (t: Test, store: Store, more: object = {}) {
-  const secretFile = join(t.testdir(), 'secret')
+function sourceOf (t: Test, store: Store, more: object = {}) {
+  const secretFile = join(t.testdirName, 'secret')
   writeFileSync(secretFile, SECRET)
-  return await openSources(t, [sourceAt('s3://bucket/team', { endpoint: store.url, auth: { username: ACCESS_KEY, secretFile }, ...more })])
+  return sourceAt('s3://bucket/team', { endpoint: store.url, auth: { username: ACCESS_KEY, secretFile }, ...more })
+}
+
+async function open (t: Test, store: Store, more: object = {}) {
+  t.testdir()
+  return await openSources(t, [sourceOf(t, store, more)])
 }
 
 function fill (store: Store): void {
@@ -123,6 +128,10 @@ t.test('K85: a bucket that changes while it is read, lists wrong or refuses keep
     }],
     ['bad_answer', (_, response) => Boolean(response.end('<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>'))],
     ['bad_answer', (_, response) => Boolean(response.end('<ListBucketResult><Contents><Key>x</Key></Contents></ListBucketResult>'))],
+    ['bad_answer', (_, response, url) => Boolean(response.end(`<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>${url.searchParams.get('continuation-token') === 'a' ? 'b' : 'a'}</NextContinuationToken></ListBucketResult>`))],
+    ['bad_answer', (_, response) => Boolean(response.end('<ListBucketResult><Contents><Key>other/SKILL.md</Key><ETag>"1"</ETag><Size>1</Size></Contents></ListBucketResult>'))],
+    ['bad_answer', (_, response) => Boolean(response.end(`<ListBucketResult>${'<Contents><Key>team/x/SKILL.md</Key><ETag>"1"</ETag><Size>1</Size></Contents>'.repeat(2)}</ListBucketResult>`))],
+    ['changing', (_, response, url) => url.pathname.endsWith('SKILL.md') && Boolean(response.setHeader('etag', '"1"').end('other bytes than those of the size that was listed'))],
     ['auth_failed', (_, response) => Boolean(response.writeHead(403).end(SECRET))],
     ['unreachable', (_, response) => Boolean(response.writeHead(503).end())]
   ]
@@ -133,6 +142,10 @@ t.test('K85: a bucket that changes while it is read, lists wrong or refuses keep
     t.match(status(), { state: 'stale', skills: 3, error: { code } }, code)
   }
   t.notMatch(JSON.stringify([log, sources.status]), /hunter22/)
+  store.before = () => false
+  await sources.sync()
+  const replica = await openSources(t, [sourceOf(t, store)], { stateDir: join(t.testdirName, 'replica') })
+  t.match(replica.status(), { state: 'ok', revision: status().revision }, 'another replica has the same revision')
 })
 
 t.test('K85: keys that no folder holds are left out one by one, and named', async (t) => {

@@ -45,7 +45,7 @@ export class JwtVerifier {
     return [...this.#issuers.values()].filter(({ keys }) => keys.isAway).length
   }
 
-  /** The proof of a token that was verified a moment ago. */
+  /** The proof of a header that was verified a moment ago, by its digest. */
   remembered (digest: string): JwtProof | undefined {
     const found = this.#verified.get(digest)
     return found?.keys.version === found?.version && found !== undefined && found.proof.expiresAt > Date.now() ? found.proof : undefined

@@ -40,8 +40,10 @@ export class MemberLists {
   }
 
   namesNow (): MergedNames {
-    const lists = this.#members.map(({ skills }) => skills.namesNow())
-    if (!isSameList(this.#lists, lists)) {
+    const known = this.#lists
+    // Asked several times in a request.
+    if (known === undefined || this.#members.some(({ skills }, index) => skills.namesNow() !== known[index])) {
+      const lists = this.#members.map(({ skills }) => skills.namesNow())
       const changed = this.#lists && changedNames(this.#lists, lists)
       this.#merged = changed === undefined ? mergeNames(this.#members, lists, this.#merged) : updateNames(this.#members, lists, this.#merged, changed)
       this.#lists = lists

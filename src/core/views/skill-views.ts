@@ -54,7 +54,7 @@ export class SkillViews {
       ...personalRoot === undefined ? [] : [open(personalRoot, { projectRoots: [], personalRoot })]
     ]
     this.contents = shared.store
-    for (const { skills } of this.#roots) skills.refreshed.subscribe((refresh) => { this.refreshed.emit(refresh) })
+    for (const [index, { skills }] of this.#roots.entries()) skills.refreshed.subscribe((refresh) => { this.refreshed.emit({ ...refresh, roots: [index] }) })
     const [first] = this.#roots
     if (first === undefined) throw new Error('views need a root')
     this.#search = new SkillSearch(new AllSkills(this.#roots.map(({ skills }) => skills)))
@@ -84,6 +84,11 @@ export class SkillViews {
   /** Of all roots. */
   invalidNow (): ReadonlyMap<string, number> {
     return new Map(this.#roots.flatMap(({ skills }) => [...skills.invalidNow()]))
+  }
+
+  /** Whether changes in the root at this position cause events, or it is polled. */
+  isWatching (root: number): boolean {
+    return this.#roots[root]?.skills.isWatching() === true
   }
 
   /** In their order; may hold one name twice. */

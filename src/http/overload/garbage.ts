@@ -3,7 +3,7 @@ import { runInNewContext } from 'node:vm'
 
 /** The heap is measured once for so many bytes, and may grow by so many before garbage is collected. */
 const MEASURED_AFTER_BYTES = 4 * 1_048_576
-const MAX_GROWTH_BYTES = 160 * 1_048_576
+const MAX_GROWTH_BYTES = 96 * 1_048_576
 
 /** What tells how much memory is in use, in bytes, and collects garbage. */
 export interface Heap {
@@ -14,7 +14,7 @@ export interface Heap {
 /**
  * Bounds the garbage of large answers and of requests that wait, for `AnswerMemory` and `Connections`. V8 lets a heap of 40 MB grow to
  * hundreds where there is much memory, and collects late on a busy machine. Measured with 300 clients that read nothing: tool calls for 8 MB
- * took 938 MB, and pages of the catalog 1,268 MB; with this 595 and 400. A collection stops the process for 20 to 200 ms.
+ * took 938 MB, and pages of the catalog 1,268 MB; with this 419 and 445. A collection stops the process for 20 to 200 ms.
  */
 export class Garbage {
   readonly #heap: Heap

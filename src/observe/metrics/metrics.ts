@@ -25,6 +25,8 @@ export interface Readings {
   readonly limited?: () => Iterable<readonly [rule: string, count: number]>
   /** Refusals of callers by reason. */
   readonly authFailures?: () => Iterable<readonly [reason: string, count: number]>
+  /** Issuers of tokens whose keys could not be read at the last attempt. */
+  readonly issuersAway?: () => number
   readonly sources?: () => readonly MeasuredSource[]
   readonly reads?: () => Iterable<readonly [skill: string, door: string, count: number]>
 }
@@ -43,6 +45,8 @@ export interface MeasuredSkills {
   readonly status: SkillStatus
   readonly contents: { readonly usage: CacheUsage }
   readonly refreshed: Signal<Refresh>
+  /** Whether changes in the root at this position cause events, or it is polled. */
+  isWatching (root: number): boolean
   /** Skills with an error, by the name of their root. */
   invalidNow (): ReadonlyMap<string, number>
 }
@@ -60,6 +64,9 @@ const OTHER_METHOD = '_OTHER'
 
 /** Of requests that no route took. */
 const UNMATCHED = 'unmatched'
+
+/** Hexadecimal digits of a revision that a double holds exactly. */
+const REVISION_DIGITS = 12
 
 /** Routes whose answers to GET are streams of notifications, with any path prefix. */
 const STREAMS = /\/(?:events|mcp)$/
@@ -89,16 +96,22 @@ export function createMetrics ({ skills, version, readings = {} }: MetricsOption
   const bodyBytes = new Counter({ help: 'Bytes of response bodies, by Content-Length.', labels: ['http_route'] })
   const toolCalls = new Counter({ help: 'Calls of tools. A call that fails is an HTTP 200: outcome is ok, error or refused.', labels: ['tool', 'dialect', 'outcome'] })
   const operations = new Histogram({ help: 'Duration of MCP requests.', labels: ['mcp_method_name', 'error_type'] })
-  const refreshes = new Histogram({ help: 'Duration of comparisons of the index with the disk.' })
-  const failedRefreshes = new Counter({ help: 'Comparisons that failed; what was there before is served.' })
+  const refreshes = new Histogram({ help: 'Duration of comparisons of the index with the disk.', labels: ['root'] })
+  const failedRefreshes = new Counter({ help: 'Comparisons that failed; what was there before is served.', labels: ['root'] })
   const shed = new Counter({ help: 'Requests that were answered with 503 overloaded.' })
   const { metrics: ofProcess, close } = processMetrics()
-  let refreshedAt = Date.now()
+  const startedAt = Date.now()
+  const refreshedAt: number[] = []
+  let revisionNow: () => string | undefined = () => undefined
 
-  skills.refreshed.subscribe(({ milliseconds, isFailed }) => {
-    refreshes.of().observe(milliseconds / 1000)
-    if (isFailed) failedRefreshes.of().value++
-    else refreshedAt = Date.now()
+  skills.refreshed.subscribe(({ milliseconds, isFailed, roots }) => {
+    const all = skills.status.roots
+    for (const root of roots) {
+      const { name = '' } = all[root] ?? {}
+      refreshes.of(name).observe(milliseconds / 1000)
+      if (isFailed) failedRefreshes.of(name).value++
+      else refreshedAt[root] = Date.now()
+    }
   })
 
   /** Undefined for a route that is not counted: a scrape is no use of the service. */
@@ -125,7 +138,14 @@ export function createMetrics ({ skills, version, readings = {} }: MetricsOption
     return series
   }
 
+  /** A number, since a label would add a series with each change: the first digits, which two catalogs hardly share. */
+  function revisionNumber (): Array<readonly [number]> {
+    const revision = revisionNow()
+    return revision === undefined ? [] : [[Number.parseInt(revision.slice(0, REVISION_DIGITS), 16)]]
+  }
+
   const observer: Observer = {
+    useRevision (given) { revisionNow = given },
     onRequest ({ method, routeOptions: { url: route } }) {
       const series = seriesOf(route)
       if (series === undefined) return
@@ -178,16 +198,20 @@ export function createMetrics ({ skills, version, readings = {} }: MetricsOption
       skills.status.roots.map(({ name, state }) => [name, state === 'ok' ? 1 : 0] as const)),
     ...sourceMetrics(readings.sources ?? none),
     skillserve_catalog_generation: new Reading('gauge', { help: 'Goes up with each change of the catalog.' }, () => skills.status.generation),
+    skillserve_catalog_revision: new Reading('gauge', { help: 'The first 12 hexadecimal digits of the revision of the catalog, as a number: equal at replicas of equal content. None while it is not known.' }, revisionNumber),
     skillserve_refresh_duration_seconds: refreshes,
     skillserve_refresh_failures_total: failedRefreshes,
-    skillserve_last_refresh_timestamp_seconds: new Reading('gauge', { help: 'End of the last comparison with the disk that succeeded.' }, () => refreshedAt / 1000),
-    skillserve_watcher_healthy: new Reading('gauge', { help: '1 while changes cause events, or the folders are polled.' }, () => skills.status.watcher.status === 'watching' ? 1 : 0),
+    skillserve_last_refresh_timestamp_seconds: new Reading('gauge', { help: 'End of the last comparison with the disk that succeeded.', labels: ['root'] }, () =>
+      skills.status.roots.map(({ name }, root) => [name, (refreshedAt[root] ?? startedAt) / 1000] as const)),
+    skillserve_watcher_healthy: new Reading('gauge', { help: '1 while changes cause events, or the root is polled.', labels: ['root'] }, () =>
+      skills.status.roots.map(({ name }, root) => [name, skills.isWatching(root) ? 1 : 0] as const)),
     skillserve_event_streams: new Reading('gauge', { help: 'Open streams of GET /events.' }, () => openStreams('/events')),
     skillserve_mcp_streams: new Reading('gauge', { help: 'Open streams of MCP.' }, () => openStreams('/mcp') + openSubscriptions),
     skillserve_cache_bytes: new Reading('gauge', { help: 'Memory for contents of files, by weight.', labels: ['cache'] }, () => [['contents', skills.contents.usage.bytes]]),
     skillserve_cache_hits_total: new Reading('counter', { help: 'Files that were found in memory.', labels: ['cache'] }, () => [['contents', skills.contents.usage.hits]]),
     skillserve_cache_misses_total: new Reading('counter', { help: 'Files that were read.', labels: ['cache'] }, () => [['contents', skills.contents.usage.misses]]),
     skillserve_auth_failures_total: new Reading('counter', { help: 'Refused callers, by what was wrong: missing, invalid, expired, audience, scope, or issuer for keys that cannot be had.', labels: ['reason'] }, readings.authFailures ?? none),
+    skillserve_issuers_away: new Reading('gauge', { help: 'Issuers of tokens whose keys could not be read at the last attempt; keys that were read before serve.' }, readings.issuersAway ?? (() => 0)),
     skillserve_rate_limited_total: new Reading('counter', { help: 'Refusals of callers past a limit: units, streams or failures. Calls in a batch count one by one.', labels: ['rule'] }, readings.limited ?? none),
     skillserve_limits_store_failures_total: new Reading('counter', { help: 'Exchanges with the shared store of limits that failed.' }, readings.limitsStoreFailures ?? (() => 0)),
     skillserve_overload_refusals_total: shed,

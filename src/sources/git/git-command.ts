@@ -1,4 +1,7 @@
 import { spawn } from 'node:child_process'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { rootCertificates } from 'node:tls'
 import { AddressError, SourceError } from '../source-error.ts'
 import { redact } from '../secrets.ts'
 import { gitError } from './git-errors.ts'
@@ -12,6 +15,9 @@ const MAX_ERROR_CHARACTERS = 8_192
 
 /** Time for git to remove its locks after SIGTERM, in milliseconds. */
 const KILL_AFTER_MS = 2_000
+
+/** File of certificates in the home of git. */
+const AUTHORITIES = 'authorities.pem'
 
 const MIN_VERSION = [2, 31] as const
 
@@ -76,7 +82,7 @@ export async function runGit ({ args, signal, protocol = '', config = [], sshCom
       GIT_OPTIONAL_LOCKS: '0',
       GIT_SSH_VARIANT: 'ssh',
       ...sshCommand !== undefined && { GIT_SSH_COMMAND: sshCommand },
-      ...passedOn(),
+      ...passedOn(home),
       ...configVariables([...CONFIG, ...config])
     },
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -129,11 +135,16 @@ export async function runGit ({ args, signal, protocol = '', config = [], sshCom
 }
 
 /** Proxies, agents for keys and private certificate authorities belong to the machine, not to a user of git. */
-function passedOn (): Record<string, string> {
+function passedOn (home: string): Record<string, string> {
   const names = ['HTTPS_PROXY', 'https_proxy', 'ALL_PROXY', 'all_proxy', 'NO_PROXY', 'no_proxy', 'SSL_CERT_FILE', 'SSL_CERT_DIR', 'SSH_AUTH_SOCK', 'TMPDIR']
   const passed = Object.fromEntries(names.flatMap((name) => process.env[name] === undefined ? [] : [[name, process.env[name]]]))
-  const authorities = process.env['NODE_EXTRA_CA_CERTS']
-  return { ...passed, ...authorities !== undefined && { GIT_SSL_CAINFO: authorities } }
+  return { ...passed, ...process.env['NODE_EXTRA_CA_CERTS'] && { GIT_SSL_CAINFO: join(home, AUTHORITIES) } }
+}
+
+/** Writes down whom git trusts where Node trusts more authorities: these, and the usual ones, which git would drop. */
+export async function writeAuthorities (home: string): Promise<void> {
+  const extra = process.env['NODE_EXTRA_CA_CERTS']
+  if (extra) await writeFile(join(home, AUTHORITIES), [...rootCertificates, await readFile(extra, 'utf8')].join('\n'))
 }
 
 function configVariables (config: ReadonlyArray<readonly [key: string, value: string]>): Record<string, string> {

@@ -8,7 +8,7 @@ import { readSecret } from '../secrets.ts'
 import { AddressError, SourceError } from '../source-error.ts'
 import type { GitSource, RefAndPath, SourceAuth } from '../address/source-spec.ts'
 import { hash } from '../publish/state-folder.ts'
-import { gitVersion, type GitOptions, runGit } from './git-command.ts'
+import { gitVersion, type GitOptions, runGit, writeAuthorities } from './git-command.ts'
 import { isBrokenStore } from './git-errors.ts'
 import { readChanges, readCommit } from './git-files.ts'
 
@@ -47,6 +47,7 @@ export function createGitFetcher (source: GitSource, stateDir: string): Fetcher 
     async check () {
       checkAuth(source)
       await mkdir(home, { recursive: true, mode: 0o700 })
+      await writeAuthorities(home)
       return `git ${await gitVersion(home)}`
     },
     fetch: (options) => inTurn(async () => {

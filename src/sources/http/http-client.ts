@@ -1,8 +1,11 @@
-import { createHash, type Hash } from 'node:crypto'
+import { createHash } from 'node:crypto'
+import { lookup as resolveHost } from 'node:dns'
 import { createWriteStream } from 'node:fs'
-import { Readable, Transform } from 'node:stream'
+import { type IncomingMessage, request as requestHttp } from 'node:http'
+import { request as requestHttps } from 'node:https'
+import { isIP, type LookupFunction } from 'node:net'
+import { type Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import type { ReadableStream as WebStream } from 'node:stream/web'
 import { isLoopback } from '../../http/request/hosts.ts'
 import { SourceError } from '../source-error.ts'
 
@@ -21,12 +24,16 @@ export interface HttpRequest {
   readonly signal: AbortSignal
   /** Statuses that are answers, besides 200. */
   readonly accept?: readonly number[]
+  /** False for an address that a server has named: it may not lead to this machine or its network. */
+  readonly mayBeInside?: boolean
 }
 
 export interface HttpAnswer {
   readonly status: number
   readonly headers: Headers
-  readonly body: ReadableStream<Uint8Array> | null
+  readonly body: Readable
+  /** Whether the first host is one of this machine or its network: it may name others. */
+  readonly isInside: boolean
 }
 
 /**
@@ -34,38 +41,76 @@ export interface HttpAnswer {
  * another origin, since stores and registries redirect to signed addresses elsewhere.
  * @throws SourceError for every status that is no answer
  */
-export async function send ({ url, method = 'GET', headers = {}, credentials = {}, signal, accept = [] }: HttpRequest): Promise<HttpAnswer> {
-  const { origin } = new URL(url)
-  let current = new URL(url)
+export async function send ({ url, method = 'GET', headers = {}, credentials = {}, signal, accept = [], mayBeInside = true }: HttpRequest): Promise<HttpAnswer> {
+  const first = new URL(url)
+  let current = first
+  let isInside: boolean | undefined
   for (let redirects = 0; ; redirects++) {
-    const response = await request(current, { method, redirect: 'manual', signal, headers: { 'accept-encoding': 'identity', ...headers, ...current.origin === origin && credentials } })
-    const { status } = response
-    const location = response.headers.get('location')
-    if (status < 300 || status === 304 || location === null || ![301, 302, 303, 307, 308].includes(status)) {
-      if (status === 200 || accept.includes(status)) return { status, headers: response.headers, body: response.body as ReadableStream<Uint8Array> | null }
-      await response.body?.cancel()
-      throw statusError(status, response.headers)
+    const isOwn = current.origin === first.origin
+    const response = await request(current, {
+      method, signal, mayBeInside: isOwn ? mayBeInside : isInside === true, headers: { 'accept-encoding': 'identity', ...headers, ...isOwn && credentials }
+    })
+    const { statusCode: status = 0, headers: { location } } = response
+    isInside ??= isInsideAddress(response.socket.remoteAddress ?? '')
+    if (location === undefined || ![301, 302, 303, 307, 308].includes(status)) {
+      if (status === 200 || accept.includes(status)) return { status, headers: headersOf(response), body: response, isInside }
+      response.destroy()
+      throw statusError(status, headersOf(response))
     }
-    await response.body?.cancel()
+    response.destroy()
     if (redirects === MAX_REDIRECTS) throw new SourceError('redirected', `the host redirects more than ${MAX_REDIRECTS} times`)
     const next = URL.canParse(location, current.href) ? new URL(location, current.href) : undefined
     if (next === undefined || !isAllowed(current, next)) throw new SourceError('redirected', 'the host redirects to an address that is not https://')
-    // Whoever redirects could otherwise read what only this machine's network shows.
-    if (next.origin !== current.origin && isInside(next.hostname) && !isInside(current.hostname)) throw new SourceError('redirected', 'the host redirects to an address inside of this network')
     current = next
   }
 }
 
-async function request (url: URL, options: RequestInit): Promise<Response> {
+interface RequestOptions {
+  readonly method: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly signal: AbortSignal
+  readonly mayBeInside: boolean
+}
+
+async function request (url: URL, { mayBeInside, ...options }: RequestOptions): Promise<IncomingMessage> {
+  const host = bare(url.hostname)
+  // Whoever names an address could otherwise read what only this machine's network shows.
+  if (!mayBeInside && (isLoopback(host) || (isIP(host) !== 0 && isInsideAddress(host)))) throw insideError()
   try {
-    return await fetch(url, options)
+    return await new Promise<IncomingMessage>((resolve, reject) => {
+      const start = url.protocol === 'https:' ? requestHttps : requestHttp
+      // A connection that is kept was checked for somebody else.
+      const sent = start(url, { ...options, agent: false, ...!mayBeInside && { lookup: lookupOutside } }, resolve)
+      sent.setTimeout(SILENCE_MS, () => { sent.destroy(new SourceError('timeout', 'the host stopped sending')) })
+      sent.once('error', reject)
+      sent.end()
+    })
   } catch (error) {
-    options.signal?.throwIfAborted()
-    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
-    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+    options.signal.throwIfAborted()
+    if (error instanceof SourceError) throw error
+    const code = error instanceof Error && 'code' in error ? String(error.code) : ''
     if (/CERT|SSL|TLS|SELF_SIGNED|UNABLE_TO/.test(code)) throw new SourceError('tls', 'the certificate of the host is not accepted', { details: code })
     throw new SourceError('unreachable', 'the host cannot be reached, or breaks off', { details: code })
   }
+}
+
+/** Checks the addresses in the step that connects to one of them: a name may have another address a moment later. */
+const lookupOutside: LookupFunction = (hostname, options, callback) => {
+  resolveHost(hostname, { ...options, all: true }, (error, addresses) => {
+    const [address] = addresses ?? []
+    if (error !== null || address === undefined) callback(error ?? new Error('no address'), [])
+    else if (addresses.some(({ address }) => isInsideAddress(address))) callback(insideError(), [])
+    else if (options.all === true) callback(null, addresses)
+    else callback(null, address.address, address.family)
+  })
+}
+
+function insideError (): SourceError {
+  return new SourceError('redirected', 'the host names an address inside of this network')
+}
+
+function headersOf ({ headers }: IncomingMessage): Headers {
+  return new Headers(Object.entries(headers).flatMap(([name, value]) => value === undefined ? [] : [[name, [value].flat().join(', ')] satisfies [string, string]]))
 }
 
 function isAllowed (from: URL, to: URL): boolean {
@@ -73,12 +118,12 @@ function isAllowed (from: URL, to: URL): boolean {
   return to.protocol === 'https:' || (to.protocol === 'http:' && from.protocol === 'http:' && isLoopback(bare(to.hostname)))
 }
 
-const INSIDE = /^(?:0\.|10\.|127\.|169\.254\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|::1?$|::ffff:|f[cd]|fe[89ab])/i
+/** Loopback, private, link-local and shared networks, multicast; IPv4 in IPv6. */
+const INSIDE = /^(?:0\.|10\.|127\.|169\.254\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|2(?:2[4-9]|3\d|[45]\d)\.|::1?$|::ffff:|64:ff9b:|f[cdf]|fe[89ab])/i
 
-/** Whether a host is an address that only this machine or network has. */
-function isInside (hostname: string): boolean {
-  const host = bare(hostname)
-  return isLoopback(host) || INSIDE.test(host)
+/** Whether an address is one that only this machine or network has. */
+export function isInsideAddress (address: string): boolean {
+  return INSIDE.test(address.replace(/^::ffff:(?=\d+\.)/i, ''))
 }
 
 function bare (hostname: string): string {
@@ -104,7 +149,16 @@ function retryAfter (text: string | null): number | undefined {
 /** A body as bytes. */
 export async function readBody ({ body }: HttpAnswer, limit = MAX_TEXT_BYTES): Promise<Buffer> {
   const chunks: Buffer[] = []
-  await consume(body, limit, async (chunk) => { chunks.push(chunk) })
+  let size = 0
+  try {
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      size += chunk.length
+      if (size > limit) throw tooLarge(limit)
+      chunks.push(chunk)
+    }
+  } catch (error) {
+    throw asBodyError(error)
+  }
   return Buffer.concat(chunks)
 }
 
@@ -112,50 +166,23 @@ export async function readBody ({ body }: HttpAnswer, limit = MAX_TEXT_BYTES): P
 export async function saveBody ({ body }: HttpAnswer, path: string, limit: number): Promise<{ readonly sha256: string, readonly size: number }> {
   const hash = createHash('sha256')
   let size = 0
-  if (body === null) throw new SourceError('bad_answer', 'the host answers without a body')
+  const meter = new Transform({
+    transform (chunk: Buffer, _, done) {
+      size += chunk.length
+      hash.update(chunk)
+      done(size > limit ? tooLarge(limit) : null, chunk)
+    }
+  })
   try {
-    await pipeline(Readable.fromWeb(body as WebStream), meter(limit, hash, (length) => { size += length }), createWriteStream(path, { flags: 'wx', mode: 0o600 }))
+    await pipeline(body, meter, createWriteStream(path, { flags: 'wx', mode: 0o600 }))
   } catch (error) {
     throw asBodyError(error)
   }
   return { sha256: hash.digest('hex'), size }
 }
 
-function meter (limit: number, hash: Hash, onBytes: (length: number) => void): Transform {
-  let size = 0
-  const stream = new Transform({
-    transform (chunk: Buffer, _, done) {
-      timer.refresh()
-      size += chunk.length
-      if (size > limit) {
-        done(new SourceError('too_large', `the host sends more than ${limit} bytes`))
-        return
-      }
-      hash.update(chunk)
-      onBytes(chunk.length)
-      done(null, chunk)
-    },
-    destroy (error, done) {
-      clearTimeout(timer)
-      done(error)
-    }
-  })
-  const timer = setTimeout(() => { stream.destroy(new SourceError('timeout', 'the host stopped sending')) }, SILENCE_MS).unref()
-  return stream
-}
-
-async function consume (body: HttpAnswer['body'], limit: number, use: (chunk: Buffer) => Promise<void>): Promise<void> {
-  if (body === null) return
-  let size = 0
-  try {
-    for await (const chunk of Readable.fromWeb(body as WebStream) as AsyncIterable<Uint8Array>) {
-      size += chunk.length
-      if (size > limit) throw new SourceError('too_large', `the host sends more than ${limit} bytes`)
-      await use(Buffer.from(chunk))
-    }
-  } catch (error) {
-    throw asBodyError(error)
-  }
+function tooLarge (limit: number): SourceError {
+  return new SourceError('too_large', `the host sends more than ${limit} bytes`)
 }
 
 function asBodyError (error: unknown): unknown {

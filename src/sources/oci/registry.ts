@@ -65,13 +65,13 @@ export class Registry {
     const request: HttpRequest = { url: `${this.#base}${path}`, method, headers: { accept }, signal: this.#signal, accept: [401] }
     const answer = await send({ ...request, credentials: this.#credentials })
     if (answer.status !== 401) return answer
-    await answer.body?.cancel()
-    this.#credentials = await this.#logIn(answer.headers.get('www-authenticate') ?? '')
+    answer.body.destroy()
+    this.#credentials = await this.#logIn(answer.headers.get('www-authenticate') ?? '', answer.isInside)
     return await send({ ...request, accept: [], credentials: this.#credentials })
   }
 
   /** A token of the realm that the registry names, or the credentials themselves where it asks for them. */
-  async #logIn (challenge: string): Promise<Readonly<Record<string, string>>> {
+  async #logIn (challenge: string, isInside: boolean): Promise<Readonly<Record<string, string>>> {
     const credentials = await this.#ownCredentials()
     if (!/^bearer /i.test(challenge)) return credentials
     const { realm = '', service, scope = `repository:${this.#source.repository}:pull` } = Object.fromEntries(Array.from(challenge.matchAll(/(\w+)="([^"]*)"/g), ([, key = '', value = '']) => [key, value]))
@@ -82,7 +82,7 @@ export class Registry {
     if (service !== undefined) url.searchParams.set('service', service)
     url.searchParams.set('scope', scope)
     // Whoever answers for the registry names the realm: another domain gets no credentials.
-    const answer = await readBody(await send({ url: url.href, signal: this.#signal, credentials: isSameSite(url, base) ? credentials : {} }), MAX_MANIFEST_BYTES)
+    const answer = await readBody(await send({ url: url.href, signal: this.#signal, mayBeInside: isInside || url.host === base.host, credentials: isSameSite(url, base) ? credentials : {} }), MAX_MANIFEST_BYTES)
     const { token, access_token: accessToken } = JSON.parse(answer.toString()) as { token?: unknown, access_token?: unknown }
     const bearer = token ?? accessToken
     if (typeof bearer !== 'string' || !/^[\x21-\x7e]+$/.test(bearer)) throw new SourceError('auth_failed', 'the registry gives no token')

@@ -7,6 +7,7 @@ import { AddressError, SourceError } from '../source-error.ts'
 import type { S3Source } from '../address/source-spec.ts'
 
 const MAX_OBJECTS = 200_000
+const MAX_PAGES = 10_000
 
 export interface StoredObject {
   readonly key: string
@@ -44,6 +45,7 @@ export class Bucket {
   async list (prefix: string): Promise<StoredObject[]> {
     const objects: StoredObject[] = []
     const parser = new XMLParser({ parseTagValue: false, trimValues: false, isArray: (name) => name === 'Contents' })
+    const tokens = new Set<string>()
     let token: string | undefined
     do {
       const url = new URL(this.#base)
@@ -53,14 +55,18 @@ export class Bucket {
       if (listing === undefined) throw new SourceError('bad_answer', 'the service gives no listing')
       const result = asObject(listing)
       const isEncoded = result['EncodingType'] === 'url'
-      for (const item of Array.isArray(result['Contents']) ? result['Contents'] : []) objects.push(toObject(asObject(item), isEncoded))
+      const page = (Array.isArray(result['Contents']) ? result['Contents'] : []).map((item) => toObject(asObject(item), isEncoded))
+      if (page.some(({ key }) => !key.startsWith(prefix))) throw new SourceError('bad_answer', 'the service lists objects that were not asked for')
+      objects.push(...page)
       if (objects.length > MAX_OBJECTS) throw new SourceError('too_large', `the bucket has more than ${MAX_OBJECTS} objects below the prefix`)
       const isTruncated = result['IsTruncated'] === 'true'
       const next = isTruncated ? result['NextContinuationToken'] : undefined
       // A service that repeats itself would be listed for ever; one that leaves off would remove skills.
-      if ((isTruncated || next !== undefined) && (typeof next !== 'string' || next === token)) throw new SourceError('bad_answer', 'the service does not go on with its listing')
-      token = next
+      if (isTruncated && (typeof next !== 'string' || tokens.has(next) || tokens.size === MAX_PAGES)) throw new SourceError('bad_answer', 'the service does not go on with its listing')
+      token = typeof next === 'string' ? next : undefined
+      if (token !== undefined) tokens.add(token)
     } while (token !== undefined)
+    if (new Set(objects.map(({ key }) => key)).size < objects.length) throw new SourceError('bad_answer', 'the service lists an object twice')
     return objects.sort((a, b) => a.key < b.key ? -1 : a.key > b.key ? 1 : 0)
   }
 
@@ -76,7 +82,7 @@ export class Bucket {
   /** The tag of one object; undefined while it is the one that is known. */
   async changedTag (key: string, known: string | undefined): Promise<string | undefined> {
     const answer = await this.#send(this.#urlOf(key), known === undefined ? {} : { 'if-none-match': known }, [304, 404])
-    await answer.body?.cancel()
+    answer.body.destroy()
     if (answer.status === 304) return undefined
     if (answer.status === 404) throw new SourceError('not_found', 'the marker is not in the bucket')
     const etag = answer.headers.get('etag') ?? ''

@@ -60,7 +60,7 @@ const ROUTES = [
   '/skills/*/archive.zip', '/skills/demo/archive.zip*', '/catalog/*', '/catalog*', '/.well-known/skills/*/SKILL.md', '/.well-known/skills/demo/*',
   '/.well-known/skills/*', `/.well-known/agent-skills/*/${HEX_DIGEST}/SKILL.md`, `/.well-known/agent-skills/*/${HEX_DIGEST}/archive.zip`,
   '/.well-known/agent-skills/demo/*/archive.zip', '/.well-known/agent-skills/single/*/SKILL.md', '/.well-known/*', '/docs/*', '/docs/static/*', '/openapi*',
-  '/agent/tools/*', '/agent/*', '/mcp*', '/*', '*', 'http://evil.example/skills/demo/files/*', 'http://evil.example*'
+  '/agent/tools/*', '/agent/*', '/mcp*', '/*', '*', 'http://evil.example/skills/demo/files/*', 'http://evil.example/skills', 'http://evil.example/livez', 'http://evil.example*'
 ]
 
 const QUERIES: Readonly<Record<string, readonly string[]>> = {

@@ -54,6 +54,14 @@ const PAGES = [
 /** Rules of axe that judge colours and sizes. */
 const LAYOUT_RULES = ['color-contrast', 'link-in-text-block', 'scrollable-region-focusable', 'target-size']
 
+/** The stop of the first Tab, and the stops that show no focus: after a key, the browser marks what a script focuses too. */
+const UNSEEN_STOPS = `(() => {
+  const first = document.activeElement.textContent
+  const stops = [...document.querySelectorAll('a[href], button, input, select, [tabindex]')].filter((stop) => stop.tabIndex >= 0 && stop.checkVisibility())
+  const unseen = stops.filter((stop) => { stop.focus(); return document.activeElement !== stop || getComputedStyle(stop).outlineStyle === 'none' })
+  return { first, unseen: unseen.map(({ outerHTML }) => outerHTML) }
+})()`
+
 t.setTimeout(120_000)
 
 const browser = noBrowser === false ? await startBrowser(t) : undefined
@@ -82,6 +90,8 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
       await tab.emulateMedia({ colorScheme: 'dark' })
       t.strictSame(await barriers(tab, LAYOUT_RULES), [], `${address}, dark and narrow`)
       await tab.emulateMedia({ colorScheme: 'light' })
+      await tab.keyboard.press('Tab')
+      t.strictSame(await tab.evaluate(UNSEEN_STOPS), { first: 'Skip to the content', unseen: [] }, `${address}, by keyboard`)
     }
   }
 
@@ -152,23 +162,6 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     t.equal(await tab.locator(':focus').getAttribute('id'), 'q')
   })
 
-  await t.test('K74: by keyboard, the first stop leads past the navigation, and every stop is visible', async (t) => {
-    const tab = await openTab(t, browser)
-    await tab.goto(`${url}/ui/skills/weather`)
-    await tab.keyboard.press('Tab')
-    t.equal(await tab.locator(':focus').innerText(), 'Skip to the content')
-    await tab.keyboard.press('Enter')
-    const stops: string[] = []
-    for (let i = 0; i < 60; i++) {
-      await tab.keyboard.press('Tab')
-      const stop = await tab.evaluate('(({ tagName, textContent }) => tagName === \'BODY\' ? \'\' : tagName + \' \' + textContent.trim().slice(0, 20))(document.activeElement)') as string
-      if (stop === '') break
-      t.not(await tab.evaluate('getComputedStyle(document.activeElement).outlineStyle'), 'none', stop)
-      stops.push(stop)
-    }
-    for (const stop of ['INPUT ', 'BUTTON Copy', 'A Source', 'A run.py', 'A data.bin', 'A docs/']) t.ok(stops.includes(stop), `${stop} of ${stops.join(', ')}`)
-  })
-
   await t.test('K76: a snippet has the address of the address bar, and a button copies it', async (t) => {
     const tab = await openTab(t, browser, { permissions: ['clipboard-read', 'clipboard-write'] })
     await tab.goto(`${url}/ui/skills/weather`)
@@ -180,8 +173,16 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     t.equal(await tab.evaluate('navigator.clipboard.readText()'), `npx skills add ${url} --skill weather`)
   })
 
-  await t.test('K74: lines are chosen by a click and a click with shift', async (t) => {
-    const tab = await openTab(t, browser)
+  await t.test('K74: the first stop leads past the navigation, a heading has an address, and lines are chosen by a click and a click with shift', async (t) => {
+    const tab = await openTab(t, browser, { reducedMotion: 'reduce' })
+    await tab.goto(`${url}/ui/skills/weather`)
+    for (const key of ['Tab', 'Enter', 'Tab']) await tab.keyboard.press(key)
+    t.equal(await tab.locator('main :focus').innerText(), 'Skills')
+    await tab.locator('.prose h4 .anchor').click({ force: true })
+    await tab.waitForURL('**/ui/skills/weather#user-content-skipped')
+    await tab.reload()
+    await tab.locator('.prose h4:target').waitFor()
+    t.ok(await tab.evaluate('scrollY > 0'))
     await tab.goto(`${url}/ui/skills/weather/files/run.py`)
     await tab.locator('#L3').click()
     await tab.locator('#L5').click({ modifiers: ['Shift'] })

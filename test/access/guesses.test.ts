@@ -1,0 +1,71 @@
+import { on } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import t from 'tap'
+import { newSecret } from '../helper/guarded.ts'
+import { freePort } from '../helper/proxies.ts'
+import { startProcess } from '../helper/process.ts'
+import { openRaw, request } from '../helper/raw-http.ts'
+import { skill } from '../helper/skills.ts'
+
+const GUESSES = 10_000
+
+/** Refused requests of one address that are answered at once, and lines of the audit log for one address in a minute. */
+const BURST = 60
+const AUDIT_LINES = 20
+
+const HEAD_START = 'HTTP/1.1 200 '.length - 1
+
+t.test('K67: of ten thousand guessed tokens and links, a few dozen are looked at, and a good token from the same address goes on working', async (t) => {
+  const [ann, link] = [newSecret('ann', 'groups: [docs]'), newSecret('laptops', 'groups: [docs]', 'link')]
+  const folder = t.testdir({ docs: { guide: skill('guide') } })
+  const at = (name: string) => join(folder, name)
+  writeFileSync(at('access.yaml'), `tokens:\n  - ${ann.entry}\nlinks:\n  - ${link.entry}\nrules:\n  - { groups: [docs] }\n`)
+  const metricsPort = String(await freePort())
+  const service = await startProcess(t, { args: [at('docs'), '--access', at('access.yaml')], env: { METRICS_PORT: metricsPort, AUDIT_LOG: at('audit.log'), LOG_FORMAT: 'json' } })
+
+  const guesses = Array.from({ length: GUESSES }, (_, index) => {
+    // Every other one has the form of a secret; the rest are the good ones with one character changed, and texts of any form.
+    const other = (secret: string) => index % 4 < 2 ? newSecret('x', '', secret.startsWith('skl_') ? 'link' : 'token').text : `${secret.slice(0, 10)}${index}${secret.slice(10 + String(index).length)}`
+    return index % 2 === 0
+      ? request('GET', '/skills', { headers: [`Authorization: Bearer ${other(ann.text)}`] })
+      : request('GET', `/t/${other(link.text)}/.well-known/skills/index.json`)
+  })
+  const caller = await openRaw(service.url)
+  const guesser = connect(service.port, '127.0.0.1')
+  const chunks = on(guesser, 'data')
+  t.teardown(() => { guesser.destroy() })
+  t.teardown(() => { caller.destroy() })
+  const statuses = new Map<number, number>()
+  for (let start = 0; start < GUESSES; start += 500) {
+    guesser.write(Buffer.concat(guesses.slice(start, start + 500)))
+    caller.send(request('GET', '/skills/guide', { headers: [`Authorization: Bearer ${ann.text}`] }))
+    t.equal((await caller.response()).status, 200)
+    for (let left = 500, text = ''; left > 0;) {
+      text += String((await chunks.next()).value)
+      const heads = Array.from(text.matchAll(/HTTP\/1\.1 (\d{3}) /g), ([, status]) => Number(status))
+      for (const status of heads) statuses.set(status, (statuses.get(status) ?? 0) + 1)
+      left -= heads.length
+      // The head of an answer may come in two parts.
+      text = text.slice(-HEAD_START).replace(/HTTP\/1\.1 \d{3} /g, '')
+    }
+  }
+  t.equal((await fetch(`${service.url}/t/${link.text}/.well-known/skills/index.json`)).status, 200, 'and a good link')
+  const refused = statuses.get(401) ?? 0
+  // While they come, one more is answered each second.
+  t.ok(refused >= BURST && refused < 2 * BURST, `${refused} looked at`)
+  t.strictSame([...statuses.keys()].sort(), [401, 429])
+
+  const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
+  const value = (series: string) => Number(metrics.split('\n').find((line) => line.startsWith(`${series} `))?.slice(series.length + 1))
+  t.equal(value('skillserve_rate_limited_total{rule="failures"}'), GUESSES - refused)
+  await service.stop()
+  const audit = readFileSync(at('audit.log'), 'utf8').trim().split('\n').map((line) => JSON.parse(line) as { readonly event: string, readonly target: { readonly count?: number } })
+  const failures = audit.filter(({ event }) => event === 'auth.failed')
+  t.ok(failures.length <= 2 * (AUDIT_LINES + 1), `${failures.length} lines`)
+  t.ok(failures.some(({ target: { count = 0 } }) => count > 0), 'and a count of the rest')
+  t.equal(service.log().filter(({ msg }) => String(msg).startsWith('a caller is past its limit')).length, 1)
+  const everything = `${JSON.stringify(service.log())}${readFileSync(at('audit.log'), 'utf8')}${metrics}`
+  t.notMatch(everything, /sk[sl]_/)
+})

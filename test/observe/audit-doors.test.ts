@@ -1,0 +1,125 @@
+import { readFileSync } from 'node:fs'
+import type { InjectOptions } from 'fastify'
+import t from 'tap'
+import { LEGACY_METHODS, MCP_METHODS } from '../access/questions.ts'
+import { DIALECTS } from '../../src/tools/dialects/index.ts'
+import { createTools } from '../../src/tools/tools.ts'
+import { type AuditLine, buildAudited, settle } from '../helper/audited.ts'
+import { modernRequest } from '../helper/mcp.ts'
+import { followRoutes } from '../helper/routes.ts'
+
+const OPERATIONS = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+
+/** What each route leaves, by its pattern. Routes without an event read no skill; those with `calls` have a line for each call. */
+const ROUTES: Readonly<Record<string, string | undefined>> = {
+  '/skills': 'skill.list',
+  '/skills/:name': 'skill.read',
+  '/skills/:name/files': 'skill.manifest',
+  '/skills/:name/files/*': 'skill.file_read',
+  '/skills/:name/archive.zip': 'skill.archive',
+  '/catalog': 'skill.list',
+  '/catalog/:name': 'skill.entry',
+  '/events': 'events.open',
+  '/agent/prompt': 'skill.list',
+  '/agent/tool-call': 'calls',
+  '/agent/tools/:name': 'calls',
+  '/mcp': 'calls',
+  '/llms.txt': 'skill.list',
+  '/.well-known/agent-skills/index.json': 'discovery.index',
+  '/.well-known/skills/index.json': 'discovery.index',
+  '/.well-known/skills/:name/*': 'skill.file_read',
+  '/.well-known/agent-skills/:name/:digest/SKILL.md': 'skill.read',
+  '/.well-known/agent-skills/:name/:digest/archive.zip': 'skill.archive',
+  '/skills/:name/.well-known/agent-skills/index.json': 'discovery.index',
+  '/skills/:name/.well-known/skills/index.json': 'discovery.index',
+  '/skills/:name/.well-known/skills/:skill/*': 'skill.file_read',
+  '/ui/skills/:name': 'skill.read',
+  '/ui/skills/:name/files': 'skill.read',
+  '/ui/skills/:name/changes': 'skill.read',
+  '/ui/skills/:name/files/*': 'skill.file_read'
+}
+
+/** What each method of MCP leaves. */
+const METHODS: Readonly<Record<string, string | undefined>> = {
+  'prompts/get': 'skill.read',
+  'prompts/list': 'skill.list',
+  'resources/read': 'skill.file_read',
+  'resources/directory/read': 'skill.manifest',
+  'resources/list': 'skill.list',
+  'skills/get': 'skill.entry',
+  'skills/list': 'skill.list',
+  'tools/call': 'skill.file_read'
+}
+
+t.test('K73: every route, dialect, tool and method of MCP leaves exactly one line for a read, with the members that the documents have', async (t) => {
+  const { plugin, all } = followRoutes()
+  const { app, text, audit } = await buildAudited(t, { plug: () => [plugin] })
+  await settle()
+  let seen = 0
+  const found: AuditLine[] = []
+  /** The lines of one request. */
+  const linesOf = async (question: InjectOptions): Promise<AuditLine[]> => {
+    const before = seen
+    await app.inject(question)
+    // The line of a request whose answer reads nothing follows all of those before it.
+    await app.inject('/skills/end-of-the-lines')
+    for (;;) {
+      const lines = text().split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as AuditLine)
+      if (lines.at(-1)?.target['skill'] !== 'end-of-the-lines' || lines.length === before) {
+        await new Promise((resolve) => setTimeout(resolve, 5))
+        continue
+      }
+      seen = lines.length
+      const own = lines.slice(before, -1)
+      found.push(...own)
+      return own
+    }
+  }
+  const json = (url: string, payload: unknown): InjectOptions => ({ method: 'POST', url, headers: { 'content-type': 'application/json' }, payload: JSON.stringify(payload) })
+
+  const unknown = new Set(Object.keys(ROUTES))
+  for (const { method, url } of all.filter(({ method, url }) => method === 'GET' && ROUTES[url] !== 'events.open' && url !== '/mcp')) {
+    unknown.delete(url)
+    const event = ROUTES[url]
+    const path = url.replace(':digest', '0'.repeat(64)).replaceAll(/:\w+/g, 'demo').replace('*', 'SKILL.md')
+    t.strictSame((await linesOf({ method: 'GET', url: path })).map((line) => line.event), event === undefined ? [] : [event], `${method} ${url}`)
+  }
+  t.strictSame([...unknown].sort(), ['/agent/tool-call', '/agent/tools/:name', '/events', '/mcp'], 'those below, and the streams')
+
+  for (const [url, event] of [['/', 'skill.list'], ['/?q=demo', 'skill.search']]) {
+    t.match(await linesOf({ url: String(url), headers: { accept: 'text/html,*/*;q=0.8' } }), [{ event, door: 'ui', outcome: 'success' }], 'the same for browsers')
+  }
+  for (const { name, example } of DIALECTS) {
+    const [line, ...others] = await linesOf(json('/agent/tool-call', JSON.parse(JSON.stringify(example).replaceAll('calculator', 'demo'))))
+    t.match(line, { event: 'skill.read', outcome: 'success', door: /^tool-call\/\w/, target: { skill: 'demo', root: 'skills', revision: /^sha256:/ } }, name)
+    t.strictSame(others, [], name)
+  }
+  for (const { name } of createTools()) {
+    const lines = await linesOf(json(`/agent/tools/${name}`, { skill_name: 'demo', skill: 'demo', file_path: 'a.txt', query: 'demo' }))
+    t.equal(lines.length, 1, name)
+  }
+  for (const [method, params] of Object.entries(MCP_METHODS)) {
+    const { headers, body } = modernRequest({ method, params: params('demo') })
+    const lines = await linesOf({ method: 'POST', url: '/mcp', headers: headers as Record<string, string>, payload: String(body) })
+    t.match(lines, METHODS[method] === undefined ? [] : [{ event: METHODS[method], door: 'mcp/modern' }], method)
+    t.ok(lines.length <= 1, method)
+  }
+  for (const method of ['resources/read', 'prompts/get', 'tools/call', ...Object.keys(LEGACY_METHODS)]) {
+    const params = (MCP_METHODS[method] ?? LEGACY_METHODS[method])?.('demo')
+    const question = json('/mcp', { jsonrpc: '2.0', id: 1, method, params })
+    const lines = await linesOf({ ...question, headers: { ...question.headers, accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-11-25' } })
+    t.match(lines, METHODS[method] === undefined ? [] : [{ event: METHODS[method], door: 'mcp/legacy' }], method)
+    t.ok(lines.length <= 1, method)
+  }
+  await audit.close()
+
+  const table = Array.from(OPERATIONS.matchAll(/^\| (`[^|]*`) \| (.*) \|$/gm), ([, names = '', meaning = '']) => ({ names: Array.from(names.matchAll(/`([\w-]+)`/g), ([, name = '']) => name), meaning }))
+  const documented = new Set(table.flatMap(({ names }) => names))
+  const members = new Set(found.flatMap((line) => Object.keys(line)))
+  t.strictSame([...members].filter((member) => !documented.has(member)), [], 'members without a line in the table')
+  t.ok(members.size >= 10)
+  const ofTarget = table.find(({ names }) => names.includes('target'))?.meaning ?? ''
+  t.strictSame([...new Set(found.flatMap(({ target }) => Object.keys(target)))].filter((member) => !ofTarget.includes(`\`${member}`)), [], 'members of target')
+  const ofDoor = table.find(({ names }) => names.includes('door'))?.meaning ?? ''
+  t.strictSame([...new Set(found.map(({ door }) => door.replace(/^tool-call\/.*/, 'tool-call/')))].filter((door) => !ofDoor.includes(`\`${door}\``)), [], 'doors')
+})

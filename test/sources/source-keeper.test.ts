@@ -1,0 +1,115 @@
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { mock } from 'node:test'
+import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import type { FetchOptions, Fetched } from '../../src/sources/fetcher.ts'
+import type { SourceFiles } from '../../src/sources/publish/source-tree.ts'
+import { Schedule } from '../../src/sources/schedule.ts'
+import { SourceError } from '../../src/sources/source-error.ts'
+import { SourceKeeper } from '../../src/sources/source-keeper.ts'
+import { skillText } from '../helper/skills.ts'
+import { type LogLine, sourceAt } from '../helper/sources.ts'
+
+const HOUR_MS = 3_600_000
+
+/** A source that a test answers for. */
+async function openKeeper (t: Test, fetch: (options: FetchOptions) => Promise<Fetched | undefined>) {
+  const log: LogLine[] = []
+  const folder = join(t.testdir(), 'source')
+  mkdirSync(folder)
+  const keeper = new SourceKeeper({
+    source: sourceAt('git+https://git.example/team/skills.git'),
+    fetcher: { intervalMs: 60_000, fetch },
+    folder,
+    approval: {},
+    inTurn: async (job) => await job(),
+    log: {
+      info: (details, message) => { log.push({ level: 'info', details, message }) },
+      warn: (details, message) => { log.push({ level: 'warn', details, message }) }
+    }
+  })
+  t.teardown(() => keeper.close())
+  await keeper.open()
+  return { keeper, log, folder }
+}
+
+function stateOf (number: number, write?: SourceFiles['write']): Fetched {
+  const text = skillText('a', `Number ${number}.\n`)
+  return {
+    revision: `main@sha1:${String(number).repeat(40)}`,
+    memory: {},
+    path: '',
+    isFinal: false,
+    files: {
+      entries: [{ path: 'skills/a/SKILL.md', kind: 'file', id: String(number), size: text.length }],
+      read: async () => Buffer.from(text),
+      write: write ?? (async (files) => { for (const { path } of files) writeFileSync(path, text, { flag: 'wx' }) })
+    }
+  }
+}
+
+t.test('K85: a host that is away for a day costs a question each quarter of an hour and one line, and is back within that', async (t) => {
+  let isAway = false
+  let asked = 0
+  const { keeper, log } = await openKeeper(t, async () => {
+    asked++
+    if (isAway) throw new SourceError('unreachable', 'the host cannot be reached, or breaks off')
+    return stateOf(isAway ? 1 : 2)
+  })
+  await keeper.sync()
+  t.match(keeper.status, { state: 'ok', skills: 1 })
+
+  mock.timers.enable({ apis: ['Date', 'setTimeout'], now: Date.now() })
+  t.teardown(() => { mock.timers.reset() })
+  isAway = true
+  asked = 0
+  const pass = async (ms: number): Promise<void> => {
+    for (let passed = 0; passed < ms; passed += 1_000) {
+      mock.timers.tick(1_000)
+      // The check that is due now takes real time: it makes a folder.
+      while (!(Date.parse(keeper.status.next_at ?? '') > Date.now())) await nextTurn()
+    }
+  }
+  await keeper.sync()
+  const lines = log.length
+  const since = keeper.status.failing_since
+  await pass(24 * HOUR_MS)
+  t.match(keeper.status, { state: 'stale', skills: 1, revision: /^main@/, failing_since: since, error: { code: 'unreachable' } })
+  t.equal(log.length, lines, 'one line for all of it')
+  t.ok(asked > 90 && asked < 140, `${asked} questions`)
+  isAway = false
+  await pass(HOUR_MS / 4 * 1.1)
+  t.match(keeper.status, { state: 'ok', failing_since: undefined })
+  t.equal(log.filter(({ message }) => message === 'the source delivers again').length, 1)
+})
+
+t.test('K85: pauses double up to a quarter of an hour, keep what a host asks for, and differ between replicas', async (t) => {
+  const schedule = new Schedule({ intervalMs: 60_000, random: () => 0.5 })
+  t.strictSame(Array.from({ length: 11 }, () => schedule.pauseAfterFailure() / 1_000), [2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900])
+  t.equal(schedule.pauseAfterFailure(1_200_000), 900_000, 'no host sends anybody away for longer')
+  t.equal(schedule.pauseAfterSuccess(), 60_000)
+  t.equal(schedule.pauseAfterFailure(120_000), 120_000)
+  t.strictSame([0, 1].map((value) => new Schedule({ intervalMs: 60_000, random: () => value }).pauseAfterSuccess()), [54_000, 66_000])
+  schedule.started(1_000)
+  t.strictSame([schedule.pauseBeforeHook(2_000), schedule.pauseBeforeHook(9_000)], [4_000, 0])
+})
+
+t.test('K85: a disk that is full while a state is written leaves the state before it, and nothing of the new one', async (t) => {
+  let next = stateOf(1)
+  const { keeper, log, folder } = await openKeeper(t, async () => next)
+  await keeper.sync()
+  const before = readdirSync(join(folder, 'skills'))
+  next = stateOf(2, async (files) => {
+    for (const { path } of files) writeFileSync(path, 'half')
+    throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' })
+  })
+  await keeper.sync()
+  t.match(keeper.status, { state: 'stale', skills: 1, revision: /1$/, error: { code: 'disk', message: 'the state folder cannot be written (ENOSPC)' } })
+  t.strictSame(readdirSync(join(folder, 'skills')), before)
+  t.strictSame(readdirSync(join(folder, 'tmp')), [])
+  t.match(log.at(-1), { level: 'warn', message: /what was published before is served/ })
+  next = stateOf(3)
+  await keeper.sync()
+  t.match(keeper.status, { state: 'ok', revision: /3$/ })
+})
