@@ -6,12 +6,13 @@ import { Buckets } from '../../src/limits/buckets.ts'
 import { connectRedis, SharedStore } from '../../src/limits/shared-store.ts'
 import { freePort, hasProgram } from '../helper/proxies.ts'
 
-const skip = !hasProgram('redis-server', '--version') && 'redis-server is not installed'
+/** Both speak the same protocol. */
+const SERVERS = ['redis-server', 'valkey-server']
 
 const SILENT = { info () {}, warn () {} }
 
-async function startRedis (t: Test, port: number): Promise<ChildProcess> {
-  const redis = spawn('redis-server', ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'], { stdio: ['ignore', 'pipe', 'ignore'] })
+async function startRedis (t: Test, program: string, port: number): Promise<ChildProcess> {
+  const redis = spawn(program, ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'], { stdio: ['ignore', 'pipe', 'ignore'] })
   t.teardown(() => { redis.kill('SIGKILL') })
   for await (const chunk of redis.stdout) if (String(chunk).includes('Ready to accept connections')) break
   return redis
@@ -40,9 +41,14 @@ async function startReplica (t: Test, port: number) {
   }
 }
 
-t.test('K67: replicas share one limit through Redis, and a store that is stopped or hangs costs nothing but accuracy', { skip }, async (t) => {
+for (const program of SERVERS) {
+  const skip = !hasProgram(program, '--version') && `${program} is not installed`
+  t.test(`K67: replicas share one limit through ${program}, and a store that is stopped or hangs costs nothing but accuracy`, { skip }, (t) => shareThrough(t, program))
+}
+
+async function shareThrough (t: Test, program: string): Promise<void> {
   const port = await freePort()
-  let redis = await startRedis(t, port)
+  let redis = await startRedis(t, program, port)
   const [one, two] = [await startReplica(t, port), await startReplica(t, port)]
   await one.settled()
   await two.settled()
@@ -82,11 +88,11 @@ t.test('K67: replicas share one limit through Redis, and a store that is stopped
   redis.kill('SIGKILL')
   await once(redis, 'exit')
   t.notOk(one.take(20), 'a replica remembers what it has counted')
-  redis = await startRedis(t, port)
+  redis = await startRedis(t, program, port)
   await one.settled()
   t.notOk(one.take(20))
   redis.kill('SIGKILL')
-})
+}
 
 t.test('K67: a store that was never there delays no start and no request', async (t) => {
   const replica = await startReplica(t, await freePort())

@@ -35,7 +35,7 @@ t.test('K90: every variable that an example sets is a setting', (t) => {
     const pods = Array.from(text.matchAll(/\{ name: ([A-Z_]+), value:/g), ([, name = '']) => name)
     return [...composed, ...units, ...pods]
   }
-  const paths = ['docker-compose.yml', 'deploy/compose/compose.yaml', 'deploy/systemd/skillserve.service', 'deploy/systemd/skillserve@.service', 'deploy/kubernetes/base/deployment.yaml', 'deploy/kubernetes/git-sync/sidecar.yaml']
+  const paths = ['docker-compose.yml', 'deploy/compose/compose.yaml', 'deploy/compose/team.yaml', 'deploy/systemd/skillserve.service', 'deploy/systemd/skillserve@.service', 'deploy/kubernetes/base/deployment.yaml', 'deploy/kubernetes/git-sync/sidecar.yaml']
   for (const path of paths) {
     const names = settings(path)
     t.ok(names.length > 0, path)

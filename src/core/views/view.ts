@@ -124,8 +124,7 @@ export class View implements SkillService {
 
   /** The error of a view that has roots, and none of them is there. */
   get unavailable (): SkillError | undefined {
-    // Asked at each list: most often the first root is there.
-    if (this.#members.length === 0 || this.#members[0]?.skills.unavailable === undefined) return undefined
+    if (this.#members[0]?.skills.unavailable === undefined) return undefined
     const errors = this.#members.map(({ skills }) => skills.unavailable)
     if (errors.includes(undefined)) return undefined
     return errors.find((error) => error?.code === 'skills_folder_permission_denied') ?? errors[0]
