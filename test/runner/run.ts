@@ -5,7 +5,7 @@
  *     tsx test/runner/run.ts [--unit] [--jobs N] [FILE|FOLDER...]
  *
  * It translates the tree once and starts plain Node. The command line of tap loads a translator and a tracer of modules into
- * every process, which takes one to three seconds of CPU time for each of a hundred files.
+ * every process. That takes one to three seconds of CPU time for each file.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,6 +1,6 @@
 /**
- * Why a file of a skill is not in its manifest. Its name is not UTF-8, it is no regular file, it may not be read, or
- * it is a link to a folder or to no file of the skill. `outside` does not say whether there is something.
+ * Why a file of a skill is not in its manifest. Its name is not UTF-8, it is no regular file, or it may not be read. A
+ * link may lead to a folder, or to no file of the skill. `outside` does not say whether there is something.
  */
 export type LeftOutKind = 'unnameable' | 'special' | 'unreadable' | 'folder_link' | 'outside'
 
