@@ -119,7 +119,7 @@ export class SkillReader {
 
   /** Undefined for a folder that went away meanwhile. */
   async read (folder: SkillFolder): Promise<SkillOnDisk | undefined> {
-    const skill = await indexSkill(folder, { disk: this.#disk, store: this.#store, sequence: 0, shadowing: false })
+    const skill = await indexSkill(folder, { disk: this.#disk, store: this.#store, sequence: 0 })
     if (skill === undefined) return undefined
     const { manifest, revision, fileFindings } = await this.#files(skill)
     const document = await this.#document(folder, skill.mainFile?.name)

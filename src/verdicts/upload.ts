@@ -103,8 +103,7 @@ async function subjectFrom ({ folder, mainFiles, document, files, tooLarge, filt
     mainFiles,
     main: document !== undefined && main !== undefined ? { name: main, content: document } : undefined,
     filter,
-    ...tooLarge && { refused: new RefusedError('too_large') },
-    shadowing: false
+    ...tooLarge && { refused: new RefusedError('too_large') }
   })
   return await subjectOf({ skill, manifest: { files }, document, fileFindings: [] }, sources)
 }

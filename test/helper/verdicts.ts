@@ -17,8 +17,7 @@ export async function subjectFor ({ folder = 'demo', text, mainFile = 'SKILL.md'
   const document = text === undefined ? undefined : new FileContent(Buffer.from(text))
   const skill: CatalogSkill = describeSkill({ name: folder, type: 'project', root: 0, path: `/skills/${folder}`, realPath: `/skills/${folder}`, linked: false }, {
     mainFiles: document === undefined ? [] : [mainFile],
-    main: document && { name: mainFile, content: document },
-    shadowing: false
+    main: document && { name: mainFile, content: document }
   })
   const listed = Object.entries({ ...document !== undefined && { [mainFile]: document.bytes.length }, ...files }).map(([path, size]) => ({ path, size_bytes: size }))
   return await subjectOf({ skill, manifest: { files: listed }, document, fileFindings: [] }, [mcpFindings])

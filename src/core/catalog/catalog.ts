@@ -19,8 +19,8 @@ export interface IndexedSkill extends CatalogSkill {
   readonly filter: SkillFilter | undefined
   /** Why the main file, or the folder, could not be read. */
   readonly refused: RefusedError | undefined
-  /** Whether it was read while it hid a skill of the same name in a later root. */
-  readonly shadowing: boolean
+  /** The root of the skill of the same name that it hid when it was read. */
+  readonly shadowing: string | undefined
   /** Whether the next edit is sure to change one of the signatures. */
   readonly isTrustworthy: boolean
   /** Order of loading: a slow load never replaces a later one. */
@@ -39,7 +39,7 @@ export interface CatalogChange {
 interface CatalogParts {
   readonly generation: number
   readonly folders: ReadonlyMap<string, SkillFolder>
-  readonly shadowing: ReadonlySet<string>
+  readonly shadowing: ReadonlyMap<string, string>
   readonly names: SortedNames
   readonly skills: ReadonlyArray<IndexedSkill | undefined>
 }
@@ -56,7 +56,7 @@ interface Available {
   readonly metadata: readonly SkillMetadata[]
 }
 
-const NOTHING: CatalogParts = { generation: 0, folders: new Map(), shadowing: new Set(), names: { list: [], places: new Map() }, skills: [] }
+const NOTHING: CatalogParts = { generation: 0, folders: new Map(), shadowing: new Map(), names: { list: [], places: new Map() }, skills: [] }
 
 /**
  * All skills in one state. A catalog never changes: a step makes a new one, which the owner puts in place with one
@@ -66,8 +66,8 @@ export class Catalog {
   /** Goes up when something that a caller can see has changed, and only then. */
   readonly generation: number
   readonly folders: ReadonlyMap<string, SkillFolder>
-  /** Names of the folders that hide one of the same name in a later root. */
-  readonly shadowing: ReadonlySet<string>
+  /** By the names of folders that hide one of the same name: the later root that has it. */
+  readonly shadowing: ReadonlyMap<string, string>
   readonly #names: SortedNames
   /** In the order of the names: a step that reads one skill among 10,000 copies a list, and no map. */
   readonly #skills: ReadonlyArray<IndexedSkill | undefined>
@@ -102,7 +102,7 @@ export class Catalog {
 
   /** Whether an entry was read from the folder that its name means now, in the place that it has now. */
   isInPlace ({ name, folder, shadowing }: IndexedSkill): boolean {
-    return this.folders.get(name) === folder && this.shadowing.has(name) === shadowing
+    return this.folders.get(name) === folder && this.shadowing.get(name) === shadowing
   }
 
   /**
@@ -111,10 +111,10 @@ export class Catalog {
    * @param candidates names that may differ; default: all. A new or lost name among 10,000 costs a copy of the index.
    */
   withFolders (
-    folders: ReadonlyMap<string, SkillFolder>, shadowing: ReadonlySet<string>,
+    folders: ReadonlyMap<string, SkillFolder>, shadowing: ReadonlyMap<string, string>,
     candidates: Iterable<string> = new Set([...this.folders.keys(), ...folders.keys()])
   ): Catalog {
-    const differing = [...candidates].filter((name) => this.folders.get(name) !== folders.get(name) || this.shadowing.has(name) !== shadowing.has(name))
+    const differing = [...candidates].filter((name) => this.folders.get(name) !== folders.get(name) || this.shadowing.get(name) !== shadowing.get(name))
     if (differing.length === 0) return this
     const added = differing.filter((name) => !this.folders.has(name))
     const removed = new Set(differing.filter((name) => !folders.has(name)))

@@ -29,8 +29,8 @@ export interface IndexOptions {
   readonly disk: Disk
   readonly store: FileStore
   readonly sequence: number
-  /** Whether the folder hides a skill of the same name in a later root. */
-  readonly shadowing: boolean
+  /** The later root that has a skill of the same name, which this one hides. */
+  readonly shadowing?: string | undefined
   /** Names at the top of a skill that are not served. Default none. */
   readonly hiddenNames?: ReadonlySet<string> | undefined
 }
@@ -83,7 +83,7 @@ export function describeSkill (folder: SkillFolder, { mainFiles, main, filter, r
   readonly main: Pick<MainFile, 'name' | 'content'> | undefined
   readonly filter?: SkillFilter | undefined
   readonly refused?: RefusedError | undefined
-  readonly shadowing: boolean
+  readonly shadowing?: string | undefined
 }): CatalogSkill {
   const parsed = main && parseSkillBytes(main.content.bytes, folder.name)
   const file = main?.name ?? mainFiles[0] ?? 'SKILL.md'
@@ -92,7 +92,7 @@ export function describeSkill (folder: SkillFolder, { mainFiles, main, filter, r
     ...mainFileFindings(mainFiles, main?.name, refused).map(inMainFile),
     ...parsed?.findings.map(inMainFile) ?? [],
     ...filter?.findings ?? [],
-    ...shadowing ? [SHADOWING] : []
+    ...shadowing === undefined ? [] : [shadowingFinding(shadowing)]
   ]
   return {
     name: folder.name,
@@ -152,7 +152,10 @@ async function readMainFile (store: FileStore, disk: Disk, place: Pick<FilePlace
   return undefined
 }
 
-export const SHADOWING: Finding = finding('shadowed', 'a skill of the same name in a later root is hidden by this one', 'Rename or remove one of the two folders')
+/** @param root of the skill that is hidden */
+export function shadowingFinding (root: string): Finding {
+  return finding('shadowed', `a skill of the same name in the root '${root}' is hidden by this one`, 'Rename or remove one of the two folders')
+}
 
 function mainFileFindings (names: readonly string[], used: string | undefined, refused: RefusedError | undefined): Finding[] {
   const findings: Finding[] = []

@@ -247,7 +247,7 @@ export class LiveCatalog {
   async #load (folder: SkillFolder): Promise<IndexedSkill | undefined> {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const skill = await indexSkill(folder, {
-        disk: this.#roots.diskOf(folder), store: this.#store, sequence: ++this.#sequence, shadowing: this.#catalog.shadowing.has(folder.name), hiddenNames: this.#admitted?.hiddenNames
+        disk: this.#roots.diskOf(folder), store: this.#store, sequence: ++this.#sequence, shadowing: this.#catalog.shadowing.get(folder.name), hiddenNames: this.#admitted?.hiddenNames
       })
       if (skill === undefined) return undefined
       const outcome = await this.#check(skill)

@@ -27,7 +27,7 @@ export class KeptState implements SkillState {
     this.#gate = gate
     const name = orderMainFiles(mainFiles, 'SKILL.md')[0]
     const content = name === undefined ? undefined : this.#contentOf(name)
-    this.skill = describeSkill(folder, { mainFiles, main: name !== undefined && content !== undefined ? { name, content } : undefined, shadowing: false })
+    this.skill = describeSkill(folder, { mainFiles, main: name !== undefined && content !== undefined ? { name, content } : undefined })
   }
 
   async manifest (): Promise<Manifest> {

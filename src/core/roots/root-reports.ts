@@ -51,5 +51,6 @@ export interface SkippedReport {
 /** The folders of several roots together. */
 export interface MergedFolders {
   readonly folders: ReadonlyMap<string, SkillFolder>
-  readonly shadowing: ReadonlySet<string>
+  /** By the names that a later root has too: the name of that root. */
+  readonly shadowing: ReadonlyMap<string, string>
 }

@@ -179,21 +179,21 @@ export class Roots {
   }
 
   /**
-   * The folders of all roots by name, and the names that a later root has too.
+   * The folders of all roots by name, and what a later root has too.
    * @param before the same before these names changed
    * @param served the folders that are not taken for absent; default: all
    */
   merge (before: MergedFolders, names: readonly string[], served?: { has (folder: SkillFolder): boolean }): MergedFolders {
     const [only, ...others] = this.#roots
-    if (others.length === 0 && served === undefined) return { folders: only?.lastGood?.folders ?? new Map(), shadowing: new Set() }
+    if (others.length === 0 && served === undefined) return { folders: only?.lastGood?.folders ?? new Map(), shadowing: new Map() }
     const folders = new Map(before.folders)
-    const shadowing = new Set(before.shadowing)
+    const shadowing = new Map(before.shadowing)
     for (const name of names) {
       const [first, second] = this.candidates(name).filter((folder) => served?.has(folder) ?? true)
       if (first === undefined) folders.delete(name)
       else folders.set(name, first)
       if (second === undefined) shadowing.delete(name)
-      else shadowing.add(name)
+      else shadowing.set(name, this.nameOf(second))
     }
     return { folders, shadowing }
   }

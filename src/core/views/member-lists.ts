@@ -14,11 +14,11 @@ export interface MergedNames {
   readonly names: readonly string[]
   /** The position of each name's root among the members. */
   readonly owners: ReadonlyMap<string, number>
-  /** Names that a later root of the view has too. */
-  readonly shadowing: ReadonlySet<string>
+  /** The same of the next root that has the name too. */
+  readonly shadowing: ReadonlyMap<string, number>
 }
 
-const NO_NAMES: MergedNames = { names: [], owners: new Map(), shadowing: new Set() }
+const NO_NAMES: MergedNames = { names: [], owners: new Map(), shadowing: new Map() }
 
 /** What the roots of a view give together, merged again only when one of their lists is another. */
 export class MemberLists {
@@ -73,12 +73,12 @@ export class MemberLists {
 /** @param before the result before, whose array is used again if its names are the same */
 function mergeNames (members: readonly ListedMember[], lists: ReadonlyArray<readonly string[]>, before: MergedNames): MergedNames {
   const owners = new Map<string, number>()
-  const shadowing = new Set<string>()
+  const shadowing = new Map<string, number>()
   for (const [index, member] of members.entries()) {
     for (const name of lists[index] ?? []) {
       if (!member.allows(name)) continue
-      if (owners.has(name)) shadowing.add(name)
-      else owners.set(name, index)
+      if (!owners.has(name)) owners.set(name, index)
+      else if (!shadowing.has(name)) shadowing.set(name, index)
     }
   }
   const names = [...owners.keys()]
@@ -117,20 +117,20 @@ function changedNames (before: ReadonlyArray<readonly string[]>, now: ReadonlyAr
 function updateNames (members: readonly ListedMember[], lists: ReadonlyArray<readonly string[]>, before: MergedNames, changed: ReadonlySet<string>): MergedNames {
   const changes = Array.from(changed, (name) => {
     const indexes = members.flatMap((member, index) => member.allows(name) && hasName(lists[index] ?? [], name) ? index : [])
-    return { name, owner: indexes[0], isShadowing: indexes.length > 1 }
-  }).filter(({ name, owner, isShadowing }) => owner !== before.owners.get(name) || isShadowing !== before.shadowing.has(name))
+    return { name, owner: indexes[0], hidden: indexes[1] }
+  }).filter(({ name, owner, hidden }) => owner !== before.owners.get(name) || hidden !== before.shadowing.get(name))
   if (changes.length === 0) return before
   const owners = new Map(before.owners)
-  const shadowing = new Set(before.shadowing)
+  const shadowing = new Map(before.shadowing)
   const names = before.names.slice()
-  for (const { name, owner, isShadowing } of changes) {
+  for (const { name, owner, hidden } of changes) {
     const position = positionOf(names, name)
     if (owner === undefined) names.splice(position, 1)
     else if (!owners.has(name)) names.splice(position, 0, name)
     if (owner === undefined) owners.delete(name)
     else owners.set(name, owner)
-    if (isShadowing) shadowing.add(name)
-    else shadowing.delete(name)
+    if (hidden === undefined) shadowing.delete(name)
+    else shadowing.set(name, hidden)
   }
   return { names: sameOr(before.names, names), owners, shadowing }
 }

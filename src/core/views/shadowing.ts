@@ -1,6 +1,6 @@
 import type { Verdict } from '../content/trust/trust-policy.ts'
 import type { Awaitable } from '../ground/async.ts'
-import { SHADOWING } from '../catalog/index-skill.ts'
+import { shadowingFinding } from '../catalog/index-skill.ts'
 import type { MainFilePreference } from '../roots/main-files.ts'
 import type { SkillArchive } from '../content/archive.ts'
 import type { Manifest } from '../content/manifest.ts'
@@ -10,13 +10,13 @@ import type { ServableFile } from '../files/file-store.ts'
 import type { CatalogSkill, Finding } from '../ground/skill.ts'
 
 /** One object for each skill: answers are remembered by it. */
-const shadowing = new WeakMap<CatalogSkill, CatalogSkill>()
+const shadowing = new WeakMap<CatalogSkill, { readonly root: string, readonly skill: CatalogSkill }>()
 
 /** The skill with the finding that it hides one of a later root. Whether it does depends on who asks, so the index does not say it. */
-export function withShadowing (skill: CatalogSkill): CatalogSkill {
+export function withShadowing (skill: CatalogSkill, root: string): CatalogSkill {
   let found = shadowing.get(skill)
-  if (found === undefined) shadowing.set(skill, found = { ...skill, findings: [...skill.findings, SHADOWING] })
-  return found
+  if (found?.root !== root) shadowing.set(skill, found = { root, skill: { ...skill, findings: [...skill.findings, shadowingFinding(root)] } })
+  return found.skill
 }
 
 /** The same for a state of it. */
@@ -24,8 +24,8 @@ export class ShadowingState implements SkillState {
   readonly skill: CatalogSkill
   readonly #state: SkillState
 
-  constructor (state: SkillState) {
-    this.skill = withShadowing(state.skill)
+  constructor (state: SkillState, root: string) {
+    this.skill = withShadowing(state.skill, root)
     this.#state = state
   }
 

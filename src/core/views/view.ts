@@ -296,10 +296,19 @@ export class View implements SkillService {
   #shown<T> (name: string, answer: (state: SkillState) => Awaitable<T>): (state: SkillState) => Awaitable<T> {
     if (this.#members.length < 2) return answer
     // A revision that is kept was read alone.
-    return (state) => answer('folder' in state.skill && this.#lists.namesNow().shadowing.has(name) ? new ShadowingState(state) : state)
+    return (state) => {
+      const hidden = 'folder' in state.skill ? this.#hiddenRoot(name) : undefined
+      return answer(hidden === undefined ? state : new ShadowingState(state, hidden))
+    }
   }
 
   #shownSkill (skill: CatalogSkill): CatalogSkill {
-    return this.#members.length > 1 && this.#lists.namesNow().shadowing.has(skill.name) ? withShadowing(skill) : skill
+    const hidden = this.#members.length > 1 ? this.#hiddenRoot(skill.name) : undefined
+    return hidden === undefined ? skill : withShadowing(skill, hidden)
+  }
+
+  /** Name of the next root of the view that has a skill of this name, too. */
+  #hiddenRoot (name: string): string | undefined {
+    return this.#members[this.#lists.namesNow().shadowing.get(name) ?? -1]?.skills.rootOf(name)
   }
 }

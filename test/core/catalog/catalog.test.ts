@@ -25,7 +25,7 @@ function indexed (of: SkillFolder, more: Partial<IndexedSkill> = {}): IndexedSki
     ignoreFile: undefined,
     filter: undefined,
     refused: undefined,
-    shadowing: false,
+    shadowing: undefined,
     isTrustworthy: true,
     sequence: 1,
     ...more
@@ -36,7 +36,7 @@ function mapOf (...folders: readonly SkillFolder[]): ReadonlyMap<string, SkillFo
   return new Map(folders.map((each) => [each.name, each]))
 }
 
-const NONE: ReadonlySet<string> = new Set()
+const NONE: ReadonlyMap<string, string> = new Map()
 
 t.test('K11: names are sorted by code point', (t) => {
   const catalog = new Catalog().withFolders(mapOf(...['b', '\u{1F600}', 'a', '\uFFFD', 'B'].map((name) => folder(name))), NONE)
@@ -70,7 +70,7 @@ t.test('the generation goes up with what a caller can see, and only then', (t) =
   t.equal(first.withSkills([indexed(a)], false).generation, 1)
   t.equal(first.withSkills([indexed(a)], true).generation, 2)
   t.equal(first.withFolders(mapOf(folder('a')), NONE).generation, 2, 'another folder')
-  t.equal(first.withFolders(mapOf(a), new Set(['a'])).generation, 2, 'a name that hides another')
+  t.equal(first.withFolders(mapOf(a), new Map([['a', 'later']])).generation, 2, 'a name that hides another')
   t.end()
 })
 
@@ -92,7 +92,7 @@ t.test('K53: an entry stands until its name is read from the new folder, and goe
   t.notOk(moved.isInPlace(old), 'but it says that it is old')
   const read = indexed(after)
   t.ok(moved.withSkills([read], true).isInPlace(read))
-  t.notOk(moved.withFolders(mapOf(after), new Set(['a'])).isInPlace(read), 'K7: it hides another one now')
+  t.notOk(moved.withFolders(mapOf(after), new Map([['a', 'later']])).isInPlace(read), 'K7: it hides another one now')
   const gone = moved.withFolders(mapOf(), NONE)
   t.equal(gone.get('a'), undefined)
   t.equal(gone.withFolders(mapOf(before), NONE).get('a'), undefined, 'and does not come back by itself')

@@ -47,7 +47,7 @@ t.test('K46, K9: a broken skill has an entry with its findings', async (t) => {
 t.test('K7: a skill that hides another one says so', async (t) => {
   const folder = t.testdir({ one: { a: skill('a') }, two: { a: skill('a') } })
   const skills = await startManager(t, [join(folder, 'one'), join(folder, 'two')])
-  t.match(await entryOf(skills, 'a'), { valid: true, findings: [{ code: 'shadowed', severity: 'warning' }] })
+  t.match(await entryOf(skills, 'a'), { valid: true, findings: [{ code: 'shadowed', severity: 'warning', message: "a skill of the same name in the root 'two' is hidden by this one" }] })
 })
 
 t.test('K46: where the files cannot be listed there is an entry all the same', async (t) => {
