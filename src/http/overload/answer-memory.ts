@@ -66,7 +66,7 @@ export class AnswerMemory {
   }
 
   /**
-   * Holds room for what a request takes until its answer is known.
+   * Holds room for what a request takes until its answer is known: then comes `hold`, or `release` where no client is left.
    * @param ready called once, with whether there is room: at once, or after a wait. Not called when the client leaves
    * @param isCuttable whether the client itself may take too long: while its body is read
    */
@@ -112,13 +112,18 @@ export class AnswerMemory {
     return stop
   }
 
-  /** Holds an answer that goes out now, instead of what was reserved for it. Returns false when there is no room. */
+  /** Holds an answer that goes out now, instead of what was reserved for it; nothing for a client that has left. Returns false when there is no room. */
   hold (response: ServerResponse, held: Held): boolean {
     this.#garbage.add(held.bytes)
     this.#remove(response)
-    const isHeld = this.#enter(response, held.isStreamed === true ? { ...held, bytes: STREAMED_BYTES } : held, performance.now())
+    const isHeld = response.destroyed || this.#enter(response, held.isStreamed === true ? { ...held, bytes: STREAMED_BYTES } : held, performance.now())
     this.#grant()
     return isHeld
+  }
+
+  /** What is being made for a client that has left takes its room until it is made: otherwise any number could be. */
+  #leave (response: ServerResponse): void {
+    if (response.writableEnded || this.#answers.get(response)?.since !== Infinity) this.release(response)
   }
 
   /** Gives back what an answer holds. */
@@ -142,7 +147,7 @@ export class AnswerMemory {
 
   #enter (response: ServerResponse, { bytes, memory, isStreamed = false }: Held, now: number): boolean {
     if ((memory === undefined || !this.#sharers.has(memory)) && !this.#makeRoom(bytes)) return false
-    if (!this.#answers.has(response)) response.once('close', () => { this.release(response) })
+    if (!this.#answers.has(response)) response.once('close', () => { this.#leave(response) })
     this.#answers.set(response, { since: now, bytes, memory, isStreamed })
     const count = memory === undefined ? 0 : this.#sharers.get(memory) ?? 0
     if (memory !== undefined) this.#sharers.set(memory, count + 1)

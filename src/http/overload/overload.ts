@@ -52,7 +52,10 @@ export const overload = fp<OverloadOptions>(function overload (app, { load, memo
   app.addHook('onSend', (request, reply, payload, next) => {
     const isStreamed = typeof payload === 'object' && payload !== null && !Buffer.isBuffer(payload)
     const bytes = isStreamed ? UNCOUNTED_BYTES + 1 : sizeOf(payload)
-    if (bytes <= UNCOUNTED_BYTES || !hasClient(request)) return next(null, payload)
+    if (bytes <= UNCOUNTED_BYTES || !hasClient(request)) {
+      if (reply.raw.destroyed) memory.release(reply.raw)
+      return next(null, payload)
+    }
     if (memory.hold(reply.raw, { bytes, memory: Buffer.isBuffer(payload) ? payload.buffer : undefined, isStreamed })) return next(null, payload)
     discard(payload)
     next(overloadError.full())

@@ -107,6 +107,16 @@ t.test('K68: requests for large answers wait for room in the order in which they
   t.equal(memory.total, 70)
 })
 
+t.test('K68: an answer that is made for a client that has left takes its room until it is made', async (t) => {
+  const memory = new AnswerMemory({ maxBytes: 100 })
+  const response = new ServerResponse(new IncomingMessage(new Socket()))
+  memory.reserve(response, 60, () => {})
+  response.emit('close')
+  t.equal(memory.total, 60)
+  memory.release(response)
+  t.equal(memory.total, 0)
+})
+
 t.test('K68: without room in time a request is refused before anything is made for it', async (t) => {
   let made = 0
   const { url } = await listenWithPlugins(t, (app) => {
@@ -141,4 +151,23 @@ t.test('K68: a large file is read for an answer when there is room, and otherwis
   const waiting = memory.hasRoomFor(100, performance.now())
   response.emit('close')
   t.equal(await waiting, true)
+})
+
+t.test('K68: clients that ask for large answers and leave at once do not keep others waiting for ever', async (t) => {
+  let resolve = (): void => {}
+  const promise = new Promise<void>((_resolve) => { resolve = _resolve })
+  const { url } = await listenWithPlugins(t, (app) => {
+    app.get('/slow', { config: { answerBytes: () => BYTES } }, async () => {
+      await promise
+      return 'x'
+    })
+  }, { overload: { maxBytes: BYTES, waitMs: 1 } })
+  const connection = await openRaw(url)
+  connection.send(request('GET', '/slow'))
+  await until(async () => (await rawRequest(url, request('GET', '/slow'))).status === 503)
+  connection.destroy()
+  await connection.closed()
+  t.equal((await rawRequest(url, request('GET', '/slow'))).status, 503, 'its answer is still being made')
+  resolve()
+  await until(async () => (await rawRequest(url, request('GET', '/slow'))).status === 200)
 })
