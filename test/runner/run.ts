@@ -32,7 +32,7 @@ const WHOLE_SERVICE = /^test\/(?:adversarial|figures|project|ui\/pages)\/|\/(?:c
 const STARTS_PROCESSES = /\/helper\/(?:process|skills-client|swapper)\.ts'/
 
 /** No unit tests either, for they take seconds: repositories, programs and SDKs of others, whole doors, thousands of requests. They share processes all the same. */
-const THOROUGH = /^test\/clients\/|\/(?:archive|audit|catalog|compression|door|files|git(?:-\w+)?|hostile|issuers|large-skills|limits|metrics|nginx|pages|pipelining|revision|same-service|validate|well-known|yaml-file)\.test\.ts$/
+const THOROUGH = /^test\/clients\/|\/(?:archive|audit(?:-doors)?|catalog|compression|door|files|git(?:-\w+)?|hostile|issuers|large-skills|limits|metrics|pages|pipelining|revision|same-service|shared-caches|validate|well-known|yaml-file)\.test\.ts$/
 /** Nothing else runs beside what is timed. */
 const ALONE = /^test\/figures\//
 

@@ -8,6 +8,7 @@ import { bearer, buildGuarded, type GuardedService, newSecret } from '../helper/
 import { freePort } from '../helper/proxies.ts'
 import { skill, until } from '../helper/skills.ts'
 
+const VARNISH = ['/usr/sbin/varnishd', '/usr/local/sbin/varnishd'].find((path) => existsSync(path))
 const NGINX = ['/usr/sbin/nginx', '/usr/local/bin/nginx'].find((path) => existsSync(path))
 
 const ann = newSecret('ann', 'groups: [docs]')
@@ -17,9 +18,30 @@ const ACCESS = `tokens:\n  - ${ann.entry}\n  - ${bob.entry}\n${RULES}`
 
 type Ask = (path: string, headers?: Readonly<Record<string, string>>) => Promise<Response>
 
+/** Answers that do not say whose they are. */
+const careless = fp(async (app) => {
+  app.addHook('onSend', (_request, reply, payload, next) => {
+    reply.header('cache-control', 'max-age=60').header('vary', 'Accept-Encoding')
+    next(null, payload)
+  })
+})
+
+async function startService (t: Test, access: string, plugins: readonly FastifyPluginAsync[] = []): Promise<GuardedService> {
+  return await buildGuarded(t, { roots: { docs: { guide: skill('guide', { 'a.md': 'text of a' }) }, ops: { pager: skill('pager') } }, access, plugins })
+}
+
+/** A proxy, until the end of the test. */
+async function startProxy (t: Test, port: number, program: string, args: readonly string[]): Promise<Ask> {
+  const server = spawn(program, args, { stdio: 'ignore' })
+  t.teardown(() => { server.kill() })
+  const ask: Ask = (path, headers = {}) => fetch(`http://127.0.0.1:${port}${path}`, { headers })
+  await until(async () => await ask('/livez').then(({ ok }) => ok, () => false))
+  return ask
+}
+
 /** A service with callers behind a real nginx. */
 async function start (t: Test, access: string, location: string, plugins: readonly FastifyPluginAsync[] = []): Promise<{ readonly service: GuardedService, readonly ask: Ask }> {
-  const service = await buildGuarded(t, { roots: { docs: { guide: skill('guide', { 'a.md': 'text of a' }) }, ops: { pager: skill('pager') } }, access, plugins })
+  const service = await startService(t, access, plugins)
   const port = await freePort()
   const folder = join(service.folder, 'nginx')
   mkdirSync(folder)
@@ -32,11 +54,7 @@ http {
   server { listen 127.0.0.1:${port}; location / { proxy_pass ${service.url}; ${location} } }
 }
 `)
-  const server = spawn(NGINX ?? '', ['-c', join(folder, 'nginx.conf'), '-e', join(folder, 'error.log')], { stdio: 'ignore' })
-  t.teardown(() => { server.kill() })
-  const ask: Ask = (path, headers = {}) => fetch(`http://127.0.0.1:${port}${path}`, { headers })
-  await until(async () => await ask('/livez').then(({ ok }) => ok, () => false))
-  return { service, ask }
+  return { service, ask: await startProxy(t, port, NGINX ?? '', ['-c', join(folder, 'nginx.conf'), '-e', join(folder, 'error.log')]) }
 }
 
 const CACHING = 'proxy_cache all; proxy_cache_valid 200 1h; add_header X-Cache $upstream_cache_status;'
@@ -66,12 +84,6 @@ if (NGINX === undefined) {
   })
 
   t.test('K65: the same nginx would, if answers did not say whose they are', async (t) => {
-    const careless = fp(async (app) => {
-      app.addHook('onSend', (_request, reply, payload, next) => {
-        reply.header('cache-control', 'max-age=60').header('vary', 'Accept-Encoding')
-        next(null, payload)
-      })
-    })
     const { ask } = await start(t, ACCESS, CACHING, [careless])
     const wrong = await wrongAnswers(ask)
     t.ok(wrong.includes('/skills for nobody') && wrong.includes('/skills/guide for bob'), wrong.join())
@@ -91,3 +103,19 @@ if (NGINX === undefined) {
     t.equal((await service.get('/skills', undefined, { headers: forged })).status, 401)
   })
 }
+
+t.test('K65: Varnish that looks into its cache for every request hands no answer to another caller', { skip: VARNISH === undefined && 'Varnish is not installed: apt-get install varnish' }, async (t) => {
+  const startVarnish = async (plugins: readonly FastifyPluginAsync[]): Promise<Ask> => {
+    const service = await startService(t, ACCESS, plugins)
+    const port = await freePort()
+    const file = join(service.folder, 'cache.vcl')
+    writeFileSync(file, `vcl 4.1;
+backend default { .host = "127.0.0.1"; .port = "${new URL(service.url).port}"; }
+sub vcl_recv { return (hash); }
+sub vcl_deliver { set resp.http.X-Cache = "HIT"; if (obj.hits == 0) { set resp.http.X-Cache = "MISS"; } }
+`)
+    return await startProxy(t, port, VARNISH ?? '', ['-F', '-j', 'none', '-n', join(service.folder, `varnish-${port}`), '-a', `127.0.0.1:${port}`, '-f', file, '-s', 'malloc,16m'])
+  }
+  t.strictSame(await wrongAnswers(await startVarnish([])), [])
+  t.ok((await wrongAnswers(await startVarnish([careless]))).includes('/skills for nobody'), 'it would, if answers did not say whose they are')
+})
