@@ -8,6 +8,8 @@ import { type Row, spread } from './table.ts'
 
 const SKILLS = 10_000
 const QUERIES = 1_000
+/** Queries before that: V8 compiles, and the skills are read for the revision of the catalog. */
+const WARM_UP = 100
 const TARGET_MS = 25
 
 /** The rows about search: a server with its index built, asked one query after another. */
@@ -15,7 +17,7 @@ export async function measureSearch (bench: Bench): Promise<Row[]> {
   const { run, folder } = bench
   run.part(`search: writing ${SKILLS} skills`)
   const root = join(folder, 'searched')
-  const queries = await makeSearchedSkills(root, SKILLS, QUERIES)
+  const queries = await makeSearchedSkills(root, SKILLS, WARM_UP + QUERIES)
   const server = await startSkillserve(run, [root], { log: join(folder, 'search.log'), stalls: true })
   try {
     while (!(await fetch(`${server.url}/readyz`)).ok) await new Promise((resolve) => setTimeout(resolve, 100))
@@ -31,6 +33,7 @@ export async function measureSearch (bench: Bench): Promise<Row[]> {
     const times: number[] = []
     run.part(`search: ${QUERIES} queries`, () => `${times.length} of ${QUERIES}`)
     for (const query of queries) times.push(await timeOf(server, query))
+    const slowestOfFirst = Math.max(...times.splice(0, WARM_UP))
     const p99 = percentile(times, 0.99)
     return [
       {
@@ -38,7 +41,7 @@ export async function measureSearch (bench: Bench): Promise<Row[]> {
         against: '–',
         target: `≤ ${TARGET_MS} ms`,
         measured: `${p99.toFixed(1)} ms (${spread(times, 1)})`,
-        note: `over HTTP, one entry; the first one ${(first / 1_000).toFixed(1)} s, the index with all bodies after ${(whole / 1_000).toFixed(1)} s, stalls of ${stall.own.toFixed(0)} ms at most`,
+        note: `over HTTP, one entry, after ${WARM_UP} others of at most ${slowestOfFirst.toFixed(0)} ms; the first one ${(first / 1_000).toFixed(1)} s, the index with all bodies after ${(whole / 1_000).toFixed(1)} s, stalls of ${stall.own.toFixed(0)} ms at most`,
         pass: p99 <= TARGET_MS
       },
       {

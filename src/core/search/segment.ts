@@ -4,6 +4,9 @@ export type Posting = number
 export const WEIGHT_BITS = 8
 export const WEIGHT_MASK = 0xff
 
+/** What a byte holds of the length of a word. */
+const MAX_LENGTH = 255
+
 /** Greater than every character that a word continues with. */
 const AFTER_ALL = '\uffff'
 
@@ -16,6 +19,7 @@ export class Segment {
   readonly words: readonly string[]
   /** How many characters each word has in common with the one before. */
   readonly common: Uint8Array
+  readonly lengths: Uint8Array
   readonly #postings: Uint32Array
   /** Where the postings of each word begin; one more than there are words. */
   readonly #starts: Uint32Array
@@ -23,6 +27,7 @@ export class Segment {
   constructor (words: readonly string[], common: Uint8Array, starts: Uint32Array, postings: Uint32Array) {
     this.words = words
     this.common = common
+    this.lengths = Uint8Array.from(words, ({ length }) => Math.min(length, MAX_LENGTH))
     this.#starts = starts
     this.#postings = postings
   }

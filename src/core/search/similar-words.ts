@@ -11,6 +11,8 @@ const FAR = 255
 export interface SortedWords {
   readonly words: readonly string[]
   readonly common: Uint8Array
+  /** Length of each word, 255 for a longer one: most words are ruled out without touching them. */
+  readonly lengths: Uint8Array
 }
 
 /**
@@ -18,20 +20,29 @@ export interface SortedWords {
  * rows of the matrix, and all words with a hopeless beginning are skipped together. Only cells near the diagonal are
  * computed: the others are greater than `max`.
  */
-export function similarWords ({ words, common }: SortedWords, term: string, max: number): SimilarWord[] {
+export function similarWords ({ words, common, lengths }: SortedWords, term: string, max: number): SimilarWord[] {
   const found: SimilarWord[] = []
   const width = term.length + 2
   const lastRow = term.length + max
   // Row r is of the first r characters of the word.
   const rows = new Uint8Array((lastRow + 1) * width).fill(FAR)
   for (let column = 0; column <= max; column++) rows[column] = column
+  // Rows that hold for the beginning that the next word has in common with the last one.
+  let filled = 0
   for (let index = 0; index < words.length;) {
+    filled = Math.min(filled, common[index] ?? 0)
+    const length = lengths[index] ?? 0
+    if (length < term.length - max || length > lastRow) {
+      index++
+      continue
+    }
     const word = words[index] ?? ''
-    let row = common[index] ?? 0
+    let row = filled
     let isHopeless = false
-    while (row < word.length && !isHopeless) isHopeless = row++ === lastRow || fillRow(rows, row, width, word, term, max) > max
+    while (row < word.length && !isHopeless) isHopeless = fillRow(rows, ++row, width, word, term, max) > max
     const distance = rows[row * width + term.length] ?? FAR
     if (!isHopeless && distance <= max) found.push({ index, distance })
+    filled = row
     index++
     if (!isHopeless) continue
     while ((common[index] ?? 0) >= row) index++
