@@ -1,7 +1,7 @@
 import type { RefusedError } from '../disk/refused.ts'
 import { isSameState } from '../disk/signature.ts'
 import type { CatalogSkill, Signature, SkillMetadata } from '../ground/skill.ts'
-import { compareCodePoints } from '../ground/text.ts'
+import { compareCodePoints, positionIn } from '../ground/text.ts'
 import type { SkillFolder } from '../roots/scan-root.ts'
 import type { SkillFilter } from '../roots/skill-filter.ts'
 
@@ -193,24 +193,12 @@ function withRead (before: Available, read: readonly IndexedSkill[]): Available 
   const skills = [...before.skills]
   const metadata = [...before.metadata]
   for (const skill of read) {
-    const place = placeOf(skill.name, skills)
+    const place = positionIn(skills, skill.name, ({ name }) => name)
     const replaced = skills[place]?.name === skill.name ? 1 : 0
     skills.splice(place, replaced, ...skill.valid ? [skill] : [])
     metadata.splice(place, replaced, ...skill.valid ? [skill.metadata] : [])
   }
   return { skills, metadata }
-}
-
-/** Where a name is, or would be, in a list that is sorted by name. */
-function placeOf (name: string, sorted: readonly IndexedSkill[]): number {
-  let [low, high] = [0, sorted.length]
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    const other = sorted[middle]?.name ?? name
-    if (compareCodePoints(other, name) < 0) low = middle + 1
-    else high = middle
-  }
-  return low
 }
 
 /** Sorted names, with some more and without others. */

@@ -87,3 +87,15 @@ export function countCodePoints (text: string): number {
   }
   return count
 }
+
+/** Where an item of this text is in a list that is sorted by code point, or would be. */
+export function positionIn<T> (sorted: readonly T[], text: string, textOf: (item: T) => string): number {
+  let [low, high] = [0, sorted.length]
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    const item = sorted[middle]
+    if (item !== undefined && compareCodePoints(textOf(item), text) < 0) low = middle + 1
+    else high = middle
+  }
+  return low
+}

@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
 import type { SkillMetadata } from '../ground/skill.ts'
-import { compareCodePoints } from '../ground/text.ts'
+import { compareCodePoints, positionIn } from '../ground/text.ts'
 import type { ViewMember } from './view-member.ts'
 
 /** What the lists need of a view's root. */
@@ -124,7 +124,7 @@ function updateNames (members: readonly ListedMember[], lists: ReadonlyArray<rea
   const shadowing = new Map(before.shadowing)
   const names = before.names.slice()
   for (const { name, owner, hidden } of changes) {
-    const position = positionOf(names, name)
+    const position = positionIn(names, name, itself)
     if (owner === undefined) names.splice(position, 1)
     else if (!owners.has(name)) names.splice(position, 0, name)
     if (owner === undefined) owners.delete(name)
@@ -135,19 +135,12 @@ function updateNames (members: readonly ListedMember[], lists: ReadonlyArray<rea
   return { names: sameOr(before.names, names), owners, shadowing }
 }
 
-function hasName (list: readonly string[], name: string): boolean {
-  return list[positionOf(list, name)] === name
+function itself (name: string): string {
+  return name
 }
 
-/** Where a name is in a sorted list, or would be. */
-function positionOf (list: readonly string[], name: string): number {
-  let [low, high] = [0, list.length]
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if (compareCodePoints(list[middle] ?? '', name) < 0) low = middle + 1
-    else high = middle
-  }
-  return low
+function hasName (list: readonly string[], name: string): boolean {
+  return list[positionIn(list, name, itself)] === name
 }
 
 /** The array before, if the new one has the same items. */

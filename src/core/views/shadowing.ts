@@ -9,14 +9,16 @@ import type { FileContent } from '../files/file-content.ts'
 import type { ServableFile } from '../files/file-store.ts'
 import type { CatalogSkill, Finding } from '../ground/skill.ts'
 
-/** One object for each skill: answers are remembered by it. */
-const shadowing = new WeakMap<CatalogSkill, { readonly root: string, readonly skill: CatalogSkill }>()
+/** One object for each skill and root: answers are remembered by it. */
+const shadowing = new WeakMap<CatalogSkill, Map<string, CatalogSkill>>()
 
 /** The skill with the finding that it hides one of a later root. Whether it does depends on who asks, so the index does not say it. */
 export function withShadowing (skill: CatalogSkill, root: string): CatalogSkill {
-  let found = shadowing.get(skill)
-  if (found?.root !== root) shadowing.set(skill, found = { root, skill: { ...skill, findings: [...skill.findings, shadowingFinding(root)] } })
-  return found.skill
+  let byRoot = shadowing.get(skill)
+  if (byRoot === undefined) shadowing.set(skill, byRoot = new Map())
+  let found = byRoot.get(root)
+  if (found === undefined) byRoot.set(root, found = { ...skill, findings: [...skill.findings, shadowingFinding(root)] })
+  return found
 }
 
 /** The same for a state of it. */
