@@ -60,6 +60,12 @@ export async function follow (t: Test, root: string, options: Partial<SkillManag
   }
 }
 
+/** The kernel reports a change twice at times: the revision is unknown while the skill is compared once more. */
+export async function knownRevision (feed: ChangeFeed): Promise<string | undefined> {
+  await until(() => feed.revision !== undefined)
+  return feed.revision
+}
+
 export function countInspections (skills: SkillManager, inspections: Map<string, number>) {
   return {
     available: () => skills.available(),

@@ -76,7 +76,8 @@ t.test('K52 K54: without a watcher that works every edit is found by the ticks',
         await until(() => events.some((event) => event.type === 'changed' && event.revision === revision))
       }
       news()
-      fs.rmSync(join(root, 'b'), { recursive: true })
+      // In one step: a tick that came between the steps of a removal would see a skill without its file.
+      fs.renameSync(join(root, 'b'), join(base, 'b'))
       await next('b')
       fs.utimesSync(join(root, 'a/references/x.md'), 1, 1)
       fs.cpSync(join(root, 'a'), join(root, 'c'), { recursive: true })
