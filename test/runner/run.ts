@@ -11,7 +11,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { dirname, join, relative, resolve } from 'node:path'
+import { basename, dirname, join, relative, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -179,6 +179,9 @@ const folder = mkdtempSync(join(ROOT, '.tap/run-'))
 process.on('exit', () => {
   for (const child of running.values()) killGroup(child)
   rmSync(folder, { recursive: true, force: true })
+  // Of tests that were ended.
+  const fixtures = join(ROOT, '.tap/fixtures')
+  if (existsSync(fixtures)) for (const name of readdirSync(fixtures)) if (name.startsWith(`.tap-${basename(folder)}-`)) rmSync(join(fixtures, name), { recursive: true, force: true })
 })
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {

@@ -4,7 +4,7 @@ import t from 'tap'
 import { type EntryState, findCatalogEntry, type Judge, type JudgedEntry, ownFindings, readCatalogEntry } from '../../../src/core/listing/entry.ts'
 import { MAX_MAIN_FILE_BYTES } from '../../../src/core/ground/limits.ts'
 import type { SkillManager } from '../../../src/core/skill-manager.ts'
-import { createFaultyDisk, failing, skill, skillText, startManager } from '../../helper/skills.ts'
+import { createFaultyDisk, failing, skill, skillText, startManager, until } from '../../helper/skills.ts'
 
 const NONE = { judge: ownFindings }
 
@@ -66,7 +66,15 @@ t.test('K53: an entry is of one state, or does without the files', async (t) => 
     ({ findings: [{ code: 'read', severity: 'info', message: `${manifest?.files.find(({ path }) => path === 'SKILL.md')?.digest === document?.digest}`, fix: '' }] })
   let edits = 0
   disk.intercept = (operation) => { if (operation === 'close' && edits++ < 2) fs.writeFileSync(join(root, 'demo/SKILL.md'), skillText('demo', `edit ${edits}\n`)) }
-  t.match(await findCatalogEntry({ skills, judge: document }, 'demo'), { revision: (await skills.manifest('demo')).revision, findings: [{ message: 'true' }] })
+  // On a machine that stalls, the time that an entry waits for its files may be over.
+  const entries: unknown[] = []
+  await until(async () => {
+    edits = 0
+    const entry = await findCatalogEntry({ skills, judge: document }, 'demo')
+    entries.push(entry)
+    return entry?.revision !== null
+  })
+  t.match(entries.at(-1), { revision: (await skills.manifest('demo')).revision, findings: [{ message: 'true' }] })
   // What is known from before says nothing about this. Each write has another size: a change within one tick of the clock shows too.
   fs.appendFileSync(join(root, 'demo/a'), 'another')
   disk.intercept = (operation) => { if (operation === 'close') fs.writeFileSync(join(root, 'demo/a'), 'a'.repeat(++edits % 100)) }
