@@ -9,7 +9,7 @@ import { World } from './chaos/world.ts'
 // The long form is `npm run chaos`: any seed, for as long as you like.
 t.setTimeout(300_000)
 
-const OPERATIONS = 120
+const OPERATIONS = 80
 const BOUND = process.getuid?.() !== 0
 
 function checkReport (t: Test, { operations, answers, violations }: ChaosReport): void {

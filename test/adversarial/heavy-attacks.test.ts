@@ -14,7 +14,7 @@ const MEBIBYTE = 1_048_576
 const STALL_MS = 1_000
 
 t.test('K22: nothing comes out through a link that is swapped in, whoever asks', async (t) => {
-  for (const figures of await attackBySwaps(t, 1)) t.pass(JSON.stringify(figures))
+  for (const figures of await attackBySwaps(t, 0.3)) t.pass(JSON.stringify(figures))
 })
 
 t.test('K34: 128 calls for 10 MiB each are answered within the bound, and others meanwhile', async (t) => {

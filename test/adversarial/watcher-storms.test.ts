@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync, renameSync } from 'node:fs'
 import http from 'node:http'
 import { constants, setPriority } from 'node:os'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ t.setTimeout(240_000)
 const PROBE = fileURLToPath(new URL('attacks/loop-stall.mjs', import.meta.url))
 
 /** Answers to wait for while the writers write. */
-const ANSWERS = 200
+const ANSWERS = 100
 const MAX_STALL_MS = 1_000
 
 /** Runs without a pause until it is killed. Names in the root `.`: skill-0, skill-1 …, each with a folder `sub`. */
@@ -52,32 +52,45 @@ async function stop (writer: ChildProcess): Promise<void> {
   await ended
 }
 
+/** What the writers rename, and the other names. */
+const RENAMED = [['skill-0', 'other'], ['skill-2/sub', 'skill-2/other']] as const
+
 const CASES: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(Object.entries(WRITERS).map(([title, code]) => [title, [code]])),
   'all of that at once': Object.values(WRITERS)
 }
 
-for (const [title, writers] of Object.entries(CASES)) {
-  t.test(`no answer waits for a writer without a pause: ${title}`, async (t) => {
-    const names = Array.from({ length: 300 }, (_, index) => `skill-${index}`)
-    const root = t.testdir(skills(...names))
-    for (const name of names) mkdirSync(join(root, name, 'sub'))
-    const service = await startProcess(t, { args: [root], nodeOptions: ['--import', PROBE] })
-    const events = http.get(`${service.url}/events`)
-    t.teardown(() => { events.destroy() })
-    await Promise.all([once(events, 'response'), service.printed('watching the skills folders')])
-    const running: ChildProcess[] = []
-    for (const code of writers) running.push(await startWriter(t, root, code))
-    const times: number[] = []
-    while (times.length < ANSWERS) times.push(await ask(`${service.url}/livez`))
-    // They have written until now, and the folder is removed at the end.
-    await Promise.all(running.map(stop))
+t.test('no answer waits for writers without a pause', async (t) => {
+  const names = Array.from({ length: 300 }, (_, index) => `skill-${index}`)
+  const root = t.testdir(skills(...names))
+  for (const name of names) mkdirSync(join(root, name, 'sub'))
+  const service = await startProcess(t, { args: [root], nodeOptions: ['--import', PROBE] })
+  const events = http.get(`${service.url}/events`)
+  t.teardown(() => { events.destroy() })
+  await Promise.all([once(events, 'response'), service.printed('watching the skills folders')])
+  const measured = () => service.log().filter(({ msg }) => msg === 'longest turn')
+  async function longestTurn (): Promise<number> {
+    const count = measured().length
     service.signal('SIGWINCH')
-    await until(() => service.log().some(({ msg }) => msg === 'longest turn'))
-    const stall = Number(service.log().find(({ msg }) => msg === 'longest turn')?.['ms'])
-    t.comment(`longest turn ${stall} ms, longest answer ${Math.round(Math.max(...times))} ms`)
-    t.ok(stall < MAX_STALL_MS, `longest turn of the event loop: ${stall} ms`)
-    const slow = times.filter((time) => time > MAX_STALL_MS)
-    t.strictSame(slow, [], 'no answer of /livez took a second')
-  })
-}
+    await until(() => measured().length > count)
+    return Number(measured().at(-1)?.['ms'])
+  }
+  for (const [title, writers] of Object.entries(CASES)) {
+    await t.test(title, async (t) => {
+      // What was measured before is no matter of this one.
+      await longestTurn()
+      const running: ChildProcess[] = []
+      for (const code of writers) running.push(await startWriter(t, root, code))
+      const times: number[] = []
+      while (times.length < ANSWERS) times.push(await ask(`${service.url}/livez`))
+      // They have written until now. A folder that was renamed when its writer ended has its name again.
+      await Promise.all(running.map(stop))
+      for (const [from, to] of RENAMED) if (existsSync(join(root, to))) renameSync(join(root, to), join(root, from))
+      const stall = await longestTurn()
+      t.comment(`longest turn ${stall} ms, longest answer ${Math.round(Math.max(...times))} ms`)
+      t.ok(stall < MAX_STALL_MS, `longest turn of the event loop: ${stall} ms`)
+      const slow = times.filter((time) => time > MAX_STALL_MS)
+      t.strictSame(slow, [], 'no answer of /livez took a second')
+    })
+  }
+})

@@ -1,5 +1,5 @@
 /**
- * Runs test files, and prints what a person reads: the totals, and the failures last. Tests of one folder that start no process share
+ * Runs test files, and prints what a person reads: the totals, and the failures last. Tests of one area that start no process share
  * one, since loading tap, Fastify and the service costs more CPU time than most of them. Every other file has its own.
  *
  *     tsx test/runner/run.ts [--unit] [--jobs N] [FILE|FOLDER...]
@@ -11,7 +11,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { basename, dirname, join, relative, resolve } from 'node:path'
+import { basename, join, relative, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -36,8 +36,8 @@ const THOROUGH = /^test\/clients\/|\/(?:archive|audit(?:-doors)?|catalog|compres
 /** Nothing else runs beside what is timed. */
 const ALONE = /^test\/figures\//
 
-/** Unit tests in one process: more of them would leave one core without work at the end. */
-const MAX_FILES_TOGETHER = 8
+/** Test files in one process: more of them would leave one core without work at the end. */
+const MAX_FILES_TOGETHER = 12
 
 /** One more than there are cores: a third of the time, tests wait for a process, a watcher or a deadline. */
 const JOBS = String(availableParallelism() + 1)
@@ -75,17 +75,22 @@ function secondsOf ([first = '', ...others]: readonly string[]): number {
   return times[nameOf([first, ...others])] ?? (sharesProcess(first) ? 1 + others.length / 2 : 10)
 }
 
-/** The file, or for several files of one folder the first and their number. */
+/** The file, or for several files of one area the first and their number. */
 function nameOf (files: readonly string[]): string {
-  return files.length === 1 ? files.join() : `${files[0]} and ${files.length - 1} more of ${dirname(files[0] ?? '')}/`
+  return files.length === 1 ? files.join() : `${files[0]} and ${files.length - 1} more of ${areaOf(files[0] ?? '')}/`
 }
 
-/** What runs in one process each: unit tests by folder, thorough ones likewise, and every other file. */
+/** The folder right below `test/`: tests of one area load much the same. */
+function areaOf (file: string): string {
+  return file.split('/', 2).join('/')
+}
+
+/** What runs in one process each: unit tests by area, thorough ones likewise, and every other file. */
 function group (files: readonly string[]): readonly (readonly string[])[] {
   const groups: string[][] = []
   const open = new Map<string, string[]>()
   for (const file of files) {
-    const kind = sharesProcess(file) ? `${dirname(file)} ${isUnit(file)}` : file
+    const kind = sharesProcess(file) ? `${areaOf(file)} ${isUnit(file)}` : file
     const known = open.get(kind)
     if (known !== undefined && known.length < MAX_FILES_TOGETHER) {
       known.push(file)

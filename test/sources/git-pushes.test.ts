@@ -8,7 +8,7 @@ import { skillText, startManager, until } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
 
 /** The sources are pushed to so often; `PUSHES=100 node --import tsx test/sources/git-pushes.test.ts` for more. */
-const PUSHES = Number(process.env['PUSHES'] ?? 6)
+const PUSHES = Number(process.env['PUSHES'] ?? 3)
 
 t.setTimeout(280_000)
 
