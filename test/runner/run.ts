@@ -72,7 +72,7 @@ function readTimes (): Record<string, number> {
 }
 
 function secondsOf ([first = '', ...others]: readonly string[]): number {
-  return times[nameOf([first, ...others])] ?? (sharesProcess(first) ? 1 + others.length / 2 : 10)
+  return times[nameOf([first, ...others])] ?? (sharesProcess(first) ? 1 + 1.5 * others.length : 10)
 }
 
 /** The file, or for several files of one area the first and their number. */
