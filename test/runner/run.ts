@@ -38,6 +38,8 @@ const ALONE = /^test\/figures\//
 
 /** Test files in one process: more of them would leave one core without work at the end. */
 const MAX_FILES_TOGETHER = 12
+/** Unit tests of areas with fewer files share processes with those of others. */
+const FEW_FILES = 4
 
 /** One more than there are cores: a third of the time, tests wait for a process, a watcher or a deadline. */
 const JOBS = String(availableParallelism() + 1)
@@ -75,9 +77,9 @@ function secondsOf ([first = '', ...others]: readonly string[]): number {
   return times[nameOf([first, ...others])] ?? (sharesProcess(first) ? 1 + 1.5 * others.length : 10)
 }
 
-/** The file, or for several files of one area the first and their number. */
+/** The file, or for several files the first and the number of the others. */
 function nameOf (files: readonly string[]): string {
-  return files.length === 1 ? files.join() : `${files[0]} and ${files.length - 1} more of ${areaOf(files[0] ?? '')}/`
+  return files.length === 1 ? files.join() : `${files[0]} and ${files.length - 1} more`
 }
 
 /** The folder right below `test/`: tests of one area load much the same. */
@@ -100,7 +102,10 @@ function group (files: readonly string[]): readonly (readonly string[])[] {
     groups.push(files)
     open.set(kind, files)
   }
-  return groups
+  const isSmall = (files: readonly string[]) => files.length < FEW_FILES && files.every(isUnit)
+  const small = groups.filter(isSmall).flat()
+  const joined = Array.from({ length: Math.ceil(small.length / MAX_FILES_TOGETHER) }, (_, index) => small.slice(index * MAX_FILES_TOGETHER, (index + 1) * MAX_FILES_TOGETHER))
+  return [...groups.filter((files) => !isSmall(files)), ...joined]
 }
 
 async function runFiles (files: readonly string[], folder: string): Promise<FileRun> {
