@@ -29,6 +29,21 @@ t.test('K46: what an entry says', async (t) => {
   })
 })
 
+t.test('K46: a judge gets the same values for the same state, and need not judge it twice', async (t) => {
+  const skills = await startManager(t, [t.testdir({ demo: skill('demo') })])
+  const states: EntryState[] = []
+  const judge: Judge<JudgedEntry> = (state) => {
+    states.push(state)
+    return { findings: [] }
+  }
+  // A state that is too young to be trusted is read anew.
+  await t.resolves(until(async () => {
+    await readCatalogEntry({ skills, judge }, 'demo')
+    const [before, now] = states.slice(-2)
+    return now !== undefined && before?.fileFindings === now.fileFindings && before.manifest === now.manifest
+  }))
+})
+
 t.test('K46, K9: a broken skill has an entry with its findings', async (t) => {
   const root = t.testdir({
     empty: {},
