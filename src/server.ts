@@ -170,6 +170,8 @@ export async function startServer (config: Config, { version, isExample = false,
     await skills.start()
     await observation.start().catch((error: unknown) => { throw explainListenError(error, config.metricsPort ?? 0, config.metricsHost, 'METRICS_PORT', 'METRICS_HOST') })
     const url = await listen(app, config)
+    // Whoever started the process waits for the address.
+    output.flush()
     load.start()
     endPreview = preview?.(service, url)
     sources?.start()
