@@ -2,6 +2,7 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import { RECONCILE_DEGRADED_MS } from '../../src/core/ground/limits.ts'
 import type { CoreLog } from '../../src/core/ground/log.ts'
 import { Refresher, type RefresherOptions } from '../../src/core/refresher.ts'
 import { Signal } from '../../src/core/ground/signal.ts'
@@ -158,7 +159,8 @@ t.test('K52: a hint at nothing in particular compares everything, with a pause a
   await until(() => refreshes.length === 2)
   t.strictSame(refreshes, ['all', 'all'])
   const [start = 0, end = 0, again = 0] = at
-  t.ok(again - end >= 9 * (end - start), `${again - end} ms after one of ${end - start} ms`)
+  // A stall of the machine may make the refresh so long that its pause is at its limit.
+  t.ok(again - end >= Math.min(9 * (end - start), RECONCILE_DEGRADED_MS), `${again - end} ms after one of ${end - start} ms`)
 })
 
 t.test('K54: a watcher that works is followed by one comparison of everything', async (t) => {

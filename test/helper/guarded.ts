@@ -1,4 +1,3 @@
-import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
@@ -13,7 +12,7 @@ import type { SkillManagerOptions } from '../../src/core/skill-manager.ts'
 import { createToolRegistry } from '../../src/tools/registry.ts'
 import { createTools } from '../../src/tools/tools.ts'
 import type { Files } from './build.ts'
-import { until } from './skills.ts'
+import { saveAtomically, until } from './skills.ts'
 
 export interface Secret {
   /** What its holder sends. */
@@ -84,7 +83,7 @@ export async function buildGuarded (t: Test, { roots, access: text, basePath = '
 
   async function write (content: string, line: string): Promise<void> {
     const start = log.length
-    writeFileSync(file, content)
+    saveAtomically(file, content)
     await until(() => log.slice(start).includes(line))
   }
 

@@ -116,7 +116,10 @@ t.test('K53: a skill is given with the content that its metadata was read from',
     if (operations < moment) break
   }
   let edits = 0
-  disk.intercept = (operation) => { if (operation === 'fstat') fs.writeFileSync(join(base, 'root/demo/SKILL.md'), skillText('demo', 'x'.repeat(++edits % 2))) }
+  const edit = () => { fs.writeFileSync(join(base, 'root/demo/SKILL.md'), skillText('demo', 'x'.repeat(++edits % 2))) }
+  disk.intercept = (operation) => { if (operation === 'fstat') edit() }
+  // What was read long enough ago is not read again.
+  edit()
   t.equal(await outcome(() => manager.loadSkill('demo')), "SkillError: Error reading SKILL.MD for skill 'demo'", 'one that never holds still')
 })
 
