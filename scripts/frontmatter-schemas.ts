@@ -59,7 +59,7 @@ export function codesInSchema (target: TargetName): ReadonlySet<string> {
   return new Set(rulesOf(target).map(({ code }) => code))
 }
 
-/** The JSON Schema of the frontmatter for one target: it refuses what the target does not take as it is, as far as a schema can say. */
+/** The JSON Schema of the frontmatter for one target. It refuses what the target does not take as it is, as far as a schema can say. */
 export function frontmatterSchema (target: TargetName): object {
   const rules = rulesOf(target)
   const ofField = (field: string | undefined) => rules.filter(({ rule }) => rule.field === field)

@@ -54,7 +54,7 @@ export function snippets (base: string, name?: string): readonly Snippet[] {
   ]
 }
 
-/** For a skill whose source is there: the command line of that host installs it from the source itself, in the revision that is served here. */
+/** For a skill whose source is there. The command line of that host installs it from the source itself, in the revision that is served here. */
 export function githubSnippets (name: string, state: GithubState | undefined): readonly Snippet[] {
   if (state === undefined) return []
   const { repository, commit, prefix } = state

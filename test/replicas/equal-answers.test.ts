@@ -52,7 +52,7 @@ function save (root: string, text: string): void {
   saveAtomically(join(root, 'plain/data.json'), text, `${root}.next`)
 }
 
-/** A skill whose folders are under watch from now on is compared once more, and the revision of the catalog is not known meanwhile: both know it, or neither. */
+/** A skill whose folders are under watch from now on is compared once more, and the revision of the catalog is not known meanwhile. Both know it, or neither. */
 async function askBoth ([one, two]: readonly [Replica, Replica], target: string, headers: readonly string[]): Promise<readonly [RawResponse, RawResponse]> {
   let answers = await Promise.all([one.get(target, headers), two.get(target, headers)])
   await until(async () => {

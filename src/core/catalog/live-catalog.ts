@@ -2,6 +2,7 @@ import { type Awaitable, coalesce, createSlicer, whenReady } from '../ground/asy
 import type { PollPhase } from '../disk/poll-phase.ts'
 import { isSameState } from '../disk/signature.ts'
 import type { FileStore } from '../files/file-store.ts'
+import { MAX_ATTEMPTS } from '../ground/limits.ts'
 import { Signal } from '../ground/signal.ts'
 import type { Signature } from '../ground/skill.ts'
 import { type Admission, AdmittedFolders, type CheckOutcome } from './admission.ts'
@@ -21,9 +22,6 @@ export interface LiveCatalogOptions {
   /** Decides which folders are served. Default: all. */
   readonly admission?: Admission | undefined
 }
-
-/** How often a question is asked anew when the disk changes under it. */
-const MAX_ATTEMPTS = 8
 
 /**
  * The catalog, compared with the disk: one skill for whoever asks for it, some or all of them for the refresher. What

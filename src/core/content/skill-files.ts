@@ -5,7 +5,7 @@ import type { Roots } from '../roots/roots.ts'
 import { changed } from '../disk/refused.ts'
 import { documentError, fileError, RevisionChangedError, SkillError } from '../ground/errors.ts'
 import type { FileContent } from '../files/file-content.ts'
-import type { FileStore, ServableFile } from '../files/file-store.ts'
+import type { ServableFile } from '../files/file-store.ts'
 import type { CatalogSkill } from '../ground/skill.ts'
 import { hasForbiddenSequence } from '../ground/skill-name.ts'
 import type { SkillArchive } from './archive.ts'
@@ -14,17 +14,7 @@ import type { KeptRevisions } from './kept-revisions.ts'
 import type { Inspected, Inspection, Manifest, ManifestStore, Unread } from './manifest.ts'
 import { skillSentence } from './refusal-sentences.ts'
 import { KeptState } from './kept-state.ts'
-import { type LiveState, type SkillState, SkillStates } from './skill-state.ts'
-
-export interface SkillFilesOptions {
-  readonly roots: Roots
-  readonly catalog: LiveCatalog
-  readonly store: FileStore
-  readonly manifests: ManifestStore
-  readonly kept: KeptRevisions
-  /** Lets only those states through that a policy serves. Default: all. */
-  readonly gate?: Gate | undefined
-}
+import { type LiveState, type SkillState, SkillStates, type SkillStatesOptions } from './skill-state.ts'
 
 /** A revision that a caller asked for: `sha256:<hex>`, or `current` for whatever is there. */
 export type RevisionChoice = string
@@ -38,13 +28,14 @@ export class SkillFiles {
   readonly #states: SkillStates
   readonly #gate: Gate | undefined
 
-  constructor ({ roots, catalog, store, manifests, kept, gate }: SkillFilesOptions) {
+  constructor (parts: SkillStatesOptions) {
+    const { roots, catalog, manifests, kept, gate } = parts
     this.#roots = roots
     this.#catalog = catalog
     this.#kept = kept
     this.#manifests = manifests
     this.#gate = gate
-    this.#states = new SkillStates({ roots, catalog, store, manifests, kept, gate })
+    this.#states = new SkillStates(parts)
     catalog.changed.subscribe(({ changed, removed }) => {
       for (const name of [...changed, ...removed]) this.#kept.expire(name)
     })

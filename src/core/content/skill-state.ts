@@ -9,7 +9,7 @@ import { changed, RefusedError } from '../disk/refused.ts'
 import { documentError, SkillError, skillError, SkillTooLargeError, SkillUnreadError } from '../ground/errors.ts'
 import type { FileContent } from '../files/file-content.ts'
 import type { FilePlace, FileStore, ServableFile } from '../files/file-store.ts'
-import { MAX_CHANGE_PAUSE_MS, MAX_CHANGE_WAIT_MS, MAX_LISTED_CHANGE_WAIT_MS, MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../ground/limits.ts'
+import { MAX_ATTEMPTS, MAX_CHANGE_PAUSE_MS, MAX_CHANGE_WAIT_MS, MAX_LISTED_CHANGE_WAIT_MS, MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../ground/limits.ts'
 import type { CatalogSkill, Finding } from '../ground/skill.ts'
 import { type ArchiveSource, checkedSource, createArchive, diskSource, keptSource, type SkillArchive } from './archive.ts'
 import type { KeptRevisions } from './kept-revisions.ts'
@@ -50,9 +50,6 @@ export interface SkillStatesOptions {
   /** Lets only those states through that a policy serves. Default: all. */
   readonly gate?: Gate | undefined
 }
-
-/** How often a failure is taken for the disk's doing when the skill is no longer what it was. */
-const MAX_ATTEMPTS = 8
 
 /** Gives states of skills as they are on the disk, and owns the one loop that asks again when they change meanwhile. */
 export class SkillStates {

@@ -2,6 +2,7 @@ import { type BigIntStats, constants } from 'node:fs'
 import type { Disk } from '../disk/disk.ts'
 import { asRefused, changed, RefusedError } from '../disk/refused.ts'
 import { isHidden, type PathFilter } from '../disk/hidden.ts'
+import { MAX_ATTEMPTS } from '../ground/limits.ts'
 import { OpenFile } from './open-file.ts'
 
 /** Linux on x64 and arm64; not in `fs.constants`. Opens a name without touching what it names. */
@@ -9,9 +10,6 @@ const O_PATH = 0o10000000
 /** A FIFO must not block, a terminal must not become ours. */
 const READ_ONLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY
 const NO_FOLLOW = constants.O_NOFOLLOW
-
-/** How often a path is opened anew when what it leads to moves while it is opened. */
-const MAX_OPEN_ATTEMPTS = 8
 
 /**
  * The one door to the disk: opens a file of a skill, or refuses. Inode and path are checked on what was opened, never on
@@ -27,7 +25,7 @@ export async function openInside (disk: Disk, folder: string, path: string, filt
   // What it is shows when it is open; what is hidden whatever it is, is not asked for.
   if (isHiddenTo(path, true, filter) && isHiddenTo(path, false, filter)) throw new RefusedError('not_found')
   const open = disk.hasProc ? openThroughProc : openByComparison
-  for (let attempt = 0; attempt < MAX_OPEN_ATTEMPTS; attempt++) {
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     try {
       return await open(disk, folder, path, filter)
     } catch (error) {

@@ -46,6 +46,9 @@ export const FILE_WORK_BYTES = 65_536
 /** Size of a folder, in bytes, from which it is read in pieces. On ext4 that is one of some 30,000 entries, which take 30 ms at once. */
 export const LARGE_FOLDER_BYTES = 1_048_576
 
+/** How often a question is asked anew when the disk, or another question, changes under it what was found. */
+export const MAX_ATTEMPTS = 8
+
 /** Longest piece of work in one turn of the event loop, in milliseconds. */
 export const SLICE_MS = 5
 

@@ -7,15 +7,13 @@ import { isOnNetwork } from '../disk/network/network-mounts.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
 import { isSameState } from '../disk/signature.ts'
 import { folderError, type SkillError } from '../ground/errors.ts'
+import { MAX_ATTEMPTS } from '../ground/limits.ts'
 import { Signal } from '../ground/signal.ts'
 import type { Signature } from '../ground/skill.ts'
 import type { MergedFolders, RootChange, RootOptions, RootReport, RootStatus, SkippedReport } from './root-reports.ts'
 import type { Listing } from './listing.ts'
 import { areSameNames, areSameSkips, holdLinks, holdsIgnoreFile, isOtherKind, isSameScan } from './scan-state.ts'
 import { type GoodScan, type Root, type RootScan, scanRoot, type SkillFolder } from './scan-root.ts'
-
-/** How often roots that change while they are compared are compared anew. */
-const MAX_ATTEMPTS = 8
 
 export type { MergedFolders, RootChange, RootOptions, RootReport, RootStatus, SkippedReport }
 

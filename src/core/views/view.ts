@@ -8,6 +8,7 @@ import type { PollPhase } from '../disk/poll-phase.ts'
 import type { FileContent } from '../files/file-content.ts'
 import type { ServableFile } from '../files/file-store.ts'
 import { documentError, SkillError } from '../ground/errors.ts'
+import { MAX_ATTEMPTS } from '../ground/limits.ts'
 import type { CatalogSkill, SkillMetadata } from '../ground/skill.ts'
 import { hasForbiddenSequence } from '../ground/skill-name.ts'
 import { SkillsAtRevision } from '../skills-at-revision.ts'
@@ -27,9 +28,6 @@ export interface ViewGround {
   /** Searches skills by name and root. */
   search (query: string, names: MergedNames, members: readonly ViewMember[]): Promise<SearchAnswer>
 }
-
-/** How often a question is asked anew when roots change under it. */
-const MAX_ATTEMPTS = 8
 
 /**
  * The skills of some roots, or some of their skills, as if there were no others. A name is resolved in the roots of the view, in

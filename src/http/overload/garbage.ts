@@ -6,7 +6,7 @@ const FULL_HEAP_BYTES = 1_073_741_824
 
 /**
  * A bound of bytes or requests that are held, for the heap that this process may have. With a heap of 256 MB and the bounds of a large one,
- * 300 clients that read nothing filled it: the process collected garbage without end, and answered nobody for a minute.
+ * 300 clients that read nothing filled it. The process collected garbage without end, and answered nobody for a minute.
  * @param heapBytes the limit of the heap
  */
 export function fitHeap (bound: number, heapBytes = getHeapStatistics().heap_size_limit): number {

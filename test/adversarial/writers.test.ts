@@ -1,0 +1,98 @@
+// Writers that meet every moment of a request: the disk itself writes, before the calls that answer it.
+import fs from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { buildService, type Service } from '../helper/build.ts'
+import { createFaultyDisk } from '../helper/disk.ts'
+import { skill, skillText } from '../helper/skills.ts'
+
+const CANARY = 'CANARY'
+
+t.test('K51 K53: the tools for models answer every call while SKILL.md is replaced by rename before each stat', async (t) => {
+  const disk = createFaultyDisk()
+  const service = await buildService(t, { files: { demo: skill('demo') }, options: { disk } })
+  const main = join(service.root, 'demo/SKILL.md')
+  let version = 0
+  disk.intercept = (operation) => {
+    if (operation !== 'stat') return
+    fs.writeFileSync(join(service.folder, 'next'), skillText('demo', `text ${++version}`))
+    fs.renameSync(join(service.folder, 'next'), main)
+  }
+  for (const [tool, args] of [['Skill', { skill_name: 'demo' }], ['skill', { skill: 'demo' }], ['get_skill', { skill_name: 'demo' }]] as const) {
+    for (let count = 0; count < 10; count++) {
+      const { status, text } = await service.post(`/agent/tools/${tool}`, args)
+      if (status !== 200 || !/text \d+/.test(text)) t.fail(`${tool}: ${status} ${text}`)
+    }
+    t.pass(tool)
+  }
+  t.ok(version > 30)
+})
+
+/** Everything that is made of all files of a skill. */
+async function ofAllFiles (service: Service): Promise<string[]> {
+  const index = (await service.fetch('/.well-known/agent-skills/index.json')).json() as { readonly skills: ReadonlyArray<{ readonly url: string }> }
+  return ['/skills/demo/archive.zip', '/skills/demo/files', '/skills/demo?revision=current', ...index.skills.map(({ url }) => new URL(url, `${service.url}/.well-known/agent-skills/`).pathname)]
+}
+
+t.test('K45 K48 K53: of a skill that is written without a pause archives and artifacts are 503 with Retry-After, of one that holds in between 200', async (t) => {
+  const disk = createFaultyDisk()
+  const service = await buildService(t, { files: { demo: skill('demo', { a: 'a' }) }, options: { disk, keep: { keepMs: 0 } } })
+  const targets = await ofAllFiles(service)
+  t.equal(targets.length, 4)
+  let writes = 0
+  let isOver = () => false
+  disk.intercept = (operation, _path, file) => {
+    if (operation === 'close' && file.includes('demo') && !isOver()) fs.writeFileSync(join(service.root, 'demo/a'), 'a'.repeat(++writes % 100))
+  }
+  fs.writeFileSync(join(service.root, 'demo/a'), 'other')
+  const statuses = await Promise.all(targets.map(async (target) => {
+    const { status, headers, text } = await service.fetch(target)
+    t.match(headers.get('retry-after'), /^[1-9]\d*$/, target)
+    t.match(JSON.parse(text), { code: 'skill_changing' }, target)
+    return status
+  }))
+  t.strictSame(statuses, targets.map(() => 503))
+  const begun = writes
+  t.ok(begun > 0)
+  isOver = () => writes >= begun + 5
+  t.equal((await service.fetch('/skills/demo/archive.zip')).status, 200, 'a state that holds is waited for')
+})
+
+t.test('K19 K22: a file and a folder that change places with a link to outside are given or refused, and never a failure of the disk', async (t) => {
+  const disk = createFaultyDisk()
+  const service = await buildService(t, {
+    files: { file: skill('file', { docs: { 'a.md': 'public' } }), folder: skill('folder', { docs: { 'a.md': 'public' } }) },
+    options: { disk, siblings: { secret: { 'a.md': CANARY } } }
+  })
+  const exchanged = { file: [join(service.root, 'file/docs/a.md'), join(service.folder, 'secret/a.md')], folder: [join(service.root, 'folder/docs'), join(service.folder, 'secret')] } as const
+  const aside = join(service.folder, 'aside')
+  const given = { public: 0, refused: 0, later: 0 }
+  for (const [name, [path, secret]] of Object.entries(exchanged)) {
+    for (let every = 1; every <= 20; every++) {
+      let operations = 0
+      let isLink = false
+      disk.intercept = () => {
+        if (++operations % every !== 0) return
+        if (isLink) fs.unlinkSync(path)
+        else fs.renameSync(path, aside)
+        if (isLink) fs.renameSync(aside, path)
+        else fs.symlinkSync(secret, path)
+        isLink = !isLink
+      }
+      const { status, headers, text } = await service.fetch(`/skills/${name}/files/docs/a.md`)
+      disk.intercept = () => {}
+      if (text.includes(CANARY)) t.fail(`leaked: ${name}, exchanged at each ${every}th call`)
+      if (status === 200 && text === 'public') given.public++
+      else if (status === 403 || status === 404) given.refused++
+      else if (status === 503 && /^[1-9]\d*$/.test(headers.get('retry-after') ?? '')) given.later++
+      else t.fail(`${name}, exchanged at each ${every}th call: ${status} ${text}`)
+      if (isLink) {
+        fs.unlinkSync(path)
+        fs.renameSync(aside, path)
+      }
+    }
+  }
+  t.comment(given)
+  t.ok(given.public > 0 && given.refused > 0)
+  t.notMatch(service.logText(), /"level":50|I\/O error|EIO/, 'the log names no failure of the disk')
+})
