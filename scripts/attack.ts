@@ -20,6 +20,9 @@ keeps descriptors, or lets another client wait for more than a second.
 const SWAP_SECONDS = 10
 const BATCH_CLIENTS = 4
 const PIPELINING_CLIENTS = [1, 20, 300]
+/** The heap that a container of 512 MB gives, in MiB, and what filled it. */
+const SMALL_HEAP_MB = 256
+const SMALL_HEAP_PIPELINES = ['a file of 8 MB', 'the largest page', 'a tool call for 8 MB']
 const FILES = 19_000
 const EXCESSIVE_FILES = 1_000_000
 const LOOSE_FILES = 300_000
@@ -80,6 +83,11 @@ async function attackHeavily (run: LongRun): Promise<boolean> {
       const figures = await attackByPipelines(run, what, clients)
       show(`${clients} clients, pipelines for ${what}, ${figures.descriptors} descriptors at most`, figures)
     }
+  }
+  for (const what of SMALL_HEAP_PIPELINES) {
+    const clients = PIPELINING_CLIENTS.at(-1) ?? 0
+    run.part(`${clients} clients that send many requests and read nothing, a heap of ${SMALL_HEAP_MB} MB: ${what}`)
+    show(`${clients} clients, a heap of ${SMALL_HEAP_MB} MB, pipelines for ${what}`, await attackByPipelines(run, what, clients, SMALL_HEAP_MB))
   }
   run.part('a file that grows while it is read')
   show('a file that grows', await attackByGrowth(run, GROWING_ROUNDS))

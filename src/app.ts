@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync, type FastifyRequest } from 'fastify'
-import { type AccessDoors, alwaysAllowed, PerSkills } from './access/principal.ts'
+import { type AccessDoors, alwaysAllowed, PerSkills } from './http/callers.ts'
 import { createChangeFeed } from './core/events/change-feed.ts'
 import type { SkillService } from './core/skill-source.ts'
 import { Connections } from './http/connections/connections.ts'

@@ -1,6 +1,6 @@
 import { basename } from 'node:path/posix'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
-import type { SkillsOf } from '../access/principal.ts'
+import type { SkillsOf } from '../http/callers.ts'
 import type { Manifest } from '../core/content/manifest.ts'
 import { skillBody } from '../core/format/main-file.ts'
 import { DEFAULT_PAGE_ENTRIES } from '../core/ground/limits.ts'

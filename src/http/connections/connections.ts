@@ -1,7 +1,7 @@
 import { type RequestListener, Server, type ServerOptions, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { MAX_WAITING_REQUESTS } from '../limits.ts'
-import { Garbage } from '../overload/garbage.ts'
+import { fitHeap, Garbage } from '../overload/garbage.ts'
 
 /**
  * Requests behind others that are read in one iteration of the event loop. Node takes some 10 µs to parse each, and a hundred
@@ -32,7 +32,7 @@ export class Connections {
   #late: ServerResponse | undefined
 
   /** @param maxWaiting requests that wait on all connections together; beyond it the connection with the most is closed */
-  constructor (maxWaiting = MAX_WAITING_REQUESTS) {
+  constructor (maxWaiting = fitHeap(MAX_WAITING_REQUESTS)) {
     this.#maxWaiting = maxWaiting
   }
 

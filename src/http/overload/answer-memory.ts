@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http'
 import { MAX_HELD_BYTES } from '../limits.ts'
-import { Garbage } from './garbage.ts'
+import { fitHeap, Garbage } from './garbage.ts'
 
 export interface AnswerMemoryOptions {
-  /** What all bodies and answers together may hold, in bytes. Default MAX_HELD_BYTES. */
+  /** What all bodies and answers together may hold, in bytes. Default MAX_HELD_BYTES, and less for a small heap. */
   readonly maxBytes?: number
   /** Time in which an answer that leaves no room for others must be sent, in milliseconds. Default 2 s. */
   readonly graceMs?: number
@@ -54,7 +54,7 @@ export class AnswerMemory {
   #measuredAt = 0
   readonly #garbage = new Garbage()
 
-  constructor ({ maxBytes = MAX_HELD_BYTES, graceMs = 2_000, waitMs = 1_000 }: AnswerMemoryOptions = {}) {
+  constructor ({ maxBytes = fitHeap(MAX_HELD_BYTES), graceMs = 2_000, waitMs = 1_000 }: AnswerMemoryOptions = {}) {
     this.#maxBytes = maxBytes
     this.#graceMs = graceMs
     this.#waitMs = waitMs

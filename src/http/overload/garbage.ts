@@ -1,6 +1,18 @@
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
+/** From this limit of the heap on, in bytes, a bound is what it says. A container of 512 MB gives a process half of that, or less. */
+const FULL_HEAP_BYTES = 1_073_741_824
+
+/**
+ * A bound of bytes or requests that are held, for the heap that this process may have. With a heap of 256 MB and the bounds of a large one,
+ * 300 clients that read nothing filled it: the process collected garbage without end, and answered nobody for a minute.
+ * @param heapBytes the limit of the heap
+ */
+export function fitHeap (bound: number, heapBytes = getHeapStatistics().heap_size_limit): number {
+  return Math.floor(bound * Math.min(1, heapBytes / FULL_HEAP_BYTES))
+}
+
 /** The heap is measured once for so many bytes, and may grow by so many before garbage is collected. */
 const MEASURED_AFTER_BYTES = 4 * 1_048_576
 const MAX_GROWTH_BYTES = 96 * 1_048_576
@@ -18,12 +30,14 @@ export interface Heap {
  */
 export class Garbage {
   readonly #heap: Heap
+  readonly #maxGrowth: number
   #answered = 0
   /** The least that was in use since the last collection. */
   #least = Infinity
 
-  constructor (heap: Heap = v8Heap()) {
+  constructor (heap: Heap = v8Heap(), maxGrowth = fitHeap(MAX_GROWTH_BYTES)) {
     this.#heap = heap
+    this.#maxGrowth = maxGrowth
   }
 
   /** @param bytes that an answer or request takes, and leaves behind */
@@ -33,7 +47,7 @@ export class Garbage {
     this.#answered = 0
     const used = this.#heap.used()
     this.#least = Math.min(this.#least, used)
-    if (used - this.#least < MAX_GROWTH_BYTES) return
+    if (used - this.#least < this.#maxGrowth) return
     this.#heap.collect()
     this.#least = this.#heap.used()
   }

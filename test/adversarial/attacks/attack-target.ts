@@ -24,16 +24,18 @@ export interface AttackTarget extends ServiceProcess {
 export interface AttackTargetOptions {
   /** Puts more into the root before the start. */
   readonly prepare?: (root: string) => void
+  /** The limit of V8's old generation, in MiB. Default: V8's own. */
+  readonly heapMb?: number | undefined
 }
 
 /** Starts a real process (`npm run build` comes before) over the attack tree, in a folder that goes with the test. */
-export async function startAttackTarget (t: ProcessOwner, { prepare }: AttackTargetOptions = {}): Promise<AttackTarget> {
+export async function startAttackTarget (t: ProcessOwner, { prepare, heapMb }: AttackTargetOptions = {}): Promise<AttackTarget> {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'skillserve-attack-')))
   t.teardown(() => { rmSync(folder, { recursive: true, force: true }) })
   const root = join(folder, 'skills')
   writeAttackTree(folder)
   prepare?.(root)
-  const service = await startProcess(t, { args: [root], nodeOptions: ['--import', LOOP_STALL] })
+  const service = await startProcess(t, { args: [root], nodeOptions: ['--import', LOOP_STALL, ...heapMb === undefined ? [] : [`--max-old-space-size=${heapMb}`]] })
   let asked = 0
   return {
     ...service,

@@ -42,9 +42,9 @@ export interface PipeliningFigures extends LoadFigures {
  * Clients send requests and read no answer. They go when another client has been answered a hundred times.
  * @param what one of PIPELINES
  */
-export async function attackByPipelines (t: ProcessOwner, what: string, clients: number): Promise<PipeliningFigures> {
+export async function attackByPipelines (t: ProcessOwner, what: string, clients: number, heapMb?: number): Promise<PipeliningFigures> {
   const { bytes, descriptors: allowed = 0 } = PIPELINES[what] ?? { bytes: Buffer.alloc(0) }
-  const target = await startAttackTarget(t, { prepare: writeLargeTree })
+  const target = await startAttackTarget(t, { prepare: writeLargeTree, heapMb })
   // What the first answers leave in memory is no attack.
   for (const warming of ['/catalog?limit=500', '/skills/demo/files/large.bin']) await rawRequest(target.url, request('GET', warming, { headers: ['Range: bytes=0-9'] }))
   await until(() => target.log().some(({ msg }) => msg === 'watching the skills folders'))

@@ -1,8 +1,14 @@
 import t from 'tap'
-import { Garbage, v8Heap } from '../../../src/http/overload/garbage.ts'
+import { fitHeap, Garbage, v8Heap } from '../../../src/http/overload/garbage.ts'
 import { until } from '../../helper/skills.ts'
 
 const MEBIBYTE = 1_048_576
+
+t.test('bounds of what is held are as they say for a heap of 1 GiB and more, and shrink with a smaller one', async (t) => {
+  for (const [heapMebibytes, share] of [[128, 1 / 8], [256, 1 / 4], [384, 3 / 8], [1_024, 1], [4_096, 1]] as const) {
+    t.equal(fitHeap(20_000, heapMebibytes * MEBIBYTE), 20_000 * share, `${heapMebibytes} MiB`)
+  }
+})
 
 t.test('large answers may add 96 MiB to the heap before garbage is collected', async (t) => {
   let used = 100
@@ -13,7 +19,7 @@ t.test('large answers may add 96 MiB to the heap before garbage is collected', a
       used -= 120
       collections++
     }
-  })
+  }, 96 * MEBIBYTE)
   const collectionsAfter = [100, 150, 195, 196, 90, 171, 172, 40, 135, 136].map((now) => {
     used = now
     garbage.add(4 * MEBIBYTE)
