@@ -55,7 +55,7 @@ interface AxeResults {
 export async function barriers (page: Page, rules?: readonly string[]): Promise<readonly string[]> {
   // As text: functions would be compiled against the types of this process.
   if (await page.evaluate("!('axe' in globalThis)")) await page.evaluate(axe)
-  const { violations } = await page.evaluate(`axe.run(${JSON.stringify({ ...rules !== undefined && { runOnly: rules }, resultTypes: ['violations'] })})`) as AxeResults
+  const { violations } = await page.evaluate(`axe.run(${JSON.stringify({ ...rules !== undefined && { runOnly: rules }, resultTypes: ['violations'], preload: false })})`) as AxeResults
   return violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}: ${failureSummary ?? ''}`))
 }
 

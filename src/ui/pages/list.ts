@@ -134,5 +134,6 @@ function nothing (question: ListContent, addresses: Addresses): Html {
 <pre tabindex="0"><code>${EXAMPLE}</code></pre></div>`
   }
   const isRefined = choice !== undefined || root !== undefined || target !== undefined
-  return html`<p class="nothing">No skill fits. ${query !== '' && isRefined && html`<a href="${listAddress(addresses, { query })}">Search among all skills</a> `}<a href="${addresses.home}">Show all skills</a></p>`
+  return html`<p class="nothing">No skill fits. ${query !== '' && isRefined && html`<a href="${listAddress(addresses, { query })}">Search among all skills</a> `}<a href="${addresses.home}">Show all skills</a></p>
+<p class="nothing">A skill comes here as a folder with a <code>SKILL.md</code>, in a folder that this service serves.</p>`
 }

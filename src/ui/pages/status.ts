@@ -26,7 +26,7 @@ export function statusPage ({ status, sources }: StatusContent, addresses: Addre
     title: 'Status – Skills',
     current: 'status',
     main: html`<h1>Status</h1>
-<p class="lead"><span class="verdict ${ready ? detail === undefined ? 'good' : 'warning' : 'error'}">${ready ? 'ready' : 'not ready'}</span> ${detail ?? `${count(skills, 'skill')}, and nothing is wrong`}.</p>
+<p class="lead"><span class="verdict ${ready ? detail === undefined ? 'good' : 'warning' : 'error'}">${ready ? 'ready' : 'not ready'}</span> – ${detail === undefined ? `${count(skills, 'skill')}, and nothing is wrong` : readable(detail)}.</p>
 <section aria-labelledby="roots"><h2 id="roots">Folders</h2>
 <div class="table" tabindex="0"><table><thead><tr><th scope="col">Name</th><th scope="col">Kind</th><th scope="col">State</th><th scope="col" class="align-right">Skills</th><th scope="col" class="align-right">Left out</th></tr></thead>
 <tbody>${roots.map(({ name, type, state, skills, skipped }) => html`
@@ -58,7 +58,12 @@ function sourceTable (sources: readonly SourceStatus[]): Html {
 }
 
 function time (iso: string): Html {
-  return html`<time datetime="${iso}">${iso.replace('T', ' ').replace(/\.\d+Z$|Z$/, ' UTC')}</time>`
+  return html`<time datetime="${iso}">${readable(iso)}</time>`
+}
+
+/** A text with times as people read them. */
+function readable (text: string): string {
+  return text.replaceAll(/(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z/g, '$1 $2 UTC')
 }
 
 /** `main@sha1:0123456789ab`. */

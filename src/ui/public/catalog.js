@@ -78,17 +78,32 @@
     })
     field.form.addEventListener('change', ({ target }) => { if (target !== field) search() })
     document.addEventListener('keydown', (event) => {
-      const writes = event.target instanceof HTMLInputElement
-      if ((event.key === '/' && !writes && !event.ctrlKey && !event.metaKey && !event.altKey) || (event.key === 'k' && (event.ctrlKey || event.metaKey))) {
-        event.preventDefault()
-        field.focus()
-        field.select()
-      } else if (event.key === 'Escape' && event.target === field && field.value !== '') {
+      if (event.key === 'Escape' && event.target === field && field.value !== '') {
         event.preventDefault()
         field.value = ''
         search()
       } else if (event.key === 'ArrowDown' || event.key === 'ArrowUp') moveThrough(event)
     })
+  }
+
+  function goToSearch () {
+    if (!field) {
+      location.href = `${base}/#q`
+      return
+    }
+    field.focus()
+    field.select()
+  }
+
+  // From every page.
+  function prepareShortcuts () {
+    document.addEventListener('keydown', (event) => {
+      const writes = event.target instanceof HTMLInputElement
+      if ((event.key !== '/' || writes || event.ctrlKey || event.metaKey || event.altKey) && (event.key !== 'k' || !(event.ctrlKey || event.metaKey))) return
+      event.preventDefault()
+      goToSearch()
+    })
+    if (field && location.hash === '#q') goToSearch()
   }
 
   // Lines: `#L12-L20`, which shift and a click on a number makes.
@@ -151,6 +166,7 @@
   }
 
   prepareSnippets()
+  prepareShortcuts()
   if (field) prepareSearch()
   const source = document.querySelector('.source')
   if (source) prepareLines(source)

@@ -73,6 +73,7 @@ t.test('K74: the status page says since when and why a source is not up to date'
   const { text } = await open(`${url}/ui/status`)
   t.match(text, /<bdi>skills<\/bdi><\/td><td>git<\/td><td><span class="verdict warning">not up to date<\/span><br>the host &lt;does&gt; not answer, since <time datetime="2026-11-22T11:00:00\.000Z">2026-11-22 11:00:00 UTC<\/time>/)
   t.match(text, 'main@sha1:012345678901<')
+  t.match(text, /ready<\/span> – the source skills is not up to date, it fails since 2026-11-22 11:00:00 UTC: the host &lt;does&gt; not answer\./)
   t.notMatch(text, 'elsewhere', 'a source of no root that the caller sees')
 })
 

@@ -42,7 +42,7 @@ t.test('K74: search, filters and pages have addresses', async (t) => {
   t.equal(seen.length, 122)
   t.equal(new Set(seen).size, 122)
 
-  t.match((await open(`${url}/?q=nothing-like-it`)).text, /No skill fits/)
+  t.match((await open(`${url}/?q=nothing-like-it`)).text, /No skill fits[^]*A skill comes here as a folder with a <code>SKILL\.md<\/code>/)
   t.match(await open(`${url}/?cursor=x`), { status: 400, text: /<h1>/ })
   t.match(await open(`${url}/?q=${'x'.repeat(1_001)}`), { status: 400 })
   t.equal((await open(`${url}/?q=a&q=b&utm=1`)).status, 200)
