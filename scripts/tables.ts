@@ -8,8 +8,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { EXAMPLE_SKILL } from './example-skill.ts'
 import { withCodes, withTargets } from './finding-codes.ts'
+import { FRONTMATTER_SCHEMAS } from './frontmatter-schemas.ts'
 import type { Setting } from '../src/config/setting.ts'
-import type { TSchema } from '@sinclair/typebox'
 import { AccessFileSchema } from '../src/access/schema.ts'
 import { ConfigFileSchema } from '../src/config/config-file.ts'
 import { TrustFileSchema } from '../src/trust/trust-file.ts'
@@ -44,15 +44,16 @@ export const DOCUMENTS: Readonly<Record<string, SettingsDocument>> = {
   'docs/configuration.md': { link: (heading) => `#${heading}`, hasSetting: () => true }
 }
 
-/** The JSON Schemas of operators' files, for editors, by document. */
-export const FILE_SCHEMAS: Readonly<Record<string, TSchema>> = {
+/** The JSON Schemas of operators' files and of frontmatter, for editors, by document. */
+export const FILE_SCHEMAS: Readonly<Record<string, object>> = {
   'openapi/access.schema.json': AccessFileSchema,
   'openapi/config.schema.json': ConfigFileSchema,
-  'openapi/trust.schema.json': TrustFileSchema
+  'openapi/trust.schema.json': TrustFileSchema,
+  ...FRONTMATTER_SCHEMAS
 }
 
 /** The text of such a document as it should be. */
-export function schemaDocument (schema: TSchema): string {
+export function schemaDocument (schema: object): string {
   return `${JSON.stringify({ $schema: 'https://json-schema.org/draft/2020-12/schema', ...schema }, undefined, 2)}\n`
 }
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync, type FastifyRequest } from 'fastify'
-import { type AccessDoors, alwaysAllowed, PerSkills } from './access/principal.ts'
+import { type AccessDoors, alwaysAllowed, PerSkills } from './http/callers.ts'
 import { createChangeFeed } from './core/events/change-feed.ts'
 import type { SkillService } from './core/skill-source.ts'
 import { Connections } from './http/connections/connections.ts'
@@ -49,7 +49,7 @@ import { wellKnown } from './well-known/well-known.ts'
 export interface AppOptions {
   readonly skills: SkillService
   /** The sources that are no folders. */
-  readonly sources?: Pick<Sources, 'status' | 'hooks'>
+  readonly sources?: Pick<Sources, 'status' | 'hooks' | 'githubOf'>
   readonly registry: ToolRegistry
   readonly logger: FastifyBaseLogger
   /** Named to MCP clients. */
@@ -106,7 +106,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const revisionOf = (request: FastifyRequest) => feeds.of(skillsOf(request)).revision
   const judge = createJudge([mcpFindings])
   const translate = (error: unknown, request: FastifyRequest): unknown => access === undefined ? error : access.translate(error, request)
-  const pages = ui ? catalogPages({ skillsOf, judge, version, prefix: basePath, log: logger, isPreview, publicUrl, sources: sources && (() => sources.status), translate }) : undefined
+  const pages = ui ? catalogPages({ skillsOf, judge, version, prefix: basePath, log: logger, isPreview, publicUrl, sources, translate }) : undefined
 
   await app.register(security, { loopbackOnly, allowedHosts })
   await app.register(errors, { basePath, translate })

@@ -64,8 +64,14 @@ export class LogOutput implements DestinationStream {
       return
     }
     this.#lines += line
-    if (this.#lines.length >= JOIN_CHARACTERS) this.#flush()
-    else this.#timer ??= setTimeout(() => { this.#flush() }, JOIN_MS).unref()
+    if (this.#lines.length >= JOIN_CHARACTERS) this.flush()
+    else this.#timer ??= setTimeout(() => { this.flush() }, JOIN_MS).unref()
+  }
+
+  /** Writes what waits without the wait for more: somebody looks for these lines now. */
+  flush (): void {
+    this.#join()
+    if (!this.#isDraining) void this.#drain()
   }
 
   /** Writes what waits, at the end of the process: as much as the reader takes within half a second. */
@@ -83,11 +89,6 @@ export class LogOutput implements DestinationStream {
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, FIRST_RETRY_MS)
       }
     }
-  }
-
-  #flush (): void {
-    this.#join()
-    if (!this.#isDraining) void this.#drain()
   }
 
   #join (): void {

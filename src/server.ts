@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
 import { type Logger, pino } from 'pino'
-import type { AccessDoors } from './access/principal.ts'
+import type { AccessDoors } from './http/callers.ts'
 import { buildApp } from './app.ts'
 import { openRoots } from './config/roots.ts'
 import { ConfigError } from './config/setting.ts'
@@ -170,6 +170,8 @@ export async function startServer (config: Config, { version, isExample = false,
     await skills.start()
     await observation.start().catch((error: unknown) => { throw explainListenError(error, config.metricsPort ?? 0, config.metricsHost, 'METRICS_PORT', 'METRICS_HOST') })
     const url = await listen(app, config)
+    // Whoever started the process waits for the address.
+    output.flush()
     load.start()
     endPreview = preview?.(service, url)
     sources?.start()

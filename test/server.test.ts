@@ -6,6 +6,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { delimiter, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { type ProcessOptions, runProcess, type ServiceProcess, startProcess } from './helper/process.ts'
+import { startStopwatch } from './helper/timing.ts'
 
 /** Far above what a stop needs, far below the deadline of the drain. */
 const AT_ONCE_MS = 4_000
@@ -57,9 +58,8 @@ const STOP_WHEN_LISTENING = 'data:text/javascript,' + encodeURIComponent(`
 `)
 
 async function timed<T> (promise: Promise<T>): Promise<readonly [value: T, ms: number]> {
-  const before = performance.now()
-  const value = await promise
-  return [value, performance.now() - before]
+  const elapsed = startStopwatch()
+  return [await promise, elapsed()]
 }
 
 t.test('K1, K2: ./skills is served on a loopback address by default, the line that says so carries the port, and all lines are JSON', async (t) => {

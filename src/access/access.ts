@@ -14,7 +14,7 @@ import { Links } from './links.ts'
 import { LiveViews } from './live-views.ts'
 import { addMetadata, metadataUrl } from './metadata.ts'
 import { Policy, type Proof, READ_SCOPE } from './policy.ts'
-import { type AccessDoors, type Principal, REFUSAL_REASONS, type RefusalReason } from './principal.ts'
+import { type AccessDoors, type Principal, REFUSAL_REASONS, type RefusalReason } from '../http/callers.ts'
 
 export interface AccessOptions {
   /** Path of the access file. */

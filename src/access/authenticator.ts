@@ -61,7 +61,7 @@ export class Authenticator {
     const { authorization } = request.headers
     if (authorization === undefined) return this.#fromProxy(request) ?? ANONYMOUS
     if (hasSeveral(request, 'authorization') || authorization.length > MAX_HEADER_CHARACTERS) return refused('invalid_credentials')
-    // One hash of the header as it came: a part of a text takes three times as long to hash, and the checks of its form as long again.
+    // One hash of the header as it came. A part of a text takes three times as long to hash, and the checks of its form as long again.
     const proofBefore = authorization.length < MIN_JWT_CHARACTERS ? undefined : this.#verifier?.remembered(digestOf(authorization))
     if (proofBefore !== undefined) return proofBefore
     const [, token] = BEARER.exec(authorization) ?? []

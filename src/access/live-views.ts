@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type { SkillViews } from '../core/views/skill-views.ts'
 import type { View } from '../core/views/view.ts'
 import { groupsOf, type Policy, type Proof } from './policy.ts'
-import type { Principal } from './principal.ts'
+import type { Principal } from '../http/callers.ts'
 
 /** Views that are kept while nobody uses them. */
 const MAX_VIEWS = 256

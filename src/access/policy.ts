@@ -2,7 +2,7 @@ import { BlockList, isIP } from 'node:net'
 import { type YamlFile, type YamlPath, parseYamlFile } from '../config/yaml-file.ts'
 import { quote } from '../config/setting.ts'
 import type { Grant } from '../core/views/skill-views.ts'
-import type { Principal } from './principal.ts'
+import type { Principal } from '../http/callers.ts'
 import { type AccessFile, AccessFileSchema } from './schema.ts'
 
 export const READ_SCOPE = 'skills:read'

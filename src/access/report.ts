@@ -6,7 +6,7 @@ import type { SkillManagerOptions } from '../core/skill-manager.ts'
 import { SkillViews } from '../core/views/skill-views.ts'
 import type { View } from '../core/views/view.ts'
 import { Policy, type Rule } from './policy.ts'
-import type { Principal } from './principal.ts'
+import type { Principal } from '../http/callers.ts'
 
 /** Neither: the file is only checked. */
 export interface AccessQuestion {

@@ -1,13 +1,6 @@
 import { parseArgs } from 'node:util'
 import { quote } from '../config/setting.ts'
-import { CommandError } from './command.ts'
-
-/** A command's arguments, values not yet checked. */
-export interface Arguments {
-  readonly positionals: readonly string[]
-  /** Values by name without dashes, in order; switches have none. */
-  readonly flags: ReadonlyMap<string, readonly string[]>
-}
+import { type Arguments, CommandError } from './command.ts'
 
 /** Flags without a value, which every command takes. */
 const SWITCHES = { help: { type: 'boolean', short: 'h' }, version: { type: 'boolean', short: 'v' } } as const

@@ -1,5 +1,3 @@
-import type { Arguments } from './arguments.ts'
-
 /** Why a command cannot do what it was asked to do. The message is one line. */
 export class CommandError extends Error {
   override readonly name = 'CommandError'
@@ -10,6 +8,13 @@ export class CommandError extends Error {
     super(message)
     this.exitCode = exitCode
   }
+}
+
+/** A command's arguments, values not yet checked. */
+export interface Arguments {
+  readonly positionals: readonly string[]
+  /** Values by name without dashes, in order; switches have none. */
+  readonly flags: ReadonlyMap<string, readonly string[]>
 }
 
 /** What a command has of the process. */

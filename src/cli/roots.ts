@@ -1,7 +1,6 @@
 import { loadConfig } from '../config/load.ts'
 import type { OpenedRoots } from '../config/roots.ts'
-import type { Arguments } from './arguments.ts'
-import { type CommandContext, CommandError } from './command.ts'
+import { type Arguments, type CommandContext, CommandError } from './command.ts'
 import { checkSkillsFolder } from './folders.ts'
 
 /** Flags that say how sources are read. */

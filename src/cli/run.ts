@@ -1,6 +1,6 @@
 import { ConfigError, quote } from '../config/setting.ts'
-import { type Arguments, parseArguments } from './arguments.ts'
-import { CommandError, type CommandContext, type CommandTable, DEFAULT_COMMAND, loadCommand } from './command.ts'
+import { parseArguments } from './arguments.ts'
+import { type Arguments, type CommandContext, CommandError, type CommandTable, DEFAULT_COMMAND, loadCommand } from './command.ts'
 import { COMMANDS } from './commands.ts'
 import { checkSkillsFolder } from './folders.ts'
 

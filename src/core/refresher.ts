@@ -1,3 +1,4 @@
+import type { LiveCatalog } from './catalog/live-catalog.ts'
 import { DEBOUNCE_MS, MAX_DEBOUNCE_MS, PAUSE_FACTOR, POLL_MS, RECONCILE_DEGRADED_MS, RECONCILE_HEALTHY_MS } from './ground/limits.ts'
 import type { CoreLog } from './ground/log.ts'
 import { Signal } from './ground/signal.ts'
@@ -11,23 +12,6 @@ export interface RefreshTimes {
   readonly reconcileHealthy?: number
   readonly reconcileDegraded?: number
   readonly poll?: number
-}
-
-export interface RefresherStatus {
-  readonly watcher: WatcherState
-}
-
-/** What may have changed since the last refresh. */
-export interface RefreshHints {
-  /** Anything may have changed; `byRoot` is of no interest. */
-  readonly everything: boolean
-  /** Names of skills by the path of their root, '' for any root. No name: the root itself. */
-  readonly byRoot: ReadonlyMap<string, ReadonlySet<string>>
-}
-
-export interface Refreshable {
-  /** Compares with the disk what may have changed. An error is logged, and the next refresh comes as always. */
-  refresh (hints: RefreshHints): Promise<void>
 }
 
 /** A refresh that has ended. */
@@ -48,7 +32,8 @@ export interface RefresherOptions {
   readonly watcher?: WatcherFactory | false
   readonly times?: RefreshTimes
   readonly log: CoreLog
-  readonly catalog: Refreshable
+  /** Compares with the disk what may have changed. An error is logged, and the next refresh comes as always. */
+  readonly catalog: Pick<LiveCatalog, 'refresh'>
 }
 
 const ANY_ROOT = ''
@@ -90,10 +75,10 @@ export class Refresher {
     }
   }
 
-  get status (): RefresherStatus {
+  get watcher (): WatcherState {
     const { polling } = this.#options
     const status = polling && this.#isStarted && !this.#closed ? 'watching' : 'off'
-    return { watcher: this.#watcher?.state ?? { status, mode: polling ? 'polling' : 'events', errors: 0 } }
+    return this.#watcher?.state ?? { status, mode: polling ? 'polling' : 'events', errors: 0 }
   }
 
   /** Begins to watch, or to poll. */
@@ -101,7 +86,7 @@ export class Refresher {
     if (this.#closed || this.#isStarted) return
     this.#isStarted = true
     const { watcher = createWatcher, roots, polling, log } = this.#options
-    if (polling) log.info({ watcher: this.status.watcher }, 'polling the skills folders')
+    if (polling) log.info({ watcher: this.watcher }, 'polling the skills folders')
     else if (watcher !== false) {
       this.#watcher = watcher({ roots })
       this.#watcher.hints.subscribe(({ root, name }) => { this.#hint(root, name) })
@@ -112,8 +97,9 @@ export class Refresher {
     this.#schedule()
   }
 
-  /** These skills may have changed, whichever root they are in. */
+  /** These skills may have changed, whichever root they are in. Before the start nothing is known that may be outdated. */
   hintAt (names: readonly string[]): void {
+    if (!this.#isStarted) return
     for (const name of names) this.#hint(ANY_ROOT, name)
   }
 
@@ -142,7 +128,7 @@ export class Refresher {
 
   /** The pause between two ticks. */
   get #pause (): number {
-    const { status, mode } = this.status.watcher
+    const { status, mode } = this.watcher
     if (mode === 'polling' && status === 'watching') return this.#times.poll
     return status === 'watching' ? this.#times.reconcileHealthy : this.#times.reconcileDegraded
   }

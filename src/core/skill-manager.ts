@@ -1,35 +1,27 @@
 import { basename } from 'node:path'
 import { type Awaitable, whenReady } from './ground/async.ts'
-import { CatalogLog } from './catalog-log.ts'
 import type { CatalogChange } from './catalog/catalog.ts'
-import { LiveCatalog } from './catalog/live-catalog.ts'
+import type { LiveCatalog } from './catalog/live-catalog.ts'
 import type { MainFilePreference } from './roots/main-files.ts'
-import { Roots } from './roots/roots.ts'
+import type { Roots } from './roots/roots.ts'
 import type { SkillArchive } from './content/archive.ts'
-import { KeptRevisions } from './content/kept-revisions.ts'
-import { type Inspected, type Manifest, ManifestStore, type Unread } from './content/manifest.ts'
-import { SkillFiles } from './content/skill-files.ts'
+import type { Inspected, Manifest, Unread } from './content/manifest.ts'
+import type { SkillFiles } from './content/skill-files.ts'
 import type { SkillState } from './content/skill-state.ts'
-import { Gate } from './content/trust/gate.ts'
-import type { DiskArea, DiskGuard } from './disk/network/guard.ts'
-import type { PollPhase } from './disk/poll-phase.ts'
 import { documentError, SkillError } from './ground/errors.ts'
 import type { FileContent } from './files/file-content.ts'
-import type { FileStore } from './files/file-store.ts'
-import { type ServableFile } from './files/file-store.ts'
+import type { FileStore, ServableFile } from './files/file-store.ts'
 import { skillBody } from './format/main-file.ts'
-import { KEPT_REVISION_BYTES, KEPT_REVISION_MS } from './ground/limits.ts'
 import { type CoreLog, SILENT } from './ground/log.ts'
-import { Signal } from './ground/signal.ts'
-import { SkillsAtRevision } from './pinned-source.ts'
-import { type Refresh, Refresher } from './refresher.ts'
+import type { Signal } from './ground/signal.ts'
+import { SkillsAtRevision } from './skills-at-revision.ts'
+import type { Refresh, Refresher } from './refresher.ts'
 import { type SearchAnswer, SkillSearch } from './search/search.ts'
 import { type CatalogSkill, type Skill, type SkillMetadata, toCatalogSkill } from './ground/skill.ts'
 import type { SkillManagerOptions, SkillManagerTimes } from './skill-manager-options.ts'
-import { createSharedDisk } from './shared-disk.ts'
-import type { PinnedSource, SkillService, SkillStatus } from './skill-source.ts'
+import type { SourceAtRevision, SkillService, SkillStatus } from './skill-source.ts'
+import { type Core, wireCore } from './wiring.ts'
 
-export { createSharedDisk, type SharedDisk } from './shared-disk.ts'
 export type { SkillManagerOptions, SkillManagerTimes }
 
 /**
@@ -39,59 +31,30 @@ export type { SkillManagerOptions, SkillManagerTimes }
 export class SkillManager implements SkillService {
   readonly scope = ''
   readonly #log: CoreLog
-  readonly #phase: PollPhase
-  readonly #guard: DiskGuard
-  readonly #roots: Roots
+  readonly #core: Core
   readonly #catalog: LiveCatalog
-  readonly #catalogLog: CatalogLog
+  readonly #roots: Roots
   readonly #files: SkillFiles
-  readonly #gate: Gate | undefined
-  readonly #search: SkillSearch
   readonly #refresher: Refresher
-  readonly #stops: Array<() => void> = []
-  /** The memory for contents of files. */
-  readonly contents: Pick<FileStore, 'usage'>
+  readonly #search: SkillSearch
+  readonly #stopFollowing: (() => void) | undefined
   #indexed = false
   #firstIndex: Promise<void> | undefined
 
-  constructor ({ projectRoots, personalRoot, linkTargets, polling = false, log = SILENT, watcher, disk, times = {}, keep = {}, hasRoom, shared = createSharedDisk(times.diskAnswer, hasRoom), policy }: SkillManagerOptions) {
-    const { phase, guard, store } = shared
-    this.#phase = phase
-    this.#log = log
-    this.#guard = guard
-    this.#roots = new Roots({
-      projectRoots, ...personalRoot !== undefined && { personalRoot }, ...linkTargets && { linkTargets }, ...disk && { disk }, guard, phase
-    })
-    const disks = new Signal<DiskArea & { readonly isAnswering: boolean }>()
-    this.#stops.push(guard.changed.subscribe((area) => { if (this.#isOwn(area)) disks.emit(area) }))
-    this.contents = store
-    const kept = new KeptRevisions({ keepMs: KEPT_REVISION_MS, maxBytes: KEPT_REVISION_BYTES, ...keep })
-    const manifests = new ManifestStore({ store, kept })
-    const gate = policy && new Gate({ policy, roots: this.#roots, store, manifests })
-    this.#gate = gate
-    this.#catalog = new LiveCatalog({ roots: this.#roots, store, phase, admission: gate })
-    this.#catalogLog = new CatalogLog({ log, roots: this.#roots, catalog: this.#catalog, disks, gate: gate?.changed })
-    this.#files = new SkillFiles({ roots: this.#roots, catalog: this.#catalog, store, kept, manifests, gate })
+  constructor (options: SkillManagerOptions) {
+    this.#log = options.log ?? SILENT
+    this.#core = wireCore(options)
+    this.#catalog = this.#core.catalog
+    this.#roots = this.#core.roots
+    this.#files = this.#core.files
+    this.#refresher = this.#core.refresher
     this.#search = new SkillSearch(this)
-    this.#refresher = new Refresher({ roots: this.#roots.paths, polling, ...watcher !== undefined && { watcher }, times, log, catalog: this.#catalog })
-    if (gate !== undefined && policy !== undefined) {
-      // A change of any file decides whether a guarded skill is served.
-      this.#refresher.wantInside(true)
-      this.#stops.push(
-        gate.changed.subscribe((change) => { policy.judged.emit(change) }),
-        gate.checked.subscribe(({ folder, inside }) => { this.#refresher.followInside(this.#roots.pathOf(folder), folder.realPath, inside) }),
-        policy.changed.subscribe(() => { if (this.#indexed) this.#catalog.readmit() })
-      )
-    }
-    disks.subscribe(({ name, isAnswering }) => {
-      // What could not be read while a disk hung; for a root, all that is in it.
-      if (isAnswering && this.#indexed) this.#refresher.hintAt(name === '' ? this.#catalog.last.names : [name])
-    })
-    this.#roots.changed.subscribe(({ root, realPath, folders, links, names }) => {
-      if (this.#indexed) this.#refresher.hintAt(names)
-      this.#refresher.follow(root.path, { realPath, folders: root.listed?.isFixed === true ? new Map() : folders, links })
-    })
-    for (const [index, listing] of this.#roots.listings) this.#stops.push(listing.changed.subscribe(() => { void this.#roots.rescan(index) }))
+    this.#stopFollowing = options.policy?.changed.subscribe(() => { if (this.#indexed) this.#catalog.readmit() })
+  }
+
+  /** The memory for contents of files. */
+  get contents (): Pick<FileStore, 'usage'> {
+    return this.#core.store
   }
 
   /** Lists the roots, and returns when `list` can be answered; the index and the watcher follow in the background. */
@@ -107,16 +70,12 @@ export class SkillManager implements SkillService {
   }
 
   async close (): Promise<void> {
-    for (const stop of this.#stops) stop()
-    this.#catalog.changed.clear()
-    this.#catalog.touched.clear()
-    this.#catalogLog.close()
-    await this.#refresher.close()
-    this.#files.close()
+    this.#stopFollowing?.()
+    await this.#core.close()
   }
 
   beginRequest (connection: object): void {
-    this.#phase.begin(connection)
+    this.#core.phase.begin(connection)
   }
 
   /** Reports each change of the catalog once it is in place. Returns a function that stops it. */
@@ -133,7 +92,7 @@ export class SkillManager implements SkillService {
     this.#refresher.wantInside(true)
     return () => {
       stop()
-      this.#refresher.wantInside(this.#gate !== undefined || this.#catalog.touched.hasListeners)
+      this.#refresher.wantInside(this.#core.gate !== undefined || this.#catalog.touched.hasListeners)
     }
   }
 
@@ -159,9 +118,10 @@ export class SkillManager implements SkillService {
   get refreshed (): Signal<Refresh> { return this.#refresher.refreshed }
 
   /** Whether changes in the roots cause events, or they are polled. */
-  isWatching (): boolean { return this.#refresher.status.watcher.status === 'watching' }
+  isWatching (): boolean { return this.#refresher.watcher.status === 'watching' }
 
   get status (): SkillStatus {
+    const { gate, guard } = this.#core
     const { generation, names } = this.#catalog.last
     return {
       ready: this.#indexed && this.#roots.unavailable === undefined,
@@ -169,10 +129,10 @@ export class SkillManager implements SkillService {
       generation,
       skills: names.length,
       roots: this.#roots.status,
-      watcher: this.#refresher.status.watcher,
+      watcher: this.#refresher.watcher,
       failures: this.#roots.failures,
-      hanging: this.#guard.hanging.filter((area) => this.#isOwn(area)).map(({ name }) => name).filter((name) => name !== ''),
-      ...this.#gate && { quarantined: this.#gate.refused.length }
+      hanging: guard.hanging.filter(({ root, name }) => name !== '' && this.#roots.indexOf(root) !== -1).map(({ name }) => name),
+      ...gate && { quarantined: gate.refused.length }
     }
   }
 
@@ -182,7 +142,7 @@ export class SkillManager implements SkillService {
   }
 
   list (): Awaitable<readonly string[]> {
-    return whenReady(this.#gate === undefined ? this.#roots.sync(undefined, true) : this.#checkNew(), () => {
+    return whenReady(this.#core.gate === undefined ? this.#roots.sync(undefined, true) : this.#checkNew(), () => {
       this.#roots.requireOne()
       return this.#catalog.last.names
     })
@@ -223,9 +183,8 @@ export class SkillManager implements SkillService {
   }
 
   /** Compares the names in the frontmatter of all skills with the disk. */
-  async verifyDisplayNames (): Promise<void> {
-    await this.#roots.sync(undefined, true)
-    await this.#catalog.verifyDisplayNames()
+  verifyDisplayNames (): Promise<void> {
+    return this.#catalog.verifyDisplayNames()
   }
 
   namesNow (): readonly string[] {
@@ -288,7 +247,7 @@ export class SkillManager implements SkillService {
     return this.#files.keptRevisions(name)
   }
 
-  at (revision: string): PinnedSource {
+  at (revision: string): SourceAtRevision {
     return new SkillsAtRevision(this, this.#files, revision)
   }
 
@@ -313,10 +272,6 @@ export class SkillManager implements SkillService {
   async readSkillBody (skill: Pick<SkillMetadata, 'skillPath'>): Promise<string> {
     const content = await this.readDocument(basename(skill.skillPath), 'SKILL.md')
     return skillBody(content.utf8 ?? '')
-  }
-
-  #isOwn ({ root }: DiskArea): boolean {
-    return this.#roots.indexOf(root) !== -1
   }
 
   /** A skill is listed once it was checked: those of the start, and those that came since. */

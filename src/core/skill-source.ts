@@ -84,11 +84,11 @@ export interface SkillSource {
    * `revision_changed`. Made for one request: all its reads of one skill are of one revision.
    * @param revision `sha256:<hex>`, or `current` for the present one of each skill that is read
    */
-  at (revision: string): PinnedSource
+  at (revision: string): SourceAtRevision
 }
 
 /** Skills in a chosen revision. */
-export interface PinnedSource extends SkillSource {
+export interface SourceAtRevision extends SkillSource {
   /** The revision of a skill that was read; undefined before. */
   revisionOf (name: string): string | undefined
   /** The revision of everything that was read, if it is one. */

@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { SkillsOf } from '../access/principal.ts'
+import type { SkillsOf } from './callers.ts'
 import type { ToolObserver } from '../tools/observer.ts'
 
 declare module 'fastify' {

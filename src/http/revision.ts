@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { SkillState } from '../core/content/skill-state.ts'
 import { RevisionChangedError } from '../core/ground/errors.ts'
-import type { PinnedSource, SkillSource } from '../core/skill-source.ts'
+import type { SourceAtRevision, SkillSource } from '../core/skill-source.ts'
 import { matchesStrongly } from './etag.ts'
 import { REVISION_HEADER } from './headers.ts'
 import type { ConfirmSkill } from '../tools/confirm-skills.ts'
@@ -30,10 +30,10 @@ class Unconditional implements RevisionCondition {
 
 /** `?revision=` or `If-Match` (RFC 9110 §13.1.1). */
 class Conditional implements RevisionCondition {
-  readonly skills: PinnedSource
+  readonly skills: SourceAtRevision
   readonly #ifMatch: string | undefined
 
-  constructor (skills: PinnedSource, ifMatch: string | undefined) {
+  constructor (skills: SourceAtRevision, ifMatch: string | undefined) {
     this.skills = skills
     this.#ifMatch = ifMatch
   }

@@ -25,10 +25,10 @@ export function createSkillTool ({ skillManager }: { readonly skillManager: Skil
     ...neovateDefinition,
 
     async execute ({ skill }) {
-      const label = skill.trim()
-      const found = findByLabel(skillManager.getSkills(), label)
-      if (found === undefined) return neovateFailure(notFoundSentence(label))
-      return neovateSuccess(label, found, await skillManager.readSkillBody(found))
+      const displayName = skill.trim()
+      const found = findByDisplayName(skillManager.getSkills(), displayName)
+      if (found === undefined) return neovateFailure(notFoundSentence(displayName))
+      return neovateSuccess(displayName, found, await skillManager.readSkillBody(found))
     },
 
     approval: { category: 'read' }
@@ -36,6 +36,6 @@ export function createSkillTool ({ skillManager }: { readonly skillManager: Skil
 }
 
 /** The skill with this frontmatter name, else the one of this folder name. */
-function findByLabel (skills: readonly SkillMetadata[], label: string): SkillMetadata | undefined {
-  return skills.find(({ name }) => name === label) ?? skills.find(({ skillPath }) => basename(skillPath) === label)
+function findByDisplayName (skills: readonly SkillMetadata[], displayName: string): SkillMetadata | undefined {
+  return skills.find(({ name }) => name === displayName) ?? skills.find(({ skillPath }) => basename(skillPath) === displayName)
 }

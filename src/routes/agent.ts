@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema, FastifySchemaCompiler } from 'fastify'
-import type { SkillsOf } from '../access/principal.ts'
+import type { SkillsOf } from '../http/callers.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { REVISION_HEADER } from '../http/headers.ts'
 import { toolCondition, type ToolCondition } from '../http/revision.ts'

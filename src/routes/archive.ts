@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { SkillsOf } from '../access/principal.ts'
+import type { SkillsOf } from '../http/callers.ts'
 import { strongEtag } from '../http/etag.ts'
 import { READ_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
 import { bytesAnswers, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { SkillsOf, WhileAllowed } from '../access/principal.ts'
+import type { SkillsOf, WhileAllowed } from '../http/callers.ts'
 import type { ChangeFeed, FeedEvent } from '../core/events/change-feed.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import { EVENT_RETRY_MS, MAX_EVENT_STREAMS } from '../http/limits.ts'

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { AccessDoors, SkillsOf } from '../access/principal.ts'
+import type { AccessDoors, SkillsOf } from '../http/callers.ts'
 import type { Shutdown } from '../http/connections/shutdown.ts'
 import type { RevisionOf } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'

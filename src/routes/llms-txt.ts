@@ -1,5 +1,5 @@
 import type { FastifyPluginAsync } from 'fastify'
-import type { SkillsOf } from '../access/principal.ts'
+import type { SkillsOf } from '../http/callers.ts'
 import { renderPrompt } from '../core/listing/prompt.ts'
 import type { SkillMetadata } from '../core/ground/skill.ts'
 import { FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'

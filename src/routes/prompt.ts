@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { type PromptForm, renderPrompt } from '../core/listing/prompt.ts'
-import type { SkillsOf } from '../access/principal.ts'
+import type { SkillsOf } from '../http/callers.ts'
 import type { SkillMetadata } from '../core/ground/skill.ts'
 import { readScalars } from '../http/request/query-scalars.ts'
 import { PromptQuerySchema, PromptSchema } from '../schemas/prompt.ts'

@@ -1,10 +1,13 @@
 import type { RootOptions } from '../core/roots/root-reports.ts'
 import type { SourceStatus } from '../schemas/health.ts'
+import type { GithubState } from './address/github.ts'
 
 /** Keeps the listing of one root near what it stands for. */
 export interface Keeper {
   readonly root: RootOptions & { readonly name: string }
   readonly status: SourceStatus
+  /** What it published, when it came from there. */
+  readonly github?: GithubState | undefined
   /** A hook that may ask for a check, with the file of its secret. */
   readonly hook?: { readonly secretFile: string, readonly hint: () => void } | undefined
   /** Takes up what is there without the network. */

@@ -13,6 +13,7 @@ import { isReport, summaryOf } from './publish/report.ts'
 import { Schedule } from './schedule.ts'
 import { SourceError } from './source-error.ts'
 import type { Keeper } from './keeper.ts'
+import { githubState, type GithubState } from './address/github.ts'
 import { DEFAULT_TIMEOUT_MS, type Source } from './address/source-spec.ts'
 import { checkEntries, type SourceChange, SourceTree } from './publish/source-tree.ts'
 import { hash } from './publish/state-folder.ts'
@@ -129,6 +130,10 @@ export class SourceKeeper implements Keeper {
       ...failure !== undefined && { failing_since: failure.since.toISOString(), error: { code: failure.error.code, message: failure.error.message } },
       ...isReport(published?.report) && published.report
     }
+  }
+
+  get github (): GithubState | undefined {
+    return githubState(this.source, this.#published?.revision)
   }
 
   #wakeIn (pause: number): void {

@@ -3,6 +3,7 @@ import { type CoreLog, SILENT } from '../core/ground/log.ts'
 import type { RootOptions } from '../core/roots/roots.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 import type { Fetcher } from './fetcher.ts'
+import type { GithubState } from './address/github.ts'
 import type { Keeper } from './keeper.ts'
 import { type Approval, type Candidate, SourceKeeper } from './source-keeper.ts'
 import type { LayoutFolder } from './address/source-spec.ts'
@@ -44,6 +45,11 @@ export class Sources {
 
   get status (): readonly SourceStatus[] {
     return this.#keepers.map(({ status }) => status)
+  }
+
+  /** What the source of this name published, when it came from there. */
+  githubOf (name: string): GithubState | undefined {
+    return this.#keepers.find(({ root }) => root.name === name)?.github
   }
 
   /** Begins to check all of them, each at its own pace. */

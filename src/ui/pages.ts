@@ -1,6 +1,6 @@
 import { basename } from 'node:path/posix'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
-import type { SkillsOf } from '../access/principal.ts'
+import type { SkillsOf } from '../http/callers.ts'
 import type { Manifest } from '../core/content/manifest.ts'
 import { skillBody } from '../core/format/main-file.ts'
 import { DEFAULT_PAGE_ENTRIES } from '../core/ground/limits.ts'
@@ -8,7 +8,7 @@ import type { CatalogEntry } from '../core/listing/entry.ts'
 import { readCatalogPage } from '../core/listing/pages.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { visibleSources } from '../http/readiness.ts'
-import type { SourceStatus } from '../schemas/health.ts'
+import type { Sources } from '../sources/sources.ts'
 import type { EntryVerdicts, Judging } from '../verdicts/index.ts'
 import { prefersPage } from '../http/request/accept.ts'
 import { type Addresses, addressesFrom } from './addresses.ts'
@@ -42,7 +42,7 @@ export interface PagesOptions {
   /** Address of the service as its users type it, without a slash at the end. Default: that of each request. */
   readonly publicUrl?: string | undefined
   /** The sources that are no folders; undefined without any. */
-  readonly sources?: (() => readonly SourceStatus[]) | undefined
+  readonly sources?: Pick<Sources, 'status' | 'githubOf'> | undefined
   /** What an error is to the caller of a request. */
   readonly translate: (error: unknown, request: FastifyRequest) => unknown
 }
@@ -97,15 +97,15 @@ export class Pages {
 
   skill (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const { name } = request.params as { readonly name: string }
-    const { skillsOf, judge } = this.#options
+    const { skillsOf, judge, sources } = this.#options
     const skills = skillsOf(request)
     return this.#answer(request, reply, async (addresses) => {
       const { main, ...skill } = await skills.read(name, (state) => readSkill(state, judge))
       const body = main === undefined ? '' : skillBody(main.text)
       const rendering = main && await this.#render({ name, path: skill.mainFile, text: body, digest: main.digest, manifest: skill.manifest, level: 2 }, addresses)
-      return skillPage({
-        ...skill, body, rendering, base: this.#base(request), root: skills.rootOf(name)
-      }, addresses)
+      const root = skills.rootOf(name)
+      const github = root === undefined ? undefined : sources?.githubOf(root)
+      return skillPage({ ...skill, body, rendering, base: this.#base(request), root, github }, addresses)
     }, async (error, addresses) => missingSkill(error, skills, name, addresses))
   }
 
@@ -142,7 +142,7 @@ export class Pages {
       if (request.principal?.kind === 'anonymous') throw new HttpProblem('unauthenticated', undefined, { 'www-authenticate': 'Bearer realm="skillserve"' })
       const { skillsOf, sources } = this.#options
       const status = await skillsOf(request).freshStatus()
-      return statusPage({ status, sources: visibleSources(sources?.(), status) }, addresses)
+      return statusPage({ status, sources: visibleSources(sources?.status, status) }, addresses)
     })
   }
 

@@ -9,6 +9,9 @@ import { type Missing, problemPage } from './pages/problem.ts'
 const HTML_MEDIA_TYPE = 'text/html; charset=utf-8'
 const IMMUTABLE = 'public, max-age=31536000, immutable'
 
+/** In the place of a sentence with a path of the server. */
+const NO_FOLDER = 'No folder of skills is there. The log of the service has its path, and the service recovers by itself when it appears'
+
 const HEADERS = {
   'content-type': HTML_MEDIA_TYPE,
   'referrer-policy': 'no-referrer',
@@ -38,7 +41,8 @@ export function sendPage (reply: FastifyReply, page: Page, frame: Frame): Fastif
 
 /** An error as a page, for a browser: anybody else gets the problem that every route gives. */
 export function sendProblemPage (error: unknown, request: FastifyRequest, reply: FastifyReply, frame: Frame, missing?: Missing): FastifyReply {
-  const { status, title, error: sentence } = problemOf(error, request)
+  const { status, title, code, error: text } = problemOf(error, request)
+  const sentence = code === 'skills_folder_not_found' ? NO_FOLDER : text
   if (error instanceof HttpProblem) reply.headers(error.headers)
   if (status === 503) reply.header('retry-after', RETRY_AFTER_SECONDS)
   return sendPage(reply.code(status).header('cache-control', 'no-store'), problemPage({ status, title, sentence, missing }, frame.addresses), frame)

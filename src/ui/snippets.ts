@@ -1,3 +1,5 @@
+import type { GithubState } from '../sources/address/github.ts'
+
 /** A client, and what its user types or pastes to use a skill, or all of them. */
 export interface Snippet {
   /** Stable, for ids. */
@@ -50,6 +52,21 @@ export function snippets (base: string, name?: string): readonly Snippet[] {
     },
     { id: 'prompt', client: 'Prompt', where: 'a list of all skills for the system prompt of a model', language: 'sh', through: 'rest', text: `curl -s ${shellWord(`${base}/agent/prompt`)}` }
   ]
+}
+
+/** For a skill whose source is there: the command line of that host installs it from the source itself, in the revision that is served here. */
+export function githubSnippets (name: string, state: GithubState | undefined): readonly Snippet[] {
+  if (state === undefined) return []
+  const { repository, commit, prefix } = state
+  const skill = name.startsWith(prefix) ? name.slice(prefix.length) : name
+  return [{
+    id: 'gh',
+    client: 'GitHub CLI',
+    where: 'installs it from its source, in the revision that is served here',
+    language: 'sh',
+    through: 'rest',
+    text: `gh skill install ${repository} ${shellWord(`${skill}@${commit}`)}`
+  }]
 }
 
 function curl (base: string, name: string | undefined): readonly Snippet[] {

@@ -7,10 +7,10 @@ import { hasBrackets } from './flow-style.ts'
 import { bytesOf, type Subject, textField } from './subject.ts'
 
 /** Fields that VS Code knows beside those of the format; `allowed-tools` it marks. */
-const VSCODE_FIELDS: ReadonlySet<string> = new Set(['argument-hint', 'user-invocable', 'disable-model-invocation', 'context'])
+export const VSCODE_FIELDS: ReadonlySet<string> = new Set(['argument-hint', 'user-invocable', 'disable-model-invocation', 'context'])
 
 /** Characters that Gemini CLI replaces in a name. */
-const NOT_FOR_PATHS = /[:\\/<>*?"|]/
+export const NOT_FOR_PATHS = /[:\\/<>*?"|]/
 const NOT_LETTERS = /[^\p{L}\p{N}-]/u
 
 const OPENING_FENCE_WITH_BLANKS = /^---[ \t]+\r?\n/

@@ -5,16 +5,12 @@ import type { Finding } from '../core/ground/skill.ts'
 /** Names that Windows keeps for devices, characters that it refuses, and ends that it drops. */
 const NOT_ON_WINDOWS = /(?:^|\/)(?:(?:con|prn|aux|nul|com[1-9]|lpt[1-9])(?:\.[^/]*)?(?=\/|$)|[^/]*[<>:"\\|?*][^/]*|[^/]*[. ](?=\/|$))/i
 
-/** Programs in machine code or byte code, which no person reads. */
-const PROGRAM = /\.(?:exe|dll|so|dylib|com|scr|msi|class|jar|pyc|pyo|wasm|deb|rpm|apk|dmg|pkg)$/i
-
 /** What is to be said of the names of a skill's files, whatever is in them. */
 export function scanNames (files: readonly ListedFile[]): readonly Finding[] {
   const paths = files.map(({ path }) => path)
   return [
     ...report('file_names_collide', collisions(paths), 'names differ only in case or in how their characters are composed: some disks keep one of them', 'Rename one of each two'),
-    ...report('file_name_not_portable', paths.filter((path) => NOT_ON_WINDOWS.test(path)), 'files have names that Windows cannot write', 'Rename them without reserved words and characters, and without a blank or dot at the end'),
-    ...report('file_program', paths.filter((path) => PROGRAM.test(path)), 'the skill has compiled programs, which nobody can review', 'Put the source there, or say where the programs come from')
+    ...report('file_name_not_portable', paths.filter((path) => NOT_ON_WINDOWS.test(path)), 'files have names that Windows cannot write', 'Rename them without reserved words and characters, and without a blank or dot at the end')
   ]
 }
 

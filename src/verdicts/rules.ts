@@ -13,13 +13,13 @@ import { bytesOf, type Subject, textField } from './subject.ts'
 import { scanText } from './text-scan.ts'
 
 /** What installers leave in `metadata`: `gh skill` writes `github-*` and `local-path`. */
-const INSTALLER_KEY = /^(?:github-.+|local-path)$/
+export const INSTALLER_KEY = /^(?:github-.+|local-path)$/
 
 const NESTED_MAIN_FILE = /^(.+)\/SKILL\.md$/i
 
 /** Spellings of true and false that Claude Code takes. */
-const YES: ReadonlySet<unknown> = new Set([true, 1, 'true', 'yes', 'on', '1'])
-const NO: ReadonlySet<unknown> = new Set([false, 0, 'false', 'no', 'off', '0'])
+export const YES: ReadonlySet<unknown> = new Set([true, 1, 'true', 'yes', 'on', '1'])
+export const NO: ReadonlySet<unknown> = new Set([false, 0, 'false', 'no', 'off', '0'])
 
 /** The mistakes that only some targets mind: what the format's own rules do not say of a skill. Pure, never throws. */
 export function targetFindings (subject: Subject): readonly Finding[] {

@@ -1,13 +1,17 @@
+import { constants, inflateRawSync } from 'node:zlib'
 import type { Entry, ZipFile } from 'yauzl'
 import { describeSkill } from '../core/catalog/index-skill.ts'
 import { MAIN_FILE, orderMainFiles } from '../core/roots/main-files.ts'
 import { createSkillFilter, type SkillFilter } from '../core/roots/skill-filter.ts'
+import { contentFindings } from '../core/content/file-findings.ts'
 import type { ListedFile } from '../core/content/manifest.ts'
 import { IGNORE_FILE, type IgnoreRules, parseIgnoreFile, unreadableIgnoreFile } from '../core/disk/ignore-file.ts'
 import { RefusedError } from '../core/disk/refused.ts'
 import { isHidden } from '../core/disk/hidden.ts'
 import { FileContent } from '../core/files/file-content.ts'
+import { fileKind, type FileKind, HEAD_BYTES } from '../core/files/file-kind.ts'
 import { parseSkillBytes } from '../core/format/main-file.ts'
+import { createSlicer } from '../core/ground/async.ts'
 import { MAX_IGNORE_FILE_BYTES, MAX_MAIN_FILE_BYTES, MAX_SKILL_ENTRIES } from '../core/ground/limits.ts'
 import { isSafeName } from '../core/ground/skill-name.ts'
 import { compareCodePoints } from '../core/ground/text.ts'
@@ -27,6 +31,10 @@ const RATIO_FROM_BYTES = 10 * 1_048_576
 /** Beginning of every ZIP with files, and of an empty one. */
 const ZIP_MARKS = ['PK\u0003\u0004', 'PK\u0005\u0006']
 
+/** Methods of packing. */
+const STORED = 0
+const DEFLATED = 8
+
 /** What packers leave behind. */
 const LEFT_BEHIND = /^__MACOSX\/|(?:^|\/)\.DS_Store$/
 
@@ -36,6 +44,9 @@ const REGULAR_FILE = 0o100000
 
 /** How yauzl's sentences about such names begin. */
 const UNSAFE_NAME = /^(?:absolute path|invalid relative path|invalid characters in fileName)/
+
+/** Bytes of a packed file that give more than HEAD_BYTES of it, whatever they are. */
+const PACKED_HEAD_BYTES = 2 * HEAD_BYTES
 
 const TOO_MANY = `The archive has more than ${MAX_SKILL_ENTRIES} entries, folders included`
 
@@ -61,7 +72,7 @@ export async function subjectOfDocument (bytes: Buffer, folder: string | undefin
 
 /**
  * A skill in a ZIP, at its root or in its one folder. Only SKILL.md is unpacked, up to MAX_MAIN_FILE_BYTES; of the other files
- * names and sizes are read. Nothing is written.
+ * names, sizes and first bytes are read. Nothing is written.
  * @throws {ArchiveError}
  */
 export async function subjectOfArchive (bytes: Buffer, folder: string | undefined, sources: readonly FindingSource[]): Promise<Subject> {
@@ -81,7 +92,8 @@ export async function subjectOfArchive (bytes: Buffer, folder: string | undefine
     const tooLarge = main !== undefined && main.uncompressedSize > MAX_MAIN_FILE_BYTES
     const document = main === undefined || tooLarge ? undefined : new FileContent(await unpack(zip, main))
     const files = entries.map(({ entry, path }) => ({ path, size_bytes: entry.uncompressedSize }))
-    return await subjectFrom({ folder: name, mainFiles, document, files, tooLarge, filter }, sources)
+    const kinds = await readKinds(zip, bytes, entries)
+    return await subjectFrom({ folder: name, mainFiles, document, files, kinds, tooLarge, filter }, sources)
   } finally {
     zip.close()
   }
@@ -92,11 +104,12 @@ interface SkillParts {
   readonly mainFiles: readonly string[]
   readonly document: FileContent | undefined
   readonly files: readonly ListedFile[]
+  readonly kinds?: ReadonlyMap<string, FileKind>
   readonly tooLarge: boolean
   readonly filter?: SkillFilter | undefined
 }
 
-async function subjectFrom ({ folder, mainFiles, document, files, tooLarge, filter }: SkillParts, sources: readonly FindingSource[]): Promise<Subject> {
+async function subjectFrom ({ folder, mainFiles, document, files, kinds, tooLarge, filter }: SkillParts, sources: readonly FindingSource[]): Promise<Subject> {
   const name = folder ?? (document && ownName(document)) ?? NAMELESS
   const main = orderMainFiles(mainFiles, 'SKILL.md')[0]
   const skill = describeSkill({ name, type: 'project', root: 0, path: `/${name}`, realPath: `/${name}`, linked: false }, {
@@ -105,7 +118,7 @@ async function subjectFrom ({ folder, mainFiles, document, files, tooLarge, filt
     filter,
     ...tooLarge && { refused: new RefusedError('too_large') }
   })
-  return await subjectOf({ skill, manifest: { files }, document, fileFindings: [] }, sources)
+  return await subjectOf({ skill, manifest: { files }, document, fileFindings: kinds === undefined ? [] : contentFindings(files, kinds) }, sources)
 }
 
 async function readRules (zip: ZipFile, entry: Entry | undefined): Promise<IgnoreRules | undefined> {
@@ -162,6 +175,32 @@ function wrapperOf (entries: readonly Entry[]): string {
   const wrapper = first.fileName.slice(0, first.fileName.indexOf('/') + 1)
   const isSkill = entries.some(({ fileName }) => fileName.startsWith(wrapper) && MAIN_FILE.test(fileName.slice(wrapper.length)))
   return wrapper !== '' && isSkill && isSafeName(wrapper.slice(0, -1)) && entries.every(({ fileName }) => fileName.startsWith(wrapper)) ? wrapper : ''
+}
+
+async function readKinds (zip: ZipFile, bytes: Buffer, entries: ReadonlyArray<{ readonly entry: Entry, readonly path: string }>): Promise<ReadonlyMap<string, FileKind>> {
+  const kinds = new Map<string, FileKind>()
+  const yieldIfNeeded = createSlicer()
+  for (const { entry, path } of entries) {
+    await yieldIfNeeded()
+    const kind = fileKind(await unpackHead(zip, bytes, entry))
+    if (kind !== undefined) kinds.set(path, kind)
+  }
+  return kinds
+}
+
+/** The first bytes of a file. One stream for each of 20,000 files would take seconds. */
+async function unpackHead (zip: ZipFile, bytes: Buffer, entry: Entry): Promise<Buffer> {
+  const { compressedSize, compressionMethod: method, uncompressedSize: maxOutputLength } = entry
+  if (maxOutputLength === 0) return Buffer.alloc(0)
+  try {
+    const { fileDataStart } = await zip.readLocalFileHeaderPromise(entry, { minimal: true })
+    const packed = bytes.subarray(fileDataStart, fileDataStart + Math.min(compressedSize, PACKED_HEAD_BYTES))
+    if (method === STORED) return packed
+    if (method !== DEFLATED) throw new ArchiveError('The archive is packed in another way than DEFLATE')
+    return inflateRawSync(packed, { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength })
+  } catch (error) {
+    return refuse(error)
+  }
 }
 
 async function unpack (zip: ZipFile, entry: Entry): Promise<Buffer> {

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { PerSkills, SkillsOf } from '../access/principal.ts'
+import type { PerSkills, SkillsOf } from '../http/callers.ts'
 import { mediaType } from '../core/content/media-type.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { sendFile } from '../http/send/file.ts'

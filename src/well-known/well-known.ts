@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { PerSkills, type SkillsOf } from '../access/principal.ts'
+import { PerSkills, type SkillsOf } from '../http/callers.ts'
 import { mediaType } from '../core/content/media-type.ts'
 import { strongEtag } from '../http/etag.ts'
 import { type RevisionOf, setCatalogRevision } from '../http/headers.ts'

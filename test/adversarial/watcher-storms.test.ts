@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { startProcess } from '../helper/process.ts'
 import { skills, until } from '../helper/skills.ts'
+import { startStopwatch } from '../helper/timing.ts'
 
 t.setTimeout(240_000)
 
@@ -27,11 +28,11 @@ const WRITERS = {
 
 /** How long the answer takes, in milliseconds. */
 async function ask (url: string): Promise<number> {
-  const start = performance.now()
+  const elapsed = startStopwatch()
   await new Promise<void>((resolve, reject) => {
     http.get(url, { agent: false }, (response) => { response.resume().on('end', resolve).on('error', reject) }).on('error', reject)
   })
-  return performance.now() - start
+  return elapsed()
 }
 
 async function startWriter (t: Test, root: string, code: string): Promise<ChildProcess> {

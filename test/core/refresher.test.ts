@@ -2,10 +2,11 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import { RECONCILE_DEGRADED_MS } from '../../src/core/ground/limits.ts'
 import type { CoreLog } from '../../src/core/ground/log.ts'
-import { Refresher, type RefresherOptions, type RefreshHints } from '../../src/core/refresher.ts'
+import { Refresher, type RefresherOptions } from '../../src/core/refresher.ts'
 import { Signal } from '../../src/core/ground/signal.ts'
-import type { WatcherFactory, WatcherState, WatchHint } from '../../src/core/watch/watcher.ts'
+import type { RefreshHints, WatcherFactory, WatcherState, WatchHint } from '../../src/core/watch/watcher.ts'
 import { createFaultyDisk, osError, skill, skills, skillText, startManager, until } from '../helper/skills.ts'
 
 /** No pause at all; and one that a test does not live to see. */
@@ -158,14 +159,15 @@ t.test('K52: a hint at nothing in particular compares everything, with a pause a
   await until(() => refreshes.length === 2)
   t.strictSame(refreshes, ['all', 'all'])
   const [start = 0, end = 0, again = 0] = at
-  t.ok(again - end >= 9 * (end - start), `${again - end} ms after one of ${end - start} ms`)
+  // A stall of the machine may make the refresh so long that its pause is at its limit.
+  t.ok(again - end >= Math.min(9 * (end - start), RECONCILE_DEGRADED_MS), `${again - end} ms after one of ${end - start} ms`)
 })
 
 t.test('K54: a watcher that works is followed by one comparison of everything', async (t) => {
   const watcher = createFakeWatcher('starting')
   const { refresher, refreshes, lines } = createRefresher(t, { watcher: watcher.factory })
   refresher.start()
-  t.match(refresher.status, { watcher: { status: 'starting' } })
+  t.match(refresher.watcher, { status: 'starting' })
   watcher.become('watching')
   await until(() => refreshes.length === 1)
   t.strictSame(refreshes, ['all'])
@@ -179,7 +181,7 @@ t.test('K54: a watcher that breaks is logged, and everything is compared at inte
   })
   refresher.start()
   watcher.become('degraded', { errors: 1, lastError: 'ENOSPC' })
-  t.match(refresher.status, { watcher: { status: 'degraded', lastError: 'ENOSPC' } })
+  t.match(refresher.watcher, { status: 'degraded', lastError: 'ENOSPC' })
   await until(() => refreshes.length >= 5)
   t.ok(refreshes.every((refresh) => refresh === 'all'))
   t.equal(lines.length, 1)
@@ -200,7 +202,7 @@ t.test('K54: the watcher is tried again with growing pauses, and healed', async 
   const walks = at.map((count) => count - (at[0] ?? 0) + 1)
   t.strictSame(walks, [1, 2, 4, 8, 16, 32, 48])
   await until(() => refreshes.length === (at[6] ?? 0) + 1)
-  t.match(refresher.status, { watcher: { status: 'watching' } })
+  t.match(refresher.watcher, { status: 'watching' })
   watcher.onRestart = () => { at.push(refreshes.length) }
   watcher.become('degraded', { errors: 1, lastError: 'EMFILE' })
   await until(() => at.length === 9)
@@ -219,7 +221,7 @@ t.test('K52: with a working watcher everything is compared too, now and then', a
 t.test('without a watcher everything is compared at intervals', async (t) => {
   const { refresher, refreshes } = createRefresher(t, { watcher: false, times: { ...AT_ONCE, reconcileDegraded: 1, reconcileHealthy: NEVER_MS } })
   refresher.start()
-  t.match(refresher.status, { watcher: { status: 'off', mode: 'events' } })
+  t.match(refresher.watcher, { status: 'off', mode: 'events' })
   await until(() => refreshes.length >= 2)
 })
 
@@ -227,9 +229,9 @@ t.test('K54: polling is the same at shorter intervals, also for a watcher that c
   const watcher = createFakeWatcher()
   const times = { ...AT_ONCE, poll: 1, reconcileDegraded: NEVER_MS, reconcileHealthy: NEVER_MS }
   const { refresher, refreshes, lines } = createRefresher(t, { watcher: watcher.factory, polling: true, times })
-  t.match(refresher.status, { watcher: { status: 'off', mode: 'polling' } })
+  t.match(refresher.watcher, { status: 'off', mode: 'polling' })
   refresher.start()
-  t.strictSame(refresher.status, { watcher: { status: 'watching', mode: 'polling', errors: 0 } })
+  t.strictSame(refresher.watcher, { status: 'watching', mode: 'polling', errors: 0 })
   await until(() => refreshes.length >= 2)
   t.strictSame(lines, ['info polling the skills folders'])
   await refresher.close()

@@ -6,6 +6,8 @@ import type { CatalogChange } from '../../src/core/catalog/catalog.ts'
 import type { SkillManager } from '../../src/core/skill-manager.ts'
 import { createFaultyDisk, createManager, failing, findByDisplayName, outcome, skill, skills, skillText, startManager, textOf, until } from '../helper/skills.ts'
 
+const HOUR_MS = 3_600_000
+
 async function document (manager: SkillManager, name: string) {
   return await manager.readDocument(name, 'SKILL.MD')
 }
@@ -155,9 +157,10 @@ t.test('K29: a label is the frontmatter name, then the folder name, and never a 
   for (const label of ['Label', ' label', '', '..', 'demo/', '../root/demo', 'nothing', '\0']) t.equal(await found(label), undefined, JSON.stringify(label))
 })
 
-t.test('K29 K53: a label that goes from one skill to the next while all of them are looked at is never missed', async (t) => {
+t.test('K29 K53: a frontmatter name that goes from one skill to the next while all of them are compared is never missed', async (t) => {
   const root = t.testdir({ c: skill('c'), m: skill('label'), z: skill('z') })
-  const disk = createFaultyDisk()
+  // Timestamps that lie ahead: nothing that was read before is trusted.
+  const disk = createFaultyDisk({ ageMs: -HOUR_MS })
   const manager = await startManager(t, [root], { disk })
   const relabel = (name: string, label: string) => fs.writeFileSync(join(root, name, 'SKILL.md'), skillText(label))
   // First m is read because it has the label. Then c and m have been read, since any skill may have it. At each moment one of
@@ -200,7 +203,7 @@ t.test('K33: the interfaces of the seeds', async (t) => {
   t.equal(manager.getAvailableSkills().length, 2, 'what a caller does to the list is its own')
 })
 
-t.test('changes are told once they are in place', async (t) => {
+t.test('changes are reported once they are in place', async (t) => {
   const base = t.testdir({ root: skills('a', 'b') })
   const root = join(base, 'root')
   const manager = await startManager(t, [root], { times: { debounce: 0 } })

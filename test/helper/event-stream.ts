@@ -54,7 +54,7 @@ export class EventStream {
   }
 
   /** Waits until something holds of what has arrived. */
-  async until (what: string, holds: () => boolean, timeoutMs = 15_000): Promise<void> {
+  async until (what: string, holds: () => boolean, timeoutMs = 60_000): Promise<void> {
     const deadline = performance.now() + timeoutMs
     while (!holds()) {
       const left = deadline - performance.now()

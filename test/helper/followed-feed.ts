@@ -4,7 +4,8 @@ import type { Test } from 'tap'
 import { type ChangeFeed, createChangeFeed, type FeedEvent } from '../../src/core/events/change-feed.ts'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from '../../src/core/skill-manager.ts'
 import { countKernelWatches } from './kernel-watches.ts'
-import { createFaultyDisk, skill, skillText, until } from './skills.ts'
+import { createFaultyDisk, saveAtomically, skill, skillText, until } from './skills.ts'
+import { startStopwatch } from './timing.ts'
 import { NO_TICKS } from './watched-index.ts'
 
 /** Older than any step of a timestamp: skills that a test has just made count as made long ago. */
@@ -52,10 +53,10 @@ export async function follow (t: Test, root: string, options: Partial<SkillManag
       return latest
     },
     async next (name) {
-      const start = performance.now()
+      const elapsed = startStopwatch()
       const count = events.length
       await until(() => events.slice(count).some((event) => 'name' in event && event.name === name), 60_000)
-      return performance.now() - start
+      return elapsed()
     }
   }
 }
@@ -101,11 +102,6 @@ export function eventText (event: FeedEvent): string {
 /** A skill with folders inside. */
 export function deep (name: string) {
   return skill(name, { references: { 'x.md': 'x', more: { 'y.md': 'y' } }, '.git': { config: 'secret' } })
-}
-
-export function saveAtomically (file: string, text: string): void {
-  fs.writeFileSync(`${file}.tmp`, text)
-  fs.renameSync(`${file}.tmp`, file)
 }
 
 export function write (file: string, text: string): void {

@@ -1,11 +1,10 @@
-import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import { pino } from 'pino'
 import type { Test } from 'tap'
 import { createSecret, digestOf, type SecretKind } from '../../src/access/secret.ts'
-import type { AccessDoors } from '../../src/access/principal.ts'
+import type { AccessDoors } from '../../src/http/callers.ts'
 import { openGuarded } from '../../src/access/open.ts'
 import { buildApp } from '../../src/app.ts'
 import { readPackageVersion } from '../../src/cli/package-files.ts'
@@ -13,7 +12,7 @@ import type { SkillManagerOptions } from '../../src/core/skill-manager.ts'
 import { createToolRegistry } from '../../src/tools/registry.ts'
 import { createTools } from '../../src/tools/tools.ts'
 import type { Files } from './build.ts'
-import { until } from './skills.ts'
+import { saveAtomically, until } from './skills.ts'
 
 export interface Secret {
   /** What its holder sends. */
@@ -84,7 +83,7 @@ export async function buildGuarded (t: Test, { roots, access: text, basePath = '
 
   async function write (content: string, line: string): Promise<void> {
     const start = log.length
-    writeFileSync(file, content)
+    saveAtomically(file, content)
     await until(() => log.slice(start).includes(line))
   }
 

@@ -54,7 +54,7 @@ export function jsonRequest (method: string, target: string, body: unknown, head
 export interface ReadOptions {
   /** The answer is to a HEAD request, so it ends with its head. */
   readonly head?: boolean
-  /** Longest wait, in milliseconds; default 10 s. */
+  /** Longest wait, in milliseconds; default a minute. */
   readonly timeoutMs?: number
 }
 
@@ -147,7 +147,7 @@ export class RawConnection {
     this.socket.destroy()
   }
 
-  async #until<T> (what: string, look: () => T | undefined, timeoutMs = 30_000): Promise<T> {
+  async #until<T> (what: string, look: () => T | undefined, timeoutMs = 60_000): Promise<T> {
     const deadline = performance.now() + timeoutMs
     for (;;) {
       const found = look()

@@ -22,6 +22,15 @@ export function skills (...names: readonly string[]): Record<string, ReturnType<
   return Object.fromEntries(names.map((name) => [name, skill(name)]))
 }
 
+/**
+ * Another process sees the file before or after, and never half of it.
+ * @param temporary where the text is written first, on the same disk
+ */
+export function saveAtomically (file: string, text: string, temporary = `${file}.tmp`): void {
+  fs.writeFileSync(temporary, text)
+  fs.renameSync(temporary, file)
+}
+
 /** A manager without a watcher, closed with the test. */
 export function createManager (t: Test, projectRoots: SkillManagerOptions['projectRoots'], options: Partial<SkillManagerOptions> = {}): SkillManager {
   const manager = createSkillManager({ projectRoots, watcher: false, ...options })

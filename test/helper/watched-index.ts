@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from '../../src/core/skill-manager.ts'
 import { until } from './skills.ts'
+import { startStopwatch } from './timing.ts'
 
 const DEADLINE_MS = 60_000
 const HOUR_MS = 3_600_000
@@ -50,7 +51,7 @@ export async function startWatching (t: Test, root: string, options: Partial<Ski
 
 /** Milliseconds until the index, from now on, is as the disk is. Nothing is asked of the manager meanwhile. */
 export async function followed (manager: SkillManager, root: string): Promise<number> {
-  const start = performance.now()
+  const elapsed = startStopwatch()
   const wanted = onDisk(root).join('\n')
   const isRight = () => inIndex(manager).join('\n') === wanted
   if (isRight()) return 0
@@ -63,7 +64,7 @@ export async function followed (manager: SkillManager, root: string): Promise<nu
       resolve()
     })
   })
-  return performance.now() - start
+  return elapsed()
 }
 
 export function numbered (count: number, prefix = 'skill'): string[] {

@@ -5,7 +5,7 @@ import { createClientOf } from '../../src/http/request/client-address.ts'
 import { SETTINGS } from '../../src/config/settings.ts'
 import { createLimits, type Limits } from '../../src/limits/limits.ts'
 import { protect } from '../../src/limits/protect.ts'
-import type { Principal } from '../../src/access/principal.ts'
+import type { Principal } from '../../src/http/callers.ts'
 import { buildService, type Service } from '../helper/build.ts'
 import { modernRequest } from '../helper/mcp.ts'
 

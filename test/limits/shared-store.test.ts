@@ -70,9 +70,8 @@ async function shareThrough (t: Test, program: string): Promise<void> {
   const lines = one.lines.length
   t.ok(one.take(1))
   const exchanging = one.store.exchange()
-  const start = performance.now()
   for (let i = 0; i < 1_000; i++) one.take(1)
-  t.ok(performance.now() - start < 400, 'requests are decided on at once')
+  t.equal(one.store.failures, failed, 'requests are decided on at once')
   await exchanging
   while (one.store.failures === failed) {
     one.take(0.001)

@@ -5,12 +5,9 @@ import { join } from 'node:path'
 import t from 'tap'
 import { newSecret } from '../helper/guarded.ts'
 import { runProcess, startProcess } from '../helper/process.ts'
+import { saveAtomically, until } from '../helper/skills.ts'
 
 const FILES = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo\n' } }
-
-async function until (test: () => boolean): Promise<void> {
-  while (!test()) await new Promise((resolve) => setTimeout(resolve, 10))
-}
 
 t.test('K73: the audit log survives rotation, SIGHUP and SIGTERM without a lost line', async (t) => {
   const folder = t.testdir({ skills: FILES })
@@ -72,10 +69,10 @@ t.test('K73: AUDIT_LOG=stdout is among the log; it has refused callers, each sta
   t.equal(await read({ authorization: `Bearer ${token.text}` }), 200)
   t.equal(await read({ authorization: 'Bearer sks_wrong' }), 401)
   t.equal(await read(), 401)
-  writeFileSync(access, 'tokens: nonsense\n')
+  saveAtomically(access, 'tokens: nonsense\n')
   await until(() => events('policy.rejected').length === 1)
-  writeFileSync(access, `${policy}# Again\n`)
-  writeFileSync(join(folder, 'skills', 'demo', 'SKILL.md'), '---\nname: demo\ndescription: Another\n---\n# Demo\n')
+  saveAtomically(access, `${policy}# Again\n`)
+  saveAtomically(join(folder, 'skills', 'demo', 'SKILL.md'), '---\nname: demo\ndescription: Another\n---\n# Demo\n', join(folder, 'next'))
   await until(() => events('policy.loaded').length === 2 && events('skill.changed').length > 0)
   await service.stop()
   t.match(events('skill.read'), [{ outcome: 'success', principal: { kind: 'token', id: 'token:ci', name: 'ci', groups: ['anonymous', 'authenticated', 'all'] }, target: { skill: 'demo', root: 'skills' } }])

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { documentError, fileError, folderError } from '../../src/core/ground/errors.ts'
@@ -16,10 +16,7 @@ const TEST_NAME = /\.test\(\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|`((?:[^
 const LEADING_IDS = /^K\d+(?: K\d+)*\b/
 
 /** Ids of a list that is not in the repository, at the beginning of a name, after ids of the specification, or in brackets. */
-const FOREIGN_ID = /^(?:K\d+[ ,:]+)*[A-JL-Z]\d{1,2}(?:[:,–]| to )|\([A-JL-Z]\d{1,2}(?:[,–][^)]*)?\)/
-
-/** Folders below `test` whose names still carry such ids. */
-const EXEMPT = ['adversarial/', 'core/catalog/', 'core/content/', 'core/disk/', 'http/', 'plugins/', 'routes/', 'tools/']
+const FOREIGN_ID = /^(?:K\d+[ ,:]+)*[A-JL-Z]\d{1,2}(?:[:,–]| to )|\([A-JL-Z]\d{1,2}(?:[,–][^)]*)?\)|^§/
 
 interface TestName {
   readonly file: string
@@ -66,13 +63,30 @@ t.test('every id at the beginning of a test name is in the specification', async
 t.test('sources give the reason and no id', async (t) => {
   const sources = sourcesBelow('src')
   t.ok(sources.length > 50)
-  t.strictSame(sources.filter((file) => /\bK\d{1,2}\b/.test(readFileSync(`${ROOT}${file}`, 'utf8'))), [])
+  t.strictSame(sources.filter((file) => /\bK\d{1,3}\b/.test(readFileSync(`${ROOT}${file}`, 'utf8'))), [])
 })
 
 t.test('no test name begins with an id of a list that is not in the repository', async (t) => {
-  const checked = names.filter(({ file }) => !EXEMPT.some((prefix) => file.startsWith(`test/${prefix}`)))
-  t.ok(checked.length > 100)
-  t.strictSame(checked.filter(({ name }) => FOREIGN_ID.test(name)).map(({ file, name }) => `${file}: ${name}`), [])
+  t.ok(names.length > 100)
+  t.strictSame(names.filter(({ name }) => FOREIGN_ID.test(name)).map(({ file, name }) => `${file}: ${name}`), [])
+})
+
+t.test('the architecture page draws every room, the highest floor first', async (t) => {
+  const [, tree = ''] = /```\nsrc\/\n([^]*?)```/.exec(readFileSync(`${ROOT}docs/architecture.md`, 'utf8')) ?? []
+  const rooms: string[] = []
+  let above = ''
+  for (const [, indent, name = ''] of tree.matchAll(/^( {2}| {4})([\w.-]+\/?)/gm)) {
+    if (indent === '  ') above = name
+    rooms.push(indent === '  ' ? name : `${above}${name}`)
+  }
+  const inFolder = (folder: string) => readdirSync(`${ROOT}src/${folder}`, { withFileTypes: true }).map((entry) => `${folder}${entry.name}${entry.isDirectory() ? '/' : ''}`)
+  t.strictSame([...inFolder(''), ...inFolder('core/')].filter((room) => !rooms.includes(room)), [], 'none is missing')
+  t.strictSame(rooms.filter((room) => !existsSync(`${ROOT}src/${room}`)), [], 'each is there')
+  const [, table = ''] = /const FLOORS = \[\n([^]*?)\n\]/.exec(readFileSync(`${ROOT}eslint.config.js`, 'utf8')) ?? []
+  const floors = table.split('\n').map((line) => Array.from(line.matchAll(/'([^']+)'/g), ([, room = '']) => room))
+  const numbers = rooms.map((room) => floors.findIndex((floor) => floor.includes(room))).filter((number) => number !== -1)
+  t.ok(numbers.length > 40)
+  t.strictSame(numbers, numbers.toSorted((a, b) => b - a))
 })
 
 t.test('the errors in the specification are those of the service, to the letter', async (t) => {

@@ -5,7 +5,7 @@ import { buildService } from '../helper/build.ts'
 
 t.test('K84: a signed hook asks for a check of the sources with its secret', async (t) => {
   const asked: string[] = []
-  const sources = { status: [], hooks: ['one', 'two', 'missing'].map((name) => ({ secretFile: join(t.testdirName, name), hint: () => { asked.push(name) } })) }
+  const sources = { status: [], githubOf: () => undefined, hooks: ['one', 'two', 'missing'].map((name) => ({ secretFile: join(t.testdirName, name), hint: () => { asked.push(name) } })) }
   const { app } = await buildService(t, { options: { sources, siblings: { one: 'secret-one\n', two: 'secret-two\n' } } })
   const body = JSON.stringify({ ref: 'refs/heads/main', repository: { url: 'https://elsewhere.example' } })
   const sign = (secret: string, text = body): string => createHmac('sha256', secret).update(text).digest('hex')

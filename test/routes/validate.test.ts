@@ -1,4 +1,5 @@
 import { readdirSync, writeFileSync } from 'node:fs'
+import { gzipSync } from 'node:zlib'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
@@ -109,18 +110,22 @@ t.test('K80: POST /validate', async (t) => {
 })
 
 t.test('K79, K80: the doors never differ for the same bytes', async (t) => {
-  const service = await buildService(t, { files: { demo: { 'SKILL.md': DEMO, 'b.md': 'x' } } })
+  const service = await buildService(t, { files: { demo: { 'SKILL.md': DEMO, 'b.md': 'x', 'c.png': 'x', d: 'x' } } })
   const line = fc.constantFrom('name: demo', 'name: other', 'name: Demo Two', 'name: 3', 'description: What', 'description: Use when: x', 'description: a <b> c', 'description: >', '  folded', 'metadata:', '  a: 1', '  b: x',
     'tags: [a, b]', 'allowed-tools: Read, Write', '\tx: y', 'license: 1', 'x: "open', '', '# c')
   const body = fc.constantFrom('# Demo\n', '', '[a](b.md)\n', '[a](c.md) [d](../e.md)\n', 'Run $ARGUMENTS\n', 'a\u200bb\n')
   const targets = fc.constantFrom<readonly TargetName[] | undefined>(undefined, ['codex'], TARGET_NAMES)
-  await fc.assert(fc.asyncProperty(fc.array(line, { maxLength: 6 }), body, fc.boolean(), targets, async (lines, rest, isCrlf, chosen) => {
+  const begin = fc.constantFrom('', 'text', '#!/bin/sh\n', '\x7fELF', 'MZ\0', 'PK\x03\x04', '\x89PNG\r\n\x1a\n', '%PDF-1', gzipSync('x').toString('latin1'), 'a'.repeat(257) + 'ustar', 'a'.repeat(1_000))
+  const other = fc.tuple(begin, fc.constantFrom(0, 1_000, 300_000)).map(([text, more]) => Buffer.from(text + 'b'.repeat(more), 'latin1'))
+  await fc.assert(fc.asyncProperty(fc.array(line, { maxLength: 6 }), body, fc.boolean(), targets, fc.tuple(other, other, other), async (lines, rest, isCrlf, chosen, others) => {
     const text = `---\n${lines.map((each) => `${each}\n`).join('')}---\n${rest}`
     const bytes = Buffer.from(isCrlf ? text.replaceAll('\n', '\r\n') : text)
     writeFileSync(join(service.root, 'demo/SKILL.md'), bytes)
+    const parts = ['b.md', 'c.png', 'd'].map((name, index) => ({ name: `demo/${name}`, bytes: others[index] ?? Buffer.alloc(0) }))
+    for (const { name, bytes } of parts) writeFileSync(join(service.root, name), bytes)
     const query = chosen === undefined ? '' : `?target=${chosen.join(',')}`
     const entry = (await service.fetch(`/catalog/demo${query}`)).json() as Validation
-    const sent = (await send(service, zipOf([{ name: 'demo/SKILL.md', bytes }, file('demo/b.md', 'x')]), { type: 'application/zip', query })).json
+    const sent = (await send(service, zipOf([{ name: 'demo/SKILL.md', bytes }, ...parts]), { type: 'application/zip', query })).json
     const reports: SkillReport[] = []
     for (const needsRevisions of [true, false]) {
       await validate({ paths: [service.root], cwd: service.folder, targets: chosen, sources: [mcpFindings], reporter: { needsRevisions, skill: (report) => { reports.push(report) }, end () {} } })

@@ -45,6 +45,7 @@ const JOBS = String(availableParallelism() + 1)
 /** By the name of their run. */
 const running = new Map<string, ChildProcess>()
 const runs: FileRun[] = []
+let scripts = 0
 const begun = performance.now()
 
 function listFiles (paths: readonly string[]): readonly string[] {
@@ -102,7 +103,10 @@ async function runFiles (files: readonly string[], folder: string): Promise<File
   const tap = new TapResults()
   const file = nameOf(files)
   const imports = files.map((path) => `await import(${JSON.stringify(pathToFileURL(join(folder, path.replace(/\.ts$/, '.js'))).href)})`)
-  const child = spawn(process.execPath, ['--enable-source-maps', '--input-type=module', '--eval', imports.join('\n')], {
+  // Fixtures have the name of the script: tests of one title in two processes must not share a folder.
+  const script = join(folder, `${++scripts}.mjs`)
+  writeFileSync(script, imports.join('\n'))
+  const child = spawn(process.execPath, ['--enable-source-maps', script], {
     cwd: ROOT,
     env: { ...process.env, TAP: '1', TAP_TIMEOUT: String(FILE_SECONDS) },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,4 +1,7 @@
 import t from 'tap'
+import { gzipSync } from 'node:zlib'
+import { contentFindings } from '../../src/core/content/file-findings.ts'
+import { fileKind } from '../../src/core/files/file-kind.ts'
 import { scanText } from '../../src/verdicts/text-scan.ts'
 import { verdictsFor } from '../helper/verdicts.ts'
 
@@ -57,7 +60,7 @@ t.test('hostile text takes linear time', (t) => {
   t.end()
 })
 
-t.test('K79: names of files that some disk cannot keep, and programs', async (t) => {
+t.test('K79: names of files that some disk cannot keep', async (t) => {
   const text = '---\nname: demo\ndescription: What demo is for\n---\n# Demo\n'
   const codes = async (...paths: readonly string[]): Promise<readonly string[]> => {
     const { findings } = await verdictsFor({ text, files: Object.fromEntries(paths.map((path) => [path, 1])) })
@@ -66,6 +69,44 @@ t.test('K79: names of files that some disk cannot keep, and programs', async (t)
   t.strictSame(await codes('a.md', 'A.md', 'docs/x.md', 'Docs/y.md'), ['file_names_collide A.md'].concat([]))
   t.strictSame(await codes('caf\u00e9.md', 'cafe\u0301.md'), ['file_names_collide cafe\u0301.md'])
   for (const path of ['con.md', 'a/AUX', 'a:b.md', 'what?.md', 'a ./b', 'x.']) t.strictSame(await codes(path), [`file_name_not_portable ${path}`], path)
-  t.strictSame(await codes('bin/tool.exe', 'lib.so', 'con/x'), ['file_name_not_portable con/x', 'file_program bin/tool.exe'])
+  t.strictSame(await codes('con/x', 'a.md'), ['file_name_not_portable con/x'])
   t.strictSame(await codes('console.md', 'a.b/c.md', 'run.sh', 'com10.md'), [])
+})
+
+t.test('K79: programs, archives, and files that are not what their names say', (t) => {
+  const bytes = {
+    elf: Buffer.from('\x7fELF\x02\x01', 'latin1'),
+    machO: Buffer.from('cffaedfe07000001', 'hex'),
+    javaClass: Buffer.from('cafebabe0000003d', 'hex'),
+    exe: Buffer.from('MZ\x90\0\x03\0', 'latin1'),
+    wasm: Buffer.from('\0asm\x01\0\0\0', 'latin1'),
+    gzip: gzipSync('x'),
+    zip: Buffer.from('PK\x03\x04\x14\0', 'latin1'),
+    tar: Buffer.concat([Buffer.alloc(257, 'a'), Buffer.from('ustar')]),
+    bzip2: Buffer.from('BZh91AY&SY', 'latin1'),
+    png: Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),
+    webp: Buffer.from('RIFF\x10\0\0\0WEBPVP8 ', 'latin1'),
+    pdf: Buffer.from('%PDF-1.7'),
+    script: Buffer.from('#!/bin/sh\n'),
+    text: Buffer.from('MZ BZh1 PK Rar! RIFF GIF: text\n'),
+    mz: Buffer.from('MZ is a text about programs'),
+    heading: Buffer.from('#! no script'),
+    empty: Buffer.alloc(0)
+  }
+  const codes = (path: string, head: Buffer): readonly string[] => {
+    const kind = fileKind(head)
+    return contentFindings([{ path, size_bytes: head.length }], new Map(kind === undefined ? [] : [[path, kind]])).map(({ code, severity, file }) => `${code} ${severity} ${file}`)
+  }
+  for (const name of ['elf', 'machO', 'javaClass', 'exe', 'wasm'] as const) t.strictSame(codes('bin/tool', bytes[name]), ['file_program info bin/tool'], name)
+  for (const name of ['gzip', 'zip', 'tar', 'bzip2'] as const) t.strictSame(codes('a.data', bytes[name]), ['file_archive info a.data'], name)
+  for (const path of ['tool.exe', 'lib.so', 'a.jar']) t.strictSame(codes(path, bytes.text), [`file_program info ${path}`])
+  for (const [path, name] of [
+    ['notes.md', 'elf'], ['logo.png', 'zip'], ['logo.png', 'text'], ['run.py', 'exe'], ['a.json', 'script'], ['a.pdf', 'script'], ['a.zip', 'text'], ['a.txt', 'png']
+  ] as const) t.strictSame(codes(path, bytes[name]), [`file_type_mismatch warning ${path}`], `${path} ${name}`)
+  for (const [path, name] of [
+    ['a.png', 'png'], ['a.jpg', 'png'], ['a.webp', 'webp'], ['a.pdf', 'pdf'], ['run.sh', 'script'], ['run', 'script'], ['run.py', 'text'], ['a.md', 'text'], ['a.md', 'mz'],
+    ['a.md', 'heading'], ['a.png', 'empty'], ['a.docx', 'zip'], ['data', 'png'], ['x.bin', 'text']
+  ] as const) t.strictSame(codes(path, bytes[name]), [], `${path} ${name}`)
+  t.strictSame(codes('b.zip', bytes.zip), ['file_archive info b.zip'])
+  t.end()
 })

@@ -163,7 +163,7 @@ for (const keepMs of [60_000, 0]) {
   })
 }
 
-t.test('§8.10: everything that an index lists, at once', async (t) => {
+t.test('everything that an index lists, at once', async (t) => {
   const names = Array.from({ length: 300 }, (_, index) => `skill-${index}`)
   const service = await buildService(t, { files: Object.fromEntries(names.map((name, index) => [name, skill(name, index % 3 === 0 ? {} : { 'a.md': name, docs: { 'b.md': name } })])) })
   const { skills } = await readIndex(service)

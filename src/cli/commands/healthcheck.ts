@@ -1,8 +1,8 @@
 import { loadConfig, settingFlags, settingsWithoutValue } from '../../config/load.ts'
 import type { Config } from '../../config/settings.ts'
 import { authorityOf, connectableHost } from '../../http/request/hosts.ts'
-import { type Arguments, parseArguments } from '../arguments.ts'
-import { type Command, CommandError } from '../command.ts'
+import { parseArguments } from '../arguments.ts'
+import { type Arguments, type Command, CommandError } from '../command.ts'
 
 /** Longest wait for the answer, in milliseconds. */
 const TIMEOUT_MS = 3_000

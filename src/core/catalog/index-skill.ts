@@ -42,9 +42,9 @@ export interface IndexOptions {
 export async function indexSkill (folder: SkillFolder, { disk, store, sequence, shadowing, hiddenNames = NO_NAMES }: IndexOptions): Promise<IndexedSkill | undefined> {
   const readAt = Date.now()
   let folderSignature = UNREAD
-  let mainFiles: readonly string[] = []
+  let mainFiles: readonly string[] | undefined
   let ignoreFile: IgnoreFile | undefined
-  let filter = createSkillFilter(folder.name, folder.rootRules, undefined, hiddenNames)
+  let filter: SkillFilter | undefined
   let main: MainFile | undefined
   let refused: RefusedError | undefined
   try {
@@ -61,7 +61,10 @@ export async function indexSkill (folder: SkillFolder, { disk, store, sequence, 
     // A failing disk does not say that the folder went away.
     if (folderSignature === UNREAD && asRefused(error).refusal === 'not_found') return undefined
     refused = asRefused(error)
+    // What the skill itself hides is not known.
+    if (mainFiles === undefined) filter = createSkillFilter(folder.name, folder.rootRules, undefined, hiddenNames)
   }
+  mainFiles ??= []
   return {
     ...describeSkill(folder, { mainFiles, main, filter, refused, shadowing }),
     folder,

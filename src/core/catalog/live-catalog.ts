@@ -12,6 +12,7 @@ import { orderMainFiles } from '../roots/main-files.ts'
 import type { Roots } from '../roots/roots.ts'
 import { withRests } from './rests.ts'
 import type { SkillFolder } from '../roots/scan-root.ts'
+import type { RefreshHints } from '../watch/watcher.ts'
 
 export interface LiveCatalogOptions {
   readonly roots: Roots
@@ -19,11 +20,6 @@ export interface LiveCatalogOptions {
   readonly phase: PollPhase
   /** Decides which folders are served. Default: all. */
   readonly admission?: Admission | undefined
-}
-
-export interface CatalogHints {
-  readonly everything: boolean
-  readonly byRoot: ReadonlyMap<string, ReadonlySet<string>>
 }
 
 /** How often a question is asked anew when the disk changes under it. */
@@ -40,8 +36,12 @@ export class LiveCatalog {
   readonly touched = new Signal<Iterable<string> | undefined>()
   /** Compares every skill, and reads again what differs. */
   readonly verifyAll = coalesce(() => this.verify(this.#admitted === undefined ? this.#catalog.names : this.#roots.allNames()))
-  /** Compares every skill as far as its name in the frontmatter goes. A label that nobody has takes a share of a core at most. */
-  readonly verifyDisplayNames = coalesce(withRests(() => this.verify(this.#catalog.names, (skill) => this.#holdsLabel(skill))))
+  /** Compares the roots, and every skill as far as its name in the frontmatter goes. A name that nobody has takes a share of a core at most. */
+  readonly verifyDisplayNames = coalesce(withRests(async () => {
+    await this.#roots.sync(undefined, true)
+    await this.verify(this.#catalog.names, (skill) => this.#holdsDisplayName(skill))
+  }))
+
   /** Checks folders that came since the last call, and all of them after a change of the policy. */
   readonly checkNew = coalesce(() => this.#readmitted.then(() => this.verify(this.#unchecked)))
   readonly #roots: Roots
@@ -71,8 +71,7 @@ export class LiveCatalog {
     return this.#catalog
   }
 
-  /** Compares what may have changed: everything, or names by the path of their root, '' for any root; no name is the root itself. */
-  async refresh ({ everything, byRoot }: CatalogHints): Promise<void> {
+  async refresh ({ everything, byRoot }: RefreshHints): Promise<void> {
     if (everything) {
       await this.#roots.sync(undefined, true)
       await this.verifyAll()
@@ -96,8 +95,7 @@ export class LiveCatalog {
   find (name: string): Awaitable<IndexedSkill | undefined> {
     const known = this.#catalog.get(name)
     // A root before the skill's own may have got a folder of that name.
-    if (known === undefined || known.folder.root > 0) return this.#search(name)
-    if (!this.#roots.listingHolds(known.folder)) return this.#search(name)
+    if (known === undefined || known.folder.root > 0 || !this.#roots.listingHolds(known.folder)) return this.#search(name)
     return whenReady(this.#holds(known), (isSame) => isSame ? known : this.#search(name, known))
   }
 
@@ -127,13 +125,14 @@ export class LiveCatalog {
       const known = this.#catalog.get(name)
       if (known !== undefined && known !== outdated && await this.#holds(known)) return known
       const loaded = await this.#load(folder)
-      if (loaded === undefined && this.#catalog.folders.get(name) === folder) await this.#roots.rescan(folder.root)
       // What may not be read may be the root's doing.
-      else if (loaded?.refused !== undefined) await this.#roots.sync(folder.root + 1)
-      if (loaded !== undefined && this.#catalog.folders.get(name) === folder) {
+      if (loaded?.refused !== undefined) await this.#roots.sync(folder.root + 1)
+      if (this.#catalog.folders.get(name) !== folder) continue
+      if (loaded !== undefined) {
         this.#commit([loaded])
         return loaded
       }
+      await this.#roots.rescan(folder.root)
     }
     return undefined
   }
@@ -145,15 +144,14 @@ export class LiveCatalog {
   async findByDisplayName (displayName: string): Promise<IndexedSkill | undefined> {
     const folder = await this.find(displayName)
     if (folder?.metadata.name === displayName) return folder
-    const known = await this.#findKnown(displayName)
-    if (known !== undefined) return known
-    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-      const changeCount = this.#changeCount
-      await this.#roots.sync(undefined, true)
-      await this.verifyDisplayNames()
-      const found = await this.#findKnown(displayName)
-      if (found !== undefined) return found
+    let changeCount: number | undefined
+    for (let attempt = 0; attempt <= MAX_ATTEMPTS; attempt++) {
+      const name = this.#catalog.folderOfDisplayName(displayName)
+      const skill = name === undefined ? undefined : await this.find(name)
+      if (skill?.metadata.name === displayName) return skill
       if (changeCount === this.#changeCount) break
+      changeCount = this.#changeCount
+      await this.verifyDisplayNames()
     }
     return folder
   }
@@ -213,18 +211,12 @@ export class LiveCatalog {
     return rulesHold(this.#roots.diskOf(skill.folder), this.#phase, skill, () => this.#roots.rulesHold(skill.folder))
   }
 
-  async #findKnown (displayName: string): Promise<IndexedSkill | undefined> {
-    const name = this.#catalog.folderOfDisplayName(displayName)
-    const skill = name === undefined ? undefined : await this.find(name)
-    return skill?.metadata.name === displayName ? skill : undefined
-  }
-
   #takeFolders (names: readonly string[]): void {
     const before = this.#catalog
     this.#changeCount++
     const { folders, shadowing } = this.#roots.merge(before, names, this.#admitted)
     this.#catalog = before.withFolders(folders, shadowing, names)
-    this.#announce([], [], names.filter((name) => before.folders.has(name) && !folders.has(name)))
+    this.#announce({ removed: names.filter((name) => before.folders.has(name) && !folders.has(name)) })
   }
 
   /** Whether the disk has what the index says of a skill. */
@@ -233,12 +225,11 @@ export class LiveCatalog {
     if (!skill.isTrustworthy || skill.refused !== undefined || !this.#catalog.isInPlace(skill)) return false
     // A main file that was passed over may be of use now: a link's target made.
     if (mainFile?.name !== orderMainFiles(skill.mainFiles, 'SKILL.md')[0]) return false
-    const holdsRules = (): Awaitable<boolean> => this.#roots.rulesHold(skill.folder)
-    return folderHolds(this.#roots.diskOf(skill.folder), this.#phase, skill, holdsRules)
+    return folderHolds(this.#roots.diskOf(skill.folder), this.#phase, skill, () => this.#roots.rulesHold(skill.folder))
   }
 
   /** One stat instead of two where no other file can be preferred to the main file. */
-  #holdsLabel (skill: IndexedSkill): Awaitable<boolean> {
+  #holdsDisplayName (skill: IndexedSkill): Awaitable<boolean> {
     const isPlain = skill.mainFile?.name === 'SKILL.md' && !skill.folder.linked && skill.filter === undefined
     return isPlain && skill.isTrustworthy && this.#catalog.isInPlace(skill) ? mainFileHolds(this.#roots.diskOf(skill.folder), this.#phase, skill) : this.#holds(skill)
   }
@@ -272,9 +263,9 @@ export class LiveCatalog {
   }
 
   async #check (skill: IndexedSkill): Promise<CheckOutcome> {
-    const outcome = await this.#admitted?.check(skill) ?? 'served'
+    const outcome = await this.#admitted?.check(skill)
     if (outcome === 'refused') this.refuse(skill.folder)
-    return outcome
+    return outcome ?? 'served'
   }
 
   /** Checks folders of a name that are not served, and come before the one that is; undefined when there is none, or all are refused. */
@@ -300,11 +291,10 @@ export class LiveCatalog {
     if (accepted.length === 0) return
     this.#changeCount += count
     this.#catalog = before.withSkills(accepted, added.length + changed.length > 0)
-    this.#announce(added, changed, [])
+    this.#announce({ added, changed })
   }
 
-  #announce (added: readonly string[], changed: readonly string[], removed: readonly string[]): void {
-    if (added.length + changed.length + removed.length === 0) return
-    this.changed.emit({ generation: this.#catalog.generation, added, changed, removed })
+  #announce ({ added = [], changed = [], removed = [] }: Partial<CatalogChange>): void {
+    if (added.length + changed.length + removed.length > 0) this.changed.emit({ generation: this.#catalog.generation, added, changed, removed })
   }
 }

@@ -1,6 +1,8 @@
 import type { LeftOut, LeftOutKind } from '../disk/left-out.ts'
+import type { FileKind } from '../files/file-kind.ts'
 import { finding, type FindingCode, quoteList } from '../format/findings.ts'
 import type { Finding } from '../ground/skill.ts'
+import type { ListedFile } from './manifest.ts'
 
 /** Code, what is said before and after the names, and what mends it. */
 const KINDS = {
@@ -18,4 +20,46 @@ export function leftOutFindings (leftOut: LeftOut): readonly Finding[] {
     const [file] = names
     return { ...finding(code, `${what}: ${quoteList(names, count)}`, fix), ...file !== undefined && { file } }
   })
+}
+
+/** Programs in machine code or byte code, which no person reads. */
+const PROGRAM = /\.(?:exe|dll|so|dylib|com|scr|msi|class|jar|pyc|pyo|wasm|deb|rpm|apk|dmg|pkg)$/i
+
+/** Files that are archives by their format, and are known as something else. */
+const PACKED = /\.(?:docx|dotx|xlsx|xlsm|pptx|potx|od[tsp]|epub|vsix|whl|nupkg|sketch|kra|3mf|svgz|npz)$/i
+
+/** What a file of such a name is. Text has no kind, and a script is text too. */
+const NAMED: ReadonlyArray<readonly [names: RegExp, kinds: ReadonlyArray<FileKind | undefined>]> = [
+  [/\.(?:png|jpe?g|gif|webp)$/i, ['image']],
+  [/\.pdf$/i, ['pdf']],
+  [/\.(?:zip|gz|tgz|xz|txz|bz2|tbz2?|7z|rar|zst)$/i, ['archive']],
+  [/\.(?:md|markdown|txt|rst|json|jsonl|ya?ml|toml|csv|tsv|xml|html?|css|svg|ini|cfg|env)$/i, [undefined]],
+  [/\.(?:py|sh|bash|zsh|js|mjs|cjs|ts|mts|rb|pl|php|lua|r|ps1|bat|cmd|go|rs|c|h|cc|cpp|java|kt|swift|sql)$/i, [undefined, 'script']]
+]
+
+/**
+ * What is to be said of the bytes of files. A file that is not what its name says is in no other finding.
+ * @param kinds by path; an empty file has none
+ */
+export function contentFindings (files: readonly ListedFile[], kinds: ReadonlyMap<string, FileKind>): readonly Finding[] {
+  const programs: string[] = []
+  const archives: string[] = []
+  const mismatches: string[] = []
+  for (const { path, size_bytes: size } of files) {
+    const kind = kinds.get(path)
+    const named = NAMED.find(([names]) => names.test(path))?.[1]
+    if (named !== undefined && size > 0 && !named.includes(kind)) mismatches.push(path)
+    else if (kind === 'program' || PROGRAM.test(path)) programs.push(path)
+    else if (kind === 'archive' && !PACKED.test(path)) archives.push(path)
+  }
+  return [
+    ...report('file_program', programs, 'the skill has compiled programs, which nobody can review', 'Put the source there, or say where the programs come from'),
+    ...report('file_archive', archives, 'the skill has archives, whose content nobody sees before they are unpacked', 'Put the files themselves there'),
+    ...report('file_type_mismatch', mismatches, 'the bytes of files are not what their names say', 'Put the right files there, or give them names that say what they are')
+  ]
+}
+
+function report (code: FindingCode, paths: readonly string[], what: string, fix: string): Finding[] {
+  const [file] = paths
+  return file === undefined ? [] : [{ ...finding(code, `${what}: ${quoteList(paths)}`, fix), file }]
 }

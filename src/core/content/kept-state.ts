@@ -6,6 +6,7 @@ import { documentError, fileError } from '../ground/errors.ts'
 import { MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../ground/limits.ts'
 import type { CatalogSkill, Finding } from '../ground/skill.ts'
 import { createArchive, keptSource, type SkillArchive } from './archive.ts'
+import { contentFindings } from './file-findings.ts'
 import type { KeptRevision } from './kept-revisions.ts'
 import type { Manifest } from './manifest.ts'
 import { pathInside } from './path-inside.ts'
@@ -35,7 +36,11 @@ export class KeptState implements SkillState {
   }
 
   async fileFindings (): Promise<readonly Finding[]> {
-    return []
+    const { manifest: { files }, contents } = this.#kept
+    return contentFindings(files, new Map(files.flatMap(({ path, digest }) => {
+      const kind = contents.get(digest)?.kind
+      return kind === undefined ? [] : [[path, kind] as const]
+    })))
   }
 
   async trust (): Promise<Verdict | undefined> {

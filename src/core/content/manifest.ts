@@ -8,10 +8,11 @@ import { RefusedError } from '../disk/refused.ts'
 import { isTrustworthy } from '../disk/signature.ts'
 import { foldersInside, type Walk, walkSkill } from '../disk/walk.ts'
 import type { SkillExcess } from '../ground/errors.ts'
+import type { FileKind } from '../files/file-kind.ts'
 import type { FileStore } from '../files/file-store.ts'
 import { EXCESS_CACHE_BYTES, MANIFEST_CACHE_BYTES } from '../ground/limits.ts'
 import type { Finding } from '../ground/skill.ts'
-import { leftOutFindings } from './file-findings.ts'
+import { contentFindings, leftOutFindings } from './file-findings.ts'
 import type { KeptRevisions } from './kept-revisions.ts'
 import { mediaType } from './media-type.ts'
 import { type KnownFile, planReading, type ReadingPlan, readSkill, type SkillFile } from './skill-reader.ts'
@@ -46,7 +47,9 @@ export interface Snapshot {
   readonly manifest: Manifest
   /** Of each file of the manifest, in its order. */
   readonly crc32s: Uint32Array
-  /** About files that are not in it. */
+  /** Of the files that have one, by path. */
+  readonly kinds: ReadonlyMap<string, FileKind>
+  /** About files that are not in it, and about the bytes of those that are. */
   readonly findings: readonly Finding[]
   readonly observed: Observed
   /** Paths of the folders below the skill's own. */
@@ -107,6 +110,7 @@ const WEIGHT_PER_ENTRY = 256
 const WEIGHT_PER_SNAPSHOT = 1_024
 
 const NO_FOLDERS: readonly string[] = []
+const NO_KINDS: ReadonlyMap<string, FileKind> = new Map()
 
 const UNREADABLE: Inspection = { state: { revision: undefined, fingerprint: 'unreadable', changedAt: 0 }, inside: [] }
 
@@ -230,10 +234,13 @@ export class ManifestStore {
 
   async #finish (disk: Disk, skill: SkillPlace, plan: ReadingPlan, since: number): Promise<Snapshot> {
     const { files, walk, isTrustworthy } = await readSkill(disk, this.#store, plan, since)
+    const kinds = kindsOf(files)
+    const manifestFiles = files.map(toManifestFile)
     const snapshot = {
-      manifest: { skill_name: skill.folder.name, revision: revisionOf(files), files: files.map(toManifestFile) },
+      manifest: { skill_name: skill.folder.name, revision: revisionOf(files), files: manifestFiles },
       crc32s: Uint32Array.from(files, ({ checksums }) => checksums.crc32),
-      findings: leftOutFindings(walk.leftOut),
+      kinds,
+      findings: [...leftOutFindings(walk.leftOut), ...contentFindings(manifestFiles, kinds)],
       observed: new PackedObserved(walk.observed),
       folders: walk.folders.length === 1 ? NO_FOLDERS : walk.folders.slice(1).map((prefix) => prefix.slice(0, -1)),
       hasLinks: walk.files.some(({ entry }) => entry.isSymbolicLink()),
@@ -244,6 +251,12 @@ export class ManifestStore {
     this.#kept.keep(skill, snapshot, plan.contents)
     return snapshot
   }
+}
+
+/** Most files are text and have none. */
+function kindsOf (files: readonly SkillFile[]): ReadonlyMap<string, FileKind> {
+  const kinds = files.flatMap(({ path, checksums: { kind } }) => kind === undefined ? [] : [[path, kind] as const])
+  return kinds.length === 0 ? NO_KINDS : new Map(kinds)
 }
 
 function toManifestFile ({ path, state, checksums: { digest } }: SkillFile): ManifestFile {
@@ -260,12 +273,12 @@ function keyOf ({ folder: { name, realPath }, filter }: SkillPlace): string {
 }
 
 /** Files whose bytes are known while they are in that state. */
-function knownFiles ({ manifest: { files }, crc32s, observed, readAt }: CachedSnapshot): ReadonlyMap<string, KnownFile> {
+function knownFiles ({ manifest: { files }, crc32s, kinds, observed, readAt }: CachedSnapshot): ReadonlyMap<string, KnownFile> {
   const states = new Map(observed)
   const known = new Map<string, KnownFile>()
   for (const [index, { path, digest }] of files.entries()) {
     const state = states.get(path)
-    if (state !== undefined && isTrustworthy(state, readAt)) known.set(path, { state, checksums: { digest, crc32: crc32s[index] ?? 0 } })
+    if (state !== undefined && isTrustworthy(state, readAt)) known.set(path, { state, checksums: { digest, crc32: crc32s[index] ?? 0, kind: kinds.get(path) } })
   }
   return known
 }

@@ -1,5 +1,5 @@
 import { extname } from 'node:path/posix'
-import { lookup } from 'mime-types'
+import mime from 'mime'
 
 /** Where the common table answers with something else than what a skill means by the extension. */
 const OVERRIDES: Readonly<Record<string, string>> = {
@@ -25,7 +25,7 @@ export function mediaType (path: string): string {
   const extension = extname(path).toLowerCase()
   if (extension === '') return UNKNOWN
   if (Object.hasOwn(OVERRIDES, extension)) return OVERRIDES[extension] ?? UNKNOWN
-  return lookup(extension) || UNKNOWN
+  return mime.getType(extension) ?? UNKNOWN
 }
 
 /** Whether bytes of this type are text, so that a charset belongs to it. */

@@ -1,6 +1,7 @@
 import { crc32 } from 'node:zlib'
 import { sha256 } from '../ground/digest.ts'
 import { decodeText, decodeUtf8, type DecodedText } from '../ground/text.ts'
+import { fileKind, type FileKind } from './file-kind.ts'
 
 /**
  * The bytes of one file in one state, with what is derived from them. One object for each state is shared by every door.
@@ -29,6 +30,10 @@ export class FileContent {
   get utf8 (): string | undefined {
     if (this.#utf8 === null) this.#utf8 = decodeUtf8(this.bytes)
     return this.#utf8
+  }
+
+  get kind (): FileKind | undefined {
+    return fileKind(this.bytes)
   }
 
   /** For ZIP archives. */

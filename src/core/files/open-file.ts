@@ -6,6 +6,7 @@ import type { Disk } from '../disk/disk.ts'
 import { asRefused, changed, RefusedError } from '../disk/refused.ts'
 import { isSameState, signatureOf } from '../disk/signature.ts'
 import type { Signature } from '../ground/skill.ts'
+import { fileKind, type FileKind } from './file-kind.ts'
 
 const CHUNK_BYTES = 1_048_576
 const MIN_CHUNK_BYTES = 4_096
@@ -17,6 +18,7 @@ export interface Checksums {
   readonly digest: string
   /** For ZIP archives. */
   readonly crc32: number
+  readonly kind: FileKind | undefined
 }
 
 export interface ChecksumOptions {
@@ -78,12 +80,14 @@ export class OpenFile {
     // byte more than the size shows that a file has grown.
     const buffer = Buffer.allocUnsafeSlow(Math.min(CHUNK_BYTES, Math.max(MIN_CHUNK_BYTES, size + 1)))
     let crc = 0
+    let kind: FileKind | undefined
     let position = 0
     for (let isComplete = false; !isComplete;) {
       const count = await this.#read(buffer, 0, mayGrow ? Math.min(buffer.length, size - position) : buffer.length, position)
       const bytes = buffer.subarray(0, count)
       hash.update(bytes)
       crc = crc32(bytes, crc)
+      if (position === 0) kind = fileKind(bytes)
       onBytes?.(bytes)
       position += count
       // Not only at the end: a file that grows as fast as it is read has no end.
@@ -93,7 +97,7 @@ export class OpenFile {
       if (count === CHUNK_BYTES) await pause()
       signal?.throwIfAborted()
     }
-    return { digest: `sha256:${hash.digest('hex')}`, crc32: crc }
+    return { digest: `sha256:${hash.digest('hex')}`, crc32: crc, kind }
   }
 
   /**

@@ -13,11 +13,11 @@ export const AGENT_FIELDS: ReadonlySet<string> = new Set([
   'agent', 'hooks', 'paths', 'shell'
 ])
 
-const NAME_CHARACTERS = /^[a-z0-9-]+$/
+export const NAME_CHARACTERS = /^[a-z0-9-]+$/
 const VALID_NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/
-const RESERVED_WORD = /anthropic|claude/
+export const RESERVED_WORD = /anthropic|claude/
 const OTHER_LETTER = /(?![a-z0-9])[\p{L}\p{N}]/u
-const XML_TAG = /<\/?[A-Za-z][^<>]*>/
+export const XML_TAG = /<\/?[A-Za-z][^<>]*>/
 
 /** How much of a name is read to make a valid one, in characters. */
 const SLUG_SOURCE_CHARACTERS = 4 * MAX_NAME_CODE_POINTS

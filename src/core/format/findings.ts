@@ -89,6 +89,8 @@ export const FINDINGS = {
   file_names_collide: ['warning', 'files or folders differ only in case, or in how characters are composed'],
   file_name_not_portable: ['info', 'files have names that Windows cannot write'],
   file_program: ['info', 'the skill has compiled programs'],
+  file_archive: ['info', 'the skill has archives, of which nobody sees here what is in them'],
+  file_type_mismatch: ['warning', 'the bytes of files are not what their names say'],
   too_many_files: ['warning', `no revision, manifest and archive: the skill has more than ${grouped(limits.MAX_SKILL_ENTRIES)} files and folders`],
   too_many_bytes: ['warning', `no revision, manifest and archive: the files of the skill have more than ${grouped(limits.MAX_SKILL_BYTES)} bytes`],
   nested_skills: ['info', 'a folder inside the skill is a skill itself'],

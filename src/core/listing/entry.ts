@@ -85,7 +85,9 @@ export async function describeState<Judged extends JudgedEntry> (state: SkillSta
   if (manifest === undefined) return await toEntry({ skill, manifest, document, fileFindings: [] }, judge)
   if ('excess' in manifest) return await toEntry({ skill, manifest: undefined, document, fileFindings: [tooLargeFinding(manifest.excess)] }, judge)
   const verdict = await state.trust()
-  const fileFindings = [...await state.fileFindings(), ...verdict?.findings ?? []]
+  const ofFiles = await state.fileFindings()
+  // The same array for the same state: by it a judge knows what it has judged before.
+  const fileFindings = verdict === undefined || verdict.findings.length === 0 ? ofFiles : [...ofFiles, ...verdict.findings]
   const entry = await toEntry({ skill, manifest, document, fileFindings }, judge)
   return verdict === undefined ? entry : { ...entry, trust: verdict.report }
 }

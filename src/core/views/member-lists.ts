@@ -28,6 +28,8 @@ export class MemberLists {
   #availableLists: ReadonlyArray<readonly SkillMetadata[]> | undefined
   #availableOf: MergedNames | undefined
   #available: readonly SkillMetadata[] = []
+  #generation = 0
+  #counted: readonly [names: readonly string[], available: readonly SkillMetadata[]] | undefined
 
   constructor (members: readonly ListedMember[]) {
     this.#members = members
@@ -67,6 +69,16 @@ export class MemberLists {
       this.#availableLists = lists
     }
     return this.#available
+  }
+
+  /** Goes up with what the lists hold, counted from its first question. */
+  get generation (): number {
+    const [names, available] = [this.namesNow().names, this.availableNow()]
+    if (names !== this.#counted?.[0] || available !== this.#counted[1]) {
+      this.#counted = [names, available]
+      this.#generation++
+    }
+    return this.#generation
   }
 }
 

@@ -12,8 +12,8 @@ interface Kept {
 const OUTDATED = -1
 
 /**
- * The states of a root's skills, inspected once for all views that follow them: each view has a change feed, and each feed compares
- * all skills. Fifty views of 10,000 skills would read the root fifty times. A state is handed out until the root reports that the
+ * The states of a root's skills, inspected once for all views that follow them. Each view has a change feed, and each feed
+ * compares all skills. Fifty views of 10,000 skills would read the root fifty times. A state is handed out until the root reports that the
  * skill may have changed. While nobody follows the root, nothing is kept.
  */
 export class SharedInspections {

@@ -10,9 +10,9 @@ import type { ServableFile } from '../files/file-store.ts'
 import { documentError, SkillError } from '../ground/errors.ts'
 import type { CatalogSkill, SkillMetadata } from '../ground/skill.ts'
 import { hasForbiddenSequence } from '../ground/skill-name.ts'
-import { SkillsAtRevision } from '../pinned-source.ts'
+import { SkillsAtRevision } from '../skills-at-revision.ts'
 import type { SearchAnswer } from '../search/search.ts'
-import type { PinnedSource, SkillService, SkillStatus } from '../skill-source.ts'
+import type { SourceAtRevision, SkillService, SkillStatus } from '../skill-source.ts'
 import { MemberLists, type MergedNames } from './member-lists.ts'
 import { ShadowingState, withShadowing } from './shadowing.ts'
 import { ViewChanges } from './view-changes.ts'
@@ -33,8 +33,7 @@ const MAX_ATTEMPTS = 8
 
 /**
  * The skills of some roots, or some of their skills, as if there were no others. A name is resolved in the roots of the view, in
- * their order. What is not in the view is never asked for. Every door takes a view where callers differ. Consumer: access
- * control.
+ * their order. What is not in the view is never asked for. Consumer: access control, as every door takes a view.
  */
 export class View implements SkillService {
   #scope: string
@@ -42,8 +41,6 @@ export class View implements SkillService {
   readonly #changes: ViewChanges
   #members: readonly ViewMember[]
   readonly #lists: MemberLists
-  #generation = 0
-  #counted: readonly [names: readonly string[], available: readonly SkillMetadata[]] | undefined
 
   /** @param scope differs from that of every other view */
   constructor (scope: string, members: readonly ViewMember[], ground: ViewGround) {
@@ -68,17 +65,11 @@ export class View implements SkillService {
 
   /** Goes up with what callers of this view can see, counted from its first question. */
   get generation (): number {
-    const now = [this.namesNow(), this.availableNow()] as const
-    if (now[0] !== this.#counted?.[0] || now[1] !== this.#counted[1]) {
-      this.#counted = now
-      this.#generation++
-    }
-    return this.#generation
+    return this.#lists.generation
   }
 
   get status (): SkillStatus {
-    const { names } = this.#lists.namesNow()
-    return { ...viewStatus(this.#members), generation: this.generation, skills: names.length }
+    return { ...viewStatus(this.#members), generation: this.generation, skills: this.namesNow().length }
   }
 
   async freshStatus (): Promise<SkillStatus> {
@@ -118,8 +109,7 @@ export class View implements SkillService {
   }
 
   rootOf (name: string): string | undefined {
-    const { owners } = this.#lists.namesNow()
-    return this.#members[owners.get(name) ?? -1]?.skills.rootOf(name)
+    return this.#members[this.#lists.namesNow().owners.get(name) ?? -1]?.skills.rootOf(name)
   }
 
   /** The error of a view that has roots, and none of them is there. */
@@ -209,7 +199,7 @@ export class View implements SkillService {
     return this.#members.flatMap((member) => member.allows(name) ? member.skills.keptRevisions(name) : [])
   }
 
-  at (revision: string): PinnedSource {
+  at (revision: string): SourceAtRevision {
     return new SkillsAtRevision(this, { read: (name, answer, wanted) => this.#readAt(name, answer, wanted) }, revision)
   }
 
@@ -230,8 +220,9 @@ export class View implements SkillService {
     if (folder?.metadata.name === displayName) return displayName
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
       const before = this.#changeCount
-      for (const [name, index] of this.#ownersInOrder()) {
-        if (this.#members[index]?.skills.findNow(name)?.metadata.name !== displayName) continue
+      const { names, owners } = this.#lists.namesNow()
+      for (const name of names) {
+        if (this.#members[owners.get(name) ?? -1]?.skills.findNow(name)?.metadata.name !== displayName) continue
         if ((await this.find(name))?.metadata.name === displayName) return name
       }
       // Any skill may have taken the name a moment ago.
@@ -239,11 +230,6 @@ export class View implements SkillService {
       if (attempt > 1 && before === this.#changeCount) break
     }
     return folder?.name
-  }
-
-  * #ownersInOrder (): Iterable<readonly [name: string, owner: number]> {
-    const { names, owners } = this.#lists.namesNow()
-    for (const name of names) yield [name, owners.get(name) ?? -1]
   }
 
   #findFrom (name: string, first: number): Awaitable<CatalogSkill | undefined> {

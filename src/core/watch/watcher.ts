@@ -19,6 +19,14 @@ export interface WatchHint {
   readonly name?: string
 }
 
+/** What may have changed since the last refresh. */
+export interface RefreshHints {
+  /** Anything may have changed; `byRoot` is of no interest. */
+  readonly everything: boolean
+  /** Names of skills by the path of their root, '' for any root. No name: the root itself. */
+  readonly byRoot: ReadonlyMap<string, ReadonlySet<string>>
+}
+
 export interface Watcher {
   readonly state: WatcherState
   /** Not debounced. A hint proves nothing, and its absence neither. */

@@ -17,10 +17,11 @@ const END_SHARE = 0.5
 const INTERVAL_MS = 1_000
 const STEP_MS = 20
 
-/** Measures whether the process has more to do than it can. A single stall is no overload: the mean of a second counts. */
+/** Measures whether the process has more to do than it can. A level begins when two measurements in a row reach it: a single stall is no overload. */
 export class Load {
   readonly #log: CoreLog
   #level: LoadLevel = 0
+  #measured: LoadLevel = 0
   #stop = (): void => {}
 
   constructor (log: CoreLog) {
@@ -52,7 +53,9 @@ export class Load {
   /** @param delayMs mean delay of the event loop since the last call, in milliseconds */
   take (delayMs: number): void {
     const before = this.#level
-    this.#level = levelAfter(before, delayMs)
+    const measured = levelAfter(before, delayMs)
+    this.#level = measured > before ? Math.max(before, Math.min(measured, this.#measured)) as LoadLevel : measured
+    this.#measured = measured
     if (this.#level === before) return
     const fields = { eventLoopDelayMs: Math.round(delayMs) }
     if (this.#level === 0) this.#log.info(fields, 'the service is no longer overloaded')

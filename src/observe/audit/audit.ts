@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import type { SkillsOf } from '../../access/principal.ts'
+import type { SkillsOf } from '../../http/callers.ts'
 import type { FollowedPolicy } from '../../config/followed-file.ts'
 import type { CatalogChange } from '../../core/catalog/catalog.ts'
 import type { GateChange } from '../../core/content/trust/trust-policy.ts'

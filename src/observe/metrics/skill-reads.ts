@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import type { SkillsOf } from '../../access/principal.ts'
+import type { SkillsOf } from '../../http/callers.ts'
 import type { Observer } from '../../http/observer.ts'
 import { type Read, readOfCall, readOfOperation, readOfRequest } from '../reads.ts'
 

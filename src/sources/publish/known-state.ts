@@ -8,8 +8,8 @@ const PACKAGE = /\.(?:skill|zip)$/i
 const MAIN_FILE = /(?:^|\/)skill\.md$/i
 
 /**
- * The files and skills of the state that is published. Consumer: a push of few files to a source of thousands of skills, of which then
- * only the skills with these files are compared and written. Measured with 10,000 skills: 25 ms of CPU in the place of 500.
+ * The files and skills of the state that is published. Consumer: a push of few files to a source of thousands of skills.
+ * Only the skills with these files are compared and written. Measured with 10,000 skills: 25 ms of CPU instead of 500.
  */
 export class KnownState {
   readonly tree: SourceTree

@@ -1,11 +1,12 @@
 import type { Manifest } from '../../core/content/manifest.ts'
 import type { TrustReport } from '../../core/content/trust/trust-policy.ts'
+import type { GithubState } from '../../sources/address/github.ts'
 import type { TargetName } from '../../verdicts/index.ts'
 import type { Addresses } from '../addresses.ts'
 import { type Content, html, type Html, trusted, visible } from '../markup/html.ts'
 import type { Rendering } from '../markdown-renderer.ts'
 import type { JudgedSkill } from '../content.ts'
-import { snippets } from '../snippets.ts'
+import { githubSnippets, snippets } from '../snippets.ts'
 import { fileTree } from './files.ts'
 import type { Page } from './layout.ts'
 import { count, digest, factList, findingList, size, verdict } from './parts.ts'
@@ -26,6 +27,8 @@ export interface SkillContent {
   readonly base: string
   /** Name of its root. */
   readonly root: string | undefined
+  /** Where its source has it; undefined for what does not come from there. */
+  readonly github: GithubState | undefined
 }
 
 /** A skill: what it is for, whether it is all right, how to use it, and everything that is in it. */
@@ -44,7 +47,7 @@ export function skillPage (content: SkillContent, addresses: Addresses): Page {
 <p class="meta">${verdict(findings)} <a href="#targets">${summary(entry.targets)}</a>${entry.file_count !== null && html` <a href="#files">${count(entry.file_count, 'file')}</a>`}${entry.size_bytes !== null && html` ${size(entry.size_bytes)}`}</p>
 </div>
 <aside aria-labelledby="use"><section><h2 id="use">Use it</h2>
-${snippetList(snippets(base, name), base, missingFor(entry))}</section>
+${snippetList([...snippets(base, name), ...githubSnippets(name, content.github)], base, missingFor(entry))}</section>
 ${facts(content, addresses)}
 </aside>
 <div class="body">

@@ -39,7 +39,7 @@ const GROWING_DOORS: ReadonlyArray<readonly [bytes: Buffer, statuses: readonly n
   [request('GET', '/skills/demo'), [200]]
 ]
 
-/** The longest that one of these doors may take, in milliseconds: an answer waits two seconds for a state of a skill that holds, and others wait behind it. */
+/** The longest that one of these doors may take, in milliseconds. An answer waits two seconds for a state of a skill that holds, and others wait behind it. */
 const MAX_DOOR_MS = 15_000
 
 /** A file of a skill grows without end, while every door is asked for the skill. */

@@ -9,6 +9,7 @@ import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import type { ProcessOwner } from '../../helper/process.ts'
 import { jsonRequest, rawRequest } from '../../helper/raw-http.ts'
+import { startStopwatch } from '../../helper/timing.ts'
 
 const MAIN = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url))
 
@@ -54,10 +55,10 @@ export async function startStuck (t: ProcessOwner, folder: string, stdout: 'pipe
     peakMemory: () => Number(/^VmHWM:\s+(\d+) kB$/m.exec(status())?.[1]) * 1_024,
     /** Returns how the process ended after SIGTERM, and the time that it took, in milliseconds. */
     async stop (): Promise<{ code: number | null, signal: NodeJS.Signals | null, took: number }> {
-      const before = performance.now()
+      const elapsed = startStopwatch()
       child.kill('SIGTERM')
       const [code, signal] = await ended
-      return { code, signal, took: performance.now() - before }
+      return { code, signal, took: elapsed() }
     }
   }
 }

@@ -231,7 +231,7 @@ t.test('K51: edits as fast as they come, each in the next answer', async (t) => 
   t.pass('300 of the same size')
 })
 
-t.test('T7: nothing changed, nothing changes', async (t) => {
+t.test('nothing changed, nothing changes', async (t) => {
   const base = createLayout(t)
   const manager = await startManager(t, [join(base, 'root')], { disk: createFaultyDisk({ ageMs: HOUR_MS }) })
   const before = await answers(manager)

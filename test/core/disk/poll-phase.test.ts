@@ -59,7 +59,7 @@ t.test('K51: a second request of one connection sees the disk anew', async (t) =
   t.equal((await stats.stat(disk, file))?.size, 5n, 'and a third')
 })
 
-t.test('a look always asks the disk, and what it finds counts for the phase', async (t) => {
+t.test('a comparison always asks the disk, and what it finds counts for the phase', async (t) => {
   const { file, disk, stats } = createFile(t)
   stats.begin({})
   await stats.stat(disk, file)

@@ -25,7 +25,7 @@ function opens (disk: FaultyDisk): number {
   return disk.calls.get('open') ?? 0
 }
 
-t.test('what has not changed is served from memory after a look at the file and the folders on the way', async (t) => {
+t.test('what has not changed is served from memory after a stat of the file and the folders on the way', async (t) => {
   const { disk, store, place } = await createStore(t, { docs: { deep: { 'a.md': 'a' } } })
   const before = opens(disk)
   const { content } = await store.read(place('docs/deep/a.md'), 10)

@@ -70,7 +70,7 @@ t.test('K9: fields that only strict readers mind are no errors', async t => {
     ['license as a list', { license: ['MIT'] }, 'license_not_text', 'warning'],
     ['metadata as text', { metadata: 'a' }, 'metadata_not_mapping', 'warning'],
     ['metadata as a list', { metadata: ['a'] }, 'metadata_not_mapping', 'warning'],
-    ['P7: metadata with a number', { metadata: { author: 'A', version: 1 } }, 'metadata_not_text', 'warning'],
+    ['metadata with a number', { metadata: { author: 'A', version: 1 } }, 'metadata_not_text', 'warning'],
     ['nested metadata', { metadata: { a: { b: 'c' } } }, 'metadata_not_text', 'warning'],
     ['allowed-tools as a list', { 'allowed-tools': ['Read'] }, 'allowed_tools_list', 'info'],
     ['allowed-tools with commas', { 'allowed-tools': 'Read, Write' }, 'allowed_tools_commas', 'info'],

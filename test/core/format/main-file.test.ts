@@ -22,7 +22,7 @@ t.test('K9: a valid file has fields, a summary, and no findings', async t => {
 
 t.test('K9: what is wrong with the form of a file is one finding', async t => {
   const rows: Array<[string, string, string, string]> = [
-    ['P2: no frontmatter', '# Only a heading\n', 'frontmatter_missing', 'SKILL.md has no frontmatter'],
+    ['no frontmatter', '# Only a heading\n', 'frontmatter_missing', 'SKILL.md has no frontmatter'],
     ['a link that git stored as text', '../../shared/SKILL.md', 'main_file_link_text', "SKILL.md holds nothing but the path '../../shared/SKILL.md': it was a symbolic link before"],
     ['such a link with a blank in it', '../My Skills/SKILL.md', 'main_file_link_text', "SKILL.md holds nothing but the path '../My Skills/SKILL.md': it was a symbolic link before"],
     ['such a link to a file beside it', 'SHARED.md', 'main_file_link_text', "SKILL.md holds nothing but the path 'SHARED.md': it was a symbolic link before"],
@@ -31,17 +31,17 @@ t.test('K9: what is wrong with the form of a file is one finding', async t => {
     ['an empty file', '', 'frontmatter_missing', 'SKILL.md is empty'],
     ['nothing but a byte order mark', '\uFEFF', 'frontmatter_missing', 'SKILL.md is empty'],
     ['a rule in a text', '# Title\n\n---\n\nText\n', 'frontmatter_missing', 'SKILL.md has no frontmatter'],
-    ['P3: unclosed', `---\n${fields}# Demo\n`, 'frontmatter_unclosed', "the frontmatter is not closed with a line '---'"],
-    ['C6: only a fence', '---', 'frontmatter_unclosed', "the frontmatter is not closed with a line '---'"],
+    ['unclosed', `---\n${fields}# Demo\n`, 'frontmatter_unclosed', "the frontmatter is not closed with a line '---'"],
+    ['only a fence', '---', 'frontmatter_unclosed', "the frontmatter is not closed with a line '---'"],
     ['closed with dots', `---\n${fields}...\n# Demo\n`, 'frontmatter_unclosed', "the frontmatter is closed with '...' instead of '---'"],
-    ['P4: invalid YAML', '---\nname: [invalid\n---\nx', 'yaml_invalid', "line 2 of SKILL.md is not valid YAML: 'deficient indentation'"],
-    ['P5: a list', '---\n- a\n---\nx', 'frontmatter_not_mapping', 'the frontmatter does not consist of fields'],
+    ['invalid YAML', '---\nname: [invalid\n---\nx', 'yaml_invalid', "line 2 of SKILL.md is not valid YAML: 'deficient indentation'"],
+    ['a list', '---\n- a\n---\nx', 'frontmatter_not_mapping', 'the frontmatter does not consist of fields'],
     ['nothing between the fences', '---\n---\nx', 'frontmatter_empty', 'the frontmatter is empty'],
     ['a blank line first', `\n${valid}`, 'frontmatter_not_first', 'something stands before the frontmatter of SKILL.md'],
     ['a comment first', `<!-- hi -->\n${valid}`, 'frontmatter_not_first', 'something stands before the frontmatter of SKILL.md'],
     ['four dashes', `-${valid}`, 'fence_unusual', "the first line of SKILL.md is '----' instead of '---'"],
     ['a language word', `---js\n${fields}---\n`, 'fence_unusual', "the first line of SKILL.md is '---js' instead of '---'"],
-    ['C9: bare carriage returns', valid.replaceAll('\n', '\r'), 'line_ends_cr', 'SKILL.md ends its lines with a bare carriage return']
+    ['bare carriage returns', valid.replaceAll('\n', '\r'), 'line_ends_cr', 'SKILL.md ends its lines with a bare carriage return']
   ]
   for (const [name, text, code, message] of rows) {
     const { summary, frontmatter, findings } = parse(text)

@@ -4,7 +4,7 @@ import t from 'tap'
 import { type EntryState, findCatalogEntry, type Judge, type JudgedEntry, ownFindings, readCatalogEntry } from '../../../src/core/listing/entry.ts'
 import { MAX_MAIN_FILE_BYTES } from '../../../src/core/ground/limits.ts'
 import type { SkillManager } from '../../../src/core/skill-manager.ts'
-import { createFaultyDisk, failing, skill, skillText, startManager } from '../../helper/skills.ts'
+import { createFaultyDisk, failing, skill, skillText, startManager, until } from '../../helper/skills.ts'
 
 const NONE = { judge: ownFindings }
 
@@ -27,6 +27,21 @@ t.test('K46: what an entry says', async (t) => {
     valid: true,
     findings: []
   })
+})
+
+t.test('K46: a judge gets the same values for the same state, and need not judge it twice', async (t) => {
+  const skills = await startManager(t, [t.testdir({ demo: skill('demo') })])
+  const states: EntryState[] = []
+  const judge: Judge<JudgedEntry> = (state) => {
+    states.push(state)
+    return { findings: [] }
+  }
+  // A state that is too young to be trusted is read anew.
+  await t.resolves(until(async () => {
+    await readCatalogEntry({ skills, judge }, 'demo')
+    const [before, now] = states.slice(-2)
+    return now !== undefined && before?.fileFindings === now.fileFindings && before.manifest === now.manifest
+  }))
 })
 
 t.test('K46, K9: a broken skill has an entry with its findings', async (t) => {

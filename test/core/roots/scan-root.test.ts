@@ -100,7 +100,7 @@ t.test('K14: the states of a root', async (t) => {
   }
 })
 
-t.test('K51: a root that is another one during the look is found out at the next', async (t) => {
+t.test('K51: a root that is another one during the scan is found out at the next', async (t) => {
   const base = t.testdir({ a: { one: {} }, b: { two: {} }, root: t.fixture('symlink', 'a') })
   const relink = (target: string) => { fs.rmSync(join(base, 'root')); fs.symlinkSync(target, join(base, 'root')) }
   const disk = createFaultyDisk()

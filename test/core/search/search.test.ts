@@ -139,7 +139,7 @@ t.test('K52: changes are followed without a search', async () => {
   await until(() => source.reads.length === 2)
 })
 
-t.test('K53: a search during a refresh waits for what it has been told of', async (t) => {
+t.test('K53: a search during a refresh waits for the changes that were reported to it', async (t) => {
   const source = new FakeSkills({ a: 'alpha', b: 'alpha' })
   const search = new SkillSearch(source)
   await search.search('x')

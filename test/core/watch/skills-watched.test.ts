@@ -119,7 +119,7 @@ t.test('K52: skills that come, go and move give a hint with their name', async (
   })
 })
 
-t.test('K52: a skill that was replaced is watched before anybody looked at the root again', async (t) => {
+t.test('K52: a skill that was replaced is watched before anybody scanned the root again', async (t) => {
   const root = t.testdir({ a: skill() })
   const watched = await watchRoots(t, [root], { following: false })
   await expectHint(watched, 'a', () => {

@@ -69,7 +69,7 @@ t.test('K74: the status page says since when and why a source is not up to date'
     { name: 'skills', kind: 'git', state: 'stale', skills: 1, revision: `main@sha1:${'0123456789'.repeat(4)}`, checked_at: '2026-11-22T10:00:00.000Z', failing_since: '2026-11-22T11:00:00.000Z', error: { code: 'unreachable', message: 'the host <does> not answer' } },
     { name: 'elsewhere', kind: 'oci', state: 'ok', skills: 9 }
   ]
-  const { url } = await buildService(t, { files: { demo: skill('demo') }, options: { sources: { status, hooks: [] } } })
+  const { url } = await buildService(t, { files: { demo: skill('demo') }, options: { sources: { status, hooks: [], githubOf: () => undefined } } })
   const { text } = await open(`${url}/ui/status`)
   t.match(text, /<bdi>skills<\/bdi><\/td><td>git<\/td><td><span class="verdict warning">not up to date<\/span><br>the host &lt;does&gt; not answer, since <time datetime="2026-11-22T11:00:00\.000Z">2026-11-22 11:00:00 UTC<\/time>/)
   t.match(text, 'main@sha1:012345678901<')
@@ -105,6 +105,8 @@ t.test('K74: the page of a skill says who signed it, and what does not hold', as
   t.match(await page('foreign'), /signed by somebody unknown</)
   t.match(await open(`${url}/ui/skills/refused`), { status: 404, text: /<h1>Skill not found/ })
   t.notMatch((await open(url)).text, /refused/)
+  t.notMatch((await open(`${url}/ui/skills/refuse`)).text, 'refused', 'nor as what may have been meant')
+  t.notMatch((await open(`${url}/ui/status`)).text, 'refused', 'a page counts them; the log and skillserve verify name them')
   t.match((await open(`${url}/ui/status`)).text, /<dt>Quarantined<\/dt><dd>1 folder, kept back by the lock or the trust file/)
 })
 

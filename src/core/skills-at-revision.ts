@@ -9,7 +9,7 @@ import type { FileContent } from './files/file-content.ts'
 import type { ServableFile } from './files/file-store.ts'
 import type { SearchAnswer } from './search/search.ts'
 import type { CatalogSkill, SkillMetadata } from './ground/skill.ts'
-import type { PinnedSource, SkillSource } from './skill-source.ts'
+import type { SourceAtRevision, SkillSource } from './skill-source.ts'
 
 /** Reads a skill in a chosen revision. */
 export interface RevisionReader {
@@ -17,7 +17,7 @@ export interface RevisionReader {
 }
 
 /** The skills of one request that asked for a revision. What is asked of all skills together has none, and passes through. */
-export class SkillsAtRevision implements PinnedSource {
+export class SkillsAtRevision implements SourceAtRevision {
   readonly #source: SkillSource
   readonly #files: RevisionReader
   readonly #wanted: RevisionChoice
@@ -117,7 +117,7 @@ export class SkillsAtRevision implements PinnedSource {
     return this.#source.keptRevisions(name)
   }
 
-  at (revision: string): PinnedSource {
+  at (revision: string): SourceAtRevision {
     return this.#source.at(revision)
   }
 }
