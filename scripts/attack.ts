@@ -22,7 +22,7 @@ const BATCH_CLIENTS = 4
 const PIPELINING_CLIENTS = [1, 20, 300]
 /** The heap that a container of 512 MB gives, in MiB, and what filled it. */
 const SMALL_HEAP_MB = 256
-const SMALL_HEAP_PIPELINES = ['a file of 8 MB', 'the largest page', 'a skill that is missing']
+const SMALL_HEAP_PIPELINES = ['a file of 8 MB', 'the largest page', 'a skill that is missing', 'a tool call for 8 MB']
 const FILES = 19_000
 const EXCESSIVE_FILES = 1_000_000
 const LOOSE_FILES = 300_000

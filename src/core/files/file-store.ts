@@ -7,7 +7,8 @@ import type { PollPhase } from '../disk/poll-phase.ts'
 import { changed, RefusedError } from '../disk/refused.ts'
 import { isTrustworthy, signatureOf, stateId } from '../disk/signature.ts'
 import { overloadError } from '../ground/errors.ts'
-import { BLOCK_CACHE_BYTES, CONTENT_CACHE_BYTES, MAX_BUFFERED_FILE_BYTES, MAX_CACHED_DIGESTS, MAX_MAIN_FILE_BYTES, MAX_SKILL_BYTES } from '../ground/limits.ts'
+import { fitHeap } from '../ground/heap.ts'
+import { BLOCK_CACHE_BYTES, CONTENT_CACHE_BYTES, MAX_BUFFERED_FILE_BYTES, MAX_CACHED_DIGESTS, MAX_LARGE_READS, MAX_MAIN_FILE_BYTES, MAX_SKILL_BYTES } from '../ground/limits.ts'
 import type { Signature } from '../ground/skill.ts'
 import { CheckedFile, digestBlocks } from './checked-file.ts'
 import { FileContent } from './file-content.ts'
@@ -88,6 +89,9 @@ export class FileStore {
   readonly #pause = createTurnstile()
   #readCount = 0
   #reuseCount = 0
+  /** Answers with large files that are under way. */
+  #largeReads = 0
+  readonly #maxLargeReads = fitHeap(MAX_LARGE_READS)
 
   constructor (phase: PollPhase, maxBytes = CONTENT_CACHE_BYTES, hasRoom: RoomForFile = async () => true) {
     this.#phase = phase
@@ -208,12 +212,25 @@ export class FileStore {
     // Closed while it waits: a thousand others may wait with it.
     await opening.file.close()
     const size = Number(opening.file.stats.size)
+    const enter = this.#queueOf(place.disk)
+    const read = async () => await this.#take(place, await this.#open(place), limit, isKept)
+    // A main file is read for the index too, which is no answer.
+    return await (size > MAX_MAIN_FILE_BYTES && size <= limit ? this.#readForAnswer(size, enter, read) : enter(read))
+  }
+
+  /** Refuses what would wait behind many others, or find no room for its answer. */
+  async #readForAnswer<T> (size: number, enter: Queue, read: () => Promise<T>): Promise<T> {
+    if (this.#largeReads >= this.#maxLargeReads) throw overloadError.full()
     const since = performance.now()
-    return await this.#queueOf(place.disk)(async () => {
-      // A main file is read for the index too, which is no answer.
-      if (size > MAX_MAIN_FILE_BYTES && size <= limit && !await this.#hasRoom(ANSWER_BYTES_PER_BYTE * size, since)) throw overloadError.full()
-      return await this.#take(place, await this.#open(place), limit, isKept)
-    })
+    this.#largeReads++
+    try {
+      return await enter(async () => {
+        if (!await this.#hasRoom(ANSWER_BYTES_PER_BYTE * size, since)) throw overloadError.full()
+        return await read()
+      })
+    } finally {
+      this.#largeReads--
+    }
   }
 
   async #open ({ disk, folder, path, filter }: FilePlace): Promise<Opening> {

@@ -1,7 +1,8 @@
 import { type RequestListener, Server, type ServerOptions, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { fitHeap } from '../../core/ground/heap.ts'
 import { MAX_WAITING_REQUESTS } from '../limits.ts'
-import { fitHeap, Garbage } from '../overload/garbage.ts'
+import { Garbage } from '../overload/garbage.ts'
 
 /**
  * Requests behind others that are read in one iteration of the event loop. Node takes some 10 µs to parse each, and a hundred

@@ -1,6 +1,8 @@
 import type { ServerResponse } from 'node:http'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { fitHeap } from '../../core/ground/heap.ts'
 import { MAX_HELD_BYTES } from '../limits.ts'
-import { fitHeap, Garbage } from './garbage.ts'
+import { Garbage } from './garbage.ts'
 
 export interface AnswerMemoryOptions {
   /** What all bodies and answers together may hold, in bytes. Default MAX_HELD_BYTES, and less for a small heap. */
@@ -86,6 +88,8 @@ export class AnswerMemory {
    * @param since when the file was asked for, in milliseconds of `performance.now()`: the wait counts from then
    */
   async hasRoomFor (bytes: number, since: number): Promise<boolean> {
+    // The answer with the file before this one is made in the meantime, and counted.
+    await nextTurn()
     if (!this.#makeRoom(bytes)) {
       const left = since + this.#waitMs - performance.now()
       if (left <= 0) return false

@@ -3,22 +3,22 @@ import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { orElse } from '../../../src/core/ground/async.ts'
-import { FileStore } from '../../../src/core/files/file-store.ts'
+import { FileStore, type RoomForFile } from '../../../src/core/files/file-store.ts'
 import { sha256 } from '../../../src/core/ground/digest.ts'
-import { CONTENT_CACHE_BYTES, MAX_BUFFERED_FILE_BYTES, MAX_MAIN_FILE_BYTES } from '../../../src/core/ground/limits.ts'
+import { CONTENT_CACHE_BYTES, MAX_BUFFERED_FILE_BYTES, MAX_LARGE_READS, MAX_MAIN_FILE_BYTES } from '../../../src/core/ground/limits.ts'
 import { PollPhase } from '../../../src/core/disk/poll-phase.ts'
-import { countDescriptors, createFaultyDisk, failing, type FaultyDisk, passTick, skill } from '../../helper/skills.ts'
+import { countDescriptors, createFaultyDisk, failing, type FaultyDisk, outcome, passTick, skill } from '../../helper/skills.ts'
 
 const HOUR_MS = 3_600_000
 
 /** A skill whose timestamps look old, so that what is read of it may be kept. */
-async function createStore (t: Test, files: Readonly<Record<string, unknown>>, ageMs = HOUR_MS, maxBytes?: number) {
+async function createStore (t: Test, files: Readonly<Record<string, unknown>>, ageMs = HOUR_MS, maxBytes?: number, hasRoom?: RoomForFile) {
   const base = t.testdir({ demo: skill('demo', files) })
   const path = fs.realpathSync(join(base, 'demo'))
   const disk = createFaultyDisk({ ageMs })
   const place = (file: string) => ({ disk, folder: path, path: file })
   passTick(base)
-  return { base, path, disk, store: new FileStore(new PollPhase(), maxBytes), place }
+  return { base, path, disk, store: new FileStore(new PollPhase(), maxBytes, hasRoom), place }
 }
 
 function opens (disk: FaultyDisk): number {
@@ -138,4 +138,17 @@ t.test('a small file is opened for reading once and read once', async (t) => {
   t.match(await store.open(place('a.md')), { kind: 'content' })
   t.equal(disk.calls.get('open'), 2, 'once without touching it, once for reading')
   t.equal(disk.calls.get('read'), 1)
+})
+
+t.test('K56: answers with large files that would wait behind many others are refused at once, small files are not', async (t) => {
+  let makeRoom = (_hasRoom: boolean) => {}
+  const room = new Promise<boolean>((resolve) => { makeRoom = resolve })
+  const { store, place } = await createStore(t, { large: 'x'.repeat(MAX_MAIN_FILE_BYTES + 1), 'a.md': 'a' }, undefined, undefined, () => room)
+  const read = async () => (await store.read(place('large'), 2 * MAX_MAIN_FILE_BYTES)).content.bytes.length
+  const first = Array.from({ length: MAX_LARGE_READS }, () => outcome(read))
+  await t.rejects(read(), { code: 'overloaded' })
+  t.equal((await store.read(place('a.md'), 10)).content.bytes.toString(), 'a')
+  makeRoom(true)
+  t.strictSame(new Set(await Promise.all(first)), new Set([MAX_MAIN_FILE_BYTES + 1]))
+  t.equal(await read(), MAX_MAIN_FILE_BYTES + 1, 'those that have ended count no more')
 })

@@ -1,5 +1,6 @@
 import t from 'tap'
-import { fitHeap, Garbage, v8Heap } from '../../../src/http/overload/garbage.ts'
+import { fitHeap } from '../../../src/core/ground/heap.ts'
+import { Garbage, v8Heap } from '../../../src/http/overload/garbage.ts'
 import { until } from '../../helper/skills.ts'
 
 const MEBIBYTE = 1_048_576
