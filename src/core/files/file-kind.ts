@@ -1,7 +1,7 @@
 /** What the first bytes of a file say for certain. */
 export type FileKind = 'program' | 'archive' | 'image' | 'pdf' | 'script'
 
-/** Bytes of a file that are looked at: the mark of a tar archive is the last one. */
+/** Bytes of a file that tell its kind: the mark of a tar archive is the last one. */
 export const HEAD_BYTES = 262
 
 /** Marks at the very beginning. Sources: the documents of the formats, and file(1). */

@@ -219,7 +219,7 @@ export class FileStore {
   }
 
   /** Refuses what would wait behind many others, or find no room for its answer. */
-  async #readForAnswer<T> (size: number, enter: Queue, read: () => Promise<T>): Promise<T> {
+  async #readForAnswer (size: number, enter: Queue, read: () => Promise<ReadFile>): Promise<ReadFile> {
     if (this.#largeReads >= this.#maxLargeReads) throw overloadError.full()
     const since = performance.now()
     this.#largeReads++
