@@ -104,6 +104,11 @@ export default [
     rules: { '@typescript-eslint/no-explicit-any': 'error' }
   },
   {
+    files: ['src/**/*.ts'],
+    ignores: ['src/cli/main.ts'],
+    rules: { 'no-restricted-properties': ['error', { object: 'process', property: 'env', message: 'the command line hands the environment down' }] }
+  },
+  {
     files: ['src/ui/public/*.js'],
     languageOptions: { globals: Object.fromEntries(BROWSER_GLOBALS.map((name) => [name, 'readonly'])) }
   },

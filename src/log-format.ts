@@ -1,5 +1,6 @@
 import { isatty } from 'node:tty'
 import type { DestinationStream } from 'pino'
+import type { Environment } from './config/setting.ts'
 
 export type LogFormat = 'pretty' | 'json'
 
@@ -9,11 +10,11 @@ export function defaultLogFormat (): LogFormat {
 }
 
 /** Where pino writes: the output itself, or lines for people before it. */
-export async function logDestination (format: LogFormat, output: DestinationStream): Promise<DestinationStream> {
+export async function logDestination (format: LogFormat, output: DestinationStream, env: Environment): Promise<DestinationStream> {
   if (format === 'json') return output
   const { default: { prettyFactory } } = await import('pino-pretty')
   const write = prettyFactory({
-    colorize: isatty(1) && !process.env['NO_COLOR'],
+    colorize: isatty(1) && !env['NO_COLOR'],
     ignore: 'pid,hostname,reqId,bytes,client,route,url,method,status,ms',
     translateTime: 'SYS:HH:MM:ss.l',
     messageFormat: (fields, messageKey) => {

@@ -7,7 +7,7 @@ import { type Logger, pino } from 'pino'
 import type { AccessDoors } from './http/callers.ts'
 import { buildApp } from './app.ts'
 import { openRoots } from './config/roots.ts'
-import { ConfigError } from './config/setting.ts'
+import { ConfigError, type Environment } from './config/setting.ts'
 import type { Config } from './config/settings.ts'
 import { createSkillManager, type SkillManagerOptions } from './core/skill-manager.ts'
 import type { SkillService } from './core/skill-source.ts'
@@ -45,6 +45,7 @@ const NOT_HANDLED: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT',
 
 export interface ServerOptions {
   readonly version: string
+  readonly env: Environment
   readonly isExample?: boolean
   /** Makes open pages follow each change. Called with the address once the service listens; what it returns is called at the end. */
   readonly preview?: (skills: SkillService, url: string) => () => void
@@ -58,14 +59,14 @@ export interface ServerOptions {
  * @param isExample the folder is that of the package, since no other was named: the log says so
  * @throws ConfigError when the address cannot be had
  */
-export async function startServer (config: Config, { version, isExample = false, preview }: ServerOptions): Promise<void> {
+export async function startServer (config: Config, { version, env, isExample = false, preview }: ServerOptions): Promise<void> {
   const output = new LogOutput()
   process.once('exit', () => { output.flushSync() })
-  const logger = pino({ level: config.logLevel }, await logDestination(config.logFormat ?? defaultLogFormat(), output))
+  const logger = pino({ level: config.logLevel }, await logDestination(config.logFormat ?? defaultLogFormat(), output, env))
   output.dropped.subscribe((lines) => { logger.warn({ lines }, 'lines of the log were dropped here: standard output did not take them') })
   if (isExample) logger.info({ path: config.skillsDirs[0] }, 'no folder was named and there is no ./skills: serving the example skills of the package')
   const memory = new AnswerMemory()
-  const opened = await openRoots(config, { log: logger })
+  const opened = await openRoots(config, { log: logger, env })
   const policy = await loadPolicy(config, opened, logger)
   const { sources, ...roots } = opened
   const options = {

@@ -1,4 +1,5 @@
 import { openRoots } from '../config/roots.ts'
+import type { Environment } from '../config/setting.ts'
 import { readTextFile } from '../config/yaml-file.ts'
 import type { Config } from '../config/settings.ts'
 import { SILENT } from '../core/ground/log.ts'
@@ -38,8 +39,8 @@ export async function openViewOf (options: SkillManagerOptions, { file, publicUr
  * Lines that say what a caller sees and why, or who sees a skill. Undefined for an unknown caller.
  * @throws ConfigError
  */
-export async function reportAccess (config: Config, file: string, { caller, skill }: AccessQuestion): Promise<readonly string[] | undefined> {
-  const { sources, ...roots } = await openRoots(config, { log: SILENT })
+export async function reportAccess (config: Config, file: string, { caller, skill }: AccessQuestion, env: Environment): Promise<readonly string[] | undefined> {
+  const { sources, ...roots } = await openRoots(config, { log: SILENT, env })
   const skills = new SkillViews({ ...roots, watcher: false })
   try {
     const policy = await readPolicy(file, config.publicUrl, skills)

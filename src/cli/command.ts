@@ -1,3 +1,5 @@
+import type { Environment } from '../config/setting.ts'
+
 /** Why a command cannot do what it was asked to do. The message is one line. */
 export class CommandError extends Error {
   override readonly name = 'CommandError'
@@ -20,7 +22,7 @@ export interface Arguments {
 /** What a command has of the process. */
 export interface CommandContext {
   readonly commands: CommandTable
-  readonly env: Readonly<Record<string, string | undefined>>
+  readonly env: Environment
   readonly cwd: string
   /** Writes to standard output. */
   readonly print: (text: string) => void

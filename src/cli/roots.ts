@@ -15,7 +15,7 @@ export async function withRoots<T> (texts: readonly string[], { flags }: Pick<Ar
   const config = loadConfig({ positionals: texts, flags: own, env: { STATE_DIR: env['STATE_DIR'], LAYOUT: env['LAYOUT'] }, cwd })
   for (const text of texts) await checkSkillsFolder(text, cwd, commands, config.layout)
   const [{ openRoots }, { SILENT }] = await Promise.all([import('../config/roots.ts'), import('../core/ground/log.ts')])
-  const roots = await openRoots(config, { log: SILENT })
+  const roots = await openRoots(config, { log: SILENT, env })
   try {
     await roots.sources?.sync()
     const failed = roots.sources?.status.find(({ error }) => error !== undefined)

@@ -1,4 +1,4 @@
-import { ConfigError, quote, type Setting } from './setting.ts'
+import { ConfigError, type Environment, quote, type Setting } from './setting.ts'
 import { type Config, type SettingName, SETTINGS } from './settings.ts'
 
 /** What the sources of settings hold, unread. */
@@ -7,7 +7,7 @@ export interface ConfigSources {
   readonly positionals: readonly string[]
   /** The values of flags by name without dashes, in the order of the command line. */
   readonly flags: ReadonlyMap<string, readonly string[]>
-  readonly env: Readonly<Record<string, string | undefined>>
+  readonly env: Environment
   /** What relative folders are relative to. */
   readonly cwd: string
   /** Texts that stand in for the defaults of the table. */

@@ -6,7 +6,7 @@ import { isAddress, parseAddress } from '../sources/address/address.ts'
 import { AddressError } from '../sources/source-error.ts'
 import type { FolderRoot, LayoutFolder, RootSpec, Source } from '../sources/address/source-spec.ts'
 import type { Sources } from '../sources/sources.ts'
-import { ConfigError } from './setting.ts'
+import { ConfigError, type Environment } from './setting.ts'
 import type { Config } from './settings.ts'
 
 /** The roots of a service, and what keeps some of them up to date. */
@@ -21,7 +21,7 @@ export interface OpenedRoots {
  * Opens the folders and sources that the settings name. What sources published before is there at once; nothing is fetched yet.
  * @throws ConfigError
  */
-export async function openRoots (config: Pick<Config, 'skillsDirs' | 'personalDir' | 'configFile' | 'stateDir' | 'layout'> & Partial<Pick<Config, 'watchPolling' | 'linkTargets'>>, options: { readonly log: CoreLog }): Promise<OpenedRoots> {
+export async function openRoots (config: Pick<Config, 'skillsDirs' | 'personalDir' | 'configFile' | 'stateDir' | 'layout'> & Partial<Pick<Config, 'watchPolling' | 'linkTargets'>>, options: { readonly log: CoreLog, readonly env: Environment }): Promise<OpenedRoots> {
   const fromFile = config.configFile === undefined ? [] : await (await import('./config-file.ts')).readConfigFile(config.configFile)
   const project = [...config.skillsDirs.map((text) => toSpec(text, config.layout)), ...fromFile]
   const personal = config.personalDir === undefined ? [] : [toSpec(config.personalDir, config.layout)]
@@ -45,13 +45,13 @@ function withLayout ({ layout = 'flat', name, ...folder }: FolderRoot): LayoutFo
 
 /** No module is loaded for plain folders. */
 async function openSources (
-  specs: ReadonlyArray<Source | LayoutFolder>, { stateDir = defaultStateDir(), watchPolling: polling = false, linkTargets }: Partial<Pick<Config, 'stateDir' | 'watchPolling' | 'linkTargets'>>,
-  { log }: { readonly log: CoreLog }
+  specs: ReadonlyArray<Source | LayoutFolder>, { stateDir, watchPolling: polling = false, linkTargets }: Partial<Pick<Config, 'stateDir' | 'watchPolling' | 'linkTargets'>>,
+  { log, env }: { readonly log: CoreLog, readonly env: Environment }
 ): Promise<Sources | undefined> {
   if (specs.length === 0) return undefined
   const { createSources } = await import('../sources/sources.ts')
   try {
-    return await createSources({ sources: specs, stateDir, log, polling, linkTargets })
+    return await createSources({ sources: specs, stateDir: stateDir ?? defaultStateDir(env), env, log, polling, linkTargets })
   } catch (error) {
     throw error instanceof AddressError ? new ConfigError(error.message, { cause: error }) : error
   }
@@ -62,6 +62,6 @@ function toSpec (text: string, layout: Config['layout']): RootSpec {
   return layout === undefined ? spec : { ...spec, layout }
 }
 
-function defaultStateDir (): string {
-  return join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'skillserve')
+function defaultStateDir (env: Environment): string {
+  return join(env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'skillserve')
 }

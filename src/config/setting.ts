@@ -3,6 +3,9 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError'
 }
 
+/** The variables of the process. Only the command line reads them there, and hands them down. */
+export type Environment = Readonly<Record<string, string | undefined>>
+
 /** One setting: where it comes from, how its text is read, and what people read about it. */
 export interface Setting {
   /** The flag with its value (`--port PORT`), or `DIR...` for the arguments that are no flags. Absent: environment only. */

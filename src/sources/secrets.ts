@@ -1,14 +1,15 @@
 import { readFile } from 'node:fs/promises'
+import type { Environment } from '../config/setting.ts'
 import { SourceError } from './source-error.ts'
 import type { SourceAuth } from './address/source-spec.ts'
 
 const MAX_SECRET_BYTES = 65_536
 
 /** A password or token, read anew each time; undefined where none is configured. */
-export async function readSecret ({ secretFile, secretVariable }: SourceAuth): Promise<string | undefined> {
+export async function readSecret ({ secretFile, secretVariable }: SourceAuth, env: Environment): Promise<string | undefined> {
   if (secretFile !== undefined) return await readSecretFile(secretFile)
   if (secretVariable === undefined) return undefined
-  const secret = process.env[secretVariable]?.trim()
+  const secret = env[secretVariable]?.trim()
   if (!secret) throw new SourceError('secret_missing', 'the variable of the credentials is not set')
   return secret
 }

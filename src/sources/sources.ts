@@ -1,3 +1,4 @@
+import type { Environment } from '../config/setting.ts'
 import { createQueue } from '../core/ground/async.ts'
 import { type CoreLog, SILENT } from '../core/ground/log.ts'
 import type { RootOptions } from '../core/roots/roots.ts'
@@ -18,6 +19,8 @@ export interface SourcesOptions {
   readonly sources: ReadonlyArray<Source | LayoutFolder>
   /** Absolute. Folders need none. */
   readonly stateDir: string
+  /** For credentials, and for git. */
+  readonly env: Environment
   readonly log?: CoreLog
   readonly retryFactor?: number
   /** For folders: compare at short intervals instead of watching. */
@@ -87,7 +90,7 @@ export class Sources {
  * Opens the state folder, and takes up what was published before. Nothing is fetched yet.
  * @throws AddressError for what an operator has to change
  */
-export async function createSources ({ sources, stateDir, log = SILENT, retryFactor, polling, linkTargets }: SourcesOptions): Promise<Sources> {
+export async function createSources ({ sources, stateDir, env, log = SILENT, retryFactor, polling, linkTargets }: SourcesOptions): Promise<Sources> {
   const unlock = sources.every(({ kind }) => kind === 'folder') ? async () => {} : await lockFolder(stateDir)
   const keepers: Keeper[] = []
   const approval: Approval = {}
@@ -104,7 +107,7 @@ export async function createSources ({ sources, stateDir, log = SILENT, retryFac
       const folder = folderOf(stateDir, source)
       if (folders.has(folder)) throw new AddressError(`the source ${source.name} is given twice`)
       folders.add(folder)
-      const fetcher = await createFetcher(source, stateDir)
+      const fetcher = await createFetcher(source, stateDir, env)
       const program = await fetcher.check?.()
       if (program !== undefined) programs.add(program)
       keepers.push(new SourceKeeper({ source, fetcher, folder, log, inTurn: queues[index % MAX_FETCHES] ?? createQueue(), approval, retryFactor }))
@@ -119,23 +122,23 @@ export async function createSources ({ sources, stateDir, log = SILENT, retryFac
   }
 }
 
-async function createFetcher (source: Source, stateDir: string): Promise<Fetcher> {
+async function createFetcher (source: Source, stateDir: string, env: Environment): Promise<Fetcher> {
   switch (source.kind) {
     case 'git': {
       const { createGitFetcher } = await import('./git/git-fetcher.ts')
-      return createGitFetcher(source, stateDir)
+      return createGitFetcher(source, stateDir, env)
     }
     case 'archive': {
       const { createArchiveFetcher } = await import('./archive/archive-fetcher.ts')
-      return createArchiveFetcher(source)
+      return createArchiveFetcher(source, env)
     }
     case 's3': {
       const { createS3Fetcher } = await import('./s3/s3-fetcher.ts')
-      return createS3Fetcher(source)
+      return createS3Fetcher(source, env)
     }
     case 'oci': {
       const { createOciFetcher } = await import('./oci/oci-fetcher.ts')
-      return createOciFetcher(source)
+      return createOciFetcher(source, env)
     }
   }
 }

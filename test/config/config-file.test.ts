@@ -53,11 +53,11 @@ t.test('K83: what is wrong stops the start with the line and the key', async (t)
 t.test('K83: folders and sources keep their order, and folders alone need no state folder', async (t) => {
   const stateDir = join(t.testdir({ 'c.yaml': 'sources:\n  - folder: x\n    name: mine\n' }), 'state')
   const config = { skillsDirs: ['/a', '/b'], personalDir: '/p', configFile: join(t.testdirName, 'c.yaml'), stateDir, layout: undefined }
-  const { projectRoots, personalRoot, sources } = await openRoots(config, { log: SILENT })
+  const { projectRoots, personalRoot, sources } = await openRoots(config, { log: SILENT, env: {} })
   t.strictSame(projectRoots, [{ path: '/a' }, { path: '/b' }, { path: join(t.testdirName, 'x'), name: 'mine' }])
   t.strictSame(personalRoot, { path: '/p' })
   t.equal(sources, undefined)
-  const mixed = await openRoots({ ...config, skillsDirs: ['/a', 'git+file:///srv/none', '/b'], personalDir: 'git+file:///srv/own' }, { log: SILENT })
+  const mixed = await openRoots({ ...config, skillsDirs: ['/a', 'git+file:///srv/none', '/b'], personalDir: 'git+file:///srv/own' }, { log: SILENT, env: {} })
   t.teardown(() => mixed.sources?.close())
   t.match(mixed.projectRoots, [{ path: '/a' }, { name: 'none', listed: Object }, { path: '/b' }, { name: 'mine' }])
   t.match(mixed.personalRoot, { name: 'own', listed: Object })

@@ -36,7 +36,7 @@ export async function openSources (t: Test, sources: readonly Source[], { guard,
     warn: (details, message) => { log.push({ level: 'warn', details, message }) }
   }
   const stateDir = options.stateDir ?? join(t.testdirName, 'state')
-  const opened = await createSources({ sources, stateDir, log: logger, ...options })
+  const opened = await createSources({ sources, stateDir, env: { PATH: process.env['PATH'] }, log: logger, ...options })
   t.teardown(() => opened.close())
   if (guard !== undefined) opened.guardBy(guard)
   await opened.sync()

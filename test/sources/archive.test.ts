@@ -106,8 +106,7 @@ t.test('K84: credentials reach no other host, and redirects lead nowhere else th
     if (request.headers.authorization !== 'Bearer hunter22-token') response.writeHead(401).end()
     else response.writeHead(302, { location: `${store.url}/signed` }).end()
   })
-  process.env['TEST_ARCHIVE_TOKEN'] = 'hunter22-token'
-  const { status, sources } = await openSources(t, [sourceAt(`${server.url}/a.tar.gz`, { auth: { secretVariable: 'TEST_ARCHIVE_TOKEN' } })])
+  const { status, sources } = await openSources(t, [sourceAt(`${server.url}/a.tar.gz`, { auth: { secretVariable: 'TEST_ARCHIVE_TOKEN' } })], { env: { TEST_ARCHIVE_TOKEN: 'hunter22-token' } })
   t.match(status(), { state: 'ok', skills: 2 })
   t.equal(store.requests[0]?.headers.authorization, undefined)
   const faults: ReadonlyArray<readonly [string, Parameters<typeof startServer>[1]]> = [

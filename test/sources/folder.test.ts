@@ -19,7 +19,7 @@ function skillsAt (...paths: readonly string[]): Record<string, string> {
 
 /** A service on one folder with a layout. */
 async function openFolder (t: Test, folder: Omit<LayoutFolder, 'kind' | 'name'>, { isWatched = false, linkTargets }: { isWatched?: boolean, linkTargets?: readonly string[] } = {}) {
-  const sources = await createSources({ sources: [{ kind: 'folder', name: basename(folder.path), ...folder }], stateDir: '/nowhere', linkTargets })
+  const sources = await createSources({ sources: [{ kind: 'folder', name: basename(folder.path), ...folder }], stateDir: '/nowhere', env: {}, linkTargets })
   t.teardown(() => sources.close())
   if (isWatched) sources.start()
   const skills = await startManager(t, sources.roots)

@@ -86,12 +86,9 @@ t.test('K84: attributes, filters, hooks and the configuration of a repository ch
   writeFileSync(join(repository.path, '.gitattributes'), '* filter=evil text eol=lf ident\nskills/a/hidden.txt export-ignore\n')
   repository.git(['add', '.gitattributes'])
   repository.git(['commit', '-q', '-m', 'attributes'])
-  const { HOME } = process.env
-  process.env.HOME = t.testdirName
-  t.teardown(() => { process.env.HOME = HOME })
   const host = await startGitHost(t, join(repository.path, '..'))
   rmSync(marker, { force: true })
-  const { skills } = await openSources(t, [sourceAt(`git+${host.url}/team.git`)])
+  const { skills } = await openSources(t, [sourceAt(`git+${host.url}/team.git`)], { env: { PATH: process.env.PATH, HOME: t.testdirName } })
   t.equal((await skills.readFile('a', 'crlf.txt')).utf8, 'a\r\nb\n')
   t.equal((await skills.readFile('a', 'id.txt')).utf8, '$Id$\n')
   t.equal((await skills.readFile('a', 'hidden.txt')).utf8, 'x')
@@ -133,10 +130,7 @@ t.test('K84: over SSH, with a key, known hosts and nothing of the user, and no o
   const knownHostsFile = join(t.testdirName, 'known hosts')
   const keyFile = join(t.testdirName, "it's a key")
   for (const file of [knownHostsFile, keyFile]) writeFileSync(file, 'x\n')
-  const { PATH } = process.env
-  process.env.PATH = `${bin}:${PATH}`
-  t.teardown(() => { process.env.PATH = PATH })
-  const { status } = await openSources(t, [sourceAt(`git+ssh://git@host.example:2222${repository.path}`, { auth: { keyFile, knownHostsFile } })])
+  const { status } = await openSources(t, [sourceAt(`git+ssh://git@host.example:2222${repository.path}`, { auth: { keyFile, knownHostsFile } })], { env: { PATH: `${bin}:${process.env.PATH}` } })
   t.match(status(), { state: 'ok', skills: 1 })
   const given = readFileSync(argv, 'utf8').split('\n')
   for (const expected of ['/dev/null', keyFile, 'BatchMode=yes', 'StrictHostKeyChecking=yes', `UserKnownHostsFile=${knownHostsFile}`, 'IdentitiesOnly=yes', '2222', 'git@host.example']) t.ok(given.includes(expected), `${expected} in ${given.join(' ')}`)

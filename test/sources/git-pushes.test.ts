@@ -82,14 +82,9 @@ t.test('K84: a push of one file reads one file, and no list of all', async (t) =
   mkdirSync(bin)
   writeFileSync(join(bin, 'git'), `#!/bin/sh\nprintf '%s\\n' "$*" >> ${calls}\nPATH=\${PATH#*:}\nexec git "$@"\n`)
   chmodSync(join(bin, 'git'), 0o755)
-  const { PATH } = process.env
-  process.env.PATH = `${bin}:${PATH}`
-  t.teardown(() => { process.env.PATH = PATH })
-  const { sources, skills } = await openSources(t, [sourceAt(`git+file://${repository.path}`)])
+  const { sources, skills } = await openSources(t, [sourceAt(`git+file://${repository.path}`)], { env: { PATH: `${bin}:${process.env.PATH}` } })
   t.match(readFileSync(calls, 'utf8'), 'ls-tree')
-  process.env.PATH = PATH
   repository.commit({ 'skills/s7/SKILL.md': skillText('s7', 'Pushed.\n') })
-  process.env.PATH = `${bin}:${PATH}`
   writeFileSync(calls, '')
   const changes: unknown[] = []
   skills.subscribe(({ added, changed, removed }) => { changes.push({ added, changed, removed }) })

@@ -22,7 +22,7 @@ Exits with 1 when the file cannot be used.
     if (asked !== undefined && skill !== undefined) throw new CommandError('access takes --as or --skill, not both')
     const config = loadConfig({ positionals: folders, flags: new Map([...flags].filter(([flag]) => flag !== 'as' && flag !== 'skill')), env, cwd })
     const { reportAccess } = await import('../../access/report.ts')
-    const lines = await reportAccess(config, resolve(cwd, file), asked !== undefined ? { caller: asked } : skill !== undefined ? { skill } : {})
+    const lines = await reportAccess(config, resolve(cwd, file), asked !== undefined ? { caller: asked } : skill !== undefined ? { skill } : {}, env)
     if (lines === undefined) throw new CommandError(`${quote(asked ?? '')} is no token or link of the access file`)
     print(lines.map((line) => `${line}\n`).join(''))
     return 0

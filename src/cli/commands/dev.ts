@@ -32,6 +32,7 @@ Exits with 0 after SIGTERM or SIGINT.
     const [{ startServer }, { createChangeFeed }] = await Promise.all([import('../../server.ts'), import('../../core/events/change-feed.ts')])
     await startServer(config, {
       version: readPackageVersion(),
+      env,
       preview: (skills, url) => {
         print(`Preview at ${url}\n`)
         if (isTerminal && !flags.has('no-open')) openBrowser(url, env)

@@ -37,7 +37,7 @@ could be exported.
       import('../../config/roots.ts'), import('../../trust/load-policy.ts'), import('../../core/ground/log.ts'), import('../../export/export-skills.ts'), import('../../core/ground/errors.ts')
     ])
     const isFileOnly = folders.length === 0 && !env['SKILLS_DIR'] && config.configFile !== undefined
-    const found = await openRoots(isFileOnly ? { ...config, skillsDirs: [] } : config, { log: SILENT })
+    const found = await openRoots(isFileOnly ? { ...config, skillsDirs: [] } : config, { log: SILENT, env })
     const { sources, ...roots } = found
     const policy = await loadPolicy(config, found, SILENT)
     const options = { ...roots, ...config.linkTargets && { linkTargets: config.linkTargets }, watcher: false, policy } as const

@@ -22,7 +22,7 @@ delivered before stays.
     const config = loadConfig({ positionals, flags, env, cwd })
     const isFileOnly = positionals.length === 0 && !env['SKILLS_DIR'] && config.configFile !== undefined
     const [{ openRoots }, { SILENT }] = await Promise.all([import('../../config/roots.ts'), import('../../core/ground/log.ts')])
-    const { sources } = await openRoots(isFileOnly ? { ...config, skillsDirs: [] } : config, { log: SILENT })
+    const { sources } = await openRoots(isFileOnly ? { ...config, skillsDirs: [] } : config, { log: SILENT, env })
     if (sources === undefined) throw new CommandError('there is nothing to fetch: give an address, or --config FILE with sources')
     try {
       await sources.sync()

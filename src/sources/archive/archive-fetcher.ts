@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import type { Environment } from '../../config/setting.ts'
 import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'
 import { basic, saveBody, send } from '../http/http-client.ts'
 import { readSecret } from '../secrets.ts'
@@ -14,7 +15,7 @@ const BLIND_INTERVAL_MS = 600_000
 export const MAX_ARCHIVE_BYTES = 512 * 1_048_576
 
 /** Fetches one archive over HTTPS: once for each release, everything else is a 304. */
-export function createArchiveFetcher (source: ArchiveSource): Fetcher {
+export function createArchiveFetcher (source: ArchiveSource, env: Environment): Fetcher {
   let blindUntil = 0
   return {
     intervalMs: INTERVAL_MS,
@@ -26,7 +27,7 @@ export function createArchiveFetcher (source: ArchiveSource): Fetcher {
         url,
         signal,
         accept: [304],
-        credentials: await credentialsOf(auth),
+        credentials: await credentialsOf(auth, env),
         headers: { ...known?.['etag'] && { 'if-none-match': known['etag'] }, ...known?.['modified'] && { 'if-modified-since': known['modified'] } }
       })
       if (answer.status === 304) return undefined
@@ -51,8 +52,8 @@ export function createArchiveFetcher (source: ArchiveSource): Fetcher {
   }
 }
 
-export async function credentialsOf (auth: SourceAuth): Promise<Readonly<Record<string, string>>> {
-  const secret = await readSecret(auth)
+export async function credentialsOf (auth: SourceAuth, env: Environment): Promise<Readonly<Record<string, string>>> {
+  const secret = await readSecret(auth, env)
   if (secret === undefined) return {}
   return auth.username === undefined ? { authorization: `Bearer ${secret}` } : basic(auth.username, secret)
 }

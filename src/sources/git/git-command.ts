@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { rootCertificates } from 'node:tls'
+import type { Environment } from '../../config/setting.ts'
 import { AddressError, SourceError } from '../source-error.ts'
 import { redact } from '../secrets.ts'
 import { gitError } from './git-errors.ts'
@@ -43,7 +44,15 @@ const CONFIG: ReadonlyArray<readonly [key: string, value: string]> = [
   ['protocol.version', '2']
 ]
 
-export interface GitOptions {
+/** What every call of git has around it. */
+export interface GitSurroundings {
+  /** An empty folder in the place of the user's. */
+  readonly home: string
+  /** That of the service, of which git gets a part. */
+  readonly env: Environment
+}
+
+export interface GitOptions extends GitSurroundings {
   readonly args: readonly string[]
   readonly signal: AbortSignal
   /** The only transport that may be used. */
@@ -53,8 +62,6 @@ export interface GitOptions {
   readonly sshCommand?: string
   /** Left out of everything that git says. */
   readonly secrets?: readonly string[]
-  /** An empty folder in the place of the user's. */
-  readonly home: string
   readonly onOutput?: (chunk: Buffer) => Promise<void> | void
   readonly input?: Iterable<string>
 }
@@ -64,12 +71,12 @@ export interface GitOptions {
  * @returns what it printed, unless `onOutput` takes it
  * @throws SourceError
  */
-export async function runGit ({ args, signal, protocol = '', config = [], sshCommand, secrets = [], home, onOutput, input }: GitOptions): Promise<Buffer> {
+export async function runGit ({ args, signal, protocol = '', config = [], sshCommand, secrets = [], home, env, onOutput, input }: GitOptions): Promise<Buffer> {
   signal.throwIfAborted()
   // Node cannot set limits: the shell runs this fixed text only.
   const child = spawn('/bin/sh', ['-c', 'ulimit -f "$0" && exec git "$@"', String(MAX_FILE_BLOCKS), ...args], {
     env: {
-      PATH: process.env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin',
+      PATH: env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin',
       HOME: home,
       LC_ALL: 'C',
       GIT_CONFIG_NOSYSTEM: '1',
@@ -82,7 +89,7 @@ export async function runGit ({ args, signal, protocol = '', config = [], sshCom
       GIT_OPTIONAL_LOCKS: '0',
       GIT_SSH_VARIANT: 'ssh',
       ...sshCommand !== undefined && { GIT_SSH_COMMAND: sshCommand },
-      ...passedOn(home),
+      ...passedOn({ home, env }),
       ...configVariables([...CONFIG, ...config])
     },
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -135,15 +142,15 @@ export async function runGit ({ args, signal, protocol = '', config = [], sshCom
 }
 
 /** Proxies, agents for keys and private certificate authorities belong to the machine, not to a user of git. */
-function passedOn (home: string): Record<string, string> {
+function passedOn ({ home, env }: GitSurroundings): Record<string, string> {
   const names = ['HTTPS_PROXY', 'https_proxy', 'ALL_PROXY', 'all_proxy', 'NO_PROXY', 'no_proxy', 'SSL_CERT_FILE', 'SSL_CERT_DIR', 'SSH_AUTH_SOCK', 'TMPDIR']
-  const passed = Object.fromEntries(names.flatMap((name) => process.env[name] === undefined ? [] : [[name, process.env[name]]]))
-  return { ...passed, ...process.env['NODE_EXTRA_CA_CERTS'] && { GIT_SSL_CAINFO: join(home, AUTHORITIES) } }
+  const passed = Object.fromEntries(names.flatMap((name) => env[name] === undefined ? [] : [[name, env[name]]]))
+  return { ...passed, ...env['NODE_EXTRA_CA_CERTS'] && { GIT_SSL_CAINFO: join(home, AUTHORITIES) } }
 }
 
 /** Writes down whom git trusts where Node trusts more authorities: these, and the usual ones, which git would drop. */
-export async function writeAuthorities (home: string): Promise<void> {
-  const extra = process.env['NODE_EXTRA_CA_CERTS']
+export async function writeAuthorities ({ home, env }: GitSurroundings): Promise<void> {
+  const extra = env['NODE_EXTRA_CA_CERTS']
   if (extra) await writeFile(join(home, AUTHORITIES), [...rootCertificates, await readFile(extra, 'utf8')].join('\n'))
 }
 
@@ -160,10 +167,10 @@ function configVariables (config: ReadonlyArray<readonly [key: string, value: st
  * The version of this machine's git.
  * @throws AddressError when it cannot be used
  */
-export async function gitVersion (home: string): Promise<string> {
+export async function gitVersion (surroundings: GitSurroundings): Promise<string> {
   let text: string
   try {
-    text = (await runGit({ args: ['--version'], signal: AbortSignal.timeout(10_000), home })).toString()
+    text = (await runGit({ args: ['--version'], signal: AbortSignal.timeout(10_000), ...surroundings })).toString()
   } catch {
     throw new AddressError('git is not installed: install git (and openssh-client for git+ssh://)')
   }

@@ -2,13 +2,14 @@ import { existsSync } from 'node:fs'
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import type { Environment } from '../../config/setting.ts'
 import { createQueue, type Queue } from '../../core/ground/async.ts'
 import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'
 import { readSecret } from '../secrets.ts'
 import { AddressError, SourceError } from '../source-error.ts'
 import type { GitSource, RefAndPath, SourceAuth } from '../address/source-spec.ts'
 import { hash } from '../publish/state-folder.ts'
-import { gitVersion, type GitOptions, runGit, writeAuthorities } from './git-command.ts'
+import { gitVersion, type GitOptions, type GitSurroundings, runGit, writeAuthorities } from './git-command.ts'
 import { isBrokenStore } from './git-errors.ts'
 import { readChanges, readCommit } from './git-files.ts'
 
@@ -35,9 +36,10 @@ const queues = new Map<string, Queue>()
  * Fetches single commits of a repository into a bare store, by the system's git.
  * @param stateDir where stores are
  */
-export function createGitFetcher (source: GitSource, stateDir: string): Fetcher {
+export function createGitFetcher (source: GitSource, stateDir: string, env: Environment): Fetcher {
   const store = join(stateDir, 'git', hash(source.url).slice(0, 20))
   const home = join(stateDir, 'home')
+  const surroundings = { home, env }
   let queue = queues.get(store)
   if (queue === undefined) queues.set(store, queue = createQueue())
   const inTurn = queue
@@ -47,8 +49,8 @@ export function createGitFetcher (source: GitSource, stateDir: string): Fetcher 
     async check () {
       checkAuth(source)
       await mkdir(home, { recursive: true, mode: 0o700 })
-      await writeAuthorities(home)
-      return `git ${await gitVersion(home)}`
+      await writeAuthorities(surroundings)
+      return `git ${await gitVersion(surroundings)}`
     },
     fetch: (options) => inTurn(async () => {
       try {
@@ -63,17 +65,17 @@ export function createGitFetcher (source: GitSource, stateDir: string): Fetcher 
   }
 
   async function fetchOnce ({ known, isListed, signal }: FetchOptions): Promise<Fetched | undefined> {
-    const remote = await connection(source, home, signal)
+    const remote = await connection(source, surroundings, signal)
     const resolved = await resolveRef(source.at, (args) => runGit({ ...remote, args: ['ls-remote', '--quiet', ...args] }), source.url)
     if (resolved.commit !== undefined && known?.['commit'] === resolved.commit && known['path'] === resolved.path) return undefined
     await mkdir(store, { recursive: true, mode: 0o700 })
-    if (!existsSync(join(store, 'HEAD'))) await runGit({ args: ['init', '--quiet', '--bare', '--template=', store], signal, home })
+    if (!existsSync(join(store, 'HEAD'))) await runGit({ args: ['init', '--quiet', '--bare', '--template=', store], signal, ...surroundings })
     const own = `refs/skillserve/${hash(source.name + resolved.ref).slice(0, 16)}`
     await runGit({
       ...remote,
       args: ['--git-dir', store, 'fetch', '--quiet', '--force', '--no-tags', '--depth=1', '--no-write-fetch-head', '--no-recurse-submodules', '--', source.url, `+${resolved.ref}:${own}`]
     })
-    const run = (args: readonly string[], more: object = {}) => runGit({ ...more, args: ['--git-dir', store, ...args], signal, home })
+    const run = (args: readonly string[], more: object = {}) => runGit({ ...more, args: ['--git-dir', store, ...args], signal, ...surroundings })
     const tip = `${own}^{commit}`
     const changed = isListed === true && known?.['path'] === resolved.path ? await readChanges(run, known['commit'] ?? '', tip) : undefined
     const commit = changed?.commit ?? (await run(['rev-parse', '--verify', '--quiet', '--end-of-options', tip])).toString().trim()
@@ -127,11 +129,11 @@ function fullNames (ref: string): string[] {
 }
 
 /** What every call to the host needs. Credentials are read for each fetch. */
-async function connection ({ url, auth = {} }: GitSource, home: string, signal: AbortSignal): Promise<Omit<GitOptions, 'args'>> {
+async function connection ({ url, auth = {} }: GitSource, surroundings: GitSurroundings, signal: AbortSignal): Promise<Omit<GitOptions, 'args'>> {
   const { protocol, origin } = new URL(url)
-  const common = { signal, home, protocol: protocol.slice(0, -1) }
+  const common = { ...surroundings, signal, protocol: protocol.slice(0, -1) }
   if (protocol === 'ssh:') return { ...common, sshCommand: sshCommand(auth) }
-  const secret = await readSecret(auth)
+  const secret = await readSecret(auth, surroundings.env)
   if (secret === undefined) return common
   const header = `Authorization: Basic ${Buffer.from(`${auth.username ?? 'x-access-token'}:${secret}`).toString('base64')}`
   return { ...common, config: [[`http.${origin}/.extraHeader`, header]], secrets: [secret, header.slice('Authorization: Basic '.length)] }

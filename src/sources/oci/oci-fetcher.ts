@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Environment } from '../../config/setting.ts'
 import { unpackArchive } from '../archive/unpack.ts'
 import { createUnpackedFiles, type UnpackedFiles } from '../archive/unpacked-files.ts'
 import { MAX_ARCHIVE_BYTES } from '../archive/archive-fetcher.ts'
@@ -26,13 +27,13 @@ interface Layer extends Descriptor {
  * Pulls an artifact by its digest. There is no agreed format of skills, so that layers are read by rule: archives are unpacked, and
  * other layers with a title are files. A layout then finds the skills.
  */
-export function createOciFetcher (source: OciSource): Fetcher {
+export function createOciFetcher (source: OciSource, env: Environment): Fetcher {
   return {
     intervalMs: INTERVAL_MS,
     async fetch ({ known, signal, tmp }: FetchOptions): Promise<Fetched | undefined> {
       const { reference, path } = source
       const isFinal = reference.startsWith('sha256:')
-      const registry = new Registry(source, signal)
+      const registry = new Registry(source, env, signal)
       const digest = isFinal ? reference : await registry.digestOf(reference)
       if (known?.['digest'] === digest) return undefined
       const files = await createUnpackedFiles(tmp, signal)

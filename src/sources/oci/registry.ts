@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import type { Environment } from '../../config/setting.ts'
 import { isLoopback } from '../../http/request/hosts.ts'
 import { basic, type HttpAnswer, type HttpRequest, readBody, saveBody, send } from '../http/http-client.ts'
 import { readSecret } from '../secrets.ts'
@@ -24,14 +25,16 @@ export interface Descriptor {
 /** One repository of a registry, read over the distribution protocol. */
 export class Registry {
   readonly #source: OciSource
+  readonly #env: Environment
   readonly #base: string
   readonly #signal: AbortSignal
   #credentials: Readonly<Record<string, string>> = {}
 
-  constructor (source: OciSource, signal: AbortSignal) {
+  constructor (source: OciSource, env: Environment, signal: AbortSignal) {
     const { registry, repository } = source
     const { hostname } = new URL(`https://${registry}`)
     this.#source = source
+    this.#env = env
     this.#base = `${isLoopback(hostname.replace(/^\[|\]$/g, '')) ? 'http' : 'https'}://${registry === 'docker.io' ? 'registry-1.docker.io' : registry}/v2/${repository}`
     this.#signal = signal
   }
@@ -91,16 +94,16 @@ export class Registry {
 
   async #ownCredentials (): Promise<Readonly<Record<string, string>>> {
     const { auth = {}, registry } = this.#source
-    const secret = await readSecret(auth)
+    const secret = await readSecret(auth, this.#env)
     if (secret !== undefined) return basic(auth.username ?? 'token', secret)
-    return await dockerCredentials(registry)
+    return await dockerCredentials(registry, this.#env)
   }
 }
 
 /** What `docker login` left; helpers of other programs are not run. */
-async function dockerCredentials (registry: string): Promise<Readonly<Record<string, string>>> {
+async function dockerCredentials (registry: string, env: Environment): Promise<Readonly<Record<string, string>>> {
   try {
-    const folder = process.env['DOCKER_CONFIG'] || join(homedir(), '.docker')
+    const folder = env['DOCKER_CONFIG'] || join(homedir(), '.docker')
     const config = JSON.parse(await readFile(join(folder, 'config.json'), 'utf8')) as { auths?: Readonly<Record<string, { auth?: unknown } | undefined>> }
     const auth = config.auths?.[registry === 'docker.io' ? 'https://index.docker.io/v1/' : registry]?.auth
     return typeof auth === 'string' ? { authorization: `Basic ${auth}` } : {}

@@ -1,5 +1,6 @@
 import { AwsClient } from 'aws4fetch'
 import { XMLParser } from 'fast-xml-parser'
+import type { Environment } from '../../config/setting.ts'
 import { isLoopback } from '../../http/request/hosts.ts'
 import { type HttpAnswer, readBody, send } from '../http/http-client.ts'
 import { readSecret } from '../secrets.ts'
@@ -29,14 +30,14 @@ export class Bucket {
   }
 
   /** Credentials come from the source's settings, else from the usual variables; without any, the bucket is asked as anybody. */
-  static async open (source: S3Source, signal: AbortSignal): Promise<Bucket> {
-    const { region = process.env['AWS_REGION'] ?? 'us-east-1', auth = {}, bucket } = source
+  static async open (source: S3Source, env: Environment, signal: AbortSignal): Promise<Bucket> {
+    const { region = env['AWS_REGION'] ?? 'us-east-1', auth = {}, bucket } = source
     const base = endpointOf(source, region)
     base.pathname = `${base.pathname.replace(/\/$/, '')}/${bucket}/`
-    const secret = await readSecret(auth)
-    const accessKeyId = secret === undefined ? process.env['AWS_ACCESS_KEY_ID'] : auth.username
-    const secretAccessKey = secret ?? process.env['AWS_SECRET_ACCESS_KEY']
-    const sessionToken = secret === undefined ? process.env['AWS_SESSION_TOKEN'] : undefined
+    const secret = await readSecret(auth, env)
+    const accessKeyId = secret === undefined ? env['AWS_ACCESS_KEY_ID'] : auth.username
+    const secretAccessKey = secret ?? env['AWS_SECRET_ACCESS_KEY']
+    const sessionToken = secret === undefined ? env['AWS_SESSION_TOKEN'] : undefined
     if (!accessKeyId || !secretAccessKey) return new Bucket(base, undefined, signal)
     return new Bucket(base, new AwsClient({ accessKeyId, secretAccessKey, ...sessionToken && { sessionToken }, service: 's3', region }), signal)
   }

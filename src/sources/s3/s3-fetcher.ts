@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
+import type { Environment } from '../../config/setting.ts'
 import type { LeftOut } from '../../core/layout/layout.ts'
 import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'
 import { MAX_FILE_BYTES } from '../publish/limits.ts'
@@ -15,7 +16,7 @@ const MAX_DOWNLOADS = 16
  * Follows the objects below a prefix. A listing costs one request for 1,000 objects; only files of skills that changed are fetched,
  * each in the state that was listed. With a marker, one conditional request tells that nothing changed.
  */
-export function createS3Fetcher (source: S3Source): Fetcher {
+export function createS3Fetcher (source: S3Source, env: Environment): Fetcher {
   return {
     intervalMs: INTERVAL_MS,
     async check () {
@@ -24,7 +25,7 @@ export function createS3Fetcher (source: S3Source): Fetcher {
       return undefined
     },
     async fetch ({ known, signal }: FetchOptions): Promise<Fetched | undefined> {
-      const bucket = await Bucket.open(source, signal)
+      const bucket = await Bucket.open(source, env, signal)
       const prefix = source.prefixPath === '' ? '' : `${source.prefixPath}/`
       const markerKey = source.marker === undefined ? undefined : prefix + source.marker
       const marker = markerKey === undefined ? undefined : await bucket.changedTag(markerKey, known?.['marker'])
