@@ -3,7 +3,7 @@ import { KNOWN_FIELDS, NAME_CHARACTERS, RESERVED_WORD, XML_TAG } from '../src/co
 import { MAX_CLAUDE_LISTING_CHARACTERS, MAX_COMPATIBILITY_CODE_POINTS, MAX_DESCRIPTION_CODE_POINTS, MAX_NAME_CODE_POINTS } from '../src/core/ground/limits.ts'
 import { type ConditionName, NOT_FOR_PATHS, VSCODE_FIELDS } from '../src/verdicts/conditions.ts'
 import { OUTCOMES_BY_CODE } from '../src/verdicts/outcomes.ts'
-import { INSTALLER_KEY, NO, YES } from '../src/verdicts/rules.ts'
+import { INSTALLER_KEY, NO, YES } from '../src/verdicts/rules/rules.ts'
 import { type Outcome, TARGET_NAMES, TARGETS, type TargetName } from '../src/verdicts/targets.ts'
 
 /** What a JSON Schema says of a rule: of one field, or of the frontmatter. */

@@ -27,7 +27,6 @@ import { security } from './plugins/security.ts'
 import { agentRoutes } from './routes/agent.ts'
 import { archiveRoutes } from './routes/archive.ts'
 import { catalogRoutes } from './routes/catalog.ts'
-import { docsRoutes } from './routes/docs.ts'
 import { doorsRoute } from './routes/doors.ts'
 import { eventRoutes } from './routes/events.ts'
 import { gitHook } from './routes/git-hook.ts'
@@ -40,7 +39,7 @@ import { validateRoute } from './routes/validate.ts'
 import { sharedSchemas } from './schemas/index.ts'
 import type { Sources } from './sources/sources.ts'
 import type { ToolRegistry } from './tools/registry.ts'
-import { createToolCallHandler } from './tools/tool-call.ts'
+import { createToolCallHandler } from './tools/calls/tool-call.ts'
 import type { Tool } from './tools/tool.ts'
 import { catalogPages } from './ui/plugin.ts'
 import { createJudge } from './verdicts/entry.ts'
@@ -124,7 +123,6 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   await app.register(async (routes) => {
     await routes.register(doorsRoute, { version, forBrowsers: pages?.forBrowsers })
     await routes.register(openapiRoutes)
-    await routes.register(docsRoutes)
     await routes.register(healthRoutes, { skillsOf, access, revisionOf, shutdown, sources: sources && (() => sources.status) })
     await routes.register(gitHook, { hooks: sources?.hooks ?? [] })
     await routes.register(skillRoutes, { skillsOf, revisionOf, tools: readerTools(registry) })

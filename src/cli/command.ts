@@ -1,4 +1,5 @@
-import type { Environment } from '../config/setting.ts'
+import { type Environment, quote } from '../config/setting.ts'
+import { nearest } from '../core/ground/nearest.ts'
 
 /** Why a command cannot do what it was asked to do. The message is one line. */
 export class CommandError extends Error {
@@ -71,4 +72,11 @@ export async function loadCommand (name: string, commands: CommandTable): Promis
 /** All commands, loaded. */
 export async function loadCommands (commands: CommandTable): Promise<ReadonlyArray<readonly [name: string, command: Command]>> {
   return await Promise.all(Object.entries(commands).map(async ([name, load]) => [name, (await load()).command] as const))
+}
+
+/** What to say behind an unknown command: the nearest one, and all there are. */
+export function commandHint (word: string, commands: CommandTable): string {
+  const names = Object.keys(commands)
+  const near = nearest(word, names)
+  return `${near === undefined ? '' : `, did you mean ${quote(near)}?`} (commands: ${names.join(', ')})`
 }

@@ -1,10 +1,14 @@
 import { readdir, stat } from 'node:fs/promises'
 import { isAbsolute, join, resolve, sep } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { loadConfig } from '../config/load.ts'
+import type { OpenedRoots } from '../config/roots.ts'
 import { quote } from '../config/setting.ts'
 import { isAddress } from '../sources/address/address.ts'
-import { CommandError, type CommandTable } from './command.ts'
-import { commandHint } from './command-hint.ts'
+import { type Arguments, type CommandContext, CommandError, commandHint, type CommandTable } from './command.ts'
+
+/** Flags that say how sources are read. */
+export const ROOT_FLAGS = ['layout', 'state-dir'] as const
 
 const MAIN_FILE = /^skill\.md$/i
 
@@ -20,6 +24,26 @@ const DISK_ANSWER_MS = 1_000
 export async function checkSkillsFolder (text: string, cwd: string, commands: CommandTable, layout = 'flat'): Promise<void> {
   if (isAddress(text)) return
   await Promise.race([check(text, resolve(cwd, text), commands, layout), sleep(DISK_ANSWER_MS, undefined, { ref: false })])
+}
+
+/**
+ * Opens folders and addresses for a command that reads them once: sources are fetched before `use` is called, and closed after it.
+ * @throws CommandError for what cannot be read as a folder, and for a source that does not deliver
+ */
+export async function withRoots<T> (texts: readonly string[], { flags }: Pick<Arguments, 'flags'>, { commands, env, cwd }: CommandContext, use: (roots: OpenedRoots) => Promise<T>): Promise<T> {
+  const own = new Map(ROOT_FLAGS.flatMap((name) => flags.has(name) ? [[name, flags.get(name) ?? []] as const] : []))
+  const config = loadConfig({ positionals: texts, flags: own, env: { STATE_DIR: env['STATE_DIR'], LAYOUT: env['LAYOUT'] }, cwd })
+  for (const text of texts) await checkSkillsFolder(text, cwd, commands, config.layout)
+  const [{ openRoots }, { SILENT }] = await Promise.all([import('../config/roots.ts'), import('../core/ground/log.ts')])
+  const roots = await openRoots(config, { log: SILENT, env })
+  try {
+    await roots.sources?.sync()
+    const failed = roots.sources?.status.find(({ error }) => error !== undefined)
+    if (failed !== undefined) throw new CommandError(`the source ${failed.name} cannot be read: ${failed.error?.message ?? ''}`)
+    return await use(roots)
+  } finally {
+    await roots.sources?.close()
+  }
 }
 
 async function check (text: string, path: string, commands: CommandTable, layout: string): Promise<void> {

@@ -1,6 +1,5 @@
 import { quote } from '../config/setting.ts'
-import { type Command, CommandError, type CommandTable, DEFAULT_COMMAND, loadCommand, loadCommands } from './command.ts'
-import { commandHint } from './command-hint.ts'
+import { type Command, CommandError, commandHint, type CommandTable, DEFAULT_COMMAND, loadCommand, loadCommands } from './command.ts'
 
 export const command: Command = {
   summary: 'prints this, or what a command takes',

@@ -1,7 +1,7 @@
 import { dirname, resolve } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { LAYOUTS } from '../core/layout/layout.ts'
-import { StringEnum } from '../schemas/string-enum.ts'
+import { StringEnum } from '../schemas/typebox.ts'
 import { archiveSource, gitSource, ociSource, parseAddress, parsePath, parseRef } from '../sources/address/address.ts'
 import { AddressError } from '../sources/source-error.ts'
 import type { RootSpec, Source, SourceAuth, SourceCommon } from '../sources/address/source-spec.ts'

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { SkillsOf } from './callers.ts'
-import type { ToolObserver } from '../tools/observer.ts'
+import type { ToolObserver } from '../tools/calls/observer.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {

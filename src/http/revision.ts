@@ -4,7 +4,7 @@ import { RevisionChangedError } from '../core/ground/errors.ts'
 import type { SourceAtRevision, SkillSource } from '../core/skill-source.ts'
 import { matchesStrongly } from './etag.ts'
 import { REVISION_HEADER } from './headers.ts'
-import type { ConfirmSkill } from '../tools/confirm-skills.ts'
+import type { ConfirmSkill } from '../tools/calls/confirm-skills.ts'
 
 /** How a request wants its skills, and the conditions on its answer. */
 export interface RevisionCondition {

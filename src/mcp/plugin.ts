@@ -15,7 +15,7 @@ import type { ToolRegistry } from '../tools/registry.ts'
 import { own } from '../tools/text/json-object.ts'
 import type { McpDoor } from './handler.ts'
 import { MAX_MCP_STREAMS } from './limits.ts'
-import { Notifications } from './notifications.ts'
+import { Notifications } from './changes/notifications.ts'
 import type { OriginCheck } from './origin.ts'
 
 export interface McpDoorOptions {

@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import type { SkillMetadata } from '../core/ground/skill.ts'
 import type { ObservedOperation } from '../http/observer.ts'
 import { prefersPage } from '../http/request/accept.ts'
-import type { ObservedCall } from '../tools/observer.ts'
+import type { ObservedCall } from '../tools/calls/observer.ts'
 import { own } from '../tools/text/json-object.ts'
 
 /** What somebody asked for. */

@@ -1,7 +1,7 @@
 // Adds `operationId`, `tags`, `hide` and the like to the type of a route's schema.
 import type {} from '@fastify/swagger'
 import type { TSchema } from '@sinclair/typebox'
-import { reference } from '../schemas/reference.ts'
+import { reference } from '../schemas/typebox.ts'
 import { httpProblems, type ProblemCode, ProblemSchema, skillProblems } from '../schemas/problem.ts'
 
 /** What a route may answer, as Fastify's response schema: `content` by media type, so that bytes are never serialised. */

@@ -1,7 +1,6 @@
 import { type TSchema, Type } from '@sinclair/typebox'
-import { reference } from '../schemas/reference.ts'
+import { reference, StringEnum } from '../schemas/typebox.ts'
 import { RevisionSchema } from '../schemas/skills.ts'
-import { StringEnum } from '../schemas/string-enum.ts'
 import { DEFINITION_FORMATS, DIALECTS, writeDefinitions } from '../tools/dialects/index.ts'
 import { MAX_TOOL_CALLS } from '../tools/limits.ts'
 import { createToolRegistry } from '../tools/registry.ts'

@@ -4,10 +4,8 @@ import type { CatalogEntry } from '../core/listing/entry.ts'
 import { DEFAULT_PAGE_ENTRIES, MAX_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS } from '../core/ground/limits.ts'
 import type { EntryVerdicts } from '../verdicts/entry.ts'
 import { TOKEN_METHOD } from '../verdicts/tokens.ts'
-import { describes } from './describes.ts'
-import { reference } from './reference.ts'
+import { describes, reference, StringEnum } from './typebox.ts'
 import { DigestSchema, EXAMPLE_DIGEST, RevisionSchema } from './skills.ts'
-import { StringEnum } from './string-enum.ts'
 import { FindingSchema, TargetQuerySchema, TargetVerdictSchema, TokenEstimateSchema } from './verdicts.ts'
 
 export const CatalogQuerySchema = Type.Object({

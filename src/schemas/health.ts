@@ -1,8 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import type { SkillStatus } from '../core/skill-source.ts'
-import { describes } from './describes.ts'
+import { describes, StringEnum } from './typebox.ts'
 import { ProblemSchema } from './problem.ts'
-import { StringEnum } from './string-enum.ts'
 
 export const LivenessSchema = Type.Object({
   status: Type.Literal('ok')

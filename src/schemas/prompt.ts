@@ -1,8 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { MIN_PROMPT_CHARACTERS } from '../core/ground/limits.ts'
 import type { PromptForm, PromptSkill } from '../core/listing/prompt.ts'
-import { describes } from './describes.ts'
-import { StringEnum } from './string-enum.ts'
+import { describes, StringEnum } from './typebox.ts'
 
 export const PromptQuerySchema = Type.Object({
   format: Type.Optional(describes<PromptForm>()(StringEnum(['xml', 'json', 'markdown'], {

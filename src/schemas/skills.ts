@@ -1,8 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { Manifest } from '../core/content/manifest.ts'
 import type { TextEncoding } from '../core/ground/text.ts'
-import { describes } from './describes.ts'
-import { StringEnum } from './string-enum.ts'
+import { describes, StringEnum } from './typebox.ts'
 
 const NameSchema = Type.String({
   description: "The skill's folder name, compared exactly: no case folding, no trimming",

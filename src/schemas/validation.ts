@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import type { Finding } from '../core/ground/skill.ts'
 import type { TargetVerdict } from '../verdicts/judge.ts'
 import { TOKEN_METHOD, type TokenEstimate } from '../verdicts/tokens.ts'
-import { describes } from './describes.ts'
+import { describes } from './typebox.ts'
 import { FindingSchema, TargetQuerySchema, TargetVerdictSchema, TokenEstimateSchema } from './verdicts.ts'
 
 export const ValidateQuerySchema = Type.Object({

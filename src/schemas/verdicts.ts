@@ -3,8 +3,7 @@ import type { Finding } from '../core/ground/skill.ts'
 import type { TargetVerdict } from '../verdicts/judge.ts'
 import { OUTCOMES, TARGET_NAMES } from '../verdicts/targets.ts'
 import type { TokenEstimate } from '../verdicts/tokens.ts'
-import { describes } from './describes.ts'
-import { StringEnum } from './string-enum.ts'
+import { describes, StringEnum } from './typebox.ts'
 
 export const TargetQuerySchema = Type.Optional(Type.String({
   description: `What to judge the skill for: ${TARGET_NAMES.map((name) => `\`${name}\``).join(', ')}, several with commas between them, or \`all\`. The chosen targets decide on severities`

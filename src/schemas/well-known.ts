@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { StringEnum } from './string-enum.ts'
+import { StringEnum } from './typebox.ts'
 
 /** The identifier of version 0.2.0: clients compare it, nobody fetches it. */
 export const DISCOVERY_SCHEMA_ID = 'https://schemas.agentskills.io/discovery/0.2.0/schema.json'

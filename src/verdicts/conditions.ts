@@ -3,7 +3,7 @@ import { countCodePoints } from '../core/ground/text.ts'
 import { KNOWN_FIELDS } from '../core/format/fields.ts'
 import type { Finding } from '../core/ground/skill.ts'
 import { basename } from 'node:path/posix'
-import { hasBrackets } from './flow-style.ts'
+import { hasBrackets } from './rules/flow-style.ts'
 import { bytesOf, type Subject, textField } from './subject.ts'
 
 /** Fields that VS Code knows beside those of the format; `allowed-tools` it marks. */

@@ -5,7 +5,7 @@ import { fieldPlaces } from '../core/format/places.ts'
 import type { Finding, FindingSeverity } from '../core/ground/skill.ts'
 import { CONDITIONS } from './conditions.ts'
 import { OUTCOMES_BY_CODE } from './outcomes.ts'
-import { nestedSkills, targetFindings } from './rules.ts'
+import { nestedSkills, targetFindings } from './rules/rules.ts'
 import type { Subject } from './subject.ts'
 import { OUTCOMES, type Outcome, TARGETS, type TargetName } from './targets.ts'
 

@@ -5,7 +5,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import t, { type Test } from 'tap'
 import { createWatcher } from '../../src/core/watch/watcher.ts'
 import type { FeedListener } from '../../src/core/events/change-feed.ts'
-import { Notifications } from '../../src/mcp/notifications.ts'
+import { Notifications } from '../../src/mcp/changes/notifications.ts'
 import { Shutdown } from '../../src/http/connections/shutdown.ts'
 import { buildService, type Service } from '../helper/build.ts'
 import { skill, until } from '../helper/skills.ts'

@@ -89,6 +89,16 @@ t.test('the architecture page draws every room, the highest floor first', async 
   t.strictSame(numbers, numbers.toSorted((a, b) => b - a))
 })
 
+t.test('a folder of the source has at most a dozen files, and a file at most 300 lines', async (t) => {
+  const files = readdirSync(`${ROOT}src`, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+  const counts = new Map<string, number>()
+  for (const { parentPath } of files) counts.set(parentPath, (counts.get(parentPath) ?? 0) + 1)
+  t.ok(counts.size > 50)
+  t.strictSame([...counts].filter(([, count]) => count > 12), [])
+  const long = files.map(({ parentPath, name }) => `${parentPath}/${name}`).filter((file) => readFileSync(file, 'utf8').split('\n').length > 301)
+  t.strictSame(long, [])
+})
+
 t.test('the errors in the specification are those of the service, to the letter', async (t) => {
   const errors = [
     ...[documentError.invalidName, documentError.skillNotFound, documentError.notFound, documentError.tooLarge, documentError.permissionDenied, documentError.notUtf8, documentError.unreadable]

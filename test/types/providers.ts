@@ -16,7 +16,7 @@ import type { mcp } from '../../src/tools/dialects/wire/mcp.ts'
 import type { openaiChat } from '../../src/tools/dialects/wire/openai-chat.ts'
 import type { openaiLegacy } from '../../src/tools/dialects/wire/openai-legacy.ts'
 import type { openaiResponses } from '../../src/tools/dialects/wire/openai-responses.ts'
-import type { ToolCallHandler } from '../../src/tools/tool-call.ts'
+import type { ToolCallHandler } from '../../src/tools/calls/tool-call.ts'
 import type { Assignable, Call, Definition, Result } from './assignable.ts'
 
 /** K40: definitions are ready to stand in a request. */

@@ -15,7 +15,7 @@ import type { geminiInteractions } from '../../src/tools/dialects/wire/gemini-in
 import type { ollama } from '../../src/tools/dialects/wire/ollama.ts'
 import type { openaiAssistants } from '../../src/tools/dialects/wire/openai-assistants.ts'
 import type { openaiChat } from '../../src/tools/dialects/wire/openai-chat.ts'
-import type { ToolCallHandler } from '../../src/tools/tool-call.ts'
+import type { ToolCallHandler } from '../../src/tools/calls/tool-call.ts'
 import type { Assignable, Call, Definition, Result } from './assignable.ts'
 
 /** K40: `openai` is the form of three more. */

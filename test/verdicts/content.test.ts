@@ -2,7 +2,7 @@ import t from 'tap'
 import { gzipSync } from 'node:zlib'
 import { contentFindings } from '../../src/core/content/file-findings.ts'
 import { fileKind } from '../../src/core/files/file-kind.ts'
-import { scanText } from '../../src/verdicts/text-scan.ts'
+import { scanText } from '../../src/verdicts/rules/text-scan.ts'
 import { verdictsFor } from '../helper/verdicts.ts'
 
 const LETTERS = 'aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zaBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789'

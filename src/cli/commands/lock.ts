@@ -3,7 +3,7 @@ import { basename, resolve } from 'node:path'
 import type { TrustPolicy } from '../../core/content/trust/trust-policy.ts'
 import type { RootOptions } from '../../core/roots/root-reports.ts'
 import { type Command, CommandError } from '../command.ts'
-import { ROOT_FLAGS, withRoots } from '../roots.ts'
+import { ROOT_FLAGS, withRoots } from '../folders.ts'
 
 const DEFAULT_FOLDER = './skills'
 const DEFAULT_FILE = 'skills.lock'

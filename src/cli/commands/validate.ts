@@ -8,7 +8,7 @@ import type { NamedFolder } from '../../validate/validate.ts'
 import { TARGET_NAMES, type TargetName, parseTargets } from '../../verdicts/targets.ts'
 import { type Arguments, type Command, type CommandContext, CommandError } from '../command.ts'
 import { readPackageVersion } from '../package-files.ts'
-import { ROOT_FLAGS, withRoots } from '../roots.ts'
+import { ROOT_FLAGS, withRoots } from '../folders.ts'
 
 const FORMATS = ['text', 'json', 'sarif', 'github'] as const
 const FAIL_ON = ['error', 'warning', 'info', 'never'] as const

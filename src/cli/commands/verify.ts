@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { isAddress } from '../../sources/address/address.ts'
 import { type Command, CommandError } from '../command.ts'
-import { ROOT_FLAGS, withRoots } from '../roots.ts'
+import { ROOT_FLAGS, withRoots } from '../folders.ts'
 
 /** Checks skills as a service with the same trust file and `require` does. */
 export const command: Command = {

@@ -1,7 +1,7 @@
 import { type CallToolResult, type ListToolsResult, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import type { SkillSource } from '../../core/skill-source.ts'
 import type { ToolRegistry } from '../../tools/registry.ts'
-import { runTool, type ToolRun } from '../../tools/run-tool.ts'
+import { runTool, type ToolRun } from '../../tools/calls/run-tool.ts'
 import { defineTool } from '../../tools/tool-definitions.ts'
 import type { ToolParameters } from '../../tools/tool.ts'
 

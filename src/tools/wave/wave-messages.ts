@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import type { SkillError, SkillErrorKind } from '../../core/ground/errors.ts'
 import type { SkillMetadata } from '../../core/ground/skill.ts'
 import { foldWhitespace } from '../../core/ground/text.ts'
-import { StringEnum } from '../../schemas/string-enum.ts'
+import { StringEnum } from '../../schemas/typebox.ts'
 import { MAX_AVAILABLE_SKILLS } from '../limits.ts'
 import { printable } from '../text/printable.ts'
 

@@ -6,7 +6,7 @@ import { DEFINITION_FORMATS } from '../../../src/tools/dialects/index.ts'
 import { createToolRegistry } from '../../../src/tools/registry.ts'
 import { createTools } from '../../../src/tools/tools.ts'
 import { createSearchSkillsTool } from '../../../src/tools/reader/search-skills.ts'
-import { createToolCallHandler } from '../../../src/tools/tool-call.ts'
+import { createToolCallHandler } from '../../../src/tools/calls/tool-call.ts'
 import { toolDefinitions } from '../../../src/tools/tool-definitions.ts'
 import { FakeSource, shown } from '../fake-source.ts'
 

@@ -1,9 +1,9 @@
 import type { ServerNotifier } from '@modelcontextprotocol/server'
-import type { SkillService } from '../core/skill-source.ts'
-import type { ToolRegistry } from '../tools/registry.ts'
-import { defineTool } from '../tools/tool-definitions.ts'
-import { MCP_NOTIFY_MS } from './limits.ts'
-import { MCP_TOOLSET } from './methods/tools.ts'
+import type { SkillService } from '../../core/skill-source.ts'
+import type { ToolRegistry } from '../../tools/registry.ts'
+import { defineTool } from '../../tools/tool-definitions.ts'
+import { MCP_NOTIFY_MS } from '../limits.ts'
+import { MCP_TOOLSET } from '../methods/tools.ts'
 
 /**
  * Notifies open streams of changes to the catalog: of lists, and of tools where a description follows the catalog.

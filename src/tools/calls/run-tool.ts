@@ -1,11 +1,11 @@
-import { whenReady } from '../core/ground/async.ts'
-import type { Awaitable } from '../core/ground/async.ts'
-import type { SkillSource } from '../core/skill-source.ts'
-import { parseArguments } from './arguments.ts'
+import { whenReady } from '../../core/ground/async.ts'
+import type { Awaitable } from '../../core/ground/async.ts'
+import type { SkillSource } from '../../core/skill-source.ts'
+import { parseArguments } from '../arguments.ts'
+import type { ToolRegistry } from '../registry.ts'
+import { type Tool, type ToolArguments, ToolArgumentsError, type ToolOutcome } from '../tool.ts'
 import { type CallLogger, toolCallLine, toolResultLine } from './call-log.ts'
 import type { ToolObserver } from './observer.ts'
-import type { ToolRegistry } from './registry.ts'
-import { type Tool, type ToolArguments, ToolArgumentsError, type ToolOutcome } from './tool.ts'
 
 export interface ToolRun {
   /** What the call may see. */

@@ -1,14 +1,14 @@
-import type { SkillSource } from '../core/skill-source.ts'
-import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES, TOOL_CALL_CONCURRENCY } from './limits.ts'
+import type { SkillSource } from '../../core/skill-source.ts'
+import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES, TOOL_CALL_CONCURRENCY } from '../limits.ts'
+import type { Dialect, ToolCall } from '../dialects/dialect.ts'
+import { openEnvelope } from '../dialects/envelope.ts'
+import type { ToolRegistry } from '../registry.ts'
+import { isJsonObject } from '../text/json-object.ts'
+import { type Tool, ToolLimitError, ToolOutcome, type Toolset } from '../tool.ts'
 import { type CallLogger, toolCallLine, toolResultLine } from './call-log.ts'
-import type { Dialect, ToolCall } from './dialects/dialect.ts'
-import { openEnvelope } from './dialects/envelope.ts'
 import { type ConfirmSkill, confirmSkills } from './confirm-skills.ts'
 import type { ToolObserver } from './observer.ts'
-import type { ToolRegistry } from './registry.ts'
 import { runTool, type ToolRun } from './run-tool.ts'
-import { isJsonObject } from './text/json-object.ts'
-import { type Tool, ToolLimitError, ToolOutcome, type Toolset } from './tool.ts'
 
 export type ToolCallAnswer =
   /** The whole answer as JSON text: one result for one call, an array for a batch or a container. */

@@ -1,10 +1,10 @@
 import t from 'tap'
-import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES, TOOL_CALL_CONCURRENCY } from '../../src/tools/limits.ts'
-import { createToolRegistry } from '../../src/tools/registry.ts'
-import { createTools } from '../../src/tools/tools.ts'
-import { createToolCallHandler, type ToolCallContext } from '../../src/tools/tool-call.ts'
-import { type Tool, ToolOutcome } from '../../src/tools/tool.ts'
-import { FakeSource, fakeTool } from './fake-source.ts'
+import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES, TOOL_CALL_CONCURRENCY } from '../../../src/tools/limits.ts'
+import { createToolRegistry } from '../../../src/tools/registry.ts'
+import { createTools } from '../../../src/tools/tools.ts'
+import { createToolCallHandler, type ToolCallContext } from '../../../src/tools/calls/tool-call.ts'
+import { type Tool, ToolOutcome } from '../../../src/tools/tool.ts'
+import { FakeSource, fakeTool } from '../fake-source.ts'
 
 const SKILLS = { calculator: { description: 'Calculates', files: { 'SKILL.md': '# Calculator', 'a.py': 'print(1)' } }, weather: {} }
 const NAMES = 'list_skills, get_skill, read_file_in_skill'

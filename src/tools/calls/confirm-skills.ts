@@ -1,7 +1,7 @@
-import { SkillError } from '../core/ground/errors.ts'
-import { parseArguments } from './arguments.ts'
-import { own } from './text/json-object.ts'
-import { type Tool, ToolArgumentsError } from './tool.ts'
+import { SkillError } from '../../core/ground/errors.ts'
+import { parseArguments } from '../arguments.ts'
+import { own } from '../text/json-object.ts'
+import { type Tool, ToolArgumentsError } from '../tool.ts'
 
 /** A skill as a call names it. */
 export interface NamedSkill {

@@ -1,9 +1,9 @@
 import t from 'tap'
 import fc from 'fast-check'
-import { MAX_LOG_LINE_CHARACTERS } from '../../src/tools/limits.ts'
-import { toolCallLine, toolResultLine } from '../../src/tools/call-log.ts'
-import { createTools } from '../../src/tools/tools.ts'
-import { ToolOutcome } from '../../src/tools/tool.ts'
+import { MAX_LOG_LINE_CHARACTERS } from '../../../src/tools/limits.ts'
+import { toolCallLine, toolResultLine } from '../../../src/tools/calls/call-log.ts'
+import { createTools } from '../../../src/tools/tools.ts'
+import { ToolOutcome } from '../../../src/tools/tool.ts'
 
 const readTool = createTools().find(({ name }) => name === 'read_file_in_skill')
 const tool = readTool ?? 'unknown'

@@ -1,9 +1,9 @@
-import { createSlicer } from '../core/ground/async.ts'
-import type { Manifest } from '../core/content/manifest.ts'
-import { SkillError } from '../core/ground/errors.ts'
-import type { ChangeFeed } from '../core/events/change-feed.ts'
-import type { SkillSource } from '../core/skill-source.ts'
-import { parseSkillUri } from './skill-uri.ts'
+import { createSlicer } from '../../core/ground/async.ts'
+import type { Manifest } from '../../core/content/manifest.ts'
+import { SkillError } from '../../core/ground/errors.ts'
+import type { ChangeFeed } from '../../core/events/change-feed.ts'
+import type { SkillSource } from '../../core/skill-source.ts'
+import { parseSkillUri } from '../skill-uri.ts'
 
 export interface FollowedFilesOptions {
   readonly skills: Pick<SkillSource, 'manifest'>

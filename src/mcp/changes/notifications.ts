@@ -1,8 +1,8 @@
-import type { ChangeFeed } from '../core/events/change-feed.ts'
-import type { SkillService } from '../core/skill-source.ts'
-import type { SendFrame } from '../http/send/event-streams.ts'
-import { MCP_NOTIFY_MS } from './limits.ts'
-import { mainFileUri } from './skill-uri.ts'
+import type { ChangeFeed } from '../../core/events/change-feed.ts'
+import type { SkillService } from '../../core/skill-source.ts'
+import type { SendFrame } from '../../http/send/event-streams.ts'
+import { MCP_NOTIFY_MS } from '../limits.ts'
+import { mainFileUri } from '../skill-uri.ts'
 
 const LIST_CHANGES = Buffer.concat([frameOf('resources/list_changed'), frameOf('prompts/list_changed')])
 

@@ -1,8 +1,8 @@
-import type { FindingCode } from '../core/format/findings.ts'
-import { locateFrontmatter } from '../core/format/frontmatter.ts'
-import { fieldPlaces } from '../core/format/places.ts'
-import type { Finding } from '../core/ground/skill.ts'
-import type { Subject } from './subject.ts'
+import type { FindingCode } from '../../core/format/findings.ts'
+import { locateFrontmatter } from '../../core/format/frontmatter.ts'
+import { fieldPlaces } from '../../core/format/places.ts'
+import type { Finding } from '../../core/ground/skill.ts'
+import type { Subject } from '../subject.ts'
 
 const FLOW_VALUE = /^\s*(?:-[ \t]+)*(?:[^\s#"'[{][^:]*:[ \t]+)?[[{]/
 

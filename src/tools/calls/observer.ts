@@ -1,4 +1,4 @@
-import type { Tool, ToolArguments, ToolOutcome } from './tool.ts'
+import type { Tool, ToolArguments, ToolOutcome } from '../tool.ts'
 
 /** A call of a tool, whatever door it came through. */
 export interface ObservedCall {

@@ -1,10 +1,10 @@
 import t from 'tap'
 import fc from 'fast-check'
-import { createToolRegistry } from '../../src/tools/registry.ts'
-import { createTools } from '../../src/tools/tools.ts'
-import { createToolCallHandler } from '../../src/tools/tool-call.ts'
-import { FakeSource } from './fake-source.ts'
-import { checkTime } from '../helper/timing.ts'
+import { createToolRegistry } from '../../../src/tools/registry.ts'
+import { createTools } from '../../../src/tools/tools.ts'
+import { createToolCallHandler } from '../../../src/tools/calls/tool-call.ts'
+import { checkTime } from '../../helper/timing.ts'
+import { FakeSource } from '../fake-source.ts'
 
 const skills = new FakeSource({
   demo: { description: 'A demo', files: { 'SKILL.md': '# Demo', 'references/a.md': 'a', '\ufffd': 'canary' } },

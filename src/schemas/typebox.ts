@@ -1,0 +1,21 @@
+import { type Static, type TSchema, Type, type TUnsafe } from '@sinclair/typebox'
+
+/** One of these strings, as the `enum` that clients and code generators know; a union of literals becomes an `anyOf`. */
+export function StringEnum<const Values extends readonly string[]> (values: Values, options: object = {}): TUnsafe<Values[number]> {
+  return Type.Unsafe<Values[number]>({ type: 'string', enum: values, ...options })
+}
+
+/** A shared schema by its name, for Fastify and for the OpenAPI document alike. */
+export function reference ({ $id }: TSchema): { readonly $ref: string } {
+  if ($id === undefined) throw new Error('a shared schema needs an $id')
+  return { $ref: `${$id}#` }
+}
+
+type ReadonlyDeep<T> = T extends object ? { readonly [Key in keyof T]: ReadonlyDeep<T[Key]> } : T
+
+type IfSame<A, B> = [A] extends [B] ? [B] extends [A] ? unknown : never : never
+
+/** Takes the schema of a type of the core, and compiles only while the two describe the same values. */
+export function describes<Type> () {
+  return <Schema extends TSchema>(schema: Schema & IfSame<ReadonlyDeep<Static<Schema>>, ReadonlyDeep<Type>>): Schema => schema
+}
