@@ -1,7 +1,19 @@
+import { basename } from 'node:path/posix'
 import type { FastifyError, FastifyPluginAsync, FastifyReply, FastifyRequest, preValidationAsyncHookHandler } from 'fastify'
 import { addVary } from '../http/headers.ts'
 import { prefersPage } from '../http/request/accept.ts'
-import type { Pages, PagesOptions } from './pages.ts'
+import type { PageMaker, Pages, PagesOptions } from './pages.ts'
+
+type LoadPage = () => Promise<{ readonly page: PageMaker }>
+
+/** Every page by its address: a new one is a file and a row here. What makes it is loaded when it is asked for. */
+const PAGES: Readonly<Record<string, LoadPage>> = {
+  '/ui/skills/:name': () => import('./pages/skill.ts'),
+  '/ui/skills/:name/changes': () => import('./pages/changes.ts'),
+  '/ui/skills/:name/files': () => import('./pages/file.ts'),
+  '/ui/skills/:name/files/*': () => import('./pages/file.ts'),
+  '/ui/status': () => import('./pages/status.ts')
+}
 
 export interface CatalogPages {
   readonly forBrowsers: ForBrowsers
@@ -18,7 +30,7 @@ export interface ForBrowsers {
   readonly errorHandler: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
 }
 
-/** The catalog for people. It costs its routes: what makes pages is loaded when the first one is asked for. */
+/** The catalog for people. It costs its routes, until the first page is asked for. */
 export function catalogPages (options: PagesOptions): CatalogPages {
   let loading: Promise<Pages> | undefined
   const pages = () => (loading ??= load())
@@ -34,6 +46,11 @@ export function catalogPages (options: PagesOptions): CatalogPages {
     }
   }
 
+  async function show (request: FastifyRequest, reply: FastifyReply, loadPage: LoadPage): Promise<FastifyReply> {
+    const [all, { page }] = await Promise.all([pages(), loadPage()])
+    return await all.answer(request, reply, page)
+  }
+
   async function errorHandler (error: FastifyError, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     // Thrown on to the handler of the service, which knows everybody else's form.
     if (!prefersPage(request)) throw error
@@ -47,7 +64,11 @@ export function catalogPages (options: PagesOptions): CatalogPages {
         // Of the server as a whole: no page.
         if (request.url === '*') return
         addVary(reply, 'Accept')
-        if (prefersPage(request)) await (await pages()).list(request, reply)
+        if (!prefersPage(request)) return
+        const [path = '', query] = request.url.split('?', 2)
+        // Relative links need the slash.
+        if (!path.endsWith('/')) await reply.redirect(`${basename(options.prefix)}/${query === undefined ? '' : `?${query}`}`, 308)
+        else await show(request, reply, () => import('./pages/list.ts'))
       },
       errorHandler
     },
@@ -55,11 +76,7 @@ export function catalogPages (options: PagesOptions): CatalogPages {
       const schema = { hide: true }
       app.setErrorHandler(errorHandler)
       app.addHook('onClose', async () => { await (await loading)?.close() })
-      app.get('/ui/skills/:name', { schema }, async (request, reply) => (await pages()).skill(request, reply))
-      app.get('/ui/skills/:name/changes', { schema }, async (request, reply) => (await pages()).changes(request, reply))
-      app.get('/ui/skills/:name/files', { schema }, async (request, reply) => (await pages()).file(request, reply))
-      app.get('/ui/skills/:name/files/*', { schema }, async (request, reply) => (await pages()).file(request, reply))
-      app.get('/ui/status', { schema }, async (request, reply) => (await pages()).status(request, reply))
+      for (const [address, loadPage] of Object.entries(PAGES)) app.get(address, { schema }, (request, reply) => show(request, reply, loadPage))
       // Open to all: the page that refuses a caller has a style too.
       app.get('/ui/assets/:name', { schema, config: { isOpen: true } }, async (request, reply) => (await pages()).asset(request, reply))
       app.get('/ui', { schema }, async (_request, reply) => reply.redirect('./', 308))

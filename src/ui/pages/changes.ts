@@ -1,16 +1,18 @@
 import type { Addresses } from '../addresses.ts'
-import type { FileChange } from '../changes.ts'
+import { type FileChange, readChanges } from '../changes.ts'
 import { html, type Html, trusted, visible } from '../markup/html.ts'
+import { missingSkill } from '../missing.ts'
+import type { PageMaker } from '../pages.ts'
 import { crumbs } from './files.ts'
 import type { Page } from './layout.ts'
 import { count, digest } from './parts.ts'
 
-export interface ShownChange extends FileChange {
+interface ShownChange extends FileChange {
   /** Markup of what differs; undefined where texts are not compared. */
   readonly difference: string | undefined
 }
 
-export interface ChangesContent {
+interface ChangesContent {
   readonly name: string
   readonly present: string
   readonly revisions: readonly string[]
@@ -19,7 +21,18 @@ export interface ChangesContent {
 }
 
 /** What changed in a skill since one of its revisions. */
-export function changesPage ({ name, present, revisions, from, files }: ChangesContent, addresses: Addresses): Page {
+export const page: PageMaker = {
+  async make ({ skills, name, query: { from }, addresses, compare }) {
+    const { files, ...changes } = await readChanges(skills, name, typeof from === 'string' && from !== '' ? from : undefined)
+    // One after the other: the first texts that differ too much leave no time for the others.
+    const shown: ShownChange[] = []
+    for (const change of files ?? []) shown.push({ ...change, difference: await compare(change) })
+    return changesPage({ ...changes, name, files: files && shown }, addresses)
+  },
+  explain: async (error, { skills, name, addresses }) => missingSkill(error, skills, name, addresses)
+}
+
+function changesPage ({ name, present, revisions, from, files }: ChangesContent, addresses: Addresses): Page {
   const page = `${addresses.skill(name)}/changes`
   return {
     title: `Changes – ${name} – Skills`,

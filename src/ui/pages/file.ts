@@ -1,13 +1,17 @@
+import { skillBody } from '../../core/format/main-file.ts'
 import type { Addresses } from '../addresses.ts'
+import { readFile } from '../content.ts'
 import { html, type Html, trusted, visible } from '../markup/html.ts'
 import type { Rendering } from '../markdown-renderer.ts'
-import { crumbs } from './files.ts'
+import { missingFile, missingSkill } from '../missing.ts'
+import type { PageMaker } from '../pages.ts'
+import { crumbs, folderPage } from './files.ts'
 import type { Page } from './layout.ts'
 import { count, digest, size } from './parts.ts'
 import { plainText } from './skill.ts'
 import { type Source, sourceView } from './source.ts'
 
-export interface FileContentOfPage {
+interface FileContentOfPage {
   readonly name: string
   readonly path: string
   readonly bytes: number
@@ -24,8 +28,20 @@ export interface FileContentOfPage {
   readonly rendering: Rendering | undefined
 }
 
-/** A file of a skill: its text with an address for each line, or what else can be shown of it. */
-export function filePage (file: FileContentOfPage, addresses: Addresses): Page {
+/** A file of a skill: its text with an address for each line, or what else can be shown of it. For a folder, what is in it. */
+export const page: PageMaker = {
+  async make ({ skills, name, path, query: { view }, addresses, render }) {
+    const shown = await skills.read(name, (state) => readFile(state, path))
+    if ('folder' in shown) return folderPage({ name, path: shown.folder, manifest: shown.manifest }, addresses)
+    const { manifest, digest, ...file } = shown
+    const isMarkdown = /\.mdx?$/i.test(path) && file.text !== undefined
+    const text = isMarkdown && view === 'rendered' && digest !== undefined ? { path, text: skillBody(file.text ?? ''), digest, manifest, level: 1 } : undefined
+    return filePage({ ...file, digest, name, path, isMarkdown, rendering: text && await render(text) }, addresses)
+  },
+  explain: async (error, { skills, name, path, addresses }) => missingSkill(error, skills, name, addresses) ?? await missingFile(error, skills, name, path, addresses)
+}
+
+function filePage (file: FileContentOfPage, addresses: Addresses): Page {
   const { name, path, bytes, mediaType, encoding, rendering } = file
   const source = file.text === undefined ? undefined : sourceView(file.text)
   const isCut = file.isCut || source?.isCut === true

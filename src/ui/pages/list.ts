@@ -1,21 +1,24 @@
-import { MAX_QUERY_CODE_POINTS } from '../../core/ground/limits.ts'
+import { DEFAULT_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS } from '../../core/ground/limits.ts'
 import type { CatalogEntry } from '../../core/listing/entry.ts'
+import { readCatalogPage } from '../../core/listing/pages.ts'
+import { HttpProblem } from '../../http/problem.ts'
 import { type EntryVerdicts, TARGET_NAMES, TARGETS } from '../../verdicts/index.ts'
 import type { Addresses } from '../addresses.ts'
 import { highlighter } from '../markup/highlight.ts'
 import { type Content, html, type Html, visible } from '../markup/html.ts'
-import { choiceParameter, CHOICES, listAddress, type ListQuestion } from '../question.ts'
+import type { PageMaker } from '../pages.ts'
+import { choiceParameter, CHOICES, filterOf, listAddress, type ListQuestion, readQuestion } from '../question.ts'
 import { snippets } from '../snippets.ts'
 import type { Page } from './layout.ts'
 import { count, outcome, size, verdict } from './parts.ts'
 import { snippetList } from './use.ts'
 
-export interface ListedSkill extends CatalogEntry, EntryVerdicts {
+interface ListedSkill extends CatalogEntry, EntryVerdicts {
   /** Name of its root. */
   readonly root: string | undefined
 }
 
-export interface ListContent extends ListQuestion {
+interface ListContent extends ListQuestion {
   readonly entries: readonly ListedSkill[]
   readonly total: number
   /** How many of them have been read for this page and those before. */
@@ -40,7 +43,22 @@ const MAX_DESCRIPTION = 500
 const EXAMPLE = '---\nname: my-skill\ndescription: What it does. Use when …\n---\n\n# Steps\n'
 
 /** The list of skills, or what a search has found. */
-export function listPage (content: ListContent, addresses: Addresses): Page {
+export const page: PageMaker = {
+  async make ({ skills, judge, query: parameters, addresses, base }) {
+    const question = readQuestion(parameters)
+    const { query, root, target, cursor } = question
+    const { valid, filter } = filterOf(question)
+    const found = await readCatalogPage({ skills, judge: target === undefined ? judge : (state) => judge(state, [target]) }, {
+      limit: DEFAULT_PAGE_ENTRIES, query, valid, root, filter, ...cursor !== undefined && { cursor }
+    })
+    if (found === undefined) throw new HttpProblem('bad_cursor')
+    const entries = found.entries.map((text) => JSON.parse(text) as CatalogEntry & EntryVerdicts).map((entry) => ({ ...entry, root: skills.rootOf(entry.name) }))
+    const roots = [...new Set(skills.status.roots.map((each) => each.name))]
+    return listPage({ ...question, ...found, entries, roots, isFiltered: filter !== undefined, base }, addresses)
+  }
+}
+
+function listPage (content: ListContent, addresses: Addresses): Page {
   const { query, entries, roots } = content
   const highlight = highlighter(query)
   return {

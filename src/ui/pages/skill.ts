@@ -1,11 +1,14 @@
 import type { Manifest } from '../../core/content/manifest.ts'
 import type { TrustReport } from '../../core/content/trust/trust-policy.ts'
+import { skillBody } from '../../core/format/main-file.ts'
 import type { GithubState } from '../../sources/address/github.ts'
 import type { TargetName } from '../../verdicts/index.ts'
 import type { Addresses } from '../addresses.ts'
 import { type Content, html, type Html, trusted, visible } from '../markup/html.ts'
 import type { Rendering } from '../markdown-renderer.ts'
-import type { JudgedSkill } from '../content.ts'
+import { type JudgedSkill, readSkill } from '../content.ts'
+import { missingSkill } from '../missing.ts'
+import type { PageMaker } from '../pages.ts'
 import { githubSnippets, snippets } from '../snippets.ts'
 import { fileTree } from './files.ts'
 import type { Page } from './layout.ts'
@@ -14,7 +17,7 @@ import { sourceView } from './source.ts'
 import { summary, targetTable } from './targets.ts'
 import { snippetList } from './use.ts'
 
-export interface SkillContent {
+interface SkillContent {
   readonly entry: JudgedSkill
   /** Undefined when the files cannot be listed. */
   readonly manifest: Manifest | undefined
@@ -32,7 +35,19 @@ export interface SkillContent {
 }
 
 /** A skill: what it is for, whether it is all right, how to use it, and everything that is in it. */
-export function skillPage (content: SkillContent, addresses: Addresses): Page {
+export const page: PageMaker = {
+  async make ({ skills, judge, sources, name, addresses, base, render }) {
+    const { main, ...skill } = await skills.read(name, (state) => readSkill(state, judge))
+    const body = main === undefined ? '' : skillBody(main.text)
+    const rendering = main && await render({ path: skill.mainFile, text: body, digest: main.digest, manifest: skill.manifest, level: 2 })
+    const root = skills.rootOf(name)
+    const github = root === undefined ? undefined : sources?.githubOf(root)
+    return skillPage({ ...skill, body, rendering, base, root, github }, addresses)
+  },
+  explain: async (error, { skills, name, addresses }) => missingSkill(error, skills, name, addresses)
+}
+
+function skillPage (content: SkillContent, addresses: Addresses): Page {
   const { entry, manifest, mainFile, base } = content
   const { name, description, findings } = entry
   return {

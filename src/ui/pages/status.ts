@@ -1,8 +1,10 @@
 import type { SkillStatus } from '../../core/skill-source.ts'
-import { explainStatus, isAwaited } from '../../http/readiness.ts'
+import { HttpProblem } from '../../http/problem.ts'
+import { explainStatus, isAwaited, visibleSources } from '../../http/readiness.ts'
 import type { SourceStatus } from '../../schemas/health.ts'
 import type { Addresses } from '../addresses.ts'
 import { html, type Html, visible } from '../markup/html.ts'
+import type { PageMaker } from '../pages.ts'
 import { listAddress } from '../question.ts'
 import type { Page } from './layout.ts'
 import { count, factList } from './parts.ts'
@@ -11,14 +13,23 @@ const STATES = { ok: 'there', missing: 'missing', unreadable: 'not readable', fa
 const WATCHERS = { starting: 'starting', watching: 'following changes', degraded: 'compared at intervals only', off: 'off' } as const
 const SOURCE_STATES = { waiting: ['not fetched yet', 'warning'], ok: ['up to date', 'good'], stale: ['not up to date', 'warning'], failed: ['fails', 'error'] } as const
 
-export interface StatusContent {
+interface StatusContent {
   readonly status: SkillStatus
   /** Those that the caller may see; undefined without any. */
   readonly sources: readonly SourceStatus[] | undefined
 }
 
 /** What /readyz says, for people. */
-export function statusPage ({ status, sources }: StatusContent, addresses: Addresses): Page {
+export const page: PageMaker = {
+  async make ({ request, skills, sources, addresses }) {
+    // As of /readyz, callers without credentials learn no more than whether the service is ready.
+    if (request.principal?.kind === 'anonymous') throw new HttpProblem('unauthenticated', undefined, { 'www-authenticate': 'Bearer realm="skillserve"' })
+    const status = await skills.freshStatus()
+    return statusPage({ status, sources: visibleSources(sources?.status, status) }, addresses)
+  }
+}
+
+function statusPage ({ status, sources }: StatusContent, addresses: Addresses): Page {
   const { skills, roots, watcher, failures, hanging, quarantined } = status
   const ready = status.ready && sources?.some(isAwaited) !== true
   const detail = explainStatus(status, sources)
