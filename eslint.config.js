@@ -1,4 +1,5 @@
-import { relative, resolve } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { dirname, relative, resolve } from 'node:path'
 import neostandard from 'neostandard'
 import tseslint from 'typescript-eslint'
 
@@ -60,6 +61,17 @@ function placeOf (path) {
   return found
 }
 
+const importsOf = new Map()
+
+/** Whether a file leads to another by its imports, those of types included. The floors keep circles within a room. */
+function leadsTo (from, target, seen = new Set()) {
+  if (from === target) return true
+  if (seen.has(from) || placeOf(relative(SRC, from))?.room !== placeOf(relative(SRC, target))?.room) return false
+  seen.add(from)
+  if (!importsOf.has(from)) importsOf.set(from, [...readFileSync(from, 'utf8').matchAll(/ from '(\.[^']+\.ts)'/g)].map(([, path]) => resolve(dirname(from), path)))
+  return importsOf.get(from).some((path) => leadsTo(path, target, seen))
+}
+
 const floors = {
   meta: { type: 'problem', schema: [] },
   create (context) {
@@ -71,6 +83,7 @@ const floors = {
       const to = placeOf(path)
       if (from === undefined || to === undefined) context.report({ node, message: `${path} is on no floor: add it to FLOORS in eslint.config.js` })
       else if (to.room !== from.room && to.floor >= from.floor) context.report({ node, message: `${from.room} must not import from ${to.room}: arrows point down only` })
+      else if (leadsTo(resolve(SRC, path), context.filename)) context.report({ node, message: `${path} leads back to this file: imports form no circle, those of types neither` })
     }
     return { ImportDeclaration: check, ExportNamedDeclaration: check, ExportAllDeclaration: check, ImportExpression: check }
   }

@@ -1,14 +1,13 @@
 import type { Awaitable } from './ground/async.ts'
 import type { MainFilePreference } from './roots/main-files.ts'
 import type { SkillArchive } from './content/archive.ts'
-import type { Manifest } from './content/manifest.ts'
 import type { RevisionChoice } from './content/skill-files.ts'
 import type { SkillState } from './content/skill-state.ts'
 import { documentError } from './ground/errors.ts'
 import type { FileContent } from './files/file-content.ts'
 import type { ServableFile } from './files/file-store.ts'
 import type { SearchAnswer } from './search/search.ts'
-import type { CatalogSkill, SkillMetadata } from './ground/skill.ts'
+import type { CatalogSkill, Manifest, SkillMetadata } from './ground/skill.ts'
 import type { SourceAtRevision, SkillSource } from './skill-source.ts'
 
 /** Reads a skill in a chosen revision. */

@@ -1,6 +1,6 @@
 import { wellKnownFindings } from '../core/clients/discovery.ts'
 import type { SkillArchive } from '../core/content/archive.ts'
-import type { ManifestFile } from '../core/content/manifest.ts'
+import type { ManifestFile } from '../core/ground/skill.ts'
 import { mediaType } from '../core/content/media-type.ts'
 import { RefusedError } from '../core/disk/refused.ts'
 import type { ServableFile } from '../core/files/file-store.ts'

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import type { Manifest } from '../core/content/manifest.ts'
+import type { Manifest } from '../core/ground/skill.ts'
 import type { TextEncoding } from '../core/ground/text.ts'
 import { describes, StringEnum } from './typebox.ts'
 

@@ -1,6 +1,6 @@
 import { createPrivateKey, createPublicKey, type KeyObject, sign, X509Certificate } from 'node:crypto'
 import { rename, writeFile } from 'node:fs/promises'
-import type { Manifest } from '../core/content/manifest.ts'
+import type { Manifest } from '../core/ground/skill.ts'
 import { formatBundle, SIGNATURE_FILE, signedBytes } from './bundle.ts'
 import { hashOf, hintOf } from './signers.ts'
 import { createStatement, isNeverSigned } from './statement.ts'

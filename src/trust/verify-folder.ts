@@ -1,7 +1,7 @@
 import { readdir, stat } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import type { TrustPolicy, Verdict } from '../core/content/trust/trust-policy.ts'
-import type { Manifest } from '../core/content/manifest.ts'
+import type { Manifest } from '../core/ground/skill.ts'
 import { MAIN_FILE } from '../core/roots/main-files.ts'
 import { SkillError } from '../core/ground/errors.ts'
 import { Signal } from '../core/ground/signal.ts'

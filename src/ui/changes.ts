@@ -1,4 +1,4 @@
-import type { Manifest } from '../core/content/manifest.ts'
+import type { Manifest } from '../core/ground/skill.ts'
 import type { SkillState } from '../core/content/skill-state.ts'
 import { RevisionChangedError, SkillError } from '../core/ground/errors.ts'
 import type { SkillSource } from '../core/skill-source.ts'

@@ -1,6 +1,6 @@
 import { basename } from 'node:path/posix'
 import { mediaType } from '../core/content/media-type.ts'
-import type { Manifest } from '../core/content/manifest.ts'
+import type { Manifest } from '../core/ground/skill.ts'
 import type { SkillState } from '../core/content/skill-state.ts'
 import type { FileContent } from '../core/files/file-content.ts'
 import type { ServableFile } from '../core/files/file-store.ts'

@@ -1,6 +1,6 @@
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import type { SkillsOf } from '../http/callers.ts'
-import type { Manifest } from '../core/content/manifest.ts'
+import type { Manifest } from '../core/ground/skill.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import { HttpProblem } from '../http/problem.ts'
 import type { Sources } from '../sources/sources.ts'

@@ -1,13 +1,13 @@
 import { closeSync, constants, openSync, readSync } from 'node:fs'
 import { contentFindings, leftOutFindings } from '../core/content/file-findings.ts'
-import type { ListedFile, SkillPlace } from '../core/content/manifest.ts'
+import type { SkillPlace } from '../core/content/manifest.ts'
 import type { Disk } from '../core/disk/disk.ts'
 import { pathBelow } from '../core/disk/observed.ts'
 import { RefusedError } from '../core/disk/refused.ts'
 import { walkSkill } from '../core/disk/walk.ts'
 import { fileKind, type FileKind, HEAD_BYTES } from '../core/files/file-kind.ts'
 import { compareCodePoints } from '../core/ground/text.ts'
-import type { Finding } from '../core/ground/skill.ts'
+import type { Finding, ListedFile } from '../core/ground/skill.ts'
 
 export interface ListedFiles {
   readonly files: readonly ListedFile[]

@@ -1,5 +1,4 @@
-import type { ListedFile } from '../core/content/manifest.ts'
-import type { CatalogSkill, Finding, Frontmatter } from '../core/ground/skill.ts'
+import type { CatalogSkill, Finding, Frontmatter, ListedFile } from '../core/ground/skill.ts'
 
 /** One state of a skill, on a disk or sent by a client. */
 export interface Subject {

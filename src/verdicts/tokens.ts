@@ -1,6 +1,5 @@
-import type { ListedFile } from '../core/content/manifest.ts'
 import { locateFrontmatter } from '../core/format/frontmatter.ts'
-import type { SkillMetadata } from '../core/ground/skill.ts'
+import type { ListedFile, SkillMetadata } from '../core/ground/skill.ts'
 import type { Subject } from './subject.ts'
 
 /** About how many tokens a skill costs a model, rounded to two digits. */

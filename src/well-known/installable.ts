@@ -1,7 +1,6 @@
 import type { FileContent } from '../core/files/file-content.ts'
-import type { Manifest } from '../core/content/manifest.ts'
 import type { SkillSource } from '../core/skill-source.ts'
-import type { CatalogSkill } from '../core/ground/skill.ts'
+import type { CatalogSkill, Manifest } from '../core/ground/skill.ts'
 import { type DiscoveryVersion, isListed, mainFileOf, wellKnownFindings } from '../core/clients/discovery.ts'
 
 /** Clients ask for the main file under this name, whatever it is called on the disk. */

@@ -2,8 +2,7 @@ import { basename } from 'node:path/posix'
 import { finding, type FindingCode, quoteList } from '../format/findings.ts'
 import { isMapping } from '../format/yaml.ts'
 import { ADVISED_DISCOVERY_FILE_BYTES, MAX_DISCOVERY_DESCRIPTION_UNITS, MAX_DISCOVERY_FILES, MAX_DISCOVERY_UNPACKED_BYTES } from '../ground/limits.ts'
-import type { FileList } from '../content/manifest.ts'
-import type { CatalogSkill, Finding, Frontmatter } from '../ground/skill.ts'
+import type { CatalogSkill, FileList, Finding, Frontmatter } from '../ground/skill.ts'
 
 /** The two versions of discovery, each with an index of its own. */
 export type DiscoveryVersion = '0.1.0' | '0.2.0'

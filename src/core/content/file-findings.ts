@@ -1,8 +1,7 @@
 import type { LeftOut, LeftOutKind } from '../disk/left-out.ts'
 import type { FileKind } from '../files/file-kind.ts'
 import { finding, type FindingCode, quoteList } from '../format/findings.ts'
-import type { Finding } from '../ground/skill.ts'
-import type { ListedFile } from './manifest.ts'
+import type { Finding, ListedFile } from '../ground/skill.ts'
 
 /** Code, what is said before and after the names, and what mends it. */
 const KINDS = {

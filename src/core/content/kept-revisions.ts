@@ -4,7 +4,7 @@ import type { IndexedSkill } from '../catalog/catalog.ts'
 import type { SkillFolder } from '../roots/scan-root.ts'
 import type { FileContent } from '../files/file-content.ts'
 import { KEPT_REVISION_BYTES } from '../ground/limits.ts'
-import type { Manifest, Snapshot } from './manifest.ts'
+import type { Manifest } from '../ground/skill.ts'
 
 export interface KeptRevisionsOptions {
   /** How long a revision stays readable after the skill has moved on, in milliseconds; 0 keeps none. */
@@ -107,7 +107,7 @@ export class KeptRevisions {
   }
 
   /** A revision is handed out: it is the present one, and stays as long as that. */
-  keep ({ folder, filter }: Pick<IndexedSkill, 'folder' | 'filter'>, { manifest, crc32s }: Pick<Snapshot, 'manifest' | 'crc32s'>, collected: CollectedContents | undefined): void {
+  keep ({ folder, filter }: Pick<IndexedSkill, 'folder' | 'filter'>, { manifest, crc32s }: Pick<KeptRevision, 'manifest' | 'crc32s'>, collected: CollectedContents | undefined): void {
     const { name } = folder
     const { revision } = manifest
     this.expire(name, revision)

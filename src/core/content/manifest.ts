@@ -11,36 +11,11 @@ import type { SkillExcess } from '../ground/errors.ts'
 import type { FileKind } from '../files/file-kind.ts'
 import type { FileStore } from '../files/file-store.ts'
 import { EXCESS_CACHE_BYTES, MANIFEST_CACHE_BYTES } from '../ground/limits.ts'
-import type { Finding } from '../ground/skill.ts'
+import type { Finding, Manifest, ManifestFile } from '../ground/skill.ts'
 import { contentFindings, leftOutFindings } from './file-findings.ts'
 import type { KeptRevisions } from './kept-revisions.ts'
 import { mediaType } from './media-type.ts'
 import { type KnownFile, planReading, type ReadingPlan, readSkill, type SkillFile } from './skill-reader.ts'
-
-export interface ManifestFile {
-  /** Relative to the skill's folder, `/` between segments. */
-  readonly path: string
-  readonly size_bytes: number
-  readonly media_type: string
-  /** `sha256:<hex>` of the bytes. */
-  readonly digest: string
-}
-
-/** A file of a skill whose bytes nobody asks for. */
-export type ListedFile = Pick<ManifestFile, 'path' | 'size_bytes'>
-
-/** Which files a skill has. */
-export interface FileList {
-  readonly files: readonly ListedFile[]
-}
-
-/** All files of a skill in one state. */
-export interface Manifest {
-  readonly skill_name: string
-  /** `sha256:<hex>` over paths and digests: the same content has the same revision everywhere. */
-  readonly revision: string
-  readonly files: readonly ManifestFile[]
-}
 
 /** A manifest, and what it was made from. */
 export interface Snapshot {

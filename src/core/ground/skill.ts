@@ -79,3 +79,28 @@ export interface Skill extends CatalogSkill {
 export function toCatalogSkill ({ name, metadata, frontmatter, findings, valid, digest }: CatalogSkill): CatalogSkill {
   return { name, metadata, frontmatter, findings, valid, ...digest !== undefined && { digest } }
 }
+
+export interface ManifestFile {
+  /** Relative to the skill's folder, `/` between segments. */
+  readonly path: string
+  readonly size_bytes: number
+  readonly media_type: string
+  /** `sha256:<hex>` of the bytes. */
+  readonly digest: string
+}
+
+/** A file of a skill whose bytes nobody asks for. */
+export type ListedFile = Pick<ManifestFile, 'path' | 'size_bytes'>
+
+/** Which files a skill has. */
+export interface FileList {
+  readonly files: readonly ListedFile[]
+}
+
+/** All files of a skill in one state. */
+export interface Manifest {
+  readonly skill_name: string
+  /** `sha256:<hex>` over paths and digests: the same content has the same revision everywhere. */
+  readonly revision: string
+  readonly files: readonly ManifestFile[]
+}

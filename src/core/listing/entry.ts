@@ -5,10 +5,9 @@ import type { FileContent } from '../files/file-content.ts'
 import { finding } from '../format/findings.ts'
 import { toJsonValue } from '../ground/json.ts'
 import { MAX_FRONTMATTER_DEPTH, MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from '../ground/limits.ts'
-import type { Manifest } from '../content/manifest.ts'
 import type { TrustReport } from '../content/trust/trust-policy.ts'
 import type { SkillSource } from '../skill-source.ts'
-import type { CatalogSkill, Finding, SkillType } from '../ground/skill.ts'
+import type { CatalogSkill, Finding, Manifest, SkillType } from '../ground/skill.ts'
 
 /** What the catalog tells of a skill. `null` where its files cannot be listed. */
 export interface CatalogEntry {

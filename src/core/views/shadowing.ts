@@ -3,11 +3,10 @@ import type { Awaitable } from '../ground/async.ts'
 import { shadowingFinding } from '../catalog/index-skill.ts'
 import type { MainFilePreference } from '../roots/main-files.ts'
 import type { SkillArchive } from '../content/archive.ts'
-import type { Manifest } from '../content/manifest.ts'
 import type { SkillState } from '../content/skill-state.ts'
 import type { FileContent } from '../files/file-content.ts'
 import type { ServableFile } from '../files/file-store.ts'
-import type { CatalogSkill, Finding } from '../ground/skill.ts'
+import type { CatalogSkill, Finding, Manifest } from '../ground/skill.ts'
 
 /** One object for each skill and root: answers are remembered by it. */
 const shadowing = new WeakMap<CatalogSkill, Map<string, CatalogSkill>>()

@@ -1,5 +1,5 @@
 import { createSlicer } from '../../core/ground/async.ts'
-import type { Manifest } from '../../core/content/manifest.ts'
+import type { Manifest } from '../../core/ground/skill.ts'
 import { SkillError } from '../../core/ground/errors.ts'
 import type { ChangeFeed } from '../../core/events/change-feed.ts'
 import type { SkillSource } from '../../core/skill-source.ts'

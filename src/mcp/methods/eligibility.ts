@@ -1,9 +1,8 @@
 import { SkillCatalogError, skillEntry } from '@modelcontextprotocol/server/ext/skills'
 import type { FileContent } from '../../core/files/file-content.ts'
-import type { FileList } from '../../core/content/manifest.ts'
 import { finding, quote } from '../../core/format/findings.ts'
 import { MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES, MCP_ADVISED_SKILL_BYTES, MCP_ADVISED_SKILL_FILES } from '../../core/ground/limits.ts'
-import type { CatalogSkill, Finding, Frontmatter } from '../../core/ground/skill.ts'
+import type { CatalogSkill, FileList, Finding, Frontmatter } from '../../core/ground/skill.ts'
 import { MAX_LOG_LINE_CHARACTERS } from '../../tools/limits.ts'
 import { printable } from '../../tools/text/printable.ts'
 

@@ -1,6 +1,6 @@
 import { ProtocolError, ProtocolErrorCode, type ReadResourceResult, type Resource, ResourceNotFoundError } from '@modelcontextprotocol/server'
 import { MCP_PAGE_ENTRIES } from '../limits.ts'
-import type { Manifest } from '../../core/content/manifest.ts'
+import type { Manifest } from '../../core/ground/skill.ts'
 import { mediaType } from '../../core/content/media-type.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import { compareCodePoints } from '../../core/ground/text.ts'

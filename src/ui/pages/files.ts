@@ -1,4 +1,4 @@
-import type { ListedFile, Manifest } from '../../core/content/manifest.ts'
+import type { ListedFile, Manifest } from '../../core/ground/skill.ts'
 import type { Addresses } from '../addresses.ts'
 import { type Content, html, type Html, visible } from '../markup/html.ts'
 import type { Page } from './layout.ts'

@@ -1,4 +1,4 @@
-import type { Manifest } from '../../core/content/manifest.ts'
+import type { Manifest } from '../../core/ground/skill.ts'
 import type { TrustReport } from '../../core/content/trust/trust-policy.ts'
 import { skillBody } from '../../core/format/main-file.ts'
 import type { GithubState } from '../../sources/address/github.ts'

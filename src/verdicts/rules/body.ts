@@ -1,7 +1,6 @@
-import type { ListedFile } from '../../core/content/manifest.ts'
 import { finding, quoteList, type Place } from '../../core/format/findings.ts'
 import { locateFrontmatter } from '../../core/format/frontmatter.ts'
-import type { Finding } from '../../core/ground/skill.ts'
+import type { Finding, ListedFile } from '../../core/ground/skill.ts'
 
 /** Links of a body that are checked, and the longest of them, in characters. */
 const MAX_LINKS = 1_000

@@ -1,6 +1,5 @@
-import type { ListedFile } from '../../core/content/manifest.ts'
 import { finding, type FindingCode, quoteList } from '../../core/format/findings.ts'
-import type { Finding } from '../../core/ground/skill.ts'
+import type { Finding, ListedFile } from '../../core/ground/skill.ts'
 
 /** Names that Windows keeps for devices, characters that it refuses, and ends that it drops. */
 const NOT_ON_WINDOWS = /(?:^|\/)(?:(?:con|prn|aux|nul|com[1-9]|lpt[1-9])(?:\.[^/]*)?(?=\/|$)|[^/]*[<>:"\\|?*][^/]*|[^/]*[. ](?=\/|$))/i

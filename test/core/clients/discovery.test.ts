@@ -1,8 +1,7 @@
 import t from 'tap'
 import { sha256 } from '../../../src/core/ground/digest.ts'
-import type { Manifest } from '../../../src/core/content/manifest.ts'
 import { parseSkillBytes } from '../../../src/core/format/main-file.ts'
-import type { CatalogSkill, Finding } from '../../../src/core/ground/skill.ts'
+import type { CatalogSkill, Finding, Manifest } from '../../../src/core/ground/skill.ts'
 import { isListed, wellKnownFindings } from '../../../src/core/clients/discovery.ts'
 import { skillText } from '../../helper/skills.ts'
 

@@ -8,7 +8,7 @@ import { createLocalDisk } from '../../../src/core/disk/disk.ts'
 import { isHiddenFile } from '../../../src/core/disk/hidden.ts'
 import { sha256 } from '../../../src/core/ground/digest.ts'
 import { ARCHIVE_CHUNK_BYTES, MAX_ARCHIVE_BYTES, MAX_ARCHIVE_FILES } from '../../../src/core/ground/limits.ts'
-import type { Manifest, ManifestFile } from '../../../src/core/content/manifest.ts'
+import type { Manifest, ManifestFile } from '../../../src/core/ground/skill.ts'
 import { countDescriptors, createFaultyDisk, failing, skill, startManager } from '../../helper/skills.ts'
 
 const HOUR_MS = 3_600_000

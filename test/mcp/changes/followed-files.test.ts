@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import type { FeedEvent, FeedListener } from '../../../src/core/events/change-feed.ts'
 import { documentError } from '../../../src/core/ground/errors.ts'
-import type { Manifest } from '../../../src/core/content/manifest.ts'
+import type { Manifest } from '../../../src/core/ground/skill.ts'
 import { FollowedFiles } from '../../../src/mcp/changes/followed-files.ts'
 
 function createFollowed () {

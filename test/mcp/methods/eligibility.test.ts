@@ -1,10 +1,9 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { FileContent } from '../../../src/core/files/file-content.ts'
-import type { Manifest, ManifestFile } from '../../../src/core/content/manifest.ts'
 import { parseSkillBytes } from '../../../src/core/format/main-file.ts'
 import { MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES } from '../../../src/core/ground/limits.ts'
-import type { CatalogSkill } from '../../../src/core/ground/skill.ts'
+import type { CatalogSkill, Manifest, ManifestFile } from '../../../src/core/ground/skill.ts'
 import { checkEligibility, type Eligibility } from '../../../src/mcp/methods/eligibility.ts'
 
 function file (path: string, bytes = 1): ManifestFile {
