@@ -128,7 +128,7 @@ export class SkillManager implements SkillService {
       indexed: this.#indexed,
       generation,
       skills: names.length,
-      roots: this.#roots.status,
+      roots: this.#catalog.rootStatus,
       watcher: this.#refresher.watcher,
       failures: this.#roots.failures,
       hanging: guard.hanging.filter(({ root, name }) => name !== '' && this.#roots.indexOf(root) !== -1).map(({ name }) => name),
@@ -169,7 +169,7 @@ export class SkillManager implements SkillService {
   /** Skills with an error in the index, by the name of their root. */
   invalidNow (): ReadonlyMap<string, number> {
     const counts = this.#catalog.last.invalidByRoot()
-    return new Map(this.#roots.status.map(({ name }, root) => [name, counts.get(root) ?? 0]))
+    return new Map(this.#catalog.rootStatus.map(({ name }, root) => [name, counts.get(root) ?? 0]))
   }
 
   /** Goes up with each change that a caller can see. */
@@ -286,7 +286,7 @@ export class SkillManager implements SkillService {
     await this.#catalog.verifyAll()
     this.#indexed = true
     const { names, available } = this.#catalog.last
-    this.#log.info({ skills: names.length, valid: available.length, roots: this.#roots.status }, 'the skills are indexed')
+    this.#log.info({ skills: names.length, valid: available.length, roots: this.#catalog.rootStatus }, 'the skills are indexed')
     this.#refresher.start()
   }
 }

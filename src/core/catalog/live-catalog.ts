@@ -10,7 +10,7 @@ import { Catalog, type CatalogChange, type IndexedSkill } from './catalog.ts'
 import { compareLoaded, folderHolds, mainFileHolds, rulesHold } from './index-entry.ts'
 import { indexSkill } from './index-skill.ts'
 import { orderMainFiles } from '../roots/main-files.ts'
-import type { Roots } from '../roots/roots.ts'
+import type { Roots, RootStatus } from '../roots/roots.ts'
 import { withRests } from './rests.ts'
 import type { SkillFolder } from '../roots/scan-root.ts'
 import type { RefreshHints } from '../watch/watcher.ts'
@@ -65,9 +65,10 @@ export class LiveCatalog {
   }
 
   /** The last state, without a comparison with the disk. */
-  get last (): Catalog {
-    return this.#catalog
-  }
+  get last (): Catalog { return this.#catalog }
+
+  /** The roots, each with the number of its folders that are served. */
+  get rootStatus (): readonly RootStatus[] { return this.#roots.status(this.#admitted) }
 
   async refresh ({ everything, byRoot }: RefreshHints): Promise<void> {
     if (everything) {

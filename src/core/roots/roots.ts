@@ -29,6 +29,9 @@ interface RootState extends Root {
   readonly rescan: () => Promise<void>
 }
 
+/** Which folders are skills for callers. */
+type Served = Pick<ReadonlySet<SkillFolder>, 'has'>
+
 export interface RootsOptions {
   readonly projectRoots: readonly (string | RootOptions)[]
   readonly personalRoot?: string | RootOptions
@@ -71,8 +74,13 @@ export class Roots {
     return this.#roots.map(({ path }) => path)
   }
 
-  get status (): readonly RootStatus[] {
-    return this.#roots.map(({ name, type, scan, lastGood }) => ({ name, type, state: scan?.state ?? 'missing', skills: lastGood?.folders.size ?? 0, skipped: lastGood?.skipped.length ?? 0 }))
+  /** @param served the folders that are not taken for absent; default: all */
+  status (served?: Served): readonly RootStatus[] {
+    return this.#roots.map(({ name, type, scan, lastGood }) => {
+      const folders = lastGood?.folders ?? new Map<string, SkillFolder>()
+      const skills = served === undefined ? folders.size : [...folders.values()].filter((folder) => served.has(folder)).length
+      return { name, type, state: scan?.state ?? 'missing', skills, skipped: lastGood?.skipped.length ?? 0 }
+    })
   }
 
   /** By the index of their root. */
@@ -181,7 +189,7 @@ export class Roots {
    * @param before the same before these names changed
    * @param served the folders that are not taken for absent; default: all
    */
-  merge (before: MergedFolders, names: readonly string[], served?: { has (folder: SkillFolder): boolean }): MergedFolders {
+  merge (before: MergedFolders, names: readonly string[], served?: Served): MergedFolders {
     const [only, ...others] = this.#roots
     if (others.length === 0 && served === undefined) return { folders: only?.lastGood?.folders ?? new Map(), shadowing: new Map() }
     const folders = new Map(before.folders)
