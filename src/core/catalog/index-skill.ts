@@ -1,7 +1,7 @@
-import { createSlicer } from '../ground/async.ts'
+import { createSlicer, orElse } from '../ground/async.ts'
 import type { Disk } from '../disk/disk.ts'
 import { entriesIn } from '../disk/folder-entries.ts'
-import { IGNORE_FILE } from '../disk/ignore-file.ts'
+import { IGNORE_FILE, type IgnoreRules, unreadableIgnoreFile } from '../disk/ignore-file.ts'
 import { asRefused, changed, RefusedError, type Refusal } from '../disk/refused.ts'
 import { isSameState, isTrustworthy, signatureOf } from '../disk/signature.ts'
 import type { FilePlace, FileStore, ReadFile } from '../files/file-store.ts'
@@ -61,8 +61,7 @@ export async function indexSkill (folder: SkillFolder, { disk, store, sequence, 
     // A failing disk does not say that the folder went away.
     if (folderSignature === UNREAD && asRefused(error).refusal === 'not_found') return undefined
     refused = asRefused(error)
-    // What the skill itself hides is not known.
-    if (mainFiles === undefined) filter = createSkillFilter(folder.name, folder.rootRules, undefined, hiddenNames)
+    if (mainFiles === undefined) filter = createSkillFilter(folder.name, folder.rootRules, await unreadRules(disk, folder), hiddenNames)
   }
   mainFiles ??= []
   return {
@@ -111,6 +110,13 @@ export function describeSkill (folder: SkillFolder, { mainFiles, main, filter, r
     valid: !findings.some(({ severity }) => severity === 'error'),
     ...main && { digest: main.content.digest }
   }
+}
+
+/** Of a skill that could not be listed, or whose ignore file could not be read: what that one hides is not known. */
+async function unreadRules (disk: Disk, { realPath }: SkillFolder): Promise<IgnoreRules | undefined> {
+  // In a folder that may not be searched no file can be opened.
+  const isThere = await orElse(async () => await disk.lstat(`${realPath}/${IGNORE_FILE}`) !== undefined, (error) => asRefused(error).refusal !== 'permission_denied')
+  return isThere ? unreadableIgnoreFile('cannot be read') : undefined
 }
 
 /** Another main file may be preferred to the one that was read, or an ignore file hide it. */

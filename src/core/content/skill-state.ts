@@ -158,7 +158,7 @@ export class LiveState implements SkillState {
 
   mainFile (preference: MainFilePreference = 'SKILL.md'): Awaitable<FileContent> {
     const { name, mainFiles, refused } = this.skill
-    if (refused !== undefined && (mainFiles.length === 0 || refused.refusal === 'changed')) throw documentSentence(refused, name)
+    if (refused !== undefined && mainFiles.length === 0) throw documentSentence(refused, name)
     return this.#firstMainFile(orderMainFiles(mainFiles, preference))
   }
 
@@ -226,7 +226,7 @@ export class LiveState implements SkillState {
     const { name, mainFile, digest } = this.skill
     const { manifests } = this.#options
     try {
-      const snapshot = await (this.#isListed ? manifests.getSoon(this.disk, this.skill, this.#since) : manifests.get(this.disk, this.skill, this.#since))
+      const snapshot = await (this.#isListed ? manifests.getSoon(this.disk, this.#settled, this.#since) : manifests.get(this.disk, this.#settled, this.#since))
       if (snapshot === undefined) throw skillError.unread(name)
       this.#snapshot = snapshot
       if (mainFile !== undefined && digest !== undefined) this.#confirm(mainFile.name, digest)
@@ -238,8 +238,14 @@ export class LiveState implements SkillState {
   }
 
   #placeOf (path: string): FilePlace {
-    const { folder, filter } = this.skill
+    const { folder, filter } = this.#settled
     return { disk: this.disk, folder: folder.realPath, path, filter }
+  }
+
+  /** @throws {RefusedError} `changed` when the index entry is of no one state: what it hides may be of another than its names */
+  get #settled (): IndexedSkill {
+    if (this.skill.refused?.refusal === 'changed') throw this.skill.refused
+    return this.skill
   }
 
   /** Whoever hides a file first and writes into it then has hidden what was written. */

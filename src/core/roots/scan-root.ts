@@ -144,7 +144,7 @@ async function readRootIgnoreFile (disk: Disk, folder: string, before: GoodScan 
   if (await disk.lstat(join(folder, IGNORE_FILE)) === undefined) return undefined
   const file = await readIgnoreFile(disk, folder)
   const known = before?.ignoreFile?.rules
-  return known?.id === file.rules.id ? { ...file, rules: known } : file
+  return file !== undefined && known?.id === file.rules.id ? { ...file, rules: known } : file
 }
 
 /** Keeps the objects of a scan before, and with them everything that hangs on their identity. */

@@ -23,12 +23,13 @@ export interface SkillFilter extends PathFilter {
 }
 
 /**
- * Reads the ignore file of a skill or a root, which is there.
+ * Reads the ignore file of a skill or a root; undefined when it went away.
  * @param folder real path
  * @throws {RefusedError} `changed`, `io_error`
  */
-export async function readIgnoreFile (disk: Disk, folder: string): Promise<IgnoreFile> {
-  const stats = await disk.stat(`${folder}/${IGNORE_FILE}`)
+export async function readIgnoreFile (disk: Disk, folder: string): Promise<IgnoreFile | undefined> {
+  const path = `${folder}/${IGNORE_FILE}`
+  const stats = await disk.stat(path)
   const signature = stats && signatureOf(stats)
   try {
     const file = await openInside(disk, folder, IGNORE_FILE)
@@ -45,7 +46,7 @@ export async function readIgnoreFile (disk: Disk, folder: string): Promise<Ignor
       case 'io_error': throw refused
       case 'too_large': return { rules: unreadableIgnoreFile(`has more than ${MAX_IGNORE_FILE_BYTES} bytes`), signature }
       case 'permission_denied': return { rules: unreadableIgnoreFile('may not be read by the server'), signature }
-      default: return { rules: unreadableIgnoreFile('is no regular file of its folder'), signature }
+      default: return await disk.lstat(path) && { rules: unreadableIgnoreFile('is no regular file of its folder'), signature }
     }
   }
 }

@@ -83,7 +83,7 @@ export class DiskTree implements LayoutTree {
   async ignoreRules (): Promise<IgnoreRules | undefined> {
     if (!(await this.entries('')).some(({ name }) => name === IGNORE_FILE)) return undefined
     this.#readFrom.add('')
-    return (await readIgnoreFile(this.#disk, this.root)).rules
+    return (await readIgnoreFile(this.#disk, this.root))?.rules
   }
 
   /** Real paths of all folders that were listed, by their path in the tree: what has to be watched. */

@@ -3,7 +3,8 @@ import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
 import type { SkillManager } from '../../../src/core/skill-manager.ts'
-import { createFaultyDisk, failing, passTick, skill, skillText, startManager, textOf, until } from '../../helper/skills.ts'
+import type { Interceptor } from '../../helper/disk.ts'
+import { createFaultyDisk, failing, osError, passTick, skill, skillText, startManager, textOf, until } from '../../helper/skills.ts'
 import { followed, startWatching } from '../../helper/watched-index.ts'
 
 async function pathsOf (manager: SkillManager, name = 'demo'): Promise<readonly string[]> {
@@ -147,6 +148,46 @@ t.test('K8: while an ignore file cannot be used, only the main file is served, a
   const manager = await startManager(t, [base], { disk })
   t.match(await manager.find('demo'), { findings: [{ code: 'ignore_file_unusable', message: /may not be read/ }] })
   t.match(await textOf(() => manager.readFile('demo', 'a.md')), 'file_not_found')
+})
+
+t.test('K8: an ignore file that goes away while it is looked for hides nothing', async (t) => {
+  const base = t.testdir({ demo: skill('demo', { 'a.md': 'a', '.skillignore': '' }) })
+  const file = join(base, 'demo/.skillignore')
+  const disk = createFaultyDisk()
+  const manager = await startManager(t, [base], { disk })
+  fs.writeFileSync(join(base, 'demo/b.md'), 'b')
+  let isListed = false
+  disk.intercept = (operation, path) => {
+    if (operation === 'readdir' && path.endsWith('/demo')) isListed = true
+    else if (isListed && operation === 'stat' && path === file) fs.rmSync(file, { force: true })
+  }
+  t.strictSame(await pathsOf(manager), ['SKILL.md', 'a.md', 'b.md'])
+  t.notOk(fs.existsSync(file))
+})
+
+t.test('K8: what an ignore file hides stays hidden while it cannot be read, and while it is written', async (t) => {
+  const isOfFile = (file: string) => file.endsWith('.skillignore')
+  const faults: Readonly<Record<string, (base: string) => Interceptor>> = {
+    'an ignore file that cannot be opened': () => failing('open', '/.skillignore', 'EIO'),
+    'an ignore file whose state is not known': () => (operation, _path, file) => { if (operation === 'fstat' && isOfFile(file)) throw osError('EIO') },
+    'a folder that cannot be listed': () => failing('readdir', '/demo', 'EIO'),
+    'a folder that may not be listed': () => failing('readdir', '/demo', 'EACCES'),
+    'an ignore file that is written twice while it is read': (base) => {
+      let left = 2
+      return (operation, _path, file) => { if (operation === 'read' && isOfFile(file) && left-- > 0) fs.writeFileSync(join(base, 'demo/.skillignore'), `${'#'.repeat(left)}\na.md\n`) }
+    }
+  }
+  for (const [what, fault] of Object.entries(faults)) {
+    const base = t.testdir({ demo: skill('demo', { 'a.md': 'canary', '.skillignore': 'a.md\n' }) })
+    const disk = createFaultyDisk()
+    const manager = await startManager(t, [base], { disk })
+    fs.writeFileSync(join(base, 'demo/b.md'), 'b')
+    disk.intercept = fault(base)
+    t.match(await textOf(() => manager.readFile('demo', 'a.md')), /^file_not_found/, what)
+    disk.intercept = () => {}
+    t.equal(await textOf(() => manager.readFile('demo', 'b.md')), 'b', what)
+    await manager.close()
+  }
 })
 
 t.test('K8: a revision from before a file was hidden is not read any more', async (t) => {

@@ -51,6 +51,7 @@ export class Gate implements Admission {
   async check (skill: IndexedSkill): Promise<'served' | 'refused' | 'changed'> {
     const { folder, mainFile, digest } = skill
     const { manifests, roots, store } = this.#options
+    if (skill.refused?.refusal === 'changed') return 'changed'
     try {
       const snapshot = await manifests.get(roots.diskOf(folder), skill, store.readCount)
       if (mainFile !== undefined && !lists(snapshot, mainFile.name, digest)) return 'changed'
