@@ -5,18 +5,30 @@ import { startProcess } from '../test/helper/process.ts'
 import { type LongRun, readCommandLine, readNumber, runLong } from './long-run.ts'
 
 const USAGE = `
-npm run chaos -- [--seed N] [--seconds N] [--polling] [--uid N]
+npm run chaos -- [--seed N] [--seconds N] [--polling | --dead | --blind] [--uid N]
 
 Changes folders of skills at random for N seconds (default 60) while clients read, and holds every answer of the real process against
 a model of the disk. The seed repeats the changes, not the moments at which they meet the requests. --polling runs the service with
-WATCH_POLLING. --uid, for root, is the user that the service runs as, so that permissions count. Exits with 1 when an answer was wrong.
+WATCH_POLLING, --dead with a kernel that refuses every watch, --blind with watches that never tell of a change. --uid, for root, is the user
+that the service runs as, so that permissions count. Exits with 1 when an answer was wrong.
 `
+
+/** In how many milliseconds the index follows without events (K52). */
+const INDEX_DEADLINE_MS = 30_000
+
+/** In the place of Node's `watch`. */
+const WATCHES = {
+  dead: "() => { throw Object.assign(new Error('no watch is left'), { code: 'ENOSPC' }) }",
+  blind: '() => ({ on () {}, close () {} })'
+}
 
 const { values } = readCommandLine(USAGE, {
   options: {
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
     seconds: { type: 'string', default: '60' },
     polling: { type: 'boolean', default: false },
+    dead: { type: 'boolean', default: false },
+    blind: { type: 'boolean', default: false },
     uid: { type: 'string' }
   }
 } as const)
@@ -24,6 +36,8 @@ const isNatural = (value: number) => Number.isInteger(value) && value >= 0
 const seed = readNumber(values.seed, '--seed', isNatural)
 const seconds = readNumber(values.seconds, '--seconds', (value) => value > 0)
 const uid = values.uid === undefined ? process.getuid?.() ?? 0 : readNumber(values.uid, '--uid', isNatural)
+
+const watch = values.dead ? WATCHES.dead : values.blind ? WATCHES.blind : undefined
 
 await runLong(async (run) => {
   run.print(`chaos: seed ${seed}, ${seconds} s`)
@@ -34,15 +48,26 @@ await runLong(async (run) => {
   const service = await startProcess(run, {
     args: [...world.projectRoots, '--personal', world.personalRoot, '--allow-links', world.linkTarget],
     env: values.polling ? { WATCH_POLLING: 'true' } : {},
+    nodeOptions: watch === undefined ? [] : ['--import', withWatch(watch)],
     uid
   })
   run.part(`changing skills while clients read, ${seconds} s`, () => `${world.disk.history.last.index} system calls`)
-  const report = await runChaos({ world, url: service.url, seed, seconds, bound: uid !== 0 })
+  const report = await runChaos({ world, url: service.url, seed, seconds, bound: uid !== 0, ...watch !== undefined && { indexDeadlineMs: INDEX_DEADLINE_MS } })
   const { code, stderr } = await service.stop()
   print(run, report)
   if (code !== 0 || stderr !== '') run.print(`the service ended with ${code}: ${stderr}`)
   return code === 0 && report.violations.length === 0
 })
+
+/** A module for the service to begin with. */
+function withWatch (watch: string): string {
+  return 'data:text/javascript,' + encodeURIComponent(`
+    import fs from 'node:fs'
+    import { syncBuiltinESMExports } from 'node:module'
+    fs.watch = ${watch}
+    syncBuiltinESMExports()
+  `)
+}
 
 function print (run: LongRun, { operations, steps, requests, answers, notModified, renamed, gaveUp, violations }: ChaosReport): void {
   for (const { question, said, expected, history } of violations) {
