@@ -28,7 +28,7 @@ export interface ProxyEntry {
 /** A rule of the file, and whether it grants a skill. */
 export interface Rule {
   /** `FILE:LINE: rules[0]` */
-  readonly place: string
+  readonly where: string
   readonly groups: readonly string[]
   readonly roots: readonly string[] | undefined
   readonly patterns: readonly string[] | undefined
@@ -108,7 +108,7 @@ export class Policy {
       }
       const patterns = skills?.map(patternOf)
       return {
-        place: `${file.path}:${file.lineOf(['rules', index])}: rules[${index}]`,
+        where: `${file.path}:${file.lineOf(['rules', index])}: rules[${index}]`,
         groups,
         roots: ofRule,
         patterns: skills,
@@ -191,9 +191,9 @@ export class Policy {
 
   /** A line for each pattern that fits no skill. */
   unfitPatterns (skillsIn: (root: string) => readonly string[]): readonly string[] {
-    return this.rules.flatMap(({ place, roots = this.#roots, patterns = [] }) => patterns
+    return this.rules.flatMap(({ where, roots = this.#roots, patterns = [] }) => patterns
       .filter((pattern) => !roots.some((root) => skillsIn(root).some((name) => patternOf(pattern).test(name))))
-      .map((pattern) => `${place} has the pattern ${quote(pattern)}, which fits no skill`))
+      .map((pattern) => `${where} has the pattern ${quote(pattern)}, which fits no skill`))
   }
 
   /** All groups of a caller who has proved to be in some. The anonymous view is a part of every view. */

@@ -73,7 +73,7 @@ function reportCaller (policy: Policy, skills: SkillViews, caller: string): read
     // Of several folders the first wins.
     const note = own.has(name) ? ' (hidden by the same name in an earlier folder)' : ''
     own.add(name)
-    return [`${name.padEnd(ofNames)}  ${root.padEnd(ofRoots)}  ${rule.place} for ${rule.groups.filter((group) => groups.includes(group)).join(', ')}${note}`]
+    return [`${name.padEnd(ofNames)}  ${root.padEnd(ofRoots)}  ${rule.where} for ${rule.groups.filter((group) => groups.includes(group)).join(', ')}${note}`]
   }))
   return [`${caller} is in the groups ${groups.join(', ')} and sees ${own.size} ${own.size === 1 ? 'skill' : 'skills'}`, ...lines]
 }

@@ -4,7 +4,7 @@ import { Worker } from 'node:worker_threads'
 import type { FastifyBaseLogger } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import { createQueue } from '../core/ground/async.ts'
-import type { MarkdownPlace } from './markdown/render.ts'
+import type { MarkdownContext } from './markdown/render.ts'
 
 /**
  * Markdown of skills, and what differs between two texts, as HTML for the pages. A text can be made to take the parser a second, in which nothing else would be
@@ -31,7 +31,7 @@ const MAX_HEAP_MB = 128
 const WORKER = new URL('../../dist/ui/markdown-worker.js', import.meta.url)
 
 /** What the thread is sent: a text in Markdown, or two texts to be compared. */
-export type RenderJob = { readonly text: string, readonly place: MarkdownPlace } | { readonly before: string, readonly after: string }
+export type RenderJob = { readonly text: string, readonly context: MarkdownContext } | { readonly before: string, readonly after: string }
 
 /** HTML, or why a text is shown as it is. */
 export type Rendering = { readonly html: string } | { readonly plain: 'large' | 'slow' }
@@ -69,7 +69,7 @@ export class MarkdownRenderer {
 
   /**
    * The text as HTML, once for each key.
-   * @param key names the text and everything of the place that the HTML depends on
+   * @param key names the text and everything of the context that the HTML depends on
    */
   async render (key: string, job: RenderJob): Promise<Rendering> {
     if ('text' in job && job.text.length > MAX_MARKDOWN_CHARACTERS) return LARGE

@@ -5,6 +5,6 @@ import { renderDiff } from './markup/diff.ts'
 
 /** The thread that renders: a message when it can begin; then one job, one answer, in order. */
 parentPort?.on('message', (job: RenderJob) => {
-  parentPort?.postMessage('place' in job ? renderMarkdown(job.text, job.place) : renderDiff(job.before, job.after))
+  parentPort?.postMessage('context' in job ? renderMarkdown(job.text, job.context) : renderDiff(job.before, job.after))
 })
 parentPort?.postMessage('')

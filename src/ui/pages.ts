@@ -131,8 +131,8 @@ export class Pages {
 
   async #render ({ path, text, digest, manifest, level }: ShownText, name: string, addresses: Addresses): Promise<Rendering> {
     const files = manifest && new Set(manifest.files.map((file) => file.path))
-    const place = { path, skillPage: addresses.skill(name), bytes: addresses.bytes(name, ''), level, ...files && { files } }
-    return await this.#markdown.render(JSON.stringify([digest, manifest?.revision, path, place.skillPage]), { text, place })
+    const context = { path, skillPage: addresses.skill(name), bytes: addresses.bytes(name, ''), level, ...files && { files } }
+    return await this.#markdown.render(JSON.stringify([digest, manifest?.revision, path, context.skillPage]), { text, context })
   }
 
   async #compare (texts: Comparison, key: string): Promise<string | undefined> {

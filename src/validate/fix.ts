@@ -3,7 +3,7 @@ import { lstatSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node
 import { isDeepStrictEqual } from 'node:util'
 import { locateFrontmatter, parseFrontmatter } from '../core/format/frontmatter.ts'
 import { AGENT_FIELDS, KNOWN_FIELDS } from '../core/format/fields.ts'
-import { fieldPlaces } from '../core/format/places.ts'
+import { fieldPositions } from '../core/format/positions.ts'
 import { isMapping } from '../core/format/yaml.ts'
 import { MAX_MAIN_FILE_BYTES, MAX_NAME_CODE_POINTS } from '../core/ground/limits.ts'
 import type { Frontmatter } from '../core/ground/skill.ts'
@@ -109,9 +109,9 @@ function writeName (lines: readonly string[], folder: string): string[] | undefi
   const { name } = read(lines)
   if (name === folder) return undefined
   const value = /^\d+$|^(?:null|true|false)$|^[\d.]+e\d+$/.test(folder) ? JSON.stringify(folder) : folder
-  const place = fieldPlaces(lines.join('\n')).get('name')
-  if (place === undefined) return [`name: ${value}`, ...lines]
-  const at = place.line - 2
+  const position = fieldPositions(lines.join('\n')).get('name')
+  if (position === undefined) return [`name: ${value}`, ...lines]
+  const at = position.line - 2
   const match = /^("?'?name"?'?[ \t]*:)[ \t]*(?:"[^"]*"|'[^']*'|[^#"'|>[{]*?)?([ \t]+#.*)?$/.exec(lines[at] ?? '')
   if (match === null || /^[ \t]+\S/.test(lines[at + 1] ?? '')) return undefined
   return lines.with(at, `${match[1] ?? 'name:'} ${value}${match[2] ?? ''}`)
@@ -152,9 +152,9 @@ function moveUnknown (lines: readonly string[]): string[] | undefined {
 
 /** The lines of a top-level field: its own, and those below that are indented or items of its list. */
 function blockOf (lines: readonly string[], field: string): { readonly start: number, readonly end: number } | undefined {
-  const place = fieldPlaces(lines.join('\n')).get(field)
-  if (place === undefined) return undefined
-  const start = place.line - 2
+  const position = fieldPositions(lines.join('\n')).get(field)
+  if (position === undefined) return undefined
+  const start = position.line - 2
   let end = start + 1
   while (end < lines.length && /^(?:[ \t]+\S|-[ \t])/.test(lines[end] ?? '')) end++
   return { start, end }

@@ -1,7 +1,7 @@
 import { basename } from 'node:path/posix'
 import { finding, type FindingCode, quoteList } from '../core/format/findings.ts'
 import { locateFrontmatter } from '../core/format/frontmatter.ts'
-import { fieldPlaces } from '../core/format/places.ts'
+import { fieldPositions } from '../core/format/positions.ts'
 import type { Finding, FindingSeverity } from '../core/ground/skill.ts'
 import { CONDITIONS } from './conditions.ts'
 import { OUTCOMES_BY_CODE } from './outcomes.ts'
@@ -50,7 +50,7 @@ interface Judged {
  */
 export function verdictsOf (subject: Subject, targets?: readonly TargetName[]): Verdicts {
   const all = [...subject.skill.findings, ...subject.otherFindings, ...targetFindings(subject)]
-    .map((found) => judge(withPlace(withNestedSkills(found, subject), subject), subject))
+    .map((found) => judge(withPosition(withNestedSkills(found, subject), subject), subject))
   const judged = all.filter((each) => !isEcho(each, all))
   return {
     targets: (targets ?? DEFAULT_TARGETS).map((target) => verdictOf(target, judged)),
@@ -107,13 +107,13 @@ function severityFor (targets: readonly TargetName[], outcomes: ReadonlyMap<Targ
 }
 
 /** Clients of other doors know which field or file they mind, and no line. */
-function withPlace (found: Finding, { document, skill }: Subject): Finding {
+function withPosition (found: Finding, { document, skill }: Subject): Finding {
   if (found.line !== undefined) return found.file === undefined ? { ...found, file: basename(skill.metadata.path) } : found
   if (found.field === undefined || document === undefined) return found
   const location = locateFrontmatter(document)
   if (location.kind !== 'found') return found
-  const place = fieldPlaces(document.toString('utf8', location.start, location.end)).get(found.field) ?? { line: 1, column: 1 }
-  return { ...found, file: found.file ?? basename(skill.metadata.path), ...place }
+  const position = fieldPositions(document.toString('utf8', location.start, location.end)).get(found.field) ?? { line: 1, column: 1 }
+  return { ...found, file: found.file ?? basename(skill.metadata.path), ...position }
 }
 
 /** A folder of skills among skills: the finding that SKILL.md is missing names those below. */

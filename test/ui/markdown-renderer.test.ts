@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import { MarkdownRenderer, MAX_MARKDOWN_CHARACTERS, type Rendering } from '../../src/ui/markdown-renderer.ts'
 
-const PLACE = { path: 'SKILL.md', level: 2, skillPage: '../../ui/skills/demo', bytes: '../../skills/demo/files/' }
+const CONTEXT = { path: 'SKILL.md', level: 2, skillPage: '../../ui/skills/demo', bytes: '../../skills/demo/files/' }
 
 /** Takes the parser seconds. */
 const ENDLESS = '!['.repeat(MAX_MARKDOWN_CHARACTERS / 2)
@@ -10,7 +10,7 @@ function createRenderer (t: Test, renderMs?: number) {
   const warnings: unknown[] = []
   const renderer = new MarkdownRenderer({ log: { warn: (...args: unknown[]) => { warnings.push(args) } }, ...renderMs !== undefined && { renderMs } })
   t.teardown(() => renderer.close())
-  return { warnings, render: (text: string, key = text.slice(0, 100)): Promise<Rendering> => renderer.render(key, { text, place: PLACE }) }
+  return { warnings, render: (text: string, key = text.slice(0, 100)): Promise<Rendering> => renderer.render(key, { text, context: CONTEXT }) }
 }
 
 t.test('K75: a text is rendered by another thread, once for each state of it (needs npm run build)', async (t) => {

@@ -44,10 +44,10 @@ interface CatalogParts {
   readonly skills: ReadonlyArray<IndexedSkill | undefined>
 }
 
-/** Names by code point, and the place of each one. */
+/** Names by code point, and the position of each one. */
 interface SortedNames {
   readonly list: readonly string[]
-  readonly places: ReadonlyMap<string, number>
+  readonly positions: ReadonlyMap<string, number>
 }
 
 /** The valid skills, sorted by folder name, and what callers see of each one. */
@@ -56,7 +56,7 @@ interface Available {
   readonly metadata: readonly SkillMetadata[]
 }
 
-const NOTHING: CatalogParts = { generation: 0, folders: new Map(), shadowing: new Map(), names: { list: [], places: new Map() }, skills: [] }
+const NOTHING: CatalogParts = { generation: 0, folders: new Map(), shadowing: new Map(), names: { list: [], positions: new Map() }, skills: [] }
 
 /**
  * All skills in one state. A catalog never changes: a step makes a new one, which the owner puts in place with one
@@ -89,8 +89,8 @@ export class Catalog {
 
   /** What the index holds of a skill, without a comparison with the disk; undefined for a skill that it does not have. */
   get (name: string): IndexedSkill | undefined {
-    const place = this.#names.places.get(name)
-    return place === undefined ? undefined : this.#skills[place]
+    const position = this.#names.positions.get(name)
+    return position === undefined ? undefined : this.#skills[position]
   }
 
   /** The number of skills with an error, by the index of their root. */
@@ -120,7 +120,7 @@ export class Catalog {
     const removed = new Set(differing.filter((name) => !folders.has(name)))
     if (added.length + removed.size === 0) return new Catalog({ generation: this.generation + 1, folders, shadowing, names: this.#names, skills: this.#skills })
     const list = withNames(this.names, added, removed)
-    const names = { list, places: new Map(list.map((name, place) => [name, place])) }
+    const names = { list, positions: new Map(list.map((name, position) => [name, position])) }
     return new Catalog({ generation: this.generation + 1, folders, shadowing, names, skills: list.map((name) => this.get(name)) })
   }
 
@@ -181,8 +181,8 @@ export class Catalog {
   #with (entries: ReadonlyArray<readonly [name: string, skill: IndexedSkill | undefined]>): ReadonlyArray<IndexedSkill | undefined> {
     const skills = [...this.#skills]
     for (const [name, skill] of entries) {
-      const place = this.#names.places.get(name)
-      if (place !== undefined) skills[place] = skill
+      const position = this.#names.positions.get(name)
+      if (position !== undefined) skills[position] = skill
     }
     return skills
   }
@@ -193,10 +193,10 @@ function withRead (before: Available, read: readonly IndexedSkill[]): Available 
   const skills = [...before.skills]
   const metadata = [...before.metadata]
   for (const skill of read) {
-    const place = positionIn(skills, skill.name, ({ name }) => name)
-    const replaced = skills[place]?.name === skill.name ? 1 : 0
-    skills.splice(place, replaced, ...skill.valid ? [skill] : [])
-    metadata.splice(place, replaced, ...skill.valid ? [skill.metadata] : [])
+    const position = positionIn(skills, skill.name, ({ name }) => name)
+    const replaced = skills[position]?.name === skill.name ? 1 : 0
+    skills.splice(position, replaced, ...skill.valid ? [skill] : [])
+    metadata.splice(position, replaced, ...skill.valid ? [skill.metadata] : [])
   }
   return { skills, metadata }
 }

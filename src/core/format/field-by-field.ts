@@ -1,6 +1,6 @@
 import type { Finding } from '../ground/skill.ts'
 import { finding, quote } from './findings.ts'
-import { failureFinding, INDENTED_REASON, isMapping, linesOf, NO_FIELD_REASON, placeOf, readLenientYaml, startOf, type YamlFailure } from './yaml.ts'
+import { failureFinding, INDENTED_REASON, isMapping, linesOf, NO_FIELD_REASON, lineName, readLenientYaml, startOf, type YamlFailure } from './yaml.ts'
 
 /** What can be read of a frontmatter that is not valid YAML as a whole. */
 export interface ReadableFields {
@@ -147,5 +147,5 @@ function textOf ({ field, lines: [line = '', ...more] }: Block): ReadBlock['entr
 }
 
 function marginFinding (field: string, line: number): Finding {
-  return finding('yaml_repaired', `${placeOf(line)} is not indented and was read as a part of ${quote(field)}`, `Indent ${placeOf(line)} by two blanks`, field, startOf(line))
+  return finding('yaml_repaired', `${lineName(line)} is not indented and was read as a part of ${quote(field)}`, `Indent ${lineName(line)} by two blanks`, field, startOf(line))
 }

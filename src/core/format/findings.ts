@@ -134,7 +134,7 @@ export const FINDINGS = {
 export type FindingCode = keyof typeof FINDINGS
 
 /** Where something is in a main file, counted from 1. A column counts UTF-16 code units. */
-export interface Place {
+export interface Position {
   readonly line: number
   readonly column: number
 }
@@ -144,11 +144,11 @@ export interface Place {
  * @param message one sentence that says what is wrong, without a full stop
  * @param fix one instruction that mends it
  * @param field the frontmatter field that it is about, if it is about one
- * @param place line and column in the main file, where the rule knows them
+ * @param position line and column in the main file, where the rule knows them
  */
-export function finding (code: FindingCode, message: string, fix: string, field?: string, place?: Place): Finding {
+export function finding (code: FindingCode, message: string, fix: string, field?: string, position?: Position): Finding {
   const [severity] = FINDINGS[code]
-  return { code, severity, message, fix, ...field !== undefined && { field }, ...place }
+  return { code, severity, message, fix, ...field !== undefined && { field }, ...position }
 }
 
 /** A number as documents write it: `1,048,576`. */

@@ -1,4 +1,4 @@
-import { finding, type FindingCode, type Place } from './findings.ts'
+import { finding, type FindingCode, type Position } from './findings.ts'
 import { ADVISED_MAIN_FILE_LINES } from '../ground/limits.ts'
 import type { Finding } from '../ground/skill.ts'
 
@@ -29,7 +29,7 @@ type HiddenKind = keyof typeof HIDDEN_KINDS
  * @param bytes the whole file, valid UTF-8
  */
 export function checkContent (bytes: Buffer): Finding[] {
-  const firsts = new Map<HiddenKind, Place>()
+  const firsts = new Map<HiddenKind, Position>()
   let line = 1
   let lineStart = 0
   for (let i = 0; i < bytes.length; i++) {

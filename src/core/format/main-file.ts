@@ -4,7 +4,7 @@ import { finding, quote } from './findings.ts'
 import { type FrontmatterLocation, locateFrontmatter, parseFrontmatter, startsWithBom } from './frontmatter.ts'
 import { MAX_FRONTMATTER_BYTES } from '../ground/limits.ts'
 import type { Finding, Frontmatter } from '../ground/skill.ts'
-import { placeFindings } from './places.ts'
+import { locateFindings } from './positions.ts'
 import { validateFrontmatter } from './fields.ts'
 
 /** A main file without its text. */
@@ -45,12 +45,12 @@ const DOTS_LINE = /^\.\.\.[ \t]*\r?$/m
  */
 export function parseSkillBytes (bytes: Buffer, folderName: string): ParsedSkill {
   if (!isUtf8(bytes)) {
-    const place = { line: firstLineNotUtf8(bytes), column: 1 }
-    return parsed({}, folderName, [finding('main_file_not_utf8', 'SKILL.md is not valid UTF-8', 'Save SKILL.md with the encoding UTF-8', undefined, place)])
+    const position = { line: firstLineNotUtf8(bytes), column: 1 }
+    return parsed({}, folderName, [finding('main_file_not_utf8', 'SKILL.md is not valid UTF-8', 'Save SKILL.md with the encoding UTF-8', undefined, position)])
   }
   const location = locateFrontmatter(bytes)
   const { frontmatter, findings } = readFrontmatter(bytes, folderName, location)
-  return parsed(frontmatter, folderName, placeFindings([...findings, ...checkBom(bytes), ...checkContent(bytes)], bytes, location, frontmatter))
+  return parsed(frontmatter, folderName, locateFindings([...findings, ...checkBom(bytes), ...checkContent(bytes)], bytes, location, frontmatter))
 }
 
 function firstLineNotUtf8 (bytes: Buffer): number {

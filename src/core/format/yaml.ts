@@ -1,5 +1,5 @@
 import { load, YAMLException } from 'js-yaml'
-import { finding, type Place, quote } from './findings.ts'
+import { finding, type Position, quote } from './findings.ts'
 import { MAX_FRONTMATTER_DEPTH } from '../ground/limits.ts'
 import type { Finding, Frontmatter } from '../ground/skill.ts'
 
@@ -30,14 +30,14 @@ export const NO_FIELD_REASON = 'it begins no field'
 export const INDENTED_REASON = 'it begins with blanks'
 
 /** The fix of a syntax error, by js-yaml's reason. */
-const SYNTAX_FIXES: ReadonlyArray<readonly [RegExp, (place: string) => string]> = [
-  [/^duplicated mapping key/, place => `Remove the field in ${place} or the other one of the same name`],
-  [/^tab characters/, place => `Indent ${place} with blanks instead of tabs`],
-  [/^unknown escape/, place => `Write every backslash in ${place} twice`],
-  [/^unknown \w+ tag|^undeclared tag/, place => `Put the value in ${place} that begins with '!' in double quotes`],
+const SYNTAX_FIXES: ReadonlyArray<readonly [RegExp, (where: string) => string]> = [
+  [/^duplicated mapping key/, where => `Remove the field in ${where} or the other one of the same name`],
+  [/^tab characters/, where => `Indent ${where} with blanks instead of tabs`],
+  [/^unknown escape/, where => `Write every backslash in ${where} twice`],
+  [/^unknown \w+ tag|^undeclared tag/, where => `Put the value in ${where} that begins with '!' in double quotes`],
   [/^expected a single document/, () => "Remove the lines that begin with '---' or '...' from the frontmatter"],
-  [/^it begins with blanks/, place => `Remove the blanks at the start of ${place}`],
-  [/^can not read a block mapping entry|^it begins no field/, place => `Write ${place} as 'field: value', or indent it as a part of the field before`]
+  [/^it begins with blanks/, where => `Remove the blanks at the start of ${where}`],
+  [/^can not read a block mapping entry|^it begins no field/, where => `Write ${where} as 'field: value', or indent it as a part of the field before`]
 ]
 
 /**
@@ -118,23 +118,23 @@ export function failureFinding ({ reason, line }: YamlFailure, field?: string): 
     return finding('yaml_refused', `${subject} uses YAML aliases, which are not read`,
       "Write the aliased values out, and put a value that is meant to begin with '*' in quotes", field)
   }
-  const place = line === undefined ? 'the frontmatter' : placeOf(line)
-  return finding('yaml_invalid', `${place} is not valid YAML: ${quote(reason)}`, syntaxFix(reason, place), field, line === undefined ? undefined : startOf(line))
+  const where = line === undefined ? 'the frontmatter' : lineName(line)
+  return finding('yaml_invalid', `${where} is not valid YAML: ${quote(reason)}`, syntaxFix(reason, where), field, line === undefined ? undefined : startOf(line))
 }
 
 /** Lines are counted from 0 and after the opening fence. */
-export function placeOf (line: number): string {
+export function lineName (line: number): string {
   return `line ${line + 2} of SKILL.md`
 }
 
-/** The same place as numbers. */
-export function startOf (line: number): Place {
+/** The same as numbers. */
+export function startOf (line: number): Position {
   return { line: line + 2, column: 1 }
 }
 
-function syntaxFix (reason: string, place: string): string {
+function syntaxFix (reason: string, where: string): string {
   const fix = SYNTAX_FIXES.find(([pattern]) => pattern.test(reason))?.[1]
-  return fix?.(place) ?? `Correct ${place}, or put its value in double quotes`
+  return fix?.(where) ?? `Correct ${where}, or put its value in double quotes`
 }
 
 /** js-yaml stops where it cannot go on, which is often the line after the mistake. */

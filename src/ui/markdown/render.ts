@@ -5,7 +5,7 @@ import { escape, escapeVisibly } from '../markup/html.ts'
 import { linkTarget, type LinkTarget } from './links.ts'
 
 /** Where a text stands, as plain data: it crosses to another thread. */
-export interface MarkdownPlace {
+export interface MarkdownContext {
   /** Path of the file in its skill. */
   readonly path: string
   /** Address of the skill's page, relative to the page that shows the text. */
@@ -19,7 +19,7 @@ export interface MarkdownPlace {
 }
 
 /** What the rules know while one text is rendered. */
-interface State extends MarkdownPlace {
+interface State extends MarkdownContext {
   readonly slugger: GithubSlugger
   /** What follows the link that is open; undefined outside of links. */
   linkEnd: string | undefined
@@ -119,9 +119,9 @@ function createRenderer (): { readonly markdown: Parser, readonly setState: (sta
 let renderer: ReturnType<typeof createRenderer> | undefined
 
 /** The HTML of a text in Markdown. The time is not bounded by its size: see `MarkdownRenderer`. */
-export function renderMarkdown (text: string, place: MarkdownPlace): string {
+export function renderMarkdown (text: string, context: MarkdownContext): string {
   renderer ??= createRenderer()
-  renderer.setState({ ...place, slugger: new GithubSlugger(), linkEnd: undefined, lastLevel: place.level })
+  renderer.setState({ ...context, slugger: new GithubSlugger(), linkEnd: undefined, lastLevel: context.level })
   return renderer.markdown.render(text)
 }
 

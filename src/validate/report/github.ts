@@ -1,6 +1,6 @@
 import type { FindingSeverity } from '../../core/ground/skill.ts'
 import { printable } from '../../tools/text/printable.ts'
-import { placeOf, type ReporterFactory } from './reporter.ts'
+import { positionOf, type ReporterFactory } from './reporter.ts'
 
 const LEVELS: Readonly<Record<FindingSeverity, string>> = { error: 'error', warning: 'warning', info: 'notice' }
 
@@ -9,9 +9,9 @@ export const githubReporter: ReporterFactory = ({ print }) => ({
   skill (report) {
     for (const found of report.findings) {
       const { severity, code, message, fix } = found
-      const { file, line, column } = placeOf(report, found)
-      const place = [['file', file], ['line', line], ['col', column], ['title', code]] as const
-      const properties = place.filter(([, value]) => value !== undefined).map(([name, value]) => `${name}=${escapeProperty(String(value))}`)
+      const { file, line, column } = positionOf(report, found)
+      const position = [['file', file], ['line', line], ['col', column], ['title', code]] as const
+      const properties = position.filter(([, value]) => value !== undefined).map(([name, value]) => `${name}=${escapeProperty(String(value))}`)
       print(`::${LEVELS[severity]} ${properties.join(',')}::${escapeData(`${message}. ${fix}`)}\n`)
     }
   },

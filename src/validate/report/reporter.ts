@@ -57,7 +57,7 @@ export function fileOf ({ path }: SkillReport, { file }: Finding): string {
 }
 
 /** The same for readers that show no folders, and nothing without a line: what concerns the whole skill is shown at its main file. */
-export function placeOf (report: SkillReport, found: Finding): { readonly file: string, readonly line: number, readonly column: number | undefined } {
+export function positionOf (report: SkillReport, found: Finding): { readonly file: string, readonly line: number, readonly column: number | undefined } {
   const { file = basename(report.skill.metadata.path), line = 1, column } = found
   return { file: fileOf(report, { ...found, file }), line, column }
 }

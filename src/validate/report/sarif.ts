@@ -1,6 +1,6 @@
 import { FINDINGS } from '../../core/format/findings.ts'
 import type { Finding, FindingSeverity } from '../../core/ground/skill.ts'
-import { helpUrl, placeOf, type ReporterFactory, type SkillReport } from './reporter.ts'
+import { helpUrl, positionOf, type ReporterFactory, type SkillReport } from './reporter.ts'
 
 /** What GitHub's code scanning takes in one run. */
 const MAX_RESULTS = 25_000
@@ -46,7 +46,7 @@ function rules (): readonly object[] {
 
 function toResult (report: SkillReport, found: Finding): object {
   const { code, severity, message, fix, targets } = found
-  const { file, line, column } = placeOf(report, found)
+  const { file, line, column } = positionOf(report, found)
   return {
     ruleId: code,
     level: LEVELS[severity],

@@ -18,8 +18,8 @@ export const textReporter: ReporterFactory = ({ print, targets, hasColor }) => {
 
   function describe (report: SkillReport, found: Finding): string {
     const { severity, code, message, fix, line, column = 1, targets: names = [] } = found
-    const place = `${shown(fileOf(report, found))}${line === undefined ? '' : `:${line}:${column}`}`
-    const lines = [`${place}  ${paint(severity, severity)}  ${code}  ${printable(message)}`, `    fix: ${printable(fix)}`]
+    const position = `${shown(fileOf(report, found))}${line === undefined ? '' : `:${line}:${column}`}`
+    const lines = [`${position}  ${paint(severity, severity)}  ${code}  ${printable(message)}`, `    fix: ${printable(fix)}`]
     if (names.length > 0) lines.push(paint('dim', `    matters to: ${names.join(', ')}`))
     if (!explained.has(code)) lines.push(paint('dim', `    see: ${helpUrl(code)}`))
     explained.add(code)

@@ -1,4 +1,4 @@
-import { finding, quoteList, type Place } from '../../core/format/findings.ts'
+import { finding, quoteList, type Position } from '../../core/format/findings.ts'
 import { locateFrontmatter } from '../../core/format/frontmatter.ts'
 import type { Finding, ListedFile } from '../../core/ground/skill.ts'
 
@@ -18,7 +18,7 @@ const NO_FILE = /^(?:[a-z][a-z\d+.-]*:|\/|#|\?)|[<>{}*$|\\]|\.\.\.|…/i
 
 interface Link {
   readonly destination: string
-  readonly place: Place
+  readonly position: Position
 }
 
 /**
@@ -39,9 +39,9 @@ function checkPlaceholders (body: string, firstLine: number): Finding[] {
   const match = PLACEHOLDER.exec(body)
   if (match === null) return []
   const before = body.slice(0, match.index)
-  const place = { line: firstLine + before.split('\n').length - 1, column: match.index - before.lastIndexOf('\n') }
+  const position = { line: firstLine + before.split('\n').length - 1, column: match.index - before.lastIndexOf('\n') }
   return [finding('body_placeholder', `the body has a placeholder that only Claude Code fills in: ${quoteList([match[0]])}`,
-    'Say in words what belongs there, for readers that do not fill it in', undefined, place)]
+    'Say in words what belongs there, for readers that do not fill it in', undefined, position)]
 }
 
 function checkLinks (body: string, firstLine: number, files: readonly ListedFile[]): Finding[] {
@@ -57,7 +57,7 @@ function checkLinks (body: string, firstLine: number, files: readonly ListedFile
   const report = (code: 'body_link_missing' | 'body_link_outside', links: readonly Link[], what: string, fix: string): Finding[] => {
     const [first] = links
     const names = [...new Set(links.map(({ destination }) => destination))]
-    return first === undefined ? [] : [finding(code, `${what}: ${quoteList(names)}`, fix, undefined, first.place)]
+    return first === undefined ? [] : [finding(code, `${what}: ${quoteList(names)}`, fix, undefined, first.position)]
   }
   return [
     ...report('body_link_missing', missing, 'the body links to files that the skill does not have', 'Add the files, or correct the links'),
@@ -93,7 +93,7 @@ function linksOf (body: string, firstLine: number): readonly Link[] {
     for (let at = plain.indexOf(']('); at !== -1 && tried++ < MAX_TRIED && links.length < MAX_LINKS; at = plain.indexOf('](', at + 2)) {
       const end = plain.slice(at + 2, at + 2 + MAX_LINK_CHARACTERS).search(/[\s)]/)
       const destination = end === -1 ? '' : plain.slice(at + 2, at + 2 + end)
-      if (destination !== '' && !NO_FILE.test(destination)) links.push({ destination, place: { line: firstLine + index, column: at + 3 } })
+      if (destination !== '' && !NO_FILE.test(destination)) links.push({ destination, position: { line: firstLine + index, column: at + 3 } })
     }
   }
   return links

@@ -1,6 +1,6 @@
 import type { FindingCode } from '../../core/format/findings.ts'
 import { locateFrontmatter } from '../../core/format/frontmatter.ts'
-import { fieldPlaces } from '../../core/format/places.ts'
+import { fieldPositions } from '../../core/format/positions.ts'
 import type { Finding } from '../../core/ground/skill.ts'
 import type { Subject } from '../subject.ts'
 
@@ -20,7 +20,7 @@ interface FlowLine {
 
 /** @param source the frontmatter without its fences */
 export function flowLines (source: string): readonly FlowLine[] {
-  const starts = new Map(Array.from(fieldPlaces(source), ([field, { line }]) => [line, field]))
+  const starts = new Map(Array.from(fieldPositions(source), ([field, { line }]) => [line, field]))
   const found: FlowLine[] = []
   let field: string | undefined
   for (const [index, text] of source.split('\n').entries()) {

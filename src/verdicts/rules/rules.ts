@@ -1,6 +1,6 @@
 import { finding, type FindingCode, quote, quoteList } from '../../core/format/findings.ts'
 import { locateFrontmatter } from '../../core/format/frontmatter.ts'
-import { fieldPlaces } from '../../core/format/places.ts'
+import { fieldPositions } from '../../core/format/positions.ts'
 import { isMapping } from '../../core/format/yaml.ts'
 import { MAX_CLAUDE_LISTING_CHARACTERS, MAX_FRONTMATTER_BYTES } from '../../core/ground/limits.ts'
 import type { Finding, Frontmatter, ListedFile } from '../../core/ground/skill.ts'
@@ -42,17 +42,17 @@ function checkFrontmatter (subject: Subject, document: Buffer, codes: ReadonlySe
   const { frontmatter, findings } = subject.skill
   const source = document.toString('utf8', location.start, location.end)
   const lines = source.split('\n')
-  const places = fieldPlaces(source)
+  const positions = fieldPositions(source)
   const found: Finding[] = []
   const add = (code: FindingCode, message: string, fix: string, field: string): void => {
-    found.push(finding(code, message, fix, field, places.get(field) ?? { line: 1, column: 1 }))
+    found.push(finding(code, message, fix, field, positions.get(field) ?? { line: 1, column: 1 }))
   }
 
   const description = textField(frontmatter, 'description')
   if (/[<>]/.test(description) && !codes.has('description_xml_tag')) {
     add('description_angle_bracket', 'description contains an angle bracket', "Write description without '<' and '>'", 'description')
   }
-  const shape = description === '' ? 'line' : shapeOf('description', lines, places)
+  const shape = description === '' ? 'line' : shapeOf('description', lines, positions)
   if (shape === 'block') {
     add('description_block_scalar', "description is written as a block behind '|' or '>', of which some validators read only the mark",
       'Write description in one line, in double quotes if it has a colon', 'description')
@@ -80,11 +80,11 @@ function isShapeOf ({ code, field }: Finding, other: string | undefined): boolea
 }
 
 /** How the value of a field is written: in one line, as a block behind a mark, or over several lines. */
-function shapeOf (field: string, lines: readonly string[], places: ReturnType<typeof fieldPlaces>): 'line' | 'block' | 'lines' {
-  const place = places.get(field)
-  if (place === undefined) return 'line'
-  const first = place.line - 2
-  if (/^[|>]/.test((lines[first] ?? '').slice(place.column - 1))) return 'block'
+function shapeOf (field: string, lines: readonly string[], positions: ReturnType<typeof fieldPositions>): 'line' | 'block' | 'lines' {
+  const position = positions.get(field)
+  if (position === undefined) return 'line'
+  const first = position.line - 2
+  if (/^[|>]/.test((lines[first] ?? '').slice(position.column - 1))) return 'block'
   const next = lines[first + 1] ?? ''
   return /^[ \t]+[^\s#]/.test(next) ? 'lines' : 'line'
 }

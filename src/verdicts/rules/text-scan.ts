@@ -1,4 +1,4 @@
-import { finding, type FindingCode, type Place } from '../../core/format/findings.ts'
+import { finding, type FindingCode, type Position } from '../../core/format/findings.ts'
 import type { Finding } from '../../core/ground/skill.ts'
 
 /** Text without blanks of this many characters of base64 or hex says nothing to a reader. */
@@ -38,7 +38,7 @@ function findSecrets (text: string): Finding[] {
     const match = form.exec(text)
     const secret = match?.slice(1).find((part) => part !== undefined)
     if (match === null || secret === undefined || new Set(secret).size < MIN_DIFFERENT_CHARACTERS) return []
-    return [found('secret_in_text', `the text has what looks like ${what}`, 'Remove it, and revoke it if it is real: whoever reads the skill has it', placeAt(text, match.index))]
+    return [found('secret_in_text', `the text has what looks like ${what}`, 'Remove it, and revoke it if it is real: whoever reads the skill has it', positionAt(text, match.index))]
   })
 }
 
@@ -49,7 +49,7 @@ function findBlob (text: string): Finding[] {
     if (at < text.length && isBase64(text.charCodeAt(at))) continue
     if (at - start >= BLOB_CHARACTERS && new Set(text.slice(start, start + BLOB_CHARACTERS)).size >= MIN_DIFFERENT_CHARACTERS) {
       return [found('encoded_text', `the text has ${at - start} characters of encoded data in a row, which nobody can review`,
-        'Put the data into a file of its own, or leave it out', placeAt(text, start))]
+        'Put the data into a file of its own, or leave it out', positionAt(text, start))]
     }
     start = at + 1
   }
@@ -66,18 +66,18 @@ function findPipedDownload (text: string): Finding[] {
   for (const line of text.split('\n')) {
     const index = PIPED_LINE.test(line) ? line.slice(0, MAX_PIPED_LINE_CHARACTERS).search(PIPED) : -1
     if (index !== -1) {
-      return [found('download_to_shell', 'a command hands a download to a shell, which runs it unseen', 'Name the program to be installed, or download, check and run it in separate steps', placeAt(text, start + index))]
+      return [found('download_to_shell', 'a command hands a download to a shell, which runs it unseen', 'Name the program to be installed, or download, check and run it in separate steps', positionAt(text, start + index))]
     }
     start += line.length + 1
   }
   return []
 }
 
-function found (code: FindingCode, message: string, fix: string, place: Place): Finding {
-  return finding(code, message, fix, undefined, place)
+function found (code: FindingCode, message: string, fix: string, position: Position): Finding {
+  return finding(code, message, fix, undefined, position)
 }
 
-function placeAt (text: string, index: number): Place {
+function positionAt (text: string, index: number): Position {
   const before = text.slice(0, index)
   return { line: before.split('\n').length, column: index - before.lastIndexOf('\n') }
 }

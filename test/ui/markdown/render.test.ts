@@ -1,7 +1,7 @@
 import t from 'tap'
-import { type MarkdownPlace, renderMarkdown } from '../../../src/ui/markdown/render.ts'
+import { type MarkdownContext, renderMarkdown } from '../../../src/ui/markdown/render.ts'
 
-const PLACE: MarkdownPlace = {
+const CONTEXT: MarkdownContext = {
   path: 'SKILL.md',
   level: 2,
   skillPage: '../../ui/skills/demo',
@@ -9,8 +9,8 @@ const PLACE: MarkdownPlace = {
   files: new Set(['SKILL.md', 'references/a.md', 'scripts/run.sh', 'logo.png', 'a b#c?.md', '技能.md'])
 }
 
-function render (text: string, place: Partial<MarkdownPlace> = {}): string {
-  return renderMarkdown(text, { ...PLACE, ...place }).trim()
+function render (text: string, context: Partial<MarkdownContext> = {}): string {
+  return renderMarkdown(text, { ...CONTEXT, ...context }).trim()
 }
 
 t.test('K75: links to files of the skill lead to their pages, from any depth', (t) => {

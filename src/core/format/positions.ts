@@ -1,10 +1,10 @@
 import { KNOWN_FIELDS, keysWithoutText } from './fields.ts'
 import { isMapping } from './yaml.ts'
-import type { Place } from './findings.ts'
+import type { Position } from './findings.ts'
 import type { FrontmatterLocation } from './frontmatter.ts'
 import type { Finding, Frontmatter } from '../ground/skill.ts'
 
-const FIRST: Place = { line: 1, column: 1 }
+const FIRST: Position = { line: 1, column: 1 }
 
 /** A top-level field at the start of its line: its name, in quotes or not, and what stands before its value. */
 const FIELD_LINE = /^(?:"([^"\\]*)"|'([^']*)'|([^\s#"'[\]{},&*!|>%@`-][^:]*?))[ \t]*:(?:[ \t]+|$)/
@@ -17,19 +17,19 @@ const ENTRY_LINE = /^([ \t]+)["']?([^\s"':#][^"':]*)["']?[ \t]*:/
  * Consumers: editors and code scanning. Costs nothing for a file without findings.
  * @param bytes the whole main file
  */
-export function placeFindings (findings: readonly Finding[], bytes: Buffer, location: FrontmatterLocation, frontmatter: Frontmatter): readonly Finding[] {
+export function locateFindings (findings: readonly Finding[], bytes: Buffer, location: FrontmatterLocation, frontmatter: Frontmatter): readonly Finding[] {
   if (findings.every(({ line }) => line !== undefined)) return findings
   const source = location.kind === 'found' ? bytes.toString('utf8', location.start, location.end) : ''
-  const fields = fieldPlaces(source)
+  const fields = fieldPositions(source)
   return findings.map((found) => {
     if (found.line !== undefined) return found
-    const place = found.code === 'metadata_not_text' ? placeOfEntry(source, fields, frontmatter) : undefined
-    return { ...found, ...place ?? placeOf(found, fields, bytes, location) }
+    const position = found.code === 'metadata_not_text' ? positionOfEntry(source, fields, frontmatter) : undefined
+    return { ...found, ...position ?? positionOf(found, fields, bytes, location) }
   })
 }
 
 /** Where the first entry of `metadata` is whose value is not text. */
-function placeOfEntry (source: string, fields: ReadonlyMap<string, Place>, frontmatter: Frontmatter): Place | undefined {
+function positionOfEntry (source: string, fields: ReadonlyMap<string, Position>, frontmatter: Frontmatter): Position | undefined {
   const start = fields.get('metadata')?.line
   const metadata = frontmatter['metadata']
   const [key] = isMapping(metadata) ? keysWithoutText(metadata) : []
@@ -47,8 +47,8 @@ function placeOfEntry (source: string, fields: ReadonlyMap<string, Place>, front
  * Where the values of top-level fields begin, by field; of a value that begins in a later line, where the field begins.
  * @param source the frontmatter without its fences
  */
-export function fieldPlaces (source: string): Map<string, Place> {
-  const places = new Map<string, Place>()
+export function fieldPositions (source: string): Map<string, Position> {
+  const positions = new Map<string, Position>()
   for (const [index, text] of source.split('\n').entries()) {
     const match = FIELD_LINE.exec(text.replace(/\r$/, ''))
     if (match === null) continue
@@ -56,12 +56,12 @@ export function fieldPlaces (source: string): Map<string, Place> {
     const name = double ?? single ?? plain ?? ''
     const hasValue = text.slice(head.length).trim() !== ''
     // The opening fence is the first line.
-    if (!places.has(name)) places.set(name, { line: index + 2, column: hasValue ? head.length + 1 : 1 })
+    if (!positions.has(name)) positions.set(name, { line: index + 2, column: hasValue ? head.length + 1 : 1 })
   }
-  return places
+  return positions
 }
 
-function placeOf ({ code, field }: Finding, fields: ReadonlyMap<string, Place>, bytes: Buffer, location: FrontmatterLocation): Place {
+function positionOf ({ code, field }: Finding, fields: ReadonlyMap<string, Position>, bytes: Buffer, location: FrontmatterLocation): Position {
   if (field !== undefined) return fields.get(field) ?? FIRST
   if (code === 'body_empty') return { line: lineAt(bytes, location.bodyStart), column: 1 }
   if (code === 'unknown_fields') {
