@@ -108,7 +108,7 @@ export class ExportError extends Error {
 async function artifactFile (discovery: Discovery, name: string, url: string, digest: string): Promise<ServedFile> {
   const archives: SkillArchive[] = []
   const installable = await discovery.findInstallable(name, async (installable) => {
-    if (isSingleFile(installable)) return installable.document.digest === digest
+    if (isSingleFile(installable)) return installable.mainFile.digest === digest
     const found = await discovery.archive(installable)
     archives.push(found.archive)
     return found.digest === digest
@@ -116,7 +116,7 @@ async function artifactFile (discovery: Discovery, name: string, url: string, di
   if (installable === undefined) throw new SkillError('skill_changing', `Skill '${name}' changed while it was exported`)
   const served = { path: `.well-known/agent-skills/${url}`, digest, cacheControl: IMMUTABLE }
   const archive = archives.at(-1)
-  if (isSingleFile(installable) || archive === undefined) return { ...served, type: 'text/markdown; charset=utf-8', size: installable.document.bytes.length, chunks: () => [installable.document.bytes] }
+  if (isSingleFile(installable) || archive === undefined) return { ...served, type: 'text/markdown; charset=utf-8', size: installable.mainFile.bytes.length, chunks: () => [installable.mainFile.bytes] }
   return { ...served, type: 'application/zip', size: archive.size, chunks: () => archive.chunks() }
 }
 
@@ -192,6 +192,6 @@ async function reasonFor (skills: SkillService, name: string): Promise<string> {
   }
 }
 
-const judgeForDiscovery: Judge<JudgedEntry> = ({ skill, manifest, document, fileFindings }) => ({
-  findings: [...skill.findings, ...fileFindings, ...manifest === undefined ? [] : wellKnownFindings(skill, manifest, document?.utf8)]
+const judgeForDiscovery: Judge<JudgedEntry> = ({ skill, manifest, mainFile, fileFindings }) => ({
+  findings: [...skill.findings, ...fileFindings, ...manifest === undefined ? [] : wellKnownFindings(skill, manifest, mainFile?.utf8)]
 })

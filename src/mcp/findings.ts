@@ -4,9 +4,9 @@ import type * as eligibility from './methods/eligibility.ts'
 let loading: Promise<typeof eligibility> | undefined
 
 /** Why a skill is not in `skills/list`, for the catalog. The first question loads the SDK, as the first MCP request does. */
-export const mcpFindings: FindingSource = async (skill, manifest, document) => {
+export const mcpFindings: FindingSource = async (skill, manifest, mainFile) => {
   const { checkEligibility } = await (loading ??= load())
-  return (await checkEligibility(skill, manifest, document)).findings
+  return (await checkEligibility(skill, manifest, mainFile)).findings
 }
 
 async function load (): Promise<typeof eligibility> {

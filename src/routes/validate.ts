@@ -8,7 +8,7 @@ import { resultAnswer, problemAnswers } from '../openapi/responses.ts'
 import { isSafeName } from '../core/ground/skill-name.ts'
 import { ValidateQuerySchema, ValidationSchema } from '../schemas/validation.ts'
 import { type FindingSource, judgeInSlices } from '../verdicts/entry.ts'
-import { ArchiveError, isZip, subjectOfArchive, subjectOfDocument } from '../verdicts/upload.ts'
+import { ArchiveError, isZip, subjectOfArchive, subjectOfMainFile } from '../verdicts/upload.ts'
 
 const DOCUMENT_TYPES = ['text/markdown', 'text/plain']
 const ARCHIVE_TYPES = ['application/zip', 'application/x-zip-compressed', 'application/octet-stream']
@@ -53,7 +53,7 @@ export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = as
     if (!Buffer.isBuffer(body)) throw new HttpProblem('unsupported_media_type', 'Send a SKILL.md as text/markdown, or a ZIP as application/zip')
     if (folder !== undefined && !isSafeName(folder)) throw new HttpProblem('bad_query', "Query parameter 'folder' is no name of a skill")
     const targets = readTargets(target)
-    const subject = await (isZip(body) ? subjectOfArchive(body, folder, sources) : subjectOfDocument(body, folder, sources)).catch((error: unknown) => {
+    const subject = await (isZip(body) ? subjectOfArchive(body, folder, sources) : subjectOfMainFile(body, folder, sources)).catch((error: unknown) => {
       throw error instanceof ArchiveError ? new HttpProblem('invalid_archive', error.message) : error
     })
     const { targets: verdicts, findings, tokens } = await judgeInSlices(subject, targets)

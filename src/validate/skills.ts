@@ -123,8 +123,8 @@ export class SkillReader {
     const skill = await indexSkill(folder, { disk: this.#disk, store: this.#store, sequence: 0 })
     if (skill === undefined) return undefined
     const { manifest, revision, fileFindings } = await this.#files(skill)
-    const document = await this.#document(folder, skill.mainFile?.name)
-    const subject = await subjectOf({ skill, manifest, document, fileFindings }, this.#sources)
+    const mainFile = await this.#mainFile(folder, skill.mainFile?.name)
+    const subject = await subjectOf({ skill, manifest, mainFile, fileFindings }, this.#sources)
     return { subject, revision }
   }
 
@@ -141,7 +141,7 @@ export class SkillReader {
     }
   }
 
-  async #document (folder: SkillFolder, name: string | undefined): Promise<FileContent | undefined> {
+  async #mainFile (folder: SkillFolder, name: string | undefined): Promise<FileContent | undefined> {
     if (name === undefined) return undefined
     try {
       return (await this.#store.read({ disk: this.#disk, folder: folder.realPath, path: name }, MAX_MAIN_FILE_BYTES)).content

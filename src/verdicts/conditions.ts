@@ -28,7 +28,7 @@ export const CONDITIONS = {
   too_large_for_anthropic: (subject) => bytesOf(subject) >= MAX_UPLOAD_BYTES,
   too_large_for_openai: (subject) => isTooLargeForOpenai(subject),
   field_in_brackets: hasBrackets,
-  opening_fence_has_blanks: ({ document }) => document !== undefined && OPENING_FENCE_WITH_BLANKS.test(document.toString('latin1', 0, FENCE_BYTES))
+  opening_fence_has_blanks: ({ mainFile }) => mainFile !== undefined && OPENING_FENCE_WITH_BLANKS.test(mainFile.toString('latin1', 0, FENCE_BYTES))
 } as const satisfies Readonly<Record<string, (subject: Subject, found: Finding) => boolean>>
 
 export type ConditionName = keyof typeof CONDITIONS

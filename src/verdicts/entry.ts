@@ -10,9 +10,9 @@ import { estimateTokens, type TokenEstimate } from './tokens.ts'
 
 /**
  * Why clients of a door do not take a skill. Must not throw or reject.
- * @param document the main file
+ * @param mainFile its content
  */
-export type FindingSource = (skill: CatalogSkill, listing: FileList, document: FileContent) => Awaitable<readonly Finding[]>
+export type FindingSource = (skill: CatalogSkill, listing: FileList, mainFile: FileContent) => Awaitable<readonly Finding[]>
 
 /** What an entry of the catalog has beside the skill's content. */
 export interface EntryVerdicts extends JudgedEntry {
@@ -29,13 +29,13 @@ export function createJudge (sources: readonly FindingSource[]): Judging {
   const known = new WeakMap<FileContent, { readonly state: EntryState, readonly verdicts: EntryVerdicts }>()
   const enter = createQueue()
   return async (state, targets) => {
-    const before = state.document && known.get(state.document)
+    const before = state.mainFile && known.get(state.mainFile)
     if (targets === undefined && before !== undefined && isSame(before.state, state)) return before.verdicts
     // One after the other: a page of the catalog asks for many at the same time.
     const { tokens, findings, targets: judged } = await enter(async () => await judgeInSlices(await subjectOf(state, sources), targets))
     if (targets !== undefined) return { tokens, targets: judged, findings }
     const verdicts = { tokens, findings }
-    if (state.document !== undefined) known.set(state.document, { state, verdicts })
+    if (state.mainFile !== undefined) known.set(state.mainFile, { state, verdicts })
     return verdicts
   }
 }
@@ -55,11 +55,11 @@ function isSame (a: EntryState, b: EntryState): boolean {
 }
 
 /** The same for a skill that no catalog holds, with the verdicts of the chosen targets or of the format. */
-export async function subjectOf ({ skill, manifest, document, fileFindings }: EntryStateOf<FileList>, sources: readonly FindingSource[]): Promise<Subject> {
-  const ofClients = manifest === undefined || document === undefined
+export async function subjectOf ({ skill, manifest, mainFile, fileFindings }: EntryStateOf<FileList>, sources: readonly FindingSource[]): Promise<Subject> {
+  const ofClients = manifest === undefined || mainFile === undefined
     ? []
-    : [...await Promise.all(sources.map((find) => find(skill, manifest, document))), wellKnownFindings(skill, manifest, document.utf8)]
-  return { skill, document: document?.bytes, files: manifest?.files, otherFindings: [...fileFindings, ...ofClients.flat()] }
+    : [...await Promise.all(sources.map((find) => find(skill, manifest, mainFile))), wellKnownFindings(skill, manifest, mainFile.utf8)]
+  return { skill, mainFile: mainFile?.bytes, files: manifest?.files, otherFindings: [...fileFindings, ...ofClients.flat()] }
 }
 
 /** A state of which the files need not have been read. */

@@ -107,12 +107,12 @@ function severityFor (targets: readonly TargetName[], outcomes: ReadonlyMap<Targ
 }
 
 /** Clients of other doors know which field or file they mind, and no line. */
-function withPosition (found: Finding, { document, skill }: Subject): Finding {
+function withPosition (found: Finding, { mainFile, skill }: Subject): Finding {
   if (found.line !== undefined) return found.file === undefined ? { ...found, file: basename(skill.metadata.path) } : found
-  if (found.field === undefined || document === undefined) return found
-  const location = locateFrontmatter(document)
+  if (found.field === undefined || mainFile === undefined) return found
+  const location = locateFrontmatter(mainFile)
   if (location.kind !== 'found') return found
-  const position = fieldPositions(document.toString('utf8', location.start, location.end)).get(found.field) ?? { line: 1, column: 1 }
+  const position = fieldPositions(mainFile.toString('utf8', location.start, location.end)).get(found.field) ?? { line: 1, column: 1 }
   return { ...found, file: found.file ?? basename(skill.metadata.path), ...position }
 }
 

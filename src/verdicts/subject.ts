@@ -5,7 +5,7 @@ export interface Subject {
   /** As the catalog knows it; its findings are those of the main file. */
   readonly skill: CatalogSkill
   /** The bytes of the main file; undefined when they cannot be read. */
-  readonly document: Buffer | undefined
+  readonly mainFile: Buffer | undefined
   /** All files that are served; undefined when nobody knows them, as for a SKILL.md that was sent alone. */
   readonly files: readonly ListedFile[] | undefined
   /** What is to be said of its files, and by the clients of other doors. */

@@ -42,12 +42,12 @@ const [UNKNOWN, LETTER, SYMBOL] = [0, 1, 2]
 const kinds = new Uint8Array(65_536)
 
 /** Token estimates of a skill in one state. */
-export function estimateTokens ({ skill: { metadata, digest }, document, files }: Pick<Subject, 'skill' | 'document' | 'files'>): TokenEstimate {
-  const text = document === undefined || digest === undefined ? undefined : document.toString()
+export function estimateTokens ({ skill: { metadata, digest }, mainFile, files }: Pick<Subject, 'skill' | 'mainFile' | 'files'>): TokenEstimate {
+  const text = mainFile === undefined || digest === undefined ? undefined : mainFile.toString()
   const whole = text === undefined ? 0 : countTokens(text)
   return {
     listed: roundTokens(listedTokens(metadata)),
-    body: document === undefined || text === undefined ? null : roundTokens(countTokens(document.toString('utf8', locateFrontmatter(document).bodyStart))),
+    body: mainFile === undefined || text === undefined ? null : roundTokens(countTokens(mainFile.toString('utf8', locateFrontmatter(mainFile).bodyStart))),
     all_files: files === undefined ? null : roundTokens(whole + tokensOfOthers(files, metadata.path)),
     method: TOKEN_METHOD
   }
@@ -58,9 +58,9 @@ export function listedTokens ({ name, description }: Pick<SkillMetadata, 'name' 
   return countTokens(`${name}: ${description}`)
 }
 
-function tokensOfOthers (files: readonly ListedFile[], mainFile: string): number {
+function tokensOfOthers (files: readonly ListedFile[], mainPath: string): number {
   let bytes = 0
-  for (const { path, size_bytes: size } of files) if (!BINARY.test(path) && !mainFile.endsWith(`/${path}`)) bytes += size
+  for (const { path, size_bytes: size } of files) if (!BINARY.test(path) && !mainPath.endsWith(`/${path}`)) bytes += size
   return bytes / BYTES_PER_TOKEN
 }
 

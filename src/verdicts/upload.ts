@@ -63,10 +63,10 @@ export function isZip (bytes: Buffer): boolean {
  * A SKILL.md that was sent alone. Nobody knows the other files, so that no link is checked.
  * @param folder the name of its folder; without one, the name in the frontmatter is taken for it
  */
-export async function subjectOfDocument (bytes: Buffer, folder: string | undefined, sources: readonly FindingSource[]): Promise<Subject> {
-  const document = new FileContent(bytes)
+export async function subjectOfMainFile (bytes: Buffer, folder: string | undefined, sources: readonly FindingSource[]): Promise<Subject> {
+  const mainFile = new FileContent(bytes)
   const tooLarge = bytes.length > MAX_MAIN_FILE_BYTES
-  const subject = await subjectFrom({ folder, mainFiles: ['SKILL.md'], document: tooLarge ? undefined : document, files: [{ path: 'SKILL.md', size_bytes: bytes.length }], tooLarge }, sources)
+  const subject = await subjectFrom({ folder, mainFiles: ['SKILL.md'], mainFile: tooLarge ? undefined : mainFile, files: [{ path: 'SKILL.md', size_bytes: bytes.length }], tooLarge }, sources)
   return { ...subject, files: undefined }
 }
 
@@ -87,13 +87,13 @@ export async function subjectOfArchive (bytes: Buffer, folder: string | undefine
     const filter = createSkillFilter(name ?? NAMELESS, undefined, await readRules(zip, inside.find(({ path }) => path === IGNORE_FILE)?.entry), NO_NAMES)
     const entries = inside.filter(({ path }) => filter?.hides(path, false) !== true)
     const mainFiles = entries.flatMap(({ path }) => MAIN_FILE.test(path) ? [path] : [])
-    const mainFile = orderMainFiles(mainFiles, 'SKILL.md')[0]
-    const main = entries.find(({ path }) => path === mainFile)?.entry
+    const mainPath = orderMainFiles(mainFiles, 'SKILL.md')[0]
+    const main = entries.find(({ path }) => path === mainPath)?.entry
     const tooLarge = main !== undefined && main.uncompressedSize > MAX_MAIN_FILE_BYTES
-    const document = main === undefined || tooLarge ? undefined : new FileContent(await unpack(zip, main))
+    const mainFile = main === undefined || tooLarge ? undefined : new FileContent(await unpack(zip, main))
     const files = entries.map(({ entry, path }) => ({ path, size_bytes: entry.uncompressedSize }))
     const kinds = await readKinds(zip, bytes, entries)
-    return await subjectFrom({ folder: name, mainFiles, document, files, kinds, tooLarge, filter }, sources)
+    return await subjectFrom({ folder: name, mainFiles, mainFile, files, kinds, tooLarge, filter }, sources)
   } finally {
     zip.close()
   }
@@ -102,23 +102,23 @@ export async function subjectOfArchive (bytes: Buffer, folder: string | undefine
 interface SkillParts {
   readonly folder: string | undefined
   readonly mainFiles: readonly string[]
-  readonly document: FileContent | undefined
+  readonly mainFile: FileContent | undefined
   readonly files: readonly ListedFile[]
   readonly kinds?: ReadonlyMap<string, FileKind>
   readonly tooLarge: boolean
   readonly filter?: SkillFilter | undefined
 }
 
-async function subjectFrom ({ folder, mainFiles, document, files, kinds, tooLarge, filter }: SkillParts, sources: readonly FindingSource[]): Promise<Subject> {
-  const name = folder ?? (document && ownName(document)) ?? NAMELESS
+async function subjectFrom ({ folder, mainFiles, mainFile, files, kinds, tooLarge, filter }: SkillParts, sources: readonly FindingSource[]): Promise<Subject> {
+  const name = folder ?? (mainFile && ownName(mainFile)) ?? NAMELESS
   const main = orderMainFiles(mainFiles, 'SKILL.md')[0]
   const skill = describeSkill({ name, type: 'project', root: 0, path: `/${name}`, realPath: `/${name}`, linked: false }, {
     mainFiles,
-    main: document !== undefined && main !== undefined ? { name: main, content: document } : undefined,
+    main: mainFile !== undefined && main !== undefined ? { name: main, content: mainFile } : undefined,
     filter,
     ...tooLarge && { refused: new RefusedError('too_large') }
   })
-  return await subjectOf({ skill, manifest: { files }, document, fileFindings: kinds === undefined ? [] : contentFindings(files, kinds) }, sources)
+  return await subjectOf({ skill, manifest: { files }, mainFile, fileFindings: kinds === undefined ? [] : contentFindings(files, kinds) }, sources)
 }
 
 async function readRules (zip: ZipFile, entry: Entry | undefined): Promise<IgnoreRules | undefined> {

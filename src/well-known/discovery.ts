@@ -167,9 +167,9 @@ export class Discovery {
   }
 
   async #entryOf (installable: Installable, description: string): Promise<DiscoveryIndex['skills'][number]> {
-    const { skill: { name }, document, manifest } = installable
+    const { skill: { name }, mainFile, manifest } = installable
     if (isSingleFile(installable)) {
-      return { name, type: 'skill-md', description, url: `${name}/${hexOf(document.digest)}/${MAIN_FILE}`, digest: document.digest }
+      return { name, type: 'skill-md', description, url: `${name}/${hexOf(mainFile.digest)}/${MAIN_FILE}`, digest: mainFile.digest }
     }
     const digest = await this.#archiveDigests.get(manifest.revision) ?? (await this.archive(installable)).digest
     return { name, type: 'archive', description, url: `${name}/${hexOf(digest)}/archive.zip`, digest }

@@ -11,7 +11,7 @@ export interface Installable {
   readonly skill: CatalogSkill
   readonly manifest: Manifest
   /** The main file. */
-  readonly document: FileContent
+  readonly mainFile: FileContent
   readonly versions: ReadonlySet<DiscoveryVersion>
   /** What clients call a file of the manifest. */
   nameOf (path: string): string
@@ -26,10 +26,10 @@ export async function readInstallable (skills: Pick<SkillSource, 'read'>, name: 
     const { skill } = state
     if (!skill.valid) return undefined
     const manifest = await state.manifest()
-    const document = await state.mainFile()
+    const mainFile = await state.mainFile()
     const main = mainFileOf(skill, manifest)
-    const findings = wellKnownFindings(skill, manifest, document.utf8)
+    const findings = wellKnownFindings(skill, manifest, mainFile.utf8)
     const versions = new Set((['0.1.0', '0.2.0'] as const).filter((version) => isListed(findings, version)))
-    return { skill, manifest, document, versions, nameOf: (path) => path === main ? MAIN_FILE : path }
+    return { skill, manifest, mainFile, versions, nameOf: (path) => path === main ? MAIN_FILE : path }
   })
 }

@@ -71,9 +71,9 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
   }, async (request, reply) => {
     const { name, digest } = request.params
     const discovery = discoveries.of(skillsOf(request))
-    const installable = await discovery.findInstallable(name, (installable) => isSingleFile(installable) && hexOf(installable.document.digest) === digest)
+    const installable = await discovery.findInstallable(name, (installable) => isSingleFile(installable) && hexOf(installable.mainFile.digest) === digest)
     if (installable === undefined) throw new HttpProblem('artifact_not_found')
-    return sendContent(request, reply.header('cache-control', IMMUTABLE), installable.document, { mediaType: 'text/markdown' })
+    return sendContent(request, reply.header('cache-control', IMMUTABLE), installable.mainFile, { mediaType: 'text/markdown' })
   })
 
   app.get('/.well-known/agent-skills/:name/:digest/archive.zip', {

@@ -20,7 +20,7 @@ export async function subjectFor ({ folder = 'demo', text, mainFile = 'SKILL.md'
     main: document && { name: mainFile, content: document }
   })
   const listed = Object.entries({ ...document !== undefined && { [mainFile]: document.bytes.length }, ...files }).map(([path, size]) => ({ path, size_bytes: size }))
-  return await subjectOf({ skill, manifest: { files: listed }, document, fileFindings: [] }, [mcpFindings])
+  return await subjectOf({ skill, manifest: { files: listed }, mainFile: document, fileFindings: [] }, [mcpFindings])
 }
 
 export async function verdictsFor (parts: SkillParts, targets?: readonly TargetName[]): Promise<Verdicts> {

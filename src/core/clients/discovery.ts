@@ -47,20 +47,20 @@ const UNSAFE_PATH = /\\|^[A-Za-z]:/
  * Why a skill is missing from a well-known index, or does not reach all clients whole. A skill that clients refuse is
  * left out: they drop it silently or, with version 0.1.0, drop the whole index. Pure.
  *
- * @param document text of the main file, a byte order mark included; undefined when it cannot be read
+ * @param mainFile text of the main file, a byte order mark included; undefined when it cannot be read
  */
-export function wellKnownFindings (skill: CatalogSkill, manifest: FileList, document: string | undefined): readonly Finding[] {
+export function wellKnownFindings (skill: CatalogSkill, manifest: FileList, mainFile: string | undefined): readonly Finding[] {
   if (!skill.valid) {
     return [finding('discovery_skill_invalid', 'the skill is in no discovery index because it has errors', 'Mend the errors of the skill')]
   }
   const main = mainFileOf(skill, manifest)
-  if (main === undefined || document === undefined) {
+  if (main === undefined || mainFile === undefined) {
     return [finding('discovery_main_file_missing', 'the skill is in no discovery index because its SKILL.md cannot be read', 'Make SKILL.md a regular file of UTF-8 text')]
   }
   const paths = manifest.files.map(({ path }) => path)
   return [
     ...checkMainFiles(paths),
-    ...checkFrontmatter(skill, document),
+    ...checkFrontmatter(skill, mainFile),
     ...checkPaths(paths),
     ...checkDescription(skill),
     ...checkSizes(manifest),
@@ -91,13 +91,13 @@ function checkMainFiles (paths: readonly string[]): Finding[] {
 }
 
 /** Clients parse the bytes themselves, and strictly: repaired frontmatter reads otherwise there. */
-function checkFrontmatter (skill: CatalogSkill, document: string): Finding[] {
+function checkFrontmatter (skill: CatalogSkill, mainFile: string): Finding[] {
   const reason = 'the skill is in no discovery index because'
   if (skill.findings.some(({ code }) => code === 'yaml_repaired')) {
     return [finding('discovery_frontmatter_repaired', `${reason} its frontmatter is not valid YAML as it stands`,
       'Put the texts in the frontmatter that hold a colon in double quotes')]
   }
-  const text = document.startsWith(BOM) ? document.slice(BOM.length) : document
+  const text = mainFile.startsWith(BOM) ? mainFile.slice(BOM.length) : mainFile
   const match = CLIENT_FRONTMATTER.exec(text)
   const inFirstLine = { file: basename(skill.metadata.path), line: 1, column: 1 }
   if (match === null) {

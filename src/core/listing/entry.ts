@@ -32,7 +32,7 @@ export interface EntryState {
   /** Undefined where the files cannot be listed. */
   readonly manifest: Manifest | undefined
   /** The main file, undefined when it cannot be read. */
-  readonly document: FileContent | undefined
+  readonly mainFile: FileContent | undefined
   /** What is to be said of files that are not in the manifest, and of a manifest that is missing. */
   readonly fileFindings: readonly Finding[]
 }
@@ -70,7 +70,7 @@ export async function findCatalogEntry<Judged extends JudgedEntry> (options: Cat
     if (!(error instanceof SkillError)) throw error
     // A skill of which no state is known is in the listing by what the index knows: it keeps nobody else's entry back.
     const skill = error.code === 'skill_changing' ? await options.skills.find(name) : undefined
-    if (skill !== undefined) return await toEntry({ skill, manifest: undefined, document: undefined, fileFindings: [PENDING] }, judge)
+    if (skill !== undefined) return await toEntry({ skill, manifest: undefined, mainFile: undefined, fileFindings: [PENDING] }, judge)
     if (error.code === 'skill_not_found' || error.code === 'skill_changing') return undefined
     throw error
   }
@@ -80,14 +80,14 @@ export async function findCatalogEntry<Judged extends JudgedEntry> (options: Cat
 export async function describeState<Judged extends JudgedEntry> (state: SkillState, judge: Judge<Judged>): Promise<CatalogEntry & Judged> {
   const { skill } = state
   const manifest = await orElse<Manifest | SkillTooLargeError | undefined>(() => state.manifest(), excessOrNothing)
-  const document = await orElse<FileContent | undefined>(() => state.mainFile(), nothing)
-  if (manifest === undefined) return await toEntry({ skill, manifest, document, fileFindings: [] }, judge)
-  if ('excess' in manifest) return await toEntry({ skill, manifest: undefined, document, fileFindings: [tooLargeFinding(manifest.excess)] }, judge)
+  const mainFile = await orElse<FileContent | undefined>(() => state.mainFile(), nothing)
+  if (manifest === undefined) return await toEntry({ skill, manifest, mainFile, fileFindings: [] }, judge)
+  if ('excess' in manifest) return await toEntry({ skill, manifest: undefined, mainFile, fileFindings: [tooLargeFinding(manifest.excess)] }, judge)
   const verdict = await state.trust()
   const ofFiles = await state.fileFindings()
   // The same array for the same state: by it a judge knows what it has judged before.
   const fileFindings = verdict === undefined || verdict.findings.length === 0 ? ofFiles : [...ofFiles, ...verdict.findings]
-  const entry = await toEntry({ skill, manifest, document, fileFindings }, judge)
+  const entry = await toEntry({ skill, manifest, mainFile, fileFindings }, judge)
   return verdict === undefined ? entry : { ...entry, trust: verdict.report }
 }
 

@@ -23,23 +23,23 @@ const NOT_LISTED = 'MCP does not list the skill'
  * whole listing for one entry that it refuses. Invalid skills are not put before it, so that it never reads a frontmatter
  * of more than MAX_FRONTMATTER_BYTES. The three arguments are of one state of the skill.
  *
- * @param document the main file
+ * @param mainFile its content
  */
-export async function checkEligibility (skill: CatalogSkill, manifest: FileList, document: FileContent): Promise<Eligibility> {
-  const { frontmatter, findings } = skill.valid ? await readOnce(skill.name, document) : reportInvalid(skill)
+export async function checkEligibility (skill: CatalogSkill, manifest: FileList, mainFile: FileContent): Promise<Eligibility> {
+  const { frontmatter, findings } = skill.valid ? await readOnce(skill.name, mainFile) : reportInvalid(skill)
   const reasons = [...findings, ...checkFiles(manifest)]
   return { frontmatter: reasons.length === 0 ? frontmatter : undefined, findings: [...reasons, ...adviseOnSize(manifest)] }
 }
 
-/** Of valid skills, whose frontmatter has the name of the folder: one document is of one name. */
+/** Of valid skills, whose frontmatter has the name of the folder: one main file is of one name. */
 const readings = new WeakMap<FileContent, Promise<Eligibility>>()
 
 /** The SDK hashes the documents that it reads: asked anew each time, it is half of the CPU of a page of `GET /catalog`. */
-function readOnce (name: string, document: FileContent): Promise<Eligibility> {
-  let reading = readings.get(document)
+function readOnce (name: string, mainFile: FileContent): Promise<Eligibility> {
+  let reading = readings.get(mainFile)
   if (reading === undefined) {
-    reading = readAsClient(name, document)
-    readings.set(document, reading)
+    reading = readAsClient(name, mainFile)
+    readings.set(mainFile, reading)
   }
   return reading
 }

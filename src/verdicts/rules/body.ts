@@ -23,13 +23,13 @@ interface Link {
 
 /**
  * What is to be said of a body: placeholders that nobody fills in, and links to files that are not there.
- * @param document the main file in UTF-8
+ * @param mainFile the main file in UTF-8
  * @param files undefined when nobody knows them: then no link is checked
  */
-export function bodyFindings (document: Buffer, files: readonly ListedFile[] | undefined): readonly Finding[] {
-  const { bodyStart } = locateFrontmatter(document)
-  const body = document.toString('utf8', bodyStart)
-  const firstLine = document.toString('latin1', 0, bodyStart).split('\n').length
+export function bodyFindings (mainFile: Buffer, files: readonly ListedFile[] | undefined): readonly Finding[] {
+  const { bodyStart } = locateFrontmatter(mainFile)
+  const body = mainFile.toString('utf8', bodyStart)
+  const firstLine = mainFile.toString('latin1', 0, bodyStart).split('\n').length
   return [...checkPlaceholders(body, firstLine), ...files === undefined ? [] : checkLinks(body, firstLine, files)]
 }
 

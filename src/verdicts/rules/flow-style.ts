@@ -31,8 +31,8 @@ export function flowLines (source: string): readonly FlowLine[] {
 }
 
 /** Whether the field that a finding is about has brackets, which stand in no finding of their own then. */
-export function hasBrackets ({ document }: Subject, { field }: Finding): boolean {
-  if (document === undefined || field === undefined) return false
-  const location = locateFrontmatter(document)
-  return location.kind === 'found' && flowLines(document.toString('utf8', location.start, location.end)).some((each) => each.field === field)
+export function hasBrackets ({ mainFile }: Subject, { field }: Finding): boolean {
+  if (mainFile === undefined || field === undefined) return false
+  const location = locateFrontmatter(mainFile)
+  return location.kind === 'found' && flowLines(mainFile.toString('utf8', location.start, location.end)).some((each) => each.field === field)
 }

@@ -22,12 +22,12 @@ export const NO: ReadonlySet<unknown> = new Set([false, 0, 'false', 'no', 'off',
 
 /** The mistakes that only some targets mind: what the format's own rules do not say of a skill. Pure, never throws. */
 export function targetFindings (subject: Subject): readonly Finding[] {
-  const { skill: { frontmatter, findings, metadata }, document, files } = subject
+  const { skill: { frontmatter, findings, metadata }, mainFile, files } = subject
   const file = metadata.path.slice(metadata.path.lastIndexOf('/') + 1)
   const codes = new Set(findings.map(({ code }) => code))
-  const inMainFile = document === undefined || codes.has('main_file_not_utf8')
+  const inMainFile = mainFile === undefined || codes.has('main_file_not_utf8')
     ? []
-    : [...checkFrontmatter(subject, document, codes), ...bodyFindings(document, files), ...scanText(document.toString())].map((found) => ({ ...found, file }))
+    : [...checkFrontmatter(subject, mainFile, codes), ...bodyFindings(mainFile, files), ...scanText(mainFile.toString())].map((found) => ({ ...found, file }))
   return [...inMainFile, ...checkInvocation(frontmatter, file), ...files === undefined ? [] : [...checkNested(files), ...scanNames(files), ...checkSize(subject)]]
 }
 
@@ -36,11 +36,11 @@ export function nestedSkills (files: readonly ListedFile[]): readonly string[] {
   return files.flatMap(({ path }) => NESTED_MAIN_FILE.exec(path)?.[1] ?? [])
 }
 
-function checkFrontmatter (subject: Subject, document: Buffer, codes: ReadonlySet<string>): Finding[] {
-  const location = locateFrontmatter(document)
+function checkFrontmatter (subject: Subject, mainFile: Buffer, codes: ReadonlySet<string>): Finding[] {
+  const location = locateFrontmatter(mainFile)
   if (location.kind !== 'found' || location.end - location.start > MAX_FRONTMATTER_BYTES) return []
   const { frontmatter, findings } = subject.skill
-  const source = document.toString('utf8', location.start, location.end)
+  const source = mainFile.toString('utf8', location.start, location.end)
   const lines = source.split('\n')
   const positions = fieldPositions(source)
   const found: Finding[] = []

@@ -77,8 +77,8 @@ t.test('K53: an entry is of one state, or does without the files', async (t) => 
   const root = t.testdir({ demo: skill('demo', { a: 'a' }) })
   const disk = createFaultyDisk()
   const skills = await startManager(t, [root], { disk })
-  const document: Judge<JudgedEntry> = ({ manifest, document }) =>
-    ({ findings: [{ code: 'read', severity: 'info', message: `${manifest?.files.find(({ path }) => path === 'SKILL.md')?.digest === document?.digest}`, fix: '' }] })
+  const document: Judge<JudgedEntry> = ({ manifest, mainFile }) =>
+    ({ findings: [{ code: 'read', severity: 'info', message: `${manifest?.files.find(({ path }) => path === 'SKILL.md')?.digest === mainFile?.digest}`, fix: '' }] })
   let edits = 0
   disk.intercept = (operation) => { if (operation === 'close' && edits++ < 2) fs.writeFileSync(join(root, 'demo/SKILL.md'), skillText('demo', `edit ${edits}\n`)) }
   // On a machine that stalls, the time that an entry waits for its files may be over.
@@ -99,9 +99,9 @@ t.test('K53: an entry is of one state, or does without the files', async (t) => 
 t.test('a judge makes the findings, adds what it likes, and changes nothing about validity', async (t) => {
   const root = t.testdir({ demo: skill('demo'), empty: {} })
   const skills = await startManager(t, [root])
-  const judge = ({ skill: { name, findings }, manifest, document }: EntryState) => ({
+  const judge = ({ skill: { name, findings }, manifest, mainFile }: EntryState) => ({
     verdict: 'good',
-    findings: [...findings, { code: 'seen', severity: 'error' as const, message: `${name} ${manifest?.files.length} ${document?.utf8?.length}`, fix: 'None' }]
+    findings: [...findings, { code: 'seen', severity: 'error' as const, message: `${name} ${manifest?.files.length} ${mainFile?.utf8?.length}`, fix: 'None' }]
   })
   t.match(await findCatalogEntry({ skills, judge }, 'demo'), { valid: true, verdict: 'good', findings: [{ code: 'seen', message: `demo 1 ${skillText('demo').length}` }] })
   t.match(await findCatalogEntry({ skills, judge }, 'empty'), { findings: [{ code: 'main_file_missing' }, { message: 'empty 0 undefined' }] })
