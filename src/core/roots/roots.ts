@@ -162,7 +162,6 @@ export class Roots {
     const compared = holdsForAll(roots, (root) => whenReady(this.#holds(root, links), (holds) => holds || rescanned(root)))
     return whenReady(compared, () => {
       if (attempt === MAX_ATTEMPTS || areSameScans(roots, before)) return undefined
-      this.#options.phase.forget()
       return this.#syncRoots(roots, links, attempt + 1)
     })
   }
@@ -237,6 +236,8 @@ export class Roots {
       return
     }
     root.lastGood = good
+    // Stats from before would say that what moved here, or away, is still where it was.
+    if (!isSameScan(good, before)) this.#options.phase.forget()
     if (good !== undefined && good.realPath !== place) this.#chooseDisk(root, good.realPath)
     if (isRelocated || good?.folders !== before?.folders || !areSameNames(good?.links, before?.links)) {
       const names = good?.changedNames ?? [...before?.folders.keys() ?? []]

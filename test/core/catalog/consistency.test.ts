@@ -217,6 +217,25 @@ t.test('K53: a skill that moved on while another question scanned its old root i
   t.strictSame(await other, ['demo'])
 })
 
+t.test('K53: a skill that moves while all are compared is found by a question of the same poll phase', async (t) => {
+  const base = t.testdir({ one: skills('demo'), two: skills('other') })
+  const disk = createFaultyDisk({ ageMs: HOUR_MS })
+  const manager = await startManager(t, [join(base, 'one'), join(base, 'two')], { disk })
+  let isMoved = false
+  disk.intercept = (operation, path) => {
+    if (isMoved || operation !== 'stat' || !path.endsWith('one/demo/SKILL.md')) return
+    isMoved = true
+    fs.renameSync(join(base, 'one/demo'), join(base, 'two/demo'))
+  }
+  const questions: Array<Promise<unknown>> = []
+  manager.subscribe(({ removed }) => {
+    if (removed.includes('demo')) questions.push(Promise.resolve(manager.find('demo')))
+  })
+  manager.beginRequest({})
+  await manager.verifyDisplayNames()
+  t.match(await Promise.all(questions), [{ name: 'demo' }])
+})
+
 t.test('K53: on a slow disk an answer is of the main file that was preferred while it was read', async (t) => {
   const base = t.testdir({ root: { demo: { 'SKILL.md': 'one' } } })
   const disk = createFaultyDisk({ disk: createNetworkDisk(), ageMs: HOUR_MS })
