@@ -11,23 +11,24 @@ export interface DiskArea {
 
 interface Area extends DiskArea {
   isBusy: boolean
-  /** Calls that were given up and have not returned. */
+  /** Calls that have not returned, and those of them that were given up. */
+  openCalls: number
   lateCalls: number
   /** Calls for the time when the area answers again. */
-  readonly postponed: Array<() => unknown>
+  readonly postponed: Array<() => Awaitable<void>>
 }
 
 interface WaitingCall {
   readonly area: Area
   readonly start: () => void
-  readonly refuse: () => void
+  readonly refuse: (error: Error) => void
 }
 
 /**
  * Keeps a disk that hangs from holding up the others, for roots on network disks. A call to a dead mount never returns and keeps
  * one of the four threads of the process. So each area is asked one thing at a time, and all areas together leave one thread
  * free. A call that takes longer than `answerMs` fails with ETIMEDOUT. Each other call to that area then fails at once, until
- * the first has returned. Calls that are answered synchronously stay synchronous.
+ * the first has returned.
  */
 export class DiskGuard {
   /** Emits an area that has ceased to answer, or answers again. */
@@ -56,58 +57,47 @@ export class DiskGuard {
    * @param discard takes an answer that comes too late
    * @throws ETIMEDOUT when the area, its root, or as many areas as may be asked at the same time hang
    */
-  ask<T> (root: string, name: string, call: () => Awaitable<T>, discard?: (value: T) => void): Awaitable<T> {
+  async ask<T> (root: string, name: string, call: () => Awaitable<T>, discard?: (value: T) => void): Promise<T> {
     if (this.isHanging(root, name) || this.isHanging(root, '') || this.#isFull) throw noAnswer()
     const area = this.#areaOf(root, name)
-    if (!area.isBusy && this.#running < MAX_DISK_CALLS) return this.#start(area, call, discard)
-    return new Promise((resolve, reject) => {
-      const start = async (): Promise<T> => await this.#start(area, call, discard)
-      this.#waiting.push({ area, start: () => { start().then(resolve, reject) }, refuse: () => { reject(noAnswer()) } })
-    })
+    if (area.isBusy || this.#running === MAX_DISK_CALLS) await new Promise<void>((resolve, reject) => { this.#waiting.push({ area, start: resolve, refuse: reject }) })
+    else this.#occupy(area)
+    const answer = startCall(call)
+    answer.then(() => { this.#end(area) }, () => { this.#end(area) })
+    return await this.#inTime(area, answer, discard)
   }
 
   /** Gives something back to an area: at once, or when the area answers again. */
-  release (root: string, name: string, call: () => Awaitable<void>): Awaitable<void> {
-    if (this.isHanging(root, name)) {
-      this.#areaOf(root, name).postponed.push(call)
-      return undefined
-    }
-    const answer = call()
-    return answer instanceof Promise ? this.#inTime(this.#areaOf(root, name), answer) : answer
+  async release (root: string, name: string, call: () => Awaitable<void>): Promise<void> {
+    const area = this.#areaOf(root, name)
+    if (area.lateCalls > 0) area.postponed.push(call)
+    else await this.#inTime(area, startCall(call))
   }
 
   get #isFull (): boolean {
     return this.#hanging.size >= MAX_DISK_CALLS
   }
 
-  #start<T> (area: Area, call: () => Awaitable<T>, discard?: (value: T) => void): Awaitable<T> {
+  #occupy (area: Area): void {
     area.isBusy = true
     this.#running++
-    const end = (): void => { this.#end(area) }
-    let answer: Awaitable<T> | undefined
-    try {
-      answer = call()
-    } finally {
-      if (!(answer instanceof Promise)) end()
-    }
-    if (!(answer instanceof Promise)) return answer
-    const inTime = this.#inTime(area, answer, discard)
-    answer.then(end, end)
-    return inTime
   }
 
   #end (area: Area): void {
     area.isBusy = false
     this.#running--
-    while (this.#running < MAX_DISK_CALLS) {
-      const index = this.#waiting.findIndex((call) => !call.area.isBusy)
-      if (index === -1) break
-      this.#waiting.splice(index, 1)[0]?.start()
+    const index = this.#waiting.findIndex((call) => !call.area.isBusy)
+    const [next] = index === -1 ? [] : this.#waiting.splice(index, 1)
+    if (next !== undefined) {
+      // Before anybody else asks.
+      this.#occupy(next.area)
+      next.start()
     }
     this.#forgetIdle(area)
   }
 
   #inTime<T> (area: Area, answer: Promise<T>, discard?: (value: T) => void): Promise<T> {
+    area.openCalls++
     return new Promise((resolve, reject) => {
       let isLate = false
       const timer = setTimeout(() => {
@@ -117,7 +107,9 @@ export class DiskGuard {
       }, this.#answerMs)
       const onReturn = (): void => {
         clearTimeout(timer)
+        area.openCalls--
         if (isLate) this.#takeBack(area)
+        this.#forgetIdle(area)
       }
       answer.then((value) => {
         onReturn()
@@ -136,7 +128,7 @@ export class DiskGuard {
     const refused = this.#waiting.filter((call) => this.#isFull || call.area === area)
     this.#waiting = this.#waiting.filter((call) => !this.#isFull && call.area !== area)
     for (const call of refused) {
-      call.refuse()
+      call.refuse(noAnswer())
       this.#forgetIdle(call.area)
     }
     this.changed.emit({ root: area.root, name: area.name, isAnswering: false })
@@ -145,22 +137,26 @@ export class DiskGuard {
   #takeBack (area: Area): void {
     if (--area.lateCalls > 0) return
     this.#hanging.delete(area)
-    for (const act of area.postponed) act()
-    this.#forgetIdle(area)
+    for (const call of area.postponed.splice(0)) startCall(call).catch(() => {})
     this.changed.emit({ root: area.root, name: area.name, isAnswering: true })
   }
 
   #areaOf (root: string, name: string): Area {
     const key = keyOf(root, name)
-    const area = this.#areas.get(key) ?? { root, name, isBusy: false, lateCalls: 0, postponed: [] }
+    const area = this.#areas.get(key) ?? { root, name, isBusy: false, openCalls: 0, lateCalls: 0, postponed: [] }
     this.#areas.set(key, area)
     return area
   }
 
   #forgetIdle (area: Area): void {
-    if (area.isBusy || area.lateCalls > 0 || this.#waiting.some((call) => call.area === area)) return
+    if (area.isBusy || area.openCalls > 0 || this.#waiting.some((call) => call.area === area)) return
     this.#areas.delete(keyOf(area.root, area.name))
   }
+}
+
+/** The answer of a call, which may fail at once. */
+async function startCall<T> (call: () => Awaitable<T>): Promise<T> {
+  return await call()
 }
 
 /** No path holds a NUL. */

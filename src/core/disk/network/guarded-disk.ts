@@ -54,11 +54,16 @@ export function guardDisk (guard: DiskGuard, disk: Disk, root: string): Disk {
     },
     readdirBytes: ask((path) => disk.readdirBytes(path)),
     readlink: ask((path) => disk.readlink(path)),
-    realpath: ask((path) => withValue(disk.realpath(path), (realPath) => { noteRealPath(path, realPath) })),
-    open (path, flags) {
+    realpath: ask(async (path) => {
+      const realPath = await disk.realpath(path)
+      noteRealPath(path, realPath)
+      return realPath
+    }),
+    async open (path, flags) {
       const name = nameOf(path)
-      const opening = guard.ask(root, name, () => disk.open(path, flags), (descriptor) => { void closeQuietly(() => disk.close(descriptor)) })
-      return withValue(opening, (descriptor) => { opened.set(descriptor, name) })
+      const descriptor = await guard.ask(root, name, () => disk.open(path, flags), (late) => { void closeQuietly(() => disk.close(late)) })
+      opened.set(descriptor, name)
+      return descriptor
     },
     fstat: (descriptor) => askOpened(descriptor, () => disk.fstat(descriptor)),
     read: (descriptor, buffer, offset, length, position) => askOpened(descriptor, () => disk.read(descriptor, buffer, offset, length, position)),
@@ -76,11 +81,4 @@ async function closeQuietly (close: () => Awaitable<void>): Promise<void> {
   try {
     await close()
   } catch {}
-}
-
-/** The value as it is, once it has been used. */
-function withValue<T> (value: Awaitable<T>, use: (value: T) => void): Awaitable<T> {
-  if (value instanceof Promise) return value.then((resolved) => { use(resolved); return resolved })
-  use(value)
-  return value
 }

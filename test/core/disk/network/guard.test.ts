@@ -2,7 +2,7 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { createNetworkDisk, type Disk } from '../../../../src/core/disk/disk.ts'
+import { createNetworkDisk } from '../../../../src/core/disk/disk.ts'
 import { DiskGuard } from '../../../../src/core/disk/network/guard.ts'
 import { guardDisk } from '../../../../src/core/disk/network/guarded-disk.ts'
 import { MAX_DISK_CALLS } from '../../../../src/core/ground/limits.ts'
@@ -154,16 +154,21 @@ t.test('a disk that hangs at a close holds up nobody', async (t) => {
   await until(() => guard.hanging.length === 0)
 })
 
-t.test('what is answered in the same turn stays so, failures too', async (t) => {
-  const root = t.testdir(skills('a'))
-  const guard = new DiskGuard()
-  const disk: Disk = createFaultyDisk()
-  const guarded = guardDisk(guard, disk, root)
-  t.notOk(guarded.stat(join(root, 'a')) instanceof Promise)
-  t.throws(() => guarded.readdir(join(root, 'nothing')), { code: 'ENOENT' })
-  const file = guarded.open(join(root, 'a/SKILL.md'), fs.constants.O_RDONLY)
-  if (file instanceof Promise) throw new Error('it takes a turn')
-  t.notOk(guarded.close(file) instanceof Promise)
+t.test('a close that is under way when another call ends is known to hang when it does', async (t) => {
+  const { root, disk, guard, guarded } = createGuarded(t, 1, 'a')
+  const file = await guarded.open(join(root, 'a/SKILL.md'), fs.constants.O_RDONLY)
+  const held = hold(disk, join(root, 'a/SKILL.md'))
+  const closing = outcome(() => guarded.close(file))
+  t.ok((await guarded.stat(join(root, 'a')))?.isDirectory())
+  t.equal(await closing, NO_ANSWER)
+  t.ok(guard.isHanging(root, 'a'))
+  held.release()
+  await until(() => guard.hanging.length === 0)
+})
+
+t.test('a failure of a disk comes back to whoever asked', async (t) => {
+  const { root, guarded, disk } = createGuarded(t, NEVER_MS, 'a')
+  await t.rejects(async () => { await guarded.readdir(join(root, 'nothing')) }, { code: 'ENOENT' })
   t.equal(guarded.hasProc, disk.hasProc)
 })
 
