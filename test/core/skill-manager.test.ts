@@ -92,6 +92,22 @@ t.test('K7: the earlier root wins, a project root beats the personal one, the lo
   t.equal((await manager.find('mine'))?.metadata.type, 'personal')
 })
 
+t.test('K7: a change in an earlier root has it listed again for names that it may have got, and for no other', async (t) => {
+  const base = t.testdir({ one: skills('early'), two: skills('demo') })
+  const disk = createFaultyDisk({ ageMs: HOUR_MS })
+  const manager = await startManager(t, [join(base, 'one'), join(base, 'two')], { disk })
+  const listings = () => disk.calls.get('readdir') ?? 0
+  fs.writeFileSync(join(base, 'one/loose.txt'), '')
+  const before = listings()
+  t.equal((await manager.find('demo'))?.metadata.skillPath, join(base, 'two/demo'))
+  t.equal(listings(), before)
+  fs.writeFileSync(join(base, 'one/demo'), 'a file is no skill')
+  t.equal((await manager.find('demo'))?.metadata.skillPath, join(base, 'two/demo'))
+  fs.rmSync(join(base, 'one/demo'))
+  fs.symlinkSync('early', join(base, 'one/demo'))
+  t.equal((await manager.find('demo'))?.metadata.skillPath, join(base, 'one/demo'))
+})
+
 t.test('K3 K14: no root, and the way back', async (t) => {
   const base = t.testdir({ file: '' })
   const root = join(base, 'root')

@@ -93,9 +93,10 @@ export class LiveCatalog {
    */
   find (name: string): Awaitable<IndexedSkill | undefined> {
     const known = this.#catalog.get(name)
+    if (known === undefined || !this.#roots.listingHolds(known.folder)) return this.#search(name)
     // A root before the skill's own may have got a folder of that name.
-    if (known === undefined || known.folder.root > 0 || !this.#roots.listingHolds(known.folder)) return this.#search(name)
-    return whenReady(this.#holds(known), (isSame) => isSame ? known : this.#search(name, known))
+    return whenReady(this.#roots.lack(name, known.folder.root), (lack) =>
+      lack ? whenReady(this.#holds(known), (isSame) => isSame ? known : this.#search(name, known)) : this.#search(name))
   }
 
   /** @param outdated what the disk no longer has: it is not compared once more */

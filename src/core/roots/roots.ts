@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import { type Awaitable, coalesce, holdsForAll, whenReady } from '../ground/async.ts'
+import { type Awaitable, coalesce, holdsForAll, orElse, whenReady } from '../ground/async.ts'
 import { createLocalDisk, createNetworkDisk, type Disk, errorCode } from '../disk/disk.ts'
 import type { DiskGuard } from '../disk/network/guard.ts'
 import { guardDisk } from '../disk/network/guarded-disk.ts'
@@ -147,6 +147,12 @@ export class Roots {
     return this.#roots.findIndex((root) => root.path === path)
   }
 
+  /** Whether the first `count` roots have nothing new of this name. To list one of them again may take a second. */
+  lack (name: string, count: number): Awaitable<boolean> {
+    return count === 0 || holdsForAll(this.#roots.slice(0, count), (root) =>
+      whenReady(this.#holds(root, false), (holds) => holds || (root.listed === undefined && isFree(root.disk, `${root.path}/${name}`))))
+  }
+
   /**
    * Compares the first `count` roots with the disk and scans again what differs, until all of them are as they were when
    * an attempt began. What moves from one root to another is then in one of them.
@@ -273,6 +279,11 @@ export class Roots {
 
 function asOptions (root: string | RootOptions): RootOptions {
   return typeof root === 'string' ? { path: root } : root
+}
+
+/** Whether there is nothing at a path, for sure. */
+function isFree (disk: Disk, path: string): Awaitable<boolean> {
+  return orElse(() => whenReady(disk.lstat(path), (stats) => stats === undefined), () => false)
 }
 
 function holdsListing ({ listed, scan }: Pick<RootState, 'listed' | 'scan'>): boolean {
