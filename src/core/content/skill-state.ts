@@ -187,9 +187,17 @@ export class LiveState implements SkillState {
     const { name } = this.skill
     if (path === undefined) throw documentError.notFound(name)
     return orElse(() => this.#read(path, MAX_MAIN_FILE_BYTES), (error) => {
-      if (error instanceof RefusedError && isNoMainFile(error.refusal)) return this.#firstMainFile(others)
-      throw documentSentence(error, name)
+      if (!(error instanceof RefusedError) || !isNoMainFile(error.refusal)) throw documentSentence(error, name)
+      return whenReady(this.#isGone(path), (isGone) => {
+        // The next one may be gone too, and known from before.
+        if (isGone) throw documentError.changing(name)
+        return this.#firstMainFile(others)
+      })
     })
+  }
+
+  #isGone (path: string): Awaitable<boolean> {
+    return orElse(() => whenReady(this.disk.lstat(`${this.skill.folder.realPath}/${path}`), (stats) => stats === undefined), () => false)
   }
 
   #read (path: string, limit: number): Awaitable<FileContent> {

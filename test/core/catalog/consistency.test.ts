@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import { createNetworkDisk } from '../../../src/core/disk/disk.ts'
 import { RACY_WINDOW_MS } from '../../../src/core/ground/limits.ts'
-import { createFaultyDisk, failing, findByDisplayName, osError, outcome, skill, skills, skillText, startManager, until } from '../../helper/skills.ts'
+import { createFaultyDisk, failing, findByDisplayName, osError, outcome, skill, skills, skillText, startManager, textOf, until } from '../../helper/skills.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -234,6 +234,18 @@ t.test('K53: a skill that moves while all are compared is found by a question of
   manager.beginRequest({})
   await manager.verifyDisplayNames()
   t.match(await Promise.all(questions), [{ name: 'demo' }])
+})
+
+t.test('K53: of two main files that go away while one is looked for, the other is not given from before', async (t) => {
+  const base = t.testdir({ demo: { 'SKILL.MD': 'preferred', 'SKILL.md': 'other' } })
+  const disk = createFaultyDisk()
+  const manager = await startManager(t, [base], { disk })
+  fs.writeFileSync(join(base, 'demo/new.txt'), '')
+  disk.intercept = (operation, path) => {
+    if (operation !== 'open' || !path.endsWith('SKILL.MD')) return
+    for (const name of ['SKILL.md', 'SKILL.MD']) fs.rmSync(join(base, 'demo', name), { force: true })
+  }
+  t.equal(await textOf(() => manager.readDocument('demo', 'SKILL.MD')), "main_file_not_found: SKILL.MD not found for skill 'demo'")
 })
 
 t.test('K53: on a slow disk an answer is of the main file that was preferred while it was read', async (t) => {
