@@ -32,6 +32,7 @@ const FLOORS = [
   ['core/views/'],
   ['core/listing/', 'core/events/'],
   ['verdicts/'],
+  ['sources/address/source-spec.ts'],
   ['schemas/'],
   ['tools/'],
   ['library/'],

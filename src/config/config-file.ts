@@ -4,7 +4,7 @@ import { LAYOUTS } from '../core/layout/layout.ts'
 import { StringEnum } from '../schemas/typebox.ts'
 import { archiveSource, gitSource, ociSource, parseAddress, parsePath, parseRef } from '../sources/address/address.ts'
 import { AddressError } from '../sources/source-error.ts'
-import type { RootSpec, Source, SourceAuth, SourceCommon } from '../sources/address/source-spec.ts'
+import { ROOT_KINDS, type RootSpec, type Source, type SourceAuth, type SourceCommon } from '../sources/address/source-spec.ts'
 import { readYamlFile, type YamlFile, type YamlPath } from './yaml-file.ts'
 
 const TextSchema = (description: string) => Type.String({ minLength: 1, title: 'a text', description })
@@ -53,7 +53,7 @@ export const ConfigFileSchema = Type.Object({
   sources: Type.Array(SourceSchema, { title: 'a list of sources', description: 'In the order of precedence: the earlier wins' })
 }, { additionalProperties: false, title: 'the configuration of skillserve' })
 
-const KINDS = ['folder', 'git', 'archive', 's3', 'oci'] as const
+const FETCHED = ROOT_KINDS.filter((kind) => kind !== 'folder')
 
 /** The keys that belong to some kinds only. */
 const KINDS_OF: Readonly<Partial<Record<keyof SourceEntry, readonly string[]>>> = {
@@ -64,10 +64,10 @@ const KINDS_OF: Readonly<Partial<Record<keyof SourceEntry, readonly string[]>>> 
   region: ['s3'],
   marker: ['s3'],
   webhook: ['git'],
-  auth: ['git', 'archive', 's3', 'oci'],
-  interval: ['git', 'archive', 's3', 'oci'],
-  timeout: ['git', 'archive', 's3', 'oci'],
-  optional: ['git', 'archive', 's3', 'oci']
+  auth: FETCHED,
+  interval: FETCHED,
+  timeout: FETCHED,
+  optional: FETCHED
 }
 
 /** The keys that need a search for skills. */
@@ -84,9 +84,9 @@ export async function readConfigFile (path: string): Promise<readonly RootSpec[]
 
 function toRoot (entry: SourceEntry, at: YamlPath, file: YamlFile<unknown>): RootSpec {
   const folder = dirname(file.path)
-  const given = KINDS.filter((kind) => entry[kind] !== undefined)
+  const given = ROOT_KINDS.filter((kind) => entry[kind] !== undefined)
   const [kind] = given
-  if (kind === undefined || given.length > 1) throw file.error(given[1] === undefined ? at : [...at, given[1]], `needs one of ${KINDS.join(', ')}`)
+  if (kind === undefined || given.length > 1) throw file.error(given[1] === undefined ? at : [...at, given[1]], `needs one of ${ROOT_KINDS.join(', ')}`)
   for (const [key, kinds] of Object.entries(KINDS_OF)) {
     if (Object.hasOwn(entry, key) && !kinds.includes(kind)) throw file.error([...at, key], `is no setting of a source of kind ${kind}`)
   }

@@ -96,4 +96,7 @@ export interface LayoutFolder extends FolderRoot {
 
 export type RootSpec = FolderRoot | Source
 
+/** In the order in which documents name them. */
+export const ROOT_KINDS = ['folder', 'git', 'archive', 's3', 'oci'] as const satisfies ReadonlyArray<RootSpec['kind']>
+
 export const DEFAULT_TIMEOUT_MS = 120_000
