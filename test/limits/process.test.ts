@@ -1,0 +1,20 @@
+import t from 'tap'
+import { startProcess } from '../helper/process.ts'
+import { skills } from '../helper/skills.ts'
+
+/** More than the least that a caller may have at once. */
+const REQUESTS = 1_100
+
+t.test('K67: on a loopback address without callers nothing is limited, unless the setting says so', async (t) => {
+  const root = t.testdir(skills('demo'))
+  for (const [limits, statuses] of [['auto', [200]], ['off', [200]], ['on', [200, 429]]] as const) {
+    const { url, stop } = await startProcess(t, { args: [root], env: { LIMITS: limits, LIMIT_RATE: '1', LIMIT_BURST: '1' } })
+    const answers = await Promise.all(Array.from({ length: REQUESTS }, async () => {
+      const { status, body } = await fetch(`${url}/skills`)
+      await body?.cancel()
+      return status
+    }))
+    t.strictSame([...new Set(answers)].sort(), statuses, limits)
+    await stop()
+  }
+})
