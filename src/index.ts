@@ -19,7 +19,6 @@ export type { ServableFile } from './core/files/file-store.ts'
 export type { FileContent } from './core/files/file-content.ts'
 export type { MainFilePreference } from './core/roots/main-files.ts'
 export type { SourceAtRevision, SkillService, SkillSource, SkillStatus } from './core/skill-source.ts'
-export type { Awaitable } from './core/ground/async.ts'
 export type { CatalogSkill, Finding, FindingSeverity, Frontmatter, Manifest, ManifestFile, Skill, SkillMetadata, SkillType } from './core/ground/skill.ts'
 export type { DecodedText, TextEncoding } from './core/ground/text.ts'
 

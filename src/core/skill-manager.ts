@@ -1,5 +1,4 @@
 import { basename } from 'node:path'
-import { type Awaitable, whenReady } from './ground/async.ts'
 import type { CatalogChange } from './catalog/catalog.ts'
 import type { LiveCatalog } from './catalog/live-catalog.ts'
 import type { MainFilePreference } from './roots/main-files.ts'
@@ -141,14 +140,14 @@ export class SkillManager implements SkillService {
     return this.status
   }
 
-  list (): Awaitable<readonly string[]> {
-    return whenReady(this.#core.gate === undefined ? this.#roots.sync(undefined, true) : this.#checkNew(), () => {
-      this.#roots.requireOne()
-      return this.#catalog.last.names
-    })
+  async list (): Promise<readonly string[]> {
+    if (this.#core.gate !== undefined) await this.#checkNew()
+    else if (!this.#roots.holdAtOnce()) await this.#roots.sync(undefined, true)
+    this.#roots.requireOne()
+    return this.#catalog.last.names
   }
 
-  find (name: string): Awaitable<CatalogSkill | undefined> {
+  find (name: string): Promise<CatalogSkill | undefined> {
     return this.#files.find(name)
   }
 
@@ -202,36 +201,35 @@ export class SkillManager implements SkillService {
     return await this.#search.search(query)
   }
 
-  read<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Awaitable<T> {
+  read<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
     return this.#files.read(name, answer)
   }
 
-  readListed<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Promise<T> {
+  readListed<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
     return this.#files.readListed(name, answer)
   }
 
-  async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Awaitable<T>): Promise<T> {
+  async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
     // Of several skills with one name the first in order counts: all must have been read.
     await this.#firstIndex
     return await this.#files.readByDisplayName(displayName, answer)
   }
 
-  readDocument (name: string, preference: MainFilePreference): Awaitable<FileContent> {
-    return whenReady(this.readMainFile(name, preference), (content) => {
-      if (content.utf8 === undefined) throw documentError.notUtf8(name)
-      return content
-    })
+  async readDocument (name: string, preference: MainFilePreference): Promise<FileContent> {
+    const content = await this.#files.readMainFile(name, preference)
+    if (content.utf8 === undefined) throw documentError.notUtf8(name)
+    return content
   }
 
-  readMainFile (name: string, preference: MainFilePreference): Awaitable<FileContent> {
+  readMainFile (name: string, preference: MainFilePreference): Promise<FileContent> {
     return this.#files.readMainFile(name, preference)
   }
 
-  readFile (name: string, path: string): Awaitable<FileContent> {
+  readFile (name: string, path: string): Promise<FileContent> {
     return this.#files.readFile(name, path)
   }
 
-  openFile (name: string, path: string): Awaitable<ServableFile> {
+  openFile (name: string, path: string): Promise<ServableFile> {
     return this.#files.openFile(name, path)
   }
 

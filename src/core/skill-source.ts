@@ -1,4 +1,3 @@
-import type { Awaitable } from './ground/async.ts'
 import type { CatalogChange } from './catalog/catalog.ts'
 import type { MainFilePreference } from './roots/main-files.ts'
 import type { RootStatus } from './roots/roots.ts'
@@ -20,16 +19,16 @@ export interface SkillSource {
   readonly scope: string
 
   /** Names of all skills, sorted by code point. The array is the same object while nothing changes. Throws without a root. */
-  list (): Awaitable<readonly string[]>
+  list (): Promise<readonly string[]>
 
   /** The skill of exactly this folder name, or undefined. Never throws for a strange name. */
-  find (name: string): Awaitable<CatalogSkill | undefined>
+  find (name: string): Promise<CatalogSkill | undefined>
 
   /** Name of the root that a skill comes from, as the index knows it; undefined for one that it does not have. */
   rootOf (name: string): string | undefined
 
   /** All valid skills, sorted by folder name; as fresh as the index. Waits for the first index. */
-  available (): Awaitable<readonly SkillMetadata[]>
+  available (): Promise<readonly SkillMetadata[]>
 
   /** The valid skills that the index holds now, without waiting. */
   availableNow (): readonly SkillMetadata[]
@@ -38,34 +37,34 @@ export interface SkillSource {
    * Skills with at least one word of the query in name, description or body, the best first; as fresh as the index. Throws
    * `folderError`'s sentences without a root.
    */
-  search (query: string): Awaitable<SearchAnswer>
+  search (query: string): Promise<SearchAnswer>
 
   /**
    * What `answer` makes of a skill in one state: index entry, manifest and bytes agree. `answer` may run several times, and
    * reads through its argument only.
    */
-  read<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Awaitable<T>
+  read<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T>
 
   /**
    * The same for a list of many skills, which waits for none of them. It fails with `skill_changing` while a skill is written without
    * pause, or has much to be read; the reading goes on in the background.
    */
-  readListed<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Promise<T>
+  readListed<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T>
 
   /** The same for the skill with this frontmatter name, else of this folder name. */
-  readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Awaitable<T>): Awaitable<T>
+  readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Promise<T>): Promise<T>
 
   /** The main file of a skill as UTF-8 text. Throws `documentError`'s sentences in their order, `folderError`'s without a root. */
-  readDocument (name: string, preference: MainFilePreference): Awaitable<FileContent>
+  readDocument (name: string, preference: MainFilePreference): Promise<FileContent>
 
   /** The main file whatever its encoding, for a door that sends bytes. Same checks and sentences. */
-  readMainFile (name: string, preference: MainFilePreference): Awaitable<FileContent>
+  readMainFile (name: string, preference: MainFilePreference): Promise<FileContent>
 
   /** A file of a skill, up to MAX_TEXT_FILE_BYTES. Throws `fileError`'s sentences, `folderError`'s without a root. */
-  readFile (name: string, path: string): Awaitable<FileContent>
+  readFile (name: string, path: string): Promise<FileContent>
 
   /** A file of any size, for a door that sends bytes. Same checks and sentences as `readFile`. */
-  openFile (name: string, path: string): Awaitable<ServableFile>
+  openFile (name: string, path: string): Promise<ServableFile>
 
   /** All files of a skill. */
   manifest (name: string): Promise<Manifest>

@@ -1,4 +1,3 @@
-import type { Awaitable } from './ground/async.ts'
 import type { MainFilePreference } from './roots/main-files.ts'
 import type { SkillArchive } from './content/archive.ts'
 import type { RevisionChoice } from './content/skill-files.ts'
@@ -12,7 +11,7 @@ import type { SourceAtRevision, SkillSource } from './skill-source.ts'
 
 /** Reads a skill in a chosen revision. */
 export interface RevisionReader {
-  read<T> (name: string, answer: (state: SkillState) => Awaitable<T>, revision: RevisionChoice): Awaitable<T>
+  read<T> (name: string, answer: (state: SkillState) => Promise<T>, revision: RevisionChoice): Promise<T>
 }
 
 /** The skills of one request that asked for a revision. What is asked of all skills together has none, and passes through. */
@@ -42,7 +41,7 @@ export class SkillsAtRevision implements SourceAtRevision {
     return revisions.size === 1 ? revisions.values().next().value : undefined
   }
 
-  async read<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Promise<T> {
+  async read<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
     return await this.#files.read(name, async (state) => {
       const { revision } = await state.manifest()
       const value = await answer(state)
@@ -52,18 +51,18 @@ export class SkillsAtRevision implements SourceAtRevision {
   }
 
   /** Whoever asks for a revision waits for it. */
-  readListed<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Promise<T> {
+  readListed<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
     return this.read(name, answer)
   }
 
-  async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Awaitable<T>): Promise<T> {
-    const name = await this.#source.readByDisplayName(displayName, ({ skill }) => skill.name)
+  async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
+    const name = await this.#source.readByDisplayName(displayName, async ({ skill }) => skill.name)
     return await this.read(name, answer)
   }
 
   async find (name: string): Promise<CatalogSkill | undefined> {
     if (await this.#source.find(name) === undefined && this.keptRevisions(name).length === 0) return undefined
-    return await this.read(name, ({ skill }) => skill)
+    return await this.read(name, async ({ skill }) => skill)
   }
 
   async readDocument (name: string, preference: MainFilePreference): Promise<FileContent> {
@@ -92,11 +91,11 @@ export class SkillsAtRevision implements SourceAtRevision {
     return this.read(name, (state) => state.archive(nameOf))
   }
 
-  list (): Awaitable<readonly string[]> {
+  list (): Promise<readonly string[]> {
     return this.#source.list()
   }
 
-  available (): Awaitable<readonly SkillMetadata[]> {
+  available (): Promise<readonly SkillMetadata[]> {
     return this.#source.available()
   }
 
@@ -104,7 +103,7 @@ export class SkillsAtRevision implements SourceAtRevision {
     return this.#source.availableNow()
   }
 
-  search (query: string): Awaitable<SearchAnswer> {
+  search (query: string): Promise<SearchAnswer> {
     return this.#source.search(query)
   }
 

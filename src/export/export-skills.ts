@@ -192,6 +192,6 @@ async function reasonFor (skills: SkillService, name: string): Promise<string> {
   }
 }
 
-const judgeForDiscovery: Judge<JudgedEntry> = ({ skill, manifest, mainFile, fileFindings }) => ({
+const judgeForDiscovery: Judge<JudgedEntry> = async ({ skill, manifest, mainFile, fileFindings }) => ({
   findings: [...skill.findings, ...fileFindings, ...manifest === undefined ? [] : wellKnownFindings(skill, manifest, mainFile?.utf8)]
 })

@@ -1,6 +1,5 @@
 import { basename } from 'node:path'
 import type { SkillMetadata } from '../core/ground/skill.ts'
-import type { Awaitable } from '../core/ground/async.ts'
 import type { ToolParameters } from '../tools/tool.ts'
 import { neovateDefinition, neovateFailure, type NeovateFailure, neovateSuccess, type NeovateSuccess, notFoundSentence } from '../tools/neovate/neovate-messages.ts'
 
@@ -8,7 +7,7 @@ import { neovateDefinition, neovateFailure, type NeovateFailure, neovateSuccess,
 export interface SkillBodySource {
   getSkills (): readonly SkillMetadata[]
   /** The main file without its frontmatter. */
-  readSkillBody (skill: SkillMetadata): Awaitable<string>
+  readSkillBody (skill: SkillMetadata): Promise<string>
 }
 
 export interface NeovateSkillTool {

@@ -15,7 +15,7 @@ import {
 } from '../schemas/skills.ts'
 import type { Tool } from '../tools/tool.ts'
 import { sendContent, sendFile } from '../http/send/file.ts'
-import { answer, JSON_MEDIA_TYPE, sendJson, sendOutcome } from '../http/send/json.ts'
+import { JSON_MEDIA_TYPE, sendJson, sendOutcome } from '../http/send/json.ts'
 import { addVary, REVISION_HEADER, type RevisionOf, setCatalogRevision } from '../http/headers.ts'
 import { revisionCondition, type RevisionCondition } from '../http/revision.ts'
 
@@ -42,10 +42,11 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       tags: ['skills'],
       response: { 200: withCatalogRevision(jsonAnswer(SkillListSchema, 'The names')), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
     }
-  }, (request, reply) => answer(tools.listSkills.run({}, skillsOf(request)), (outcome) => {
+  }, async (request, reply) => {
+    const outcome = await tools.listSkills.run({}, skillsOf(request))
     setCatalogRevision(reply, revisionOf(request))
     return sendJson(reply, outcome, () => outcome.json)
-  }))
+  })
 
   app.get('/skills/:name', {
     schema: {
@@ -62,14 +63,13 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
         ...problemAnswers(...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...MAIN_FILE_PROBLEMS)
       }
     }
-  }, (request, reply) => {
+  }, async (request, reply) => {
     const { name } = request.params
     const condition = revisionCondition(request, skillsOf(request))
     addVary(reply, 'Accept')
     const type = prefers(request.headers.accept, DOCUMENT_TYPES)
-    if (type === 'application/json') return answer(tools.getSkill.run({ skill_name: name }, condition.skills), (outcome) => sendOutcome(reply, outcome, condition))
-    return answer(condition.skills.readMainFile(name, 'SKILL.MD'), (content) =>
-      sendContent(request, reply, content, { mediaType: type, condition }, type.slice('text/'.length)))
+    if (type === 'application/json') return sendOutcome(reply, await tools.getSkill.run({ skill_name: name }, condition.skills), condition)
+    return sendContent(request, reply, await condition.skills.readMainFile(name, 'SKILL.MD'), { mediaType: type, condition }, type.slice('text/'.length))
   })
 
   app.get('/skills/:name/files', {
@@ -107,20 +107,20 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
         ...problemAnswers(...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...FILE_PROBLEMS)
       }
     }
-  }, (request, reply) => {
+  }, async (request, reply) => {
     const { name, '*': path } = request.params
     const type = mediaType(path)
     const condition = revisionCondition(request, skillsOf(request))
     const source = condition.skills
     addVary(reply, 'Accept')
     if (prefers(request.headers.accept, [ANY_BYTES, type, 'application/json']) !== 'application/json') {
-      return answer(source.openFile(name, path), (file) => sendFile(request, reply, file, path, { mediaType: type, condition }))
+      return sendFile(request, reply, await source.openFile(name, path), path, { mediaType: type, condition })
     }
-    if (request.query.encoding === 'base64') return answer(source.readFile(name, path), (content) => sendBase64(reply, request.params, content, condition))
+    if (request.query.encoding === 'base64') return sendBase64(reply, request.params, await source.readFile(name, path), condition)
     const readText = () => tools.readFileInSkill.run({ skill_name: name, file_path: path }, source)
-    if (!admitsBytes(request.headers.accept, type)) return answer(readText(), (outcome) => sendOutcome(reply, outcome, condition))
-    return orBytes(async () => sendOutcome(reply, await readText(), condition), async () =>
-      await sendFile(request, reply, await source.openFile(name, path), path, { mediaType: type, condition }))
+    if (!admitsBytes(request.headers.accept, type)) return sendOutcome(reply, await readText(), condition)
+    return await orBytes(async () => sendOutcome(reply, await readText(), condition), async () =>
+      sendFile(request, reply, await source.openFile(name, path), path, { mediaType: type, condition }))
   })
 }
 

@@ -8,7 +8,7 @@ export function jsonOutcome (result: object, isError = false): ToolOutcome {
 }
 
 /** The failure of tools whose result is JSON: `{"error":<sentence>}`. */
-export function failWithError (error: ToolFailure): ToolOutcome {
+export async function failWithError (error: ToolFailure): Promise<ToolOutcome> {
   return jsonOutcome({ error: error.message }, true)
 }
 

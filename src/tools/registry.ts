@@ -1,5 +1,4 @@
 import { overloadError, SkillError } from '../core/ground/errors.ts'
-import type { Awaitable } from '../core/ground/async.ts'
 import type { SkillSource } from '../core/skill-source.ts'
 import { failWithError } from './outcomes.ts'
 import { printable } from './text/printable.ts'
@@ -14,7 +13,7 @@ export interface ToolRegistry {
   find (name: string, toolset?: Toolset): Tool | undefined
 
   /** Runs a tool. Never throws: every failure is an outcome in the tool's own form. */
-  call (tool: Tool, args: ToolArguments, skills: SkillSource): Awaitable<ToolOutcome>
+  call (tool: Tool, args: ToolArguments, skills: SkillSource): Promise<ToolOutcome>
 
   /** The outcome of a call that is not run, in the tool's own form. Never throws. */
   refuse (tool: Tool, failure: ToolFailure, skills: SkillSource): Promise<ToolOutcome>
@@ -61,7 +60,7 @@ export function createToolRegistry (tools: readonly Tool[], { onError = () => {}
     try {
       return await tool.fail(failure, args, skills)
     } catch (second) {
-      return failWithError(asFailure(second, tool))
+      return await failWithError(asFailure(second, tool))
     }
   }
 
@@ -73,13 +72,12 @@ export function createToolRegistry (tools: readonly Tool[], { onError = () => {}
       return tool !== undefined && isIn(tool, toolset) ? tool : undefined
     },
 
-    call (tool, args, skills) {
-      if (tool.isCostly === true && isOverloaded()) return fail(tool, overloadError.busy(), args, skills)
+    async call (tool, args, skills) {
       try {
-        const outcome = tool.run(args, skills)
-        return outcome instanceof Promise ? outcome.catch((error: unknown) => fail(tool, error, args, skills)) : outcome
+        if (tool.isCostly === true && isOverloaded()) throw overloadError.busy()
+        return await tool.run(args, skills)
       } catch (error) {
-        return fail(tool, error, args, skills)
+        return await fail(tool, error, args, skills)
       }
     },
 

@@ -1,6 +1,6 @@
 import { wellKnownFindings } from '../core/clients/discovery.ts'
 import type { FileContent } from '../core/files/file-content.ts'
-import { type Awaitable, createQueue, createSlicer } from '../core/ground/async.ts'
+import { createQueue, createSlicer } from '../core/ground/async.ts'
 import type { CatalogSkill, FileList, Finding } from '../core/ground/skill.ts'
 import type { EntryState, JudgedEntry } from '../core/listing/entry.ts'
 import { type TargetVerdict, type Verdicts, verdictsOf } from './judge.ts'
@@ -12,7 +12,7 @@ import { estimateTokens, type TokenEstimate } from './tokens.ts'
  * Why clients of a door do not take a skill. Must not throw or reject.
  * @param mainFile its content
  */
-export type FindingSource = (skill: CatalogSkill, listing: FileList, mainFile: FileContent) => Awaitable<readonly Finding[]>
+export type FindingSource = (skill: CatalogSkill, listing: FileList, mainFile: FileContent) => Promise<readonly Finding[]>
 
 /** What an entry of the catalog has beside the skill's content. */
 export interface EntryVerdicts extends JudgedEntry {

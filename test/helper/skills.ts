@@ -58,7 +58,7 @@ export async function textOf (question: () => unknown): Promise<unknown> {
 /** The skill with this frontmatter name, else of this folder name; undefined when there is none. */
 export async function findByDisplayName (manager: SkillManager, name: string): Promise<CatalogSkill | undefined> {
   try {
-    return await manager.readByDisplayName(name, ({ skill }) => skill)
+    return await manager.readByDisplayName(name, async ({ skill }) => skill)
   } catch (error) {
     if (error instanceof SkillError && error.code === 'skill_not_found') return undefined
     throw error

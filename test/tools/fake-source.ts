@@ -1,5 +1,4 @@
 import { Type } from '@sinclair/typebox'
-import type { Awaitable } from '../../src/core/ground/async.ts'
 import type { SkillState } from '../../src/core/content/skill-state.ts'
 import { documentError, fileError, type SkillError } from '../../src/core/ground/errors.ts'
 import { FileContent } from '../../src/core/files/file-content.ts'
@@ -54,7 +53,7 @@ export class FakeSource implements SkillSource {
     })
   }
 
-  list (): readonly string[] {
+  async list (): Promise<readonly string[]> {
     this.#ask('list')
     return this.#names
   }
@@ -64,18 +63,18 @@ export class FakeSource implements SkillSource {
     return this.#skills.get(name)
   }
 
-  async read<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Promise<T> {
+  async read<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
     this.#ask(`read ${name.slice(0, 50)}`)
     return await answer(this.#stateOf(this.#skills.get(name), name))
   }
 
-  async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Awaitable<T>): Promise<T> {
+  async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
     this.#ask(`readByDisplayName ${displayName.slice(0, 50)}`)
     const skill = [...this.#skills.values()].find(({ metadata }) => metadata.name === displayName) ?? this.#skills.get(displayName)
     return await answer(this.#stateOf(skill, displayName))
   }
 
-  available (): readonly SkillMetadata[] {
+  async available (): Promise<readonly SkillMetadata[]> {
     this.#ask('available')
     return this.#available
   }
@@ -85,12 +84,12 @@ export class FakeSource implements SkillSource {
   }
 
   /** Those with the text in their name, in order. */
-  search (query: string): SearchAnswer {
+  async search (query: string): Promise<SearchAnswer> {
     this.#ask(`search ${query.slice(0, 50)}`)
     return { hits: this.#names.filter((name) => name.includes(query)).map((name) => ({ name, score: 1 })), isComplete: !this.isIndexing }
   }
 
-  readDocument (name: string): FileContent {
+  async readDocument (name: string): Promise<FileContent> {
     this.#ask(`readDocument ${name.slice(0, 50)}`)
     if (hasForbiddenSequence(name)) throw documentError.invalidName(name)
     if (!this.#skills.has(name)) throw documentError.skillNotFound(name)
@@ -100,7 +99,7 @@ export class FakeSource implements SkillSource {
     return content
   }
 
-  readMainFile (name: string): FileContent {
+  readMainFile (name: string): Promise<FileContent> {
     return this.readDocument(name)
   }
 
@@ -108,7 +107,7 @@ export class FakeSource implements SkillSource {
     return { kind: 'content', content: await this.readFile(name, path) }
   }
 
-  async readListed<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Promise<T> {
+  async readListed<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
     return await this.read(name, answer)
   }
 
@@ -158,7 +157,7 @@ export class FakeSource implements SkillSource {
     if (skill === undefined) throw documentError.skillNotFound(name)
     return {
       skill,
-      mainFile: async () => this.readDocument(skill.name),
+      mainFile: () => this.readDocument(skill.name),
       file: (path) => this.readFile(skill.name, path),
       open: (path) => this.openFile(skill.name, path),
       fileFindings: async () => [],
@@ -201,8 +200,8 @@ export function fakeTool (members: Partial<Tool>): Tool {
     resultSchema: Type.Object({}),
     failureSchema: ErrorResultSchema,
     example: { args: {}, outcome: new ToolOutcome({}, '') },
-    run: () => new ToolOutcome({}, ''),
-    fail: (error) => new ToolOutcome({ error: error.message }, `FAILED ${error.message}`, true),
+    run: async () => new ToolOutcome({}, ''),
+    fail: async (error) => new ToolOutcome({ error: error.message }, `FAILED ${error.message}`, true),
     ...members
   }
 }

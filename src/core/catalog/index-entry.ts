@@ -1,26 +1,42 @@
-import { type Awaitable, whenReady } from '../ground/async.ts'
 import type { Disk } from '../disk/disk.ts'
 import { IGNORE_FILE } from '../disk/ignore-file.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
 import { isSameOrMissing, isSameState } from '../disk/signature.ts'
+import type { Signature } from '../ground/skill.ts'
+import { orderMainFiles } from '../roots/main-files.ts'
 import { type Catalog, type IndexedSkill, isSameOnDisk, isSameToCallers } from './catalog.ts'
+
+/** Whether a comparison of the folder with the disk can say that an index entry holds. */
+export function mayHold (catalog: Catalog, skill: IndexedSkill): boolean {
+  if (!skill.isTrustworthy || skill.refused !== undefined || !catalog.isInPlace(skill)) return false
+  // A main file that was passed over may be of use now: a link's target made.
+  return skill.mainFile?.name === orderMainFiles(skill.mainFiles, 'SKILL.md')[0]
+}
 
 /**
  * Whether folder and main file of an index entry are on the disk as they were when it was read.
  * @param rootRulesHold whether the root's rules on files are as they were
  */
-export function folderHolds (disk: Disk, phase: PollPhase, skill: IndexedSkill, rootRulesHold: () => Awaitable<boolean>): Awaitable<boolean> {
+export async function folderHolds (disk: Disk, phase: PollPhase, skill: IndexedSkill, rootRulesHold: () => Promise<boolean>): Promise<boolean> {
   const { folder, folderSignature } = skill
-  return whenReady(phase.stat(disk, folder.path), (now) => {
-    if (now === undefined || !isSameState(now, folderSignature)) return false
-    if (skill.filter !== undefined) return filteredHolds(disk, phase, skill, rootRulesHold)
-    return folder.linked ? linkHolds(disk, phase, skill) : mainFileHolds(disk, phase, skill)
-  })
+  if (!isAt(await phase.stat(disk, folder.path), folderSignature)) return false
+  if (skill.filter !== undefined && !await rulesHold(disk, phase, skill, rootRulesHold)) return false
+  if (folder.linked && await realpathOrNothing(disk, folder.path) !== folder.realPath) return false
+  return await mainFileHolds(disk, phase, skill)
 }
 
-export function mainFileHolds (disk: Disk, phase: PollPhase, { metadata, mainFile }: IndexedSkill): Awaitable<boolean> {
-  if (mainFile === undefined) return true
-  return whenReady(phase.stat(disk, metadata.path), (now) => now !== undefined && isSameState(now, mainFile.signature))
+/** The same, if the disk says so at once. False where more than folder and main file counts. */
+export function folderHoldsAtOnce (disk: Disk, phase: PollPhase, { folder, folderSignature, filter, metadata, mainFile }: IndexedSkill): boolean {
+  return filter === undefined && !folder.linked && isAt(phase.statAtOnce(disk, folder.path), folderSignature) &&
+    (mainFile === undefined || isAt(phase.statAtOnce(disk, metadata.path), mainFile.signature))
+}
+
+export async function mainFileHolds (disk: Disk, phase: PollPhase, { metadata, mainFile }: IndexedSkill): Promise<boolean> {
+  return mainFile === undefined || isAt(await phase.stat(disk, metadata.path), mainFile.signature)
+}
+
+function isAt (now: Signature | undefined, before: Signature): boolean {
+  return now !== undefined && isSameState(now, before)
 }
 
 /** What a catalog takes of the skills that were read, and what callers see of that, by name. */
@@ -51,20 +67,10 @@ export function compareLoaded (before: Catalog, loaded: readonly IndexedSkill[])
 }
 
 /** Whether what a skill hides is as it was: an ignore file may be written without a change to its folder. */
-export async function rulesHold (disk: Disk, phase: PollPhase, { folder, ignoreFile }: IndexedSkill, rootRulesHold: () => Awaitable<boolean>): Promise<boolean> {
+export async function rulesHold (disk: Disk, phase: PollPhase, { folder, ignoreFile }: IndexedSkill, rootRulesHold: () => Promise<boolean>): Promise<boolean> {
   if (folder.rootRules !== undefined && !await rootRulesHold()) return false
   if (ignoreFile === undefined) return true
   return isSameOrMissing(await phase.stat(disk, `${folder.path}/${IGNORE_FILE}`), ignoreFile.signature)
-}
-
-async function filteredHolds (disk: Disk, phase: PollPhase, skill: IndexedSkill, rootRulesHold: () => Awaitable<boolean>): Promise<boolean> {
-  if (!await rulesHold(disk, phase, skill, rootRulesHold)) return false
-  return await (skill.folder.linked ? linkHolds(disk, phase, skill) : mainFileHolds(disk, phase, skill))
-}
-
-async function linkHolds (disk: Disk, phase: PollPhase, skill: IndexedSkill): Promise<boolean> {
-  const { path, realPath } = skill.folder
-  return await realpathOrNothing(disk, path) === realPath && await mainFileHolds(disk, phase, skill)
 }
 
 async function realpathOrNothing (disk: Disk, path: string): Promise<string | undefined> {

@@ -1,4 +1,4 @@
-import { createSlicer, orElse } from '../ground/async.ts'
+import { createSlicer } from '../ground/async.ts'
 import type { Disk } from '../disk/disk.ts'
 import { entriesIn } from '../disk/folder-entries.ts'
 import { IGNORE_FILE, type IgnoreRules, unreadableIgnoreFile } from '../disk/ignore-file.ts'
@@ -114,9 +114,13 @@ export function describeSkill (folder: SkillFolder, { mainFiles, main, filter, r
 
 /** Of a skill that could not be listed, or whose ignore file could not be read: what that one hides is not known. */
 async function unreadRules (disk: Disk, { realPath }: SkillFolder): Promise<IgnoreRules | undefined> {
-  // In a folder that may not be searched no file can be opened.
-  const isThere = await orElse(async () => await disk.lstat(`${realPath}/${IGNORE_FILE}`) !== undefined, (error) => asRefused(error).refusal !== 'permission_denied')
-  return isThere ? unreadableIgnoreFile('cannot be read') : undefined
+  try {
+    if (await disk.lstat(`${realPath}/${IGNORE_FILE}`) === undefined) return undefined
+  } catch (error) {
+    // In a folder that may not be searched no file can be opened.
+    if (asRefused(error).refusal === 'permission_denied') return undefined
+  }
+  return unreadableIgnoreFile('cannot be read')
 }
 
 /** Another main file may be preferred to the one that was read, or an ignore file hide it. */

@@ -1,4 +1,4 @@
-import { type Awaitable, coalesce, createSlicer, whenReady } from '../ground/async.ts'
+import { coalesce, createSlicer } from '../ground/async.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
 import { isSameState } from '../disk/signature.ts'
 import type { FileStore } from '../files/file-store.ts'
@@ -7,9 +7,8 @@ import { Signal } from '../ground/signal.ts'
 import type { Signature } from '../ground/skill.ts'
 import { type Admission, AdmittedFolders, type CheckOutcome } from './admission.ts'
 import { Catalog, type CatalogChange, type IndexedSkill } from './catalog.ts'
-import { compareLoaded, folderHolds, mainFileHolds, rulesHold } from './index-entry.ts'
+import { compareLoaded, folderHolds, folderHoldsAtOnce, mainFileHolds, mayHold, rulesHold } from './index-entry.ts'
 import { indexSkill } from './index-skill.ts'
-import { orderMainFiles } from '../roots/main-files.ts'
 import type { Roots, RootStatus } from '../roots/roots.ts'
 import { withRests } from './rests.ts'
 import type { SkillFolder } from '../roots/scan-root.ts'
@@ -91,12 +90,18 @@ export class LiveCatalog {
    * The skill of this name as it is on the disk now; undefined when there is none.
    * @throws {SkillError} `folderError`'s sentences without a root
    */
-  find (name: string): Awaitable<IndexedSkill | undefined> {
+  async find (name: string): Promise<IndexedSkill | undefined> {
     const known = this.#catalog.get(name)
-    if (known === undefined || !this.#roots.listingHolds(known.folder)) return this.#search(name)
     // A root before the skill's own may have got a folder of that name.
-    return whenReady(this.#roots.lack(name, known.folder.root), (lack) =>
-      lack ? whenReady(this.#holds(known), (isSame) => isSame ? known : this.#search(name, known)) : this.#search(name))
+    if (known === undefined || !this.#roots.listingHolds(known.folder) || !await this.#roots.lack(name, known.folder.root)) return await this.#search(name)
+    return await this.#holds(known) ? known : await this.#search(name, known)
+  }
+
+  /** The same for a skill of the first root, if the disk says at once that the index has it; else undefined. */
+  findAtOnce (name: string): IndexedSkill | undefined {
+    const known = this.#catalog.get(name)
+    if (known === undefined || known.folder.root > 0 || !this.#roots.listingHolds(known.folder) || !mayHold(this.#catalog, known)) return undefined
+    return folderHoldsAtOnce(this.#roots.diskOf(known.folder), this.#phase, known) ? known : undefined
   }
 
   /** @param outdated what the disk no longer has: it is not compared once more */
@@ -144,8 +149,7 @@ export class LiveCatalog {
   async findByDisplayName (displayName: string): Promise<IndexedSkill | undefined> {
     const folder = await this.find(displayName)
     if (folder?.metadata.name === displayName) return folder
-    let changeCount: number | undefined
-    for (let attempt = 0; attempt <= MAX_ATTEMPTS; attempt++) {
+    for (let attempt = 0, changeCount = -1; attempt <= MAX_ATTEMPTS; attempt++) {
       const name = this.#catalog.folderOfDisplayName(displayName)
       const skill = name === undefined ? undefined : await this.find(name)
       if (skill?.metadata.name === displayName) return skill
@@ -160,7 +164,7 @@ export class LiveCatalog {
    * Reads again which of these skills differ from the disk, in slices; each slice is one step of the catalog.
    * @param holds tells whether a skill does not differ
    */
-  async verify (names: Iterable<string>, holds = (skill: IndexedSkill): Awaitable<boolean> => this.#holdsAdmitted(skill)): Promise<void> {
+  async verify (names: Iterable<string>, holds = (skill: IndexedSkill): Promise<boolean> => this.#holdsAdmitted(skill)): Promise<void> {
     const yieldIfNeeded = createSlicer()
     let loaded: IndexedSkill[] = []
     const gone = new Set<number>()
@@ -195,20 +199,18 @@ export class LiveCatalog {
     this.#phase.forget()
     try {
       await this.#roots.sync(folder.root + 1)
-      const now = await this.find(name)
-      const rootNow = this.#roots.signatureOf(folder)
-      return now?.folder === folder && isSameState(now.folderSignature, folderSignature) &&
-        root !== undefined && rootNow !== undefined && isSameState(root, rootNow)
+      const [now, rootNow] = [await this.find(name), this.#roots.signatureOf(folder)]
+      return now?.folder === folder && isSameState(now.folderSignature, folderSignature) && root !== undefined && rootNow !== undefined && isSameState(root, rootNow)
     } catch {
       return false
     }
   }
 
   /** Whether what a skill hides is as its index entry says, on the disk as it is now. */
-  filterHolds (skill: IndexedSkill): Awaitable<boolean> {
+  async filterHolds (skill: IndexedSkill): Promise<boolean> {
     if (skill.filter === undefined) return true
     this.#phase.forget()
-    return rulesHold(this.#roots.diskOf(skill.folder), this.#phase, skill, () => this.#roots.rulesHold(skill.folder))
+    return await rulesHold(this.#roots.diskOf(skill.folder), this.#phase, skill, () => this.#roots.rulesHold(skill.folder))
   }
 
   #takeFolders (names: readonly string[]): void {
@@ -220,26 +222,20 @@ export class LiveCatalog {
   }
 
   /** Whether the disk has what the index says of a skill. */
-  #holds (skill: IndexedSkill): Awaitable<boolean> {
-    const { mainFile } = skill
-    if (!skill.isTrustworthy || skill.refused !== undefined || !this.#catalog.isInPlace(skill)) return false
-    // A main file that was passed over may be of use now: a link's target made.
-    if (mainFile?.name !== orderMainFiles(skill.mainFiles, 'SKILL.md')[0]) return false
-    return folderHolds(this.#roots.diskOf(skill.folder), this.#phase, skill, () => this.#roots.rulesHold(skill.folder))
+  async #holds (skill: IndexedSkill): Promise<boolean> {
+    return mayHold(this.#catalog, skill) && await folderHolds(this.#roots.diskOf(skill.folder), this.#phase, skill, () => this.#roots.rulesHold(skill.folder))
   }
 
   /** One stat instead of two where no other file can be preferred to the main file. */
-  #holdsDisplayName (skill: IndexedSkill): Awaitable<boolean> {
+  async #holdsDisplayName (skill: IndexedSkill): Promise<boolean> {
     const isPlain = skill.mainFile?.name === 'SKILL.md' && !skill.folder.linked && skill.filter === undefined
-    return isPlain && skill.isTrustworthy && this.#catalog.isInPlace(skill) ? mainFileHolds(this.#roots.diskOf(skill.folder), this.#phase, skill) : this.#holds(skill)
+    return await (isPlain && skill.isTrustworthy && this.#catalog.isInPlace(skill) ? mainFileHolds(this.#roots.diskOf(skill.folder), this.#phase, skill) : this.#holds(skill))
   }
 
   /** Undefined when the folder is no longer the one that the root listed, or is not served. */
   async #load (folder: SkillFolder): Promise<IndexedSkill | undefined> {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-      const skill = await indexSkill(folder, {
-        disk: this.#roots.diskOf(folder), store: this.#store, sequence: ++this.#sequence, shadowing: this.#catalog.shadowing.get(folder.name), hiddenNames: this.#admitted?.hiddenNames
-      })
+      const skill = await indexSkill(folder, { disk: this.#roots.diskOf(folder), store: this.#store, sequence: ++this.#sequence, shadowing: this.#catalog.shadowing.get(folder.name), hiddenNames: this.#admitted?.hiddenNames })
       if (skill === undefined) return undefined
       const outcome = await this.#check(skill)
       if (outcome !== 'changed') return outcome === 'served' ? skill : undefined
@@ -278,8 +274,8 @@ export class LiveCatalog {
     return undefined
   }
 
-  #holdsAdmitted (skill: IndexedSkill): Awaitable<boolean> {
-    return whenReady(this.#holds(skill), (isSame) => isSame && (this.#admitted === undefined || this.#check(skill).then((outcome) => outcome === 'served')))
+  async #holdsAdmitted (skill: IndexedSkill): Promise<boolean> {
+    return await this.#holds(skill) && (this.#admitted === undefined || await this.#check(skill) === 'served')
   }
 
   #commit (loaded: readonly IndexedSkill[]): void {

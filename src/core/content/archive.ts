@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import { type Awaitable, createSlicer } from '../ground/async.ts'
+import { createSlicer } from '../ground/async.ts'
 import type { Disk } from '../disk/disk.ts'
 import type { PathFilter } from '../disk/hidden.ts'
 import { changed } from '../disk/refused.ts'
@@ -148,7 +148,7 @@ export function keptSource ({ contents }: Pick<KeptRevision, 'contents'>): Archi
  * Bytes on the disk that are compared with the manifest before they are given out.
  * @param openChecked opens a file of the manifest; refuses one with other bytes
  */
-export function checkedSource (openChecked: (path: string) => Awaitable<ServableFile>): ArchiveSource {
+export function checkedSource (openChecked: (path: string) => Promise<ServableFile>): ArchiveSource {
   return {
     async * read ({ path }, first, last) {
       const opened = await openChecked(path)

@@ -1,5 +1,4 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { type Awaitable, orElse, whenReady } from '../ground/async.ts'
 import type { IndexedSkill } from '../catalog/catalog.ts'
 import type { LiveCatalog } from '../catalog/live-catalog.ts'
 import { isNoMainFile, type MainFilePreference, orderMainFiles } from '../roots/main-files.ts'
@@ -11,7 +10,7 @@ import type { FileContent } from '../files/file-content.ts'
 import type { FilePlace, FileStore, ServableFile } from '../files/file-store.ts'
 import { MAX_ATTEMPTS, MAX_CHANGE_PAUSE_MS, MAX_CHANGE_WAIT_MS, MAX_LISTED_CHANGE_WAIT_MS, MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../ground/limits.ts'
 import type { CatalogSkill, Finding, Manifest } from '../ground/skill.ts'
-import { type ArchiveSource, checkedSource, createArchive, diskSource, keptSource, type SkillArchive } from './archive.ts'
+import { checkedSource, createArchive, diskSource, keptSource, type SkillArchive } from './archive.ts'
 import type { KeptRevisions } from './kept-revisions.ts'
 import type { Gate } from './trust/gate.ts'
 import type { ManifestStore, Snapshot } from './manifest.ts'
@@ -32,11 +31,11 @@ export interface SkillState {
   /** What the trust policy says of it; undefined without a policy. */
   trust (): Promise<Verdict | undefined>
   /** The main file, with `get_skill`'s sentences when there is none. Default preference: `SKILL.md`. */
-  mainFile (preference?: MainFilePreference): Awaitable<FileContent>
+  mainFile (preference?: MainFilePreference): Promise<FileContent>
   /** A file up to MAX_TEXT_FILE_BYTES, with `read_file_in_skill`'s sentences. */
-  file (path: string): Awaitable<FileContent>
+  file (path: string): Promise<FileContent>
   /** A file of any size; an open one is closed by the caller. */
-  open (path: string): Awaitable<ServableFile>
+  open (path: string): Promise<ServableFile>
   /** @param nameOf what a file of the manifest is called in the archive; default: its path */
   archive (nameOf?: (path: string) => string): Promise<SkillArchive>
 }
@@ -60,7 +59,7 @@ export class SkillStates {
   }
 
   /**
-   * What `answer` makes of a skill, in the same turn of the event loop when all of it is in memory and holds. If the skill's folder was replaced meanwhile, a failure is discarded and computed again
+   * What `answer` makes of a skill. If the skill's folder was replaced meanwhile, a failure is discarded and computed again
    * on the new folder, at most MAX_ATTEMPTS times. If the skill changed between two reads, the answer waits for a state
    * that holds, at most MAX_CHANGE_WAIT_MS.
    * @param find the skill as it is now
@@ -68,37 +67,29 @@ export class SkillStates {
    * @param isListed for a list of many skills: it waits MAX_LISTED_CHANGE_WAIT_MS, and not for files that are read for long
    * @throws {SkillError} `skill_not_found`, `skill_changing`, and what `answer` throws
    */
-  read<T> (
-    name: string, find: () => Awaitable<IndexedSkill | undefined>, answer: (state: LiveState) => Awaitable<T>, isListed = false
-  ): Awaitable<T> {
-    const { catalog, roots, store } = this.#options
+  async read<T> (
+    name: string, find: () => Promise<IndexedSkill | undefined>, answer: (state: LiveState) => Promise<T>, isListed = false
+  ): Promise<T> {
+    const { catalog, roots, store, gate } = this.#options
     const giveUpAt = performance.now() + (isListed ? MAX_LISTED_CHANGE_WAIT_MS : MAX_CHANGE_WAIT_MS)
-    return attempt(1, this.#options)
-
-    function attempt (count: number, options: SkillStatesOptions): Awaitable<T> {
+    for (let count = 1; ; count++) {
       const since = store.readCount
-      return whenReady(find(), (skill) => {
-        if (skill === undefined) throw documentError.skillNotFound(name)
-        const root = roots.signatureOf(skill.folder)
-        return orElse(() => {
-          const state = new LiveState(options, skill, since, isListed)
-          return options.gate?.guards(skill.folder) === true ? readGuarded(state, answer) : answer(state)
-        }, async (error) => {
-          if (!(error instanceof SkillError)) throw error
-          if (error.code === 'skill_changing') {
-            if (error instanceof SkillUnreadError || performance.now() >= giveUpAt) throw error
-            await pause(Math.min(2 ** count, MAX_CHANGE_PAUSE_MS))
-          } else if (count === MAX_ATTEMPTS || performance.now() >= giveUpAt || await catalog.isStill(skill, root)) throw error
-          return await attempt(count + 1, options)
-        })
-      })
+      const skill = await find()
+      if (skill === undefined) throw documentError.skillNotFound(name)
+      const root = roots.signatureOf(skill.folder)
+      try {
+        const state = new LiveState(this.#options, skill, since, isListed)
+        if (gate?.guards(skill.folder) === true) await state.guard()
+        return await answer(state)
+      } catch (error) {
+        if (!(error instanceof SkillError)) throw error
+        if (error.code === 'skill_changing') {
+          if (error instanceof SkillUnreadError || performance.now() >= giveUpAt) throw error
+          await pause(Math.min(2 ** count, MAX_CHANGE_PAUSE_MS))
+        } else if (count === MAX_ATTEMPTS || performance.now() >= giveUpAt || await catalog.isStill(skill, root)) throw error
+      }
     }
   }
-}
-
-async function readGuarded<T> (state: LiveState, answer: (state: LiveState) => Awaitable<T>): Promise<T> {
-  await state.guard()
-  return await answer(state)
 }
 
 /** A skill as it is on the disk. */
@@ -131,7 +122,11 @@ export class LiveState implements SkillState {
     const { gate } = this.#options
     if (gate === undefined) return undefined
     const snapshot = await this.#snapshotOnce()
-    return await orElse<Verdict>(() => gate.judge(this.skill.folder, snapshot), (error) => { throw skillSentence(error, this.skill.name) })
+    try {
+      return await gate.judge(this.skill.folder, snapshot)
+    } catch (error) {
+      throw skillSentence(error, this.skill.name)
+    }
   }
 
   /**
@@ -156,77 +151,78 @@ export class LiveState implements SkillState {
     return (await this.#snapshotOnce()).findings
   }
 
-  mainFile (preference: MainFilePreference = 'SKILL.md'): Awaitable<FileContent> {
+  async mainFile (preference: MainFilePreference = 'SKILL.md'): Promise<FileContent> {
     const { name, mainFiles, refused } = this.skill
     if (refused !== undefined && mainFiles.length === 0) throw documentSentence(refused, name)
-    return this.#firstMainFile(orderMainFiles(mainFiles, preference))
+    for (const path of orderMainFiles(mainFiles, preference)) {
+      try {
+        return await this.#read(path, MAX_MAIN_FILE_BYTES)
+      } catch (error) {
+        if (!(error instanceof RefusedError) || !isNoMainFile(error.refusal)) throw documentSentence(error, name)
+        // The next one may be gone too, and known from before.
+        if (await this.#isGone(path)) throw documentError.changing(name)
+      }
+    }
+    throw documentError.notFound(name)
   }
 
-  file (filePath: string): Awaitable<FileContent> {
+  async file (filePath: string): Promise<FileContent> {
     const { name, mainFiles } = this.skill
     const path = pathInside(name, mainFiles, filePath)
-    return orElse(() => this.#read(path, MAX_TEXT_FILE_BYTES), (error) => { throw fileSentence(error, name, filePath) })
+    try {
+      return await this.#read(path, MAX_TEXT_FILE_BYTES)
+    } catch (error) {
+      throw fileSentence(error, name, filePath)
+    }
   }
 
-  open (filePath: string): Awaitable<ServableFile> {
+  async open (filePath: string): Promise<ServableFile> {
     const { name, mainFiles } = this.skill
     const path = pathInside(name, mainFiles, filePath)
-    return orElse(() => whenReady(this.#options.store.open(this.#placeOf(path), this.#since), (file) => this.#whole(this.#confirmOpen(path, file))),
-      (error) => { throw fileSentence(error, name, filePath) })
+    try {
+      return await this.#open(path, this.#since)
+    } catch (error) {
+      throw fileSentence(error, name, filePath)
+    }
   }
 
   async archive (nameOf?: (path: string) => string): Promise<SkillArchive> {
     const snapshot = await this.#snapshotOnce()
     const { manifest: { revision } } = snapshot
     const kept = this.#options.kept.get(this.skill.name, revision)
-    const source = kept !== undefined ? keptSource(kept) : this.#isGuarded ? this.#checkedSource() : diskSource(this.disk, this.skill.folder.realPath, snapshot, this.skill.filter)
+    const source = kept !== undefined ? keptSource(kept) : this.#isGuarded ? checkedSource((path) => this.#open(path)) : diskSource(this.disk, this.skill.folder.realPath, snapshot, this.skill.filter)
     return createArchive(snapshot, source, nameOf)
   }
 
-  #firstMainFile ([path, ...others]: readonly string[]): Awaitable<FileContent> {
-    const { name } = this.skill
-    if (path === undefined) throw documentError.notFound(name)
-    return orElse(() => this.#read(path, MAX_MAIN_FILE_BYTES), (error) => {
-      if (!(error instanceof RefusedError) || !isNoMainFile(error.refusal)) throw documentSentence(error, name)
-      return whenReady(this.#isGone(path), (isGone) => {
-        // The next one may be gone too, and known from before.
-        if (isGone) throw documentError.changing(name)
-        return this.#firstMainFile(others)
-      })
-    })
+  async #isGone (path: string): Promise<boolean> {
+    try {
+      return await this.disk.lstat(`${this.skill.folder.realPath}/${path}`) === undefined
+    } catch {
+      return false
+    }
   }
 
-  #isGone (path: string): Awaitable<boolean> {
-    return orElse(() => whenReady(this.disk.lstat(`${this.skill.folder.realPath}/${path}`), (stats) => stats === undefined), () => false)
-  }
-
-  #read (path: string, limit: number): Awaitable<FileContent> {
-    return whenReady(this.#options.store.read(this.#placeOf(path), limit, this.#since), ({ content }) => whenReady(this.#confirmFilter(), () => {
-      this.#confirm(path, content.digest)
-      return content
-    }))
+  async #read (path: string, limit: number): Promise<FileContent> {
+    const { content } = await this.#options.store.read(this.#placeOf(path), limit, this.#since)
+    await this.#confirmFilter()
+    this.#confirm(path, content.digest)
+    return content
   }
 
   /** A large file is sent while it is read: of a guarded skill, each block of it is compared before it is sent. */
-  #whole (file: Awaitable<ServableFile>): Awaitable<ServableFile> {
-    if (!this.#isGuarded) return file
-    return whenReady(file, (file) => file.kind === 'content' ? file : this.#options.store.withCheckedBlocks(file))
-  }
-
-  #checkedSource (): ArchiveSource {
-    return checkedSource((path) => this.#whole(whenReady(this.#options.store.open(this.#placeOf(path)), (file) => this.#confirmOpen(path, file))))
-  }
-
-  #confirmOpen (path: string, file: ServableFile): Awaitable<ServableFile> {
-    return orElse(() => whenReady(this.#confirmFilter(), () => {
+  async #open (path: string, since?: number): Promise<ServableFile> {
+    const { store } = this.#options
+    const file = await store.open(this.#placeOf(path), since)
+    try {
+      await this.#confirmFilter()
       const digest = file.kind === 'content' ? file.content.digest : file.digest
       if (digest !== undefined) this.#confirm(path, digest)
       else if (this.#isGuarded) throw new RefusedError('not_found')
-      return file
-    }), (error) => {
-      if (file.kind === 'content') throw error
-      return whenReady<void, ServableFile>(file.file.close(), () => { throw error })
-    })
+    } catch (error) {
+      if (file.kind === 'stream') await file.file.close()
+      throw error
+    }
+    return this.#isGuarded && file.kind === 'stream' ? await store.withCheckedBlocks(file) : file
   }
 
   async #snapshotOnce (): Promise<Snapshot> {
@@ -257,10 +253,8 @@ export class LiveState implements SkillState {
   }
 
   /** Whoever hides a file first and writes into it then has hidden what was written. */
-  #confirmFilter (): Awaitable<void> {
-    return whenReady(this.#options.catalog.filterHolds(this.skill), (holds) => {
-      if (!holds) throw changed('what is hidden changed after the index was read')
-    })
+  async #confirmFilter (): Promise<void> {
+    if (!await this.#options.catalog.filterHolds(this.skill)) throw changed('what is hidden changed after the index was read')
   }
 
   /** @throws {RefusedError} `changed` when the index entry or the manifest has other bytes under this path */

@@ -23,6 +23,8 @@ export interface Disk {
   /** Number of bytes read, 0 at the end of the file. */
   read (descriptor: number, buffer: Buffer, offset: number, length: number, position: number): Awaitable<number>
   close (descriptor: number): Awaitable<void>
+  /** Whether `stat` returns no promise. */
+  readonly answersAtOnce?: boolean
   /** Whether `/proc/self/fd/N` names an open file, so that the opened file itself can be checked. */
   readonly hasProc: boolean
 }
@@ -56,6 +58,7 @@ export function createLocalDisk (): Disk {
     readlink: (path) => fs.readlinkSync(path),
     read: (descriptor, buffer, offset, length, position) => fs.readSync(descriptor, buffer, offset, length, position),
     close: (descriptor) => fs.closeSync(descriptor),
+    answersAtOnce: true,
     hasProc: hasProc()
   }
 }

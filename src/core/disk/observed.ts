@@ -1,4 +1,4 @@
-import { type Awaitable, holdsForAll, whenReady } from '../ground/async.ts'
+import { type Awaitable, createSlicer } from '../ground/async.ts'
 import { sha256 } from '../ground/digest.ts'
 import type { Signature } from '../ground/skill.ts'
 import type { Disk } from './disk.ts'
@@ -62,9 +62,14 @@ export async function signatureAt (disk: Disk, path: string): Promise<Signature 
   }
 }
 
-/** Whether the disk still has all observed states: the only test of whether something derived from files is still valid. */
-export function holds (stat: Stat, base: string, observed: Observed): Awaitable<boolean> {
-  return holdsForAll(observed, ([path, before]) => whenReady(stat(pathBelow(base, path)), (now) => isSameOrMissing(now, before)))
+/** Whether the disk still has all observed states: the only test of whether something derived from files is still valid. Works in slices. */
+export async function holds (stat: Stat, base: string, observed: Observed): Promise<boolean> {
+  const yieldIfNeeded = createSlicer()
+  for (const [path, before] of observed) {
+    if (!isSameOrMissing(await stat(pathBelow(base, path)), before)) return false
+    await yieldIfNeeded()
+  }
+  return true
 }
 
 /** Whether the next edit is sure to change one of these states, which were read at `now` (wall clock, milliseconds). */

@@ -46,6 +46,12 @@ export class PollPhase {
     return this.statNow(disk, path)
   }
 
+  /** The same without waiting: undefined too for a disk that does not answer at once, which is not asked. */
+  statAtOnce (disk: Disk, path: string): Signature | undefined {
+    const found = disk.answersAtOnce === true ? this.stat(disk, path) : undefined
+    return found instanceof Promise ? undefined : found
+  }
+
   /** The same, asked anew. */
   statNow (disk: Disk, path: string): Awaitable<Signature | undefined> {
     try {

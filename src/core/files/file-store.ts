@@ -1,11 +1,11 @@
 import { LRUCache } from 'lru-cache'
-import { type Awaitable, createQueue, createTurnstile, type Queue, whenReady } from '../ground/async.ts'
+import { createQueue, createTurnstile, type Queue } from '../ground/async.ts'
 import type { Disk } from '../disk/disk.ts'
 import type { PathFilter } from '../disk/hidden.ts'
-import { holds } from '../disk/observed.ts'
+import { holds, pathBelow } from '../disk/observed.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
 import { changed, RefusedError } from '../disk/refused.ts'
-import { isTrustworthy, signatureOf, stateId } from '../disk/signature.ts'
+import { isSameOrMissing, isTrustworthy, signatureOf, stateId } from '../disk/signature.ts'
 import { overloadError } from '../ground/errors.ts'
 import { fitHeap } from '../ground/heap.ts'
 import { BLOCK_CACHE_BYTES, CONTENT_CACHE_BYTES, MAX_BUFFERED_FILE_BYTES, MAX_CACHED_DIGESTS, MAX_LARGE_READS, MAX_MAIN_FILE_BYTES, MAX_SKILL_BYTES } from '../ground/limits.ts'
@@ -120,17 +120,27 @@ export class FileStore {
    * @throws {RefusedError}
    * @throws {SkillError} `overloaded` when there is no room for the answer
    */
-  read (place: FilePlace, limit: number, since = Number.POSITIVE_INFINITY, isKept = true): Awaitable<ReadFile> {
-    return whenReady<StoredFile | undefined, ReadFile>(this.#known(place, since), (known) => {
-      if (known === undefined) return this.#readNow(place, limit, isKept)
-      if (known.content.bytes.length > limit) throw new RefusedError('too_large', undefined, BigInt(known.content.bytes.length))
-      return known
-    })
+  async read (place: FilePlace, limit: number, since = Number.POSITIVE_INFINITY, isKept = true): Promise<ReadFile> {
+    const known = await this.#known(place, since)
+    if (known === undefined) return await this.#readNow(place, limit, isKept)
+    if (known.content.bytes.length > limit) throw new RefusedError('too_large', undefined, BigInt(known.content.bytes.length))
+    return known
+  }
+
+  /** A file of at most MAX_MAIN_FILE_BYTES that is in memory, if the disk says at once that it holds; else undefined. */
+  contentAtOnce (place: FilePlace): FileContent | undefined {
+    const { disk, folder, filter } = place
+    const stored = this.#contents.get(keyOf(place))
+    if (stored?.isReusable !== true || stored.filter !== filter) return undefined
+    if (!stored.observed.every(([path, state]) => isSameOrMissing(this.#phase.statAtOnce(disk, pathBelow(folder, path)), state))) return undefined
+    this.#reuseCount++
+    return stored.content
   }
 
   /** A file of any size: small ones whole, large ones open, up to MAX_SKILL_BYTES with the digest of what will be sent. */
-  open (place: FilePlace, since?: number): Awaitable<ServableFile> {
-    return whenReady(this.#known(place, since), (known) => known === undefined ? this.#openNow(place) : { kind: 'content', content: known.content })
+  async open (place: FilePlace, since?: number): Promise<ServableFile> {
+    const known = await this.#known(place, since)
+    return known === undefined ? await this.#openNow(place) : { kind: 'content', content: known.content }
   }
 
   /** The same file, whose blocks are compared with those of its digest before they are given out. It is read once for each digest. */
@@ -193,17 +203,14 @@ export class FileStore {
     return hashing
   }
 
-  #known (place: FilePlace, since = Number.POSITIVE_INFINITY): Awaitable<StoredFile | undefined> {
+  async #known (place: FilePlace, since = Number.POSITIVE_INFINITY): Promise<StoredFile | undefined> {
+    const { disk, folder, filter } = place
     const stored = this.#contents.get(keyOf(place))
-    if (stored === undefined || stored.filter !== place.filter) return undefined
+    if (stored === undefined || stored.filter !== filter) return undefined
     if (stored.readAt > since) return stored
-    if (!stored.isReusable) return undefined
-    const { disk, folder } = place
-    return whenReady(holds((path) => this.#phase.stat(disk, path), folder, stored.observed), (isSame) => {
-      if (!isSame) return undefined
-      this.#reuseCount++
-      return stored
-    })
+    if (!stored.isReusable || !await holds((path) => this.#phase.stat(disk, path), folder, stored.observed)) return undefined
+    this.#reuseCount++
+    return stored
   }
 
   async #readNow (place: FilePlace, limit: number, isKept: boolean): Promise<ReadFile> {

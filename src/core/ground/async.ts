@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { SLICE_MS } from './limits.ts'
 
-/** A value, or a promise of it: local disks answer at once, network disks later. Always `await` it. */
+/** A value, or a promise of it: local disks answer at once, network disks later. Always `await` it; nothing above `disk/` hands it on. */
 export type Awaitable<T> = T | Promise<T>
 
 /**
@@ -61,45 +61,4 @@ export function createSlicer (sliceMs = SLICE_MS): () => Promise<void> | undefin
 export function createTurnstile (): () => Promise<void> {
   const enter = createQueue()
   return () => enter(async () => { await nextTurn() })
-}
-
-/** `then` without a detour: what is there already is used at once, in the same turn. */
-export function whenReady<T, R> (value: Awaitable<T>, use: (value: T) => Awaitable<R>): Awaitable<R> {
-  return value instanceof Promise ? value.then(use) : use(value)
-}
-
-/** `catch` without a detour: takes a failure, whether it is thrown at once or a promise rejects. */
-export function orElse<T> (attempt: () => Awaitable<T>, recover: (error: unknown) => Awaitable<T>): Awaitable<T> {
-  try {
-    const value = attempt()
-    return value instanceof Promise ? value.catch(recover) : value
-  } catch (error) {
-    return recover(error)
-  }
-}
-
-/** So many tests in a row take less than a slice, each of them a call to a local disk. */
-const MAX_TESTS_AT_ONCE = 64
-
-/** Whether a test holds for all items, asked one after the other. The answer comes at once where the tests answer at once and are few, else in slices. */
-export function holdsForAll<T> (items: Iterable<T>, test: (item: T) => Awaitable<boolean>): Awaitable<boolean> {
-  const rest = items[Symbol.iterator]()
-  for (let count = 0; count < MAX_TESTS_AT_ONCE; count++) {
-    const next = rest.next()
-    if (next.done === true) return true
-    const holds = test(next.value)
-    if (holds instanceof Promise) return holds.then((isTrue) => isTrue && testRest())
-    if (!holds) return false
-  }
-  return testRest()
-
-  async function testRest (): Promise<boolean> {
-    const yieldIfNeeded = createSlicer()
-    for (let next = rest.next(); next.done !== true; next = rest.next()) {
-      const holds = test(next.value)
-      if (!(holds instanceof Promise ? await holds : holds)) return false
-      await yieldIfNeeded()
-    }
-    return true
-  }
 }

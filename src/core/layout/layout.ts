@@ -1,5 +1,3 @@
-import type { Awaitable } from '../ground/async.ts'
-
 /** Where skills lie below a folder; `auto` finds out. */
 export const LAYOUTS = ['auto', 'flat', 'single', 'tree', 'marketplace'] as const
 export type Layout = (typeof LAYOUTS)[number]
@@ -15,11 +13,11 @@ export interface TreeEntry {
 /** What a layout is applied to: a folder on a disk, or a state of a source. Paths are relative to its top, which is ''. */
 export interface LayoutTree {
   /** Sorted by code point; nothing for what is no folder. Links out of the tree are left out. */
-  entries (folder: string): Awaitable<readonly TreeEntry[]>
+  entries (folder: string): Promise<readonly TreeEntry[]>
   /** The path behind all links: two paths with one answer are one folder. */
-  realPath (folder: string): Awaitable<string>
+  realPath (folder: string): Promise<string>
   /** Undefined for what is no file, or larger than `limit` bytes. */
-  read (file: string, limit: number): Awaitable<Buffer | undefined>
+  read (file: string, limit: number): Promise<Buffer | undefined>
 }
 
 export interface LayoutOptions {

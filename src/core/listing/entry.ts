@@ -1,4 +1,3 @@
-import { type Awaitable, orElse } from '../ground/async.ts'
 import type { SkillState } from '../content/skill-state.ts'
 import { SkillError, type SkillExcess, SkillTooLargeError } from '../ground/errors.ts'
 import type { FileContent } from '../files/file-content.ts'
@@ -38,7 +37,7 @@ export interface EntryState {
 }
 
 /** What a judge says of a skill. It changes nothing about whether the skill is valid. Must not throw or reject. */
-export type Judge<Judged extends JudgedEntry> = (state: EntryState) => Awaitable<Judged>
+export type Judge<Judged extends JudgedEntry> = (state: EntryState) => Promise<Judged>
 
 /** The members of an entry that a judge makes: it may add some. */
 export interface JudgedEntry {
@@ -51,7 +50,7 @@ export interface CatalogEntryOptions<Judged extends JudgedEntry = JudgedEntry> {
 }
 
 /** The catalog's own findings and nothing else. */
-export const ownFindings: Judge<JudgedEntry> = ({ skill, fileFindings }) => ({ findings: [...skill.findings, ...fileFindings] })
+export const ownFindings: Judge<JudgedEntry> = async ({ skill, fileFindings }) => ({ findings: [...skill.findings, ...fileFindings] })
 
 /**
  * The entry of one skill, of one state of it.
@@ -79,8 +78,8 @@ export async function findCatalogEntry<Judged extends JudgedEntry> (options: Cat
 /** The entry of a skill in a state, for an answer that reads more of that state. */
 export async function describeState<Judged extends JudgedEntry> (state: SkillState, judge: Judge<Judged>): Promise<CatalogEntry & Judged> {
   const { skill } = state
-  const manifest = await orElse<Manifest | SkillTooLargeError | undefined>(() => state.manifest(), excessOrNothing)
-  const mainFile = await orElse<FileContent | undefined>(() => state.mainFile(), nothing)
+  const manifest = await state.manifest().catch(excessOrNothing)
+  const mainFile = await state.mainFile().catch(nothing)
   if (manifest === undefined) return await toEntry({ skill, manifest, mainFile, fileFindings: [] }, judge)
   if ('excess' in manifest) return await toEntry({ skill, manifest: undefined, mainFile, fileFindings: [tooLargeFinding(manifest.excess)] }, judge)
   const verdict = await state.trust()

@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import { type Awaitable, coalesce, holdsForAll, orElse, whenReady } from '../ground/async.ts'
+import { coalesce } from '../ground/async.ts'
 import { createLocalDisk, createNetworkDisk, type Disk, errorCode } from '../disk/disk.ts'
 import type { DiskGuard } from '../disk/network/guard.ts'
 import { guardDisk } from '../disk/network/guarded-disk.ts'
@@ -132,10 +132,10 @@ export class Roots {
   }
 
   /** Whether the ignore file of a skill's root is as it was when the root was listed. */
-  rulesHold (folder: SkillFolder): Awaitable<boolean> {
+  async rulesHold (folder: SkillFolder): Promise<boolean> {
     const { disk, scan, listed } = this.#at(folder.root)
     if (listed !== undefined) return this.listingHolds(folder)
-    return scan?.state === 'ok' && scan.isTrustworthy && scan.ignoreFile?.rules === folder.rootRules && holdsIgnoreFile(this.#options.phase, disk, scan)
+    return scan?.state === 'ok' && scan.isTrustworthy && scan.ignoreFile?.rules === folder.rootRules && await holdsIgnoreFile(this.#options.phase, disk, scan)
   }
 
   /** The state of a skill's root at its last good scan. */
@@ -148,9 +148,9 @@ export class Roots {
   }
 
   /** Whether the first `count` roots have nothing new of this name. To list one of them again may take a second. */
-  lack (name: string, count: number): Awaitable<boolean> {
-    return count === 0 || holdsForAll(this.#roots.slice(0, count), (root) =>
-      whenReady(this.#holds(root, false), (holds) => holds || (root.listed === undefined && isFree(root.disk, `${root.path}/${name}`))))
+  async lack (name: string, count: number): Promise<boolean> {
+    for (const root of this.#roots.slice(0, count)) if (!await this.#holds(root, false) && (root.listed !== undefined || !await isFree(root.disk, `${root.path}/${name}`).catch(() => false))) return false
+    return true
   }
 
   /**
@@ -158,17 +158,21 @@ export class Roots {
    * an attempt began. What moves from one root to another is then in one of them.
    * @param links whether links in the roots are compared too
    */
-  sync (count = this.#roots.length, links = false): Awaitable<void> {
-    return this.#syncRoots(this.#roots.slice(0, count), links, 1)
+  async sync (count = this.#roots.length, links = false): Promise<void> {
+    const roots = this.#roots.slice(0, count)
+    for (let attempt = 1; ; attempt++) {
+      const before = roots.map(({ lastGood }) => lastGood)
+      for (const root of roots) if (!await this.#holds(root, links)) await root.rescan()
+      if (attempt === MAX_ATTEMPTS || areSameScans(roots, before)) return
+    }
   }
 
-  #syncRoots (roots: readonly RootState[], links: boolean, attempt: number): Awaitable<void> {
-    const before = roots.map(({ lastGood }) => lastGood)
-    const rescanned = (root: RootState) => root.rescan().then(() => true)
-    const compared = holdsForAll(roots, (root) => whenReady(this.#holds(root, links), (holds) => holds || rescanned(root)))
-    return whenReady(compared, () => {
-      if (attempt === MAX_ATTEMPTS || areSameScans(roots, before)) return undefined
-      return this.#syncRoots(roots, links, attempt + 1)
+  /** Whether the disk says at once that all roots, and the links in them, are as they were listed. False where more than their own folders counts. */
+  holdAtOnce (): boolean {
+    return this.#roots.every(({ disk, path, scan, listed }) => {
+      if (listed !== undefined || scan?.state !== 'ok' || !scan.isTrustworthy || scan.ignoreFile !== undefined || scan.links.size > 0) return false
+      const now = this.#options.phase.statAtOnce(disk, path)
+      return now !== undefined && isSameState(now, scan.signature)
     })
   }
 
@@ -210,15 +214,14 @@ export class Roots {
   }
 
   /** A link to a folder may change its meaning without a change to the root. */
-  #holds (root: RootState, links: boolean): Awaitable<boolean> {
+  async #holds (root: RootState, links: boolean): Promise<boolean> {
+    const { phase } = this.#options
     const { disk, path, scan, linkTargets = [] } = root
-    if (root.listed !== undefined) return holdsListing(root) && (!links || whenReady(this.#options.phase.stat(disk, path), (now) => now !== undefined))
+    if (root.listed !== undefined) return holdsListing(root) && (!links || await phase.stat(disk, path) !== undefined)
     if (scan?.state !== 'ok' || !scan.isTrustworthy) return false
-    return whenReady(this.#options.phase.stat(disk, path), (now) => {
-      if (now === undefined || !isSameState(now, scan.signature)) return false
-      return whenReady(holdsIgnoreFile(this.#options.phase, disk, scan), (holds) =>
-        holds && (!links || scan.links.size === 0 || holdLinks(disk, path, linkTargets, scan)))
-    })
+    const now = await phase.stat(disk, path)
+    return now !== undefined && isSameState(now, scan.signature) && await holdsIgnoreFile(phase, disk, scan) &&
+      (!links || scan.links.size === 0 || await holdLinks(disk, path, linkTargets, scan))
   }
 
   async #scan (index: number): Promise<void> {
@@ -281,9 +284,9 @@ function asOptions (root: string | RootOptions): RootOptions {
   return typeof root === 'string' ? { path: root } : root
 }
 
-/** Whether there is nothing at a path, for sure. */
-function isFree (disk: Disk, path: string): Awaitable<boolean> {
-  return orElse(() => whenReady(disk.lstat(path), (stats) => stats === undefined), () => false)
+/** Whether there is nothing at a path. */
+async function isFree (disk: Disk, path: string): Promise<boolean> {
+  return await disk.lstat(path) === undefined
 }
 
 function holdsListing ({ listed, scan }: Pick<RootState, 'listed' | 'scan'>): boolean {

@@ -1,4 +1,4 @@
-import { type Awaitable, holdsForAll, whenReady } from '../ground/async.ts'
+import { createSlicer } from '../ground/async.ts'
 import type { Disk } from '../disk/disk.ts'
 import { IGNORE_FILE } from '../disk/ignore-file.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
@@ -7,15 +7,19 @@ import { isSameMeaning, linkContainers, resolveLink } from './linked-folder.ts'
 import type { GoodScan, SkippedEntry } from './scan-root.ts'
 
 /** A file that comes or goes changes the root itself. */
-export function holdsIgnoreFile (phase: PollPhase, disk: Disk, { realPath, ignoreFile }: GoodScan): Awaitable<boolean> {
-  if (ignoreFile === undefined) return true
-  return whenReady(phase.stat(disk, `${realPath}/${IGNORE_FILE}`), (now) => isSameOrMissing(now, ignoreFile.signature))
+export async function holdsIgnoreFile (phase: PollPhase, disk: Disk, { realPath, ignoreFile }: GoodScan): Promise<boolean> {
+  return ignoreFile === undefined || isSameOrMissing(await phase.stat(disk, `${realPath}/${IGNORE_FILE}`), ignoreFile.signature)
 }
 
 /** Whether all links of a root have the meaning that they had at its scan. */
 export async function holdLinks (disk: Disk, path: string, linkTargets: readonly string[], { realPath, links }: GoodScan): Promise<boolean> {
   const containers = await linkContainers(disk, realPath, linkTargets)
-  return await holdsForAll(links, async ([name, known]) => isSameMeaning(await resolveLink(disk, containers, `${path}/${name}`, known), known))
+  const yieldIfNeeded = createSlicer()
+  for (const [name, known] of links) {
+    if (!isSameMeaning(await resolveLink(disk, containers, `${path}/${name}`, known), known)) return false
+    await yieldIfNeeded()
+  }
+  return true
 }
 
 export function areSameNames (a: ReadonlyMap<string, unknown> = new Map(), b: ReadonlyMap<string, unknown> = new Map()): boolean {

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { setTimeout as pause } from 'node:timers/promises'
-import { type Awaitable, coalesce, createSlicer } from '../ground/async.ts'
+import { coalesce, createSlicer } from '../ground/async.ts'
 import type { CatalogChange } from '../catalog/catalog.ts'
 import type { MainFilePreference } from '../roots/main-files.ts'
 import { SkillError } from '../ground/errors.ts'
@@ -12,11 +12,11 @@ import { type SearchHit, SearchIndex } from './search-index.ts'
 
 /** What search needs of the skills. Names are keys: of several roots together, a skill's name and its root. */
 export interface SearchSource {
-  list (): Awaitable<readonly string[]>
+  list (): Promise<readonly string[]>
   /** What the index holds of a skill, without a comparison with the disk. */
   findNow (name: string): CatalogSkill | undefined
-  find (name: string): Awaitable<CatalogSkill | undefined>
-  readMainFile (name: string, preference: MainFilePreference): Awaitable<FileContent>
+  find (name: string): Promise<CatalogSkill | undefined>
+  readMainFile (name: string, preference: MainFilePreference): Promise<FileContent>
   subscribe (listener: (change: CatalogChange) => void): () => void
 }
 

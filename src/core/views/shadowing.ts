@@ -1,5 +1,4 @@
 import type { Verdict } from '../content/trust/trust-policy.ts'
-import type { Awaitable } from '../ground/async.ts'
 import { shadowingFinding } from '../catalog/index-skill.ts'
 import type { MainFilePreference } from '../roots/main-files.ts'
 import type { SkillArchive } from '../content/archive.ts'
@@ -42,15 +41,15 @@ export class ShadowingState implements SkillState {
     return this.#state.trust()
   }
 
-  mainFile (preference?: MainFilePreference): Awaitable<FileContent> {
+  mainFile (preference?: MainFilePreference): Promise<FileContent> {
     return this.#state.mainFile(preference)
   }
 
-  file (path: string): Awaitable<FileContent> {
+  file (path: string): Promise<FileContent> {
     return this.#state.file(path)
   }
 
-  open (path: string): Awaitable<ServableFile> {
+  open (path: string): Promise<ServableFile> {
     return this.#state.open(path)
   }
 

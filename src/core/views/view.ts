@@ -1,4 +1,3 @@
-import { type Awaitable, orElse, whenReady } from '../ground/async.ts'
 import type { CatalogChange } from '../catalog/catalog.ts'
 import type { MainFilePreference } from '../roots/main-files.ts'
 import type { SkillArchive } from '../content/archive.ts'
@@ -87,19 +86,15 @@ export class View implements SkillService {
     return this.#changes.observe(listener)
   }
 
-  list (attempt = 1): Awaitable<readonly string[]> {
-    const before = this.#changeCount
-    let lists: Awaitable<unknown>
-    for (const { skills } of this.#members) {
-      const list = (): Awaitable<unknown> => orElse<unknown>(() => skills.list(), ignoreMissingRoot)
-      lists = lists instanceof Promise ? lists.then(list) : list()
+  async list (): Promise<readonly string[]> {
+    for (let attempt = 1; ; attempt++) {
+      const before = this.#changeCount
+      for (const { skills } of this.#members) await skills.list().catch(ignoreMissingRoot)
+      if (!this.#isOutdated(before, attempt)) break
     }
-    return whenReady(lists, () => {
-      if (this.#isOutdated(before, attempt)) return this.list(attempt + 1)
-      const { unavailable } = this
-      if (unavailable !== undefined) throw unavailable
-      return this.namesNow()
-    })
+    const { unavailable } = this
+    if (unavailable !== undefined) throw unavailable
+    return this.namesNow()
   }
 
   namesNow (): readonly string[] {
@@ -134,54 +129,57 @@ export class View implements SkillService {
     return await this.#ground.search(query, this.#lists.namesNow(), this.#members)
   }
 
-  find (name: string, attempt = 1): Awaitable<CatalogSkill | undefined> {
-    const before = this.#changeCount
-    return whenReady(this.#findFrom(name, 0), (skill) => {
-      if (skill !== undefined) return skill
-      if (this.#isOutdated(before, attempt)) return this.find(name, attempt + 1)
-      const { unavailable } = this
-      if (unavailable !== undefined) throw unavailable
-      return undefined
-    })
+  async find (name: string): Promise<CatalogSkill | undefined> {
+    for (let attempt = 1; ; attempt++) {
+      const before = this.#changeCount
+      for (const member of this.#members) {
+        const found = member.allows(name) ? await member.skills.find(name).catch(ignoreMissingRoot) : undefined
+        if (found !== undefined) return this.#shownSkill(found)
+      }
+      if (!this.#isOutdated(before, attempt)) break
+    }
+    const { unavailable } = this
+    if (unavailable !== undefined) throw unavailable
+    return undefined
   }
 
-  read<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Awaitable<T> {
+  read<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
     return this.#first(name, ({ skills }) => skills.read(name, this.#shown(name, answer)))
   }
 
-  async readListed<T> (name: string, answer: (state: SkillState) => Awaitable<T>): Promise<T> {
-    return await this.#first(name, ({ skills }) => skills.readListed(name, this.#shown(name, answer)))
+  readListed<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
+    return this.#first(name, ({ skills }) => skills.readListed(name, this.#shown(name, answer)))
   }
 
-  async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Awaitable<T>): Promise<T> {
+  async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
     await this.available()
     const name = await this.#folderOf(displayName)
     if (name === undefined) throw documentError.skillNotFound(displayName)
     return await this.read(name, answer)
   }
 
-  readDocument (name: string, preference: MainFilePreference): Awaitable<FileContent> {
+  readDocument (name: string, preference: MainFilePreference): Promise<FileContent> {
     return this.#first(name, ({ skills }) => skills.readDocument(name, preference))
   }
 
-  readMainFile (name: string, preference: MainFilePreference): Awaitable<FileContent> {
+  readMainFile (name: string, preference: MainFilePreference): Promise<FileContent> {
     return this.#first(name, ({ skills }) => skills.readMainFile(name, preference))
   }
 
-  readFile (name: string, path: string): Awaitable<FileContent> {
+  readFile (name: string, path: string): Promise<FileContent> {
     return this.#first(name, ({ skills }) => skills.readFile(name, path))
   }
 
-  openFile (name: string, path: string): Awaitable<ServableFile> {
+  openFile (name: string, path: string): Promise<ServableFile> {
     return this.#first(name, ({ skills }) => skills.openFile(name, path))
   }
 
-  async manifest (name: string): Promise<Manifest> {
-    return await this.#first(name, ({ skills }) => skills.manifest(name))
+  manifest (name: string): Promise<Manifest> {
+    return this.#first(name, ({ skills }) => skills.manifest(name))
   }
 
-  async archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive> {
-    return await this.#first(name, ({ skills }) => skills.archive(name, nameOf))
+  archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive> {
+    return this.#first(name, ({ skills }) => skills.archive(name, nameOf))
   }
 
   async inspect (name: string, known?: Inspected): Promise<Inspected | Unread | undefined> {
@@ -202,9 +200,9 @@ export class View implements SkillService {
   }
 
   /** A revision that is kept may be one of a later root, from when that was the skill's. */
-  async #readAt<T> (name: string, answer: (state: SkillState) => Awaitable<T>, revision: string): Promise<T> {
+  async #readAt<T> (name: string, answer: (state: SkillState) => Promise<T>, revision: string): Promise<T> {
     try {
-      return await this.#first(name, async ({ skills }) => await skills.at(revision).read(name, this.#shown(name, answer)))
+      return await this.#first(name, ({ skills }) => skills.at(revision).read(name, this.#shown(name, answer)))
     } catch (error) {
       const keeper = this.#members.find((member) => member.allows(name) && member.skills.keptRevisions(name).includes(revision))
       if (!(error instanceof SkillError) || error.code !== 'revision_changed' || keeper === undefined) throw error
@@ -230,36 +228,20 @@ export class View implements SkillService {
     return folder?.name
   }
 
-  #findFrom (name: string, first: number): Awaitable<CatalogSkill | undefined> {
-    for (let index = first; index < this.#members.length; index++) {
-      const member = this.#members[index]
-      if (member?.allows(name) !== true) continue
-      const found = orElse<CatalogSkill | undefined>(() => member.skills.find(name), ignoreMissingRoot)
-      if (found instanceof Promise) return found.then((skill) => skill === undefined ? this.#findFrom(name, index + 1) : this.#shownSkill(skill))
-      if (found !== undefined) return this.#shownSkill(found)
-    }
-    return undefined
-  }
-
   /** Asks the roots of the view in order, until one has the skill. */
-  #first<T> (name: string, ask: (member: ViewMember) => Awaitable<T>, attempt = 1): Awaitable<T> {
+  async #first<T> (name: string, ask: (member: ViewMember) => Promise<T>): Promise<T> {
     // What is wrong with such a name differs from question to question. No disk is touched.
-    if (hasForbiddenSequence(name)) return ask(this.#ground.anyRoot)
-    const before = this.#changeCount
-    return orElse(() => this.#firstFrom(name, ask, 0), (error) => {
-      if (!isMissing(error) || !this.#isOutdated(before, attempt)) throw error
-      return this.#first(name, ask, attempt + 1)
-    })
-  }
-
-  #firstFrom<T> (name: string, ask: (member: ViewMember) => Awaitable<T>, first: number): Awaitable<T> {
-    for (let index = first; index < this.#members.length; index++) {
-      const member = this.#members[index]
-      if (member?.allows(name) !== true) continue
-      return orElse(() => ask(member), (error) => {
-        if (isMissing(error)) return this.#firstFrom(name, ask, index + 1)
-        throw error
-      })
+    if (hasForbiddenSequence(name)) return await ask(this.#ground.anyRoot)
+    for (let attempt = 1; ; attempt++) {
+      const before = this.#changeCount
+      for (const member of this.#members) {
+        try {
+          if (member.allows(name)) return await ask(member)
+        } catch (error) {
+          if (!isMissing(error)) throw error
+        }
+      }
+      if (!this.#isOutdated(before, attempt)) break
     }
     throw this.unavailable ?? documentError.skillNotFound(name)
   }
@@ -277,7 +259,7 @@ export class View implements SkillService {
     return count
   }
 
-  #shown<T> (name: string, answer: (state: SkillState) => Awaitable<T>): (state: SkillState) => Awaitable<T> {
+  #shown<T> (name: string, answer: (state: SkillState) => Promise<T>): (state: SkillState) => Promise<T> {
     if (this.#members.length < 2) return answer
     // A revision that is kept was read alone.
     return (state) => {

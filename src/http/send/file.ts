@@ -1,6 +1,5 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Awaitable } from '../../core/ground/async.ts'
 import { fileSentence } from '../../core/content/refusal-sentences.ts'
 import { isTextType } from '../../core/content/media-type.ts'
 import type { FileContent } from '../../core/files/file-content.ts'
@@ -35,7 +34,7 @@ const headersOf = new WeakMap<FileContent, FileHeaders>()
  * Sends the bytes of a file: from memory, or streamed when it is large, whole or the range asked for.
  * @param path what the caller calls the file
  */
-export function sendFile (request: FastifyRequest, reply: FastifyReply, file: ServableFile, path: string, answer: FileAnswer): Awaitable<FastifyReply> {
+export function sendFile (request: FastifyRequest, reply: FastifyReply, file: ServableFile, path: string, answer: FileAnswer): FastifyReply {
   switch (file.kind) {
     case 'content': return sendContent(request, reply, file.content, answer)
     case 'stream': return sendStream(request, reply, file, path, answer)
@@ -58,7 +57,7 @@ export function sendContent (
   return reply.send(range === undefined ? bytes : bytes.subarray(range.start, range.end + 1))
 }
 
-async function sendStream (request: FastifyRequest, reply: FastifyReply, { file, digest }: StreamedFile, path: string, answer: FileAnswer): Promise<FastifyReply> {
+function sendStream (request: FastifyRequest, reply: FastifyReply, { file, digest }: StreamedFile, path: string, answer: FileAnswer): FastifyReply {
   try {
     return sendChunks(request, reply, {
       ...answer,
@@ -68,7 +67,7 @@ async function sendStream (request: FastifyRequest, reply: FastifyReply, { file,
       close: () => { void file.close() }
     })
   } catch (error) {
-    await file.close()
+    void file.close()
     throw error
   }
 }

@@ -1,5 +1,4 @@
 import type { FastifyReply } from 'fastify'
-import type { Awaitable } from '../../core/ground/async.ts'
 import { sha256 } from '../../core/ground/digest.ts'
 import type { ToolOutcome } from '../../tools/tool.ts'
 import { strongEtag } from '../etag.ts'
@@ -23,13 +22,6 @@ export function sendOutcome (reply: FastifyReply, outcome: ToolOutcome, conditio
 /** Sends the JSON text that `render` makes of a value that never changes. */
 export function sendJson (reply: FastifyReply, value: object, render: () => string, condition?: RevisionCondition): FastifyReply {
   return sendConditional(reply, renderOnce(value, render), condition)
-}
-
-/** Answers with what `send` makes of a value: in the same turn of the event loop when the value is there. */
-export function answer<T> (value: Awaitable<T>, send: (value: T) => unknown): Promise<unknown> | undefined {
-  if (value instanceof Promise) return value.then(send)
-  send(value)
-  return undefined
 }
 
 /** Sends the text, of JSON unless `type` says otherwise, that `render` makes of a value that never changes. */

@@ -1,5 +1,4 @@
 import { type GetPromptResult, type Prompt, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
-import { orElse } from '../../core/ground/async.ts'
 import { SkillError } from '../../core/ground/errors.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import { loadSkill } from '../../tools/load-skill.ts'
@@ -18,7 +17,7 @@ export async function listPrompts (skills: SkillSource, cursor: string | undefin
 
 /** The document of a skill as the user's message, and the task, if there is one, as the next. */
 export async function getPrompt (skills: SkillSource, name: string, task: string | undefined): Promise<GetPromptResult> {
-  const { skill, content } = await orElse(() => skills.read(name, loadSkill), (error) => {
+  const { skill, content } = await skills.read(name, loadSkill).catch((error: unknown) => {
     if (error instanceof SkillError && (error.kind === 'missing' || error.kind === 'invalid')) throw noPrompt()
     throw error
   })

@@ -67,7 +67,7 @@ export class DiskTree implements LayoutTree {
     return this.#folders.get(folder)?.entries ?? []
   }
 
-  realPath (folder: string): string {
+  async realPath (folder: string): Promise<string> {
     return this.#folders.get(folder)?.realPath ?? `${this.root}/${folder}`
   }
 
@@ -76,7 +76,7 @@ export class DiskTree implements LayoutTree {
     const [folder, name] = slash === -1 ? ['', file] : [file.slice(0, slash), file.slice(slash + 1)]
     this.#readFrom.add(folder)
     if (!(await this.entries(folder)).some((entry) => entry.name === name && entry.kind === 'file')) return undefined
-    return await readFile(this.#disk, this.#containers, `${this.realPath(folder)}/${name}`, limit)
+    return await readFile(this.#disk, this.#containers, `${await this.realPath(folder)}/${name}`, limit)
   }
 
   /** What the ignore file at the top says; undefined without one. */

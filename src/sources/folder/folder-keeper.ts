@@ -140,7 +140,7 @@ export class FolderKeeper implements Keeper {
     const [ignored, skills] = split(found.skills, ({ path }) => path !== '' && isIgnored(rules, path, true))
     const [packed, own] = split(skills, ({ path }) => packages?.tree.isFolder(path) === true && !tree.listed.has(path))
     const folders = new Map<string, ListedFolder>()
-    for (const { name, path } of own) folders.set(prefix + name, { path: path === '' ? folder.path : join(folder.path, path), realPath: tree.realPath(path), rules: rulesOf(rules, prefix + name, path) })
+    for (const { name, path } of own) folders.set(prefix + name, { path: path === '' ? folder.path : join(folder.path, path), realPath: await tree.realPath(path), rules: rulesOf(rules, prefix + name, path) })
     if (packages !== undefined) for (const [name, place] of await this.#publish(packages, packed)) folders.set(name, place)
     this.#refresher.follow(folder.path, { realPath: tree.root, folders: tree.listed })
     this.#report = summaryOf({

@@ -15,7 +15,7 @@ export class PackageTree implements LayoutTree {
   async entries (folder: string): Promise<readonly TreeEntry[]> {
     const entries = await this.#tree.entries(folder)
     const names = new Set(entries.map(({ name }) => name))
-    const more = this.#packages.entries(folder).filter(({ name }) => !names.has(name))
+    const more = (await this.#packages.entries(folder)).filter(({ name }) => !names.has(name))
     return more.length === 0 ? entries : [...entries, ...more].sort((a, b) => compareCodePoints(a.name, b.name))
   }
 

@@ -23,7 +23,7 @@ export class KnownState {
     this.#found = found
     this.#leftOut = found.leftOut
     for (const { name, path } of found.skills) {
-      const folder = tree.realPath(path)
+      const folder = tree.placeOf(path)
       const names = this.#names.get(folder)
       if (names === undefined) this.#names.set(folder, [name])
       else names.push(name)

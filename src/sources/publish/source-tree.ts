@@ -115,7 +115,7 @@ export class SourceTree implements LayoutTree {
     folder.set(name, entry)
   }
 
-  entries (folder: string): TreeEntry[] {
+  async entries (folder: string): Promise<readonly TreeEntry[]> {
     const found = this.#find(folder)
     if (!(found?.node instanceof Map)) return []
     const entries: TreeEntry[] = []
@@ -130,7 +130,12 @@ export class SourceTree implements LayoutTree {
     return entries.sort((a, b) => compareCodePoints(a.name, b.name))
   }
 
-  realPath (folder: string): string {
+  async realPath (folder: string): Promise<string> {
+    return this.placeOf(folder)
+  }
+
+  /** `realPath`: all links are in memory. */
+  placeOf (folder: string): string {
     return this.#find(folder)?.path ?? folder
   }
 

@@ -1,5 +1,3 @@
-import { whenReady } from '../../core/ground/async.ts'
-import type { Awaitable } from '../../core/ground/async.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import { parseArguments } from '../arguments.ts'
 import type { ToolRegistry } from '../registry.ts'
@@ -26,16 +24,15 @@ export interface ToolRun {
  * @param raw the arguments as they were sent: none means `{}`
  * @param id of the call, for the observer
  */
-export function runTool (tool: Tool, raw: unknown, run: ToolRun, id?: string | number): Awaitable<ToolOutcome> {
+export async function runTool (tool: Tool, raw: unknown, run: ToolRun, id?: string | number): Promise<ToolOutcome> {
   const { skills, registry, log, fields, observer, dialect = 'rest', origin } = run
   const args = readArguments(tool, raw)
   log.info(fields, toolCallLine(tool, args instanceof ToolArgumentsError ? {} : args))
   const end = observer?.onCall({ tool, args: args instanceof ToolArgumentsError ? {} : args, dialect, id, origin })
-  return whenReady(args instanceof ToolArgumentsError ? registry.refuse(tool, args, skills) : registry.call(tool, args, skills), (outcome) => {
-    log.info(fields, toolResultLine(outcome))
-    end?.(outcome.isError ? 'error' : 'ok', outcome)
-    return outcome
-  })
+  const outcome = await (args instanceof ToolArgumentsError ? registry.refuse(tool, args, skills) : registry.call(tool, args, skills))
+  log.info(fields, toolResultLine(outcome))
+  end?.(outcome.isError ? 'error' : 'ok', outcome)
+  return outcome
 }
 
 function readArguments (tool: Tool, raw: unknown): ToolArguments | ToolArgumentsError {

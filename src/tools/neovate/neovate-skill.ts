@@ -39,7 +39,7 @@ export function createNeovateSkillTool (): Tool {
       return label === skill.metadata.name ? outcomes.get(content, skill, make) : make()
     },
 
-    fail (error, args) {
+    async fail (error, args) {
       const missing = error instanceof SkillError && error.code === 'skill_not_found'
       const result = neovateFailure(missing ? notFoundSentence(String(own(args, 'skill')).trim()) : error.message)
       return new ToolOutcome(result, result.llmContent, true)

@@ -1,4 +1,3 @@
-import { whenReady } from '../../core/ground/async.ts'
 import type { FileContent } from '../../core/files/file-content.ts'
 import { documentError } from '../../core/ground/errors.ts'
 import { SkillDocumentSchema } from '../../schemas/skills.ts'
@@ -30,12 +29,13 @@ export function createGetSkillTool (): Tool {
       outcome: jsonOutcome({ skill_name: 'calculator', documentation: '# Calculator Skill\n\nProvides basic arithmetic operations.\n' })
     },
 
-    run (args, skills) {
+    async run (args, skills) {
       const name = stringArgument(args, 'skill_name', parameters)
-      return whenReady(skills.readDocument(name, 'SKILL.MD'), (content) => outcomes.get(content, name, () => {
+      const content = await skills.readDocument(name, 'SKILL.MD')
+      return outcomes.get(content, name, () => {
         if (content.utf8 === undefined) throw documentError.notUtf8(name)
         return jsonOutcome({ skill_name: name, documentation: content.utf8 })
-      }))
+      })
     },
 
     fail: failWithError

@@ -1,4 +1,3 @@
-import { whenReady } from '../../core/ground/async.ts'
 import { SkillListSchema } from '../../schemas/skills.ts'
 import { ErrorResultSchema, failWithError, jsonOutcome, SharedOutcomes } from '../outcomes.ts'
 import type { Tool } from '../tool.ts'
@@ -15,8 +14,10 @@ export function createListSkillsTool (): Tool {
     failureSchema: ErrorResultSchema,
     example: { args: {}, outcome: jsonOutcome({ skills: ['calculator', 'weather'] }) },
 
-    run: (_args, skills) => whenReady(skills.list(), (names) =>
-      outcomes.get(names, undefined, () => jsonOutcome({ skills: names }))),
+    async run (_args, skills) {
+      const names = await skills.list()
+      return outcomes.get(names, undefined, () => jsonOutcome({ skills: names }))
+    },
 
     fail: failWithError
   }

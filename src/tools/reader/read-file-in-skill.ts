@@ -1,5 +1,4 @@
 import { Type } from '@sinclair/typebox'
-import { whenReady } from '../../core/ground/async.ts'
 import type { FileContent } from '../../core/files/file-content.ts'
 import { fileError } from '../../core/ground/errors.ts'
 import type { DecodedText } from '../../core/ground/text.ts'
@@ -47,17 +46,18 @@ export function createReadFileInSkillTool (): Tool {
       outcome: success('calculator', 'examples/basic.py', { content: 'def add(a, b):\n    return a + b\n', encoding: 'utf-8' }, 32)
     },
 
-    run (args, skills) {
+    async run (args, skills) {
       const name = stringArgument(args, 'skill_name', parameters)
       const filePath = stringArgument(args, 'file_path', parameters)
+      const file = await skills.readFile(name, filePath)
       // No name of a skill holds a slash, so that the two together are unambiguous.
-      return whenReady(skills.readFile(name, filePath), (file) => outcomes.get(file, `${name}/${filePath}`, () => {
+      return outcomes.get(file, `${name}/${filePath}`, () => {
         if (file.text === undefined) throw fileError.notText(filePath)
         return success(name, filePath, file.text, file.bytes.length)
-      }))
+      })
     },
 
-    fail (error, args) {
+    async fail (error, args) {
       const result = {
         success: false,
         skill_name: stringOrEmpty(args, 'skill_name'),

@@ -96,7 +96,7 @@ t.test('K58: a revision that the skill never had is refused, and the present one
   for (const ask of [
     () => manager.at(wrong).readDocument('demo', 'SKILL.md'), () => manager.at(wrong).readFile('demo', 'SKILL.md'), () => manager.at(wrong).openFile('demo', 'SKILL.md'),
     () => manager.at(wrong).manifest('demo'), () => manager.at(wrong).archive('demo'), () => manager.at(wrong).find('demo'),
-    () => manager.at(wrong).readByDisplayName('demo', () => {})
+    () => manager.at(wrong).readByDisplayName('demo', async () => {})
   ]) {
     t.equal(await outcome(ask), `SkillError: The skill has changed: its revision is ${revision} now`)
   }

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import fs from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createNetworkDisk } from '../../../src/core/disk/disk.ts'
+import { createLocalDisk, createNetworkDisk } from '../../../src/core/disk/disk.ts'
 import { PollPhase } from '../../../src/core/disk/poll-phase.ts'
 import { createFaultyDisk, failing } from '../../helper/skills.ts'
 
@@ -86,4 +86,12 @@ t.test('K51: answers of a network disk are not remembered: they come in a later 
   stats.begin({})
   t.equal((await stats.stat(disk, file))?.size, 3n)
   t.equal(await stats.stat(disk, `${file}-missing`), undefined)
+})
+
+t.test('a disk that does not answer at once is not asked where nobody waits', async (t) => {
+  const { file, disk, count, stats } = createFile(t)
+  t.equal(stats.statAtOnce(createLocalDisk(), file)?.size, 1n)
+  t.equal(stats.statAtOnce(createLocalDisk(), `${file}-missing`), undefined)
+  t.equal(stats.statAtOnce(disk, file), undefined)
+  t.equal(count(), 0)
 })

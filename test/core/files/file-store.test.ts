@@ -2,7 +2,6 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import t, { type Test } from 'tap'
-import { orElse } from '../../../src/core/ground/async.ts'
 import { FileStore, type RoomForFile } from '../../../src/core/files/file-store.ts'
 import { sha256 } from '../../../src/core/ground/digest.ts'
 import { CONTENT_CACHE_BYTES, MAX_BUFFERED_FILE_BYTES, MAX_LARGE_READS, MAX_MAIN_FILE_BYTES } from '../../../src/core/ground/limits.ts'
@@ -37,7 +36,7 @@ t.test('what has not changed is served from memory after a stat of the file and 
   t.match(await store.open(place('docs/deep/a.md')), { kind: 'content' })
   t.equal(opens(disk), opened)
   t.equal(disk.calls.get('stat'), looked + 8, 'the skill folder, docs, docs/deep and the file, twice')
-  t.match(await orElse<unknown>(() => store.read(place('docs/deep/a.md'), 0), (error) => error), { refusal: 'too_large', size: 1n })
+  t.match(await store.read(place('docs/deep/a.md'), 0).catch((error: unknown) => error), { refusal: 'too_large', size: 1n })
 })
 
 t.test('K51: what was written within a clock tick before is not kept', async (t) => {

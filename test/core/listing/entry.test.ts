@@ -32,7 +32,7 @@ t.test('K46: what an entry says', async (t) => {
 t.test('K46: a judge gets the same values for the same state, and need not judge it twice', async (t) => {
   const skills = await startManager(t, [t.testdir({ demo: skill('demo') })])
   const states: EntryState[] = []
-  const judge: Judge<JudgedEntry> = (state) => {
+  const judge: Judge<JudgedEntry> = async (state) => {
     states.push(state)
     return { findings: [] }
   }
@@ -77,7 +77,7 @@ t.test('K53: an entry is of one state, or does without the files', async (t) => 
   const root = t.testdir({ demo: skill('demo', { a: 'a' }) })
   const disk = createFaultyDisk()
   const skills = await startManager(t, [root], { disk })
-  const document: Judge<JudgedEntry> = ({ manifest, mainFile }) =>
+  const document: Judge<JudgedEntry> = async ({ manifest, mainFile }) =>
     ({ findings: [{ code: 'read', severity: 'info', message: `${manifest?.files.find(({ path }) => path === 'SKILL.md')?.digest === mainFile?.digest}`, fix: '' }] })
   let edits = 0
   disk.intercept = (operation) => { if (operation === 'close' && edits++ < 2) fs.writeFileSync(join(root, 'demo/SKILL.md'), skillText('demo', `edit ${edits}\n`)) }
@@ -99,7 +99,7 @@ t.test('K53: an entry is of one state, or does without the files', async (t) => 
 t.test('a judge makes the findings, adds what it likes, and changes nothing about validity', async (t) => {
   const root = t.testdir({ demo: skill('demo'), empty: {} })
   const skills = await startManager(t, [root])
-  const judge = ({ skill: { name, findings }, manifest, mainFile }: EntryState) => ({
+  const judge = async ({ skill: { name, findings }, manifest, mainFile }: EntryState) => ({
     verdict: 'good',
     findings: [...findings, { code: 'seen', severity: 'error' as const, message: `${name} ${manifest?.files.length} ${mainFile?.utf8?.length}`, fix: 'None' }]
   })

@@ -180,7 +180,7 @@ t.test('K34: results stand in the order of the calls, whichever is done first', 
     await new Promise<void>((resolve) => { releaseFirst = resolve })
     return new ToolOutcome({}, 'first')
   })
-  const second = tool('second', () => {
+  const second = tool('second', async () => {
     releaseFirst()
     return new ToolOutcome({}, 'second')
   })
@@ -191,7 +191,7 @@ t.test('K34: results stand in the order of the calls, whichever is done first', 
 t.test('K34: results past 32 MiB are errors that name the limit, and what has not begun does not run', async (t) => {
   let runs = 0
   const text = 'x'.repeat(10 * 1_048_576)
-  const large = tool('large', () => {
+  const large = tool('large', async () => {
     runs++
     return new ToolOutcome({}, text)
   })
@@ -207,7 +207,7 @@ t.test('K34: results past 32 MiB are errors that name the limit, and what has no
 })
 
 t.test('K34: a text that escaping makes too large counts as what it becomes', async (t) => {
-  const grows = tool('grows', () => new ToolOutcome({}, '\u0001'.repeat(MAX_TOOL_RESULTS_BYTES / 4)))
+  const grows = tool('grows', async () => new ToolOutcome({}, '\u0001'.repeat(MAX_TOOL_RESULTS_BYTES / 4)))
   t.match(JSON.parse(await setUp([grows]).answer(chatCall('grows'))).content, /^FAILED The results of one request are limited/)
 })
 
@@ -219,8 +219,8 @@ t.test('K34: the refusal of Skill for size does not carry the catalog', async (t
 })
 
 t.test('one failing call does not stop the rest', async (t) => {
-  const broken = tool('broken', () => { throw new TypeError('inside') })
-  const fine = tool('fine', () => new ToolOutcome({}, 'fine'))
+  const broken = tool('broken', async () => { throw new TypeError('inside') })
+  const fine = tool('fine', async () => new ToolOutcome({}, 'fine'))
   t.match(JSON.parse(await setUp([broken, fine]).answer([chatCall('broken'), chatCall('fine')])), [
     { content: 'FAILED The tool failed unexpectedly' }, { content: 'fine' }
   ])

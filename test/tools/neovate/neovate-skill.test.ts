@@ -58,7 +58,7 @@ t.test('K30: what is not there, or would be a path', async (t) => {
 
 t.test('K30: a skill that goes away during the call is not found', async (t) => {
   const { source, call } = setUp()
-  source.readDocument = (name) => { throw documentError.skillNotFound(name) }
+  source.readDocument = async (name) => { throw documentError.skillNotFound(name) }
   t.same((await call('demo')).result, { isError: true, llmContent: 'Skill "demo" not found' })
 })
 

@@ -91,7 +91,7 @@ t.test('K74: the page of a skill says who signed it, and what does not hold', as
     changed: new Signal(),
     judged: new Signal(),
     guards: () => true,
-    judge: ({ manifest: { skill_name: name, revision } }) => ({
+    judge: async ({ manifest: { skill_name: name, revision } }) => ({
       isServed: name !== 'refused',
       report: { signed: false, status: null, signer: null, pinned: null, checked_revision: revision, ...reports[name] },
       findings: name === 'stale' ? [finding('signature_stale', "files differ from what was signed: 'run.sh'", 'Sign the skill again')] : []

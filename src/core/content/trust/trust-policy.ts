@@ -1,5 +1,4 @@
 import type { SkillFolder } from '../../roots/scan-root.ts'
-import type { Awaitable } from '../../ground/async.ts'
 import type { Signal } from '../../ground/signal.ts'
 import type { Finding, Manifest } from '../../ground/skill.ts'
 
@@ -72,5 +71,5 @@ export interface TrustPolicy {
   /** Whether the policy may refuse skills of the root of this name. */
   guards (root: string): boolean
   /** Does not throw for anything that a skill contains. */
-  judge (subject: TrustSubject): Awaitable<Verdict>
+  judge (subject: TrustSubject): Promise<Verdict>
 }
