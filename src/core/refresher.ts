@@ -1,5 +1,5 @@
 import type { LiveCatalog } from './catalog/live-catalog.ts'
-import { DEBOUNCE_MS, MAX_DEBOUNCE_MS, PAUSE_FACTOR, POLL_MS, RECONCILE_DEGRADED_MS, RECONCILE_HEALTHY_MS } from './ground/limits.ts'
+import { DEBOUNCE_MS, MAX_DEBOUNCE_MS, PAUSE_FACTOR, POLL_MS, RECONCILE_MS } from './ground/limits.ts'
 import type { CoreLog } from './ground/log.ts'
 import { Signal } from './ground/signal.ts'
 import type { WatchTargets } from './watch/root-watch.ts'
@@ -68,8 +68,8 @@ export class Refresher {
     this.#times = {
       debounce: DEBOUNCE_MS,
       maxDebounce: MAX_DEBOUNCE_MS,
-      reconcileHealthy: RECONCILE_HEALTHY_MS,
-      reconcileDegraded: RECONCILE_DEGRADED_MS,
+      reconcileHealthy: RECONCILE_MS,
+      reconcileDegraded: RECONCILE_MS,
       poll: POLL_MS,
       ...options.times
     }

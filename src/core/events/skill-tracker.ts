@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createSlicer } from '../ground/async.ts'
 import type { Inspected } from '../content/manifest.ts'
 import { SkillError } from '../ground/errors.ts'
-import { PAUSE_FACTOR, RACY_WINDOW_MS, RECONCILE_DEGRADED_MS, SLICE_MS, TIMESTAMP_STEP_MS } from '../ground/limits.ts'
+import { PAUSE_FACTOR, RACY_WINDOW_MS, RECONCILE_MS, SLICE_MS, TIMESTAMP_STEP_MS } from '../ground/limits.ts'
 import type { CoreLog } from '../ground/log.ts'
 import type { SkillService } from '../skill-source.ts'
 import { RevisionSum } from './revision-sum.ts'
@@ -101,7 +101,7 @@ export class SkillTracker {
   }
 
   #endPass (): void {
-    const restMs = Math.min((performance.now() - this.#passStart) * PAUSE_FACTOR, RECONCILE_DEGRADED_MS)
+    const restMs = Math.min((performance.now() - this.#passStart) * PAUSE_FACTOR, RECONCILE_MS)
     this.#restTimer = setTimeout(() => {
       this.#restTimer = undefined
       if (this.#isPassDue) this.#compareAll()

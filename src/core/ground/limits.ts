@@ -60,12 +60,16 @@ export const MAX_DEBOUNCE_MS = 150
 export const MAX_EVENTS_PER_ITERATION = 1_000
 export const STORM_REST_MS = 100
 
-/** Pause between two full comparisons of index and disk, in milliseconds: with a working watcher, without one, and instead of one. */
-export const RECONCILE_HEALTHY_MS = 120_000
-export const RECONCILE_DEGRADED_MS = 20_000
+/**
+ * Pause between two full comparisons of index and disk, in milliseconds. A watcher that seems to work has the same one as a
+ * failing one: on some mounts no event ever comes.
+ */
+export const RECONCILE_MS = 20_000
+
+/** The same instead of a watcher. */
 export const POLL_MS = 1_000
 
-/** The pause after a full comparison is at least this many times as long as the comparison, but at most RECONCILE_DEGRADED_MS. */
+/** The pause after a full comparison is at least this many times as long as the comparison, but at most RECONCILE_MS. */
 export const PAUSE_FACTOR = 10
 
 /** How long a call to a network disk may take before it counts as failed, in milliseconds. */
