@@ -58,8 +58,9 @@ export class SkillManager implements SkillService {
 
   /** Lists the roots, and returns when `list` can be answered; the index and the watcher follow in the background. */
   async start (): Promise<void> {
-    this.#firstIndex ??= this.#startOnce()
-    await this.#roots.sync()
+    const listed = this.#roots.sync()
+    this.#firstIndex ??= this.#index(listed)
+    await listed
   }
 
   /** Wave's `initialize`: like `start`, and waits until every skill has been read. */
@@ -279,8 +280,8 @@ export class SkillManager implements SkillService {
     await this.#catalog.checkNew()
   }
 
-  async #startOnce (): Promise<void> {
-    await this.#roots.sync()
+  async #index (listed: Promise<void>): Promise<void> {
+    await listed
     await this.#catalog.verifyAll()
     this.#indexed = true
     const { names, available } = this.#catalog.last
