@@ -48,13 +48,26 @@ function startTurn (): number {
   return turnStart
 }
 
+/** Sliced work that waits for a turn, the longest first. */
+const waiting: Array<() => void> = []
+
+function nextSlice (): Promise<void> {
+  return new Promise((resolve) => { if (waiting.push(resolve) === 1) setImmediate(resumeFirst) })
+}
+
+function resumeFirst (): void {
+  turnStart = 0
+  waiting.shift()?.()
+  if (waiting.length > 0) setImmediate(resumeFirst)
+}
+
 /**
- * Cuts long work in slices: call it between two pieces, and every few milliseconds everybody else gets a turn. All sliced
- * work shares the slice of a turn: a hundred jobs at the same time make no turn a hundred times as long.
+ * Cuts long work in slices: call it between two pieces, and every few milliseconds everybody else gets a turn. A turn goes to
+ * one piece of sliced work: a hundred jobs at the same time make no turn a hundred times as long, and each gets its share.
  */
 export function createSlicer (sliceMs = SLICE_MS): () => Promise<void> | undefined {
   startTurn()
-  return () => performance.now() - startTurn() < sliceMs ? undefined : nextTurn()
+  return () => performance.now() - startTurn() < sliceMs ? undefined : nextSlice()
 }
 
 /** Lets one job pass in each turn of the event loop, in the order in which they come. */

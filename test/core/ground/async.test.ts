@@ -85,6 +85,20 @@ t.test('long work gives way when its slice is over', async (t) => {
   t.equal(createSlicer(60_000)(), undefined, 'within the slice it goes on at once')
 })
 
+t.test('of two long jobs none gets more than its share', async (t) => {
+  const pieces = { first: 0, second: 0 }
+  const job = async (name: keyof typeof pieces): Promise<void> => {
+    const yieldIfNeeded = createSlicer()
+    while (pieces.first < 200 && pieces.second < 200) {
+      for (const end = performance.now() + 0.5; performance.now() < end;) { /* work */ }
+      pieces[name]++
+      await yieldIfNeeded()
+    }
+  }
+  await Promise.all([job('first'), job('second')])
+  t.ok(pieces.first > 100 && pieces.second > 100, JSON.stringify(pieces))
+})
+
 t.test('jobs in a queue begin in order, each when the one before has ended, however it ended', async (t) => {
   const queue = createQueue()
   const events: string[] = []
