@@ -60,9 +60,9 @@ export async function listenWithPlugins (t: Test, addRoutes: (app: FastifyInstan
   app.register(errors)
   app.register(jsonBody)
   app.register(conditional)
-  app.register(draining, { connections, ...options.draining })
   app.register(stalledResponses, { connections, ...options.stalled })
   app.register(overload, { load: { level: 0 }, memory: new AnswerMemory(options.overload) })
+  app.register(draining, { connections, ...options.draining })
   app.register((child, _options, done) => {
     addRoutes(child)
     done()

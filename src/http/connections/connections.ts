@@ -133,7 +133,8 @@ export class Connections {
     this.#waitingCount--
     if (waiting === 1) {
       this.#waiting.delete(socket)
-      socket.resume()
+      // Node ends a connection at the end of its input: an answer that is ready now goes out before.
+      setImmediate(() => { socket.resume() })
     } else {
       this.#waiting.set(socket, waiting - 1)
       this.#continueAfter(response, socket, handler)

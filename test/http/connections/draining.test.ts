@@ -131,3 +131,36 @@ t.test('requests behind one that app.close() finds in work are answered too, and
   await client.closed()
   await closed
 })
+
+t.test('answers go out after every request of the turn has been handled', async (t) => {
+  const order: string[] = []
+  const { app } = await listenWithPlugins(t, (app) => {
+    app.addHook('onResponse', (request, _reply, done) => {
+      order.push(`sent ${request.url}`)
+      done()
+    })
+    for (const path of ['/one', '/two']) {
+      app.get(path, () => {
+        order.push(`handled ${path}`)
+        return 'ok'
+      })
+    }
+  })
+  await Promise.all([app.inject('/one'), app.inject('/two')])
+  t.strictSame(order, ['handled /one', 'handled /two', 'sent /one', 'sent /two'])
+})
+
+t.test('an answer with a head that cannot be sent is a 500, and nothing else ends', async (t) => {
+  const { url, logged } = await listenWithPlugins(t, (app) => {
+    app.get('/split', (_request, reply) => reply.header('x-name', 'a\r\nb').send('ok'))
+    app.get('/ok', () => 'ok')
+  })
+  const [bad, good] = await Promise.all([openRaw(url), openRaw(url)])
+  const [refused, answered] = await Promise.all([
+    bad.send(request('GET', '/split')).response(),
+    good.send(request('GET', '/ok')).response()
+  ])
+  t.equal(refused.status, 500)
+  t.equal(answered.text, 'ok')
+  await logged(({ msg, err }) => msg !== undefined && (err as { readonly code?: string } | undefined)?.code === 'ERR_INVALID_CHAR')
+})

@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyReply } from 'fastify'
@@ -96,20 +95,20 @@ t.test('what is open for an answer is closed when the client goes, and nothing i
 })
 
 t.test('a body behind an unfinished answer is read when its request is handled', async (t) => {
-  let finish = () => {}
-  const { app, url } = await listenWithPlugins(t, (app) => {
-    app.get('/wait', (_request, reply) => { finish = () => { reply.send('done') } })
+  const waiting: FastifyReply[] = []
+  const { url } = await listenWithPlugins(t, (app) => {
+    app.get('/wait', (_request, reply) => { waiting.push(reply) })
     app.post('/json', (request) => JSON.stringify(request.body).length)
   })
   const body = JSON.stringify('x'.repeat(1_000_000))
   const connection = await openRaw(url)
-  const received = once(app.server, 'request')
   connection.send(Buffer.concat([GET, request('POST', '/json', { headers: ['Content-Type: application/json'], body }), GET]))
-  await received
-  finish()
+  await until(() => waiting.length === 1)
+  waiting[0]?.send('done')
   t.equal((await connection.response()).text, 'done')
   t.equal((await connection.response()).text, String(body.length))
-  finish()
+  await until(() => waiting.length === 2)
+  waiting[1]?.send('done')
   t.equal((await connection.response()).text, 'done')
   connection.destroy()
 })
@@ -150,16 +149,19 @@ t.test('behind an answer that ends the connection nothing is handled', async (t)
 
 t.test('of too many requests that wait, those of the greediest connection go with it', async (t) => {
   const waiting: FastifyReply[] = []
-  const { url } = await listenWithPlugins(t, (app) => { app.get('/wait', (_request, reply) => { waiting.push(reply) }) }, { maxWaiting: 100 })
+  const { url } = await listenWithPlugins(t, (app) => {
+    app.get('/wait', (_request, reply) => { waiting.push(reply) })
+    app.get('/greedy', () => new Promise(() => {}))
+  }, { maxWaiting: 100 })
   const modest = await openRaw(url)
   const greedy = await openRaw(url)
   modest.send(repeated(11, GET))
   await until(() => waiting.length === 1)
-  greedy.send(repeated(1_000, GET))
+  greedy.send(repeated(1_000, request('GET', '/greedy')))
   await greedy.closed()
   for (let index = 0; index < 11; index++) {
     await until(() => waiting.length > index)
-    for (const reply of waiting) if (!reply.sent) reply.send('done')
+    waiting[index]?.send('done')
     t.equal((await modest.response()).text, 'done')
   }
   modest.destroy()
