@@ -63,7 +63,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       admit: admitCall && ((tool) => admitCall(request, tool))
     })
     switch (answer.kind) {
-      case 'answer': return sendResult(reply, answer.json, condition)
+      case 'answer': return answerResult(reply, answer.json, condition)
       case 'unrecognised': throw new HttpProblem('unrecognised_tool_call', answer.detail)
       case 'too_many_calls': throw new HttpProblem('too_many_calls', answer.detail)
     }
@@ -83,7 +83,8 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     const skills = skillsOf(request)
     // The description of `Skill` follows the index, which is empty until it is built.
     if (toolset === 'wave' || toolset === 'all') await skills.available()
-    return reply.header('content-type', JSON_MEDIA_TYPE).send(JSON.stringify(toolDefinitions(registry, { format, toolset, skills })))
+    reply.header('content-type', JSON_MEDIA_TYPE)
+    return JSON.stringify(toolDefinitions(registry, { format, toolset, skills }))
   })
 
   app.post('/agent/tools/:name', {
@@ -108,12 +109,13 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     const condition = toolCondition(request, skillsOf(request))
     if (condition.confirmSkill !== undefined) await confirmSkills([{ tool, args: request.body }], condition.confirmSkill)
     const outcome = await runTool(tool, request.body, { skills: condition.skills, registry, log: request.log, fields: { reqId: request.id }, observer, origin: request })
-    return sendResult(reply, outcome.json, condition)
+    return answerResult(reply, outcome.json, condition)
   })
 }
 
-/** Sends text: Node writes it together with the head, and spares the garbage collector a buffer for each answer. */
-function sendResult (reply: FastifyReply, json: string, { revision }: ToolCondition): FastifyReply {
+/** The body is text: Node writes it together with the head, and spares the garbage collector a buffer for each answer. */
+function answerResult (reply: FastifyReply, json: string, { revision }: ToolCondition): string {
   if (revision !== undefined) reply.header(REVISION_HEADER, revision)
-  return reply.header('content-type', JSON_MEDIA_TYPE).send(json)
+  reply.header('content-type', JSON_MEDIA_TYPE)
+  return json
 }

@@ -6,7 +6,7 @@ import { bytesAnswers, notModifiedAnswer, problemAnswers } from '../openapi/resp
 import { SkillArchiveQuerySchema, SkillNameParamsSchema } from '../schemas/skills.ts'
 import { REVISION_HEADER } from '../http/headers.ts'
 import { revisionCondition } from '../http/revision.ts'
-import { sendArchive } from '../http/send/archive.ts'
+import { answerArchive } from '../http/send/archive.ts'
 
 export interface ArchiveRoutesOptions {
   readonly skillsOf: SkillsOf
@@ -39,6 +39,6 @@ export const archiveRoutes: FastifyPluginAsyncTypebox<ArchiveRoutesOptions> = as
     const condition = revisionCondition(request, skillsOf(request))
     const archive = await condition.skills.archive(name, wrapped ? (path) => `${name}/${path}` : undefined)
     reply.header(REVISION_HEADER, archive.revision)
-    return sendArchive(request, reply, archive, { name, etag: strongEtag(archive.revision, wrapped ? `${FORMAT}wrap` : FORMAT), condition })
+    return answerArchive(request, reply, archive, { name, etag: strongEtag(archive.revision, wrapped ? `${FORMAT}wrap` : FORMAT), condition })
   })
 }

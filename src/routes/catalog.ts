@@ -11,7 +11,7 @@ import { CatalogEntryQuerySchema, CatalogEntrySchema, CatalogPageSchema, Catalog
 import { FOLDER_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
 import { jsonAnswer, notModifiedAnswer, problemAnswers, withCatalogRevision } from '../openapi/responses.ts'
 import { SkillNameParamsSchema } from '../schemas/skills.ts'
-import { JSON_MEDIA_TYPE, sendJson } from '../http/send/json.ts'
+import { JSON_MEDIA_TYPE, answerJson } from '../http/send/json.ts'
 import { REVISION_HEADER, type RevisionOf, setCatalogRevision } from '../http/headers.ts'
 import { revisionCondition } from '../http/revision.ts'
 import type { Judging } from '../verdicts/entry.ts'
@@ -48,7 +48,8 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
     setCatalogRevision(reply, revisionOf(request))
     const { entries, total, nextCursor = null, isComplete } = page
     const incomplete = isComplete ? '' : ',"incomplete":true'
-    return reply.header('content-type', JSON_MEDIA_TYPE).send(`{"skills":[${entries.join(',')}],"total":${total},"next_cursor":${JSON.stringify(nextCursor)}${incomplete}}`)
+    reply.header('content-type', JSON_MEDIA_TYPE)
+    return `{"skills":[${entries.join(',')}],"total":${total},"next_cursor":${JSON.stringify(nextCursor)}${incomplete}}`
   })
 
   app.get('/catalog/:name', {
@@ -70,7 +71,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
     const targets = readTargets(request.query.target)
     const entry = await readCatalogEntry({ skills: condition.skills, judge: (state) => judge(state, targets) }, request.params.name)
     if (entry.revision !== null) reply.header(REVISION_HEADER, entry.revision)
-    return sendJson(reply, entry, () => JSON.stringify(entry), condition)
+    return answerJson(reply, entry, () => JSON.stringify(entry), condition)
   })
 }
 

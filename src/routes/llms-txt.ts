@@ -35,7 +35,8 @@ export const llmsTxtRoute: FastifyPluginAsync<LlmsTxtOptions> = async function l
     const available = await skills.available()
     let text = rendered.get(available)
     if (text === undefined) rendered.set(available, text = render(available, app.prefix))
-    return reply.header('content-type', MEDIA_TYPE).send(await text)
+    reply.header('content-type', MEDIA_TYPE)
+    return await text
   })
 }
 

@@ -8,7 +8,7 @@ import { PromptQuerySchema, PromptSchema } from '../schemas/prompt.ts'
 import { PROMPT_EXAMPLE } from '../openapi/examples.ts'
 import { FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
 import { notModifiedAnswer, problemAnswers, textOrJsonAnswer } from '../openapi/responses.ts'
-import { JSON_MEDIA_TYPE, sendRendered } from '../http/send/json.ts'
+import { JSON_MEDIA_TYPE, answerRendered } from '../http/send/json.ts'
 
 export interface PromptRoutesOptions {
   readonly skillsOf: SkillsOf
@@ -63,7 +63,7 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
     await skills.list()
     const prompt = promptOf(await skills.available(), format, budget)
     const text = await prompt.text
-    return sendRendered(reply, prompt, () => text, MEDIA_TYPES[format])
+    return answerRendered(reply, prompt, () => text, MEDIA_TYPES[format])
   })
 }
 

@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply } from 'fastify'
 import type { FileContent } from '../core/files/file-content.ts'
@@ -14,8 +15,8 @@ import {
   SkillNameParamsSchema
 } from '../schemas/skills.ts'
 import type { Tool } from '../tools/tool.ts'
-import { sendContent, sendFile } from '../http/send/file.ts'
-import { JSON_MEDIA_TYPE, sendJson, sendOutcome } from '../http/send/json.ts'
+import { answerContent, answerFile } from '../http/send/file.ts'
+import { JSON_MEDIA_TYPE, answerJson, answerOutcome } from '../http/send/json.ts'
 import { addVary, REVISION_HEADER, type RevisionOf, setCatalogRevision } from '../http/headers.ts'
 import { revisionCondition, type RevisionCondition } from '../http/revision.ts'
 
@@ -45,7 +46,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
   }, async (request, reply) => {
     const outcome = await tools.listSkills.run({}, skillsOf(request))
     setCatalogRevision(reply, revisionOf(request))
-    return sendJson(reply, outcome, () => outcome.json)
+    return answerJson(reply, outcome, () => outcome.json)
   })
 
   app.get('/skills/:name', {
@@ -68,8 +69,8 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     const condition = revisionCondition(request, skillsOf(request))
     addVary(reply, 'Accept')
     const type = prefers(request.headers.accept, DOCUMENT_TYPES)
-    if (type === 'application/json') return sendOutcome(reply, await tools.getSkill.run({ skill_name: name }, condition.skills), condition)
-    return sendContent(request, reply, await condition.skills.readMainFile(name, 'SKILL.MD'), { mediaType: type, condition }, type.slice('text/'.length))
+    if (type === 'application/json') return answerOutcome(reply, await tools.getSkill.run({ skill_name: name }, condition.skills), condition)
+    return answerContent(request, reply, await condition.skills.readMainFile(name, 'SKILL.MD'), { mediaType: type, condition }, type.slice('text/'.length))
   })
 
   app.get('/skills/:name/files', {
@@ -89,7 +90,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
   }, async (request, reply) => {
     const condition = revisionCondition(request, skillsOf(request))
     const manifest = await condition.skills.manifest(request.params.name)
-    return sendJson(reply.header(REVISION_HEADER, manifest.revision), manifest, () => JSON.stringify(manifest), condition)
+    return answerJson(reply.header(REVISION_HEADER, manifest.revision), manifest, () => JSON.stringify(manifest), condition)
   })
 
   app.get('/skills/:name/files/*', {
@@ -114,13 +115,13 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     const source = condition.skills
     addVary(reply, 'Accept')
     if (prefers(request.headers.accept, [ANY_BYTES, type, 'application/json']) !== 'application/json') {
-      return sendFile(request, reply, await source.openFile(name, path), path, { mediaType: type, condition })
+      return answerFile(request, reply, await source.openFile(name, path), path, { mediaType: type, condition })
     }
-    if (request.query.encoding === 'base64') return sendBase64(reply, request.params, await source.readFile(name, path), condition)
+    if (request.query.encoding === 'base64') return answerBase64(reply, request.params, await source.readFile(name, path), condition)
     const readText = () => tools.readFileInSkill.run({ skill_name: name, file_path: path }, source)
-    if (!admitsBytes(request.headers.accept, type)) return sendOutcome(reply, await readText(), condition)
-    return await orBytes(async () => sendOutcome(reply, await readText(), condition), async () =>
-      sendFile(request, reply, await source.openFile(name, path), path, { mediaType: type, condition }))
+    if (!admitsBytes(request.headers.accept, type)) return answerOutcome(reply, await readText(), condition)
+    return await orBytes(async () => answerOutcome(reply, await readText(), condition), async () =>
+      answerFile(request, reply, await source.openFile(name, path), path, { mediaType: type, condition }))
   })
 }
 
@@ -130,19 +131,19 @@ function admitsBytes (accept: string | undefined, type: string): boolean {
 }
 
 /** JSON, or the bytes of a file that has no JSON form: it is not text, or too large. */
-async function orBytes (sendJsonForm: () => Promise<FastifyReply>, sendBytes: () => Promise<FastifyReply>): Promise<FastifyReply> {
+async function orBytes (jsonForm: () => Promise<Buffer>, bytes: () => Promise<Buffer | Readable>): Promise<Buffer | Readable> {
   try {
-    return await sendJsonForm()
+    return await jsonForm()
   } catch (error) {
-    if (error instanceof SkillError && (error.code === 'file_not_text' || error.code === 'file_too_large')) return await sendBytes()
+    if (error instanceof SkillError && (error.code === 'file_not_text' || error.code === 'file_too_large')) return await bytes()
     throw error
   }
 }
 
 /** `read_file_in_skill`'s object for any file, its content as base64. */
-function sendBase64 (
+function answerBase64 (
   reply: FastifyReply, { name, '*': path }: { readonly name: string, readonly '*': string }, { bytes, digest }: FileContent, condition: RevisionCondition
-): FastifyReply {
+): Buffer {
   const body = JSON.stringify({
     success: true,
     skill_name: name,
@@ -153,5 +154,6 @@ function sendBase64 (
   })
   const etag = strongEtag(digest, 'base64')
   condition.confirm(reply, etag)
-  return reply.header('content-type', JSON_MEDIA_TYPE).header('etag', etag).send(Buffer.from(body))
+  reply.header('content-type', JSON_MEDIA_TYPE).header('etag', etag)
+  return Buffer.from(body)
 }

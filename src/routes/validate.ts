@@ -58,7 +58,7 @@ export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = as
     })
     const { targets: verdicts, findings, tokens } = await judgeInSlices(subject, targets)
     const { name, valid } = subject.skill
-    return reply.header('content-type', JSON_MEDIA_TYPE)
-      .send(JSON.stringify({ skill_name: name, revision: null, valid, tokens, targets: verdicts, findings }))
+    reply.header('content-type', JSON_MEDIA_TYPE)
+    return JSON.stringify({ skill_name: name, revision: null, valid, tokens, targets: verdicts, findings })
   })
 }

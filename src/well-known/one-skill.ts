@@ -2,8 +2,8 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { PerSkills, SkillsOf } from '../http/callers.ts'
 import { mediaType } from '../core/content/media-type.ts'
 import { HttpProblem } from '../http/problem.ts'
-import { sendFile } from '../http/send/file.ts'
-import { sendRendered } from '../http/send/json.ts'
+import { answerFile } from '../http/send/file.ts'
+import { answerRendered } from '../http/send/json.ts'
 import { DOCUMENT_EXAMPLE } from '../openapi/examples.ts'
 import { ARTIFACT_PROBLEMS, MAIN_FILE_PROBLEMS, READ_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
 import { bytesAnswers, jsonAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
@@ -51,7 +51,7 @@ export const oneSkill: FastifyPluginAsyncTypebox<OneSkillOptions> = async functi
       }
     }, async (request, reply) => {
       const index = (await discoveries.of(skillsOf(request)).indexesOf(request.params.name, ARTIFACTS))[version]
-      return sendRendered(reply, index, () => JSON.stringify(index))
+      return answerRendered(reply, index, () => JSON.stringify(index))
     })
   }
 
@@ -70,6 +70,6 @@ export const oneSkill: FastifyPluginAsyncTypebox<OneSkillOptions> = async functi
     const listed = name === skill ? (await discoveries.of(skills).indexesOf(name, ARTIFACTS))['0.1.0'].skills[0]?.files : undefined
     if (listed?.includes(file) !== true) throw new HttpProblem('artifact_not_found')
     // `SKILL.md` is the main file in any casing.
-    return await sendFile(request, reply, await skills.openFile(name, file), file, { mediaType: mediaType(file) })
+    return answerFile(request, reply, await skills.openFile(name, file), file, { mediaType: mediaType(file) })
   })
 }

@@ -4,9 +4,9 @@ import { mediaType } from '../core/content/media-type.ts'
 import { strongEtag } from '../http/etag.ts'
 import { type RevisionOf, setCatalogRevision } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
-import { sendArchive } from '../http/send/archive.ts'
-import { sendContent, sendFile } from '../http/send/file.ts'
-import { sendRendered } from '../http/send/json.ts'
+import { answerArchive } from '../http/send/archive.ts'
+import { answerContent, answerFile } from '../http/send/file.ts'
+import { answerRendered } from '../http/send/json.ts'
 import { DOCUMENT_EXAMPLE } from '../openapi/examples.ts'
 import { ARTIFACT_PROBLEMS, FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
 import { bytesAnswers, jsonAnswer, notModifiedAnswer, problemAnswers, withCatalogRevision } from '../openapi/responses.ts'
@@ -56,7 +56,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
   }, async (request, reply) => {
     const index = (await discoveries.of(skillsOf(request)).indexes())['0.2.0']
     setCatalogRevision(reply, revisionOf(request))
-    return sendRendered(reply, index, () => JSON.stringify(index))
+    return answerRendered(reply, index, () => JSON.stringify(index))
   })
 
   app.get('/.well-known/agent-skills/:name/:digest/SKILL.md', {
@@ -73,7 +73,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     const discovery = discoveries.of(skillsOf(request))
     const installable = await discovery.findInstallable(name, (installable) => isSingleFile(installable) && hexOf(installable.mainFile.digest) === digest)
     if (installable === undefined) throw new HttpProblem('artifact_not_found')
-    return sendContent(request, reply.header('cache-control', IMMUTABLE), installable.mainFile, { mediaType: 'text/markdown' })
+    return answerContent(request, reply.header('cache-control', IMMUTABLE), installable.mainFile, { mediaType: 'text/markdown' })
   })
 
   app.get('/.well-known/agent-skills/:name/:digest/archive.zip', {
@@ -92,7 +92,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     const installable = await discovery.findInstallable(name, async (installable) => !isSingleFile(installable) && hexOf((await discovery.archive(installable)).digest) === digest)
     if (installable === undefined) throw new HttpProblem('artifact_not_found')
     const { archive } = await discovery.archive(installable)
-    return sendArchive(request, reply.header('cache-control', IMMUTABLE), archive, { name, etag: strongEtag(digest) })
+    return answerArchive(request, reply.header('cache-control', IMMUTABLE), archive, { name, etag: strongEtag(digest) })
   })
 
   app.get('/.well-known/skills/index.json', {
@@ -107,7 +107,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
   }, async (request, reply) => {
     const index = (await discoveries.of(skillsOf(request)).indexes())['0.1.0']
     setCatalogRevision(reply, revisionOf(request))
-    return sendRendered(reply, index, () => JSON.stringify(index))
+    return answerRendered(reply, index, () => JSON.stringify(index))
   })
 
   app.get('/.well-known/skills/:name/*', {
@@ -124,6 +124,6 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     const skills = skillsOf(request)
     if (!await discoveries.of(skills).listsFile(name, file)) throw new HttpProblem('artifact_not_found')
     // `SKILL.md` is the main file in any casing.
-    return await sendFile(request, reply, await skills.openFile(name, file), file, { mediaType: mediaType(file) })
+    return answerFile(request, reply, await skills.openFile(name, file), file, { mediaType: mediaType(file) })
   })
 }

@@ -1,8 +1,9 @@
+import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { SkillArchive } from '../../core/content/archive.ts'
 import { attachment } from './content-disposition.ts'
 import type { RevisionCondition } from '../revision.ts'
-import { sendChunks } from './file.ts'
+import { answerChunks } from './file.ts'
 
 const ZIP = 'application/zip'
 
@@ -13,9 +14,9 @@ export interface ArchiveAnswer {
   readonly condition?: RevisionCondition | undefined
 }
 
-/** Sends an archive, whole or the range asked for. */
-export function sendArchive (request: FastifyRequest, reply: FastifyReply, archive: SkillArchive, { name, etag, condition }: ArchiveAnswer): FastifyReply {
-  return sendChunks(request, reply.header('content-disposition', attachment(`${name}.zip`)), {
+/** The body for an archive, whole or the range asked for; sets the headers. */
+export function answerArchive (request: FastifyRequest, reply: FastifyReply, archive: SkillArchive, { name, etag, condition }: ArchiveAnswer): Readable {
+  return answerChunks(request, reply.header('content-disposition', attachment(`${name}.zip`)), {
     mediaType: ZIP,
     size: archive.size,
     etag,

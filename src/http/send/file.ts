@@ -31,20 +31,21 @@ type StreamedFile = Extract<ServableFile, { kind: 'stream' }>
 const headersOf = new WeakMap<FileContent, FileHeaders>()
 
 /**
- * Sends the bytes of a file: from memory, or streamed when it is large, whole or the range asked for.
+ * The body for a file: its bytes from memory, or a stream when it is large; whole or the range asked for. Sets the headers, as all
+ * of these do.
  * @param path what the caller calls the file
  */
-export function sendFile (request: FastifyRequest, reply: FastifyReply, file: ServableFile, path: string, answer: FileAnswer): FastifyReply {
+export function answerFile (request: FastifyRequest, reply: FastifyReply, file: ServableFile, path: string, answer: FileAnswer): Buffer | Readable {
   switch (file.kind) {
-    case 'content': return sendContent(request, reply, file.content, answer)
-    case 'stream': return sendStream(request, reply, file, path, answer)
+    case 'content': return answerContent(request, reply, file.content, answer)
+    case 'stream': return answerStream(request, reply, file, path, answer)
   }
 }
 
 /** @param variant names the representation where one resource has several of the same bytes */
-export function sendContent (
+export function answerContent (
   request: FastifyRequest, reply: FastifyReply, content: FileContent, { mediaType, condition }: FileAnswer, variant?: string
-): FastifyReply {
+): Buffer {
   const { bytes } = content
   const { type, etag } = describe(content, mediaType, variant)
   condition?.confirm(reply, etag)
@@ -54,12 +55,12 @@ export function sendContent (
     .header('etag', etag)
     .header('accept-ranges', 'bytes')
   const range = chooseRange(request, reply, bytes.length, etag)
-  return reply.send(range === undefined ? bytes : bytes.subarray(range.start, range.end + 1))
+  return range === undefined ? bytes : bytes.subarray(range.start, range.end + 1)
 }
 
-function sendStream (request: FastifyRequest, reply: FastifyReply, { file, digest }: StreamedFile, path: string, answer: FileAnswer): FastifyReply {
+function answerStream (request: FastifyRequest, reply: FastifyReply, { file, digest }: StreamedFile, path: string, answer: FileAnswer): Readable {
   try {
-    return sendChunks(request, reply, {
+    return answerChunks(request, reply, {
       ...answer,
       size: Number(file.stats.size),
       etag: digest === undefined ? undefined : strongEtag(digest),
@@ -93,7 +94,7 @@ export interface ChunkedContent extends FileAnswer {
   close? (): void
 }
 
-export function sendChunks (request: FastifyRequest, reply: FastifyReply, content: ChunkedContent): FastifyReply {
+export function answerChunks (request: FastifyRequest, reply: FastifyReply, content: ChunkedContent): Readable {
   const { mediaType, size, etag, condition } = content
   condition?.confirm(reply, etag)
   reply
@@ -105,7 +106,8 @@ export function sendChunks (request: FastifyRequest, reply: FastifyReply, conten
   const stream = Readable.from(content.chunks(start, end), { objectMode: false, highWaterMark: 1 })
   // Also when nothing is read of it: a 304, a HEAD, a client that went away.
   stream.once('close', () => { content.close?.() })
-  return reply.header('content-length', end - start + 1).send(stream)
+  reply.header('content-length', end - start + 1)
+  return stream
 }
 
 /** The bytes to send; undefined for all of them. Sets what a partial answer says of itself. */

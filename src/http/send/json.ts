@@ -14,19 +14,19 @@ export interface Rendered {
 
 const rendered = new WeakMap<object, Rendered>()
 
-/** Sends a tool's own result object as JSON: the same object as through a tool call. */
-export function sendOutcome (reply: FastifyReply, outcome: ToolOutcome, condition: RevisionCondition): FastifyReply {
-  return sendConditional(reply, renderOnce(outcome, () => outcome.json), condition)
+/** The body for a tool's own result object as JSON: the same object as through a tool call. Sets the headers, as all of these do. */
+export function answerOutcome (reply: FastifyReply, outcome: ToolOutcome, condition: RevisionCondition): Buffer {
+  return answerConditional(reply, renderOnce(outcome, () => outcome.json), condition)
 }
 
-/** Sends the JSON text that `render` makes of a value that never changes. */
-export function sendJson (reply: FastifyReply, value: object, render: () => string, condition?: RevisionCondition): FastifyReply {
-  return sendConditional(reply, renderOnce(value, render), condition)
+/** The body is the JSON text that `render` makes of a value that never changes. */
+export function answerJson (reply: FastifyReply, value: object, render: () => string, condition?: RevisionCondition): Buffer {
+  return answerConditional(reply, renderOnce(value, render), condition)
 }
 
-/** Sends the text, of JSON unless `type` says otherwise, that `render` makes of a value that never changes. */
-export function sendRendered (reply: FastifyReply, value: object, render: () => string, type = JSON_MEDIA_TYPE): FastifyReply {
-  return sendBody(reply, renderOnce(value, render), type)
+/** The body is the text, of JSON unless `type` says otherwise, that `render` makes of a value that never changes. */
+export function answerRendered (reply: FastifyReply, value: object, render: () => string, type = JSON_MEDIA_TYPE): Buffer {
+  return answerBody(reply, renderOnce(value, render), type)
 }
 
 /** The body for a value that never changes, and its ETag. */
@@ -40,11 +40,12 @@ function renderOnce (value: object, render: () => string): Rendered {
   return known
 }
 
-function sendConditional (reply: FastifyReply, answer: Rendered, condition: RevisionCondition | undefined): FastifyReply {
+function answerConditional (reply: FastifyReply, answer: Rendered, condition: RevisionCondition | undefined): Buffer {
   condition?.confirm(reply, answer.etag)
-  return sendBody(reply, answer, JSON_MEDIA_TYPE)
+  return answerBody(reply, answer, JSON_MEDIA_TYPE)
 }
 
-function sendBody (reply: FastifyReply, { body, etag }: Rendered, type: string): FastifyReply {
-  return reply.header('content-type', type).header('etag', etag).send(body)
+function answerBody (reply: FastifyReply, { body, etag }: Rendered, type: string): Buffer {
+  reply.header('content-type', type).header('etag', etag)
+  return body
 }

@@ -9,6 +9,7 @@ export const METRICS_SCOPE = 'metrics:read'
 export const metricsRoute: FastifyPluginAsync<{ readonly metrics: Pick<Metrics, 'write'> }> = async function metricsRoute (app, { metrics }) {
   app.get('/metrics', { schema: { hide: true }, config: { scope: METRICS_SCOPE, load: 'probe' } }, async ({ headers }, reply) => {
     const type = metricsType(headers.accept)
-    return reply.header('content-type', type).header('cache-control', 'no-store').send(metrics.write(type))
+    reply.header('content-type', type).header('cache-control', 'no-store')
+    return metrics.write(type)
   })
 }
