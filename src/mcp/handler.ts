@@ -52,17 +52,19 @@ const INSTRUCTIONS = 'Agent Skills: folders of instructions and files. list_skil
 /** Results are not kept: the next request sees every change, and callers behind one proxy may see different skills. */
 const MODERN_CACHE = { ttlMs: 0, cacheScope: 'private' } as const
 
+/** Parameters of the methods that the SDK does not know. Compiled once: each takes some milliseconds. */
+const PARAMS = {
+  page: fromJsonSchema<{ cursor?: string }>({ type: 'object', properties: { cursor: { type: 'string' } } }),
+  skill: fromJsonSchema<{ uri: string }>({ type: 'object', properties: { uri: { type: 'string' } }, required: ['uri'] }),
+  folder: fromJsonSchema<{ uri: string, cursor?: string }>({
+    type: 'object', properties: { uri: { type: 'string' }, cursor: { type: 'string' } }, required: ['uri']
+  })
+} as const
+
 /** Makes the door. Answers are read from `skills` at the time of the request; only streams are kept between requests. */
 export function createMcpDoor (options: McpOptions): McpDoor {
   const { skills, feed, registry, log, observer } = options
   const operations = new WeakMap<Request, Operation>()
-  const params = {
-    page: fromJsonSchema<{ cursor?: string }>({ type: 'object', properties: { cursor: { type: 'string' } } }),
-    skill: fromJsonSchema<{ uri: string }>({ type: 'object', properties: { uri: { type: 'string' } }, required: ['uri'] }),
-    folder: fromJsonSchema<{ uri: string, cursor?: string }>({
-      type: 'object', properties: { uri: { type: 'string' }, cursor: { type: 'string' } }, required: ['uri']
-    })
-  }
 
   // The SDK needs a server for each request: a table of handlers that knows the protocol revision.
   function createServer ({ era, requestInfo }: McpRequestContext): Server {
@@ -108,13 +110,13 @@ export function createMcpDoor (options: McpOptions): McpDoor {
       server.setRequestHandler('resources/unsubscribe', () => ({}))
     }
 
-    server.setRequestHandler('skills/list', { params: params.page }, ({ cursor }) => guard(async () => {
+    server.setRequestHandler('skills/list', { params: PARAMS.page }, ({ cursor }) => guard(async () => {
       const { items, ...next } = await listSkillEntries(skills, cursor)
       return { skills: items, ...next, ...cache }
     }))
-    server.setRequestHandler('skills/get', { params: params.skill }, ({ uri }) => guard(async () =>
+    server.setRequestHandler('skills/get', { params: PARAMS.skill }, ({ uri }) => guard(async () =>
       ({ skill: await getSkillEntry(skills, uri), ...cache })))
-    server.setRequestHandler('resources/directory/read', { params: params.folder }, ({ uri, cursor }) => guard(async () => {
+    server.setRequestHandler('resources/directory/read', { params: PARAMS.folder }, ({ uri, cursor }) => guard(async () => {
       const { items, ...next } = await readDirectory(skills, uri, cursor)
       return { resources: items, ...next, ...cache }
     }))

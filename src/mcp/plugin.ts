@@ -43,13 +43,15 @@ const FIRST_REVISION_WITHOUT_STREAM = '2026'
 const URL_OF_DOOR = 'http://localhost/mcp'
 
 /**
- * Loads the SDK. That is too long for a request, or for the start of the service. Each import runs in one turn of the event loop:
- * in two parts, so that nothing waits longer than 50 ms.
+ * Loads the SDK, and Node's `fetch`, of which it takes `Request`. That is too long for a request, or for the start of the service.
+ * Each part has a turn of the event loop, so that nothing waits longer than 50 ms.
  */
 export async function preloadMcp (): Promise<void> {
   await import('./protocol-schemas.ts')
   await nextTurn()
   await import('./handler.ts')
+  await nextTurn()
+  void globalThis.Request
 }
 
 /** MCP over Streamable HTTP at `/mcp`, without sessions (docs/mcp.md). */
