@@ -9,11 +9,20 @@ export interface DrainingOptions {
 }
 
 /**
- * Sends the answers of one turn of the event loop together, and announces the end of each connection, so that `app.close()` returns as soon as every owed answer is sent. Of several
- * pipelined requests only the latest is answered with `Connection: close`: Node drops every answer behind that one.
+ * Sends the answers of one turn of the event loop together: one behind the other they find clients that are awake, and waking one for
+ * each costs up to half of a request's CPU time. Announces the end of each connection, so that `app.close()` returns as soon as
+ * every owed answer is sent. Of several pipelined requests only the latest is answered with `Connection: close`: Node drops every
+ * answer behind that one.
  */
 export const draining = fp<DrainingOptions>(function draining (app, { connections, shutdown = new Shutdown() }, done) {
   let closing = false
+  let held: Array<() => void> = []
+
+  function sendHeld (): void {
+    const answers = held
+    held = []
+    for (const send of answers) send()
+  }
 
   app.addHook('preClose', (next) => {
     closing = true
@@ -23,9 +32,8 @@ export const draining = fp<DrainingOptions>(function draining (app, { connection
   })
 
   app.addHook('onSend', (_request, reply, payload, next) => {
-    // One behind the other, they find a client that is awake: waking it for each costs up to half of a request's CPU time. And
-    // some are ready while the requests behind them are still being parsed.
-    setImmediate(() => {
+    // Some answers are ready while the requests behind them are still being parsed.
+    const count = held.push(() => {
       if (closing || shutdown.isLeaving) {
         if (connections.isLatest(reply.raw)) reply.header('connection', 'close')
         // Fastify ends the connection with any request that it is given after `close()`, those behind it or not.
@@ -38,6 +46,7 @@ export const draining = fp<DrainingOptions>(function draining (app, { connection
         next(error as Error)
       }
     })
+    if (count === 1) setImmediate(sendHeld)
   })
 
   done()
