@@ -4,6 +4,9 @@ import {
   EMPTY_DISK, lookup, nodeAt, withEntry, withNode, withoutGarbage, type DiskState, type FileNode, type Node
 } from './model-disk.ts'
 
+/** What the kernel writes at once, in bytes. */
+const PAGE_BYTES = 4096
+
 /**
  * Changes a real folder and its model together, one system call at a time; each is one step of the history. Paths
  * begin with `/`, which is the real folder.
@@ -37,14 +40,18 @@ export class MirroredDisk {
     this.#put(`creat ${path}`, path, { kind: 'file', bytes: Buffer.alloc(0), mode: 0o644 })
   }
 
-  /** Writes over the beginning of a file with one call; what is longer stays. */
+  /** Writes over the beginning of a file, a page in each call, since readers see the pages of a longer one come; what is longer stays. */
   write (path: string, bytes: Buffer): void {
     const { inode, node } = this.#file(path)
     this.#open(path, (descriptor) => {
-      if (fs.writeSync(descriptor, bytes, 0, bytes.length, 0) !== bytes.length) throw new Error(`a short write to ${path}`)
+      for (let start = 0, end = 0; start < bytes.length; start = end) {
+        end = Math.min(start + PAGE_BYTES, bytes.length)
+        if (fs.writeSync(descriptor, bytes, start, end - start, start) !== end - start) throw new Error(`a short write to ${path}`)
+        const written = bytes.subarray(0, end)
+        const after = node.bytes.length > end ? Buffer.concat([written, node.bytes.subarray(end)]) : written
+        this.#step(`write ${path} ${end} bytes`, withNode(this.state, inode, { ...node, bytes: after }))
+      }
     })
-    const after = Buffer.concat([bytes, node.bytes.subarray(bytes.length)])
-    this.#step(`write ${path} ${bytes.length} bytes`, withNode(this.state, inode, { ...node, bytes: after }))
   }
 
   truncate (path: string, length: number): void {
