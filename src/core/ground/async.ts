@@ -48,17 +48,12 @@ function startTurn (): number {
   return turnStart
 }
 
-/** Sliced work that waits for a turn, the longest first. */
-const waiting: Array<() => void> = []
+/** What has waited longest goes first. */
+const waitForTurn = createTurnstile()
 
-function nextSlice (): Promise<void> {
-  return new Promise((resolve) => { if (waiting.push(resolve) === 1) setImmediate(resumeFirst) })
-}
-
-function resumeFirst (): void {
+async function nextSlice (): Promise<void> {
+  await waitForTurn()
   turnStart = 0
-  waiting.shift()?.()
-  if (waiting.length > 0) setImmediate(resumeFirst)
 }
 
 /**
