@@ -9,8 +9,8 @@ export interface DrainingOptions {
 }
 
 /**
- * Sends the answers of one turn of the event loop together: one behind the other they find clients that are awake, and waking one for
- * each costs up to half of a request's CPU time. Announces the end of each connection, so that `app.close()` returns as soon as
+ * Sends the answers of one turn of the event loop together. One behind the other they find clients that are awake: waking one for each
+ * costs up to half of a request's CPU time. Announces the end of each connection, so that `app.close()` returns as soon as
  * every owed answer is sent. Of several pipelined requests only the latest is answered with `Connection: close`: Node drops every
  * answer behind that one.
  */
