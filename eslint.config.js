@@ -32,7 +32,6 @@ const FLOORS = [
   ['core/views/'],
   ['core/listing/', 'core/events/'],
   ['verdicts/'],
-  ['sources/address/source-spec.ts'],
   ['schemas/'],
   ['tools/'],
   ['library/'],

@@ -2,9 +2,9 @@ import { dirname, resolve } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { LAYOUTS } from '../core/layout/layout.ts'
 import { StringEnum } from '../schemas/typebox.ts'
-import { archiveSource, gitSource, ociSource, parseAddress, parsePath, parseRef } from '../sources/address/address.ts'
+import type { KindSetting, SourceAuth, SourceCommon } from '../sources/address/source-kind.ts'
+import { type RootSpec, SOURCE_KINDS } from '../sources/kinds.ts'
 import { AddressError } from '../sources/source-error.ts'
-import { ROOT_KINDS, type RootSpec, type Source, type SourceAuth, type SourceCommon } from '../sources/address/source-spec.ts'
 import { readYamlFile, type YamlFile, type YamlPath } from './yaml-file.ts'
 
 const TextSchema = (description: string) => Type.String({ minLength: 1, title: 'a text', description })
@@ -21,19 +21,15 @@ const AuthSchema = Type.Object({
   known_hosts_file: Type.Optional(TextSchema('The keys of SSH hosts; default: ~/.ssh/known_hosts'))
 }, { additionalProperties: false, title: 'an object', description: 'Where credentials are; relative paths begin at the folder of this file' })
 
-const SourceSchema = Type.Object({
-  folder: Type.Optional(TextSchema('A folder of this machine')),
-  git: Type.Optional(TextSchema('A repository: https://…, ssh://…, file://…')),
-  archive: Type.Optional(TextSchema('An archive: https://….zip, https://….tar.gz')),
-  s3: Type.Optional(TextSchema('A bucket: s3://bucket/prefix')),
-  oci: Type.Optional(TextSchema('An artifact of a registry: oci://host/name:tag')),
+/** The keys of all kinds that are fetched: those of their addresses, and those of their settings. */
+const KIND_KEYS = Object.fromEntries<KindSetting>([
+  ...SOURCE_KINDS.map(({ kind, description }) => [kind, { description }] as const),
+  ...SOURCE_KINDS.flatMap(({ settings }) => Object.entries(settings))
+])
+
+/** The keys of entries of every kind. */
+const CommonSchema = Type.Object({
   name: Type.Optional(Type.String({ pattern: '^[\\w.-]{1,64}$', title: 'up to 64 letters, digits, ".", "_" and "-"', description: 'What settings and reports call it' })),
-  ref: Type.Optional(TextSchema('git: branch, tag, refs/… or full commit id; default: the default branch')),
-  path: Type.Optional(TextSchema('A folder in the source')),
-  digest: Type.Optional(Type.String({ pattern: '^sha256:[0-9a-f]{64}$', title: 'sha256: and 64 hexadecimal digits', description: 'archive: the only bytes that are published' })),
-  endpoint: Type.Optional(TextSchema('s3: the address of the service; default: Amazon')),
-  region: Type.Optional(TextSchema('s3: default us-east-1')),
-  marker: Type.Optional(TextSchema('s3: a key that is written last; only its change is looked for')),
   layout: Type.Optional(StringEnum(LAYOUTS, { title: `one of ${LAYOUTS.join(', ')}`, description: 'Where skills lie in the source' })),
   include: Type.Optional(Type.Array(TextSchema('A glob'), { title: 'a list of globs', description: 'Globs of paths: only these skills' })),
   exclude: Type.Optional(Type.Array(TextSchema('A glob'), { title: 'a list of globs', description: 'Globs of paths of folders that are not searched; they replace the default' })),
@@ -43,9 +39,16 @@ const SourceSchema = Type.Object({
   optional: Type.Optional(Type.Boolean({ title: 'true or false', description: 'Whether the service is ready without it' })),
   auth: Type.Optional(AuthSchema),
   webhook: Type.Optional(Type.Object({ secret_file: TextSchema('A file with the secret that the sender has') }, { additionalProperties: false, title: 'an object', description: 'Who may ask for a check, by POST /hooks/git' }))
+})
+
+const SourceSchema = Type.Object({
+  folder: Type.Optional(TextSchema('A folder of this machine')),
+  ...Object.fromEntries(Object.entries(KIND_KEYS).map(([key, { description, ...rest }]) => [key, Type.Optional({ ...TextSchema(description), ...rest })])),
+  ...CommonSchema.properties
 }, { additionalProperties: false, title: 'an object' })
 
-type SourceEntry = Static<typeof SourceSchema>
+/** An entry that fits the schema. */
+type SourceEntry = Static<typeof CommonSchema> & { readonly folder?: string }
 
 /** The file that `--config` names. */
 export const ConfigFileSchema = Type.Object({
@@ -53,22 +56,10 @@ export const ConfigFileSchema = Type.Object({
   sources: Type.Array(SourceSchema, { title: 'a list of sources', description: 'In the order of precedence: the earlier wins' })
 }, { additionalProperties: false, title: 'the configuration of skillserve' })
 
-const FETCHED = ROOT_KINDS.filter((kind) => kind !== 'folder')
+const ROOT_KINDS = ['folder', ...SOURCE_KINDS.map(({ kind }) => kind)]
 
-/** The keys that belong to some kinds only. */
-const KINDS_OF: Readonly<Partial<Record<keyof SourceEntry, readonly string[]>>> = {
-  ref: ['git'],
-  path: ['git', 'archive', 'oci'],
-  digest: ['archive'],
-  endpoint: ['s3'],
-  region: ['s3'],
-  marker: ['s3'],
-  webhook: ['git'],
-  auth: FETCHED,
-  interval: FETCHED,
-  timeout: FETCHED,
-  optional: FETCHED
-}
+/** The keys of what is fetched. */
+const FETCHED = ['auth', 'interval', 'timeout', 'optional']
 
 /** The keys that need a search for skills. */
 const SEARCHED = ['include', 'exclude', 'prefix'] as const
@@ -83,38 +74,33 @@ export async function readConfigFile (path: string): Promise<readonly RootSpec[]
 }
 
 function toRoot (entry: SourceEntry, at: YamlPath, file: YamlFile<unknown>): RootSpec {
-  const folder = dirname(file.path)
-  const given = ROOT_KINDS.filter((kind) => entry[kind] !== undefined)
-  const [kind] = given
-  if (kind === undefined || given.length > 1) throw file.error(given[1] === undefined ? at : [...at, given[1]], `needs one of ${ROOT_KINDS.join(', ')}`)
-  for (const [key, kinds] of Object.entries(KINDS_OF)) {
-    if (Object.hasOwn(entry, key) && !kinds.includes(kind)) throw file.error([...at, key], `is no setting of a source of kind ${kind}`)
-  }
-  if (entry.folder !== undefined) {
-    const wrong = SEARCHED.find((key) => (entry.layout ?? 'flat') === 'flat' && entry[key] !== undefined)
-    if (wrong !== undefined) throw file.error([...at, wrong], 'is no setting of a folder with the layout flat')
-    return { kind: 'folder', path: resolve(folder, entry.folder), ...commonOf(entry, at, file) }
-  }
+  const given = ROOT_KINDS.filter((kind) => Object.hasOwn(entry, kind))
+  const [kindName] = given
+  if (kindName === undefined || given.length > 1) throw file.error(given[1] === undefined ? at : [...at, given[1]], `needs one of ${ROOT_KINDS.join(', ')}`)
+  const kind = SOURCE_KINDS.find((each) => each.kind === kindName)
+  const foreign = foreignKeys(kind).find((key) => Object.hasOwn(entry, key))
+  if (foreign !== undefined) throw file.error([...at, foreign], `is no setting of a source of kind ${kindName}`)
+  if (kind === undefined) return toFolder(entry, at, file)
+  // The schema lets nothing but texts pass.
+  const textAt = (key: string) => Reflect.get(entry, key) as string | undefined
   try {
-    return { ...toSource(entry), ...commonOf(entry, at, file) }
+    const settings = Object.fromEntries(Object.keys(kind.settings).map((key) => [key, textAt(key)]))
+    return { ...kind.configure(textAt(kindName) ?? '', settings), ...commonOf(entry, at, file) }
   } catch (error) {
-    throw error instanceof AddressError ? file.error([...at, kind], `cannot be used: ${error.message}`) : error
+    throw error instanceof AddressError ? file.error([...at, kindName], `cannot be used: ${error.message}`) : error
   }
 }
 
-function toSource (entry: SourceEntry): Source {
-  const path = entry.path === undefined ? {} : { path: parsePath(entry.path) }
-  if (entry.git !== undefined) {
-    const source = gitSource(entry.git.replace(/^git\+/, ''), undefined)
-    if (entry.ref === undefined && entry.path === undefined) return source
-    return { ...source, at: [{ ...entry.ref !== undefined && { ref: parseRef(entry.ref) }, path: path.path ?? '' }] }
-  }
-  if (entry.archive !== undefined) return { ...archiveSource(entry.archive), ...path, ...entry.digest !== undefined && { digest: entry.digest } }
-  if (entry.oci !== undefined) return { ...ociSource(entry.oci, undefined), ...path }
-  const source = parseAddress(entry.s3 ?? '')
-  if (source.kind !== 's3') throw new AddressError('an address of a bucket is s3://bucket/prefix')
-  const { endpoint, region, marker } = entry
-  return { ...source, ...endpoint !== undefined && { endpoint }, ...region !== undefined && { region }, ...marker !== undefined && { marker } }
+/** The keys that other kinds have. */
+function foreignKeys (kind: typeof SOURCE_KINDS[number] | undefined): string[] {
+  const keys = Object.keys(KIND_KEYS).filter((key) => key !== kind?.kind && kind?.settings[key] === undefined)
+  return [...keys, ...kind?.takesHooks === true ? [] : ['webhook'], ...kind === undefined ? FETCHED : []]
+}
+
+function toFolder (entry: SourceEntry, at: YamlPath, file: YamlFile<unknown>): RootSpec {
+  const wrong = SEARCHED.find((key) => (entry.layout ?? 'flat') === 'flat' && entry[key] !== undefined)
+  if (wrong !== undefined) throw file.error([...at, wrong], 'is no setting of a folder with the layout flat')
+  return { kind: 'folder', path: resolve(dirname(file.path), entry.folder ?? ''), ...commonOf(entry, at, file) }
 }
 
 function commonOf (entry: SourceEntry, at: YamlPath, file: YamlFile<unknown>): Partial<SourceCommon> {

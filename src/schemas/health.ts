@@ -1,6 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
 import type { SkillStatus } from '../core/skill-source.ts'
-import { ROOT_KINDS } from '../sources/address/source-spec.ts'
 import { describes, StringEnum } from './typebox.ts'
 import { ProblemSchema } from './problem.ts'
 
@@ -18,7 +17,7 @@ const WatcherSchema = Type.Object({
 /** A source as anybody may read of it: no address, no local path, no secret. */
 export const SourceStatusSchema = Type.Object({
   name: Type.String(),
-  kind: StringEnum(ROOT_KINDS, { description: '`folder`: one with a layout' }),
+  kind: Type.String({ description: 'What the configuration file calls it, such as `git`; `folder`: one with a layout' }),
   state: StringEnum(['waiting', 'ok', 'stale', 'failed'], { description: '`waiting`: not fetched yet; `stale`: fails, and what was published before is served; `failed`: fails, and nothing was ever published' }),
   optional: Type.Optional(Type.Literal(true, { description: 'The service is ready without it' })),
   revision: Type.Optional(Type.String({ description: 'Of what is served, such as `main@sha1:…`' })),

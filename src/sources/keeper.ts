@@ -1,6 +1,6 @@
 import type { RootOptions } from '../core/roots/root-reports.ts'
 import type { SourceStatus } from '../schemas/health.ts'
-import type { GithubState } from './address/github.ts'
+import type { GithubState } from './git/github.ts'
 
 /** Keeps the listing of one root near what it stands for. */
 export interface Keeper {

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import type { Environment } from '../config/setting.ts'
 import { SourceError } from './source-error.ts'
-import type { SourceAuth } from './address/source-spec.ts'
+import type { SourceAuth } from './address/source-kind.ts'
 
 const MAX_SECRET_BYTES = 65_536
 

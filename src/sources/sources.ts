@@ -3,13 +3,12 @@ import { createQueue } from '../core/ground/async.ts'
 import { type CoreLog, SILENT } from '../core/ground/log.ts'
 import type { RootOptions } from '../core/roots/roots.ts'
 import type { SourceStatus } from '../schemas/health.ts'
-import type { Fetcher } from './fetcher.ts'
-import type { GithubState } from './address/github.ts'
+import type { GithubState } from './git/github.ts'
 import type { Keeper } from './keeper.ts'
 import { type Approval, type Candidate, SourceKeeper } from './source-keeper.ts'
-import type { LayoutFolder } from './address/source-spec.ts'
+import type { LayoutFolder } from './address/source-kind.ts'
 import { AddressError } from './source-error.ts'
-import type { Source } from './address/source-spec.ts'
+import { kindOf, type Source } from './kinds.ts'
 import { folderOf, lockFolder } from './publish/state-folder.ts'
 
 /** Fetches at the same time. */
@@ -104,10 +103,11 @@ export async function createSources ({ sources, stateDir, env, log = SILENT, ret
         keepers.push(new FolderKeeper({ folder: source, log, polling, linkTargets }))
         continue
       }
-      const folder = folderOf(stateDir, source)
+      const kind = kindOf(source)
+      const folder = folderOf(stateDir, source.name, kind.identity(source))
       if (folders.has(folder)) throw new AddressError(`the source ${source.name} is given twice`)
       folders.add(folder)
-      const fetcher = await createFetcher(source, stateDir, env)
+      const fetcher = await kind.createFetcher(source, stateDir, env)
       const program = await fetcher.check?.()
       if (program !== undefined) programs.add(program)
       keepers.push(new SourceKeeper({ source, fetcher, folder, log, inTurn: queues[index % MAX_FETCHES] ?? createQueue(), approval, retryFactor }))
@@ -119,27 +119,6 @@ export async function createSources ({ sources, stateDir, env, log = SILENT, ret
     for (const keeper of keepers) await keeper.close()
     await unlock()
     throw error
-  }
-}
-
-async function createFetcher (source: Source, stateDir: string, env: Environment): Promise<Fetcher> {
-  switch (source.kind) {
-    case 'git': {
-      const { createGitFetcher } = await import('./git/git-fetcher.ts')
-      return createGitFetcher(source, stateDir, env)
-    }
-    case 'archive': {
-      const { createArchiveFetcher } = await import('./archive/archive-fetcher.ts')
-      return createArchiveFetcher(source, env)
-    }
-    case 's3': {
-      const { createS3Fetcher } = await import('./s3/s3-fetcher.ts')
-      return createS3Fetcher(source, env)
-    }
-    case 'oci': {
-      const { createOciFetcher } = await import('./oci/oci-fetcher.ts')
-      return createOciFetcher(source, env)
-    }
   }
 }
 

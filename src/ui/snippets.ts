@@ -1,4 +1,4 @@
-import type { GithubState } from '../sources/address/github.ts'
+import type { GithubState } from '../sources/git/github.ts'
 
 /** A client, and what its user types or pastes to use a skill, or all of them. */
 export interface Snippet {

@@ -36,7 +36,7 @@ t.test('K83: what is wrong stops the start with the line and the key', async (t)
     ['sources:\n  - folder: a\n    colour: red\n', /^FILE:3: sources\[0\]\.colour is no key here/],
     ['sources:\n  - git: https://h.example/r.git\n    interval: 5s\n', /^FILE:3: sources\[0\]\.interval must be at least 10s/],
     ['sources:\n  - git: https://h.example/r.git\n    interval: soon\n', /^FILE:3: .*duration/],
-    ['sources:\n  - name: x\n', /^FILE:2: sources\[0\] needs one of folder, git/],
+    ['sources:\n  - name: x\n', /^FILE:2: sources\[0\] needs one of folder, archive, git/],
     ['sources:\n  - git: https://h.example/r.git\n    s3: s3://bbb\n', /^FILE:3: sources\[0\]\.s3 needs one of/],
     ['sources:\n  - folder: a\n    ref: main\n', /^FILE:3: sources\[0\]\.ref is no setting of a source of kind folder/],
     ['sources:\n  - git: https://u:hunter2@h.example/r.git\n', /^FILE:2: .*password/],

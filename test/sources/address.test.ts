@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { isAddress, parseAddress, splitRoots } from '../../src/sources/address/address.ts'
 import { AddressError } from '../../src/sources/source-error.ts'
-import type { Source } from '../../src/sources/address/source-spec.ts'
+import type { Source } from '../../src/sources/kinds.ts'
 
 function read (text: string): Source | string {
   try {
@@ -29,6 +29,8 @@ t.test('K83: addresses of all kinds', async (t) => {
     ['git+https://github.com/o/r/tree/main/skills', { url: 'https://github.com/o/r' }],
     ['https://host.example/skills.tar.gz', { kind: 'archive', name: 'skills', path: '' }],
     ['https://host.example/a/skills.zip#pack/skills', { kind: 'archive', path: 'pack/skills' }],
+    ['https://github.com/o/r/archive/refs/heads/main.zip', { kind: 'archive', name: 'main' }],
+    ['https://github.com/o/r/tree/main/skills.zip', { kind: 'archive' }],
     ['s3://bucket/a/prefix/', { kind: 's3', bucket: 'bucket', prefixPath: 'a/prefix', name: 'prefix' }],
     ['oci://registry.example:5000/team/skills:1.4', { kind: 'oci', registry: 'registry.example:5000', repository: 'team/skills', reference: '1.4' }],
     [`oci://registry.example/skills@sha256:${'a'.repeat(64)}`, { reference: `sha256:${'a'.repeat(64)}` }]
@@ -52,7 +54,9 @@ t.test('K83: what is refused says why, and repeats no secret', async (t) => {
     ['git+https://git.example/r.git#main:../x', /inside/],
     ['git+ssh://-oProxyCommand=x/r.git', /"-"|cannot be read/],
     ['oci://registry.example/skills', /no default/],
-    ['s3://B/x', /s3:\/\/bucket/]
+    ['s3://B/x', /s3:\/\/bucket/],
+    ['s3://bucket/%zz', /percent-encoded/],
+    ['oci://registry.example/skills:1#%zz', /percent-encoded/]
   ]
   for (const [text, expected] of table) {
     const refusal = read(text)

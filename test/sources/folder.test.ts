@@ -1,7 +1,7 @@
 import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
-import type { LayoutFolder } from '../../src/sources/address/source-spec.ts'
+import type { LayoutFolder } from '../../src/sources/address/source-kind.ts'
 import { createSources } from '../../src/sources/sources.ts'
 import { zipOfTexts } from '../helper/archives.ts'
 import { outcome, skillText, startManager, textOf, until } from '../helper/skills.ts'

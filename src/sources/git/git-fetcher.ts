@@ -7,11 +7,13 @@ import { createQueue, type Queue } from '../../core/ground/async.ts'
 import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'
 import { readSecret } from '../secrets.ts'
 import { AddressError, SourceError } from '../source-error.ts'
-import type { GitSource, RefAndPath, SourceAuth } from '../address/source-spec.ts'
+import type { SourceAuth } from '../address/source-kind.ts'
 import { hash } from '../publish/state-folder.ts'
 import { gitVersion, type GitOptions, type GitSurroundings, runGit, writeAuthorities } from './git-command.ts'
 import { isBrokenStore } from './git-errors.ts'
 import { readChanges, readCommit } from './git-files.ts'
+import type { GitSource } from './git-source.ts'
+import type { RefAndPath } from './host-page.ts'
 
 const INTERVAL_MS = 60_000
 

@@ -7,7 +7,7 @@ import { createUnpackedFiles, type UnpackedFiles } from '../archive/unpacked-fil
 import { MAX_ARCHIVE_BYTES } from '../archive/archive-fetcher.ts'
 import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'
 import { SourceError } from '../source-error.ts'
-import type { OciSource } from '../address/source-spec.ts'
+import type { OciSource } from './oci-source.ts'
 import { type Descriptor, Registry } from './registry.ts'
 
 const INTERVAL_MS = 60_000

@@ -7,7 +7,7 @@ import { isLoopback } from '../../http/request/hosts.ts'
 import { basic, type HttpAnswer, type HttpRequest, readBody, saveBody, send } from '../http/http-client.ts'
 import { readSecret } from '../secrets.ts'
 import { SourceError } from '../source-error.ts'
-import type { OciSource } from '../address/source-spec.ts'
+import type { OciSource } from './oci-source.ts'
 
 const MAX_MANIFEST_BYTES = 4 * 1_048_576
 

@@ -4,7 +4,6 @@ import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { errorCode } from '../../core/disk/disk.ts'
 import { AddressError } from '../source-error.ts'
-import type { Source } from '../address/source-spec.ts'
 
 /** How often the holder of a lock shows that it lives, and after how long without that it is gone, in milliseconds. */
 const LOCK_RENEW_MS = 15_000
@@ -13,23 +12,10 @@ const LOCK_STALE_MS = 60_000
 /**
  * The folder of one source, below the state folder: the same for the same place, whatever its other settings.
  * Deleting it costs a fetch, and nothing else.
+ * @param identity whatever decides what the source holds, as JSON can say it
  */
-export function folderOf (stateDir: string, source: Source): string {
-  return join(stateDir, 'sources', `${source.name.slice(0, 40)}-${hash(identityOf(source)).slice(0, 12)}`)
-}
-
-/** Whatever decides what a source holds. */
-function identityOf (source: Source): string {
-  switch (source.kind) {
-    case 'git':
-      return JSON.stringify([source.url, source.at])
-    case 'archive':
-      return JSON.stringify([source.url, source.path])
-    case 's3':
-      return JSON.stringify([source.endpoint, source.region, source.bucket, source.prefixPath])
-    case 'oci':
-      return JSON.stringify([source.registry, source.repository, source.reference, source.path])
-  }
+export function folderOf (stateDir: string, name: string, identity: unknown): string {
+  return join(stateDir, 'sources', `${name.slice(0, 40)}-${hash(JSON.stringify(identity)).slice(0, 12)}`)
 }
 
 export function hash (text: string): string {

@@ -5,7 +5,7 @@ import { isLoopback } from '../../http/request/hosts.ts'
 import { type HttpAnswer, readBody, send } from '../http/http-client.ts'
 import { readSecret } from '../secrets.ts'
 import { AddressError, SourceError } from '../source-error.ts'
-import type { S3Source } from '../address/source-spec.ts'
+import type { S3Source } from './s3-source.ts'
 
 const MAX_OBJECTS = 200_000
 const MAX_PAGES = 10_000

@@ -5,7 +5,7 @@ import type { LeftOut } from '../../core/layout/layout.ts'
 import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'
 import { MAX_FILE_BYTES } from '../publish/limits.ts'
 import { AddressError, SourceError } from '../source-error.ts'
-import type { S3Source } from '../address/source-spec.ts'
+import type { S3Source } from './s3-source.ts'
 import type { SourceEntry } from '../publish/source-tree.ts'
 import { Bucket, type StoredObject } from './bucket.ts'
 

@@ -1,7 +1,7 @@
 import type { Manifest } from '../../core/ground/skill.ts'
 import type { TrustReport } from '../../core/content/trust/trust-policy.ts'
 import { skillBody } from '../../core/format/main-file.ts'
-import type { GithubState } from '../../sources/address/github.ts'
+import type { GithubState } from '../../sources/git/github.ts'
 import type { TargetName } from '../../verdicts/index.ts'
 import type { Addresses } from '../addresses.ts'
 import { type Content, html, type Html, trusted, visible } from '../markup/html.ts'

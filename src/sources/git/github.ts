@@ -1,4 +1,4 @@
-import type { Source } from './source-spec.ts'
+import type { Source } from '../kinds.ts'
 
 /** What a source at github.com published, as its own command line calls it. */
 export interface GithubState {

@@ -1,5 +1,12 @@
 import { AddressError } from '../source-error.ts'
-import type { RefAndPath } from './source-spec.ts'
+
+/** A ref of a repository, and a folder in it. */
+export interface RefAndPath {
+  /** Branch, tag, `refs/…` or full commit id. Absent: the default branch. */
+  readonly ref?: string
+  /** '' is the top. */
+  readonly path: string
+}
 
 /** Hosts whose `/owner/repository` is a repository. */
 const HOSTS = new Set(['github.com', 'www.github.com', 'gitlab.com', 'bitbucket.org', 'codeberg.org', 'gitea.com'])

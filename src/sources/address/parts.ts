@@ -1,0 +1,65 @@
+import { isLoopback } from '../../http/request/hosts.ts'
+import { AddressError } from '../source-error.ts'
+
+/** An address that was read: its text up to the fragment, the same as a URL, and the decoded fragment. */
+export interface Address {
+  readonly base: string
+  readonly url: URL
+  readonly fragment: string | undefined
+}
+
+/** `sha256:` and 64 digits, as archives and registries name bytes. */
+export const DIGEST = /^sha256:[\da-f]{64}$/
+
+/** A setting of the kinds whose sources have folders. */
+export const PATH_SETTING = { description: 'A folder in the source' } as const
+
+/** @throws AddressError */
+export function splitAddress (text: string): Address {
+  const hash = text.indexOf('#')
+  const base = hash === -1 ? text : text.slice(0, hash)
+  return { base, url: parseUrl(base), fragment: hash === -1 ? undefined : decode(text.slice(hash + 1)) }
+}
+
+export function parseUrl (text: string): URL {
+  if (/[\s\p{Cc}]/u.test(text) || !URL.canParse(text)) throw new AddressError('the address cannot be read')
+  const url = new URL(text)
+  if (url.password !== '') throw new AddressError('an address with a password would show it: give it in the configuration file (auth)')
+  return url
+}
+
+/** A folder in a source, without slashes at its ends. */
+export function parsePath (path: string): string {
+  const segments = path.split('/').filter((segment) => segment !== '' && segment !== '.')
+  if (segments.includes('..') || path.includes('\0') || path.includes('\\')) throw new AddressError('a path stays inside the source')
+  return segments.join('/')
+}
+
+export function requireNoCredentials ({ username }: URL): void {
+  if (username !== '') throw new AddressError('an address with a user name would show a secret: give it in the configuration file (auth)')
+}
+
+export function requireLoopback ({ hostname }: URL): void {
+  if (!isLoopback(hostname.replace(/^\[|\]$/g, ''))) throw new AddressError('http:// is for this machine only: give an https:// address')
+}
+
+export function withoutFragment (url: URL): string {
+  const copy = new URL(url)
+  copy.hash = ''
+  return copy.href
+}
+
+/** A name from the last part of a path that has one. */
+export function lastPart (path: string): string {
+  const parts = path.split('/').filter((part) => part !== '').map((part) => part.replace(/\.git$/, ''))
+  return parts.at(-1)?.replace(/[^\w.-]+/g, '-') || 'skills'
+}
+
+/** @throws AddressError for percent signs that encode nothing */
+export function decode (text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw new AddressError('the address is not percent-encoded as it should be')
+  }
+}

@@ -1,0 +1,41 @@
+import type { Environment } from '../config/setting.ts'
+import { archiveKind } from './archive/archive-source.ts'
+import type { FetchedSource, FolderRoot, SourceKind } from './address/source-kind.ts'
+import type { Fetcher } from './fetcher.ts'
+import { gitKind } from './git/git-source.ts'
+import { ociKind } from './oci/oci-source.ts'
+import { s3Kind } from './s3/s3-source.ts'
+
+/** A kind, and how its states are fetched. */
+interface FetchedKind<Spec extends FetchedSource> extends SourceKind<Spec> {
+  /** @param stateDir for what the fetcher keeps between fetches */
+  createFetcher (source: Spec, stateDir: string, env: Environment): Promise<Fetcher>
+}
+
+/**
+ * The kinds of sources that are fetched. A new kind is a file with its addresses and settings, a file with its fetcher, and one row
+ * here. The first kind that takes an address has it: an archive on a git host is an archive. Fetchers are loaded when they are needed.
+ */
+const KINDS = [
+  withFetcher(archiveKind, async (source, _stateDir, env) => (await import('./archive/archive-fetcher.ts')).createArchiveFetcher(source, env)),
+  withFetcher(gitKind, async (...given) => (await import('./git/git-fetcher.ts')).createGitFetcher(...given)),
+  withFetcher(s3Kind, async (source, _stateDir, env) => (await import('./s3/s3-fetcher.ts')).createS3Fetcher(source, env)),
+  withFetcher(ociKind, async (source, _stateDir, env) => (await import('./oci/oci-fetcher.ts')).createOciFetcher(source, env))
+] as const
+
+export type Source = ReturnType<typeof KINDS[number]['configure']>
+
+/** What an operator names: a folder, or a source that is fetched. */
+export type RootSpec = FolderRoot | Source
+
+export const SOURCE_KINDS: ReadonlyArray<FetchedKind<Source>> = KINDS
+
+function withFetcher<Spec extends FetchedSource> (kind: SourceKind<Spec>, createFetcher: FetchedKind<Spec>['createFetcher']): FetchedKind<Spec> {
+  return { ...kind, createFetcher }
+}
+
+export function kindOf ({ kind }: Source): FetchedKind<Source> {
+  const found = SOURCE_KINDS.find((each) => each.kind === kind)
+  if (found === undefined) throw new Error(`there is no kind of source ${kind}`)
+  return found
+}

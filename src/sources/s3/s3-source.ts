@@ -1,0 +1,41 @@
+import { decode, lastPart, parseUrl, requireNoCredentials } from '../address/parts.ts'
+import type { SourceCommon, SourceKind } from '../address/source-kind.ts'
+import { AddressError } from '../source-error.ts'
+
+export interface S3Source extends SourceCommon {
+  readonly kind: 's3'
+  readonly bucket: string
+  /** Without a slash at the end. */
+  readonly prefixPath: string
+  /** Default: Amazon's of the region. */
+  readonly endpoint?: string
+  readonly region?: string
+  /** Key below the prefix, written last by whoever uploads: only its change is looked for. */
+  readonly marker?: string
+}
+
+const BUCKET = /^[a-z\d][a-z\d.-]{1,61}[a-z\d]$/
+
+export const s3Kind: SourceKind<S3Source> = {
+  kind: 's3',
+  protocols: ['s3:'],
+  forms: ['s3://'],
+  description: 'A bucket: s3://bucket/prefix',
+  settings: {
+    endpoint: { description: 's3: the address of the service; default: Amazon' },
+    region: { description: 's3: default us-east-1' },
+    marker: { description: 's3: a key that is written last; only its change is looked for' }
+  },
+  parse: ({ url }) => bucket(url),
+  configure: (address, { endpoint, region, marker }) =>
+    ({ ...bucket(parseUrl(address)), ...endpoint !== undefined && { endpoint }, ...region !== undefined && { region }, ...marker !== undefined && { marker } }),
+  identity: ({ endpoint, region, bucket, prefixPath }) => [endpoint, region, bucket, prefixPath]
+}
+
+function bucket (url: URL): S3Source {
+  requireNoCredentials(url)
+  const { protocol, hostname, pathname } = url
+  if (protocol !== 's3:' || !BUCKET.test(hostname)) throw new AddressError('an address of a bucket is s3://bucket/prefix')
+  const prefixPath = decode(pathname).replace(/^\/+|\/+$/g, '')
+  return { kind: 's3', name: prefixPath === '' ? hostname : lastPart(prefixPath), layout: 'auto', bucket: hostname, prefixPath }
+}
