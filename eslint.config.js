@@ -9,9 +9,6 @@ import tseslint from 'typescript-eslint'
  */
 const FLOORS = [
   ['core/ground/'],
-  ['config/setting.ts'],
-  ['config/yaml-file.ts'],
-  ['config/followed-file.ts'],
   ['core/format/'],
   ['core/disk/'],
   ['core/files/'],
@@ -31,6 +28,7 @@ const FLOORS = [
   ['core/skill-manager.ts'],
   ['core/views/'],
   ['core/listing/', 'core/events/'],
+  ['operator/'],
   ['verdicts/'],
   ['schemas/'],
   ['tools/'],

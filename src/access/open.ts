@@ -1,7 +1,7 @@
 import { realpath, stat } from 'node:fs/promises'
 import { isAbsolute, relative } from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
-import { ConfigError } from '../config/setting.ts'
+import { ConfigError } from '../operator/setting.ts'
 import type { SkillManagerOptions } from '../core/skill-manager.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import { SkillViews } from '../core/views/skill-views.ts'

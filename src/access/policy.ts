@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net'
-import { type YamlFile, type YamlPath, parseYamlFile } from '../config/yaml-file.ts'
-import { quote } from '../config/setting.ts'
+import { type YamlFile, type YamlPath, parseYamlFile } from '../operator/yaml-file.ts'
+import { quote } from '../operator/setting.ts'
 import type { Grant } from '../core/views/skill-views.ts'
 import type { Principal } from '../http/callers.ts'
 import { type AccessFile, AccessFileSchema } from './schema.ts'

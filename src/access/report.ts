@@ -1,6 +1,6 @@
 import { openRoots } from '../config/roots.ts'
-import type { Environment } from '../config/setting.ts'
-import { readTextFile } from '../config/yaml-file.ts'
+import type { Environment } from '../operator/setting.ts'
+import { readTextFile } from '../operator/yaml-file.ts'
 import type { Config } from '../config/settings.ts'
 import { SILENT } from '../core/ground/log.ts'
 import type { SkillManagerOptions } from '../core/skill-manager.ts'

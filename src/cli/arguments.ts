@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { quote } from '../config/setting.ts'
+import { quote } from '../operator/setting.ts'
 import { type Arguments, CommandError } from './command.ts'
 
 /** Flags without a value, which every command takes. */

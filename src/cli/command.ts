@@ -1,4 +1,4 @@
-import { type Environment, quote } from '../config/setting.ts'
+import { type Environment, quote } from '../operator/setting.ts'
 import { nearest } from '../core/ground/nearest.ts'
 
 /** Why a command cannot do what it was asked to do. The message is one line. */

@@ -3,7 +3,7 @@ import { isAbsolute, join, resolve, sep } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { loadConfig } from '../config/load.ts'
 import type { OpenedRoots } from '../config/roots.ts'
-import { quote } from '../config/setting.ts'
+import { quote } from '../operator/setting.ts'
 import { isAddress } from '../sources/address/address.ts'
 import { type Arguments, type CommandContext, CommandError, commandHint, type CommandTable } from './command.ts'
 

@@ -1,4 +1,4 @@
-import type { Setting } from '../config/setting.ts'
+import type { Setting } from '../operator/setting.ts'
 import { SETTINGS } from '../config/settings.ts'
 
 const MAX_LINE_CHARACTERS = 120

@@ -1,4 +1,4 @@
-import { ConfigError, type Environment, quote, type Setting } from './setting.ts'
+import { ConfigError, type Environment, quote, type Setting } from '../operator/setting.ts'
 import { type Config, type SettingName, SETTINGS } from './settings.ts'
 
 /** What the sources of settings hold, unread. */

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { isHost } from '../http/request/hosts.ts'
 import { BOOLEANS, MAX_PORT, parsePort } from './parse.ts'
-import type { Setting } from './setting.ts'
+import type { Setting } from '../operator/setting.ts'
 
 /** What operators see: log, metrics, audit log. */
 export const OBSERVE_SETTINGS = {

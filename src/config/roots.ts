@@ -7,7 +7,7 @@ import { AddressError } from '../sources/source-error.ts'
 import type { FolderRoot, LayoutFolder } from '../sources/address/source-kind.ts'
 import type { RootSpec, Source } from '../sources/kinds.ts'
 import type { Sources } from '../sources/sources.ts'
-import { ConfigError, type Environment } from './setting.ts'
+import { ConfigError, type Environment } from '../operator/setting.ts'
 import type { Config } from './settings.ts'
 
 /** The roots of a service, and what keeps some of them up to date. */

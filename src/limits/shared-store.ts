@@ -1,4 +1,4 @@
-import { ConfigError } from '../config/setting.ts'
+import { ConfigError } from '../operator/setting.ts'
 import type { Buckets } from './buckets.ts'
 import type { CoreLog } from '../core/ground/log.ts'
 

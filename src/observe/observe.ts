@@ -1,5 +1,5 @@
 import type { FastifyPluginAsync } from 'fastify'
-import type { FollowedPolicy } from '../config/followed-file.ts'
+import type { FollowedPolicy } from '../operator/followed-file.ts'
 import type { GateChange } from '../core/content/trust/trust-policy.ts'
 import type { CoreLog } from '../core/ground/log.ts'
 import type { Signal } from '../core/ground/signal.ts'

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import type { Environment } from '../config/setting.ts'
+import type { Environment } from '../operator/setting.ts'
 import { SourceError } from './source-error.ts'
 import type { SourceAuth } from './address/source-kind.ts'
 

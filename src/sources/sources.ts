@@ -1,4 +1,4 @@
-import type { Environment } from '../config/setting.ts'
+import type { Environment } from '../operator/setting.ts'
 import { createQueue } from '../core/ground/async.ts'
 import { type CoreLog, SILENT } from '../core/ground/log.ts'
 import type { RootOptions } from '../core/roots/roots.ts'

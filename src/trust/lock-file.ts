@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { parseYamlFile } from '../config/yaml-file.ts'
+import { parseYamlFile } from '../operator/yaml-file.ts'
 import { compareCodePoints } from '../core/ground/text.ts'
 
 /** The revisions of each skill that may be served, by the skill's name. */

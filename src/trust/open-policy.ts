@@ -1,6 +1,6 @@
-import { FollowedFile, type FollowedPolicy } from '../config/followed-file.ts'
+import { FollowedFile, type FollowedPolicy } from '../operator/followed-file.ts'
 import type { Config } from '../config/settings.ts'
-import { readTextFile } from '../config/yaml-file.ts'
+import { readTextFile } from '../operator/yaml-file.ts'
 import type { TrustPolicy } from '../core/content/trust/trust-policy.ts'
 import type { CoreLog } from '../core/ground/log.ts'
 import { Signal } from '../core/ground/signal.ts'

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { FollowedFile } from '../config/followed-file.ts'
+import type { FollowedFile } from '../operator/followed-file.ts'
 import type { GateChange, TrustPolicy, TrustReport, TrustStatus, TrustSubject, Verdict } from '../core/content/trust/trust-policy.ts'
 import { finding, type FindingCode } from '../core/format/findings.ts'
 import { Signal } from '../core/ground/signal.ts'

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { parseYamlFile } from '../config/yaml-file.ts'
+import { parseYamlFile } from '../operator/yaml-file.ts'
 import type { ScanReport } from '../core/content/trust/trust-policy.ts'
 import { finding } from '../core/format/findings.ts'
 import type { Finding } from '../core/ground/skill.ts'

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
-import { readYamlFile } from '../config/yaml-file.ts'
+import { readYamlFile } from '../operator/yaml-file.ts'
 import { parseTargets, TARGET_NAMES, type TargetName } from '../verdicts/index.ts'
 
 /** What a project has chosen once. It lies beside the skills and in none of them, so that no door serves it. */

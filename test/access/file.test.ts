@@ -4,7 +4,7 @@ import { pino } from 'pino'
 import t from 'tap'
 import { openGuarded } from '../../src/access/open.ts'
 import { Policy } from '../../src/access/policy.ts'
-import { ConfigError } from '../../src/config/setting.ts'
+import { ConfigError } from '../../src/operator/setting.ts'
 import { buildGuarded, newSecret } from '../helper/guarded.ts'
 import { skill } from '../helper/skills.ts'
 

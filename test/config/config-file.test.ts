@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { readConfigFile } from '../../src/config/config-file.ts'
 import { openRoots } from '../../src/config/roots.ts'
-import { ConfigError } from '../../src/config/setting.ts'
+import { ConfigError } from '../../src/operator/setting.ts'
 import { SILENT } from '../../src/core/ground/log.ts'
 
 async function read (t: Test, text: string): Promise<unknown> {

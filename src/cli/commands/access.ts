@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { loadConfig, settingFlags } from '../../config/load.ts'
-import { quote } from '../../config/setting.ts'
+import { quote } from '../../operator/setting.ts'
 import { type Command, CommandError } from '../command.ts'
 
 /** Answers an operator's two questions about an access file, without a running service. */

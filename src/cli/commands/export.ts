@@ -1,7 +1,7 @@
 import { realpath } from 'node:fs/promises'
 import { dirname, resolve, sep } from 'node:path'
 import { loadConfig, settingFlags } from '../../config/load.ts'
-import { quote } from '../../config/setting.ts'
+import { quote } from '../../operator/setting.ts'
 import type { Config } from '../../config/settings.ts'
 import type { SkillManager, SkillManagerOptions } from '../../core/skill-manager.ts'
 import type { SkillService } from '../../core/skill-source.ts'

@@ -70,7 +70,7 @@ async function readRevisions (roots: readonly RootOptions[], policy: TrustPolicy
 
 /** Undefined where no lock that can be read is there. */
 async function readBefore (path: string): Promise<ReadonlyMap<string, ReadonlySet<string>> | undefined> {
-  const { readTextFile } = await import('../../config/yaml-file.ts')
+  const { readTextFile } = await import('../../operator/yaml-file.ts')
   const { parseLock } = await import('../../trust/lock-file.ts')
   try {
     return parseLock(path, await readTextFile(path))

@@ -1,4 +1,4 @@
-import { ConfigError, quote } from '../../config/setting.ts'
+import { ConfigError, quote } from '../../operator/setting.ts'
 import { type Command, CommandError } from '../command.ts'
 
 const DAYS = /^([1-9]\d{0,3})d$/

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { ConfigError, quote } from '../../config/setting.ts'
+import { ConfigError, quote } from '../../operator/setting.ts'
 import type { RootOptions } from '../../core/roots/root-reports.ts'
 import type { FindingSeverity } from '../../core/ground/skill.ts'
 import { isAddress } from '../../sources/address/address.ts'

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Environment } from '../../config/setting.ts'
+import type { Environment } from '../../operator/setting.ts'
 import { unpackArchive } from '../archive/unpack.ts'
 import { createUnpackedFiles, type UnpackedFiles } from '../archive/unpacked-files.ts'
 import { MAX_ARCHIVE_BYTES } from '../archive/archive-fetcher.ts'

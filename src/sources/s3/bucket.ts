@@ -1,6 +1,6 @@
 import { AwsClient } from 'aws4fetch'
 import { XMLParser } from 'fast-xml-parser'
-import type { Environment } from '../../config/setting.ts'
+import type { Environment } from '../../operator/setting.ts'
 import { isLoopback } from '../../http/request/hosts.ts'
 import { type HttpAnswer, readBody, send } from '../http/http-client.ts'
 import { readSecret } from '../secrets.ts'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
-import type { Environment } from '../../config/setting.ts'
+import type { Environment } from '../../operator/setting.ts'
 import type { LeftOut } from '../../core/layout/layout.ts'
 import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'
 import { MAX_FILE_BYTES } from '../publish/limits.ts'

@@ -2,8 +2,8 @@ import { join } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import fc from 'fast-check'
 import t from 'tap'
-import { ConfigError } from '../../src/config/setting.ts'
-import { parseYamlFile, readYamlFile } from '../../src/config/yaml-file.ts'
+import { ConfigError } from '../../src/operator/setting.ts'
+import { parseYamlFile, readYamlFile } from '../../src/operator/yaml-file.ts'
 
 const Name = Type.String({ pattern: '^[a-z]+$', title: 'a name in small letters' })
 const Schema = Type.Object({

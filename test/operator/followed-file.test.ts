@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { FollowedFile } from '../../src/config/followed-file.ts'
-import { ConfigError } from '../../src/config/setting.ts'
+import { FollowedFile } from '../../src/operator/followed-file.ts'
+import { ConfigError } from '../../src/operator/setting.ts'
 import type { Signal } from '../../src/core/ground/signal.ts'
 
 const CHECK_MS = 5
