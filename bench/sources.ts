@@ -53,7 +53,7 @@ async function perQuestion (skills: SkillManager): Promise<number> {
   const { cpu } = await cpuOf(async () => {
     for (let question = 0; question < QUESTIONS; question++) {
       skills.beginRequest({})
-      await skills.readDocument(`skill-${question % 50}`, 'SKILL.md')
+      await skills.readMainFile(`skill-${question % 50}`, 'SKILL.md')
     }
   })
   return cpu * 1_000 / QUESTIONS
@@ -80,7 +80,7 @@ for (let push = 0; push < PUSHES; push++) {
   const before = gitTime()
   const cost = await cpuOf(async () => {
     await sources.sync()
-    if ((await skills.readDocument('skill-7', 'SKILL.md')).utf8?.includes(`Push ${push}.`) !== true) throw new Error('the push is not served')
+    if ((await skills.readMainFile('skill-7', 'SKILL.md')).utf8?.includes(`Push ${push}.`) !== true) throw new Error('the push is not served')
   })
   pushes.push({ ...cost, git: gitTime() - before })
 }

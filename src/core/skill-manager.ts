@@ -7,8 +7,8 @@ import type { SkillArchive } from './content/archive.ts'
 import type { Inspected, Unread } from './content/manifest.ts'
 import type { SkillFiles } from './content/skill-files.ts'
 import type { SkillState } from './content/skill-state.ts'
-import { documentError, SkillError } from './ground/errors.ts'
-import type { FileContent } from './files/file-content.ts'
+import { SkillError } from './ground/errors.ts'
+import { type FileContent, mainFileText } from './files/file-content.ts'
 import type { FileStore, ServableFile } from './files/file-store.ts'
 import { skillBody } from './format/main-file.ts'
 import { type CoreLog, SILENT } from './ground/log.ts'
@@ -216,12 +216,6 @@ export class SkillManager implements SkillService {
     return await this.#files.readByDisplayName(displayName, answer)
   }
 
-  async readDocument (name: string, preference: MainFilePreference): Promise<FileContent> {
-    const content = await this.#files.readMainFile(name, preference)
-    if (content.utf8 === undefined) throw documentError.notUtf8(name)
-    return content
-  }
-
   readMainFile (name: string, preference: MainFilePreference): Promise<FileContent> {
     return this.#files.readMainFile(name, preference)
   }
@@ -261,16 +255,12 @@ export class SkillManager implements SkillService {
 
   async loadSkill (skillName: string): Promise<Skill | null> {
     if (await this.#catalog.find(skillName) === undefined) return null
-    return await this.read(skillName, async (state) => {
-      const content = await state.mainFile()
-      if (content.utf8 === undefined) throw documentError.notUtf8(skillName)
-      return { ...toCatalogSkill(state.skill), content: content.utf8 }
-    })
+    return await this.read(skillName, async (state) => ({ ...toCatalogSkill(state.skill), content: mainFileText(await state.mainFile(), skillName) }))
   }
 
   async readSkillBody (skill: Pick<SkillMetadata, 'skillPath'>): Promise<string> {
-    const content = await this.readDocument(basename(skill.skillPath), 'SKILL.md')
-    return skillBody(content.utf8 ?? '')
+    const name = basename(skill.skillPath)
+    return skillBody(mainFileText(await this.readMainFile(name, 'SKILL.md'), name))
   }
 
   /** A skill is listed once it was checked: those of the start, and those that came since. */

@@ -54,10 +54,7 @@ export interface SkillSource {
   /** The same for the skill with this frontmatter name, else of this folder name. */
   readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Promise<T>): Promise<T>
 
-  /** The main file of a skill as UTF-8 text. Throws `documentError`'s sentences in their order, `folderError`'s without a root. */
-  readDocument (name: string, preference: MainFilePreference): Promise<FileContent>
-
-  /** The main file whatever its encoding, for a door that sends bytes. Same checks and sentences. */
+  /** The main file of a skill, whatever its encoding. Throws `mainFileError`'s sentences in their order, `folderError`'s without a root. */
   readMainFile (name: string, preference: MainFilePreference): Promise<FileContent>
 
   /** A file of a skill, up to MAX_TEXT_FILE_BYTES. Throws `fileError`'s sentences, `folderError`'s without a root. */

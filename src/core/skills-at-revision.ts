@@ -2,7 +2,6 @@ import type { MainFilePreference } from './roots/main-files.ts'
 import type { SkillArchive } from './content/archive.ts'
 import type { RevisionChoice } from './content/skill-files.ts'
 import type { SkillState } from './content/skill-state.ts'
-import { documentError } from './ground/errors.ts'
 import type { FileContent } from './files/file-content.ts'
 import type { ServableFile } from './files/file-store.ts'
 import type { SearchAnswer } from './search/search.ts'
@@ -63,12 +62,6 @@ export class SkillsAtRevision implements SourceAtRevision {
   async find (name: string): Promise<CatalogSkill | undefined> {
     if (await this.#source.find(name) === undefined && this.keptRevisions(name).length === 0) return undefined
     return await this.read(name, async ({ skill }) => skill)
-  }
-
-  async readDocument (name: string, preference: MainFilePreference): Promise<FileContent> {
-    const content = await this.readMainFile(name, preference)
-    if (content.utf8 === undefined) throw documentError.notUtf8(name)
-    return content
   }
 
   readMainFile (name: string, preference: MainFilePreference): Promise<FileContent> {

@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
-import { documentError, SkillError } from '../core/ground/errors.ts'
+import { mainFileError, SkillError } from '../core/ground/errors.ts'
 import { MAX_MAIN_FILE_BYTES } from '../core/ground/limits.ts'
 import { parseSkillBytes } from '../core/format/main-file.ts'
 import type { Frontmatter, SkillMetadata } from '../core/ground/skill.ts'
@@ -54,13 +54,13 @@ function readMainFile (path: string, folderName: string): { bytes: Buffer, conte
   let descriptor: number | undefined
   try {
     descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
-    if (!fstatSync(descriptor).isFile()) return documentError.notFound(folderName)
+    if (!fstatSync(descriptor).isFile()) return mainFileError.notFound(folderName)
     const bytes = readUpToLimit(descriptor)
-    if (bytes === undefined) return documentError.tooLarge(folderName)
+    if (bytes === undefined) return mainFileError.tooLarge(folderName)
     const content = decodeUtf8(bytes)
-    return content === undefined ? documentError.notUtf8(folderName) : { bytes, content }
+    return content === undefined ? mainFileError.notUtf8(folderName) : { bytes, content }
   } catch (error) {
-    return toDocumentError(error, folderName)
+    return toMainFileError(error, folderName)
   } finally {
     if (descriptor !== undefined) closeSync(descriptor)
   }
@@ -78,15 +78,15 @@ function readUpToLimit (descriptor: number): Buffer | undefined {
   return undefined
 }
 
-function toDocumentError (error: unknown, folderName: string): SkillError {
+function toMainFileError (error: unknown, folderName: string): SkillError {
   switch (error instanceof Error && 'code' in error ? error.code : undefined) {
     case 'ENOENT':
     case 'ENOTDIR':
-      return documentError.notFound(folderName)
+      return mainFileError.notFound(folderName)
     case 'EACCES':
     case 'EPERM':
-      return documentError.permissionDenied(folderName, error)
+      return mainFileError.permissionDenied(folderName, error)
     default:
-      return documentError.unreadable(folderName, error)
+      return mainFileError.unreadable(folderName, error)
   }
 }

@@ -1,12 +1,12 @@
 import type { SkillState } from '../core/content/skill-state.ts'
-import { documentError } from '../core/ground/errors.ts'
-import type { FileContent } from '../core/files/file-content.ts'
+import { type FileContent, mainFileText } from '../core/files/file-content.ts'
 import type { CatalogSkill } from '../core/ground/skill.ts'
 
 export interface LoadedSkill {
   readonly skill: CatalogSkill
   /** The main file that `skill` was read from. */
   readonly content: FileContent
+  readonly text: string
 }
 
 /**
@@ -15,6 +15,5 @@ export interface LoadedSkill {
  */
 export async function loadSkill (state: SkillState): Promise<LoadedSkill> {
   const content = await state.mainFile()
-  if (content.utf8 === undefined) throw documentError.notUtf8(state.skill.name)
-  return { skill: state.skill, content }
+  return { skill: state.skill, content, text: mainFileText(content, state.skill.name) }
 }

@@ -17,7 +17,7 @@ async function answers (manager: SkillManager): Promise<unknown[]> {
   for (const name of [...await manager.list(), 'nothing', '', '..']) {
     const found = await outcome(() => manager.find(name)) as { findings?: unknown, digest?: unknown } | undefined
     all.push(name, found?.findings, found?.digest, await outcome(() => manager.manifest(name)))
-    for (const preference of ['SKILL.MD', 'SKILL.md'] as const) all.push(await textOf(() => manager.readDocument(name, preference)))
+    for (const preference of ['SKILL.MD', 'SKILL.md'] as const) all.push(await textOf(() => manager.readMainFile(name, preference)))
     for (const file of ['SKILL.md', 'SKILL.MD', 'docs/a.md', 'docs', 'out', 'inside', 'fifo', '../x', '', 'a\0', '.env', 'dangling']) all.push(await textOf(() => manager.readFile(name, file)))
   }
   return all
@@ -115,12 +115,12 @@ t.test('K14 K16 K18: permissions, for real', { skip: canBecomeNobody ? false : '
     const out = {
       list: await ask(() => manager.list()),
       open: await ask(() => manager.readFile('open', 'docs/a.md')),
-      document: await ask(() => manager.readDocument('mode-file', 'SKILL.MD')),
+      document: await ask(() => manager.readMainFile('mode-file', 'SKILL.MD')),
       file: await ask(() => manager.readFile('mode-file', 'docs/a.md')),
       link: await ask(() => manager.readFile('mode-file', 'link')),
       folder: await ask(() => manager.readFile('mode-folder', 'docs/a.md')),
       unsearchable: await ask(() => manager.readFile('unsearchable', 'docs/a.md')),
-      skill: await ask(() => manager.readDocument('mode-skill', 'SKILL.MD')),
+      skill: await ask(() => manager.readMainFile('mode-skill', 'SKILL.MD')),
       skillFile: await ask(() => manager.readFile('mode-skill', 'docs/a.md')),
       there: await ask(() => manager.readFile('locked-link', 'there')),
       notThere: await ask(() => manager.readFile('locked-link', 'not-there')),

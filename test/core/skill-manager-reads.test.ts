@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { mainFileText } from '../../src/core/files/file-content.ts'
 import { MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../../src/core/ground/limits.ts'
 import type { SkillManager } from '../../src/core/skill-manager.ts'
 import { createFaultyDisk, osError, skill, skillText, startManager, textOf } from '../helper/skills.ts'
@@ -10,14 +11,16 @@ import { checkTime } from '../helper/timing.ts'
 const HOUR_MS = 3_600_000
 
 async function document (manager: SkillManager, name: string) {
-  return await manager.readDocument(name, 'SKILL.MD')
+  const content = await manager.readMainFile(name, 'SKILL.MD')
+  mainFileText(content, name)
+  return content
 }
 
 t.test('K15: the whole main file, verbatim', async (t) => {
   const texts = { crlf: '---\r\nname: crlf\r\n---\r\n\r\n text \r\n', bom: '\uFEFF---\nname: bom\n---\n', empty: '', blank: '  \n\n', nul: 'a\0b', 'no-frontmatter': 'é 日本 \u{1F600}' }
   const manager = await startManager(t, [t.testdir(Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, { 'SKILL.md': text }])))])
   for (const [name, text] of Object.entries(texts)) {
-    t.equal((await manager.readDocument(name, 'SKILL.MD')).utf8, text, name)
+    t.equal((await manager.readMainFile(name, 'SKILL.MD')).utf8, text, name)
     t.equal((await manager.loadSkill(name))?.content, text, name)
   }
 })

@@ -9,7 +9,7 @@ import { createFaultyDisk, createManager, failing, findByDisplayName, outcome, s
 const HOUR_MS = 3_600_000
 
 async function document (manager: SkillManager, name: string) {
-  return await manager.readDocument(name, 'SKILL.MD')
+  return await manager.readMainFile(name, 'SKILL.MD')
 }
 
 t.test('K11 K12: every skill of every root by name, sorted by code point', async (t) => {
@@ -51,8 +51,8 @@ t.test('K6: casings of the main file, and who prefers which', async (t) => {
   })
   const manager = await startManager(t, [root])
   const read = async (name: string) => [
-    await textOf(() => manager.readDocument(name, 'SKILL.MD')),
-    await textOf(() => manager.readDocument(name, 'SKILL.md')),
+    await textOf(() => manager.readMainFile(name, 'SKILL.MD')),
+    await textOf(() => manager.readMainFile(name, 'SKILL.md')),
     await textOf(() => manager.readFile(name, 'SKILL.MD')),
     await textOf(() => manager.readFile(name, './SKILL.md')),
     fs.readFileSync((await manager.find(name))?.metadata.path ?? '').toString()

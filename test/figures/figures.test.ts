@@ -79,7 +79,7 @@ t.test('K32: 100 loaded skills of 1 MiB take less than 50 MB', async (t) => {
   writeSkills(root, 100, () => 'text '.repeat(MEBIBYTE / 5))
   const before = usedMemory()
   const manager = await startManager(t, [root])
-  for (const name of await manager.list()) await manager.readDocument(name, 'SKILL.md')
+  for (const name of await manager.list()) await manager.readMainFile(name, 'SKILL.md')
   const used = usedMemory() - before
   t.ok(used < 50_000_000, `${used} bytes`)
 })

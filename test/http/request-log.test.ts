@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import t from 'tap'
-import { documentError } from '../../src/core/ground/errors.ts'
+import { mainFileError } from '../../src/core/ground/errors.ts'
 import { listenWithPlugins } from '../helper/plugin-app.ts'
 import { jsonRequest, openRaw, rawRequest, request } from '../helper/raw-http.ts'
 
@@ -15,7 +15,7 @@ t.test('the log', async (t) => {
   }
   const service = await listenWithPlugins(t, (app) => {
     app.get('/skills/:name', () => ({ ok: true }))
-    app.get('/denied', () => { throw documentError.skillNotFound('x') })
+    app.get('/denied', () => { throw mainFileError.skillNotFound('x') })
     app.get('/wait', wait)
     app.post('/wait', wait)
     app.get('/broken', (_request, reply) => reply.type('text/plain').send(Readable.from(async function * () {

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import t, { type Test } from 'tap'
-import { documentError, fileError, folderError, SkillError, type SkillErrorCode } from '../../src/core/ground/errors.ts'
+import { mainFileError, fileError, folderError, SkillError, type SkillErrorCode } from '../../src/core/ground/errors.ts'
 import { HttpProblem, toProblem } from '../../src/http/problem.ts'
 import { type Problem, ProblemSchema, skillProblems } from '../../src/schemas/problem.ts'
 import { listenWithPlugins } from '../helper/plugin-app.ts'
@@ -68,7 +68,7 @@ t.test('K48: instance is the path as a URI reference, without origin, query and 
 
 t.test('errors through a route', async (t) => {
   const errors: Record<string, unknown> = {
-    skill: documentError.skillNotFound('x"\n'),
+    skill: mainFileError.skillNotFound('x"\n'),
     folder: folderError.notFound('/srv/skills'),
     io: fileError.ioError('a.md', new Error('EIO: i/o error, read /srv/skills/a.md')),
     traversal: fileError.traversal(),

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { documentError, fileError, folderError } from '../../src/core/ground/errors.ts'
+import { mainFileError, fileError, folderError } from '../../src/core/ground/errors.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const SPECIFICATION = readFileSync(`${ROOT}docs/specification.md`, 'utf8')
@@ -101,7 +101,7 @@ t.test('a folder of the source has at most a dozen files, and a file at most 300
 
 t.test('the errors in the specification are those of the service, to the letter', async (t) => {
   const errors = [
-    ...[documentError.invalidName, documentError.skillNotFound, documentError.notFound, documentError.tooLarge, documentError.permissionDenied, documentError.notUtf8, documentError.unreadable]
+    ...[mainFileError.invalidName, mainFileError.skillNotFound, mainFileError.notFound, mainFileError.tooLarge, mainFileError.permissionDenied, mainFileError.notUtf8, mainFileError.unreadable]
       .map((make) => make('<name>')),
     ...[fileError.invalidName, fileError.invalidPath, fileError.traversal, folderError.permissionDenied].map((make) => make()),
     ...[fileError.permissionDenied, fileError.isDirectory, fileError.notRegular, fileError.notText, fileError.ioError].map((make) => make('<file>')),

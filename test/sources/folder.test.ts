@@ -65,7 +65,7 @@ t.test('K86: one skill has one revision, and an edit counts at once without a wa
   const plain = await startManager(t, [join(path, 'group')])
   t.equal((await skills.manifest('a')).revision, (await plain.manifest('a')).revision)
   appendFileSync(join(path, 'group/a/SKILL.md'), 'More.\n')
-  t.match(await textOf(() => skills.readDocument('a', 'SKILL.md')), /More/)
+  t.match(await textOf(() => skills.readMainFile('a', 'SKILL.md')), /More/)
   rmSync(join(path, 'group/a'), { recursive: true })
   t.equal(await skills.find('a'), undefined)
 })

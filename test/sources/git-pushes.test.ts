@@ -67,7 +67,7 @@ t.test('K84: a commit that is refused does not count as the one before, and noth
   repository.commit({ 'skills/a/SKILL.md': skillText('a', 'Refused.\n'), [deep]: 'x' })
   await sources.sync()
   t.match(status(), { state: 'stale', error: { code: 'refused_tree', message: /deeper than 20/ } })
-  t.notMatch((await skills.readDocument('a', 'SKILL.md')).utf8, /Refused/)
+  t.notMatch((await skills.readMainFile('a', 'SKILL.md')).utf8, /Refused/)
   repository.commit({ [deep]: undefined, 'skills/a/SKILL.md': skillText('a') })
   await sources.sync()
   t.match(status(), { state: 'ok', skills: 2 })
@@ -91,7 +91,7 @@ t.test('K84: a push of one file reads one file, and no list of all', async (t) =
   await sources.sync()
   const commands = readFileSync(calls, 'utf8').trim().split('\n').map((line) => line.replace(/^--git-dir \S+ /, '').split(' ', 1)[0])
   t.strictSame(commands.filter((command) => command !== 'index-pack' && command !== 'unpack-objects' && command !== 'rev-list' && command !== 'upload-pack'), ['ls-remote', 'fetch', 'diff-tree', 'cat-file', 'cat-file'])
-  t.match((await skills.readDocument('s7', 'SKILL.md')).utf8, /Pushed/)
+  t.match((await skills.readMainFile('s7', 'SKILL.md')).utf8, /Pushed/)
   await until(() => changes.length > 0)
   t.strictSame(changes, [{ added: [], changed: ['s7'], removed: [] }])
 })
@@ -123,7 +123,7 @@ t.test(`K84: during ${PUSHES} pushes no question fails, no answer mixes two comm
         const texts = await Promise.all(['SKILL.md', 'a.txt', 'b/c.txt'].map(async (path) => (await skills.at(revision).readFile('moving', path)).utf8 ?? ''))
         const commits = new Set(texts.map((text) => /push-\d+/.exec(text)?.[0]))
         if (commits.size !== 1) failures.push([...commits].join())
-        await skills.readDocument('still', 'SKILL.md')
+        await skills.readMainFile('still', 'SKILL.md')
         answers++
       } catch (error) {
         failures.push(String(error))

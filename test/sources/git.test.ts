@@ -26,7 +26,7 @@ t.test('K83: a repository is a root like any other, and follows its branch', asy
   skills.subscribe(({ added, changed, removed }) => { changes.push({ added, changed, removed }) })
   const second = repository.commit({ 'skills/a/SKILL.md': skillText('a', 'Other instructions.\n'), ...skillFiles('c') })
   await sources.sync()
-  t.match(await textOf(() => skills.readDocument('a', 'SKILL.md')), /Other instructions/, 'without a watcher, and whatever was asked before')
+  t.match(await textOf(() => skills.readMainFile('a', 'SKILL.md')), /Other instructions/, 'without a watcher, and whatever was asked before')
   t.strictSame(await skills.list(), ['a', 'b', 'c'])
   t.equal(await skills.find('b'), untouched, 'a skill that did not change was not read again')
   t.equal(status().revision, `main@sha1:${second}`)

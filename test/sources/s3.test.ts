@@ -111,10 +111,10 @@ t.test('K85: half of an upload is not served with a marker', async (t) => {
   const { skills, sources } = await open(t, store, { marker: '.revision' })
   store.objects.set('team/skills/a/SKILL.md', skillText('a', 'Half.\n'))
   await sources.sync()
-  t.notMatch(await textOf(() => skills.readDocument('a', 'SKILL.md')), /Half/)
+  t.notMatch(await textOf(() => skills.readMainFile('a', 'SKILL.md')), /Half/)
   store.objects.set('team/.revision', '2')
   await sources.sync()
-  t.match(await textOf(() => skills.readDocument('a', 'SKILL.md')), /Half/)
+  t.match(await textOf(() => skills.readMainFile('a', 'SKILL.md')), /Half/)
 })
 
 t.test('K85: a bucket that changes while it is read, lists wrong or refuses keeps the last state', async (t) => {

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { SkillState } from '../../src/core/content/skill-state.ts'
-import { documentError, fileError, type SkillError } from '../../src/core/ground/errors.ts'
+import { mainFileError, fileError, type SkillError } from '../../src/core/ground/errors.ts'
 import { FileContent } from '../../src/core/files/file-content.ts'
 import type { ServableFile } from '../../src/core/files/file-store.ts'
 import { parseRelativePath } from '../../src/core/disk/relative-path.ts'
@@ -89,18 +89,14 @@ export class FakeSource implements SkillSource {
     return { hits: this.#names.filter((name) => name.includes(query)).map((name) => ({ name, score: 1 })), isComplete: !this.isIndexing }
   }
 
-  async readDocument (name: string): Promise<FileContent> {
-    this.#ask(`readDocument ${name.slice(0, 50)}`)
-    if (hasForbiddenSequence(name)) throw documentError.invalidName(name)
-    if (!this.#skills.has(name)) throw documentError.skillNotFound(name)
+  async readMainFile (name: string): Promise<FileContent> {
+    this.#ask(`readMainFile ${name.slice(0, 50)}`)
+    if (hasForbiddenSequence(name)) throw mainFileError.invalidName(name)
+    if (!this.#skills.has(name)) throw mainFileError.skillNotFound(name)
     const content = this.#contents.get(`${name}/SKILL.md`)
-    if (content === undefined) throw documentError.notFound(name)
+    if (content === undefined) throw mainFileError.notFound(name)
     if (content instanceof Error) throw content
     return content
-  }
-
-  readMainFile (name: string): Promise<FileContent> {
-    return this.readDocument(name)
   }
 
   async openFile (name: string, path: string): Promise<ServableFile> {
@@ -113,7 +109,7 @@ export class FakeSource implements SkillSource {
 
   async manifest (name: string): Promise<Manifest> {
     this.#ask(`manifest ${name.slice(0, 50)}`)
-    if (!this.#skills.has(name)) throw documentError.skillNotFound(name)
+    if (!this.#skills.has(name)) throw mainFileError.skillNotFound(name)
     const files = [...this.#contents].flatMap(([key, content]) => key.startsWith(`${name}/`) && content instanceof FileContent
       ? [{ path: key.slice(name.length + 1), size_bytes: content.bytes.length, media_type: 'text/plain', digest: content.digest }]
       : [])
@@ -139,7 +135,7 @@ export class FakeSource implements SkillSource {
   async readFile (name: string, filePath: string): Promise<FileContent> {
     this.#ask(`readFile ${name.slice(0, 50)} ${filePath.slice(0, 50)}`)
     if (hasForbiddenSequence(name)) throw fileError.invalidName()
-    if (!this.#skills.has(name)) throw documentError.skillNotFound(name)
+    if (!this.#skills.has(name)) throw mainFileError.skillNotFound(name)
     const parsed = parseRelativePath(filePath)
     if (parsed.kind === 'empty') throw fileError.invalidPath()
     if (parsed.kind === 'outside') throw fileError.traversal()
@@ -154,10 +150,10 @@ export class FakeSource implements SkillSource {
   }
 
   #stateOf (skill: CatalogSkill | undefined, name: string): SkillState {
-    if (skill === undefined) throw documentError.skillNotFound(name)
+    if (skill === undefined) throw mainFileError.skillNotFound(name)
     return {
       skill,
-      mainFile: () => this.readDocument(skill.name),
+      mainFile: () => this.readMainFile(skill.name),
       file: (path) => this.readFile(skill.name, path),
       open: (path) => this.openFile(skill.name, path),
       fileFindings: async () => [],

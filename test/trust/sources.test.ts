@@ -30,12 +30,12 @@ t.test('K95: of a source that must be signed, only a signed state is published, 
   await sources.sync()
   t.match(status(), { state: 'stale', revision: `main@sha1:${first}`, error: { code: 'verification_failed' } })
   t.match(status().error?.message, `main@sha1:${unsigned} is refused: the skill "a": `, 'which commit, which skill, and why')
-  t.match((await skills.readDocument('a', 'SKILL.md')).utf8, /Instructions of a/)
+  t.match((await skills.readMainFile('a', 'SKILL.md')).utf8, /Instructions of a/)
 
   const second = await signed('a', 'b')
   await sources.sync()
   t.match(status(), { state: 'ok', revision: `main@sha1:${second}`, failing_since: undefined })
-  t.match((await skills.readDocument('a', 'SKILL.md')).utf8, /Changed by somebody/)
+  t.match((await skills.readMainFile('a', 'SKILL.md')).utf8, /Changed by somebody/)
 
   cpSync(join(repository.path, 'skills/a'), join(repository.path, 'skills/c'), { recursive: true })
   repository.commit({ 'skills/c/SKILL.md': skillText('c') })

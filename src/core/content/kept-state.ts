@@ -2,7 +2,7 @@ import { describeSkill } from '../catalog/index-skill.ts'
 import { type MainFilePreference, orderMainFiles } from '../roots/main-files.ts'
 import type { FileContent } from '../files/file-content.ts'
 import type { ServableFile } from '../files/file-store.ts'
-import { documentError, fileError } from '../ground/errors.ts'
+import { mainFileError, fileError } from '../ground/errors.ts'
 import { MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../ground/limits.ts'
 import type { CatalogSkill, Finding, Manifest } from '../ground/skill.ts'
 import { createArchive, keptSource, type SkillArchive } from './archive.ts'
@@ -49,8 +49,8 @@ export class KeptState implements SkillState {
   async mainFile (preference: MainFilePreference = 'SKILL.md'): Promise<FileContent> {
     const path = orderMainFiles(this.#kept.mainFiles, preference)[0]
     const content = path === undefined ? undefined : this.#contentOf(path)
-    if (content === undefined) throw documentError.notFound(this.skill.name)
-    if (content.bytes.length > MAX_MAIN_FILE_BYTES) throw documentError.tooLarge(this.skill.name)
+    if (content === undefined) throw mainFileError.notFound(this.skill.name)
+    if (content.bytes.length > MAX_MAIN_FILE_BYTES) throw mainFileError.tooLarge(this.skill.name)
     return content
   }
 

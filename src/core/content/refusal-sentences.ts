@@ -1,21 +1,21 @@
-import { documentError, fileError, skillError } from '../ground/errors.ts'
+import { mainFileError, fileError, skillError } from '../ground/errors.ts'
 import { MAX_TEXT_FILE_BYTES } from '../ground/limits.ts'
 import { RefusedError } from '../disk/refused.ts'
 
 /** `get_skill`'s sentence for why a main file was not read; any other error as it is. */
-export function documentSentence (error: unknown, name: string): unknown {
+export function mainFileSentence (error: unknown, name: string): unknown {
   if (!(error instanceof RefusedError)) return error
   switch (error.refusal) {
     case 'not_found':
     case 'outside':
     case 'is_directory':
-    case 'not_regular': return documentError.notFound(name)
-    case 'too_large': return documentError.tooLarge(name)
-    case 'permission_denied': return documentError.permissionDenied(name, error.cause)
-    case 'changed': return documentError.changing(name)
+    case 'not_regular': return mainFileError.notFound(name)
+    case 'too_large': return mainFileError.tooLarge(name)
+    case 'permission_denied': return mainFileError.permissionDenied(name, error.cause)
+    case 'changed': return mainFileError.changing(name)
     case 'too_many_files':
     case 'too_many_bytes':
-    case 'io_error': return documentError.unreadable(name, error.cause)
+    case 'io_error': return mainFileError.unreadable(name, error.cause)
   }
 }
 
@@ -40,7 +40,7 @@ export function fileSentence (error: unknown, name: string, file: string): unkno
 export function skillSentence (error: unknown, name: string): unknown {
   if (!(error instanceof RefusedError)) return error
   switch (error.refusal) {
-    case 'not_found': return documentError.skillNotFound(name)
+    case 'not_found': return mainFileError.skillNotFound(name)
     case 'too_many_files':
     case 'too_many_bytes': return skillError.tooLarge(name, error.refusal)
     case 'permission_denied': return skillError.permissionDenied(name, error.cause)

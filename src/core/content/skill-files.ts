@@ -2,7 +2,7 @@ import { type MainFilePreference, orderMainFiles } from '../roots/main-files.ts'
 import type { LiveCatalog } from '../catalog/live-catalog.ts'
 import type { Roots } from '../roots/roots.ts'
 import { changed } from '../disk/refused.ts'
-import { documentError, fileError, RevisionChangedError, SkillError } from '../ground/errors.ts'
+import { mainFileError, fileError, RevisionChangedError, SkillError } from '../ground/errors.ts'
 import type { FileContent } from '../files/file-content.ts'
 import type { FileStore, ServableFile } from '../files/file-store.ts'
 import type { CatalogSkill, Manifest } from '../ground/skill.ts'
@@ -49,7 +49,7 @@ export class SkillFiles {
    * @throws {SkillError} `revision_changed` when the skill has another revision and the wanted one is not kept
    */
   async read<T> (name: string, answer: (state: SkillState) => Promise<T>, revision?: RevisionChoice): Promise<T> {
-    if (hasForbiddenSequence(name)) throw documentError.invalidName(name)
+    if (hasForbiddenSequence(name)) throw mainFileError.invalidName(name)
     return await (revision === undefined ? this.#readLive(name, answer) : this.#readRevision(name, answer, revision))
   }
 

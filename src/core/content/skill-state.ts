@@ -5,7 +5,7 @@ import { isNoMainFile, type MainFilePreference, orderMainFiles } from '../roots/
 import type { Roots } from '../roots/roots.ts'
 import type { Disk } from '../disk/disk.ts'
 import { changed, RefusedError } from '../disk/refused.ts'
-import { documentError, SkillError, skillError, SkillTooLargeError, SkillUnreadError } from '../ground/errors.ts'
+import { mainFileError, SkillError, skillError, SkillTooLargeError, SkillUnreadError } from '../ground/errors.ts'
 import type { FileContent } from '../files/file-content.ts'
 import type { FilePlace, FileStore, ServableFile } from '../files/file-store.ts'
 import { MAX_ATTEMPTS, MAX_CHANGE_PAUSE_MS, MAX_CHANGE_WAIT_MS, MAX_LISTED_CHANGE_WAIT_MS, MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../ground/limits.ts'
@@ -15,7 +15,7 @@ import type { KeptRevisions } from './kept-revisions.ts'
 import type { Gate } from './trust/gate.ts'
 import type { ManifestStore, Snapshot } from './manifest.ts'
 import { pathInside } from './path-inside.ts'
-import { documentSentence, fileSentence, skillSentence } from './refusal-sentences.ts'
+import { mainFileSentence, fileSentence, skillSentence } from './refusal-sentences.ts'
 import type { Verdict } from './trust/trust-policy.ts'
 
 /**
@@ -75,7 +75,7 @@ export class SkillStates {
     for (let count = 1; ; count++) {
       const since = store.readCount
       const skill = await find()
-      if (skill === undefined) throw documentError.skillNotFound(name)
+      if (skill === undefined) throw mainFileError.skillNotFound(name)
       const root = roots.signatureOf(skill.folder)
       try {
         const state = new LiveState(this.#options, skill, since, isListed)
@@ -144,7 +144,7 @@ export class LiveState implements SkillState {
       gate?.refuse(folder, error.message)
     }
     catalog.refuse(folder)
-    throw documentError.skillNotFound(name)
+    throw mainFileError.skillNotFound(name)
   }
 
   async fileFindings (): Promise<readonly Finding[]> {
@@ -153,17 +153,17 @@ export class LiveState implements SkillState {
 
   async mainFile (preference: MainFilePreference = 'SKILL.md'): Promise<FileContent> {
     const { name, mainFiles, refused } = this.skill
-    if (refused !== undefined && mainFiles.length === 0) throw documentSentence(refused, name)
+    if (refused !== undefined && mainFiles.length === 0) throw mainFileSentence(refused, name)
     for (const path of orderMainFiles(mainFiles, preference)) {
       try {
         return await this.#read(path, MAX_MAIN_FILE_BYTES)
       } catch (error) {
-        if (!(error instanceof RefusedError) || !isNoMainFile(error.refusal)) throw documentSentence(error, name)
+        if (!(error instanceof RefusedError) || !isNoMainFile(error.refusal)) throw mainFileSentence(error, name)
         // The next one may be gone too, and known from before.
-        if (await this.#isGone(path)) throw documentError.changing(name)
+        if (await this.#isGone(path)) throw mainFileError.changing(name)
       }
     }
-    throw documentError.notFound(name)
+    throw mainFileError.notFound(name)
   }
 
   async file (filePath: string): Promise<FileContent> {

@@ -1,5 +1,6 @@
 import { crc32 } from 'node:zlib'
 import { sha256 } from '../ground/digest.ts'
+import { mainFileError } from '../ground/errors.ts'
 import { decodeText, decodeUtf8, type DecodedText } from '../ground/text.ts'
 import { fileKind, type FileKind } from './file-kind.ts'
 
@@ -41,4 +42,14 @@ export class FileContent {
     this.#crc32 ??= crc32(this.bytes)
     return this.#crc32
   }
+}
+
+/**
+ * The text of a main file.
+ * @param name of the skill, for the error
+ * @throws {SkillError} `main_file_not_utf8`
+ */
+export function mainFileText ({ utf8 }: FileContent, name: string): string {
+  if (utf8 === undefined) throw mainFileError.notUtf8(name)
+  return utf8
 }

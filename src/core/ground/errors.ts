@@ -55,7 +55,7 @@ export class SkillError extends Error {
 }
 
 /** `get_skill`'s sentences. */
-export const documentError = {
+export const mainFileError = {
   invalidName: (name: string) =>
     new SkillError('invalid_skill_name', `Invalid skill name: '${name}'. Skill names must not contain '/', '\\', or '..'`),
   skillNotFound: (name: string) => new SkillError('skill_not_found', `Skill '${name}' not found in skills folder`),
@@ -82,7 +82,7 @@ export const fileError = {
   tooLarge: (file: string, bytes: number | bigint, limit: number) =>
     cannotRead('file_too_large', file, `file too large (${bytes} bytes, limit ${limit})`),
   ioError: (file: string, cause?: unknown) => cannotRead('file_io_error', file, 'I/O error', cause),
-  /** As `documentError.changing`. */
+  /** As `mainFileError.changing`. */
   changing: (file: string) => cannotRead('skill_changing', file, 'I/O error')
 } as const
 
@@ -91,7 +91,7 @@ export const skillError = {
   tooLarge: (name: string, excess: SkillExcess) => new SkillTooLargeError(name, excess),
   permissionDenied: (name: string, cause?: unknown) => new SkillError('file_permission_denied', `Permission denied reading skill '${name}'`, cause),
   ioError: (name: string, cause?: unknown) => new SkillError('file_io_error', `Error reading skill '${name}'`, cause),
-  /** As `documentError.changing`. */
+  /** As `mainFileError.changing`. */
   changing: (name: string) => new SkillError('skill_changing', `Skill '${name}' changed while it was read`),
   unread: (name: string) => new SkillUnreadError(name)
 } as const

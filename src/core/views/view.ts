@@ -6,7 +6,7 @@ import type { SkillState } from '../content/skill-state.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
 import type { FileContent } from '../files/file-content.ts'
 import type { ServableFile } from '../files/file-store.ts'
-import { documentError, SkillError } from '../ground/errors.ts'
+import { mainFileError, SkillError } from '../ground/errors.ts'
 import { MAX_ATTEMPTS } from '../ground/limits.ts'
 import type { CatalogSkill, Manifest, SkillMetadata } from '../ground/skill.ts'
 import { hasForbiddenSequence } from '../ground/skill-name.ts'
@@ -154,12 +154,8 @@ export class View implements SkillService {
   async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
     await this.available()
     const name = await this.#folderOf(displayName)
-    if (name === undefined) throw documentError.skillNotFound(displayName)
+    if (name === undefined) throw mainFileError.skillNotFound(displayName)
     return await this.read(name, answer)
-  }
-
-  readDocument (name: string, preference: MainFilePreference): Promise<FileContent> {
-    return this.#first(name, ({ skills }) => skills.readDocument(name, preference))
   }
 
   readMainFile (name: string, preference: MainFilePreference): Promise<FileContent> {
@@ -243,7 +239,7 @@ export class View implements SkillService {
       }
       if (!this.#isOutdated(before, attempt)) break
     }
-    throw this.unavailable ?? documentError.skillNotFound(name)
+    throw this.unavailable ?? mainFileError.skillNotFound(name)
   }
 
   /** Whether roots have changed since a question began: what moved from a later root to an earlier one was in neither. */

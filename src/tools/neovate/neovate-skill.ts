@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { FileContent } from '../../core/files/file-content.ts'
-import { documentError, SkillError } from '../../core/ground/errors.ts'
+import { SkillError } from '../../core/ground/errors.ts'
 import { skillBody } from '../../core/format/main-file.ts'
 import type { CatalogSkill } from '../../core/ground/skill.ts'
 import { stringArgument } from '../arguments.ts'
@@ -31,11 +31,8 @@ export function createNeovateSkillTool (): Tool {
 
     async run (args, skills) {
       const label = stringArgument(args, 'skill', neovateDefinition.parameters).trim()
-      const { skill, content } = await skills.readByDisplayName(label, loadSkill)
-      const make = () => {
-        if (content.utf8 === undefined) throw documentError.notUtf8(skill.name)
-        return toOutcome(neovateSuccess(label, skill.metadata, skillBody(content.utf8)))
-      }
+      const { skill, content, text } = await skills.readByDisplayName(label, loadSkill)
+      const make = () => toOutcome(neovateSuccess(label, skill.metadata, skillBody(text)))
       return label === skill.metadata.name ? outcomes.get(content, skill, make) : make()
     },
 

@@ -1,5 +1,4 @@
-import type { FileContent } from '../../core/files/file-content.ts'
-import { documentError } from '../../core/ground/errors.ts'
+import { type FileContent, mainFileText } from '../../core/files/file-content.ts'
 import { SkillDocumentSchema } from '../../schemas/skills.ts'
 import { stringArgument } from '../arguments.ts'
 import { ErrorResultSchema, failWithError, jsonOutcome, SharedOutcomes } from '../outcomes.ts'
@@ -31,11 +30,8 @@ export function createGetSkillTool (): Tool {
 
     async run (args, skills) {
       const name = stringArgument(args, 'skill_name', parameters)
-      const content = await skills.readDocument(name, 'SKILL.MD')
-      return outcomes.get(content, name, () => {
-        if (content.utf8 === undefined) throw documentError.notUtf8(name)
-        return jsonOutcome({ skill_name: name, documentation: content.utf8 })
-      })
+      const content = await skills.readMainFile(name, 'SKILL.MD')
+      return outcomes.get(content, name, () => jsonOutcome({ skill_name: name, documentation: mainFileText(content, name) }))
     },
 
     fail: failWithError

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { FileContent } from '../../core/files/file-content.ts'
-import { documentError, SkillError } from '../../core/ground/errors.ts'
+import { SkillError } from '../../core/ground/errors.ts'
 import type { CatalogSkill, Finding, SkillMetadata } from '../../core/ground/skill.ts'
 import { isSafeName } from '../../core/ground/skill-name.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
@@ -87,10 +87,10 @@ export function createWaveSkillTool (): Tool {
     async run (args, skills) {
       const name = skillName(args)
       if (!isSafeName(name)) return toOutcome(invalidResult(name, UNSAFE_NAME, await availableSkills(skills)))
-      const { skill, content } = await skills.read(name, loadSkill)
+      const { skill, content, text } = await skills.read(name, loadSkill)
       const problem = problemOf(skill.findings)
       if (problem !== undefined) return toOutcome(invalidResult(name, problem, await availableSkills(skills)))
-      return outcomes.get(content, skill, () => toOutcome(successResult(skill, content)))
+      return outcomes.get(content, skill, () => toOutcome(successResult(skill, text)))
     },
 
     async fail (error, args, skills) {
@@ -131,11 +131,10 @@ function problemOf (findings: readonly Finding[]): WaveProblem | undefined {
   return { type: malformed ? 'skill_malformed' : 'skill_invalid', message: first.message, fixes: [...new Set(errors.map(({ fix }) => fix))] }
 }
 
-function successResult ({ metadata }: CatalogSkill, content: FileContent): WaveToolResult {
-  if (content.utf8 === undefined) throw documentError.notUtf8(metadata.name)
+function successResult ({ metadata }: CatalogSkill, text: string): WaveToolResult {
   return {
     success: true,
-    content: `Skill: ${metadata.name} (Type: ${metadata.type})\nPath: ${metadata.skillPath}\n\n${content.utf8}`,
+    content: `Skill: ${metadata.name} (Type: ${metadata.type})\nPath: ${metadata.skillPath}\n\n${text}`,
     shortResult: `${metadata.name}: ${metadata.description}`
   }
 }

@@ -18,7 +18,7 @@ t.test('K53: a scan that fails keeps what was there, says so once, and heals', a
   disk.intercept = failing('readdir', '/root', 'EIO')
   fs.mkdirSync(join(root, 'c'))
   for (let question = 0; question < 10; question++) t.strictSame(await manager.list(), ['a', 'b'])
-  t.equal((await manager.readDocument('a', 'SKILL.md')).utf8, skillText('a'))
+  t.equal((await manager.readMainFile('a', 'SKILL.md')).utf8, skillText('a'))
   t.match(await manager.freshStatus(), { ready: true, failures: ['EIO'], roots: [{ state: 'failed', skills: 2 }] })
   t.equal(warnings.length, 1, 'told once')
   t.match(warnings, [[{ root, err: { code: 'EIO' } }, /could not be listed/]])
@@ -157,7 +157,7 @@ t.test('K53: a skill that moves from one root to another is in the answer, whene
   const questions: Readonly<Record<string, () => unknown>> = {
     list: async () => (await manager.list()).includes('demo'),
     find: async () => (await manager.find('demo'))?.name === 'demo',
-    document: async () => (await manager.readDocument('demo', 'SKILL.MD')).bytes.length > 0,
+    document: async () => (await manager.readMainFile('demo', 'SKILL.MD')).bytes.length > 0,
     file: async () => (await manager.readFile('demo', 'docs/a.md')).text?.content === 'text',
     opened: async () => (await manager.openFile('demo', 'docs/a.md')).kind === 'content',
     manifest: async () => (await manager.manifest('demo')).files.length === 2
@@ -245,7 +245,7 @@ t.test('K53: of two main files that go away while one is looked for, the other i
     if (operation !== 'open' || !path.endsWith('SKILL.MD')) return
     for (const name of ['SKILL.md', 'SKILL.MD']) fs.rmSync(join(base, 'demo', name), { force: true })
   }
-  t.equal(await textOf(() => manager.readDocument('demo', 'SKILL.MD')), "main_file_not_found: SKILL.MD not found for skill 'demo'")
+  t.equal(await textOf(() => manager.readMainFile('demo', 'SKILL.MD')), "main_file_not_found: SKILL.MD not found for skill 'demo'")
 })
 
 t.test('K53: on a slow disk an answer is of the main file that was preferred while it was read', async (t) => {
@@ -262,7 +262,7 @@ t.test('K53: on a slow disk an answer is of the main file that was preferred whi
     await nextTurn()
     await nextTurn()
   }
-  t.equal((await manager.readDocument('demo', 'SKILL.MD')).utf8, 'preferred')
+  t.equal((await manager.readMainFile('demo', 'SKILL.MD')).utf8, 'preferred')
 })
 
 t.test('K53: a root that goes away and comes back under a question does not make it fail', async (t) => {
@@ -270,7 +270,7 @@ t.test('K53: a root that goes away and comes back under a question does not make
   const disk = createFaultyDisk({ ageMs: HOUR_MS })
   const manager = await startManager(t, [join(base, 'root')], { disk })
   const questions: Readonly<Record<string, () => unknown>> = {
-    document: () => manager.readDocument('demo', 'SKILL.MD'),
+    document: () => manager.readMainFile('demo', 'SKILL.MD'),
     file: () => manager.readFile('demo', 'docs/a.md'),
     manifest: () => manager.manifest('demo')
   }

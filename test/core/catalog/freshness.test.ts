@@ -21,8 +21,8 @@ async function answers (manager: SkillManager): Promise<unknown> {
       findings: found?.findings,
       digest: found?.digest,
       loaded: loaded?.content ?? loaded,
-      upper: await outcome(async () => (await manager.readDocument(name, 'SKILL.MD')).utf8),
-      lower: await outcome(async () => (await manager.readDocument(name, 'SKILL.md')).utf8),
+      upper: await outcome(async () => (await manager.readMainFile(name, 'SKILL.MD')).utf8),
+      lower: await outcome(async () => (await manager.readMainFile(name, 'SKILL.md')).utf8),
       file: await outcome(async () => (await manager.readFile(name, 'docs/deep/a.md')).text?.content),
       link: await outcome(async () => (await manager.readFile(name, 'link.md')).text?.content),
       opened: await outcome(async () => {
@@ -194,10 +194,10 @@ t.test('K51 K3: every change is in the next answer without a watcher, on disks o
 /** One question each: what a client would ask first after the change. */
 const QUESTIONS: Readonly<Record<string, (manager: SkillManager) => unknown>> = {
   list: (manager) => manager.list(),
-  document: async (manager) => (await manager.readDocument('demo', 'SKILL.MD')).utf8,
+  document: async (manager) => (await manager.readMainFile('demo', 'SKILL.MD')).utf8,
   file: async (manager) => (await manager.readFile('demo', 'docs/deep/a.md')).text?.content,
   link: async (manager) => (await manager.readFile('demo', 'link.md')).text?.content,
-  linked: async (manager) => (await manager.readDocument('linked', 'SKILL.md')).utf8,
+  linked: async (manager) => (await manager.readMainFile('linked', 'SKILL.md')).utf8,
   new: async (manager) => (await manager.find('new'))?.metadata,
   label: async (manager) => (await findByDisplayName(manager, 'demo'))?.name,
   'renamed label': async (manager) => (await findByDisplayName(manager, 'renamed'))?.name,
@@ -229,7 +229,7 @@ t.test('K51: edits as fast as they come, each in the next answer', async (t) => 
   for (let edit = 0; edit < 300; edit++) {
     const text = skillText('demo', String(edit).padStart(4))
     fs.writeFileSync(file, text)
-    const content = (await manager.readDocument('demo', 'SKILL.MD')).utf8
+    const content = (await manager.readMainFile('demo', 'SKILL.MD')).utf8
     if (content !== text) t.fail(`edit ${edit} is missing`)
   }
   t.pass('300 of the same size')

@@ -78,11 +78,11 @@ t.test('K8: an ignore file of the skill counts at the next question, whatever ha
     t.equal(await read(), 'b')
   }
   fs.writeFileSync(file, 'SKILL.md\n')
-  t.match(await textOf(() => manager.readDocument('demo', 'SKILL.md')), 'main_file_not_found')
+  t.match(await textOf(() => manager.readMainFile('demo', 'SKILL.md')), 'main_file_not_found')
   t.match((await manager.find('demo'))?.findings, [{ code: 'main_file_missing' }])
   fs.rmSync(file)
   passTick(base)
-  t.equal(await textOf(() => manager.readDocument('demo', 'SKILL.md')), skillText('demo'))
+  t.equal(await textOf(() => manager.readMainFile('demo', 'SKILL.md')), skillText('demo'))
 })
 
 t.test('K8: the ignore file of a root counts for all skills in it; no skill can take it back', async (t) => {
@@ -207,7 +207,7 @@ t.test('K8: without ignore files no answer asks the disk for one', async (t) => 
   const manager = await startManager(t, [base], { disk })
   disk.intercept = (operation, path) => { asked.push(`${operation} ${path}`) }
   for (let question = 0; question < 3; question++) {
-    await manager.readDocument('demo', 'SKILL.md')
+    await manager.readMainFile('demo', 'SKILL.md')
     await manager.readFile('demo', 'a.md')
     await manager.manifest('demo')
     await manager.list()

@@ -32,7 +32,7 @@ t.test('K59: a revision that was handed out is readable after each kind of chang
       change(join(base, 'demo'))
       const at = () => manager.at(before.revision)
       t.same(await at().manifest('demo'), before)
-      t.equal((await at().readDocument('demo', 'SKILL.MD')).utf8, skillText('demo'))
+      t.equal((await at().readMainFile('demo', 'SKILL.MD')).utf8, skillText('demo'))
       t.equal((await at().readFile('demo', 'docs/a.md')).utf8, 'a')
       t.equal((await at().readFile('demo', './docs/../SKILL.MD')).utf8, skillText('demo'))
       t.match(await at().openFile('demo', 'docs/a.md'), { kind: 'content' })
@@ -52,7 +52,7 @@ t.test('K59: what was not handed out is not kept, and nothing is kept when keepi
   for (const [keep, handOut, readable] of [[{}, false, false], [{}, true, true], [{ keepMs: 0 }, true, false], [{ maxBytes: 0 }, true, false], [{ maxBytes: 1_000 }, true, false]] as const) {
     fs.writeFileSync(join(base, 'demo/SKILL.md'), skillText('demo'))
     const manager = await startManager(t, [base], { keep })
-    await manager.readDocument('demo', 'SKILL.md')
+    await manager.readMainFile('demo', 'SKILL.md')
     if (handOut) t.equal((await manager.manifest('demo')).revision, first)
     fs.writeFileSync(join(base, 'demo/SKILL.md'), skillText('demo', 'new'))
     const found = await outcome(() => manager.at(first).manifest('demo'))

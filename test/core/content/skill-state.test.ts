@@ -65,13 +65,13 @@ t.test('a document after an edit of a two-file skill takes at most 16 calls to t
   const base = t.testdir({ demo: skill('demo', { 'a.md': 'a' }) })
   const disk = createFaultyDisk({ ageMs: HOUR_MS })
   const manager = await startManager(t, [base], { disk })
-  await manager.readDocument('demo', 'SKILL.MD')
+  await manager.readMainFile('demo', 'SKILL.MD')
   passTick(base)
   fs.writeFileSync(join(base, 'demo/SKILL.md'), skillText('demo', 'edited'))
   // The probe of the clock changed the root.
   await manager.list()
   disk.calls.clear()
-  t.match((await manager.readDocument('demo', 'SKILL.MD')).utf8, /edited/)
+  t.match((await manager.readMainFile('demo', 'SKILL.MD')).utf8, /edited/)
   const calls = [...disk.calls.values()].reduce((sum, count) => sum + count, 0)
   t.ok(calls <= 16, JSON.stringify([...disk.calls]))
   t.equal(disk.calls.get('open'), 2, 'once without touching it, once for reading')
@@ -84,7 +84,7 @@ t.test('K58: what is asked in a revision is read once, however many parts the an
   const manager = await startManager(t, [base], { disk })
   disk.calls.clear()
   const at = manager.at('current')
-  t.equal((await at.readDocument('demo', 'SKILL.MD')).utf8, skillText('demo'))
+  t.equal((await at.readMainFile('demo', 'SKILL.MD')).utf8, skillText('demo'))
   t.equal(disk.calls.get('read'), 2, 'each of the two files')
   t.equal(at.revisionOf('demo'), (await manager.manifest('demo')).revision)
 })
@@ -94,12 +94,12 @@ t.test('K58: a revision that the skill never had is refused, and the present one
   const { revision } = await manager.manifest('demo')
   const wrong = `sha256:${'0'.repeat(64)}`
   for (const ask of [
-    () => manager.at(wrong).readDocument('demo', 'SKILL.md'), () => manager.at(wrong).readFile('demo', 'SKILL.md'), () => manager.at(wrong).openFile('demo', 'SKILL.md'),
+    () => manager.at(wrong).readMainFile('demo', 'SKILL.md'), () => manager.at(wrong).readFile('demo', 'SKILL.md'), () => manager.at(wrong).openFile('demo', 'SKILL.md'),
     () => manager.at(wrong).manifest('demo'), () => manager.at(wrong).archive('demo'), () => manager.at(wrong).find('demo'),
     () => manager.at(wrong).readByDisplayName('demo', async () => {})
   ]) {
     t.equal(await outcome(ask), `SkillError: The skill has changed: its revision is ${revision} now`)
   }
-  t.equal(await outcome(() => manager.at(wrong).readDocument('nope', 'SKILL.md')), "SkillError: Skill 'nope' not found in skills folder")
+  t.equal(await outcome(() => manager.at(wrong).readMainFile('nope', 'SKILL.md')), "SkillError: Skill 'nope' not found in skills folder")
   t.equal(await manager.at(wrong).find('nope'), undefined)
 })

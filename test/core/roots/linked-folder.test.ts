@@ -69,7 +69,7 @@ t.test('K4: links are followed into the folders that are allowed, and nowhere el
   const manager = await startManager(t, [root], { linkTargets: [store] })
   t.strictSame(await manager.list(), ['one', 'own', 'two'])
   t.match(manager.status.roots, [{ skills: 3, skipped: 1 }])
-  t.equal(await textOf(() => manager.readDocument('one', 'SKILL.md')), skillText('one'))
+  t.equal(await textOf(() => manager.readMainFile('one', 'SKILL.md')), skillText('one'))
   t.equal(await textOf(() => manager.readFile('one', 'a.md')), 'one')
   t.strictSame((await manager.manifest('one')).files.map(({ path }) => path), ['SKILL.md', 'a.md'])
   t.match(await textOf(() => manager.readFile('secret', 'a.md')), /^skill_not_found|^file_not_found/)

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import type { CatalogChange } from '../../../src/core/catalog/catalog.ts'
-import { documentError, folderError } from '../../../src/core/ground/errors.ts'
+import { mainFileError, folderError } from '../../../src/core/ground/errors.ts'
 import { FileContent } from '../../../src/core/files/file-content.ts'
 import { MAX_SEARCHED_BODY_CHARACTERS } from '../../../src/core/ground/limits.ts'
 import type { SkillManagerOptions } from '../../../src/core/skill-manager.ts'
@@ -48,7 +48,7 @@ class FakeSkills implements SearchSource {
     await this.gate
     this.reads.push(name)
     const body = this.bodies.get(name)
-    if (body === undefined || body === 'unreadable') throw documentError.unreadable(name)
+    if (body === undefined || body === 'unreadable') throw mainFileError.unreadable(name)
     return contentOf(body)
   }
 

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import type { FeedEvent, FeedListener } from '../../../src/core/events/change-feed.ts'
-import { documentError } from '../../../src/core/ground/errors.ts'
+import { mainFileError } from '../../../src/core/ground/errors.ts'
 import type { Manifest } from '../../../src/core/ground/skill.ts'
 import { FollowedFiles } from '../../../src/mcp/changes/followed-files.ts'
 
@@ -72,7 +72,7 @@ t.test('each file is told when it is another one, once', async (t) => {
   t.strictSame(await tell(CHANGED), ['skill://demo/docs/x.md', 'skill://demo/new.md'], 'what is not listed may be any file of the skill')
   t.strictSame(await tell(CHANGED), [])
   t.strictSame(await tell({ id: '2', type: 'reset' }), [])
-  fail(documentError.skillNotFound('demo'))
+  fail(mainFileError.skillNotFound('demo'))
   t.strictSame((await tell({ id: '3', type: 'removed', name: 'demo' })).length, 3)
   fail()
   t.strictSame((await tell({ id: '4', type: 'added', name: 'demo' })).length, 3)

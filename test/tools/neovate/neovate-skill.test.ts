@@ -1,5 +1,5 @@
 import t from 'tap'
-import { documentError } from '../../../src/core/ground/errors.ts'
+import { mainFileError } from '../../../src/core/ground/errors.ts'
 import { createNeovateSkillTool } from '../../../src/tools/neovate/neovate-skill.ts'
 import { createToolRegistry } from '../../../src/tools/registry.ts'
 import { FakeSource, shown } from '../fake-source.ts'
@@ -16,7 +16,7 @@ function setUp () {
     folder: { label: 'Label', files: { 'SKILL.md': 'plain' } },
     Label: { label: 'other', files: { 'SKILL.md': 'wrong one' } },
     hollow: {},
-    secret: { files: { 'SKILL.md': documentError.permissionDenied('secret') } }
+    secret: { files: { 'SKILL.md': mainFileError.permissionDenied('secret') } }
   })
   const tool = createNeovateSkillTool()
   const registry = createToolRegistry([tool])
@@ -58,7 +58,7 @@ t.test('K30: what is not there, or would be a path', async (t) => {
 
 t.test('K30: a skill that goes away during the call is not found', async (t) => {
   const { source, call } = setUp()
-  source.readDocument = async (name) => { throw documentError.skillNotFound(name) }
+  source.readMainFile = async (name) => { throw mainFileError.skillNotFound(name) }
   t.same((await call('demo')).result, { isError: true, llmContent: 'Skill "demo" not found' })
 })
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { documentError } from '../../../src/core/ground/errors.ts'
+import { mainFileError } from '../../../src/core/ground/errors.ts'
 import { createGetSkillTool } from '../../../src/tools/reader/get-skill.ts'
 import { createToolRegistry } from '../../../src/tools/registry.ts'
 import { type FakeSkill, FakeSource, shown } from '../fake-source.ts'
@@ -39,10 +39,10 @@ t.test('K15: verbatim: frontmatter, CRLF, BOM, blanks and characters beyond ASCI
 t.test('K16: each error is the contract\'s sentence', async (t) => {
   const { call } = setUp({
     calculator: {},
-    large: { files: { 'SKILL.md': documentError.tooLarge('large') } },
-    secret: { files: { 'SKILL.md': documentError.permissionDenied('secret') } },
+    large: { files: { 'SKILL.md': mainFileError.tooLarge('large') } },
+    secret: { files: { 'SKILL.md': mainFileError.permissionDenied('secret') } },
     binary: { files: { 'SKILL.md': Buffer.from([0xff, 0xff]) } },
-    broken: { files: { 'SKILL.md': documentError.unreadable('broken') } }
+    broken: { files: { 'SKILL.md': mainFileError.unreadable('broken') } }
   })
   const rows: ReadonlyArray<readonly [name: string, error: string]> = [
     ['../../../etc/passwd', "Invalid skill name: '../../../etc/passwd'. Skill names must not contain '/', '\\', or '..'"],

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { documentError, folderError } from '../../../src/core/ground/errors.ts'
+import { mainFileError, folderError } from '../../../src/core/ground/errors.ts'
 import { createToolRegistry } from '../../../src/tools/registry.ts'
 import { createWaveSkillTool } from '../../../src/tools/wave/wave-skill.ts'
 import { errorFinding, type FakeSkill, FakeSource, shown } from '../fake-source.ts'
@@ -18,8 +18,8 @@ const SKILLS: Readonly<Record<string, FakeSkill>> = {
   },
   yaml: { files: { 'SKILL.md': '---\n[\n---' }, findings: [errorFinding('yaml_invalid', 'the frontmatter is not valid YAML', 'Mend line 1')] },
   hollow: { findings: [errorFinding('main_file_missing', 'SKILL.md is missing', 'Add one')] },
-  secret: { files: { 'SKILL.md': documentError.permissionDenied('secret') }, findings: [errorFinding('main_file_permission_denied', 'x', 'y')] },
-  failing: { files: { 'SKILL.md': documentError.unreadable('failing') } }
+  secret: { files: { 'SKILL.md': mainFileError.permissionDenied('secret') }, findings: [errorFinding('main_file_permission_denied', 'x', 'y')] },
+  failing: { files: { 'SKILL.md': mainFileError.unreadable('failing') } }
 }
 const AVAILABLE = '- csv: Reads tables\n- failing: \n- pdf: Reads PDF files'
 const AVAILABLE_NAMES = ['csv', 'failing', 'pdf']
