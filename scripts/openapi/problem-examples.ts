@@ -1,4 +1,4 @@
-import { archiveError, documentError, fileError, folderError, overloadError, RevisionChangedError, skillError, type SkillErrorCode } from '../../src/core/ground/errors.ts'
+import { archiveError, mainFileError, fileError, folderError, overloadError, RevisionChangedError, skillError, type SkillErrorCode } from '../../src/core/ground/errors.ts'
 import { MAX_TEXT_FILE_BYTES } from '../../src/core/ground/limits.ts'
 import { httpProblems, type Problem, type ProblemCode, skillProblems } from '../../src/schemas/problem.ts'
 
@@ -6,14 +6,14 @@ const FILE = 'assets/logo.png'
 
 /** One sentence of each kind, for the OpenAPI document. */
 const sentences = {
-  invalid_skill_name: documentError.invalidName('../calculator').message,
-  skill_not_found: documentError.skillNotFound('calculator').message,
-  skill_changing: documentError.changing('calculator').message,
-  main_file_not_found: documentError.notFound('calculator').message,
-  main_file_too_large: documentError.tooLarge('calculator').message,
-  main_file_permission_denied: documentError.permissionDenied('calculator').message,
-  main_file_not_utf8: documentError.notUtf8('calculator').message,
-  main_file_unreadable: documentError.unreadable('calculator').message,
+  invalid_skill_name: mainFileError.invalidName('../calculator').message,
+  skill_not_found: mainFileError.skillNotFound('calculator').message,
+  skill_changing: mainFileError.changing('calculator').message,
+  main_file_not_found: mainFileError.notFound('calculator').message,
+  main_file_too_large: mainFileError.tooLarge('calculator').message,
+  main_file_permission_denied: mainFileError.permissionDenied('calculator').message,
+  main_file_not_utf8: mainFileError.notUtf8('calculator').message,
+  main_file_unreadable: mainFileError.unreadable('calculator').message,
   invalid_file_path: fileError.invalidPath().message,
   path_traversal: fileError.traversal().message,
   file_not_found: fileError.notFound('calculator', FILE).message,

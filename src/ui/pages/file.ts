@@ -1,6 +1,6 @@
 import { skillBody } from '../../core/format/main-file.ts'
 import type { Addresses } from '../addresses.ts'
-import { readFile } from '../content.ts'
+import { readFile, type ShownFile } from '../content.ts'
 import { html, type Html, trusted, visible } from '../markup/html.ts'
 import type { Rendering } from '../markdown-renderer.ts'
 import { missingFile, missingSkill } from '../missing.ts'
@@ -11,18 +11,9 @@ import { count, digest, size } from './parts.ts'
 import { plainText } from './skill.ts'
 import { type Source, sourceView } from './source.ts'
 
-interface FileContentOfPage {
+interface FileContentOfPage extends Omit<ShownFile, 'manifest'> {
   readonly name: string
   readonly path: string
-  readonly bytes: number
-  readonly mediaType: string
-  /** Undefined for a file that is not text. The beginning of a large one. */
-  readonly text: string | undefined
-  readonly encoding: string | undefined
-  /** Of the whole file; undefined for one that is too large to be read for it. */
-  readonly digest: string | undefined
-  /** The text is only the beginning. */
-  readonly isCut: boolean
   readonly isMarkdown: boolean
   /** Undefined for the source. */
   readonly rendering: Rendering | undefined
