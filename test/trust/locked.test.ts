@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events'
 import fs from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -104,6 +105,33 @@ t.test('K95: a list that is asked for after a change of the lock has no skill th
   t.strictSame(await manager.list(), [])
   pin(pins)
   t.strictSame(await manager.list(), ['a', 'b', 'c'])
+})
+
+t.test('K95: a check that began before a change of the lock does not bring back what the new lock refuses', async (t) => {
+  const folders = t.testdir({ now: { demo: skill('demo') }, later: { demo: { 'SKILL.md': skillText('demo', 'second') } } })
+  const base = join(folders, 'now')
+  const { policy, pin } = lockOf({ demo: await Promise.all(['now', 'later'].map((folder) => revisionOf(t, join(folders, folder), 'demo'))) })
+  const manager = await startManager(t, [base], { policy })
+  passTick(base)
+  const steps = new EventEmitter()
+  const [begun, released] = [once(steps, 'begun'), once(steps, 'released')]
+  const judge = policy.judge.bind(policy)
+  policy.judge = async (subject) => {
+    const verdict = await judge(subject)
+    policy.judge = judge
+    steps.emit('begun')
+    await released
+    return verdict
+  }
+  fs.writeFileSync(join(base, 'demo/SKILL.md'), skillText('demo', 'second'))
+  const verifying = manager.verifyDisplayNames()
+  await begun
+  pin({})
+  t.strictSame(await manager.list(), [])
+  steps.emit('released')
+  await verifying
+  t.strictSame(await manager.list(), [])
+  t.strictSame((await manager.available()).map(({ name }) => name), [])
 })
 
 t.test('K95: a refused folder does not hide one of the same name in a later root', async (t) => {

@@ -18,6 +18,7 @@ export interface Admission {
 export class AdmittedFolders {
   readonly #admission: Admission
   readonly #checked = new WeakSet<SkillFolder>()
+  #policyChanges = 0
 
   constructor (admission: Admission) {
     this.#admission = admission
@@ -36,9 +37,16 @@ export class AdmittedFolders {
     return this.#checked.delete(folder)
   }
 
+  /** What checks find that run now counts no more: they begin again. */
+  policyChanged (): void {
+    this.#policyChanges++
+  }
+
   async check (skill: IndexedSkill): Promise<CheckOutcome> {
+    const before = this.#policyChanges
     if (!this.#admission.guards(skill.folder)) return 'served'
     const outcome = await this.#admission.check(skill)
+    if (before !== this.#policyChanges) return await this.check(skill)
     if (outcome === 'served') this.#checked.add(skill.folder)
     return outcome
   }

@@ -254,6 +254,7 @@ export class LiveCatalog {
 
   /** The policy is another one: all skills are checked before the next list. */
   readmit (): void {
+    this.#admitted?.policyChanged()
     this.#takeFolders(this.#roots.allNames())
     this.#readmitted = this.verifyAll().then(() => { this.touched.emit(undefined) })
   }
