@@ -91,7 +91,7 @@ function toRoot (entry: SourceEntry, at: YamlPath, file: YamlFile<unknown>): Roo
   }
 }
 
-/** The keys that other kinds have. */
+/** The keys that an entry of this kind may not have. */
 function foreignKeys (kind: typeof SOURCE_KINDS[number] | undefined): string[] {
   const keys = Object.keys(KIND_KEYS).filter((key) => key !== kind?.kind && kind?.settings[key] === undefined)
   return [...keys, ...kind?.takesHooks === true ? [] : ['webhook'], ...kind === undefined ? FETCHED : []]

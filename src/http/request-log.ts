@@ -46,13 +46,14 @@ export class RequestLogController extends LogController {
   }
 
   override incomingRequest (request: FastifyRequest, reply: FastifyReply): void {
+    const start = performance.now()
     const observer = this.#observer
     observer?.onRequest(request, reply)
     // Now, because a socket forgets its address when it closes.
     const log = this.#loggerOf(request)
     const client = this.#clientOf?.(request.raw)
     // `close` comes after every response, and once; `finish` only after a complete one.
-    reply.raw.on('close', () => { logRequest(log, request, reply, observer, client) })
+    reply.raw.on('close', () => { logRequest(log, request, reply, performance.now() - start, observer, client) })
   }
 
   override requestCompleted (): void {}
@@ -70,10 +71,9 @@ export class RequestLogController extends LogController {
   }
 }
 
-function logRequest (log: FastifyBaseLogger, request: FastifyRequest, reply: FastifyReply, observer: Observer | undefined, client: string | undefined): void {
+function logRequest (log: FastifyBaseLogger, request: FastifyRequest, reply: FastifyReply, milliseconds: number, observer: Observer | undefined, client: string | undefined): void {
   const { raw } = reply
   const { url, method } = request
-  const milliseconds = reply.elapsedTime
   // A destroyed socket counts what it still held as finished. A complete response closes before its socket is destroyed.
   const isComplete = raw.writableFinished && !request.raw.socket.destroyed
   const length = method === 'HEAD' ? undefined : reply.getHeader('content-length')

@@ -18,7 +18,7 @@ interface FetchedKind<Spec extends FetchedSource> extends SourceKind<Spec> {
  */
 const KINDS = [
   withFetcher(archiveKind, async (source, _stateDir, env) => (await import('./archive/archive-fetcher.ts')).createArchiveFetcher(source, env)),
-  withFetcher(gitKind, async (...given) => (await import('./git/git-fetcher.ts')).createGitFetcher(...given)),
+  withFetcher(gitKind, async (source, stateDir, env) => (await import('./git/git-fetcher.ts')).createGitFetcher(source, stateDir, env)),
   withFetcher(s3Kind, async (source, _stateDir, env) => (await import('./s3/s3-fetcher.ts')).createS3Fetcher(source, env)),
   withFetcher(ociKind, async (source, _stateDir, env) => (await import('./oci/oci-fetcher.ts')).createOciFetcher(source, env))
 ] as const

@@ -41,6 +41,13 @@ t.test('K83: what is wrong stops the start with the line and the key', async (t)
     ['sources:\n  - folder: a\n    ref: main\n', /^FILE:3: sources\[0\]\.ref is no setting of a source of kind folder/],
     ['sources:\n  - git: https://u:hunter2@h.example/r.git\n', /^FILE:2: .*password/],
     ['sources:\n  - git: https://h.example/r.git\n    ref: --x\n', /^FILE:2: .*a ref is/],
+    ['sources:\n  - git: https://h.example/r.git#v1\n', /^FILE:2: sources\[0\]\.git cannot be used: .*# has keys/],
+    [`sources:\n  - archive: https://h.example/a.zip#sha256:${'a'.repeat(64)}\n`, /^FILE:2: .*# has keys/],
+    ['sources:\n  - s3: s3://bucket/team#public\n', /^FILE:2: .*s3:\/\/bucket/],
+    ['sources:\n  - oci: oci://host.example/team/skills:1#sub\n', /^FILE:2: .*# has keys/],
+    ['sources:\n  - oci: "oci://host.example\\n/team:1"\n', /^FILE:2: .*cannot be read/],
+    ['sources:\n  - git: ext://h.example/x\n', /^FILE:2: .*a repository is at/],
+    ['sources:\n  - git: s3://bucket/x\n', /^FILE:2: .*a repository is at/],
     ['sources: 3\n', /^FILE:1: sources must be a list/]
   ]
   for (const [text, expected] of table) {

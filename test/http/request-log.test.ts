@@ -42,6 +42,7 @@ t.test('the log', async (t) => {
     ] as const) {
       await get(target, id)
       t.match(await completed(id), { status, code, route: undefined, client: '127.0.0.1', level: 30 })
+      t.ok(Number((await completed(id))['ms']) > 0)
       t.equal(entriesOf(id).length, 1)
     }
     t.equal(String((await completed('r3'))['url']).length, 256, 'cut')

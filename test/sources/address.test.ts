@@ -55,6 +55,10 @@ t.test('K83: what is refused says why, and repeats no secret', async (t) => {
     ['git+ssh://-oProxyCommand=x/r.git', /"-"|cannot be read/],
     ['oci://registry.example/skills', /no default/],
     ['s3://B/x', /s3:\/\/bucket/],
+    ['https://hunter22@git.example/team/skills', /secret/],
+    ['http://git.example/team/skills', /this machine only/],
+    ['s3://bucket/team#public', /s3:\/\/bucket/],
+    ['s3://bucket/team?public', /s3:\/\/bucket/],
     ['s3://bucket/%zz', /percent-encoded/],
     ['oci://registry.example/skills:1#%zz', /percent-encoded/]
   ]

@@ -104,6 +104,13 @@ async function readPieceLater (folder: Dir): Promise<Dirent[]> {
   return entries
 }
 
+/** Closes what was read. No answer depends on that, so a disk that fails then, or hangs, fails nothing. */
+export async function closeQuietly (close: () => Awaitable<void>): Promise<void> {
+  try {
+    await close()
+  } catch {}
+}
+
 /** The code of an operating system error, '' for anything else. */
 export function errorCode (error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''

@@ -2,7 +2,7 @@ import type { BigIntStats } from 'node:fs'
 import { createHash } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { crc32 } from 'node:zlib'
-import type { Disk } from '../disk/disk.ts'
+import { closeQuietly, type Disk } from '../disk/disk.ts'
 import { asRefused, changed, RefusedError } from '../disk/refused.ts'
 import { isSameState, signatureOf } from '../disk/signature.ts'
 import type { Signature } from '../ground/skill.ts'
@@ -119,8 +119,9 @@ export class OpenFile {
     }
   }
 
-  close (): void | Promise<void> {
-    return this.disk.close(this.descriptor)
+  /** Never fails. */
+  close (): Promise<void> {
+    return closeQuietly(() => this.disk.close(this.descriptor))
   }
 
   async #isUnchanged (): Promise<boolean> {

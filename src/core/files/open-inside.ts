@@ -1,5 +1,5 @@
 import { type BigIntStats, constants } from 'node:fs'
-import type { Disk } from '../disk/disk.ts'
+import { closeQuietly, type Disk } from '../disk/disk.ts'
 import { asRefused, changed, RefusedError } from '../disk/refused.ts'
 import { isHidden, type PathFilter } from '../disk/hidden.ts'
 import { MAX_ATTEMPTS } from '../ground/limits.ts'
@@ -74,7 +74,7 @@ async function openThroughProc (disk: Disk, folder: string, path: string, filter
     checkServable(path, stats.nlink === 0n ? realPath.replace(/ \(deleted\)$/, '') : realPath, stats, filter)
     return new OpenFile(disk, await disk.open(link, READ_ONLY), stats, realPath)
   } finally {
-    await disk.close(handle)
+    await closeQuietly(() => disk.close(handle))
   }
 }
 
@@ -93,7 +93,7 @@ async function openByComparison (disk: Disk, folder: string, path: string, filte
     checkServable(path, realPath, stats, filter)
     return new OpenFile(disk, descriptor, stats, realPath)
   } catch (error) {
-    await disk.close(descriptor)
+    await closeQuietly(() => disk.close(descriptor))
     throw error
   }
 }

@@ -1,6 +1,6 @@
 import { SOURCE_KINDS, type Source } from '../kinds.ts'
 import { AddressError } from '../source-error.ts'
-import { splitAddress } from './parts.ts'
+import { requireLoopback, requireNoCredentials, splitAddress } from './parts.ts'
 
 const SCHEME = /^[a-z][a-z\d+.-]*:\/\//i
 const SCP_LIKE = /^[\w.-]+@[\w.-]+:(?!\/\/)/
@@ -24,6 +24,8 @@ export function parseAddress (text: string): Source {
     if (source !== undefined) return source
   }
   if (PROTOCOLS.has(protocol)) {
+    requireNoCredentials(address.url)
+    if (protocol === 'http:') requireLoopback(address.url)
     throw new AddressError(`an https:// address is an archive (.zip, .tar.gz) or a page of a git host; of a repository elsewhere it is written git+${protocol}//…`)
   }
   const forms = SOURCE_KINDS.flatMap(({ forms }) => forms)

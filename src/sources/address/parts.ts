@@ -28,6 +28,12 @@ export function parseUrl (text: string): URL {
   return url
 }
 
+/** An address of the configuration file, where what stands behind `#` elsewhere has keys of its own. */
+export function withoutKeys (address: string): string {
+  if (address.includes('#')) throw new AddressError('what stands behind # has keys of its own here: ref, path, digest')
+  return address
+}
+
 /** A folder in a source, without slashes at its ends. */
 export function parsePath (path: string): string {
   const segments = path.split('/').filter((segment) => segment !== '' && segment !== '.')

@@ -80,7 +80,7 @@ export interface SourceKind<Spec extends FetchedSource> {
   /**
    * The source of an entry of the configuration file.
    * @param address what the key of the kind holds
-   * @param settings those of `settings` that are given
+   * @param settings by the keys of `settings`; undefined where none is given
    * @throws AddressError for what cannot be used
    */
   configure (address: string, settings: Readonly<Record<string, string | undefined>>): Spec

@@ -1,4 +1,4 @@
-import { DIGEST, lastPart, parsePath, parseUrl, PATH_SETTING, requireLoopback, requireNoCredentials, withoutFragment } from '../address/parts.ts'
+import { DIGEST, lastPart, parsePath, parseUrl, PATH_SETTING, requireLoopback, requireNoCredentials, withoutFragment, withoutKeys } from '../address/parts.ts'
 import type { SourceCommon, SourceKind } from '../address/source-kind.ts'
 import { AddressError } from '../source-error.ts'
 
@@ -22,18 +22,20 @@ export const archiveKind: SourceKind<ArchiveSource> = {
     path: PATH_SETTING,
     digest: { pattern: '^sha256:[0-9a-f]{64}$', title: 'sha256: and 64 hexadecimal digits', description: 'archive: the only bytes that are published' }
   },
-  parse: ({ url, fragment }) => EXTENSION.test(url.pathname) ? archive(url, fragment) : undefined,
-  configure: (address, { path, digest }) => ({ ...archive(parseUrl(address), undefined), ...path !== undefined && { path: parsePath(path) }, ...digest !== undefined && { digest } }),
+  /** Behind `#` stands a digest, a folder in the archive, or both: `sha256:…:skills`. */
+  parse ({ url, fragment = '' }) {
+    if (!EXTENSION.test(url.pathname)) return undefined
+    const digest = /^sha256:[^:]*/.exec(fragment)?.[0]
+    return archive(url, digest === undefined ? fragment : fragment.slice(digest.length + 1), digest)
+  },
+  configure: (address, { path, digest }) => archive(parseUrl(withoutKeys(address)), path, digest),
   identity: ({ url, path }) => [url, path]
 }
 
-/** @param fragment a digest, a folder in the archive, or both: `sha256:…:skills` */
-function archive (url: URL, fragment: string | undefined): ArchiveSource {
+function archive (url: URL, path = '', digest?: string): ArchiveSource {
   requireNoCredentials(url)
   if (url.protocol === 'http:') requireLoopback(url)
   else if (url.protocol !== 'https:') throw new AddressError('an archive is at an https:// address')
-  const digest = fragment === undefined ? undefined : /^sha256:[^:]*/.exec(fragment)?.[0]
   if (digest !== undefined && !DIGEST.test(digest)) throw new AddressError('a digest is sha256: and 64 hexadecimal digits')
-  const path = digest === undefined ? fragment : fragment?.slice(digest.length + 1)
-  return { kind: 'archive', name: lastPart(url.pathname.replace(EXTENSION, '')), layout: 'auto', url: withoutFragment(url), path: parsePath(path ?? ''), ...digest !== undefined && { digest } }
+  return { kind: 'archive', name: lastPart(url.pathname.replace(EXTENSION, '')), layout: 'auto', url: withoutFragment(url), path: parsePath(path), ...digest !== undefined && { digest } }
 }

@@ -1,4 +1,4 @@
-import { lastPart, parsePath, parseUrl, PATH_SETTING, requireLoopback, requireNoCredentials, withoutFragment } from '../address/parts.ts'
+import { lastPart, parsePath, parseUrl, PATH_SETTING, requireLoopback, requireNoCredentials, withoutFragment, withoutKeys } from '../address/parts.ts'
 import type { SourceCommon, SourceKind } from '../address/source-kind.ts'
 import { AddressError } from '../source-error.ts'
 import { hostPage, type RefAndPath } from './host-page.ts'
@@ -11,12 +11,15 @@ export interface GitSource extends SourceCommon {
   readonly at: readonly RefAndPath[]
 }
 
+/** Of the repositories themselves: git has more, some of which run programs. */
+const PROTOCOLS = new Set(['https:', 'http:', 'ssh:', 'file:'])
+
 /** As git's check-ref-format wants it, and nothing that could be an option. */
 const REF = /^[\w](?:[\w./+@-]*[\w+@-])?$/
 
 export const gitKind: SourceKind<GitSource> = {
   kind: 'git',
-  protocols: ['git+https:', 'git+http:', 'git+ssh:', 'git+file:', 'https:', 'http:'],
+  protocols: [...[...PROTOCOLS].map((protocol) => `git+${protocol}`), 'https:', 'http:'],
   forms: ['git+https://', 'git+ssh://', 'git+file://', 'https:// of a page of a git host'],
   description: 'A repository: https://…, ssh://…, file://…',
   settings: {
@@ -29,7 +32,7 @@ export const gitKind: SourceKind<GitSource> = {
     return url.pathname.endsWith('.git') || hostPage(url) !== undefined ? repository(base, fragment) : undefined
   },
   configure (address, { ref, path }) {
-    const source = repository(address.replace(/^git\+/, ''), undefined)
+    const source = repository(withoutKeys(address).replace(/^git\+/, ''), undefined)
     if (ref === undefined && path === undefined) return source
     return { ...source, at: [{ ...ref !== undefined && { ref: parseRef(ref) }, path: parsePath(path ?? '') }] }
   },
@@ -40,6 +43,7 @@ export const gitKind: SourceKind<GitSource> = {
 function repository (text: string, fragment: string | undefined): GitSource {
   const url = parseUrl(text)
   const { protocol, hostname, username } = url
+  if (!PROTOCOLS.has(protocol)) throw new AddressError('a repository is at https://, ssh:// or file://')
   if (protocol !== 'ssh:') requireNoCredentials(url)
   if (protocol === 'http:') requireLoopback(url)
   if (hostname.startsWith('-') || url.pathname.startsWith('/-') || username.startsWith('-')) throw new AddressError('a host, a user and a path do not begin with "-"')

@@ -1,4 +1,4 @@
-import { DIGEST, lastPart, parsePath, PATH_SETTING } from '../address/parts.ts'
+import { DIGEST, lastPart, parsePath, PATH_SETTING, splitAddress, withoutKeys } from '../address/parts.ts'
 import type { SourceCommon, SourceKind } from '../address/source-kind.ts'
 import { AddressError } from '../source-error.ts'
 
@@ -22,7 +22,7 @@ export const ociKind: SourceKind<OciSource> = {
   description: 'An artifact of a registry: oci://host/name:tag',
   settings: { path: PATH_SETTING },
   parse: ({ base, fragment }) => artifact(base, fragment),
-  configure: (address, { path }) => artifact(address, path),
+  configure: (address, { path }) => artifact(splitAddress(withoutKeys(address)).base, path),
   identity: ({ registry, repository, reference, path }) => [registry, repository, reference, path]
 }
 

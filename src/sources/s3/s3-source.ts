@@ -1,4 +1,4 @@
-import { decode, lastPart, parseUrl, requireNoCredentials } from '../address/parts.ts'
+import { type Address, decode, lastPart, requireNoCredentials, splitAddress } from '../address/parts.ts'
 import type { SourceCommon, SourceKind } from '../address/source-kind.ts'
 import { AddressError } from '../source-error.ts'
 
@@ -26,16 +26,16 @@ export const s3Kind: SourceKind<S3Source> = {
     region: { description: 's3: default us-east-1' },
     marker: { description: 's3: a key that is written last; only its change is looked for' }
   },
-  parse: ({ url }) => bucket(url),
+  parse: bucket,
   configure: (address, { endpoint, region, marker }) =>
-    ({ ...bucket(parseUrl(address)), ...endpoint !== undefined && { endpoint }, ...region !== undefined && { region }, ...marker !== undefined && { marker } }),
+    ({ ...bucket(splitAddress(address)), ...endpoint !== undefined && { endpoint }, ...region !== undefined && { region }, ...marker !== undefined && { marker } }),
   identity: ({ endpoint, region, bucket, prefixPath }) => [endpoint, region, bucket, prefixPath]
 }
 
-function bucket (url: URL): S3Source {
+function bucket ({ url, fragment }: Address): S3Source {
   requireNoCredentials(url)
-  const { protocol, hostname, pathname } = url
-  if (protocol !== 's3:' || !BUCKET.test(hostname)) throw new AddressError('an address of a bucket is s3://bucket/prefix')
+  const { protocol, hostname, pathname, search } = url
+  if (protocol !== 's3:' || !BUCKET.test(hostname) || search !== '' || fragment !== undefined) throw new AddressError('an address of a bucket is s3://bucket/prefix')
   const prefixPath = decode(pathname).replace(/^\/+|\/+$/g, '')
   return { kind: 's3', name: prefixPath === '' ? hostname : lastPart(prefixPath), layout: 'auto', bucket: hostname, prefixPath }
 }

@@ -1,6 +1,6 @@
 import { basename, dirname } from 'node:path'
 import type { Awaitable } from '../../ground/async.ts'
-import type { Disk } from '../disk.ts'
+import { closeQuietly, type Disk } from '../disk.ts'
 import type { DiskGuard } from './guard.ts'
 
 const THROUGH_DESCRIPTOR = /^\/proc\/self\/fd\/(\d+)$/
@@ -74,11 +74,4 @@ export function guardDisk (guard: DiskGuard, disk: Disk, root: string): Disk {
     },
     hasProc: disk.hasProc
   }
-}
-
-/** For what was opened and nobody waits for. */
-async function closeQuietly (close: () => Awaitable<void>): Promise<void> {
-  try {
-    await close()
-  } catch {}
 }
