@@ -55,6 +55,23 @@ t.test('K83: other bytes than those of the digest are never published', async (t
   t.match(other.status(), { state: 'failed', error: { code: 'digest_mismatch' } })
 })
 
+t.test('K83: a digest that comes later keeps other bytes that were published before from being served', async (t) => {
+  const body = await tarGzOf(good)
+  const server = await startServer(t, (request, response) => {
+    if (request.headers['if-none-match'] === '"1"') response.writeHead(304).end()
+    else response.setHeader('etag', '"1"').end(body)
+  })
+  const stateDir = join(t.testdir(), 'state')
+  const open = async (fragment: string) => await openSources(t, [sourceAt(`${server.url}/a.tar.gz${fragment}`)], { stateDir })
+  const first = await open('')
+  t.match(first.status(), { state: 'ok', skills: 2 })
+  await first.sources.close()
+  const wrong = await open(`#sha256:${'0'.repeat(64)}`)
+  t.match(wrong.status(), { state: 'failed', skills: 0, error: { code: 'digest_mismatch' } })
+  await wrong.sources.close()
+  t.match((await open(`#${digestOf(body)}`)).status(), { state: 'ok', skills: 2, revision: digestOf(body) })
+})
+
 t.test('K85: a hostile archive publishes nothing, writes nothing outside, and is named in the status', async (t) => {
   const first = await tarGzOf(good)
   let body = first

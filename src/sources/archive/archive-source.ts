@@ -29,7 +29,8 @@ export const archiveKind: SourceKind<ArchiveSource> = {
     return archive(url, digest === undefined ? fragment : fragment.slice(digest.length + 1), digest)
   },
   configure: (address, { path, digest }) => archive(parseUrl(withoutKeys(address)), path, digest),
-  identity: ({ url, path }) => [url, path]
+  // What was published without a digest, or under another one, is not what the digest stands for.
+  identity: ({ url, path, digest }) => digest === undefined ? [url, path] : [url, path, digest]
 }
 
 function archive (url: URL, path = '', digest?: string): ArchiveSource {
