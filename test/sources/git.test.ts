@@ -190,6 +190,7 @@ t.test('a second process does not write into the same state folder', async (t) =
   const { stateDir } = await openSources(t, [source])
   writeFileSync(join(stateDir, 'lock'), JSON.stringify({ pid: process.ppid, host: (await import('node:os')).hostname() }))
   await t.rejects(openSources(t, [source], { stateDir }), { message: /another process uses the state folder/ })
+  await t.rejects(openSources(t, [source], { stateDir: process.execPath }), { name: 'AddressError', message: /the state folder .* cannot be written \(EEXIST\): --state-dir/ })
   writeFileSync(join(stateDir, 'lock'), JSON.stringify({ pid: 2 ** 30, host: (await import('node:os')).hostname() }))
   await t.resolves(openSources(t, [source], { stateDir }))
 })

@@ -50,7 +50,8 @@ export async function readJson (path: string): Promise<unknown> {
  * @throws AddressError while another process holds it
  */
 export async function lockFolder (stateDir: string): Promise<() => Promise<void>> {
-  await mkdir(stateDir, { recursive: true, mode: 0o700 })
+  const unusable = (error: unknown) => new AddressError(`the state folder ${stateDir} cannot be written (${errorCode(error)}): --state-dir or STATE_DIR chooses another`)
+  await mkdir(stateDir, { recursive: true, mode: 0o700 }).catch((error: unknown) => { throw unusable(error) })
   const path = join(stateDir, 'lock')
   const own = JSON.stringify({ pid: process.pid, host: hostname(), id: randomBytes(8).toString('hex') })
   for (let attempt = 0; ; attempt++) {
@@ -58,8 +59,8 @@ export async function lockFolder (stateDir: string): Promise<() => Promise<void>
       await writeFile(path, own, { flag: 'wx', mode: 0o600 })
       break
     } catch (error) {
-      if (errorCode(error) !== 'EEXIST') throw new AddressError(`the state folder ${stateDir} cannot be written (${errorCode(error)}): --state-dir chooses another`)
-      if (attempt > 0 || await isHeld(path)) throw new AddressError(`another process uses the state folder ${stateDir}: --state-dir chooses another`)
+      if (errorCode(error) !== 'EEXIST') throw unusable(error)
+      if (attempt > 0 || await isHeld(path)) throw new AddressError(`another process uses the state folder ${stateDir}: --state-dir or STATE_DIR chooses another`)
       await rm(path, { force: true })
     }
   }

@@ -1,10 +1,9 @@
 import { AwsClient } from 'aws4fetch'
 import { XMLParser } from 'fast-xml-parser'
 import type { Environment } from '../../operator/setting.ts'
-import { isLoopback } from '../../http/request/hosts.ts'
 import { type HttpAnswer, readBody, send } from '../http/http-client.ts'
 import { readSecret } from '../secrets.ts'
-import { AddressError, SourceError } from '../source-error.ts'
+import { SourceError } from '../source-error.ts'
 import type { S3Source } from './s3-source.ts'
 
 const MAX_OBJECTS = 200_000
@@ -31,8 +30,8 @@ export class Bucket {
 
   /** Credentials come from the source's settings, else from the usual variables; without any, the bucket is asked as anybody. */
   static async open (source: S3Source, env: Environment, signal: AbortSignal): Promise<Bucket> {
-    const { region = env['AWS_REGION'] ?? 'us-east-1', auth = {}, bucket } = source
-    const base = endpointOf(source, region)
+    const { region = env['AWS_REGION'] ?? 'us-east-1', auth = {}, bucket, endpoint = `https://s3.${region}.amazonaws.com/` } = source
+    const base = new URL(endpoint)
     base.pathname = `${base.pathname.replace(/\/$/, '')}/${bucket}/`
     const secret = await readSecret(auth, env)
     const accessKeyId = secret === undefined ? env['AWS_ACCESS_KEY_ID'] : auth.username
@@ -103,15 +102,6 @@ export class Bucket {
     // All of them, since the signature covers them: another host gets none.
     return await send({ ...request, credentials: Object.fromEntries(signed.headers) })
   }
-}
-
-function endpointOf ({ endpoint }: S3Source, region: string): URL {
-  if (endpoint === undefined) return new URL(`https://s3.${region}.amazonaws.com/`)
-  if (!URL.canParse(endpoint)) throw new AddressError('the endpoint of a bucket is an https:// address')
-  const url = new URL(endpoint)
-  const isSafe = url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname.replace(/^\[|\]$/g, '')))
-  if (!isSafe || url.username !== '' || url.password !== '') throw new AddressError('the endpoint of a bucket is an https:// address without credentials')
-  return url
 }
 
 function toObject ({ Key: key, ETag: etag, Size: size }: Readonly<Record<string, unknown>>, isEncoded: boolean): StoredObject {

@@ -1,3 +1,4 @@
+import { isLoopback } from '../../http/request/hosts.ts'
 import { type Address, decode, lastPart, requireNoCredentials, splitAddress } from '../address/parts.ts'
 import type { SourceCommon, SourceKind } from '../address/source-kind.ts'
 import { AddressError } from '../source-error.ts'
@@ -28,8 +29,16 @@ export const s3Kind: SourceKind<S3Source> = {
   },
   parse: bucket,
   configure: (address, { endpoint, region, marker }) =>
-    ({ ...bucket(splitAddress(address)), ...endpoint !== undefined && { endpoint }, ...region !== undefined && { region }, ...marker !== undefined && { marker } }),
+    ({ ...bucket(splitAddress(address)), ...endpoint !== undefined && { endpoint: checkEndpoint(endpoint) }, ...region !== undefined && { region }, ...marker !== undefined && { marker } }),
   identity: ({ endpoint, region, bucket, prefixPath }) => [endpoint, region, bucket, prefixPath]
+}
+
+/** @throws AddressError */
+function checkEndpoint (text: string): string {
+  const { protocol, hostname, username, password } = URL.canParse(text) ? new URL(text) : { protocol: '', hostname: '', username: '', password: '' }
+  const isSafe = protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname.replace(/^\[|\]$/g, '')))
+  if (!isSafe || username !== '' || password !== '') throw new AddressError('the endpoint of a bucket is an https:// address without credentials')
+  return text
 }
 
 function bucket ({ url, fragment }: Address): S3Source {
