@@ -210,16 +210,16 @@ export class View implements SkillService {
   async #folderOf (displayName: string): Promise<string | undefined> {
     const folder = await this.find(displayName)
     if (folder?.metadata.name === displayName) return displayName
-    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
-      const before = this.#changeCount
+    for (let attempt = 0, changeCount = -1; attempt <= MAX_ATTEMPTS; attempt++) {
       const { names, owners } = this.#lists.namesNow()
       for (const name of names) {
         if (this.#members[owners.get(name) ?? -1]?.skills.findNow(name)?.metadata.name !== displayName) continue
         if ((await this.find(name))?.metadata.name === displayName) return name
       }
+      if (changeCount === this.#changeCount) break
+      changeCount = this.#changeCount
       // Any skill may have taken the name a moment ago.
       await Promise.all(this.#members.map(({ skills }) => skills.verifyDisplayNames()))
-      if (attempt > 1 && before === this.#changeCount) break
     }
     return folder?.name
   }

@@ -1,9 +1,11 @@
-import { constants } from 'node:fs'
+import { basename, dirname } from 'node:path'
 import { linkContainers, resolveLink } from '../../core/roots/linked-folder.ts'
 import { readIgnoreFile } from '../../core/roots/skill-filter.ts'
 import { createLocalDisk, createNetworkDisk, type Disk, errorCode } from '../../core/disk/disk.ts'
 import { IGNORE_FILE, type IgnoreRules } from '../../core/disk/ignore-file.ts'
 import { isOnNetwork } from '../../core/disk/network/network-mounts.ts'
+import { asRefused } from '../../core/disk/refused.ts'
+import { openInside } from '../../core/files/open-inside.ts'
 import { compareCodePoints } from '../../core/ground/text.ts'
 import type { LayoutTree, LeftOut, TreeEntry } from '../../core/layout/layout.ts'
 import { join } from '../../core/layout/walk-tree.ts'
@@ -39,10 +41,10 @@ export class DiskTree implements LayoutTree {
   /**
    * @param path absolute
    * @param linkTargets absolute paths of the folders outside that links may lead into
+   * @param disk default: by the mounts of these folders
    * @throws an operating system error where no folder is
    */
-  static async open (path: string, linkTargets: readonly string[] = []): Promise<DiskTree> {
-    const disk = [path, ...linkTargets].some((folder) => isOnNetwork(folder)) ? createNetworkDisk() : createLocalDisk()
+  static async open (path: string, linkTargets: readonly string[] = [], disk = diskFor([path, ...linkTargets])): Promise<DiskTree> {
     const root = await disk.realpath(path)
     const tree = new DiskTree(disk, root, await linkContainers(disk, root, linkTargets))
     await tree.#list('', root, true)
@@ -174,29 +176,34 @@ export class DiskTree implements LayoutTree {
   }
 }
 
+function diskFor (folders: readonly string[]): Disk {
+  return folders.some((folder) => isOnNetwork(folder)) ? createNetworkDisk() : createLocalDisk()
+}
+
 function isSameFolder (a: KnownFolder, b: KnownFolder): boolean {
   return a.inode === b.inode && a.entries.length === b.entries.length && a.outside.length === b.outside.length &&
     a.entries.every(({ name, kind, linked }, index) => name === b.entries[index]?.name && kind === b.entries[index].kind && linked === b.entries[index].linked) &&
     [...a.targets].every(([name, target]) => b.targets.get(name) === target)
 }
 
-/** Undefined for what is no file, too large, or outside: the opened file itself is asked where it is, since names can be swapped. */
+/**
+ * Undefined for what is no file, may not be read, is too large, or outside.
+ * @throws an error of the operating system, or RefusedError `changed`: the file is there, and says nothing now
+ */
 async function readFile (disk: Disk, containers: readonly string[], path: string, limit: number): Promise<Buffer | undefined> {
   try {
-    const descriptor = await disk.open(await disk.realpath(path), constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY | constants.O_NOFOLLOW)
+    const realPath = await disk.realpath(path)
+    if (!containers.some((container) => realPath.startsWith(container === '/' ? container : `${container}/`))) return undefined
+    const file = await openInside(disk, dirname(realPath), basename(realPath))
     try {
-      const stats = await disk.fstat(descriptor)
-      if (!stats.isFile() || stats.size > limit) return undefined
-      const opened = disk.hasProc ? await disk.readlink(`/proc/self/fd/${descriptor}`) : await disk.realpath(path)
-      if (!containers.some((container) => opened.startsWith(container === '/' ? container : `${container}/`))) return undefined
-      const buffer = Buffer.alloc(Number(stats.size))
-      let length = 0
-      for (let count = -1; count !== 0 && length < buffer.length; length += count) count = await disk.read(descriptor, buffer, length, buffer.length - length, length)
-      return buffer.subarray(0, length)
+      return (await file.readAll(limit)).bytes
     } finally {
-      await disk.close(descriptor)
+      await file.close()
     }
-  } catch {
+  } catch (error) {
+    const refused = asRefused(error)
+    if (refused.refusal === 'io_error') throw refused.cause
+    if (refused.refusal === 'changed') throw refused
     return undefined
   }
 }

@@ -6,6 +6,7 @@ import type { RootOptions } from '../../core/roots/root-reports.ts'
 import { isIgnored } from '../../core/roots/skill-filter.ts'
 import { errorCode } from '../../core/disk/disk.ts'
 import type { IgnoreRules } from '../../core/disk/ignore-file.ts'
+import { RefusedError } from '../../core/disk/refused.ts'
 import { coalesce } from '../../core/ground/async.ts'
 import { type CoreLog, SILENT } from '../../core/ground/log.ts'
 import { Signal } from '../../core/ground/signal.ts'
@@ -210,6 +211,7 @@ function rulesOf (rules: IgnoreRules | undefined, name: string, path: string): I
 
 function asSourceError (error: unknown): SourceError {
   if (error instanceof SourceError) return error
+  if (error instanceof RefusedError) return new SourceError('disk', 'a file of it changed each time that it was read', { cause: error })
   switch (errorCode(error)) {
     case 'ENOENT':
     case 'ENOTDIR':

@@ -1,0 +1,30 @@
+import { appendFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { PollPhase } from '../../../src/core/disk/poll-phase.ts'
+import { SharedInspections } from '../../../src/core/views/shared-inspections.ts'
+import { View } from '../../../src/core/views/view.ts'
+import { skill, startManager, textOf } from '../../helper/skills.ts'
+
+t.test('K51: an unknown name of a skill costs one comparison of all skills, and one more for each change meanwhile', async (t) => {
+  const root = t.testdir({ alpha: skill('alpha'), beta: skill('beta') })
+  const skills = await startManager(t, [root])
+  let count = 0
+  let meanwhile = () => {}
+  const verify = skills.verifyDisplayNames.bind(skills)
+  skills.verifyDisplayNames = async () => {
+    count++
+    meanwhile()
+    await verify()
+  }
+  const member = { skills, inspections: new SharedInspections(skills), allows: () => true, isWhole: true }
+  const view = new View('all', [member], { phase: new PollPhase(), anyRoot: member, search: async () => ({ hits: [], isComplete: true }) })
+  const read = () => textOf(() => view.readByDisplayName('gamma', (state) => state.mainFile()))
+  t.match(await read(), /^skill_not_found/)
+  t.equal(count, 1)
+  meanwhile = () => {
+    if (count === 2) appendFileSync(join(root, 'beta/SKILL.md'), 'more')
+  }
+  t.match(await read(), /^skill_not_found/)
+  t.equal(count, 3)
+})
