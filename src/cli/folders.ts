@@ -3,14 +3,13 @@ import { isAbsolute, join, resolve, sep } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { loadConfig } from '../config/load.ts'
 import type { OpenedRoots } from '../config/roots.ts'
+import { isMainFile } from '../core/format/main-files.ts'
 import { quote } from '../operator/setting.ts'
 import { isAddress } from '../sources/address/address.ts'
 import { type Arguments, type CommandContext, CommandError, commandHint, type CommandTable } from './command.ts'
 
 /** Flags that say how sources are read. */
 export const ROOT_FLAGS = ['layout', 'state-dir'] as const
-
-const MAIN_FILE = /^skill\.md$/i
 
 /** A disk that has not answered after this many milliseconds does not keep the service from starting. */
 const DISK_ANSWER_MS = 1_000
@@ -73,7 +72,7 @@ async function isFolder (path: string): Promise<boolean> {
 async function findMainFile (folder: string): Promise<string | undefined> {
   try {
     const entries = await readdir(folder, { withFileTypes: true })
-    return entries.find((entry) => MAIN_FILE.test(entry.name) && !entry.isDirectory())?.name
+    return entries.find((entry) => isMainFile(entry.name) && !entry.isDirectory())?.name
   } catch {
     return undefined
   }

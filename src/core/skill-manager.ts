@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import type { CatalogChange } from './catalog/catalog.ts'
 import type { LiveCatalog } from './catalog/live-catalog.ts'
-import type { MainFilePreference } from './roots/main-files.ts'
+import type { MainFilePreference } from './format/main-files.ts'
 import type { Roots } from './roots/roots.ts'
 import type { SkillArchive } from './content/archive.ts'
 import type { Inspected, Unread } from './content/manifest.ts'

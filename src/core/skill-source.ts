@@ -1,5 +1,5 @@
 import type { CatalogChange } from './catalog/catalog.ts'
-import type { MainFilePreference } from './roots/main-files.ts'
+import type { MainFilePreference } from './format/main-files.ts'
 import type { RootStatus } from './roots/roots.ts'
 import type { SkillArchive } from './content/archive.ts'
 import type { Inspected, Unread } from './content/manifest.ts'

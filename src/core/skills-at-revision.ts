@@ -1,4 +1,4 @@
-import type { MainFilePreference } from './roots/main-files.ts'
+import type { MainFilePreference } from './format/main-files.ts'
 import type { SkillArchive } from './content/archive.ts'
 import type { RevisionChoice } from './content/skill-files.ts'
 import type { SkillState } from './content/skill-state.ts'

@@ -3,6 +3,7 @@ import type { SkillArchive } from '../core/content/archive.ts'
 import type { ManifestFile } from '../core/ground/skill.ts'
 import { mediaType } from '../core/content/media-type.ts'
 import { RefusedError } from '../core/disk/refused.ts'
+import { isMainFile } from '../core/format/main-files.ts'
 import type { ServableFile } from '../core/files/file-store.ts'
 import { sha256 } from '../core/ground/digest.ts'
 import { SkillError } from '../core/ground/errors.ts'
@@ -124,7 +125,7 @@ async function filesOfSkill (skills: SkillService, version: string, name: string
   const manifest = await skills.at(version).manifest(name)
   const byPath = new Map(manifest.files.map((file) => [file.path, file]))
   // The index calls the main file SKILL.md in any casing.
-  const mainFile = manifest.files.find(({ path }) => path.toLowerCase() === 'skill.md')
+  const mainFile = manifest.files.find(({ path }) => isMainFile(path))
   return files.flatMap((file) => {
     const listed = byPath.get(file) ?? mainFile
     if (listed === undefined) return []

@@ -2,7 +2,7 @@ import { readdir, stat } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import type { TrustPolicy, Verdict } from '../core/content/trust/trust-policy.ts'
 import type { Manifest } from '../core/ground/skill.ts'
-import { MAIN_FILE } from '../core/roots/main-files.ts'
+import { isMainFile } from '../core/format/main-files.ts'
 import { SkillError } from '../core/ground/errors.ts'
 import { Signal } from '../core/ground/signal.ts'
 import type { RootOptions } from '../core/roots/root-reports.ts'
@@ -89,7 +89,7 @@ async function readRoot<T> (root: RootOptions, policy: TrustPolicy | undefined, 
 async function holdsMainFile (path: string): Promise<boolean> {
   try {
     if (!(await stat(path)).isDirectory()) throw new FolderError(`${path} is no folder`)
-    return (await readdir(path, { withFileTypes: true })).some((entry) => MAIN_FILE.test(entry.name) && !entry.isDirectory())
+    return (await readdir(path, { withFileTypes: true })).some((entry) => isMainFile(entry.name) && !entry.isDirectory())
   } catch (error) {
     if (error instanceof FolderError) throw error
     throw new FolderError(`${path} cannot be read: ${error instanceof Error && 'code' in error ? String(error.code) : String(error)}`, { cause: error })

@@ -1,3 +1,4 @@
+import { isMainFile } from '../core/format/main-files.ts'
 import type { Manifest } from '../core/ground/skill.ts'
 import type { SkillState } from '../core/content/skill-state.ts'
 import { RevisionChangedError, SkillError } from '../core/ground/errors.ts'
@@ -72,11 +73,7 @@ function compare (before: Manifest, after: Manifest): readonly FileChange[] {
   }
   for (const { path, digest } of gone) changes.push({ kind: 'removed', path, key: digest })
   // The main file decides when a model picks the skill.
-  return changes.toSorted((a, b) => Number(isMain(b)) - Number(isMain(a)))
-}
-
-function isMain ({ path }: FileChange): boolean {
-  return path.toLowerCase() === 'skill.md'
+  return changes.toSorted((a, b) => Number(isMainFile(b.path)) - Number(isMainFile(a.path)))
 }
 
 async function readTexts (state: SkillState, paths: readonly string[]): Promise<ReadonlyMap<string, string>> {

@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs'
-import { MAIN_FILE, orderMainFiles } from '../core/roots/main-files.ts'
+import { isMainFile, orderMainFiles } from '../core/format/main-files.ts'
 import { printable } from '../tools/text/printable.ts'
 import { diffOf, fixFile } from './fix.ts'
 import { PathError } from './skills.ts'
@@ -13,7 +13,7 @@ import { foldersOf, shownPath } from './validate.ts'
 export async function fixAll (paths: readonly string[], cwd: string, isDryRun: boolean): Promise<readonly string[]> {
   const diffs: string[] = []
   for (const { name, realPath, path } of await foldersOf(paths, cwd)) {
-    const main = orderMainFiles(readdirSync(realPath).filter((each) => MAIN_FILE.test(each)), 'SKILL.md')[0]
+    const main = orderMainFiles(readdirSync(realPath).filter((each) => isMainFile(each)), 'SKILL.md')[0]
     if (main === undefined) continue
     const shown = `${shownPath(cwd, path)}/${main}`
     try {

@@ -2,7 +2,7 @@ import { readdir, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
 import { LRUCache } from 'lru-cache'
 import { indexSkill } from '../core/catalog/index-skill.ts'
-import { MAIN_FILE } from '../core/roots/main-files.ts'
+import { isMainFile } from '../core/format/main-files.ts'
 import { scanRoot, type SkillFolder } from '../core/roots/scan-root.ts'
 import { KeptRevisions } from '../core/content/kept-revisions.ts'
 import { ManifestStore, type SkillPlace } from '../core/content/manifest.ts'
@@ -44,7 +44,7 @@ export async function skillsAt (path: string, cwd: string): Promise<readonly Ski
   const absolute = resolve(cwd, path)
   const stats = await stat(absolute).catch((error: unknown) => { throw new PathError(`${quote(path)} ${reasonOf(error)}`) })
   if (stats.isFile()) {
-    if (!MAIN_FILE.test(basename(absolute))) throw new PathError(`${quote(path)} is no SKILL.md: give a folder of skills, a skill, or a SKILL.md`)
+    if (!isMainFile(basename(absolute))) throw new PathError(`${quote(path)} is no SKILL.md: give a folder of skills, a skill, or a SKILL.md`)
     return [await folderOf(dirname(absolute))]
   }
   const scan = await scanRoot(createLocalDisk(), { name: basename(absolute), path: absolute, type: 'project', index: 0 })
@@ -62,7 +62,7 @@ async function folderOf (path: string): Promise<SkillFolder> {
 
 async function hasMainFile (folder: string): Promise<boolean> {
   const names = await readdir(folder).catch(() => [])
-  return names.some((name) => MAIN_FILE.test(name))
+  return names.some((name) => isMainFile(name))
 }
 
 /** Where the skills may be for somebody who named the folder above them. */

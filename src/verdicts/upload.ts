@@ -1,7 +1,7 @@
 import { constants, inflateRawSync } from 'node:zlib'
 import type { Entry, ZipFile } from 'yauzl'
 import { describeSkill } from '../core/catalog/index-skill.ts'
-import { MAIN_FILE, orderMainFiles } from '../core/roots/main-files.ts'
+import { isMainFile, orderMainFiles } from '../core/format/main-files.ts'
 import { createSkillFilter, type SkillFilter } from '../core/roots/skill-filter.ts'
 import { contentFindings } from '../core/content/file-findings.ts'
 import type { ListedFile } from '../core/ground/skill.ts'
@@ -86,7 +86,7 @@ export async function subjectOfArchive (bytes: Buffer, folder: string | undefine
     const name = folder ?? (wrapper === '' ? undefined : wrapper.slice(0, -1))
     const filter = createSkillFilter(name ?? NAMELESS, undefined, await readRules(zip, inside.find(({ path }) => path === IGNORE_FILE)?.entry), NO_NAMES)
     const entries = inside.filter(({ path }) => filter?.hides(path, false) !== true)
-    const mainFiles = entries.flatMap(({ path }) => MAIN_FILE.test(path) ? [path] : [])
+    const mainFiles = entries.flatMap(({ path }) => isMainFile(path) ? [path] : [])
     const mainPath = orderMainFiles(mainFiles, 'SKILL.md')[0]
     const main = entries.find(({ path }) => path === mainPath)?.entry
     const tooLarge = main !== undefined && main.uncompressedSize > MAX_MAIN_FILE_BYTES
@@ -173,7 +173,7 @@ function wrapperOf (entries: readonly Entry[]): string {
   const [first] = entries
   if (first === undefined) return ''
   const wrapper = first.fileName.slice(0, first.fileName.indexOf('/') + 1)
-  const isSkill = entries.some(({ fileName }) => fileName.startsWith(wrapper) && MAIN_FILE.test(fileName.slice(wrapper.length)))
+  const isSkill = entries.some(({ fileName }) => fileName.startsWith(wrapper) && isMainFile(fileName.slice(wrapper.length)))
   return wrapper !== '' && isSkill && isSafeName(wrapper.slice(0, -1)) && entries.every(({ fileName }) => fileName.startsWith(wrapper)) ? wrapper : ''
 }
 

@@ -3,7 +3,7 @@ import { IGNORE_FILE } from '../disk/ignore-file.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
 import { isSameOrMissing, isSameState } from '../disk/signature.ts'
 import type { Signature } from '../ground/skill.ts'
-import { orderMainFiles } from '../roots/main-files.ts'
+import { orderMainFiles } from '../format/main-files.ts'
 import { type Catalog, type IndexedSkill, isSameOnDisk, isSameToCallers } from './catalog.ts'
 
 /** Whether a comparison of the folder with the disk can say that an index entry holds. */

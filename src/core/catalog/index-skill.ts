@@ -2,7 +2,7 @@ import { createSlicer } from '../ground/async.ts'
 import type { Disk } from '../disk/disk.ts'
 import { entriesIn } from '../disk/folder-entries.ts'
 import { IGNORE_FILE, type IgnoreRules, unreadableIgnoreFile } from '../disk/ignore-file.ts'
-import { asRefused, changed, RefusedError, type Refusal } from '../disk/refused.ts'
+import { asRefused, changed, isNoMainFile, RefusedError, type Refusal } from '../disk/refused.ts'
 import { isSameState, isTrustworthy, signatureOf } from '../disk/signature.ts'
 import type { FilePlace, FileStore, ReadFile } from '../files/file-store.ts'
 import { finding } from '../format/findings.ts'
@@ -10,7 +10,7 @@ import { parseSkillBytes } from '../format/main-file.ts'
 import { MAX_MAIN_FILE_BYTES, MAX_SKILL_ENTRIES } from '../ground/limits.ts'
 import type { CatalogSkill, Finding, Frontmatter, Signature } from '../ground/skill.ts'
 import type { IndexedSkill } from './catalog.ts'
-import { isNoMainFile, MAIN_FILE, orderMainFiles } from '../roots/main-files.ts'
+import { isMainFile, orderMainFiles } from '../format/main-files.ts'
 import type { SkillFolder } from '../roots/scan-root.ts'
 import { createSkillFilter, type IgnoreFile, readIgnoreFile, type SkillFilter } from '../roots/skill-filter.ts'
 
@@ -137,7 +137,7 @@ async function listNames (disk: Disk, path: string, size: bigint, hiddenNames: R
   const found: string[] = []
   let count = 0
   for await (const { entries } of entriesIn(disk, path, size)) {
-    found.push(...entries.map(({ name }) => name).filter((name) => MAIN_FILE.test(name) || name === IGNORE_FILE || hiddenNames.has(name)))
+    found.push(...entries.map(({ name }) => name).filter((name) => isMainFile(name) || name === IGNORE_FILE || hiddenNames.has(name)))
     count += entries.length
     // Of a folder without end, only the usual names.
     if (count > MAX_SKILL_ENTRIES) return await addUsualNames(disk, path, found, hiddenNames)

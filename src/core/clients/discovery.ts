@@ -83,7 +83,10 @@ function excludedBy (code: string): readonly DiscoveryVersion[] {
   return Object.hasOwn(EXCLUDES, code) ? EXCLUDES[code as DiscoveryCode] : []
 }
 
-/** Clients ask for `SKILL.md`, and take any other casing of it in the list for the same file. */
+/**
+ * Clients ask for `SKILL.md`, and take any other casing of it in the list for the same file. They compare by `toLowerCase`,
+ * which makes a `k` of the Kelvin sign too.
+ */
 function checkMainFiles (paths: readonly string[]): Finding[] {
   if (paths.filter((path) => path.toLowerCase() === 'skill.md').length < 2) return []
   return [finding('discovery_main_file_ambiguous', 'the skill is in no discovery index because it has several main files that differ only in case',

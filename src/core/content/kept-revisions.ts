@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { MAIN_FILE } from '../roots/main-files.ts'
+import { isMainFile } from '../format/main-files.ts'
 import type { IndexedSkill } from '../catalog/catalog.ts'
 import type { SkillFolder } from '../roots/scan-root.ts'
 import type { FileContent } from '../files/file-content.ts'
@@ -113,7 +113,7 @@ export class KeptRevisions {
     this.expire(name, revision)
     const contents = collected?.complete(manifest)
     if (contents === undefined) return
-    const mainFiles = manifest.files.map(({ path }) => path).filter((path) => MAIN_FILE.test(path))
+    const mainFiles = manifest.files.map(({ path }) => path).filter((path) => isMainFile(path))
     this.#revisions.set(keyOf(name, revision), { folder, filterId: filter?.id, manifest, crc32s, contents, mainFiles }, { ttl: 0 })
     if (!this.#revisions.has(keyOf(name, revision))) return
     const revisions = this.#byName.get(name) ?? new Set()

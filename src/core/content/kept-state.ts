@@ -1,5 +1,5 @@
 import { describeSkill } from '../catalog/index-skill.ts'
-import { type MainFilePreference, orderMainFiles } from '../roots/main-files.ts'
+import { type MainFilePreference, orderMainFiles } from '../format/main-files.ts'
 import type { FileContent } from '../files/file-content.ts'
 import type { ServableFile } from '../files/file-store.ts'
 import { mainFileError, fileError } from '../ground/errors.ts'

@@ -1,4 +1,4 @@
-import { orderMainFiles } from '../roots/main-files.ts'
+import { orderMainFiles } from '../format/main-files.ts'
 import { parseRelativePath } from '../disk/relative-path.ts'
 import { fileError } from '../ground/errors.ts'
 

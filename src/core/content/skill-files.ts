@@ -1,4 +1,4 @@
-import { type MainFilePreference, orderMainFiles } from '../roots/main-files.ts'
+import { type MainFilePreference, orderMainFiles } from '../format/main-files.ts'
 import type { LiveCatalog } from '../catalog/live-catalog.ts'
 import type { Roots } from '../roots/roots.ts'
 import { changed } from '../disk/refused.ts'

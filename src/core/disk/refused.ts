@@ -25,6 +25,11 @@ export function asRefused (error: unknown): RefusedError {
   return error instanceof RefusedError ? error : new RefusedError(refusalOf(error), error)
 }
 
+/** Whether a file is passed over as main file: it is not a regular file of this skill. */
+export function isNoMainFile (refusal: Refusal): boolean {
+  return refusal === 'not_found' || refusal === 'outside' || refusal === 'is_directory' || refusal === 'not_regular'
+}
+
 /** A skill, or a file of it, is not in the state in which it was read before. */
 export function changed (what: string): RefusedError {
   return new RefusedError('changed', new Error(what))

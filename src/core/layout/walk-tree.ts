@@ -1,3 +1,4 @@
+import { isMainFile, orderMainFiles } from '../format/main-files.ts'
 import { createSlicer } from '../ground/async.ts'
 import type { LayoutTree, LeftOut } from './layout.ts'
 
@@ -13,7 +14,6 @@ const SAMPLES = new Set(['test', 'tests', 'fixtures', 'examples', 'template', 't
 /** Hidden groups of skills in a folder of skills: those of openai/skills. */
 const HIDDEN_GROUPS = new Set(['.curated', '.experimental', '.system'])
 
-const MAIN_FILE = /^skill\.md$/i
 const PACKAGE = /\.(?:skill|zip)$/i
 
 export interface Candidate {
@@ -47,7 +47,7 @@ export async function walkTree (search: TreeSearch, place: string, maxDepth = MA
         return found
       }
       const entries = await search.tree.entries(folder)
-      const isSkill = depth > 0 && entries.some(({ kind, name }) => kind === 'file' && MAIN_FILE.test(name))
+      const isSkill = depth > 0 && entries.some(({ kind, name }) => kind === 'file' && isMainFile(name))
       const isInSkill = isBelowSkill || isSkill
       if (isSkill) found.push({ path: folder })
       if (depth === maxDepth) continue
@@ -75,13 +75,13 @@ export async function walkTree (search: TreeSearch, place: string, maxDepth = MA
 }
 
 export async function hasMainFile (tree: LayoutTree, folder: string): Promise<boolean> {
-  return (await tree.entries(folder)).some(({ kind, name }) => kind === 'file' && MAIN_FILE.test(name))
+  return (await tree.entries(folder)).some(({ kind, name }) => kind === 'file' && isMainFile(name))
 }
 
 /** The name of a folder's main file. */
 export async function mainFileOf (tree: LayoutTree, folder: string): Promise<string | undefined> {
-  const names = (await tree.entries(folder)).filter(({ kind, name }) => kind === 'file' && MAIN_FILE.test(name)).map(({ name }) => name)
-  return names.find((name) => name === 'SKILL.md') ?? names[0]
+  const names = (await tree.entries(folder)).filter(({ kind, name }) => kind === 'file' && isMainFile(name)).map(({ name }) => name)
+  return orderMainFiles(names, 'SKILL.md')[0]
 }
 
 /** Folders of samples and of foreign code are no skills, unless they lie where skills do: `skills/test`. */

@@ -7,7 +7,7 @@ import { isSafeName } from '../ground/skill-name.ts'
 import type { Signature, SkillType } from '../ground/skill.ts'
 import { linkContainers, type LinkMeaning, resolveLink } from './linked-folder.ts'
 import type { ListedFolder, Listing } from './listing.ts'
-import { MAIN_FILE } from './main-files.ts'
+import { isMainFile } from '../format/main-files.ts'
 import { type IgnoreFile, isIgnored, readIgnoreFile } from './skill-filter.ts'
 
 /** A folder that is served as a skill. */
@@ -103,7 +103,7 @@ export async function scanRoot (disk: Disk, root: Root, before?: GoodScan): Prom
     for await (const { entries, unnameable } of entriesIn(disk, realPath, stats.size)) {
       for (const name of unnameable) skipped.push({ name, reason: 'unsafe_name' })
       for (const entry of entries) {
-        if (entry.isFile()) isSkill ||= MAIN_FILE.test(entry.name)
+        if (entry.isFile()) isSkill ||= isMainFile(entry.name)
         const { name } = entry
         if (entry.isFile() || name.startsWith('.')) continue
         if (!isSafeName(name)) skipped.push({ name, reason: 'unsafe_name' })

@@ -8,7 +8,7 @@ import { finding } from '../format/findings.ts'
 import { sha256 } from '../ground/digest.ts'
 import { MAX_IGNORE_FILE_BYTES } from '../ground/limits.ts'
 import type { Finding, Signature } from '../ground/skill.ts'
-import { MAIN_FILE } from './main-files.ts'
+import { isMainFile } from '../format/main-files.ts'
 
 /** An ignore file as it was read. */
 export interface IgnoreFile {
@@ -66,7 +66,7 @@ export function createSkillFilter (name: string, rootRules: IgnoreRules | undefi
     id: sha256([rootRules?.id ?? '', own?.id ?? '', ...hiddenNames].join('\n')),
     findings,
     hides: findings.length > 0
-      ? (path) => !MAIN_FILE.test(path)
+      ? (path) => !isMainFile(path)
       : (path, isFolder) => isIgnored(rootRules, `${name}/${path}`, isFolder) || isIgnored(own, path, isFolder) || hiddenNames.has(path.split('/', 1)[0] ?? '')
   }
 }

@@ -1,6 +1,6 @@
 import type { Verdict } from '../content/trust/trust-policy.ts'
 import { shadowingFinding } from '../catalog/index-skill.ts'
-import type { MainFilePreference } from '../roots/main-files.ts'
+import type { MainFilePreference } from '../format/main-files.ts'
 import type { SkillArchive } from '../content/archive.ts'
 import type { SkillState } from '../content/skill-state.ts'
 import type { FileContent } from '../files/file-content.ts'

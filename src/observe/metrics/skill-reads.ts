@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify'
+import { isMainFile } from '../../core/format/main-files.ts'
 import type { SkillsOf } from '../../http/callers.ts'
 import type { Observer } from '../../http/observer.ts'
 import { type Read, readOfCall, readOfOperation, readOfRequest } from '../reads.ts'
@@ -9,8 +10,6 @@ const OTHER = '_other'
 
 /** The series of a skill that is gone stays this long, in milliseconds, so that the last reads are scraped. */
 const KEEP_MS = 3_600_000
-
-const MAIN_FILE = /^skill\.md$/i
 
 export interface SkillReadsOptions {
   /** Names that the catalog holds. The same array while nothing changes. */
@@ -35,7 +34,7 @@ export class SkillReads {
   }
 
   count ({ event, skill, path, door }: Read): void {
-    const hasMainFile = event === 'skill.read' || event === 'skill.archive' || (event === 'skill.file_read' && MAIN_FILE.test(path ?? ''))
+    const hasMainFile = event === 'skill.read' || event === 'skill.archive' || (event === 'skill.file_read' && isMainFile(path ?? ''))
     if (!hasMainFile || skill === undefined || !this.#isKnown(skill)) return
     const name = this.#bySkill.has(skill) || this.#bySkill.size < MAX_SKILLS ? skill : OTHER
     let entry = this.#bySkill.get(name)

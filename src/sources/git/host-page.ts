@@ -1,3 +1,4 @@
+import { isMainFile } from '../../core/format/main-files.ts'
 import { AddressError } from '../source-error.ts'
 
 /** A ref of a repository, and a folder in it. */
@@ -30,7 +31,7 @@ export function hostPage (url: URL): { readonly url: string, readonly at: readon
     if (repository === undefined || rest === undefined) continue
     const segments = rest.split('/').map(decode)
     // The page of a file shows a skill's SKILL.md: its folder is meant.
-    if (kind === 'blob' || /^skill\.md$/i.test(segments.at(-1) ?? '')) segments.pop()
+    if (kind === 'blob' || isMainFile(segments.at(-1) ?? '')) segments.pop()
     return { url: `${url.origin}${repository}`, at: splits(segments) }
   }
   return HOSTS.has(url.hostname) && /^\/[^/]+\/[^/]+$/.test(path) ? { url: `${url.origin}${path}`, at: [{ path: '' }] } : undefined

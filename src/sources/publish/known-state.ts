@@ -1,11 +1,12 @@
+import { isMainFile } from '../../core/format/main-files.ts'
 import type { FoundSkills, LeftOut } from '../../core/layout/layout.ts'
+import { baseName } from '../../core/layout/walk-tree.ts'
 import { brokenParts } from './report.ts'
 import { checkEntries, type SourceChange, type SourceFiles, type SourceTree } from './source-tree.ts'
 
 /** Files that say where skills are: one that comes, goes or is another may add and remove skills. */
 const MANIFEST = /(?:^|\/)\.claude-plugin\//
 const PACKAGE = /\.(?:skill|zip)$/i
-const MAIN_FILE = /(?:^|\/)skill\.md$/i
 
 /**
  * The files and skills of the state that is published. Consumer: a push of few files to a source of thousands of skills.
@@ -62,7 +63,7 @@ export class KnownState {
   #skillsWith ({ path, entry, isNew }: SourceChange): readonly string[] | undefined {
     if (MANIFEST.test(path) || PACKAGE.test(path)) return undefined
     const isOther = isNew || entry === undefined
-    if (isOther && MAIN_FILE.test(path)) return undefined
+    if (isOther && isMainFile(baseName(path))) return undefined
     // The name of a skill that is the whole source is in its main file, and any new file may end that it is.
     if (this.#names.has('')) return undefined
     const names: string[] = []

@@ -3,13 +3,14 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createUnpackedFiles } from '../archive/unpacked-files.ts'
 import { unpackArchive } from '../archive/unpack.ts'
+import { isMainFile } from '../../core/format/main-files.ts'
 import type { LeftOut } from '../../core/layout/layout.ts'
+import { baseName } from '../../core/layout/walk-tree.ts'
 import { SourceError } from '../source-error.ts'
 import { MAX_FILE_BYTES } from './limits.ts'
 import type { SourceEntry, SourceFiles } from './source-tree.ts'
 
 const PACKAGE = /\.(?:skill|zip)$/i
-const MAIN_FILE = /^skill\.md$/i
 const MAX_PACKAGES = 1_000
 
 export interface ExpandedFiles {
@@ -22,7 +23,7 @@ export interface ExpandedFiles {
  * skill. One that cannot be unpacked is left out, and the rest of the source stays.
  */
 export async function expandPackages (files: SourceFiles, tmp: string, signal: AbortSignal): Promise<ExpandedFiles> {
-  const skills = new Set(files.entries.filter(({ path }) => MAIN_FILE.test(path.slice(path.lastIndexOf('/') + 1))).map(({ path }) => folderOf(path)))
+  const skills = new Set(files.entries.filter(({ path }) => isMainFile(baseName(path))).map(({ path }) => folderOf(path)))
   const packages = files.entries.filter(({ kind, path, size }) => kind === 'file' && size <= MAX_FILE_BYTES && PACKAGE.test(path) && !isBelow(path, skills))
   if (packages.length === 0) return { files, leftOut: [] }
   const folders = new Set(files.entries.flatMap(({ path }) => foldersAbove(path)))
@@ -65,7 +66,7 @@ export async function unpackPackages (packages: readonly PackageFile[], tmp: str
       const bytes = await read()
       if (bytes === undefined) continue
       const unpacked = await unpack(bytes, tmp, signal)
-      if (!unpacked.entries.some(({ path }) => MAIN_FILE.test(path))) continue
+      if (!unpacked.entries.some(({ path }) => isMainFile(path))) continue
       for (const inner of unpacked.entries) owners.set({ ...inner, path: `${folder}/${inner.path}` }, [unpacked, inner])
     } catch (error) {
       if (!(error instanceof SourceError) || (error.code !== 'bad_archive' && error.code !== 'too_large')) throw error

@@ -1,4 +1,5 @@
 import { finding, type FindingCode, quoteList } from '../../core/format/findings.ts'
+import { isMainFile } from '../../core/format/main-files.ts'
 import type { Finding, ListedFile } from '../../core/ground/skill.ts'
 
 /** Names that Windows keeps for devices, characters that it refuses, and ends that it drops. */
@@ -33,7 +34,7 @@ function collisions (paths: readonly string[]): readonly string[] {
     if (colliding.length > MAX_COLLISIONS) break
   }
   // Main files have a finding of their own.
-  return colliding.filter((path) => !/^skill\.md$/i.test(path))
+  return colliding.filter((path) => !isMainFile(path))
 }
 
 /** A path and its folders, the outermost first, without those that are known already, which are then known too. */

@@ -1,5 +1,6 @@
 import { finding, type FindingCode, quote, quoteList } from '../../core/format/findings.ts'
 import { locateFrontmatter } from '../../core/format/frontmatter.ts'
+import { isMainFile } from '../../core/format/main-files.ts'
 import { fieldPositions } from '../../core/format/positions.ts'
 import { isMapping } from '../../core/format/yaml.ts'
 import { MAX_CLAUDE_LISTING_CHARACTERS, MAX_FRONTMATTER_BYTES } from '../../core/ground/limits.ts'
@@ -107,7 +108,7 @@ function checkInvocation (frontmatter: Frontmatter, file: string): Finding[] {
 function checkNested (files: readonly ListedFile[]): Finding[] {
   const nested = nestedSkills(files)
   const [first] = nested
-  if (first === undefined || !files.some(({ path }) => /^skill\.md$/i.test(path))) return []
+  if (first === undefined || !files.some(({ path }) => isMainFile(path))) return []
   return [{
     ...finding('nested_skills', `folders inside the skill are skills themselves: ${quoteList(nested)}`, `Move ${quote(first)} out of the skill, or rename its SKILL.md`),
     file: `${first}/SKILL.md`

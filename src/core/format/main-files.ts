@@ -1,10 +1,12 @@
-import type { Refusal } from '../disk/refused.ts'
-
 /** Which main file is taken when a folder has several: get_skill's spelling, or everybody else's. */
 export type MainFilePreference = 'SKILL.MD' | 'SKILL.md'
 
-/** A main file by its letters, in any casing. Only ASCII: no locale makes another name equal. */
-export const MAIN_FILE = /^skill\.md$/i
+const MAIN_FILE = /^skill\.md$/i
+
+/** Whether the name of a file is that of a main file, in any casing. Only ASCII: no locale makes another name equal. */
+export function isMainFile (name: string): boolean {
+  return MAIN_FILE.test(name)
+}
 
 /** The names in the order in which they are tried: the preferred spelling, the other one, then the rest sorted. */
 export function orderMainFiles (names: readonly string[], preferred: MainFilePreference): readonly string[] {
@@ -12,9 +14,4 @@ export function orderMainFiles (names: readonly string[], preferred: MainFilePre
   const other = preferred === 'SKILL.md' ? 'SKILL.MD' : 'SKILL.md'
   const rank = (name: string) => name === preferred ? 0 : name === other ? 1 : 2
   return names.toSorted((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1))
-}
-
-/** Whether a file is passed over as main file: it is not a regular file of this skill. */
-export function isNoMainFile (refusal: Refusal): boolean {
-  return refusal === 'not_found' || refusal === 'outside' || refusal === 'is_directory' || refusal === 'not_regular'
 }
