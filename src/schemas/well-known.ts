@@ -1,4 +1,6 @@
 import { Type } from '@sinclair/typebox'
+import { VALID_NAME } from '../core/format/fields.ts'
+import { MAX_NAME_CODE_POINTS } from '../core/ground/limits.ts'
 import { StringEnum } from './typebox.ts'
 
 /** The identifier of version 0.2.0: clients compare it, nobody fetches it. */
@@ -7,7 +9,7 @@ export const DISCOVERY_SCHEMA_ID = 'https://schemas.agentskills.io/discovery/0.2
 const EXAMPLE_HEX = '0123456789abcdef'.repeat(4)
 const EXAMPLE_DESCRIPTION = 'Basic arithmetic with exact decimal results'
 
-const NameSchema = Type.String({ description: 'Name of the skill', pattern: '^[a-z0-9]+(?:-[a-z0-9]+)*$', maxLength: 64 })
+const NameSchema = Type.String({ description: 'Name of the skill', pattern: VALID_NAME.source, maxLength: MAX_NAME_CODE_POINTS })
 const DescriptionSchema = Type.String({ description: "The frontmatter's", minLength: 1 })
 
 /** Discovery 0.2.0 §3. */

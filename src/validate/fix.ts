@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { lstatSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import { locateFrontmatter, parseFrontmatter } from '../core/format/frontmatter.ts'
-import { AGENT_FIELDS, KNOWN_FIELDS } from '../core/format/fields.ts'
+import { AGENT_FIELDS, isValidName, KNOWN_FIELDS } from '../core/format/fields.ts'
 import { fieldPositions } from '../core/format/positions.ts'
 import { isMapping } from '../core/format/yaml.ts'
-import { MAX_MAIN_FILE_BYTES, MAX_NAME_CODE_POINTS } from '../core/ground/limits.ts'
+import { MAX_MAIN_FILE_BYTES } from '../core/ground/limits.ts'
 import type { Frontmatter } from '../core/ground/skill.ts'
 import { decodeUtf8 } from '../core/ground/text.ts'
 
@@ -13,7 +13,6 @@ import { decodeUtf8 } from '../core/ground/text.ts'
 const MAX_ROUNDS = 4
 
 const BOM = '\uFEFF'
-const VALID_NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/
 
 /** Values that one line can be moved with as they are: plain text without marks, or text in quotes. */
 const MOVABLE = /^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[A-Za-z0-9][^#:"'[\]{}&*!|>%@`]*)$/
@@ -105,7 +104,7 @@ function quoteValue (lines: readonly string[]): string[] | undefined {
 
 /** The folder's name, where it is a valid one. */
 function writeName (lines: readonly string[], folder: string): string[] | undefined {
-  if (!VALID_NAME.test(folder) || folder.length > MAX_NAME_CODE_POINTS) return undefined
+  if (!isValidName(folder)) return undefined
   const { name } = read(lines)
   if (name === folder) return undefined
   const value = /^\d+$|^(?:null|true|false)$|^[\d.]+e\d+$/.test(folder) ? JSON.stringify(folder) : folder

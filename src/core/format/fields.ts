@@ -14,7 +14,7 @@ export const AGENT_FIELDS: ReadonlySet<string> = new Set([
 ])
 
 export const NAME_CHARACTERS = /^[a-z0-9-]+$/
-const VALID_NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/
+export const VALID_NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/
 export const RESERVED_WORD = /anthropic|claude/
 const OTHER_LETTER = /(?![a-z0-9])[\p{L}\p{N}]/u
 export const XML_TAG = /<\/?[A-Za-z][^<>]*>/
@@ -92,7 +92,7 @@ function bestName (name: unknown, folderName: string): string | undefined {
   return typeof name === 'string' && isValidName(name) ? name : toValidName(folderName)
 }
 
-function isValidName (name: string): boolean {
+export function isValidName (name: string): boolean {
   return name.length <= MAX_NAME_CODE_POINTS && VALID_NAME.test(name)
 }
 

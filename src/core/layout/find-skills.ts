@@ -1,5 +1,6 @@
 import picomatch from 'picomatch'
 import { isSafeName } from '../ground/skill-name.ts'
+import { isValidName } from '../format/fields.ts'
 import { parseSkillBytes } from '../format/main-file.ts'
 import { MAX_MAIN_FILE_BYTES } from '../ground/limits.ts'
 import type { FoundSkill, FoundSkills, Layout, LayoutOptions, LayoutTree, LeftOut } from './layout.ts'
@@ -8,8 +9,6 @@ import { baseName, type Candidate, hasMainFile, join, mainFileOf, type TreeSearc
 
 /** Where agents keep the skills of a project. */
 const AGENT_FOLDERS = ['.agents', '.claude', '.github', '.codex', '.gemini', '.cursor', '.opencode'].map((folder) => `${folder}/skills`)
-
-const GOOD_NAME = /^(?=.{1,64}$)[a-z0-9]+(?:-[a-z0-9]+)*$/
 
 /** Skills of one tree: bounds the listing. */
 const MAX_SKILLS = 20_000
@@ -79,7 +78,7 @@ async function nameOfTop (tree: LayoutTree, fallback: string): Promise<string> {
   const file = await mainFileOf(tree, '')
   const bytes = file === undefined ? undefined : await tree.read(join('', file), MAX_MAIN_FILE_BYTES)
   const name = bytes === undefined ? fallback : parseSkillBytes(bytes, fallback).summary.name
-  return GOOD_NAME.test(name) ? name : fallback
+  return isValidName(name) ? name : fallback
 }
 
 /** The names that are taken. */
