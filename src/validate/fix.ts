@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { locateFrontmatter, parseFrontmatter } from '../core/format/frontmatter.ts'
 import { AGENT_FIELDS, isValidName, KNOWN_FIELDS } from '../core/format/fields.ts'
 import { fieldPositions } from '../core/format/positions.ts'
-import { isMapping } from '../core/format/yaml.ts'
+import { isMapping, isPlainScalar } from '../core/format/yaml.ts'
 import { MAX_MAIN_FILE_BYTES } from '../core/ground/limits.ts'
 import type { Frontmatter } from '../core/ground/skill.ts'
 import { decodeUtf8 } from '../core/ground/text.ts'
@@ -98,8 +98,13 @@ function quoteValue (lines: readonly string[]): string[] | undefined {
   return lines.map((line) => {
     const match = /^([A-Za-z0-9_-]+):[ \t]+([^"'|>[{\s].*?)[ \t]*$/.exec(line)
     const [, field = '', text = ''] = match ?? []
-    return match !== null && values[field] === text && /^[@`*%!,\]}]|^[-?:][ \t]|:[ \t]|:$/.test(text) ? `${field}: ${JSON.stringify(text)}` : line
+    return match !== null && values[field] === text && !isPlainScalar(text) ? `${field}: ${quoteScalar(text)}` : line
   })
+}
+
+/** YAML refuses the control characters that JSON leaves as they are. */
+function quoteScalar (text: string): string {
+  return JSON.stringify(text).replaceAll(/[\x7f-\x9f]/g, (character) => `\\u00${character.charCodeAt(0).toString(16)}`)
 }
 
 /** The folder's name, where it is a valid one. */

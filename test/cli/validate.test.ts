@@ -187,6 +187,18 @@ t.test('K79: fixing twice is fixing once, brings no error and leaves the body, w
   }), { numRuns: 500, examples: [[['version: 2', 'version: 2', '# c', '  folded: x'], false]] }))
 })
 
+t.test('K79: --fix puts a value with a control character in quotes, which reads as before', (t) => {
+  for (const character of ['\x07', '\x1b', '\x7f', '\x9b']) {
+    const read = (text: string) => parseSkillBytes(Buffer.from(text), 'demo')
+    const text = `---\nname: demo\ndescription: a${character}b\nlicense: c: d\n---\nBody\n`
+    const fixed = fixText(text, 'demo')
+    t.match(fixed, `description: "a\\u00${Buffer.from(character, 'latin1').toString('hex')}b"\nlicense: "c: d"\n`)
+    t.same(read(fixed).frontmatter, read(text).frontmatter)
+    t.same(read(fixed).findings, [])
+  }
+  t.end()
+})
+
 t.test('K81: the report has estimates of tokens', async (t) => {
   const cwd = t.testdir({ skills: { good: skill('good') } })
   mkdirSync(join(cwd, 'skills/good/docs'))

@@ -46,6 +46,11 @@ const SYNTAX_FIXES: ReadonlyArray<readonly [RegExp, (where: string) => string]> 
  */
 const NOT_PLAIN = /^[@`*%!,\]}]|^[-?:][ \t]|:[ \t]|:$|[^\P{Cc}\t]/u
 
+/** Whether a value in one line needs no quotes, as far as those marks tell. */
+export function isPlainScalar (value: string): boolean {
+  return !NOT_PLAIN.test(value)
+}
+
 /** Values in quotes, over several lines, or in flow style are never repaired. */
 const STRUCTURED_VALUE = /^["'|>[{]/
 
@@ -98,7 +103,7 @@ function quotePlainValues (source: string): { text: string, fields: string[] } {
     if (colon < 1 || isContinued || /^[\s#]/.test(line)) return line
     const value = line.slice(colon + 1).trim()
     const beforeComment = value.split(/[ \t]#/, 1)[0] ?? value
-    if (STRUCTURED_VALUE.test(value) || !NOT_PLAIN.test(beforeComment)) return line
+    if (STRUCTURED_VALUE.test(value) || isPlainScalar(beforeComment)) return line
     fields.push(line.slice(0, colon))
     return `${line.slice(0, colon)}: ${JSON.stringify(value)}`
   })
