@@ -5,7 +5,7 @@ import { HttpProblem, replaceProblem } from '../http/problem.ts'
 import { accepts } from '../http/request/accept.ts'
 import { networkOf, peerOf, type ClientOf } from '../http/request/client-address.ts'
 import { EVENT_STREAM_MEDIA_TYPE } from '../http/send/event-streams.ts'
-import { own } from '../tools/text/json-object.ts'
+import { own } from '../core/ground/json.ts'
 import type { Tool } from '../tools/tool.ts'
 import { type Bucket, Buckets } from './buckets.ts'
 

@@ -1,7 +1,7 @@
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import type { FastifyRequest } from 'fastify'
 import type { Observer, OperationEnd } from '../http/observer.ts'
-import { own } from '../tools/text/json-object.ts'
+import { own } from '../core/ground/json.ts'
 
 /** A JSON-RPC request that is being answered. */
 export interface Operation {

@@ -4,7 +4,7 @@ import type { SkillMetadata } from '../core/ground/skill.ts'
 import type { ObservedOperation } from '../http/observer.ts'
 import { prefersPage } from '../http/request/accept.ts'
 import type { ObservedCall } from '../tools/calls/observer.ts'
-import { own } from '../tools/text/json-object.ts'
+import { own } from '../core/ground/json.ts'
 
 /** What somebody asked for. */
 export interface Read {

@@ -3,7 +3,7 @@ import type { Context, Span, SpanOptions } from '@opentelemetry/api'
 import type { FastifyRequest } from 'fastify'
 import type { Observer } from '../http/observer.ts'
 import type { ClientOf } from '../http/request/client-address.ts'
-import { own } from '../tools/text/json-object.ts'
+import { own } from '../core/ground/json.ts'
 
 type Api = typeof OpenTelemetry
 

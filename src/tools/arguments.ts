@@ -1,6 +1,5 @@
-import { jsonDepthExceeds } from '../core/ground/json.ts'
+import { isJsonObject, jsonDepthExceeds, own } from '../core/ground/json.ts'
 import { MAX_JSON_DEPTH } from './limits.ts'
-import { isJsonObject, own } from './text/json-object.ts'
 import { findJsonSyntaxError } from './text/json-syntax.ts'
 import { type ToolArguments, ToolArgumentsError, type ToolParameters } from './tool.ts'
 

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { isMainFile, orderMainFiles } from '../core/format/main-files.ts'
-import { printable } from '../tools/text/printable.ts'
+import { printable } from '../core/ground/text.ts'
 import { diffOf, fixFile } from './fix.ts'
 import { PathError } from './skills.ts'
 import { foldersOf, shownPath } from './validate.ts'

@@ -1,4 +1,4 @@
-import { printable } from '../../tools/text/printable.ts'
+import { printable } from '../../core/ground/text.ts'
 import { parseTargets, TARGET_NAMES, type TargetName } from '../../verdicts/targets.ts'
 import { HttpProblem } from '../problem.ts'
 

@@ -1,6 +1,6 @@
 import { SkillError } from '../../core/ground/errors.ts'
 import { parseArguments } from '../arguments.ts'
-import { own } from '../text/json-object.ts'
+import { own } from '../../core/ground/json.ts'
 import { type Tool, ToolArgumentsError } from '../tool.ts'
 
 /** A skill as a call names it. */

@@ -1,4 +1,4 @@
-import { isJsonObject } from '../text/json-object.ts'
+import { isJsonObject } from '../../core/ground/json.ts'
 import type { Dialect, ToolCall } from './dialect.ts'
 import { DIALECTS } from './index.ts'
 

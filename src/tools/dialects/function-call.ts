@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { own } from '../text/json-object.ts'
+import { own } from '../../core/ground/json.ts'
 import { IdSchema, readId, readName, type ToolCall } from './dialect.ts'
 
 /** OpenAI's call of a function, which other providers have in messages of their own. */

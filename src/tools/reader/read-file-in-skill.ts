@@ -4,7 +4,7 @@ import { fileError } from '../../core/ground/errors.ts'
 import type { DecodedText } from '../../core/ground/text.ts'
 import { SkillFileSchema } from '../../schemas/skills.ts'
 import { stringArgument } from '../arguments.ts'
-import { own } from '../text/json-object.ts'
+import { own } from '../../core/ground/json.ts'
 import { SharedOutcomes } from '../outcomes.ts'
 import { type Tool, type ToolArguments, ToolOutcome, type ToolParameters } from '../tool.ts'
 

@@ -1,10 +1,9 @@
 import { Type } from '@sinclair/typebox'
 import type { SkillError, SkillErrorKind } from '../../core/ground/errors.ts'
 import type { SkillMetadata } from '../../core/ground/skill.ts'
-import { foldWhitespace } from '../../core/ground/text.ts'
+import { foldWhitespace, printable } from '../../core/ground/text.ts'
 import { StringEnum } from '../../schemas/typebox.ts'
 import { MAX_AVAILABLE_SKILLS } from '../limits.ts'
-import { printable } from '../text/printable.ts'
 
 const ERROR_TYPES = ['skill_not_found', 'skill_invalid', 'skill_inaccessible', 'skill_malformed', 'system_error'] as const
 

@@ -5,7 +5,7 @@ import type { CatalogSkill, Finding, SkillMetadata } from '../../core/ground/ski
 import { isSafeName } from '../../core/ground/skill-name.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import { invalidArguments } from '../arguments.ts'
-import { own } from '../text/json-object.ts'
+import { own } from '../../core/ground/json.ts'
 import { loadSkill } from '../load-skill.ts'
 import { SharedOutcomes } from '../outcomes.ts'
 import { type Tool, type ToolArguments, ToolArgumentsError, type ToolFailure, ToolLimitError, ToolOutcome, type ToolParameters } from '../tool.ts'

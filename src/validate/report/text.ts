@@ -1,5 +1,5 @@
 import type { Finding, FindingSeverity } from '../../core/ground/skill.ts'
-import { printable } from '../../tools/text/printable.ts'
+import { printable } from '../../core/ground/text.ts'
 import { listedTokens, roundTokens, type TokenEstimate } from '../../verdicts/tokens.ts'
 import { fileOf, helpUrl, type ReporterFactory, type SkillReport, type Totals } from './reporter.ts'
 

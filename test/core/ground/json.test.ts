@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { jsonDepthExceeds, toJsonValue } from '../../../src/core/ground/json.ts'
+import { isJsonObject, jsonDepthExceeds, own, toJsonValue } from '../../../src/core/ground/json.ts'
 import { checkTime } from '../../helper/timing.ts'
 
 t.test('counts arrays and objects alike', (t) => {
@@ -58,4 +58,19 @@ t.test('K46: any value is plain JSON data', async (t) => {
     [cycle, '[[[null]]]']
   ]
   for (const [value, json] of rows) t.equal(JSON.stringify(toJsonValue(value, 3)), json)
+})
+
+t.test('an object is neither null nor an array', (t) => {
+  for (const value of [{}, { a: 1 }, Object.create(null)]) t.equal(isJsonObject(value), true)
+  for (const value of [null, undefined, [], [{}], '', 'a', 0, true]) t.equal(isJsonObject(value), false, JSON.stringify(value))
+  t.end()
+})
+
+t.test('only own properties are read, whatever their names', (t) => {
+  t.equal(own({ a: 1 }, 'a'), 1)
+  t.same(own(JSON.parse('{"__proto__":{"a":1}}'), '__proto__'), { a: 1 })
+  for (const [value, key] of [[{}, 'a'], [{}, '__proto__'], [{}, 'constructor'], [[1], '0'], [[1], 'length'], ['text', 'length'], [null, 'a'], [undefined, 'a']] as const) {
+    t.equal(own(value, key), undefined, `${JSON.stringify(value)} ${key}`)
+  }
+  t.end()
 })

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { FileContent } from '../../../src/core/files/file-content.ts'
 import { sha256 } from '../../../src/core/ground/digest.ts'
-import { compareCodePoints, countCodePoints, decodeText, decodeUtf8, foldWhitespace } from '../../../src/core/ground/text.ts'
+import { compareCodePoints, countCodePoints, decodeText, decodeUtf8, foldWhitespace, printable } from '../../../src/core/ground/text.ts'
 
 function utf16be (text: string): Buffer {
   return Buffer.from(text, 'utf16le').swap16()
@@ -93,5 +93,12 @@ t.test('a file content decodes once, and knows its digest', (t) => {
   t.equal(binary.utf8, undefined)
   t.equal(binary.text, undefined)
   t.equal(binary.text, undefined)
+  t.end()
+})
+
+t.test('text from outside stays in one visible line', (t) => {
+  t.equal(printable('plain'), 'plain')
+  t.equal(printable('é 日本 \u{1f600}'), 'é 日本 \u{1f600}')
+  t.equal(printable('a\r\n\x1b[0m\u2028\u2029\u202e\u0085\ud800b'), 'a\\u000d\\u000a\\u001b[0m\\u2028\\u2029\\u202e\\u0085\\ud800b')
   t.end()
 })

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { own } from '../../text/json-object.ts'
+import { own } from '../../../core/ground/json.ts'
 import { type Dialect, idMember, IdSchema, readId, readName } from '../dialect.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { isJsonObject, own } from '../../text/json-object.ts'
+import { isJsonObject, own } from '../../../core/ground/json.ts'
 import { type Dialect, idMember, IdSchema, readId, readName } from '../dialect.ts'
 
 const CallSchema = Type.Object({ id: Type.Optional(IdSchema), name: Type.String(), args: Type.Optional(Type.Unknown()) })

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { isJsonObject, type JsonObject, own } from '../../text/json-object.ts'
+import { isJsonObject, type JsonObject, own } from '../../../core/ground/json.ts'
 import { type Dialect, idMember, IdSchema, readId, readName } from '../dialect.ts'
 import { FREE_TEXT, FUNCTION_CALL_EXAMPLE, FunctionCallSchema, isFunctionCall, readFunctionCall } from '../function-call.ts'
 

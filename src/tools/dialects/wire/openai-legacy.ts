@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { own } from '../../text/json-object.ts'
+import { own } from '../../../core/ground/json.ts'
 import { type Dialect, readName } from '../dialect.ts'
 
 /**
