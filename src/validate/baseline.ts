@@ -1,4 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
+import { isJsonObject } from '../core/ground/json.ts'
 import { compareCodePoints } from '../core/ground/text.ts'
 import { PathError } from './skills.ts'
 
@@ -31,6 +32,5 @@ export function writeBaseline (file: string, found: ReadonlyMap<string, Readonly
 }
 
 function isCodesByPath (value: unknown): value is Readonly<Record<string, readonly string[]>> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
-  return Object.values(value).every((codes) => Array.isArray(codes) && codes.every((code) => typeof code === 'string'))
+  return isJsonObject(value) && Object.values(value).every((codes) => Array.isArray(codes) && codes.every((code) => typeof code === 'string'))
 }

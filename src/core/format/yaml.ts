@@ -1,5 +1,6 @@
 import { load, YAMLException } from 'js-yaml'
 import { finding, type Position, quote } from './findings.ts'
+import { isJsonObject } from '../ground/json.ts'
 import { MAX_FRONTMATTER_DEPTH } from '../ground/limits.ts'
 import type { Finding, Frontmatter } from '../ground/skill.ts'
 
@@ -86,7 +87,7 @@ function isRefusal ({ reason }: YamlFailure): boolean {
 
 /** A YAML mapping as js-yaml gives it: a plain object whose keys, `__proto__` too, are its own data. */
 export function isMapping (value: unknown): value is Frontmatter {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+  return isJsonObject(value)
 }
 
 export function linesOf (source: string): string[] {

@@ -1,4 +1,5 @@
 import { posix } from 'node:path'
+import { isJsonObject, type JsonObject } from '../ground/json.ts'
 import type { LayoutTree, LeftOut } from './layout.ts'
 import { hasMainFile, join } from './walk-tree.ts'
 
@@ -8,9 +9,6 @@ const PLUGIN_FILE = '.claude-plugin/plugin.json'
 const MAX_MANIFEST_BYTES = 1_048_576
 const MAX_PLUGINS = 2_000
 
-/** A value of a manifest that nobody has checked. */
-type Json = Readonly<Record<string, unknown>>
-
 /** Folders of skills that manifests of plugins name, in their order; undefined without a manifest. */
 export async function pluginSkills (tree: LayoutTree, leftOut: LeftOut[]): Promise<string[] | undefined> {
   const marketplace = await readManifest(tree, MARKETPLACE_FILE, leftOut)
@@ -19,9 +17,9 @@ export async function pluginSkills (tree: LayoutTree, leftOut: LeftOut[]): Promi
     return plugin === undefined ? undefined : await skillsOfPlugin(tree, '', [plugin], leftOut)
   }
   const { metadata, plugins } = marketplace
-  const pluginRoot = isObject(metadata) && typeof metadata['pluginRoot'] === 'string' ? metadata['pluginRoot'] : '.'
+  const pluginRoot = isJsonObject(metadata) && typeof metadata['pluginRoot'] === 'string' ? metadata['pluginRoot'] : '.'
   const found: string[] = []
-  const entries = Array.isArray(plugins) ? plugins.filter(isObject) : []
+  const entries = Array.isArray(plugins) ? plugins.filter(isJsonObject) : []
   if (entries.length > MAX_PLUGINS) leftOut.push({ path: MARKETPLACE_FILE, reason: 'bound_reached' })
   for (const entry of entries.slice(0, MAX_PLUGINS)) {
     const { source, name } = entry
@@ -41,7 +39,7 @@ export async function pluginSkills (tree: LayoutTree, leftOut: LeftOut[]): Promi
 }
 
 /** `skills/*` with a main file, the folders that its manifests name, and the plugin itself if it has a main file and no `skills/`. */
-async function skillsOfPlugin (tree: LayoutTree, plugin: string, manifests: readonly Json[], leftOut: LeftOut[]): Promise<string[]> {
+async function skillsOfPlugin (tree: LayoutTree, plugin: string, manifests: readonly JsonObject[], leftOut: LeftOut[]): Promise<string[]> {
   const found: string[] = []
   const own = join(plugin, 'skills')
   const folders = await tree.entries(own)
@@ -75,19 +73,15 @@ function inside (folder: string, path: string): string | undefined {
   return relative === '.' || relative === '' ? folder : join(folder, relative)
 }
 
-async function readManifest (tree: LayoutTree, path: string, leftOut: LeftOut[]): Promise<Json | undefined> {
+async function readManifest (tree: LayoutTree, path: string, leftOut: LeftOut[]): Promise<JsonObject | undefined> {
   const bytes = await tree.read(path, MAX_MANIFEST_BYTES)
   if (bytes === undefined) return undefined
   try {
     const value: unknown = JSON.parse(bytes.toString())
-    if (isObject(value)) return value
+    if (isJsonObject(value)) return value
   } catch {
     // Reported like a manifest of another shape.
   }
   leftOut.push({ path, reason: 'bad_manifest' })
   return undefined
-}
-
-function isObject (value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

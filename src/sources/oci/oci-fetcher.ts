@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { isJsonObject, type JsonObject } from '../../core/ground/json.ts'
 import type { Environment } from '../../operator/setting.ts'
 import { unpackArchive } from '../archive/unpack.ts'
 import { createUnpackedFiles, type UnpackedFiles } from '../archive/unpacked-files.ts'
@@ -15,8 +16,6 @@ const MAX_LAYERS = 100
 const MAX_MANIFESTS = 2_000
 const TITLE = 'org.opencontainers.image.title'
 const TAR_LAYER = /(?:\.|\+|\/)tar(?:[.+]gzip)?$|\.tar\.gzip$/
-
-type Json = Readonly<Record<string, unknown>>
 
 interface Layer extends Descriptor {
   readonly mediaType: string
@@ -64,10 +63,10 @@ async function unpackLayer ({ mediaType, title, size }: Layer, blob: string, fil
 async function layersOf (registry: Registry, digest: string): Promise<Layer[]> {
   const top = asObject(await registry.manifest(digest))
   if (!Array.isArray(top['manifests'])) return manifestLayers(top)
-  const entries = top['manifests'].filter(isObject)
+  const entries = top['manifests'].filter(isJsonObject)
   if (entries.length > MAX_MANIFESTS) throw new SourceError('too_large', `the artifact has more than ${MAX_MANIFESTS} manifests`)
   // Of an image for several platforms, each has the same files.
-  const wanted = entries.some(({ platform }) => platform !== undefined) ? entries.filter(({ platform }) => !isObject(platform) || platform['os'] !== 'unknown').slice(0, 1) : entries
+  const wanted = entries.some(({ platform }) => platform !== undefined) ? entries.filter(({ platform }) => !isJsonObject(platform) || platform['os'] !== 'unknown').slice(0, 1) : entries
   const layers: Layer[] = []
   for (const entry of wanted) {
     const manifest = asObject(await registry.manifest(descriptorOf(entry).digest))
@@ -77,7 +76,7 @@ async function layersOf (registry: Registry, digest: string): Promise<Layer[]> {
   return layers
 }
 
-function manifestLayers (manifest: Json): Layer[] {
+function manifestLayers (manifest: JsonObject): Layer[] {
   const { schemaVersion, layers } = manifest
   if (schemaVersion !== 2 || !Array.isArray(layers)) throw new SourceError('bad_answer', 'the registry gives no manifest of schema 2')
   if (layers.length > MAX_LAYERS) throw new SourceError('too_large', `the artifact has more than ${MAX_LAYERS} layers`)
@@ -85,23 +84,19 @@ function manifestLayers (manifest: Json): Layer[] {
     const value = asObject(layer)
     if (value['urls'] !== undefined) throw new SourceError('refused_tree', 'the artifact has layers at other addresses')
     const { annotations, mediaType } = value
-    const title = isObject(annotations) ? annotations[TITLE] : undefined
+    const title = isJsonObject(annotations) ? annotations[TITLE] : undefined
     return { ...descriptorOf(value), mediaType: typeof mediaType === 'string' ? mediaType : '', title: typeof title === 'string' ? title : undefined }
   })
 }
 
-function descriptorOf ({ digest, size }: Json): Descriptor {
+function descriptorOf ({ digest, size }: JsonObject): Descriptor {
   if (typeof digest !== 'string' || !/^sha256:[\da-f]{64}$/.test(digest) || typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0) {
     throw new SourceError('bad_answer', 'the manifest of the artifact has a bad descriptor')
   }
   return { digest, size }
 }
 
-function asObject (value: unknown): Json {
-  if (!isObject(value)) throw new SourceError('bad_answer', 'the manifest of the artifact has another shape than it should')
+function asObject (value: unknown): JsonObject {
+  if (!isJsonObject(value)) throw new SourceError('bad_answer', 'the manifest of the artifact has another shape than it should')
   return value
-}
-
-function isObject (value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import type { ListedFolder, Listing } from '../../core/roots/listing.ts'
 import { errorCode } from '../../core/disk/disk.ts'
 import type { FoundSkill } from '../../core/layout/layout.ts'
+import { isJsonObject } from '../../core/ground/json.ts'
 import { Signal } from '../../core/ground/signal.ts'
 import { isSafeName } from '../../core/ground/skill-name.ts'
 import { compareCodePoints } from '../../core/ground/text.ts'
@@ -90,7 +91,7 @@ export class Publisher implements Listing {
     for (const folder of [this.tmp, this.#skillsFolder]) await mkdir(folder, { recursive: true, mode: 0o700 })
     this.#realFolder = await realpath(this.#skillsFolder)
     const listing = await readJson(join(this.#folder, LISTING_FILE))
-    if (!isObject(listing) || !isObject(listing.skills)) return undefined
+    if (!isJsonObject(listing) || !isJsonObject(listing.skills)) return undefined
     this.#list(new Map(Object.entries(listing.skills).filter((entry): entry is [string, string] => isSafeName(entry[0]) && typeof entry[1] === 'string' && DIGEST.test(entry[1]))))
     await this.#removeUnlisted()
     const state = await readJson(join(this.#folder, 'state.json'))
@@ -237,10 +238,6 @@ function isSameMap (a: ReadonlyMap<string, string>, b: ReadonlyMap<string, strin
   return true
 }
 
-function isObject (value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null
-}
-
 function isState (value: unknown): value is PublishedState {
-  return isObject(value) && typeof value['revision'] === 'string' && typeof value['settings'] === 'string' && isObject(value['memory']) && typeof value['changedAt'] === 'string'
+  return isJsonObject(value) && typeof value['revision'] === 'string' && typeof value['settings'] === 'string' && isJsonObject(value['memory']) && typeof value['changedAt'] === 'string'
 }

@@ -1,5 +1,6 @@
 import { AwsClient } from 'aws4fetch'
 import { XMLParser } from 'fast-xml-parser'
+import { isJsonObject, type JsonObject } from '../../core/ground/json.ts'
 import type { Environment } from '../../operator/setting.ts'
 import { type HttpAnswer, readBody, send } from '../http/http-client.ts'
 import { readSecret } from '../secrets.ts'
@@ -104,7 +105,7 @@ export class Bucket {
   }
 }
 
-function toObject ({ Key: key, ETag: etag, Size: size }: Readonly<Record<string, unknown>>, isEncoded: boolean): StoredObject {
+function toObject ({ Key: key, ETag: etag, Size: size }: JsonObject, isEncoded: boolean): StoredObject {
   if (typeof key !== 'string' || typeof etag !== 'string' || !/^\d+$/.test(String(size))) throw new SourceError('bad_answer', 'the service lists an object without key, tag or size')
   return { key: isEncoded ? decode(key) : key, etag: etag.replaceAll('&quot;', '"'), size: Number(size) }
 }
@@ -117,6 +118,6 @@ function decode (key: string): string {
   }
 }
 
-function asObject (value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null ? value as Readonly<Record<string, unknown>> : {}
+function asObject (value: unknown): JsonObject {
+  return isJsonObject(value) ? value : {}
 }
