@@ -29,7 +29,7 @@ const UNKNOWN: Inspected = { revision: undefined, fingerprint: undefined, change
 const CHANGED: Inspected = { ...UNKNOWN, revision: 'none that a skill can have' }
 
 /** A skill that is being written is inspected up to this often, RACY_WINDOW_MS apart, before a state is reported that may not last. */
-const MAX_ATTEMPTS = 5
+const MAX_INSPECTIONS = 5
 
 /**
  * Finds out what became of skills, for the change feed, and sums up the revision of the catalog. The manager says which skills may
@@ -206,7 +206,7 @@ export class SkillTracker {
   #tryAgain (name: string): boolean {
     const attempts = (this.#attempts.get(name) ?? 0) + 1
     this.#attempts.set(name, attempts)
-    if (attempts >= MAX_ATTEMPTS) {
+    if (attempts >= MAX_INSPECTIONS) {
       this.#attempts.delete(name)
       return false
     }

@@ -42,7 +42,7 @@ export async function openInside (disk: Disk, folder: string, path: string, filt
 /** Whether a path that could not be opened leads out of the skill, or has a link on the way and nobody can tell. */
 async function mayLeave (disk: Disk, folder: string, segments: readonly string[]): Promise<boolean> {
   try {
-    pathInside(folder, await disk.realpath(`${folder}/${segments.join('/')}`))
+    pathWithin(folder, await disk.realpath(`${folder}/${segments.join('/')}`))
     return false
   } catch (error) {
     return error instanceof RefusedError || await hasLink(disk, folder, segments)
@@ -69,7 +69,7 @@ async function openThroughProc (disk: Disk, folder: string, path: string, filter
   const handle = await disk.open(`${folder}/${path}`, O_PATH)
   try {
     const link = `/proc/self/fd/${handle}`
-    const realPath = pathInside(folder, await disk.readlink(link))
+    const realPath = pathWithin(folder, await disk.readlink(link))
     const stats = await disk.fstat(handle)
     checkServable(path, stats.nlink === 0n ? realPath.replace(/ \(deleted\)$/, '') : realPath, stats, filter)
     return new OpenFile(disk, await disk.open(link, READ_ONLY), stats, realPath)
@@ -84,7 +84,7 @@ async function openThroughProc (disk: Disk, folder: string, path: string, filter
  */
 async function openByComparison (disk: Disk, folder: string, path: string, filter?: PathFilter): Promise<OpenFile> {
   const real = await disk.realpath(`${folder}/${path}`)
-  const realPath = pathInside(folder, real)
+  const realPath = pathWithin(folder, real)
   const descriptor = await disk.open(real, READ_ONLY | NO_FOLLOW)
   try {
     const stats = await disk.fstat(descriptor)
@@ -99,7 +99,7 @@ async function openByComparison (disk: Disk, folder: string, path: string, filte
 }
 
 /** Containment is decided first, so that a link to the outside tells nothing about its target. */
-function pathInside (folder: string, path: string): string {
+function pathWithin (folder: string, path: string): string {
   if (path === folder) return '.'
   if (!path.startsWith(`${folder}/`)) throw new RefusedError('outside')
   return path.slice(folder.length + 1)

@@ -36,7 +36,7 @@ export async function resolveLink (disk: Disk, containers: readonly string[], pa
     const realPath = await disk.realpath(path)
     const stats = await disk.stat(realPath)
     if (stats?.isDirectory() !== true) return stats === undefined ? NOTHING : FILE
-    const places = containers.map((container) => pathBelow(container, realPath)).filter((place) => place !== undefined)
+    const places = containers.map((container) => placeBelow(container, realPath)).filter((place) => place !== undefined)
     if (places.length === 0) return { kind: 'outside', realPath }
     return places.some((place) => place !== '' && !isVersionControl(place.split('/'))) ? { kind: 'skill', realPath } : NOTHING
   } catch (error) {
@@ -49,7 +49,7 @@ export function isSameMeaning (a: LinkMeaning, b: LinkMeaning): boolean {
 }
 
 /** Undefined for what is not below a folder, '' for the folder itself. */
-function pathBelow (folder: string, path: string): string | undefined {
+function placeBelow (folder: string, path: string): string | undefined {
   if (path === folder) return ''
   const prefix = folder === '/' ? folder : `${folder}/`
   return path.startsWith(prefix) ? path.slice(prefix.length) : undefined

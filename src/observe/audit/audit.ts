@@ -53,7 +53,7 @@ const COLLECT_MS = 100
 const MAX_WAITING = 20_000
 
 /** Timestamps of files have steps, in milliseconds: a change this shortly before a read may be after it. */
-const TIMESTAMP_STEP_MS = 20
+const CHANGE_STEP_MS = 20
 
 const MAX_CLIENT_CHARACTERS = 128
 const MAX_FORWARDED_CHARACTERS = 512
@@ -130,7 +130,7 @@ export function createAudit ({ output, last, clientOf, isRequired, isWorking, ve
         let state = known.get(skill)
         if (state === undefined) known.set(skill, state = stateOf(skills, skill))
         const { revision, changedAt } = await state
-        write(line, revision !== undefined && changedAt < time - TIMESTAMP_STEP_MS ? revision : null)
+        write(line, revision !== undefined && changedAt < time - CHANGE_STEP_MS ? revision : null)
       }
     }
   }
