@@ -1,4 +1,4 @@
-import type { LeftOut, LeftOutKind } from '../disk/left-out.ts'
+import type { LeftOutFiles, LeftOutKind } from '../disk/left-out-files.ts'
 import type { FileKind } from '../files/file-kind.ts'
 import { finding, type FindingCode, quoteList } from '../format/findings.ts'
 import type { Finding, ListedFile } from '../ground/skill.ts'
@@ -13,7 +13,7 @@ const KINDS = {
 } as const satisfies Readonly<Record<LeftOutKind, readonly [code: FindingCode, what: string, fix: string]>>
 
 /** Says what is not in the manifest of a skill: one finding of each kind, with the first names and a count. */
-export function leftOutFindings (leftOut: LeftOut): readonly Finding[] {
+export function leftOutFindings (leftOut: LeftOutFiles): readonly Finding[] {
   return [...leftOut].map(([kind, { names, count }]) => {
     const [code, what, fix] = KINDS[kind]
     const [file] = names

@@ -1,6 +1,6 @@
 import { createSlicer } from '../ground/async.ts'
 import type { Disk } from '../disk/disk.ts'
-import type { LeftOut } from '../disk/left-out.ts'
+import type { LeftOutFiles } from '../disk/left-out-files.ts'
 import { areTrustworthy, holds, pathBelow, signatureAt, statOf } from '../disk/observed.ts'
 import { asRefused, changed, type Refusal, RefusedError } from '../disk/refused.ts'
 import { isSameState, signatureOf } from '../disk/signature.ts'
@@ -129,7 +129,7 @@ async function readWalked (disk: Disk, store: FileStore, { walk, contents, isKep
   }
 }
 
-function note (leftOut: LeftOut, refusal: Refusal, path: string): void {
+function note (leftOut: LeftOutFiles, refusal: Refusal, path: string): void {
   if (refusal === 'permission_denied') leftOut.add('unreadable', path)
   else if (refusal === 'not_regular') leftOut.add('special', path)
   else if (refusal === 'is_directory') leftOut.add('folder_link', path)

@@ -5,7 +5,7 @@ import { MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from '../ground/limits.ts'
 import type { Signature } from '../ground/skill.ts'
 import type { Disk } from './disk.ts'
 import { entriesIn } from './folder-entries.ts'
-import { LeftOut } from './left-out.ts'
+import { LeftOutFiles } from './left-out-files.ts'
 import { isHiddenFile, isHiddenPath, type PathFilter } from './hidden.ts'
 import { IGNORE_FILE } from './ignore-file.ts'
 import { pathBelow, signatureAt } from './observed.ts'
@@ -34,7 +34,7 @@ export interface Walk {
   /** Prefixes of the folders, '' first. */
   readonly folders: string[]
   readonly files: WalkedFile[]
-  readonly leftOut: LeftOut
+  readonly leftOut: LeftOutFiles
   readonly filter: PathFilter | undefined
   readonly signal: AbortSignal | undefined
   /** Why the walk was ended: of a skill with too many files or bytes the rest is not known. */
@@ -48,7 +48,7 @@ export interface Walk {
  * @throws {RefusedError} `not_found` when the folder went away, `changed` when one in it did
  */
 export async function walkSkill (disk: Disk, base: string, { filter, ignoreFile }: Hiding = {}, signal?: AbortSignal): Promise<Walk> {
-  const walk: Walk = { base, startedAt: Date.now(), observed: new Map(), folders: [''], files: [], leftOut: new LeftOut(), filter, signal, excess: undefined }
+  const walk: Walk = { base, startedAt: Date.now(), observed: new Map(), folders: [''], files: [], leftOut: new LeftOutFiles(), filter, signal, excess: undefined }
   const yieldIfNeeded = createSlicer()
   // What hides files is of the same state as the files.
   if (ignoreFile !== undefined) {

@@ -8,7 +8,7 @@ export type LeftOutKind = 'unnameable' | 'special' | 'unreadable' | 'folder_link
 const MAX_NAMES = 3
 
 /** What was left out of a manifest. */
-export class LeftOut {
+export class LeftOutFiles {
   readonly #kinds = new Map<LeftOutKind, { readonly names: string[], count: number }>()
 
   add (kind: LeftOutKind, path: string): void {
