@@ -43,6 +43,7 @@ function suggestion (word: string, allowed: readonly string[]): string {
   return `, allowed: ${allowed.join(', ')}${near === undefined ? '' : `; did you mean '${near}'?`}`
 }
 
-function quote (text: string): string {
+/** A word from outside for use inside a sentence: in quotes, in one line, cut. */
+export function quote (text: string): string {
   return `'${printable(text.length > MAX_QUOTED_CHARACTERS ? `${text.slice(0, MAX_QUOTED_CHARACTERS)}…` : text)}'`
 }
