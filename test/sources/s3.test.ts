@@ -131,6 +131,8 @@ t.test('K85: a bucket that changes while it is read, lists wrong or refuses keep
     ['bad_answer', (_, response, url) => Boolean(response.end(`<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>${url.searchParams.get('continuation-token') === 'a' ? 'b' : 'a'}</NextContinuationToken></ListBucketResult>`))],
     ['bad_answer', (_, response) => Boolean(response.end('<ListBucketResult><Contents><Key>other/SKILL.md</Key><ETag>"1"</ETag><Size>1</Size></Contents></ListBucketResult>'))],
     ['bad_answer', (_, response) => Boolean(response.end(`<ListBucketResult>${'<Contents><Key>team/x/SKILL.md</Key><ETag>"1"</ETag><Size>1</Size></Contents>'.repeat(2)}</ListBucketResult>`))],
+    ['bad_answer', (_, response) => Boolean(response.end('<ListBucketResult>busy</ListBucketResult>'))],
+    ['bad_answer', (_, response) => Boolean(response.end('<ListBucketResult/><ListBucketResult/>'))],
     ['changing', (_, response, url) => url.pathname.endsWith('SKILL.md') && Boolean(response.setHeader('etag', '"1"').end('other bytes than those of the size that was listed'))],
     ['auth_failed', (_, response) => Boolean(response.writeHead(403).end(SECRET))],
     ['unreachable', (_, response) => Boolean(response.writeHead(503).end())]

@@ -53,7 +53,8 @@ export class Bucket {
       url.search = new URLSearchParams({ 'list-type': '2', 'encoding-type': 'url', prefix, ...token !== undefined && { 'continuation-token': token } }).toString().replaceAll('+', '%20')
       const answer: unknown = parser.parse((await readBody(await this.#send(url, {}))).toString())
       const listing = asObject(answer)['ListBucketResult']
-      if (listing === undefined) throw new SourceError('bad_answer', 'the service gives no listing')
+      // An empty element is text.
+      if (!isJsonObject(listing) && (typeof listing !== 'string' || listing.trim() !== '')) throw new SourceError('bad_answer', 'the service gives no listing')
       const result = asObject(listing)
       const isEncoded = result['EncodingType'] === 'url'
       const page = (Array.isArray(result['Contents']) ? result['Contents'] : []).map((item) => toObject(asObject(item), isEncoded))
