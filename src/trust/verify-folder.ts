@@ -23,11 +23,10 @@ export class FolderError extends Error {}
 
 /**
  * What a policy says of all skills of a folder, or of the one that the folder is.
- * @param root name of the root that the policy takes the folder for; default: the folder's own
  * @throws FolderError
  */
-export async function verifyFolder (path: string, policy: TrustPolicy, root?: string): Promise<readonly VerifiedSkill[]> {
-  return await withSkills(path, { policy, root }, async (skills, names) => {
+export async function verifyFolder (path: string, policy: TrustPolicy): Promise<readonly VerifiedSkill[]> {
+  return await withSkills(path, policy, async (skills, names) => {
     const verified: VerifiedSkill[] = []
     for (const name of names) verified.push(await verifySkill(skills, name))
     return verified
@@ -45,22 +44,17 @@ export async function verifyRoot (root: RootOptions, policy: TrustPolicy): Promi
 
 /** Manifests of the skills of a folder, or of the one that the folder is, with the paths of their folders. */
 export async function readManifests (path: string): Promise<ReadonlyArray<{ readonly folder: string, readonly manifest: Manifest }>> {
-  return await withSkills(path, {}, async (skills, names, parent) => {
+  return await withSkills(path, undefined, async (skills, names, parent) => {
     const manifests = []
     for (const name of names) manifests.push({ folder: `${parent}/${name}`, manifest: await skills.manifest(name) })
     return manifests
   })
 }
 
-interface Reading {
-  readonly policy?: TrustPolicy
-  readonly root?: string | undefined
-}
-
-async function withSkills<T> (path: string, { policy, root }: Reading, use: (skills: SkillManager, names: readonly string[], parent: string) => Promise<T>): Promise<T> {
+async function withSkills<T> (path: string, policy: TrustPolicy | undefined, use: (skills: SkillManager, names: readonly string[], parent: string) => Promise<T>): Promise<T> {
   const isSkill = await holdsMainFile(path)
   const parent = isSkill ? dirname(path) : path
-  return await readRoot({ path: parent, name: root ?? basename(path) }, policy, async (skills) => {
+  return await readRoot({ path: parent, name: basename(path) }, policy, async (skills) => {
     const names = await skills.list()
     if (isSkill && !names.includes(basename(path))) throw new FolderError(`${path} has a name that no skill can have`)
     if (names.length === 0) throw new FolderError(`${path} has no skills`)

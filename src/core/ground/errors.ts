@@ -143,7 +143,7 @@ export const overloadError = {
 /** `list_skills`' sentences, and every tool's while no root exists. */
 export const folderError = {
   notFound: (path: string) => new SkillError('skills_folder_not_found', `Skills folder not found at path: ${path}`),
-  permissionDenied: (cause?: unknown) => new SkillError('skills_folder_permission_denied', 'Permission denied reading skills folder', cause)
+  permissionDenied: () => new SkillError('skills_folder_permission_denied', 'Permission denied reading skills folder')
 } as const
 
 function cannotRead (code: SkillErrorCode, file: string, reason: string, cause?: unknown): SkillError {

@@ -65,10 +65,6 @@ export class Connections {
     return this.#responses.keys()
   }
 
-  get size (): number {
-    return this.#responses.size
-  }
-
   /** Responses that the system has not taken completely, in the order of their requests. */
   owedTo (socket: Socket): readonly ServerResponse[] {
     return this.#responses.get(socket)?.filter(({ writableFinished }) => !writableFinished) ?? []
