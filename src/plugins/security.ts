@@ -7,8 +7,8 @@ import { HttpProblem } from '../http/problem.ts'
 import { hasSeveral, protocolProblem, targetAuthority } from '../http/request/protocol.ts'
 
 export interface SecurityOptions {
-  /** The service is bound to a loopback address. A function when that is known only after listening. */
-  readonly loopbackOnly: boolean | (() => boolean)
+  /** The service is bound to a loopback address. */
+  readonly loopbackOnly: boolean
   /** Names and addresses; brackets, ports and case do not count. Empty: no restriction beyond `loopbackOnly`. */
   readonly allowedHosts: readonly string[]
 }
@@ -43,9 +43,8 @@ function createHostCheck (options: SecurityOptions): (request: IncomingMessage) 
 
   function refuse (authority: string | undefined): HttpProblem | undefined {
     const name = authority === undefined ? undefined : hostOf(authority)
-    const onLoopback = typeof loopbackOnly === 'function' ? loopbackOnly() : loopbackOnly
-    if (onLoopback || allowed.size > 0) {
-      const accepted = name !== undefined && ((onLoopback && isLoopback(name)) || allowed.has(name))
+    if (loopbackOnly || allowed.size > 0) {
+      const accepted = name !== undefined && ((loopbackOnly && isLoopback(name)) || allowed.has(name))
       return accepted ? undefined : new HttpProblem('host_not_allowed')
     }
     return authority !== undefined && name === undefined ? new HttpProblem('bad_request', 'The host of the request is not a host and port') : undefined

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { SkillError } from '../../src/core/ground/errors.ts'
+import type { Judge, JudgedEntry } from '../../src/core/listing/entry.ts'
 import type { CatalogSkill } from '../../src/core/ground/skill.ts'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from '../../src/core/skill-manager.ts'
 
@@ -99,3 +100,6 @@ export async function outcome (question: () => unknown): Promise<unknown> {
     return error instanceof Error ? `${error.name}: ${error.message}` : error
   }
 }
+
+/** A judge that says of a skill what the catalog knows, and nothing else. */
+export const ownFindings: Judge<JudgedEntry> = async ({ skill, fileFindings }) => ({ findings: [...skill.findings, ...fileFindings] })

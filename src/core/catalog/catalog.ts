@@ -108,13 +108,10 @@ export class Catalog {
   /**
    * The next state, with other folders. A name that remains keeps its entry until the skill is read from its new folder.
    * The old skills therefore stay while a whole root is replaced.
-   * @param candidates names that may differ; default: all. A new or lost name among 10,000 costs a copy of the index.
+   * @param candidates names that may differ. A new or lost name among 10,000 costs a copy of the index.
    */
-  withFolders (
-    folders: ReadonlyMap<string, SkillFolder>, shadowing: ReadonlyMap<string, string>,
-    candidates: Iterable<string> = new Set([...this.folders.keys(), ...folders.keys()])
-  ): Catalog {
-    const differing = [...candidates].filter((name) => this.folders.get(name) !== folders.get(name) || this.shadowing.get(name) !== shadowing.get(name))
+  withFolders (folders: ReadonlyMap<string, SkillFolder>, shadowing: ReadonlyMap<string, string>, candidates: readonly string[]): Catalog {
+    const differing = candidates.filter((name) => this.folders.get(name) !== folders.get(name) || this.shadowing.get(name) !== shadowing.get(name))
     if (differing.length === 0) return this
     const added = differing.filter((name) => !this.folders.has(name))
     const removed = new Set(differing.filter((name) => !folders.has(name)))

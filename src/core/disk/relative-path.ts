@@ -1,6 +1,6 @@
 /** What a caller's text says about a place in a skill, before any disk is asked. */
 export type RelativePath =
-  | { readonly kind: 'inside', readonly path: string, readonly segments: readonly string[] }
+  | { readonly kind: 'inside', readonly path: string }
   | { readonly kind: 'empty' | 'outside' | 'unusable' }
 
 const ABSOLUTE = /^(?:[/\\]|[A-Za-z]:[/\\])/
@@ -24,7 +24,7 @@ export function parseRelativePath (text: string): RelativePath {
     else if (segment !== '' && segment !== '.') segments.push(segment)
   }
   const folder = /(?:^|\/)\.{0,2}$/.test(text) ? '/' : ''
-  return { kind: 'inside', path: segments.length === 0 ? '.' : segments.join('/') + folder, segments }
+  return { kind: 'inside', path: segments.length === 0 ? '.' : segments.join('/') + folder }
 }
 
 function climbsOut (segments: readonly string[]): boolean {

@@ -49,9 +49,6 @@ export interface CatalogEntryOptions<Judged extends JudgedEntry = JudgedEntry> {
   readonly judge: Judge<Judged>
 }
 
-/** The catalog's own findings and nothing else. */
-export const ownFindings: Judge<JudgedEntry> = async ({ skill, fileFindings }) => ({ findings: [...skill.findings, ...fileFindings] })
-
 /**
  * The entry of one skill, of one state of it.
  * @throws {SkillError} `get_skill`'s sentences when the name is unsafe or nobody has it

@@ -100,9 +100,9 @@ export class SearchIndex {
 
   /**
    * Adds a document, or replaces the one of the same key.
-   * @param key what searches call it; default: its name
+   * @param key what searches call it
    */
-  put (document: SearchDocument, key: string = document.name): void {
+  put (document: SearchDocument, key: string): void {
     this.remove(key)
     this.#selections = new WeakMap()
     const number = this.#freeNumbers.pop() ?? this.#isLive.length

@@ -3,11 +3,10 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import type { CatalogEntry } from '../../../src/core/listing/entry.ts'
-import { ownFindings } from '../../../src/core/listing/entry.ts'
 import { type CatalogPage, type CatalogQuestion, readCatalogPage } from '../../../src/core/listing/pages.ts'
 import { MAX_PAGE_CHARACTERS } from '../../../src/core/ground/limits.ts'
 import type { SkillManager } from '../../../src/core/skill-manager.ts'
-import { skills, skillText, startManager, until } from '../../helper/skills.ts'
+import { ownFindings, skills, skillText, startManager, until } from '../../helper/skills.ts'
 
 type ReadPage = (question: CatalogQuestion) => Promise<CatalogPage | undefined>
 

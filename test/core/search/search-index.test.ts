@@ -13,7 +13,7 @@ class Library {
 
   put (name: string, fields: Fields = {}): void {
     this.#names.add(name)
-    this.index.put({ name, displayName: name, description: '', body: '', ...fields })
+    this.index.put({ name, displayName: name, description: '', body: '', ...fields }, name)
   }
 
   remove (name: string): void {
