@@ -164,7 +164,7 @@ export async function startServer (config: Config, { version, env, isExample = f
     await shutdown.begin(delaySeconds * 1_000)
     policy?.close()
     endPreview?.()
-    await stop(app, skills, observation, protection, sources)
+    await stop(app, { skills, observation, protection, load, sources })
   })
 
   try {
@@ -187,6 +187,7 @@ export async function startServer (config: Config, { version, env, isExample = f
     await sources?.close()
     await skills.close()
     protection.close()
+    load.close()
     await observation.close()
     throw error
   }
@@ -198,6 +199,15 @@ interface StartedSkills extends MeasuredSkills {
   available (): Promise<unknown>
   namesNow (): readonly string[]
   close (): Promise<void>
+}
+
+/** What is closed after the app. */
+interface Parts {
+  readonly skills: StartedSkills
+  readonly observation: Observation
+  readonly protection: Protection
+  readonly load: Load
+  readonly sources: Sources | undefined
 }
 
 /** One manager for all folders, or, with an access file, views of them. */
@@ -227,7 +237,7 @@ async function listen (app: FastifyInstance, config: Config): Promise<string> {
 }
 
 /** Drains and closes everything; returns by the deadline in any case, or kills the process. */
-async function stop (app: FastifyInstance, skills: StartedSkills, observation: Observation, protection: Protection, sources: Sources | undefined): Promise<void> {
+async function stop (app: FastifyInstance, { skills, observation, protection, load, sources }: Parts): Promise<void> {
   const deadline = sleep(STOP_DEADLINE_MS)
   setTimeout(() => {
     app.log.warn('cutting the connections that are still open')
@@ -247,6 +257,7 @@ async function stop (app: FastifyInstance, skills: StartedSkills, observation: O
     await sources?.close()
     await skills.close()
     protection.close()
+    load.close()
     await observation.close()
     app.log.info('stopped')
   }
