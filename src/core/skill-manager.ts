@@ -15,7 +15,7 @@ import { type CoreLog, SILENT } from './ground/log.ts'
 import type { Signal } from './ground/signal.ts'
 import { SkillsAtRevision } from './skills-at-revision.ts'
 import type { Refresh, Refresher } from './refresher.ts'
-import { type SearchAnswer, SkillSearch } from './search/search.ts'
+import type { SearchAnswer } from './search/search.ts'
 import { type CatalogSkill, type Manifest, type Skill, type SkillMetadata, toCatalogSkill } from './ground/skill.ts'
 import type { SkillManagerOptions, SkillManagerTimes } from './skill-manager-options.ts'
 import type { SourceAtRevision, SkillService, SkillStatus } from './skill-source.ts'
@@ -35,7 +35,6 @@ export class SkillManager implements SkillService {
   readonly #roots: Roots
   readonly #files: SkillFiles
   readonly #refresher: Refresher
-  readonly #search: SkillSearch
   readonly #stopFollowing: (() => void) | undefined
   #indexed = false
   #firstIndex: Promise<void> | undefined
@@ -47,7 +46,6 @@ export class SkillManager implements SkillService {
     this.#roots = this.#core.roots
     this.#files = this.#core.files
     this.#refresher = this.#core.refresher
-    this.#search = new SkillSearch(this)
     this.#stopFollowing = options.policy?.changed.subscribe(() => { if (this.#indexed) this.#catalog.readmit() })
   }
 
@@ -142,10 +140,9 @@ export class SkillManager implements SkillService {
   }
 
   async list (): Promise<readonly string[]> {
-    if (this.#core.gate !== undefined) await this.#checkNew()
-    else if (!this.#roots.holdAtOnce()) await this.#roots.sync(undefined, true)
-    this.#roots.requireOne()
-    return this.#catalog.last.names
+    // The skills of the start are checked while they are indexed.
+    if (this.#core.gate !== undefined) await this.#firstIndex
+    return await this.#files.list()
   }
 
   find (name: string): Promise<CatalogSkill | undefined> {
@@ -199,7 +196,7 @@ export class SkillManager implements SkillService {
   async search (query: string): Promise<SearchAnswer> {
     // Names and descriptions come from the index, which must have been built.
     await this.#firstIndex
-    return await this.#search.search(query)
+    return await this.#core.search.search(query)
   }
 
   read<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
@@ -261,13 +258,6 @@ export class SkillManager implements SkillService {
   async readSkillBody (skill: Pick<SkillMetadata, 'skillPath'>): Promise<string> {
     const name = basename(skill.skillPath)
     return skillBody(mainFileText(await this.readMainFile(name, 'SKILL.md'), name))
-  }
-
-  /** A skill is listed once it was checked: those of the start, and those that came since. */
-  async #checkNew (): Promise<void> {
-    await this.#firstIndex
-    await this.#roots.sync(undefined, true)
-    await this.#catalog.checkNew()
   }
 
   async #index (listed: Promise<void>): Promise<void> {

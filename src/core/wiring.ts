@@ -10,13 +10,14 @@ import { SILENT } from './ground/log.ts'
 import { Signal } from './ground/signal.ts'
 import { Refresher } from './refresher.ts'
 import { Roots } from './roots/roots.ts'
+import { SkillSearch } from './search/search.ts'
 import { createSharedDisk } from './shared-disk.ts'
 import type { SkillManagerOptions } from './skill-manager-options.ts'
 
 /** The parts of a skill manager. */
 export type Core = ReturnType<typeof wireCore>
 
-/** Makes the parts in one order, disk → roots → catalog → files → refresher. Each is handed the parts before it. */
+/** Makes the parts in one order, disk → roots → catalog → files → search → refresher. Each is handed the parts before it. */
 export function wireCore ({ projectRoots, personalRoot, linkTargets, polling = false, log = SILENT, watcher, disk, times = {}, keep = {}, hasRoom, shared = createSharedDisk(times.diskAnswer, hasRoom), policy }: SkillManagerOptions) {
   const { phase, guard, store } = shared
   const roots = new Roots({
@@ -31,6 +32,13 @@ export function wireCore ({ projectRoots, personalRoot, linkTargets, polling = f
   const catalog = new LiveCatalog({ roots, store, phase, admission: gate })
   const catalogLog = new CatalogLog({ log, roots, catalog, disks, gate: gate?.changed })
   const files = new SkillFiles({ roots, catalog, store, kept, manifests, gate })
+  const search = new SkillSearch({
+    list: () => files.list(),
+    findNow: (name) => catalog.last.get(name),
+    find: (name) => files.find(name),
+    readMainFile: (name, preference) => files.readMainFile(name, preference),
+    subscribe: (listener) => catalog.changed.subscribe(listener)
+  })
   const refresher = new Refresher({ roots: roots.paths, polling, ...watcher !== undefined && { watcher }, times, log, catalog })
   if (gate !== undefined && policy !== undefined) {
     // A change of any file decides whether a guarded skill is served.
@@ -55,6 +63,7 @@ export function wireCore ({ projectRoots, personalRoot, linkTargets, polling = f
     gate,
     catalog,
     files,
+    search,
     refresher,
     async close (): Promise<void> {
       for (const stop of stops) stop()

@@ -63,6 +63,17 @@ export class SkillFiles {
     return this.#states.read(displayName, () => this.#catalog.findByDisplayName(displayName), answer)
   }
 
+  /**
+   * The names of all skills. Under a policy a skill is listed once it was checked.
+   * @throws {SkillError} `folderError`'s sentences without a root
+   */
+  async list (): Promise<readonly string[]> {
+    if (this.#gate !== undefined || !this.#roots.holdAtOnce()) await this.#roots.sync(undefined, true)
+    if (this.#gate !== undefined) await this.#catalog.checkNew()
+    this.#roots.requireOne()
+    return this.#catalog.last.names
+  }
+
   async find (name: string): Promise<CatalogSkill | undefined> {
     const known = await this.#catalog.find(name)
     if (known === undefined || this.#gate?.guards(known.folder) !== true) return known
