@@ -19,7 +19,7 @@ const Secret = {
   }))
 }
 
-export const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'] as const
+const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'] as const
 
 /** The access file: who there is, and who sees what. */
 export const AccessFileSchema = Type.Object({

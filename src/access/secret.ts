@@ -4,7 +4,7 @@ import { crc32 } from 'node:zlib'
 /** What a secret opens: everything that its token may see, or the discovery documents below a path. */
 export type SecretKind = 'token' | 'link'
 
-export const PREFIXES = { token: 'sks_', link: 'skl_' } as const satisfies Record<SecretKind, string>
+const PREFIXES = { token: 'sks_', link: 'skl_' } as const satisfies Record<SecretKind, string>
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 

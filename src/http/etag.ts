@@ -17,7 +17,7 @@ export function matchesEtag (ifNoneMatch: string, etag: string): boolean {
 }
 
 /** Content codings of answers (RFC 9110 §8.4.1). A replica on an older Node may lack one. */
-export const ENCODINGS = ['br', 'zstd', 'gzip'] as const
+const ENCODINGS = ['br', 'zstd', 'gzip'] as const
 export type Encoding = (typeof ENCODINGS)[number]
 
 const OF_ENCODED_FORM = new RegExp(`-(?:${ENCODINGS.join('|')})"$`)

@@ -37,7 +37,7 @@ export interface McpDoor {
 }
 
 /** The header that carries the id of the HTTP request to the handlers. */
-export const REQUEST_ID_HEADER = 'x-request-id'
+const REQUEST_ID_HEADER = 'x-request-id'
 
 /** The request whose answer is a stream of notifications. */
 const LISTEN = 'subscriptions/listen'

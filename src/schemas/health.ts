@@ -15,7 +15,7 @@ const WatcherSchema = Type.Object({
 })
 
 /** A source as anybody may read of it: no address, no local path, no secret. */
-export const SourceStatusSchema = Type.Object({
+const SourceStatusSchema = Type.Object({
   name: Type.String(),
   kind: Type.String({ description: 'What the configuration file calls it, such as `git`; `folder`: one with a layout' }),
   state: StringEnum(['waiting', 'ok', 'stale', 'failed'], { description: '`waiting`: not fetched yet; `stale`: fails, and what was published before is served; `failed`: fails, and nothing was ever published' }),

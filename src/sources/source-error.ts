@@ -1,9 +1,8 @@
 /** Why a source could not deliver: a closed set, for status and metrics. */
-export const SOURCE_ERROR_CODES = [
-  'auth_failed', 'not_found', 'ref_not_found', 'path_not_found', 'redirected', 'rate_limited', 'unreachable', 'tls', 'host_key', 'timeout', 'too_large',
-  'refused_tree', 'bad_archive', 'bad_answer', 'digest_mismatch', 'changing', 'verification_failed', 'git_missing', 'secret_missing', 'disk', 'internal'
-] as const
-export type SourceErrorCode = (typeof SOURCE_ERROR_CODES)[number]
+export type SourceErrorCode =
+  | 'auth_failed' | 'not_found' | 'ref_not_found' | 'path_not_found' | 'redirected' | 'rate_limited' | 'unreachable' | 'tls' | 'host_key' | 'timeout'
+  | 'too_large' | 'refused_tree' | 'bad_archive' | 'bad_answer' | 'digest_mismatch' | 'changing' | 'verification_failed' | 'git_missing'
+  | 'secret_missing' | 'disk' | 'internal'
 
 /** A failure of a source. The message may be shown to anybody: it holds no address, no local path, no secret. */
 export class SourceError extends Error {

@@ -5,7 +5,7 @@ import { finding } from '../core/format/findings.ts'
 import type { Finding } from '../core/ground/skill.ts'
 
 /** From the mildest to the worst. */
-export const SCAN_SEVERITIES = ['info', 'low', 'medium', 'high', 'critical'] as const
+const SCAN_SEVERITIES = ['info', 'low', 'medium', 'high', 'critical'] as const
 export type ScanSeverity = (typeof SCAN_SEVERITIES)[number]
 
 /** Of one revision, so that nobody pages through thousands. */
@@ -27,7 +27,7 @@ const ScanSchema = Type.Object({
 type Scan = Static<typeof ScanSchema>
 
 /** Results of scanners by revision: a result of another revision is none. Keys beside these may be there, and are not read. */
-export const ScansFileSchema = Type.Record(Type.String(), Type.Array(ScanSchema, { title: 'a list of scans' }), {
+const ScansFileSchema = Type.Record(Type.String(), Type.Array(ScanSchema, { title: 'a list of scans' }), {
   $id: 'https://skillserve.dev/schemas/scans.json', title: 'a mapping of revisions to lists of scans'
 })
 

@@ -48,7 +48,7 @@ export async function signFolder (path: string, key: SigningKey): Promise<readon
 }
 
 /** The text of a signature over all files of a manifest. */
-export function signManifest (manifest: Manifest, { key, certificates }: SigningKey): string {
+function signManifest (manifest: Manifest, { key, certificates }: SigningKey): string {
   const payload = createStatement(manifest)
   return formatBundle({
     payload,

@@ -29,8 +29,9 @@ export interface LayoutOptions {
   readonly exclude?: readonly string[]
 }
 
-export const LEFT_OUT_REASONS = ['shadowed', 'excluded', 'unsafe_name', 'remote_plugin', 'bad_manifest', 'not_found', 'bad_package', 'link_outside', 'ignored', 'submodule', 'lfs_pointer', 'bound_reached'] as const
-export type LeftOutReason = (typeof LEFT_OUT_REASONS)[number]
+export type LeftOutReason =
+  | 'shadowed' | 'excluded' | 'unsafe_name' | 'remote_plugin' | 'bad_manifest' | 'not_found' | 'bad_package' | 'link_outside' | 'ignored'
+  | 'submodule' | 'lfs_pointer' | 'bound_reached'
 
 /** What is no skill although somebody could expect it. */
 export interface LeftOut {

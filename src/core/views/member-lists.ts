@@ -156,10 +156,10 @@ function hasName (list: readonly string[], name: string): boolean {
 }
 
 /** The array before, if the new one has the same items. */
-export function sameOr<T> (before: readonly T[], now: readonly T[]): readonly T[] {
+function sameOr<T> (before: readonly T[], now: readonly T[]): readonly T[] {
   return before.length === now.length && now.every((item, index) => item === before[index]) ? before : now
 }
 
-export function isSameList<T> (a: readonly T[] | undefined, b: readonly T[]): boolean {
+function isSameList<T> (a: readonly T[] | undefined, b: readonly T[]): boolean {
   return a?.length === b.length && b.every((item, index) => item === a[index])
 }

@@ -53,7 +53,7 @@ export function createArchiveFetcher (source: ArchiveSource, env: Environment): 
   }
 }
 
-export async function credentialsOf (auth: SourceAuth, env: Environment): Promise<Readonly<Record<string, string>>> {
+async function credentialsOf (auth: SourceAuth, env: Environment): Promise<Readonly<Record<string, string>>> {
   const secret = await readSecret(auth, env)
   if (secret === undefined) return {}
   return auth.username === undefined ? { authorization: `Bearer ${secret}` } : basic(auth.username, secret)

@@ -47,7 +47,7 @@ async function kindOf (path: string): Promise<'zip' | 'gzip' | 'tar' | undefined
 }
 
 /** Files and links inside; nothing else is ever in a skill. */
-export async function unpackTar (path: string, isCompressed: boolean, into: UnpackedFiles, signal: AbortSignal): Promise<void> {
+async function unpackTar (path: string, isCompressed: boolean, into: UnpackedFiles, signal: AbortSignal): Promise<void> {
   const tar = extract()
   const read = pipeline([createReadStream(path), ...isCompressed ? [createGunzip()] : [], tar], { signal })
   read.catch(() => {})

@@ -96,7 +96,7 @@ export async function unpackPackages (packages: readonly PackageFile[], tmp: str
   }
 }
 
-export function folderOfPackage (path: string): string {
+function folderOfPackage (path: string): string {
   return path.replace(PACKAGE, '')
 }
 

@@ -64,7 +64,7 @@ export function findingList (findings: readonly Finding[], name: string, mainFil
 }
 
 /** Targets by their titles. */
-export function titles (targets: readonly string[]): string {
+function titles (targets: readonly string[]): string {
   const table: Readonly<Record<string, { readonly title: string }>> = TARGETS
   return targets.map((target) => table[target]?.title ?? target).join(', ')
 }

@@ -3,7 +3,7 @@ import { escapeVisibly, html, type Html, trusted } from '../markup/html.ts'
 
 /** Most of a text that a page shows: its beginning, in lines and in UTF-16 code units. */
 export const MAX_SHOWN_CHARACTERS = 262_144
-export const MAX_SHOWN_LINES = 10_000
+const MAX_SHOWN_LINES = 10_000
 
 /** Marks for what nobody sees, each of 80 characters. */
 const MAX_SHOWN_MARKS = 5_000
