@@ -1,12 +1,18 @@
 import { Type } from '@sinclair/typebox'
 import type { ScanReport, TrustReport } from '../core/content/trust/trust-policy.ts'
 import type { CatalogEntry } from '../core/listing/entry.ts'
-import { DEFAULT_PAGE_ENTRIES, MAX_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS } from '../core/ground/limits.ts'
 import type { EntryVerdicts } from '../verdicts/entry.ts'
 import { TOKEN_METHOD } from '../verdicts/tokens.ts'
 import { describes, reference, StringEnum } from './typebox.ts'
 import { DigestSchema, EXAMPLE_DIGEST, RevisionSchema } from './skills.ts'
 import { FindingSchema, TargetQuerySchema, TargetVerdictSchema, TokenEstimateSchema } from './verdicts.ts'
+
+/** Entries in one page of GET /catalog without and with a `limit`. */
+export const DEFAULT_PAGE_ENTRIES = 50
+export const MAX_PAGE_ENTRIES = 500
+
+/** Longest query of a search, in code points. */
+export const MAX_QUERY_CODE_POINTS = 1_000
 
 export const CatalogQuerySchema = Type.Object({
   q: Type.Optional(Type.String({

@@ -1,7 +1,7 @@
-import { MAX_QUERY_CODE_POINTS } from '../core/ground/limits.ts'
 import { countCodePoints } from '../core/ground/text.ts'
 import type { EntryFilter } from '../core/listing/pages.ts'
 import { HttpProblem } from '../http/problem.ts'
+import { MAX_QUERY_CODE_POINTS } from '../schemas/catalog.ts'
 import { type EntryVerdicts, type Outcome, parseTargets, type TargetName } from '../verdicts/index.ts'
 import type { Addresses } from './addresses.ts'
 

@@ -1,4 +1,4 @@
-import { MAX_CLAUDE_LISTING_CHARACTERS, MAX_UPLOAD_BYTES, MAX_UPLOAD_FILE_BYTES, MAX_UPLOAD_FILES, MAX_UPLOAD_ZIP_BYTES } from '../core/ground/limits.ts'
+import { MAX_CLAUDE_LISTING_CHARACTERS, MAX_UPLOAD_BYTES, MAX_UPLOAD_FILE_BYTES, MAX_UPLOAD_FILES } from '../core/ground/limits.ts'
 import { countCodePoints } from '../core/ground/text.ts'
 import { KNOWN_FIELDS } from '../core/format/fields.ts'
 import type { Finding } from '../core/ground/skill.ts'
@@ -15,6 +15,9 @@ const NOT_LETTERS = /[^\p{L}\p{N}-]/u
 
 const OPENING_FENCE_WITH_BLANKS = /^---[ \t]+\r?\n/
 const FENCE_BYTES = 256
+
+/** Largest ZIP of a skill that OpenAI takes, in bytes. */
+const MAX_UPLOAD_ZIP_BYTES = 50_000_000
 
 /** What decides on an outcome beside the code of a finding. */
 export const CONDITIONS = {

@@ -4,11 +4,16 @@ import { coalesce, createSlicer } from '../core/ground/async.ts'
 import type { SkillArchive } from '../core/content/archive.ts'
 import type { Inspected } from '../core/content/manifest.ts'
 import { SkillError } from '../core/ground/errors.ts'
-import { DISCOVERY_IDLE_MS, MAX_CACHED_ARCHIVE_DIGESTS } from '../core/ground/limits.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import { DISCOVERY_SCHEMA_ID, type DiscoveryIndexSchema, type LegacyDiscoveryIndexSchema } from '../schemas/well-known.ts'
 import { descriptionOf } from '../core/clients/discovery.ts'
 import { MAIN_FILE, type Installable, readInstallable } from './installable.ts'
+
+/** How long changes are followed after the last question, in milliseconds. */
+const DISCOVERY_IDLE_MS = 60_000
+
+/** Digests of archives kept by revision. About 250 bytes each. */
+const MAX_CACHED_ARCHIVE_DIGESTS = 20_000
 
 export type DiscoveryIndex = Static<typeof DiscoveryIndexSchema>
 export type LegacyDiscoveryIndex = Static<typeof LegacyDiscoveryIndexSchema>

@@ -6,6 +6,7 @@ import t from 'tap'
 import * as coreLimits from '../../src/core/ground/limits.ts'
 import * as httpLimits from '../../src/http/limits.ts'
 import * as mcpLimits from '../../src/mcp/limits.ts'
+import { MAX_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS } from '../../src/schemas/catalog.ts'
 import * as toolLimits from '../../src/tools/limits.ts'
 import { httpProblems, skillProblems } from '../../src/schemas/problem.ts'
 import { DOCUMENTS as TABLES, withTables } from '../../scripts/tables.ts'
@@ -143,7 +144,7 @@ t.test('the lists of the skill using-skillserve are those of the source', async 
 t.test('the limits in the documents are those of the service', async (t) => {
   const rows = Array.from(read('docs/limits.md').matchAll(/^\| .* \| ([\d,]+) [a-z ]+ \| `([A-Z_]+)` \|$/gm), ([, value = '', name = '']) => [name, Number(value.replaceAll(',', ''))] as const)
   t.ok(rows.length > 10)
-  const actual = new Map<string, number>(Object.entries({ ...coreLimits, ...httpLimits, ...mcpLimits, ...toolLimits }))
+  const actual = new Map<string, number>(Object.entries({ ...coreLimits, ...httpLimits, ...mcpLimits, ...toolLimits, MAX_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS }))
   for (const [name, value] of rows) t.equal(actual.get(name), value, name)
 })
 

@@ -147,15 +147,7 @@ export const MAX_DISCOVERY_FILES = 1_000
 export const MAX_DISCOVERY_UNPACKED_BYTES = 52_428_800
 export const ADVISED_DISCOVERY_FILE_BYTES = 1_048_576
 
-/** How long changes are followed for the well-known indexes after the last question, in milliseconds. */
-export const DISCOVERY_IDLE_MS = 60_000
-
-/** Digests of archives kept by revision for the well-known indexes. About 250 bytes each. */
-export const MAX_CACHED_ARCHIVE_DIGESTS = 20_000
-
-/** Entries in one page of GET /catalog without and with a `limit`, and the characters of all of them together. */
-export const DEFAULT_PAGE_ENTRIES = 50
-export const MAX_PAGE_ENTRIES = 500
+/** Characters of all entries in one page of GET /catalog together. */
 export const MAX_PAGE_CHARACTERS = 4 * 1_048_576
 
 /** Entries that are read for one page of a filter. Each one takes a millisecond, and the only one that fits may be the last. */
@@ -164,8 +156,7 @@ export const MAX_FILTERED_READS = 500
 /** Longest cursor that is read, in characters: three times what the longest folder name takes. */
 export const MAX_CURSOR_CHARACTERS = 1_536
 
-/** Longest query of a search, in code points, the words of it that are searched for, and the longest of these, in characters. */
-export const MAX_QUERY_CODE_POINTS = 1_000
+/** Words of a query that are searched for, and the longest of these, in characters. */
 export const MAX_QUERY_TERMS = 16
 export const MAX_TERM_CHARACTERS = 64
 
@@ -192,9 +183,8 @@ export const KEPT_REVISION_BYTES = 64 * 1_048_576
 /** Claude Code cuts a description, together with `when_to_use`, after so many characters. */
 export const MAX_CLAUDE_LISTING_CHARACTERS = 1_536
 
-/** What upload services are said to take: bytes of the whole skill (Anthropic; OpenAI: of the ZIP), files and bytes in a file (OpenAI). */
+/** What upload services are said to take: bytes of the whole skill (Anthropic), files and bytes in a file (OpenAI). */
 export const MAX_UPLOAD_BYTES = 30_000_000
-export const MAX_UPLOAD_ZIP_BYTES = 50_000_000
 export const MAX_UPLOAD_FILES = 500
 export const MAX_UPLOAD_FILE_BYTES = 25_000_000
 

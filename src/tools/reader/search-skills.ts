@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
-import { MAX_QUERY_CODE_POINTS } from '../../core/ground/limits.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import { countCodePoints } from '../../core/ground/text.ts'
+import { MAX_QUERY_CODE_POINTS } from '../../schemas/catalog.ts'
 import { integerArgument, invalidArguments, stringArgument } from '../arguments.ts'
 import { ErrorResultSchema, failWithError, jsonOutcome } from '../outcomes.ts'
 import { DEFAULT_FOUND_SKILLS, MAX_FOUND_SKILLS } from '../limits.ts'

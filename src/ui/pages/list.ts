@@ -1,7 +1,7 @@
-import { DEFAULT_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS } from '../../core/ground/limits.ts'
 import type { CatalogEntry } from '../../core/listing/entry.ts'
 import { readCatalogPage } from '../../core/listing/pages.ts'
 import { HttpProblem } from '../../http/problem.ts'
+import { DEFAULT_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS } from '../../schemas/catalog.ts'
 import { type EntryVerdicts, TARGET_NAMES, TARGETS } from '../../verdicts/index.ts'
 import type { Addresses } from '../addresses.ts'
 import { highlighter } from '../markup/highlight.ts'
