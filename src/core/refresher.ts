@@ -1,9 +1,8 @@
-import type { LiveCatalog } from './catalog/live-catalog.ts'
 import { DEBOUNCE_MS, MAX_DEBOUNCE_MS, PAUSE_FACTOR, POLL_MS, RECONCILE_MS } from './ground/limits.ts'
 import type { CoreLog } from './ground/log.ts'
 import { Signal } from './ground/signal.ts'
 import type { WatchTargets } from './watch/root-watch.ts'
-import { createWatcher, type Watcher, type WatcherFactory, type WatcherState } from './watch/watcher.ts'
+import { createWatcher, type RefreshHints, type Watcher, type WatcherFactory, type WatcherState } from './watch/watcher.ts'
 
 /** In milliseconds; the defaults are those of `limits.ts`. */
 export interface RefreshTimes {
@@ -23,6 +22,12 @@ export interface Refresh {
   readonly roots: readonly number[]
 }
 
+/** What a refresher keeps near the disk: the catalog, or the listing of one folder. */
+export interface RefreshedIndex {
+  /** Compares with the disk what may have changed. An error is logged, and the next refresh comes as always. */
+  refresh (hints: RefreshHints): Promise<void>
+}
+
 export interface RefresherOptions {
   /** Absolute paths, as configured. */
   readonly roots: readonly string[]
@@ -32,8 +37,7 @@ export interface RefresherOptions {
   readonly watcher?: WatcherFactory | false
   readonly times?: RefreshTimes
   readonly log: CoreLog
-  /** Compares with the disk what may have changed. An error is logged, and the next refresh comes as always. */
-  readonly catalog: Pick<LiveCatalog, 'refresh'>
+  readonly index: RefreshedIndex
 }
 
 const ANY_ROOT = ''
@@ -200,7 +204,7 @@ export class Refresher {
     if (everything) this.#tickAt = Infinity
     let isFailed = false
     try {
-      await this.#options.catalog.refresh({ everything, byRoot })
+      await this.#options.index.refresh({ everything, byRoot })
     } catch (err) {
       isFailed = true
       this.#options.log.warn({ err }, 'a refresh failed; what was there before is served')

@@ -39,7 +39,7 @@ export function wireCore ({ projectRoots, personalRoot, linkTargets, polling = f
     readMainFile: (name, preference) => files.readMainFile(name, preference),
     subscribe: (listener) => catalog.changed.subscribe(listener)
   })
-  const refresher = new Refresher({ roots: roots.paths, polling, ...watcher !== undefined && { watcher }, times, log, catalog })
+  const refresher = new Refresher({ roots: roots.paths, polling, ...watcher !== undefined && { watcher }, times, log, index: catalog })
   if (gate !== undefined && policy !== undefined) {
     // A change of any file decides whether a guarded skill is served.
     refresher.wantInside(true)

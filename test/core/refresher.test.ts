@@ -50,7 +50,7 @@ function collectLog () {
   return { log, lines }
 }
 
-interface FakeOptions extends Partial<Omit<RefresherOptions, 'catalog'>> {
+interface FakeOptions extends Partial<Omit<RefresherOptions, 'index'>> {
   readonly onRefresh?: (hints: RefreshHints) => Promise<void>
 }
 
@@ -62,7 +62,7 @@ function createRefresher (t: Test, { onRefresh = async () => {}, ...options }: F
     roots: ['/root', '/other'],
     polling: false,
     log,
-    catalog: {
+    index: {
       async refresh (hints) {
         refreshes.push(...hints.everything ? ['all'] : [...hints.byRoot].map(([root, names]) => `${root}: ${[...names].join()}`))
         await onRefresh(hints)

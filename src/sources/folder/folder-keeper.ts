@@ -72,7 +72,7 @@ export class FolderKeeper implements Keeper {
       times: TIMES,
       // The catalog's own watcher of this folder says how it is; only failures are news.
       log: { ...SILENT, warn: (details, message) => { log.warn({ ...details, source: folder.name }, message) } },
-      catalog: { refresh: (hints) => this.#refresh(hints) }
+      index: { refresh: (hints) => this.#refresh(hints) }
     })
   }
 
