@@ -33,7 +33,7 @@ export class LiveCatalog {
   readonly touched = new Signal<Iterable<string> | undefined>()
   /** Compares every skill, and reads again what differs. */
   readonly verifyAll = coalesce(() => this.verify(this.#admitted === undefined ? this.#catalog.names : this.#roots.allNames()))
-  /** Compares the roots, and every skill as far as its name in the frontmatter goes. A name that nobody has takes a share of a core at most. */
+  /** Compares the roots, and every skill as far as its name in the frontmatter goes. Runs are spaced, so that requests for unknown names cannot occupy the process. */
   readonly verifyDisplayNames = coalesce(withRests(async () => {
     await this.#roots.sync(undefined, true)
     await this.verify(this.#catalog.names, (skill) => this.#holdsDisplayName(skill))
@@ -93,7 +93,7 @@ export class LiveCatalog {
   async find (name: string): Promise<IndexedSkill | undefined> {
     const known = this.#catalog.get(name)
     // A root before the skill's own may have got a folder of that name.
-    if (known === undefined || !this.#roots.listingHolds(known.folder) || !await this.#roots.lack(name, known.folder.root)) return await this.#search(name)
+    if (known === undefined || !this.#roots.listingHolds(known.folder) || !await this.#roots.hasNoneBefore(name, known.folder.root)) return await this.#search(name)
     return await this.#holds(known) ? known : await this.#search(name, known)
   }
 

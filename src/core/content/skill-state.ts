@@ -230,7 +230,7 @@ export class LiveState implements SkillState {
     const { name, mainFile, digest } = this.skill
     const { manifests } = this.#options
     try {
-      const snapshot = await (this.#isListed ? manifests.getSoon(this.disk, this.#steady, this.#since) : manifests.get(this.disk, this.#steady, this.#since))
+      const snapshot = await (this.#isListed ? manifests.getSoon(this.disk, this.#consistentSkill, this.#since) : manifests.get(this.disk, this.#consistentSkill, this.#since))
       if (snapshot === undefined) throw skillError.unread(name)
       this.#snapshot = snapshot
       if (mainFile !== undefined && digest !== undefined) this.#confirm(mainFile.name, digest)
@@ -242,12 +242,12 @@ export class LiveState implements SkillState {
   }
 
   #placeOf (path: string): FilePlace {
-    const { folder, filter } = this.#steady
+    const { folder, filter } = this.#consistentSkill
     return { disk: this.disk, folder: folder.realPath, path, filter }
   }
 
-  /** @throws {RefusedError} `changed` when the index entry is of no one state: what it hides may be of another than its names */
-  get #steady (): IndexedSkill {
+  /** @throws {RefusedError} `changed` when the index entry was read while the folder changed */
+  get #consistentSkill (): IndexedSkill {
     if (this.skill.refused?.refusal === 'changed') throw this.skill.refused
     return this.skill
   }

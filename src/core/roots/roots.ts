@@ -147,8 +147,8 @@ export class Roots {
     return this.#roots.findIndex((root) => root.path === path)
   }
 
-  /** Whether the first `count` roots have nothing new of this name. To list one of them again may take a second. */
-  async lack (name: string, count: number): Promise<boolean> {
+  /** Whether no root before position `count` has a new folder of this name. To list a root again may take a second. */
+  async hasNoneBefore (name: string, count: number): Promise<boolean> {
     for (const root of this.#roots.slice(0, count)) if (!await this.#holds(root, false) && (root.listed !== undefined || !await isFree(root.disk, `${root.path}/${name}`).catch(() => false))) return false
     return true
   }
