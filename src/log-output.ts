@@ -42,8 +42,8 @@ export class LogOutput implements DestinationStream {
   readonly dropped = new Signal<number>()
   readonly #sink: LogSink
   /**
-   * Lines that wait are the bytes between start and end. One line that is not Latin-1 would make a joined string of all of
-   * them two bytes a character: 10 % of the CPU of a tool call.
+   * Lines that wait are the bytes between start and end. In a joined string, one line that is not Latin-1 would
+   * make all lines two bytes a character. That took 10 % of the CPU of a tool call.
    */
   #chunk = Buffer.allocUnsafeSlow(JOIN_BYTES)
   #start = 0

@@ -7,7 +7,7 @@ import { readTextFile } from './yaml-file.ts'
 /** Pause between two comparisons with the disk, in milliseconds: a change is in force after at most two of them. */
 const CHECK_MS = 250
 
-/** A file of an operator's as those follow it who only report it. */
+/** An operator's file, for code that only reports its changes. */
 export interface FollowedPolicy {
   readonly path: string
   /** `sha256:<hex>` of the text in force. */

@@ -22,6 +22,7 @@ export interface CatalogRoutesOptions {
   readonly judge: Judging
 }
 
+/** Forms of a page that are in memory until it is sent: the entries, the page of them, and the bytes of the page. */
 const COPIES = 3
 
 /** What there is to know about each skill, page by page, and search. */
@@ -75,7 +76,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
   })
 }
 
-/** What a page takes until it is sent, in bytes: its entries, the page and its bytes, of two bytes for a character each. */
+/** What a page takes until it is sent, in bytes: a character takes two. */
 function largestPage (entries = DEFAULT_PAGE_ENTRIES): number {
   return Math.ceil(COPIES * 2 * MAX_PAGE_CHARACTERS * entries / MAX_PAGE_ENTRIES)
 }

@@ -75,7 +75,8 @@ export class CollectedContents {
 
 /**
  * Revisions that callers know, and what can be read of them after the skill has moved on. A caller that has begun with
- * one version finishes with it. Bounded in bytes; the oldest go first.
+ * one version finishes with it. `ManifestStore` fills it, and `SkillFiles` reads in it what a request with a revision asks for.
+ * Bounded by KEPT_REVISION_BYTES, unless an operator says otherwise; the oldest go first.
  */
 export class KeptRevisions {
   readonly #keepMs: number

@@ -138,8 +138,8 @@ export class SkillFiles {
   }
 
   /**
-   * The fast way of most answers: a file in memory, when the disk says at once that the file and its skill are as they were.
-   * Undefined for all else, which a state of the skill answers. Without it an answer costs 5 % more CPU.
+   * The fast way of most answers: a file in memory, if the disk says at once that file and skill are unchanged. Undefined for
+   * all else, which a state of the skill answers. Without it an answer costs 5 % more CPU.
    */
   #contentAtOnce (name: string, pathIn: (mainFiles: readonly string[]) => string | undefined): FileContent | undefined {
     const skill = this.#catalog.findAtOnce(name)

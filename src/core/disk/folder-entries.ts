@@ -45,7 +45,7 @@ function compareBytes (entries: readonly Dirent[], names: readonly Buffer[]): Fo
   return split(entries, ({ name }) => valid.has(name))
 }
 
-/** Of a large folder the bytes of all names would be too many. What is there under the name, and of the same type, is called so. */
+/** Of a large folder the bytes of all names would be too many. If `lstat` finds an entry of the same type under the decoded name, the name is real. */
 async function compareTypes (disk: Disk, folder: string, entries: readonly Dirent[]): Promise<FolderPiece> {
   const valid = new Set<Dirent>()
   for (const entry of entries) {

@@ -22,7 +22,7 @@ const NO_FOLLOW = constants.O_NOFOLLOW
  */
 export async function openInside (disk: Disk, folder: string, path: string, filter?: PathFilter): Promise<OpenFile> {
   const segments = path.split('/')
-  // What it is shows when it is open; what is hidden whatever it is, is not asked for.
+  // A path that is hidden both as a file and as a folder is not opened.
   if (isHiddenTo(path, true, filter) && isHiddenTo(path, false, filter)) throw new RefusedError('not_found')
   const open = disk.hasProc ? openThroughProc : openByComparison
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {

@@ -58,7 +58,7 @@ async function nextSlice (): Promise<void> {
 
 /**
  * Cuts long work in slices: call it between two pieces, and every few milliseconds everybody else gets a turn. A turn goes to
- * one piece of sliced work: a hundred jobs at the same time make no turn a hundred times as long, and each gets its share.
+ * one piece of sliced work. A hundred jobs at the same time therefore make no turn a hundred times as long, and each job gets its share.
  */
 export function createSlicer (sliceMs = SLICE_MS): () => Promise<void> | undefined {
   startTurn()

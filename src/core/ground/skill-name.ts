@@ -6,7 +6,7 @@ export function hasForbiddenSequence (name: string): boolean {
   return name === '' || name.includes('/') || name.includes('\\') || name.includes('..')
 }
 
-/** Whether a folder of this name may be a skill. `withoutInvalidUtf8` has sorted out names that are not UTF-8 before. */
+/** Whether a folder of this name may be a skill. `entriesIn` leaves out names that are not UTF-8. */
 export function isSafeName (name: string): boolean {
   return !hasForbiddenSequence(name) && !name.startsWith('.') && !CONTROL_CHARACTER.test(name) && name.isWellFormed()
 }

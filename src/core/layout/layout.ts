@@ -33,7 +33,7 @@ export type LeftOutReason =
   | 'shadowed' | 'excluded' | 'unsafe_name' | 'remote_plugin' | 'bad_manifest' | 'not_found' | 'bad_package' | 'link_outside' | 'ignored'
   | 'submodule' | 'lfs_pointer' | 'bound_reached'
 
-/** What is no skill although somebody could expect it. */
+/** An entry that looks like a skill and is not served, with the reason. */
 export interface LeftOut {
   readonly path: string
   readonly reason: LeftOutReason

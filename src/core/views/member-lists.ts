@@ -20,7 +20,10 @@ export interface MergedNames {
 
 const NO_NAMES: MergedNames = { names: [], owners: new Map(), shadowing: new Map() }
 
-/** What the roots of a view give together, merged again only when one of their lists is another. */
+/**
+ * What the roots of a view give together, for `View`. The lists are merged again only when one of them is another. `bench/results.md` has
+ * the figure: 49 more views of 10,000 skills.
+ */
 export class MemberLists {
   #members: readonly ListedMember[]
   #lists: ReadonlyArray<readonly string[]> | undefined

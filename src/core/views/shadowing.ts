@@ -10,7 +10,7 @@ import type { CatalogSkill, Finding, Manifest } from '../ground/skill.ts'
 /** One object for each skill and root: answers are remembered by it. */
 const shadowing = new WeakMap<CatalogSkill, Map<string, CatalogSkill>>()
 
-/** The skill with the finding that it hides one of a later root. Whether it does depends on who asks, so the index does not say it. */
+/** The skill with the finding that it hides one of a later root. Hiding depends on the view, so the index has no such finding. */
 export function withShadowing (skill: CatalogSkill, root: string): CatalogSkill {
   let byRoot = shadowing.get(skill)
   if (byRoot === undefined) shadowing.set(skill, byRoot = new Map())

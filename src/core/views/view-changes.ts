@@ -20,6 +20,7 @@ export interface ViewChangesOptions {
 /**
  * The changes of a view, made from those of its roots while somebody listens. A skill that the view may not have, or that an
  * earlier root of it hides, changes nothing. A view that gets other roots or patterns reports the difference.
+ * `View` makes one, for change feeds, the well-known indexes and MCP.
  */
 export class ViewChanges {
   readonly #options: ViewChangesOptions

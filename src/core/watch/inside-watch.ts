@@ -7,8 +7,8 @@ export interface InsideWatchEvents extends Omit<FolderWatcherEvents, 'onChange'>
 }
 
 /**
- * Watches the folders inside of skills, by real path, for the change feed. They can be as many as the skills or more, so they are
- * watched only while somebody listens for changes of any file.
+ * Watches the folders inside of skills, by real path, for `RootWatch`. Such folders can be as many as the skills or more. They are
+ * therefore watched only while a change feed, a well-known index or a policy follows all files. For figures see `FolderWatcher`.
  */
 export class InsideWatch {
   readonly #watcher: FolderWatcher

@@ -42,7 +42,8 @@ interface Waiter {
 /**
  * Bounds the memory of all answers that are being made, or wait for their clients. Thousands of clients that read nothing, or ask for
  * a page of 4 MB at once, would fill it. Past the bound, answers that have waited for more than the grace time are cut, the
- * oldest first. Requests wait for room in the order in which they came, and not for long.
+ * oldest first. Requests wait for room in the order in which they came, and not for long. The plugin `overload` reserves and holds
+ * room for each answer, and `FileStore` asks for room before it reads a large file. The bound is MAX_HELD_BYTES.
  */
 export class AnswerMemory {
   readonly #maxBytes: number

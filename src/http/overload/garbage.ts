@@ -15,7 +15,7 @@ export interface Heap {
 /**
  * Bounds the garbage of large answers and of requests that wait, for `AnswerMemory` and `Connections`. V8 lets a heap of 40 MB grow to
  * hundreds where there is much memory, and collects late on a busy machine. Measured with 300 clients that read nothing: tool calls for 8 MB
- * took 938 MB, and pages of the catalog 1,268 MB; with this 419 and 445. A collection stops the process for 20 to 200 ms.
+ * took 938 MB, and pages of the catalog 1,268 MB. With `Garbage` the figures are 419 and 445 MB. A collection stops the process for 20 to 200 ms.
  */
 export class Garbage {
   readonly #heap: Heap

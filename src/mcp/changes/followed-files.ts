@@ -23,6 +23,7 @@ interface FollowedFile {
 /**
  * The files that `subscriptions/listen` streams follow, by name of the skill and by URI. The change feed names the skill
  * that changed, and the digests of its manifest tell which of its files did. The feed is subscribed while a stream follows a file.
+ * `createMcpDoor` makes one, and MAX_MCP_STREAMS bounds the streams.
  */
 export class FollowedFiles {
   readonly #options: FollowedFilesOptions
