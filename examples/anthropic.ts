@@ -3,7 +3,9 @@
  *
  *   ANTHROPIC_API_KEY=… ANTHROPIC_MODEL=… npx tsx examples/anthropic.ts "What is the weather in Lyon?"
  *
- * SKILLS_URL is the skillserve server. ANTHROPIC_BASE_URL=http://127.0.0.1:8081 asks examples/fake-model.ts instead.
+ * SKILLS_URL is the skillserve server. The model of examples/fake-model.ts takes any key:
+ *
+ *   ANTHROPIC_API_KEY=any ANTHROPIC_BASE_URL=http://127.0.0.1:8081 npx tsx examples/anthropic.ts
  */
 import Anthropic from '@anthropic-ai/sdk'
 

@@ -3,7 +3,9 @@
  *
  *   GEMINI_API_KEY=… GEMINI_MODEL=… npx tsx examples/gemini.ts "What is the weather in Lyon?"
  *
- * SKILLS_URL is the skillserve server. GEMINI_BASE_URL=http://127.0.0.1:8081 asks examples/fake-model.ts instead.
+ * SKILLS_URL is the skillserve server. The model of examples/fake-model.ts takes any key:
+ *
+ *   GEMINI_API_KEY=any GEMINI_BASE_URL=http://127.0.0.1:8081 npx tsx examples/gemini.ts
  */
 import { type Content, GoogleGenAI, type Part, type Tool } from '@google/genai'
 

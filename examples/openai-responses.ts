@@ -3,7 +3,9 @@
  *
  *   OPENAI_API_KEY=… OPENAI_MODEL=… npx tsx examples/openai-responses.ts "What is the weather in Lyon?"
  *
- * SKILLS_URL is the skillserve server. OPENAI_BASE_URL=http://127.0.0.1:8081/v1 asks examples/fake-model.ts instead.
+ * SKILLS_URL is the skillserve server. The model of examples/fake-model.ts takes any key:
+ *
+ *   OPENAI_API_KEY=any OPENAI_BASE_URL=http://127.0.0.1:8081/v1 npx tsx examples/openai-responses.ts
  */
 import OpenAI from 'openai'
 import type { FunctionTool, ResponseInputItem } from 'openai/resources/responses/responses'

@@ -11,6 +11,8 @@ import { startProcess } from '../helper/process.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const SKILLS = fileURLToPath(new URL('../../skills', import.meta.url))
+/** Where the documents say that the scripted model listens. */
+const SCRIPTED_MODEL = 'http://127.0.0.1:8081'
 const QUESTION = 'What is the weather in Lyon?'
 
 t.setTimeout(120_000)
@@ -81,6 +83,14 @@ interface Loop {
   refused (origin: string): string
 }
 
+/** The variables of the command in the first lines of an example that asks the scripted model, here at its own origin. */
+function shownEnv (name: string, origin: string): Readonly<Record<string, string>> {
+  const source = readFileSync(`${ROOT}examples/${name}`, 'utf8')
+  const [, assignments = ''] = /^ \* {3}((?:\w+=\S+ )*\w+_BASE_URL=\S+) npx tsx /m.exec(source) ?? []
+  t.match(assignments, SCRIPTED_MODEL, name)
+  return Object.fromEntries(assignments.replace(SCRIPTED_MODEL, origin).split(' ').map((assignment) => assignment.split('=')))
+}
+
 const chat = {
   env: (origin: string) => ({ OPENAI_BASE_URL: `${origin}/v1` }),
   refused: (origin: string) => `${origin}/v1/chat/completions answered 401: no key`
@@ -92,19 +102,19 @@ const loops: readonly Loop[] = [
   {
     name: 'openai-responses.ts',
     command: example('openai-responses'),
-    env: (origin) => ({ OPENAI_BASE_URL: `${origin}/v1`, OPENAI_API_KEY: 'x' }),
+    env: (origin) => shownEnv('openai-responses.ts', origin),
     refused: () => '401'
   },
   {
     name: 'anthropic.ts',
     command: example('anthropic'),
-    env: (origin) => ({ ANTHROPIC_BASE_URL: origin, ANTHROPIC_API_KEY: 'x' }),
+    env: (origin) => shownEnv('anthropic.ts', origin),
     refused: () => '401'
   },
   {
     name: 'gemini.ts',
     command: example('gemini'),
-    env: (origin) => ({ GEMINI_BASE_URL: origin, GEMINI_API_KEY: 'x' }),
+    env: (origin) => shownEnv('gemini.ts', origin),
     refused: () => '401'
   }
 ]
