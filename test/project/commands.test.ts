@@ -3,6 +3,7 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'nod
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
+import { startProcess } from '../helper/process.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const SHELL = /^```sh\n([^]*?)^```$/gm
@@ -55,10 +56,12 @@ t.test('docs/network.md: two teams have their own skills after its commands', as
 
 t.test('docs/trust.md: skills are locked, signed and verified by its commands', { skip: spawnSync('openssl', ['version']).status !== 0 && 'openssl is not installed' }, async (t) => {
   const { folder, run } = createFolder(t)
-  writeFileSync(join(folder, 'trust.yaml'), yamlOf('trust.md', '# trust.yaml').replace(/^.*vendor.*\n/m, ''))
+  writeFileSync(join(folder, 'trust.yaml'), yamlOf('trust.md', '# trust.yaml'))
   const printed = commandsOf('trust.md').map(run)
   t.match(printed[0], 'skills.lock: 6 skills')
   t.match(printed.at(-1), /weather/)
+  const service = await startProcess(t, { args: ['skills', '--trust', 'trust.yaml'], cwd: folder })
+  t.match(await (await fetch(`${service.url}/skills`)).json(), { skills: ['brand-assets', 'calculator'] })
 })
 
 for (const document of readdirSync(`${ROOT}docs`).filter((name) => name.endsWith('.md') && name !== 'network.md' && name !== 'trust.md')) {
