@@ -11,7 +11,7 @@ export const LIMITS_SETTINGS = {
     default: 'auto',
     parse: (text) => (['auto', 'on', 'off'] as const).find((mode) => mode === text),
     mustBe: 'auto, on or off',
-    meaning: 'limits for each caller: `auto` has them unless only this machine reaches the service and nobody is told apart; `on` or `off` anywhere',
+    meaning: 'limits for each caller, `auto`, `on` or `off`; `auto` turns limits off only on a loopback address without an access file',
     section: 'limits'
   },
   limitRate: {

@@ -94,7 +94,7 @@ export const SETTINGS = {
     separator: ',',
     parse: (text) => parseHost(text.trim()),
     mustBe: 'a host name or an IP address',
-    meaning: 'names in `Host` to answer to, joined by commas; without it all, but on a loopback address only loopback names',
+    meaning: 'host names the service answers to, joined by commas; unset: all names, or only loopback names when it listens on loopback',
     section: 'hosts'
   },
   /** Origins as browsers write them: `https://app.example`, no default port. */
