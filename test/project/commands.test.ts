@@ -3,6 +3,7 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'nod
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
+import { COMMANDS } from '../../src/cli/commands.ts'
 import { startProcess } from '../helper/process.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
@@ -62,6 +63,12 @@ t.test('docs/trust.md: skills are locked, signed and verified by its commands', 
   t.match(printed.at(-1), /weather/)
   const service = await startProcess(t, { args: ['skills', '--trust', 'trust.yaml'], cwd: folder })
   t.match(await (await fetch(`${service.url}/skills`)).json(), { skills: ['brand-assets', 'calculator'] })
+})
+
+t.test('docs/configuration.md names every command', (t) => {
+  const text = readFileSync(`${ROOT}docs/configuration.md`, 'utf8')
+  for (const command of Object.keys(COMMANDS)) t.match(text, new RegExp(`^\\| .*\`skillserve \\[?${command}\\b`, 'm'), command)
+  t.end()
 })
 
 for (const document of readdirSync(`${ROOT}docs`).filter((name) => name.endsWith('.md') && name !== 'network.md' && name !== 'trust.md')) {
