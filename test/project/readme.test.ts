@@ -9,6 +9,7 @@ import * as mcpLimits from '../../src/mcp/limits.ts'
 import { MAX_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS } from '../../src/schemas/catalog.ts'
 import * as toolLimits from '../../src/tools/limits.ts'
 import { httpProblems, skillProblems } from '../../src/schemas/problem.ts'
+import { readConfigFile } from '../../src/config/config-file.ts'
 import { DOCUMENTS as TABLES, withTables } from '../../scripts/tables.ts'
 import { EXAMPLE_SKILL } from '../../scripts/example-skill.ts'
 import { createTools } from '../../src/tools/tools.ts'
@@ -153,6 +154,13 @@ t.test('the contents list of the README names its headings, in order', async (t)
   const headings = Array.from(source.matchAll(/^## (.+)$/gm), ([, heading = '']) => heading)
   const [contents = ''] = /^Contents: [^]*?\n\n/m.exec(source) ?? []
   t.strictSame(Array.from(contents.matchAll(/\[([^\]]+)\]\(#/g), ([, title = '']) => title), headings)
+})
+
+t.test('the configuration files that are shown can be read, and one has every kind of source', async (t) => {
+  const files = blocks.filter(({ language, text }) => language === 'yaml' && text.startsWith('sources:'))
+  const folder = t.testdir(Object.fromEntries(files.map(({ text }, index) => [`${index}.yaml`, text])))
+  const kinds = await Promise.all(files.map(async (_, index) => (await readConfigFile(join(folder, `${index}.yaml`))).map(({ kind }) => kind)))
+  t.ok(kinds.some((shown) => ['folder', 'git', 'archive', 's3', 'oci'].every((kind) => shown.some((each) => each === kind))), String(kinds))
 })
 
 t.test('every link inside the documents leads somewhere', async (t) => {
