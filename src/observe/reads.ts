@@ -70,16 +70,6 @@ const FRONT_PAGE = [undefined, 'skill.list', 'ui'] as const
 /** Doors whose requests hold several reads, or none: each read is reported by itself. */
 const DOORS_OF_CALLS = /\/(?:agent\/tool-call|agent\/tools\/:name|mcp)$/
 
-const TOOLS: Readonly<Record<string, AuditEvent>> = {
-  get_skill: 'skill.read',
-  Skill: 'skill.read',
-  skill: 'skill.read',
-  read_file_in_skill: 'skill.file_read',
-  list_skill_files: 'skill.manifest',
-  list_skills: 'skill.list',
-  search_skills: 'skill.search'
-}
-
 const OPERATIONS: Readonly<Record<string, AuditEvent>> = {
   'resources/read': 'skill.file_read',
   'resources/directory/read': 'skill.manifest',
@@ -113,16 +103,16 @@ export function isDoorOfCalls ({ routeOptions: { url: route = '' } }: FastifyReq
 }
 
 export function readOfCall ({ tool, args, dialect }: ObservedCall, { routeOptions: { url: route = '' }, headers }: FastifyRequest, available: readonly SkillMetadata[]): Read | undefined {
-  const event = tool === undefined ? undefined : TOOLS[tool.name]
-  if (tool === undefined || event === undefined) return undefined
+  if (tool === undefined) return undefined
+  const { reads } = tool
   const door = route.endsWith('/mcp') ? eraOf(headers) : dialect === 'rest' ? 'rest' : `tool-call/${dialect}`
   const given = tool.skillArgument === undefined ? undefined : text(own(args, tool.skillArgument))
   return {
-    event,
+    event: reads.event,
     door,
     skill: tool.skillArgument === 'skill' ? folderOf(given, available) : given,
-    path: event === 'skill.file_read' ? text(own(args, 'file_path')) : undefined,
-    queryLength: event === 'skill.search' ? text(own(args, 'query'))?.length : undefined
+    path: reads.event === 'skill.file_read' ? text(own(args, reads.pathArgument)) : undefined,
+    queryLength: reads.event === 'skill.search' ? text(own(args, reads.queryArgument))?.length : undefined
   }
 }
 

@@ -79,6 +79,12 @@ export interface ToolExample {
   readonly outcome: ToolOutcome
 }
 
+/** What a call reads, by the name that the audit log has for it, and the argument that says more. */
+export type ToolRead =
+  | { readonly event: 'skill.read' | 'skill.manifest' | 'skill.entry' | 'skill.list' }
+  | { readonly event: 'skill.file_read', readonly pathArgument: string }
+  | { readonly event: 'skill.search', readonly queryArgument: string }
+
 /** A tool is data plus one handler: defined once, rendered for every dialect, REST, MCP and OpenAPI. It holds no skills. */
 export interface Tool {
   readonly name: string
@@ -88,6 +94,8 @@ export interface Tool {
   readonly parameters: ToolParameters
   /** The argument that names a skill: `skill_name` is a folder's name, `skill` a display name, which is trimmed. */
   readonly skillArgument?: 'skill_name' | 'skill'
+  /** For the audit log and the counts of reads: required, so that no tool reads unseen. */
+  readonly reads: ToolRead
   /** The result object of a call that succeeded, and that of one that failed. */
   readonly resultSchema: TObject
   readonly failureSchema: TObject

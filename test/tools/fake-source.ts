@@ -193,6 +193,7 @@ export function fakeTool (members: Partial<Tool>): Tool {
     toolset: 'reader',
     description: '',
     parameters: { type: 'object', properties: {}, required: [] },
+    reads: { event: 'skill.list' },
     resultSchema: Type.Object({}),
     failureSchema: ErrorResultSchema,
     example: { args: {}, outcome: new ToolOutcome({}, '') },

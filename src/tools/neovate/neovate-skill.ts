@@ -25,6 +25,7 @@ export function createNeovateSkillTool (): Tool {
     ...neovateDefinition,
     toolset: 'neovate',
     skillArgument: 'skill',
+    reads: { event: 'skill.read' },
     resultSchema: ResultSchema,
     failureSchema: FailureSchema,
     example: { args: { skill: 'calculator' }, outcome: toOutcome(neovateSuccess('calculator', EXAMPLE_SKILL, '# Calculator Skill\n')) },

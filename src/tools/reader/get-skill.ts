@@ -21,6 +21,7 @@ export function createGetSkillTool (): Tool {
     description: 'Read the SKILL.MD documentation for a specific skill. Returns the full text content of the documentation file.',
     parameters,
     skillArgument: 'skill_name',
+    reads: { event: 'skill.read' },
     resultSchema: SkillDocumentSchema,
     failureSchema: ErrorResultSchema,
     example: {

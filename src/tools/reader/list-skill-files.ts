@@ -26,6 +26,7 @@ export function createListSkillFilesTool (): Tool {
     description: "List all files within a skill's folder, including those in subfolders. Returns paths relative to the skill folder, with sizes in bytes and media types, as a JSON array.",
     parameters,
     skillArgument: 'skill_name',
+    reads: { event: 'skill.manifest' },
     resultSchema: ResultSchema,
     failureSchema: ErrorResultSchema,
     example: {

@@ -10,6 +10,7 @@ export function createListSkillsTool (): Tool {
     toolset: 'reader',
     description: 'List all available skills in the skills folder. Returns skill names as a JSON array.',
     parameters: { type: 'object', properties: {}, required: [] },
+    reads: { event: 'skill.list' },
     resultSchema: SkillListSchema,
     failureSchema: ErrorResultSchema,
     example: { args: {}, outcome: jsonOutcome({ skills: ['calculator', 'weather'] }) },

@@ -39,6 +39,7 @@ export function createReadFileInSkillTool (): Tool {
     description: "Read any file within a skill's folder. Use this when SKILL.MD references additional documentation, examples, or configuration files. Path must be relative to skill folder.",
     parameters,
     skillArgument: 'skill_name',
+    reads: { event: 'skill.file_read', pathArgument: 'file_path' },
     resultSchema: SkillFileSchema,
     failureSchema: FailureSchema,
     example: {

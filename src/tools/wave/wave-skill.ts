@@ -70,6 +70,7 @@ export function createWaveSkillTool (): Tool {
     description: 'Invoke a skill to apply specialized expertise and capabilities',
     parameters,
     skillArgument: 'skill_name',
+    reads: { event: 'skill.read' },
     resultSchema: ResultSchema,
     failureSchema: FailureSchema,
     example: { args: { skill_name: 'calculator' }, outcome: toOutcome(EXAMPLE) },
