@@ -7,9 +7,6 @@ import { own } from '../core/ground/json.ts'
 
 type Api = typeof OpenTelemetry
 
-/** Make no spans: they would be most of a trace, and say nothing. */
-const PROBES = /\/(?:livez|readyz|metrics)$/
-
 const MAX_TEXT = 256
 
 const HEADERS = {
@@ -49,8 +46,9 @@ export function createTraces ({ context, isSpanContextValid, propagation, SpanKi
 
   return {
     onRequest (request) {
-      const { method, routeOptions: { url: route }, raw, headers } = request
-      if (route !== undefined && PROBES.test(route)) return
+      const { method, routeOptions: { url: route, config }, raw, headers } = request
+      // Spans of probes would be most of a trace, and say nothing.
+      if (config.load === 'probe') return
       spans.set(request, begin(route === undefined ? method : `${method} ${route}`, {
         kind: SpanKind.SERVER,
         attributes: {

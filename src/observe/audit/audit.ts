@@ -61,8 +61,6 @@ const MAX_FORWARDED_CHARACTERS = 512
 /** Of the digest, in hex digits: enough to tell a few million callers apart. */
 const PSEUDONYM_LENGTH = 24
 
-const EXEMPT = /\/(?:livez|readyz|metrics)$/
-
 interface Line {
   readonly time: number
   readonly skills: SkillService | undefined
@@ -203,7 +201,7 @@ export function createAudit ({ output, last, clientOf, isRequired, isWorking, ve
   const plugin = fp(async function audit (app) {
     if (!isRequired) return
     app.addHook('onRequest', (request, _reply, next) => {
-      if (isWorking() || EXEMPT.test(request.routeOptions.url ?? '')) next()
+      if (isWorking() || request.routeOptions.config.load === 'probe') next()
       else next(new HttpProblem('audit_unavailable'))
     })
   }, { name: 'audit', fastify: '5.x' })
