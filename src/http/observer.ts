@@ -1,13 +1,23 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { SkillsOf } from './callers.ts'
 import type { ToolObserver } from '../tools/calls/observer.ts'
+import type { ToolRead } from '../tools/tool.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Whether browsers get the list of skills from a route that names none to programs. */
-    hasPage?: boolean
+    /** What requests of the route read of skills. Every route says it, except those that are open to all. */
+    reads?: RouteReads | ((request: FastifyRequest) => RouteReads)
   }
 }
+
+/** What can be read of skills, by the names of the audit log. */
+export type ReadEvent = ToolRead['event'] | 'skill.archive' | 'discovery.index' | 'events.open'
+
+/** A request reads one thing, or nothing. Or each call in its body is reported by itself: as of `door`, by default as of its dialect. */
+export type RouteReads =
+  | { readonly event: ReadEvent, readonly door: string }
+  | { readonly callsOf: string, readonly door?: string }
+  | 'nothing'
 
 /** An operation of MCP: one JSON-RPC request. */
 export interface ObservedOperation {

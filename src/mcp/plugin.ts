@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify
 import { PerSkills, type SkillsOf, type WhileAllowed } from '../http/callers.ts'
 import type { ChangeFeed } from '../core/events/change-feed.ts'
 import type { SkillService } from '../core/skill-source.ts'
-import type { Observer } from '../http/observer.ts'
+import type { Observer, RouteReads } from '../http/observer.ts'
 import { overloadError } from '../core/ground/errors.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { parseTraceparent } from '../http/request/traceparent.ts'
@@ -37,7 +37,8 @@ const HEADERS = ['content-type', 'accept', 'mcp-protocol-version', 'mcp-method',
 /** The head of an answer goes out with its first bytes. */
 const OPENING = Buffer.from(': notifications follow\n\n')
 
-const FIRST_REVISION_WITHOUT_STREAM = '2026'
+/** The first revision without a handshake, and without a stream that a GET opens. */
+const FIRST_MODERN_REVISION = '2026'
 
 /** The SDK needs a URL and reads no part of it. */
 const URL_OF_DOOR = 'http://localhost/mcp'
@@ -80,7 +81,11 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
 
   const checkRequestOrigin: onRequestHookHandler = (request, _reply, next) => { next(checkOrigin(request.headers.origin)) }
 
-  app.get('/mcp', { schema: { hide: true }, onRequest: checkRequestOrigin }, async (request, reply) => {
+  app.get('/mcp', {
+    config: { reads: (request) => request.method === 'GET' ? { event: 'events.open', door: eraOf(request) } : callsOf(request) },
+    schema: { hide: true },
+    onRequest: checkRequestOrigin
+  }, async (request, reply) => {
     if (!opensStream(request)) throw new HttpProblem('method_not_allowed', 'MCP takes POST; the stream of notifications of the 2025 revisions has Accept: text/event-stream', { allow: 'POST' })
     return streams.open(request, reply, (send) => {
       send(OPENING)
@@ -89,6 +94,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
   })
 
   app.post('/mcp', {
+    config: { reads: callsOf },
     // Not in the OpenAPI document: the one operation would be "any JSON-RPC message", and MCP describes itself.
     schema: { hide: true, body: { type: 'object', description: 'One JSON-RPC message; batches are not taken' } },
     onRequest: checkRequestOrigin
@@ -123,8 +129,19 @@ async function send (reply: FastifyReply, response: Response): Promise<FastifyRe
 
 /** A browser that opens the address has no use for an endless answer, and the newer revision has no such stream. */
 function opensStream ({ headers }: FastifyRequest): boolean {
-  const revision = headers['mcp-protocol-version'] ?? ''
-  return headers.accept?.includes(EVENT_STREAM_MEDIA_TYPE) === true && revision < FIRST_REVISION_WITHOUT_STREAM
+  return headers.accept?.includes(EVENT_STREAM_MEDIA_TYPE) === true && !isModern(headers)
+}
+
+function callsOf (request: FastifyRequest): RouteReads {
+  return { callsOf: 'mcp', door: eraOf(request) }
+}
+
+function eraOf ({ headers }: FastifyRequest): string {
+  return isModern(headers) ? 'mcp/modern' : 'mcp/legacy'
+}
+
+function isModern (headers: FastifyRequest['headers']): boolean {
+  return String(headers['mcp-protocol-version'] ?? '') >= FIRST_MODERN_REVISION
 }
 
 function toWebRequest (request: FastifyRequest, signal: AbortSignal): Request {

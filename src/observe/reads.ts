@@ -1,8 +1,7 @@
 import { basename } from 'node:path'
 import type { FastifyRequest } from 'fastify'
 import type { SkillMetadata } from '../core/ground/skill.ts'
-import type { ObservedOperation } from '../http/observer.ts'
-import { prefersPage } from '../http/request/accept.ts'
+import type { ObservedOperation, RouteReads } from '../http/observer.ts'
 import type { ObservedCall } from '../tools/calls/observer.ts'
 import { own } from '../core/ground/json.ts'
 
@@ -44,32 +43,6 @@ export type AuditEvent = keyof typeof AUDIT_EVENTS
 /** Longest text of a caller in a line, in characters. */
 const MAX_CHARACTERS = 512
 
-/** Routes by the end of their pattern, since a path prefix may be before it. The first match counts. */
-const ROUTES: ReadonlyArray<readonly [RegExp, AuditEvent, door: string]> = [
-  [/\/\.well-known\/(?:agent-)?skills\/index\.json$/, 'discovery.index', 'well-known'],
-  [/\/\.well-known\/.*\/archive\.zip$/, 'skill.archive', 'well-known'],
-  [/\/\.well-known\/agent-skills\/:name\/:digest\/SKILL\.md$/, 'skill.read', 'well-known'],
-  [/\/\.well-known\/skills\/.*\/\*$/, 'skill.file_read', 'well-known'],
-  [/\/skills\/:name\/archive\.zip$/, 'skill.archive', 'rest'],
-  [/\/ui\/skills\/:name\/.*\*$/, 'skill.file_read', 'ui'],
-  [/\/ui\/skills\/:name(?:\/.*)?$/, 'skill.read', 'ui'],
-  [/\/skills\/:name\/files\/\*$/, 'skill.file_read', 'rest'],
-  [/\/skills\/:name\/files$/, 'skill.manifest', 'rest'],
-  [/\/skills\/:name$/, 'skill.read', 'rest'],
-  [/\/skills$/, 'skill.list', 'rest'],
-  [/\/catalog\/:name$/, 'skill.entry', 'rest'],
-  [/\/catalog$/, 'skill.list', 'rest'],
-  [/\/agent\/prompt$/, 'skill.list', 'prompt'],
-  [/\/llms\.txt$/, 'skill.list', 'llms.txt'],
-  [/\/events$/, 'events.open', 'rest']
-]
-
-/** For browsers the root of the service is the list of skills; for programs it names no skill. */
-const FRONT_PAGE = [undefined, 'skill.list', 'ui'] as const
-
-/** Doors whose requests hold several reads, or none: each read is reported by itself. */
-const DOORS_OF_CALLS = /\/(?:agent\/tool-call|agent\/tools\/:name|mcp)$/
-
 const OPERATIONS: Readonly<Record<string, AuditEvent>> = {
   'resources/read': 'skill.file_read',
   'resources/directory/read': 'skill.manifest',
@@ -83,11 +56,10 @@ const OPERATIONS: Readonly<Record<string, AuditEvent>> = {
 
 /** What a request of a route with one read asks for; undefined for routes that read no skill. */
 export function readOfRequest (request: FastifyRequest): Read | undefined {
-  const { routeOptions: { url: route, config }, params, query, method, headers } = request
-  if (route === undefined) return undefined
-  if (DOORS_OF_CALLS.test(route)) return method === 'GET' && route.endsWith('/mcp') ? { event: 'events.open', door: eraOf(headers) } : undefined
-  const [, event, door] = ROUTES.find(([pattern]) => pattern.test(route)) ?? (config.hasPage === true && prefersPage(request) ? FRONT_PAGE : [])
-  if (event === undefined || door === undefined) return undefined
+  const reads = readsOf(request)
+  if (reads === undefined || !('event' in reads)) return undefined
+  const { params, query } = request
+  const { event, door } = reads
   return {
     event: event === 'skill.list' && own(query, 'q') !== undefined ? 'skill.search' : event,
     door,
@@ -97,19 +69,19 @@ export function readOfRequest (request: FastifyRequest): Read | undefined {
   }
 }
 
-/** Whether what a request reads is reported call by call. */
-export function isDoorOfCalls ({ routeOptions: { url: route = '' } }: FastifyRequest): boolean {
-  return DOORS_OF_CALLS.test(route)
+/** The door of a request whose reads are reported call by call. */
+export function doorOfCalls (request: FastifyRequest): string | undefined {
+  const reads = readsOf(request)
+  return reads !== undefined && 'callsOf' in reads ? reads.callsOf : undefined
 }
 
-export function readOfCall ({ tool, args, dialect }: ObservedCall, { routeOptions: { url: route = '' }, headers }: FastifyRequest, available: readonly SkillMetadata[]): Read | undefined {
+export function readOfCall ({ tool, args, dialect }: ObservedCall, request: FastifyRequest, available: readonly SkillMetadata[]): Read | undefined {
   if (tool === undefined) return undefined
   const { reads } = tool
-  const door = route.endsWith('/mcp') ? eraOf(headers) : dialect === 'rest' ? 'rest' : `tool-call/${dialect}`
   const given = tool.skillArgument === undefined ? undefined : text(own(args, tool.skillArgument))
   return {
     event: reads.event,
-    door,
+    door: readsOf(request)?.door ?? `tool-call/${dialect}`,
     skill: tool.skillArgument === 'skill' ? folderOf(given, available) : given,
     path: reads.event === 'skill.file_read' ? text(own(args, reads.pathArgument)) : undefined,
     queryLength: reads.event === 'skill.search' ? text(own(args, reads.queryArgument))?.length : undefined
@@ -119,7 +91,7 @@ export function readOfCall ({ tool, args, dialect }: ObservedCall, { routeOption
 export function readOfOperation ({ method, params, origin }: ObservedOperation): Read | undefined {
   const event = Object.hasOwn(OPERATIONS, method) ? OPERATIONS[method] : undefined
   if (event === undefined) return undefined
-  const door = eraOf(origin.headers)
+  const door = readsOf(origin)?.door ?? 'mcp'
   if (method === 'prompts/get') return { event, door, skill: text(own(params, 'name')) }
   const [, skill, path] = /^skill:\/\/([^/?#]+)(?:\/([^?#]*))?$/.exec(text(own(params, 'uri')) ?? '') ?? []
   return { event, door, skill: decode(skill), path: event === 'skill.file_read' ? decode(path) : undefined }
@@ -131,8 +103,11 @@ function folderOf (displayName: string | undefined, available: readonly SkillMet
   return skill === undefined ? displayName : basename(skill.skillPath)
 }
 
-function eraOf (headers: FastifyRequest['headers']): string {
-  return String(headers['mcp-protocol-version'] ?? '') >= '2026' ? 'mcp/modern' : 'mcp/legacy'
+/** What the route of a request says; undefined for none, and for a route that reads nothing. */
+function readsOf (request: FastifyRequest): Exclude<RouteReads, 'nothing'> | undefined {
+  const { reads } = request.routeOptions.config
+  const said = typeof reads === 'function' ? reads(request) : reads
+  return said === 'nothing' ? undefined : said
 }
 
 function decode (encoded: string | undefined): string | undefined {

@@ -37,6 +37,7 @@ function takeAnyBody (app: FastifyInstance): FastifySchemaCompiler<FastifySchema
 /** Definitions and calls of tools. A tool's outcome is always a 200: the model reads it. */
 export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async function agentRoutes (app, { registry, skillsOf, handleToolCall, observer, admitCall }) {
   app.post('/agent/tool-call', {
+    config: { reads: { callsOf: 'tool-call' } },
     schema: {
       operationId: 'callTools',
       summary: 'Run tool calls as a model made them',
@@ -70,6 +71,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
   })
 
   app.get('/agent/tools', {
+    config: { reads: 'nothing' },
     schema: {
       operationId: 'listTools',
       summary: 'Tool definitions for a model',
@@ -88,6 +90,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
   })
 
   app.post('/agent/tools/:name', {
+    config: { reads: { callsOf: 'rest', door: 'rest' } },
     schema: {
       operationId: 'callTool',
       summary: 'Run one tool',

@@ -19,7 +19,7 @@ const FORMAT = 'zip1'
 
 export const archiveRoutes: FastifyPluginAsyncTypebox<ArchiveRoutesOptions> = async function archiveRoutes (app, { skillsOf }) {
   app.get('/skills/:name/archive.zip', {
-    config: { load: 'costly' },
+    config: { reads: { event: 'skill.archive', door: 'rest' }, load: 'costly' },
     schema: {
       operationId: 'getSkillArchive',
       summary: 'Read a whole skill as a ZIP archive',

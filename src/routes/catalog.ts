@@ -28,7 +28,7 @@ const COPIES = 3
 /** What there is to know about each skill, page by page, and search. */
 export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (app, { skillsOf, revisionOf, judge }) {
   app.get('/catalog', {
-    config: { load: 'costly', answerBytes: ({ query }) => largestPage((query as Static<typeof CatalogQuerySchema>).limit) },
+    config: { reads: { event: 'skill.list', door: 'rest' }, load: 'costly', answerBytes: ({ query }) => largestPage((query as Static<typeof CatalogQuerySchema>).limit) },
     schema: {
       operationId: 'browseCatalog',
       summary: 'Browse and search the skills',
@@ -54,6 +54,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
   })
 
   app.get('/catalog/:name', {
+    config: { reads: { event: 'skill.entry', door: 'rest' } },
     schema: {
       operationId: 'getCatalogEntry',
       summary: 'Describe a skill',

@@ -35,6 +35,7 @@ export const doorsRoute = fp<DoorsOptions>(async function doorsRoute (app, optio
 const route: FastifyPluginAsyncTypebox<DoorsOptions & { readonly doors: readonly Door[] }> = async function route (app, { version, forBrowsers, doors }) {
   const more = MORE_DOORS.map(({ path, ...door }) => ({ ...door, path: app.prefix + path }))
   app.get('/', {
+    config: { reads: 'nothing' },
     ...forBrowsers,
     schema: {
       operationId: 'listDoors',

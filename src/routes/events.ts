@@ -33,6 +33,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
   const streams = createEventStreams(app, { maxStreams, shutdown, whileAllowed, maxStreamBytes, heartbeatMs })
 
   app.get('/events', {
+    config: { reads: { event: 'events.open', door: 'rest' } },
     schema: {
       operationId: 'followEvents',
       summary: 'Follow changes of skills',

@@ -21,6 +21,7 @@ export const llmsTxtRoute: FastifyPluginAsync<LlmsTxtOptions> = async function l
   const rendered = new WeakMap<readonly SkillMetadata[], Promise<string>>()
 
   app.get('/llms.txt', {
+    config: { reads: { event: 'skill.list', door: 'llms.txt' } },
     schema: {
       operationId: 'getLlmsTxt',
       summary: 'The skills by the convention of llms.txt',

@@ -15,13 +15,17 @@ const DOCUMENT_SCHEMA = {
 const EXAMPLE = { openapi: '3.1.0', info: { title: 'skillserve' }, paths: {} }
 const YAML_EXAMPLE = 'openapi: 3.1.0\ninfo:\n  title: skillserve\n'
 
+const config = { reads: 'nothing' } as const
+
 /** The OpenAPI document, as `npm run openapi` has written it from the routes, and a page that shows it. */
 export const openapiRoutes: FastifyPluginAsync = async function openapiRoutes (app) {
   app.get('/openapi.json', {
+    config,
     schema: documentSchema('getOpenapiJson', 'The OpenAPI document as JSON', 'application/json', DOCUMENT_SCHEMA, EXAMPLE)
   }, async (_request, reply) => reply.type('application/json; charset=utf-8').send(await readDocument('openapi.json', app.prefix)))
 
   app.get('/openapi.yaml', {
+    config,
     schema: documentSchema('getOpenapiYaml', 'The OpenAPI document as YAML', 'application/yaml', { type: 'string' }, YAML_EXAMPLE)
   }, async (_request, reply) => reply.type('application/yaml; charset=utf-8').send(await readDocument('openapi.yaml', app.prefix)))
 
@@ -80,16 +84,16 @@ const START = "SwaggerUIBundle({ url: 'openapi.json', dom_id: '#swagger-ui', dee
  * server, a quarter of the start, for a page that few open.
  */
 const docsPage: FastifyPluginAsync = async function docsPage (app) {
-  const schema = { hide: true }
+  const options = { config, schema: { hide: true } }
   app.addHook('onRequest', (_request, reply, next) => {
     reply.headers({ ...contentHeaders, 'content-security-policy': CSP })
     next()
   })
 
-  app.get('/docs', { schema }, async (_request, reply) => reply.type('text/html; charset=utf-8').send(PAGE))
-  app.get('/docs/', { schema }, async (_request, reply) => reply.redirect('../docs', 308))
-  app.get('/docs/start.js', { schema }, async (_request, reply) => reply.type('text/javascript; charset=utf-8').send(START))
+  app.get('/docs', options, async (_request, reply) => reply.type('text/html; charset=utf-8').send(PAGE))
+  app.get('/docs/', options, async (_request, reply) => reply.redirect('../docs', 308))
+  app.get('/docs/start.js', options, async (_request, reply) => reply.type('text/javascript; charset=utf-8').send(START))
   for (const [name, type] of Object.entries(ASSETS)) {
-    app.get(`/docs/${name}`, { schema }, async (_request, reply) => reply.type(type).send(await readFile(new URL(import.meta.resolve(`@fastify/swagger-ui/static/${name}`)))))
+    app.get(`/docs/${name}`, options, async (_request, reply) => reply.type(type).send(await readFile(new URL(import.meta.resolve(`@fastify/swagger-ui/static/${name}`)))))
   }
 }

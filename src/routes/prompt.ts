@@ -43,6 +43,7 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
   }
 
   app.get('/agent/prompt', {
+    config: { reads: { event: 'skill.list', door: 'prompt' } },
     schema: {
       operationId: 'getPrompt',
       summary: 'The catalog for a system prompt',

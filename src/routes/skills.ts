@@ -36,6 +36,7 @@ const ANY_BYTES = 'application/octet-stream'
 /** List, document, manifest and files of skills. */
 export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async function skillRoutes (app, { skillsOf, revisionOf, tools }) {
   app.get('/skills', {
+    config: { reads: { event: 'skill.list', door: 'rest' } },
     schema: {
       operationId: 'listSkills',
       summary: 'List all skills',
@@ -50,6 +51,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
   })
 
   app.get('/skills/:name', {
+    config: { reads: { event: 'skill.read', door: 'rest' } },
     schema: {
       operationId: 'getSkill',
       summary: 'Read the main file of a skill',
@@ -74,6 +76,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
   })
 
   app.get('/skills/:name/files', {
+    config: { reads: { event: 'skill.manifest', door: 'rest' } },
     schema: {
       operationId: 'listSkillFiles',
       summary: 'List the files of a skill',
@@ -94,6 +97,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
   })
 
   app.get('/skills/:name/files/*', {
+    config: { reads: { event: 'skill.file_read', door: 'rest' } },
     schema: {
       operationId: 'readSkillFile',
       summary: 'Read a file of a skill',

@@ -34,7 +34,7 @@ export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = as
 
   app.post('/validate', {
     bodyLimit: MAX_VALIDATED_BYTES,
-    config: { load: 'costly', bodyTypes: [...DOCUMENT_TYPES, ...ARCHIVE_TYPES] },
+    config: { reads: 'nothing', load: 'costly', bodyTypes: [...DOCUMENT_TYPES, ...ARCHIVE_TYPES] },
     schema: {
       operationId: 'validateSkill',
       summary: 'Judge a skill that is sent',

@@ -1,19 +1,22 @@
 import { basename } from 'node:path/posix'
 import type { FastifyError, FastifyPluginAsync, FastifyReply, FastifyRequest, preValidationAsyncHookHandler } from 'fastify'
 import { addVary } from '../http/headers.ts'
+import type { RouteReads } from '../http/observer.ts'
 import { prefersPage } from '../http/request/accept.ts'
 import type { PageMaker, Pages, PagesOptions } from './pages.ts'
 
 type LoadPage = () => Promise<{ readonly page: PageMaker }>
 
 /** Every page by its address: a new one is a file and a row here. What makes it is loaded when it is asked for. */
-const PAGES: Readonly<Record<string, LoadPage>> = {
-  '/ui/skills/:name': () => import('./pages/skill.ts'),
-  '/ui/skills/:name/changes': () => import('./pages/changes.ts'),
-  '/ui/skills/:name/files': () => import('./pages/file.ts'),
-  '/ui/skills/:name/files/*': () => import('./pages/file.ts'),
-  '/ui/status': () => import('./pages/status.ts')
+const PAGES: Readonly<Record<string, { readonly load: LoadPage, readonly reads: RouteReads }>> = {
+  '/ui/skills/:name': { load: () => import('./pages/skill.ts'), reads: { event: 'skill.read', door: 'ui' } },
+  '/ui/skills/:name/changes': { load: () => import('./pages/changes.ts'), reads: { event: 'skill.read', door: 'ui' } },
+  '/ui/skills/:name/files': { load: () => import('./pages/file.ts'), reads: { event: 'skill.read', door: 'ui' } },
+  '/ui/skills/:name/files/*': { load: () => import('./pages/file.ts'), reads: { event: 'skill.file_read', door: 'ui' } },
+  '/ui/status': { load: () => import('./pages/status.ts'), reads: 'nothing' }
 }
+
+const LIST: RouteReads = { event: 'skill.list', door: 'ui' }
 
 export interface CatalogPages {
   readonly forBrowsers: ForBrowsers
@@ -23,7 +26,7 @@ export interface CatalogPages {
 
 /** What a route that answers programs does for browsers. */
 export interface ForBrowsers {
-  readonly config: { readonly hasPage: true }
+  readonly config: { readonly reads: (request: FastifyRequest) => RouteReads }
   /** Answers them; for others the route goes on. */
   readonly preValidation: preValidationAsyncHookHandler
   /** Answers them with what went wrong before. */
@@ -59,7 +62,7 @@ export function catalogPages (options: PagesOptions): CatalogPages {
 
   return {
     forBrowsers: {
-      config: { hasPage: true },
+      config: { reads: (request) => prefersPage(request) ? LIST : 'nothing' },
       async preValidation (request, reply) {
         // Of the server as a whole: no page.
         if (request.url === '*') return
@@ -76,12 +79,13 @@ export function catalogPages (options: PagesOptions): CatalogPages {
       const schema = { hide: true }
       app.setErrorHandler(errorHandler)
       app.addHook('onClose', async () => { await (await loading)?.close() })
-      for (const [address, loadPage] of Object.entries(PAGES)) app.get(address, { schema }, (request, reply) => show(request, reply, loadPage))
+      for (const [address, { load, reads }] of Object.entries(PAGES)) app.get(address, { schema, config: { reads } }, (request, reply) => show(request, reply, load))
+      const config = { reads: 'nothing' } as const
       // Open to all: the page that refuses a caller has a style too.
       app.get('/ui/assets/:name', { schema, config: { isOpen: true } }, async (request, reply) => (await pages()).asset(request, reply))
-      app.get('/ui', { schema }, async (_request, reply) => reply.redirect('./', 308))
-      app.get('/ui/', { schema }, async (_request, reply) => reply.redirect('../', 308))
-      app.get('/ui/*', { schema }, async (request, reply) => (await pages()).missing(request, reply))
+      app.get('/ui', { schema, config }, async (_request, reply) => reply.redirect('./', 308))
+      app.get('/ui/', { schema, config }, async (_request, reply) => reply.redirect('../', 308))
+      app.get('/ui/*', { schema, config }, async (request, reply) => (await pages()).missing(request, reply))
     }
   }
 }

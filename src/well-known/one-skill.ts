@@ -41,6 +41,7 @@ const INDEXES = [
 export const oneSkill: FastifyPluginAsyncTypebox<OneSkillOptions> = async function oneSkill (app, { skillsOf, discoveries }) {
   for (const { path, version, operationId, summary, answer } of INDEXES) {
     app.get(path, {
+      config: { reads: { event: 'discovery.index', door: 'well-known' } },
       schema: {
         operationId,
         summary,
@@ -56,6 +57,7 @@ export const oneSkill: FastifyPluginAsyncTypebox<OneSkillOptions> = async functi
   }
 
   app.get('/skills/:name/.well-known/skills/:skill/*', {
+    config: { reads: { event: 'skill.file_read', door: 'well-known' } },
     schema: {
       operationId: 'getSkillLegacyDiscoveryFile',
       summary: 'A file that the index of one skill lists',

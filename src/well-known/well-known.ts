@@ -45,7 +45,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
   await app.register(oneSkill, { skillsOf, discoveries })
 
   app.get('/.well-known/agent-skills/index.json', {
-    config: { load: 'costly' },
+    config: { reads: { event: 'discovery.index', door: 'well-known' }, load: 'costly' },
     schema: {
       operationId: 'getDiscoveryIndex',
       summary: 'The skills that clients can install, with digests',
@@ -60,6 +60,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
   })
 
   app.get('/.well-known/agent-skills/:name/:digest/SKILL.md', {
+    config: { reads: { event: 'skill.read', door: 'well-known' } },
     schema: {
       operationId: 'getDiscoveryDocument',
       summary: 'A skill that is one SKILL.md',
@@ -77,7 +78,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
   })
 
   app.get('/.well-known/agent-skills/:name/:digest/archive.zip', {
-    config: { load: 'costly' },
+    config: { reads: { event: 'skill.archive', door: 'well-known' }, load: 'costly' },
     schema: {
       operationId: 'getDiscoveryArchive',
       summary: 'A skill of several files as a ZIP archive',
@@ -96,7 +97,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
   })
 
   app.get('/.well-known/skills/index.json', {
-    config: { load: 'costly' },
+    config: { reads: { event: 'discovery.index', door: 'well-known' }, load: 'costly' },
     schema: {
       operationId: 'getLegacyDiscoveryIndex',
       summary: 'The skills that clients can install, with their files',
@@ -111,6 +112,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
   })
 
   app.get('/.well-known/skills/:name/*', {
+    config: { reads: { event: 'skill.file_read', door: 'well-known' } },
     schema: {
       operationId: 'getLegacyDiscoveryFile',
       summary: 'A file that the index lists',

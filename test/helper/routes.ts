@@ -1,10 +1,11 @@
-import type { FastifyPluginAsync } from 'fastify'
+import type { FastifyContextConfig, FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
 
 /** A route as it was registered: `GET`, `/skills/:name`. */
 export interface RegisteredRoute {
   readonly method: string
   readonly url: string
+  readonly config: FastifyContextConfig
 }
 
 export interface FollowedRoutes {
@@ -23,7 +24,7 @@ export function followRoutes (): FollowedRoutes {
   return {
     all,
     plugin: fp(async (app) => {
-      app.addHook('onRoute', ({ method, url }) => { for (const each of [method].flat()) all.push({ method: each, url }) })
+      app.addHook('onRoute', ({ method, url, config = {} }) => { for (const each of [method].flat()) all.push({ method: each, url, config }) })
       app.addHook('onRequest', ({ method, routeOptions: { url = '' } }, _reply, next) => {
         reached.add(`${method} ${url}`)
         next()

@@ -51,6 +51,16 @@ const METHODS: Readonly<Record<string, string | undefined>> = {
   'tools/call': 'skill.file_read'
 }
 
+t.test('K73: every route says what its requests read, or is open to all and says nothing about skills', async (t) => {
+  const { plugin, all } = followRoutes()
+  await buildAudited(t, { plug: () => [plugin] })
+  t.ok(all.length > 40)
+  t.strictSame(all.filter(({ config: { reads, isOpen } }) => (reads === undefined) !== (isOpen === true)).map(({ method, url }) => `${method} ${url}`), [])
+  for (const { method, url, config: { reads } } of all.filter(({ url, config: { reads } }) => typeof reads !== 'function' && ROUTES[url] !== undefined)) {
+    t.match(reads, ROUTES[url] === 'calls' ? { callsOf: String } : { event: ROUTES[url] }, `${method} ${url}`)
+  }
+})
+
 t.test('K73: every route, dialect, tool and method of MCP leaves exactly one line for a read, with the members that the documents have', async (t) => {
   const { plugin, all } = followRoutes()
   const { app, text, audit } = await buildAudited(t, { plug: () => [plugin] })

@@ -14,7 +14,7 @@ import { traceOf } from '../../http/request/traceparent.ts'
 import { own } from '../../core/ground/json.ts'
 import { AuthFailures } from './auth-failures.ts'
 import { Journal, type JournalOptions } from './journal.ts'
-import { type AuditEvent, isDoorOfCalls, type Read, readOfCall, readOfOperation, readOfRequest } from '../reads.ts'
+import { type AuditEvent, doorOfCalls, type Read, readOfCall, readOfOperation, readOfRequest } from '../reads.ts'
 
 export interface AuditOptions extends JournalOptions {
   readonly clientOf: ClientOf
@@ -54,6 +54,9 @@ const MAX_WAITING = 20_000
 
 /** Timestamps of files have steps, in milliseconds: a change this shortly before a read may be after it. */
 const CHANGE_STEP_MS = 20
+
+/** Of a request that reads nothing. */
+const OTHER_DOOR = 'rest'
 
 const MAX_CLIENT_CHARACTERS = 128
 const MAX_FORWARDED_CHARACTERS = 512
@@ -178,10 +181,13 @@ export function createAudit ({ output, last, clientOf, isRequired, isWorking, ve
       const more = { bytes, digest: digestIn(reply, read), ...outcome !== 'success' && outcome !== 'not_modified' && { code: problemCodeOf(request) }, ...!isComplete && { complete: false } }
       if (reply.raw.statusCode === 401) {
         const address = personal(clientOf(request.raw))
-        if (failures.admits(address)) report(request, { ...read, event: 'auth.failed', door: read?.door ?? doorOf(request) }, outcome, more)
+        if (failures.admits(address)) report(request, { ...read, event: 'auth.failed', door: read?.door ?? doorOfCalls(request) ?? OTHER_DOOR }, outcome, more)
       } else if (read !== undefined) report(request, read, outcome, more, revisionIn(reply))
-      else if (outcome === 'denied' || (isDoorOfCalls(request) && outcome !== 'success' && outcome !== 'not_modified')) {
-        report(request, { event: 'access.denied', door: doorOf(request) }, outcome, more)
+      else {
+        const door = doorOfCalls(request)
+        if (outcome === 'denied' || (door !== undefined && outcome !== 'success' && outcome !== 'not_modified')) {
+          report(request, { event: 'access.denied', door: door ?? OTHER_DOOR }, outcome, more)
+        }
       }
     },
     onCall (call) {
@@ -272,11 +278,6 @@ async function stateOf (skills: SkillService, name: string): Promise<{ readonly 
 function revisionIn (reply: FastifyReply): string | undefined {
   const revision = reply.getHeader(REVISION_HEADER)
   return typeof revision === 'string' && reply.raw.statusCode < 400 ? revision : undefined
-}
-
-function doorOf ({ routeOptions: { url: route = '' } }: FastifyRequest): string {
-  if (route.endsWith('/mcp')) return 'mcp'
-  return route.endsWith('/agent/tool-call') ? 'tool-call' : 'rest'
 }
 
 function outcomeOf (status: number): Outcome {
