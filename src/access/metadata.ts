@@ -26,7 +26,8 @@ export function addMetadata (app: FastifyInstance, { basePath, publicUrl, issuer
   const resource = `${publicUrl}/mcp`
   const paths = new Set([PATH, new URL(metadataUrl(publicUrl)).pathname, `${basePath}${PATH}`, `${basePath}${PATH}/mcp`])
   for (const path of paths) {
-    app.get(path, { config: { isOpen: true }, schema: { hide: true } }, async (_request, reply) => {
+    // No client can log in without it.
+    app.get(path, { config: { isOpen: true, isUnlimited: true }, schema: { hide: true } }, async (_request, reply) => {
       const servers = issuers().map(({ issuer }) => issuer)
       if (servers.length === 0) throw new HttpProblem('route_not_found')
       reply.headers({ 'cache-control': CACHE_CONTROL, 'access-control-allow-origin': '*' })

@@ -2,10 +2,7 @@ import type { FastifyPluginAsync, FastifyReply, FastifyRequest, RouteOptions } f
 import fp from 'fastify-plugin'
 import type { CoreLog } from '../core/ground/log.ts'
 import { HttpProblem, replaceProblem } from '../http/problem.ts'
-import { accepts } from '../http/request/accept.ts'
 import { networkOf, peerOf, type ClientOf } from '../http/request/client-address.ts'
-import { EVENT_STREAM_MEDIA_TYPE } from '../http/send/event-streams.ts'
-import { own } from '../core/ground/json.ts'
 import type { Tool } from '../tools/tool.ts'
 import { type Bucket, Buckets } from './buckets.ts'
 
@@ -37,11 +34,7 @@ export interface Limits {
 /** What a caller is past: its units, its open streams, or the refused requests of its network. */
 export type LimitRule = 'units' | 'streams' | 'failures'
 
-/** Never limited: a platform that gets no answer restarts the service, and a client cannot log in without the metadata. */
-const EXEMPT = /\/(?:livez|readyz|metrics)$|\/\.well-known\/oauth-/
-
-const SEARCH_TOOL = 'search_skills'
-const SEARCH_UNITS = 3
+const COSTLY_UNITS = 3
 const STREAM_UNITS = 10
 const UNIT_BYTES = 1_048_576
 
@@ -139,31 +132,32 @@ export function createLimits ({ rate, burst, hasCallers, clientOf, hasProxies, l
     })
   }
 
-  /** What a message of MCP costs beyond a request: its body had to be read first. */
-  function countMessage (request: FastifyRequest, reply: FastifyReply, next: (error?: Error) => void): void {
-    const method = own(request.body, 'method')
-    const isSearch = method === 'tools/call' && own(own(request.body, 'params'), 'name') === SEARCH_TOOL
-    if (method !== 'subscriptions/listen' && !isSearch) return next()
+  /** What a body costs beyond its request. */
+  function countBody (request: FastifyRequest, reply: FastifyReply, next: (error?: Error) => void): void {
+    const weight = request.routeOptions.config.bodyWeight?.(request)
+    if (weight === undefined) return next()
     attempt(next, () => {
       const caller = callerOf(request)
-      take(request, caller, (isSearch ? SEARCH_UNITS : STREAM_UNITS) - 1)
-      if (!isSearch) countStream(request, reply, caller)
+      take(request, caller, (weight === 'costly' ? COSTLY_UNITS : STREAM_UNITS) - 1)
+      if (weight === 'stream') countStream(request, reply, caller)
     })
   }
 
   const plugin = fp(async function limits (app) {
     app.addHook('onRoute', (route: RouteOptions) => {
-      if (route.method === 'POST' && route.url.endsWith('/mcp')) route.preHandler = [...[route.preHandler ?? []].flat(), countMessage]
+      if (route.config?.bodyWeight !== undefined) route.preHandler = [...[route.preHandler ?? []].flat(), countBody]
     })
 
     app.addHook('onRequest', (request, reply, next) => {
-      const { url: route = '' } = request.routeOptions
-      if (EXEMPT.test(route)) return next()
+      const { config } = request.routeOptions
+      // A platform that gets no answer from a probe restarts the service.
+      if (config.load === 'probe' || config.isUnlimited === true) return next()
       warnOnce(request)
       attempt(next, () => {
         const caller = callerOf(request)
-        const isStream = opensStream(request, route)
-        take(request, caller, isStream ? STREAM_UNITS : unitsOf(request, route))
+        const weight = config.weight?.(request)
+        const isStream = weight === 'stream' && request.method === 'GET'
+        take(request, caller, isStream ? STREAM_UNITS : weight === 'costly' ? COSTLY_UNITS : 1)
         if (isStream) countStream(request, reply, caller)
       })
     })
@@ -194,7 +188,7 @@ export function createLimits ({ rate, burst, hasCallers, clientOf, hasProxies, l
     plugin,
     refusals,
     admitCall (request, tool) {
-      const units = (tool?.name === SEARCH_TOOL ? SEARCH_UNITS : 1) - (paid.has(request) ? 0 : 1)
+      const units = (tool?.isCostly === true ? COSTLY_UNITS : 1) - (paid.has(request) ? 0 : 1)
       paid.add(request)
       if (units === 0) return undefined
       const { bucket, buckets } = callerOf(request)
@@ -220,15 +214,4 @@ function attempt (next: (error?: Error) => void, check: () => void): void {
 /** Whole seconds after which the request is served, and a little more, so that not all come back at once. */
 function retryAfter (wait: number): number {
   return Math.max(1, Math.ceil(wait / 1000 * (1 + Math.random() / 10)))
-}
-
-function opensStream ({ method, headers: { accept } }: FastifyRequest, route: string): boolean {
-  if (method !== 'GET') return false
-  // Any client that takes the type gets the stream of one route; the other one wants it by name.
-  return route.endsWith('/events') ? accepts(accept, EVENT_STREAM_MEDIA_TYPE) : route.endsWith('/mcp') && accept?.includes(EVENT_STREAM_MEDIA_TYPE) === true
-}
-
-function unitsOf ({ query, params }: FastifyRequest, route: string): number {
-  const isSearch = route.endsWith('/catalog') ? own(query, 'q') !== undefined : route.endsWith('/agent/tools/:name') && own(params, 'name') === SEARCH_TOOL
-  return isSearch ? SEARCH_UNITS : 1
 }

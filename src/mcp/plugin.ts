@@ -8,6 +8,7 @@ import type { Observer, RouteReads } from '../http/observer.ts'
 import { overloadError } from '../core/ground/errors.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { parseTraceparent } from '../http/request/traceparent.ts'
+import type { Weight } from '../http/request/weight.ts'
 import type { Shutdown } from '../http/connections/shutdown.ts'
 import type { Load } from '../http/overload/load.ts'
 import { createEventStreams, EVENT_STREAM_MEDIA_TYPE } from '../http/send/event-streams.ts'
@@ -79,10 +80,20 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
     await Promise.all((await loading)?.values().map((door) => door.close()) ?? [])
   })
 
+  function weightOfMessage ({ body }: FastifyRequest): Weight | undefined {
+    const method = own(body, 'method')
+    if (method === 'subscriptions/listen') return 'stream'
+    const tool = method === 'tools/call' ? own(own(body, 'params'), 'name') : undefined
+    return typeof tool === 'string' && registry.find(tool)?.isCostly === true ? 'costly' : undefined
+  }
+
   const checkRequestOrigin: onRequestHookHandler = (request, _reply, next) => { next(checkOrigin(request.headers.origin)) }
 
   app.get('/mcp', {
-    config: { reads: (request) => request.method === 'GET' ? { event: 'events.open', door: eraOf(request) } : callsOf(request) },
+    config: {
+      reads: (request) => request.method === 'GET' ? { event: 'events.open', door: eraOf(request) } : callsOf(request),
+      weight: ({ headers }) => takesStream(headers) ? 'stream' : undefined
+    },
     schema: { hide: true },
     onRequest: checkRequestOrigin
   }, async (request, reply) => {
@@ -94,7 +105,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
   })
 
   app.post('/mcp', {
-    config: { reads: callsOf },
+    config: { reads: callsOf, bodyWeight: weightOfMessage },
     // Not in the OpenAPI document: the one operation would be "any JSON-RPC message", and MCP describes itself.
     schema: { hide: true, body: { type: 'object', description: 'One JSON-RPC message; batches are not taken' } },
     onRequest: checkRequestOrigin
@@ -129,7 +140,11 @@ async function send (reply: FastifyReply, response: Response): Promise<FastifyRe
 
 /** A browser that opens the address has no use for an endless answer, and the newer revision has no such stream. */
 function opensStream ({ headers }: FastifyRequest): boolean {
-  return headers.accept?.includes(EVENT_STREAM_MEDIA_TYPE) === true && !isModern(headers)
+  return takesStream(headers) && !isModern(headers)
+}
+
+function takesStream ({ accept }: FastifyRequest['headers']): boolean {
+  return accept?.includes(EVENT_STREAM_MEDIA_TYPE) === true
 }
 
 function callsOf (request: FastifyRequest): RouteReads {

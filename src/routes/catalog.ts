@@ -14,6 +14,7 @@ import { SkillNameParamsSchema } from '../schemas/skills.ts'
 import { JSON_MEDIA_TYPE, answerJson } from '../http/send/json.ts'
 import { REVISION_HEADER, type RevisionOf, setCatalogRevision } from '../http/headers.ts'
 import { revisionCondition } from '../http/revision.ts'
+import { own } from '../tools/text/json-object.ts'
 import type { Judging } from '../verdicts/entry.ts'
 
 export interface CatalogRoutesOptions {
@@ -28,7 +29,7 @@ const COPIES = 3
 /** What there is to know about each skill, page by page, and search. */
 export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (app, { skillsOf, revisionOf, judge }) {
   app.get('/catalog', {
-    config: { reads: { event: 'skill.list', door: 'rest' }, load: 'costly', answerBytes: ({ query }) => largestPage((query as Static<typeof CatalogQuerySchema>).limit) },
+    config: { reads: { event: 'skill.list', door: 'rest' }, load: 'costly', weight: ({ query }) => own(query, 'q') === undefined ? undefined : 'costly', answerBytes: ({ query }) => largestPage((query as Static<typeof CatalogQuerySchema>).limit) },
     schema: {
       operationId: 'browseCatalog',
       summary: 'Browse and search the skills',

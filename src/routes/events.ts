@@ -33,7 +33,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
   const streams = createEventStreams(app, { maxStreams, shutdown, whileAllowed, maxStreamBytes, heartbeatMs })
 
   app.get('/events', {
-    config: { reads: { event: 'events.open', door: 'rest' } },
+    config: { reads: { event: 'events.open', door: 'rest' }, weight: ({ headers }) => accepts(headers.accept, EVENT_STREAM_MEDIA_TYPE) ? 'stream' : undefined },
     schema: {
       operationId: 'followEvents',
       summary: 'Follow changes of skills',

@@ -100,7 +100,7 @@ export interface Tool {
   readonly resultSchema: TObject
   readonly failureSchema: TObject
   readonly example: ToolExample
-  /** Whether calls take so much work that they are refused first under overload. Default: no. */
+  /** Whether calls take so much work that they count more towards a caller's limit, and are refused first under overload. Default: no. */
   readonly isCostly?: boolean
 
   /** A description that follows the catalog, where the source document wants one. */

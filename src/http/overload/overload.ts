@@ -9,7 +9,7 @@ import type { Load } from './load.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** What the route is under load: `costly` ones are refused first, a `probe` never. */
+    /** What the route is under load: `costly` ones are refused first. A `probe` is never refused, has no limit and no span. */
     load?: 'costly' | 'probe'
     /** The most that an answer takes while it is made, in bytes. Default: it is counted when it is sent. */
     answerBytes?: (request: FastifyRequest) => number
