@@ -7,6 +7,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** What requests of the route read of skills. Every route says it, except those that are open to all. */
     reads?: RouteReads | ((request: FastifyRequest) => RouteReads)
+    /** Of a route whose answers to GET are streams: what they are counted with. */
+    streams?: 'events' | 'mcp'
   }
 }
 

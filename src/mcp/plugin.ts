@@ -92,6 +92,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
   app.get('/mcp', {
     config: {
       reads: (request) => request.method === 'GET' ? { event: 'events.open', door: eraOf(request) } : callsOf(request),
+      streams: 'mcp',
       weight: ({ headers }) => takesStream(headers) ? 'stream' : undefined
     },
     schema: { hide: true },

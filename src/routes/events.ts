@@ -33,7 +33,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
   const streams = createEventStreams(app, { maxStreams, shutdown, whileAllowed, maxStreamBytes, heartbeatMs })
 
   app.get('/events', {
-    config: { reads: { event: 'events.open', door: 'rest' }, weight: ({ headers }) => accepts(headers.accept, EVENT_STREAM_MEDIA_TYPE) ? 'stream' : undefined },
+    config: { reads: { event: 'events.open', door: 'rest' }, streams: 'events', weight: ({ headers }) => accepts(headers.accept, EVENT_STREAM_MEDIA_TYPE) ? 'stream' : undefined },
     schema: {
       operationId: 'followEvents',
       summary: 'Follow changes of skills',

@@ -68,9 +68,6 @@ const UNMATCHED = 'unmatched'
 /** Hexadecimal digits of a revision that a double holds exactly. */
 const REVISION_DIGITS = 12
 
-/** Routes whose answers to GET are streams of notifications, with any path prefix. */
-const STREAMS = /\/(?:events|mcp)$/
-
 const none = (): [] => []
 
 /** The methods of MCP; others are the caller's text. */
@@ -79,12 +76,10 @@ const OPERATIONS: ReadonlySet<string> = new Set([
   'resources/subscribe', 'resources/unsubscribe', 'resources/directory/read', 'skills/list', 'skills/get', 'subscriptions/listen', 'completion/complete', 'logging/setLevel'
 ])
 
-/** Of a route: series by method and status, the bytes of bodies, and open streams of a route whose GETs are streams. */
+/** Of a route: series by method and status, and the bytes of bodies. */
 interface RouteSeries {
   readonly durations: Map<number, HistogramSeries>
   readonly bytes: CounterSeries
-  readonly isStream: boolean
-  openStreams: number
 }
 
 /**
@@ -117,6 +112,7 @@ export function createMetrics ({ skills, version, readings = {} }: MetricsOption
   /** Undefined for a route that is not counted: a scrape is no use of the service. */
   const byRoute = new Map<string | undefined, RouteSeries | undefined>()
   const active = new Map<string, number>(METHODS.map((method) => [method, 0]))
+  const openStreams = { events: 0, mcp: 0 }
   const subscriptions = new WeakSet<FastifyRequest>()
   let openSubscriptions = 0
 
@@ -125,7 +121,7 @@ export function createMetrics ({ skills, version, readings = {} }: MetricsOption
     if (known !== undefined || byRoute.has(route)) return known
     const series = route?.endsWith('/metrics') === true
       ? undefined
-      : { durations: new Map<number, HistogramSeries>(), bytes: bodyBytes.of(route ?? UNMATCHED), isStream: route !== undefined && STREAMS.test(route), openStreams: 0 }
+      : { durations: new Map<number, HistogramSeries>(), bytes: bodyBytes.of(route ?? UNMATCHED) }
     byRoute.set(route, series)
     return series
   }
@@ -146,19 +142,19 @@ export function createMetrics ({ skills, version, readings = {} }: MetricsOption
 
   const observer: Observer = {
     useRevision (given) { revisionNow = given },
-    onRequest ({ method, routeOptions: { url: route } }) {
+    onRequest ({ method, routeOptions: { url: route, config: { streams } } }) {
       const series = seriesOf(route)
       if (series === undefined) return
       active.set(method, (active.get(method) ?? 0) + 1)
-      if (series.isStream && method === 'GET') series.openStreams++
+      if (streams !== undefined && method === 'GET') openStreams[streams]++
     },
     onResponse (request, reply, { milliseconds, bytes }) {
-      const { method, routeOptions: { url: route } } = request
+      const { method, routeOptions: { url: route, config: { streams } } } = request
       const series = seriesOf(route)
       if (series === undefined) return
       const status = reply.raw.statusCode
       active.set(method, (active.get(method) ?? 1) - 1)
-      if (series.isStream && method === 'GET') series.openStreams--
+      if (streams !== undefined && method === 'GET') openStreams[streams]--
       else if (openSubscriptions > 0 && subscriptions.delete(request)) openSubscriptions--
       durationsOf(request, series, status).observe(milliseconds / 1000)
       if (bytes !== undefined) series.bytes.value += bytes
@@ -176,7 +172,6 @@ export function createMetrics ({ skills, version, readings = {} }: MetricsOption
     }
   }
 
-  const openStreams = (suffix: string) => [...byRoute].reduce((sum, [route, series]) => route?.endsWith(suffix) === true ? sum + (series?.openStreams ?? 0) : sum, 0)
   function activeByMethod (): Array<readonly [string, number]> {
     const known = METHODS.map((method) => [method, active.get(method) ?? 0] as const)
     const all = [...active.values()].reduce((sum, count) => sum + count, 0)
@@ -205,8 +200,8 @@ export function createMetrics ({ skills, version, readings = {} }: MetricsOption
       skills.status.roots.map(({ name }, root) => [name, (refreshedAt[root] ?? startedAt) / 1000] as const)),
     skillserve_watcher_healthy: new Reading('gauge', { help: '1 while changes cause events, or the root is polled.', labels: ['root'] }, () =>
       skills.status.roots.map(({ name }, root) => [name, skills.isWatching(root) ? 1 : 0] as const)),
-    skillserve_event_streams: new Reading('gauge', { help: 'Open streams of GET /events.' }, () => openStreams('/events')),
-    skillserve_mcp_streams: new Reading('gauge', { help: 'Open streams of MCP.' }, () => openStreams('/mcp') + openSubscriptions),
+    skillserve_event_streams: new Reading('gauge', { help: 'Open streams of GET /events.' }, () => openStreams.events),
+    skillserve_mcp_streams: new Reading('gauge', { help: 'Open streams of MCP.' }, () => openStreams.mcp + openSubscriptions),
     skillserve_cache_bytes: new Reading('gauge', { help: 'Memory for contents of files, by weight.', labels: ['cache'] }, () => [['contents', skills.contents.usage.bytes]]),
     skillserve_cache_hits_total: new Reading('counter', { help: 'Files that were found in memory.', labels: ['cache'] }, () => [['contents', skills.contents.usage.hits]]),
     skillserve_cache_misses_total: new Reading('counter', { help: 'Files that were read.', labels: ['cache'] }, () => [['contents', skills.contents.usage.misses]]),
