@@ -12,7 +12,7 @@ import { toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples, toolRe
 import { BODY_PROBLEMS, PATH_PROBLEMS, REVISION_PROBLEMS } from '../openapi/problem-sets.ts'
 import { jsonAnswer, notModifiedAnswer, problemAnswers, requestBody, resultAnswer } from '../openapi/responses.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
-import { own } from '../tools/text/json-object.ts'
+import { own } from '../core/ground/json.ts'
 import type { ToolObserver } from '../tools/calls/observer.ts'
 import { confirmSkills } from '../tools/calls/confirm-skills.ts'
 import { runTool } from '../tools/calls/run-tool.ts'

@@ -14,7 +14,7 @@ import { SkillNameParamsSchema } from '../schemas/skills.ts'
 import { JSON_MEDIA_TYPE, answerJson } from '../http/send/json.ts'
 import { REVISION_HEADER, type RevisionOf, setCatalogRevision } from '../http/headers.ts'
 import { revisionCondition } from '../http/revision.ts'
-import { own } from '../tools/text/json-object.ts'
+import { own } from '../core/ground/json.ts'
 import type { Judging } from '../verdicts/entry.ts'
 
 export interface CatalogRoutesOptions {
