@@ -89,6 +89,7 @@ export class FileStore {
   readonly #pause = createTurnstile()
   #readCount = 0
   #reuseCount = 0
+  #missCount = 0
   /** Answers with large files that are under way. */
   #largeReads = 0
   readonly #maxLargeReads = fitHeap(MAX_LARGE_READS)
@@ -102,20 +103,20 @@ export class FileStore {
     })
   }
 
-  /** Goes up with each file that is read. Taken when a question is asked, it is what `since` compares with. */
+  /** Goes up with each file that is read and kept. Taken when a question is asked, it is what `since` compares with. */
   get readCount (): number {
     return this.#readCount
   }
 
   /** The memory for contents: bytes by weight, and how often a file was found there or read. */
   get usage (): CacheUsage {
-    return { bytes: this.#contents.calculatedSize, hits: this.#reuseCount, misses: this.#readCount }
+    return { bytes: this.#contents.calculatedSize, hits: this.#reuseCount, misses: this.#missCount }
   }
 
   /**
    * A file, whole.
    * @param limit largest size in bytes
-   * @param since `readCount` when the question was asked: what was read after that answers it
+   * @param since `readCount` when the question was asked: what was read and kept after that answers it
    * @param isKept whether it stays in memory; a reading of all files would leave no room for those that are asked for
    * @throws {RefusedError}
    * @throws {SkillError} `overloaded` when there is no room for the answer
@@ -258,6 +259,7 @@ export class FileStore {
   async #take (place: FilePlace, { openedAt, folders, file }: Opening, limit: number, isKept = true): Promise<ReadFile> {
     try {
       const { bytes, signature } = await file.readAll(limit)
+      this.#missCount++
       // The file first: it changes more often than what leads to it.
       const observed = [[place.path, signature] as const, ...folders]
       // Behind a link the path says nothing about the folders that lead to the file.
