@@ -30,6 +30,23 @@ t.test('K95: without a folder that can be read, lock writes nothing', async (t) 
   t.strictSame(fs.readdirSync(cwd), ['skills'])
 })
 
+t.test('K95: a skill with something that may not be read is not locked, and nothing is written', async (t) => {
+  const isRoot = process.getuid?.() === 0
+  for (const hidden of ['SKILL.md', 'refs/secret.md', 'refs', '.skillignore']) {
+    const cwd = t.testdir({ skills: skills('one', 'two') })
+    fs.mkdirSync(join(cwd, 'skills/two/refs'))
+    for (const file of ['refs/secret.md', '.skillignore']) fs.writeFileSync(join(cwd, 'skills/two', file), 'text')
+    fs.chmodSync(cwd, 0o777)
+    fs.chmodSync(join(cwd, 'skills/two', hidden), 0)
+    const { code, stdout, stderr } = await runProcess(t, { cwd, args: ['lock', 'skills'], ...isRoot && { uid: 65_534 } })
+    fs.chmodSync(join(cwd, 'skills/two', hidden), 0o755)
+    t.match({ code, stdout }, { code: 1, stdout: '' }, hidden)
+    t.match(stderr, /^skillserve: the skill "two" cannot be locked: [^\n]*may not be read[^\n]*\n$/, hidden)
+    t.ok(stderr.includes(hidden), hidden)
+    t.strictSame(fs.readdirSync(cwd), ['skills'])
+  }
+})
+
 t.test('K95: a service with a lock serves what it names, and follows the file', async (t) => {
   const cwd = t.testdir({ skills: skills('one', 'two') })
   await run(cwd, 'lock')

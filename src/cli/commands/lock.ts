@@ -1,12 +1,18 @@
 import { rename, writeFile } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
+import type { FindingCode } from '../../core/format/findings.ts'
 import type { TrustPolicy } from '../../core/content/trust/trust-policy.ts'
 import type { RootOptions } from '../../core/roots/root-reports.ts'
+import { quote } from '../../operator/setting.ts'
+import type { SkillSource } from '../../core/skill-source.ts'
 import { type Command, CommandError } from '../command.ts'
 import { ROOT_FLAGS, withRoots } from '../folders.ts'
 
 const DEFAULT_FOLDER = './skills'
 const DEFAULT_FILE = 'skills.lock'
+
+/** What is left out of a revision because this process may not read it, and another may. */
+const UNREAD: ReadonlySet<string> = new Set<FindingCode>(['file_unreadable', 'main_file_permission_denied', 'main_file_unreadable', 'ignore_file_unusable'])
 
 /** Writes which revision each skill has now, for `--locked`. */
 export const command: Command = {
@@ -56,15 +62,27 @@ async function readRevisions (roots: readonly RootOptions[], policy: TrustPolicy
     if (missing !== undefined) throw new CommandError(`${missing.path} cannot be read as a folder of skills`)
     const revisions = new Map<string, string>()
     for (const name of await skills.list()) {
-      try {
-        revisions.set(name, (await skills.manifest(name)).revision)
-      } catch (error) {
-        throw new CommandError(`the skill ${JSON.stringify(name)} has no revision: ${error instanceof Error ? error.message : String(error)}`)
-      }
+      const { revision, unread } = await readSkill(skills, name)
+      if (unread !== undefined) throw new CommandError(`the skill ${JSON.stringify(name)} cannot be locked: ${unread}`)
+      revisions.set(name, revision)
     }
     return revisions
   } finally {
     await skills.close()
+  }
+}
+
+/** A revision covers what could be read. `unread` says what it lacks: nobody approves what nobody could read. */
+async function readSkill (skills: SkillSource, name: string): Promise<{ readonly revision: string, readonly unread: string | undefined }> {
+  try {
+    return await skills.read(name, async (state) => {
+      const { revision } = await state.manifest()
+      const findings = [...state.skill.findings, ...await state.fileFindings()]
+      const unread = findings.find(({ code }) => UNREAD.has(code))
+      return { revision, unread: unread?.code === 'file_unreadable' ? `${quote(unread.file ?? '')} may not be read` : unread?.message }
+    })
+  } catch (error) {
+    throw new CommandError(`the skill ${JSON.stringify(name)} has no revision: ${error instanceof Error ? error.message : String(error)}`)
   }
 }
 
