@@ -2,6 +2,7 @@ import { realpath, stat } from 'node:fs/promises'
 import { isAbsolute, relative } from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
 import { ConfigError } from '../operator/setting.ts'
+import { readSetting } from '../operator/yaml-file.ts'
 import type { SkillManagerOptions } from '../core/skill-manager.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import { SkillViews } from '../core/views/skill-views.ts'
@@ -27,7 +28,7 @@ export async function openGuarded (options: SkillManagerOptions & { readonly log
   const roots = [...projectRoots, ...personalRoot === undefined ? [] : [personalRoot]].map((root) => typeof root === 'string' ? root : root.path)
   await checkPlace(access.file, [...roots, ...linkTargets], log)
   const skills = new SkillViews(options)
-  const opened = await Access.open({ ...access, skills, log })
+  const opened = await readSetting('ACCESS_FILE or --access', Access.open({ ...access, skills, log }))
   return { skills, service: opened.nothing, access: opened }
 }
 

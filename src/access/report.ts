@@ -1,6 +1,6 @@
 import { openRoots } from '../config/roots.ts'
 import type { Environment } from '../operator/setting.ts'
-import { readTextFile } from '../operator/yaml-file.ts'
+import { readSetting, readTextFile } from '../operator/yaml-file.ts'
 import type { Config } from '../config/settings.ts'
 import { SILENT } from '../core/ground/log.ts'
 import type { SkillManagerOptions } from '../core/skill-manager.ts'
@@ -29,7 +29,7 @@ export interface CallersView {
  */
 export async function openViewOf (options: SkillManagerOptions, { file, publicUrl }: { readonly file: string, readonly publicUrl?: string | undefined }, caller: string): Promise<CallersView | undefined> {
   const skills = new SkillViews(options)
-  const policy = await readPolicy(file, publicUrl, skills)
+  const policy = await readSetting('ACCESS_FILE or --access', readPolicy(file, publicUrl, skills))
   const groups = groupsOf(policy, caller)
   if (groups === undefined) return undefined
   return { skills, service: skills.createView(caller, policy.grantsOf(policy.viewOf(groups))) }

@@ -23,7 +23,7 @@ export interface OpenedRoots {
  * @throws ConfigError
  */
 export async function openRoots (config: Pick<Config, 'skillsDirs' | 'personalDir' | 'configFile' | 'stateDir' | 'layout'> & Partial<Pick<Config, 'watchPolling' | 'linkTargets'>>, options: { readonly log: CoreLog, readonly env: Environment }): Promise<OpenedRoots> {
-  const fromFile = config.configFile === undefined ? [] : await (await import('./config-file.ts')).readConfigFile(config.configFile)
+  const fromFile = config.configFile === undefined ? [] : await openConfigFile(config.configFile)
   const project = [...config.skillsDirs.map((text) => toSpec(text, config.layout)), ...fromFile]
   const personal = config.personalDir === undefined ? [] : [toSpec(config.personalDir, config.layout)]
   if (project.length === 0) throw new ConfigError('there is no source of skills: the configuration file names none')
@@ -37,6 +37,11 @@ export async function openRoots (config: Pick<Config, 'skillsDirs' | 'personalDi
   })
   const [personalRoot] = roots.splice(project.length)
   return { projectRoots: roots, ...personalRoot !== undefined && { personalRoot }, sources }
+}
+
+async function openConfigFile (path: string): Promise<readonly RootSpec[]> {
+  const [{ readConfigFile }, { readSetting }] = await Promise.all([import('./config-file.ts'), import('../operator/yaml-file.ts')])
+  return await readSetting('CONFIG_FILE or --config', readConfigFile(path))
 }
 
 /** Undefined for a folder whose direct children are the skills. */

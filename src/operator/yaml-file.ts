@@ -32,13 +32,29 @@ export async function readYamlFile<Schema extends TSchema> (path: string, schema
   return parseYamlFile(path, await readTextFile(path), schema)
 }
 
+/** A file is not there, or cannot be read. */
+export class UnreadableError extends ConfigError {}
+
+/**
+ * What is read of the file that a setting names: an error about the file begins with the setting.
+ * @param setting `PORT or --port`
+ * @param remedy what is said at the end of a file that is not there
+ */
+export async function readSetting<T> (setting: string, reading: Promise<T>, remedy = ''): Promise<T> {
+  try {
+    return await reading
+  } catch (error) {
+    throw error instanceof UnreadableError ? new ConfigError(`${setting}: ${error.message}${remedy}`, { cause: error }) : error
+  }
+}
+
 /** @throws ConfigError when the file cannot be read as text */
 export async function readTextFile (path: string): Promise<string> {
   let bytes: Buffer
   try {
     bytes = await readFile(path)
   } catch (error) {
-    throw new ConfigError(`${path} cannot be read: ${error instanceof Error && 'code' in error ? String(error.code) : String(error)}`, { cause: error })
+    throw new UnreadableError(`${path} cannot be read: ${error instanceof Error && 'code' in error ? String(error.code) : String(error)}`, { cause: error })
   }
   if (bytes.length > MAX_FILE_BYTES) throw new ConfigError(`${path} is larger than ${MAX_FILE_BYTES} bytes`)
   try {

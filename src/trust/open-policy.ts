@@ -1,6 +1,6 @@
 import { FollowedFile, type FollowedPolicy } from '../operator/followed-file.ts'
 import type { Config } from '../config/settings.ts'
-import { readTextFile } from '../operator/yaml-file.ts'
+import { readSetting, readTextFile } from '../operator/yaml-file.ts'
 import type { TrustPolicy } from '../core/content/trust/trust-policy.ts'
 import type { CoreLog } from '../core/ground/log.ts'
 import { Signal } from '../core/ground/signal.ts'
@@ -19,6 +19,8 @@ export interface OpenPolicy extends TrustPolicy {
   approve (candidate: Candidate): Promise<void>
 }
 
+const LOCK_REMEDY = '; `skillserve lock` writes it'
+
 export type PolicyFiles = { readonly [Name in 'lockFile' | 'trustFile']?: Config[Name] }
 
 /**
@@ -27,8 +29,8 @@ export type PolicyFiles = { readonly [Name in 'lockFile' | 'trustFile']?: Config
  * @throws ConfigError when a file cannot be used now
  */
 export async function openPolicy ({ lockFile, trustFile }: PolicyFiles, rootNames: readonly string[], log: CoreLog): Promise<OpenPolicy> {
-  const lock = lockFile === undefined ? undefined : await FollowedFile.open(lockFile, (text) => parseLock(lockFile, text))
-  const trust = trustFile === undefined ? undefined : await FollowedFile.open(trustFile, (text, reads) => parseTrust(trustFile, text, rootNames, reads))
+  const lock = lockFile === undefined ? undefined : await readSetting('LOCKED or --locked', FollowedFile.open(lockFile, (text) => parseLock(lockFile, text)), LOCK_REMEDY)
+  const trust = trustFile === undefined ? undefined : await readSetting('TRUST_FILE or --trust', FollowedFile.open(trustFile, (text, reads) => parseTrust(trustFile, text, rootNames, reads)))
   if (lock !== undefined) report(lock, 'the lock', log)
   if (trust !== undefined) report(trust, 'the trust file', log)
   return Object.assign(new OriginPolicy({ lock, trust }), {
@@ -49,8 +51,8 @@ export async function openPolicy ({ lockFile, trustFile }: PolicyFiles, rootName
  */
 export async function readPolicy ({ lockFile, trustFile }: PolicyFiles): Promise<TrustPolicy> {
   return new OriginPolicy({
-    lock: lockFile === undefined ? undefined : { value: parseLock(lockFile, await readTextFile(lockFile)), changed: new Signal() },
-    trust: trustFile === undefined ? undefined : { value: parseTrust(trustFile, await readTextFile(trustFile)), changed: new Signal() },
+    lock: lockFile === undefined ? undefined : { value: parseLock(lockFile, await readSetting('--locked', readTextFile(lockFile), LOCK_REMEDY)), changed: new Signal() },
+    trust: trustFile === undefined ? undefined : { value: parseTrust(trustFile, await readSetting('--trust', readTextFile(trustFile))), changed: new Signal() },
     mode: 'require'
   })
 }

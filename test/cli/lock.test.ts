@@ -75,11 +75,15 @@ t.test('K95: with a trust file, a lock has the revisions that a service with bot
   t.match(await run(cwd, 'lock', '--trust', 'trust.yaml'), { code: 0, stdout: 'changed  "one"\nskills.lock: 1 skill\n' })
   t.not(fs.readFileSync(join(cwd, 'skills.lock'), 'utf8'), plain)
   t.match(await run(cwd, 'verify', 'skills', '--trust', 'trust.yaml', '--locked', 'skills.lock', '--json'), { stdout: /"pinned": true/ })
-  t.match(await run(cwd, 'lock', '--trust', 'none.yaml'), { code: 1, stderr: /none\.yaml cannot be read/ })
+  t.match(await run(cwd, 'lock', '--trust', 'none.yaml'), { code: 1, stderr: /--trust: \S*none\.yaml cannot be read/ })
 })
 
-t.test('K95: without a lock that can be used, a service with --locked does not start', async (t) => {
+t.test('K95: without a lock that can be used, a service with --locked does not start, and names the setting as of any file', async (t) => {
   const cwd = t.testdir({ skills: skills('one'), broken: 'one: latest' })
-  t.match(await runProcess(t, { cwd, args: ['--locked', 'skills'] }), { code: 1, stderr: /^skillserve: .*skills\.lock cannot be read: ENOENT\n$/ })
+  t.match(await runProcess(t, { cwd, args: ['--locked', 'skills'] }), { code: 1, stderr: /^skillserve: LOCKED or --locked: \S*skills\.lock cannot be read: ENOENT; `skillserve lock` writes it\n$/ })
+  for (const [name, ...args] of [['ACCESS_FILE or --access', '--access'], ['TRUST_FILE or --trust', '--trust'], ['CONFIG_FILE or --config', '--config']]) {
+    t.match(await run(cwd, 'export', 'out', 'skills', ...args, 'none'), { code: 1, stderr: `skillserve: ${name}: ${join(cwd, 'none')} cannot be read: ENOENT\n` })
+    t.match(await runProcess(t, { cwd, args: ['skills', ...args, 'none'] }), { code: 1, stderr: `skillserve: ${name}: ${join(cwd, 'none')} cannot be read: ENOENT\n` })
+  }
   t.match(await runProcess(t, { cwd, env: { LOCKED: 'broken' } }), { code: 1, stderr: /broken:1: one must be a revision/ })
 })
