@@ -6,7 +6,7 @@ import { SILENT } from '../core/ground/log.ts'
 import type { SkillManagerOptions } from '../core/skill-manager.ts'
 import { SkillViews } from '../core/views/skill-views.ts'
 import type { View } from '../core/views/view.ts'
-import { Policy, type Rule } from './policy.ts'
+import { Policy, READ_SCOPE, type Rule } from './policy.ts'
 import type { Principal } from '../http/callers.ts'
 
 /** Neither: the file is only checked. */
@@ -63,6 +63,8 @@ async function readPolicy (file: string, publicUrl: string | undefined, { rootNa
 function reportCaller (policy: Policy, skills: SkillViews, caller: string): readonly string[] | undefined {
   const groups = groupsOf(policy, caller)
   if (groups === undefined) return undefined
+  const scopes = scopesOf(policy, caller)
+  if (scopes?.has(READ_SCOPE) === false) return [`${caller} has the scopes ${[...scopes].join(', ') || '(none)'} and lacks ${READ_SCOPE}: it sees no skills`]
   const own = new Set<string>()
   const width = (texts: readonly string[]) => Math.max(0, ...texts.map(({ length }) => length))
   const ofRoots = width(skills.rootNames)
@@ -104,4 +106,10 @@ function groupsOf (policy: Policy, caller: string): readonly string[] | undefine
   const principal: Principal | undefined = proof && policy.principalOf(proof)
   // Callers without credentials may be nobody.
   return principal?.groups ?? (caller === 'anonymous' ? [] : undefined)
+}
+
+/** Undefined for a group, whose members may have any. */
+function scopesOf (policy: Policy, caller: string): ReadonlySet<string> | undefined {
+  const proof = caller.startsWith('group:') ? undefined : policy.proofOf(caller)
+  return proof && policy.principalOf(proof)?.scopes
 }

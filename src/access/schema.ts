@@ -1,10 +1,14 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { METRICS_SCOPE } from '../observe/metrics/metrics-route.ts'
+
+/** What callers may do: no route asks for another scope. */
+export const SCOPES = ['skills:read', METRICS_SCOPE] as const
 
 const Closed = { additionalProperties: false }
 
 const Name = Type.String({ pattern: '^[\\w.@:/+-]{1,200}$', title: 'a name of letters, digits and . _ @ : / + -' })
 const Groups = Type.Array(Name, { title: 'a list of groups' })
-const Scopes = Type.Array(Type.String({ pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]{1,100}$', title: 'a scope such as skills:read' }), { title: 'a list of scopes' })
+const Scopes = Type.Array(Type.String({ pattern: `^(?:${SCOPES.join('|')})$`, title: `one of the scopes ${SCOPES.join(', ')}` }), { title: 'a list of scopes' })
 const Url = Type.String({ pattern: '^https?://[^\\s?#]+$', title: 'a URL such as https://id.example' })
 const Header = Type.String({ pattern: '^[A-Za-z\\d-]{1,100}$', title: 'the name of a header' })
 

@@ -45,6 +45,7 @@ const BROKEN: Readonly<Record<string, string>> = {
   'a rule for no roots': 'rules:\n  - { groups: [docs], roots: [] }\n',
   'a rule for null roots': 'rules:\n  - { groups: [docs], roots: ~ }\n',
   'a rule with an empty key': 'rules:\n  - groups: [docs]\n    roots:\n',
+  'an unknown scope': `tokens:\n  - { name: a, sha256: ${DIGEST}, scopes: ["skills:raed"] }\n`,
   'an unknown root': 'rules:\n  - { groups: [docs], roots: [dosc] }\n',
   'a pattern that is no text': 'rules:\n  - { groups: [docs], skills: [1] }\n',
   'a group that is no name': 'rules:\n  - { groups: ["a,b"] }\n',

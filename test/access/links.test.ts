@@ -87,7 +87,7 @@ t.test('K63: a token that the command prints works with the line that it prints'
   const service = await buildGuarded(t, { roots: roots(), access: `tokens:\n  - ${entry}\n${RULES}` })
   t.strictSame(await (await service.get('/skills', secret)).json(), { skills: ['guide', 'plain'] })
   t.match((await run('token', 'ci', '--link')).out, /^\/t\/skl_\w{38}\n/)
-  for (const argv of [['token'], ['token', 'a b'], ['token', 'a', '--expires', 'soon'], ['token', 'a', '--link', '--scope', 'x']]) {
+  for (const argv of [['token'], ['token', 'a b'], ['token', 'a', '--expires', 'soon'], ['token', 'a', '--link', '--scope', 'x'], ['token', 'a', '--scope', 'skills:raed']]) {
     const { code, err } = await run(...argv)
     t.equal(code, 1, argv.join(' '))
     t.match(err, /^skillserve: [^\n]+\n$/)
@@ -104,6 +104,8 @@ t.test('K63: access says what a caller sees and why, and who sees a skill', asyn
   t.match((await ask('--skill', 'guide')).out, /guide in docs: seen by the groups docs\n {2}ann\n {2}laptops\n$/)
   t.match((await ask()).out, '3 tokens and links, 2 rules')
   t.match((await ask('--as', 'nosuch')).err, '"nosuch" is no token or link')
+  writeFileSync(at('access.yaml'), ACCESS.replace('name: ann,', 'name: ann, scopes: [metrics:read],'))
+  t.equal((await ask('--as', 'ann')).out, 'ann has the scopes metrics:read and lacks skills:read: it sees no skills\n')
   writeFileSync(at('access.yaml'), ACCESS.replace('roots: [ops]', 'roots: [nosuch]'))
   t.match(await ask(), { code: 1, err: /access\.yaml:8: rules\[1\]\.roots\[0\] names no folder of skills, there are docs, ops/ })
 })

@@ -28,6 +28,9 @@ Prints the secret, which nothing else ever prints, and the line for the access f
     for (const word of [name, ...groups, ...scopes]) {
       if (!WORD.test(word)) throw new CommandError(`${quote(word)} is no name of letters, digits and . _ @ : / + -`)
     }
+    const { SCOPES } = await import('../../access/schema.ts')
+    const unknown = scopes.find((scope) => !SCOPES.some((known) => known === scope))
+    if (unknown !== undefined) throw new CommandError(`--scope must be one of ${SCOPES.join(', ')}, not ${quote(unknown)}`)
     const isLink = flags.has('link')
     if (isLink && scopes.length > 0) throw new CommandError('a link has no scopes: it opens the discovery documents alone')
     const expires = flags.get('expires')?.at(-1)
