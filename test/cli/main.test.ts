@@ -60,7 +60,7 @@ t.test('K50: the health check passes on a ready service, whatever hosts it allow
   const check = { args: ['healthcheck'], env }
   t.match(await runProcess(t, check), { code: 0, stdout: '', stderr: '' })
   t.match(await runProcess(t, { ...check, args: ['healthcheck', '--host', '127.0.0.1'] }), { code: 0, stdout: '', stderr: '' })
-  t.match(await runProcess(t, { ...check, env: { ...env, ALLOWED_HOSTS: 'other.example.org' } }), { code: 1, stderr: 'skillserve: GET /readyz answered 403\n' })
+  t.match(await runProcess(t, { ...check, env: { ...env, ALLOWED_HOSTS: 'other.example.org' } }), { code: 1, stderr: /^skillserve: GET \/readyz answered 403: \S[^\n]+\n$/ }, 'with the detail of the problem')
   await service.stop()
   t.match(await runProcess(t, check), { code: 1, stderr: /^skillserve: .*ECONNREFUSED/ })
 })
@@ -76,6 +76,9 @@ t.test('the health check finds a service by the flags that it was started with',
   t.match(await runProcess(t, { args: ['healthcheck', '--pid', String(service.pid)], env }), { code: 0, stderr: '' })
   t.match(await runProcess(t, { args: ['healthcheck'], env }), { code: 1 })
   t.match(await runProcess(t, { args: ['healthcheck', '--pid', String(process.pid), '--port', String(port), '--base-path', '/team'] }), { code: 0 }, 'a process that is no service has nothing to say')
+  for (const [pid, problem] of [['abc', '--pid must be the number of a process, not "abc"'], ['999999999', '--pid: there is no process 999999999']] as const) {
+    t.match(await runProcess(t, { args: ['healthcheck', '--pid', pid, '--port', String(port), '--base-path', '/team'] }), { code: 1, stderr: `skillserve: ${problem}\n` })
+  }
 })
 
 t.test('the image checks its health with the command', async (t) => {

@@ -1,6 +1,7 @@
 import { loadConfig, settingFlags, settingsWithoutValue } from '../../config/load.ts'
 import type { Config } from '../../config/settings.ts'
 import { authorityOf, connectableHost } from '../../http/request/hosts.ts'
+import { quote } from '../../operator/setting.ts'
 import { parseArguments } from '../arguments.ts'
 import { type Arguments, type Command, CommandError } from '../command.ts'
 
@@ -19,8 +20,8 @@ Exits with 0 when the service is ready; with 1 and a line that says why when it 
   async run ({ flags }, { env, cwd }) {
     const pid = flags.get('pid')?.at(-1)
     const started = pid === undefined ? undefined : await flagsOfProcess(pid)
-    const status = await askReadiness(loadConfig({ positionals: [], flags: started ?? flags, env, cwd }))
-    if (status !== 200) throw new CommandError(`GET /readyz answered ${status}`)
+    const { status, reason } = await askReadiness(loadConfig({ positionals: [], flags: started ?? flags, env, cwd }))
+    if (status !== 200) throw new CommandError(`GET /readyz answered ${status}${reason === undefined ? '' : `: ${reason}`}`)
     return 0
   }
 }
@@ -28,8 +29,24 @@ Exits with 0 when the service is ready; with 1 and a line that says why when it 
 /** How the programs of the package are called in a command line. */
 const PROGRAM = /(?:^|\/)(?:main\.js|skillserve(?:\.cjs)?)$/
 
+const PID = /^[1-9]\d{0,8}$/
+
+/** Longest answer that is read for its reason, in characters. */
+const MAX_ANSWER_CHARACTERS = 65_536
+
+/** One that may not be asked is there. */
+function isRunning (pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return !(error instanceof Error && 'code' in error && error.code === 'ESRCH')
+  }
+}
+
 /** The flags that a service was started with; undefined for a process that is none, such as the init of a container. */
 async function flagsOfProcess (pid: string): Promise<Arguments['flags'] | undefined> {
+  if (!PID.test(pid)) throw new CommandError(`--pid must be the number of a process, not ${quote(pid)}`)
+  if (!isRunning(Number(pid))) throw new CommandError(`--pid: there is no process ${pid}`)
   const { readFile } = await import('node:fs/promises')
   const argv = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0').slice(0, -1)
   const program = argv.findIndex((argument) => PROGRAM.test(argument))
@@ -37,7 +54,7 @@ async function flagsOfProcess (pid: string): Promise<Arguments['flags'] | undefi
 }
 
 /** @throws CommandError when there is no answer */
-async function askReadiness ({ host, port, basePath, allowedHosts }: Config): Promise<number | undefined> {
+async function askReadiness ({ host, port, basePath, allowedHosts }: Config): Promise<{ readonly status: number | undefined, readonly reason: string | undefined }> {
   const { get } = await import('node:http')
   const hostname = connectableHost(host)
   const name = allowedHosts?.[0] ?? hostname
@@ -50,8 +67,26 @@ async function askReadiness ({ host, port, basePath, allowedHosts }: Config): Pr
       agent: false,
       signal: AbortSignal.timeout(TIMEOUT_MS)
     }, (response) => {
-      response.destroy()
-      resolve(response.statusCode)
+      let text = ''
+      const answer = (): void => { resolve({ status: response.statusCode, reason: reasonIn(text) }) }
+      response.setEncoding('utf8')
+        .on('data', (part: string) => {
+          text += part
+          if (text.length > MAX_ANSWER_CHARACTERS) response.destroy()
+        })
+        // One that is cut off has its status.
+        .on('error', () => {})
+        .on('close', answer)
     }).on('error', (error) => { reject(new CommandError(error.message)) })
   })
+}
+
+/** What a problem says in words, on one line. Something else than the service may answer at this port. */
+function reasonIn (text: string): string | undefined {
+  try {
+    const { detail } = JSON.parse(text) as { readonly detail?: unknown }
+    return typeof detail === 'string' ? detail.replace(/\s+|\p{Cc}+/gu, ' ').trim() : undefined
+  } catch {
+    return undefined
+  }
 }
