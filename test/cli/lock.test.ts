@@ -27,7 +27,9 @@ t.test('K95: lock writes the same text for the same skills, and says what is dif
 t.test('K95: without a folder that can be read, lock writes nothing', async (t) => {
   const cwd = t.testdir({ skills: skills('one') })
   t.match(await run(cwd, 'lock', 'skills', './missing'), { code: 1, stderr: /missing cannot be read as a folder of skills\n$/ })
-  t.strictSame(fs.readdirSync(cwd), ['skills'])
+  fs.mkdirSync(join(cwd, 'empty'))
+  t.match(await run(cwd, 'lock', 'empty'), { code: 1, stderr: `skillserve: there are no skills to lock in ${join(cwd, 'empty')}\n` })
+  t.strictSame(fs.readdirSync(cwd).sort(), ['empty', 'skills'])
 })
 
 t.test('K95: a skill with something that may not be read is not locked, and nothing is written', async (t) => {

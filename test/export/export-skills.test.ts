@@ -156,6 +156,13 @@ t.test('K93: with an access file an export holds what one caller sees, with a tr
     return { code, stdout, stderr }
   }
   const namesIn = (out: string) => readdirSync(join(cwd, out, '.well-known/agent-skills')).sort()
+  writeFileSync(join(cwd, 'nobody.yaml'), 'rules: []\n')
+  mkdirSync(join(cwd, 'empty'))
+  t.match(await run('x', 'empty'), { code: 1, stderr: 'skillserve: there are no skills to export\n' })
+  t.match(await run('x', 'skills', '--access', 'nobody.yaml'), { code: 1, stderr: 'skillserve: there are no skills to export: anonymous sees none by the access file, --as NAME exports what another caller sees\n' })
+  const missing = `git+file://${join(cwd, 'missing')}`
+  t.match(await run('x', missing, '--state-dir', join(cwd, 'state')), { code: 1, stderr: /^skillserve: the source missing cannot be read: [^\n]+\n$/ })
+  t.notOk(existsSync(join(cwd, 'x')))
   t.match(await run('anyone', 'skills', '--access', 'access.yaml'), { code: 0, stderr: '' })
   t.strictSame(namesIn('anyone'), ['index.json', 'open'])
   t.match(await run('team', 'skills', '--access', 'access.yaml', '--as', 'group:team', '--trust', 'trust.yaml'), {

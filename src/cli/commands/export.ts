@@ -52,13 +52,18 @@ could be exported.
     try {
       await checkApart(folder, [...roots.projectRoots, ...roots.personalRoot ? [roots.personalRoot] : []].map(({ path }) => path))
       await sources?.sync()
+      const failed = sources?.status.find(({ error, optional }) => error !== undefined && optional !== true)
+      if (failed !== undefined) throw new CommandError(`the source ${failed.name} cannot be read: ${failed.error?.message ?? ''}`)
       await skills.start()
       await skills.available()
+      // An export that is there stays, unless all of its skills were refused.
+      if ((await service.list()).length === 0 && quarantined.size === 0) throw new CommandError(`there are no skills to export${config.accessFile === undefined ? '' : `: ${caller ?? 'anonymous'} sees none by the access file${caller === undefined ? ', --as NAME exports what another caller sees' : ''}`}`)
       const report = await exportSkills({ skills: service, folder, prune: flags.has('prune') })
       const served = new Set(service.namesNow())
       const leftOut = [...report.leftOut, ...[...quarantined].filter(([name]) => !served.has(name)).map(([name, reason]) => ({ name, reason: `quarantined: ${reason}` }))]
       for (const { name, reason } of leftOut) print(`left out: ${name}: ${reason}\n`)
       print(`${report.skills} skills in ${report.files} files: ${report.written} changed, ${report.removed} removed\n`)
+      if (report.skills === 0) return 1
       return leftOut.length > 0 ? 2 : 0
     } catch (error) {
       if (error instanceof ExportError) throw new CommandError(`${quote(out)} ${error.message}`)

@@ -26,7 +26,7 @@ export const command: Command = {
   --state-dir DIR  where sources are fetched to, as for serve
 
 Prints what is different from the file before. Exits with 0 when the file is written, with 1 and a line that says why
-when a folder or a skill cannot be read: then nothing is written.
+when a folder or a skill cannot be read, or there is no skill: then nothing is written.
 `,
   async run ({ positionals, flags }, context) {
     const { cwd, print } = context
@@ -66,6 +66,7 @@ async function readRevisions (roots: readonly RootOptions[], policy: TrustPolicy
       if (unread !== undefined) throw new CommandError(`the skill ${JSON.stringify(name)} cannot be locked: ${unread}`)
       revisions.set(name, revision)
     }
+    if (revisions.size === 0) throw new CommandError(`there are no skills to lock in ${roots.map(({ path }) => path).join(', ')}`)
     return revisions
   } finally {
     await skills.close()
