@@ -170,7 +170,7 @@ export async function startServer (config: Config, { version, env, isExample = f
   try {
     await skills.start()
     await observation.start().catch((error: unknown) => { throw explainListenError(error, config.metricsPort ?? 0, config.metricsHost, 'METRICS_PORT', 'METRICS_HOST') })
-    const url = await listen(app, config)
+    const url = await listen(app, config, preview === undefined ? 'PORT or --port' : '--port')
     // Whoever started the process waits for the address.
     output.flush()
     load.start()
@@ -223,7 +223,7 @@ async function openSkills ({ accessFile, basePath, publicUrl, host }: Config, op
   return { skills, service: skills }
 }
 
-async function listen (app: FastifyInstance, config: Config): Promise<string> {
+async function listen (app: FastifyInstance, config: Config, portSetting: string): Promise<string> {
   try {
     return await app.listen({
       // For `localhost` Fastify makes a second server, without the first one's tracking and limits of connections.
@@ -232,7 +232,7 @@ async function listen (app: FastifyInstance, config: Config): Promise<string> {
       listenTextResolver: (address) => `skillserve listening at ${address}${config.basePath}`
     })
   } catch (error) {
-    throw explainListenError(error, config.port, config.host, 'PORT or --port', 'HOST or --host')
+    throw explainListenError(error, config.port, config.host, portSetting, 'HOST or --host')
   }
 }
 

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { nearest } from '../core/ground/nearest.ts'
 import { quote } from '../operator/setting.ts'
 import { type Arguments, CommandError } from './command.ts'
 
@@ -33,7 +34,9 @@ export function parseArguments (argv: readonly string[], valueFlags: readonly st
     if (token.kind !== 'option') continue
     const { name, rawName, value = '', inlineValue } = token
     if (!Object.hasOwn(options, name)) {
-      throw new CommandError(`${quote(rawName)} is not a flag, there are ${Object.keys(options).map((flag) => `--${flag}`).join(', ')}`)
+      const near = nearest(name, Object.keys(options))
+      const all = Object.keys(options).map((flag) => `--${flag}`).join(', ')
+      throw new CommandError(`${quote(rawName)} is not a flag, ${near === undefined ? `there are ${all}` : `did you mean ${quote(`--${near}`)}? (flags: ${all})`}`)
     }
     const isSwitch = Object.hasOwn(SWITCHES, name) || switches.includes(name)
     const fallback = Object.hasOwn(optional, name) ? optional[name] : undefined

@@ -30,6 +30,8 @@ t.test('K77: dev prints the findings of a skill after each save, and its open pa
     writeFileSync(join(folder, 'skills/demo/SKILL.md'), skillText('demo', 'Saved a moment ago.\n'))
     await tab.locator('.prose', { hasText: 'Saved a moment ago.' }).waitFor()
   })
+  const { port } = new URL(url)
+  t.match(await launch(t, { args: ['dev', join(folder, 'skills'), '--port', port] }).ended, { code: 1, stderr: `skillserve: port ${port} of 127.0.0.1 is in use, --port chooses another (0 takes any free port)\n` })
   process.kill(preview.pid, 'SIGTERM')
   t.match(await preview.ended, { code: 0, stderr: '' })
 })
