@@ -51,6 +51,8 @@ t.test('K3: a folder that was named is waited for, not replaced by the examples'
     await service.stop()
     t.notOk(service.log().some(({ msg }) => /example/.test(String(msg))))
   }
+  const service = await startProcess(t, { cwd: t.testdir(), args: [EXAMPLES] })
+  t.notOk(service.log().some(({ msg }) => /no folder was named/.test(String(msg))), 'those of the package are a folder like any other')
 })
 
 t.test('K50: the health check passes on a ready service, whatever hosts it allows, and fails without one', async (t) => {

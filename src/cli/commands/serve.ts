@@ -22,7 +22,7 @@ Exits with 0 after SIGTERM or SIGINT, with 1 for a setting that cannot be used a
     const hasDefaultFolder = existsSync(resolve(cwd, SETTINGS.skillsDirs.default))
     const config = loadConfig({ positionals, flags, env, cwd, ...!hasDefaultFolder && { defaults: { skillsDirs: EXAMPLE_SKILLS } } })
     const { startServer } = await import('../../server.ts')
-    await startServer(isFileOnly ? { ...config, skillsDirs: [] } : config, { version: readPackageVersion(), env, isExample: !isFileOnly && !hasDefaultFolder && config.skillsDirs[0] === EXAMPLE_SKILLS })
+    await startServer(isFileOnly ? { ...config, skillsDirs: [] } : config, { version: readPackageVersion(), env, isExample: !isFileOnly && !hasDefaultFolder && positionals.length === 0 && !env['SKILLS_DIR'] })
     return undefined
   }
 }
