@@ -21,7 +21,8 @@ function noRoute (app: FastifyInstance, request: FastifyRequest, basePath: strin
   // A route that takes the method has asked for this answer itself, with `callNotFound()`.
   if (allowed.length === 0 || allowed.some((method) => method === request.method)) {
     const near = nearestRoute(request.url, basePath, [...segments], (path) => methodsOf(path).length > 0)
-    return new HttpProblem('route_not_found', near === undefined ? undefined : `${httpProblems.route_not_found.detail}; did you mean ${near}?`)
+    const detail = httpProblems.route_not_found.detail.replace('GET /', `GET ${basePath}/`)
+    return new HttpProblem('route_not_found', near === undefined ? detail : `${detail}; did you mean ${near}?`)
   }
   const allow = allowed.join(', ')
   return new HttpProblem('method_not_allowed', `This route does not take ${request.method}; it takes ${allow}`, { allow })

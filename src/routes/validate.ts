@@ -13,6 +13,8 @@ import { ArchiveError, isZip, subjectOfArchive, subjectOfMainFile } from '../ver
 const DOCUMENT_TYPES = ['text/markdown', 'text/plain']
 const ARCHIVE_TYPES = ['application/zip', 'application/x-zip-compressed', 'application/octet-stream']
 
+const WANTED = 'Send a SKILL.md as text/markdown, or a ZIP as application/zip'
+
 const EXAMPLE = '---\nname: demo\ndescription: What it does, and when to use it\n---\n\n# Demo\n'
 
 const BODY = {
@@ -31,6 +33,8 @@ export interface ValidateRouteOptions {
 /** Judges a skill that is on no disk of the service: for editors and pipelines. Nothing of it is kept. */
 export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = async function validateRoute (app, { sources }) {
   app.addContentTypeParser([...DOCUMENT_TYPES, ...ARCHIVE_TYPES], { parseAs: 'buffer', bodyLimit: MAX_VALIDATED_BYTES }, (request, body, next) => { next(problemOfCoding(request) ?? null, body) })
+  // A body without a type comes here too.
+  app.addContentTypeParser('*', (_request, _body, next) => { next(new HttpProblem('unsupported_media_type', WANTED)) })
 
   app.post('/validate', {
     bodyLimit: MAX_VALIDATED_BYTES,
@@ -50,7 +54,7 @@ export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = as
     // What is in the body is judged, not validated.
     validatorCompiler: (part) => part.httpPart === 'body' ? () => true : app.validatorCompiler?.(part) ?? (() => true)
   }, async ({ body, query: { folder, target } }, reply) => {
-    if (!Buffer.isBuffer(body)) throw new HttpProblem('unsupported_media_type', 'Send a SKILL.md as text/markdown, or a ZIP as application/zip')
+    if (!Buffer.isBuffer(body)) throw new HttpProblem('unsupported_media_type', WANTED)
     if (folder !== undefined && !isSafeName(folder)) throw new HttpProblem('bad_query', "Query parameter 'folder' is no name of a skill")
     const targets = readTargets(target)
     const subject = await (isZip(body) ? subjectOfArchive(body, folder, sources) : subjectOfMainFile(body, folder, sources)).catch((error: unknown) => {

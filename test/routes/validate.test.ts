@@ -25,7 +25,7 @@ interface Validation {
 }
 
 async function send (service: Service, body: string | Buffer, { query = '', type = 'text/markdown', headers = {} } = {}): Promise<{ status: number, json: Validation }> {
-  const answer = await fetch(`${service.url}/validate${query}`, { method: 'POST', body: new Uint8Array(Buffer.from(body)), headers: { 'content-type': type, ...headers } })
+  const answer = await fetch(`${service.url}/validate${query}`, { method: 'POST', body: new Uint8Array(Buffer.from(body)), headers: { ...type !== '' && { 'content-type': type }, ...headers } })
   return { status: answer.status, json: await answer.json() as Validation }
 }
 
@@ -95,7 +95,7 @@ t.test('K80: POST /validate', async (t) => {
 
   await t.test('what cannot be judged is a problem', async (t) => {
     t.match(await send(service, '{}', { type: 'application/json' }), { status: 415 })
-    t.match(await send(service, DEMO, { type: 'image/png' }), { status: 415 })
+    for (const type of ['image/png', '']) t.match(await send(service, DEMO, { type }), { status: 415, json: { detail: 'Send a SKILL.md as text/markdown, or a ZIP as application/zip' } }, type)
     t.match(await send(service, DEMO, { headers: { 'content-encoding': 'gzip' } }), { status: 415 })
     t.match(await send(service, DEMO, { query: '?target=nope' }), { status: 400, json: { code: 'bad_query', detail: /'nope', allowed: spec, .*all/ } })
     t.match(await send(service, DEMO, { query: '?folder=a%2Fb' }), { status: 400, json: { code: 'bad_query' } })
