@@ -21,7 +21,7 @@ function noRoute (app: FastifyInstance, request: FastifyRequest, basePath: strin
   // A route that takes the method has asked for this answer itself, with `callNotFound()`.
   if (allowed.length === 0 || allowed.some((method) => method === request.method)) {
     const near = nearestRoute(request.url, basePath, [...segments], (path) => methodsOf(path).length > 0)
-    const detail = httpProblems.route_not_found.detail.replace('GET /', `GET ${basePath}/`)
+    const detail = httpProblems.route_not_found.detail.replace('GET /', `GET ${basePath === '' ? '/' : basePath}`)
     return new HttpProblem('route_not_found', near === undefined ? detail : `${detail}; did you mean ${near}?`)
   }
   const allow = allowed.join(', ')
