@@ -6,6 +6,7 @@ import type { FastifyInstance } from 'fastify'
 import { type Logger, pino } from 'pino'
 import type { AccessDoors } from './http/callers.ts'
 import { buildApp } from './app.ts'
+import { idleSettings } from './config/idle-settings.ts'
 import { openRoots } from './config/roots.ts'
 import { ConfigError, type Environment } from './operator/setting.ts'
 import type { Config } from './config/settings.ts'
@@ -65,6 +66,7 @@ export async function startServer (config: Config, { version, env, isExample = f
   const logger = pino({ level: config.logLevel }, await logDestination(config.logFormat ?? defaultLogFormat(), output, env))
   output.dropped.subscribe((lines) => { logger.warn({ lines }, 'lines of the log were dropped here: standard output did not take them') })
   if (isExample) logger.info({ path: config.skillsDirs[0] }, 'no folder was named and there is no ./skills: serving the example skills of the package')
+  for (const problem of idleSettings(config)) logger.warn({ problem }, 'a setting has no effect')
   const memory = new AnswerMemory()
   const opened = await openRoots(config, { log: logger, env })
   const policy = await loadPolicy(config, opened, logger)
@@ -232,6 +234,8 @@ async function listen (app: FastifyInstance, config: Config, portSetting: string
       listenTextResolver: (address) => `skillserve listening at ${address}${config.basePath}`
     })
   } catch (error) {
+    // The metrics listen first.
+    if (config.port === config.metricsPort && isInUse(error)) throw new ConfigError(`METRICS_PORT is ${config.port}, the service's own port: ${portSetting}, or METRICS_PORT, chooses another`, { cause: error })
     throw explainListenError(error, config.port, config.host, portSetting, 'HOST or --host')
   }
 }
@@ -267,6 +271,10 @@ async function stop (app: FastifyInstance, { skills, observation, protection, lo
 async function fileSystemIdle (): Promise<true> {
   while (process.getActiveResourcesInfo().some((resource) => resource.startsWith('FSReq'))) await sleep(RECHECK_MS)
   return true
+}
+
+function isInUse (error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
 }
 
 function explainListenError (error: unknown, port: number, host: string, portSetting: string, hostSetting: string): unknown {

@@ -27,6 +27,17 @@ t.test('a port for metrics that is in use stops the start with a line that names
   const { code, stderr } = await runProcess(t, { args: [t.testdir(FILES)], env: { METRICS_PORT: String(service.port) } })
   t.equal(code, 1)
   t.match(stderr, `port ${service.port} of 127.0.0.1 is in use, METRICS_PORT chooses another`)
+  await service.stop()
+  const own = String(service.port)
+  t.match(await runProcess(t, { args: [t.testdir(FILES), '--port', own], env: { METRICS_PORT: own } }), {
+    code: 1, stderr: `skillserve: METRICS_PORT is ${own}, the service's own port: PORT or --port, or METRICS_PORT, chooses another\n`
+  })
+})
+
+t.test('settings without effect have a warning each', async (t) => {
+  const service = await startProcess(t, { args: [t.testdir(FILES)], env: { AUDIT_REQUIRED: 'true', AUDIT_SALT: 'x'.repeat(16), METRICS_READS: 'true' } })
+  const { stdout } = await service.stop()
+  t.strictSame([...stdout.matchAll(/"problem":"(\w+) has no effect without (\w+)"/g)].map(([, name, other]) => [name, other]), [['AUDIT_REQUIRED', 'AUDIT_LOG'], ['AUDIT_SALT', 'AUDIT_LOG'], ['METRICS_READS', 'METRICS_PORT']])
 })
 
 t.test('K70: the log is for people with LOG_FORMAT=pretty, one line a request', async (t) => {

@@ -1,0 +1,11 @@
+import type { Config } from './settings.ts'
+
+/** Settings that somebody made and that change nothing without another: one sentence for each. */
+export function idleSettings ({ accessFile, auditLog, auditRequired, auditSalt, metricsPort, metricsReads }: Config): string[] {
+  const audit = [...auditRequired ? ['AUDIT_REQUIRED'] : [], ...auditSalt === undefined ? [] : ['AUDIT_SALT']]
+  return [
+    ...auditLog === undefined ? audit.map((name) => `${name} has no effect without AUDIT_LOG`) : [],
+    // With an access file, tokens get the metrics at the service's own port.
+    ...metricsReads && metricsPort === undefined && accessFile === undefined ? ['METRICS_READS has no effect without METRICS_PORT'] : []
+  ]
+}
