@@ -3,7 +3,7 @@ import { metricsType } from './exposition.ts'
 import type { Metrics } from './metrics.ts'
 
 /** What a token needs for them. */
-const METRICS_SCOPE = 'metrics:read'
+export const METRICS_SCOPE = 'metrics:read'
 
 /** `GET /metrics` on the service's own port, for callers with the scope: they name roots, and may name skills. */
 export const metricsRoute: FastifyPluginAsync<{ readonly metrics: Pick<Metrics, 'write'> }> = async function metricsRoute (app, { metrics }) {
