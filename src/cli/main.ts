@@ -10,10 +10,25 @@ if ('enableCompileCache' in nodeModule && typeof nodeModule.enableCompileCache =
 // Loaded after that, so that its code is kept too.
 const { runCommandLine } = await import('./run.ts')
 
+/** What a shell says of a program that SIGPIPE ended. Node ignores the signal. */
+const EXIT_OF_SIGPIPE = 141
+
+function print (text: string): void {
+  const { stdout } = process
+  // A reader such as `head` leaves when it has what it wants. The rest is for nobody.
+  if (stdout.listenerCount('error') === 0) {
+    stdout.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE') throw error
+      process.exit(EXIT_OF_SIGPIPE)
+    })
+  }
+  stdout.write(text)
+}
+
 process.exitCode = await runCommandLine(process.argv.slice(2), {
   env: process.env,
   cwd: process.cwd(),
-  print: (text) => { process.stdout.write(text) },
+  print,
   // Asking `process.stdout` makes its stream, and a stream made this early slows down every `process.nextTick` of the process (V8 11.3).
   isTerminal: isatty(1)
 }, (text) => { process.stderr.write(text) })

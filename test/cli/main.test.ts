@@ -1,4 +1,5 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { transformSync } from 'esbuild'
@@ -17,6 +18,17 @@ t.test('K82: a command prints to stdout and ends with 0, a mistake prints to std
   t.match(await runProcess(t, { args: ['version'] }), { code: 0, stdout: `${version}\n`, stderr: '' })
   t.match(await runProcess(t, { args: ['help', 'serve'] }), { code: 0, stdout: /^Usage: skillserve serve \[DIR\.\.\.\]/, stderr: '' })
   t.match(await runProcess(t, { args: ['verison'] }), { code: 1, stdout: '', stderr: /^skillserve: "verison" is no command, [^\n]+\n$/ })
+})
+
+t.test('a reader of the output that leaves ends the command without a word', async (t) => {
+  const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
+  const child = spawn(process.execPath, [main, 'validate', EXAMPLES, '--format', 'json'], { stdio: ['ignore', 'pipe', 'pipe'] })
+  child.stdout.destroy()
+  let stderr = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => { stderr += text })
+  const [code] = await once(child, 'close')
+  t.equal(stderr, '')
+  t.equal(code, 141)
 })
 
 t.test('K1: an older Node gets one sentence', async (t) => {
