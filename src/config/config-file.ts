@@ -76,7 +76,8 @@ export async function readConfigFile (path: string): Promise<readonly RootSpec[]
 function toRoot (entry: SourceEntry, at: YamlPath, file: YamlFile<unknown>): RootSpec {
   const given = ROOT_KINDS.filter((kind) => Object.hasOwn(entry, kind))
   const [kindName] = given
-  if (kindName === undefined || given.length > 1) throw file.error(given[1] === undefined ? at : [...at, given[1]], `needs one of ${ROOT_KINDS.join(', ')}`)
+  if (kindName === undefined) throw file.error(at, `needs one of ${ROOT_KINDS.join(', ')}`)
+  if (given[1] !== undefined) throw file.error([...at, given[1]], `is a second source beside ${kindName}: keep one`)
   const kind = SOURCE_KINDS.find((each) => each.kind === kindName)
   const foreign = foreignKeys(kind).find((key) => Object.hasOwn(entry, key))
   if (foreign !== undefined) throw file.error([...at, foreign], `is no setting of a source of kind ${kindName}`)

@@ -4,7 +4,7 @@ import type { Manifest } from '../core/ground/skill.ts'
 import { formatBundle, SIGNATURE_FILE, signedBytes } from './bundle.ts'
 import { hashOf, hintOf } from './signers.ts'
 import { createStatement, isNeverSigned } from './statement.ts'
-import { readManifests } from './verify-folder.ts'
+import { type ReadSkill, readSkills } from './verify-folder.ts'
 
 /** Why a skill is not signed. The message is one line. */
 export class SigningError extends Error {}
@@ -37,8 +37,8 @@ export function parseSigningKey (keyText: string, certificatesText?: string): Si
  * @throws SigningError before anything is written, FolderError
  */
 export async function signFolder (path: string, key: SigningKey): Promise<readonly string[]> {
-  const skills = await readManifests(path)
-  for (const { manifest } of skills) checkSignable(manifest)
+  const skills = await readSkills(path)
+  for (const skill of skills) checkSignable(skill)
   for (const { folder, manifest } of skills) {
     const temporary = `${folder}/.#${SIGNATURE_FILE}`
     await writeFile(temporary, signManifest(manifest, key))
@@ -58,6 +58,7 @@ function signManifest (manifest: Manifest, { key, certificates }: SigningKey): s
   })
 }
 
-function checkSignable ({ skill_name: name, files }: Manifest): void {
+function checkSignable ({ manifest: { skill_name: name, files }, unread }: ReadSkill): void {
+  if (unread !== undefined) throw new SigningError(`the skill ${JSON.stringify(name)} cannot be signed: ${unread}`)
   if (!files.some(({ path }) => path !== SIGNATURE_FILE && !isNeverSigned(path))) throw new SigningError(`the skill ${JSON.stringify(name)} has no files`)
 }

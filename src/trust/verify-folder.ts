@@ -7,6 +7,7 @@ import { SkillError } from '../core/ground/errors.ts'
 import { Signal } from '../core/ground/signal.ts'
 import type { RootOptions } from '../core/roots/root-reports.ts'
 import { createSkillManager, type SkillManager } from '../core/skill-manager.ts'
+import { unreadPart } from './unread-part.ts'
 
 /** What a policy says of a skill in a folder. */
 export interface VerifiedSkill {
@@ -42,12 +43,23 @@ export async function verifyRoot (root: RootOptions, policy: TrustPolicy): Promi
   })
 }
 
-/** Manifests of the skills of a folder, or of the one that the folder is, with the paths of their folders. */
-export async function readManifests (path: string): Promise<ReadonlyArray<{ readonly folder: string, readonly manifest: Manifest }>> {
+/** A skill in a folder, by its manifest. */
+export interface ReadSkill {
+  /** Path of its own folder. */
+  readonly folder: string
+  readonly manifest: Manifest
+  /** See `unreadPart`. */
+  readonly unread: string | undefined
+}
+
+/** Reads the skills of a folder, or the one that the folder is. */
+export async function readSkills (path: string): Promise<readonly ReadSkill[]> {
   return await withSkills(path, undefined, async (skills, names, parent) => {
-    const manifests = []
-    for (const name of names) manifests.push({ folder: `${parent}/${name}`, manifest: await skills.manifest(name) })
-    return manifests
+    const all: ReadSkill[] = []
+    for (const name of names) {
+      all.push(await skills.read(name, async (state) => ({ folder: `${parent}/${name}`, manifest: await state.manifest(), unread: await unreadPart(state) })))
+    }
+    return all
   })
 }
 

@@ -25,6 +25,18 @@ function world (t: Test, trust = ''): string {
   })
 }
 
+t.test('K95: a skill with something that may not be read is not signed, nor is any other', async (t) => {
+  const isRoot = process.getuid?.() === 0
+  const cwd = world(t)
+  fs.writeFileSync(join(cwd, 'skills/two/secret.md'), 'text')
+  for (const folder of ['skills', 'skills/one', 'skills/two']) fs.chmodSync(join(cwd, folder), 0o777)
+  fs.chmodSync(join(cwd, 'skills/two/secret.md'), 0)
+  const { code, stdout, stderr } = await runProcess(t, { cwd, args: ['sign', 'skills', '--key', 'private.pem'], ...isRoot && { uid: 65_534 } })
+  fs.chmodSync(join(cwd, 'skills/two/secret.md'), 0o644)
+  t.strictSame({ code, stdout, stderr }, { code: 1, stdout: '', stderr: 'skillserve: the skill "two" cannot be signed: "secret.md" may not be read\n' })
+  t.strictSame(fs.readdirSync(join(cwd, 'skills/one')), ['SKILL.md'])
+})
+
 t.test('K95: sign and verify a skill or a folder of them, with exit codes for CI', async (t) => {
   const cwd = world(t)
   t.strictSame(await run(cwd, 'sign', 'skills/one', '--key', 'private.pem'), { code: 0, stdout: 'signed  "one"\n', stderr: '' })

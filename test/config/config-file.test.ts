@@ -37,7 +37,7 @@ t.test('K83: what is wrong stops the start with the line and the key', async (t)
     ['sources:\n  - git: https://h.example/r.git\n    interval: 5s\n', /^FILE:3: sources\[0\]\.interval must be at least 10s/],
     ['sources:\n  - git: https://h.example/r.git\n    interval: soon\n', /^FILE:3: .*duration/],
     ['sources:\n  - name: x\n', /^FILE:2: sources\[0\] needs one of folder, archive, git/],
-    ['sources:\n  - git: https://h.example/r.git\n    s3: s3://bbb\n', /^FILE:3: sources\[0\]\.s3 needs one of/],
+    ['sources:\n  - git: https://h.example/r.git\n    s3: s3://bbb\n', /^FILE:3: sources\[0\]\.s3 is a second source beside git: keep one/],
     ['sources:\n  - folder: a\n    ref: main\n', /^FILE:3: sources\[0\]\.ref is no setting of a source of kind folder/],
     ['sources:\n  - git: https://u:hunter2@h.example/r.git\n', /^FILE:2: .*password/],
     ['sources:\n  - git: https://h.example/r.git\n    ref: --x\n', /^FILE:2: .*a ref is/],
@@ -50,6 +50,7 @@ t.test('K83: what is wrong stops the start with the line and the key', async (t)
     ['sources:\n  - oci: oci://host.example/team/skills:1#sub\n', /^FILE:2: .*# has keys/],
     ['sources:\n  - oci: "oci://host.example\\n/team:1"\n', /^FILE:2: .*cannot be read/],
     ['sources:\n  - git: ext://h.example/x\n', /^FILE:2: .*a repository is at/],
+    ['sources:\n  - git: git@h.example:team/skills.git\n', /^FILE:2: .*ssh:\/\/user@host\/path/],
     ['sources:\n  - git: s3://bucket/x\n', /^FILE:2: .*a repository is at/],
     ['sources: 3\n', /^FILE:1: sources must be a list/]
   ]

@@ -1,18 +1,13 @@
 import { rename, writeFile } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
-import type { FindingCode } from '../../core/format/findings.ts'
 import type { TrustPolicy } from '../../core/content/trust/trust-policy.ts'
 import type { RootOptions } from '../../core/roots/root-reports.ts'
-import { quote } from '../../operator/setting.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import { type Command, CommandError } from '../command.ts'
 import { ROOT_FLAGS, withRoots } from '../folders.ts'
 
 const DEFAULT_FOLDER = './skills'
 const DEFAULT_FILE = 'skills.lock'
-
-/** What is left out of a revision because this process may not read it, and another may. */
-const UNREAD: ReadonlySet<string> = new Set<FindingCode>(['file_unreadable', 'main_file_permission_denied', 'main_file_unreadable', 'ignore_file_unusable'])
 
 /** Writes which revision each skill has now, for `--locked`. */
 export const command: Command = {
@@ -73,14 +68,13 @@ async function readRevisions (roots: readonly RootOptions[], policy: TrustPolicy
   }
 }
 
-/** A revision covers what could be read. `unread` says what it lacks: nobody approves what nobody could read. */
+/** A revision covers what could be read. `unread` says what it lacks. */
 async function readSkill (skills: SkillSource, name: string): Promise<{ readonly revision: string, readonly unread: string | undefined }> {
+  const { unreadPart } = await import('../../trust/unread-part.ts')
   try {
     return await skills.read(name, async (state) => {
       const { revision } = await state.manifest()
-      const findings = [...state.skill.findings, ...await state.fileFindings()]
-      const unread = findings.find(({ code }) => UNREAD.has(code))
-      return { revision, unread: unread?.code === 'file_unreadable' ? `${quote(unread.file ?? '')} may not be read` : unread?.message }
+      return { revision, unread: await unreadPart(state) }
     })
   } catch (error) {
     throw new CommandError(`the skill ${JSON.stringify(name)} has no revision: ${error instanceof Error ? error.message : String(error)}`)

@@ -1,9 +1,8 @@
 import { SOURCE_KINDS, type Source } from '../kinds.ts'
 import { AddressError } from '../source-error.ts'
-import { requireLoopback, requireNoCredentials, splitAddress } from './parts.ts'
+import { requireLoopback, requireNoCredentials, SCP_LIKE, splitAddress } from './parts.ts'
 
 const SCHEME = /^[a-z][a-z\d+.-]*:\/\//i
-const SCP_LIKE = /^[\w.-]+@[\w.-]+:(?!\/\/)/
 const PROTOCOLS = new Set(SOURCE_KINDS.flatMap(({ protocols }) => protocols))
 
 /** Whether a text that stands for skills is an address, and not a folder. */
@@ -16,7 +15,6 @@ export function isAddress (text: string): boolean {
  * @throws AddressError for what cannot be used
  */
 export function parseAddress (text: string): Source {
-  if (SCP_LIKE.test(text)) throw new AddressError('an address of git over SSH is written git+ssh://user@host/path')
   const address = splitAddress(text)
   const { protocol } = address.url
   for (const kind of SOURCE_KINDS) {
