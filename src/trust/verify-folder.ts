@@ -2,12 +2,14 @@ import { readdir, stat } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import type { TrustPolicy, Verdict } from '../core/content/trust/trust-policy.ts'
 import type { Manifest } from '../core/ground/skill.ts'
+import type { SkillState } from '../core/content/skill-state.ts'
+import type { FindingCode } from '../core/format/findings.ts'
 import { isMainFile } from '../core/format/main-files.ts'
 import { SkillError } from '../core/ground/errors.ts'
 import { Signal } from '../core/ground/signal.ts'
 import type { RootOptions } from '../core/roots/root-reports.ts'
 import { createSkillManager, type SkillManager } from '../core/skill-manager.ts'
-import { unreadPart } from './unread-part.ts'
+import { quote } from '../operator/setting.ts'
 
 /** What a policy says of a skill in a folder. */
 export interface VerifiedSkill {
@@ -18,6 +20,9 @@ export interface VerifiedSkill {
   /** One sentence without a full stop; empty for a skill without findings. */
   readonly problem: string
 }
+
+/** What is left out of a revision because this process may not read it, and another may. */
+const UNREAD: ReadonlySet<string> = new Set<FindingCode>(['file_unreadable', 'main_file_permission_denied', 'main_file_unreadable', 'ignore_file_unusable'])
 
 /** A folder cannot be verified: it is not there, or may not be read. */
 export class FolderError extends Error {}
@@ -61,6 +66,13 @@ export async function readSkills (path: string): Promise<readonly ReadSkill[]> {
     }
     return all
   })
+}
+
+/** What the revision of a skill lacks, as a sentence without a full stop: nobody approves or signs what nobody could read. */
+export async function unreadPart (state: Pick<SkillState, 'skill' | 'fileFindings'>): Promise<string | undefined> {
+  const findings = [...state.skill.findings, ...await state.fileFindings()]
+  const unread = findings.find(({ code }) => UNREAD.has(code))
+  return unread?.code === 'file_unreadable' ? `${quote(unread.file ?? '')} may not be read` : unread?.message
 }
 
 async function withSkills<T> (path: string, policy: TrustPolicy | undefined, use: (skills: SkillManager, names: readonly string[], parent: string) => Promise<T>): Promise<T> {

@@ -70,7 +70,7 @@ async function readRevisions (roots: readonly RootOptions[], policy: TrustPolicy
 
 /** A revision covers what could be read. `unread` says what it lacks. */
 async function readSkill (skills: SkillSource, name: string): Promise<{ readonly revision: string, readonly unread: string | undefined }> {
-  const { unreadPart } = await import('../../trust/unread-part.ts')
+  const { unreadPart } = await import('../../trust/verify-folder.ts')
   try {
     return await skills.read(name, async (state) => {
       const { revision } = await state.manifest()
