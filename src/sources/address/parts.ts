@@ -49,8 +49,12 @@ export function requireNoCredentials ({ username }: URL): void {
   if (username !== '') throw new AddressError('an address with a user name would show a secret: give it in the configuration file (auth)')
 }
 
-export function requireLoopback ({ hostname }: URL): void {
-  if (!isLoopback(hostname.replace(/^\[|\]$/g, ''))) throw new AddressError('http:// is for this machine only: give an https:// address')
+export function isAtLoopback ({ hostname }: URL): boolean {
+  return isLoopback(hostname.replace(/^\[|\]$/g, ''))
+}
+
+export function requireLoopback (url: URL): void {
+  if (!isAtLoopback(url)) throw new AddressError('http:// is for this machine only: give an https:// address')
 }
 
 export function withoutFragment (url: URL): string {

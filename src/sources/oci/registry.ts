@@ -4,6 +4,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type { Environment } from '../../operator/setting.ts'
 import { isLoopback } from '../../http/request/hosts.ts'
+import { isAtLoopback } from '../address/parts.ts'
 import { basic, type HttpAnswer, type HttpRequest, readBody, saveBody, send } from '../http/http-client.ts'
 import { readSecret } from '../secrets.ts'
 import { SourceError } from '../source-error.ts'
@@ -32,10 +33,9 @@ export class Registry {
 
   constructor (source: OciSource, env: Environment, signal: AbortSignal) {
     const { registry, repository } = source
-    const { hostname } = new URL(`https://${registry}`)
     this.#source = source
     this.#env = env
-    this.#base = `${isLoopback(hostname.replace(/^\[|\]$/g, '')) ? 'http' : 'https'}://${registry === 'docker.io' ? 'registry-1.docker.io' : registry}/v2/${repository}`
+    this.#base = `${isAtLoopback(new URL(`https://${registry}`)) ? 'http' : 'https'}://${registry === 'docker.io' ? 'registry-1.docker.io' : registry}/v2/${repository}`
     this.#signal = signal
   }
 

@@ -1,5 +1,4 @@
-import { isLoopback } from '../../http/request/hosts.ts'
-import { type Address, decode, lastPart, requireNoCredentials, splitAddress } from '../address/parts.ts'
+import { type Address, decode, isAtLoopback, lastPart, requireNoCredentials, splitAddress } from '../address/parts.ts'
 import type { SourceCommon, SourceKind } from '../address/source-kind.ts'
 import { AddressError } from '../source-error.ts'
 
@@ -35,9 +34,9 @@ export const s3Kind: SourceKind<S3Source> = {
 
 /** @throws AddressError */
 function checkEndpoint (text: string): string {
-  const { protocol, hostname, username, password } = URL.canParse(text) ? new URL(text) : { protocol: '', hostname: '', username: '', password: '' }
-  const isSafe = protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname.replace(/^\[|\]$/g, '')))
-  if (!isSafe || username !== '' || password !== '') throw new AddressError('the endpoint of a bucket is an https:// address without credentials')
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && isAtLoopback(url))
+  if (!isSafe || url.username !== '' || url.password !== '') throw new AddressError('the endpoint of a bucket is an https:// address without credentials')
   return text
 }
 
