@@ -21,7 +21,7 @@ import { LogOutput } from './log-output.ts'
 import { AnswerMemory } from './http/overload/answer-memory.ts'
 import { Load } from './http/overload/load.ts'
 import { protect, type Protection } from './limits/protect.ts'
-import { preloadMcp } from './mcp/plugin.ts'
+import { loadMcp } from './mcp/plugin.ts'
 import type { MeasuredSkills } from './observe/metrics/metrics.ts'
 import { observe, type Observation } from './observe/observe.ts'
 import type { Sources } from './sources/sources.ts'
@@ -180,7 +180,7 @@ export async function startServer (config: Config, { version, env, isExample = f
     sources?.start()
     if (sources !== undefined) process.on('SIGHUP', () => { sources.hint() })
     // After the first index, and before the first request that needs it. If it fails, that request tries again.
-    skills.available().then(preloadMcp).catch(() => {})
+    skills.available().then(loadMcp).catch(() => {})
   } catch (error) {
     if (shutdown.isLeaving) return
     signals.uninstall()

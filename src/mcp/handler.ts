@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { createMcpHandler, fromJsonSchema, type McpRequestContext, ProtocolErrorCode, Server } from '@modelcontextprotocol/server'
+import { createMcpHandler, type McpRequestContext, ProtocolErrorCode, Server } from '@modelcontextprotocol/server'
 import type { ChangeFeed } from '../core/events/change-feed.ts'
 import { MAX_MCP_STREAMS } from './limits.ts'
 import type { CoreLog } from '../core/ground/log.ts'
@@ -11,7 +11,7 @@ import { own } from '../core/ground/json.ts'
 import { notifyOfChanges } from './changes/list-changes.ts'
 import { withFaults } from './faults.ts'
 import { FollowedFiles } from './changes/followed-files.ts'
-import { refuseParams } from './params.ts'
+import { EXTENSION_PARAMS, refuseParams } from './params.ts'
 import { getPrompt, listPrompts } from './methods/prompts.ts'
 import { acceptSubscription, listResources, readDirectory, readResource, resourceTemplates } from './methods/resources.ts'
 import { getSkillEntry, listSkillEntries } from './methods/skill-entries.ts'
@@ -51,15 +51,6 @@ const INSTRUCTIONS = 'Agent Skills: folders of instructions and files. list_skil
 
 /** Results are not kept: the next request sees every change, and callers behind one proxy may see different skills. */
 const MODERN_CACHE = { ttlMs: 0, cacheScope: 'private' } as const
-
-/** Parameters of the methods that the SDK does not know. Compiled once: each takes some milliseconds. */
-const PARAMS = {
-  page: fromJsonSchema<{ cursor?: string }>({ type: 'object', properties: { cursor: { type: 'string' } } }),
-  skill: fromJsonSchema<{ uri: string }>({ type: 'object', properties: { uri: { type: 'string' } }, required: ['uri'] }),
-  folder: fromJsonSchema<{ uri: string, cursor?: string }>({
-    type: 'object', properties: { uri: { type: 'string' }, cursor: { type: 'string' } }, required: ['uri']
-  })
-} as const
 
 /** Makes the door. Answers are read from `skills` at the time of the request; only streams are kept between requests. */
 export function createMcpDoor (options: McpOptions): McpDoor {
@@ -110,13 +101,13 @@ export function createMcpDoor (options: McpOptions): McpDoor {
       server.setRequestHandler('resources/unsubscribe', () => ({}))
     }
 
-    server.setRequestHandler('skills/list', { params: PARAMS.page }, ({ cursor }) => guard(async () => {
+    server.setRequestHandler('skills/list', { params: EXTENSION_PARAMS.page }, ({ cursor }) => guard(async () => {
       const { items, ...next } = await listSkillEntries(skills, cursor)
       return { skills: items, ...next, ...cache }
     }))
-    server.setRequestHandler('skills/get', { params: PARAMS.skill }, ({ uri }) => guard(async () =>
+    server.setRequestHandler('skills/get', { params: EXTENSION_PARAMS.skill }, ({ uri }) => guard(async () =>
       ({ skill: await getSkillEntry(skills, uri), ...cache })))
-    server.setRequestHandler('resources/directory/read', { params: PARAMS.folder }, ({ uri, cursor }) => guard(async () => {
+    server.setRequestHandler('resources/directory/read', { params: EXTENSION_PARAMS.folder }, ({ uri, cursor }) => guard(async () => {
       const { items, ...next } = await readDirectory(skills, uri, cursor)
       return { resources: items, ...next, ...cache }
     }))

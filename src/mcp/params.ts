@@ -1,4 +1,4 @@
-import { isJSONRPCRequest, ProtocolErrorCode, specTypeSchemas } from '@modelcontextprotocol/server'
+import { isJSONRPCRequest, ProtocolErrorCode, specTypeSchemas, type StandardSchemaV1Sync } from '@modelcontextprotocol/server'
 import { MAX_LOG_LINE_CHARACTERS } from '../tools/limits.ts'
 
 /** The requests of the specification that this door answers. Methods of the Skills extension have schemas of their own. */
@@ -16,6 +16,13 @@ const SCHEMAS = new Map(Object.entries({
   'resources/unsubscribe': specTypeSchemas.UnsubscribeRequest
 }))
 
+/** Parameters of the methods of the Skills extension, which the SDK does not know. Its `fromJsonSchema` would set up an Ajv, for 20 ms. */
+export const EXTENSION_PARAMS = {
+  page: specTypeSchemas.PaginatedRequestParams,
+  skill: specTypeSchemas.ResourceRequestParams,
+  folder: both(specTypeSchemas.ResourceRequestParams, specTypeSchemas.PaginatedRequestParams)
+} as const
+
 /**
  * The answer to a request whose parameters do not fit: -32602 with one sentence, as JSON-RPC 2.0 (5.1) has it. The SDK
  * answers -32603 with the whole list of its validator's issues. Undefined for every other message.
@@ -27,4 +34,20 @@ export function refuseParams (message: unknown): Response | undefined {
   if (issue === undefined) return undefined
   const reason = `Invalid params for ${method}: ${issue.path?.map(String).join('.')}: ${issue.message}`.slice(0, MAX_LOG_LINE_CHARACTERS)
   return Response.json({ jsonrpc: '2.0', id, error: { code: ProtocolErrorCode.InvalidParams, message: reason } })
+}
+
+/** What fits both schemas: the members of both, since each drops the others'. */
+function both<First extends object, Second extends object> (first: StandardSchemaV1Sync<unknown, First>, second: StandardSchemaV1Sync<unknown, Second>): StandardSchemaV1Sync<unknown, First & Second> {
+  return {
+    '~standard': {
+      version: 1,
+      vendor: 'skillserve',
+      validate (value) {
+        const one = first['~standard'].validate(value)
+        if (one.issues !== undefined) return one
+        const other = second['~standard'].validate(value)
+        return other.issues === undefined ? { value: { ...one.value, ...other.value } } : other
+      }
+    }
+  }
 }

@@ -14,7 +14,7 @@ import type { Load } from '../http/overload/load.ts'
 import { createEventStreams, EVENT_STREAM_MEDIA_TYPE } from '../http/send/event-streams.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import { own } from '../core/ground/json.ts'
-import type { McpDoor } from './handler.ts'
+import type { createMcpDoor, McpDoor } from './handler.ts'
 import { MAX_MCP_STREAMS } from './limits.ts'
 import { Notifications } from './changes/notifications.ts'
 import type { OriginCheck } from './origin.ts'
@@ -48,12 +48,19 @@ const URL_OF_DOOR = 'http://localhost/mcp'
  * Loads the SDK, and Node's `fetch`, of which it takes `Request`. That is too long for a request, or for the start of the service.
  * Each part has a turn of the event loop, so that nothing waits longer than 50 ms.
  */
-export async function preloadMcp (): Promise<void> {
+export async function loadMcp (): Promise<typeof createMcpDoor> {
   await import('./protocol-schemas.ts')
   await nextTurn()
-  await import('./handler.ts')
+  const { createMcpDoor: create } = await import('./handler.ts')
   await nextTurn()
   void globalThis.Request
+  const { ERAS, rehearse } = await import('./rehearsal.ts')
+  for (const era of ERAS) {
+    await nextTurn()
+    await rehearse(era)
+  }
+  await nextTurn()
+  return create
 }
 
 /** MCP over Streamable HTTP at `/mcp`, without sessions (docs/mcp.md). */
@@ -65,8 +72,8 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
 
   async function loadDoors (): Promise<PerSkills<McpDoor>> {
     try {
-      const { createMcpDoor } = await import('./handler.ts')
-      return new PerSkills((skills) => createMcpDoor({ skills, feed: feeds.of(skills), registry, version, observer, log: app.log }))
+      const create = await loadMcp()
+      return new PerSkills((skills) => create({ skills, feed: feeds.of(skills), registry, version, observer, log: app.log }))
     } catch (error) {
       // A later request may succeed: too many open files, for example, is a passing failure.
       loading = undefined

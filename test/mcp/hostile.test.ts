@@ -110,8 +110,10 @@ t.test('hostile requests', async (t) => {
       ['resources/list', { cursor: 5 }, 'params.cursor: Invalid input: expected string, received number'],
       ['resources/templates/list', { cursor: 5 }, 'params.cursor: Invalid input: expected string, received number'],
       ['resources/read', { uri: 5 }, 'params.uri: Invalid input: expected string, received number'],
-      ['skills/list', { cursor: 5 }, 'data/cursor must be string'],
-      ['skills/get', {}, "data must have required property 'uri'"]
+      ['skills/list', { cursor: 5 }, 'cursor: Invalid input: expected string, received number'],
+      ['skills/get', {}, 'uri: Invalid input: expected string, received undefined'],
+      ['resources/directory/read', {}, 'uri: Invalid input: expected string, received undefined'],
+      ['resources/directory/read', { uri: 'skill://demo', cursor: 5 }, 'cursor: Invalid input: expected string, received number']
     ]
     for (const [method, params, reason] of cases) {
       const error = { code: -32602, message: `Invalid params for ${method}: ${reason}` }
