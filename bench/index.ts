@@ -61,7 +61,7 @@ await runLong(async (run) => {
 
 Measured ${new Date().toISOString().slice(0, 10)} with \`npm run bench\` at ${commit()} on ${machine()}; ${bench.cores.description},
 ${CONNECTIONS} connections, ${Math.round((performance.now() - begun) / 60_000)} minutes in all. Service and reference by turns; each figure is the median of its rounds, with the lowest and
-the highest. Of single requests it is the CPU time of the server's process. Plain Fastify logs at \`info\` to pino's own destination, buffered as its documentation advises (4,096 characters).
+the highest. Of single requests it is the CPU time of the server's process, with new processes in each round. Plain Fastify logs at \`info\` to pino's own destination, buffered as its documentation advises (4,096 characters).
 
 ${toMarkdown(rows)}
 

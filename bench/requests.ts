@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -64,18 +64,26 @@ const LIMITS: readonly Limit[] = [
   { what: '@fastify/static, the same file', against: 'GET a 4 KiB file', over: '@fastify/static file', under: 'file', atLeast: 4 }
 ]
 
-/** Measures single requests: CPU time of the server process per request, relative to that of a reference, in alternating rounds. */
-export async function measureRequests ({ run, cores, folder: parent }: Bench): Promise<Row[]> {
-  const folder = join(parent, 'requests')
-  const root = join(folder, 'skills')
+/**
+ * Measures single requests: CPU time of the server process per request, relative to that of a reference. Each round has new processes,
+ * because two processes of the same program differ by up to 10 %.
+ */
+export async function measureRequests (bench: Bench): Promise<Row[]> {
+  const root = join(bench.folder, 'requests', 'skills')
   const [name = ''] = await makeSkills(root, SKILLS, 2)
-  const notes = join(root, name, 'notes.md')
-  writeFileSync(notes, skillText('notes', 4096))
-  const log = (server: string) => ({ log: join(folder, `${server}.log`), wrap: cores.besideLoad })
+  writeFileSync(join(root, name, 'notes.md'), skillText('notes', 4096))
+  const rounds: Costs[] = []
+  for (let round = 0; round < ROUNDS; round++) {
+    rounds.push(await measureRound(bench, { root, name }, `round ${round + 1} of ${ROUNDS}`))
+  }
+  return LIMITS.map((limit) => toRow(limit, rounds))
+}
 
+async function measureRound ({ run, cores, folder: parent }: Bench, { root, name }: { readonly root: string, readonly name: string }, round: string): Promise<Costs> {
+  const folder = join(parent, 'requests')
+  const log = (server: string) => ({ log: join(folder, `${server}.log`), wrap: cores.besideLoad })
   const ours = await startSkillserve(run, [root], log('skillserve'))
-  const references = await writeReferences(ours, name, notes, join(folder, 'skillserve.log'))
-  mkdirSync(folder, { recursive: true })
+  const references = await writeReferences(ours, name, join(root, name, 'notes.md'), join(folder, 'skillserve.log'))
   const plain = await startServer(run, [PLAIN, references], log('plain'))
   const bare = await startServer(run, [BARE, references], log('bare'))
   const subjects = await subjectsOf({ ours, plain, bare }, name)
@@ -83,29 +91,25 @@ export async function measureRequests ({ run, cores, folder: parent }: Bench): P
 
   const amounts = new Map<Subject, number>()
   for (const subject of GROUPS.flat()) {
-    run.part(`warming up: ${subject}`)
+    run.part(`CPU time of single requests, ${round}, warming up: ${subject}`)
     const warmUp = subject === '@fastify/static file' ? WARM_UP_REQUESTS / 4 : WARM_UP_REQUESTS
     const cost = await costOf(subjects[subject], warmUp) / warmUp
     amounts.set(subject, Math.min(MAX_REQUESTS, Math.max(MIN_REQUESTS, Math.round(SLICE_MS / cost))))
   }
 
-  const rounds: Costs[] = []
-  for (let round = 0; round < ROUNDS; round++) {
-    run.part(`CPU time of single requests, round ${round + 1} of ${ROUNDS}`)
-    const totals: Partial<Record<Subject, number>> = {}
-    for (const group of GROUPS) {
-      for (let slice = 0; slice < SLICES; slice++) {
-        // The order alternates, so that a machine that becomes slower or faster favours no one.
-        for (const subject of slice % 2 === 0 ? group : group.toReversed()) {
-          const amount = amounts.get(subject) ?? MIN_REQUESTS
-          totals[subject] = (totals[subject] ?? 0) + await costOf(subjects[subject], amount) / amount / SLICES
-        }
+  run.part(`CPU time of single requests, ${round}`)
+  const totals: Partial<Record<Subject, number>> = {}
+  for (const group of GROUPS) {
+    for (let slice = 0; slice < SLICES; slice++) {
+      // The order alternates, so that a machine that becomes slower or faster favours no one.
+      for (const subject of slice % 2 === 0 ? group : group.toReversed()) {
+        const amount = amounts.get(subject) ?? MIN_REQUESTS
+        totals[subject] = (totals[subject] ?? 0) + await costOf(subjects[subject], amount) / amount / SLICES
       }
     }
-    rounds.push(totals as Costs)
   }
   for (const server of [ours, plain, bare]) await server.stop()
-  return LIMITS.map((limit) => toRow(limit, rounds))
+  return totals as Costs
 }
 
 /** CPU time of the server for this number of requests, in milliseconds. */
