@@ -7,7 +7,8 @@ import type { SkillService } from '../core/skill-source.ts'
 import type { Observer } from '../http/observer.ts'
 import { type ClientOf, peerOf } from '../http/request/client-address.ts'
 import { LogOutput } from '../log-output.ts'
-import type { MeasuredSkills, Readings } from './metrics/metrics.ts'
+import type { Readings } from './metrics/metrics.ts'
+import type { MeasuredSkills } from './metrics/skill-metrics.ts'
 
 export interface ObserveOptions {
   readonly skills: MeasuredSkills & { namesNow (): readonly string[] }

@@ -5,7 +5,6 @@ import type { SkillsOf } from '../../http/callers.ts'
 import type { FollowedPolicy } from '../../operator/followed-file.ts'
 import type { CatalogChange } from '../../core/catalog/catalog.ts'
 import type { GateChange } from '../../core/content/trust/trust-policy.ts'
-import type { SkillService } from '../../core/skill-source.ts'
 import type { Observer } from '../../http/observer.ts'
 import { HttpProblem, problemCodeOf } from '../../http/problem.ts'
 import { REVISION_HEADER } from '../../http/headers.ts'
@@ -14,6 +13,7 @@ import { traceOf } from '../../http/request/traceparent.ts'
 import { own } from '../../core/ground/json.ts'
 import { AuthFailures } from './auth-failures.ts'
 import { Journal, type JournalOptions } from './journal.ts'
+import { LinesOfReads } from './lines-of-reads.ts'
 import { type AuditEvent, doorOfCalls, type Read, readOfCall, readOfOperation, readOfRequest } from '../reads.ts'
 
 export interface AuditOptions extends JournalOptions {
@@ -46,15 +46,6 @@ export interface Audit {
 
 export type Outcome = 'success' | 'not_modified' | 'denied' | 'not_found' | 'failure' | 'error'
 
-/** Pause in which lines collect, in milliseconds: the revision of a skill is looked up once for all of them. */
-const COLLECT_MS = 100
-
-/** Lines that wait for revisions. */
-const MAX_WAITING = 20_000
-
-/** Timestamps of files have steps, in milliseconds: a change this shortly before a read may be after it. */
-const CHANGE_STEP_MS = 20
-
 /** Of a request that reads nothing. */
 const OTHER_DOOR = 'rest'
 
@@ -64,82 +55,21 @@ const MAX_FORWARDED_CHARACTERS = 512
 /** Of the digest, in hex digits: enough to tell a few million callers apart. */
 const PSEUDONYM_LENGTH = 24
 
-interface Line {
-  readonly time: number
-  readonly skills: SkillService | undefined
-  readonly fields: Readonly<Record<string, unknown>>
-  readonly target: Readonly<Record<string, unknown>>
-  readonly skill: string | undefined
-  readonly revision: string | undefined
-}
-
-/**
- * One line for each read, through any door: who, what, when, which revision, and what came of it. A revision needs the bytes of
- * all files. It is looked up after the answer, once for all reads of a skill within a tenth of a second. It is that of the read
- * unless the skill has changed since; then it is null.
- */
+/** One line for each read, through any door: who, what, when, which revision, and what came of it. */
 export function createAudit ({ output, last, clientOf, isRequired, isWorking, version, salt }: AuditOptions): Audit {
   const journal = new Journal({ output, last })
+  const lines = new LinesOfReads(journal, (count) => { ofService('audit.dropped', 'error', { lines: count }) })
   const failures = new AuthFailures((address, count) => {
     ofService('auth.failed', 'denied', { count }, { source: { address } })
   })
   let skillsOf: SkillsOf | undefined
-  let dropped = 0
-  /** Of `dropped`, those that a line has reported. */
-  let reported = 0
-  let waiting: Line[] = []
-  let timer: NodeJS.Timeout | undefined
-  let flushing = Promise.resolve()
 
   const personal = (text: string): string => salt === undefined ? text : createHmac('sha256', salt).update(text).digest('hex').slice(0, PSEUDONYM_LENGTH)
-
-  function write ({ time, fields, target }: Line, revision: string | null | undefined): void {
-    journal.append(time, { ...fields, target: revision === undefined ? target : { ...target, revision } })
-  }
-
-  function add (line: Line): void {
-    if (waiting.length >= MAX_WAITING) {
-      dropped++
-      return
-    }
-    waiting.push(line)
-    timer ??= setTimeout(() => { void flush() }, COLLECT_MS).unref()
-  }
-
-  function flush (): Promise<void> {
-    clearTimeout(timer)
-    timer = undefined
-    const lines = waiting
-    waiting = []
-    flushing = flushing.then(() => writeAll(lines))
-    return flushing
-  }
-
-  async function writeAll (lines: readonly Line[]): Promise<void> {
-    if (dropped > reported) {
-      ofService('audit.dropped', 'error', { lines: dropped - reported })
-      reported = dropped
-    }
-    const states = new Map<SkillService, Map<string, ReturnType<typeof stateOf>>>()
-    for (const line of lines) {
-      const { skills, skill, time } = line
-      if (line.revision !== undefined) write(line, line.revision)
-      else if (skills === undefined || skill === undefined) write(line, undefined)
-      else {
-        let known = states.get(skills)
-        if (known === undefined) states.set(skills, known = new Map())
-        let state = known.get(skill)
-        if (state === undefined) known.set(skill, state = stateOf(skills, skill))
-        const { revision, changedAt } = await state
-        write(line, revision !== undefined && changedAt < time - CHANGE_STEP_MS ? revision : null)
-      }
-    }
-  }
 
   function report (request: FastifyRequest, { event, door, skill, path, queryLength }: Read, outcome: Outcome, more: Readonly<Record<string, unknown>> = {}, revision?: string): void {
     const hasRead = outcome === 'success' || outcome === 'not_modified'
     const skills = skillsOf?.(request)
-    add({
+    lines.add({
       time: Date.now(),
       skills: hasRead ? skills : undefined,
       skill,
@@ -219,7 +149,7 @@ export function createAudit ({ output, last, clientOf, isRequired, isWorking, ve
   return {
     observer,
     plugin,
-    get dropped () { return dropped },
+    get dropped () { return lines.dropped },
     started () { ofService('service.started', 'success', {}, { version }) },
     follow (file) {
       const loaded = (): void => { ofService('policy.loaded', 'success', { file: file.path, digest: file.digest }) }
@@ -234,7 +164,7 @@ export function createAudit ({ output, last, clientOf, isRequired, isWorking, ve
         for (const skill of change[kind]) ofService('skill.changed', 'success', { skill, change: kind })
       }
     },
-    lost (lines) { ofService('audit.dropped', 'error', { lines }) },
+    lost (count) { ofService('audit.dropped', 'error', { lines: count }) },
     judged ({ folder: { name: skill }, root, verdict: { isServed, report: { signer, checked_revision: revision }, findings: [reason] } }) {
       const target = { skill, root, signer: signer ?? undefined, ...!isServed && { code: reason?.code, problem: reason?.message } }
       const judged = { ...target, revision: revision === '' ? undefined : revision }
@@ -243,7 +173,7 @@ export function createAudit ({ output, last, clientOf, isRequired, isWorking, ve
     },
     async close () {
       failures.close()
-      await flush()
+      await lines.flush()
       ofService('service.stopped', 'success', {}, { version })
     }
   }
@@ -262,17 +192,6 @@ function digestIn (reply: FastifyReply, read: Read | undefined): string | undefi
   if (read?.event !== 'skill.read' && read?.event !== 'skill.file_read') return undefined
   const [, digest] = /^"([\da-f]{64})(?:-\w+)?"$/.exec(String(reply.getHeader('etag') ?? '')) ?? []
   return digest === undefined ? undefined : `sha256:${digest}`
-}
-
-/** The present revision of a skill, and when any of its files has changed last. */
-async function stateOf (skills: SkillService, name: string): Promise<{ readonly revision: string | undefined, readonly changedAt: number }> {
-  try {
-    const state = await skills.inspect(name)
-    if (state !== undefined && !('ended' in state)) return state
-  } catch {
-    // A disk that fails, or a skill that is being written: nobody knows.
-  }
-  return { revision: undefined, changedAt: Number.POSITIVE_INFINITY }
 }
 
 function revisionIn (reply: FastifyReply): string | undefined {

@@ -1,0 +1,105 @@
+import type { SkillService } from '../../core/skill-source.ts'
+import type { Journal } from './journal.ts'
+
+/** A line of the log that is still to be written. */
+export interface LineOfRead {
+  /** Of the answer, in milliseconds since 1970. */
+  readonly time: number
+  readonly fields: object
+  readonly target: object
+  /** Of which skill the line gets the revision, and where that is looked up; undefined for a line without. */
+  readonly skill: string | undefined
+  readonly skills: SkillService | undefined
+  /** Known from the answer. */
+  readonly revision: string | undefined
+}
+
+/** Pause in which lines collect, in milliseconds: the revision of a skill is looked up once for all of them. */
+const COLLECT_MS = 100
+
+/** Lines that wait for revisions. */
+const MAX_WAITING = 20_000
+
+/** Timestamps of files have steps, in milliseconds: a change this shortly before a read may be after it. */
+const CHANGE_STEP_MS = 20
+
+/**
+ * Lines of reads, which wait for the revisions of their skills. A revision needs the bytes of all files. It is looked up after the
+ * answer, once for all reads of a skill within a tenth of a second. It is that of the read unless the skill has changed
+ * since; then it is null.
+ */
+export class LinesOfReads {
+  readonly #journal: Pick<Journal, 'append'>
+  readonly #onDropped: (lines: number) => void
+  #waiting: LineOfRead[] = []
+  #timer: NodeJS.Timeout | undefined
+  #flushing = Promise.resolve()
+  #dropped = 0
+  #reported = 0
+
+  /** @param onDropped gets the number of lines that were dropped since the last report, before others are written */
+  constructor (journal: Pick<Journal, 'append'>, onDropped: (lines: number) => void) {
+    this.#journal = journal
+    this.#onDropped = onDropped
+  }
+
+  /** Lines that were dropped because too many waited. */
+  get dropped (): number {
+    return this.#dropped
+  }
+
+  add (line: LineOfRead): void {
+    if (this.#waiting.length >= MAX_WAITING) {
+      this.#dropped++
+      return
+    }
+    this.#waiting.push(line)
+    this.#timer ??= setTimeout(() => { void this.flush() }, COLLECT_MS).unref()
+  }
+
+  /** Writes all that waits, in its order. */
+  flush (): Promise<void> {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    const lines = this.#waiting
+    this.#waiting = []
+    this.#flushing = this.#flushing.then(() => this.#writeAll(lines))
+    return this.#flushing
+  }
+
+  async #writeAll (lines: readonly LineOfRead[]): Promise<void> {
+    if (this.#dropped > this.#reported) {
+      this.#onDropped(this.#dropped - this.#reported)
+      this.#reported = this.#dropped
+    }
+    const states = new Map<SkillService, Map<string, ReturnType<typeof stateOf>>>()
+    for (const line of lines) {
+      const { skills, skill, time } = line
+      if (line.revision !== undefined) this.#write(line, line.revision)
+      else if (skills === undefined || skill === undefined) this.#write(line, undefined)
+      else {
+        let known = states.get(skills)
+        if (known === undefined) states.set(skills, known = new Map())
+        let state = known.get(skill)
+        if (state === undefined) known.set(skill, state = stateOf(skills, skill))
+        const { revision, changedAt } = await state
+        this.#write(line, revision !== undefined && changedAt < time - CHANGE_STEP_MS ? revision : null)
+      }
+    }
+  }
+
+  #write ({ time, fields, target }: LineOfRead, revision: string | null | undefined): void {
+    this.#journal.append(time, { ...fields, target: revision === undefined ? target : { ...target, revision } })
+  }
+}
+
+/** The present revision of a skill, and when any of its files has changed last. */
+async function stateOf (skills: SkillService, name: string): Promise<{ readonly revision: string | undefined, readonly changedAt: number }> {
+  try {
+    const state = await skills.inspect(name)
+    if (state !== undefined && !('ended' in state)) return state
+  } catch {
+    // A disk that fails, or a skill that is being written: nobody knows.
+  }
+  return { revision: undefined, changedAt: Number.POSITIVE_INFINITY }
+}
