@@ -40,7 +40,7 @@ const FLOORS = [
   ['routes/', 'well-known/', 'ui/', 'validate/'],
   ['app.ts', 'export/'],
   ['config/', 'log-format.ts'],
-  ['trust/', 'access/'],
+  ['trust/', 'access/', 'listen.ts'],
   ['server.ts', 'index.ts'],
   ['cli/']
 ]

@@ -1,4 +1,3 @@
-import { lookup } from 'node:dns/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import closeWithGrace from 'close-with-grace'
@@ -16,6 +15,7 @@ import { readBacklog } from './http/connections/accept-backlog.ts'
 import { isLoopback } from './http/request/hosts.ts'
 import { maxConnections } from './http/connections/max-connections.ts'
 import { Shutdown } from './http/connections/shutdown.ts'
+import { explainListenError, listen } from './listen.ts'
 import { defaultLogFormat, logDestination } from './log-format.ts'
 import { LogOutput } from './log-output.ts'
 import { AnswerMemory } from './http/overload/answer-memory.ts'
@@ -61,26 +61,12 @@ export interface ServerOptions {
  * @throws ConfigError when the address cannot be had
  */
 export async function startServer (config: Config, { version, env, isExample = false, preview }: ServerOptions): Promise<void> {
-  const output = new LogOutput()
-  process.once('exit', () => { output.flushSync() })
-  const logger = pino({ level: config.logLevel }, await logDestination(config.logFormat ?? defaultLogFormat(), output, env))
-  output.dropped.subscribe((lines) => { logger.warn({ lines }, 'lines of the log were dropped here: standard output did not take them') })
+  const { output, logger } = await openLog(config, env)
   if (isExample) logger.info({ path: config.skillsDirs[0] }, 'no folder was named and there is no ./skills: serving the example skills of the package')
   for (const problem of idleSettings(config)) logger.warn({ problem }, 'a setting has no effect')
   const memory = new AnswerMemory()
-  const opened = await openRoots(config, { log: logger, env })
-  const policy = await loadPolicy(config, opened, logger)
-  const { sources, ...roots } = opened
-  const options = {
-    ...roots,
-    ...config.linkTargets && { linkTargets: config.linkTargets },
-    polling: config.watchPolling,
-    keep: { keepMs: config.keepRevisionSeconds * 1_000, maxBytes: config.keepRevisionBytes },
-    log: logger,
-    policy,
-    hasRoom: (bytes: number, since: number) => memory.hasRoomFor(bytes, since)
-  }
-  const { skills, service, access } = await openSkills(config, options)
+  const opened = await openSkills(config, { logger, env, memory })
+  const { skills, service, access, sources, policy } = opened
   const load = new Load(logger)
   const registry = createToolRegistry(createTools(), {
     isOverloaded: () => load.level > 0,
@@ -96,41 +82,7 @@ export async function startServer (config: Config, { version, env, isExample = f
     skills,
     log: logger
   })
-  const observation = await observe({
-    skills,
-    version,
-    log: logger,
-    metrics: {
-      address: config.metricsPort === undefined ? undefined : { host: config.metricsHost, port: config.metricsPort },
-      hasCallers: access !== undefined,
-      basePath: config.basePath,
-      countsReads: config.metricsReads
-    },
-    audit: config.auditLog === undefined
-      ? undefined
-      : {
-          path: config.auditLog,
-          isRequired: config.auditRequired,
-          stdout: output,
-          salt: config.auditSalt,
-          skills: access?.everything ?? service,
-          policies: [...access ? [access.file] : [], ...policy?.files ?? []],
-          judged: policy?.judged
-        },
-    clientOf: protection.clientOf,
-    readings: {
-      logDropped: () => output.lost,
-      limitsStoreFailures: protection.storeFailures,
-      overloadLevel: () => load.level,
-      limited: () => protection.refusals,
-      authFailures: () => access?.refusals ?? [],
-      issuersAway: () => access?.issuersAway ?? 0,
-      ...sources && { sources: () => sources.status }
-    }
-  }).catch((error: unknown) => {
-    const code = error instanceof Error && 'syscall' in error && error.syscall === 'open' && 'code' in error ? String(error.code) : undefined
-    throw code === undefined ? error : new ConfigError(`AUDIT_LOG must be a file that can be written, and ${config.auditLog ?? ''} cannot be opened (${code})`, { cause: error })
-  })
+  const observation = await openObservation(config, { ...opened, version, logger, output, load, protection })
   const shutdown = new Shutdown()
   const app = await buildApp({
     skills: service,
@@ -212,31 +164,92 @@ interface Parts {
   readonly sources: Sources | undefined
 }
 
-/** One manager for all folders, or, with an access file, views of them. */
-async function openSkills ({ accessFile, basePath, publicUrl, host }: Config, options: SkillManagerOptions & { readonly log: Logger }): Promise<{
-  readonly skills: StartedSkills, readonly service: SkillService, readonly access?: AccessDoors
-}> {
-  if (accessFile !== undefined) {
-    const { openGuarded } = await import('./access/open.ts')
-    return await openGuarded(options, { file: accessFile, basePath, publicUrl })
-  }
-  if (!isLoopback(host)) options.log.warn({ host }, 'everybody who can reach this address can read every skill: ACCESS_FILE decides who sees what')
-  const skills = createSkillManager(options)
-  return { skills, service: skills }
+async function openLog ({ logLevel, logFormat = defaultLogFormat() }: Config, env: Environment): Promise<{ readonly output: LogOutput, readonly logger: Logger }> {
+  const output = new LogOutput()
+  process.once('exit', () => { output.flushSync() })
+  const logger = pino({ level: logLevel }, await logDestination(logFormat, output, env))
+  output.dropped.subscribe((lines) => { logger.warn({ lines }, 'lines of the log were dropped here: standard output did not take them') })
+  return { output, logger }
 }
 
-async function listen (app: FastifyInstance, config: Config, portSetting: string): Promise<string> {
+interface OpenedSkills {
+  readonly skills: StartedSkills
+  readonly service: SkillService
+  readonly access?: AccessDoors
+  readonly sources: Sources | undefined
+  readonly policy: Awaited<ReturnType<typeof loadPolicy>>
+}
+
+/** The folders and sources with their policy. One manager for all of them, or, with an access file, views of them. */
+async function openSkills (config: Config, { logger, env, memory }: { readonly logger: Logger, readonly env: Environment, readonly memory: AnswerMemory }): Promise<OpenedSkills> {
+  const roots = await openRoots(config, { log: logger, env })
+  const policy = await loadPolicy(config, roots, logger)
+  const { sources, ...folders } = roots
+  const options: SkillManagerOptions & { readonly log: Logger } = {
+    ...folders,
+    ...config.linkTargets && { linkTargets: config.linkTargets },
+    polling: config.watchPolling,
+    keep: { keepMs: config.keepRevisionSeconds * 1_000, maxBytes: config.keepRevisionBytes },
+    log: logger,
+    policy,
+    hasRoom: (bytes: number, since: number) => memory.hasRoomFor(bytes, since)
+  }
+  const { accessFile: file, basePath, publicUrl, host } = config
+  if (file !== undefined) {
+    const { openGuarded } = await import('./access/open.ts')
+    return { ...await openGuarded(options, { file, basePath, publicUrl }), sources, policy }
+  }
+  if (!isLoopback(host)) logger.warn({ host }, 'everybody who can reach this address can read every skill: ACCESS_FILE decides who sees what')
+  const skills = createSkillManager(options)
+  return { skills, service: skills, sources, policy }
+}
+
+interface ObservedParts extends OpenedSkills {
+  readonly version: string
+  readonly logger: Logger
+  readonly output: LogOutput
+  readonly load: Load
+  readonly protection: Protection
+}
+
+/** @throws ConfigError when the file of the audit log cannot be opened */
+async function openObservation (config: Config, { skills, service, access, sources, policy, version, logger, output, load, protection }: ObservedParts): Promise<Observation> {
   try {
-    return await app.listen({
-      // For `localhost` Fastify makes a second server, without the first one's tracking and limits of connections.
-      host: config.host === 'localhost' ? (await lookup(config.host)).address : config.host,
-      port: config.port,
-      listenTextResolver: (address) => `skillserve listening at ${address}${config.basePath}`
+    return await observe({
+      skills,
+      version,
+      log: logger,
+      metrics: {
+        address: config.metricsPort === undefined ? undefined : { host: config.metricsHost, port: config.metricsPort },
+        hasCallers: access !== undefined,
+        basePath: config.basePath,
+        countsReads: config.metricsReads
+      },
+      audit: config.auditLog === undefined
+        ? undefined
+        : {
+            path: config.auditLog,
+            isRequired: config.auditRequired,
+            stdout: output,
+            salt: config.auditSalt,
+            skills: access?.everything ?? service,
+            policies: [...access ? [access.file] : [], ...policy?.files ?? []],
+            judged: policy?.judged
+          },
+      clientOf: protection.clientOf,
+      readings: {
+        logDropped: () => output.lost,
+        limitsStoreFailures: protection.storeFailures,
+        overloadLevel: () => load.level,
+        limited: () => protection.refusals,
+        authFailures: () => access?.refusals ?? [],
+        issuersAway: () => access?.issuersAway ?? 0,
+        ...sources && { sources: () => sources.status }
+      }
     })
   } catch (error) {
-    // The metrics listen first.
-    if (config.port === config.metricsPort && isInUse(error)) throw new ConfigError(`METRICS_PORT is ${config.port}, the service's own port: ${portSetting}, or METRICS_PORT, chooses another`, { cause: error })
-    throw explainListenError(error, config.port, config.host, portSetting, 'HOST or --host')
+    const code = error instanceof Error && 'syscall' in error && error.syscall === 'open' && 'code' in error ? String(error.code) : undefined
+    throw code === undefined ? error : new ConfigError(`AUDIT_LOG must be a file that can be written, and ${config.auditLog ?? ''} cannot be opened (${code})`, { cause: error })
   }
 }
 
@@ -271,25 +284,4 @@ async function stop (app: FastifyInstance, { skills, observation, protection, lo
 async function fileSystemIdle (): Promise<true> {
   while (process.getActiveResourcesInfo().some((resource) => resource.startsWith('FSReq'))) await sleep(RECHECK_MS)
   return true
-}
-
-function isInUse (error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
-}
-
-function explainListenError (error: unknown, port: number, host: string, portSetting: string, hostSetting: string): unknown {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  switch (code) {
-    case 'EADDRINUSE':
-      return new ConfigError(`port ${port} of ${host} is in use, ${portSetting} chooses another (0 takes any free port)`, { cause: error })
-    case 'EADDRNOTAVAIL':
-      return new ConfigError(`${host} is not an address of this machine, ${hostSetting} chooses another`, { cause: error })
-    case 'EACCES':
-      return new ConfigError(`no permission to listen on port ${port} of ${host}, ${portSetting} chooses another`, { cause: error })
-    case 'ENOTFOUND':
-    case 'EAI_AGAIN':
-      return new ConfigError(`no address is known for ${host}, ${hostSetting} chooses another`, { cause: error })
-    default:
-      return error
-  }
 }

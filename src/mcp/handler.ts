@@ -1,31 +1,17 @@
 import type { FastifyRequest } from 'fastify'
-import { createMcpHandler, type McpRequestContext, ProtocolErrorCode, Server } from '@modelcontextprotocol/server'
+import { createMcpHandler, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import type { ChangeFeed } from '../core/events/change-feed.ts'
 import { MAX_MCP_STREAMS } from './limits.ts'
-import type { CoreLog } from '../core/ground/log.ts'
-import type { SkillService } from '../core/skill-source.ts'
 import { MAX_LOG_LINE_CHARACTERS } from '../tools/limits.ts'
-import type { ToolRegistry } from '../tools/registry.ts'
-import type { Observer } from '../http/observer.ts'
 import { own } from '../core/ground/json.ts'
 import { notifyOfChanges } from './changes/list-changes.ts'
-import { withFaults } from './faults.ts'
 import { FollowedFiles } from './changes/followed-files.ts'
-import { EXTENSION_PARAMS, refuseParams } from './params.ts'
-import { getPrompt, listPrompts } from './methods/prompts.ts'
-import { acceptSubscription, listResources, readDirectory, readResource, resourceTemplates } from './methods/resources.ts'
-import { getSkillEntry, listSkillEntries } from './methods/skill-entries.ts'
-import { callTool, listTools } from './methods/tools.ts'
+import { refuseParams } from './params.ts'
 import { observeOperation, type Operation } from './operation.ts'
+import { createMcpServer, type McpServerOptions } from './server.ts'
 
-export interface McpOptions {
-  readonly skills: SkillService
+export interface McpOptions extends McpServerOptions {
   readonly feed: Pick<ChangeFeed, 'subscribe'>
-  readonly registry: ToolRegistry
-  readonly log: CoreLog
-  /** Of the service. */
-  readonly version: string
-  readonly observer?: Observer | undefined
 }
 
 /** MCP on web standards, without an HTTP framework. */
@@ -42,79 +28,16 @@ const REQUEST_ID_HEADER = 'x-request-id'
 /** The request whose answer is a stream of notifications. */
 const LISTEN = 'subscriptions/listen'
 
-const NOTIFIED = { listChanged: true }
-
-const SKILLS_EXTENSION = 'io.modelcontextprotocol/skills'
-
-const INSTRUCTIONS = 'Agent Skills: folders of instructions and files. list_skills names them, get_skill reads the SKILL.md of one, ' +
-  'read_file_in_skill reads the files that it refers to; search_skills finds skills by words, list_skill_files names the files of one. The same files are resources: skill://<name>/<path>.'
-
-/** Results are not kept: the next request sees every change, and callers behind one proxy may see different skills. */
-const MODERN_CACHE = { ttlMs: 0, cacheScope: 'private' } as const
-
 /** Makes the door. Answers are read from `skills` at the time of the request; only streams are kept between requests. */
 export function createMcpDoor (options: McpOptions): McpDoor {
   const { skills, feed, registry, log, observer } = options
   const operations = new WeakMap<Request, Operation>()
 
-  // The SDK needs a server for each request: a table of handlers that knows the protocol revision.
-  function createServer ({ era, requestInfo }: McpRequestContext): Server {
-    const isModern = era === 'modern'
-    const server = new Server({ name: 'skillserve', version: options.version }, {
-      capabilities: {
-        // What the tools are does not change; what a modern client hears of their descriptions is `notifyOfChanges`'.
-        tools: isModern ? NOTIFIED : {},
-        prompts: NOTIFIED,
-        resources: { ...NOTIFIED, subscribe: true },
-        extensions: { [SKILLS_EXTENSION]: { directoryRead: true } }
-      },
-      instructions: INSTRUCTIONS
-    })
-    const fields = { reqId: requestInfo?.headers.get(REQUEST_ID_HEADER) ?? undefined }
-    const cache = isModern ? MODERN_CACHE : {}
-    const operation = requestInfo && operations.get(requestInfo)
-    const guard = <Result>(run: () => Promise<Result>) => {
-      const guarded = () => withFaults(run, (err) => {
-        log.warn({ ...fields, err }, 'an MCP request met an error that its caller is not told')
-      })
-      return operation === undefined ? guarded() : operation.run(guarded)
-    }
-
-    server.setRequestHandler('tools/list', () => guard(async () => listTools(registry, skills)))
-    server.setRequestHandler('tools/call', ({ params: { name, arguments: args } }) =>
-      guard(() => callTool(name, args, { skills, registry, log, fields, observer, dialect: 'mcp', origin: operation?.origin })))
-
-    server.setRequestHandler('prompts/list', ({ params }) => guard(async () => {
-      const { items, ...next } = await listPrompts(skills, params?.cursor)
-      return { prompts: items, ...next }
-    }))
-    server.setRequestHandler('prompts/get', ({ params: { name, arguments: args } }) => guard(() => getPrompt(skills, name, args?.['task'])))
-
-    server.setRequestHandler('resources/list', ({ params }) => guard(async () => {
-      const { items, ...next } = await listResources(skills, params?.cursor)
-      return { resources: items, ...next }
-    }))
-    server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates }))
-    server.setRequestHandler('resources/read', ({ params: { uri } }) => guard(() => readResource(skills, uri)))
-    if (!isModern) {
-      server.setRequestHandler('resources/subscribe', ({ params: { uri } }) => guard(async () => acceptSubscription(uri)))
-      server.setRequestHandler('resources/unsubscribe', () => ({}))
-    }
-
-    server.setRequestHandler('skills/list', { params: EXTENSION_PARAMS.page }, ({ cursor }) => guard(async () => {
-      const { items, ...next } = await listSkillEntries(skills, cursor)
-      return { skills: items, ...next, ...cache }
-    }))
-    server.setRequestHandler('skills/get', { params: EXTENSION_PARAMS.skill }, ({ uri }) => guard(async () =>
-      ({ skill: await getSkillEntry(skills, uri), ...cache })))
-    server.setRequestHandler('resources/directory/read', { params: EXTENSION_PARAMS.folder }, ({ uri, cursor }) => guard(async () => {
-      const { items, ...next } = await readDirectory(skills, uri, cursor)
-      return { resources: items, ...next, ...cache }
-    }))
-    return server
-  }
-
-  const handler = createMcpHandler(createServer, {
+  const handler = createMcpHandler(({ era, requestInfo }) => createMcpServer(options, {
+    isModern: era === 'modern',
+    reqId: requestInfo?.headers.get(REQUEST_ID_HEADER) ?? undefined,
+    operation: requestInfo && operations.get(requestInfo)
+  }), {
     maxSubscriptions: MAX_MCP_STREAMS,
     // The SDK's messages quote the request.
     onerror: ({ message }) => { log.info({ reason: message.slice(0, MAX_LOG_LINE_CHARACTERS) }, 'an MCP request was refused') }

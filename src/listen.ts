@@ -1,0 +1,47 @@
+import { lookup } from 'node:dns/promises'
+import type { FastifyInstance } from 'fastify'
+import type { Config } from './config/settings.ts'
+import { ConfigError } from './operator/setting.ts'
+
+/**
+ * Opens the port of the service; one log line for each address says where.
+ * @param portSetting what chooses another port, for errors
+ * @returns the address
+ * @throws ConfigError when the address cannot be had
+ */
+export async function listen (app: FastifyInstance, config: Config, portSetting: string): Promise<string> {
+  try {
+    return await app.listen({
+      // For `localhost` Fastify makes a second server, without the first one's tracking and limits of connections.
+      host: config.host === 'localhost' ? (await lookup(config.host)).address : config.host,
+      port: config.port,
+      listenTextResolver: (address) => `skillserve listening at ${address}${config.basePath}`
+    })
+  } catch (error) {
+    // The metrics listen first.
+    if (config.port === config.metricsPort && isInUse(error)) throw new ConfigError(`METRICS_PORT is ${config.port}, the service's own port: ${portSetting}, or METRICS_PORT, chooses another`, { cause: error })
+    throw explainListenError(error, config.port, config.host, portSetting, 'HOST or --host')
+  }
+}
+
+function isInUse (error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
+}
+
+/** What an error of a port means for whoever configures it. */
+export function explainListenError (error: unknown, port: number, host: string, portSetting: string, hostSetting: string): unknown {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  switch (code) {
+    case 'EADDRINUSE':
+      return new ConfigError(`port ${port} of ${host} is in use, ${portSetting} chooses another (0 takes any free port)`, { cause: error })
+    case 'EADDRNOTAVAIL':
+      return new ConfigError(`${host} is not an address of this machine, ${hostSetting} chooses another`, { cause: error })
+    case 'EACCES':
+      return new ConfigError(`no permission to listen on port ${port} of ${host}, ${portSetting} chooses another`, { cause: error })
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return new ConfigError(`no address is known for ${host}, ${hostSetting} chooses another`, { cause: error })
+    default:
+      return error
+  }
+}

@@ -1,0 +1,95 @@
+import { Server } from '@modelcontextprotocol/server'
+import type { CoreLog } from '../core/ground/log.ts'
+import type { SkillService } from '../core/skill-source.ts'
+import type { Observer } from '../http/observer.ts'
+import type { ToolRegistry } from '../tools/registry.ts'
+import { withFaults } from './faults.ts'
+import { getPrompt, listPrompts } from './methods/prompts.ts'
+import { acceptSubscription, listResources, readDirectory, readResource, resourceTemplates } from './methods/resources.ts'
+import { getSkillEntry, listSkillEntries } from './methods/skill-entries.ts'
+import { callTool, listTools } from './methods/tools.ts'
+import type { Operation } from './operation.ts'
+import { EXTENSION_PARAMS } from './params.ts'
+
+export interface McpServerOptions {
+  readonly skills: SkillService
+  readonly registry: ToolRegistry
+  readonly log: CoreLog
+  /** Of the service. */
+  readonly version: string
+  readonly observer?: Observer | undefined
+}
+
+/** What a server is made for: one request. */
+export interface McpRequest {
+  /** Whether it has a revision from 2026 on. */
+  readonly isModern: boolean
+  /** Of the HTTP request, for log lines. */
+  readonly reqId: string | undefined
+  readonly operation: Operation | undefined
+}
+
+const NOTIFIED = { listChanged: true }
+
+const SKILLS_EXTENSION = 'io.modelcontextprotocol/skills'
+
+const INSTRUCTIONS = 'Agent Skills: folders of instructions and files. list_skills names them, get_skill reads the SKILL.md of one, ' +
+  'read_file_in_skill reads the files that it refers to; search_skills finds skills by words, list_skill_files names the files of one. The same files are resources: skill://<name>/<path>.'
+
+/** Results are not kept: the next request sees every change, and callers behind one proxy may see different skills. */
+const MODERN_CACHE = { ttlMs: 0, cacheScope: 'private' } as const
+
+/** Which methods are answered, and by what. The SDK takes a server for each request: a table of handlers that knows the protocol revision. */
+export function createMcpServer ({ skills, registry, log, version, observer }: McpServerOptions, { isModern, reqId, operation }: McpRequest): Server {
+  const server = new Server({ name: 'skillserve', version }, {
+    capabilities: {
+      // What the tools are does not change; what a modern client hears of their descriptions is `notifyOfChanges`'.
+      tools: isModern ? NOTIFIED : {},
+      prompts: NOTIFIED,
+      resources: { ...NOTIFIED, subscribe: true },
+      extensions: { [SKILLS_EXTENSION]: { directoryRead: true } }
+    },
+    instructions: INSTRUCTIONS
+  })
+  const fields = { reqId }
+  const cache = isModern ? MODERN_CACHE : {}
+  const guard = <Result>(run: () => Promise<Result>) => {
+    const guarded = () => withFaults(run, (err) => {
+      log.warn({ ...fields, err }, 'an MCP request met an error that its caller is not told')
+    })
+    return operation === undefined ? guarded() : operation.run(guarded)
+  }
+
+  server.setRequestHandler('tools/list', () => guard(async () => listTools(registry, skills)))
+  server.setRequestHandler('tools/call', ({ params: { name, arguments: args } }) =>
+    guard(() => callTool(name, args, { skills, registry, log, fields, observer, dialect: 'mcp', origin: operation?.origin })))
+
+  server.setRequestHandler('prompts/list', ({ params }) => guard(async () => {
+    const { items, ...next } = await listPrompts(skills, params?.cursor)
+    return { prompts: items, ...next }
+  }))
+  server.setRequestHandler('prompts/get', ({ params: { name, arguments: args } }) => guard(() => getPrompt(skills, name, args?.['task'])))
+
+  server.setRequestHandler('resources/list', ({ params }) => guard(async () => {
+    const { items, ...next } = await listResources(skills, params?.cursor)
+    return { resources: items, ...next }
+  }))
+  server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates }))
+  server.setRequestHandler('resources/read', ({ params: { uri } }) => guard(() => readResource(skills, uri)))
+  if (!isModern) {
+    server.setRequestHandler('resources/subscribe', ({ params: { uri } }) => guard(async () => acceptSubscription(uri)))
+    server.setRequestHandler('resources/unsubscribe', () => ({}))
+  }
+
+  server.setRequestHandler('skills/list', { params: EXTENSION_PARAMS.page }, ({ cursor }) => guard(async () => {
+    const { items, ...next } = await listSkillEntries(skills, cursor)
+    return { skills: items, ...next, ...cache }
+  }))
+  server.setRequestHandler('skills/get', { params: EXTENSION_PARAMS.skill }, ({ uri }) => guard(async () =>
+    ({ skill: await getSkillEntry(skills, uri), ...cache })))
+  server.setRequestHandler('resources/directory/read', { params: EXTENSION_PARAMS.folder }, ({ uri, cursor }) => guard(async () => {
+    const { items, ...next } = await readDirectory(skills, uri, cursor)
+    return { resources: items, ...next, ...cache }
+  }))
+  return server
+}
