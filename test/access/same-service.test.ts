@@ -26,8 +26,8 @@ t.test('K64: every answer of every route equals that of a service with nothing b
 })
 
 t.test('K64: every method of MCP has a question', async (t) => {
-  const handler = readFileSync(new URL('../../src/mcp/handler.ts', import.meta.url), 'utf8')
-  const methods = Array.from(handler.matchAll(/setRequestHandler\('([^']+)'/g), ([, method = '']) => method)
+  const server = readFileSync(new URL('../../src/mcp/server.ts', import.meta.url), 'utf8')
+  const methods = Array.from(server.matchAll(/setRequestHandler\('([^']+)'/g), ([, method = '']) => method)
   t.ok(methods.length > 8)
   t.strictSame(methods.filter((method) => !Object.hasOwn(MCP_METHODS, method) && !Object.hasOwn(LEGACY_METHODS, method)), [])
 })
