@@ -1,4 +1,4 @@
-import type { FastifyPluginAsync, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
 import type { CoreLog } from '../core/ground/log.ts'
 import { HttpProblem, replaceProblem } from '../http/problem.ts'
@@ -18,17 +18,6 @@ export interface LimitsOptions {
   readonly hasProxies: boolean
   readonly log: CoreLog
   readonly now?: () => number
-}
-
-export interface Limits {
-  /** Registered after whatever sets `request.principal`. */
-  readonly plugin: FastifyPluginAsync
-  /** Counts one tool call. Returns the sentence for a model whose caller is past the limit. */
-  admitCall (request: FastifyRequest, tool: Tool | undefined): string | undefined
-  /** Refusals since the start. */
-  readonly refusals: ReadonlyMap<LimitRule, number>
-  /** Buckets that replicas may share, by a name for each kind. */
-  readonly shared: Readonly<Record<string, Buckets>>
 }
 
 /** What a caller is past: its units, its open streams, or the refused requests of its network. */
@@ -66,33 +55,144 @@ interface Refusal extends Pick<Caller, 'bucket' | 'who'> {
 }
 
 /** Bounds what one caller may ask for: by principal, else by address. Against accidents and abuse, not to sell quotas. */
-export function createLimits ({ rate, burst, hasCallers, clientOf, hasProxies, log, now = () => performance.now() }: LimitsOptions): Limits {
+export class Limits {
+  /** Refusals since the start. */
+  readonly refusals = new Map<LimitRule, number>([['units', 0], ['streams', 0], ['failures', 0]])
+  /** Registered after whatever sets `request.principal`. */
+  readonly plugin: FastifyPluginAsync
+  readonly #options: LimitsOptions
+  readonly #now: () => number
   // Apart, so that a crowd of addresses never displaces the bucket of a principal.
-  const principals = new Buckets({ rate, burst, now })
-  const networks = new Buckets({ rate, burst, now })
-  const failures = new Buckets({ ...FAILURES, burst: () => FAILURES.burst, now })
-  const streams = new Map<string, number>()
-  const refusals = new Map<LimitRule, number>([['units', 0], ['streams', 0], ['failures', 0]])
+  readonly #principals: Buckets
+  readonly #networks: Buckets
+  readonly #failures: Buckets
+  /** Open streams by the key of their caller. */
+  readonly #streams = new Map<string, number>()
   /** Requests whose first tool call the request itself has paid for. */
-  const paid = new WeakSet<FastifyRequest>()
-  let hasWarned = false
+  readonly #paid = new WeakSet<FastifyRequest>()
+  #hasWarned = false
 
-  function callerOf (request: FastifyRequest): Caller {
+  constructor (options: LimitsOptions) {
+    const { rate, burst, now = () => performance.now() } = options
+    this.#options = options
+    this.#now = now
+    this.#principals = new Buckets({ rate, burst, now })
+    this.#networks = new Buckets({ rate, burst, now })
+    this.#failures = new Buckets({ ...FAILURES, burst: () => FAILURES.burst, now })
+    this.plugin = fp(async (app) => { this.#addHooks(app) }, { name: 'limits', fastify: '5.x' })
+  }
+
+  /** Buckets that replicas may share, by a name for each kind. */
+  get shared (): Readonly<Record<string, Buckets>> {
+    return { principal: this.#principals, network: this.#networks }
+  }
+
+  /** Counts one tool call. Returns the sentence for a model whose caller is past the limit. */
+  admitCall (request: FastifyRequest, tool: Tool | undefined): string | undefined {
+    const units = (tool?.isCostly === true ? COSTLY_UNITS : 1) - (this.#paid.has(request) ? 0 : 1)
+    this.#paid.add(request)
+    if (units === 0) return undefined
+    const { bucket, buckets } = this.#callerOf(request)
+    const wait = buckets.take(bucket, units)
+    if (wait === 0) return undefined
+    this.#countRefusal('units')
+    return `Rate limit: try again in ${retryAfter(wait)} s`
+  }
+
+  #addHooks (app: FastifyInstance): void {
+    app.addHook('onRoute', (route: RouteOptions) => {
+      if (route.config?.bodyWeight === undefined) return
+      route.preHandler = [...[route.preHandler ?? []].flat(), (request, reply, next) => { attempt(next, () => { this.#takeForBody(request, reply) }) }]
+    })
+    app.addHook('onRequest', (request, reply, next) => { attempt(next, () => { this.#takeForRequest(request, reply) }) })
+    app.addHook('onSend', (request, reply, payload, next) => {
+      const problem = this.#chargeForAnswer(request, reply, payload)
+      next(null, problem === undefined ? payload : replaceProblem(problem, request, reply))
+    })
+  }
+
+  /** @throws {HttpProblem} when the caller has too few units, or too many streams */
+  #takeForRequest (request: FastifyRequest, reply: FastifyReply): void {
+    const { config } = request.routeOptions
+    // A platform that gets no answer from a probe restarts the service.
+    if (config.load === 'probe' || config.isUnlimited === true) return
+    this.#warnOnce(request)
+    const caller = this.#callerOf(request)
+    const weight = config.weight?.(request)
+    const isStream = weight === 'stream' && request.method === 'GET'
+    this.#take(request, caller, isStream ? STREAM_UNITS : weight === 'costly' ? COSTLY_UNITS : 1)
+    if (isStream) this.#countStream(request, reply, caller)
+  }
+
+  /**
+   * What a body costs beyond its request.
+   * @throws {HttpProblem} as `#takeForRequest`
+   */
+  #takeForBody (request: FastifyRequest, reply: FastifyReply): void {
+    const weight = request.routeOptions.config.bodyWeight?.(request)
+    if (weight === undefined) return
+    const caller = this.#callerOf(request)
+    this.#take(request, caller, (weight === 'costly' ? COSTLY_UNITS : STREAM_UNITS) - 1)
+    if (weight === 'stream') this.#countStream(request, reply, caller)
+  }
+
+  /** A refused request counts as a guess, a long answer as several. Returns the problem to answer instead to one who guesses too often. */
+  #chargeForAnswer (request: FastifyRequest, reply: FastifyReply, payload: unknown): HttpProblem | undefined {
+    const status = reply.statusCode
+    const isAnonymous = request.principal === undefined || request.principal.kind === 'anonymous'
+    if (status === 401 || (status === 404 && this.#options.hasCallers && isAnonymous)) return this.#countFailure(request)
+    if (status >= 300 || request.method !== 'GET') return undefined
+    const bytes = Buffer.isBuffer(payload) || typeof payload === 'string' ? payload.length : Number(reply.getHeader('content-length') ?? 0)
+    if (bytes <= UNIT_BYTES) return undefined
+    const { buckets, bucket } = this.#callerOf(request)
+    buckets.charge(bucket, Math.floor(bytes / UNIT_BYTES))
+    return undefined
+  }
+
+  #countFailure (request: FastifyRequest): HttpProblem | undefined {
+    const { rate, burst } = FAILURES
+    const network = networkOf(this.#options.clientOf(request.raw))
+    const bucket = this.#failures.of(network)
+    const wait = this.#failures.take(bucket, 1)
+    if (wait === 0) return undefined
+    return this.#refuse(request, { bucket, who: `address ${network}`, rule: 'failures', limit: `${burst} refused requests at once, one more each ${1 / rate} s,`, policy: `q=${burst};w=${burst / rate}`, wait })
+  }
+
+  #callerOf (request: FastifyRequest): Caller {
     const { principal } = request
-    if (principal !== undefined && principal.kind !== 'anonymous') return { bucket: principals.of(principal.id), buckets: principals, who: `${principal.kind} ${principal.name}` }
-    const network = networkOf(clientOf(request.raw))
-    return { bucket: networks.of(network), buckets: networks, who: `address ${network}` }
+    if (principal !== undefined && principal.kind !== 'anonymous') {
+      return { bucket: this.#principals.of(principal.id), buckets: this.#principals, who: `${principal.kind} ${principal.name}` }
+    }
+    const network = networkOf(this.#options.clientOf(request.raw))
+    return { bucket: this.#networks.of(network), buckets: this.#networks, who: `address ${network}` }
   }
 
-  function countRefusal (rule: LimitRule): void {
-    refusals.set(rule, (refusals.get(rule) ?? 0) + 1)
+  #take (request: FastifyRequest, { bucket, buckets, who }: Caller, units: number): void {
+    const wait = buckets.take(bucket, units)
+    if (wait === 0) return
+    const { rate } = this.#options
+    const burst = this.#options.burst()
+    throw this.#refuse(request, { bucket, who, rule: 'units', limit: `${rate} units a second, ${burst} at once`, policy: `q=${burst};w=${Math.ceil(burst / rate)}`, wait })
   }
 
-  function refuse (request: FastifyRequest, { bucket, who, rule, limit, policy, wait }: Refusal): HttpProblem {
+  #countStream (request: FastifyRequest, reply: FastifyReply, { bucket, who }: Caller): void {
+    const { key } = bucket
+    const open = this.#streams.get(key) ?? 0
+    if (open >= MAX_STREAMS) throw this.#refuse(request, { bucket, who, rule: 'streams', limit: `${MAX_STREAMS} streams of events`, policy: `q=${MAX_STREAMS};qu="concurrent-requests"`, wait: 1000 })
+    this.#streams.set(key, open + 1)
+    reply.raw.once('close', () => {
+      const left = (this.#streams.get(key) ?? 1) - 1
+      if (left > 0) this.#streams.set(key, left)
+      else this.#streams.delete(key)
+    })
+  }
+
+  #refuse (request: FastifyRequest, { bucket, who, rule, limit, policy, wait }: Refusal): HttpProblem {
+    const { log, clientOf } = this.#options
     const seconds = retryAfter(wait)
-    countRefusal(rule)
-    if (now() - bucket.loggedAt >= LOG_PAUSE_MS) {
-      bucket.loggedAt = now()
+    this.#countRefusal(rule)
+    if (this.#now() - bucket.loggedAt >= LOG_PAUSE_MS) {
+      bucket.loggedAt = this.#now()
       log.info({ reqId: request.id, client: clientOf(request.raw), principal: request.principal?.name, rule: limit }, 'a caller is past its limit; further refusals of the next minute have no line')
     }
     return new HttpProblem('rate_limited', `The limit is ${limit} for ${who}; try again in ${seconds} s`, {
@@ -102,102 +202,18 @@ export function createLimits ({ rate, burst, hasCallers, clientOf, hasProxies, l
     })
   }
 
-  /** @throws {HttpProblem} when the caller has too few units */
-  function take (request: FastifyRequest, caller: Caller, units: number): void {
-    const { bucket, who } = caller
-    const wait = caller.buckets.take(bucket, units)
-    if (wait === 0) return
-    throw refuse(request, { bucket, who, rule: 'units', limit: `${rate} units a second, ${burst()} at once`, policy: `q=${burst()};w=${Math.ceil(burst() / rate)}`, wait })
+  #countRefusal (rule: LimitRule): void {
+    this.refusals.set(rule, (this.refusals.get(rule) ?? 0) + 1)
   }
 
   /** A header that is ignored is most often a proxy that nobody has named: all its clients share one bucket. */
-  function warnOnce (request: FastifyRequest): void {
-    if (hasWarned || request.headers['x-forwarded-for'] === undefined) return
+  #warnOnce (request: FastifyRequest): void {
+    const { clientOf, hasProxies, log } = this.#options
+    if (this.#hasWarned || request.headers['x-forwarded-for'] === undefined) return
     const peer = peerOf(request.raw)
     if (hasProxies && clientOf(request.raw) !== peer) return
-    hasWarned = true
+    this.#hasWarned = true
     log.warn({ peer }, 'X-Forwarded-For is ignored, since its sender is not in TRUSTED_PROXIES: all clients behind one proxy share one limit')
-  }
-
-  /** @throws {HttpProblem} when the caller has as many streams as it may */
-  function countStream (request: FastifyRequest, reply: FastifyReply, { bucket, who }: Caller): void {
-    const { key } = bucket
-    const open = streams.get(key) ?? 0
-    if (open >= MAX_STREAMS) throw refuse(request, { bucket, who, rule: 'streams', limit: `${MAX_STREAMS} streams of events`, policy: `q=${MAX_STREAMS};qu="concurrent-requests"`, wait: 1000 })
-    streams.set(key, open + 1)
-    reply.raw.once('close', () => {
-      const left = (streams.get(key) ?? 1) - 1
-      if (left > 0) streams.set(key, left)
-      else streams.delete(key)
-    })
-  }
-
-  /** What a body costs beyond its request. */
-  function countBody (request: FastifyRequest, reply: FastifyReply, next: (error?: Error) => void): void {
-    const weight = request.routeOptions.config.bodyWeight?.(request)
-    if (weight === undefined) return next()
-    attempt(next, () => {
-      const caller = callerOf(request)
-      take(request, caller, (weight === 'costly' ? COSTLY_UNITS : STREAM_UNITS) - 1)
-      if (weight === 'stream') countStream(request, reply, caller)
-    })
-  }
-
-  const plugin = fp(async function limits (app) {
-    app.addHook('onRoute', (route: RouteOptions) => {
-      if (route.config?.bodyWeight !== undefined) route.preHandler = [...[route.preHandler ?? []].flat(), countBody]
-    })
-
-    app.addHook('onRequest', (request, reply, next) => {
-      const { config } = request.routeOptions
-      // A platform that gets no answer from a probe restarts the service.
-      if (config.load === 'probe' || config.isUnlimited === true) return next()
-      warnOnce(request)
-      attempt(next, () => {
-        const caller = callerOf(request)
-        const weight = config.weight?.(request)
-        const isStream = weight === 'stream' && request.method === 'GET'
-        take(request, caller, isStream ? STREAM_UNITS : weight === 'costly' ? COSTLY_UNITS : 1)
-        if (isStream) countStream(request, reply, caller)
-      })
-    })
-
-    app.addHook('onSend', (request, reply, payload, next) => {
-      const status = reply.statusCode
-      if (status === 401 || (status === 404 && hasCallers && (request.principal === undefined || request.principal.kind === 'anonymous'))) {
-        const network = networkOf(clientOf(request.raw))
-        const bucket = failures.of(network)
-        const wait = failures.take(bucket, 1)
-        if (wait > 0) {
-          const { rate, burst } = FAILURES
-          const problem = refuse(request, { bucket, who: `address ${network}`, rule: 'failures', limit: `${burst} refused requests at once, one more each ${1 / rate} s,`, policy: `q=${burst};w=${burst / rate}`, wait })
-          return next(null, replaceProblem(problem, request, reply))
-        }
-      } else if (status < 300 && request.method === 'GET') {
-        const bytes = Buffer.isBuffer(payload) || typeof payload === 'string' ? payload.length : Number(reply.getHeader('content-length') ?? 0)
-        if (bytes > UNIT_BYTES) {
-          const { buckets, bucket } = callerOf(request)
-          buckets.charge(bucket, Math.floor(bytes / UNIT_BYTES))
-        }
-      }
-      next(null, payload)
-    })
-  }, { name: 'limits', fastify: '5.x' })
-
-  return {
-    plugin,
-    refusals,
-    admitCall (request, tool) {
-      const units = (tool?.isCostly === true ? COSTLY_UNITS : 1) - (paid.has(request) ? 0 : 1)
-      paid.add(request)
-      if (units === 0) return undefined
-      const { bucket, buckets } = callerOf(request)
-      const wait = buckets.take(bucket, units)
-      if (wait === 0) return undefined
-      countRefusal('units')
-      return `Rate limit: try again in ${retryAfter(wait)} s`
-    },
-    shared: { principal: principals, network: networks }
   }
 }
 

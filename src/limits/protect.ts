@@ -1,6 +1,6 @@
 import type { FastifyPluginAsync } from 'fastify'
 import type { ClientOf } from '../http/request/client-address.ts'
-import type { Limits, LimitsOptions } from './limits.ts'
+import type { LimitRule, Limits, LimitsOptions } from './limits.ts'
 
 /** A client that installs all skills sends a request for each at once, and some more. */
 const EXTRA_UNITS = 1_000
@@ -21,7 +21,7 @@ export interface Protection {
   readonly clientOf: ClientOf | undefined
   readonly admitCall: Limits['admitCall'] | undefined
   /** Refusals since the start, by what the caller was past. */
-  readonly refusals: Limits['refusals']
+  readonly refusals: ReadonlyMap<LimitRule, number>
   /** Exchanges with the shared store that failed. */
   storeFailures (): number
   close (): void
@@ -33,13 +33,13 @@ export async function protect ({ isLimited, trustedProxies, store, burst, skills
   const clientOf = createClientOf(trustedProxies)
   const own = { clientOf: hasProxies ? clientOf : undefined }
   if (!isLimited) return { ...own, plugins: [], admitCall: undefined, refusals: new Map(), storeFailures: () => 0, close () {} }
-  const { createLimits } = await import('./limits.ts')
-  const limits = createLimits({ ...options, clientOf, hasProxies, burst: () => Math.max(burst, skills.namesNow().length + EXTRA_UNITS) })
+  const { Limits } = await import('./limits.ts')
+  const limits = new Limits({ ...options, clientOf, hasProxies, burst: () => Math.max(burst, skills.namesNow().length + EXTRA_UNITS) })
   const shared = store === undefined ? undefined : await shareLimits(store, limits, options)
   return {
     ...own,
     plugins: [limits.plugin],
-    admitCall: limits.admitCall,
+    admitCall: (request, tool) => limits.admitCall(request, tool),
     refusals: limits.refusals,
     storeFailures: () => shared?.failures ?? 0,
     close: () => { shared?.close() }

@@ -3,7 +3,7 @@ import fp from 'fastify-plugin'
 import t, { type Test } from 'tap'
 import { createClientOf } from '../../src/http/request/client-address.ts'
 import { SETTINGS } from '../../src/config/settings.ts'
-import { createLimits, type Limits } from '../../src/limits/limits.ts'
+import { Limits } from '../../src/limits/limits.ts'
 import { protect } from '../../src/limits/protect.ts'
 import type { Principal } from '../../src/http/callers.ts'
 import { buildService, type Service } from '../helper/build.ts'
@@ -28,7 +28,7 @@ async function buildLimited (t: Test, { proxies = [], principals = false, burst 
       clientOf: proxies.length > 0 ? clientOf : undefined,
       admitCall: (request, tool) => limits?.admitCall(request, tool),
       plug: () => {
-        limits = createLimits({
+        limits = new Limits({
           rate: 10,
           burst: () => burst,
           hasCallers: principals,
