@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import type { LayoutFolder } from '../../src/sources/address/source-kind.ts'
 import { createSources } from '../../src/sources/sources.ts'
 import { zipOfTexts } from '../helper/archives.ts'
-import { outcome, skillText, startManager, textOf, until } from '../helper/skills.ts'
+import { outcome, skill, skillText, startManager, textOf, until } from '../helper/skills.ts'
 
 function write (folder: string, files: Readonly<Record<string, string | Buffer>>): void {
   for (const [path, content] of Object.entries(files)) {
@@ -68,6 +68,17 @@ t.test('K86: one skill has one revision, and an edit counts at once without a wa
   t.match(await textOf(() => skills.readMainFile('a', 'SKILL.md')), /More/)
   rmSync(join(path, 'group/a'), { recursive: true })
   t.equal(await skills.find('a'), undefined)
+})
+
+t.test('K86: a skill whose first path goes away is served from its other path', async (t) => {
+  const path = t.testdir({ store: { a: skill('a') }, skills: {}, '.claude': { skills: {} } })
+  symlinkSync('../store/a', join(path, 'skills/a'))
+  const { skills } = await openFolder(t, { path, layout: 'auto', exclude: ['store'] }, { isWatched: true })
+  t.equal((await skills.find('a'))?.metadata.path, join(path, 'skills/a/SKILL.md'))
+  symlinkSync('../../store/a', join(path, '.claude/skills/a'))
+  rmSync(join(path, 'skills/a'))
+  await until(async () => (await skills.find('a'))?.metadata.path === join(path, '.claude/skills/a/SKILL.md'))
+  t.strictSame(await skills.list(), ['a'])
 })
 
 t.test('K86: what comes, goes and moves in a watched folder is followed', async (t) => {

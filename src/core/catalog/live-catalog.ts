@@ -59,7 +59,7 @@ export class LiveCatalog {
     this.#admitted = admission && new AdmittedFolders(admission)
     roots.changed.subscribe(({ names }) => {
       this.#takeFolders(names)
-      for (const name of admission === undefined ? [] : names) this.#unchecked.add(name)
+      this.#checkLater(names)
     })
   }
 
@@ -170,15 +170,13 @@ export class LiveCatalog {
     const gone = new Set<number>()
     for (const name of names) {
       this.#unchecked.delete(name)
-      const admitted = this.#admitted && await this.#loadWaiting(name)
-      if (admitted !== undefined) loaded.push(admitted)
-      const known = this.#catalog.get(name)
-      if (admitted === undefined && (known === undefined || !await holds(known))) {
-        // When the policy refuses it, the next root's folder of that name takes its place.
-        const now = this.#catalog.folders.get(name)
-        const skill = now && await this.#load(now)
+      try {
+        const { skill, goneFrom } = await this.#verifyOne(name, holds)
         if (skill !== undefined) loaded.push(skill)
-        else if (now !== undefined && this.#catalog.folders.get(name) === now) gone.add(now.root)
+        if (goneFrom !== undefined) gone.add(goneFrom)
+      } catch (error) {
+        this.#checkLater([name])
+        throw error
       }
       const pause = yieldIfNeeded()
       if (pause !== undefined) {
@@ -189,6 +187,24 @@ export class LiveCatalog {
     }
     this.#commit(loaded)
     for (const root of gone) await this.#roots.rescan(root)
+  }
+
+  /** The skill of this name where it differs from the disk, and the root whose listing has it without need. */
+  async #verifyOne (name: string, holds: (skill: IndexedSkill) => Promise<boolean>): Promise<{ readonly skill?: IndexedSkill, readonly goneFrom?: number }> {
+    const admitted = this.#admitted && await this.#loadWaiting(name)
+    if (admitted !== undefined) return { skill: admitted }
+    const known = this.#catalog.get(name)
+    if (known !== undefined && await holds(known)) return {}
+    // When the policy refuses it, the next root's folder of that name takes its place.
+    const now = this.#catalog.folders.get(name)
+    const skill = now && await this.#load(now)
+    if (skill !== undefined) return { skill }
+    return now !== undefined && this.#catalog.folders.get(name) === now ? { goneFrom: now.root } : {}
+  }
+
+  /** Folders that came, and skills whose check failed, are checked before the next list: whoever asks for it learns of the reason. */
+  #checkLater (names: Iterable<string>): void {
+    for (const name of this.#admitted === undefined ? [] : names) this.#unchecked.add(name)
   }
 
   /**
@@ -256,7 +272,7 @@ export class LiveCatalog {
   readmit (): void {
     this.#admitted?.policyChanged()
     this.#takeFolders(this.#roots.allNames())
-    this.#readmitted = this.verifyAll().then(() => { this.touched.emit(undefined) })
+    this.#readmitted = this.verifyAll().catch(() => { this.#checkLater(this.#roots.allNames()) }).then(() => { this.touched.emit(undefined) })
   }
 
   async #check (skill: IndexedSkill): Promise<CheckOutcome> {

@@ -222,8 +222,8 @@ export class FileStore {
     const size = Number(opening.file.stats.size)
     const enter = this.#queueOf(place.disk)
     const read = async () => await this.#take(place, await this.#open(place), limit, isKept)
-    // A main file is read for the index too, which is no answer.
-    return await (size > MAX_MAIN_FILE_BYTES && size <= limit ? this.#readForAnswer(size, enter, read) : enter(read))
+    // What is read for the index or for a check is no answer.
+    return await (isKept && size > MAX_MAIN_FILE_BYTES && size <= limit ? this.#readForAnswer(size, enter, read) : enter(read))
   }
 
   /** Refuses what would wait behind many others, or find no room for its answer. */

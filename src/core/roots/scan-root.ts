@@ -174,7 +174,7 @@ class FolderCollection {
 
   addListed (name: string, { path, realPath, rules }: ListedFolder): void {
     const old = this.#before.get(name)
-    if (old?.realPath === realPath && old.rootRules?.id === rules?.id) this.#folders.set(name, old)
+    if (old?.path === path && old.realPath === realPath && old.rootRules?.id === rules?.id) this.#folders.set(name, old)
     else this.#put({ name, path, realPath, linked: false, ...rules && { rootRules: rules } })
   }
 

@@ -233,5 +233,8 @@ function split<T> (items: readonly T[], test: (item: T) => boolean): [yes: T[], 
 }
 
 function isSameListing (a: ReadonlyMap<string, ListedFolder>, b: ReadonlyMap<string, ListedFolder>): boolean {
-  return a.size === b.size && [...b].every(([name, { realPath, rules }]) => a.get(name)?.realPath === realPath && a.get(name)?.rules?.id === rules?.id)
+  return a.size === b.size && [...b].every(([name, { path, realPath, rules }]) => {
+    const before = a.get(name)
+    return before?.path === path && before.realPath === realPath && before.rules?.id === rules?.id
+  })
 }

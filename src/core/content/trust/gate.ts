@@ -77,7 +77,7 @@ export class Gate implements Admission {
       manifest,
       hasLinks,
       read: async (path, maxBytes) => {
-        const { content } = await store.read({ disk: roots.diskOf(folder), folder: folder.realPath, path }, maxBytes)
+        const { content } = await store.read({ disk: roots.diskOf(folder), folder: folder.realPath, path }, maxBytes, undefined, false)
         if (content.digest !== manifest.files.find((file) => file.path === path)?.digest) throw changed('a file changed while its skill was checked')
         return content.bytes
       }
