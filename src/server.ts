@@ -9,6 +9,7 @@ import { idleSettings } from './config/idle-settings.ts'
 import { openRoots } from './config/roots.ts'
 import { ConfigError, type Environment } from './operator/setting.ts'
 import type { Config } from './config/settings.ts'
+import { Closers } from './core/ground/closers.ts'
 import { createSkillManager, type SkillManagerOptions } from './core/skill-manager.ts'
 import type { SkillService } from './core/skill-source.ts'
 import { readBacklog } from './http/connections/accept-backlog.ts'
@@ -60,14 +61,34 @@ export interface ServerOptions {
  * @param isExample the folder is that of the package, since no other was named: the log says so
  * @throws ConfigError when the address cannot be had
  */
-export async function startServer (config: Config, { version, env, isExample = false, preview }: ServerOptions): Promise<void> {
+export async function startServer (config: Config, options: ServerOptions): Promise<void> {
+  const ending = { closers: new Closers(), shutdown: new Shutdown() }
+  try {
+    await openServer(config, options, ending)
+  } catch (error) {
+    // What a signal closes while it is being opened.
+    if (ending.shutdown.isLeaving) return
+    await ending.closers.close()
+    throw error
+  }
+}
+
+/** How the process ends: by a signal, or because its start fails. */
+interface Ending {
+  /** What is open. */
+  readonly closers: Closers
+  readonly shutdown: Shutdown
+}
+
+async function openServer (config: Config, { version, env, isExample = false, preview }: ServerOptions, { closers, shutdown }: Ending): Promise<void> {
   const { output, logger } = await openLog(config, env)
   if (isExample) logger.info({ path: config.skillsDirs[0] }, 'no folder was named and there is no ./skills: serving the example skills of the package')
   for (const problem of idleSettings(config)) logger.warn({ problem }, 'a setting has no effect')
   const memory = new AnswerMemory()
-  const opened = await openSkills(config, { logger, env, memory })
-  const { skills, service, access, sources, policy } = opened
+  const opened = await openSkills(config, { logger, env, memory, closers })
+  const { skills, service, access, sources } = opened
   const load = new Load(logger)
+  closers.add(() => { load.close() })
   const registry = createToolRegistry(createTools(), {
     isOverloaded: () => load.level > 0,
     onError: (err, tool) => { logger.error({ err, tool }, 'a tool call met an error that its caller is not told') }
@@ -82,8 +103,10 @@ export async function startServer (config: Config, { version, env, isExample = f
     skills,
     log: logger
   })
+  closers.add(() => { protection.close() })
   const observation = await openObservation(config, { ...opened, version, logger, output, load, protection })
-  const shutdown = new Shutdown()
+  // Before the skills: lines of the audit log wait for their revisions.
+  closers.add(() => observation.close())
   const app = await buildApp({
     skills: service,
     access,
@@ -108,43 +131,37 @@ export async function startServer (config: Config, { version, env, isExample = f
     load,
     memory
   })
+  closers.add(() => app.close())
   app.server.maxConnections = maxConnections()
 
-  let endPreview: (() => void) | undefined
-  const signals = closeWithGrace({ delay: false, logger, skip: config.auditLog === undefined && sources === undefined ? NOT_HANDLED : [...NOT_HANDLED, 'SIGHUP'] }, async ({ signal, err }) => {
+  const takesHangup = config.auditLog !== undefined || sources !== undefined
+  // By habit, rotation of logs sends this signal. The audit log finds its file without it.
+  if (takesHangup) process.on('SIGHUP', () => { sources?.hint() })
+  const signals = closeWithGrace({ delay: false, logger, skip: takesHangup ? [...NOT_HANDLED, 'SIGHUP'] : NOT_HANDLED }, async ({ signal, err }) => {
     const delaySeconds = err ? 0 : config.shutdownDelay
     if (err) logger.fatal({ err }, 'stopping because of an error that nobody handled')
     else logger.info({ signal, ...delaySeconds > 0 && { delaySeconds } }, 'stopping')
     await shutdown.begin(delaySeconds * 1_000)
-    policy?.close()
-    endPreview?.()
-    await stop(app, { skills, observation, protection, load, sources })
+    await stop(app, closers)
   })
+  // While the process stops, a second signal ends it.
+  closers.add(() => { if (!shutdown.isLeaving) signals.uninstall() })
 
+  await skills.start()
   try {
-    await skills.start()
-    await observation.start().catch((error: unknown) => { throw explainListenError(error, config.metricsPort ?? 0, config.metricsHost, 'METRICS_PORT', 'METRICS_HOST') })
-    const url = await listen(app, config, preview === undefined ? 'PORT or --port' : '--port')
-    // Whoever started the process waits for the address.
-    output.flush()
-    load.start()
-    endPreview = preview?.(service, url)
-    sources?.start()
-    if (sources !== undefined) process.on('SIGHUP', () => { sources.hint() })
-    // After the first index, and before the first request that needs it. If it fails, that request tries again.
-    skills.available().then(loadMcp).catch(() => {})
+    await observation.start()
   } catch (error) {
-    if (shutdown.isLeaving) return
-    signals.uninstall()
-    policy?.close()
-    await app.close()
-    await sources?.close()
-    await skills.close()
-    protection.close()
-    load.close()
-    await observation.close()
-    throw error
+    throw explainListenError(error, config.metricsPort ?? 0, config.metricsHost, 'METRICS_PORT', 'METRICS_HOST')
   }
+  const url = await listen(app, config, preview === undefined ? 'PORT or --port' : '--port')
+  // Whoever started the process waits for the address.
+  output.flush()
+  load.start()
+  const endPreview = preview?.(service, url)
+  if (endPreview !== undefined) closers.add(endPreview)
+  sources?.start()
+  // After the first index, and before the first request that needs it. If it fails, that request tries again.
+  skills.available().then(loadMcp).catch(() => {})
 }
 
 /** What the process starts and stops. */
@@ -153,15 +170,6 @@ interface StartedSkills extends MeasuredSkills {
   available (): Promise<unknown>
   namesNow (): readonly string[]
   close (): Promise<void>
-}
-
-/** What is closed after the app. */
-interface Parts {
-  readonly skills: StartedSkills
-  readonly observation: Observation
-  readonly protection: Protection
-  readonly load: Load
-  readonly sources: Sources | undefined
 }
 
 async function openLog ({ logLevel, logFormat = defaultLogFormat() }: Config, env: Environment): Promise<{ readonly output: LogOutput, readonly logger: Logger }> {
@@ -181,10 +189,12 @@ interface OpenedSkills {
 }
 
 /** The folders and sources with their policy. One manager for all of them, or, with an access file, views of them. */
-async function openSkills (config: Config, { logger, env, memory }: { readonly logger: Logger, readonly env: Environment, readonly memory: AnswerMemory }): Promise<OpenedSkills> {
+async function openSkills (config: Config, { logger, env, memory, closers }: { readonly logger: Logger, readonly env: Environment, readonly memory: AnswerMemory, readonly closers: Closers }): Promise<OpenedSkills> {
   const roots = await openRoots(config, { log: logger, env })
-  const policy = await loadPolicy(config, roots, logger)
   const { sources, ...folders } = roots
+  closers.add(() => sources?.close())
+  const policy = await loadPolicy(config, roots, logger)
+  closers.add(() => { policy?.close() })
   const options: SkillManagerOptions & { readonly log: Logger } = {
     ...folders,
     ...config.linkTargets && { linkTargets: config.linkTargets },
@@ -197,10 +207,13 @@ async function openSkills (config: Config, { logger, env, memory }: { readonly l
   const { accessFile: file, basePath, publicUrl, host } = config
   if (file !== undefined) {
     const { openGuarded } = await import('./access/open.ts')
-    return { ...await openGuarded(options, { file, basePath, publicUrl }), sources, policy }
+    const guarded = await openGuarded(options, { file, basePath, publicUrl })
+    closers.add(() => guarded.skills.close())
+    return { ...guarded, sources, policy }
   }
   if (!isLoopback(host)) logger.warn({ host }, 'everybody who can reach this address can read every skill: ACCESS_FILE decides who sees what')
   const skills = createSkillManager(options)
+  closers.add(() => skills.close())
   return { skills, service: skills, sources, policy }
 }
 
@@ -254,7 +267,7 @@ async function openObservation (config: Config, { skills, service, access, sourc
 }
 
 /** Drains and closes everything; returns by the deadline in any case, or kills the process. */
-async function stop (app: FastifyInstance, { skills, observation, protection, load, sources }: Parts): Promise<void> {
+async function stop (app: FastifyInstance, closers: Closers): Promise<void> {
   const deadline = sleep(STOP_DEADLINE_MS)
   setTimeout(() => {
     app.log.warn('cutting the connections that are still open')
@@ -270,12 +283,7 @@ async function stop (app: FastifyInstance, { skills, observation, protection, lo
     const connections = await promisify(app.server.getConnections.bind(app.server))()
     if (connections > 0) await sleep(ANNOUNCE_MS)
     await readBacklog(app.server)
-    await app.close()
-    await sources?.close()
-    await skills.close()
-    protection.close()
-    load.close()
-    await observation.close()
+    await closers.close()
     app.log.info('stopped')
   }
 }

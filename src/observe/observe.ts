@@ -118,8 +118,6 @@ async function openAudit ({ audit: wanted, version, log, clientOf = peerOf }: Ob
       audit.lost(lines)
       log.warn({ lines, path }, 'lines of the audit log were dropped: its disk did not take them')
     })
-    // By habit, rotation sends this signal. The file at the path is found without it, and the service goes on.
-    process.on('SIGHUP', () => {})
   }
   judged?.subscribe((change) => { audit.judged(change) })
   return {

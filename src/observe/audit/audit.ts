@@ -63,6 +63,7 @@ export function createAudit ({ output, last, clientOf, isRequired, isWorking, ve
     ofService('auth.failed', 'denied', { count }, { source: { address } })
   })
   let skillsOf: SkillsOf | undefined
+  let isStarted = false
 
   const personal = (text: string): string => salt === undefined ? text : createHmac('sha256', salt).update(text).digest('hex').slice(0, PSEUDONYM_LENGTH)
 
@@ -150,7 +151,10 @@ export function createAudit ({ output, last, clientOf, isRequired, isWorking, ve
     observer,
     plugin,
     get dropped () { return lines.dropped },
-    started () { ofService('service.started', 'success', {}, { version }) },
+    started () {
+      isStarted = true
+      ofService('service.started', 'success', {}, { version })
+    },
     follow (file) {
       const loaded = (): void => { ofService('policy.loaded', 'success', { file: file.path, digest: file.digest }) }
       loaded()
@@ -173,8 +177,8 @@ export function createAudit ({ output, last, clientOf, isRequired, isWorking, ve
     },
     async close () {
       failures.close()
-      await lines.flush()
-      ofService('service.stopped', 'success', {}, { version })
+      await lines.close()
+      if (isStarted) ofService('service.stopped', 'success', {}, { version })
     }
   }
 }

@@ -20,6 +20,9 @@ const COLLECT_MS = 100
 /** Lines that wait for revisions. */
 const MAX_WAITING = 20_000
 
+/** How long the end of the process waits for revisions, in milliseconds. */
+const CLOSE_MS = 1_000
+
 /** Timestamps of files have steps, in milliseconds: a change this shortly before a read may be after it. */
 const CHANGE_STEP_MS = 20
 
@@ -34,6 +37,9 @@ export class LinesOfReads {
   #waiting: LineOfRead[] = []
   #timer: NodeJS.Timeout | undefined
   #flushing = Promise.resolve()
+  /** Ends the wait for the revision that is looked up now. */
+  #giveUp = (): void => {}
+  #isLate = false
   #dropped = 0
   #reported = 0
 
@@ -67,12 +73,23 @@ export class LinesOfReads {
     return this.#flushing
   }
 
+  /** The same at the end of the process: revisions that are not known within a second are null. */
+  async close (): Promise<void> {
+    const timer = setTimeout(() => {
+      this.#isLate = true
+      this.#giveUp()
+    }, CLOSE_MS)
+    await this.flush()
+    clearTimeout(timer)
+  }
+
   async #writeAll (lines: readonly LineOfRead[]): Promise<void> {
     if (this.#dropped > this.#reported) {
       this.#onDropped(this.#dropped - this.#reported)
       this.#reported = this.#dropped
     }
-    const states = new Map<SkillService, Map<string, ReturnType<typeof stateOf>>>()
+    const late = new Promise<KnownState>((resolve) => { this.#giveUp = () => { resolve(UNKNOWN) } })
+    const states = new Map<SkillService, Map<string, Promise<KnownState>>>()
     for (const line of lines) {
       const { skills, skill, time } = line
       if (line.revision !== undefined) this.#write(line, line.revision)
@@ -81,8 +98,8 @@ export class LinesOfReads {
         let known = states.get(skills)
         if (known === undefined) states.set(skills, known = new Map())
         let state = known.get(skill)
-        if (state === undefined) known.set(skill, state = stateOf(skills, skill))
-        const { revision, changedAt } = await state
+        if (state === undefined) known.set(skill, state = this.#isLate ? late : stateOf(skills, skill))
+        const { revision, changedAt } = await Promise.race([state, late])
         this.#write(line, revision !== undefined && changedAt < time - CHANGE_STEP_MS ? revision : null)
       }
     }
@@ -94,12 +111,19 @@ export class LinesOfReads {
 }
 
 /** The present revision of a skill, and when any of its files has changed last. */
-async function stateOf (skills: SkillService, name: string): Promise<{ readonly revision: string | undefined, readonly changedAt: number }> {
+interface KnownState {
+  readonly revision: string | undefined
+  readonly changedAt: number
+}
+
+const UNKNOWN: KnownState = { revision: undefined, changedAt: Number.POSITIVE_INFINITY }
+
+async function stateOf (skills: SkillService, name: string): Promise<KnownState> {
   try {
     const state = await skills.inspect(name)
     if (state !== undefined && !('ended' in state)) return state
   } catch {
     // A disk that fails, or a skill that is being written: nobody knows.
   }
-  return { revision: undefined, changedAt: Number.POSITIVE_INFINITY }
+  return UNKNOWN
 }
