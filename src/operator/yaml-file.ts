@@ -1,7 +1,7 @@
-import { readFile } from 'node:fs/promises'
 import type { Static, TSchema } from '@sinclair/typebox'
 import { Ajv, type ErrorObject } from 'ajv'
 import { EVENT_ID, type Event, getScalarValue, load, parseEvents, YAMLException } from 'js-yaml'
+import { readRegularFile } from './regular-file.ts'
 import { ConfigError, quote } from './setting.ts'
 
 /** Where a value is in a document: keys of mappings, positions in lists. */
@@ -52,9 +52,9 @@ export async function readSetting<T> (setting: string, reading: Promise<T>, reme
 export async function readTextFile (path: string): Promise<string> {
   let bytes: Buffer
   try {
-    bytes = await readFile(path)
+    bytes = await readRegularFile(path)
   } catch (error) {
-    throw new UnreadableError(`${path} cannot be read: ${error instanceof Error && 'code' in error ? String(error.code) : String(error)}`, { cause: error })
+    throw new UnreadableError(`${path} cannot be read: ${error instanceof Error && 'code' in error ? String(error.code) : error instanceof Error ? error.message : String(error)}`, { cause: error })
   }
   if (bytes.length > MAX_FILE_BYTES) throw new ConfigError(`${path} is larger than ${MAX_FILE_BYTES} bytes`)
   try {

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { readRegularFile } from '../operator/regular-file.ts'
 import type { Environment } from '../operator/setting.ts'
 import { SourceError } from './source-error.ts'
 import type { SourceAuth } from './address/source-kind.ts'
@@ -18,7 +18,7 @@ export async function readSecret ({ secretFile, secretVariable }: SourceAuth, en
 export async function readSecretFile (path: string): Promise<string> {
   let text: string
   try {
-    text = (await readFile(path, 'utf8')).trim()
+    text = (await readRegularFile(path)).toString().trim()
   } catch (cause) {
     throw new SourceError('secret_missing', 'the file of the credentials cannot be read', { cause })
   }

@@ -1,7 +1,7 @@
 import { createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
+import { readRegularFileSync } from '../operator/regular-file.ts'
 import { ConfigError, quote } from '../operator/setting.ts'
 import { parseYamlFile, type YamlFile } from '../operator/yaml-file.ts'
 import { parseScans, type ScanRules, SeveritySchema } from './scans.ts'
@@ -90,7 +90,7 @@ function load<Loaded> (file: ParsedFile, at: ReadonlyArray<string | number>, nam
   let reason = 'does not name a PEM file of the right kind'
   try {
     reads(path, '')
-    const text = readFileSync(path, 'utf8')
+    const text = readRegularFileSync(path).toString()
     reads(path, text)
     loaded = parse(text, path)
   } catch (error) {

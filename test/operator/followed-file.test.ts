@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -79,6 +80,27 @@ t.test('K60: while a file is broken or away the last good value stays, and the r
   failed = next(file.failed)
   writeFileSync(path, 'good')
   t.equal(await failed, undefined)
+  t.equal(file.error, undefined)
+})
+
+t.test('K60: a pipe in the place of the file is refused, and ends no reading', async (t) => {
+  const folder = t.testdir({ one: 'good' })
+  const path = join(folder, 'one')
+  const file = await FollowedFile.open(path, parse, CHECK_MS)
+  t.teardown(() => { file.close() })
+
+  const failed = next(file.failed)
+  rmSync(path)
+  execFileSync('mkfifo', [path])
+  // Of the file that is away, and of the pipe: the first may not be seen.
+  let error = await failed
+  if (error?.message.endsWith('ENOENT') === true) error = await next(file.failed)
+  t.match(error, { message: `${path} cannot be read: it is no regular file` })
+
+  const changed = next(file.changed)
+  writeFileSync(`${path}.new`, 'better')
+  renameSync(`${path}.new`, path)
+  t.equal(await changed, 'better')
   t.equal(file.error, undefined)
 })
 
