@@ -1,5 +1,5 @@
 import type { FastifyPluginAsync } from 'fastify'
-import type { ClientOf } from '../http/request/client-address.ts'
+import { type ClientOf, createClientOf } from '../http/request/client-address.ts'
 import type { LimitRule, Limits, LimitsOptions } from './limits.ts'
 
 /** A client that installs all skills sends a request for each at once, and some more. */
@@ -15,7 +15,7 @@ export interface ProtectOptions extends Omit<LimitsOptions, 'burst' | 'clientOf'
   readonly store: string | undefined
 }
 
-/** What stands between callers and the service. Without limits and proxies nothing is loaded, and requests pay nothing. */
+/** What stands between callers and the service. Without limits no hook runs, and requests pay nothing. */
 export interface Protection {
   readonly plugins: readonly FastifyPluginAsync[]
   readonly clientOf: ClientOf | undefined
@@ -29,7 +29,6 @@ export interface Protection {
 
 export async function protect ({ isLimited, trustedProxies, store, burst, skills, ...options }: ProtectOptions): Promise<Protection> {
   const hasProxies = trustedProxies.length > 0
-  const { createClientOf } = await import('../http/request/client-address.ts')
   const clientOf = createClientOf(trustedProxies)
   const own = { clientOf: hasProxies ? clientOf : undefined }
   if (!isLimited) return { ...own, plugins: [], admitCall: undefined, refusals: new Map(), storeFailures: () => 0, close () {} }

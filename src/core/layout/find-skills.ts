@@ -5,7 +5,7 @@ import { parseSkillBytes } from '../format/main-file.ts'
 import { MAX_MAIN_FILE_BYTES } from '../ground/limits.ts'
 import type { FoundSkill, FoundSkills, Layout, LayoutOptions, LayoutTree, LeftOut } from './layout.ts'
 import { pluginSkills } from './marketplace.ts'
-import { baseName, type Candidate, hasMainFile, join, mainFileOf, type TreeSearch, walkTree } from './walk-tree.ts'
+import { baseName, hasMainFile, join, mainFileOf, type TreeSearch, walkTree } from './walk-tree.ts'
 
 /** Where agents keep the skills of a project. */
 const AGENT_FOLDERS = ['.agents', '.claude', '.github', '.codex', '.gemini', '.cursor', '.opencode'].map((folder) => `${folder}/skills`)
@@ -13,8 +13,8 @@ const AGENT_FOLDERS = ['.agents', '.claude', '.github', '.codex', '.gemini', '.c
 /** Skills of one tree: bounds the listing. */
 const MAX_SKILLS = 20_000
 
-/** A place, and what was found there. */
-type Places = Array<readonly [place: string, found: readonly Candidate[]]>
+/** A place, and the paths of the folders of skills there. */
+type Places = Array<readonly [place: string, paths: readonly string[]]>
 
 /** The skills of a tree in a layout. Of two with one name the first counts: by place, depth, path. */
 export async function findSkills (tree: LayoutTree, options: LayoutOptions): Promise<FoundSkills> {
@@ -24,10 +24,10 @@ export async function findSkills (tree: LayoutTree, options: LayoutOptions): Pro
   const { layout, places } = await findPlaces(search, options.layout)
   const names = new Names(options, leftOut)
   const counts = new Map<string, number>()
-  for (const [place, found] of places) {
-    for (const candidate of found) {
-      const name = candidate.path === '' ? await nameOfTop(tree, options.name) : baseName(candidate.path)
-      if (names.add(name, candidate, await tree.realPath(candidate.path))) counts.set(place, (counts.get(place) ?? 0) + 1)
+  for (const [place, paths] of places) {
+    for (const path of paths) {
+      const name = path === '' ? await nameOfTop(tree, options.name) : baseName(path)
+      if (names.add(name, path, await tree.realPath(path))) counts.set(place, (counts.get(place) ?? 0) + 1)
     }
   }
   return { layout, places: counts, skills: names.skills, leftOut, packages: [...search.packages] }
@@ -38,11 +38,11 @@ async function findPlaces (search: TreeSearch, layout: Layout): Promise<{ layout
     case 'flat':
       return { layout, places: [['', await childrenOf(search.tree)]] }
     case 'single':
-      return { layout, places: [['', [{ path: '' }]]] }
+      return { layout, places: [['', ['']]] }
     case 'tree':
       return { layout, places: [['', await walkTree(search, '')]] }
     case 'marketplace':
-      return { layout, places: [['', (await pluginSkills(search.tree, search.leftOut) ?? []).map(asCandidate)]] }
+      return { layout, places: [['', await pluginSkills(search.tree, search.leftOut) ?? []]] }
     case 'auto':
       return await findOut(search)
   }
@@ -56,21 +56,17 @@ async function findOut (search: TreeSearch): Promise<{ layout: FoundSkills['layo
   const plugins = await pluginSkills(tree, search.leftOut)
   const hasSkillsFolder = (await tree.entries('skills')).length > 0
   const isSkill = await hasMainFile(tree, '')
-  if (isSkill && !hasSkillsFolder && plugins === undefined) return { layout: 'single', places: [['', [{ path: '' }]]] }
+  if (isSkill && !hasSkillsFolder && plugins === undefined) return { layout: 'single', places: [['', ['']]] }
   const places: Places = [['skills', await walkTree(search, 'skills')]]
-  if (plugins !== undefined) places.push(['.claude-plugin', plugins.map(asCandidate)])
+  if (plugins !== undefined) places.push(['.claude-plugin', plugins])
   for (const folder of AGENT_FOLDERS) places.push([folder, await walkTree(search, folder)])
-  places.push(['', [...isSkill ? [{ path: '' }] : [], ...await walkTree(search, '', 1)].filter(({ path }) => path !== 'skills')])
-  if (places.some(([, found]) => found.length > 0)) return { layout: plugins === undefined ? 'tree' : 'marketplace', places }
+  places.push(['', [...isSkill ? [''] : [], ...await walkTree(search, '', 1)].filter((path) => path !== 'skills')])
+  if (places.some(([, paths]) => paths.length > 0)) return { layout: plugins === undefined ? 'tree' : 'marketplace', places }
   return { layout: 'tree', places: [['', await walkTree(search, '')]] }
 }
 
-async function childrenOf (tree: LayoutTree): Promise<Candidate[]> {
-  return (await tree.entries('')).filter(({ kind, name }) => kind === 'folder' && !name.startsWith('.')).map(({ name }) => ({ path: name }))
-}
-
-function asCandidate (path: string): Candidate {
-  return { path }
+async function childrenOf (tree: LayoutTree): Promise<string[]> {
+  return (await tree.entries('')).filter(({ kind, name }) => kind === 'folder' && !name.startsWith('.')).map(({ name }) => name)
 }
 
 /** A skill that is a whole tree has no folder of its own to be named by. */
@@ -93,9 +89,8 @@ class Names {
     this.#leftOut = leftOut
   }
 
-  /** Whether the candidate is a skill of its own. */
-  add (name: string, candidate: Candidate, realPath: string): boolean {
-    const { path } = candidate
+  /** Whether the folder is a skill of its own. */
+  add (name: string, path: string, realPath: string): boolean {
     const taken = this.#taken.get(name)
     // The same folder by way of another place, or of a link.
     if (taken?.realPath === realPath) return false
@@ -105,7 +100,7 @@ class Names {
     else if (this.skills.length === MAX_SKILLS) this.#leftOut.push({ path, reason: 'bound_reached' })
     else {
       this.#taken.set(name, { path, realPath })
-      this.skills.push({ name, ...candidate })
+      this.skills.push({ name, path })
       return true
     }
     return false

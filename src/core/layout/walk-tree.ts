@@ -16,10 +16,6 @@ const HIDDEN_GROUPS = new Set(['.curated', '.experimental', '.system'])
 
 const PACKAGE = /\.(?:skill|zip)$/i
 
-export interface Candidate {
-  readonly path: string
-}
-
 /** A search for skills in a tree: what it shares between places. */
 export interface TreeSearch {
   readonly tree: LayoutTree
@@ -32,11 +28,11 @@ export interface TreeSearch {
 }
 
 /**
- * All folders with a main file below a place, in the order of depth and path. The place itself is
+ * Paths of all folders with a main file below a place, in the order of depth and path. The place itself is
  * none of them. A skill in the folder of another one counts too.
  */
-export async function walkTree (search: TreeSearch, place: string, maxDepth = MAX_DEPTH): Promise<Candidate[]> {
-  const found: Candidate[] = []
+export async function walkTree (search: TreeSearch, place: string, maxDepth = MAX_DEPTH): Promise<string[]> {
+  const found: string[] = []
   const yieldIfNeeded = createSlicer()
   let level: Array<readonly [folder: string, isInSkill: boolean]> = [[place, false]]
   for (let depth = 0; depth <= maxDepth && level.length > 0; depth++) {
@@ -49,7 +45,7 @@ export async function walkTree (search: TreeSearch, place: string, maxDepth = MA
       const entries = await search.tree.entries(folder)
       const isSkill = depth > 0 && entries.some(({ kind, name }) => kind === 'file' && isMainFile(name))
       const isInSkill = isBelowSkill || isSkill
-      if (isSkill) found.push({ path: folder })
+      if (isSkill) found.push(folder)
       if (depth === maxDepth) continue
       for (const { name, kind, linked } of entries) {
         const path = join(folder, name)
@@ -61,7 +57,7 @@ export async function walkTree (search: TreeSearch, place: string, maxDepth = MA
           search.leftOut.push({ path, reason: 'excluded' })
         } else if (linked) {
           // A link to a skill counts, one to a group would lead in circles.
-          if (await hasMainFile(search.tree, path)) found.push({ path })
+          if (await hasMainFile(search.tree, path)) found.push(path)
         } else if (!name.startsWith('.') || (HIDDEN_GROUPS.has(name) && baseName(folder) === 'skills')) {
           next.push([path, isInSkill])
         }

@@ -3,7 +3,7 @@ import { coalesce } from '../ground/async.ts'
 import { createLocalDisk, createNetworkDisk, type Disk, errorCode } from '../disk/disk.ts'
 import type { DiskGuard } from '../disk/network/guard.ts'
 import { guardDisk } from '../disk/network/guarded-disk.ts'
-import { isOnNetwork } from '../disk/network/network-mounts.ts'
+import { readNetworkMounts } from '../disk/network/network-mounts.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
 import { isSameState } from '../disk/signature.ts'
 import { folderError, type SkillError } from '../ground/errors.ts'
@@ -268,7 +268,7 @@ export class Roots {
   /** A root with a network disk, or a mount of one in it, is asked so that nobody else waits. */
   #chooseDisk (root: RootState, path: string): void {
     const { disk, guard, linkTargets = [] } = this.#options
-    if (disk !== undefined || [path, ...linkTargets].some((folder) => isOnNetwork(folder)) === root.isGuarded) return
+    if (disk !== undefined || [path, ...linkTargets].some(readNetworkMounts().touches) === root.isGuarded) return
     root.isGuarded = !root.isGuarded
     root.disk = root.isGuarded ? guardDisk(guard, createNetworkDisk(), root.path) : createLocalDisk()
   }

@@ -3,7 +3,7 @@ import { linkContainers, resolveLink } from '../../core/roots/linked-folder.ts'
 import { readIgnoreFile } from '../../core/roots/skill-filter.ts'
 import { createLocalDisk, createNetworkDisk, type Disk, errorCode } from '../../core/disk/disk.ts'
 import { IGNORE_FILE, type IgnoreRules } from '../../core/disk/ignore-file.ts'
-import { isOnNetwork } from '../../core/disk/network/network-mounts.ts'
+import { readNetworkMounts } from '../../core/disk/network/network-mounts.ts'
 import { asRefused } from '../../core/disk/refused.ts'
 import { openInside } from '../../core/files/open-inside.ts'
 import { compareCodePoints } from '../../core/ground/text.ts'
@@ -177,7 +177,7 @@ export class DiskTree implements LayoutTree {
 }
 
 function diskFor (folders: readonly string[]): Disk {
-  return folders.some((folder) => isOnNetwork(folder)) ? createNetworkDisk() : createLocalDisk()
+  return folders.some(readNetworkMounts().touches) ? createNetworkDisk() : createLocalDisk()
 }
 
 function isSameFolder (a: KnownFolder, b: KnownFolder): boolean {

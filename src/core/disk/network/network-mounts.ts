@@ -26,11 +26,6 @@ export function readNetworkMounts (text: string = readMountInfo()): NetworkMount
   return { has, touches: (path) => points.some((point) => isWithin(point, path)) || has(path) }
 }
 
-/** Whether a path, or a mount below it, lies on a network disk. */
-export function isOnNetwork (path: string, text?: string): boolean {
-  return readNetworkMounts(text).touches(path)
-}
-
 /** proc_pid_mountinfo(5): the mount point is the fifth field, the type comes after a lone hyphen. */
 function parseMount (line: string): Mount | undefined {
   const fields = line.split(' ')

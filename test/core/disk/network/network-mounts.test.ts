@@ -1,5 +1,5 @@
 import t from 'tap'
-import { isOnNetwork } from '../../../../src/core/disk/network/network-mounts.ts'
+import { readNetworkMounts } from '../../../../src/core/disk/network/network-mounts.ts'
 
 const MOUNTS = `22 1 0:21 / / rw,relatime shared:1 - ext4 /dev/root rw
 23 22 0:22 / /proc rw,nosuid - proc proc rw
@@ -20,18 +20,18 @@ t.test('a path on a network disk, by the deepest mount that it lies in', async (
     '/mnt/desktop/skills': true,
     '/home': false
   }
-  for (const [path, isNetwork] of Object.entries(expected)) t.equal(isOnNetwork(path, MOUNTS), isNetwork, path)
+  for (const [path, isNetwork] of Object.entries(expected)) t.equal(readNetworkMounts(MOUNTS).touches(path), isNetwork, path)
 })
 
 t.test('a path with a network disk somewhere below it', async (t) => {
-  for (const path of ['/srv', '/srv/skills', '/srv/skills/of others', '/']) t.equal(isOnNetwork(path, MOUNTS), true, path)
+  for (const path of ['/srv', '/srv/skills', '/srv/skills/of others', '/']) t.equal(readNetworkMounts(MOUNTS).touches(path), true, path)
 })
 
 t.test('of several mounts on one folder the last one counts for what lies in it', async (t) => {
-  t.equal(isOnNetwork('/mnt/twice/skills', MOUNTS), false)
+  t.equal(readNetworkMounts(MOUNTS).touches('/mnt/twice/skills'), false)
 })
 
 t.test('what cannot be told counts as local', async (t) => {
-  for (const mounts of ['', 'nonsense\n', '1 2 3 4\n']) t.equal(isOnNetwork('/srv', mounts), false)
-  t.type(isOnNetwork('/'), 'boolean')
+  for (const mounts of ['', 'nonsense\n', '1 2 3 4\n']) t.equal(readNetworkMounts(mounts).touches('/srv'), false)
+  t.type(readNetworkMounts().touches('/'), 'boolean')
 })
