@@ -22,7 +22,7 @@ export interface VerifiedSkill {
 }
 
 /** What is left out of a revision because this process may not read it, and another may. */
-const UNREAD: ReadonlySet<string> = new Set<FindingCode>(['file_unreadable', 'main_file_permission_denied', 'main_file_unreadable', 'ignore_file_unusable'])
+const UNREAD: ReadonlySet<string> = new Set<FindingCode>(['file_unreadable', 'file_path_too_long', 'main_file_permission_denied', 'main_file_unreadable', 'ignore_file_unusable'])
 
 /** A folder cannot be verified: it is not there, or may not be read. */
 export class FolderError extends Error {}

@@ -1,8 +1,8 @@
 /**
- * Why a file of a skill is not in its manifest. Its name is not UTF-8, it is no regular file, or it may not be read. A
- * link may lead to a folder, or to no file of the skill. `outside` does not say whether there is something.
+ * Why a file of a skill is not in its manifest. Its name is not UTF-8, its absolute path is too long for the system, it is
+ * no regular file, or it may not be read. A link may lead to a folder, or to no file of the skill. `outside` does not say whether there is something.
  */
-export type LeftOutKind = 'unnameable' | 'special' | 'unreadable' | 'folder_link' | 'outside'
+export type LeftOutKind = 'unnameable' | 'too_long' | 'special' | 'unreadable' | 'folder_link' | 'outside'
 
 /** Names that are kept of each kind. */
 const MAX_NAMES = 3

@@ -3,7 +3,7 @@ import { createSlicer } from '../ground/async.ts'
 import type { SkillExcess } from '../ground/errors.ts'
 import { MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from '../ground/limits.ts'
 import type { Signature } from '../ground/skill.ts'
-import type { Disk } from './disk.ts'
+import { type Disk, errorCode } from './disk.ts'
 import { entriesIn } from './folder-entries.ts'
 import { LeftOutFiles } from './left-out-files.ts'
 import { isHiddenFile, isHiddenPath, type PathFilter } from './hidden.ts'
@@ -93,20 +93,30 @@ async function observe (disk: Disk, { base, observed, folders, files, leftOut, f
     leftOut.add('special', path)
     return 0n
   }
-  files.push({ path, entry })
   const state = await stateOf(disk, pathBelow(base, path), entry)
+  if (state === 'too_long') {
+    leftOut.add('too_long', path)
+    return 0n
+  }
+  files.push({ path, entry })
   observed.set(path, state)
   return entry.isFile() ? state?.size ?? 0n : 0n
 }
 
 /** A link in the place of a listed file has another state than the file. Undefined for what is not there or may not be read. */
-async function stateOf (disk: Disk, path: string, entry: Dirent): Promise<Signature | undefined> {
+async function stateOf (disk: Disk, path: string, entry: Dirent): Promise<Signature | 'too_long' | undefined> {
   try {
     const stats = await (entry.isFile() ? disk.lstat(path) : disk.stat(path))
     return stats && signatureOf(stats)
-  } catch {
-    return undefined
+  } catch (error) {
+    // Of a link, it may be the text of a target.
+    return entry.isFile() && isTooLong(error) ? 'too_long' : undefined
   }
+}
+
+/** Relative calls, such as those of tar, make files that no absolute path reaches. */
+function isTooLong (error: unknown): boolean {
+  return errorCode(error) === 'ENAMETOOLONG'
 }
 
 async function * listFolder (disk: Disk, { base, observed, leftOut }: Walk, prefix: string): ReturnType<typeof entriesIn> {
@@ -124,6 +134,7 @@ async function * listFolder (disk: Disk, { base, observed, leftOut }: Walk, pref
     const refused = asRefused(error)
     // A folder inside that is not there or may not be read has no files; the skill's own folder has to be there.
     if (prefix === '' || refused.refusal === 'io_error') throw refused
+    if (isTooLong(refused.cause)) return leftOut.add('too_long', path)
     // It was there a moment ago, and may be back when everything is compared again.
     if (signature !== undefined && refused.refusal === 'not_found') throw changed('a folder went away while it was listed')
     if (refused.refusal === 'permission_denied') leftOut.add('unreadable', path)

@@ -85,6 +85,7 @@ export const FINDINGS = {
   ignore_file_unusable: ['error', 'a `.skillignore` cannot be used, so that only the main file is served'],
   file_special: ['warning', 'FIFOs, sockets and devices are left out'],
   file_unreadable: ['warning', 'files and folders that the service may not read are left out'],
+  file_path_too_long: ['warning', 'files and folders whose paths are too long for the system are left out'],
   file_name_not_utf8: ['warning', 'files whose names are not UTF-8 are left out'],
   file_names_collide: ['warning', 'files or folders differ only in case, or in how characters are composed'],
   file_name_not_portable: ['info', 'files have names that Windows cannot write'],
