@@ -106,14 +106,14 @@ t.test('K16 K18: a disk that fails at any operation has a fixed sentence, and no
   }
 })
 
-t.test('K18: every reason of read_file_in_skill', async (t) => {
+t.test('K18 K19: every reason of read_file_in_skill', async (t) => {
   const link = (target: string) => t.fixture('symlink', target)
   const base = t.testdir({
     secret: 'secret',
     demo2: skill('demo2'),
     root: {
       demo: skill('demo', {
-        docs: { 'a.md': 'a' }, inside: link('docs/a.md'), out: link('../../secret'), folder: link('docs'), '.env': '', huge: '', locked: '', broken: '', 'to-locked': link('locked')
+        docs: { 'a.md': 'a' }, inside: link('docs/a.md'), out: link('../../secret'), 'out-folder': link('../../demo2'), folder: link('docs'), '.env': '', huge: '', locked: '', broken: '', 'to-locked': link('locked')
       }),
       calculator: skill('calculator'),
       calculator2: skill('calculator2')
@@ -149,6 +149,9 @@ t.test('K18: every reason of read_file_in_skill', async (t) => {
     '\\\\server\\share': traversal,
     'a\\b/../../x': traversal,
     out: traversal,
+    'out/x': traversal,
+    'out-folder/SKILL.md': traversal,
+    'out-folder/nothing': traversal,
     'nothing.md': missing('nothing.md'),
     'SKILL.md/': missing('SKILL.md/'),
     'a\0b': missing('a\0b'),

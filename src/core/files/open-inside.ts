@@ -32,6 +32,7 @@ export async function openInside (disk: Disk, folder: string, path: string, filt
       const refused = asRefused(error)
       // Whether a link leads to a place that may not be searched says something about the outside: refuse it as a link.
       if (refused.refusal === 'permission_denied' && await mayLeave(disk, folder, segments)) throw new RefusedError('outside', error)
+      if (refused.refusal === 'not_found' && await isMissingOutside(disk, folder, segments)) throw new RefusedError('outside', error)
       // Without a link on the way the file was moved out between opening it and asking where it is: the next one may be inside.
       if (refused.refusal !== 'outside' || await hasLink(disk, folder, segments)) throw refused
     }
@@ -47,6 +48,18 @@ async function mayLeave (disk: Disk, folder: string, segments: readonly string[]
   } catch (error) {
     return error instanceof RefusedError || await hasLink(disk, folder, segments)
   }
+}
+
+/** Whether the last folder on the way to what is missing lies outside: a link that leaves does not tell what is behind it. */
+async function isMissingOutside (disk: Disk, folder: string, segments: readonly string[]): Promise<boolean> {
+  if (segments.length === 1 || !await hasLink(disk, folder, segments)) return false
+  let last = folder
+  try {
+    for (let depth = 1; depth < segments.length; depth++) last = await disk.realpath(`${folder}/${segments.slice(0, depth).join('/')}`)
+  } catch {
+    // The first that is missing: a link that dangles is not found itself, as is all below it.
+  }
+  return last !== folder && !last.startsWith(`${folder}/`)
 }
 
 async function hasLink (disk: Disk, folder: string, segments: readonly string[]): Promise<boolean> {

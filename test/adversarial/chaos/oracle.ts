@@ -232,13 +232,21 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
     const ignore = ignoreOf(disk, base)
     if (isHiddenInModel(path, true, ignore) && isHiddenInModel(path, false, ignore)) return { refusal: 'missing' }
     const at = lookup(disk, `${base}/${path}`, { bound })
-    if (!at.found) return { refusal: at.why }
+    if (!at.found) return { refusal: at.why === 'missing' && isBehindExit(disk, base, path) ? 'outside' : at.why }
     if (!at.path.startsWith(`${base}/`)) return { refusal: 'outside' }
     if (isHiddenInModel(at.path.slice(base.length + 1), at.node.kind === 'folder', ignore)) return { refusal: 'missing' }
     if (at.node.kind !== 'file') return { refusal: 'folder' }
     if (isHiddenInModel(path, false, ignore)) return { refusal: 'missing' }
     if (bound && (at.node.mode & 0o400) === 0) return { refusal: 'forbidden' }
     return { bytes: at.node.bytes }
+  }
+
+  /** K19: whether the last folder on the way to what is missing lies outside. */
+  function isBehindExit (disk: DiskState, base: string, path: string): boolean {
+    const segments = path.split('/')
+    const onTheWay = segments.slice(1).map((_, index) => lookup(disk, `${base}/${segments.slice(0, index + 1).join('/')}`, { bound }))
+    const last = onTheWay.findLast(({ found }) => found)
+    return last?.found === true && last.path !== base && !last.path.startsWith(`${base}/`)
   }
 
   function meaning (disk: DiskState, name: string): string {
