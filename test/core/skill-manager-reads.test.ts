@@ -42,6 +42,7 @@ t.test('K16: every error and their order', async (t) => {
       exact: { 'SKILL.md': 'x'.repeat(MAX_MAIN_FILE_BYTES) },
       large: { 'SKILL.md': 'x'.repeat(MAX_MAIN_FILE_BYTES + 1) },
       'large-and-bad': { 'SKILL.md': Buffer.alloc(MAX_MAIN_FILE_BYTES + 1, 0xff) },
+      'large-and-locked': { 'SKILL.md': 'x'.repeat(MAX_MAIN_FILE_BYTES + 1) },
       latin: { 'SKILL.md': Buffer.from([0x63, 0xe9]) },
       utf16: { 'SKILL.md': Buffer.from('\uFEFFtext', 'utf16le') },
       locked: skill('locked'),
@@ -50,8 +51,9 @@ t.test('K16: every error and their order', async (t) => {
   })
   execFileSync('mkfifo', [join(base, 'root/fifo/SKILL.md')])
   const disk = createFaultyDisk()
-  disk.intercept = (operation, path) => {
-    if (operation === 'open' && path.endsWith('locked/SKILL.md')) throw osError('EACCES')
+  disk.intercept = (operation, path, file) => {
+    // The kernel lets a file without permission be named, and refuses to open it for reading.
+    if (operation === 'open' && path !== file && file.endsWith('locked/SKILL.md')) throw osError('EACCES')
     if (operation === 'open' && path.endsWith('broken/SKILL.md')) throw osError('EIO')
   }
   const invalid = (name: string) => `invalid_skill_name: Invalid skill name: '${name}'. Skill names must not contain '/', '\\', or '..'`
@@ -78,6 +80,7 @@ t.test('K16: every error and their order', async (t) => {
     exact: 'x'.repeat(MAX_MAIN_FILE_BYTES),
     large: "main_file_too_large: SKILL.MD too large (>1MB) for skill 'large'",
     'large-and-bad': "main_file_too_large: SKILL.MD too large (>1MB) for skill 'large-and-bad'",
+    'large-and-locked': "main_file_too_large: SKILL.MD too large (>1MB) for skill 'large-and-locked'",
     latin: "main_file_not_utf8: SKILL.MD contains invalid UTF-8 for skill 'latin'",
     utf16: "main_file_not_utf8: SKILL.MD contains invalid UTF-8 for skill 'utf16'",
     locked: "main_file_permission_denied: Permission denied reading SKILL.MD for skill 'locked'",
@@ -88,6 +91,7 @@ t.test('K16: every error and their order', async (t) => {
   await checkTime(t, 500, () => document(manager, 'exact'), 'exactly 1,048,576 bytes')
   t.ok((await manager.list()).includes('folder'), 'whatever is wrong, the skill stays listed')
   t.match((await manager.find('locked'))?.findings, [{ code: 'main_file_permission_denied', severity: 'error' }])
+  t.match((await manager.find('large-and-locked'))?.findings, [{ code: 'main_file_too_large', severity: 'error' }])
   t.match((await manager.find('dangling'))?.findings, [{ code: 'main_file_not_a_file' }])
 })
 

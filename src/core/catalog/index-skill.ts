@@ -2,7 +2,7 @@ import { createSlicer } from '../ground/async.ts'
 import type { Disk } from '../disk/disk.ts'
 import { entriesIn } from '../disk/folder-entries.ts'
 import { IGNORE_FILE, type IgnoreRules, unreadableIgnoreFile } from '../disk/ignore-file.ts'
-import { asRefused, changed, isNoMainFile, RefusedError, type Refusal } from '../disk/refused.ts'
+import { asRefused, changed, isNoMainFile, mainFileRefusal, RefusedError, type Refusal } from '../disk/refused.ts'
 import { isSameState, isTrustworthy, signatureOf } from '../disk/signature.ts'
 import type { FilePlace, FileStore, ReadFile } from '../files/file-store.ts'
 import { finding } from '../format/findings.ts'
@@ -172,7 +172,7 @@ export function shadowingFinding (root: string): Finding {
 
 function mainFileFindings (names: readonly string[], used: string | undefined, refused: RefusedError | undefined): Finding[] {
   const findings: Finding[] = []
-  if (refused !== undefined) findings.push(refusedFinding(refused.refusal))
+  if (refused !== undefined) findings.push(refusedFinding(mainFileRefusal(refused)))
   else if (used === undefined) findings.push(names.length === 0 ? MISSING : NOT_A_FILE)
   if (names.length > 1) findings.push(SEVERAL)
   if (used !== undefined && used !== 'SKILL.md') {

@@ -1,11 +1,11 @@
 import { mainFileError, fileError, skillError } from '../ground/errors.ts'
 import { MAX_TEXT_FILE_BYTES } from '../ground/limits.ts'
-import { RefusedError } from '../disk/refused.ts'
+import { mainFileRefusal, RefusedError } from '../disk/refused.ts'
 
 /** `get_skill`'s sentence for why a main file was not read; any other error as it is. */
 export function mainFileSentence (error: unknown, name: string): unknown {
   if (!(error instanceof RefusedError)) return error
-  switch (error.refusal) {
+  switch (mainFileRefusal(error)) {
     case 'not_found':
     case 'outside':
     case 'is_directory':

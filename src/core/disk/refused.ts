@@ -1,4 +1,5 @@
 import type { SkillExcess } from '../ground/errors.ts'
+import { MAX_MAIN_FILE_BYTES } from '../ground/limits.ts'
 import { errorCode } from './disk.ts'
 
 /**
@@ -10,7 +11,7 @@ export type Refusal = SkillExcess | 'not_found' | 'outside' | 'permission_denied
 export class RefusedError extends Error {
   override readonly name = 'RefusedError'
   readonly refusal: Refusal
-  /** Size in bytes, for `too_large`. */
+  /** Size in bytes, for `too_large`, and for `permission_denied` where it is known. */
   readonly size: bigint
 
   constructor (refusal: Refusal, cause?: unknown, size = 0n) {
@@ -28,6 +29,11 @@ export function asRefused (error: unknown): RefusedError {
 /** Whether a file is passed over as main file: it is not a regular file of this skill. */
 export function isNoMainFile (refusal: Refusal): boolean {
   return refusal === 'not_found' || refusal === 'outside' || refusal === 'is_directory' || refusal === 'not_regular'
+}
+
+/** Why a main file is refused: of two reasons, its size comes before its permissions. */
+export function mainFileRefusal ({ refusal, size }: RefusedError): Refusal {
+  return refusal === 'permission_denied' && size > MAX_MAIN_FILE_BYTES ? 'too_large' : refusal
 }
 
 /** A skill, or a file of it, is not in the state in which it was read before. */

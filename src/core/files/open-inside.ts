@@ -85,9 +85,19 @@ async function openThroughProc (disk: Disk, folder: string, path: string, filter
     const realPath = pathWithin(folder, await disk.readlink(link))
     const stats = await disk.fstat(handle)
     checkServable(path, stats.nlink === 0n ? realPath.replace(/ \(deleted\)$/, '') : realPath, stats, filter)
-    return new OpenFile(disk, await disk.open(link, READ_ONLY), stats, realPath)
+    return new OpenFile(disk, await openChecked(disk, link, stats), stats, realPath)
   } finally {
     await closeQuietly(() => disk.close(handle))
+  }
+}
+
+/** @throws {RefusedError} `permission_denied` with the size: a file that is too large as well is refused as that */
+async function openChecked (disk: Disk, link: string, { size }: BigIntStats): Promise<number> {
+  try {
+    return await disk.open(link, READ_ONLY)
+  } catch (error) {
+    const { refusal } = asRefused(error)
+    throw refusal === 'permission_denied' ? new RefusedError(refusal, error, size) : error
   }
 }
 
