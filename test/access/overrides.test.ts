@@ -30,6 +30,11 @@ t.test('K64: the skill of a team hides one of all for that team only, and only t
   t.notMatch(await other.text(), /shadowed|team/)
 })
 
+t.test('K7 K64: the skill that hides several names the roots that its caller sees', async (t) => {
+  const { get } = await buildGuarded(t, { roots: { ...roots(), third: roots().common }, access: ACCESS.replace('[team, common]', '[team, common, third]') })
+  t.match(await (await get('/catalog/deploy', both.text)).json(), { findings: [{ code: 'shadowed', message: "skills of the same name in the roots 'common' and 'third' are hidden by this one" }] })
+})
+
 t.test('K64: a list has one tag for all callers of a view, and another for others; each gets 304 for its own', async (t) => {
   const { get } = await buildGuarded(t, { roots: roots(), access: ACCESS.replace('[common] }', '[common], skills: [guide] }') })
   const tagOf = async (token: string) => (await get('/skills', token)).headers.get('etag') ?? ''

@@ -19,8 +19,8 @@ export interface IndexedSkill extends CatalogSkill {
   readonly filter: SkillFilter | undefined
   /** Why the main file, or the folder, could not be read. */
   readonly refused: RefusedError | undefined
-  /** The root of the skill of the same name that it hid when it was read. */
-  readonly shadowing: string | undefined
+  /** The roots of the skills of the same name that it hid when it was read. */
+  readonly shadowing: readonly string[] | undefined
   /** Whether the next edit is sure to change one of the signatures. */
   readonly isTrustworthy: boolean
   /** Order of loading: a slow load never replaces a later one. */
@@ -39,7 +39,7 @@ export interface CatalogChange {
 interface CatalogParts {
   readonly generation: number
   readonly folders: ReadonlyMap<string, SkillFolder>
-  readonly shadowing: ReadonlyMap<string, string>
+  readonly shadowing: ReadonlyMap<string, readonly string[]>
   readonly names: SortedNames
   readonly skills: ReadonlyArray<IndexedSkill | undefined>
 }
@@ -67,7 +67,7 @@ export class Catalog {
   readonly generation: number
   readonly folders: ReadonlyMap<string, SkillFolder>
   /** By the names of folders that hide one of the same name: the later root that has it. */
-  readonly shadowing: ReadonlyMap<string, string>
+  readonly shadowing: ReadonlyMap<string, readonly string[]>
   readonly #names: SortedNames
   /** In the order of the names: a step that reads one skill among 10,000 copies a list, and no map. */
   readonly #skills: ReadonlyArray<IndexedSkill | undefined>
@@ -110,7 +110,7 @@ export class Catalog {
    * The old skills therefore stay while a whole root is replaced.
    * @param candidates names that may differ. A new or lost name among 10,000 costs a copy of the index.
    */
-  withFolders (folders: ReadonlyMap<string, SkillFolder>, shadowing: ReadonlyMap<string, string>, candidates: readonly string[]): Catalog {
+  withFolders (folders: ReadonlyMap<string, SkillFolder>, shadowing: ReadonlyMap<string, readonly string[]>, candidates: readonly string[]): Catalog {
     const differing = candidates.filter((name) => this.folders.get(name) !== folders.get(name) || this.shadowing.get(name) !== shadowing.get(name))
     if (differing.length === 0) return this
     const added = differing.filter((name) => !this.folders.has(name))

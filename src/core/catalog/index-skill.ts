@@ -30,7 +30,7 @@ export interface IndexOptions {
   readonly store: FileStore
   readonly sequence: number
   /** The later root that has a skill of the same name, which this one hides. */
-  readonly shadowing?: string | undefined
+  readonly shadowing?: readonly string[] | undefined
   /** Names at the top of a skill that are not served. Default none. */
   readonly hiddenNames?: ReadonlySet<string> | undefined
 }
@@ -85,7 +85,7 @@ export function describeSkill (folder: SkillFolder, { mainFiles, main, filter, r
   readonly main: Pick<MainFile, 'name' | 'content'> | undefined
   readonly filter?: SkillFilter | undefined
   readonly refused?: RefusedError | undefined
-  readonly shadowing?: string | undefined
+  readonly shadowing?: readonly string[] | undefined
 }): CatalogSkill {
   const parsed = main && parseSkillBytes(main.content.bytes, folder.name)
   const file = main?.name ?? mainFiles[0] ?? 'SKILL.md'
@@ -165,9 +165,11 @@ async function readMainFile (store: FileStore, disk: Disk, place: Pick<FilePlace
   return undefined
 }
 
-/** @param root of the skill that is hidden */
-export function shadowingFinding (root: string): Finding {
-  return finding('shadowed', `a skill of the same name in the root '${root}' is hidden by this one`, 'Rename or remove one of the two folders')
+/** @param roots of the skills that are hidden */
+export function shadowingFinding (roots: readonly string[]): Finding {
+  const names = roots.map((root) => `'${root}'`)
+  if (names.length === 1) return finding('shadowed', `a skill of the same name in the root ${names.join()} is hidden by this one`, 'Rename or remove one of the two folders')
+  return finding('shadowed', `skills of the same name in the roots ${names.slice(0, -1).join(', ')} and ${names.at(-1)} are hidden by this one`, 'Rename or remove all of these folders but one')
 }
 
 function mainFileFindings (names: readonly string[], used: string | undefined, refused: RefusedError | undefined): Finding[] {

@@ -21,7 +21,7 @@ export const FINDINGS = {
   main_file_ambiguous: ['warning', 'several main files differ only in case'],
   main_file_link_text: ['error', 'SKILL.md holds the path of a symbolic link as text'],
   main_file_casing: ['warning', 'the main file is not spelt SKILL.md'],
-  shadowed: ['warning', 'this skill hides one of the same name in a later root'],
+  shadowed: ['warning', 'this skill hides those of the same name in later roots'],
 
   frontmatter_missing: ['error', 'SKILL.md is empty or has no frontmatter'],
   frontmatter_not_first: ['error', 'something stands before the frontmatter'],

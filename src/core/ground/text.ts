@@ -12,6 +12,11 @@ export interface DecodedText {
 const utf16le = new TextDecoder('utf-16le', { fatal: true, ignoreBOM: true })
 const utf16be = new TextDecoder('utf-16be', { fatal: true, ignoreBOM: true })
 
+/** The list before, if the new one has the same items. */
+export function sameOr<T> (before: readonly T[] | undefined, now: readonly T[]): readonly T[] {
+  return before?.length === now.length && now.every((item, index) => item === before[index]) ? before : now
+}
+
 /** Strict UTF-8: undefined where a byte sequence is not valid, instead of U+FFFD. */
 export function decodeUtf8 (bytes: Buffer): string | undefined {
   return isUtf8(bytes) ? bytes.toString('utf8') : undefined

@@ -51,6 +51,6 @@ export interface SkippedReport {
 /** The folders of several roots together. */
 export interface MergedFolders {
   readonly folders: ReadonlyMap<string, SkillFolder>
-  /** By the names that a later root has too: the name of that root. */
-  readonly shadowing: ReadonlyMap<string, string>
+  /** By the names that later roots have too: the names of these roots, as the same array while they stay. */
+  readonly shadowing: ReadonlyMap<string, readonly string[]>
 }

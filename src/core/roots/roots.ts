@@ -10,6 +10,7 @@ import { folderError, type SkillError } from '../ground/errors.ts'
 import { MAX_ATTEMPTS } from '../ground/limits.ts'
 import { Signal } from '../ground/signal.ts'
 import type { Signature } from '../ground/skill.ts'
+import { sameOr } from '../ground/text.ts'
 import type { MergedFolders, RootChange, RootOptions, RootReport, RootStatus, SkippedReport } from './root-reports.ts'
 import type { Listing } from './listing.ts'
 import { areSameNames, areSameSkips, holdLinks, holdsIgnoreFile, isOtherKind, isSameScan } from './scan-state.ts'
@@ -194,7 +195,7 @@ export class Roots {
   }
 
   /**
-   * The folders of all roots by name, and what a later root has too.
+   * The folders of all roots by name, and what later roots have too.
    * @param before the same before these names changed
    * @param served the folders that are not taken for absent; default: all
    */
@@ -204,11 +205,11 @@ export class Roots {
     const folders = new Map(before.folders)
     const shadowing = new Map(before.shadowing)
     for (const name of names) {
-      const [first, second] = this.candidates(name).filter((folder) => served?.has(folder) ?? true)
+      const [first, ...hidden] = this.candidates(name).filter((folder) => served?.has(folder) ?? true)
       if (first === undefined) folders.delete(name)
       else folders.set(name, first)
-      if (second === undefined) shadowing.delete(name)
-      else shadowing.set(name, this.nameOf(second))
+      if (hidden.length === 0) shadowing.delete(name)
+      else shadowing.set(name, sameOr(shadowing.get(name), hidden.map((folder) => this.nameOf(folder))))
     }
     return { folders, shadowing }
   }

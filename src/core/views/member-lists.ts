@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
 import type { SkillMetadata } from '../ground/skill.ts'
-import { compareCodePoints, positionIn } from '../ground/text.ts'
+import { compareCodePoints, positionIn, sameOr } from '../ground/text.ts'
 import type { ViewMember } from './view-member.ts'
 
 /** What the lists need of a view's root. */
@@ -14,8 +14,8 @@ export interface MergedNames {
   readonly names: readonly string[]
   /** The position of each name's root among the members. */
   readonly owners: ReadonlyMap<string, number>
-  /** The same of the next root that has the name too. */
-  readonly shadowing: ReadonlyMap<string, number>
+  /** The same of the later roots that have the name too. */
+  readonly shadowing: ReadonlyMap<string, readonly number[]>
 }
 
 const NO_NAMES: MergedNames = { names: [], owners: new Map(), shadowing: new Map() }
@@ -88,12 +88,16 @@ export class MemberLists {
 /** @param before the result before, whose array is used again if its names are the same */
 function mergeNames (members: readonly ListedMember[], lists: ReadonlyArray<readonly string[]>, before: MergedNames): MergedNames {
   const owners = new Map<string, number>()
-  const shadowing = new Map<string, number>()
+  const shadowing = new Map<string, number[]>()
   for (const [index, member] of members.entries()) {
     for (const name of lists[index] ?? []) {
       if (!member.allows(name)) continue
       if (!owners.has(name)) owners.set(name, index)
-      else if (!shadowing.has(name)) shadowing.set(name, index)
+      else {
+        const hidden = shadowing.get(name)
+        if (hidden === undefined) shadowing.set(name, [index])
+        else hidden.push(index)
+      }
     }
   }
   const names = [...owners.keys()]
@@ -132,8 +136,8 @@ function changedNames (before: ReadonlyArray<readonly string[]>, now: ReadonlyAr
 function updateNames (members: readonly ListedMember[], lists: ReadonlyArray<readonly string[]>, before: MergedNames, changed: ReadonlySet<string>): MergedNames {
   const changes = Array.from(changed, (name) => {
     const indexes = members.flatMap((member, index) => member.allows(name) && hasName(lists[index] ?? [], name) ? index : [])
-    return { name, owner: indexes[0], hidden: indexes[1] }
-  }).filter(({ name, owner, hidden }) => owner !== before.owners.get(name) || hidden !== before.shadowing.get(name))
+    return { name, owner: indexes[0], hidden: indexes.slice(1) }
+  }).filter(({ name, owner, hidden }) => owner !== before.owners.get(name) || !isSameList(before.shadowing.get(name) ?? [], hidden))
   if (changes.length === 0) return before
   const owners = new Map(before.owners)
   const shadowing = new Map(before.shadowing)
@@ -144,7 +148,7 @@ function updateNames (members: readonly ListedMember[], lists: ReadonlyArray<rea
     else if (!owners.has(name)) names.splice(position, 0, name)
     if (owner === undefined) owners.delete(name)
     else owners.set(name, owner)
-    if (hidden === undefined) shadowing.delete(name)
+    if (hidden.length === 0) shadowing.delete(name)
     else shadowing.set(name, hidden)
   }
   return { names: sameOr(before.names, names), owners, shadowing }
@@ -156,11 +160,6 @@ function itself (name: string): string {
 
 function hasName (list: readonly string[], name: string): boolean {
   return list[positionIn(list, name, itself)] === name
-}
-
-/** The array before, if the new one has the same items. */
-function sameOr<T> (before: readonly T[], now: readonly T[]): readonly T[] {
-  return before.length === now.length && now.every((item, index) => item === before[index]) ? before : now
 }
 
 function isSameList<T> (a: readonly T[] | undefined, b: readonly T[]): boolean {

@@ -7,15 +7,16 @@ import type { FileContent } from '../files/file-content.ts'
 import type { ServableFile } from '../files/file-store.ts'
 import type { CatalogSkill, Finding, Manifest } from '../ground/skill.ts'
 
-/** One object for each skill and root: answers are remembered by it. */
+/** One object for each skill and list of roots: answers are remembered by it. */
 const shadowing = new WeakMap<CatalogSkill, Map<string, CatalogSkill>>()
 
-/** The skill with the finding that it hides one of a later root. Hiding depends on the view, so the index has no such finding. */
-export function withShadowing (skill: CatalogSkill, root: string): CatalogSkill {
-  let byRoot = shadowing.get(skill)
-  if (byRoot === undefined) shadowing.set(skill, byRoot = new Map())
-  let found = byRoot.get(root)
-  if (found === undefined) byRoot.set(root, found = { ...skill, findings: [...skill.findings, shadowingFinding(root)] })
+/** The skill with the finding that it hides those of later roots. Hiding depends on the view, so the index has no such finding. */
+export function withShadowing (skill: CatalogSkill, roots: readonly string[]): CatalogSkill {
+  let byRoots = shadowing.get(skill)
+  if (byRoots === undefined) shadowing.set(skill, byRoots = new Map())
+  const key = JSON.stringify(roots)
+  let found = byRoots.get(key)
+  if (found === undefined) byRoots.set(key, found = { ...skill, findings: [...skill.findings, shadowingFinding(roots)] })
   return found
 }
 
@@ -24,8 +25,8 @@ export class ShadowingState implements SkillState {
   readonly skill: CatalogSkill
   readonly #state: SkillState
 
-  constructor (state: SkillState, root: string) {
-    this.skill = withShadowing(state.skill, root)
+  constructor (state: SkillState, roots: readonly string[]) {
+    this.skill = withShadowing(state.skill, roots)
     this.#state = state
   }
 

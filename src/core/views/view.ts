@@ -259,18 +259,18 @@ export class View implements SkillService {
     if (this.#members.length < 2) return answer
     // A revision that is kept was read alone.
     return (state) => {
-      const hidden = 'folder' in state.skill ? this.#hiddenRoot(name) : undefined
-      return answer(hidden === undefined ? state : new ShadowingState(state, hidden))
+      const hidden = 'folder' in state.skill ? this.#hiddenRoots(name) : []
+      return answer(hidden.length === 0 ? state : new ShadowingState(state, hidden))
     }
   }
 
   #shownSkill (skill: CatalogSkill): CatalogSkill {
-    const hidden = this.#members.length > 1 ? this.#hiddenRoot(skill.name) : undefined
-    return hidden === undefined ? skill : withShadowing(skill, hidden)
+    const hidden = this.#members.length > 1 ? this.#hiddenRoots(skill.name) : []
+    return hidden.length === 0 ? skill : withShadowing(skill, hidden)
   }
 
-  /** Name of the next root of the view that has a skill of this name, too. */
-  #hiddenRoot (name: string): string | undefined {
-    return this.#members[this.#lists.namesNow().shadowing.get(name) ?? -1]?.skills.rootOf(name)
+  /** Names of the later roots of the view that have a skill of this name, too. */
+  #hiddenRoots (name: string): readonly string[] {
+    return (this.#lists.namesNow().shadowing.get(name) ?? []).flatMap((index) => this.#members[index]?.skills.rootOf(name) ?? [])
   }
 }

@@ -36,10 +36,10 @@ function mapOf (...folders: readonly SkillFolder[]): ReadonlyMap<string, SkillFo
   return new Map(folders.map((each) => [each.name, each]))
 }
 
-const NONE: ReadonlyMap<string, string> = new Map()
+const NONE: ReadonlyMap<string, readonly string[]> = new Map()
 
 /** The state after `catalog` with other folders. Any name may differ. */
-function place (catalog: Catalog, folders: ReadonlyMap<string, SkillFolder>, shadowing: ReadonlyMap<string, string>): Catalog {
+function place (catalog: Catalog, folders: ReadonlyMap<string, SkillFolder>, shadowing: ReadonlyMap<string, readonly string[]>): Catalog {
   return catalog.withFolders(folders, shadowing, [...new Set([...catalog.folders.keys(), ...folders.keys()])])
 }
 
@@ -75,7 +75,7 @@ t.test('the generation goes up with what a caller can see, and only then', (t) =
   t.equal(first.withSkills([indexed(a)], false).generation, 1)
   t.equal(first.withSkills([indexed(a)], true).generation, 2)
   t.equal(place(first, mapOf(folder('a')), NONE).generation, 2, 'another folder')
-  t.equal(place(first, mapOf(a), new Map([['a', 'later']])).generation, 2, 'a name that hides another')
+  t.equal(place(first, mapOf(a), new Map([['a', ['later']]])).generation, 2, 'a name that hides another')
   t.end()
 })
 
@@ -97,7 +97,7 @@ t.test('K53: an entry stands until its name is read from the new folder, and goe
   t.notOk(moved.isInPlace(old), 'but it says that it is old')
   const read = indexed(after)
   t.ok(moved.withSkills([read], true).isInPlace(read))
-  t.notOk(place(moved, mapOf(after), new Map([['a', 'later']])).isInPlace(read), 'K7: it hides another one now')
+  t.notOk(place(moved, mapOf(after), new Map([['a', ['later']]])).isInPlace(read), 'K7: it hides another one now')
   const gone = place(moved, mapOf(), NONE)
   t.equal(gone.get('a'), undefined)
   t.equal(place(gone, mapOf(before), NONE).get('a'), undefined, 'and does not come back by itself')

@@ -65,6 +65,18 @@ t.test('K7: a skill that hides another one says so', async (t) => {
   t.match(await entryOf(skills, 'a'), { valid: true, findings: [{ code: 'shadowed', severity: 'warning', message: "a skill of the same name in the root 'two' is hidden by this one" }] })
 })
 
+t.test('K7: of several skills that one hides, each root is named, and a change among them shows', async (t) => {
+  const folder = t.testdir({ one: { a: skill('a') }, two: { a: skill('a') }, three: { a: skill('a') } })
+  const skills = await startManager(t, ['one', 'two', 'three'].map((name) => join(folder, name)))
+  t.match((await entryOf(skills, 'a'))?.findings, [{ code: 'shadowed', message: "skills of the same name in the roots 'two' and 'three' are hidden by this one" }])
+  fs.rmSync(join(folder, 'two/a'), { recursive: true })
+  await skills.list()
+  t.match((await entryOf(skills, 'a'))?.findings, [{ code: 'shadowed', message: "a skill of the same name in the root 'three' is hidden by this one" }])
+  fs.rmSync(join(folder, 'three/a'), { recursive: true })
+  await skills.list()
+  t.strictSame((await entryOf(skills, 'a'))?.findings, [])
+})
+
 t.test('K46: where the files cannot be listed there is an entry all the same', async (t) => {
   const root = t.testdir({ demo: skill('demo', { 'notes.md': 'x' }) })
   const disk = createFaultyDisk()
