@@ -67,12 +67,12 @@ export class CatalogLog {
     this.#skipped.set(root, new Set(entries.map(skipId)))
     const news = entries.filter((entry) => before?.has(skipId(entry)) !== true)
     for (const { name, reason, target } of news.slice(0, MAX_SKILL_LINES)) {
-      const fields = { root: root.path, name, ...target !== undefined && { target, setting: allowingSetting(target) } }
+      const fields = { root: root.path, name, ...target !== undefined && { target }, ...reason === 'outside' && { setting: allowingSetting(target) } }
       this.#log.warn(fields, SKIPPED[reason])
     }
     const rest = news.slice(MAX_SKILL_LINES)
     if (rest.length === 0) return
-    const settings = new Set(rest.flatMap(({ target }) => target === undefined ? [] : allowingSetting(target)))
+    const settings = new Set(rest.flatMap(({ reason, target }) => reason === 'outside' ? allowingSetting(target) : []))
     this.#log.warn({ root: root.path, entries: rest.length, settings: [...settings].slice(0, MAX_SKILL_LINES) }, 'more entries of a skills folder are skipped; /readyz has their number')
   }
 
@@ -134,7 +134,7 @@ function skipId ({ name, target = '' }: SkippedEntry): string {
 }
 
 /** What would allow a link to a folder. */
-function allowingSetting (target: string): string {
+function allowingSetting (target = ''): string {
   return `--allow-links ${dirname(target)}`
 }
 

@@ -27,7 +27,7 @@ export async function linkContainers (disk: Disk, rootRealPath: string, allowed:
 
 /**
  * Finds out what a link in a root leads to. A folder is a skill if it lies strictly below a container, and in no version
- * control folder of it.
+ * control folder of it. An allowed folder itself is outside: the setting that names its parent allows it.
  * @param containers from `linkContainers`
  * @param known the last known answer, for a disk that does not answer
  */
@@ -37,8 +37,8 @@ export async function resolveLink (disk: Disk, containers: readonly string[], pa
     const stats = await disk.stat(realPath)
     if (stats?.isDirectory() !== true) return stats === undefined ? NOTHING : FILE
     const places = containers.map((container) => placeBelow(container, realPath)).filter((place) => place !== undefined)
-    if (places.length === 0) return { kind: 'outside', realPath }
-    return places.some((place) => place !== '' && !isVersionControl(place.split('/'))) ? { kind: 'skill', realPath } : NOTHING
+    if (places.some((place) => place !== '' && !isVersionControl(place.split('/')))) return { kind: 'skill', realPath }
+    return places.every((place) => place === '') && realPath !== containers[0] ? { kind: 'outside', realPath } : NOTHING
   } catch (error) {
     return errorCode(error) === 'ETIMEDOUT' ? known : NOTHING
   }

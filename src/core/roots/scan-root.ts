@@ -31,7 +31,7 @@ export interface SkippedEntry {
   readonly name: string
   /** A link that leads out or to nothing, a name that no skill may have, or a folder that the root's ignore file names. */
   readonly reason: 'outside' | 'nothing' | 'unsafe_name' | 'ignored'
-  /** Real path of the folder that a link outside leads to. */
+  /** Real path of the folder that a link outside leads to; the text of a link to nothing. */
   readonly target?: string
 }
 
@@ -115,7 +115,7 @@ export async function scanRoot (disk: Disk, root: Root, before?: GoodScan): Prom
           links.set(name, meaning)
           if (meaning.kind === 'skill') folders.addLink(name, meaning.realPath)
           else if (meaning.kind === 'outside') skipped.push({ name, reason: meaning.kind, target: meaning.realPath })
-          else if (meaning.kind === 'nothing') skipped.push({ name, reason: meaning.kind })
+          else if (meaning.kind === 'nothing') skipped.push({ name, reason: meaning.kind, ...await linkText(disk, join(realPath, name)) })
         }
         const pause = yieldIfNeeded()
         if (pause !== undefined) await pause
@@ -136,6 +136,15 @@ export async function scanRoot (disk: Disk, root: Root, before?: GoodScan): Prom
       default:
         return { state: 'failed', cause }
     }
+  }
+}
+
+/** Nothing of a link that is gone, or whose disk does not answer. */
+async function linkText (disk: Disk, path: string): Promise<Pick<SkippedEntry, 'target'>> {
+  try {
+    return { target: await disk.readlink(path) }
+  } catch {
+    return {}
   }
 }
 

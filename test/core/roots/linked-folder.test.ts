@@ -52,7 +52,7 @@ t.test('K4: what a link in a root means', async (t) => {
   }
   const always = { file: 'file', none: 'nothing', loop: 'nothing', self: 'nothing', beside: 'outside', secret: 'outside' }
   t.strictSame(await kinds([]), { ...always, one: 'outside', store: 'outside', hooks: 'outside', chain: 'outside' })
-  t.strictSame(await kinds([store]), { ...always, one: 'skill', store: 'nothing', hooks: 'nothing', chain: 'skill' }, 'the folder itself is no skill, nor is what lies in its .git')
+  t.strictSame(await kinds([store]), { ...always, one: 'skill', store: 'outside', hooks: 'nothing', chain: 'skill' }, 'the folder itself is no skill, nor is what lies in its .git')
   t.strictSame(await kinds([join(base, 'absent'), store]), await kinds([store]), 'a missing folder allows nothing')
   fs.symlinkSync('store', join(base, 'alias'))
   t.strictSame(await kinds([join(base, 'alias')]), await kinds([store]), 'a link to the folder is that folder')
@@ -91,7 +91,7 @@ t.test('K4: what is skipped is told once, with its target and the setting that w
   t.strictSame(Object.keys(byName).sort(), ['a..b', 'dangling', 'new\nline', 'one', 'two'])
   t.equal(skips().length, 5, 'once')
   t.match(byName['one'], { target: join(store, 'one'), setting: `--allow-links ${store}` })
-  t.match(byName['dangling'], { message: /no folder/, target: undefined })
+  t.match(byName['dangling'], { message: /no folder/, target: 'nothing', setting: undefined })
   t.match((await manager.freshStatus()).roots, [{ skills: 1, skipped: 5 }])
 
   relink(join(root, 'one'), '../secret')
@@ -100,6 +100,16 @@ t.test('K4: what is skipped is told once, with its target and the setting that w
   fs.rmSync(join(root, 'dangling'))
   t.match((await manager.freshStatus()).roots, [{ skipped: 4 }])
   t.equal(skips().length, 6)
+})
+
+t.test('K4: the line about a link to an allowed folder itself has the setting that would allow it', async (t) => {
+  const { base, root, store } = createInstalled(t)
+  fs.symlinkSync('../store', join(root, 'all'))
+  fs.symlinkSync('.', join(root, 'self'))
+  const { log, skips } = createLog()
+  await startManager(t, [root], { log, linkTargets: [store] })
+  t.match(skips().find(({ name }) => name === 'all'), { target: store, setting: `--allow-links ${base}` })
+  t.match(skips().find(({ name }) => name === 'self'), { message: /no folder/, target: '.', setting: undefined })
 })
 
 t.test('K4: a thousand links are twenty lines, and one with the number of the rest and their settings', async (t) => {
