@@ -110,7 +110,7 @@ export class SkillFiles {
     return await this.#readLive(name, (state) => state.archive(nameOf))
   }
 
-  /** Revisions before the present one that can be read still, the latest first. */
+  /** Revisions that can be read from memory, the latest first; the present one is among them if it was handed out. */
   keptRevisions (name: string): readonly string[] {
     return this.#kept.revisionsOf(name)
   }

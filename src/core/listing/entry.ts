@@ -32,7 +32,7 @@ export interface EntryState {
   readonly manifest: Manifest | undefined
   /** The main file, undefined when it cannot be read. */
   readonly mainFile: FileContent | undefined
-  /** What is to be said of files that are not in the manifest, and of a manifest that is missing. */
+  /** Findings about files left out of the manifest, about the bytes of those in it, and about a manifest that is missing. */
   readonly fileFindings: readonly Finding[]
 }
 
