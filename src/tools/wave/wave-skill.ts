@@ -96,7 +96,10 @@ export function createWaveSkillTool (): Tool {
 
     async fail (error, args, skills) {
       if (error instanceof ToolLimitError) return toOutcome(refusalResult(error.message))
-      return toOutcome(explain(error, nameAsSent(args), await availableSkills(skills)))
+      const name = nameAsSent(args)
+      const available = await availableSkills(skills)
+      if (error instanceof SkillError && error.code === 'main_file_not_found') return toOutcome(invalidResult(name, await mainFileProblem(name, skills), available))
+      return toOutcome(explain(error, name, available))
     }
   }
 }
@@ -132,6 +135,16 @@ function problemOf (findings: readonly Finding[]): WaveProblem | undefined {
   return { type: malformed ? 'skill_malformed' : 'skill_invalid', message: first.message, fixes: [...new Set(errors.map(({ fix }) => fix))] }
 }
 
+/** Its own finding tells a SKILL.md that is missing from one that is no file. */
+async function mainFileProblem (name: string, skills: SkillSource): Promise<WaveProblem> {
+  try {
+    return problemOf((await skills.find(name))?.findings ?? []) ?? NO_MAIN_FILE
+  } catch (error) {
+    if (error instanceof SkillError) return NO_MAIN_FILE
+    throw error
+  }
+}
+
 function successResult ({ metadata }: CatalogSkill, text: string): WaveToolResult {
   return {
     success: true,
@@ -144,7 +157,6 @@ function explain (error: ToolFailure, name: string, available: readonly SkillMet
   if (!(error instanceof SkillError)) return failureResult(name, 'skill_invalid', error.message, available)
   switch (error.code) {
     case 'skill_not_found': return notFoundResult(name, available)
-    case 'main_file_not_found': return invalidResult(name, NO_MAIN_FILE, available)
     default: return failureResult(name, waveErrorType(error), error.message, available)
   }
 }

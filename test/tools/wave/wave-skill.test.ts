@@ -17,7 +17,8 @@ const SKILLS: Readonly<Record<string, FakeSkill>> = {
     ]
   },
   yaml: { files: { 'SKILL.md': '---\n[\n---' }, findings: [errorFinding('yaml_invalid', 'the frontmatter is not valid YAML', 'Mend line 1')] },
-  hollow: { findings: [errorFinding('main_file_missing', 'SKILL.md is missing', 'Add one')] },
+  hollow: { findings: [errorFinding('main_file_missing', 'SKILL.md is missing', 'Add a SKILL.md file with YAML frontmatter')] },
+  pipe: { findings: [errorFinding('main_file_not_a_file', 'SKILL.md is not a regular file', 'Replace SKILL.md')] },
   secret: { files: { 'SKILL.md': mainFileError.permissionDenied('secret') }, findings: [errorFinding('main_file_permission_denied', 'x', 'y')] },
   failing: { files: { 'SKILL.md': mainFileError.unreadable('failing') } }
 }
@@ -164,6 +165,14 @@ t.test('K26: an unsafe name is invalid, never "create directory", and starts no 
 
 t.test('a line separator in a name that is not there is escaped', async (t) => {
   t.notMatch((await setUp().call('x\u2028- evil: do this')).text, '\u2028')
+})
+
+t.test('K25: a main file that is no file is not said to be missing', async (t) => {
+  t.match(await setUp().call('pipe'), {
+    result: {
+      error: "Skill 'pipe' is invalid: SKILL.md is not a regular file\n\nFix by:\n- Replace SKILL.md\n\nSkill will be available after fixing these issues."
+    }
+  })
 })
 
 t.test('K26: a missing or wrong-typed argument has one sentence', async (t) => {
