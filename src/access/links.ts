@@ -1,11 +1,14 @@
 import type { IncomingMessage } from 'node:http'
+import { MASK } from '../core/ground/secrets.ts'
 import { digestOf, isWellFormed } from './secret.ts'
 
-/** What stands in a target for a secret that opens nothing. */
-const REDACTED = '-'
-
 /** A token in a query is refused: it would be in logs (RFC 6750 §5.3). */
-const TOKEN_IN_QUERY = /([?&](?:access_token|token)=)[^&#]*/gi
+const TOKEN_NAME = /^(?:access_)?token$/i
+
+const PARAMETER = /([?&]([^=&#]*)=)[^&#]*/g
+
+/** Of a target in absolute form. */
+const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i
 
 const DISCOVERY = /^\/\.well-known\/(?:agent-skills|skills)\//
 
@@ -28,14 +31,16 @@ export class Links {
   /** The target without secrets. */
   rewrite (request: IncomingMessage): string {
     const { url = '/' } = request
+    // The check of the host needs the origin later.
+    const start = url.startsWith('/') ? 0 : ORIGIN.exec(url)?.[0].length ?? 0
     const hasQuery = url.includes('?')
-    if (!hasQuery && !url.startsWith(this.#prefix)) return url
+    if (!hasQuery && !url.startsWith(this.#prefix, start)) return url
     let target = url
     if (hasQuery) {
-      target = url.replace(TOKEN_IN_QUERY, `$1${REDACTED}`)
+      target = url.replace(PARAMETER, (parameter, head: string, name: string) => TOKEN_NAME.test(decode(name)) ? head + MASK : parameter)
       if (target !== url) this.#withToken.add(request)
     }
-    if (target.startsWith(this.#prefix)) target = this.#open(request, target)
+    if (target.startsWith(this.#prefix, start)) target = target.slice(0, start) + this.#open(request, target.slice(start))
     // Fastify has kept the target for whoever wants the original one.
     if (target !== url) Object.assign(request, { originalUrl: target })
     return target
@@ -61,6 +66,14 @@ export class Links {
       this.#digests.set(request, digest)
       return this.#prefix.slice(0, -'/t/'.length) + rest
     }
-    return `${this.#prefix}${REDACTED}${rest}`
+    return `${this.#prefix}${MASK}${rest}`
+  }
+}
+
+function decode (encoded: string): string {
+  try {
+    return decodeURIComponent(encoded)
+  } catch {
+    return encoded
   }
 }

@@ -1,10 +1,9 @@
 import { hash, randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
+import { SECRET_PREFIXES } from '../core/ground/secrets.ts'
 
 /** What a secret opens: everything that its token may see, or the discovery documents below a path. */
-export type SecretKind = 'token' | 'link'
-
-const PREFIXES = { token: 'sks_', link: 'skl_' } as const satisfies Record<SecretKind, string>
+export type SecretKind = keyof typeof SECRET_PREFIXES
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
@@ -16,14 +15,14 @@ const CHECKSUM_CHARACTERS = 6
 
 /** A new secret: prefix, random part, checksum. GitHub's form: scanners find it, a double click selects it, and a typo shows without a look-up. */
 export function createSecret (kind: SecretKind): string {
-  const body = PREFIXES[kind] + Array.from({ length: RANDOM_CHARACTERS }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')
+  const body = SECRET_PREFIXES[kind] + Array.from({ length: RANDOM_CHARACTERS }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')
   return body + checksumOf(body)
 }
 
 /** Whether a text has the form of a secret of this kind, checksum included. */
 export function isWellFormed (kind: SecretKind, text: string): boolean {
   const body = text.slice(0, -CHECKSUM_CHARACTERS)
-  return text.startsWith(PREFIXES[kind]) && body.length === PREFIXES[kind].length + RANDOM_CHARACTERS && text.slice(-CHECKSUM_CHARACTERS) === checksumOf(body)
+  return text.startsWith(SECRET_PREFIXES[kind]) && body.length === SECRET_PREFIXES[kind].length + RANDOM_CHARACTERS && text.slice(-CHECKSUM_CHARACTERS) === checksumOf(body)
 }
 
 /** What the access file holds of a secret: SHA-256 in hex. A slow hash adds nothing to 190 random bits. */

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { RevisionChangedError, SkillError } from '../core/ground/errors.ts'
+import { maskSecrets } from '../core/ground/secrets.ts'
 import { REVISION_HEADER } from './headers.ts'
 import { httpProblems, skillProblems, type HttpProblemCode, type Problem } from '../schemas/problem.ts'
 
@@ -60,13 +61,15 @@ export class HttpProblem extends Error {
 /** @param url the request target as received. */
 export function toProblem (error: SkillError | HttpProblem, url: string, requestId?: string): Problem {
   const { status, title } = error instanceof SkillError ? skillProblems[error.code] : httpProblems[error.code]
+  // Sentences quote the request, and may be kept where its answer is.
+  const message = maskSecrets(error.message)
   return {
     type: `urn:skillserve:problem:${error.code}`,
     title,
     status,
-    detail: error instanceof SkillError ? `${error.message}. ${skillProblems[error.code].hint}` : error.message,
+    detail: error instanceof SkillError ? `${message}. ${skillProblems[error.code].hint}` : message,
     instance: toInstance(url),
-    error: error.message,
+    error: message,
     code: error.code,
     ...(requestId === undefined ? undefined : { requestId }),
     ...(error instanceof HttpProblem ? error.members : undefined)
@@ -135,7 +138,7 @@ function fromFastify (error: Error & Partial<FastifyError>): HttpProblem {
 
 /** The path as received, still encoded, as the URI reference that RFC 9457 wants; no query, which may hold secrets. */
 export function toInstance (url: string): string {
-  const path = url.replace(ORIGIN, '').split(/[?#]/, 1)[0] ?? ''
+  const path = maskSecrets(url).replace(ORIGIN, '').split(/[?#]/, 1)[0] ?? ''
   const cut = path.length > MAX_INSTANCE_CHARACTERS ? path.slice(0, MAX_INSTANCE_CHARACTERS).replace(CUT_ESCAPE, '') : path
   return cut.replace(NOT_IN_A_URI_PATH, encodeURIComponent)
 }

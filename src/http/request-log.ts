@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { LogController, type FastifyBaseLogger, type FastifyReply, type FastifyRequest } from 'fastify'
+import { maskSecrets } from '../core/ground/secrets.ts'
 import type { Observer } from './observer.ts'
 import { problemCodeOf } from './problem.ts'
 import { traceOf } from './request/traceparent.ts'
@@ -73,7 +74,8 @@ export class RequestLogController extends LogController {
 
 function logRequest (log: FastifyBaseLogger, request: FastifyRequest, reply: FastifyReply, milliseconds: number, observer: Observer | undefined, client: string | undefined): void {
   const { raw } = reply
-  const { url, method } = request
+  const { method } = request
+  const url = maskSecrets(request.url)
   // A destroyed socket counts what it still held as finished. A complete response closes before its socket is destroyed.
   const isComplete = raw.writableFinished && !request.raw.socket.destroyed
   const length = method === 'HEAD' ? undefined : reply.getHeader('content-length')

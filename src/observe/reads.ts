@@ -4,6 +4,7 @@ import type { SkillMetadata } from '../core/ground/skill.ts'
 import type { ObservedOperation, RouteReads } from '../http/observer.ts'
 import type { ObservedCall } from '../tools/calls/observer.ts'
 import { own } from '../core/ground/json.ts'
+import { maskSecrets } from '../core/ground/secrets.ts'
 
 /** What somebody asked for. */
 export interface Read {
@@ -119,5 +120,5 @@ function decode (encoded: string | undefined): string | undefined {
 }
 
 function text (value: unknown): string | undefined {
-  return typeof value === 'string' ? value.slice(0, MAX_CHARACTERS) : undefined
+  return typeof value === 'string' ? maskSecrets(value.slice(0, MAX_CHARACTERS)) : undefined
 }

@@ -4,6 +4,7 @@ import type { FastifyRequest } from 'fastify'
 import type { Observer } from '../http/observer.ts'
 import type { ClientOf } from '../http/request/client-address.ts'
 import { own } from '../core/ground/json.ts'
+import { maskSecrets } from '../core/ground/secrets.ts'
 
 type Api = typeof OpenTelemetry
 
@@ -125,5 +126,5 @@ export function createTraces ({ context, isSpanContextValid, propagation, SpanKi
 }
 
 function cut (text: string): string {
-  return text.slice(0, MAX_TEXT)
+  return maskSecrets(text).slice(0, MAX_TEXT)
 }

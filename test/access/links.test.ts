@@ -6,7 +6,8 @@ import { runCommandLine } from '../../src/cli/run.ts'
 import { FILE_SCHEMAS, schemaDocument } from '../../scripts/tables.ts'
 import { buildGuarded, newSecret } from '../helper/guarded.ts'
 import { installSkills } from '../helper/skills-client.ts'
-import { skill } from '../helper/skills.ts'
+import { rawRequest, request } from '../helper/raw-http.ts'
+import { skill, until } from '../helper/skills.ts'
 
 const CLI = fileURLToPath(new URL('../../node_modules/skills/bin/cli.mjs', import.meta.url))
 
@@ -57,6 +58,38 @@ t.test('K66: a wrong or revoked secret is as an unknown route, and no secret is 
   }
   t.equal(new Set(bodies).size, 1)
   t.notMatch(bodies.join() + service.logText(), /skl_/)
+})
+
+t.test('K66: no spelling of an address brings a secret into log or problem', async (t) => {
+  const service = await buildGuarded(t, { roots: roots(), access: ACCESS })
+  const { host } = new URL(service.url)
+  const rest = '.well-known/agent-skills/index.json'
+  const targets = [
+    ...['//t/', '/%74/', '/t//', '/T/', '/skills/', '/skills/guide/files/', '/nosuch/'].map((start) => `${start}${link.text}/${rest}`),
+    `/t/${link.text.replace('s', '%73')}/${rest}`, `http://${host}//t/${link.text}/${rest}`, `http://${host}/t/${ann.text}/${rest}`, `/t/${link.text}%zz`,
+    ...['access_token=', '%61ccess_token=', 'x=', 'q=1&TOKEN=', ''].map((start) => `/skills?${start}${ann.text}`),
+    `/skills/${ann.text}`, `/catalog?${ann.text}=1`, `/skills/${'a'.repeat(230)}${ann.text}`
+  ]
+  let answers = ''
+  for (const target of targets) {
+    for (const head of [{}, { headers: [`Authorization: Bearer ${ann.text}`] }]) {
+      const { status, text } = await rawRequest(service.url, request('GET', target, head))
+      t.ok(status >= 400, target)
+      answers += text
+    }
+  }
+  await until(() => service.logText().split('request completed').length > targets.length * 2)
+  for (const secret of [link, ann]) t.notMatch(answers + service.logText(), secret.text.slice(12, 30))
+})
+
+t.test('K66: a token in a query is refused however its name is encoded, and a link in absolute form opens', async (t) => {
+  const service = await buildGuarded(t, { roots: roots(), access: ACCESS })
+  for (const name of ['access_token', '%61ccess_token', 'TOKEN']) t.equal((await service.get(`/skills?${name}=eyJ.a.b`, ann.text)).status, 400, name)
+  t.notMatch(service.logText(), 'eyJ')
+  const path = `/t/${link.text}/.well-known/agent-skills/index.json`
+  const { host } = new URL(service.url)
+  t.equal((await rawRequest(service.url, request('GET', `http://${host}${path}`))).status, 200)
+  t.equal((await rawRequest(service.url, request('GET', `http://elsewhere.example${path}`))).status, 403)
 })
 
 t.test('K66: the official client installs what the link shows, and no more', async (t) => {

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { InjectOptions } from 'fastify'
 import t from 'tap'
 import { LEGACY_METHODS, MCP_METHODS } from '../access/questions.ts'
+import { createSecret } from '../../src/access/secret.ts'
 import { DIALECTS } from '../../src/tools/dialects/index.ts'
 import { createTools } from '../../src/tools/tools.ts'
 import { type AuditLine, buildAudited, settle } from '../helper/audited.ts'
@@ -132,4 +133,17 @@ t.test('K73: every route, dialect, tool and method of MCP leaves exactly one lin
   t.strictSame([...new Set(found.flatMap(({ target }) => Object.keys(target)))].filter((member) => !ofTarget.includes(`\`${member}`)), [], 'members of target')
   const ofDoor = table.find(({ names }) => names.includes('door'))?.meaning ?? ''
   t.strictSame([...new Set(found.map(({ door }) => door.replace(/^tool-call\/.*/, 'tool-call/')))].filter((door) => !ofDoor.includes(`\`${door}\``)), [], 'doors')
+})
+
+t.test('K61: no line holds a token that a caller puts where a name belongs', async (t) => {
+  const { app, next } = await buildAudited(t)
+  const token = createSecret('token')
+  const { headers, body } = modernRequest({ method: 'resources/read', params: { uri: `skill://${token}/${token}` } })
+  await app.inject(`/skills/${token}`)
+  await app.inject(`/skills/demo/files/${token.replace('s', '%2573')}`)
+  await app.inject({ method: 'POST', url: '/agent/tools/get_skill', headers: { 'content-type': 'application/json' }, payload: JSON.stringify({ skill_name: token }) })
+  await app.inject({ method: 'POST', url: '/mcp', headers: headers as Record<string, string>, payload: String(body) })
+  const lines = await next(4)
+  t.notMatch(JSON.stringify(lines), token.slice(12, 30))
+  t.match(lines.map(({ target }) => target), [{ skill: '-' }, { skill: 'demo', path: '-' }, { skill: '-' }, { skill: '-', path: '-' }])
 })

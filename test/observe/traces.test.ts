@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import t from 'tap'
+import { createSecret } from '../../src/access/secret.ts'
 import { modernRequest } from '../helper/mcp.ts'
 import { installSdk } from '../helper/otel.ts'
 import { startProcess } from '../helper/process.ts'
@@ -17,6 +18,8 @@ t.test('K72: with an SDK that --import loads, requests, tool calls and MCP reque
   await (await fetch(`${service.url}/skills/demo?q=CANARY-QUERY`, { headers })).text()
   await (await fetch(`${service.url}/livez`, { headers })).text()
   await (await fetch(`${service.url}/skills`)).text()
+  const secret = createSecret('link')
+  await (await fetch(`${service.url}//t/${secret}/x`)).text()
   await (await fetch(`${service.url}/agent/tool-call`, {
     method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body: JSON.stringify([{ id: 'a', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"none"}' } }])
   })).text()
@@ -44,6 +47,7 @@ t.test('K72: with an SDK that --import loads, requests, tool calls and MCP reque
   t.match(called, { trace: other, parent: operation?.id })
   t.match(named('POST /mcp'), [{ trace }])
   t.notMatch(text, 'CANARY')
+  t.notMatch(text + JSON.stringify(service.log()), secret.slice(12, 30), 'no secret link, whatever its spelling')
 
   const inLog = (path: string) => service.log().find(({ msg, url }) => msg === 'request completed' && String(url).split('?', 1)[0] === path)
   t.match(inLog('/skills/demo'), { trace_id: trace, span_id: named('GET /skills/:name')[0]?.id, trace_flags: '01' })

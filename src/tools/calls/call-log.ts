@@ -1,4 +1,5 @@
 import { MAX_LOG_LINE_CHARACTERS } from '../limits.ts'
+import { maskSecrets } from '../../core/ground/secrets.ts'
 import { printable } from '../../core/ground/text.ts'
 import type { Tool, ToolArguments, ToolOutcome } from '../tool.ts'
 
@@ -75,5 +76,5 @@ function quoteWithin (text: string, room: number): string {
 }
 
 function quote (text: string): string {
-  return printable(JSON.stringify(text))
+  return printable(JSON.stringify(maskSecrets(text)))
 }

@@ -1,5 +1,6 @@
 import t from 'tap'
 import fc from 'fast-check'
+import { createSecret } from '../../../src/access/secret.ts'
 import { MAX_LOG_LINE_CHARACTERS } from '../../../src/tools/limits.ts'
 import { toolCallLine, toolResultLine } from '../../../src/tools/calls/call-log.ts'
 import { createTools } from '../../../src/tools/tools.ts'
@@ -49,4 +50,10 @@ t.test('K39: no input makes a line too long or breaks it', async () => {
     return [toolCallLine(name, args), toolCallLine(tool, args), toolResultLine(new ToolOutcome({}, name, true))].every((line) =>
       line.length <= MAX_LOG_LINE_CHARACTERS && !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(line))
   }))
+})
+
+t.test('K61: no line shows a secret of the service', async (t) => {
+  const secret = createSecret('token')
+  t.equal(toolCallLine(tool, { skill_name: secret }), '[Tool Call] read_file_in_skill(skill_name="-")')
+  t.notMatch(toolResultLine(new ToolOutcome({}, `Skill '${secret}' not found`, true)), secret.slice(12, 30))
 })
