@@ -141,9 +141,10 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
 
 /** JSON goes out whole, and so is compressed like every other answer; a stream goes out as it comes. */
 async function send (reply: FastifyReply, response: Response): Promise<FastifyReply> {
-  if (response.headers.get('content-type')?.startsWith('application/json') !== true) return reply.send(response)
+  // Here and not by Fastify, which would set them after the hooks that decide on caches.
   for (const [name, value] of response.headers) reply.header(name, value)
-  return reply.code(response.status).send(Buffer.from(await response.arrayBuffer()))
+  const isJson = response.headers.get('content-type')?.startsWith('application/json') === true
+  return reply.code(response.status).send(isJson ? Buffer.from(await response.arrayBuffer()) : response.body ?? undefined)
 }
 
 /** A browser that opens the address has no use for an endless answer, and the newer revision has no such stream. */

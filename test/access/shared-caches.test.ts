@@ -5,6 +5,7 @@ import type { FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
 import t, { type Test } from 'tap'
 import { bearer, buildGuarded, type GuardedService, newSecret } from '../helper/guarded.ts'
+import { modernRequest } from '../helper/mcp.ts'
 import { freePort } from '../helper/proxies.ts'
 import { skill, until } from '../helper/skills.ts'
 
@@ -118,4 +119,22 @@ sub vcl_deliver { set resp.http.X-Cache = "HIT"; if (obj.hits == 0) { set resp.h
   }
   t.strictSame(await wrongAnswers(await startVarnish([])), [])
   t.ok((await wrongAnswers(await startVarnish([careless]))).includes('/skills for nobody'), 'it would, if answers did not say whose they are')
+})
+
+t.test('K65: event streams of MCP are private too', async (t) => {
+  const service = await startService(t, ACCESS)
+  const legacy = { method: 'POST', headers: { ...bearer(ann.text), 'content-type': 'application/json', accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-11-25' } }
+  const ask = (init: RequestInit) => service.get('/mcp', undefined, init)
+  const answers = [
+    await ask({ ...legacy, body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'list_skills', arguments: {} } }) }),
+    await ask(modernRequest({ method: 'subscriptions/listen', params: { notifications: { toolsListChanged: true } } }, bearer(ann.text))),
+    await ask(modernRequest({ method: 'tools/list' }, bearer(ann.text)))
+  ]
+  for (const { status, headers } of answers) {
+    t.equal(status, 200)
+    t.match(headers.get('cache-control'), /private|no-store/)
+    t.match(headers.get('vary'), 'Authorization')
+  }
+  t.match(answers.slice(0, 2).map(({ headers }) => headers.get('content-type')), [/event-stream/, /event-stream/])
+  for (const { body } of answers) await body?.cancel()
 })
