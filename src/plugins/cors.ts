@@ -10,13 +10,13 @@ export interface CorsOptions {
 /** What a page may read of an answer besides the headers that browsers always show (Fetch, "CORS-safelisted response-header name"). */
 const EXPOSED_HEADERS = [
   'Accept-Ranges', 'Allow', CATALOG_REVISION_HEADER, 'Content-Disposition', 'Content-Encoding', 'Content-Range', 'ETag', 'Mcp-Session-Id', 'RateLimit', 'RateLimit-Policy',
-  'Retry-After', REVISION_HEADER, 'X-Request-Id'
+  'Retry-After', REVISION_HEADER, 'WWW-Authenticate', 'X-Request-Id'
 ]
 
 /** What a page may send. The fetch standard lets no `*` stand for `Authorization`. */
 const ALLOWED_HEADERS = [
   'Accept', 'Authorization', 'Cache-Control', 'Content-Type', 'If-Match', 'If-None-Match', 'If-Range', 'Last-Event-ID', 'Mcp-Method', 'Mcp-Name',
-  'Mcp-Protocol-Version', 'Mcp-Session-Id', 'Range', 'X-Request-Id'
+  'Mcp-Protocol-Version', 'Mcp-Session-Id', 'Range', 'Traceparent', 'Tracestate', 'X-Request-Id'
 ]
 
 /** How long a browser may keep the answer to a preflight, in seconds. Browsers allow two hours at most. */

@@ -12,7 +12,7 @@ t.test('K69: ALLOWED_ORIGINS opens every door to a web page', async (t) => {
   const preflight = (target: string, origin: string, more: readonly string[] = []) => rawRequest(service.url, request('OPTIONS', target, { headers: [`Origin: ${origin}`, ...more] }))
 
   await t.test('a preflight of any door is answered, with the headers that clients send', async (t) => {
-    const wanted = ['authorization', 'content-type', 'if-match', 'if-none-match', 'last-event-id', 'mcp-protocol-version', 'mcp-session-id', 'range', 'x-request-id']
+    const wanted = ['authorization', 'content-type', 'if-match', 'if-none-match', 'last-event-id', 'mcp-protocol-version', 'mcp-session-id', 'range', 'traceparent', 'tracestate', 'x-request-id']
     for (const target of ['/mcp', '/skills', '/skills/plain/files/SKILL.md', '/agent/tool-call', '/agent/tools/get_skill', '/events', '/catalog', '/readyz', '/.well-known/agent-skills/index.json']) {
       const { status, headers, body } = await preflight(target, PAGE, ['Access-Control-Request-Method: POST', `Access-Control-Request-Headers: ${wanted.join(',')}`])
       t.equal(status, 204, target)
@@ -38,7 +38,7 @@ t.test('K69: ALLOWED_ORIGINS opens every door to a web page', async (t) => {
     ] as const) {
       const answer = await service.raw(method, target, { headers: [`Origin: ${PAGE}`, ...more] })
       t.equal(answer.status, status, target)
-      t.match(answer.headers, { 'access-control-allow-origin': PAGE, 'access-control-expose-headers': /ETag.*skill-revision/, vary: /Origin/ }, `${method} ${target}`)
+      t.match(answer.headers, { 'access-control-allow-origin': PAGE, 'access-control-expose-headers': /ETag.*skill-revision.*WWW-Authenticate/i, vary: /Origin/ }, `${method} ${target}`)
       t.notOk(answer.headers['access-control-allow-credentials'])
     }
   })
