@@ -70,6 +70,8 @@ export interface AppOptions {
   readonly timeouts?: Partial<HttpTimeouts>
   /** Who may see what. Absent: everybody sees all of `skills`. */
   readonly access?: AccessDoors | undefined
+  /** Which skills are served, and what is wrong with the files that say so. */
+  readonly policy?: { remark (): string | undefined } | undefined
   /** Begun by whoever stops the process. */
   readonly shutdown?: Shutdown
   /** How long shared caches may keep what anybody may read, in seconds: see `conditional`. Default 0, not at all. */
@@ -90,7 +92,7 @@ export interface AppOptions {
 
 /** The whole HTTP service, not yet listening. */
 export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
-  const { skills, sources, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, isPreview = false, publicUrl, timeouts = {}, shutdown = new Shutdown(), cacheSeconds = 0, access, plugins = [], clientOf, admitCall, load = { level: 0 }, memory } = options
+  const { skills, sources, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, isPreview = false, publicUrl, timeouts = {}, shutdown = new Shutdown(), cacheSeconds = 0, access, policy, plugins = [], clientOf, admitCall, load = { level: 0 }, memory } = options
   const observer = combineObservers(options.observers ?? [])
   const loopbackOnly = isLoopback(host)
   const connections = new Connections()
@@ -124,7 +126,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   await app.register(async (routes) => {
     await routes.register(doorsRoute, { version, forBrowsers: pages?.forBrowsers })
     await routes.register(openapiRoutes)
-    await routes.register(healthRoutes, { skillsOf, access, revisionOf, shutdown, sources: sources && (() => sources.status) })
+    await routes.register(healthRoutes, { skillsOf, access, revisionOf, remarks: () => [access?.remark() ?? [], policy?.remark() ?? []].flat(), shutdown, sources: sources && (() => sources.status) })
     await routes.register(gitHook, { hooks: sources?.hooks ?? [] })
     await routes.register(skillRoutes, { skillsOf, revisionOf, tools: readerTools(registry) })
     await routes.register(archiveRoutes, { skillsOf })

@@ -86,7 +86,7 @@ async function openServer (config: Config, { version, env, isExample = false, pr
   for (const problem of idleSettings(config)) logger.warn({ problem }, 'a setting has no effect')
   const memory = new AnswerMemory()
   const opened = await openSkills(config, { logger, env, memory, closers })
-  const { skills, service, access, sources } = opened
+  const { skills, service, access, sources, policy } = opened
   const load = new Load(logger)
   closers.add(() => { load.close() })
   const registry = createToolRegistry(createTools(), {
@@ -110,6 +110,7 @@ async function openServer (config: Config, { version, env, isExample = false, pr
   const app = await buildApp({
     skills: service,
     access,
+    policy,
     ...sources && { sources },
     registry,
     logger,

@@ -108,7 +108,7 @@ export class Access implements AccessDoors {
   }
 
   remark (): string | undefined {
-    return this.file.error === undefined ? undefined : 'the access file cannot be used as it is, so the last good one stays in force; the log says why'
+    return this.file.remark('the access file')
   }
 
   readonly plugin: FastifyPluginAsync = fp(async (app) => {

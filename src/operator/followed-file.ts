@@ -77,6 +77,14 @@ export class FollowedFile<Value> implements FollowedPolicy {
     return this.#error
   }
 
+  /**
+   * What /readyz says while the file cannot be used. The reason may quote the file, so the log alone has it.
+   * @param name of the file, such as `the lock`
+   */
+  remark (name: string): string | undefined {
+    return this.#error === undefined ? undefined : `${name} cannot be used as it is, so the last good one stays in force; the log says why`
+  }
+
   close (): void {
     clearInterval(this.#timer)
     this.changed.clear()

@@ -9,7 +9,9 @@ import { extendedProblemAnswer, probeAnswer, openProblemAnswers } from '../opena
 
 export interface HealthRoutesOptions {
   readonly skillsOf: SkillsOf
-  readonly access?: Pick<AccessDoors, 'everything' | 'remark'> | undefined
+  readonly access?: Pick<AccessDoors, 'everything'> | undefined
+  /** What is wrong with the files of operators, for callers who are known. */
+  readonly remarks: () => readonly string[]
   readonly revisionOf: RevisionOf
   /** The sources that are no folders; undefined without any. */
   readonly sources?: (() => readonly SourceStatus[]) | undefined
@@ -17,7 +19,7 @@ export interface HealthRoutesOptions {
 }
 
 /** For probes. An answer is the state of one process at one time: no cache keeps it. */
-export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (app, { skillsOf, access, revisionOf, sources, shutdown }) {
+export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (app, { skillsOf, access, remarks, revisionOf, sources, shutdown }) {
   app.get('/livez', {
     config: { isOpen: true, load: 'probe' },
     schema: {
@@ -54,7 +56,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
     const revision = revisionOf(request)
     const { ready, skills: count, generation, roots, watcher, failures, hanging, quarantined } = status
     const visible = visibleSources(fetched, status)
-    const detail = [explainStatus(status, visible) ?? [], access?.remark() ?? []].flat().join('; ') || undefined
+    const detail = [explainStatus(status, visible) ?? [], ...remarks()].flat().join('; ') || undefined
     const state = {
       skills: count,
       ...revision !== undefined && { revision },

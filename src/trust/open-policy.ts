@@ -15,6 +15,8 @@ import { verifyRoot } from './verify-folder.ts'
 export interface OpenPolicy extends TrustPolicy {
   readonly files: readonly FollowedPolicy[]
   close (): void
+  /** What is wrong with the files, for /readyz. */
+  remark (): string | undefined
   /** Refuses states of sources of which the trust file requires signatures. */
   approve (candidate: Candidate): Promise<void>
 }
@@ -41,7 +43,8 @@ export async function openPolicy ({ lockFile, trustFile }: PolicyFiles, rootName
     close () {
       lock?.close()
       trust?.close()
-    }
+    },
+    remark: () => [lock?.remark('the lock') ?? [], trust?.remark('the trust file') ?? []].flat().join('; ') || undefined
   })
 }
 

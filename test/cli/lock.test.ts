@@ -66,6 +66,10 @@ t.test('K95: a service with a lock serves what it names, and follows the file', 
   fs.writeFileSync(join(cwd, 'skills.lock'), 'one: latest\n')
   await service.printed('the last good one stays in force')
   t.equal((await fetch(`${service.url}/skills/two`)).status, 200)
+  const ready = async () => JSON.stringify(await (await fetch(`${service.url}/readyz`)).json())
+  t.match(await ready(), /"status":"ready","detail":"the lock cannot be used as it is, so the last good one stays in force; the log says why"/)
+  await run(cwd, 'lock')
+  await until(async () => !(await ready()).includes('detail'))
   await service.stop()
 })
 

@@ -116,6 +116,7 @@ t.test('K95: a service reports or requires, denies at once, and keeps the last g
   fs.writeFileSync(file, 'signers: maybe\n')
   await service.printed('the trust file cannot be used; the last good one stays in force')
   t.equal(await entry('two'), 404, 'what is broken widens nothing')
+  t.match(await (await fetch(`${service.url}/readyz`)).json(), { status: 'ready', detail: /^the trust file cannot be used as it is/ })
 
   fs.writeFileSync(join(cwd, 'skills/one/SKILL.md'), skillText('one', 'changed'))
   t.equal(await entry('one'), 404)

@@ -5,7 +5,7 @@ import { SILENT } from '../../src/core/ground/log.ts'
 import { openPolicy } from '../../src/trust/open-policy.ts'
 import { createRepository, skillFiles } from '../helper/git.ts'
 import { makeKeyPair, sign } from '../helper/signing.ts'
-import { skillText } from '../helper/skills.ts'
+import { skillText, until } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
 
 t.test('K95: of a source that must be signed, only a signed state is published, as a whole', async (t) => {
@@ -45,4 +45,17 @@ t.test('K95: of a source that must be signed, only a signed state is published, 
   repository.commit({})
   await sources.sync()
   t.match(status(), { state: 'ok' })
+})
+
+t.test('K95: a key that goes away is remarked on until it is back', async (t) => {
+  const { publicPem } = makeKeyPair()
+  const folder = t.testdir({ 'trust.yaml': 'signers:\n  - { name: team, key: key.pub }\n', 'key.pub': publicPem })
+  const policy = await openPolicy({ trustFile: join(folder, 'trust.yaml') }, ['repo'], SILENT)
+  t.teardown(() => { policy.close() })
+  t.equal(policy.remark(), undefined)
+  rmSync(join(folder, 'key.pub'))
+  await until(() => policy.remark() !== undefined)
+  t.match(policy.remark(), /^the trust file cannot be used as it is/)
+  writeFileSync(join(folder, 'key.pub'), publicPem)
+  await until(() => policy.remark() === undefined)
 })
