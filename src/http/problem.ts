@@ -19,6 +19,9 @@ const NOT_IN_A_URI_PATH = /%(?![\da-f]{2})|[^\w\-.~:/@!$&'()*+,;=%]/gi
 const CUT_ESCAPE = /%[\da-f]?$/i
 const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i
 
+/** An address in a sentence of the service's own. */
+const ADDRESS = /\bGET (?=\/)/g
+
 /** Headers that describe the answer which a route had begun, and not the error that replaces it. */
 const HEADERS_OF_CONTENT = ['etag', 'last-modified', 'accept-ranges', 'content-range', 'content-disposition', 'content-encoding']
 
@@ -58,22 +61,31 @@ export class HttpProblem extends Error {
   }
 }
 
-/** @param url the request target as received. */
-export function toProblem (error: SkillError | HttpProblem, url: string, requestId?: string): Problem {
+/**
+ * @param url the request target as received
+ * @param basePath path prefix of the routes, for the addresses in hints
+ */
+export function toProblem (error: SkillError | HttpProblem, url: string, requestId?: string, basePath = ''): Problem {
   const { status, title } = error instanceof SkillError ? skillProblems[error.code] : httpProblems[error.code]
   // Sentences quote the request, and may be kept where its answer is.
-  const message = maskSecrets(error.message)
+  const text = maskSecrets(error.message)
+  const isOwn = error instanceof HttpProblem && error.message === httpProblems[error.code].detail
+  const message = isOwn ? below(basePath, text) : text
   return {
     type: `urn:skillserve:problem:${error.code}`,
     title,
     status,
-    detail: error instanceof SkillError ? `${message}. ${skillProblems[error.code].hint}` : message,
+    detail: error instanceof SkillError ? `${message}. ${below(basePath, skillProblems[error.code].hint)}` : message,
     instance: toInstance(url),
     error: message,
     code: error.code,
     ...(requestId === undefined ? undefined : { requestId }),
     ...(error instanceof HttpProblem ? error.members : undefined)
   }
+}
+
+function below (basePath: string, sentence: string): string {
+  return basePath === '' ? sentence : sentence.replace(ADDRESS, `$&${basePath}`)
 }
 
 const codes = new WeakMap<FastifyRequest, Problem['code']>()
@@ -86,7 +98,7 @@ export function problemCodeOf (request: FastifyRequest): Problem['code'] | undef
 /** The problem that an error is. The log names it; of what is unexpected it has all, and the problem nothing but an id. */
 export function problemOf (error: unknown, request: FastifyRequest): Problem {
   const known = toKnownError(error)
-  const problem = toProblem(known, request.url, request.id)
+  const problem = toProblem(known, request.url, request.id, request.server.prefix)
   codes.set(request, known.code)
   if (problem.status === 500) request.log.error({ reqId: request.id, err: error }, 'request failed')
   return problem
@@ -95,7 +107,7 @@ export function problemOf (error: unknown, request: FastifyRequest): Problem {
 /** The body of another problem in place of the one that is being sent: an error in `onSend` reaches no error handler then. */
 export function replaceProblem (problem: HttpProblem, request: FastifyRequest, reply: FastifyReply): Buffer {
   codes.set(request, problem.code)
-  const body = Buffer.from(JSON.stringify(toProblem(problem, request.url, request.id)))
+  const body = Buffer.from(JSON.stringify(toProblem(problem, request.url, request.id, request.server.prefix)))
   reply.code(httpProblems[problem.code].status).headers(problem.headers).header('content-length', body.length)
   for (const name of ['content-encoding', 'www-authenticate']) reply.removeHeader(name)
   return body
