@@ -7,7 +7,7 @@ import type { SkillService } from '../core/skill-source.ts'
 import type { SkillViews } from '../core/views/skill-views.ts'
 import type { View } from '../core/views/view.ts'
 import { addVary } from '../http/headers.ts'
-import { HttpProblem } from '../http/problem.ts'
+import { HttpProblem, toInstance } from '../http/problem.ts'
 import { type Authentication, Authenticator, type Refusal } from './authenticator.ts'
 import { Challenges } from './challenge.ts'
 import { Links } from './links.ts'
@@ -26,8 +26,11 @@ export interface AccessOptions {
   readonly publicUrl: string | undefined
 }
 
-/** Clients look here for an authorization server; those with a token of their own must not be led astray by a 401. */
-const OAUTH_DISCOVERY = /^\/\.well-known\/(?:oauth-|openid-configuration)/
+/**
+ * Clients look here for an authorization server, in front of the path of the service or behind it (RFC 8414 §3.1). Those with a
+ * token of their own must not be led astray by a 401.
+ */
+const OAUTH_DISCOVERY = /\/\.well-known\/(?:oauth-|openid-configuration)/
 
 const REASONS = {
   unauthenticated: 'missing',
@@ -158,7 +161,7 @@ export class Access implements AccessDoors {
     const principal = authentication.kind === 'refused' ? undefined : this.#policy.principalOf(authentication)
     addVary(reply, this.#policy.vary)
     if (principal === undefined || authentication.kind === 'refused') {
-      const isOpenToAll = isOpen || (request.is404 && OAUTH_DISCOVERY.test(request.url.slice(this.#options.basePath.length)))
+      const isOpenToAll = isOpen || (request.is404 && OAUTH_DISCOVERY.test(toInstance(request.url)))
       return isOpenToAll ? undefined : this.#refuse(authentication.kind === 'refused' ? authentication.refusal : 'unauthenticated')
     }
     reply.header('cache-control', PRIVATE)

@@ -143,6 +143,11 @@ t.test('K62: without issuers there are no OAuth metadata', async (t) => {
     t.equal(response.status, 404, path)
     t.equal(response.headers.get('content-type'), 'application/problem+json')
   }
+  const below = await buildGuarded(t, { roots: roots(), access: ACCESS, publicUrl: 'https://skills.example/base', basePath: '/base' })
+  for (const name of ['oauth-authorization-server', 'openid-configuration']) {
+    for (const path of [`/.well-known/${name}`, `/.well-known/${name}/base/mcp`, `/base/.well-known/${name}`, `/base/mcp/.well-known/${name}`]) t.equal((await below.get(path)).status, 404, path)
+  }
+  for (const path of ['/base/skills?x=/.well-known/oauth-x', '/base/skills/guide/files/.well-known/oauth-x', '/nosuch']) t.equal((await below.get(path)).status, 401, path)
 })
 
 t.test('K61: two callers on one connection, pipelined, get each their own', async (t) => {
