@@ -3,6 +3,7 @@ import { type YamlFile, type YamlPath, parseYamlFile } from '../operator/yaml-fi
 import { quote } from '../operator/setting.ts'
 import type { Grant } from '../core/views/skill-views.ts'
 import type { Principal } from '../http/callers.ts'
+import { parseExpiry } from './expiry.ts'
 import { type AccessFile, AccessFileSchema } from './schema.ts'
 
 export const READ_SCOPE = 'skills:read'
@@ -81,8 +82,8 @@ export class Policy {
       const digest = sha256.toLowerCase()
       if (names.has(name)) throw file.error([...at, 'name'], 'is the name of another token or link')
       if (this.#secrets[kind].has(digest)) throw file.error([...at, 'sha256'], 'is that of another entry')
-      const expiresAt = expires === undefined ? undefined : Date.parse(expires)
-      if (Number.isNaN(expiresAt)) throw file.error([...at, 'expires'], 'is no date of the calendar')
+      const expiresAt = expires === undefined ? undefined : parseExpiry(expires)
+      if (expires !== undefined && expiresAt === undefined) throw file.error([...at, 'expires'], 'is no date of the calendar')
       names.add(name)
       this.#secrets[kind].set(digest, { proof: { kind, digest }, principal: this.#principal({ kind, id: `${kind}:${name}`, name, groups, scopes, expiresAt }) })
     }

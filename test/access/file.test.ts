@@ -54,6 +54,7 @@ const BROKEN: Readonly<Record<string, string>> = {
   'a digest twice': `tokens:\n  - { name: a, sha256: ${DIGEST} }\n  - { name: b, sha256: ${DIGEST.toUpperCase()} }\n`,
   'a key twice': 'rules: []\nrules:\n  - { groups: [anonymous] }\n',
   'no day of the calendar': `tokens:\n  - { name: a, sha256: ${DIGEST}, expires: 2027-13-01 }\n`,
+  'no day of its month': `tokens:\n  - { name: a, sha256: ${DIGEST}, expires: 2027-02-30 }\n`,
   'an issuer without audiences': 'issuers:\n  - { issuer: https://id.example }\n',
   'an issuer with no audience': 'issuers:\n  - { issuer: https://id.example, audiences: [] }\n',
   'an algorithm with a shared secret': 'issuers:\n  - { issuer: https://id.example, audiences: [a], algorithms: [HS256] }\n',

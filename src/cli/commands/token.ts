@@ -2,7 +2,6 @@ import { ConfigError, quote } from '../../operator/setting.ts'
 import { type Command, CommandError } from '../command.ts'
 
 const DAYS = /^([1-9]\d{0,3})d$/
-const DATE = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d))?$/
 const WORD = /^[\w.@:/+-]{1,200}$/
 
 const DAY_MS = 86_400_000
@@ -41,7 +40,7 @@ Prints the secret, which nothing else ever prints, and the line for the access f
       `sha256: ${digestOf(secret)}`,
       ...groups.length > 0 ? [`groups: ${JSON.stringify(groups)}`] : [],
       ...scopes.length > 0 ? [`scopes: ${JSON.stringify(scopes)}`] : [],
-      ...expires === undefined ? [] : [`expires: ${dateOf(expires)}`]
+      ...expires === undefined ? [] : [`expires: ${await dateOf(expires)}`]
     ]
     print(isLink ? `/t/${secret}\n\n` : `${secret}\n\n`)
     print(`For the access file, below ${isLink ? 'links' : 'tokens'}:\n  - { ${fields.join(', ')} }\n`)
@@ -49,9 +48,12 @@ Prints the secret, which nothing else ever prints, and the line for the access f
   }
 }
 
-function dateOf (text: string): string {
+async function dateOf (text: string): Promise<string> {
   const days = DAYS.exec(text)?.[1]
   if (days !== undefined) return new Date(Date.now() + Number(days) * DAY_MS).toISOString().slice(0, 10)
-  if (!DATE.test(text) || Number.isNaN(Date.parse(text))) throw new ConfigError(`--expires must be a number of days such as 30d, or a date such as 2027-03-01, not ${quote(text)}`)
+  const { parseExpiry } = await import('../../access/expiry.ts')
+  const time = parseExpiry(text)
+  if (time === undefined) throw new ConfigError(`--expires must be a number of days such as 30d, or a date such as 2027-03-01, not ${quote(text)}`)
+  if (time <= Date.now()) throw new ConfigError(`--expires must be in the future, and ${quote(text)} is past`)
   return text
 }
