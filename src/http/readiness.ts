@@ -11,10 +11,11 @@ const REASONS = {
  * Why a service is not ready, or not quite well, in words; undefined for one that is well. Folders have their position and
  * their type, because anybody may ask; the log has their paths.
  */
-export function explainStatus ({ indexed, roots, watcher, hanging }: SkillStatus, sources: readonly SourceStatus[] = []): string | undefined {
+export function explainStatus ({ ready, indexed, roots, watcher, hanging }: SkillStatus, sources: readonly SourceStatus[] = []): string | undefined {
   const awaited = new Set(sources.filter(({ state }) => state === 'waiting' || state === 'failed').map(({ name }) => name))
   const reasons = roots.flatMap(({ name, type, state }, index) => state === 'ok' || awaited.has(name) ? [] : [`folder ${index + 1} (${type}) ${REASONS[state]}`])
-  if (awaited.size < Math.max(roots.length, 1) && roots.every(({ state }) => state === 'missing' || state === 'unreadable')) reasons[0] = `No skills folder is there: ${reasons[0] ?? 'none is configured'}`
+  // A caller who sees no folder is in a service that is ready.
+  if (!ready && awaited.size < Math.max(roots.length, 1) && roots.every(({ state }) => state === 'missing' || state === 'unreadable')) reasons[0] = `No skills folder is there: ${reasons[0] ?? 'none is configured'}`
   else if (!indexed) reasons.unshift('The first index is not complete')
   if (watcher.status === 'degraded') reasons.push(`changes cause no events${watcher.lastError === undefined ? '' : ` (${watcher.lastError})`}; the folders are compared at intervals`)
   if (hanging.length > 0) reasons.push(`the disk of ${hanging.length === 1 ? '1 skill' : `${hanging.length} skills`} does not answer`)

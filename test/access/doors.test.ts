@@ -117,6 +117,15 @@ t.test('K62: anonymous callers see the status of /readyz and no more', async (t)
   t.match(await (await service.get('/readyz', ann.text)).json(), { status: 'ready', skills: 1, roots: [{ name: 'docs', skills: 1 }] })
 })
 
+t.test('K50: who sees no folder reads of nothing wrong', async (t) => {
+  const cy = newSecret('cy')
+  const service = await buildGuarded(t, { roots: roots(), access: ACCESS.replace('tokens:', `tokens:\n  - ${cy.entry}`) })
+  const state = await (await service.get('/readyz', cy.text)).json()
+  t.match(state, { status: 'ready', skills: 0, roots: [] })
+  t.notOk(Object.hasOwn(state as object, 'detail'))
+  t.match(await (await service.get('/ui/status', cy.text)).text(), 'nothing is wrong')
+})
+
 t.test('K64: who sees some skills of a folder is not told how many entries of it are skipped', async (t) => {
   const cy = newSecret('cy', 'groups: [some]')
   const service = await buildGuarded(t, {
