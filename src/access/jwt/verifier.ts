@@ -48,7 +48,8 @@ export class JwtVerifier {
   /** The proof of a header that was verified a moment ago, by its digest. */
   remembered (digest: string): JwtProof | undefined {
     const found = this.#verified.get(digest)
-    return found?.keys.version === found?.version && found !== undefined && found.proof.expiresAt > Date.now() ? found.proof : undefined
+    if (found === undefined || found.keys.version !== found.version || found.proof.expiresAt <= Date.now()) return undefined
+    return found.proof
   }
 
   /** Never throws. */
