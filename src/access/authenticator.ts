@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { CoreLog } from '../core/ground/log.ts'
+import { peerOf } from '../http/request/client-address.ts'
 import { hasSeveral } from '../http/request/protocol.ts'
 import type { JwtOutcome, JwtVerifier } from './jwt/verifier.ts'
 import type { Policy, Proof } from './policy.ts'
@@ -91,9 +92,7 @@ export class Authenticator {
   /** What an authenticating proxy says, if the connection is its. Anybody may send such headers, so others' count for nothing. */
   #fromProxy (request: IncomingMessage): Authentication | undefined {
     const { proxy } = this.#policy
-    const { remoteAddress: address, remoteFamily } = request.socket
-    if (proxy === undefined || address === undefined) return undefined
-    if (!proxy.peers.check(address, remoteFamily === 'IPv6' ? 'ipv6' : 'ipv4')) return undefined
+    if (proxy?.isPeer(peerOf(request)) !== true) return undefined
     const user = request.headers[proxy.userHeader]
     if (user === undefined) return undefined
     // A second line, or a blank name, would be the caller's own.

@@ -1,8 +1,8 @@
-import { BlockList, isIP } from 'node:net'
 import { type YamlFile, type YamlPath, parseYamlFile } from '../operator/yaml-file.ts'
 import { quote } from '../operator/setting.ts'
 import type { Grant } from '../core/views/skill-views.ts'
 import type { Principal } from '../http/callers.ts'
+import { createSubnets, isSubnet } from '../http/request/client-address.ts'
 import { parseExpiry } from './expiry.ts'
 import { type AccessFile, AccessFileSchema } from './schema.ts'
 
@@ -20,7 +20,7 @@ export type Proof =
 export type IssuerEntry = Omit<NonNullable<AccessFile['issuers']>[number], 'audiences'> & { readonly audiences: readonly string[] }
 
 export interface ProxyEntry {
-  readonly peers: BlockList
+  isPeer (address: string): boolean
   /** In lower case. */
   readonly userHeader: string
   readonly groupsHeader: string
@@ -97,8 +97,10 @@ export class Policy {
       if (audiences === undefined) throw file.error(['issuers', index, 'audiences'], 'is missing, and there is no PUBLIC_URL to take its place')
       return { ...entry, audiences }
     })
+    const unfit = proxy?.peers.findIndex((peer) => !isSubnet(peer)) ?? -1
+    if (unfit !== -1) throw file.error(['proxy', 'peers', unfit], 'must be an address or a network such as 10.0.0.0/8')
     this.proxy = proxy && {
-      peers: blockListOf(proxy.peers, (index) => file.error(['proxy', 'peers', index], 'must be an address or a network such as 10.0.0.0/8')),
+      isPeer: createSubnets(proxy.peers),
       userHeader: (proxy.user_header ?? 'x-auth-request-user').toLowerCase(),
       groupsHeader: (proxy.groups_header ?? 'x-auth-request-groups').toLowerCase()
     }
@@ -229,17 +231,4 @@ export function groupsOf (view: string): readonly string[] {
 /** `*` stands for any characters, everything else for itself. */
 export function patternOf (text: string): RegExp {
   return new RegExp(`^${text.split('*').map((part) => part.replace(/[\\^$.|?+()[\]{}]/g, '\\$&')).join('[^]*')}$`)
-}
-
-function blockListOf (entries: readonly string[], fail: (index: number) => Error): BlockList {
-  const list = new BlockList()
-  for (const [index, entry] of entries.entries()) {
-    const [address = '', prefix, ...rest] = entry.split('/')
-    const type = isIP(address) === 6 ? 'ipv6' : 'ipv4'
-    const bits = Number(prefix)
-    if (isIP(address) === 0 || rest.length > 0 || (prefix !== undefined && !(/^\d{1,3}$/.test(prefix) && bits <= (type === 'ipv6' ? 128 : 32)))) throw fail(index)
-    if (prefix === undefined) list.addAddress(address, type)
-    else list.addSubnet(address, bits, type)
-  }
-  return list
 }

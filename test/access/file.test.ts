@@ -60,6 +60,7 @@ const BROKEN: Readonly<Record<string, string>> = {
   'an algorithm with a shared secret': 'issuers:\n  - { issuer: https://id.example, audiences: [a], algorithms: [HS256] }\n',
   'no algorithm': 'issuers:\n  - { issuer: https://id.example, audiences: [a], algorithms: [none] }\n',
   'a proxy from anywhere': 'proxy: { peers: [] }\n',
+  'a proxy in a zone of this machine': 'proxy: { peers: ["fe80::1%eth0"] }\n',
   'a proxy by its name': 'proxy: { peers: [proxy.example] }\n',
   'an alias': 'anonymous: &a [x]\ntokens: []\nrules:\n  - { groups: *a }\n',
   'an open quote': 'rules:\n  - { groups: ["docs] }\n',

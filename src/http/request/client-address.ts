@@ -27,20 +27,28 @@ export function isSubnet (text: string): boolean {
 }
 
 /**
+ * Tells whether an address is one of some, or in a network of theirs.
+ * @param entries as `isSubnet` takes them
+ */
+export function createSubnets (entries: readonly string[]): (address: string) => boolean {
+  const list = new BlockList()
+  for (const entry of entries) {
+    const [, address = '', prefix] = SUBNET.exec(entry) ?? []
+    const family = isIPv4(address) ? 'ipv4' : 'ipv6'
+    if (prefix === undefined) list.addAddress(address, family)
+    else list.addSubnet(address, Number(prefix), family)
+  }
+  return (address) => isIP(address) !== 0 && list.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
+}
+
+/**
  * Finds the client behind trusted proxies. Each proxy appends the address of its own peer to `X-Forwarded-For`, so the list is
  * read from its end. The first address that is not trusted is the client. What stands before it is the client's own text.
  * A peer that is not trusted is itself the client, whatever it sends.
  * @param trusted addresses and subnets, as `isSubnet` takes them
  */
 export function createClientOf (trusted: readonly string[]): ClientOf {
-  const proxies = new BlockList()
-  for (const entry of trusted) {
-    const [, address = '', prefix] = SUBNET.exec(entry) ?? []
-    const family = isIPv4(address) ? 'ipv4' : 'ipv6'
-    if (prefix === undefined) proxies.addAddress(address, family)
-    else proxies.addSubnet(address, Number(prefix), family)
-  }
-  const isTrusted = (address: string): boolean => isIP(address) !== 0 && proxies.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
+  const isTrusted = createSubnets(trusted)
 
   return function clientOf (request) {
     let client = peerOf(request)

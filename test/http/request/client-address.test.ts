@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import fc from 'fast-check'
 import t from 'tap'
-import { createClientOf, isSubnet, networkOf } from '../../../src/http/request/client-address.ts'
+import { createClientOf, createSubnets, isSubnet, networkOf } from '../../../src/http/request/client-address.ts'
 
 function requestFrom (remoteAddress: string, forwarded?: string): IncomingMessage {
   return { socket: { remoteAddress }, headers: { ...forwarded !== undefined && { 'x-forwarded-for': forwarded } } } as IncomingMessage
@@ -55,4 +55,10 @@ t.test('K67: one customer is an IPv4 address, or a /64', async (t) => {
 t.test('addresses and subnets are told from other texts', async (t) => {
   for (const text of ['10.0.0.0/8', '10.0.0.1', '::1', 'fd00::/8', '0.0.0.0/0', '2001:db8::/128']) t.ok(isSubnet(text), text)
   for (const text of ['', '10.0.0.0/33', '::1/129', '10.0.0', 'localhost', '10.0.0.0/x', '10.0.0.1:80', '1', '10.0.0.0/8/8']) t.notOk(isSubnet(text), text)
+})
+
+t.test('K62: addresses are in the networks that entries name, and no other text is', async (t) => {
+  const isIn = createSubnets(['10.0.0.0/8', '192.0.2.1', 'fe80::/10', '::1'])
+  for (const address of ['10.255.0.1', '::ffff:10.0.0.1', '192.0.2.1', 'fe80::1', '::1']) t.ok(isIn(address), address)
+  for (const address of ['11.0.0.1', '192.0.2.2', '::2', '', 'localhost', '10.0.0.1:80']) t.notOk(isIn(address), address)
 })
