@@ -37,10 +37,14 @@ export class SkillManager implements SkillService {
   readonly #refresher: Refresher
   readonly #stopFollowing: (() => void) | undefined
   #indexed = false
-  #firstIndex: Promise<void> | undefined
+  /** There from the beginning: whoever asks before the start waits too. */
+  readonly #firstIndex: Promise<void>
+  /** Undefined once the manager has started. */
+  #beginIndex: ((index: Promise<void>) => void) | undefined
 
   constructor (options: SkillManagerOptions) {
     this.#log = options.log ?? SILENT
+    this.#firstIndex = new Promise((resolve) => { this.#beginIndex = resolve })
     this.#core = wireCore(options)
     this.#catalog = this.#core.catalog
     this.#roots = this.#core.roots
@@ -57,7 +61,8 @@ export class SkillManager implements SkillService {
   /** Lists the roots, and returns when `list` can be answered; the index and the watcher follow in the background. */
   async start (): Promise<void> {
     const listed = this.#roots.sync()
-    this.#firstIndex ??= this.#index(listed)
+    this.#beginIndex?.(this.#index(listed))
+    this.#beginIndex = undefined
     await listed
   }
 
@@ -69,6 +74,10 @@ export class SkillManager implements SkillService {
 
   async close (): Promise<void> {
     this.#stopFollowing?.()
+    // Nobody waits for a start that does not come any more.
+    this.#firstIndex.catch(() => {})
+    this.#beginIndex?.(Promise.reject(new Error('closed before the start')))
+    this.#beginIndex = undefined
     await this.#core.close()
   }
 

@@ -1,4 +1,4 @@
-import { chmodSync, symlinkSync } from 'node:fs'
+import { chmodSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import t from 'tap'
@@ -6,6 +6,7 @@ import { openGuarded } from '../../src/access/open.ts'
 import { Policy } from '../../src/access/policy.ts'
 import { ConfigError } from '../../src/operator/setting.ts'
 import { buildGuarded, newSecret } from '../helper/guarded.ts'
+import { startProcess } from '../helper/process.ts'
 import { skill } from '../helper/skills.ts'
 
 const ann = newSecret('ann', 'groups: [docs]')
@@ -95,4 +96,13 @@ t.test('K60: a broken file while running changes nobody\'s view', async (t) => {
   }
   await service.setAccess(`${ACCESS}  - { groups: [docs], roots: [ops] }\n`)
   t.strictSame(await (await service.get('/skills', ann.text)).json(), { skills: ['guide', 'pager'] })
+})
+
+t.test('K60: the start warns of patterns that fit no skill, and of no others', async (t) => {
+  const folder = t.testdir({ docs: { demo: skill('demo') } })
+  const file = join(folder, 'access.yaml')
+  writeFileSync(file, ACCESS.replace('roots: [docs]', 'skills: ["de*", "nosuch*"]'))
+  const { log, printed } = await startProcess(t, { args: [join(folder, 'docs'), '--access', file], env: { LOG_FORMAT: 'json' } })
+  await printed('which fits no skill')
+  t.match(log().map(({ problem }) => problem).filter((problem) => problem !== undefined), [/"nosuch\*", which fits no skill$/])
 })

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { CatalogChange } from '../../src/core/catalog/catalog.ts'
 import type { SkillManager } from '../../src/core/skill-manager.ts'
+import { SkillViews } from '../../src/core/views/skill-views.ts'
 import { createFaultyDisk, createManager, failing, findByDisplayName, outcome, skill, skills, skillText, startManager, textOf, until } from '../helper/skills.ts'
 
 const HOUR_MS = 3_600_000
@@ -290,4 +291,22 @@ t.test('a manager that is closed early leaves nothing behind', async (t) => {
   await manager.close()
   await until(() => manager.status.indexed)
   t.match(manager.status.watcher, { status: 'off' })
+})
+
+t.test('who asks before the start waits for the first index, or for the end', async (t) => {
+  const root = t.testdir(skills('a', 'b'))
+  const manager = createManager(t, [root])
+  const asked = [manager.available(), manager.search('a').then(({ hits }) => hits)]
+  await manager.start()
+  t.strictSame((await Promise.all(asked)).map(({ length }) => length), [2, 1])
+  const other = createManager(t, [root])
+  const refused = t.rejects(other.available(), /closed before the start/)
+  await other.close()
+  await refused
+  const views = new SkillViews({ projectRoots: [root], watcher: false })
+  t.teardown(() => views.close())
+  const available = views.available()
+  await views.start()
+  await available
+  t.strictSame(views.namesNow(), ['a', 'b'])
 })
