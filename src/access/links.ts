@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { MASK } from '../core/ground/secrets.ts'
+import { MASK } from '../core/ground/text.ts'
 import { digestOf, isWellFormed } from './secret.ts'
 
 /** A token in a query is refused: it would be in logs (RFC 6750 §5.3). */

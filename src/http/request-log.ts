@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { LogController, type FastifyBaseLogger, type FastifyReply, type FastifyRequest } from 'fastify'
-import { maskSecrets } from '../core/ground/secrets.ts'
+import { maskSecrets } from '../core/ground/text.ts'
 import type { Observer } from './observer.ts'
 import { problemCodeOf } from './problem.ts'
 import { traceOf } from './request/traceparent.ts'

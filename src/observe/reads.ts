@@ -4,7 +4,7 @@ import type { SkillMetadata } from '../core/ground/skill.ts'
 import type { ObservedOperation, RouteReads } from '../http/observer.ts'
 import type { ObservedCall } from '../tools/calls/observer.ts'
 import { own } from '../core/ground/json.ts'
-import { maskSecrets } from '../core/ground/secrets.ts'
+import { maskSecrets } from '../core/ground/text.ts'
 
 /** What somebody asked for. */
 export interface Read {

@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify'
 import type { Observer } from '../http/observer.ts'
 import type { ClientOf } from '../http/request/client-address.ts'
 import { own } from '../core/ground/json.ts'
-import { maskSecrets } from '../core/ground/secrets.ts'
+import { maskSecrets } from '../core/ground/text.ts'
 
 type Api = typeof OpenTelemetry
 

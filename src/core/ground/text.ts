@@ -115,3 +115,21 @@ const PLAIN = /^[ -~]*$/
 export function printable (text: string): string {
   return PLAIN.test(text) ? text : text.replace(UNPRINTABLE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
+
+/** How the secrets of the service begin: what opens all that a token may see, and what opens the discovery documents. */
+export const SECRET_PREFIXES = { token: 'sks_', link: 'skl_' } as const
+
+/**
+ * A secret, or most of one, each character plain or percent-encoded any number of times. Of a secret with fewer than 16
+ * characters behind its prefix 95 bits are unknown, and names such as `tasks_report` stay readable.
+ */
+const SECRET = /(?:s|%(?:25)*[57]3)(?:k|%(?:25)*[46]b)(?:[sl]|%(?:25)*(?:[57]3|[46]c))(?:_|%(?:25)*5f)(?:[\da-z]|%(?:25)*[3-7][\da-f]){16,}/gi
+
+/** What stands in a text for a secret. */
+export const MASK = '-'
+
+/** A text of a caller's without secrets, for logs and answers. */
+export function maskSecrets (text: string): string {
+  // Lines of the log are on the path of each request: a URL without these characters holds no secret.
+  return text.includes('_') || text.includes('%') ? text.replace(SECRET, MASK) : text
+}

@@ -1,6 +1,5 @@
 import { MAX_LOG_LINE_CHARACTERS } from '../limits.ts'
-import { maskSecrets } from '../../core/ground/secrets.ts'
-import { printable } from '../../core/ground/text.ts'
+import { maskSecrets, printable } from '../../core/ground/text.ts'
 import type { Tool, ToolArguments, ToolOutcome } from '../tool.ts'
 
 /** A logger for the lines of tool calls: pino's, or any other. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { createSecret } from '../../../src/access/secret.ts'
-import { maskSecrets, SECRET_PREFIXES } from '../../../src/core/ground/secrets.ts'
+import { maskSecrets, SECRET_PREFIXES } from '../../../src/core/ground/text.ts'
 
 function encode (character: string, times: number): string {
   return times === 0 ? character : `%${'25'.repeat(times - 1)}${character.charCodeAt(0).toString(16)}`
