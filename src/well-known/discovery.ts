@@ -3,8 +3,8 @@ import { LRUCache } from 'lru-cache'
 import { coalesce, createSlicer } from '../core/ground/async.ts'
 import type { SkillArchive } from '../core/content/archive.ts'
 import type { Inspected } from '../core/content/manifest.ts'
-import { SkillError } from '../core/ground/errors.ts'
-import type { SkillService } from '../core/skill-source.ts'
+import { SkillError, type SkillErrorCode } from '../core/ground/errors.ts'
+import type { SkillService, SkillSource } from '../core/skill-source.ts'
 import { DISCOVERY_SCHEMA_ID, type DiscoveryIndexSchema, type LegacyDiscoveryIndexSchema } from '../schemas/well-known.ts'
 import { descriptionOf } from '../core/clients/discovery.ts'
 import { MAIN_FILE, type Installable, readInstallable } from './installable.ts'
@@ -14,6 +14,9 @@ const DISCOVERY_IDLE_MS = 60_000
 
 /** Digests of archives kept by revision. About 250 bytes each. */
 const MAX_CACHED_ARCHIVE_DIGESTS = 20_000
+
+/** Errors of a state of a skill that is not there for the caller. Others say that the disk fails. */
+const NOT_SERVED: ReadonlySet<SkillErrorCode> = new Set(['invalid_skill_name', 'revision_changed', 'skill_not_found'])
 
 export type DiscoveryIndex = Static<typeof DiscoveryIndexSchema>
 export type LegacyDiscoveryIndex = Static<typeof LegacyDiscoveryIndexSchema>
@@ -87,17 +90,27 @@ export class Discovery {
 
   /** The skill behind an address of the index: as it is now, or in a revision that is kept. */
   async findInstallable (name: string, isMeant: (installable: Installable) => boolean | Promise<boolean>): Promise<Installable | undefined> {
-    const present = await readInstallable(this.#skills, name).catch((error: unknown) => {
-      const isGone = error instanceof SkillError && (error.code === 'skill_not_found' || error.code === 'invalid_skill_name')
-      if (isGone || (error instanceof SkillError && this.#skills.keptRevisions(name).length > 0)) return undefined
+    const present = await this.#findIn(this.#skills, name, isMeant).catch((error: unknown) => {
+      if (error instanceof SkillError && this.#skills.keptRevisions(name).length > 0) return undefined
       throw error
     })
-    if (present?.versions.has('0.2.0') === true && await isMeant(present)) return present
+    if (present !== undefined) return present
     for (const revision of this.#skills.keptRevisions(name)) {
-      const installable = await readInstallable(this.#skills.at(revision), name)
-      if (installable?.versions.has('0.2.0') === true && await isMeant(installable)) return installable
+      const installable = await this.#findIn(this.#skills.at(revision), name, isMeant)
+      if (installable !== undefined) return installable
     }
     return undefined
+  }
+
+  /** Undefined for a state that is not served: a trust policy may refuse one revision and let the next one through. */
+  async #findIn (skills: Pick<SkillSource, 'read'>, name: string, isMeant: (installable: Installable) => boolean | Promise<boolean>): Promise<Installable | undefined> {
+    try {
+      const installable = await readInstallable(skills, name)
+      return installable?.versions.has('0.2.0') === true && await isMeant(installable) ? installable : undefined
+    } catch (error) {
+      if (error instanceof SkillError && NOT_SERVED.has(error.code)) return undefined
+      throw error
+    }
   }
 
   /** The archive that the index lists for a skill, in the revision that was read. */
