@@ -73,6 +73,7 @@ export function countInspections (skills: SkillManager, inspections: Map<string,
     namesNow: () => skills.namesNow(),
     subscribe: skills.subscribe.bind(skills),
     observe: skills.observe.bind(skills),
+    manifest: skills.manifest.bind(skills),
     inspect: async (...[name, known]: Parameters<SkillManager['inspect']>) => {
       const state = await skills.inspect(name, known)
       inspections.set(name, (inspections.get(name) ?? 0) + 1)

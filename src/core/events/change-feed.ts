@@ -104,6 +104,7 @@ export class ChangeFeed {
     const tracker: SkillTracker = new SkillTracker({
       skills,
       log,
+      isHeard: () => this.#events.hasListeners,
       onChange: (change, revision) => { this.#events.emit(recent.add({ id: revision ?? recent.position, ...change })) },
       onRevision: (id) => {
         this.#readingMs ||= performance.now() - begunAt

@@ -12,11 +12,13 @@ export type SkillChange =
   | { readonly type: 'added' | 'changed', readonly name: string, readonly revision?: string }
   | { readonly type: 'removed', readonly name: string }
 
-export type TrackedSkills = Pick<SkillService, 'available' | 'namesNow' | 'subscribe' | 'observe' | 'inspect'>
+export type TrackedSkills = Pick<SkillService, 'available' | 'namesNow' | 'subscribe' | 'observe' | 'inspect' | 'manifest'>
 
 export interface SkillTrackerOptions {
   readonly skills: TrackedSkills
   readonly log: CoreLog
+  /** Whether somebody is told of changes: their revisions are handed out, and kept. */
+  readonly isHeard: () => boolean
   /** @param revision of the catalog after the change; undefined until all skills have been read once */
   readonly onChange: (change: SkillChange, revision: string | undefined) => void
   /** The revision of the catalog is known, or is another without a change to report. */
@@ -174,9 +176,30 @@ export class SkillTracker {
     }
     const mayNotLast = state !== undefined && state !== known && state.fingerprint === undefined
     if (this.#stopped || (mayNotLast && this.#tryAgain(name))) return false
+    if (state !== known && !await this.#keep(name, state) && this.#tryAgain(name)) return false
+    if (this.#stopped) return false
     this.#attempts.delete(name)
     if (state !== known) this.#report(name, state)
     return true
+  }
+
+  /**
+   * Has the revision of a change kept, as those of manifests are, before anybody is told. It reads the skill a second time: an inspection
+   * gathers no bytes, because those of all skills have no room. False when the skill is in another state already.
+   */
+  async #keep (name: string, state: Inspected | undefined): Promise<boolean> {
+    if (state?.revision === undefined || !this.#options.isHeard() || !this.#isNews(this.#lastReported.get(name), state)) return true
+    try {
+      return (await this.#options.skills.manifest(name)).revision === state.revision
+    } catch (err) {
+      if (!(err instanceof SkillError)) this.#options.log.warn({ err, skill: name }, 'a revision could not be kept')
+      return false
+    }
+  }
+
+  #isNews (before: Inspected | undefined, { revision, fingerprint, changedAt }: Inspected): boolean {
+    if (before === UNKNOWN) return changedAt >= this.#startedAt - TIMESTAMP_STEP_MS
+    return before?.revision !== revision || (revision === undefined && before?.fingerprint !== fingerprint)
   }
 
   #report (name: string, state: Inspected | undefined): void {
@@ -189,11 +212,9 @@ export class SkillTracker {
       return
     }
     this.#lastReported.set(name, state)
-    const { revision, changedAt } = state
+    const { revision } = state
     this.#sum.add(name, revision)
-    const isOther = before?.revision !== revision || (revision === undefined && before?.fingerprint !== state.fingerprint)
-    const isChanged = before === UNKNOWN ? changedAt >= this.#startedAt - TIMESTAMP_STEP_MS : isOther
-    if (isChanged) onChange({ type: before === undefined ? 'added' : 'changed', name, ...revision !== undefined && { revision } }, this.#reportedRevision)
+    if (this.#isNews(before, state)) onChange({ type: before === undefined ? 'added' : 'changed', name, ...revision !== undefined && { revision } }, this.#reportedRevision)
     else if (this.#isComplete && lastRevision !== this.#sum.text) onRevision(this.#sum.text)
   }
 

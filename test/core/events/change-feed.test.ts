@@ -9,6 +9,8 @@ import { countKernelWatches } from '../../helper/kernel-watches.ts'
 import { createFaultyDisk, skill, until } from '../../helper/skills.ts'
 import { NO_TICKS, numbered } from '../../helper/watched-index.ts'
 
+const manifestOf = async (name: string) => ({ skill_name: name, revision: name, files: [] })
+
 t.test('who comes back resumes, or learns that events were missed', async (t) => {
   const root = t.testdir({ a: skill('a') })
   const { feed, events, next, stop } = await follow(t, root)
@@ -46,7 +48,7 @@ t.test('who comes back resumes, or learns that events were missed', async (t) =>
 t.test(`whoever missed more than ${MAX_RECENT_EVENTS} events has to read again`, (t) => {
   let onTouch: (names?: Iterable<string>) => void = () => {}
   const feed = createChangeFeed({
-    skills: { available: async () => [], namesNow: () => [], subscribe: () => () => {}, observe: (listener) => { onTouch = listener; return () => {} }, inspect: async (name) => ({ revision: name, fingerprint: name, changedAt: 0 }) }
+    skills: { available: async () => [], namesNow: () => [], subscribe: () => () => {}, observe: (listener) => { onTouch = listener; return () => {} }, inspect: async (name) => ({ revision: name, fingerprint: name, changedAt: 0 }), manifest: manifestOf }
   })
   const events: FeedEvent[] = []
   feed.subscribe((event) => { if ('name' in event) events.push(event) })
@@ -106,7 +108,8 @@ t.test('an error that nobody expects is logged, and the others are reported', as
       inspect: async (name) => {
         if (name === 'bad') throw new TypeError('a bug')
         return { revision: name, fingerprint: name, changedAt: 0 }
-      }
+      },
+      manifest: manifestOf
     }
   })
   const events: FeedEvent[] = []
@@ -127,7 +130,8 @@ t.test('K92: the first question for the revision reads all of 10,000 skills, onc
       namesNow: () => names,
       subscribe: () => () => {},
       observe: () => () => {},
-      inspect: async (name) => { inspected++; return { revision: name, fingerprint: name, changedAt: 0 } }
+      inspect: async (name) => { inspected++; return { revision: name, fingerprint: name, changedAt: 0 } },
+      manifest: async () => await Promise.reject(new Error('nobody is told of a revision of a skill'))
     }
   })
   t.equal(feed.revision, undefined)

@@ -5,7 +5,7 @@ import { createChangeFeed, type FeedEvent } from '../../../src/core/events/chang
 import { createSkillManager, type SkillManagerOptions } from '../../../src/core/skill-manager.ts'
 import { createWatcher } from '../../../src/core/watch/watcher.ts'
 import { AGE_MS, countInspections, deep, EDITS, follow, REPORTED_UNDER_LOAD_MS, write } from '../../helper/followed-feed.ts'
-import { createFaultyDisk, osError, skill, until } from '../../helper/skills.ts'
+import { createFaultyDisk, osError, passTick, skill, skillText, until } from '../../helper/skills.ts'
 import { NO_TICKS, numbered } from '../../helper/watched-index.ts'
 import { BLIND, failWith } from '../../helper/watched-roots.ts'
 
@@ -129,4 +129,32 @@ t.test('K53: while the disk fails there are no events, and afterwards those of w
   disk.intercept = () => {}
   await next('a')
   t.strictSame(news(), ['changed a'])
+})
+
+t.test('K59: the revision of an event stays readable after the next edit, while somebody listens', async (t) => {
+  const root = t.testdir({ a: deep('a'), b: deep('b') })
+  const { skills, events, feed, next, stop } = await follow(t, root)
+  t.strictSame(['a', 'b'].flatMap((name) => skills.keptRevisions(name)), [], 'a first reading of all skills keeps nothing')
+  const file = join(root, 'a/references/x.md')
+  for (const text of ['one', 'two', 'three']) {
+    passTick(root)
+    fs.writeFileSync(file, text)
+    await next('a')
+    const event = events.at(-1)
+    const revision = event !== undefined && 'revision' in event ? event.revision ?? '' : ''
+    passTick(root)
+    fs.writeFileSync(file, `${text}, edited`)
+    t.equal((await skills.at(revision).readFile('a', 'references/x.md')).utf8, text)
+    await next('a')
+  }
+  write(join(root, 'c/SKILL.md'), skillText('c'))
+  await next('c')
+  t.equal(skills.keptRevisions('c').length, 1, 'a new skill too')
+  t.strictSame(skills.keptRevisions('b'), [])
+
+  stop()
+  const before = feed.position
+  fs.appendFileSync(join(root, 'b/references/x.md'), '!')
+  await until(() => feed.position !== before)
+  t.strictSame(skills.keptRevisions('b'), [], 'who asks for the revision of the catalog alone is told of no other')
 })
