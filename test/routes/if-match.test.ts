@@ -1,6 +1,8 @@
+import { appendFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { buildService } from '../helper/build.ts'
-import { skill } from '../helper/skills.ts'
+import { passTick, skill } from '../helper/skills.ts'
 
 /** Of each kind of resource one. */
 const RESOURCES = [
@@ -21,4 +23,15 @@ t.test('K49: If-Match with another tag is 412 on every resource that has one, an
     t.equal((await service.fetch(resource, { headers: { 'if-match': tag } })).status, plain.status, resource)
   }
   t.ok(tagged >= RESOURCES.length - 4, `${tagged} of ${RESOURCES.length} have a tag`)
+})
+
+t.test('K58: a kept revision is an answer to ?revision=R, and 412 to If-Match', async (t) => {
+  const service = await buildService(t, { files: { demo: skill('demo') } })
+  const { revision } = (await service.fetch('/skills/demo/files')).json() as { readonly revision: string }
+  const conditional = () => service.fetch('/skills/demo', { headers: { 'if-match': `"${revision}"` } })
+  t.equal((await conditional()).status, 200)
+  passTick(service.root)
+  appendFileSync(join(service.root, 'demo/SKILL.md'), 'more')
+  t.equal((await service.fetch(`/skills/demo?revision=${revision}`)).status, 200)
+  t.match(await conditional(), { status: 412, text: /revision_changed/ })
 })
