@@ -172,3 +172,20 @@ t.test('K93: with an access file an export holds what one caller sees, with a tr
   t.match(await run('x', 'skills', '--access', 'access.yaml', '--as', 'nobody'), { code: 1, stderr: /'nobody' is no token or link of the access file|"nobody"/ })
   t.match(await run('x', 'skills', '--as', 'nobody'), { code: 1, stderr: /--as needs an access file/ })
 })
+
+t.test('K93: an export takes --locked as the service does, alone and with a file', async (t) => {
+  const cwd = t.testdir({ skills: { pinned: skill('pinned'), other: skill('other') } })
+  const run = async (...args: readonly string[]) => {
+    let output = ''
+    const write = (text: string): void => { output += text }
+    return { code: await runCommandLine(args, { env: {}, cwd, print: write }, write), output }
+  }
+  await run('lock', 'skills')
+  writeFileSync(join(cwd, 'skills.lock'), readFileSync(join(cwd, 'skills.lock'), 'utf8').split('\n').filter((line) => !line.includes('other')).join('\n'))
+  cpSync(join(cwd, 'skills.lock'), join(cwd, 'my.lock'))
+  for (const [index, args] of [['--locked'], ['--locked=my.lock'], ['--locked', 'my.lock'], ['--locked', 'skills']].entries()) {
+    const { code, output } = await run('export', `out-${index}`, ...args.at(-1) === 'skills' ? [] : ['skills'], ...args)
+    t.match({ code, output }, { code: 2, output: /^left out: other: quarantined: [^]*\n1 skills in / }, args.join(' '))
+  }
+  t.match((await run('export', '--help')).output, /--locked/)
+})

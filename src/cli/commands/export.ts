@@ -1,6 +1,6 @@
 import { realpath } from 'node:fs/promises'
 import { dirname, resolve, sep } from 'node:path'
-import { loadConfig, settingFlags } from '../../config/load.ts'
+import { loadConfig, settingFlags, settingsWithoutValue } from '../../config/load.ts'
 import { quote } from '../../operator/setting.ts'
 import type { Config } from '../../config/settings.ts'
 import type { SkillManager, SkillManagerOptions } from '../../core/skill-manager.ts'
@@ -9,13 +9,15 @@ import { type Command, CommandError } from '../command.ts'
 import { checkSkillsFolder } from '../folders.ts'
 
 /** Flags of `serve` that say which skills there are. */
-const FOLDER_FLAGS = settingFlags().filter((flag) => ['personal', 'config', 'state-dir', 'layout', 'allow-links', 'access', 'locked', 'trust'].includes(flag))
+const FOLDER_FLAGS = ['personal', 'config', 'state-dir', 'layout', 'allow-links', 'access', 'locked', 'trust']
+const OPTIONAL_FLAGS = Object.fromEntries(Object.entries(settingsWithoutValue()).filter(([flag]) => FOLDER_FLAGS.includes(flag)))
 
 /** Writes skills as static files. */
 export const command: Command = {
   summary: 'writes skills as files for any static web server',
   positionals: 'OUT [DIR...]',
-  flags: ['as', ...FOLDER_FLAGS],
+  flags: ['as', ...settingFlags().filter((flag) => FOLDER_FLAGS.includes(flag))],
+  optionalFlags: OPTIONAL_FLAGS,
   switches: ['prune'],
   details: () => `Writes the documents of skill discovery and all that they list below OUT, for npx skills add and other clients.
 Skills come from DIR, which may be an address of a source, or from what serve would take (${FOLDER_FLAGS.map((flag) => `--${flag}`).join(', ')} and\ntheir variables). What did not change is not written again.
