@@ -18,6 +18,8 @@ export interface ExportOptions {
   readonly skills: SkillService
   /** Absolute path. */
   readonly folder: string
+  /** Whether anybody may have them: files of others are for no shared cache and no other web page. */
+  readonly isPublic: boolean
   /** Remove the artifacts of earlier exports too. Clients that have an earlier index need them for a time. */
   readonly prune?: boolean
 }
@@ -34,7 +36,7 @@ export interface ExportReport {
 /** A file with what a server has to say about it. */
 interface ServedFile extends OutputFile {
   readonly type: string
-  readonly cacheControl: string
+  readonly caching: string
 }
 
 /** The two indexes, the rules for headers, and the manifest. */
@@ -47,29 +49,33 @@ const MANIFEST = 'manifest.json'
 /** `.well-known/agent-skills/<name>/<digest>/…`, which may stay when the index does not list it any more. */
 const ARTIFACT = /^\.well-known\/agent-skills\/[^/]+\/[\da-f]{64}\//
 
-const IMMUTABLE = 'public, max-age=31536000, immutable'
+/** What caches may do, behind `public` or `private`. */
+const IMMUTABLE = 'max-age=31536000, immutable'
 /** Of indexes and of files whose address is not their digest, in seconds. */
-const SHORT = 'public, max-age=60'
+const SHORT = 'max-age=60'
 const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** For Netlify, Cloudflare Pages and others that read such a file. */
-const HEADERS = `/.well-known/*
-  Access-Control-Allow-Origin: *
-  X-Content-Type-Options: nosniff
+const headersFor = (isPublic: boolean): string => `/.well-known/*
+${isPublic ? '  Access-Control-Allow-Origin: *\n' : ''}  X-Content-Type-Options: nosniff
   Content-Security-Policy: default-src 'none'; sandbox
 /${INDEX}
   Content-Type: ${JSON_TYPE}
-  Cache-Control: ${SHORT}
+  Cache-Control: ${cacheControl(SHORT, isPublic)}
 /${LEGACY_INDEX}
   Content-Type: ${JSON_TYPE}
-  Cache-Control: ${SHORT}
+  Cache-Control: ${cacheControl(SHORT, isPublic)}
 /.well-known/agent-skills/:name/:digest/SKILL.md
   Content-Type: text/markdown; charset=utf-8
-  Cache-Control: ${IMMUTABLE}
+  Cache-Control: ${cacheControl(IMMUTABLE, isPublic)}
 /.well-known/agent-skills/:name/:digest/archive.zip
   Content-Type: application/zip
-  Cache-Control: ${IMMUTABLE}
+  Cache-Control: ${cacheControl(IMMUTABLE, isPublic)}
 `
+
+function cacheControl (rule: string, isPublic: boolean): string {
+  return `${isPublic ? 'public' : 'private'}, ${rule}`
+}
 
 /**
  * Writes skills as a tree of files that any static server can serve to clients of discovery. Equal skills give equal bytes. What an
@@ -77,7 +83,7 @@ const HEADERS = `/.well-known/*
  * @throws {ExportError} for a folder with something else in it
  * @throws {SkillError} for a skill that changes meanwhile
  */
-export async function exportSkills ({ skills, folder, prune = false }: ExportOptions): Promise<ExportReport> {
+export async function exportSkills ({ skills, folder, isPublic, prune = false }: ExportOptions): Promise<ExportReport> {
   const output = new OutputFolder(folder)
   const names = await output.names()
   if (names.length > 0 && !names.includes(MANIFEST)) throw new ExportError('holds something else than an earlier export: name an empty or a new folder')
@@ -88,7 +94,7 @@ export async function exportSkills ({ skills, folder, prune = false }: ExportOpt
     for (const { name, url, digest } of index.skills) listed.push(await artifactFile(discovery, name, url, digest))
     for (const { name, files, version = 'current' } of legacyIndex.skills) listed.push(...await filesOfSkill(skills, version, name, files))
     listed.push(textFile(LEGACY_INDEX, JSON.stringify(legacyIndex)), textFile(INDEX, JSON.stringify(index)))
-    const all = [...listed, textFile('_headers', HEADERS, 'text/plain; charset=utf-8'), textFile(MANIFEST, manifestOf(listed))]
+    const all = [...listed, textFile('_headers', headersFor(isPublic), 'text/plain; charset=utf-8'), textFile(MANIFEST, manifestOf(listed, isPublic))]
     // First what the indexes list, then they.
     let written = await output.writeAll(all.slice(0, -LAST_FILES))
     for (const file of all.slice(-LAST_FILES)) if (await output.write(file)) written++
@@ -115,7 +121,7 @@ async function artifactFile (discovery: Discovery, name: string, url: string, di
     return found.digest === digest
   })
   if (installable === undefined) throw new SkillError('skill_changing', `Skill '${name}' changed while it was exported`)
-  const served = { path: `.well-known/agent-skills/${url}`, digest, cacheControl: IMMUTABLE }
+  const served = { path: `.well-known/agent-skills/${url}`, digest, caching: IMMUTABLE }
   const archive = archives.at(-1)
   if (isSingleFile(installable) || archive === undefined) return { ...served, type: 'text/markdown; charset=utf-8', size: installable.mainFile.bytes.length, chunks: () => [installable.mainFile.bytes] }
   return { ...served, type: 'application/zip', size: archive.size, chunks: () => archive.chunks() }
@@ -134,7 +140,7 @@ async function filesOfSkill (skills: SkillService, version: string, name: string
       digest: listed.digest,
       size: listed.size_bytes,
       type: mediaType(file),
-      cacheControl: SHORT,
+      caching: SHORT,
       chunks: () => bytesOf(async () => await skills.openFile(name, listed.path), listed)
     }
   })
@@ -162,12 +168,12 @@ async function * bytesOf (open: () => Promise<ServableFile>, { path, digest, siz
 
 function textFile (path: string, text: string, type = JSON_TYPE): ServedFile {
   const bytes = Buffer.from(text)
-  return { path, digest: sha256(bytes), size: bytes.length, type, cacheControl: SHORT, chunks: () => [bytes] }
+  return { path, digest: sha256(bytes), size: bytes.length, type, caching: SHORT, chunks: () => [bytes] }
 }
 
 /** For object stores, which want type and rule with each upload; in the order to upload in. */
-function manifestOf (files: readonly ServedFile[]): string {
-  const rows = files.map(({ path, type, cacheControl, digest, size }) => ({ path, content_type: type, cache_control: cacheControl, sha256: hexOf(digest), size_bytes: size }))
+function manifestOf (files: readonly ServedFile[], isPublic: boolean): string {
+  const rows = files.map(({ path, type, caching, digest, size }) => ({ path, content_type: type, cache_control: cacheControl(caching, isPublic), sha256: hexOf(digest), size_bytes: size }))
   return `${JSON.stringify({ files: rows }, undefined, 2)}\n`
 }
 

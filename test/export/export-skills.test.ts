@@ -165,10 +165,17 @@ t.test('K93: with an access file an export holds what one caller sees, with a tr
   t.notOk(existsSync(join(cwd, 'x')))
   t.match(await run('anyone', 'skills', '--access', 'access.yaml'), { code: 0, stderr: '' })
   t.strictSame(namesIn('anyone'), ['index.json', 'open'])
+  const rulesIn = (out: string) => (JSON.parse(readFileSync(join(cwd, out, 'manifest.json'), 'utf8')) as Listed).files.map(({ cache_control: rule }) => rule)
+  const headersIn = (out: string) => readFileSync(join(cwd, out, '_headers'), 'utf8')
+  t.ok(rulesIn('anyone').every((rule) => rule.startsWith('public, max-age=')))
+  t.match(headersIn('anyone'), /Access-Control-Allow-Origin: \*\n[^]*Cache-Control: public, max-age=60\n/)
   t.match(await run('team', 'skills', '--access', 'access.yaml', '--as', 'group:team', '--trust', 'trust.yaml'), {
     code: 2, stdout: /^left out: unsigned: quarantined: the skill has no signature \(skill\.oms\.sig\)\n2 skills in /
   })
   t.strictSame(namesIn('team'), ['index.json', 'open', 'own'])
+  t.ok(rulesIn('team').every((rule) => rule.startsWith('private, max-age=')), 'what some callers see is for no shared cache')
+  t.match(headersIn('team'), /Cache-Control: private, max-age=31536000, immutable\n/)
+  t.notMatch(headersIn('team'), /Access-Control|public/)
   t.match(await run('x', 'skills', '--access', 'access.yaml', '--as', 'nobody'), { code: 1, stderr: /'nobody' is no token or link of the access file|"nobody"/ })
   t.match(await run('x', 'skills', '--as', 'nobody'), { code: 1, stderr: /--as needs an access file/ })
 })
