@@ -23,14 +23,20 @@ export const EXTENSION_PARAMS = {
   folder: both(specTypeSchemas.ResourceRequestParams, specTypeSchemas.PaginatedRequestParams)
 } as const
 
+const EXTENSION_SCHEMAS = new Map(Object.entries({
+  'skills/list': EXTENSION_PARAMS.page,
+  'skills/get': EXTENSION_PARAMS.skill,
+  'resources/directory/read': EXTENSION_PARAMS.folder
+}))
+
 /**
  * The answer to a request whose parameters do not fit: -32602 with one sentence, as JSON-RPC 2.0 (5.1) has it. The SDK
  * answers -32603 with the whole list of its validator's issues. Undefined for every other message.
  */
 export function refuseParams (message: unknown): Response | undefined {
   if (!isJSONRPCRequest(message)) return undefined
-  const { id, method } = message
-  const issue = SCHEMAS.get(method)?.['~standard'].validate(message).issues?.[0]
+  const { id, method, params = {} } = message
+  const issue = (SCHEMAS.get(method)?.['~standard'].validate(message) ?? EXTENSION_SCHEMAS.get(method)?.['~standard'].validate(params))?.issues?.[0]
   if (issue === undefined) return undefined
   const reason = `Invalid params for ${method}: ${issue.path?.map(String).join('.')}: ${issue.message}`.slice(0, MAX_LOG_LINE_CHARACTERS)
   return Response.json({ jsonrpc: '2.0', id, error: { code: ProtocolErrorCode.InvalidParams, message: reason } })

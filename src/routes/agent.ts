@@ -1,4 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { Static } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema, FastifySchemaCompiler } from 'fastify'
 import type { SkillsOf } from '../http/callers.ts'
 import { HttpProblem } from '../http/problem.ts'
@@ -20,6 +21,8 @@ import { DEFAULT_TOOLSET, type ToolCallHandler } from '../tools/calls/tool-call.
 import type { Tool } from '../tools/tool.ts'
 import { toolDefinitions } from '../tools/tool-definitions.ts'
 import { JSON_MEDIA_TYPE } from '../http/send/json.ts'
+
+type ToolQuery = Static<typeof ToolQuerySchema>
 
 export interface AgentRoutesOptions {
   readonly registry: ToolRegistry
@@ -72,7 +75,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
   })
 
   app.get('/agent/tools', {
-    config: { reads: 'nothing' },
+    config: { reads: ({ query }) => hasSkills(query as ToolQuery) ? { event: 'skill.list', door: 'rest' } : 'nothing' },
     schema: {
       operationId: 'listTools',
       summary: 'Tool definitions for a model',
@@ -84,8 +87,8 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
   }, async (request, reply) => {
     const { format = 'openai', toolset = DEFAULT_TOOLSET } = request.query
     const skills = skillsOf(request)
-    // The description of `Skill` follows the index, which is empty until it is built.
-    if (toolset === 'wave' || toolset === 'all') await skills.available()
+    // The index is empty until it is built.
+    if (hasSkills(request.query)) await skills.available()
     reply.header('content-type', JSON_MEDIA_TYPE)
     return JSON.stringify(toolDefinitions(registry, { format, toolset, skills }))
   })
@@ -115,6 +118,11 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     const outcome = await runTool(tool, request.body, { skills: condition.skills, registry, log: request.log, fields: { reqId: request.id }, observer, origin: request })
     return answerResult(reply, outcome.json, condition)
   })
+}
+
+/** The description of `Skill` follows the index, but for the format with the source document's fixed text. */
+function hasSkills ({ format = 'openai', toolset = DEFAULT_TOOLSET }: ToolQuery): boolean {
+  return (toolset === 'wave' || toolset === 'all') && format !== 'openai'
 }
 
 /** The body is text: Node writes it together with the head, and spares the garbage collector a buffer for each answer. */

@@ -100,6 +100,11 @@ t.test('K73: every route, dialect, tool and method of MCP leaves exactly one lin
   for (const [url, event] of [['/', 'skill.list'], ['/?q=demo', 'skill.search']]) {
     t.match(await linesOf({ url: String(url), headers: { accept: 'text/html,*/*;q=0.8' } }), [{ event, door: 'ui', outcome: 'success' }], 'the same for browsers')
   }
+  for (const [query, lines] of [['toolset=wave&format=anthropic', 1], ['toolset=all&format=mcp', 1], ['toolset=all', 0], ['toolset=reader&format=mcp', 0]] as const) {
+    const found = await linesOf({ url: `/agent/tools?${query}` })
+    t.match(found, [{ event: 'skill.list', door: 'rest', outcome: 'success', target: { skills: 1 } }].slice(0, lines), `${query}: descriptions with all skills`)
+    t.equal(found.length, lines, query)
+  }
   for (const { name, example } of DIALECTS) {
     const [line, ...others] = await linesOf(json('/agent/tool-call', JSON.parse(JSON.stringify(example).replaceAll('calculator', 'demo'))))
     t.match(line, { event: 'skill.read', outcome: 'success', door: /^tool-call\/\w/, target: { skill: 'demo', root: 'skills', revision: /^sha256:/ } }, name)
@@ -121,6 +126,10 @@ t.test('K73: every route, dialect, tool and method of MCP leaves exactly one lin
     const lines = await linesOf({ ...question, headers: { ...question.headers, accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-11-25' } })
     t.match(lines, METHODS[method] === undefined ? [] : [{ event: METHODS[method], door: 'mcp/legacy' }], method)
     t.ok(lines.length <= 1, method)
+  }
+  for (const method of ['skills/get', 'resources/directory/read', 'resources/read', 'prompts/get']) {
+    const { headers, body } = modernRequest({ method, params: { unknown: 'demo' } })
+    t.match(await linesOf({ method: 'POST', url: '/mcp', headers: headers as Record<string, string>, payload: String(body) }), [{ event: METHODS[method], outcome: 'failure' }], `${method} without parameters`)
   }
   await audit.close()
 
