@@ -114,7 +114,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     const tool = registry.find(name)
     if (tool === undefined) throw new HttpProblem('tool_not_found', registry.unknownTool(name))
     const condition = toolCondition(request, skillsOf(request))
-    if (condition.confirmSkill !== undefined) await confirmSkills([{ tool, args: request.body }], condition.confirmSkill)
+    if (condition.confirmSkill !== undefined) await confirmSkills([{ tool, args: request.body }], condition.skills, condition.confirmSkill)
     const outcome = await runTool(tool, request.body, { skills: condition.skills, registry, log: request.log, fields: { reqId: request.id }, observer, origin: request })
     return answerResult(reply, outcome.json, condition)
   })

@@ -107,6 +107,12 @@ export interface Tool {
   currentDescription? (skills: SkillSource): string
 
   /**
+   * The skills that a call answers about although it names none: they too must have a revision that a request asks for.
+   * @throws {ToolArgumentsError | SkillError} as `run`
+   */
+  skillsOf? (args: ToolArguments, skills: SkillSource): Promise<readonly string[]>
+
+  /**
    * Runs one call on the skills that its caller may see.
    * @throws {ToolArgumentsError} when the arguments do not fit
    * @throws {SkillError} when the domain says no; `fail` makes it the tool's own error form

@@ -108,12 +108,18 @@ t.test('K58: revisions that are asked for', async (t) => {
     for (const [target, body, headers] of [
       [`/agent/tool-call?revision=${NEVER}`, all], [`/agent/tool-call?revision=${NEVER}`, one], [`/agent/tool-call?revision=${NEVER}`, call('skill', { skill: 'demo' })],
       [`/agent/tool-call?revision=${now}`, [...all, call('get_skill', { skill_name: 'other' })]],
-      [`/agent/tools/get_skill?revision=${NEVER}`, { skill_name: 'demo' }], ['/agent/tool-call', all, { 'if-match': `"${NEVER}"` }]
+      [`/agent/tools/get_skill?revision=${NEVER}`, { skill_name: 'demo' }], ['/agent/tool-call', all, { 'if-match': `"${NEVER}"` }],
+      [`/agent/tool-call?revision=${NEVER}`, call('search_skills', { query: 'demo' })], [`/agent/tools/search_skills?revision=${NEVER}`, { query: 'tests' }],
+      ['/agent/tools/search_skills', { query: 'demo' }, { 'if-match': `"${NEVER}"` }]
     ] as ReadonlyArray<readonly [string, unknown, Record<string, string>?]>) {
       const answer = await post(target, body, headers)
       t.strictSame([answer.status, (answer.json() as { readonly code: string }).code], [412, 'revision_changed'], target)
     }
     t.notOk(service.logText().slice(before).includes('[Tool Call]'), 'nothing ran')
+    const found = await post(`/agent/tool-call?revision=${now}`, call('search_skills', { query: 'demo', limit: 1 }))
+    t.match([found.status, found.headers.get('skill-revision'), found.json()], [200, now, { content: /"demo"/ }])
+    t.match((await post(`/agent/tool-call?revision=${NEVER}`, call('search_skills', { query: 'nothing of the kind' }))).json(), { content: /"skills": \[\]/ }, 'no hit is stale')
+    t.match((await post(`/agent/tool-call?revision=${NEVER}`, call('search_skills', { query: '' }))).json(), { content: /must not be empty/ })
     t.match((await post('/agent/tool-call?revision=latest', one)).json(), { status: 400, code: 'bad_query' })
     t.match((await post(`/agent/tool-call?revision=${NEVER}`, call('get_skill', { skill_name: 'nope' }))).json(), { role: 'tool', content: /not found/ }, 'the tool says so')
   })

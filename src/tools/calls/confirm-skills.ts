@@ -1,4 +1,5 @@
 import { SkillError } from '../../core/ground/errors.ts'
+import type { SkillSource } from '../../core/skill-source.ts'
 import { parseArguments } from '../arguments.ts'
 import { own } from '../../core/ground/json.ts'
 import { type Tool, ToolArgumentsError } from '../tool.ts'
@@ -20,30 +21,32 @@ interface PlannedCall {
 }
 
 /**
- * Confirms each skill that the calls name, so that a request with a stale revision runs nothing. What else is wrong with a
- * call or its skill is the outcome of the call.
+ * Confirms each skill that the calls name or find, so that a request with a stale revision runs nothing. What else is wrong with
+ * a call or its skill is the outcome of the call.
  * @throws {SkillError} `revision_changed`
  */
-export async function confirmSkills (calls: readonly PlannedCall[], confirm: ConfirmSkill): Promise<void> {
+export async function confirmSkills (calls: readonly PlannedCall[], skills: SkillSource, confirm: ConfirmSkill): Promise<void> {
   for (const call of calls) {
-    const skill = skillOf(call)
-    if (skill === undefined) continue
-    try {
-      await confirm(skill)
-    } catch (error) {
-      if (!(error instanceof SkillError) || error.code === 'revision_changed') throw error
+    for (const skill of await skillsOf(call, skills)) {
+      try {
+        await confirm(skill)
+      } catch (error) {
+        if (!(error instanceof SkillError) || error.code === 'revision_changed') throw error
+      }
     }
   }
 }
 
-function skillOf ({ tool, args }: PlannedCall): NamedSkill | undefined {
-  if (tool?.skillArgument === undefined) return undefined
-  const isDisplayName = tool.skillArgument === 'skill'
+async function skillsOf ({ tool, args }: PlannedCall, skills: SkillSource): Promise<readonly NamedSkill[]> {
+  if (tool?.skillArgument === undefined && tool?.skillsOf === undefined) return []
   try {
-    const name = own(parseArguments(args, tool.parameters), tool.skillArgument)
-    return typeof name === 'string' ? { name: isDisplayName ? name.trim() : name, isDisplayName } : undefined
+    const given = parseArguments(args, tool.parameters)
+    if (tool.skillArgument === undefined) return (await tool.skillsOf?.(given, skills) ?? []).map((name) => ({ name, isDisplayName: false }))
+    const isDisplayName = tool.skillArgument === 'skill'
+    const name = own(given, tool.skillArgument)
+    return typeof name === 'string' ? [{ name: isDisplayName ? name.trim() : name, isDisplayName }] : []
   } catch (error) {
-    if (error instanceof ToolArgumentsError) return undefined
+    if (error instanceof ToolArgumentsError || error instanceof SkillError) return []
     throw error
   }
 }

@@ -91,7 +91,7 @@ export function createToolCallHandler ({ registry, log, observer }: ToolCallHand
       find: ({ name, problem }) => problem === undefined ? registry.find(name, known) : undefined,
       unknownTool: (name) => registry.unknownTool(name, named)
     }
-    if (confirmSkill !== undefined) await confirmSkills(calls.map((call) => ({ tool: run.find(call), args: call.args })), confirmSkill)
+    if (confirmSkill !== undefined) await confirmSkills(calls.map((call) => ({ tool: run.find(call), args: call.args })), skills, confirmSkill)
     const results = await runAll(dialect, calls, run)
     return { kind: 'answer', json: batch ? `[${results.join(',')}]` : results.join('') }
   }

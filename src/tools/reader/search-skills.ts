@@ -5,7 +5,7 @@ import { MAX_QUERY_CODE_POINTS } from '../../schemas/catalog.ts'
 import { integerArgument, invalidArguments, stringArgument } from '../arguments.ts'
 import { ErrorResultSchema, failWithError, jsonOutcome } from '../outcomes.ts'
 import { DEFAULT_FOUND_SKILLS, MAX_FOUND_SKILLS } from '../limits.ts'
-import type { Tool, ToolParameters } from '../tool.ts'
+import type { Tool, ToolArguments, ToolParameters } from '../tool.ts'
 
 const parameters: ToolParameters = {
   type: 'object',
@@ -42,18 +42,28 @@ export function createSearchSkillsTool (): Tool {
       outcome: jsonOutcome({ skills: [{ skill_name: 'calculator', description: 'Provides basic arithmetic operations' }] })
     },
 
+    async skillsOf (args, skills) {
+      const { query, limit } = readArguments(args)
+      return (await skills.search(query)).hits.slice(0, limit).map(({ name }) => name)
+    },
+
     async run (args, skills) {
-      const query = stringArgument(args, 'query', parameters)
-      const limit = integerArgument(args, 'limit', LIMIT, parameters)
-      if (query.trim() === '') throw invalidArguments("'query' must not be empty", parameters)
-      if (countCodePoints(query) > MAX_QUERY_CODE_POINTS) {
-        throw invalidArguments(`'query' must not be longer than ${MAX_QUERY_CODE_POINTS} characters`, parameters)
-      }
+      const { query, limit } = readArguments(args)
       return jsonOutcome(await findSkills(skills, query, limit))
     },
 
     fail: failWithError
   }
+}
+
+function readArguments (args: ToolArguments): { readonly query: string, readonly limit: number } {
+  const query = stringArgument(args, 'query', parameters)
+  const limit = integerArgument(args, 'limit', LIMIT, parameters)
+  if (query.trim() === '') throw invalidArguments("'query' must not be empty", parameters)
+  if (countCodePoints(query) > MAX_QUERY_CODE_POINTS) {
+    throw invalidArguments(`'query' must not be longer than ${MAX_QUERY_CODE_POINTS} characters`, parameters)
+  }
+  return { query, limit }
 }
 
 /** A skill that went away after the search is left out. */
