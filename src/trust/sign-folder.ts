@@ -1,5 +1,5 @@
 import { createPrivateKey, createPublicKey, type KeyObject, sign, X509Certificate } from 'node:crypto'
-import { rename, writeFile } from 'node:fs/promises'
+import { rename, rm, writeFile } from 'node:fs/promises'
 import type { Manifest } from '../core/ground/skill.ts'
 import { formatBundle, SIGNATURE_FILE, signedBytes } from './bundle.ts'
 import { hashOf, hintOf } from './signers.ts'
@@ -34,15 +34,20 @@ export function parseSigningKey (keyText: string, certificatesText?: string): Si
 /**
  * Signs all skills of a folder, or the one that the folder is: writes SIGNATURE_FILE into each.
  * @returns the names of the skills
- * @throws SigningError before anything is written, FolderError
+ * @throws SigningError before anything is written, FolderError, the system's error for a file that cannot be written
  */
 export async function signFolder (path: string, key: SigningKey): Promise<readonly string[]> {
   const skills = await readSkills(path)
   for (const skill of skills) checkSignable(skill)
   for (const { folder, manifest } of skills) {
     const temporary = `${folder}/.#${SIGNATURE_FILE}`
-    await writeFile(temporary, signManifest(manifest, key))
-    await rename(temporary, `${folder}/${SIGNATURE_FILE}`)
+    try {
+      await writeFile(temporary, signManifest(manifest, key))
+      await rename(temporary, `${folder}/${SIGNATURE_FILE}`)
+    } catch (error) {
+      await rm(temporary, { force: true }).catch(() => {})
+      throw error
+    }
   }
   return skills.map(({ manifest }) => manifest.skill_name)
 }

@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import t from 'tap'
 import { runCommandLine } from '../../src/cli/run.ts'
 import { startProcess, runProcess } from '../helper/process.ts'
-import { skillText, skills, until } from '../helper/skills.ts'
+import { makeKeyPair } from '../helper/signing.ts'
+import { skill, skillText, skills, until } from '../helper/skills.ts'
 
 async function run (cwd: string, ...argv: string[]) {
   let [stdout, stderr] = ['', '']
@@ -30,6 +31,18 @@ t.test('K95: without a folder that can be read, lock writes nothing', async (t) 
   fs.mkdirSync(join(cwd, 'empty'))
   t.match(await run(cwd, 'lock', 'empty'), { code: 1, stderr: `skillserve: there are no skills to lock in ${join(cwd, 'empty')}\n` })
   t.strictSame(fs.readdirSync(cwd).sort(), ['empty', 'skills'])
+})
+
+t.test('K95: a place that cannot be written is one line of lock, sign and export, and nothing is left there', async (t) => {
+  const cwd = t.testdir({ skills: { one: skill('one', { 'skill.oms.sig': {} }) }, file: '', folder: {}, 'key.pem': makeKeyPair().privatePem })
+  for (const [argv, line] of [
+    [['lock', 'skills', '--out', 'missing/x.lock'], /^skillserve: cannot write the lock: ENOENT[^\n]*\n$/],
+    [['lock', 'skills', '--out', 'folder'], /^skillserve: cannot write the lock: EISDIR[^\n]*\n$/],
+    [['sign', 'skills', '--key', 'key.pem'], /^skillserve: cannot write the signature: EISDIR[^\n]*\n$/],
+    [['export', 'file/out', 'skills'], /^skillserve: [^\n]*ENOTDIR[^\n]*\n$/]
+  ] as const) t.match(await run(cwd, ...argv), { code: 1, stdout: '', stderr: line }, argv.join(' '))
+  t.strictSame(fs.readdirSync(cwd).sort(), ['file', 'folder', 'key.pem', 'skills'])
+  t.strictSame(fs.readdirSync(join(cwd, 'skills/one')).sort(), ['SKILL.md', 'skill.oms.sig'])
 })
 
 t.test('K95: a skill with something that may not be read is not locked, and nothing is written', async (t) => {

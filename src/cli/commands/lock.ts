@@ -1,4 +1,4 @@
-import { rename, writeFile } from 'node:fs/promises'
+import { rename, rm, writeFile } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
 import type { TrustPolicy } from '../../core/content/trust/trust-policy.ts'
 import type { RootOptions } from '../../core/roots/root-reports.ts'
@@ -32,12 +32,21 @@ when a folder or a skill cannot be read, or there is no skill: then nothing is w
     const revisions = await withRoots(folders, { flags }, context, ({ projectRoots }) => readRevisions(projectRoots, policy))
     const { formatLock } = await import('../../trust/lock-file.ts')
     const before = await readBefore(out)
-    const temporary = `${out}.${process.pid}.tmp`
-    await writeFile(temporary, formatLock(revisions))
-    await rename(temporary, out)
+    await write(out, formatLock(revisions))
     for (const line of differences(before, revisions)) print(`${line}\n`)
     print(`${basename(out)}: ${revisions.size} ${revisions.size === 1 ? 'skill' : 'skills'}\n`)
     return 0
+  }
+}
+
+async function write (out: string, text: string): Promise<void> {
+  const temporary = `${out}.${process.pid}.tmp`
+  try {
+    await writeFile(temporary, text)
+    await rename(temporary, out)
+  } catch (error) {
+    await rm(temporary, { force: true }).catch(() => {})
+    throw new CommandError(`cannot write the lock: ${error instanceof Error ? error.message : String(error)}`)
   }
 }
 

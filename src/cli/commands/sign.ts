@@ -26,6 +26,7 @@ line that says why otherwise.
       return 0
     } catch (error) {
       if (error instanceof SigningError || error instanceof FolderError) throw new CommandError(error.message)
+      if (error instanceof Error && 'syscall' in error) throw new CommandError(`cannot write the signature: ${error.message}`)
       throw error
     }
   }
