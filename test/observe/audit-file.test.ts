@@ -92,3 +92,12 @@ t.test('a file that cannot be opened stops the start with a line that names the 
   t.equal(code, 1)
   t.match(stderr, /AUDIT_LOG must be a file that can be written, and \S+ cannot be opened \(ENOTDIR\)/)
 })
+
+t.test('K73: a pipe that nobody reads is refused, and the start does not wait for a reader', async (t) => {
+  const folder = t.testdir({ skills: FILES })
+  const fifo = join(folder, 'audit.fifo')
+  t.equal(spawnSync('mkfifo', [fifo]).status, 0)
+  t.match(await runProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_LOG: fifo } }), {
+    code: 1, stderr: /^skillserve: AUDIT_LOG must be a file that can be written, and \S+ cannot be opened \(ENXIO\)\n$/
+  })
+})

@@ -1,4 +1,4 @@
-import { close, closeSync, fstat, fstatSync, open, openSync, readSync, stat, write, writeSync } from 'node:fs'
+import { close, closeSync, constants, fstat, fstatSync, open, openSync, readSync, stat, write, writeSync } from 'node:fs'
 import { promisify } from 'node:util'
 import type { LogSink } from '../../log-output.ts'
 
@@ -7,6 +7,9 @@ const MODE = 0o640
 
 /** A write that takes longer than this counts as failing, in milliseconds. */
 const SLOW_MS = 2_000
+
+/** To append. A pipe that nobody reads is an error (ENXIO): without O_NONBLOCK its opening would wait for a reader. */
+const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK
 
 const MAX_LINE_BYTES = 65_536
 
@@ -31,7 +34,7 @@ export class AuditFile implements LogSink {
   /** @throws the system's error when the file cannot be opened */
   constructor (path: string) {
     this.#path = path
-    this.#fd = openSync(path, 'a', MODE)
+    this.#fd = openToAppend(path)
     const tail = fstatSync(this.#fd).isFile() ? readTail(path) : ''
     // A line that a crash has cut off ends here.
     if (tail !== '' && !tail.endsWith('\n')) writeSync(this.#fd, '\n')
@@ -67,9 +70,20 @@ export class AuditFile implements LogSink {
   async #follow (): Promise<void> {
     const [at, opened] = await Promise.all([statOf(this.#path).catch(() => undefined), statOfFd(this.#fd)])
     if (at?.ino === opened.ino && at.dev === opened.dev) return
-    const fd = await openFile(this.#path, 'a', MODE)
+    const fd = await openFile(this.#path, APPEND, MODE)
     await closeFile(this.#fd)
     this.#fd = fd
+  }
+}
+
+/** A pipe with a reader, or a device, is opened again: writes to it wait, as those to a disk do. */
+function openToAppend (path: string): number {
+  const fd = openSync(path, APPEND, MODE)
+  if (fstatSync(fd).isFile()) return fd
+  try {
+    return openSync(path, 'a', MODE)
+  } finally {
+    closeSync(fd)
   }
 }
 
