@@ -50,7 +50,7 @@ export interface WantedMetrics {
 export interface Observation {
   readonly observers: readonly Observer[]
   readonly plugins: readonly FastifyPluginAsync[]
-  /** Opens the port of the metrics. */
+  /** Opens the port of the metrics, and begins the audit log. */
   start (): Promise<void>
   close (): Promise<void>
 }

@@ -1,0 +1,60 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { runProcess, startProcess } from '../helper/process.ts'
+import { skill } from '../helper/skills.ts'
+
+interface Line {
+  readonly event: string
+  readonly outcome: string
+  readonly target: { readonly skill?: string, readonly revision?: string | null }
+}
+
+/** Skills whose revision takes a while after their main file was sent. */
+const FILES = { demo: skill('demo', { 'large.bin': Buffer.alloc(20_000_000, 1) }) }
+
+function linesOf (text: string): readonly Line[] {
+  return text.split('\n').filter((line) => line.startsWith('{') && line.includes('"event":')).map((line) => JSON.parse(line) as Line)
+}
+
+t.test('K73: the last reads before a stop have their revision in the audit log', async (t) => {
+  const folder = t.testdir({ skills: FILES })
+  const path = join(folder, 'audit.log')
+  for (let round = 0; round < 3; round++) {
+    const service = await startProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_LOG: path } })
+    t.equal((await fetch(`${service.url}/skills/demo`)).status, 200)
+    t.match(await service.stop(), { code: 0 })
+  }
+  const lines = linesOf(readFileSync(path, 'utf8'))
+  t.strictSame(lines.map(({ event }) => event), Array.from({ length: 3 }, () => ['service.started', 'skill.read', 'service.stopped']).flat())
+  for (const { target } of lines.filter(({ event }) => event === 'skill.read')) t.match(target, { skill: 'demo', revision: /^sha256:[\da-f]{64}$/ })
+})
+
+t.test('K73: a start that fails for the audit log ends by itself, whatever was opened before', async (t) => {
+  const folder = t.testdir({ skills: { demo: skill('demo') }, file: '' })
+  const ended = await runProcess(t, {
+    args: [join(folder, 'skills')],
+    env: { AUDIT_LOG: join(folder, 'file/audit.log'), LIMITS: 'on', LIMITS_STORE: 'redis://127.0.0.1:1', METRICS_PORT: '0' }
+  })
+  t.match(ended, { code: 1, signal: null, stderr: /^skillserve: AUDIT_LOG must be a file[^\n]*\(ENOTDIR\)\n$/ })
+})
+
+t.test('K73: SIGHUP ends no service whose audit log is its output', async (t) => {
+  const service = await startProcess(t, { args: [t.testdir({ demo: skill('demo') })], env: { AUDIT_LOG: 'stdout' } })
+  service.signal('SIGHUP')
+  for (let i = 0; i < 5; i++) t.equal((await fetch(`${service.url}/skills/demo`)).status, 200)
+  const { code, stdout } = await service.stop()
+  t.equal(code, 0)
+  t.equal(linesOf(stdout).filter(({ event }) => event === 'skill.read').length, 5)
+})
+
+t.test('K73: a start that failed has not stopped what it never started', async (t) => {
+  const folder = t.testdir({ skills: { demo: skill('demo') } })
+  const path = join(folder, 'audit.log')
+  const other = await startProcess(t, { args: [join(folder, 'skills')] })
+  writeFileSync(path, '')
+  t.match(await runProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_LOG: path, METRICS_PORT: String(other.port) } }), { code: 1, stderr: /METRICS_PORT/ })
+  const events = linesOf(readFileSync(path, 'utf8')).map(({ event }) => event)
+  t.equal(events.filter((event) => event === 'service.stopped').length, events.filter((event) => event === 'service.started').length, events.join())
+  await other.stop()
+})
