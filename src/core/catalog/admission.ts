@@ -18,6 +18,7 @@ export interface Admission {
 export class AdmittedFolders {
   readonly #admission: Admission
   readonly #checked = new WeakSet<SkillFolder>()
+  readonly #unchecked = new Set<string>()
   #policyChanges = 0
 
   constructor (admission: Admission) {
@@ -35,6 +36,26 @@ export class AdmittedFolders {
   /** Whether the folder was served. */
   delete (folder: SkillFolder): boolean {
     return this.#checked.delete(folder)
+  }
+
+  /** Names that are to be checked before the next list. */
+  get unchecked (): Iterable<string> {
+    return this.#unchecked
+  }
+
+  checkLater (names: Iterable<string>): void {
+    for (const name of names) this.#unchecked.add(name)
+  }
+
+  /** Runs what checks a name. If it fails, the next list tries again, and whoever asks for it learns of the reason. */
+  async withCheck<Result> (name: string, run: () => Promise<Result>): Promise<Result> {
+    this.#unchecked.delete(name)
+    try {
+      return await run()
+    } catch (error) {
+      this.checkLater([name])
+      throw error
+    }
   }
 
   /** What checks find that run now counts no more: they begin again. */

@@ -40,12 +40,11 @@ export class LiveCatalog {
   }))
 
   /** Checks folders that came since the last call, and all of them after a change of the policy. */
-  readonly checkNew = coalesce(() => this.#readmitted.then(() => this.verify(this.#unchecked)))
+  readonly checkNew = coalesce(() => this.#readmitted.then(() => this.verify(this.#admitted?.unchecked ?? [])))
   readonly #roots: Roots
   readonly #store: FileStore
   readonly #phase: PollPhase
   readonly #admitted: AdmittedFolders | undefined
-  readonly #unchecked = new Set<string>()
   #catalog = new Catalog()
   #sequence = 0
   #changeCount = 0
@@ -59,7 +58,7 @@ export class LiveCatalog {
     this.#admitted = admission && new AdmittedFolders(admission)
     roots.changed.subscribe(({ names }) => {
       this.#takeFolders(names)
-      this.#checkLater(names)
+      this.#admitted?.checkLater(names)
     })
   }
 
@@ -169,15 +168,9 @@ export class LiveCatalog {
     let loaded: IndexedSkill[] = []
     const gone = new Set<number>()
     for (const name of names) {
-      this.#unchecked.delete(name)
-      try {
-        const { skill, goneFrom } = await this.#verifyOne(name, holds)
-        if (skill !== undefined) loaded.push(skill)
-        if (goneFrom !== undefined) gone.add(goneFrom)
-      } catch (error) {
-        this.#checkLater([name])
-        throw error
-      }
+      const compare = () => this.#readChanged(name, holds, gone)
+      const skill = await (this.#admitted === undefined ? compare() : this.#admitted.withCheck(name, compare))
+      if (skill !== undefined) loaded.push(skill)
       const pause = yieldIfNeeded()
       if (pause !== undefined) {
         this.#commit(loaded)
@@ -189,28 +182,20 @@ export class LiveCatalog {
     for (const root of gone) await this.#roots.rescan(root)
   }
 
-  /** The skill of this name where it differs from the disk, and the root whose listing has it without need. */
-  async #verifyOne (name: string, holds: (skill: IndexedSkill) => Promise<boolean>): Promise<{ readonly skill?: IndexedSkill, readonly goneFrom?: number }> {
+  /** @param gone gets the root whose listing has a folder that is not there */
+  async #readChanged (name: string, holds: (skill: IndexedSkill) => Promise<boolean>, gone: Set<number>): Promise<IndexedSkill | undefined> {
     const admitted = this.#admitted && await this.#loadWaiting(name)
-    if (admitted !== undefined) return { skill: admitted }
+    if (admitted !== undefined) return admitted
     const known = this.#catalog.get(name)
-    if (known !== undefined && await holds(known)) return {}
+    if (known !== undefined && await holds(known)) return undefined
     // When the policy refuses it, the next root's folder of that name takes its place.
     const now = this.#catalog.folders.get(name)
     const skill = now && await this.#load(now)
-    if (skill !== undefined) return { skill }
-    return now !== undefined && this.#catalog.folders.get(name) === now ? { goneFrom: now.root } : {}
+    if (skill === undefined && now !== undefined && this.#catalog.folders.get(name) === now) gone.add(now.root)
+    return skill
   }
 
-  /** Folders that came, and skills whose check failed, are checked before the next list: whoever asks for it learns of the reason. */
-  #checkLater (names: Iterable<string>): void {
-    for (const name of this.#admitted === undefined ? [] : names) this.#unchecked.add(name)
-  }
-
-  /**
-   * Whether a skill that `find` gave is what its name means still, untouched. Never throws.
-   * @param root the root's signature at that time: nothing else shows a root that went away and came back
-   */
+  /** Whether a skill that `find` gave is what its name means still, untouched. `root` is the root's signature then: it may have gone and come back. */
   async isStill ({ name, folder, folderSignature }: IndexedSkill, root: Signature | undefined): Promise<boolean> {
     this.#phase.forget()
     try {
@@ -272,7 +257,7 @@ export class LiveCatalog {
   readmit (): void {
     this.#admitted?.policyChanged()
     this.#takeFolders(this.#roots.allNames())
-    this.#readmitted = this.verifyAll().catch(() => { this.#checkLater(this.#roots.allNames()) }).then(() => { this.touched.emit(undefined) })
+    this.#readmitted = this.verifyAll().catch(() => { this.#admitted?.checkLater(this.#roots.allNames()) }).then(() => { this.touched.emit(undefined) })
   }
 
   async #check (skill: IndexedSkill): Promise<CheckOutcome> {
