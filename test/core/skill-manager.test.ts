@@ -70,25 +70,6 @@ t.test('K6: casings of the main file, and who prefers which', async (t) => {
   t.match((await manager.find('lower'))?.findings.map(({ code }) => code), ['main_file_casing'])
 })
 
-t.test('K6: a spelling of the main file that is a link without a target means the other one', async (t) => {
-  const root = t.testdir({
-    upper: { 'SKILL.MD': t.fixture('symlink', 'nope'), 'SKILL.md': 'md' },
-    lower: { 'SKILL.MD': 'MD', 'SKILL.md': t.fixture('symlink', 'nope') },
-    none: { 'SKILL.MD': t.fixture('symlink', 'nope'), 'SKILL.md': t.fixture('symlink', 'nope') },
-    out: { 'SKILL.MD': t.fixture('symlink', '/etc/passwd'), 'SKILL.md': 'md' }
-  })
-  const manager = await startManager(t, [root])
-  for (const file of ['SKILL.md', 'SKILL.MD']) {
-    t.equal(await textOf(() => manager.readFile('upper', file)), 'md')
-    t.equal(await textOf(() => manager.readFile('lower', file)), 'MD')
-    t.equal((await manager.openFile('upper', file)).kind, 'content')
-    t.equal(await textOf(() => manager.readFile('none', file)), `file_not_found: File '${file}' not found in skill 'none'`)
-    const { revision } = await manager.manifest('upper')
-    t.equal(await textOf(() => manager.at(revision).readFile('upper', file)), 'md')
-  }
-  t.match(await textOf(() => manager.readFile('out', 'SKILL.MD')), /^path_traversal/)
-})
-
 t.test('K7: the earlier root wins, a project root beats the personal one, the loser comes back', async (t) => {
   const version = (text: string) => ({ demo: { 'SKILL.md': skillText('demo', text) } })
   const base = t.testdir({ one: version('one'), two: version('two'), personal: { ...version('personal'), mine: skill('mine') } })

@@ -4,23 +4,17 @@ import { fileError } from '../ground/errors.ts'
 
 /** Where a caller's path leads in a skill, by its text alone. */
 export function pathInside (name: string, mainFiles: readonly string[], filePath: string): string {
-  return pathsInside(name, mainFiles, filePath)[0]
-}
-
-/** The same, and what else it means where nothing is found there. */
-export function pathsInside (name: string, mainFiles: readonly string[], filePath: string): readonly [string, ...string[]] {
   const parsed = parseRelativePath(filePath)
   switch (parsed.kind) {
     case 'empty': throw fileError.invalidPath()
     case 'outside': throw fileError.traversal()
     case 'unusable': throw fileError.notFound(name, filePath)
-    case 'inside': return withMainFileFallbacks(mainFiles, parsed.path)
+    case 'inside': return withMainFileFallback(mainFiles, parsed.path)
   }
 }
 
 /** At the top of a skill, the two usual spellings mean the main file that is there. */
-function withMainFileFallbacks (mainFiles: readonly string[], path: string): readonly [string, ...string[]] {
-  if (path !== 'SKILL.md' && path !== 'SKILL.MD') return [path]
-  const [first = path, ...others] = orderMainFiles(mainFiles, path)
-  return [first, ...others]
+function withMainFileFallback (mainFiles: readonly string[], path: string): string {
+  if ((path !== 'SKILL.md' && path !== 'SKILL.MD') || mainFiles.includes(path)) return path
+  return orderMainFiles(mainFiles, path)[0] ?? path
 }

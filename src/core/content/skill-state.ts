@@ -5,7 +5,7 @@ import { type MainFilePreference, orderMainFiles } from '../format/main-files.ts
 import type { Roots } from '../roots/roots.ts'
 import type { Disk } from '../disk/disk.ts'
 import { changed, isNoMainFile, RefusedError } from '../disk/refused.ts'
-import { fileError, mainFileError, SkillError, skillError, SkillTooLargeError, SkillUnreadError } from '../ground/errors.ts'
+import { mainFileError, SkillError, skillError, SkillTooLargeError, SkillUnreadError } from '../ground/errors.ts'
 import type { FileContent } from '../files/file-content.ts'
 import type { FilePlace, FileStore, ServableFile } from '../files/file-store.ts'
 import { MAX_ATTEMPTS, MAX_CHANGE_PAUSE_MS, MAX_CHANGE_WAIT_MS, MAX_LISTED_CHANGE_WAIT_MS, MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../ground/limits.ts'
@@ -14,7 +14,7 @@ import { checkedSource, createArchive, diskSource, keptSource, type SkillArchive
 import type { KeptRevisions } from './kept-revisions.ts'
 import type { Gate } from './trust/gate.ts'
 import type { ManifestStore, Snapshot } from './manifest.ts'
-import { pathsInside } from './path-inside.ts'
+import { pathInside } from './path-inside.ts'
 import { mainFileSentence, fileSentence, skillSentence } from './refusal-sentences.ts'
 import type { Verdict } from './trust/trust-policy.ts'
 
@@ -167,11 +167,23 @@ export class LiveState implements SkillState {
   }
 
   async file (filePath: string): Promise<FileContent> {
-    return await this.#firstFound(filePath, (path) => this.#read(path, MAX_TEXT_FILE_BYTES))
+    const { name, mainFiles } = this.skill
+    const path = pathInside(name, mainFiles, filePath)
+    try {
+      return await this.#read(path, MAX_TEXT_FILE_BYTES)
+    } catch (error) {
+      throw fileSentence(error, name, filePath)
+    }
   }
 
   async open (filePath: string): Promise<ServableFile> {
-    return await this.#firstFound(filePath, (path) => this.#open(path, this.#since))
+    const { name, mainFiles } = this.skill
+    const path = pathInside(name, mainFiles, filePath)
+    try {
+      return await this.#open(path, this.#since)
+    } catch (error) {
+      throw fileSentence(error, name, filePath)
+    }
   }
 
   async archive (nameOf?: (path: string) => string): Promise<SkillArchive> {
@@ -180,22 +192,6 @@ export class LiveState implements SkillState {
     const kept = this.#options.kept.get(this.skill.name, revision)
     const source = kept !== undefined ? keptSource(kept) : this.#isGuarded ? checkedSource((path) => this.#open(path)) : diskSource(this.disk, this.skill.folder.realPath, snapshot, this.skill.filter)
     return createArchive(snapshot, source, nameOf)
-  }
-
-  /** A spelling of the main file may be a link without a target: then the next one is meant. */
-  async #firstFound<T> (filePath: string, read: (path: string) => Promise<T>): Promise<T> {
-    const { name, mainFiles } = this.skill
-    const paths = pathsInside(name, mainFiles, filePath)
-    for (const path of paths) {
-      try {
-        return await read(path)
-      } catch (error) {
-        if (!(error instanceof RefusedError) || error.refusal !== 'not_found') throw fileSentence(error, name, filePath)
-        // The next one may be gone too, and known from before.
-        if (path !== paths.at(-1) && await this.#isGone(path)) throw fileError.changing(filePath)
-      }
-    }
-    throw fileError.notFound(name, filePath)
   }
 
   async #isGone (path: string): Promise<boolean> {
