@@ -1,14 +1,12 @@
 import type { IncomingMessage } from 'node:http'
 import { MASK } from '../core/ground/text.ts'
+import { TARGET_ORIGIN } from '../http/problem.ts'
 import { digestOf, isWellFormed } from './secret.ts'
 
 /** A token in a query is refused: it would be in logs (RFC 6750 §5.3). */
 const TOKEN_NAME = /^(?:access_)?token$/i
 
 const PARAMETER = /([?&]([^=&#]*)=)[^&#]*/g
-
-/** Of a target in absolute form. */
-const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i
 
 const DISCOVERY = /^\/\.well-known\/(?:agent-skills|skills)\//
 
@@ -32,7 +30,7 @@ export class Links {
   rewrite (request: IncomingMessage): string {
     const { url = '/' } = request
     // The check of the host needs the origin later.
-    const start = url.startsWith('/') ? 0 : ORIGIN.exec(url)?.[0].length ?? 0
+    const start = url.startsWith('/') ? 0 : TARGET_ORIGIN.exec(url)?.[0].length ?? 0
     const hasQuery = url.includes('?')
     if (!hasQuery && !url.startsWith(this.#prefix, start)) return url
     let target = url

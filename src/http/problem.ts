@@ -17,7 +17,9 @@ const MAX_INSTANCE_CHARACTERS = 512
 const NOT_IN_A_URI_PATH = /%(?![\da-f]{2})|[^\w\-.~:/@!$&'()*+,;=%]/gi
 /** A percent-encoding of which the cut has left the beginning. */
 const CUT_ESCAPE = /%[\da-f]?$/i
-const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i
+
+/** What stands before the path of a target in absolute form. */
+export const TARGET_ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i
 
 /** An address in a sentence of the service's own. */
 const ADDRESS = /\bGET (?=\/)/g
@@ -150,7 +152,7 @@ function fromFastify (error: Error & Partial<FastifyError>): HttpProblem {
 
 /** The path as received, still encoded, as the URI reference that RFC 9457 wants; no query, which may hold secrets. */
 export function toInstance (url: string): string {
-  const path = maskSecrets(url).replace(ORIGIN, '').split(/[?#]/, 1)[0] ?? ''
+  const path = maskSecrets(url).replace(TARGET_ORIGIN, '').split(/[?#]/, 1)[0] ?? ''
   const cut = path.length > MAX_INSTANCE_CHARACTERS ? path.slice(0, MAX_INSTANCE_CHARACTERS).replace(CUT_ESCAPE, '') : path
   return cut.replace(NOT_IN_A_URI_PATH, encodeURIComponent)
 }
