@@ -75,12 +75,13 @@ for (const era of ERAS) {
       for (const name of ODD_NAMES) t.equal(files.get(`skill://odd/${name.split('/').map(encodeURIComponent).join('/')}`)?.toString(), name, name)
     })
 
-    t.test('an entry is what the manifest says (K43), and skills/get gives the same one', async (t) => {
+    t.test('K58 an entry is what the manifest says, its revision too, and skills/get gives the same one', async (t) => {
       const reader = new SkillsClient(client)
       const { skill } = await reader.get('skill://plain/SKILL.md')
       const manifest = await service.skills.manifest('plain')
       t.same(skill.frontmatter, { name: 'plain', description: 'About plain' })
       t.same(skill.resources, manifest.files.map(({ path, digest, size_bytes: size }) => ({ uri: `skill://plain/${path}`, digest, size })))
+      t.same(skill._meta, { 'skillserve/revision': manifest.revision })
       t.same((await reader.list()).skills.find(({ uri }) => uri === skill.uri), skill)
     })
 

@@ -8,11 +8,16 @@ import { MCP_PAGE_ENTRIES, MCP_PAGE_FILES } from '../limits.ts'
 import { type Page, readPage } from './paging.ts'
 import { mainFileUri, parseSkillUri, skillUri } from '../skill-uri.ts'
 
+/** The key of the protocol's metadata: a prefix that is ours. */
+const REVISION = 'skillserve/revision'
+
 /** An entry of `skills/list` (Skills extension, "The skill entry"). */
 export interface SkillEntry {
   readonly uri: string
   readonly frontmatter: Frontmatter
   readonly resources: ReadonlyArray<{ readonly uri: string, readonly digest: string, readonly size: number }>
+  /** The revision of the skill, of which the HTTP routes read files and archives. */
+  readonly _meta: { readonly [REVISION]: string }
 }
 
 /** One page of the skills that the official client accepts. */
@@ -57,5 +62,5 @@ async function readEntry (state: SkillState): Promise<{ readonly entry?: SkillEn
   if (frontmatter === undefined) return { findings }
   const { name } = state.skill
   const resources = manifest.files.map(({ path, digest, size_bytes: size }) => ({ uri: skillUri(name, path), digest, size }))
-  return { entry: { uri: mainFileUri(name), frontmatter, resources }, findings }
+  return { entry: { uri: mainFileUri(name), frontmatter, resources, _meta: { [REVISION]: manifest.revision } }, findings }
 }
