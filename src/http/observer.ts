@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { SkillErrorKind } from '../core/ground/errors.ts'
 import type { SkillsOf } from './callers.ts'
 import type { ToolObserver } from '../tools/calls/observer.ts'
 import type { ToolRead } from '../tools/tool.ts'
@@ -33,6 +34,8 @@ export interface ObservedOperation {
 /** What came of an operation: nothing, or the kind of its failure, a JSON-RPC code or `tool_error`. */
 export interface OperationEnd {
   readonly error: string | undefined
+  /** Of an error of the domain. */
+  readonly kind?: SkillErrorKind | undefined
 }
 
 /** Learns of everything that callers ask for: metrics, traces and the audit log. Functions return at once and never throw. */

@@ -15,6 +15,16 @@ const CODES = {
   unavailable: InternalError
 } as const satisfies Record<SkillErrorKind, ProtocolErrorCode>
 
+/** An error of the domain, with its kind for observers. */
+export class McpFault extends ProtocolError {
+  readonly kind: SkillErrorKind
+
+  constructor (kind: SkillErrorKind, message: string) {
+    super(CODES[kind], message)
+    this.kind = kind
+  }
+}
+
 /**
  * Runs a handler. Every failure becomes a `ProtocolError`: the SDK sends the message of any error to the caller.
  * @param onError receives what the caller does not see
@@ -26,9 +36,9 @@ export async function withFaults<Result> (run: () => Promise<Result>, onError: (
     if (error instanceof ProtocolError) throw error
     if (!(error instanceof SkillError)) {
       onError(error)
-      throw new ProtocolError(InternalError, 'Internal error; the log of the service has the cause')
+      throw new McpFault('broken', 'Internal error; the log of the service has the cause')
     }
     if (error.cause !== undefined) onError(error)
-    throw new ProtocolError(CODES[error.kind], error.message)
+    throw new McpFault(error.kind, error.message)
   }
 }

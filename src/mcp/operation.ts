@@ -1,7 +1,8 @@
-import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
+import { ProtocolError, ProtocolErrorCode, ResourceNotFoundError } from '@modelcontextprotocol/server'
 import type { FastifyRequest } from 'fastify'
 import type { Observer, OperationEnd } from '../http/observer.ts'
 import { own } from '../core/ground/json.ts'
+import { McpFault } from './faults.ts'
 
 /** A JSON-RPC request that is being answered. */
 export interface Operation {
@@ -32,7 +33,8 @@ export function observeOperation (observer: Observer, message: unknown, origin: 
         end({ error: own(result, 'isError') === true ? 'tool_error' : undefined })
         return result
       } catch (error) {
-        end({ error: String(error instanceof ProtocolError ? error.code : ProtocolErrorCode.InternalError) })
+        const kind = error instanceof McpFault ? error.kind : error instanceof ResourceNotFoundError ? 'missing' : undefined
+        end({ error: String(error instanceof ProtocolError ? error.code : ProtocolErrorCode.InternalError), kind })
         throw error
       }
     },

@@ -58,7 +58,9 @@ export function createToolRegistry (tools: readonly Tool[], { onError = () => {}
   async function fail (tool: Tool, error: unknown, args: ToolArguments, skills: SkillSource): Promise<ToolOutcome> {
     const failure = asFailure(error, tool)
     try {
-      return await tool.fail(failure, args, skills)
+      const outcome = await tool.fail(failure, args, skills)
+      if (failure instanceof SkillError) outcome.errorKind = failure.kind
+      return outcome
     } catch (second) {
       return await failWithError(asFailure(second, tool))
     }

@@ -1,5 +1,5 @@
 import type { TObject } from '@sinclair/typebox'
-import type { SkillError } from '../core/ground/errors.ts'
+import type { SkillError, SkillErrorKind } from '../core/ground/errors.ts'
 import type { SkillSource } from '../core/skill-source.ts'
 
 /** The plain subset of JSON Schema that every provider accepts. Keys are sent in the order of the source documents. */
@@ -38,6 +38,8 @@ export class ToolOutcome {
   readonly isError: boolean
   /** The tool's own result object, as its source document defines it. */
   readonly result: object
+  /** Why a skill or file could not be read; set by the registry. */
+  errorKind: SkillErrorKind | undefined
   #render: (() => string) | undefined
   #text: string | undefined
   #quotedText: string | undefined

@@ -156,3 +156,37 @@ t.test('K61: no line holds a token that a caller puts where a name belongs', asy
   t.notMatch(JSON.stringify(lines), token.slice(12, 30))
   t.match(lines.map(({ target }) => target), [{ skill: '-' }, { skill: 'demo', path: '-' }, { skill: '-' }, { skill: '-', path: '-' }])
 })
+
+t.test('K73: a read that does not succeed has the same outcome at every door', async (t) => {
+  const { app, next } = await buildAudited(t, { files: { demo: { 'SKILL.md': '# Demo', 'a.txt': 'text', 'b.bin': Buffer.from([0, 1, 2]) } } })
+  const ask = async (question: InjectOptions): Promise<AuditLine['outcome'] | undefined> => {
+    await app.inject(question)
+    return (await next(1))[0]?.outcome
+  }
+  const json = (url: string, payload: unknown): InjectOptions => ({ method: 'POST', url, headers: { 'content-type': 'application/json' }, payload: JSON.stringify(payload) })
+  const modern = (method: string, params: Readonly<Record<string, unknown>>): InjectOptions => {
+    const { headers, body } = modernRequest({ method, params })
+    return { method: 'POST', url: '/mcp', headers: headers as Record<string, string>, payload: String(body) }
+  }
+  for (const [skill, path, outcome] of [['none', 'a.txt', 'not_found'], ['demo', 'none.txt', 'not_found'], ['demo', '../x', 'denied'], ['demo', 'b.bin', 'failure']] as const) {
+    const args = { skill_name: skill, file_path: path }
+    t.equal(await ask({ url: `/skills/${skill}/files/${encodeURIComponent(path)}`, headers: { accept: 'application/json' } }), outcome, `REST: ${path}`)
+    for (const question of [
+      json('/agent/tools/read_file_in_skill', args),
+      json('/agent/tool-call', { name: 'read_file_in_skill', arguments: args }),
+      modern('tools/call', { name: 'read_file_in_skill', arguments: args })
+    ]) t.equal(await ask(question), outcome, `${String(question.url)}: ${path}`)
+    if (outcome === 'not_found') t.equal(await ask(modern('resources/read', { uri: `skill://${skill}/${path}` })), outcome, `MCP: ${path}`)
+  }
+  for (const name of ['get_skill', 'list_skill_files', 'Skill']) t.equal(await ask(json(`/agent/tools/${name}`, { skill_name: 'none' })), 'not_found', name)
+  t.equal(await ask(json('/agent/tools/skill', { skill: 'none' })), 'not_found', 'skill')
+  t.equal(await ask(json('/agent/tools/get_skill', { skill_name: 'a/b' })), 'failure', 'a name that no skill may have')
+  t.equal(await ask(json('/agent/tools/get_skill', {})), 'failure', 'without arguments')
+  for (const [method, params] of [
+    ['skills/get', { uri: 'skill://none/SKILL.md' }],
+    ['resources/directory/read', { uri: 'skill://none' }],
+    ['resources/directory/read', { uri: 'skill://demo/none' }],
+    ['resources/read', { uri: 'skill://none' }],
+    ['prompts/get', { name: 'none' }]
+  ] as const) t.equal(await ask(modern(method, params)), 'not_found', `${method} ${JSON.stringify(params)}`)
+})

@@ -41,7 +41,7 @@ t.test('K73: each read through any door leaves one line, with the revision that 
   const kindOf = ({ event, outcome }: AuditLine): string => `${String(event)} ${String(outcome)}`
   t.match((await next(3)).toSorted((a, b) => kindOf(a) < kindOf(b) ? -1 : 1), [
     { event: 'skill.file_read', door: 'tool-call/openai', outcome: 'success', target: { skill: 'demo', path: 'a.txt', revision } },
-    { event: 'skill.read', outcome: 'failure', target: { skill: 'none', revision: undefined } },
+    { event: 'skill.read', outcome: 'not_found', target: { skill: 'none', revision: undefined } },
     { event: 'skill.read', outcome: 'success', target: { skill: 'demo', revision } }
   ])
 
@@ -55,7 +55,7 @@ t.test('K73: each read through any door leaves one line, with the revision that 
   t.match(ofMcp.map(({ event, door, outcome, target }) => [event, door, outcome, target]), [
     ['skill.read', 'mcp/modern', 'success', { skill: 'demo', revision }],
     ['skill.file_read', 'mcp/modern', 'success', { skill: 'demo', path: 'a.txt', revision }],
-    ['skill.file_read', 'mcp/modern', 'failure', { skill: 'none', path: 'a.txt' }]
+    ['skill.file_read', 'mcp/modern', 'not_found', { skill: 'none', path: 'a.txt' }]
   ])
 })
 

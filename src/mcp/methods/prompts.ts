@@ -1,8 +1,9 @@
-import { type GetPromptResult, type Prompt, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
+import type { GetPromptResult, Prompt } from '@modelcontextprotocol/server'
 import { SkillError } from '../../core/ground/errors.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import { loadSkill } from '../../tools/load-skill.ts'
 import { MCP_PAGE_ENTRIES } from '../limits.ts'
+import { McpFault } from '../faults.ts'
 import { type Page, readPage } from './paging.ts'
 
 const TASK = { name: 'task', description: 'What to do with the skill; comes after its instructions', required: false }
@@ -28,6 +29,6 @@ export async function getPrompt (skills: SkillSource, name: string, task: string
   }
 }
 
-function noPrompt (): ProtocolError {
-  return new ProtocolError(ProtocolErrorCode.InvalidParams, 'There is no such prompt; prompts/list has the names')
+function noPrompt (): McpFault {
+  return new McpFault('missing', 'There is no such prompt; prompts/list has the names')
 }

@@ -4,6 +4,7 @@ import type { Manifest } from '../../core/ground/skill.ts'
 import { mediaType } from '../../core/content/media-type.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import { compareCodePoints } from '../../core/ground/text.ts'
+import { McpFault } from '../faults.ts'
 import { type Page, readPage } from './paging.ts'
 import { mainFileUri, parseSkillUri, skillUri } from '../skill-uri.ts'
 
@@ -60,7 +61,7 @@ export async function readDirectory (skills: SkillSource, uri: string, cursor: s
   if (parts === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'No such folder: folders are skill://<name> and skill://<name>/<path>')
   const { name, path } = parts
   const children = childrenOf(await skills.manifest(name), path === '' ? '' : `${path}/`)
-  if (children.size === 0 && path !== '') throw new ProtocolError(ProtocolErrorCode.InvalidParams, `No folder of a skill is at ${skillUri(name, path)}`)
+  if (children.size === 0 && path !== '') throw new McpFault('missing', `No folder of a skill is at ${skillUri(name, path)}`)
   return await readPage(skills.scope, [...children.keys()].sort(compareCodePoints), cursor, async (child) => {
     const size = children.get(child)
     const resource = { uri: skillUri(name, path === '' ? child : `${path}/${child}`), name: child }

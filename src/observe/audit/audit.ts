@@ -10,6 +10,7 @@ import { HttpProblem, problemCodeOf } from '../../http/problem.ts'
 import { REVISION_HEADER } from '../../http/headers.ts'
 import { type ClientOf, peerOf } from '../../http/request/client-address.ts'
 import { traceOf } from '../../http/request/traceparent.ts'
+import type { SkillErrorKind } from '../../core/ground/errors.ts'
 import { own } from '../../core/ground/json.ts'
 import { AuthFailures } from './auth-failures.ts'
 import { Journal, type JournalOptions } from './journal.ts'
@@ -126,12 +127,12 @@ export function createAudit ({ output, last, clientOf, isRequired, isWorking, ve
       if (request === undefined) return undefined
       const read = readOfCall(call, request, skillsOf?.(request).availableNow() ?? [])
       if (read === undefined) return undefined
-      return (result) => { report(request, read, result === 'ok' ? 'success' : result === 'refused' ? 'denied' : 'failure') }
+      return (result, { errorKind }) => { report(request, read, result === 'ok' ? 'success' : result === 'refused' ? 'denied' : outcomeOfError(errorKind)) }
     },
     onOperation (operation) {
       const read = readOfOperation(operation)
       if (read === undefined) return undefined
-      return ({ error }) => { report(operation.origin, read, error === undefined ? 'success' : 'failure') }
+      return ({ error, kind }) => { report(operation.origin, read, error === undefined ? 'success' : outcomeOfError(kind)) }
     }
   }
 
@@ -201,6 +202,23 @@ function digestIn (reply: FastifyReply, read: Read | undefined): string | undefi
 function revisionIn (reply: FastifyReply): string | undefined {
   const revision = reply.getHeader(REVISION_HEADER)
   return typeof revision === 'string' && reply.raw.statusCode < 400 ? revision : undefined
+}
+
+/** The same as REST's statuses have. */
+const OUTCOMES = {
+  invalid: 'failure',
+  forbidden: 'denied',
+  missing: 'not_found',
+  outdated: 'failure',
+  too_large: 'failure',
+  unprocessable: 'failure',
+  broken: 'error',
+  unavailable: 'error'
+} as const satisfies Record<SkillErrorKind, Outcome>
+
+/** @param kind undefined for what is wrong with the call itself */
+function outcomeOfError (kind: SkillErrorKind | undefined): Outcome {
+  return kind === undefined ? 'failure' : OUTCOMES[kind]
 }
 
 function outcomeOf (status: number): Outcome {
