@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, RequestListener, Server } from 'node:http'
 import type { FastifyBaseLogger, FastifyError, FastifyHttpOptions, FastifyReply, FastifyRequest } from 'fastify'
+import { maskSecrets } from '../core/ground/text.ts'
 import { MAX_BODY_BYTES } from './limits.ts'
 import { answerClientErrors } from './connections/client-errors.ts'
 import { type Connections, GracefulServer } from './connections/connections.ts'
@@ -90,6 +91,7 @@ function createRequestIds (): (request: IncomingMessage) => string {
   let count = 0
   return (request) => {
     const id = request.headers['x-request-id']
-    return typeof id === 'string' && REQUEST_ID.test(id) ? id : `${prefix}-${(++count).toString(36)}`
+    // An id is in every line of the log.
+    return typeof id === 'string' && REQUEST_ID.test(id) && maskSecrets(id) === id ? id : `${prefix}-${(++count).toString(36)}`
   }
 }

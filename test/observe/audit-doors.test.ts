@@ -190,3 +190,19 @@ t.test('K73: a read that does not succeed has the same outcome at every door', a
     ['prompts/get', { name: 'none' }]
   ] as const) t.equal(await ask(modern(method, params)), 'not_found', `${method} ${JSON.stringify(params)}`)
 })
+
+t.test('K61: what a client calls itself, and where it says to come from, holds no secret', async (t) => {
+  const { app, next } = await buildAudited(t)
+  for (const kind of ['token', 'link'] as const) {
+    const secret = createSecret(kind)
+    const cut = `${'x'.repeat(120)}${secret}`
+    const meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {}, 'io.modelcontextprotocol/clientInfo': { name: secret, version: secret } }
+    const { headers, body } = modernRequest({ method: 'resources/read', params: { uri: 'skill://demo/a.txt', _meta: meta } })
+    await app.inject({ url: '/skills', headers: { 'user-agent': `curl ${secret}`, 'x-forwarded-for': secret, 'x-request-id': secret } })
+    await app.inject({ url: '/skills', headers: { 'user-agent': cut, 'x-forwarded-for': `${'1'.repeat(500)}${secret}` } })
+    await app.inject({ method: 'POST', url: '/mcp', headers: headers as Record<string, string>, payload: String(body) })
+    const lines = await next(3)
+    t.notMatch(JSON.stringify(lines), secret.slice(4, 12), kind)
+    t.match(lines.map(({ client }) => client), ['curl -', `${'x'.repeat(120)}-`, '- -'])
+  }
+})

@@ -12,6 +12,7 @@ import { type ClientOf, peerOf } from '../../http/request/client-address.ts'
 import { traceOf } from '../../http/request/traceparent.ts'
 import type { SkillErrorKind } from '../../core/ground/errors.ts'
 import { own } from '../../core/ground/json.ts'
+import { maskSecrets } from '../../core/ground/text.ts'
 import { AuthFailures } from './auth-failures.ts'
 import { Journal, type JournalOptions } from './journal.ts'
 import { LinesOfReads } from './lines-of-reads.ts'
@@ -99,7 +100,7 @@ export function createAudit ({ output, last, clientOf, isRequired, isWorking, ve
         address: personal(clientOf(raw)),
         peer: personal(peerOf(raw)),
         // Whatever a caller writes there may be an address.
-        ...forwarded !== undefined && salt === undefined && { forwarded: String(forwarded).slice(0, MAX_FORWARDED_CHARACTERS) }
+        ...forwarded !== undefined && salt === undefined && { forwarded: maskSecrets(String(forwarded)).slice(0, MAX_FORWARDED_CHARACTERS) }
       }
     }
   }
@@ -189,7 +190,8 @@ function clientName ({ body, headers }: FastifyRequest): string | undefined {
   const info = own(own(own(body, 'params'), '_meta'), 'io.modelcontextprotocol/clientInfo')
   const [name, version] = [own(info, 'name'), own(info, 'version')]
   const client = typeof name === 'string' ? `${name}${typeof version === 'string' ? ` ${version}` : ''}` : headers['user-agent']
-  return client?.slice(0, MAX_CLIENT_CHARACTERS)
+  // Whatever a caller writes there may be a secret of its own.
+  return client === undefined ? undefined : maskSecrets(client).slice(0, MAX_CLIENT_CHARACTERS)
 }
 
 /** `sha256:<hex>` of the file that was sent, or that the caller has: what its ETag says. */
