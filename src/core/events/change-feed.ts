@@ -68,23 +68,36 @@ export class ChangeFeed {
   /**
    * Calls the listener with all later events, until the returned function is called.
    * @param lastId id of the last known event: the listener gets those after it, or one `reset`, before this returns. It gets them
-   * later if `lastId` is a revision of the catalog, and the present revision is not known yet.
+   * later if `lastId` is a revision of the catalog, and the present revision is not known yet; or if they name revisions that
+   * nobody was told of yet, and that are kept first.
    */
   subscribe (listener: FeedListener, lastId?: string): () => void {
     clearTimeout(this.#grace)
     this.#run ??= this.#begin()
     const { recent, tracker } = this.#run
-    const missed = (id: string): readonly FeedEvent[] => recent.after(id) ?? [{ type: 'reset', id: recent.position }]
-    let waitsWith = lastId !== undefined && !tracker.isComplete && CATALOG_REVISION.test(lastId) && recent.after(lastId) === undefined ? lastId : undefined
-    if (lastId !== undefined && waitsWith === undefined) for (const event of missed(lastId)) listener(event)
-    const stop = this.#events.subscribe((event) => {
-      if (waitsWith === undefined) return listener(event)
-      if (!tracker.isComplete) return
-      const known = waitsWith
+    const mayBecomeKnown = (id: string): boolean => !tracker.isComplete && CATALOG_REVISION.test(id) && recent.after(id) === undefined
+    let waitsWith = lastId
+    let isKeeping = false
+    const sendMissed = (): void => {
+      if (waitsWith === undefined) return
+      const missed = recent.after(waitsWith) ?? [{ type: 'reset', id: recent.position } as const]
       waitsWith = undefined
-      for (const event of missed(known)) listener(event)
+      for (const event of missed) listener(event)
+    }
+    const resume = (): void => {
+      if (waitsWith === undefined || isKeeping || mayBecomeKnown(waitsWith)) return
+      const kept = tracker.keepNamed(recent.after(waitsWith) ?? [])
+      if (kept === undefined) return sendMissed()
+      isKeeping = true
+      void kept.then(sendMissed)
+    }
+    const stop = this.#events.subscribe((event) => {
+      if (waitsWith === undefined) listener(event)
+      else resume()
     })
+    resume()
     return () => {
+      waitsWith = undefined
       stop()
       if (!this.#events.hasListeners) this.#endSoon()
     }

@@ -46,6 +46,8 @@ export class SkillTracker {
   readonly #hinted = new Set<string>()
   readonly #pass = new Set<string>()
   readonly #attempts = new Map<string, number>()
+  /** Skills whose last reported revision is kept. */
+  readonly #kept = new Set<string>()
   /** Skills from the beginning that were not inspected yet, and skills with a hint that is not followed up. */
   readonly #unread: Set<string>
   readonly #due = new Set<string>()
@@ -176,7 +178,8 @@ export class SkillTracker {
     }
     const mayNotLast = state !== undefined && state !== known && state.fingerprint === undefined
     if (this.#stopped || (mayNotLast && this.#tryAgain(name))) return false
-    if (state !== known && !await this.#keep(name, state) && this.#tryAgain(name)) return false
+    if (state !== known) this.#kept.delete(name)
+    if (state !== known && !await this.#keepNews(name, state) && this.#tryAgain(name)) return false
     if (this.#stopped) return false
     this.#attempts.delete(name)
     if (state !== known) this.#report(name, state)
@@ -184,13 +187,40 @@ export class SkillTracker {
   }
 
   /**
+   * Has the present revisions kept that these changes name, for somebody who is told of them later.
+   * @returns undefined where all are kept
+   */
+  keepNamed (changes: Iterable<{ readonly type: string, readonly name?: string, readonly revision?: string }>): Promise<void> | undefined {
+    const due = new Map<string, string>()
+    for (const { name, revision } of changes) {
+      if (name !== undefined && revision !== undefined && this.#lastReported.get(name)?.revision === revision && !this.#kept.has(name)) due.set(name, revision)
+    }
+    return due.size === 0 ? undefined : this.#keepAll(due)
+  }
+
+  async #keepAll (revisions: ReadonlyMap<string, string>): Promise<void> {
+    const yieldIfNeeded = createSlicer()
+    for (const [name, revision] of revisions) {
+      if (this.#stopped) return
+      await this.#keep(name, revision)
+      await yieldIfNeeded()
+    }
+  }
+
+  async #keepNews (name: string, state: Inspected | undefined): Promise<boolean> {
+    if (state?.revision === undefined || !this.#options.isHeard() || !this.#isNews(this.#lastReported.get(name), state)) return true
+    return await this.#keep(name, state.revision)
+  }
+
+  /**
    * Has the revision of a change kept, as those of manifests are, before anybody is told. It reads the skill a second time: an inspection
    * gathers no bytes, because those of all skills have no room. False when the skill is in another state already.
    */
-  async #keep (name: string, state: Inspected | undefined): Promise<boolean> {
-    if (state?.revision === undefined || !this.#options.isHeard() || !this.#isNews(this.#lastReported.get(name), state)) return true
+  async #keep (name: string, revision: string): Promise<boolean> {
     try {
-      return (await this.#options.skills.manifest(name)).revision === state.revision
+      const isPresent = (await this.#options.skills.manifest(name)).revision === revision
+      if (isPresent) this.#kept.add(name)
+      return isPresent
     } catch (err) {
       if (!(err instanceof SkillError)) this.#options.log.warn({ err, skill: name }, 'a revision could not be kept')
       return false

@@ -35,7 +35,11 @@ t.test('who comes back resumes, or learns that events were missed', async (t) =>
   stop()
   fs.appendFileSync(join(root, 'a/SKILL.md'), '!')
   await until(() => feed.position !== events.at(-1)?.id)
-  t.strictSame(resumed(events.at(-1)?.id).map(eventText), ['changed a'], 'it goes on for those who come back soon')
+  const later: FeedEvent[] = []
+  const end = feed.subscribe((event) => { later.push(event) }, events.at(-1)?.id)
+  await until(() => later.length > 0)
+  end()
+  t.strictSame(later.map(eventText), ['changed a'], 'it goes on for those who come back soon')
   feed.close()
   t.equal(feed.position, undefined)
 

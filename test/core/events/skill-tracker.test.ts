@@ -4,7 +4,7 @@ import t from 'tap'
 import { createChangeFeed, type FeedEvent } from '../../../src/core/events/change-feed.ts'
 import { createSkillManager, type SkillManagerOptions } from '../../../src/core/skill-manager.ts'
 import { createWatcher } from '../../../src/core/watch/watcher.ts'
-import { AGE_MS, countInspections, deep, EDITS, follow, REPORTED_UNDER_LOAD_MS, write } from '../../helper/followed-feed.ts'
+import { AGE_MS, countInspections, deep, EDITS, follow, knownRevision, REPORTED_UNDER_LOAD_MS, write } from '../../helper/followed-feed.ts'
 import { createFaultyDisk, osError, passTick, skill, skillText, until } from '../../helper/skills.ts'
 import { NO_TICKS, numbered } from '../../helper/watched-index.ts'
 import { BLIND, failWith } from '../../helper/watched-roots.ts'
@@ -157,4 +157,35 @@ t.test('K59: the revision of an event stays readable after the next edit, while 
   fs.appendFileSync(join(root, 'b/references/x.md'), '!')
   await until(() => feed.position !== before)
   t.strictSame(skills.keptRevisions('b'), [], 'who asks for the revision of the catalog alone is told of no other')
+})
+
+t.test('K59: the revision of an event that a stream gets later, by the last id that it knows, stays readable after the next edit', async (t) => {
+  const root = t.testdir({ a: deep('a'), b: deep('b') })
+  const { skills, feed, stop } = await follow(t, root)
+  await knownRevision(feed)
+  const since = feed.position ?? ''
+  stop()
+  const edit = async (name: string, text: string): Promise<void> => {
+    const before = feed.position
+    passTick(root)
+    fs.writeFileSync(join(root, name, 'references/x.md'), text)
+    await until(() => feed.position !== before)
+  }
+  await edit('a', 'one')
+  await edit('b', 'one')
+  await edit('a', 'two')
+  t.strictSame(['a', 'b'].flatMap((name) => skills.keptRevisions(name)), [], 'nobody was told of them')
+
+  const events: FeedEvent[] = []
+  t.teardown(feed.subscribe((event) => { events.push(event) }, since))
+  // A stream that has gone by then gets nothing, and one that comes later gets the same.
+  feed.subscribe(() => { t.fail('an event for a stream that is closed') }, since)()
+  await until(() => events.length >= 3)
+  t.strictSame(events.map((event) => 'name' in event ? `${event.type} ${event.name}` : event.type), ['changed a', 'changed b', 'changed a'])
+  const revisions = events.flatMap((event) => 'revision' in event ? event.revision ?? [] : [])
+  passTick(root)
+  for (const name of ['a', 'b']) fs.writeFileSync(join(root, name, 'references/x.md'), 'later')
+  t.equal((await skills.at(String(revisions[2])).readFile('a', 'references/x.md')).utf8, 'two')
+  t.equal((await skills.at(String(revisions[1])).readFile('b', 'references/x.md')).utf8, 'one')
+  await t.rejects(skills.at(String(revisions[0])).readFile('a', 'references/x.md'), { code: 'revision_changed' }, 'one that was gone before')
 })
