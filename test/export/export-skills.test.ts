@@ -66,7 +66,7 @@ t.test('K93: the same behind nginx, with the configuration of deploy/nginx', asy
   const folder = t.testdir({ nginx: {}, client: {} })
   const out = join(folder, 'out')
   t.equal((await exportTo(t, out, EXAMPLES)).code, 0)
-  const { url } = await startNginx(t, 'nginx/static.conf', { folder: join(folder, 'nginx'), root: out })
+  const { url } = await startNginx(t, 'nginx/static.conf', { folder: join(folder, 'nginx'), root: out, isPublic: true })
   const { succeeded, output, folder: installed } = await installSkills(url, { cli, cwd: join(folder, 'client') })
   t.ok(succeeded, output)
   for (const name of readdirSync(EXAMPLES)) t.same(differences(join(EXAMPLES, name), join(installed, name)), [], name)
@@ -75,8 +75,28 @@ t.test('K93: the same behind nginx, with the configuration of deploy/nginx', asy
   for (const { path, content_type: type, cache_control: rule } of files.filter(({ path }) => path.startsWith('.well-known/agent-skills/'))) {
     const { headers } = await fetch(`${url}/${encodeURI(path)}`)
     t.equal(headers.get('content-type'), type, path)
-    t.match(headers.get('cache-control'), rule.replace('public, max-age=60', 'max-age=60'), path)
+    t.equal(headers.get('cache-control'), rule, path)
     t.equal(headers.get('access-control-allow-origin'), '*')
+  }
+})
+
+t.test('K93: what one caller sees is for no shared cache and no other web page behind nginx either', async (t) => {
+  if (!hasProgram('nginx', '-v')) {
+    t.comment('skipped: nginx is not on this machine')
+    return
+  }
+  const folder = t.testdir({ nginx: {}, skills: { a: skill('a', { 'x.md': 'x' }), b: skill('b') }, 'access.yaml': 'rules: [{ groups: [team], roots: [skills] }]\n' })
+  const out = join(folder, 'out')
+  t.match(await exportTo(t, out, join(folder, 'skills'), '--access', join(folder, 'access.yaml'), '--as', 'group:team'), { code: 0 })
+  const { url } = await startNginx(t, 'nginx/static.conf', { folder: join(folder, 'nginx'), root: out })
+  const { files } = JSON.parse(readFileSync(join(out, 'manifest.json'), 'utf8')) as Listed
+  t.ok(files.length > 4)
+  for (const { path, cache_control: rule } of files) {
+    const { status, headers } = await fetch(`${url}/${encodeURI(path)}`)
+    t.equal(status, 200, path)
+    t.match(rule, /^private, /)
+    t.equal(headers.get('cache-control'), rule, path)
+    t.equal(headers.get('access-control-allow-origin'), null, path)
   }
 })
 
