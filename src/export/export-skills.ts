@@ -64,6 +64,7 @@ ${isPublic ? '  Access-Control-Allow-Origin: *\n' : ''}  X-Content-Type-Options:
   Cache-Control: ${cacheControl(SHORT, isPublic)}
 /${LEGACY_INDEX}
   Content-Type: ${JSON_TYPE}
+/.well-known/skills/*
   Cache-Control: ${cacheControl(SHORT, isPublic)}
 /.well-known/agent-skills/:name/:digest/SKILL.md
   Content-Type: text/markdown; charset=utf-8

@@ -25,6 +25,16 @@ async function exportTo (t: Test, out: string, ...args: readonly string[]) {
   return await runProcess(t, { args: ['export', out, ...args] })
 }
 
+/** The rules for caches that a host with a `_headers` file sends together for a path. */
+function rulesFor (headers: string, path: string): string[] {
+  let isMatching = false
+  return headers.split('\n').flatMap((line) => {
+    if (line.startsWith('/')) isMatching = new RegExp(`^${line.replaceAll('.', '\\.').replaceAll('*', '.*').replaceAll(/:\w+/g, '[^/]+')}$`).test(path)
+    const [, rule] = /^ {2}Cache-Control: (.*)$/.exec(line) ?? []
+    return isMatching && rule !== undefined ? [rule] : []
+  })
+}
+
 /** Bytes and times of all files. */
 function stateOf (folder: string): Record<string, string> {
   const entries = readdirSync(folder, { withFileTypes: true, recursive: true }).filter((entry) => entry.isFile())
@@ -196,6 +206,10 @@ t.test('K93: with an access file an export holds what one caller sees, with a tr
   t.ok(rulesIn('team').every((rule) => rule.startsWith('private, max-age=')), 'what some callers see is for no shared cache')
   t.match(headersIn('team'), /Cache-Control: private, max-age=31536000, immutable\n/)
   t.notMatch(headersIn('team'), /Access-Control|public/)
+  for (const out of ['anyone', 'team']) {
+    const { files } = JSON.parse(readFileSync(join(cwd, out, 'manifest.json'), 'utf8')) as Listed
+    for (const { path, cache_control: rule } of files) t.strictSame(rulesFor(headersIn(out), `/${path}`), [rule], `${out}: ${path}`)
+  }
   t.match(await run('x', 'skills', '--access', 'access.yaml', '--as', 'nobody'), { code: 1, stderr: /'nobody' is no token or link of the access file|"nobody"/ })
   t.match(await run('x', 'skills', '--as', 'nobody'), { code: 1, stderr: /--as needs an access file/ })
 })
