@@ -168,6 +168,23 @@ t.test('K85: a restart without network serves the last state', async (t) => {
   t.notOk(existsSync(join(folder, 'tmp', 'skills-x')))
 })
 
+t.test('K84: a pinned commit is not asked for again, after a restart neither', async (t) => {
+  const repository = createRepository(t, 'team.git')
+  const commit = repository.commit(skillFiles('a'))
+  const host = await startGitHost(t, join(repository.path, '..'))
+  const source = sourceAt(`git+${host.url}/team.git#${commit}`)
+  const first = await openSources(t, [source])
+  await first.sources.sync()
+  await first.sources.close()
+  const asked = host.requests.length
+  const { skills, status } = await openSources(t, [source], { stateDir: first.stateDir })
+  t.match(status(), { state: 'ok', revision: `sha1:${commit}`, error: undefined })
+  t.strictSame(await skills.list(), ['a'])
+  t.equal(host.requests.length, asked)
+  const { skills: others } = await openSources(t, [sourceAt(`git+${host.url}/team.git#${commit}:skills/a`)], { stateDir: first.stateDir.replace(/state$/, 'other') })
+  t.strictSame(await others.list(), ['a'], 'of another folder, it is')
+})
+
 t.test('K84: a store that was broken is fetched anew', async (t) => {
   const repository = createRepository(t)
   repository.commit(skillFiles('a'))

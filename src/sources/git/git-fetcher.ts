@@ -67,6 +67,8 @@ export function createGitFetcher (source: GitSource, stateDir: string, env: Envi
   }
 
   async function fetchOnce ({ known, isListed, signal }: FetchOptions): Promise<Fetched | undefined> {
+    const [first] = source.at
+    if (first?.ref !== undefined && COMMIT_ID.test(first.ref) && known?.['commit'] === first.ref && known['path'] === first.path) return undefined
     const remote = await connection(source, surroundings, signal)
     const resolved = await resolveRef(source.at, (args) => runGit({ ...remote, args: ['ls-remote', '--quiet', ...args] }), source.url)
     if (resolved.commit !== undefined && known?.['commit'] === resolved.commit && known['path'] === resolved.path) return undefined
