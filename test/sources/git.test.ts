@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { PROMETHEUS } from '../../src/observe/metrics/exposition.ts'
@@ -183,6 +183,27 @@ t.test('K84: a pinned commit is not asked for again, after a restart neither', a
   t.equal(host.requests.length, asked)
   const { skills: others } = await openSources(t, [sourceAt(`git+${host.url}/team.git#${commit}:skills/a`)], { stateDir: first.stateDir.replace(/state$/, 'other') })
   t.strictSame(await others.list(), ['a'], 'of another folder, it is')
+})
+
+t.test('K85: a skill that is missing in the state folder is fetched again, and not served without its files meanwhile', async (t) => {
+  const repository = createRepository(t)
+  repository.commit(skillFiles('a', 'b'))
+  const source = sourceAt(`git+file://${repository.path}`)
+  const first = await openSources(t, [source])
+  await first.sources.close()
+  const folder = join(first.stateDir, 'sources', readdirSync(join(first.stateDir, 'sources'))[0] ?? '', 'skills')
+  const lost = readdirSync(folder).find((digest) => existsSync(join(folder, digest, 'b'))) ?? ''
+  rmSync(join(folder, lost), { recursive: true })
+  const away = sourceAt(`git+file://${repository.path}`)
+  renameSync(repository.path, `${repository.path}.away`)
+  const offline = await openSources(t, [away], { stateDir: first.stateDir })
+  t.strictSame(await offline.skills.list(), ['a'])
+  t.match(offline.status(), { state: 'stale', revision: /^main@sha1:/ })
+  await offline.sources.close()
+  renameSync(`${repository.path}.away`, repository.path)
+  const { skills, status } = await openSources(t, [source], { stateDir: first.stateDir })
+  t.match(status(), { state: 'ok', skills: 2 })
+  t.ok((await skills.readMainFile('b', 'SKILL.md')).bytes.length > 0)
 })
 
 t.test('K84: a store that was broken is fetched anew', async (t) => {

@@ -92,10 +92,15 @@ export class Publisher implements Listing {
     this.#realFolder = await realpath(this.#skillsFolder)
     const listing = await readJson(join(this.#folder, LISTING_FILE))
     if (!isJsonObject(listing) || !isJsonObject(listing.skills)) return undefined
-    this.#list(new Map(Object.entries(listing.skills).filter((entry): entry is [string, string] => isSafeName(entry[0]) && typeof entry[1] === 'string' && DIGEST.test(entry[1]))))
+    const listed = Object.entries(listing.skills).filter((entry): entry is [string, string] => isSafeName(entry[0]) && typeof entry[1] === 'string' && DIGEST.test(entry[1]))
+    const there = new Set(await readdir(this.#skillsFolder))
+    const present = listed.filter(([, digest]) => there.has(digest))
+    this.#list(new Map(present))
     await this.#removeUnlisted()
     const state = await readJson(join(this.#folder, 'state.json'))
-    return isState(state) ? state : undefined
+    if (!isState(state)) return undefined
+    // What somebody has removed is fetched again, and not taken for what the source has.
+    return present.length === listed.length ? state : { ...state, memory: {} }
   }
 
   async publish (tree: SourceTree, found: readonly FoundSkill[], { only, state, prefix, signal, where, approve }: PublishOptions): Promise<PublishedChange> {
