@@ -47,6 +47,31 @@ t.test('K84: a hostile tree is refused as a whole, named, and the commit before 
   t.match(status(), { state: 'ok', revision: `main@sha1:${last}` })
 })
 
+t.test('K84: what no disk can hold is refused and named where it lies in a skill, and is nothing elsewhere', async (t) => {
+  const { repository, sources, skills, status, first } = await openGood(t)
+  const file = blob(repository, skillText('evil'))
+  const link = (target: string | Buffer) => `120000 blob ${blob(repository, target)}\tbad`
+  for (const [what, line] of [
+    ['a long name', `100644 blob ${file}\t${'n'.repeat(256)}`],
+    ['a long name of a folder', `040000 tree ${tree(repository, `100644 blob ${file}\tx`)}\t${'é'.repeat(130)}`],
+    ['a link without a target', link('')],
+    ['a link with a NUL', link(Buffer.from('a\0b'))],
+    ['a long link', link('x'.repeat(4_096))],
+    ['a longer link', link('x'.repeat(5_000))]
+  ] as const) {
+    repository.commitTree([`040000 tree ${tree(repository, `040000 tree ${tree(repository, `100644 blob ${file}\tSKILL.md`, line)}\tevil`)}\tskills`])
+    await sources.sync()
+    const name = /\t(.*)$/.exec(line)?.[1]?.slice(0, 20) ?? ''
+    t.match(status(), { state: 'stale', revision: `main@sha1:${first}`, error: { code: 'refused_tree', message: name } }, what)
+    repository.commitTree([line, `040000 tree ${repository.git(['rev-parse', `${first}:skills`])}\tskills`])
+    await sources.sync()
+    t.match(status(), { state: 'ok' }, `${what}, beside the skills`)
+    repository.git(['update-ref', 'refs/heads/main', first])
+    await sources.sync()
+  }
+  t.strictSame(await skills.list(), ['good'])
+})
+
 t.test('K84: odd but honest trees are served, and what is no skill is named', async (t) => {
   const { repository, sources, skills, status } = await openGood(t)
   const main = (name: string) => blob(repository, skillText(name))

@@ -17,6 +17,10 @@ import { quotePath, type SourceEntry, type SourceTree } from './source-tree.ts'
 /** Names the skills of what was published last. It is only ever replaced, by a rename. */
 const LISTING_FILE = 'skills.json'
 
+/** Of one name in a path, and of what a link says. */
+const MAX_NAME_BYTES = 255
+const MAX_LINK_BYTES = 4_095
+
 /** How long a folder that no listing names any more stays, in milliseconds: slow clients have a minute for an answer. */
 const RETIRED_MS = 120_000
 
@@ -114,6 +118,8 @@ export class Publisher implements Listing {
       const name = prefix + found_
       const files = tree.below(path).sort((a, b) => compareCodePoints(a.path, b.path))
       const tooLarge = files.find(({ entry }) => entry.size > MAX_FILE_BYTES)
+      const unwritable = files.find(isUnwritable)
+      if (unwritable !== undefined) throw new SourceError('refused_tree', `${where} is refused: no disk can hold ${quotePath(unwritable.path)} in the skill ${quotePath(path)}`)
       if (tooLarge !== undefined) throw new SourceError('too_large', `${where} is refused: ${quotePath(tooLarge.entry.path)} is larger than ${MAX_FILE_BYTES} bytes`)
       sizes.set(name, files.reduce((sum, { entry }) => sum + entry.size, 0))
       const digest = digestOf(name, files)
@@ -220,6 +226,12 @@ export class Publisher implements Listing {
 const DIGEST = /^[\da-f]{40}$/
 
 type SkillFiles = ReadonlyArray<{ readonly path: string, readonly entry: SourceEntry }>
+
+/** Whether a name is longer than file systems have them, or a link leads to what is no path. */
+function isUnwritable ({ path, entry: { kind, target = '' } }: SkillFiles[number]): boolean {
+  if (path.split('/').some((name) => Buffer.byteLength(name) > MAX_NAME_BYTES)) return true
+  return kind === 'link' && (target === '' || target.includes('\0') || Buffer.byteLength(target) > MAX_LINK_BYTES)
+}
 
 /** Names a folder by its content, and by the skill's name: two skills of one content are two folders. */
 function digestOf (name: string, files: SkillFiles): string {
