@@ -28,6 +28,27 @@ t.test('K83: archives of each kind, by their bytes, with the revisions of a fold
   }
 })
 
+t.test('K85: a tar archive that was cut between two files publishes nothing', async (t) => {
+  const body = await tarOf(good)
+  let end = body.length
+  const server = await startServer(t, (_, response) => {
+    // A body without a length ends with its connection, whole or not.
+    response.useChunkedEncodingByDefault = false
+    response.writeHead(200, { connection: 'close', etag: `"${end}"` }).end(body.subarray(0, end))
+  })
+  const { sources, skills, status } = await openSources(t, [sourceAt(`${server.url}/a.tar`)])
+  const revision = status().revision
+  for (end = 512; end < body.length; end += 512) {
+    const other = await openSources(t, [sourceAt(`${server.url}/a.tar`)], { stateDir: join(t.testdirName, `cut-${end}`) })
+    t.match(other.status(), { state: 'failed', error: { code: 'bad_archive' } }, `${end} of ${body.length} bytes`)
+    await other.sources.close()
+  }
+  end = 1_024
+  await sources.sync()
+  t.match(status(), { state: 'stale', revision, error: { code: 'bad_archive' } })
+  t.strictSame(await skills.list(), ['a', 'b'])
+})
+
 t.test('K83: one fetch for each release, everything else is a 304', async (t) => {
   let body = await tarGzOf(good)
   const server = await startServer(t, (request, response) => {

@@ -10,6 +10,9 @@ import { unpackZip } from './unpack-zip.ts'
 
 const USTAR_AT = 257
 
+/** Two empty blocks, in bytes: without them, nobody can tell where a tar archive was cut. */
+const TAR_END_BYTES = 1_024
+
 /** Unpacks an archive by what its first bytes say it is: neither its name nor its type can be trusted. */
 export async function unpackArchive (path: string, into: UnpackedFiles, signal: AbortSignal): Promise<void> {
   into.addPackedBytes((await stat(path)).size)
@@ -22,6 +25,7 @@ export async function unpackArchive (path: string, into: UnpackedFiles, signal: 
         await unpackTar(path, true, into, signal)
         return
       case 'tar':
+        await checkTarEnd(path)
         await unpackTar(path, false, into, signal)
         return
       case undefined:
@@ -30,6 +34,18 @@ export async function unpackArchive (path: string, into: UnpackedFiles, signal: 
   } catch (error) {
     signal.throwIfAborted()
     throw asArchiveError(error)
+  }
+}
+
+/** A compressed archive has a length and a checksum of its own. */
+async function checkTarEnd (path: string): Promise<void> {
+  const file = await open(path)
+  try {
+    const { size } = await file.stat()
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(TAR_END_BYTES), 0, TAR_END_BYTES, Math.max(0, size - TAR_END_BYTES))
+    if (bytesRead < TAR_END_BYTES || buffer.some((byte) => byte !== 0)) throw new SourceError('bad_archive', 'the archive ends before its end')
+  } finally {
+    await file.close()
   }
 }
 
