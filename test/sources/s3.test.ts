@@ -133,6 +133,10 @@ t.test('K85: a bucket that changes while it is read, lists wrong or refuses keep
     ['bad_answer', (_, response) => Boolean(response.end(`<ListBucketResult>${'<Contents><Key>team/x/SKILL.md</Key><ETag>"1"</ETag><Size>1</Size></Contents>'.repeat(2)}</ListBucketResult>`))],
     ['bad_answer', (_, response) => Boolean(response.end('<ListBucketResult>busy</ListBucketResult>'))],
     ['bad_answer', (_, response) => Boolean(response.end('<ListBucketResult/><ListBucketResult/>'))],
+    ['bad_answer', (_, response) => Boolean(response.end('<html><br>Sign in</html'))],
+    // A proxy that breaks off says the same as one that has sent all.
+    ...['', '<IsTruncated>false</IsTruncated>', '<Contents><Key>team/skills/a/SKILL.md</Key><ETag>"1"</ETag><Size>1</Size></Contents>'].map((begin) =>
+      ['bad_answer', (_, response) => Boolean(response.end(`<?xml version="1.0"?><ListBucketResult>${begin}`))] as const satisfies readonly [string, Store['before']]),
     ['changing', (_, response, url) => url.pathname.endsWith('SKILL.md') && Boolean(response.setHeader('etag', '"1"').end('other bytes than those of the size that was listed'))],
     ['auth_failed', (_, response) => Boolean(response.writeHead(403).end(SECRET))],
     ['unreachable', (_, response) => Boolean(response.writeHead(503).end())]
@@ -153,7 +157,7 @@ t.test('K85: a bucket that changes while it is read, lists wrong or refuses keep
 t.test('K85: keys that no folder holds are left out one by one, and named', async (t) => {
   const store = await startStore(t)
   fill(store)
-  for (const key of ['team/skills/a//x', 'team/../x', 'team/skills/a/../y', 'team/skills/b', 'team/skills/c/']) store.objects.set(key, key.endsWith('/') ? '' : 'x')
+  for (const key of [`team/skills/a/${'n'.repeat(256)}`, 'team/skills/a//x', 'team/../x', 'team/skills/a/../y', 'team/skills/b', 'team/skills/c/']) store.objects.set(key, key.endsWith('/') ? '' : 'x')
   const { status } = await open(t, store)
-  t.match(status(), { state: 'ok', skills: 3, left_out: { count: 4 } })
+  t.match(status(), { state: 'ok', skills: 3, left_out: { count: 5 } })
 })

@@ -9,7 +9,7 @@ import { isJsonObject } from '../../core/ground/json.ts'
 import { Signal } from '../../core/ground/signal.ts'
 import { isSafeName } from '../../core/ground/skill-name.ts'
 import { compareCodePoints } from '../../core/ground/text.ts'
-import { MAX_FILE_BYTES, MAX_PUBLISHED_BYTES } from './limits.ts'
+import { MAX_FILE_BYTES, MAX_NAME_BYTES, MAX_PUBLISHED_BYTES } from './limits.ts'
 import { readJson, replaceFile } from './state-folder.ts'
 import { SourceError } from '../source-error.ts'
 import { quotePath, type SourceEntry, type SourceTree } from './source-tree.ts'
@@ -17,8 +17,7 @@ import { quotePath, type SourceEntry, type SourceTree } from './source-tree.ts'
 /** Names the skills of what was published last. It is only ever replaced, by a rename. */
 const LISTING_FILE = 'skills.json'
 
-/** Of one name in a path, and of what a link says. */
-const MAX_NAME_BYTES = 255
+/** Of what a link says. */
 const MAX_LINK_BYTES = 4_095
 
 /** How long a folder that no listing names any more stays, in milliseconds: slow clients have a minute for an answer. */

@@ -10,6 +10,9 @@ import type { S3Source } from './s3-source.ts'
 const MAX_OBJECTS = 200_000
 const MAX_PAGES = 10_000
 
+/** The end of a whole listing: without it, a listing that was cut would say that objects are gone. */
+const END_OF_LISTING = /<(?:\/ListBucketResult\s*|ListBucketResult[^<>]*\/)>\s*$/
+
 export interface StoredObject {
   readonly key: string
   /** Says whether an object changed. It is no digest of its bytes. */
@@ -45,14 +48,12 @@ export class Bucket {
   /** All objects below a prefix, sorted by key. */
   async list (prefix: string): Promise<StoredObject[]> {
     const objects: StoredObject[] = []
-    const parser = new XMLParser({ parseTagValue: false, trimValues: false, isArray: (name) => name === 'Contents' })
     const tokens = new Set<string>()
     let token: string | undefined
     do {
       const url = new URL(this.#base)
       url.search = new URLSearchParams({ 'list-type': '2', 'encoding-type': 'url', prefix, ...token !== undefined && { 'continuation-token': token } }).toString().replaceAll('+', '%20')
-      const answer: unknown = parser.parse((await readBody(await this.#send(url, {}))).toString())
-      const listing = asObject(answer)['ListBucketResult']
+      const listing = parseListing((await readBody(await this.#send(url, {}))).toString())
       // An empty element is text.
       if (!isJsonObject(listing) && (typeof listing !== 'string' || listing.trim() !== '')) throw new SourceError('bad_answer', 'the service gives no listing')
       const result = asObject(listing)
@@ -103,6 +104,16 @@ export class Bucket {
     const signed = await this.#client.sign(url.href, { headers: { ...headers } })
     // All of them, since the signature covers them: another host gets none.
     return await send({ ...request, credentials: Object.fromEntries(signed.headers) })
+  }
+}
+
+function parseListing (text: string): unknown {
+  if (!END_OF_LISTING.test(text)) throw new SourceError('bad_answer', 'the service gives no whole listing')
+  const parser = new XMLParser({ parseTagValue: false, trimValues: false, isArray: (name) => name === 'Contents' })
+  try {
+    return asObject(parser.parse(text))['ListBucketResult']
+  } catch (cause) {
+    throw new SourceError('bad_answer', 'the service gives no listing', { cause })
   }
 }
 

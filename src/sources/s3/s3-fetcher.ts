@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import type { Environment } from '../../operator/setting.ts'
 import type { LeftOut } from '../../core/layout/layout.ts'
 import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'
-import { MAX_FILE_BYTES } from '../publish/limits.ts'
+import { MAX_FILE_BYTES, MAX_NAME_BYTES } from '../publish/limits.ts'
 import { AddressError, SourceError } from '../source-error.ts'
 import type { S3Source } from './s3-source.ts'
 import type { SourceEntry } from '../publish/source-tree.ts'
@@ -81,7 +81,7 @@ function toEntries (objects: readonly StoredObject[], prefixLength: number): { e
     // A marker for an empty folder.
     if (path === '' || (path.endsWith('/') && object.size === 0)) continue
     const isUsable = path.isWellFormed() && !path.includes('\0') && Buffer.byteLength(path) <= 1_024 && object.size <= MAX_FILE_BYTES &&
-      !path.split('/').some((segment) => segment === '' || segment === '.' || segment === '..' || segment.toLowerCase() === '.git')
+      !path.split('/').some((segment) => Buffer.byteLength(segment) > MAX_NAME_BYTES || segment === '' || segment === '.' || segment === '..' || segment.toLowerCase() === '.git')
     if (!isUsable) {
       leftOut.push({ path: object.key, reason: 'unsafe_name' })
       continue
