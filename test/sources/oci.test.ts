@@ -110,3 +110,20 @@ t.test('K84: a registry gets no credentials to another host, and other bytes tha
   await sources.sync()
   t.match(status(), { error: { code: 'digest_mismatch' } })
 })
+
+t.test('K85: an artifact without a layer that can be read, or with one that takes files away, leaves the state before it', { skip }, async (t) => {
+  const host = await startRegistry(t)
+  const first = await push(host, '1', [[SKILL_LAYER, await tarGzOf([['a/SKILL.md', skillText('a')]])]])
+  const { sources, skills, status } = await openSources(t, [sourceAt(`oci://${host}/team/skills:1`)])
+  const whiteOut = await tarGzOf([['.wh.a', ''], ['b/SKILL.md', skillText('b')]])
+  for (const [what, code, layers] of [
+    ['no layer', 'bad_archive', []],
+    ['another compression', 'bad_archive', [['application/vnd.oci.image.layer.v1.tar+zstd', Buffer.from('x')]]],
+    ['a layer that removes a skill of another', 'refused_tree', [['application/vnd.oci.image.layer.v1.tar+gzip', await tarGzOf([['a/SKILL.md', skillText('a')]])], ['application/vnd.oci.image.layer.v1.tar+gzip', whiteOut]]]
+  ] satisfies ReadonlyArray<readonly [string, string, Parameters<typeof push>[2]]>) {
+    await push(host, '1', layers)
+    await sources.sync()
+    t.match(status(), { state: 'stale', revision: `1@${first}`, error: { code } }, what)
+  }
+  t.strictSame(await skills.list(), ['a'])
+})

@@ -7,6 +7,7 @@ import { unpackArchive } from '../archive/unpack.ts'
 import { createUnpackedFiles, type UnpackedFiles } from '../archive/unpacked-files.ts'
 import { MAX_ARCHIVE_BYTES } from '../archive/archive-fetcher.ts'
 import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'
+import { quotePath } from '../publish/source-tree.ts'
 import { SourceError } from '../source-error.ts'
 import type { OciSource } from './oci-source.ts'
 import { type Descriptor, Registry } from './registry.ts'
@@ -15,6 +16,8 @@ const INTERVAL_MS = 60_000
 const MAX_LAYERS = 100
 const MAX_MANIFESTS = 2_000
 const TITLE = 'org.opencontainers.image.title'
+/** How a layer of an image says that a file of a lower one is gone. */
+const WHITE_OUT = /(?:^|\/)\.wh\./
 const TAR_LAYER = /(?:\.|\+|\/)tar(?:[.+]gzip)?$|\.tar\.gzip$/
 
 interface Layer extends Descriptor {
@@ -37,7 +40,9 @@ export function createOciFetcher (source: OciSource, env: Environment): Fetcher 
       if (known?.['digest'] === digest) return undefined
       const files = await createUnpackedFiles(tmp, signal)
       let bytes = 0
-      for (const [index, layer] of (await layersOf(registry, digest)).entries()) {
+      const layers = (await layersOf(registry, digest)).filter(({ mediaType, title }) => TAR_LAYER.test(mediaType) || title !== undefined)
+      if (layers.length === 0) throw new SourceError('bad_archive', 'the artifact has no layer that is a tar or tar.gz archive, or a file with a title')
+      for (const [index, layer] of layers.entries()) {
         bytes += layer.size
         if (bytes > MAX_ARCHIVE_BYTES) throw new SourceError('too_large', `the artifact is larger than ${MAX_ARCHIVE_BYTES} bytes`)
         const blob = join(tmp, `layer-${index}`)
@@ -45,7 +50,10 @@ export function createOciFetcher (source: OciSource, env: Environment): Fetcher 
         await unpackLayer(layer, blob, files, signal)
         await rm(blob)
       }
-      return { revision: isFinal ? digest : `${reference}@${digest}`, memory: { digest }, files: files.files(false), path, isFinal }
+      const unpacked = files.files(false)
+      const whiteOut = unpacked.entries.find(({ path }) => WHITE_OUT.test(path))
+      if (whiteOut !== undefined) throw new SourceError('refused_tree', `the artifact is refused: ${quotePath(whiteOut.path)} takes away what another layer has`)
+      return { revision: isFinal ? digest : `${reference}@${digest}`, memory: { digest }, files: unpacked, path, isFinal }
     }
   }
 }
