@@ -106,6 +106,12 @@ t.test('K84: a registry gets no credentials to another host, and other bytes tha
     await sources.sync()
     t.match(status(), { state: 'failed', error: { code } }, bytes.toString())
   }
+  for (const text of ['<html>Sign in</html>', 'null', '[]', '{"token":1}']) {
+    thief.answer = (_, response) => { response.end(text) }
+    server.answer = (_, response) => { response.writeHead(401, { 'www-authenticate': `Bearer realm="${thief.url}/token",service="s"` }).end() }
+    await sources.sync()
+    t.match(status(), { error: { code: 'auth_failed' } }, text)
+  }
   server.answer = (_, response) => { response.setHeader('docker-content-digest', `sha256:${'2'.repeat(64)}`).end('{}') }
   await sources.sync()
   t.match(status(), { error: { code: 'digest_mismatch' } })

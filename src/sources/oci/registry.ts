@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { own } from '../../core/ground/json.ts'
 import type { Environment } from '../../operator/setting.ts'
 import { isLoopback } from '../../http/request/hosts.ts'
 import { isAtLoopback } from '../address/parts.ts'
@@ -86,8 +87,7 @@ export class Registry {
     url.searchParams.set('scope', scope)
     // Whoever answers for the registry names the realm: another domain gets no credentials.
     const answer = await readBody(await send({ url: url.href, signal: this.#signal, mayBeInside: isInside || url.host === base.host, credentials: isSameSite(url, base) ? credentials : {} }), MAX_MANIFEST_BYTES)
-    const { token, access_token: accessToken } = JSON.parse(answer.toString()) as { token?: unknown, access_token?: unknown }
-    const bearer = token ?? accessToken
+    const bearer = tokenIn(answer.toString())
     if (typeof bearer !== 'string' || !/^[\x21-\x7e]+$/.test(bearer)) throw new SourceError('auth_failed', 'the registry gives no token')
     return { authorization: `Bearer ${bearer}` }
   }
@@ -97,6 +97,15 @@ export class Registry {
     const secret = await readSecret(auth, this.#env)
     if (secret !== undefined) return basic(auth.username ?? 'token', secret)
     return await dockerCredentials(registry, this.#env)
+  }
+}
+
+function tokenIn (text: string): unknown {
+  try {
+    const answer: unknown = JSON.parse(text)
+    return own(answer, 'token') ?? own(answer, 'access_token')
+  } catch {
+    return undefined
   }
 }
 
