@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { PROMETHEUS } from '../../src/observe/metrics/exposition.ts'
 import { createMetrics } from '../../src/observe/metrics/metrics.ts'
+import { gitError } from '../../src/sources/git/git-errors.ts'
 import { createRepository, skillFiles, startGitHost } from '../helper/git.ts'
 import { skillText, textOf, until } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
@@ -144,6 +145,19 @@ t.test('K85: a source that fails keeps what was published, and says since when a
   host.fault = undefined
   await sources.sync()
   t.match(status(), { state: 'ok', failing_since: undefined })
+})
+
+t.test('K85: a disk that is full, a host that breaks off and a hostile object are told apart, by what git says of each', (t) => {
+  for (const [code, stderr] of [
+    ['disk', 'fatal: write error: No space left on device\nfatal: fetch-pack: invalid index-pack output\n'],
+    ['unreachable', 'error: RPC failed; curl 18 transfer closed with outstanding read data remaining\nerror: 6089 bytes of body are still expected\nfetch-pack: unexpected disconnect while reading sideband packet\nfatal: early EOF\nfatal: fetch-pack: invalid index-pack output\n'],
+    ['refused_tree', 'error: object 4b825dc642cb6eb9a060e54bf8d69288fbee4904: hasDotgit: contains \'.git\'\nfatal: fsck error in packed object\nfatal: fetch-pack: invalid index-pack output\n'],
+    ['refused_tree', 'fatal: pack has bad object at offset 12: inflate returned -3\nfatal: fetch-pack: invalid index-pack output\n'],
+    ['not_found', 'fatal: unable to access \'https://git.example/team.git/\': The requested URL returned error: 410\n'],
+    ['unreachable', 'remote: fatal: No space left on device\nfatal: early EOF\n'],
+    ['unreachable', 'fatal: unable to access \'https://git.example/team.git/\': The requested URL returned error: 503\n']
+  ] as const) t.equal(gitError(stderr, 128).code, code, stderr)
+  t.end()
 })
 
 t.test('K85: a restart without network serves the last state', async (t) => {

@@ -1,19 +1,23 @@
 import { SourceError, type SourceErrorCode } from '../source-error.ts'
 
+const REFUSED_OBJECT = 'git refuses an object of the repository'
+
 /** What git and its helpers say, in the order in which it is looked for. */
 const REASONS: ReadonlyArray<readonly [pattern: RegExp, code: SourceErrorCode, sentence: string]> = [
+  [/^(?!remote:).*no space left/im, 'disk', 'the disk of the state folder is full'],
   [/returned error: 429|too many requests/i, 'rate_limited', 'the host asks for fewer requests'],
   [/host key verification failed|host key is known|REMOTE HOST IDENTIFICATION/i, 'host_key', 'the key of the SSH host is not the one in the known hosts'],
   [/couldn't find remote ref|not our ref|remote ref does not exist|unadvertised object/i, 'ref_not_found', 'the host has no such branch, tag or commit'],
   [/returned error: 30\d|redirect/i, 'redirected', 'the address redirects, and credentials do not follow: give the address that it leads to'],
   [/authentication failed|could not read (?:username|password)|terminal prompts disabled|permission denied|access denied|returned error: 40[13]/i, 'auth_failed', 'the host refuses the credentials, or asks for some'],
-  [/returned error: 404|repository .* not found|does not appear to be a git repository|does not exist|not found/i, 'not_found', 'the host has no such repository, or does not show it'],
+  [/returned error: 4(?:04|10)|repository .* not found|does not appear to be a git repository|does not exist|not found/i, 'not_found', 'the host has no such repository, or does not show it'],
   [/transport .* not allowed/i, 'refused_tree', 'the transport is not allowed'],
-  [/fsck error|fsck-objects|index-pack failed|invalid index-pack|hasDot|badTree|zeroPadded/i, 'refused_tree', 'git refuses an object of the repository'],
+  [/fsck error|fsck-objects|hasDot|badTree|zeroPadded/i, 'refused_tree', REFUSED_OBJECT],
   [/file too large|file size limit/i, 'too_large', 'the repository is larger than 512 MiB'],
   [/certificate|SSL|TLS/, 'tls', 'the certificate of the host is not accepted'],
   [/could not resolve host|failed to connect|connection|unreachable|early EOF|hung up|returned error: 5\d\d|timed? ?out|RPC failed|transfer closed/i, 'unreachable', 'the host cannot be reached, or breaks off'],
-  [/no space left/i, 'disk', 'the disk of the state folder is full']
+  // Of any pack that does not end as it should: what is known better comes first.
+  [/index-pack failed|invalid index-pack/i, 'refused_tree', REFUSED_OBJECT]
 ]
 
 /** SIGXFSZ, as a shell or git's parent reports it. */

@@ -109,7 +109,7 @@ async function resolveRef (wanted: readonly RefAndPath[], list: (args: readonly 
     const lines = (await list(['--symref', '--', url, 'HEAD'])).toString().split('\n')
     const branch = lines.map((line) => /^ref: refs\/heads\/(.+)\tHEAD$/.exec(line)?.[1]).find((name) => name !== undefined)
     const commit = lines.map((line) => /^([\da-f]{40,64})\tHEAD$/.exec(line)?.[1]).find((id) => id !== undefined)
-    if (commit === undefined) throw new SourceError('ref_not_found', 'the repository has no commit yet')
+    if (commit === undefined) throw new SourceError('ref_not_found', 'the host shows no commit: the repository is empty, or lies at another address')
     return { ref: 'HEAD', label: branch ?? 'HEAD', path: first?.path ?? '', commit }
   }
   if (COMMIT_ID.test(first.ref)) return { ref: first.ref, label: first.ref, path: first.path, commit: undefined }
