@@ -165,6 +165,12 @@ t.test('K84: credentials reach no other host, and redirects lead nowhere else th
   t.notMatch(JSON.stringify(sources.status), /hunter22/)
 })
 
+t.test('K85: a host that says that nothing has changed, when nothing was asked for, has delivered nothing', async (t) => {
+  const server = await startServer(t, (_, response) => { response.writeHead(304).end() })
+  const { status } = await openSources(t, [sourceAt(`${server.url}/a.zip`)])
+  t.match(status(), { state: 'failed', error: { code: 'bad_answer', message: /304/ } })
+})
+
 t.test('K85: a host that sends slowly, or nothing, is left alone after the time of the source', async (t) => {
   const server = await startServer(t, (_, response) => { response.writeHead(200, { 'content-length': '1000' }).write('x') })
   const { status } = await openSources(t, [sourceAt(`${server.url}/a.tar.gz`, { timeoutMs: 300 }), sourceAt(`${server.url}/b.tar.gz`, { timeoutMs: 300 })])

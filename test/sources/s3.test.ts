@@ -117,6 +117,13 @@ t.test('K85: half of an upload is not served with a marker', async (t) => {
   t.match(await textOf(() => skills.readMainFile('a', 'SKILL.md')), /Half/)
 })
 
+t.test('K85: a service that knows no change of a marker that nobody has seen has delivered nothing', async (t) => {
+  const store = await startStore(t)
+  store.before = (_, response) => Boolean(response.writeHead(304).end())
+  const { status } = await open(t, store, { marker: '.revision' })
+  t.match(status(), { state: 'failed', error: { code: 'bad_answer' } })
+})
+
 t.test('K85: a bucket that changes while it is read, lists wrong or refuses keeps the last state', async (t) => {
   const store = await startStore(t)
   fill(store)

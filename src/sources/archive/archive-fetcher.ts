@@ -24,13 +24,9 @@ export function createArchiveFetcher (source: ArchiveSource, env: Environment): 
       const { url, digest, path, auth = {} } = source
       if (known !== undefined && digest !== undefined && known['digest'] === digest) return undefined
       if (known !== undefined && Date.now() < blindUntil) return undefined
-      const answer = await send({
-        url,
-        signal,
-        accept: [304],
-        credentials: await credentialsOf(auth, env),
-        headers: { ...known?.['etag'] && { 'if-none-match': known['etag'] }, ...known?.['modified'] && { 'if-modified-since': known['modified'] } }
-      })
+      const conditions = { ...known?.['etag'] && { 'if-none-match': known['etag'] }, ...known?.['modified'] && { 'if-modified-since': known['modified'] } }
+      const accept = Object.keys(conditions).length > 0 ? [304] : []
+      const answer = await send({ url, signal, accept, credentials: await credentialsOf(auth, env), headers: conditions })
       if (answer.status === 304) return undefined
       const etag = answer.headers.get('etag')
       const modified = answer.headers.get('last-modified')

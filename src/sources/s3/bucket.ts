@@ -84,7 +84,7 @@ export class Bucket {
 
   /** The tag of one object; undefined while it is the one that is known. */
   async changedTag (key: string, known: string | undefined): Promise<string | undefined> {
-    const answer = await this.#send(this.#urlOf(key), known === undefined ? {} : { 'if-none-match': known }, [304, 404])
+    const answer = await this.#send(this.#urlOf(key), known === undefined ? {} : { 'if-none-match': known }, known === undefined ? [404] : [304, 404])
     answer.body.destroy()
     if (answer.status === 304) return undefined
     if (answer.status === 404) throw new SourceError('not_found', 'the marker is not in the bucket')
