@@ -18,6 +18,9 @@ const MAX_BACKLOG_BYTES = 8 * 1024 * 1024
 const FIRST_RETRY_MS = 1
 const LAST_RETRY_MS = 100
 
+/** A write that takes longer than this counts as failing, in milliseconds. */
+const SLOW_MS = 2_000
+
 /** How long the end of the process waits for the reader of the log, in milliseconds. */
 const EXIT_WAIT_MS = 500
 
@@ -55,6 +58,8 @@ export class LogOutput implements DestinationStream {
   #droppedLines = 0
   #lost = 0
   #isDraining = false
+  /** When the write was begun that has not succeeded yet. */
+  #writingSince: number | undefined
   #isWithThread = false
 
   constructor (sink: LogSink = standardOutput()) {
@@ -64,6 +69,12 @@ export class LogOutput implements DestinationStream {
   /** Lines dropped so far. */
   get lost (): number {
     return this.#lost
+  }
+
+  /** Whether lines are written: there is room for as many again as wait, and none of them waits for long. */
+  get keepsUp (): boolean {
+    const isSlow = this.#writingSince !== undefined && performance.now() - this.#writingSince > SLOW_MS
+    return !isSlow && this.#droppedLines === 0 && this.#backlogBytes <= MAX_BACKLOG_BYTES / 2
   }
 
   write (line: string): void {
@@ -119,9 +130,12 @@ export class LogOutput implements DestinationStream {
     this.#isDraining = true
     let pause = FIRST_RETRY_MS
     for (let [bytes] = this.#backlog; bytes !== undefined; [bytes] = this.#backlog) {
+      this.#writingSince ??= performance.now()
       try {
         const written = this.#sink.write(bytes)
-        this.#remove(bytes, typeof written === 'number' ? written : await this.#whenWritten(written))
+        const length = typeof written === 'number' ? written : await this.#whenWritten(written)
+        this.#writingSince = undefined
+        this.#remove(bytes, length)
         pause = FIRST_RETRY_MS
       } catch {
         // Whatever the reason: a pipe is read again, a disk has space again, or nobody misses the lines.

@@ -111,19 +111,28 @@ async function openAudit ({ audit: wanted, version, log, clientOf = peerOf }: Ob
   const [{ createAudit }, { AuditFile }] = await Promise.all([import('./audit/audit.ts'), import('./audit/audit-file.ts')])
   const file = path === 'stdout' ? undefined : new AuditFile(path)
   const output = file === undefined ? stdout : new LogOutput(file)
-  const audit = createAudit({ output, last: file?.last, clientOf, isRequired, isWorking: () => file?.isWorking ?? true, version, salt })
-  if (file !== undefined) {
-    process.once('exit', () => { output.flushSync() })
-    output.dropped.subscribe((lines) => {
-      audit.lost(lines)
-      log.warn({ lines, path }, 'lines of the audit log were dropped: its disk did not take them')
-    })
+  let lost = 0
+  let reported = 0
+  // Standard output has lines of the log too.
+  const write = (line: string): void => {
+    const before = output.lost
+    output.write(line)
+    lost += output.lost - before
   }
+  const audit = createAudit({ output: { write }, last: file?.last, clientOf, isRequired, isWorking: () => output.keepsUp && (file?.isWorking ?? true), version, salt })
+  output.dropped.subscribe(() => {
+    const lines = lost - reported
+    if (lines === 0) return
+    reported = lost
+    audit.lost(lines)
+    log.warn({ lines, path }, 'lines of the audit log were dropped: its disk or reader did not take them')
+  })
+  if (file !== undefined) process.once('exit', () => { output.flushSync() })
   judged?.subscribe((change) => { audit.judged(change) })
   return {
     observers: [audit.observer],
     plugins: [audit.plugin],
-    dropped: () => audit.dropped + (file === undefined ? 0 : output.lost),
+    dropped: () => audit.dropped + lost,
     async start () {
       audit.started()
       for (const policy of policies) audit.follow(policy)

@@ -140,7 +140,7 @@ export function createAudit ({ output, last, clientOf, isRequired, isWorking, ve
   const plugin = fp(async function audit (app) {
     if (!isRequired) return
     app.addHook('onRequest', (request, _reply, next) => {
-      if (isWorking() || request.routeOptions.config.load === 'probe') next()
+      if ((isWorking() && lines.hasRoom) || request.routeOptions.config.load === 'probe') next()
       else next(new HttpProblem('audit_unavailable'))
     })
   }, { name: 'audit', fastify: '5.x' })

@@ -17,7 +17,7 @@ export interface LineOfRead {
 /** Pause in which lines collect, in milliseconds: the revision of a skill is looked up once for all of them. */
 const COLLECT_MS = 100
 
-/** Lines that wait for revisions. */
+/** Lines that wait for revisions, or behind others that do. */
 const MAX_WAITING = 20_000
 
 /** How long the end of the process waits for revisions, in milliseconds. */
@@ -35,6 +35,8 @@ export class LinesOfReads {
   readonly #journal: Pick<Journal, 'append'>
   readonly #onDropped: (lines: number) => void
   #waiting: LineOfRead[] = []
+  /** Lines that are not written yet. */
+  #held = 0
   #timer: NodeJS.Timeout | undefined
   #flushing = Promise.resolve()
   /** Ends the wait for the revision that is looked up now. */
@@ -54,11 +56,17 @@ export class LinesOfReads {
     return this.#dropped
   }
 
+  /** Whether there is room for as many lines again as wait. */
+  get hasRoom (): boolean {
+    return this.#held <= MAX_WAITING / 2
+  }
+
   add (line: LineOfRead): void {
-    if (this.#waiting.length >= MAX_WAITING) {
+    if (this.#held >= MAX_WAITING) {
       this.#dropped++
       return
     }
+    this.#held++
     this.#waiting.push(line)
     this.#timer ??= setTimeout(() => { void this.flush() }, COLLECT_MS).unref()
   }
@@ -106,6 +114,7 @@ export class LinesOfReads {
   }
 
   #write ({ time, fields, target }: LineOfRead, revision: string | null | undefined): void {
+    this.#held--
     this.#journal.append(time, { ...fields, target: revision === undefined ? target : { ...target, revision } })
   }
 }

@@ -30,13 +30,17 @@ const TELL_PORT = 'data:text/javascript,' + encodeURIComponent(`
 export type StuckService = Awaited<ReturnType<typeof startStuck>>
 
 /** @param stdout a descriptor, or a pipe that the caller may read */
-export async function startStuck (t: ProcessOwner, folder: string, stdout: 'pipe' | number) {
+export async function startStuck (t: ProcessOwner, folder: string, stdout: 'pipe' | number, env: Readonly<Record<string, string>> = {}) {
   const stdio: StdioOptions = ['ignore', stdout, 'pipe']
-  const child = spawn(process.execPath, ['--import', TELL_PORT, MAIN, folder, '--port', '0'], { stdio, env: { PATH: process.env.PATH } })
+  const child = spawn(process.execPath, ['--import', TELL_PORT, MAIN, folder, '--port', '0'], { stdio, env: { PATH: process.env.PATH, ...env } })
   t.teardown(() => { child.kill('SIGKILL') })
   const ended = once(child, 'exit') as Promise<[code: number | null, signal: NodeJS.Signals | null]>
-  const [text] = await once(child.stderr as Readable, 'data') as [Buffer]
-  const url = `http://127.0.0.1:${String(text).replace(/\D/g, '')}`
+  let port: string | undefined
+  while (port === undefined) {
+    const [text] = await once(child.stderr as Readable, 'data') as [Buffer]
+    port = Array.from(String(text).matchAll(/port (\d+)/g), ([, told]) => told).find((told) => told !== env['METRICS_PORT'])
+  }
+  const url = `http://127.0.0.1:${port}`
   const status = () => readFileSync(`/proc/${child.pid}/status`, 'utf8')
 
   return {

@@ -1,0 +1,75 @@
+import t from 'tap'
+import type { SkillService } from '../../src/core/skill-source.ts'
+import { LinesOfReads } from '../../src/observe/audit/lines-of-reads.ts'
+import { LogOutput } from '../../src/log-output.ts'
+import { fullDisk, startStuck, unreadPipe } from '../adversarial/attacks/stuck-log.ts'
+import { freePort } from '../helper/proxies.ts'
+import { rawRequest, request } from '../helper/raw-http.ts'
+import { skills, until } from '../helper/skills.ts'
+
+t.setTimeout(120_000)
+
+for (const [what, stdout] of [['on a full disk', fullDisk], ['a pipe that nobody reads', unreadPipe]] as const) {
+  t.test(`K73: where the audit log is required and standard output is ${what}, nothing is read`, async (t) => {
+    const service = await startStuck(t, t.testdir(skills('one')), stdout(t), { AUDIT_LOG: 'stdout', AUDIT_REQUIRED: 'true' })
+    let status = 200
+    while (status === 200) status = (await rawRequest(service.url, request('GET', '/skills/one'))).status
+    t.equal(status, 503)
+    t.equal((await rawRequest(service.url, request('GET', '/livez'))).status, 200)
+    t.match(await service.stop(), { code: 0 })
+  })
+}
+
+t.test('K73: lines of the audit log that standard output does not take are counted as such', async (t) => {
+  const port = await freePort()
+  const service = await startStuck(t, t.testdir(skills('one')), unreadPipe(t), { AUDIT_LOG: 'stdout', METRICS_PORT: String(port) })
+  const dropped = async () => Number(/^skillserve_audit_dropped_total (\d+)$/m.exec(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text())?.[1])
+  t.equal(await dropped(), 0)
+  await service.flood(9_500_000)
+  for (let i = 0; i < 5; i++) await rawRequest(service.url, request('GET', '/skills/one'))
+  await until(async () => await dropped() >= 5)
+  await service.stop()
+})
+
+t.test('K73: lines whose revisions nobody gets are bounded, whatever was begun for those before', async (t) => {
+  let reported = 0
+  const written: object[] = []
+  const lines = new LinesOfReads({ append: (_time, fields) => { written.push(fields) } }, (count) => { reported += count })
+  let answer = (): void => {}
+  const inspect: SkillService['inspect'] = async () => await new Promise((resolve) => { answer = () => { resolve(undefined) } })
+  const source = { inspect } as unknown as SkillService
+  const flushes: Array<Promise<void>> = []
+  for (let round = 0; round < 10; round++) {
+    for (let i = 0; i < 5_000; i++) lines.add({ time: 0, fields: {}, target: {}, skill: 'a', skills: source, revision: undefined })
+    t.equal(lines.hasRoom, round < 2, `${(round + 1) * 5_000}`)
+    flushes.push(lines.flush())
+  }
+  t.equal(lines.dropped, 30_000)
+  const pump = setInterval(() => { answer() }, 1)
+  await Promise.all(flushes)
+  clearInterval(pump)
+  t.equal(written.length, 20_000)
+  t.ok(lines.hasRoom)
+  await lines.close()
+  t.equal(reported, 30_000)
+})
+
+t.test('K73: an output keeps up while it has room, and no line has waited for long', async (t) => {
+  let isFull = true
+  const write = (bytes: Uint8Array): number => {
+    if (isFull) throw Object.assign(new Error('EAGAIN'), { code: 'EAGAIN' })
+    return bytes.length
+  }
+  const output = new LogOutput({ write, writeSync: write })
+  t.ok(output.keepsUp)
+  output.write('one\n')
+  output.flush()
+  t.ok(output.keepsUp, 'for a moment')
+  await until(() => !output.keepsUp)
+  isFull = false
+  await until(() => output.keepsUp)
+  isFull = true
+  output.flush()
+  while (output.keepsUp) output.write(`${'x'.repeat(60_000)}\n`)
+  t.equal(output.lost, 0, 'it says so before a line is lost')
+})
