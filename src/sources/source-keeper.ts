@@ -17,7 +17,7 @@ import { githubState, type GithubState } from './git/github.ts'
 import { DEFAULT_TIMEOUT_MS } from './address/source-kind.ts'
 import type { Source } from './kinds.ts'
 import { checkEntries, type SourceChange, SourceTree } from './publish/source-tree.ts'
-import { hash } from './publish/state-folder.ts'
+import { hash, type StateLock } from './publish/state-folder.ts'
 
 /** A state that is about to be published: folders of its skills by name. */
 export interface Candidate {
@@ -44,6 +44,7 @@ export interface SourceOptions {
   /** Lets few sources fetch at a time. */
   readonly inTurn: <T>(job: () => Promise<T>) => Promise<T>
   readonly approval: Approval
+  readonly lock: Pick<StateLock, 'confirm'>
   /** Factor on pauses after failures and before hooks. For tests. */
   readonly retryFactor?: number | undefined
 }
@@ -165,7 +166,8 @@ export class SourceKeeper implements Keeper {
   }
 
   async #check (): Promise<void> {
-    const { source, fetcher } = this.#options
+    const { source, fetcher, lock } = this.#options
+    await lock.confirm()
     this.#schedule.started(performance.now())
     const settings = settingsOf(source)
     const known = this.#published?.settings === settings ? this.#published.memory : undefined

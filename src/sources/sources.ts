@@ -9,7 +9,7 @@ import { type Approval, type Candidate, SourceKeeper } from './source-keeper.ts'
 import type { LayoutFolder } from './address/source-kind.ts'
 import { AddressError } from './source-error.ts'
 import { kindOf, type Source } from './kinds.ts'
-import { folderOf, lockFolder } from './publish/state-folder.ts'
+import { folderOf, lockFolder, NO_LOCK, type StateLock } from './publish/state-folder.ts'
 
 /** Fetches at the same time. */
 const MAX_FETCHES = 2
@@ -32,12 +32,12 @@ export interface SourcesOptions {
 export class Sources {
   readonly #keepers: readonly Keeper[]
   readonly #approval: Approval
-  readonly #unlock: () => Promise<void>
+  readonly #lock: StateLock
 
-  constructor (keepers: readonly Keeper[], approval: Approval, unlock: () => Promise<void>) {
+  constructor (keepers: readonly Keeper[], approval: Approval, lock: StateLock) {
     this.#keepers = keepers
     this.#approval = approval
-    this.#unlock = unlock
+    this.#lock = lock
   }
 
   /** The roots in which they are published, in their order. */
@@ -81,7 +81,7 @@ export class Sources {
 
   async close (): Promise<void> {
     await Promise.all(this.#keepers.map((keeper) => keeper.close()))
-    await this.#unlock()
+    await this.#lock.release()
   }
 }
 
@@ -90,7 +90,7 @@ export class Sources {
  * @throws AddressError for what an operator has to change
  */
 export async function createSources ({ sources, stateDir, env, log = SILENT, retryFactor, polling, linkTargets }: SourcesOptions): Promise<Sources> {
-  const unlock = sources.every(({ kind }) => kind === 'folder') ? async () => {} : await lockFolder(stateDir)
+  const lock = sources.every(({ kind }) => kind === 'folder') ? NO_LOCK : await lockFolder(stateDir)
   const keepers: Keeper[] = []
   const approval: Approval = {}
   try {
@@ -110,14 +110,14 @@ export async function createSources ({ sources, stateDir, env, log = SILENT, ret
       const fetcher = await kind.createFetcher(source, stateDir, env)
       const program = await fetcher.check?.()
       if (program !== undefined) programs.add(program)
-      keepers.push(new SourceKeeper({ source, fetcher, folder, log, inTurn: queues[index % MAX_FETCHES] ?? createQueue(), approval, retryFactor }))
+      keepers.push(new SourceKeeper({ source, fetcher, folder, log, inTurn: queues[index % MAX_FETCHES] ?? createQueue(), approval, lock, retryFactor }))
     }
     for (const program of programs) log.info({ program }, 'sources are fetched by a program of this machine')
     for (const keeper of keepers) await keeper.open()
-    return new Sources(keepers, approval, unlock)
+    return new Sources(keepers, approval, lock)
   } catch (error) {
     for (const keeper of keepers) await keeper.close()
-    await unlock()
+    await lock.release()
     throw error
   }
 }

@@ -23,6 +23,7 @@ async function openKeeper (t: Test, fetch: (options: FetchOptions) => Promise<Fe
     fetcher: { intervalMs: 60_000, fetch },
     folder,
     approval: {},
+    lock: { confirm: async () => {} },
     inTurn: async (job) => await job(),
     log: {
       info: (details, message) => { log.push({ level: 'info', details, message }) },

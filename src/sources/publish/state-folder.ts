@@ -3,7 +3,7 @@ import { mkdir, open, readFile, rename, rm, stat, utimes, writeFile } from 'node
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { errorCode } from '../../core/disk/disk.ts'
-import { AddressError } from '../source-error.ts'
+import { AddressError, SourceError } from '../source-error.ts'
 
 /** How often the holder of a lock shows that it lives, and after how long without that it is gone, in milliseconds. */
 const LOCK_RENEW_MS = 15_000
@@ -44,12 +44,24 @@ export async function readJson (path: string): Promise<unknown> {
   }
 }
 
+/** The right to write into the state folder. */
+export interface StateLock {
+  /**
+   * Called before each write: whoever was suspended for longer than LOCK_STALE_MS may have lost it.
+   * @throws SourceError while another process holds it
+   */
+  confirm (): Promise<void>
+  release (): Promise<void>
+}
+
+/** For folders, which nobody writes into. */
+export const NO_LOCK: StateLock = { async confirm () {}, async release () {} }
+
 /**
  * Keeps other processes from writing into the state folder. A holder that died leaves a lock that is taken over.
- * @returns gives the lock back
  * @throws AddressError while another process holds it
  */
-export async function lockFolder (stateDir: string): Promise<() => Promise<void>> {
+export async function lockFolder (stateDir: string): Promise<StateLock> {
   const unusable = (error: unknown) => new AddressError(`the state folder ${stateDir} cannot be written (${errorCode(error)}): --state-dir or STATE_DIR chooses another`)
   await mkdir(stateDir, { recursive: true, mode: 0o700 }).catch((error: unknown) => { throw unusable(error) })
   const path = join(stateDir, 'lock')
@@ -64,13 +76,25 @@ export async function lockFolder (stateDir: string): Promise<() => Promise<void>
       await rm(path, { force: true })
     }
   }
-  const timer = setInterval(() => {
+  const isOwn = async (): Promise<boolean> => await readFile(path, 'utf8').catch(() => '') === own
+  const renew = async (): Promise<void> => {
     const now = new Date()
-    utimes(path, now, now).catch(() => {})
-  }, LOCK_RENEW_MS).unref()
-  return async () => {
-    clearInterval(timer)
-    if (await readFile(path, 'utf8').catch(() => '') === own) await rm(path, { force: true })
+    if (await isOwn()) await utimes(path, now, now)
+  }
+  const timer = setInterval(() => { renew().catch(() => {}) }, LOCK_RENEW_MS).unref()
+  return {
+    async confirm () {
+      if (await isOwn()) return
+      try {
+        await writeFile(path, own, { flag: 'wx', mode: 0o600 })
+      } catch (error) {
+        throw new SourceError('disk', errorCode(error) === 'EEXIST' ? 'another process uses the state folder' : `the state folder cannot be written (${errorCode(error)})`, { cause: error })
+      }
+    },
+    async release () {
+      clearInterval(timer)
+      if (await isOwn()) await rm(path, { force: true })
+    }
   }
 }
 
