@@ -1,6 +1,7 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import { Ajv, type ErrorObject } from 'ajv'
 import { EVENT_ID, type Event, getScalarValue, load, parseEvents, YAMLException } from 'js-yaml'
+import { maskSecrets } from '../core/ground/text.ts'
 import { readRegularFile } from './regular-file.ts'
 import { ConfigError, quote } from './setting.ts'
 
@@ -69,7 +70,8 @@ export async function readTextFile (path: string): Promise<string> {
  * @param path names the text in errors
  */
 export function parseYamlFile<Schema extends TSchema> (path: string, text: string, schema: Schema): YamlFile<Static<Schema>> {
-  const fail = (line: number, sentence: string) => new ConfigError(`${path}:${line}: ${sentence}`)
+  // A sentence names keys, and a key may be a token that was pasted in the wrong place.
+  const fail = (line: number, sentence: string) => new ConfigError(`${path}:${line}: ${maskSecrets(sentence)}`)
   // What is being written is empty for a moment.
   if (text.trim() === '') throw fail(1, 'the file is empty')
   const value = parse(text, fail)

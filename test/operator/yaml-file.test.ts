@@ -79,3 +79,13 @@ t.test('any text is a value or one line of refusal', async () => {
     return message === 'accepted' || /^people\.yaml:[1-9]\d*: [^\n]+$/.test(message)
   }), { numRuns: 1_000 })
 })
+
+t.test('K61: no refusal repeats a token, wherever in the file it stands', (t) => {
+  const token = `sks_${'a1B2'.repeat(9)}`
+  for (const text of [`${token}: 1\n`, `people:\n  - { name: ann, ${token} }\n`, `people: [{ name: ${token} }]\n`, `people: !${token} x\n`, `people: *${token}\n`, `people: "${token}\n`, `level: ${token}\n`]) {
+    const message = refusal(text)
+    t.match(message, /^people\.yaml:\d+: /, text)
+    t.notMatch(message, 'a1B2', text)
+  }
+  t.end()
+})
