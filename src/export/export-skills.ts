@@ -20,6 +20,8 @@ export interface ExportOptions {
   readonly folder: string
   /** Whether anybody may have them: files of others are for no shared cache and no other web page. */
   readonly isPublic: boolean
+  /** Whether not everything may be in it. What earlier exports have of other skills then goes. */
+  readonly isRestricted?: boolean
   /** Remove the artifacts of earlier exports too. Clients that have an earlier index need them for a time. */
   readonly prune?: boolean
 }
@@ -47,7 +49,7 @@ const LEGACY_INDEX = '.well-known/skills/index.json'
 const MANIFEST = 'manifest.json'
 
 /** `.well-known/agent-skills/<name>/<digest>/…`, which may stay when the index does not list it any more. */
-const ARTIFACT = /^\.well-known\/agent-skills\/[^/]+\/[\da-f]{64}\//
+const ARTIFACT = /^\.well-known\/agent-skills\/([^/]+)\/[\da-f]{64}\//
 
 /** What caches may do, behind `public` or `private`. */
 const IMMUTABLE = 'max-age=31536000, immutable'
@@ -84,7 +86,7 @@ function cacheControl (rule: string, isPublic: boolean): string {
  * @throws {ExportError} for a folder with something else in it
  * @throws {SkillError} for a skill that changes meanwhile
  */
-export async function exportSkills ({ skills, folder, isPublic, prune = false }: ExportOptions): Promise<ExportReport> {
+export async function exportSkills ({ skills, folder, isPublic, isRestricted = false, prune = false }: ExportOptions): Promise<ExportReport> {
   const output = new OutputFolder(folder)
   const names = await output.names()
   if (names.length > 0 && !names.includes(MANIFEST)) throw new ExportError('holds something else than an earlier export: name an empty or a new folder')
@@ -99,8 +101,12 @@ export async function exportSkills ({ skills, folder, isPublic, prune = false }:
     // First what the indexes list, then they.
     let written = await output.writeAll(all.slice(0, -LAST_FILES))
     for (const file of all.slice(-LAST_FILES)) if (await output.write(file)) written++
-    const removed = await removeOthers(output, new Set(all.map(({ path }) => path)), prune)
     const installable = new Set([...index.skills, ...legacyIndex.skills].map(({ name }) => name))
+    const mayStay = (path: string): boolean => {
+      const [, name = ''] = ARTIFACT.exec(path) ?? []
+      return name !== '' && !prune && (!isRestricted || installable.has(name))
+    }
+    const removed = await removeOthers(output, new Set(all.map(({ path }) => path)), mayStay)
     return { files: all.length, written, removed, skills: installable.size, leftOut: await explain(skills, (await skills.list()).filter((name) => !installable.has(name))) }
   } finally {
     discovery.close()
@@ -178,9 +184,9 @@ function manifestOf (files: readonly ServedFile[], isPublic: boolean): string {
   return `${JSON.stringify({ files: rows }, undefined, 2)}\n`
 }
 
-async function removeOthers (output: OutputFolder, present: ReadonlySet<string>, prune: boolean): Promise<number> {
+async function removeOthers (output: OutputFolder, present: ReadonlySet<string>, mayStay: (path: string) => boolean): Promise<number> {
   const paths = [...await output.list('.well-known/skills'), ...await output.list('.well-known/agent-skills')]
-  const others = paths.filter((path) => !present.has(path) && (prune || !ARTIFACT.test(path)))
+  const others = paths.filter((path) => !present.has(path) && !mayStay(path))
   for (const path of others) await output.remove(path)
   return others.length
 }

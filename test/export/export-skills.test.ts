@@ -210,6 +210,11 @@ t.test('K93: with an access file an export holds what one caller sees, with a tr
     const { files } = JSON.parse(readFileSync(join(cwd, out, 'manifest.json'), 'utf8')) as Listed
     for (const { path, cache_control: rule } of files) t.strictSame(rulesFor(headersIn(out), `/${path}`), [rule], `${out}: ${path}`)
   }
+  t.match(await run('team', 'skills', '--access', 'access.yaml'), { code: 0, stdout: /^1 skills in/ })
+  t.strictSame(namesIn('team'), ['index.json', 'open'], 'what another caller saw does not stay')
+  t.match(await run('anyone', 'skills'), { stdout: /^3 skills in/ })
+  t.match(await run('anyone', 'skills', '--trust', 'trust.yaml'), { code: 2 })
+  t.strictSame(namesIn('anyone'), ['index.json', 'open', 'own'], 'nor does what is quarantined')
   t.match(await run('x', 'skills', '--access', 'access.yaml', '--as', 'nobody'), { code: 1, stderr: /'nobody' is no token or link of the access file|"nobody"/ })
   t.match(await run('x', 'skills', '--as', 'nobody'), { code: 1, stderr: /--as needs an access file/ })
 })

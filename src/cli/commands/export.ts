@@ -60,7 +60,7 @@ could be exported.
       await skills.available()
       // An export that is there stays, unless all of its skills were refused.
       if ((await service.list()).length === 0 && quarantined.size === 0) throw new CommandError(`there are no skills to export${config.accessFile === undefined ? '' : `: ${caller ?? 'anonymous'} sees none by the access file${caller === undefined ? ', --as NAME exports what another caller sees' : ''}`}`)
-      const report = await exportSkills({ skills: service, folder, isPublic: caller === undefined || caller === 'anonymous', prune: flags.has('prune') })
+      const report = await exportSkills({ skills: service, folder, isPublic: caller === undefined || caller === 'anonymous', isRestricted: config.accessFile !== undefined || policy !== undefined, prune: flags.has('prune') })
       const served = new Set(service.namesNow())
       const leftOut = [...report.leftOut, ...[...quarantined].filter(([name]) => !served.has(name)).map(([name, reason]) => ({ name, reason: `quarantined: ${reason}` }))]
       for (const { name, reason } of leftOut) print(`left out: ${name}: ${reason}\n`)
