@@ -107,7 +107,8 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const revisionOf = (request: FastifyRequest) => feeds.of(skillsOf(request)).revision
   const judge = createJudge([mcpFindings])
   const translate = (error: unknown, request: FastifyRequest): unknown => access === undefined ? error : access.translate(error, request)
-  const pages = ui ? catalogPages({ skillsOf, judge, version, prefix: basePath, log: logger, isPreview, publicUrl, sources, translate }) : undefined
+  const readiness = { remarks: () => [access?.remark() ?? [], policy?.remark() ?? []].flat(), shutdown, sources: sources && (() => sources.status) }
+  const pages = ui ? catalogPages({ skillsOf, judge, version, prefix: basePath, log: logger, isPreview, publicUrl, sources, readiness, translate }) : undefined
 
   await app.register(security, { loopbackOnly, allowedHosts })
   await app.register(errors, { basePath, translate })
@@ -126,7 +127,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   await app.register(async (routes) => {
     await routes.register(doorsRoute, { version, forBrowsers: pages?.forBrowsers })
     await routes.register(openapiRoutes)
-    await routes.register(healthRoutes, { skillsOf, access, revisionOf, remarks: () => [access?.remark() ?? [], policy?.remark() ?? []].flat(), shutdown, sources: sources && (() => sources.status) })
+    await routes.register(healthRoutes, { skillsOf, access, revisionOf, readiness })
     await routes.register(gitHook, { hooks: sources?.hooks ?? [] })
     await routes.register(skillRoutes, { skillsOf, revisionOf, tools: readerTools(registry) })
     await routes.register(archiveRoutes, { skillsOf })

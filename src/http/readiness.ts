@@ -1,5 +1,6 @@
 import type { SkillStatus } from '../core/skill-source.ts'
 import type { SourceStatus } from '../schemas/health.ts'
+import type { Shutdown } from './connections/shutdown.ts'
 
 const REASONS = {
   missing: 'is missing',
@@ -7,11 +8,38 @@ const REASONS = {
   failed: 'cannot be listed'
 } as const
 
+/** What says, beside the index, how the service is. */
+export interface ReadinessParts {
+  /** What is wrong with the files of operators, for callers who are known. */
+  readonly remarks: () => readonly string[]
+  /** The sources that are no folders; undefined without any. */
+  readonly sources?: (() => readonly SourceStatus[]) | undefined
+  readonly shutdown: Pick<Shutdown, 'isLeaving'>
+}
+
+/** How the service is for a caller. */
+export interface Readiness {
+  readonly isReady: boolean
+  /** What is wrong, in words; undefined when nothing is. */
+  readonly detail: string | undefined
+  /** Of the sources, what the caller may see. */
+  readonly sources: readonly SourceStatus[] | undefined
+}
+
+/** @param status of what the caller may see */
+export function judgeReadiness (status: SkillStatus, { remarks, sources, shutdown }: ReadinessParts): Readiness {
+  const all = sources?.()
+  const visible = visibleSources(all, status)
+  const isReady = status.ready && !shutdown.isLeaving && all?.some(isAwaited) !== true
+  const detail = shutdown.isLeaving ? 'The service is stopping' : [explainStatus(status, visible) ?? [], ...remarks()].flat().join('; ') || undefined
+  return { isReady, detail, sources: visible }
+}
+
 /**
  * Why a service is not ready, or not quite well, in words; undefined for one that is well. Folders have their position and
  * their type, because anybody may ask; the log has their paths.
  */
-export function explainStatus ({ ready, indexed, roots, watcher, hanging }: SkillStatus, sources: readonly SourceStatus[] = []): string | undefined {
+function explainStatus ({ ready, indexed, roots, watcher, hanging }: SkillStatus, sources: readonly SourceStatus[] = []): string | undefined {
   const awaited = new Set(sources.filter(({ state }) => state === 'waiting' || state === 'failed').map(({ name }) => name))
   const reasons = roots.flatMap(({ name, type, state }, index) => state === 'ok' || awaited.has(name) ? [] : [`folder ${index + 1} (${type}) ${REASONS[state]}`])
   // A caller who sees no folder is in a service that is ready.
@@ -24,12 +52,12 @@ export function explainStatus ({ ready, indexed, roots, watcher, hanging }: Skil
 }
 
 /** Of the sources, as of the roots, what the caller may see. */
-export function visibleSources (sources: readonly SourceStatus[] | undefined, { roots }: SkillStatus): readonly SourceStatus[] | undefined {
+function visibleSources (sources: readonly SourceStatus[] | undefined, { roots }: SkillStatus): readonly SourceStatus[] | undefined {
   return sources?.filter(({ name }) => roots.some((root) => root.name === name))
 }
 
 /** Whether the service waits for a source before it is ready. */
-export function isAwaited ({ kind, state, optional }: SourceStatus): boolean {
+function isAwaited ({ kind, state, optional }: SourceStatus): boolean {
   return optional !== true && kind !== 'folder' && (state === 'waiting' || state === 'failed')
 }
 

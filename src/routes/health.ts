@@ -1,25 +1,20 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { AccessDoors, SkillsOf } from '../http/callers.ts'
-import type { Shutdown } from '../http/connections/shutdown.ts'
 import type { RevisionOf } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
-import { explainStatus, isAwaited, visibleSources } from '../http/readiness.ts'
-import { LivenessSchema, ReadinessSchema, NotReadySchema, type SourceStatus } from '../schemas/health.ts'
+import { judgeReadiness, type ReadinessParts } from '../http/readiness.ts'
+import { LivenessSchema, ReadinessSchema, NotReadySchema } from '../schemas/health.ts'
 import { extendedProblemAnswer, probeAnswer, openProblemAnswers } from '../openapi/responses.ts'
 
 export interface HealthRoutesOptions {
   readonly skillsOf: SkillsOf
   readonly access?: Pick<AccessDoors, 'everything'> | undefined
-  /** What is wrong with the files of operators, for callers who are known. */
-  readonly remarks: () => readonly string[]
   readonly revisionOf: RevisionOf
-  /** The sources that are no folders; undefined without any. */
-  readonly sources?: (() => readonly SourceStatus[]) | undefined
-  readonly shutdown: Shutdown
+  readonly readiness: ReadinessParts
 }
 
 /** For probes. An answer is the state of one process at one time: no cache keeps it. */
-export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (app, { skillsOf, access, remarks, revisionOf, sources, shutdown }) {
+export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (app, { skillsOf, access, revisionOf, readiness }) {
   app.get('/livez', {
     config: { isOpen: true, load: 'probe' },
     schema: {
@@ -45,18 +40,15 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
     }
   }, async (request, reply) => {
     reply.header('cache-control', 'no-store')
-    const fetched = sources?.()
-    const isAwaiting = fetched?.some(isAwaited) === true
     const isStranger = access !== undefined && (request.principal === undefined || request.principal.kind === 'anonymous')
     const status = await (isStranger ? access.everything : skillsOf(request)).freshStatus()
+    const { isReady, detail, sources } = judgeReadiness(status, readiness)
     if (isStranger) {
-      if (shutdown.isLeaving || !status.ready || isAwaiting) throw new HttpProblem('not_ready')
+      if (!isReady) throw new HttpProblem('not_ready')
       return { status: 'ready' as const }
     }
     const revision = revisionOf(request)
-    const { ready, skills: count, generation, roots, watcher, failures, hanging, quarantined } = status
-    const visible = visibleSources(fetched, status)
-    const detail = [explainStatus(status, visible) ?? [], ...remarks()].flat().join('; ') || undefined
+    const { skills: count, generation, roots, watcher, failures, hanging, quarantined } = status
     const state = {
       skills: count,
       ...revision !== undefined && { revision },
@@ -66,10 +58,9 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
       failures: [...failures],
       hanging: [...hanging],
       ...quarantined !== undefined && { quarantined },
-      ...visible !== undefined && { sources: visible }
+      ...sources !== undefined && { sources: [...sources] }
     }
-    if (shutdown.isLeaving) throw new HttpProblem('not_ready', 'The service is stopping', {}, state)
-    if (!ready || isAwaiting) throw new HttpProblem('not_ready', detail, {}, state)
+    if (!isReady) throw new HttpProblem('not_ready', detail, {}, state)
     return { status: 'ready' as const, ...detail !== undefined && { detail }, ...state }
   })
 }

@@ -3,6 +3,7 @@ import type { SkillsOf } from '../http/callers.ts'
 import type { Manifest } from '../core/ground/skill.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import { HttpProblem } from '../http/problem.ts'
+import type { ReadinessParts } from '../http/readiness.ts'
 import type { Sources } from '../sources/sources.ts'
 import type { Judging } from '../verdicts/index.ts'
 import { prefersPage } from '../http/request/accept.ts'
@@ -28,7 +29,8 @@ export interface PagesOptions {
   /** Address of the service as its users type it, without a slash at the end. Default: that of each request. */
   readonly publicUrl?: string | undefined
   /** The sources that are no folders; undefined without any. */
-  readonly sources?: Pick<Sources, 'status' | 'githubOf'> | undefined
+  readonly sources?: Pick<Sources, 'githubOf'> | undefined
+  readonly readiness: ReadinessParts
   /** What an error is to the caller of a request. */
   readonly translate: (error: unknown, request: FastifyRequest) => unknown
 }
@@ -44,7 +46,7 @@ export interface ShownText {
 }
 
 /** A request for a page, and what the page is made with. */
-export interface PageRequest extends Pick<PagesOptions, 'judge' | 'sources'> {
+export interface PageRequest extends Pick<PagesOptions, 'judge' | 'sources' | 'readiness'> {
   readonly request: FastifyRequest
   readonly skills: SkillService
   /** Of the skill in the address, and the path behind it. */
@@ -112,13 +114,14 @@ export class Pages {
   }
 
   #ask (request: FastifyRequest, addresses: Addresses): PageRequest {
-    const { skillsOf, judge, sources, publicUrl, prefix } = this.#options
+    const { skillsOf, judge, sources, readiness, publicUrl, prefix } = this.#options
     const { name = '', '*': path = '' } = request.params as { readonly name?: string, readonly '*'?: string }
     return {
       request,
       skills: skillsOf(request),
       judge,
       sources,
+      readiness,
       name,
       path,
       query: request.query as PageRequest['query'],

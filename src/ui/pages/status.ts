@@ -1,6 +1,6 @@
 import type { SkillStatus } from '../../core/skill-source.ts'
 import { HttpProblem } from '../../http/problem.ts'
-import { explainStatus, isAwaited, visibleSources } from '../../http/readiness.ts'
+import { judgeReadiness, type Readiness } from '../../http/readiness.ts'
 import type { SourceStatus } from '../../schemas/health.ts'
 import type { Addresses } from '../addresses.ts'
 import { html, type Html, visible } from '../markup/html.ts'
@@ -13,31 +13,23 @@ const STATES = { ok: 'there', missing: 'missing', unreadable: 'not readable', fa
 const WATCHERS = { starting: 'starting', watching: 'following changes', degraded: 'compared at intervals only', off: 'off' } as const
 const SOURCE_STATES = { waiting: ['not fetched yet', 'warning'], ok: ['up to date', 'good'], stale: ['not up to date', 'warning'], failed: ['fails', 'error'] } as const
 
-interface StatusContent {
-  readonly status: SkillStatus
-  /** Those that the caller may see; undefined without any. */
-  readonly sources: readonly SourceStatus[] | undefined
-}
-
 /** What /readyz says, for people. */
 export const page: PageMaker = {
-  async make ({ request, skills, sources, addresses }) {
+  async make ({ request, skills, readiness, addresses }) {
     // As of /readyz, callers without credentials learn no more than whether the service is ready.
     if (request.principal?.kind === 'anonymous') throw new HttpProblem('unauthenticated', undefined, { 'www-authenticate': 'Bearer realm="skillserve"' })
     const status = await skills.freshStatus()
-    return statusPage({ status, sources: visibleSources(sources?.status, status) }, addresses)
+    return statusPage(status, judgeReadiness(status, readiness), addresses)
   }
 }
 
-function statusPage ({ status, sources }: StatusContent, addresses: Addresses): Page {
+function statusPage (status: SkillStatus, { isReady, detail, sources }: Readiness, addresses: Addresses): Page {
   const { skills, roots, watcher, failures, hanging, quarantined } = status
-  const ready = status.ready && sources?.some(isAwaited) !== true
-  const detail = explainStatus(status, sources)
   return {
     title: 'Status – Skills',
     current: 'status',
     main: html`<h1>Status</h1>
-<p class="lead"><span class="verdict ${ready ? detail === undefined ? 'good' : 'warning' : 'error'}">${ready ? 'ready' : 'not ready'}</span> – ${detail === undefined ? `${count(skills, 'skill')}, and nothing is wrong` : readable(detail)}.</p>
+<p class="lead"><span class="verdict ${isReady ? detail === undefined ? 'good' : 'warning' : 'error'}">${isReady ? 'ready' : 'not ready'}</span> – ${detail === undefined ? `${count(skills, 'skill')}, and nothing is wrong` : readable(detail)}.</p>
 <section aria-labelledby="roots"><h2 id="roots">Folders</h2>
 <div class="table" tabindex="0"><table><thead><tr><th scope="col">Name</th><th scope="col">Kind</th><th scope="col">State</th><th scope="col" class="align-right">Skills</th><th scope="col" class="align-right">Left out</th></tr></thead>
 <tbody>${roots.map(({ name, type, state, skills, skipped }) => html`

@@ -4,6 +4,7 @@ import t from 'tap'
 import type { TrustPolicy, TrustReport } from '../../../src/core/content/trust/trust-policy.ts'
 import { finding } from '../../../src/core/format/findings.ts'
 import { Signal } from '../../../src/core/ground/signal.ts'
+import { Shutdown } from '../../../src/http/connections/shutdown.ts'
 import type { SourceStatus } from '../../../src/schemas/health.ts'
 import { buildService } from '../../helper/build.ts'
 import { buildGuarded, newSecret } from '../../helper/guarded.ts'
@@ -75,6 +76,29 @@ t.test('K74: the status page says since when and why a source is not up to date'
   t.match(text, 'main@sha1:012345678901<')
   t.match(text, /ready<\/span> – the source skills is not up to date, it fails since 2026-11-22 11:00:00 UTC: the host &lt;does&gt; not answer\./)
   t.notMatch(text, 'elsewhere', 'a source of no root that the caller sees')
+})
+
+t.test('K74: the status page says which file of the operator cannot be used, and since it is mended no more', async (t) => {
+  const token = newSecret('ci', 'groups: [team]')
+  const access = `tokens:\n  - ${token.entry}\nrules:\n  - { groups: [team], roots: [skills] }\n`
+  const service = await buildGuarded(t, { roots: { skills: { demo: skill('demo') } }, access })
+  const headers = { authorization: `Bearer ${token.text}` }
+  const status = async () => (await open(`${service.url}/ui/status`, { headers })).text
+  t.match(await status(), /verdict good">ready<\/span> – 1 skill, and nothing is wrong\./)
+  await service.breakAccess(`${access}nonsense: [`)
+  t.match(await (await service.get('/readyz', token.text)).json(), { status: 'ready', detail: /^the access file cannot be used as it is/ })
+  const broken = await status()
+  t.match(broken, /verdict warning">ready<\/span> – the access file cannot be used as it is, so the last good one stays in force; the log says why\./)
+  t.notMatch(broken, /nonsense|access\.yaml/, 'the reason may quote the file')
+  await service.setAccess(`${access}# mended\n`)
+  t.match(await status(), 'nothing is wrong')
+})
+
+t.test('K91: the status page of a service that is stopping says that it is not ready', async (t) => {
+  const shutdown = new Shutdown()
+  const { url } = await buildService(t, { files: { demo: skill('demo') }, options: { shutdown } })
+  await shutdown.begin()
+  t.match((await open(`${url}/ui/status`)).text, /verdict error">not ready<\/span> – The service is stopping\./)
 })
 
 t.test('K74: the page of a skill says who signed it, and what does not hold', async (t) => {
