@@ -47,7 +47,7 @@ const ROWS: readonly OutcomeRow[] = [
     changed: ['claude-code', 'gemini-cli'],
     warned: ['vscode']
   },
-  { codes: ['byte_order_mark'], refused: ['skills-ref'], not_loaded: ['codex', 'gemini-cli'] },
+  { codes: ['byte_order_mark'], refused: ['skills-ref', 'quick-validate'], not_loaded: ['codex', 'gemini-cli'] },
   { codes: ['line_ends_crlf'], refused: ['quick-validate'] },
   { codes: ['frontmatter_flow_style'], refused: ['skills-ref'] },
   {

@@ -26,7 +26,7 @@ export const RULES: ReadonlyArray<readonly [rule: string, parts: SkillParts, cod
   ['main file SKILL.MD', { ...GOOD, mainFile: 'SKILL.MD' }, 'main_file_casing', said('refused spec skills-ref quick-validate anthropic-upload openai-upload gh-skill; not_loaded claude-code codex vscode gemini-cli opencode goose skills-cli mcp')],
   ['main file skill.md', { ...GOOD, mainFile: 'skill.md' }, 'main_file_casing', said('refused spec quick-validate anthropic-upload gh-skill; not_loaded claude-code codex vscode gemini-cli opencode goose skills-cli mcp')],
   ['no frontmatter', { text: '# Demo\n' }, 'frontmatter_missing', said('invalid; refused spec skills-ref quick-validate anthropic-upload openai-upload gh-skill; changed claude-code; not_loaded codex gemini-cli opencode goose skills-cli; warned vscode')],
-  ['byte order mark', { text: `\uFEFF${GOOD.text}` }, 'byte_order_mark', { 'skills-ref': 'refused', codex: 'not_loaded', 'gemini-cli': 'not_loaded' }],
+  ['byte order mark', { text: `\uFEFF${GOOD.text}` }, 'byte_order_mark', { 'skills-ref': 'refused', 'quick-validate': 'refused', codex: 'not_loaded', 'gemini-cli': 'not_loaded' }],
   ['CRLF', { text: GOOD.text?.replaceAll('\n', '\r\n') ?? '' }, 'line_ends_crlf', { 'quick-validate': 'refused' }],
   ['unquoted colon', { text: text('name: demo', 'description: Use when: asked') }, 'yaml_repaired', broken()],
   ['YAML that nobody reads', { text: text('name: demo', D, 'tags: "a" b') }, 'yaml_invalid', broken()],
