@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { lstatSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, lstatSync, readFileSync, renameSync, rmSync, type Stats, writeFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import { locateFrontmatter, parseFrontmatter } from '../core/format/frontmatter.ts'
 import { AGENT_FIELDS, isValidName, KNOWN_FIELDS } from '../core/format/fields.ts'
@@ -14,12 +14,18 @@ const MAX_ROUNDS = 4
 
 const BOM = '\uFEFF'
 
+/** CRLF, but none behind another CR: without it a second run would find one. */
+const LINE_END = /(?<!\r)\r\n/g
+
+/** Names that YAML 1.1 reads as something else than text: numbers, dates, truth values. */
+const NOT_PLAIN_NAME = /^(?:\d.*|null|true|false|yes|no|on|off|y|n)$/
+
 /** Values that one line can be moved with as they are: plain text without marks, or text in quotes. */
 const MOVABLE = /^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[A-Za-z0-9][^#:"'[\]{}&*!|>%@`]*)$/
 
 /** A main file after its certain fixes; the same text when there is nothing to do. Pure. */
 export function fixText (text: string, folder: string): string {
-  const plain = (text.startsWith(BOM) ? text.slice(1) : text).replaceAll('\r\n', '\n')
+  const plain = (text.startsWith(BOM) ? text.slice(1) : text).replaceAll(LINE_END, '\n')
   const bytes = Buffer.from(plain)
   const location = locateFrontmatter(bytes)
   if (location.kind !== 'found') return plain
@@ -60,6 +66,7 @@ export function fixFile (path: string, folder: string, isDryRun: boolean): Fixed
     const temporary = `${path}.${randomUUID()}`
     try {
       writeFileSync(temporary, after, { mode: stats.mode, flag: 'wx' })
+      restoreOwner(temporary, stats)
       renameSync(temporary, path)
     } catch (error) {
       rmSync(temporary, { force: true })
@@ -67,6 +74,16 @@ export function fixFile (path: string, folder: string, isDryRun: boolean): Fixed
     }
   }
   return { before, after }
+}
+
+/** A new file has the owner of the process, and not the modes that its mask takes away. */
+function restoreOwner (path: string, { mode, uid, gid }: Stats): void {
+  try {
+    chownSync(path, uid, gid)
+  } catch {
+    // Only root may give a file away: it stays with whoever mends it.
+  }
+  chmodSync(path, mode)
 }
 
 function read (lines: readonly string[]): Frontmatter {
@@ -112,7 +129,7 @@ function writeName (lines: readonly string[], folder: string): string[] | undefi
   if (!isValidName(folder)) return undefined
   const { name } = read(lines)
   if (name === folder) return undefined
-  const value = /^\d+$|^(?:null|true|false)$|^[\d.]+e\d+$/.test(folder) ? JSON.stringify(folder) : folder
+  const value = NOT_PLAIN_NAME.test(folder) ? JSON.stringify(folder) : folder
   const position = fieldPositions(lines.join('\n')).get('name')
   if (position === undefined) return [`name: ${value}`, ...lines]
   const at = position.line - 2

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { Ajv } from 'ajv'
@@ -6,7 +6,7 @@ import formats from 'ajv-formats'
 import fc from 'fast-check'
 import { runCommandLine } from '../../src/cli/run.ts'
 import { parseSkillBytes } from '../../src/core/format/main-file.ts'
-import { fixText } from '../../src/validate/fix.ts'
+import { fixFile, fixText } from '../../src/validate/fix.ts'
 import { skill, skillText } from '../helper/skills.ts'
 
 async function run (cwd: string, ...argv: readonly string[]): Promise<{ code: number | undefined, out: string, errors: string }> {
@@ -185,6 +185,30 @@ t.test('K79: fixing twice is fixing once, brings no error and leaves the body, w
     const severe = (each: string): number => parseSkillBytes(Buffer.from(each), 'demo').findings.filter(({ severity }) => severity === 'error').length
     return fixText(once, 'demo') === once && severe(once) <= severe(original) && once.endsWith('---\nBody\n')
   }), { numRuns: 500, examples: [[['version: 2', 'version: 2', '# c', '  folded: x'], false]] }))
+  const twice = '---\nname: demo\ndescription: x\n---\none\r\ntwo\r\r\nthree\r'
+  t.equal(fixText(twice, 'demo'), '---\nname: demo\ndescription: x\n---\none\ntwo\r\r\nthree\r')
+  t.equal(fixText(fixText(twice, 'demo'), 'demo'), fixText(twice, 'demo'), 'a CRLF that was converted twice is no certain thing')
+})
+
+t.test('K79: --fix writes names that every reader takes as text, in quotes where YAML 1.1 would not', (t) => {
+  const fixed = (folder: string) => /^name: (.*)$/m.exec(fixText('---\nname: other\ndescription: x\n---\nBody\n', folder))?.[1]
+  t.strictSame(['demo', 'a1', 'yes-man', 'yes', 'on', 'n', 'null', '123', '1e5', '0x1f', '0o7', '2024-01-02', '3d-print'].map(fixed),
+    ['demo', 'a1', 'yes-man', '"yes"', '"on"', '"n"', '"null"', '"123"', '"1e5"', '"0x1f"', '"0o7"', '"2024-01-02"', '"3d-print"'])
+  t.end()
+})
+
+t.test('K79: --fix leaves owner and mode of a file as they are', (t) => {
+  const cwd = t.testdir({ demo: { 'SKILL.md': `\uFEFF${skillText('demo')}` } })
+  const file = join(cwd, 'demo/SKILL.md')
+  chmodSync(file, 0o664)
+  if (process.getuid?.() === 0) chownSync(file, 12_345, 12_345)
+  const before = statSync(file)
+  const mask = process.umask(0o077)
+  t.teardown(() => { process.umask(mask) })
+  t.not(fixFile(file, 'demo', false), undefined)
+  const { mode, uid, gid } = statSync(file)
+  t.strictSame({ mode, uid, gid }, { mode: before.mode, uid: before.uid, gid: before.gid })
+  t.end()
 })
 
 t.test('K79: --fix puts a value with a control character in quotes, which reads as before', (t) => {
