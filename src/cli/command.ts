@@ -27,6 +27,8 @@ export interface CommandContext {
   readonly cwd: string
   /** Writes to standard output. */
   readonly print: (text: string) => void
+  /** Writes a line to standard error that changes no exit code. */
+  readonly warn: (sentence: string) => void
   /** Whether a person reads standard output. */
   readonly isTerminal?: boolean
 }

@@ -10,13 +10,14 @@ import { checkSkillsFolder } from './folders.ts'
  * @returns the exit code, or undefined while the process goes on by itself
  */
 export async function runCommandLine (
-  argv: readonly string[], context: Omit<CommandContext, 'commands'>, printError: (text: string) => void
+  argv: readonly string[], context: Omit<CommandContext, 'commands' | 'warn'>, printError: (text: string) => void
 ): Promise<number | undefined> {
+  const warn = (sentence: string): void => { printError(`skillserve: ${sentence}\n`) }
   try {
-    return await dispatch(argv, { ...context, commands: COMMANDS })
+    return await dispatch(argv, { ...context, commands: COMMANDS, warn })
   } catch (error) {
     if (!(error instanceof CommandError || error instanceof ConfigError)) throw error
-    printError(`skillserve: ${error.message}\n`)
+    warn(error.message)
     return error instanceof CommandError ? error.exitCode ?? await misuseOf(argv) : 1
   }
 }

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs'
 import { isMainFile, orderMainFiles } from '../core/format/main-files.ts'
 import { printable } from '../core/ground/text.ts'
 import { diffOf, fixFile } from './fix.ts'
-import { PathError } from './skills.ts'
+import { type ListOptions, PathError } from './skills.ts'
 import { foldersOf, shownPath } from './validate.ts'
 
 /**
@@ -10,12 +10,12 @@ import { foldersOf, shownPath } from './validate.ts'
  * @returns the changes of each file, as lines that steer no terminal
  * @throws {PathError} for a path that cannot be read, and a file that cannot be written
  */
-export async function fixAll (paths: readonly string[], cwd: string, isDryRun: boolean): Promise<readonly string[]> {
+export async function fixAll (paths: readonly string[], list: ListOptions, isDryRun: boolean): Promise<readonly string[]> {
   const diffs: string[] = []
-  for (const { name, realPath, path } of await foldersOf(paths, cwd)) {
+  for (const { name, realPath, path } of await foldersOf(paths, list)) {
     const main = orderMainFiles(readdirSync(realPath).filter((each) => isMainFile(each)), 'SKILL.md')[0]
     if (main === undefined) continue
-    const shown = `${shownPath(cwd, path)}/${main}`
+    const shown = `${shownPath(list.cwd, path)}/${main}`
     try {
       const fixed = fixFile(`${realPath}/${main}`, name, isDryRun)
       if (fixed !== undefined) diffs.push(diffOf(shown, fixed).split('\n').map(printable).join('\n'))

@@ -3,7 +3,7 @@ import { basename, dirname, resolve } from 'node:path'
 import { LRUCache } from 'lru-cache'
 import { indexSkill } from '../core/catalog/index-skill.ts'
 import { isMainFile } from '../core/format/main-files.ts'
-import { scanRoot, type SkillFolder } from '../core/roots/scan-root.ts'
+import { scanRoot, type SkillFolder, type SkippedEntry } from '../core/roots/scan-root.ts'
 import { KeptRevisions } from '../core/content/kept-revisions.ts'
 import { ManifestStore, type SkillPlace } from '../core/content/manifest.ts'
 import type { FileList } from '../core/ground/skill.ts'
@@ -14,7 +14,7 @@ import type { FileContent } from '../core/files/file-content.ts'
 import { FileStore } from '../core/files/file-store.ts'
 import { quote } from '../core/format/findings.ts'
 import { MAX_MAIN_FILE_BYTES } from '../core/ground/limits.ts'
-import { compareCodePoints } from '../core/ground/text.ts'
+import { compareCodePoints, printable } from '../core/ground/text.ts'
 import { tooLargeFinding } from '../core/listing/entry.ts'
 import { type FindingSource, subjectOf } from '../verdicts/entry.ts'
 import type { Subject } from '../verdicts/subject.ts'
@@ -32,6 +32,16 @@ export interface SkillOnDisk {
   readonly revision: string | undefined
 }
 
+/** How folders of skills are listed. */
+export interface ListOptions {
+  /** Where relative paths begin. */
+  readonly cwd: string
+  /** Absolute paths of folders that links may lead into, besides the folder of skills itself. */
+  readonly linkTargets?: readonly string[] | undefined
+  /** Receives a sentence for each entry that could be a skill and is left out. */
+  readonly onSkipped?: (sentence: string) => void
+}
+
 /** Folders below a folder without skills that are searched for some, to say where they are. */
 const MAX_HINT_FOLDERS = 200
 
@@ -40,20 +50,35 @@ const MAX_HINT_FOLDERS = 200
  * @param path as the caller gave it
  * @throws {PathError} for a path that cannot be read and for a folder without skills
  */
-export async function skillsAt (path: string, cwd: string): Promise<readonly SkillFolder[]> {
+export async function skillsAt (path: string, { cwd, linkTargets = [], onSkipped }: ListOptions): Promise<readonly SkillFolder[]> {
   const absolute = resolve(cwd, path)
   const stats = await stat(absolute).catch((error: unknown) => { throw new PathError(`${quote(path)} ${reasonOf(error)}`) })
   if (stats.isFile()) {
     if (!isMainFile(basename(absolute))) throw new PathError(`${quote(path)} is no SKILL.md: give a folder of skills, a skill, or a SKILL.md`)
     return [await folderOf(dirname(absolute))]
   }
-  const scan = await scanRoot(createLocalDisk(), { name: basename(absolute), path: absolute, type: 'project', index: 0 })
+  const scan = await scanRoot(createLocalDisk(), { name: basename(absolute), path: absolute, type: 'project', index: 0, linkTargets })
   if (scan.state === 'unreadable') throw new PathError(`${quote(path)} may not be read`)
   if (scan.state !== 'ok') throw new PathError(`${quote(path)} cannot be read`)
   if (scan.isSkill) return [await folderOf(absolute)]
   const folders = [...scan.folders.values()].sort((a, b) => compareCodePoints(a.name, b.name))
-  for (const folder of folders) if (await hasMainFile(folder.realPath)) return folders
-  throw new PathError(`${quote(path)} has no skills: no folder in it has a SKILL.md${await hint(path, folders)}`)
+  const skipped = scan.skipped.flatMap(describeSkipped)
+  for (const folder of folders) {
+    if (!await hasMainFile(folder.realPath)) continue
+    for (const sentence of skipped) onSkipped?.(sentence)
+    return folders
+  }
+  throw new PathError(`${quote(path)} has no skills: ${skipped[0] ?? `no folder in it has a SKILL.md${await hint(path, folders)}`}`)
+}
+
+/** What a .skillignore names is left out on purpose. */
+function describeSkipped ({ name, reason, target = '' }: SkippedEntry): string[] {
+  switch (reason) {
+    case 'outside': return [`${quote(name)} is left out, since the link leads out of the folder: --allow-links ${printable(dirname(target))} allows it`]
+    case 'nothing': return [`${quote(name)} is left out, since the link leads to no folder`]
+    case 'unsafe_name': return [`${quote(name)} is left out, since no skill has such a name`]
+    case 'ignored': return []
+  }
 }
 
 async function folderOf (path: string): Promise<SkillFolder> {

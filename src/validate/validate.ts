@@ -4,14 +4,13 @@ import type { FindingSeverity } from '../core/ground/skill.ts'
 import { estimateTokens, type FindingSource, type TargetName, verdictsOf } from '../verdicts/index.ts'
 import type { Baseline } from './baseline.ts'
 import { type Reporter, SEVERITIES, type SkillReport, type Totals } from './report/reporter.ts'
-import { type SkillOnDisk, SkillReader, skillsAt } from './skills.ts'
+import { type ListOptions, type SkillOnDisk, SkillReader, skillsAt } from './skills.ts'
 
 export type NamedFolder = readonly [path: string, folder: SkillFolder]
 
-export interface ValidateOptions {
+export interface ValidateOptions extends ListOptions {
   /** As the caller gave them: folders of skills, skills, or SKILL.md files. */
   readonly paths: readonly string[]
-  readonly cwd: string
   /** Skills of sources, besides those of the paths, with what they are called in reports. */
   readonly folders?: readonly NamedFolder[]
   /** Undefined when none was chosen. */
@@ -30,8 +29,8 @@ const READ_AT_ONCE = 8
  * Judges all skills of all paths, and reports each at once, in their order: memory does not grow with their number.
  * @throws {PathError} before anything is reported
  */
-export async function validate ({ paths, cwd, folders: more = [], targets, reporter, sources, reportFrom = 'info', baseline }: ValidateOptions): Promise<Totals> {
-  const folders = [...(await foldersOf(paths, cwd)).map((folder): NamedFolder => [shownPath(cwd, folder.path), folder]), ...more]
+export async function validate ({ paths, folders: more = [], targets, reporter, sources, reportFrom = 'info', baseline, ...list }: ValidateOptions): Promise<Totals> {
+  const folders = [...(await foldersOf(paths, list)).map((folder): NamedFolder => [shownPath(list.cwd, folder.path), folder]), ...more]
   const reader = new SkillReader(sources, reporter.needsRevisions === true)
   const totals: Totals = { skills: 0, error: 0, warning: 0, info: 0, accepted: 0 }
   reporter.begin?.()
@@ -66,9 +65,9 @@ async function * readAll (folders: readonly NamedFolder[], reader: SkillReader):
 }
 
 /** Each folder once, in the order of the paths. */
-export async function foldersOf (paths: readonly string[], cwd: string): Promise<readonly SkillFolder[]> {
+export async function foldersOf (paths: readonly string[], list: ListOptions): Promise<readonly SkillFolder[]> {
   const folders = new Map<string, SkillFolder>()
-  for (const path of paths) for (const folder of await skillsAt(path, cwd)) if (!folders.has(folder.path)) folders.set(folder.path, folder)
+  for (const path of paths) for (const folder of await skillsAt(path, list)) if (!folders.has(folder.path)) folders.set(folder.path, folder)
   return [...folders.values()]
 }
 

@@ -58,6 +58,29 @@ t.test('K79: wrong use, and a path without skills, exit with 2', async (t) => {
   }
 })
 
+t.test('K4, K79: what could be a skill and is left out is named, and --allow-links takes links as serve does', async (t) => {
+  const cwd = t.testdir({
+    real: { linked: skill('linked') },
+    only: { linked: t.fixture('symlink', '../real/linked') },
+    mixed: { good: skill('good'), linked: t.fixture('symlink', '../real/linked'), gone: t.fixture('symlink', '../nowhere'), 'a\nb': skill('x') }
+  })
+  const allowed = join(cwd, 'real')
+  const hint = `'linked' is left out, since the link leads out of the folder: --allow-links ${allowed} allows it`
+  t.match(await run(cwd, 'only'), { code: 2, out: '', errors: `skillserve: 'only' has no skills: ${hint}\n` })
+  const mixed = await run(cwd, 'mixed', '--format', 'json')
+  t.equal(mixed.code, 0)
+  t.strictSame(JSON.parse(mixed.out).skills.map((each: { readonly skill_name: string }) => each.skill_name), ['good'])
+  t.strictSame(mixed.errors.split('\n').sort(), ['',
+    `skillserve: ${hint}`,
+    "skillserve: 'a\\nb' is left out, since no skill has such a name",
+    "skillserve: 'gone' is left out, since the link leads to no folder"
+  ].sort())
+  t.match(await run(cwd, 'only', '--allow-links', 'real'), { code: 0, out: /^1 skill: no findings/, errors: '' })
+  writeFileSync(join(cwd, 'real/linked/SKILL.md'), `\uFEFF${skillText('linked')}`)
+  t.match(await run(cwd, 'only', '--fix', '--allow-links', 'real'), { code: 0, errors: '' })
+  t.equal(readFileSync(join(cwd, 'real/linked/SKILL.md'), 'utf8'), skillText('linked'))
+})
+
 t.test('K79: what fails is chosen', async (t) => {
   const cwd = brokenFolder(t)
   t.equal((await run(cwd, '--fail-on', 'never')).code, 0)

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { loadConfig } from '../../config/load.ts'
 import { ConfigError, quote } from '../../operator/setting.ts'
 import type { RootOptions } from '../../core/roots/root-reports.ts'
 import type { FindingSeverity } from '../../core/ground/skill.ts'
@@ -19,13 +20,16 @@ const FOUND = 1
 const MISUSE = 2
 const FAULT = 3
 
+/** Entries that are left out and named. */
+const MAX_SKIPPED_LINES = 10
+
 const CLEAR_SCREEN = '\u001B[2J\u001B[3J\u001B[H'
 
 /** Judges skills without starting the service. */
 export const command: Command = {
   summary: 'judges skills for agents, validators and uploads',
   positionals: '[PATH...]',
-  flags: ['target', 'format', 'fail-on', 'max-warnings', 'baseline', ...ROOT_FLAGS],
+  flags: ['target', 'format', 'fail-on', 'max-warnings', 'baseline', 'allow-links', ...ROOT_FLAGS],
   switches: ['quiet', 'write-baseline', 'fix', 'dry-run', 'watch'],
   choices: { target: [...TARGET_NAMES, 'all'], format: FORMATS, 'fail-on': FAIL_ON },
   misuse: MISUSE,
@@ -38,6 +42,7 @@ export const command: Command = {
   --quiet             reports only what fails
   --fix               mends what is certain in SKILL.md, and reports the rest
   --dry-run           with --fix: prints the changes, and writes nothing
+  --allow-links DIR   folders that links in a folder of skills may lead into, as for serve
   --layout LAYOUT     where skills lie in the sources of addresses, as for serve; --state-dir as well
   --watch             reports again after each change, until SIGINT or SIGTERM
   --baseline FILE     accepts the findings in FILE
@@ -52,7 +57,7 @@ this program.
   async run (args, context) {
     const paths = args.positionals.length === 0 ? [DEFAULT_PATH] : args.positionals.filter((path) => !isAddress(path))
     const addresses = args.positionals.filter(isAddress)
-    const flags = readFlags(args)
+    const flags = readFlags(args, context)
     try {
       const { readProjectFile } = await import('../../validate/project-file.ts')
       const options = withDefaults(flags, await readProjectFile(paths[0] ?? '.', context.cwd))
@@ -75,11 +80,13 @@ interface Flags {
   readonly isWatching: boolean
   readonly writesBaseline: boolean
   readonly fix: 'no' | 'dry' | 'write'
+  /** Absolute paths. */
+  readonly linkTargets: readonly string[] | undefined
 }
 
 type Options = Flags & Required<Pick<ProjectChoices, 'failOn' | 'maxWarnings'>>
 
-function readFlags ({ flags }: Arguments): Flags {
+function readFlags ({ flags }: Arguments, { cwd, env }: CommandContext): Flags {
   const last = (name: string): string | undefined => flags.get(name)?.at(-1)
   const maxWarnings = last('max-warnings')
   if (maxWarnings !== undefined && !/^\d{1,9}$/.test(maxWarnings)) throw new CommandError(`--max-warnings must be a whole number, not ${quote(maxWarnings)}`)
@@ -98,7 +105,8 @@ function readFlags ({ flags }: Arguments): Flags {
     isQuiet: flags.has('quiet'),
     isWatching: flags.has('watch'),
     writesBaseline: flags.has('write-baseline'),
-    fix: !flags.has('fix') ? 'no' : flags.has('dry-run') ? 'dry' : 'write'
+    fix: !flags.has('fix') ? 'no' : flags.has('dry-run') ? 'dry' : 'write',
+    linkTargets: loadConfig({ positionals: [], flags: new Map([['allow-links', flags.get('allow-links') ?? []]]), env: { LINK_TARGETS: env['LINK_TARGETS'] }, cwd }).linkTargets
   }
 }
 
@@ -163,15 +171,17 @@ function foldersOf ({ name = '', listed }: RootOptions): NamedFolder[] {
   return [...listed?.folders ?? []].map(([skill, { path, realPath }]) => [`${name}/${skill}`, { name: skill, type: 'project', root: 0, path, realPath, linked: false }])
 }
 
-async function judge (paths: readonly string[], options: Options, { cwd, env, print, isTerminal = false }: CommandContext, folders: readonly NamedFolder[] = []): Promise<number> {
+async function judge (paths: readonly string[], options: Options, { cwd, env, print, warn, isTerminal = false }: CommandContext, folders: readonly NamedFolder[] = []): Promise<number> {
   const { validate, reaches } = await import('../../validate/validate.ts')
   const { mcpFindings } = await import('../../mcp/findings.ts')
   const { readBaseline, writeBaseline } = await import('../../validate/baseline.ts')
   const { createReporter, collecting } = await import('../../validate/report/index.ts')
-  const { targets, format, failOn, maxWarnings, isQuiet, baseline, writesBaseline } = options
+  const { targets, format, failOn, maxWarnings, isQuiet, baseline, writesBaseline, linkTargets } = options
+  const skipped = new Set<string>()
+  const list = { cwd, linkTargets, onSkipped: (sentence: string) => { skipped.add(sentence) } }
   if (options.fix !== 'no') {
     const { fixAll } = await import('../../validate/fix-all.ts')
-    const diffs = await fixAll(paths, cwd, options.fix === 'dry')
+    const diffs = await fixAll(paths, list, options.fix === 'dry')
     if (options.fix === 'dry') {
       print(diffs.join(''))
       return diffs.length > 0 ? FOUND : 0
@@ -181,8 +191,8 @@ async function judge (paths: readonly string[], options: Options, { cwd, env, pr
   const found = new Map<string, Set<string>>()
   const file = baseline === undefined ? undefined : resolve(cwd, baseline)
   const totals = await validate({
+    ...list,
     paths,
-    cwd,
     folders,
     targets,
     sources: [mcpFindings],
@@ -190,6 +200,8 @@ async function judge (paths: readonly string[], options: Options, { cwd, env, pr
     ...isQuiet && !writesBaseline && { reportFrom: failOn },
     baseline: file === undefined || writesBaseline ? undefined : readBaseline(file)
   })
+  for (const sentence of [...skipped].slice(0, MAX_SKIPPED_LINES)) warn(sentence)
+  if (skipped.size > MAX_SKIPPED_LINES) warn(`${skipped.size - MAX_SKIPPED_LINES} more are left out`)
   if (writesBaseline && file !== undefined) {
     writeBaseline(file, found)
     return 0
