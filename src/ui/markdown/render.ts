@@ -23,6 +23,8 @@ interface State extends MarkdownContext {
   readonly slugger: GithubSlugger
   /** What follows the link that is open; undefined outside of links. */
   linkEnd: string | undefined
+  /** Whether the heading that has begun has text. */
+  isHeading: boolean
   /** Level of the last heading. */
   lastLevel: number
 }
@@ -59,13 +61,15 @@ function createRenderer (): { readonly markdown: Parser, readonly setState: (sta
 
   rules['heading_open'] = (tokens, index) => {
     const token = at(tokens, index)
+    state.isHeading = !isBlank(tokens[index + 1])
+    if (!state.isHeading) return '<p>'
     const wanted = state.level + Number(token.tag.slice(1))
     // No level is skipped, whatever the author skips: readers of the page go by the levels.
     state.lastLevel = Math.min(wanted, state.lastLevel + 1, DEEPEST_HEADING)
     const id = ID_PREFIX + state.slugger.slug(textOf(tokens[index + 1]))
     return `<h${state.lastLevel} id="${escape(id)}"><a class="anchor" href="#${escape(encodeURIComponent(id))}" aria-hidden="true" tabindex="-1">#</a>`
   }
-  rules['heading_close'] = () => `</h${state.lastLevel}>\n`
+  rules['heading_close'] = () => state.isHeading ? `</h${state.lastLevel}>\n` : '</p>\n'
 
   rules['link_open'] = (tokens, index) => {
     const href = String(at(tokens, index).attrGet('href'))
@@ -74,7 +78,9 @@ function createRenderer (): { readonly markdown: Parser, readonly setState: (sta
     if (target.kind === 'file' && !isThere(state, target.path)) {
       state.linkEnd = `</a> <span class="missing">${escapeVisibly(target.path)} is not in the skill</span>`
     }
-    if (target.kind === 'web' && !textUpTo(tokens, index).includes(target.host)) state.linkEnd = `</a> <span class="host">${escape(target.host)}</span>`
+    // A link that nobody sees would hide its target.
+    if (textUpTo(tokens, index).trim() === '') state.linkEnd = `${escapeVisibly(target.kind === 'file' ? target.path : href)}${state.linkEnd}`
+    else if (target.kind === 'web' && !textUpTo(tokens, index).includes(target.host)) state.linkEnd = `</a> <span class="host">${escape(target.host)}</span>`
     return `<a${addressOf(href, target, state)}>`
   }
   rules['link_close'] = () => {
@@ -98,10 +104,12 @@ function createRenderer (): { readonly markdown: Parser, readonly setState: (sta
   rules['table_open'] = () => '<div class="table" tabindex="0"><table>\n'
   rules['table_close'] = () => '</table></div>\n'
   rules['th_open'] = rules['td_open'] = (tokens, index) => {
-    const { tag } = at(tokens, index)
+    const tag = cellTag(at(tokens, index), tokens[index + 1])
     const [, side] = /text-align:(left|center|right)/.exec(String(at(tokens, index).attrGet('style'))) ?? []
     return side === undefined ? `<${tag}>` : `<${tag} class="align-${side}">`
   }
+
+  rules['th_close'] = rules['td_close'] = (tokens, index) => `</${cellTag(at(tokens, index), tokens[index - 1])}>\n`
 
   markdown.core.ruler.push('tasks', ({ tokens }) => {
     for (const [index, token] of tokens.entries()) {
@@ -121,7 +129,7 @@ let renderer: ReturnType<typeof createRenderer> | undefined
 /** The HTML of a text in Markdown. The time is not bounded by its size: see `MarkdownRenderer`. */
 export function renderMarkdown (text: string, context: MarkdownContext): string {
   renderer ??= createRenderer()
-  renderer.setState({ ...context, slugger: new GithubSlugger(), linkEnd: undefined, lastLevel: context.level })
+  renderer.setState({ ...context, slugger: new GithubSlugger(), linkEnd: undefined, lastLevel: context.level, isHeading: false })
   return renderer.markdown.render(text)
 }
 
@@ -166,6 +174,16 @@ function textOf (token: Token | undefined): string {
   const { children = [], content = '' } = token ?? {}
   if (children === null || children.length === 0) return token?.type === 'image' ? '' : content
   return children.map((child) => child.type === 'softbreak' || child.type === 'hardbreak' ? ' ' : child.type === 'image' ? textOf(child) : child.content).join('')
+}
+
+/** Whether a reader hears nothing of a heading or a cell. */
+function isBlank (inline: Token | undefined): boolean {
+  return textOf(inline).trim() === ''
+}
+
+/** The head of a column that has no text is a cell like others. */
+function cellTag ({ tag }: Token, inline: Token | undefined): string {
+  return tag === 'th' && isBlank(inline) ? 'td' : tag
 }
 
 /** The text between a link's start and its end. */

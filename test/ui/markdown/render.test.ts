@@ -70,6 +70,16 @@ t.test('headings are below those of the page, none is skipped, and links written
   t.end()
 })
 
+t.test('what has no text has no role: a heading, the head of a column, a link, which shows its target', (t) => {
+  for (const text of ['#', '# &nbsp;', '# #']) t.match(render(text), /^<p>\s*<\/p>\s*$/, text)
+  t.match(render('# ![](gone.png)'), /^<p>image <span/)
+  t.match(render('| | b |\n|-|-|\n|1|2|'), /<td><\/td>\s*<th>b<\/th>/)
+  t.match(render('[](https://example.org/a)'), />https:\/\/example\.org\/a<\/a><\/p>/)
+  t.match(render('[ ](#part)'), /> ?#part<\/a>/)
+  t.match(render('[![](references/a.md)](https://example.org/a)'), /https:\/\/example\.org\/a<\/a>/)
+  t.end()
+})
+
 t.test('tables are aligned by classes, tasks are boxes without a form, code keeps its language', (t) => {
   t.match(render('|a|b|\n|-:|:-:|\n|1|2|'), /<div class="table" tabindex="0"><table>\s*<thead>\s*<tr>\s*<th class="align-right">a/)
   t.match(render('- [ ] open\n- [x] done\n- [y] no'), /<li class="task">open<\/li>\s*<li class="task done">done<\/li>\s*<li>\[y\] no/)

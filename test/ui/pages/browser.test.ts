@@ -110,6 +110,12 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     await checkPages(t, [none.url, `${none.url}/ui/status`])
   })
 
+  await t.test('K74: nor on that of a skill from right to left, with parts that have no text', async (t) => {
+    const text = `# ${'مرحبا '.repeat(20)}\n\n#\n\n[](run.py) ![](logo.svg)\n\n| | b |\n|-|-|\n|1|2|\n`
+    const { url } = await buildService(t, { files: { demo: { 'SKILL.md': skillText('demo', text), 'run.py': '' } } })
+    await checkPages(t, [`${url}/ui/skills/demo`])
+  })
+
   await t.test('K74: nor on that for callers who are not signed in', async (t) => {
     const guarded = await buildGuarded(t, { roots: { closed: { weather: skill('weather') } }, access: 'rules:\n  - { groups: [team], roots: [closed] }\n' })
     await checkPages(t, [guarded.url])
