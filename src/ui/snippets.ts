@@ -10,7 +10,7 @@ export interface Snippet {
   readonly language: 'sh' | 'json'
   readonly text: string
   /** How the client comes to the skill, which may leave it out. */
-  readonly through: 'rest' | 'discovery' | 'mcp'
+  readonly through: 'rest' | 'main file' | 'archive' | 'discovery' | 'mcp'
 }
 
 const PLAIN = /^[\w@%+=:,./-]+$/
@@ -74,8 +74,8 @@ function curl (base: string, name: string | undefined): readonly Snippet[] {
   if (name === undefined) return [{ ...all, where: 'lists the skills', text: `curl -s ${shellWord(`${base}/skills`)}` }]
   const skill = `${base}/skills/${encodeURIComponent(name)}`
   return [
-    { ...all, where: 'reads its SKILL.md', text: `curl -s -H 'Accept: text/markdown' ${shellWord(skill)}` },
-    { ...all, id: 'zip', client: 'ZIP archive', where: 'saves the whole skill', text: `curl -s -OJ ${shellWord(`${skill}/archive.zip`)}` }
+    { ...all, through: 'main file', where: 'reads its SKILL.md', text: `curl -s -H 'Accept: text/markdown' ${shellWord(skill)}` },
+    { ...all, id: 'zip', client: 'ZIP archive', through: 'archive', where: 'saves the whole skill', text: `curl -s -OJ ${shellWord(`${skill}/archive.zip`)}` }
   ]
 }
 

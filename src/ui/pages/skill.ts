@@ -9,7 +9,7 @@ import type { Rendering } from '../markdown-renderer.ts'
 import { type JudgedSkill, readSkill } from '../content.ts'
 import { missingSkill } from '../missing.ts'
 import type { PageMaker } from '../pages.ts'
-import { githubSnippets, snippets } from '../snippets.ts'
+import { githubSnippets, type Snippet, snippets } from '../snippets.ts'
 import { fileTree } from './files.ts'
 import type { Page } from './layout.ts'
 import { count, digest, factList, findingList, size, verdict } from './parts.ts'
@@ -62,7 +62,7 @@ function skillPage (content: SkillContent, addresses: Addresses): Page {
 <p class="meta">${verdict(findings)} <a href="#targets">${summary(entry.targets)}</a>${entry.file_count !== null && html` <a href="#files">${count(entry.file_count, 'file')}</a>`}${entry.size_bytes !== null && html` ${size(entry.size_bytes)}`}</p>
 </div>
 <aside aria-labelledby="use"><section><h2 id="use">Use it</h2>
-${snippetList([...snippets(base, name), ...githubSnippets(name, content.github)], base, missingFor(entry))}</section>
+${snippetList([...snippets(base, name), ...githubSnippets(name, content.github)], base, missingFor(content))}</section>
 ${facts(content, addresses)}
 </aside>
 <div class="body">
@@ -83,9 +83,12 @@ ${targetTable(entry.targets)}</section>
 }
 
 /** Why clients of a door do not get the skill. */
-function missingFor ({ targets, revision }: JudgedSkill): { discovery?: string, mcp?: string } {
+function missingFor ({ entry: { targets, revision, findings }, manifest, problem }: SkillContent): Readonly<Partial<Record<Snippet['through'], string>>> {
   const isListed = (name: TargetName) => revision !== null && targets.some(({ target, verdict }) => target === name && verdict !== 'not_loaded' && verdict !== 'refused')
+  const hasBytes = problem === undefined || findings.some(({ code }) => code === 'main_file_not_utf8')
   return {
+    ...!hasBytes && { 'main file': 'SKILL.md cannot be read: see the findings.' },
+    ...manifest === undefined && { archive: 'The skill has no archive: see the findings.' },
     ...!isListed('discovery-0.1.0') && !isListed('discovery-0.2.0') && { discovery: 'This client does not get the skill as it is: see its findings.' },
     ...!isListed('mcp') && { mcp: 'MCP does not list the skill as it is: see its findings.' }
   }

@@ -87,7 +87,11 @@ t.test('K74: a page shows each finding with its fix, and offers no client what i
   t.match(text, /MCP does not list the skill/)
   t.match(text, /curl -s/)
   t.match(text, 'U+200B')
-  t.match((await open(`${url}/ui/skills/bare`)).text, /SKILL\.MD not found for skill &#39;bare&#39;\./)
+  const { text: bare } = await open(`${url}/ui/skills/bare`)
+  t.match(bare, /SKILL\.MD not found for skill &#39;bare&#39;\./)
+  t.match(bare, /<p class="nothing">SKILL\.md cannot be read: see the findings\.<\/p>/)
+  t.notMatch(bare, 'Accept: text/markdown', 'K76: curl would get an error')
+  t.match(bare, 'bare/archive.zip')
 })
 
 t.test('K74: a file has an address for each line, is rendered on request, or can be downloaded', async (t) => {
