@@ -135,7 +135,9 @@
     if (document.hidden || notice.hasChildNodes()) return
     try {
       const { status } = await fetch(location.href, { method: 'HEAD', cache: 'no-store', headers: { accept: 'text/html', 'if-none-match': `"${root.dataset.state}"` } })
-      if (status === 304 || status === 503) return
+      // Other answers say nothing of the page: a caller may be asked to sign in again, or to wait.
+      const isGone = status === 404 && !document.querySelector('.problem')
+      if ((status !== 200 && !isGone) || notice.hasChildNodes()) return
       // The browser keeps the place where the author reads.
       if ('preview' in root.dataset) {
         location.reload()
@@ -148,8 +150,8 @@
         event.preventDefault()
         location.reload()
       })
-      notice.append(status === 404 ? 'What this page shows is gone. ' : 'What this page shows has changed. ', link)
-      if (status === 404 || !notice.dataset.changes) return
+      notice.append(isGone ? 'What this page shows is gone. ' : 'What this page shows has changed. ', link)
+      if (isGone || !notice.dataset.changes) return
       const changes = document.createElement('a')
       changes.href = notice.dataset.changes
       changes.textContent = 'What changed'
