@@ -6,7 +6,7 @@ import t from 'tap'
 import { runCommandLine } from '../../src/cli/run.ts'
 import { noBrowser, openTab, startBrowser } from '../helper/browser.ts'
 import { launch } from '../helper/process.ts'
-import { skill, skillText, until } from '../helper/skills.ts'
+import { skill, skills, skillText, until } from '../helper/skills.ts'
 
 /** Runs a command in a terminal of its own. */
 const TERMINAL = '/usr/bin/script'
@@ -32,6 +32,19 @@ t.test('K77: dev prints the findings of a skill after each save, and its open pa
   })
   const { port } = new URL(url)
   t.match(await launch(t, { args: ['dev', join(folder, 'skills'), '--port', port] }).ended, { code: 1, stderr: `skillserve: port ${port} of 127.0.0.1 is in use, --port chooses another (0 takes any free port)\n` })
+  process.kill(preview.pid, 'SIGTERM')
+  t.match(await preview.ended, { code: 0, stderr: '' })
+})
+
+t.test('K4, K77: dev prints each skill once at the start, links that are allowed among them', async (t) => {
+  const folder = t.testdir({ real: { linked: skill('linked') }, skills: { ...skills('a', 'b', 'c'), linked: t.fixture('symlink', '../real/linked') } })
+  const preview = launch(t, { args: ['dev', join(folder, 'skills'), '--port', '0', '--allow-links', join(folder, 'real')], env: {} })
+  await preview.printed(/linked: nothing to mend/)
+  writeFileSync(join(folder, 'skills/a/SKILL.md'), skillText('other'))
+  await preview.printed(/a: about/)
+  for (const name of ['a', 'b', 'c', 'linked']) t.equal(preview.stdout().split(`${name}: nothing to mend`).length - 1, 1, name)
+  writeFileSync(join(folder, 'skills/a/SKILL.md'), skillText('other', 'More.\n'))
+  await preview.printed(/a: about[^]*a: about/)
   process.kill(preview.pid, 'SIGTERM')
   t.match(await preview.ended, { code: 0, stderr: '' })
 })

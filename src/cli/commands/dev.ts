@@ -15,13 +15,14 @@ const OVERRIDES = { host: '127.0.0.1', logLevel: 'warn', ui: true } as const
 export const command: Command = {
   summary: 'previews folders of skills while they are written',
   positionals: 'DIR...',
-  flags: ['port'],
+  flags: ['port', 'allow-links'],
   switches: ['no-open'],
   details: () => `Serves the folders on this machine only. A page that is open in a browser is loaded again when what it shows is saved, and the
 findings and token counts of each skill that is saved are printed here.
 
-  --port PORT  default 8080; 0 takes any free port
-  --no-open    prints the address only; otherwise a browser opens it, where there is a terminal and a desktop
+  --port PORT        default 8080; 0 takes any free port
+  --allow-links DIR  folders that links in a folder of skills may lead into, as for serve
+  --no-open          prints the address only; otherwise a browser opens it, where there is a terminal and a desktop
 
 Exits with 0 after SIGTERM or SIGINT.
 `,
@@ -51,28 +52,38 @@ async function printFindings (skills: SkillService, feed: ChangeFeed, print: (te
     import('../../core/listing/entry.ts'), import('../../verdicts/entry.ts'), import('../../mcp/findings.ts')
   ])
   const judge = createJudge([mcpFindings])
-  const report = async (name: string): Promise<void> => {
+  let hasBegun = false
+  const printed = new Map<string, string>()
+  const report = async (name: string, isSaved: boolean): Promise<void> => {
     try {
       const { findings, tokens } = await readCatalogEntry({ skills, judge }, name)
-      print(describe(name, findings, tokens))
+      const text = describe(name, findings, tokens)
+      // Until it has a position, the feed tells of skills that it finds at the start: the list has them too.
+      if (!isSaved && printed.get(name) === text) return
+      printed.set(name, text)
+      print(text)
     } catch (error) {
       print(`${name}: ${error instanceof Error ? error.message : String(error)}\n`)
     }
   }
   feed.subscribe((event) => {
     switch (event.type) {
-      case 'removed': return print(`${event.name}: removed\n`)
+      case 'removed':
+        printed.delete(event.name)
+        return print(`${event.name}: removed\n`)
       case 'added':
       case 'changed':
-        void report(event.name)
+        void report(event.name, hasBegun)
         break
       case 'position':
+        hasBegun = true
+        break
       case 'reset':
         break
     }
   })
   try {
-    for (const name of await skills.list()) await report(name)
+    for (const name of await skills.list()) await report(name, false)
   } catch (error) {
     print(`${error instanceof Error ? error.message : String(error)}\n`)
   }
