@@ -7,10 +7,13 @@ import { parseTargets, TARGET_NAMES, type TargetName } from '../verdicts/index.t
 /** What a project has chosen once. It lies beside the skills and in none of them, so that no door serves it. */
 const PROJECT_FILE = '.skillserve.yaml'
 
+/** On each value too: the error of the first one is reported. */
+const FAIL_ON = { title: 'error, warning, info or never' }
+
 const ProjectSchema = Type.Object({
-  targets: Type.Optional(Type.Array(Type.String(), { minItems: 1 })),
-  fail_on: Type.Optional(Type.Union([Type.Literal('error'), Type.Literal('warning'), Type.Literal('info'), Type.Literal('never')])),
-  max_warnings: Type.Optional(Type.Integer({ minimum: 0 })),
+  targets: Type.Optional(Type.Array(Type.String(), { minItems: 1, title: 'a list of targets' })),
+  fail_on: Type.Optional(Type.Union([Type.Literal('error', FAIL_ON), Type.Literal('warning', FAIL_ON), Type.Literal('info', FAIL_ON), Type.Literal('never', FAIL_ON)], FAIL_ON)),
+  max_warnings: Type.Optional(Type.Integer({ minimum: 0, title: 'a whole number from 0' })),
   baseline: Type.Optional(Type.String({ minLength: 1 }))
 }, { additionalProperties: false })
 

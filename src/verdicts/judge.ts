@@ -1,5 +1,5 @@
 import { basename } from 'node:path/posix'
-import { finding, type FindingCode, quoteList } from '../core/format/findings.ts'
+import { finding, type FindingCode, quote, quoteList } from '../core/format/findings.ts'
 import { locateFrontmatter } from '../core/format/frontmatter.ts'
 import { fieldPositions } from '../core/format/positions.ts'
 import type { Finding, FindingSeverity } from '../core/ground/skill.ts'
@@ -34,6 +34,10 @@ const ECHOES: ReadonlySet<string> = new Set<FindingCode>([
   'mcp_skill_invalid', 'mcp_refused', 'mcp_main_file_casing', 'discovery_skill_invalid', 'discovery_main_file_missing', 'discovery_main_file_ambiguous',
   'discovery_frontmatter_repaired'
 ])
+
+/** Why a main file is no file of the skill. That it is left out of the manifest is the same mistake. */
+const MAIN_FILE_LEFT_OUT: ReadonlySet<string> = new Set<FindingCode>(['main_file_not_a_file', 'main_file_permission_denied', 'main_file_unreadable'])
+const LEFT_OUT: ReadonlySet<string> = new Set<FindingCode>(['link_outside', 'link_to_folder', 'file_special', 'file_unreadable'])
 
 interface Judged {
   readonly found: Finding
@@ -83,9 +87,15 @@ function worse (a: Outcome, b: Outcome): Outcome {
 }
 
 function isEcho ({ found, outcomes }: Judged, all: readonly Judged[]): boolean {
+  if (LEFT_OUT.has(found.code)) return all.some((other) => MAIN_FILE_LEFT_OUT.has(other.found.code) && isAbout(found, other.found.file))
   if (!ECHOES.has(found.code)) return found.code === 'mcp_limits_exceeded' && all.some((other) => other.found.code === 'mcp_too_many_files')
   return all.some((other) => !ECHOES.has(other.found.code) &&
     Array.from(outcomes).every(([target, outcome]) => worse(other.outcomes.get(target) ?? 'ok', outcome) === other.outcomes.get(target)))
+}
+
+/** Whether a finding names this file alone: names stand at the end of its message. */
+function isAbout ({ message }: Finding, file: string | undefined): boolean {
+  return file !== undefined && message.endsWith(`: ${quote(file)}`)
 }
 
 function verdictOf (target: TargetName, judged: readonly Judged[]): TargetVerdict {

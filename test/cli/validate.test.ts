@@ -28,6 +28,27 @@ t.test('K79: a set without findings is one line; with a broken skill there are f
   t.match(out, /\n2 skills: 1 error; about \d+ tokens in each turn\n$/)
 })
 
+t.test('K79: a main file that is no file of the skill is one finding; other files that are left out have their own', async (t) => {
+  const cwd = t.testdir({
+    'outside.md': 'x',
+    skills: {
+      out: { 'SKILL.md': t.fixture('symlink', '../../outside.md') },
+      gone: { 'SKILL.md': t.fixture('symlink', 'nowhere.md') },
+      folder: { real: {}, 'SKILL.md': t.fixture('symlink', 'real') },
+      both: { 'SKILL.md': t.fixture('symlink', 'nowhere.md'), 'other.md': t.fixture('symlink', '../../outside.md') },
+      second: { ...skill('second'), 'skill.md': t.fixture('symlink', '../../outside.md') }
+    }
+  })
+  const { skills } = JSON.parse((await run(cwd, '--format', 'json')).out) as { skills: ReadonlyArray<{ skill_name: string, findings: ReadonlyArray<{ code: string }> }> }
+  t.strictSame(Object.fromEntries(skills.map(({ skill_name: name, findings }) => [name, findings.map(({ code }) => code)])), {
+    both: ['main_file_not_a_file', 'link_outside'],
+    folder: ['main_file_not_a_file'],
+    gone: ['main_file_not_a_file'],
+    out: ['main_file_not_a_file'],
+    second: ['main_file_ambiguous', 'link_outside']
+  })
+})
+
 t.test('K79: a folder of skills, a skill and a SKILL.md are told apart', async (t) => {
   const cwd = brokenFolder(t)
   for (const [path, skills] of [['skills', 2], ['skills/bad', 1], ['skills/bad/SKILL.md', 1]] as const) {
@@ -102,7 +123,7 @@ t.test('K79: a file beside the skills holds the choices of a project', async (t)
   writeFileSync(file, 'baseline: ../base.json\nmax_warnings: 0\n')
   writeFileSync(join(cwd, 'base.json'), '{"skills/bad": ["name_folder_mismatch"]}')
   t.equal((await run(cwd)).code, 0)
-  for (const [text, line] of [['targets: [codex, nope]\n', /\.skillserve\.yaml:1: targets\[1\] is no target, there are spec, /], ['# a\ntarget: x\n', /\.skillserve\.yaml:2: target /], ['fail_on: [', /\.skillserve\.yaml:\d: not valid YAML/]] as const) {
+  for (const [text, line] of [['targets: [codex, nope]\n', /\.skillserve\.yaml:1: targets\[1\] is no target, there are spec, /], ['# a\ntarget: x\n', /\.skillserve\.yaml:2: target /], ['fail_on: bad\n', /:1: fail_on must be error, warning, info or never$/m], ['targets: codex\n', /:1: targets must be a list of targets$/m], ['max_warnings: -1\n', /:1: max_warnings must be a whole number from 0$/m], ['fail_on: [', /\.skillserve\.yaml:\d: not valid YAML/]] as const) {
     writeFileSync(file, text)
     const { code, errors } = await run(cwd)
     t.equal(code, 2)
