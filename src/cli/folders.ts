@@ -45,6 +45,12 @@ export async function withRoots<T> (texts: readonly string[], { flags }: Pick<Ar
   }
 }
 
+/** Absolute paths of the folders that links in folders of skills may lead into, by --allow-links or LINK_TARGETS. */
+export function readLinkTargets ({ flags }: Pick<Arguments, 'flags'>, { env, cwd }: Pick<CommandContext, 'env' | 'cwd'>): readonly string[] | undefined {
+  const own = new Map(flags.has('allow-links') ? [['allow-links', flags.get('allow-links') ?? []] as const] : [])
+  return loadConfig({ positionals: [], flags: own, env: { LINK_TARGETS: env['LINK_TARGETS'] }, cwd }).linkTargets
+}
+
 async function check (text: string, path: string, commands: CommandTable, layout: string): Promise<void> {
   if (isBareWord(text) && !await isFolder(path)) {
     throw new CommandError(`${quote(text)} is no command, and no folder here${commandHint(text, commands)}. A folder that is not there yet is given as ${quote(`./${text}`)}`)

@@ -25,6 +25,12 @@ t.test('K95: lock writes the same text for the same skills, and says what is dif
   t.strictSame(fs.readdirSync(cwd).sort(), ['again.lock', 'more', 'skills', 'skills.lock'])
 })
 
+t.test('K4, K95: --allow-links locks the links that a service with it serves', async (t) => {
+  const cwd = t.testdir({ real: skills('linked'), skills: { ...skills('one'), linked: t.fixture('symlink', '../real/linked') } })
+  t.equal((await run(cwd, 'lock', 'skills', '--allow-links', 'real')).stdout, 'skills.lock: 2 skills\n')
+  t.match(fs.readFileSync(join(cwd, 'skills.lock'), 'utf8'), /^"linked": sha256:/m)
+})
+
 t.test('K95: without a folder that can be read, lock writes nothing', async (t) => {
   const cwd = t.testdir({ skills: skills('one') })
   t.match(await run(cwd, 'lock', 'skills', './missing'), { code: 1, stderr: /missing cannot be read as a folder of skills\n$/ })

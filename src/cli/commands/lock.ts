@@ -4,7 +4,7 @@ import type { TrustPolicy } from '../../core/content/trust/trust-policy.ts'
 import type { RootOptions } from '../../core/roots/root-reports.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import { type Command, CommandError } from '../command.ts'
-import { ROOT_FLAGS, withRoots } from '../folders.ts'
+import { readLinkTargets, ROOT_FLAGS, withRoots } from '../folders.ts'
 
 const DEFAULT_FOLDER = './skills'
 const DEFAULT_FILE = 'skills.lock'
@@ -13,12 +13,13 @@ const DEFAULT_FILE = 'skills.lock'
 export const command: Command = {
   summary: 'writes the present revisions of skills to a file, for serve --locked',
   positionals: '[DIR...]',
-  flags: ['out', 'trust', ...ROOT_FLAGS],
-  details: () => `  DIR              folders of skills, or addresses of sources, as for serve; default ${DEFAULT_FOLDER}
-  --out FILE       the file to write; default ${DEFAULT_FILE}
-  --trust FILE     the trust file of the service, with which files that signatures never cover are no part of revisions
-  --layout LAYOUT  where skills lie, as for serve
-  --state-dir DIR  where sources are fetched to, as for serve
+  flags: ['out', 'trust', 'allow-links', ...ROOT_FLAGS],
+  details: () => `  DIR                folders of skills, or addresses of sources, as for serve; default ${DEFAULT_FOLDER}
+  --out FILE         the file to write; default ${DEFAULT_FILE}
+  --trust FILE       the trust file of the service, with which files that signatures never cover are no part of revisions
+  --allow-links DIR  folders that links in a folder of skills may lead into, as for serve
+  --layout LAYOUT    where skills lie, as for serve
+  --state-dir DIR    where sources are fetched to, as for serve
 
 Prints what is different from the file before. Exits with 0 when the file is written, with 1 and a line that says why
 when a folder or a skill cannot be read, or there is no skill: then nothing is written.
@@ -29,7 +30,8 @@ when a folder or a skill cannot be read, or there is no skill: then nothing is w
     const out = resolve(cwd, flags.get('out')?.at(-1) ?? DEFAULT_FILE)
     const trustFile = flags.get('trust')?.at(-1)
     const policy = trustFile === undefined ? undefined : await readUnobeyed(resolve(cwd, trustFile))
-    const revisions = await withRoots(folders, { flags }, context, ({ projectRoots }) => readRevisions(projectRoots, policy))
+    const linkTargets = readLinkTargets({ flags }, context)
+    const revisions = await withRoots(folders, { flags }, context, ({ projectRoots }) => readRevisions(projectRoots, policy, linkTargets))
     const { formatLock } = await import('../../trust/lock-file.ts')
     const before = await readBefore(out)
     await write(out, formatLock(revisions))
@@ -56,9 +58,9 @@ async function readUnobeyed (trustFile: string): Promise<TrustPolicy> {
   return unobeyed(await readPolicy({ trustFile }))
 }
 
-async function readRevisions (roots: readonly RootOptions[], policy: TrustPolicy | undefined): Promise<ReadonlyMap<string, string>> {
+async function readRevisions (roots: readonly RootOptions[], policy: TrustPolicy | undefined, linkTargets: readonly string[] | undefined): Promise<ReadonlyMap<string, string>> {
   const { createSkillManager } = await import('../../core/skill-manager.ts')
-  const skills = createSkillManager({ projectRoots: roots, watcher: false, keep: { keepMs: 0 }, ...policy && { policy } })
+  const skills = createSkillManager({ projectRoots: roots, watcher: false, keep: { keepMs: 0 }, ...policy && { policy }, ...linkTargets && { linkTargets } })
   try {
     await skills.start()
     const { roots: states } = await skills.freshStatus()

@@ -1,5 +1,4 @@
 import { resolve } from 'node:path'
-import { loadConfig } from '../../config/load.ts'
 import { ConfigError, quote } from '../../operator/setting.ts'
 import type { RootOptions } from '../../core/roots/root-reports.ts'
 import type { FindingSeverity } from '../../core/ground/skill.ts'
@@ -9,7 +8,7 @@ import type { NamedFolder } from '../../validate/validate.ts'
 import { TARGET_NAMES, type TargetName, parseTargets } from '../../verdicts/targets.ts'
 import { type Arguments, type Command, type CommandContext, CommandError } from '../command.ts'
 import { readPackageVersion } from '../package-files.ts'
-import { ROOT_FLAGS, withRoots } from '../folders.ts'
+import { readLinkTargets, ROOT_FLAGS, withRoots } from '../folders.ts'
 
 const FORMATS = ['text', 'json', 'sarif', 'github'] as const
 const FAIL_ON = ['error', 'warning', 'info', 'never'] as const
@@ -86,7 +85,7 @@ interface Flags {
 
 type Options = Flags & Required<Pick<ProjectChoices, 'failOn' | 'maxWarnings'>>
 
-function readFlags ({ flags }: Arguments, { cwd, env }: CommandContext): Flags {
+function readFlags ({ flags }: Arguments, context: CommandContext): Flags {
   const last = (name: string): string | undefined => flags.get(name)?.at(-1)
   const maxWarnings = last('max-warnings')
   if (maxWarnings !== undefined && !/^\d{1,9}$/.test(maxWarnings)) throw new CommandError(`--max-warnings must be a whole number, not ${quote(maxWarnings)}`)
@@ -106,7 +105,7 @@ function readFlags ({ flags }: Arguments, { cwd, env }: CommandContext): Flags {
     isWatching: flags.has('watch'),
     writesBaseline: flags.has('write-baseline'),
     fix: !flags.has('fix') ? 'no' : flags.has('dry-run') ? 'dry' : 'write',
-    linkTargets: loadConfig({ positionals: [], flags: new Map([['allow-links', flags.get('allow-links') ?? []]]), env: { LINK_TARGETS: env['LINK_TARGETS'] }, cwd }).linkTargets
+    linkTargets: readLinkTargets({ flags }, context)
   }
 }
 
