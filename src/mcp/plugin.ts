@@ -142,7 +142,8 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
 /** JSON goes out whole, and so is compressed like every other answer; a stream goes out as it comes. */
 async function send (reply: FastifyReply, response: Response): Promise<FastifyReply> {
   // Here and not by Fastify, which would set them after the hooks that decide on caches.
-  for (const [name, value] of response.headers) reply.header(name, value)
+  // Whether the connection stays open is Node's to say: its client may have asked for the end.
+  for (const [name, value] of response.headers) if (name !== 'connection') reply.header(name, value)
   const isJson = response.headers.get('content-type')?.startsWith('application/json') === true
   return reply.code(response.status).send(isJson ? Buffer.from(await response.arrayBuffer()) : response.body ?? undefined)
 }

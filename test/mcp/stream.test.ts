@@ -8,6 +8,7 @@ import type { FeedListener } from '../../src/core/events/change-feed.ts'
 import { Notifications } from '../../src/mcp/changes/notifications.ts'
 import { Shutdown } from '../../src/http/connections/shutdown.ts'
 import { buildService, type Service } from '../helper/build.ts'
+import { jsonRequest, openRaw } from '../helper/raw-http.ts'
 import { skill, until } from '../helper/skills.ts'
 
 const STREAM = { headers: { accept: 'text/event-stream' } }
@@ -105,6 +106,17 @@ t.test('a client that resumes, as the SDK does, gets a new stream', async (t) =>
   await transport.start()
   await transport.resumeStream('7')
   t.pass()
+})
+
+t.test('an answer as a stream of events ends its connection, if its client asks for that', async (t) => {
+  const { url } = await startService(t)
+  const connection = await openRaw(url)
+  t.teardown(() => { connection.destroy() })
+  connection.send(jsonRequest('POST', '/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }, {
+    headers: ['Accept: application/json, text/event-stream', 'MCP-Protocol-Version: 2025-11-25', 'Connection: close']
+  }))
+  t.match((await connection.response()).headers, { 'content-type': 'text/event-stream', connection: 'close' })
+  await connection.closed()
 })
 
 t.test('nothing is followed without a stream', async (t) => {
