@@ -41,8 +41,10 @@ const REASONS = {
   issuer_unavailable: 'issuer'
 } as const satisfies Readonly<Record<Refusal, RefusalReason>>
 
-/** What is known of a principal: how it has proved who it is, and what it sees. */
+/** What is known of a principal: how it has proved who it is, and what it sees under this policy. */
 interface Caller {
+  readonly policy: Policy
+  readonly principal: Principal
   proof: Proof
   view: View
 }
@@ -99,11 +101,13 @@ export class Access implements AccessDoors {
     this.#authenticator.close()
   }
 
-  readonly skillsOf = ({ principal }: FastifyRequest): SkillService => principal === undefined ? this.nothing : this.#callers.get(principal)?.view ?? this.nothing
+  readonly skillsOf = ({ principal }: FastifyRequest): SkillService => this.#callerOf(principal)?.view ?? this.nothing
 
   readonly whileAllowed = ({ principal }: FastifyRequest, end: () => void): () => void => {
-    const caller = principal && this.#callers.get(principal)
-    return principal === undefined || caller === undefined ? () => {} : this.#views.watch(principal, caller.proof, caller.view, end)
+    const caller = this.#callerOf(principal)
+    if (caller !== undefined) return this.#views.watch(caller.principal, caller.proof, caller.view, end)
+    if (principal !== undefined) end()
+    return () => {}
   }
 
   rewriteUrl (request: FastifyRequest['raw']): string {
@@ -146,6 +150,28 @@ export class Access implements AccessDoors {
     return this.file.value
   }
 
+  /**
+   * A principal with what it sees now. The body of its request may have taken long enough for another policy, under which the views of the one
+   * before may be those of other callers. Undefined for one who may no longer read.
+   */
+  #callerOf (principal: Principal | undefined): Caller | undefined {
+    const caller = principal && this.#callers.get(principal)
+    if (caller === undefined || caller.policy === this.#policy) return caller
+    const present = this.#policy.principalOf(caller.proof)
+    return present?.scopes.has(READ_SCOPE) === true ? this.#remember(present, caller.proof) : undefined
+  }
+
+  #remember (principal: Principal, proof: Proof): Caller {
+    const view = this.#views.of(principal.view)
+    let caller = this.#callers.get(principal)
+    if (caller === undefined) this.#callers.set(principal, caller = { policy: this.#policy, principal, proof, view })
+    else {
+      caller.proof = proof
+      caller.view = view
+    }
+    return caller
+  }
+
   #authenticate ({ raw }: FastifyRequest): Authentication | Promise<Authentication> {
     const digest = this.#links.digestOf(raw)
     if (digest === undefined && !this.#links.hasTokenInQuery(raw)) return this.#authenticator.authenticate(raw)
@@ -169,13 +195,7 @@ export class Access implements AccessDoors {
       this.#count('scope')
       return this.#challenges.lacksScope(scope)
     }
-    const view = this.#views.of(principal.view)
-    const caller = this.#callers.get(principal)
-    if (caller === undefined) this.#callers.set(principal, { proof: authentication, view })
-    else {
-      caller.proof = authentication
-      caller.view = view
-    }
+    this.#remember(principal, authentication)
     request.principal = principal
     return undefined
   }

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { SkillViews } from '../core/views/skill-views.ts'
 import type { View } from '../core/views/view.ts'
-import { groupsOf, type Policy, type Proof } from './policy.ts'
+import { groupsOf, type Policy, type Proof, READ_SCOPE } from './policy.ts'
 import type { Principal } from '../http/callers.ts'
 
 /** Views that are kept while nobody uses them. */
@@ -20,7 +20,7 @@ interface Stream {
 
 /**
  * The views of the present policy, shared by callers who see the same. With another policy, views stay the same objects and get other
- * members: whoever follows one hears of the difference. Streams end when their caller is no longer known, or sees
+ * members: whoever follows one hears of the difference. Streams end when their caller is no longer known, may no longer read, or sees
  * something else than the others of its view.
  */
 export class LiveViews {
@@ -47,7 +47,7 @@ export class LiveViews {
     for (const view of this.#views.values()) wanted.set(view, new Map())
     for (const stream of [...this.#streams]) {
       const principal = policy.principalOf(stream.proof)
-      if (principal === undefined) {
+      if (principal?.scopes.has(READ_SCOPE) !== true) {
         this.#end(stream)
         continue
       }

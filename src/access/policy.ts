@@ -10,20 +10,29 @@ export const READ_SCOPE = 'skills:read'
 const ANONYMOUS = 'anonymous'
 const AUTHENTICATED = 'authenticated'
 
-/** How a caller proved who it is, without the secret: enough to say what that is worth under another policy. */
+/**
+ * How a caller proved who it is, without the secret: enough to say what that is worth under another policy. `terms` are what the proof was
+ * judged by. Under other terms it is worth nothing, as what it was judged from is not kept.
+ */
 export type Proof =
   | { readonly kind: 'anonymous' }
   | { readonly kind: 'token' | 'link', readonly digest: string }
-  | { readonly kind: 'jwt', readonly issuer: string, readonly subject: string, readonly groups: readonly string[], readonly scopes: readonly string[], readonly expiresAt: number }
-  | { readonly kind: 'proxy', readonly user: string, readonly groups: readonly string[] }
+  | { readonly kind: 'jwt', readonly issuer: string, readonly subject: string, readonly groups: readonly string[], readonly scopes: readonly string[], readonly expiresAt: number, readonly terms: string }
+  | { readonly kind: 'proxy', readonly user: string, readonly groups: readonly string[], readonly terms: string }
 
 export type IssuerEntry = Omit<NonNullable<AccessFile['issuers']>[number], 'audiences'> & { readonly audiences: readonly string[] }
+
+/** What tokens of an issuer are judged by. Groups and scopes that the entry gives its callers are no part of it. */
+export function termsOf ({ groups, scopes, ...checks }: IssuerEntry): string {
+  return JSON.stringify(checks)
+}
 
 export interface ProxyEntry {
   isPeer (address: string): boolean
   /** In lower case. */
   readonly userHeader: string
   readonly groupsHeader: string
+  readonly terms: string
 }
 
 /** A rule of the file, and whether it grants a skill. */
@@ -102,7 +111,8 @@ export class Policy {
     this.proxy = proxy && {
       isPeer: createSubnets(proxy.peers),
       userHeader: (proxy.user_header ?? 'x-auth-request-user').toLowerCase(),
-      groupsHeader: (proxy.groups_header ?? 'x-auth-request-groups').toLowerCase()
+      groupsHeader: (proxy.groups_header ?? 'x-auth-request-groups').toLowerCase(),
+      terms: JSON.stringify([proxy.peers, proxy.user_header, proxy.groups_header])
     }
     this.vary = ['Authorization', ...this.proxy === undefined ? [] : [this.proxy.userHeader, this.proxy.groupsHeader]].join(', ')
     this.rules = rules.map(({ groups, roots: ofRule, skills }, index) => {
@@ -174,8 +184,8 @@ export class Policy {
         return principal
       }
       case 'proxy': {
-        const { kind, user, groups } = proof
-        return this.proxy && this.#principal({ kind, id: `proxy:${user}`, name: user, groups, scopes: this.#proxyScopes })
+        const { kind, user, groups, terms } = proof
+        return this.proxy?.terms !== terms ? undefined : this.#principal({ kind, id: `proxy:${user}`, name: user, groups, scopes: this.#proxyScopes })
       }
     }
   }
@@ -209,8 +219,8 @@ export class Policy {
     return JSON.stringify([...new Set(groups)].filter((group) => this.#usedGroups.has(group)).sort())
   }
 
-  #principalOfJwt ({ kind, issuer, subject, groups, scopes, expiresAt }: Proof & { readonly kind: 'jwt' }): Principal | undefined {
-    const entry = this.issuers.find((each) => each.issuer === issuer)
+  #principalOfJwt ({ kind, issuer, subject, groups, scopes, expiresAt, terms }: Proof & { readonly kind: 'jwt' }): Principal | undefined {
+    const entry = this.issuers.find((each) => each.issuer === issuer && termsOf(each) === terms)
     return entry && this.#principal({
       kind, id: `jwt:${issuer}#${subject}`, name: subject, groups: [...groups, ...entry.groups ?? []], scopes: [...scopes, ...entry.scopes ?? []], expiresAt
     })

@@ -1,7 +1,7 @@
 import { decodeJwt, errors, type JWTHeaderParameters, type JWTPayload, jwtVerify } from 'jose'
 import { LRUCache } from 'lru-cache'
 import type { CoreLog } from '../../core/ground/log.ts'
-import type { IssuerEntry, Proof } from '../policy.ts'
+import { type IssuerEntry, type Proof, termsOf } from '../policy.ts'
 import { IssuerAway, IssuerKeys } from './issuer-keys.ts'
 
 const DEFAULT_ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA']
@@ -81,12 +81,14 @@ export class JwtVerifier {
 class Issuer {
   readonly keys: IssuerKeys
   readonly #entry: IssuerEntry
+  readonly #terms: string
   readonly #audiences: ReadonlySet<string>
   readonly #log: CoreLog
 
   constructor (entry: IssuerEntry, keys: IssuerKeys, log: CoreLog) {
     this.keys = keys
     this.#entry = entry
+    this.#terms = termsOf(entry)
     this.#audiences = new Set(entry.audiences.map(comparable))
     this.#log = log
   }
@@ -117,7 +119,8 @@ class Issuer {
       subject: textOf(payload.sub) ?? textOf(payload['client_id']) ?? textOf(payload['azp']) ?? '',
       groups: textsOf(claimAt(payload, claim)),
       scopes: textsOf(payload['scope'] ?? payload['scp']).flatMap((scope) => scope.split(' ')),
-      expiresAt: (payload.exp ?? 0) * 1_000
+      expiresAt: (payload.exp ?? 0) * 1_000,
+      terms: this.#terms
     }
   }
 }
