@@ -87,3 +87,15 @@ t.test('K62: a proxy that is no peer any more ends the streams of its callers', 
   await service.setAccess(accessOf('10.0.0.1'))
   t.match(await stream.text(), 'retry:', 'it ends')
 })
+
+t.test('K62: a JWT that the tolerance of clocks admits has its stream as long', async (t) => {
+  const issuer = await startIssuer(t)
+  const soon = new Date(Date.now() + 2_000).toISOString().replace(/\.\d+/, '')
+  const other = newSecret('other', `groups: [docs], expires: '${soon}'`)
+  const service = await buildGuarded(t, { roots: ROOTS, access: `issuers:\n  - { issuer: '${issuer.url}', audiences: ['${AUDIENCE}'] }\n${access(other.entry)}` })
+  const late = await openEvents(service.url, { headers: [`Authorization: Bearer ${await issuer.sign({ exp: Math.floor(Date.now() / 1_000) - 5 })}`] })
+  t.teardown(() => { late.destroy() })
+  // It ends by the same check of all streams.
+  t.match(await (await service.get('/events', other.text)).text(), 'retry:')
+  t.notOk(late.complete)
+})

@@ -81,6 +81,7 @@ export class JwtVerifier {
 class Issuer {
   readonly keys: IssuerKeys
   readonly #entry: IssuerEntry
+  readonly #clockTolerance: number
   readonly #terms: string
   readonly #audiences: ReadonlySet<string>
   readonly #log: CoreLog
@@ -88,15 +89,16 @@ class Issuer {
   constructor (entry: IssuerEntry, keys: IssuerKeys, log: CoreLog) {
     this.keys = keys
     this.#entry = entry
+    this.#clockTolerance = entry.clock_tolerance ?? DEFAULT_CLOCK_TOLERANCE_S
     this.#terms = termsOf(entry)
     this.#audiences = new Set(entry.audiences.map(comparable))
     this.#log = log
   }
 
   async verify (token: string): Promise<JwtOutcome> {
-    const { issuer, algorithms = DEFAULT_ALGORITHMS, clock_tolerance: clockTolerance = DEFAULT_CLOCK_TOLERANCE_S } = this.#entry
+    const { issuer, algorithms = DEFAULT_ALGORITHMS } = this.#entry
     try {
-      const { payload, protectedHeader } = await jwtVerify(token, this.keys.find, { issuer, algorithms: [...algorithms], clockTolerance, requiredClaims: ['exp', 'aud'] })
+      const { payload, protectedHeader } = await jwtVerify(token, this.keys.find, { issuer, algorithms: [...algorithms], clockTolerance: this.#clockTolerance, requiredClaims: ['exp', 'aud'] })
       if (!isAccessToken(protectedHeader, payload)) return INVALID
       if (!this.#isForUs(payload)) return { kind: 'audience' }
       return { kind: 'proof', proof: this.#proofOf(payload) }
@@ -119,7 +121,8 @@ class Issuer {
       subject: textOf(payload.sub) ?? textOf(payload['client_id']) ?? textOf(payload['azp']) ?? '',
       groups: textsOf(claimAt(payload, claim)),
       scopes: textsOf(payload['scope'] ?? payload['scp']).flatMap((scope) => scope.split(' ')),
-      expiresAt: (payload.exp ?? 0) * 1_000,
+      // A stream goes on for as long as its token would open another.
+      expiresAt: ((payload.exp ?? 0) + this.#clockTolerance) * 1_000,
       terms: this.#terms
     }
   }
