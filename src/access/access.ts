@@ -192,6 +192,10 @@ export class Access implements AccessDoors {
     }
     reply.header('cache-control', PRIVATE)
     if (!isOpen && !principal.scopes.has(scope)) {
+      // Who has sent none may have credentials that do.
+      if (principal.kind === 'anonymous') return this.#refuse('unauthenticated')
+      // For logs and limits.
+      request.principal = principal
       this.#count('scope')
       return this.#challenges.lacksScope(scope)
     }

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
 import type { CoreLog } from '../core/ground/log.ts'
-import { HttpProblem, replaceProblem } from '../http/problem.ts'
+import { HttpProblem, problemCodeOf, replaceProblem } from '../http/problem.ts'
 import { networkOf, peerOf, type ClientOf } from '../http/request/client-address.ts'
 import type { Tool } from '../tools/tool.ts'
 import { type Bucket, Buckets } from './buckets.ts'
@@ -32,6 +32,9 @@ const MAX_STREAMS = 16
 
 /** Refused requests of one network: guesses of tokens, links and names. */
 const FAILURES = { rate: 0.5, burst: 60 }
+
+/** Access refuses these before they are counted, and they are no guesses. */
+const UNCOUNTED: ReadonlySet<string | undefined> = new Set<ReturnType<typeof problemCodeOf>>(['invalid_credentials', 'insufficient_scope'])
 
 /** One log line for each caller past its limit in this time, in milliseconds. */
 const LOG_PAUSE_MS = 60_000
@@ -136,11 +139,12 @@ export class Limits {
     if (weight === 'stream') this.#countStream(request, reply, caller)
   }
 
-  /** A refused request counts as a guess, a long answer as several. Returns the problem to answer instead to one who guesses too often. */
+  /** A refused request counts as a guess, a long answer as several. Returns the problem to answer instead to one who is past a limit. */
   #chargeForAnswer (request: FastifyRequest, reply: FastifyReply, payload: unknown): HttpProblem | undefined {
     const status = reply.statusCode
     const isAnonymous = request.principal === undefined || request.principal.kind === 'anonymous'
     if (status === 401 || (status === 404 && this.#options.hasCallers && isAnonymous)) return this.#countFailure(request)
+    if (status === 400 || status === 403) return UNCOUNTED.has(problemCodeOf(request)) ? this.#pastUnits(request, this.#callerOf(request), 1) : undefined
     if (status >= 300 || request.method !== 'GET') return undefined
     const bytes = Buffer.isBuffer(payload) || typeof payload === 'string' ? payload.length : Number(reply.getHeader('content-length') ?? 0)
     if (bytes <= UNIT_BYTES) return undefined
@@ -167,12 +171,18 @@ export class Limits {
     return { bucket: this.#networks.of(network), buckets: this.#networks, who: `address ${network}` }
   }
 
-  #take (request: FastifyRequest, { bucket, buckets, who }: Caller, units: number): void {
+  #take (request: FastifyRequest, caller: Caller, units: number): void {
+    const problem = this.#pastUnits(request, caller, units)
+    if (problem !== undefined) throw problem
+  }
+
+  /** Takes units. Returns the problem of a caller who has too few. */
+  #pastUnits (request: FastifyRequest, { bucket, buckets, who }: Caller, units: number): HttpProblem | undefined {
     const wait = buckets.take(bucket, units)
-    if (wait === 0) return
+    if (wait === 0) return undefined
     const { rate } = this.#options
     const burst = this.#options.burst()
-    throw this.#refuse(request, { bucket, who, rule: 'units', limit: `${rate} units a second, ${burst} at once`, policy: `q=${burst};w=${Math.ceil(burst / rate)}`, wait })
+    return this.#refuse(request, { bucket, who, rule: 'units', limit: `${rate} units a second, ${burst} at once`, policy: `q=${burst};w=${Math.ceil(burst / rate)}`, wait })
   }
 
   #countStream (request: FastifyRequest, reply: FastifyReply, { bucket, who }: Caller): void {

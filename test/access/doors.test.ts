@@ -1,3 +1,5 @@
+import type { FastifyPluginAsync } from 'fastify'
+import fp from 'fastify-plugin'
 import t from 'tap'
 import { bearer, buildGuarded, newSecret } from '../helper/guarded.ts'
 import { openRaw, rawRequest, request } from '../helper/raw-http.ts'
@@ -85,6 +87,16 @@ t.test('K61: what is wrong with credentials is said as RFC 6750 says it', async 
     if (code !== undefined) t.equal((JSON.parse(response.body.toString()) as { code: string }).code, code)
     if (challenge !== undefined) t.match(response.headers['www-authenticate'], challenge)
   }
+})
+
+t.test('K61: who sends no credentials is asked for some, where those of everybody do not suffice', async (t) => {
+  const meterRoute: FastifyPluginAsync = fp(async (app) => { app.get('/meter', { config: { scope: 'metrics:read' }, schema: { hide: true } }, async () => '') })
+  const { get } = await buildGuarded(t, { roots: roots(), access: `anonymous: [docs]\n${ACCESS}`, plugins: [meterRoute] })
+  t.equal((await get('/skills')).status, 200)
+  const { status, headers } = await get('/meter')
+  t.equal(status, 401)
+  t.equal(headers.get('www-authenticate'), 'Bearer realm="skillserve"')
+  t.equal((await get('/meter', meter.text)).status, 200)
 })
 
 t.test('K61: a token in the query is refused, and is in no log', async (t) => {
