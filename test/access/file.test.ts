@@ -82,6 +82,7 @@ t.test('K60: what cannot be meant is refused, with file and line', async (t) => 
     }
     t.ok(error instanceof ConfigError, label)
     t.match(error, { message: /^access\.yaml:\d+: [^\n]+$/ }, label)
+    t.notMatch(error, { message: 'constant' }, 'what is allowed has a name')
     t.notMatch(error, { message: ann.text }, 'a secret in a wrong place is not repeated')
   }
 })
