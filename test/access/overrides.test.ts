@@ -1,4 +1,8 @@
+import { renameSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
+import { createWatcher } from '../../src/core/watch/watcher.ts'
+import { openEvents } from '../helper/event-stream.ts'
 import { buildGuarded, newSecret } from '../helper/guarded.ts'
 import { skillText } from '../helper/skills.ts'
 
@@ -33,6 +37,24 @@ t.test('K64: the skill of a team hides one of all for that team only, and only t
 t.test('K7 K64: the skill that hides several names the roots that its caller sees', async (t) => {
   const { get } = await buildGuarded(t, { roots: { ...roots(), third: roots().common }, access: ACCESS.replace('[team, common]', '[team, common, third]') })
   t.match(await (await get('/catalog/deploy', both.text)).json(), { findings: [{ code: 'shadowed', message: "skills of the same name in the roots 'common' and 'third' are hidden by this one" }] })
+})
+
+t.test('K64: when the skill that hides another one goes or comes, streams of those who see both are told of a change', async (t) => {
+  const { url, get, folder } = await buildGuarded(t, { roots: roots(), access: ACCESS, watcher: createWatcher })
+  const revisionOf = async (token: string) => (await (await get('/skills/deploy/files', token)).json() as { revision: string }).revision
+  const [ofTeam, ofAll] = [await revisionOf(both.text), await revisionOf(one.text)]
+  const stream = await openEvents(url, { headers: [`Authorization: Bearer ${both.text}`] })
+  t.teardown(() => { stream.destroy() })
+  // The catalog's own revision: all skills have been read.
+  await stream.until('its beginning', () => /^[\da-f]{64}$/.test(stream.lastEventId))
+  const [own, away] = [join(folder, 'team', 'deploy'), join(folder, 'deploy')]
+  // Skills that are as young as these are reported once in any case.
+  const told = (wanted: string) => stream.until(wanted, () => stream.events.filter(({ data }) => data['name'] === 'deploy').at(-1)?.data['revision'] === wanted)
+  renameSync(own, away)
+  await told(ofAll)
+  renameSync(away, own)
+  await told(ofTeam)
+  t.strictSame(new Set(stream.events.map(({ type }) => type)), new Set(['changed']))
 })
 
 t.test('K64: a list has one tag for all callers of a view, and another for others; each gets 304 for its own', async (t) => {

@@ -22,16 +22,17 @@ export class SharedInspections {
   readonly #running = new Map<string, Promise<Inspection>>()
   #followers = 0
   #epoch = 0
-  #stops: Array<() => void> = []
+  #stopTouches = (): void => {}
 
   constructor (skills: SkillManager) {
     this.#skills = skills
+    // Before any other listener, as that of touches: none finds a state that it was just told is none.
+    skills.subscribe(({ added, changed, removed }) => { this.#outdate([...added, ...changed, ...removed]) })
   }
 
   /** As the manager's. */
   observe (listener: (names?: Iterable<string>) => void): () => void {
-    // First, so that no listener finds a state that it was just told is none.
-    if (this.#followers++ === 0) this.#follow()
+    if (this.#followers++ === 0) this.#stopTouches = this.#skills.observe((names) => { this.#outdate(names) })
     const stop = this.#skills.observe(listener)
     return () => {
       stop()
@@ -63,16 +64,8 @@ export class SharedInspections {
     else this.#kept.set(name, { state, epoch: this.#epoch })
   }
 
-  #follow (): void {
-    this.#stops = [
-      this.#skills.observe((names) => { this.#outdate(names) }),
-      this.#skills.subscribe(({ added, changed, removed }) => { this.#outdate([...added, ...changed, ...removed]) })
-    ]
-  }
-
   #unfollow (): void {
-    for (const stop of this.#stops) stop()
-    this.#stops = []
+    this.#stopTouches()
     this.#kept.clear()
     this.#running.clear()
   }
