@@ -9,7 +9,7 @@ import { idleSettings } from './config/idle-settings.ts'
 import { openRoots } from './config/roots.ts'
 import { ConfigError, type Environment } from './operator/setting.ts'
 import type { Config } from './config/settings.ts'
-import { createSkillManager, type SkillManagerOptions } from './core/skill-manager.ts'
+import { createSkillManager, type SkillManager, type SkillManagerOptions } from './core/skill-manager.ts'
 import type { SkillService } from './core/skill-source.ts'
 import { readBacklog } from './http/connections/accept-backlog.ts'
 import { isLoopback } from './http/request/hosts.ts'
@@ -22,7 +22,6 @@ import { AnswerMemory } from './http/overload/answer-memory.ts'
 import { Load } from './http/overload/load.ts'
 import { protect, type Protection } from './limits/protect.ts'
 import { loadMcp } from './mcp/plugin.ts'
-import type { MeasuredSkills } from './observe/metrics/skill-metrics.ts'
 import { observe, type Observation } from './observe/observe.ts'
 import type { Sources } from './sources/sources.ts'
 import { loadPolicy } from './trust/load-policy.ts'
@@ -164,14 +163,6 @@ async function openServer (config: Config, { version, env, isExample = false, pr
   skills.available().then(loadMcp).catch(() => {})
 }
 
-/** What the process starts and stops. */
-interface StartedSkills extends MeasuredSkills {
-  start (): Promise<void>
-  available (): Promise<unknown>
-  namesNow (): readonly string[]
-  close (): Promise<void>
-}
-
 async function openLog ({ logLevel, logFormat = defaultLogFormat() }: Config, env: Environment): Promise<{ readonly output: LogOutput, readonly logger: Logger }> {
   const output = new LogOutput()
   process.once('exit', () => { output.flushSync() })
@@ -181,14 +172,14 @@ async function openLog ({ logLevel, logFormat = defaultLogFormat() }: Config, en
 }
 
 interface OpenedSkills {
-  readonly skills: StartedSkills
+  readonly skills: SkillManager
   readonly service: SkillService
   readonly access?: AccessDoors
   readonly sources: Sources | undefined
   readonly policy: Awaited<ReturnType<typeof loadPolicy>>
 }
 
-/** The folders and sources with their policy. One manager for all of them, or, with an access file, views of them. */
+/** The folders and sources with their policy, and what an access file lets callers see of them. */
 async function openSkills (config: Config, { logger, env, memory, closers }: { readonly logger: Logger, readonly env: Environment, readonly memory: AnswerMemory, readonly closers: Closers }): Promise<OpenedSkills> {
   const roots = await openRoots(config, { log: logger, env })
   const { sources, ...folders } = roots
@@ -204,17 +195,16 @@ async function openSkills (config: Config, { logger, env, memory, closers }: { r
     policy,
     hasRoom: (bytes: number, since: number) => memory.hasRoomFor(bytes, since)
   }
-  const { accessFile: file, basePath, publicUrl, host } = config
-  if (file !== undefined) {
-    const { openGuarded } = await import('./access/open.ts')
-    const guarded = await openGuarded(options, { file, basePath, publicUrl })
-    closers.add(() => guarded.skills.close())
-    return { ...guarded, sources, policy }
-  }
-  if (!isLoopback(host)) logger.warn({ host }, 'everybody who can reach this address can read every skill: ACCESS_FILE decides who sees what')
   const skills = createSkillManager(options)
   closers.add(() => skills.close())
-  return { skills, service: skills, sources, policy }
+  const { accessFile: file, basePath, publicUrl, host } = config
+  if (file === undefined) {
+    if (!isLoopback(host)) logger.warn({ host }, 'everybody who can reach this address can read every skill: ACCESS_FILE decides who sees what')
+    return { skills, service: skills, sources, policy }
+  }
+  const { openAccess } = await import('./access/open.ts')
+  const access = await openAccess({ file, basePath, publicUrl, skills, log: logger }, [...skills.rootPaths, ...config.linkTargets ?? []])
+  return { skills, service: access.nothing, access, sources, policy }
 }
 
 interface ObservedParts extends OpenedSkills {

@@ -4,7 +4,7 @@ import { FollowedFile } from '../operator/followed-file.ts'
 import { ConfigError, quote } from '../operator/setting.ts'
 import { SkillError } from '../core/ground/errors.ts'
 import type { SkillService } from '../core/skill-source.ts'
-import type { SkillViews } from '../core/views/skill-views.ts'
+import type { SkillManager } from '../core/skill-manager.ts'
 import type { View } from '../core/views/view.ts'
 import { addVary } from '../http/headers.ts'
 import { HttpProblem, toInstance } from '../http/problem.ts'
@@ -19,7 +19,7 @@ import { type AccessDoors, type Principal, REFUSAL_REASONS, type RefusalReason }
 export interface AccessOptions {
   /** Path of the access file. */
   readonly file: string
-  readonly skills: SkillViews
+  readonly skills: SkillManager
   readonly log: FastifyBaseLogger
   readonly basePath: string
   /** The address of the service as its users type it, without a slash at the end. */
@@ -79,7 +79,7 @@ export class Access implements AccessDoors {
     const { skills, log } = options
     this.#options = options
     this.file = file
-    this.everything = skills.everything
+    this.everything = skills
     this.nothing = skills.createView('nothing', new Map())
     this.#views = new LiveViews(skills, file.value)
     this.#links = new Links(basePath, (digest) => this.#policy.principalOf({ kind: 'link', digest }) !== undefined)

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { SkillViews } from '../core/views/skill-views.ts'
+import type { SkillManager } from '../core/skill-manager.ts'
 import type { View } from '../core/views/view.ts'
 import { groupsOf, type Policy, type Proof, READ_SCOPE } from './policy.ts'
 import type { Principal } from '../http/callers.ts'
@@ -24,13 +24,13 @@ interface Stream {
  * something else than the others of its view.
  */
 export class LiveViews {
-  readonly #skills: SkillViews
+  readonly #skills: SkillManager
   readonly #views = new LRUCache<string, View>({ max: MAX_VIEWS })
   readonly #streams = new Set<Stream>()
   #policy: Policy
   #timer: NodeJS.Timeout | undefined
 
-  constructor (skills: SkillViews, policy: Policy) {
+  constructor (skills: SkillManager, policy: Policy) {
     this.#skills = skills
     this.#policy = policy
   }
@@ -59,7 +59,7 @@ export class LiveViews {
     for (const [view, keys] of wanted) {
       const [[key] = [policy.viewOf(groupsOf(view.scope))], ...others] = [...keys].sort(([, a], [, b]) => b.length - a.length)
       for (const [, streams] of others) for (const stream of streams) this.#end(stream)
-      view.setMembers(key, this.#skills.members(policy.grantsOf(key)))
+      view.setMembers(key, this.#skills.membersOf(policy.grantsOf(key)))
       if (!this.#views.has(key)) this.#views.set(key, view)
     }
   }

@@ -1,6 +1,6 @@
 import { type YamlFile, type YamlPath, parseYamlFile } from '../operator/yaml-file.ts'
 import { quote } from '../operator/setting.ts'
-import type { Grant } from '../core/views/skill-views.ts'
+import type { Grant } from '../core/skill-manager.ts'
 import type { Principal } from '../http/callers.ts'
 import { createSubnets, isSubnet } from '../http/request/client-address.ts'
 import { parseExpiry } from './expiry.ts'

@@ -4,7 +4,7 @@ import { readSetting, readTextFile } from '../operator/yaml-file.ts'
 import type { Config } from '../config/settings.ts'
 import { SILENT } from '../core/ground/log.ts'
 import type { SkillManagerOptions } from '../core/skill-manager.ts'
-import { SkillViews } from '../core/views/skill-views.ts'
+import { SkillManager } from '../core/skill-manager.ts'
 import type { View } from '../core/views/view.ts'
 import { Policy, READ_SCOPE, type Rule } from './policy.ts'
 import type { Principal } from '../http/callers.ts'
@@ -18,7 +18,7 @@ export interface AccessQuestion {
 
 /** What one caller sees, for a door that serves nobody else. */
 export interface CallersView {
-  readonly skills: SkillViews
+  readonly skills: SkillManager
   readonly service: View
 }
 
@@ -28,7 +28,7 @@ export interface CallersView {
  * @throws ConfigError
  */
 export async function openViewOf (options: SkillManagerOptions, { file, publicUrl }: { readonly file: string, readonly publicUrl?: string | undefined }, caller: string): Promise<CallersView | undefined> {
-  const skills = new SkillViews(options)
+  const skills = new SkillManager(options)
   const policy = await readSetting('ACCESS_FILE or --access', readPolicy(file, publicUrl, skills))
   const groups = groupsOf(policy, caller)
   if (groups === undefined) return undefined
@@ -41,7 +41,7 @@ export async function openViewOf (options: SkillManagerOptions, { file, publicUr
  */
 export async function reportAccess (config: Config, file: string, { caller, skill }: AccessQuestion, env: Environment): Promise<readonly string[] | undefined> {
   const { sources, ...roots } = await openRoots(config, { log: SILENT, env })
-  const skills = new SkillViews({ ...roots, watcher: false })
+  const skills = new SkillManager({ ...roots, watcher: false })
   try {
     const policy = await readPolicy(file, config.publicUrl, skills)
     await skills.start()
@@ -56,11 +56,11 @@ export async function reportAccess (config: Config, file: string, { caller, skil
   }
 }
 
-async function readPolicy (file: string, publicUrl: string | undefined, { rootNames: roots }: SkillViews): Promise<Policy> {
+async function readPolicy (file: string, publicUrl: string | undefined, { rootNames: roots }: SkillManager): Promise<Policy> {
   return Policy.parse(file, await readTextFile(file), { roots, resource: publicUrl === undefined ? undefined : `${publicUrl}/mcp` })
 }
 
-function reportCaller (policy: Policy, skills: SkillViews, caller: string): readonly string[] | undefined {
+function reportCaller (policy: Policy, skills: SkillManager, caller: string): readonly string[] | undefined {
   const groups = groupsOf(policy, caller)
   if (groups === undefined) return undefined
   const scopes = scopesOf(policy, caller)
@@ -80,7 +80,7 @@ function reportCaller (policy: Policy, skills: SkillViews, caller: string): read
   return [`${caller} is in the groups ${groups.join(', ')} and sees ${own.size} ${own.size === 1 ? 'skill' : 'skills'}`, ...lines]
 }
 
-function reportSkill (policy: Policy, skills: SkillViews, skill: string): readonly string[] {
+function reportSkill (policy: Policy, skills: SkillManager, skill: string): readonly string[] {
   const folders = skills.rootNames.filter((root) => skills.skillsIn(root).includes(skill))
   if (folders.length === 0) return [`${skill} is in no folder`]
   const callers = ['anonymous', ...policy.secretNames]

@@ -1,6 +1,6 @@
 import { homedir } from 'node:os'
 import { basename, join } from 'node:path'
-import type { RootOptions } from '../core/roots/roots.ts'
+import type { RootOptions } from '../core/roots/root.ts'
 import type { CoreLog } from '../core/ground/log.ts'
 import { isAddress, parseAddress } from '../sources/address/address.ts'
 import { AddressError } from '../sources/source-error.ts'

@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 import type { CatalogChange, IndexedSkill } from './catalog/catalog.ts'
-import type { RootReport, SkippedReport } from './roots/roots.ts'
-import type { Root, SkippedEntry } from './roots/scan-root.ts'
+import type { RootReport } from './roots/root.ts'
+import type { RootFolder, SkippedEntry } from './roots/scan-root.ts'
 import type { GateChange } from './content/trust/trust-policy.ts'
 import type { DiskArea } from './disk/network/guard.ts'
 import type { CoreLog } from './ground/log.ts'
@@ -15,10 +15,10 @@ const NONE = { invalid: 0, valid: 0, served: 0, quarantined: 0 }
 
 export interface CatalogLogOptions {
   readonly log: CoreLog
-  readonly roots: {
+  readonly root: Pick<RootFolder, 'path' | 'type'> & {
     readonly states: Signal<RootReport>
-    readonly failed: Signal<{ readonly root: Root, readonly cause: unknown }>
-    readonly skipped: Signal<SkippedReport>
+    readonly failed: Signal<unknown>
+    readonly skipped: Signal<readonly SkippedEntry[]>
   }
   readonly catalog: {
     readonly changed: Signal<CatalogChange>
@@ -28,30 +28,33 @@ export interface CatalogLogOptions {
   readonly gate?: Signal<GateChange> | undefined
 }
 
-/** Tells operators what happens to roots and skills: a line for each root at the start, and for each transition. */
+/** Tells operators what happens to a root and its skills: a line at the start, and for each transition. */
 export class CatalogLog {
   readonly #log: CoreLog
   readonly #catalog: CatalogLogOptions['catalog']
   readonly #invalid = new Set<string>()
-  /** What was said of skipped entries, by root. */
-  readonly #skipped = new Map<Root, ReadonlySet<string>>()
+  readonly #path: string
+  /** What was said of skipped entries. */
+  #skipped: ReadonlySet<string> = new Set()
   #lines = 0
   #unlogged = { ...NONE }
   #timer: NodeJS.Timeout | undefined
 
-  constructor ({ log, roots, catalog, disks, gate }: CatalogLogOptions) {
+  constructor ({ log, root, catalog, disks, gate }: CatalogLogOptions) {
+    const { path, type } = root
     this.#log = log
+    this.#path = path
     this.#catalog = catalog
-    roots.states.subscribe((report) => { logRoot(log, report, (this.#skipped.get(report.root)?.size ?? 0) > 0) })
-    roots.failed.subscribe(({ root: { path, type }, cause }) => {
+    root.states.subscribe((report) => { logRoot(log, path, report, this.#skipped.size > 0) })
+    root.failed.subscribe((cause) => {
       log.warn({ err: cause, root: path, type, state: 'failed' }, 'a skills folder could not be listed; what was there before is served')
     })
-    roots.skipped.subscribe((report) => { this.#logSkipped(report) })
+    root.skipped.subscribe((entries) => { this.#logSkipped(entries) })
     catalog.changed.subscribe((change) => { this.#onChange(change) })
     gate?.subscribe((change) => { this.#onVerdict(change) })
-    disks.subscribe(({ root, name, isAnswering }) => {
-      if (isAnswering) log.info({ root, skill: name }, 'a disk answers again')
-      else log.warn({ root, skill: name }, 'a disk does not answer; what was there before is served')
+    disks.subscribe(({ name, isAnswering }) => {
+      if (isAnswering) log.info({ root: path, skill: name }, 'a disk answers again')
+      else log.warn({ root: path, skill: name }, 'a disk does not answer; what was there before is served')
     })
   }
 
@@ -62,18 +65,18 @@ export class CatalogLog {
   }
 
   /** A line for each entry that is left out; what is left out still is not said again. */
-  #logSkipped ({ root, entries }: SkippedReport): void {
-    const before = this.#skipped.get(root)
-    this.#skipped.set(root, new Set(entries.map(skipId)))
-    const news = entries.filter((entry) => before?.has(skipId(entry)) !== true)
+  #logSkipped (entries: readonly SkippedEntry[]): void {
+    const before = this.#skipped
+    this.#skipped = new Set(entries.map(skipId))
+    const news = entries.filter((entry) => !before.has(skipId(entry)))
     for (const { name, reason, target } of news.slice(0, MAX_SKILL_LINES)) {
-      const fields = { root: root.path, name, ...target !== undefined && { target }, ...reason === 'outside' && { setting: allowingSetting(target) } }
+      const fields = { root: this.#path, name, ...target !== undefined && { target }, ...reason === 'outside' && { setting: allowingSetting(target) } }
       this.#log.warn(fields, SKIPPED[reason])
     }
     const rest = news.slice(MAX_SKILL_LINES)
     if (rest.length === 0) return
     const settings = new Set(rest.flatMap(({ reason, target }) => reason === 'outside' ? allowingSetting(target) : []))
-    this.#log.warn({ root: root.path, entries: rest.length, settings: [...settings].slice(0, MAX_SKILL_LINES) }, 'more entries of a skills folder are skipped; /readyz has their number')
+    this.#log.warn({ root: this.#path, entries: rest.length, settings: [...settings].slice(0, MAX_SKILL_LINES) }, 'more entries of a skills folder are skipped; /readyz has their number')
   }
 
   #onChange ({ added, changed, removed }: CatalogChange): void {
@@ -138,8 +141,8 @@ function allowingSetting (target = ''): string {
   return `--allow-links ${dirname(target)}`
 }
 
-function logRoot (log: CoreLog, { root: { path, type }, before, state, skills, isSkill }: RootReport, hasSkipped: boolean): void {
-  const fields = { root: path, type, state, skills, ...before !== undefined && { before } }
+function logRoot (log: CoreLog, root: string, { type, before, state, skills, isSkill }: RootReport, hasSkipped: boolean): void {
+  const fields = { root, type, state, skills, ...before !== undefined && { before } }
   switch (state) {
     case 'missing':
       return log.warn(fields, 'a skills folder is missing; it is served when it appears')

@@ -18,8 +18,6 @@ export interface Refresh {
   readonly milliseconds: number
   /** What was there before is served. */
   readonly isFailed: boolean
-  /** Positions of the roots that were compared. */
-  readonly roots: readonly number[]
 }
 
 /** What a refresher keeps near the disk: the catalog, or the listing of one folder. */
@@ -29,8 +27,8 @@ export interface RefreshedIndex {
 }
 
 export interface RefresherOptions {
-  /** Absolute paths, as configured. */
-  readonly roots: readonly string[]
+  /** Absolute path, as configured. */
+  readonly root: string
   /** Compare everything at short intervals instead of watching. */
   readonly polling: boolean
   /** Default: `createWatcher`. `false`: only intervals, the long ones. */
@@ -39,8 +37,6 @@ export interface RefresherOptions {
   readonly log: CoreLog
   readonly index: RefreshedIndex
 }
-
-const ANY_ROOT = ''
 
 /**
  * Keeps the index near the disk between requests. One loop with one timer. A hint of the watcher, a tick, or a new state of the
@@ -51,9 +47,10 @@ export class Refresher {
   readonly refreshed = new Signal<Refresh>()
   readonly #options: RefresherOptions
   readonly #times: Required<RefreshTimes>
-  readonly #targets = new Map<string, WatchTargets>()
+  #targets: WatchTargets | undefined
   #watcher: Watcher | undefined
-  #byRoot = new Map<string, Set<string>>()
+  /** What hints have named; '' is the root itself. */
+  #hinted = new Set<string>()
   /** Times of `performance.now()`: of the first and the last hint, of the next tick, and before which no tick may come. */
   #firstHintAt = Infinity
   #lastHintAt = 0
@@ -89,28 +86,29 @@ export class Refresher {
   start (): void {
     if (this.#closed || this.#isStarted) return
     this.#isStarted = true
-    const { watcher = createWatcher, roots, polling, log } = this.#options
+    const { watcher = createWatcher, root, polling, log } = this.#options
     if (polling) log.info({ watcher: this.watcher }, 'polling the skills folders')
     else if (watcher !== false) {
-      this.#watcher = watcher({ roots })
-      this.#watcher.hints.subscribe(({ root, name }) => { this.#hint(root, name) })
+      this.#watcher = watcher({ root })
+      this.#watcher.hints.subscribe((name) => { this.#hint(name) })
+      this.#watcher.missed.subscribe(() => { this.#everythingWithin(this.#times.debounce) })
       this.#watcher.states.subscribe((state) => { this.#onState(state) })
-      for (const [root, targets] of this.#targets) this.#watcher.follow(root, targets)
+      if (this.#targets !== undefined) this.#watcher.follow(this.#targets)
     }
     this.#tickBy(performance.now() + this.#pause)
     this.#schedule()
   }
 
-  /** These skills may have changed, whichever root they are in. Before the start nothing is known that may be outdated. */
+  /** These skills may have changed. Before the start nothing is known that may be outdated. */
   hintAt (names: readonly string[]): void {
     if (!this.#isStarted) return
-    for (const name of names) this.#hint(ANY_ROOT, name)
+    for (const name of names) this.#hint(name)
   }
 
-  /** Replaces what is watched in a root. */
-  follow (root: string, targets: WatchTargets): void {
-    this.#targets.set(root, targets)
-    this.#watcher?.follow(root, targets)
+  /** Replaces what is watched in the root. */
+  follow (targets: WatchTargets): void {
+    this.#targets = targets
+    this.#watcher?.follow(targets)
   }
 
   /** Whether `followInside` has an effect: watches on the folders inside of skills, for changes of any file. */
@@ -120,8 +118,8 @@ export class Refresher {
   }
 
   /** @param folders all folders inside of the skill's own, by real path */
-  followInside (root: string, skillFolder: string, folders: readonly string[]): void {
-    if (this.#wantsInside) this.#watcher?.followInside(root, skillFolder, folders)
+  followInside (skillFolder: string, folders: readonly string[]): void {
+    if (this.#wantsInside) this.#watcher?.followInside(skillFolder, folders)
   }
 
   async close (): Promise<void> {
@@ -137,17 +135,18 @@ export class Refresher {
     return status === 'watching' ? this.#times.reconcileHealthy : this.#times.reconcileDegraded
   }
 
-  #hint (root: string | undefined, name: string | undefined): void {
+  #hint (name: string): void {
     if (this.#closed) return
     const now = performance.now()
-    if (root === undefined) this.#tickBy(now + this.#times.debounce)
-    else {
-      const names = this.#byRoot.get(root)
-      if (names === undefined) this.#byRoot.set(root, new Set(name === undefined ? [] : [name]))
-      else if (name !== undefined) names.add(name)
-      this.#firstHintAt = Math.min(this.#firstHintAt, now)
-      this.#lastHintAt = now
-    }
+    this.#hinted.add(name)
+    this.#firstHintAt = Math.min(this.#firstHintAt, now)
+    this.#lastHintAt = now
+    this.#schedule()
+  }
+
+  #everythingWithin (milliseconds: number): void {
+    if (this.#closed) return
+    this.#tickBy(performance.now() + milliseconds)
     this.#schedule()
   }
 
@@ -165,8 +164,7 @@ export class Refresher {
       this.#degradedTicks = 0
     }
     // The watcher has missed what changed until now.
-    this.#tickBy(performance.now())
-    this.#schedule()
+    this.#everythingWithin(0)
   }
 
   get #dueAt (): number {
@@ -197,22 +195,21 @@ export class Refresher {
   }
 
   async #refresh (everything: boolean): Promise<void> {
-    const byRoot = this.#byRoot
+    const names = this.#hinted
     const start = performance.now()
-    this.#byRoot = new Map()
+    this.#hinted = new Set()
     this.#firstHintAt = Infinity
     if (everything) this.#tickAt = Infinity
+    names.delete('')
     let isFailed = false
     try {
-      await this.#options.index.refresh({ everything, byRoot })
+      await this.#options.index.refresh({ everything, names })
     } catch (err) {
       isFailed = true
       this.#options.log.warn({ err }, 'a refresh failed; what was there before is served')
     }
     const end = performance.now()
-    const { roots } = this.#options
-    const compared = everything || byRoot.has(ANY_ROOT) ? roots : roots.filter((root) => byRoot.has(root))
-    this.refreshed.emit({ milliseconds: end - start, isFailed, roots: compared.map((root) => roots.indexOf(root)) })
+    this.refreshed.emit({ milliseconds: end - start, isFailed })
     if (!everything || this.#closed) return
     this.#restUntil = end + Math.min((end - start) * PAUSE_FACTOR, this.#times.reconcileDegraded)
     this.#restartWatcher()

@@ -1,11 +1,10 @@
-import type { RootOptions } from './roots/roots.ts'
+import type { RootOptions } from './roots/root.ts'
 import type { KeptRevisionsOptions } from './content/kept-revisions.ts'
 import type { TrustPolicy } from './content/trust/trust-policy.ts'
 import type { Disk } from './disk/disk.ts'
 import type { RoomForFile } from './files/file-store.ts'
 import type { CoreLog } from './ground/log.ts'
 import type { RefreshTimes } from './refresher.ts'
-import type { SharedDisk } from './shared-disk.ts'
 import type { WatcherFactory } from './watch/watcher.ts'
 
 export interface SkillManagerOptions {
@@ -23,8 +22,6 @@ export interface SkillManagerOptions {
   /** The file system, for all roots. Default: what fits the kind of disk of each root. */
   readonly disk?: Disk
   readonly times?: SkillManagerTimes
-  /** What several managers of one process use together. Default: each has its own. */
-  readonly shared?: SharedDisk
   /** Asked before a large file is read for an answer. Default: there is always room. */
   readonly hasRoom?: RoomForFile
   /** Which revisions stay readable after a change. Default: KEPT_REVISION_MS, KEPT_REVISION_BYTES. */

@@ -1,266 +1,134 @@
 import { basename } from 'node:path'
-import type { CatalogChange } from './catalog/catalog.ts'
-import type { LiveCatalog } from './catalog/live-catalog.ts'
-import type { MainFilePreference } from './format/main-files.ts'
-import type { Roots } from './roots/roots.ts'
-import type { SkillArchive } from './content/archive.ts'
-import type { Inspected, Unread } from './content/manifest.ts'
-import type { SkillFiles } from './content/skill-files.ts'
-import type { SkillState } from './content/skill-state.ts'
-import { SkillError } from './ground/errors.ts'
-import { type FileContent, mainFileText } from './files/file-content.ts'
-import type { FileStore, ServableFile } from './files/file-store.ts'
+import { mainFileText } from './files/file-content.ts'
+import type { FileStore } from './files/file-store.ts'
 import { skillBody } from './format/main-file.ts'
+import { folderError, type SkillError } from './ground/errors.ts'
 import { type CoreLog, SILENT } from './ground/log.ts'
-import type { Signal } from './ground/signal.ts'
-import { SkillsAtRevision } from './skills-at-revision.ts'
-import type { Refresh, Refresher } from './refresher.ts'
-import type { SearchAnswer } from './search/search.ts'
-import { type CatalogSkill, type Manifest, type Skill, type SkillMetadata, toCatalogSkill } from './ground/skill.ts'
+import { Signal } from './ground/signal.ts'
+import { type Skill, type SkillMetadata, toCatalogSkill } from './ground/skill.ts'
+import type { Refresh } from './refresher.ts'
+import { RootSkills } from './root-skills.ts'
+import { createSharedParts, type SharedParts } from './shared-parts.ts'
 import type { SkillManagerOptions, SkillManagerTimes } from './skill-manager-options.ts'
-import type { SourceAtRevision, SkillService, SkillStatus } from './skill-source.ts'
-import { type Core, wireCore } from './wiring.ts'
+import { RootsSearch } from './views/roots-search.ts'
+import { SharedInspections } from './views/shared-inspections.ts'
+import { View, type ViewGround } from './views/view.ts'
+import type { ViewMember } from './views/view-member.ts'
 
 export type { SkillManagerOptions, SkillManagerTimes }
 
+/** The skills of a root that a view has: all of them, or those whose names fit. */
+export type Grant = 'all' | ((name: string) => boolean)
+
+/** A refresh of one root. */
+export interface RootRefresh extends Refresh {
+  /** The position of the root. */
+  readonly root: number
+}
+
 /**
- * All skills, fresh at every question. What an answer is made of is compared with the disk before the answer is given.
- * The watcher and the regular comparisons keep the rest of the index near; no answer depends on them.
+ * All skills, in the roots' order: the view of everything. It starts and stops the roots, and makes smaller views. Each skill is
+ * indexed and read once, however many views have it.
  */
-export class SkillManager implements SkillService {
-  readonly scope = ''
+export class SkillManager extends View {
+  /** Each refresh of a root. */
+  readonly refreshed = new Signal<RootRefresh>()
   readonly #log: CoreLog
-  readonly #core: Core
-  readonly #catalog: LiveCatalog
-  readonly #roots: Roots
-  readonly #files: SkillFiles
-  readonly #refresher: Refresher
-  readonly #stopFollowing: (() => void) | undefined
-  #indexed = false
-  /** There from the beginning: whoever asks before the start waits too. */
-  readonly #firstIndex: Promise<void>
-  /** Undefined once the manager has started. */
-  #beginIndex: ((index: Promise<void>) => void) | undefined
+  readonly #parts: Parts
 
   constructor (options: SkillManagerOptions) {
+    const parts = createParts(options)
+    super('', parts.members, parts.ground)
     this.#log = options.log ?? SILENT
-    this.#firstIndex = new Promise((resolve) => { this.#beginIndex = resolve })
-    this.#core = wireCore(options)
-    this.#catalog = this.#core.catalog
-    this.#roots = this.#core.roots
-    this.#files = this.#core.files
-    this.#refresher = this.#core.refresher
-    this.#stopFollowing = options.policy?.changed.subscribe(() => { if (this.#indexed) this.#catalog.readmit() })
+    this.#parts = parts
+    for (const [root, { skills }] of parts.members.entries()) skills.refreshed.subscribe((refresh) => { this.refreshed.emit({ ...refresh, root }) })
   }
 
   /** The memory for contents of files. */
   get contents (): Pick<FileStore, 'usage'> {
-    return this.#core.store
+    return this.#parts.shared.store
   }
 
-  /** Lists the roots, and returns when `list` can be answered; the index and the watcher follow in the background. */
+  /** Lists the roots, and returns when `list` can be answered; the index and the watchers follow in the background. */
   async start (): Promise<void> {
-    const listed = this.#roots.sync()
-    this.#beginIndex?.(this.#index(listed))
-    this.#beginIndex = undefined
-    await listed
+    const starts = Promise.all(this.#roots.map((skills) => skills.start()))
+    this.available().then((available) => {
+      this.#log.info({ skills: this.namesNow().length, valid: available.length, roots: this.status.roots }, 'the skills are indexed')
+    }, () => {})
+    await starts
   }
 
   /** Wave's `initialize`: like `start`, and waits until every skill has been read. */
   async initialize (): Promise<void> {
     await this.start()
-    await this.#firstIndex
+    await this.available()
   }
 
   async close (): Promise<void> {
-    this.#stopFollowing?.()
-    // Nobody waits for a start that does not come any more.
-    this.#firstIndex.catch(() => {})
-    this.#beginIndex?.(Promise.reject(new Error('closed before the start')))
-    this.#beginIndex = undefined
-    await this.#core.close()
+    await Promise.all(this.#roots.map((skills) => skills.close()))
   }
 
-  beginRequest (connection: object): void {
-    this.#core.phase.begin(connection)
+  override get unavailable (): SkillError | undefined {
+    return this.#roots.length === 0 ? folderError.notFound('') : super.unavailable
   }
 
-  /** Reports each change of the catalog once it is in place. Returns a function that stops it. */
-  subscribe (listener: (change: CatalogChange) => void): () => void {
-    return this.#catalog.changed.subscribe(listener)
-  }
-
-  /**
-   * Reports skills whose files may have changed, all of them without names. While somebody listens, the folders inside of
-   * inspected skills are watched too. Returns a function that stops it.
-   */
-  observe (listener: (names?: Iterable<string>) => void): () => void {
-    const stop = this.#catalog.touched.subscribe(listener)
-    this.#refresher.wantInside(true)
-    return () => {
-      stop()
-      this.#refresher.wantInside(this.#core.gate !== undefined || this.#catalog.touched.hasListeners)
-    }
-  }
-
-  /**
-   * The state of all files of a skill; undefined when there is no such skill.
-   * @param known the state before: comes back as it is when nothing was touched since
-   * @throws {SkillError} `skill_changing` when no state holds, `file_io_error` when the disk fails
-   */
-  async inspect (name: string, known?: Inspected): Promise<Inspected | Unread | undefined> {
-    try {
-      const inspection = await this.#files.inspect(name, known)
-      if ('ended' in inspection) return inspection
-      const { state, inside, folder } = inspection
-      this.#refresher.followInside(folder.root, folder.realPath, inside)
-      return state
-    } catch (error) {
-      // Not there, or no root, or gone meanwhile.
-      if (error instanceof SkillError && error.code !== 'file_io_error' && error.code !== 'skill_changing') return undefined
-      throw error
-    }
-  }
-
-  get refreshed (): Signal<Refresh> { return this.#refresher.refreshed }
-
-  /** Whether changes in the roots cause events, or they are polled. */
-  isWatching (): boolean { return this.#refresher.watcher.status === 'watching' }
-
-  get status (): SkillStatus {
-    const { gate, guard } = this.#core
-    const { generation, names } = this.#catalog.last
-    return {
-      ready: this.#indexed && this.#roots.unavailable === undefined,
-      indexed: this.#indexed,
-      generation,
-      skills: names.length,
-      roots: this.#catalog.rootStatus,
-      watcher: this.#refresher.watcher,
-      failures: this.#roots.failures,
-      hanging: guard.hanging.filter(({ root, name }) => name !== '' && this.#roots.indexOf(root) !== -1).map(({ name }) => name),
-      ...gate && { quarantined: gate.refused.length }
-    }
-  }
-
-  async freshStatus (): Promise<SkillStatus> {
-    await this.#roots.sync()
-    return this.status
-  }
-
-  async list (): Promise<readonly string[]> {
-    // The skills of the start are checked while they are indexed.
-    if (this.#core.gate !== undefined) await this.#firstIndex
-    return await this.#files.list()
-  }
-
-  find (name: string): Promise<CatalogSkill | undefined> {
-    return this.#files.find(name)
-  }
-
-  async available (): Promise<readonly SkillMetadata[]> {
-    await this.#firstIndex
-    return this.#catalog.last.available
-  }
-
-  availableNow (): readonly SkillMetadata[] {
-    return this.#catalog.last.available
-  }
-
-  rootOf (name: string): string | undefined {
-    const folder = this.#catalog.last.folders.get(name)
-    return folder && this.#roots.nameOf(folder)
+  /** Goes up with each change of a root that a caller can see. */
+  override get generation (): number {
+    return this.#roots.reduce((sum, { generation }) => sum + generation, 0)
   }
 
   /** Skills with an error in the index, by the name of their root. */
   invalidNow (): ReadonlyMap<string, number> {
-    const counts = this.#catalog.last.invalidByRoot()
-    return new Map(this.#catalog.rootStatus.map(({ name }, root) => [name, counts.get(root) ?? 0]))
+    return new Map(this.#roots.map(({ name, invalidCount }) => [name, invalidCount]))
   }
 
-  /** Goes up with each change that a caller can see. */
-  get generation (): number {
-    return this.#catalog.last.generation
+  /** Whether changes in the root at this position cause events, or it is polled. */
+  isWatching (root: number): boolean {
+    return this.#roots[root]?.isWatching() === true
   }
 
-  /** The error of a catalog that has no root; undefined while one root is there. As fresh as the last question. */
-  get unavailable (): SkillError | undefined {
-    return this.#roots.unavailable
+  /** As configured, in their order. */
+  get rootPaths (): readonly string[] {
+    return this.#roots.map(({ path }) => path)
   }
 
-  /** Compares the names in the frontmatter of all skills with the disk. */
-  verifyDisplayNames (): Promise<void> {
-    return this.#catalog.verifyDisplayNames()
+  /** In their order; may hold one name twice. */
+  get rootNames (): readonly string[] {
+    return this.#roots.map(({ name }) => name)
   }
 
-  namesNow (): readonly string[] {
-    return this.#catalog.last.names
+  /** Names of the skills in a root, as of its last scan. */
+  skillsIn (root: string): readonly string[] {
+    return this.#roots.find(({ name }) => name === root)?.namesNow() ?? []
   }
 
-  /** What the index holds of a skill, without a comparison with the disk. */
-  findNow (name: string): CatalogSkill | undefined {
-    return this.#catalog.last.get(name)
+  /**
+   * A view of the roots that have a grant, in the order of the roots.
+   * @param scope differs from that of every other view
+   */
+  createView (scope: string, grants: ReadonlyMap<string, Grant>): View {
+    return new View(scope, this.membersOf(grants), this.#parts.ground)
   }
 
-  async search (query: string): Promise<SearchAnswer> {
-    // Names and descriptions come from the index, which must have been built.
-    await this.#firstIndex
-    return await this.#core.search.search(query)
-  }
-
-  read<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
-    return this.#files.read(name, answer)
-  }
-
-  readListed<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
-    return this.#files.readListed(name, answer)
-  }
-
-  async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
-    // Of several skills with one name the first in order counts: all must have been read.
-    await this.#firstIndex
-    return await this.#files.readByDisplayName(displayName, answer)
-  }
-
-  readMainFile (name: string, preference: MainFilePreference): Promise<FileContent> {
-    return this.#files.readMainFile(name, preference)
-  }
-
-  readFile (name: string, path: string): Promise<FileContent> {
-    return this.#files.readFile(name, path)
-  }
-
-  openFile (name: string, path: string): Promise<ServableFile> {
-    return this.#files.openFile(name, path)
-  }
-
-  manifest (name: string): Promise<Manifest> {
-    return this.#files.manifest(name)
-  }
-
-  archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive> {
-    return this.#files.archive(name, nameOf)
-  }
-
-  keptRevisions (name: string): readonly string[] {
-    return this.#files.keptRevisions(name)
-  }
-
-  at (revision: string): SourceAtRevision {
-    return new SkillsAtRevision(this, this.#files, revision)
+  membersOf (grants: ReadonlyMap<string, Grant>): readonly ViewMember[] {
+    return this.#parts.members.flatMap((member) => {
+      const grant = grants.get(member.skills.name)
+      if (grant === undefined) return []
+      return grant === 'all' ? member : { ...member, allows: grant, isWhole: false }
+    })
   }
 
   /** Wave's and Neovate's reading interface. */
   getAvailableSkills (): SkillMetadata[] {
-    return [...this.#catalog.last.available]
+    return [...this.availableNow()]
   }
 
   getSkills (): SkillMetadata[] {
-    return this.#catalog.last.readable.map(({ metadata }) => metadata)
+    return this.readableNow()
   }
 
   async loadSkill (skillName: string): Promise<Skill | null> {
-    if (await this.#catalog.find(skillName) === undefined) return null
+    if (await this.find(skillName) === undefined) return null
     return await this.read(skillName, async (state) => ({ ...toCatalogSkill(state.skill), content: mainFileText(await state.mainFile(), skillName) }))
   }
 
@@ -269,16 +137,32 @@ export class SkillManager implements SkillService {
     return skillBody(mainFileText(await this.readMainFile(name, 'SKILL.md'), name))
   }
 
-  async #index (listed: Promise<void>): Promise<void> {
-    await listed
-    await this.#catalog.verifyAll()
-    this.#indexed = true
-    const { names, available } = this.#catalog.last
-    this.#log.info({ skills: names.length, valid: available.length, roots: this.#catalog.rootStatus }, 'the skills are indexed')
-    this.#refresher.start()
+  get #roots (): readonly RootSkills[] {
+    return this.#parts.members.map(({ skills }) => skills)
   }
 }
 
 export function createSkillManager (options: SkillManagerOptions): SkillManager {
   return new SkillManager(options)
+}
+
+interface Parts {
+  readonly shared: SharedParts
+  /** A member for each root, with all its skills. */
+  readonly members: readonly ViewMember[]
+  readonly ground: ViewGround
+}
+
+function createParts ({ projectRoots, personalRoot, keep, hasRoom, ...options }: SkillManagerOptions): Parts {
+  const shared = createSharedParts({ diskAnswerMs: options.times?.diskAnswer, hasRoom, keep })
+  const roots = [
+    ...projectRoots.map((root) => new RootSkills({ ...options, root, type: 'project', shared })),
+    ...personalRoot === undefined ? [] : [new RootSkills({ ...options, root: personalRoot, type: 'personal', shared })]
+  ]
+  const members = roots.map((skills): ViewMember => ({ skills, inspections: new SharedInspections(skills), allows: everything, isWhole: true }))
+  return { shared, members, ground: { phase: shared.phase, search: new RootsSearch(roots) } }
+}
+
+function everything (): boolean {
+  return true
 }

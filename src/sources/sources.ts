@@ -1,7 +1,7 @@
 import type { Environment } from '../operator/setting.ts'
 import { createQueue } from '../core/ground/async.ts'
 import { type CoreLog, SILENT } from '../core/ground/log.ts'
-import type { RootOptions } from '../core/roots/roots.ts'
+import type { RootOptions } from '../core/roots/root.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 import type { GithubState } from './git/github.ts'
 import type { Keeper } from './keeper.ts'

@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache'
 import { indexSkill } from '../core/catalog/index-skill.ts'
 import { isMainFile } from '../core/format/main-files.ts'
 import { scanRoot, type SkillFolder, type SkippedEntry } from '../core/roots/scan-root.ts'
-import { KeptRevisions } from '../core/content/kept-revisions.ts'
+import { KeptRevisions, RevisionMemory } from '../core/content/kept-revisions.ts'
 import { ManifestStore, type SkillPlace } from '../core/content/manifest.ts'
 import type { FileList } from '../core/ground/skill.ts'
 import { createLocalDisk, type Disk } from '../core/disk/disk.ts'
@@ -57,7 +57,7 @@ export async function skillsAt (path: string, { cwd, linkTargets = [], onSkipped
     if (!isMainFile(basename(absolute))) throw new PathError(`${quote(path)} is no SKILL.md: give a folder of skills, a skill, or a SKILL.md`)
     return [await folderOf(dirname(absolute))]
   }
-  const scan = await scanRoot(createLocalDisk(), { name: basename(absolute), path: absolute, type: 'project', index: 0, linkTargets })
+  const scan = await scanRoot(createLocalDisk(), { name: basename(absolute), path: absolute, type: 'project', listed: undefined, linkTargets })
   if (scan.state === 'unreadable') throw new PathError(`${quote(path)} may not be read`)
   if (scan.state !== 'ok') throw new PathError(`${quote(path)} cannot be read`)
   if (scan.isSkill) return [await folderOf(absolute)]
@@ -82,7 +82,7 @@ function describeSkipped ({ name, reason, target = '' }: SkippedEntry): string[]
 }
 
 async function folderOf (path: string): Promise<SkillFolder> {
-  return { name: basename(path), type: 'project', root: 0, path, realPath: await realpath(path), linked: false }
+  return { name: basename(path), type: 'project', path, realPath: await realpath(path), linked: false }
 }
 
 async function hasMainFile (folder: string): Promise<boolean> {
@@ -130,7 +130,7 @@ function createListingDisk (): Disk {
 export class SkillReader {
   readonly #disk = createListingDisk()
   readonly #store = new FileStore(new PollPhase())
-  readonly #manifests = new ManifestStore({ store: this.#store, kept: new KeptRevisions() })
+  readonly #manifests = new ManifestStore({ store: this.#store, kept: new KeptRevisions(new RevisionMemory({ keepMs: 0 })) })
   readonly #sources: readonly FindingSource[]
   readonly #withRevisions: boolean
 

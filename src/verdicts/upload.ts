@@ -112,7 +112,7 @@ interface SkillParts {
 async function subjectFrom ({ folder, mainFiles, mainFile, files, kinds, tooLarge, filter }: SkillParts, sources: readonly FindingSource[]): Promise<Subject> {
   const name = folder ?? (mainFile && ownName(mainFile)) ?? NAMELESS
   const main = orderMainFiles(mainFiles, 'SKILL.md')[0]
-  const skill = describeSkill({ name, type: 'project', root: 0, path: `/${name}`, realPath: `/${name}`, linked: false }, {
+  const skill = describeSkill({ name, type: 'project', path: `/${name}`, realPath: `/${name}`, linked: false }, {
     mainFiles,
     main: mainFile !== undefined && main !== undefined ? { name: main, content: mainFile } : undefined,
     filter,

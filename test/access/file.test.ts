@@ -2,8 +2,9 @@ import { chmodSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import t from 'tap'
-import { openGuarded } from '../../src/access/open.ts'
+import { openAccess } from '../../src/access/open.ts'
 import { Policy } from '../../src/access/policy.ts'
+import { createSkillManager } from '../../src/core/skill-manager.ts'
 import { ConfigError } from '../../src/operator/setting.ts'
 import { buildGuarded, newSecret } from '../helper/guarded.ts'
 import { startProcess } from '../helper/process.ts'
@@ -15,7 +16,7 @@ const DIGEST = 'a'.repeat(64)
 
 t.test('K60: an access file among the skills is refused, through links too', async (t) => {
   const folder = t.testdir({ docs: { guide: skill('guide'), 'access.yaml': ACCESS }, 'access.yaml': ACCESS })
-  const open = (file: string, docs = join(folder, 'docs')) => openGuarded({ projectRoots: [docs], watcher: false, log: pino({ level: 'silent' }) }, { file, basePath: '', publicUrl: undefined })
+  const open = (file: string, docs = join(folder, 'docs')) => openAccess({ file, basePath: '', publicUrl: undefined, skills: createSkillManager({ projectRoots: [docs], watcher: false }), log: pino({ level: 'silent' }) }, [docs])
   symlinkSync(join(folder, 'docs', 'access.yaml'), join(folder, 'link.yaml'))
   symlinkSync(join(folder, 'docs'), join(folder, 'also-docs'))
   for (const [file, docs] of [[join(folder, 'docs', 'access.yaml')], [join(folder, 'link.yaml')], [join(folder, 'docs', 'access.yaml'), join(folder, 'also-docs')]] as const) {
@@ -23,9 +24,8 @@ t.test('K60: an access file among the skills is refused, through links too', asy
   }
   // A name that begins with two dots is no way up.
   await t.rejects(open(join(folder, '..access.yaml')), { message: /cannot be read: ENOENT/ })
-  const { skills, access } = await open(join(folder, 'access.yaml'))
+  const access = await open(join(folder, 'access.yaml'))
   access.close()
-  await skills.close()
 })
 
 t.test('K60: a file that every user of the machine can write has a warning', async (t) => {
@@ -33,7 +33,8 @@ t.test('K60: a file that every user of the machine can write has a warning', asy
   chmodSync(join(folder, 'access.yaml'), 0o666)
   let lines = ''
   const log = pino({ level: 'warn' }, { write: (line: string) => { lines += line } })
-  const { skills, access } = await openGuarded({ projectRoots: [join(folder, 'docs')], watcher: false, log }, { file: join(folder, 'access.yaml'), basePath: '', publicUrl: undefined })
+  const skills = createSkillManager({ projectRoots: [join(folder, 'docs')], watcher: false })
+  const access = await openAccess({ file: join(folder, 'access.yaml'), basePath: '', publicUrl: undefined, skills, log }, skills.rootPaths)
   t.match(lines, 'every user of this machine can write the access file')
   access.close()
   await skills.close()

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import type { FastifyInstance, InjectOptions } from 'fastify'
 import { pino } from 'pino'
-import { openGuarded } from '../../src/access/open.ts'
+import { openAccess } from '../../src/access/open.ts'
 import { patternOf } from '../../src/access/policy.ts'
 import { createSecret, digestOf } from '../../src/access/secret.ts'
 import { type AppOptions, buildApp } from '../../src/app.ts'
@@ -127,10 +127,9 @@ export async function compareServices ({ roots, rules, groups }: World, compare:
     const isInView = (root: string) => applying.some((rule) => rule.roots?.includes(root) ?? true)
 
     const log = pino({ level: 'silent' })
-    const guarded = await openGuarded({
-      projectRoots: rootNames.map((root, index) => write(join(folder, 'all'), root, roots[index] ?? [])), watcher: false, log
-    }, { file, basePath: '', publicUrl: undefined })
-    closers.push(() => guarded.skills.close())
+    const all = createSkillManager({ projectRoots: rootNames.map((root, index) => write(join(folder, 'all'), root, roots[index] ?? [])), watcher: false, log })
+    closers.push(() => all.close())
+    const access = await openAccess({ file, basePath: '', publicUrl: undefined, skills: all, log }, all.rootPaths)
     const visible = rootNames.flatMap((root, index) => isInView(root) ? [write(join(folder, 'own'), root, (roots[index] ?? []).filter(({ name }) => sees(root, name)))] : [])
     const alone = createSkillManager({ projectRoots: visible.length > 0 ? visible : [write(join(folder, 'own'), 'none', [])], watcher: false, log })
     closers.push(() => alone.close())
@@ -141,17 +140,17 @@ export async function compareServices ({ roots, rules, groups }: World, compare:
       return app
     }
     const routes = followRoutes()
-    const guardedApp = await build({ skills: guarded.service, access: guarded.access, plugins: [routes.plugin] })
+    const guardedApp = await build({ skills: access.nothing, access, plugins: [routes.plugin] })
     const aloneApp = await build({ skills: alone })
-    const openApp = await build({ skills: guarded.skills.everything })
-    await guarded.skills.start()
-    await guarded.skills.available()
+    const openApp = await build({ skills: all })
+    await all.start()
+    await all.available()
     await alone.initialize()
     // The revision of a catalog is made in the background, from the first question on.
     const headers = { authorization: `Bearer ${token}` }
     await until(async () => (await Promise.all([guardedApp, aloneApp].map((app) => app.inject({ url: '/skills', headers })))).every((answer) => 'catalog-revision' in answer.headers || answer.statusCode !== 200))
-    const all: readonly Question[] = [...questions(NAMES), ...await questionsOfContent(NAMES, async (url) => await openApp.inject(url))]
-    for (const [label, question] of all) {
+    const asked: readonly Question[] = [...questions(NAMES), ...await questionsOfContent(NAMES, async (url) => await openApp.inject(url))]
+    for (const [label, question] of asked) {
       // Without a root of its own, the other service has an empty one.
       if (visible.length === 0 && (question.url === '/readyz' || question.url === '/ui/status')) continue
       const answers = [await ask(guardedApp, question, join(folder, 'all'), token), await ask(aloneApp, question, join(folder, 'own'))] as const

@@ -2,8 +2,8 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { CatalogChange } from '../../src/core/catalog/catalog.ts'
-import type { RootReport, SkippedReport } from '../../src/core/roots/roots.ts'
-import type { Root } from '../../src/core/roots/scan-root.ts'
+import type { RootReport } from '../../src/core/roots/root.ts'
+import type { SkippedEntry } from '../../src/core/roots/scan-root.ts'
 import { CatalogLog } from '../../src/core/catalog-log.ts'
 import { Signal } from '../../src/core/ground/signal.ts'
 import { createFaultyDisk, failing, skill, skills, skillText, startManager, until } from '../helper/skills.ts'
@@ -116,7 +116,7 @@ t.test('K70: a thousand skills that break at once are twenty lines, and one with
   })
   const { log, lines } = createLog()
   const catalogLog = new CatalogLog({
-    log, roots: { states: new Signal<RootReport>(), failed: new Signal<{ root: Root, cause: unknown }>(), skipped: new Signal<SkippedReport>() }, catalog: { changed, last: { get } }, disks: new Signal()
+    log, root: { path: '/root', type: 'project', states: new Signal<RootReport>(), failed: new Signal<unknown>(), skipped: new Signal<readonly SkippedEntry[]>() }, catalog: { changed, last: { get } }, disks: new Signal()
   })
   for (const part of [names.slice(0, 10), names.slice(10)]) changed.emit({ generation: 1, added: part, changed: [], removed: [] })
   t.equal(lines.length, 20)

@@ -6,7 +6,7 @@ import { RECONCILE_MS } from '../../src/core/ground/limits.ts'
 import type { CoreLog } from '../../src/core/ground/log.ts'
 import { Refresher, type RefresherOptions } from '../../src/core/refresher.ts'
 import { Signal } from '../../src/core/ground/signal.ts'
-import type { RefreshHints, WatcherFactory, WatcherState, WatchHint } from '../../src/core/watch/watcher.ts'
+import type { RefreshHints, WatcherFactory, WatcherState } from '../../src/core/watch/watcher.ts'
 import { createFaultyDisk, osError, skill, skills, skillText, startManager, until } from '../helper/skills.ts'
 
 /** No pause at all; and one that a test does not live to see. */
@@ -15,9 +15,10 @@ const NEVER_MS = 3_600_000
 
 /** A watcher that emits what a test makes it emit. */
 function createFakeWatcher (initial: WatcherState['status'] = 'watching') {
-  const hints = new Signal<WatchHint>()
+  const hints = new Signal<string>()
+  const missed = new Signal<void>()
   const states = new Signal<WatcherState>()
-  const calls = { restart: 0, close: 0, followed: new Map<string, number>(), inside: new Map<string, readonly string[]>() }
+  const calls = { restart: 0, close: 0, followed: 0, inside: new Map<string, readonly string[]>() }
   let state: WatcherState = { status: 'starting', mode: 'events', errors: 0 }
   const fake = {
     calls,
@@ -25,16 +26,18 @@ function createFakeWatcher (initial: WatcherState['status'] = 'watching') {
       state = { status, mode: 'events', errors: 0, ...more }
       states.emit(state)
     },
-    hint: (root?: string, name?: string) => { hints.emit({ ...root !== undefined && { root }, ...name !== undefined && { name } }) },
+    hint: (name = '') => { hints.emit(name) },
+    miss: () => { missed.emit() },
     onRestart: () => {},
     factory: (() => {
       state = { ...state, status: initial }
       return {
         hints,
+        missed,
         states,
         get state () { return state },
-        follow (root) { calls.followed.set(root, (calls.followed.get(root) ?? 0) + 1) },
-        followInside (_root, skillFolder, folders) { calls.inside.set(skillFolder, folders) },
+        follow () { calls.followed++ },
+        followInside (skillFolder, folders) { calls.inside.set(skillFolder, folders) },
         leaveInside () { calls.inside.clear() },
         restart () { calls.restart++; fake.onRestart() },
         close () { calls.close++; state = { ...state, status: 'off' } }
@@ -54,17 +57,17 @@ interface FakeOptions extends Partial<Omit<RefresherOptions, 'index'>> {
   readonly onRefresh?: (hints: RefreshHints) => Promise<void>
 }
 
-/** A refresher of nothing, that notes what it refreshes: `root: names` or `all`. */
+/** A refresher of nothing, that notes what it refreshes: names, or `all`. */
 function createRefresher (t: Test, { onRefresh = async () => {}, ...options }: FakeOptions = {}) {
   const refreshes: string[] = []
   const { log, lines } = collectLog()
   const refresher = new Refresher({
-    roots: ['/root', '/other'],
+    root: '/root',
     polling: false,
     log,
     index: {
       async refresh (hints) {
-        refreshes.push(...hints.everything ? ['all'] : [...hints.byRoot].map(([root, names]) => `${root}: ${[...names].join()}`))
+        refreshes.push(hints.everything ? 'all' : [...hints.names].join())
         await onRefresh(hints)
       }
     },
@@ -75,17 +78,20 @@ function createRefresher (t: Test, { onRefresh = async () => {}, ...options }: F
   return { refresher, refreshes, lines }
 }
 
-t.test('K52: hints are collected until it is quiet, by root and name', async (t) => {
+t.test('K52: hints are collected until it is quiet, by name', async (t) => {
   const watcher = createFakeWatcher()
   const { refresher, refreshes } = createRefresher(t, { watcher: watcher.factory })
   refresher.start()
-  watcher.hint('/root', 'a')
-  watcher.hint('/root', 'b')
-  watcher.hint('/root', 'a')
-  watcher.hint('/other')
+  watcher.hint('a')
+  watcher.hint('b')
+  watcher.hint('a')
+  watcher.hint()
   refresher.hintAt(['c'])
-  await until(() => refreshes.length === 3)
-  t.strictSame(refreshes, ['/root: a,b', '/other: ', ': c'])
+  await until(() => refreshes.length === 1)
+  t.strictSame(refreshes, ['a,b,c'])
+  watcher.hint()
+  await until(() => refreshes.length === 2)
+  t.strictSame(refreshes.slice(1), [''], 'the root itself')
 })
 
 t.test('K52: a storm of hints does not put the refresh off for ever', async (t) => {
@@ -94,7 +100,7 @@ t.test('K52: a storm of hints does not put the refresh off for ever', async (t) 
   refresher.start()
   const start = performance.now()
   await until(() => {
-    watcher.hint('/root', 'a')
+    watcher.hint('a')
     return refreshes.length > 0
   })
   t.ok(performance.now() - start >= 25, 'it waits for quiet')
@@ -115,15 +121,15 @@ t.test('K53: one refresh runs at a time, and what comes meanwhile is one more', 
     }
   })
   refresher.start()
-  watcher.hint('/root', 'a')
+  watcher.hint('a')
   await until(() => refreshes.length === 1)
   for (const name of ['b', 'c', 'd']) {
-    watcher.hint('/root', name)
+    watcher.hint(name)
     await nextTurn()
   }
   release()
   await until(() => refreshes.length === 2)
-  t.strictSame(refreshes, ['/root: a', '/root: b,c,d'])
+  t.strictSame(refreshes, ['a', 'b,c,d'])
   t.equal(most, 1)
 })
 
@@ -131,17 +137,17 @@ t.test('K53: a refresh that fails is logged, and the next one runs', async (t) =
   const watcher = createFakeWatcher()
   const { refresher, refreshes, lines } = createRefresher(t, {
     watcher: watcher.factory,
-    onRefresh: async ({ byRoot }) => { if (byRoot.get('/root')?.has('bad')) throw new Error('failed') }
+    onRefresh: async ({ names }) => { if (names.has('bad')) throw new Error('failed') }
   })
   refresher.start()
-  watcher.hint('/root', 'bad')
+  watcher.hint('bad')
   await until(() => lines.length === 1)
   t.match(lines, ['warn a refresh failed; what was there before is served'])
-  watcher.hint('/root', 'good')
+  watcher.hint('good')
   await until(() => refreshes.length === 2)
 })
 
-t.test('K52: a hint at nothing in particular compares everything, with a pause as long as that takes', async (t) => {
+t.test('K52: lost events compare everything, with a pause as long as that takes', async (t) => {
   const watcher = createFakeWatcher()
   const at: number[] = []
   const { refresher, refreshes } = createRefresher(t, {
@@ -150,12 +156,12 @@ t.test('K52: a hint at nothing in particular compares everything, with a pause a
       at.push(performance.now())
       await pause(10)
       at.push(performance.now())
-      watcher.hint()
+      watcher.miss()
     }
   })
   refresher.start()
-  watcher.hint('/root', 'a')
-  watcher.hint()
+  watcher.hint('a')
+  watcher.miss()
   await until(() => refreshes.length === 2)
   t.strictSame(refreshes, ['all', 'all'])
   const [start = 0, end = 0, again = 0] = at
@@ -247,9 +253,9 @@ t.test('nothing happens after the end', async (t) => {
   const watcher = createFakeWatcher()
   const { refresher, refreshes } = createRefresher(t, { watcher: watcher.factory, times: { ...AT_ONCE, reconcileDegraded: 1, reconcileHealthy: 1 } })
   refresher.start()
-  watcher.hint('/root', 'a')
+  watcher.hint('a')
   await refresher.close()
-  watcher.hint('/root', 'b')
+  watcher.hint('b')
   watcher.become('degraded')
   refresher.start()
   for (let turn = 0; turn < 20; turn++) await nextTurn()
@@ -264,17 +270,16 @@ t.test('K52: the index follows the hints of a watcher', async (t) => {
   const manager = await startManager(t, [root], { watcher: watcher.factory, times: { ...AT_ONCE, reconcileDegraded: NEVER_MS, reconcileHealthy: NEVER_MS } })
   const labels = () => manager.getAvailableSkills().map(({ description }) => description).join()
   fs.writeFileSync(join(root, 'a/SKILL.md'), '---\nname: a\ndescription: changed\n---\ntext')
-  watcher.hint(root, 'a')
+  watcher.hint('a')
   await until(() => labels() === 'changed,What b is for')
   fs.mkdirSync(join(root, 'c'))
   fs.writeFileSync(join(root, 'c/SKILL.md'), skillText('c'))
-  watcher.hint(root, 'c')
+  watcher.hint('c')
   await until(() => labels() === 'changed,What b is for,What c is for')
   fs.rmSync(join(root, 'b'), { recursive: true })
-  watcher.hint(root)
+  watcher.hint()
   await until(() => labels() === 'changed,What c is for')
-  watcher.hint(root, 'no such skill')
-  watcher.hint('/no/such/root', 'a')
+  watcher.hint('no such skill')
   t.equal(manager.status.watcher.status, 'watching')
 })
 
@@ -286,7 +291,7 @@ t.test('K52: a linked skill that is re-pointed is found by a hint at the root', 
   t.match(manager.getSkills(), [{ name: 'x' }])
   fs.symlinkSync('..v2', join(root, '..tmp'))
   fs.renameSync(join(root, '..tmp'), join(root, '..data'))
-  watcher.hint(root)
+  watcher.hint()
   await until(() => manager.getSkills()[0]?.name === 'y')
 })
 
@@ -333,11 +338,11 @@ t.test('K3: a root that is another folder than before is watched anew', async (t
   const root = join(base, 'root')
   const watcher = createFakeWatcher()
   const manager = await startManager(t, [root], { watcher: watcher.factory, times: AT_ONCE })
-  const before = watcher.calls.followed.get(root) ?? 0
+  const before = watcher.calls.followed
   t.ok(before > 0, 'told when the watcher is made')
   fs.renameSync(root, join(base, 'away'))
   await manager.freshStatus()
   fs.cpSync(join(base, 'away'), root, { recursive: true })
   await manager.list()
-  t.equal(watcher.calls.followed.get(root), before + 2, 'when it is gone, and when it is back')
+  t.equal(watcher.calls.followed, before + 2, 'when it is gone, and when it is back')
 })

@@ -4,7 +4,6 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { CatalogChange } from '../../src/core/catalog/catalog.ts'
 import type { SkillManager } from '../../src/core/skill-manager.ts'
-import { SkillViews } from '../../src/core/views/skill-views.ts'
 import { createFaultyDisk, createManager, failing, findByDisplayName, outcome, skill, skills, skillText, startManager, textOf, until } from '../helper/skills.ts'
 
 const HOUR_MS = 3_600_000
@@ -284,10 +283,4 @@ t.test('who asks before the start waits for the first index, or for the end', as
   const refused = t.rejects(other.available(), /closed before the start/)
   await other.close()
   await refused
-  const views = new SkillViews({ projectRoots: [root], watcher: false })
-  t.teardown(() => views.close())
-  const available = views.available()
-  await views.start()
-  await available
-  t.strictSame(views.namesNow(), ['a', 'b'])
 })

@@ -5,10 +5,10 @@ import { pino } from 'pino'
 import type { Test } from 'tap'
 import { createSecret, digestOf, type SecretKind } from '../../src/access/secret.ts'
 import type { AccessDoors } from '../../src/http/callers.ts'
-import { openGuarded } from '../../src/access/open.ts'
+import { openAccess } from '../../src/access/open.ts'
 import { buildApp } from '../../src/app.ts'
 import { readPackageVersion } from '../../src/cli/package-files.ts'
-import type { SkillManagerOptions } from '../../src/core/skill-manager.ts'
+import { createSkillManager, type SkillManagerOptions } from '../../src/core/skill-manager.ts'
 import { createToolRegistry } from '../../src/tools/registry.ts'
 import { createTools } from '../../src/tools/tools.ts'
 import type { Files } from './build.ts'
@@ -69,9 +69,9 @@ export async function buildGuarded (t: Test, { roots, access: text, basePath = '
       done()
     }
   }))
-  const { skills, service, access } = await openGuarded(
-    { projectRoots: Object.keys(roots).map((root) => join(folder, root)), watcher, log: logger }, { file, basePath, publicUrl })
-  const app = await buildApp({ skills: service, access, registry: createToolRegistry(createTools()), logger, version: readPackageVersion(), host, basePath, plugins })
+  const skills = createSkillManager({ projectRoots: Object.keys(roots).map((root) => join(folder, root)), watcher, log: logger })
+  const access = await openAccess({ file, basePath, publicUrl, skills, log: logger }, skills.rootPaths)
+  const app = await buildApp({ skills: access.nothing, access, registry: createToolRegistry(createTools()), logger, version: readPackageVersion(), host, basePath, plugins })
   t.teardown(async () => {
     app.server.closeAllConnections()
     await app.close()

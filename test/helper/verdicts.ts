@@ -15,7 +15,7 @@ export interface SkillParts {
 /** A skill in memory, as every door hands it to the rules. */
 export async function subjectFor ({ folder = 'demo', text, mainFile = 'SKILL.md', files = {} }: SkillParts): Promise<Subject> {
   const document = text === undefined ? undefined : new FileContent(Buffer.from(text))
-  const skill: CatalogSkill = describeSkill({ name: folder, type: 'project', root: 0, path: `/skills/${folder}`, realPath: `/skills/${folder}`, linked: false }, {
+  const skill: CatalogSkill = describeSkill({ name: folder, type: 'project', path: `/skills/${folder}`, realPath: `/skills/${folder}`, linked: false }, {
     mainFiles: document === undefined ? [] : [mainFile],
     main: document && { name: mainFile, content: document }
   })

@@ -13,10 +13,8 @@ export const DEADLINE_MS = 30_000
 /** A watcher, and what it has emitted so far. */
 export interface Watched {
   readonly watcher: Watcher
-  /** Names of the hints; '' for the root itself, 'anything' without a root. */
+  /** Names of the hints; '' for the root itself, 'anything' for events that were lost. */
   readonly hints: string[]
-  /** The roots of the hints. */
-  readonly roots: Set<string>
   readonly states: WatcherState[]
   /** Resolves at the next hint with this name. */
   hinted (name: string): Promise<void>
@@ -28,28 +26,27 @@ export interface WatchedOptions extends Partial<WatcherOptions> {
 }
 
 /** A watcher that has been set up. */
-export async function watchRoots (t: Test, roots: readonly string[], { following = true, ...options }: WatchedOptions = {}): Promise<Watched> {
+export async function watchRoot (t: Test, root: string, { following = true, ...options }: WatchedOptions = {}): Promise<Watched> {
   const news = new EventEmitter().setMaxListeners(0)
   const hints: string[] = []
-  const hintedRoots = new Set<string>()
   const states: WatcherState[] = []
-  const watcher = createWatcher({ roots, ...options })
+  const watcher = createWatcher({ root, ...options })
   t.teardown(() => { watcher.close() })
   watcher.states.subscribe((state) => { states.push(state) })
-  watcher.hints.subscribe(({ root, name = root === undefined ? 'anything' : '' }) => {
-    hints.push(name)
-    if (root !== undefined) {
-      hintedRoots.add(root)
-      if (following) watcher.follow(root, targetsIn(root))
-    }
-    news.emit('hint', name)
+  const note = (hint: string): void => {
+    hints.push(hint)
+    news.emit('hint', hint)
+  }
+  watcher.hints.subscribe((name) => {
+    if (following) watcher.follow(targetsIn(root))
+    note(name)
   })
-  for (const root of roots) watcher.follow(root, targetsIn(root))
+  watcher.missed.subscribe(() => { note('anything') })
+  watcher.follow(targetsIn(root))
   await until(() => watcher.state.status !== 'starting')
   return {
     watcher,
     hints,
-    roots: hintedRoots,
     states,
     hinted: (name) => new Promise((resolve, reject) => {
       const timer = setTimeout(() => { reject(new Error(`no hint '${name}' in ${DEADLINE_MS} ms; hints: ${hints.join(', ')}`)) }, DEADLINE_MS)

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import parsePrometheus from 'parse-prometheus-text-format'
 import t, { type Test } from 'tap'
 import { Signal } from '../../src/core/ground/signal.ts'
-import type { Refresh } from '../../src/core/refresher.ts'
+import type { RootRefresh } from '../../src/core/skill-manager.ts'
 import { createMetrics, type Metrics } from '../../src/observe/metrics/metrics.ts'
 import { OPENMETRICS, PROMETHEUS, writeMetrics } from '../../src/observe/metrics/exposition.ts'
 import { Histogram } from '../../src/observe/metrics/instruments.ts'
@@ -75,15 +75,15 @@ t.test('K71: the revision of the catalog is a number, equal for equal skills; re
   const { revision } = JSON.parse((await fetch('/readyz')).text) as { readonly revision: string }
   t.equal(value('skillserve_catalog_revision'), Number.parseInt(revision.slice(0, 12), 16))
 
-  const refreshed = new Signal<Refresh>()
+  const refreshed = new Signal<RootRefresh>()
   const roots = ['docs', 'ops'].map((name) => ({ name, type: 'project' as const, state: 'ok' as const, skills: 1, skipped: 0 }))
   const status = { ready: true, indexed: true, generation: 0, skills: 2, roots, watcher: { status: 'watching', mode: 'events', errors: 0 }, failures: [], hanging: [] } as const
   const metrics = createMetrics({
     skills: { status, contents: { usage: { bytes: 0, hits: 0, misses: 0 } }, refreshed, invalidNow: () => new Map(), isWatching: (root) => root === 1 }, version: ''
   })
   t.teardown(() => { metrics.close() })
-  refreshed.emit({ milliseconds: 3, isFailed: false, roots: [0, 1] })
-  refreshed.emit({ milliseconds: 3, isFailed: true, roots: [1] })
+  for (const root of [0, 1]) refreshed.emit({ milliseconds: 3, isFailed: false, root })
+  refreshed.emit({ milliseconds: 3, isFailed: true, root: 1 })
   const written = metrics.write(PROMETHEUS)
   for (const line of [
     'skillserve_refresh_duration_seconds_count{root="docs"} 1', 'skillserve_refresh_duration_seconds_count{root="ops"} 2', 'skillserve_refresh_failures_total{root="ops"} 1',

@@ -10,7 +10,7 @@ t.test('K80: many large skills that are judged at the same time leave turns of t
   const states = Array.from({ length: SKILLS }, (_, index) => {
     const name = `s${index}`
     const mainFile = new FileContent(Buffer.from(`---\nname: ${name}\ndescription: d\n---\n`.padEnd(MAX_MAIN_FILE_BYTES, 'a text ')))
-    const skill = describeSkill({ name, type: 'project', root: 0, path: `/skills/${name}`, realPath: `/skills/${name}`, linked: false }, { mainFiles: ['SKILL.md'], main: { name: 'SKILL.md', content: mainFile } })
+    const skill = describeSkill({ name, type: 'project', path: `/skills/${name}`, realPath: `/skills/${name}`, linked: false }, { mainFiles: ['SKILL.md'], main: { name: 'SKILL.md', content: mainFile } })
     return { skill, manifest: undefined, mainFile, fileFindings: [] }
   })
   const judge = createJudge([])

@@ -8,8 +8,8 @@ export type CheckOutcome = 'served' | 'refused' | 'changed'
 export interface Admission {
   /** Names at the top of a skill that are not served from any. */
   readonly hiddenNames: ReadonlySet<string>
-  /** Whether skills of this folder's root are served only after a check. */
-  guards (folder: SkillFolder): boolean
+  /** Whether skills of the root are served only after a check. */
+  guards (): boolean
   /** Checks a skill as it is on the disk. */
   check (skill: IndexedSkill): Promise<CheckOutcome>
 }
@@ -30,7 +30,7 @@ export class AdmittedFolders {
   }
 
   has (folder: SkillFolder): boolean {
-    return this.#checked.has(folder) || !this.#admission.guards(folder)
+    return this.#checked.has(folder) || !this.#admission.guards()
   }
 
   /** Whether the folder was served. */
@@ -65,7 +65,7 @@ export class AdmittedFolders {
 
   async check (skill: IndexedSkill): Promise<CheckOutcome> {
     const before = this.#policyChanges
-    if (!this.#admission.guards(skill.folder)) return 'served'
+    if (!this.#admission.guards()) return 'served'
     const outcome = await this.#admission.check(skill)
     if (before !== this.#policyChanges) return await this.check(skill)
     if (outcome === 'served') this.#checked.add(skill.folder)

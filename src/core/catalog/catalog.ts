@@ -19,8 +19,6 @@ export interface IndexedSkill extends CatalogSkill {
   readonly filter: SkillFilter | undefined
   /** Why the main file, or the folder, could not be read. */
   readonly refused: RefusedError | undefined
-  /** The roots of the skills of the same name that it hid when it was read. */
-  readonly shadowing: readonly string[] | undefined
   /** Whether the next edit is sure to change one of the signatures. */
   readonly isTrustworthy: boolean
   /** Order of loading: a slow load never replaces a later one. */
@@ -39,7 +37,6 @@ export interface CatalogChange {
 interface CatalogParts {
   readonly generation: number
   readonly folders: ReadonlyMap<string, SkillFolder>
-  readonly shadowing: ReadonlyMap<string, readonly string[]>
   readonly names: SortedNames
   readonly skills: ReadonlyArray<IndexedSkill | undefined>
 }
@@ -56,7 +53,7 @@ interface Available {
   readonly metadata: readonly SkillMetadata[]
 }
 
-const NOTHING: CatalogParts = { generation: 0, folders: new Map(), shadowing: new Map(), names: { list: [], positions: new Map() }, skills: [] }
+const NOTHING: CatalogParts = { generation: 0, folders: new Map(), names: { list: [], positions: new Map() }, skills: [] }
 
 /**
  * All skills in one state. A catalog never changes: a step makes a new one, which the owner puts in place with one
@@ -66,18 +63,14 @@ export class Catalog {
   /** Goes up when something that a caller can see has changed, and only then. */
   readonly generation: number
   readonly folders: ReadonlyMap<string, SkillFolder>
-  /** By the names of folders that hide one of the same name: the later root that has it. */
-  readonly shadowing: ReadonlyMap<string, readonly string[]>
   readonly #names: SortedNames
   /** In the order of the names: a step that reads one skill among 10,000 copies a list, and no map. */
   readonly #skills: ReadonlyArray<IndexedSkill | undefined>
   #available: Available | undefined
-  #displayNames: ReadonlyMap<string, string> | undefined
 
-  constructor ({ generation, folders, shadowing, names, skills }: CatalogParts = NOTHING) {
+  constructor ({ generation, folders, names, skills }: CatalogParts = NOTHING) {
     this.generation = generation
     this.folders = folders
-    this.shadowing = shadowing
     this.#names = names
     this.#skills = skills
   }
@@ -93,16 +86,14 @@ export class Catalog {
     return position === undefined ? undefined : this.#skills[position]
   }
 
-  /** The number of skills with an error, by the index of their root. */
-  invalidByRoot (): ReadonlyMap<number, number> {
-    const counts = new Map<number, number>()
-    for (const { valid, folder: { root } } of this.#indexed()) if (!valid) counts.set(root, (counts.get(root) ?? 0) + 1)
-    return counts
+  /** The number of skills with an error. */
+  get invalidCount (): number {
+    return this.#indexed().filter(({ valid }) => !valid).length
   }
 
-  /** Whether an entry was read from the folder that its name means now, in the place that it has now. */
-  isInPlace ({ name, folder, shadowing }: IndexedSkill): boolean {
-    return this.folders.get(name) === folder && this.shadowing.get(name) === shadowing
+  /** Whether an entry was read from the folder that its name means now. */
+  isInPlace ({ name, folder }: IndexedSkill): boolean {
+    return this.folders.get(name) === folder
   }
 
   /**
@@ -110,15 +101,15 @@ export class Catalog {
    * The old skills therefore stay while a whole root is replaced.
    * @param candidates names that may differ. A new or lost name among 10,000 costs a copy of the index.
    */
-  withFolders (folders: ReadonlyMap<string, SkillFolder>, shadowing: ReadonlyMap<string, readonly string[]>, candidates: readonly string[]): Catalog {
-    const differing = candidates.filter((name) => this.folders.get(name) !== folders.get(name) || this.shadowing.get(name) !== shadowing.get(name))
+  withFolders (folders: ReadonlyMap<string, SkillFolder>, candidates: readonly string[]): Catalog {
+    const differing = candidates.filter((name) => this.folders.get(name) !== folders.get(name))
     if (differing.length === 0) return this
     const added = differing.filter((name) => !this.folders.has(name))
     const removed = new Set(differing.filter((name) => !folders.has(name)))
-    if (added.length + removed.size === 0) return new Catalog({ generation: this.generation + 1, folders, shadowing, names: this.#names, skills: this.#skills })
+    if (added.length + removed.size === 0) return new Catalog({ generation: this.generation + 1, folders, names: this.#names, skills: this.#skills })
     const list = withNames(this.names, added, removed)
     const names = { list, positions: new Map(list.map((name, position) => [name, position])) }
-    return new Catalog({ generation: this.generation + 1, folders, shadowing, names, skills: list.map((name) => this.get(name)) })
+    return new Catalog({ generation: this.generation + 1, folders, names, skills: list.map((name) => this.get(name)) })
   }
 
   /**
@@ -126,23 +117,11 @@ export class Catalog {
    * @param isVisible whether a caller can see the difference
    */
   withSkills (read: readonly IndexedSkill[], isVisible: boolean): Catalog {
-    const { folders, shadowing } = this
+    const { folders } = this
     const skills = this.#with(read.map((skill) => [skill.name, skill]))
-    const next = new Catalog({ generation: this.generation + (isVisible ? 1 : 0), folders, shadowing, names: this.#names, skills })
-    if (isVisible) {
-      next.#available = this.#available && withRead(this.#available, read)
-    } else {
-      next.#available = this.#available
-      next.#displayNames = this.#displayNames
-    }
+    const next = new Catalog({ generation: this.generation + (isVisible ? 1 : 0), folders, names: this.#names, skills })
+    next.#available = isVisible ? this.#available && withRead(this.#available, read) : this.#available
     return next
-  }
-
-  /** The next state without the entry of a folder, if that is there. */
-  without (folder: SkillFolder): Catalog {
-    if (this.get(folder.name)?.folder !== folder) return this
-    const { generation, folders, shadowing } = this
-    return new Catalog({ generation: generation + 1, folders, shadowing, names: this.#names, skills: this.#with([[folder.name, undefined]]) })
   }
 
   /** Metadata of the valid skills, sorted by folder name. */
@@ -152,23 +131,6 @@ export class Catalog {
       this.#available = { skills, metadata: skills.map(({ metadata }) => metadata) }
     }
     return this.#available.metadata
-  }
-
-  /** All skills whose main file could be read, sorted by folder name. */
-  get readable (): readonly IndexedSkill[] {
-    return this.#indexed().filter(({ mainFile, refused }) => mainFile !== undefined && refused === undefined)
-  }
-
-  /** Folder name of the skill with this frontmatter name; of several, the first in order. */
-  folderOfDisplayName (displayName: string): string | undefined {
-    if (this.#displayNames === undefined) {
-      const names = new Map<string, string>()
-      for (const { metadata, name } of this.readable) {
-        if (!names.has(metadata.name)) names.set(metadata.name, name)
-      }
-      this.#displayNames = names
-    }
-    return this.#displayNames.get(displayName)
   }
 
   #indexed (): IndexedSkill[] {

@@ -29,8 +29,6 @@ export interface IndexOptions {
   readonly disk: Disk
   readonly store: FileStore
   readonly sequence: number
-  /** The later root that has a skill of the same name, which this one hides. */
-  readonly shadowing?: readonly string[] | undefined
   /** Names at the top of a skill that are not served. Default none. */
   readonly hiddenNames?: ReadonlySet<string> | undefined
 }
@@ -39,7 +37,7 @@ export interface IndexOptions {
  * Reads what the index keeps of a skill. Whatever is wrong inside the folder is a finding.
  * @returns undefined when the folder is no longer the one that the root listed
  */
-export async function indexSkill (folder: SkillFolder, { disk, store, sequence, shadowing, hiddenNames = NO_NAMES }: IndexOptions): Promise<IndexedSkill | undefined> {
+export async function indexSkill (folder: SkillFolder, { disk, store, sequence, hiddenNames = NO_NAMES }: IndexOptions): Promise<IndexedSkill | undefined> {
   const readAt = Date.now()
   let folderSignature = UNREAD
   let mainFiles: readonly string[] | undefined
@@ -65,7 +63,7 @@ export async function indexSkill (folder: SkillFolder, { disk, store, sequence, 
   }
   mainFiles ??= []
   return {
-    ...describeSkill(folder, { mainFiles, main, filter, refused, shadowing }),
+    ...describeSkill(folder, { mainFiles, main, filter, refused }),
     folder,
     folderSignature,
     mainFiles,
@@ -73,19 +71,17 @@ export async function indexSkill (folder: SkillFolder, { disk, store, sequence, 
     ignoreFile: ignoreFile && { signature: ignoreFile.signature },
     filter,
     refused,
-    shadowing,
     isTrustworthy: isTrustworthy(folderSignature, readAt) && (ignoreFile?.signature === undefined || isTrustworthy(ignoreFile.signature, readAt)) && (main === undefined || isTrustworthy(main.signature, readAt)),
     sequence
   }
 }
 
 /** What the catalog says of a skill whose files are these. */
-export function describeSkill (folder: SkillFolder, { mainFiles, main, filter, refused, shadowing }: {
+export function describeSkill (folder: SkillFolder, { mainFiles, main, filter, refused }: {
   readonly mainFiles: readonly string[]
   readonly main: Pick<MainFile, 'name' | 'content'> | undefined
   readonly filter?: SkillFilter | undefined
   readonly refused?: RefusedError | undefined
-  readonly shadowing?: readonly string[] | undefined
 }): CatalogSkill {
   const parsed = main && parseSkillBytes(main.content.bytes, folder.name)
   const file = main?.name ?? mainFiles[0] ?? 'SKILL.md'
@@ -93,8 +89,7 @@ export function describeSkill (folder: SkillFolder, { mainFiles, main, filter, r
   const findings = [
     ...mainFileFindings(mainFiles, main?.name, refused).map(inMainFile),
     ...parsed?.findings.map(inMainFile) ?? [],
-    ...filter?.findings ?? [],
-    ...shadowing === undefined ? [] : [shadowingFinding(shadowing)]
+    ...filter?.findings ?? []
   ]
   return {
     name: folder.name,
@@ -163,13 +158,6 @@ async function readMainFile (store: FileStore, disk: Disk, place: Pick<FilePlace
     }
   }
   return undefined
-}
-
-/** @param roots of the skills that are hidden */
-export function shadowingFinding (roots: readonly string[]): Finding {
-  const names = roots.map((root) => `'${root}'`)
-  if (names.length === 1) return finding('shadowed', `a skill of the same name in the root ${names.join()} is hidden by this one`, 'Rename or remove one of the two folders')
-  return finding('shadowed', `skills of the same name in the roots ${names.slice(0, -1).join(', ')} and ${names.at(-1)} are hidden by this one`, 'Rename or remove all of these folders but one')
 }
 
 function mainFileFindings (names: readonly string[], used: string | undefined, refused: RefusedError | undefined): Finding[] {

@@ -3,7 +3,7 @@ import { isMainFile } from '../format/main-files.ts'
 import type { IndexedSkill } from '../catalog/catalog.ts'
 import type { SkillFolder } from '../roots/scan-root.ts'
 import type { FileContent } from '../files/file-content.ts'
-import { KEPT_REVISION_BYTES } from '../ground/limits.ts'
+import { KEPT_REVISION_BYTES, KEPT_REVISION_MS } from '../ground/limits.ts'
 import type { Manifest } from '../ground/skill.ts'
 
 export interface KeptRevisionsOptions {
@@ -73,38 +73,59 @@ export class CollectedContents {
   }
 }
 
-/**
- * Revisions that callers know, and what can be read of them after the skill has moved on. A caller that has begun with
- * one version finishes with it. `ManifestStore` fills it, and `SkillFiles` reads in it what a request with a revision asks for.
- * Bounded by KEPT_REVISION_BYTES, unless an operator says otherwise; the oldest go first.
- */
-export class KeptRevisions {
-  readonly #keepMs: number
-  readonly #maxBytes: number
-  readonly #revisions: LRUCache<string, KeptRevision>
-  /** Revisions by name of the skill, the present one last. */
-  readonly #byName = new Map<string, Set<string>>()
+interface Held extends KeptRevision {
+  readonly owner: KeptRevisions
+}
 
-  constructor ({ keepMs, maxBytes }: KeptRevisionsOptions = { keepMs: 0, maxBytes: KEPT_REVISION_BYTES }) {
-    this.#keepMs = maxBytes > 0 ? keepMs : 0
-    this.#maxBytes = maxBytes
-    this.#revisions = new LRUCache({
+/** The bytes of kept revisions of all roots. Bounded by KEPT_REVISION_BYTES, unless an operator says otherwise; the oldest go first. */
+export class RevisionMemory {
+  readonly keepMs: number
+  readonly maxBytes: number
+  readonly held: LRUCache<string, Held>
+  /** So that skills of one name in two roots have keys of their own. */
+  #owners = 0
+
+  constructor ({ keepMs = KEPT_REVISION_MS, maxBytes = KEPT_REVISION_BYTES }: Partial<KeptRevisionsOptions> = {}) {
+    this.keepMs = maxBytes > 0 ? keepMs : 0
+    this.maxBytes = maxBytes
+    this.held = new LRUCache<string, Held>({
       maxSize: Math.max(1, maxBytes),
       sizeCalculation: weightOf,
       ttlAutopurge: true,
       // Ending a timer later than needed is cheaper than one timer for each of many expiries.
       ttlResolution: 100,
-      disposeAfter: ({ folder, manifest }, _key, reason) => { if (reason !== 'set') this.#forget(folder.name, manifest.revision) }
+      disposeAfter: ({ owner, folder, manifest }, _key, reason) => { if (reason !== 'set') owner.forget(folder.name, manifest.revision) }
     })
+  }
+
+  /** A number that no other owner has. */
+  takeNumber (): number {
+    return this.#owners++
+  }
+}
+
+/**
+ * Revisions of a root's skills that callers know, and what can be read of them after the skill has moved on. A caller that has begun with
+ * one version finishes with it. `ManifestStore` fills it, and `SkillFiles` reads in it what a request with a revision asks for.
+ */
+export class KeptRevisions {
+  readonly #memory: RevisionMemory
+  readonly #number: number
+  /** Revisions by name of the skill, the present one last. */
+  readonly #byName = new Map<string, Set<string>>()
+
+  constructor (memory: RevisionMemory) {
+    this.#memory = memory
+    this.#number = memory.takeNumber()
   }
 
   /** A place for the bytes of a skill that is about to be read; undefined when they would not be kept. */
   collect ({ name }: SkillFolder, before: Manifest | undefined): CollectedContents | undefined {
-    if (this.#keepMs === 0) return undefined
+    if (this.#memory.keepMs === 0) return undefined
     const bytes = before?.files.reduce((sum, file) => sum + file.size_bytes, 0) ?? 0
-    if (bytes > this.#maxBytes) return undefined
-    const known = before && this.#revisions.peek(keyOf(name, before.revision))?.contents
-    return new CollectedContents(known ?? new Map(), this.#maxBytes)
+    if (bytes > this.#memory.maxBytes) return undefined
+    const known = before && this.#memory.held.peek(this.#keyOf(name, before.revision))?.contents
+    return new CollectedContents(known ?? new Map(), this.#memory.maxBytes)
   }
 
   /** A revision is handed out: it is the present one, and stays as long as that. */
@@ -115,8 +136,8 @@ export class KeptRevisions {
     const contents = collected?.complete(manifest)
     if (contents === undefined) return
     const mainFiles = manifest.files.map(({ path }) => path).filter((path) => isMainFile(path))
-    this.#revisions.set(keyOf(name, revision), { folder, filterId: filter?.id, manifest, crc32s, contents, mainFiles }, { ttl: 0 })
-    if (!this.#revisions.has(keyOf(name, revision))) return
+    this.#memory.held.set(this.#keyOf(name, revision), { owner: this, folder, filterId: filter?.id, manifest, crc32s, contents, mainFiles }, { ttl: 0 })
+    if (!this.#memory.held.has(this.#keyOf(name, revision))) return
     const revisions = this.#byName.get(name) ?? new Set()
     revisions.delete(revision)
     this.#byName.set(name, revisions.add(revision))
@@ -125,22 +146,22 @@ export class KeptRevisions {
   /** The skill has changed: from now on the time of its revisions runs, except for the present one where that is known. */
   expire (name: string, present?: string): void {
     for (const revision of this.#byName.get(name) ?? []) {
-      const key = keyOf(name, revision)
-      if (revision === present || this.#revisions.getRemainingTTL(key) !== Number.POSITIVE_INFINITY) continue
-      const kept = this.#revisions.peek(key)
-      if (kept !== undefined) this.#revisions.set(key, kept, { ttl: this.#keepMs })
+      const key = this.#keyOf(name, revision)
+      if (revision === present || this.#memory.held.getRemainingTTL(key) !== Number.POSITIVE_INFINITY) continue
+      const kept = this.#memory.held.peek(key)
+      if (kept !== undefined) this.#memory.held.set(key, kept, { ttl: this.#memory.keepMs })
     }
   }
 
   /** A revision is handed out again: the skill has it still, or came back to it. */
   renew (name: string, revision: string): void {
-    const key = keyOf(name, revision)
-    const kept = this.#revisions.peek(key)
-    if (kept !== undefined && this.#revisions.getRemainingTTL(key) !== Number.POSITIVE_INFINITY) this.#revisions.set(key, kept, { ttl: 0 })
+    const key = this.#keyOf(name, revision)
+    const kept = this.#memory.held.peek(key)
+    if (kept !== undefined && this.#memory.held.getRemainingTTL(key) !== Number.POSITIVE_INFINITY) this.#memory.held.set(key, kept, { ttl: 0 })
   }
 
   get (name: string, revision: string): KeptRevision | undefined {
-    return this.#revisions.peek(keyOf(name, revision))
+    return this.#memory.held.peek(this.#keyOf(name, revision))
   }
 
   /** Revisions of a skill that can be read, the latest first. */
@@ -149,19 +170,20 @@ export class KeptRevisions {
   }
 
   clear (): void {
-    this.#revisions.clear()
+    for (const [name, revisions] of [...this.#byName]) for (const revision of [...revisions]) this.#memory.held.delete(this.#keyOf(name, revision))
   }
 
-  #forget (name: string, revision: string): void {
+  /** A revision is out of the memory. */
+  forget (name: string, revision: string): void {
     const revisions = this.#byName.get(name)
     revisions?.delete(revision)
     if (revisions?.size === 0) this.#byName.delete(name)
   }
-}
 
-/** No name of a skill holds a line end. */
-function keyOf (name: string, revision: string): string {
-  return `${name}\n${revision}`
+  /** No name of a skill holds a line end. */
+  #keyOf (name: string, revision: string): string {
+    return `${this.#number}\n${name}\n${revision}`
+  }
 }
 
 function weightOf ({ manifest: { files } }: KeptRevision): number {

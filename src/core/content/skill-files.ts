@@ -1,13 +1,12 @@
 import { type MainFilePreference, orderMainFiles } from '../format/main-files.ts'
 import type { LiveCatalog } from '../catalog/live-catalog.ts'
-import type { Roots } from '../roots/roots.ts'
+import type { Root } from '../roots/root.ts'
 import { changed } from '../disk/refused.ts'
-import { mainFileError, fileError, RevisionChangedError, SkillError } from '../ground/errors.ts'
+import type { SkillFolder } from '../roots/scan-root.ts'
+import { RevisionChangedError, SkillError } from '../ground/errors.ts'
 import type { FileContent } from '../files/file-content.ts'
 import type { FileStore, ServableFile } from '../files/file-store.ts'
-import type { CatalogSkill, Manifest } from '../ground/skill.ts'
-import { hasForbiddenSequence } from '../ground/skill-name.ts'
-import type { SkillArchive } from './archive.ts'
+import type { CatalogSkill } from '../ground/skill.ts'
 import type { Gate } from './trust/gate.ts'
 import type { KeptRevisions } from './kept-revisions.ts'
 import type { Inspected, Inspection, ManifestStore, Unread } from './manifest.ts'
@@ -21,7 +20,7 @@ export type RevisionChoice = string
 
 /** What is in the skills: main files, files, and whole states of them. Every failure is a `SkillError`. */
 export class SkillFiles {
-  readonly #roots: Roots
+  readonly #root: Root
   readonly #catalog: LiveCatalog
   readonly #kept: KeptRevisions
   readonly #manifests: ManifestStore
@@ -30,8 +29,8 @@ export class SkillFiles {
   readonly #gate: Gate | undefined
 
   constructor (parts: SkillStatesOptions) {
-    const { roots, catalog, manifests, kept, gate, store } = parts
-    this.#roots = roots
+    const { root, catalog, manifests, kept, gate, store } = parts
+    this.#root = root
     this.#catalog = catalog
     this.#kept = kept
     this.#manifests = manifests
@@ -48,9 +47,8 @@ export class SkillFiles {
    * @param revision the state that is wanted; default: the present one, without working out its revision
    * @throws {SkillError} `revision_changed` when the skill has another revision and the wanted one is not kept
    */
-  async read<T> (name: string, answer: (state: SkillState) => Promise<T>, revision?: RevisionChoice): Promise<T> {
-    if (hasForbiddenSequence(name)) throw mainFileError.invalidName(name)
-    return await (revision === undefined ? this.#readLive(name, answer) : this.#readRevision(name, answer, revision))
+  read<T> (name: string, answer: (state: SkillState) => Promise<T>, revision?: RevisionChoice): Promise<T> {
+    return revision === undefined ? this.#readLive(name, answer) : this.#readRevision(name, answer, revision)
   }
 
   /** The same of the present state for a list of many skills: see `SkillSource.readListed`. */
@@ -58,25 +56,20 @@ export class SkillFiles {
     return this.#readLive(name, answer, true)
   }
 
-  /** The same for the skill with this frontmatter name, else of this folder name. */
-  readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
-    return this.#states.read(displayName, () => this.#catalog.findByDisplayName(displayName), answer)
-  }
-
   /**
    * The names of all skills. Under a policy a skill is listed once it was checked.
-   * @throws {SkillError} `folderError`'s sentences without a root
+   * @throws {SkillError} `folderError`'s sentences without the root
    */
   async list (): Promise<readonly string[]> {
-    if (this.#gate !== undefined || !this.#roots.holdAtOnce()) await this.#roots.sync(undefined, true)
+    if (this.#gate !== undefined || !this.#root.holdsAtOnce()) await this.#root.sync(true)
     if (this.#gate !== undefined) await this.#catalog.checkNew()
-    this.#roots.requireOne()
+    this.#root.requireFolder()
     return this.#catalog.last.names
   }
 
   async find (name: string): Promise<CatalogSkill | undefined> {
     const known = await this.#catalog.find(name)
-    if (known === undefined || this.#gate?.guards(known.folder) !== true) return known
+    if (known === undefined || this.#gate?.guards() !== true) return known
     try {
       return await this.#readLive(name, async ({ skill }) => skill)
     } catch (error) {
@@ -90,24 +83,12 @@ export class SkillFiles {
   }
 
   async readFile (name: string, path: string): Promise<FileContent> {
-    if (hasForbiddenSequence(name)) throw fileError.invalidName()
     return this.#contentAtOnce(name, (mainFiles) => pathInside(name, mainFiles, path)) ?? await this.#readLive(name, (state) => state.file(path))
   }
 
   async openFile (name: string, path: string): Promise<ServableFile> {
-    if (hasForbiddenSequence(name)) throw fileError.invalidName()
     const content = this.#contentAtOnce(name, (mainFiles) => pathInside(name, mainFiles, path))
     return content === undefined ? await this.#readLive(name, (state) => state.open(path)) : { kind: 'content', content }
-  }
-
-  async manifest (name: string): Promise<Manifest> {
-    if (hasForbiddenSequence(name)) throw fileError.invalidName()
-    return await this.#readLive(name, (state) => state.manifest())
-  }
-
-  async archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive> {
-    if (hasForbiddenSequence(name)) throw fileError.invalidName()
-    return await this.#readLive(name, (state) => state.archive(nameOf))
   }
 
   /** Revisions that can be read from memory, the latest first; the present one is among them if it was handed out. */
@@ -116,16 +97,16 @@ export class SkillFiles {
   }
 
   /** See `ManifestStore.inspect`. */
-  async inspect (name: string, known?: Inspected): Promise<Unread | (Inspection & { readonly folder: { readonly root: string, readonly realPath: string } })> {
+  async inspect (name: string, known?: Inspected): Promise<Unread | (Inspection & { readonly folder: SkillFolder })> {
     return await this.#readLive(name, async (state) => {
       const { skill, disk } = state
       const { folder } = skill
       try {
         const inspection = await this.#manifests.inspect(disk, skill, known)
-        if (this.#gate?.guards(folder) === true && !('ended' in inspection) && inspection.state.revision !== (await state.manifest()).revision) {
+        if (this.#gate?.guards() === true && !('ended' in inspection) && inspection.state.revision !== (await state.manifest()).revision) {
           throw changed('the skill changed after it was checked')
         }
-        return { ...inspection, folder: { root: this.#roots.pathOf(folder), realPath: folder.realPath } }
+        return { ...inspection, folder }
       } catch (error) {
         throw skillSentence(error, name)
       }
@@ -143,10 +124,10 @@ export class SkillFiles {
    */
   #contentAtOnce (name: string, pathIn: (mainFiles: readonly string[]) => string | undefined): FileContent | undefined {
     const skill = this.#catalog.findAtOnce(name)
-    if (skill === undefined || this.#gate?.guards(skill.folder) === true) return undefined
+    if (skill === undefined || this.#gate?.guards() === true) return undefined
     const { folder, filter, mainFile, mainFiles, digest } = skill
     const path = pathIn(mainFiles)
-    const content = path === undefined ? undefined : this.#store.contentAtOnce({ disk: this.#roots.diskOf(folder), folder: folder.realPath, path, filter })
+    const content = path === undefined ? undefined : this.#store.contentAtOnce({ disk: this.#root.disk, folder: folder.realPath, path, filter })
     return path === mainFile?.name && content?.digest !== digest ? undefined : content
   }
 
@@ -157,7 +138,7 @@ export class SkillFiles {
   async #readRevision<T> (name: string, answer: (state: SkillState) => Promise<T>, revision: RevisionChoice): Promise<T> {
     const kept = async () => {
       const found = this.#kept.get(name, revision)
-      if (found === undefined || (this.#gate?.guards(found.folder) === true && !(await this.#gate.judgeKept(found)).isServed)) return undefined
+      if (found === undefined || (this.#gate?.guards() === true && !(await this.#gate.judgeKept(found)).isServed)) return undefined
       return new KeptState(found, this.#gate)
     }
     try {

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { IndexedSkill } from '../catalog/catalog.ts'
 import type { LiveCatalog } from '../catalog/live-catalog.ts'
 import { type MainFilePreference, orderMainFiles } from '../format/main-files.ts'
-import type { Roots } from '../roots/roots.ts'
+import type { Root } from '../roots/root.ts'
 import type { Disk } from '../disk/disk.ts'
 import { changed, isNoMainFile, RefusedError } from '../disk/refused.ts'
 import { mainFileError, SkillError, skillError, SkillTooLargeError, SkillUnreadError } from '../ground/errors.ts'
@@ -41,7 +41,7 @@ export interface SkillState {
 }
 
 export interface SkillStatesOptions {
-  readonly roots: Roots
+  readonly root: Root
   readonly catalog: LiveCatalog
   readonly store: FileStore
   readonly manifests: ManifestStore
@@ -70,23 +70,23 @@ export class SkillStates {
   async read<T> (
     name: string, find: () => Promise<IndexedSkill | undefined>, answer: (state: LiveState) => Promise<T>, isListed = false
   ): Promise<T> {
-    const { catalog, roots, store, gate } = this.#options
+    const { catalog, root, store, gate } = this.#options
     const giveUpAt = performance.now() + (isListed ? MAX_LISTED_CHANGE_WAIT_MS : MAX_CHANGE_WAIT_MS)
     for (let count = 1; ; count++) {
       const since = store.readCount
       const skill = await find()
       if (skill === undefined) throw mainFileError.skillNotFound(name)
-      const root = roots.signatureOf(skill.folder)
+      const { signature } = root
       try {
         const state = new LiveState(this.#options, skill, since, isListed)
-        if (gate?.guards(skill.folder) === true) await state.guard()
+        if (gate?.guards() === true) await state.guard()
         return await answer(state)
       } catch (error) {
         if (!(error instanceof SkillError)) throw error
         if (error.code === 'skill_changing') {
           if (error instanceof SkillUnreadError || performance.now() >= giveUpAt) throw error
           await pause(Math.min(2 ** count, MAX_CHANGE_PAUSE_MS))
-        } else if (count === MAX_ATTEMPTS || performance.now() >= giveUpAt || await catalog.isStill(skill, root)) throw error
+        } else if (count === MAX_ATTEMPTS || performance.now() >= giveUpAt || await catalog.isStill(skill, signature)) throw error
       }
     }
   }
@@ -108,7 +108,7 @@ export class LiveState implements SkillState {
 
   constructor (options: SkillStatesOptions, skill: IndexedSkill, since: number, isListed: boolean) {
     this.skill = skill
-    this.disk = options.roots.diskOf(skill.folder)
+    this.disk = options.root.disk
     this.#options = options
     this.#since = since
     this.#isListed = isListed

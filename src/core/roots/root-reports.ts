@@ -1,5 +1,5 @@
 import type { Listing } from './listing.ts'
-import type { Root, SkillFolder, SkippedEntry } from './scan-root.ts'
+import type { RootFolder } from './scan-root.ts'
 
 /** A folder of skills as its owner gives it. */
 export interface RootOptions {
@@ -14,7 +14,7 @@ export interface RootOptions {
 /** What is known of a root: for /readyz and the log. */
 export interface RootStatus {
   readonly name: string
-  readonly type: Root['type']
+  readonly type: RootFolder['type']
   readonly state: 'ok' | 'missing' | 'unreadable' | 'failed'
   readonly skills: number
   /** Entries that look like skills and are none: see the log. */
@@ -23,7 +23,6 @@ export interface RootStatus {
 
 /** A root is in another state than before, or has its first skill, or lost its last one. */
 export interface RootReport extends RootStatus {
-  readonly root: Root
   /** Undefined at the first scan. */
   readonly before: RootStatus['state'] | undefined
   /** The root holds a SKILL.md of its own. */
@@ -32,25 +31,10 @@ export interface RootReport extends RootStatus {
 
 /** A root has other folders than before, or is another folder itself. */
 export interface RootChange {
-  readonly root: Root
   /** Undefined while the root is not there. */
   readonly realPath: string | undefined
-  readonly folders: ReadonlyMap<string, SkillFolder>
   /** Paths of the links in the root, whatever they lead to. */
   readonly links: readonly string[]
   /** Of the folders that came, went, or are others. */
   readonly names: readonly string[]
-}
-
-/** The entries of a root that are left out, if they are others than before. */
-export interface SkippedReport {
-  readonly root: Root
-  readonly entries: readonly SkippedEntry[]
-}
-
-/** The folders of several roots together. */
-export interface MergedFolders {
-  readonly folders: ReadonlyMap<string, SkillFolder>
-  /** By the names that later roots have too: the names of these roots, as the same array while they stay. */
-  readonly shadowing: ReadonlyMap<string, readonly string[]>
 }

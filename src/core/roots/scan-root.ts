@@ -14,8 +14,6 @@ import { type IgnoreFile, isIgnored, readIgnoreFile } from './skill-filter.ts'
 export interface SkillFolder {
   readonly name: string
   readonly type: SkillType
-  /** Index of its root; lower wins. */
-  readonly root: number
   /** Absolute path as configured, shown to agents. */
   readonly path: string
   /** Where it really is: below the root's real path, or below a folder that links may lead into. */
@@ -60,16 +58,16 @@ export type RootScan =
   | { readonly state: 'missing' | 'unreadable' }
   | { readonly state: 'failed', readonly cause: unknown }
 
-export interface Root {
+/** A root as it is configured. */
+export interface RootFolder {
   /** What settings and reports call it. */
   readonly name: string
-  /** Absolute path as configured. */
+  /** Absolute. */
   readonly path: string
   readonly type: SkillType
-  readonly index: number
-  readonly listed?: Listing
+  readonly listed: Listing | undefined
   /** Absolute paths of the folders outside that links in the root may lead into. */
-  readonly linkTargets?: readonly string[]
+  readonly linkTargets: readonly string[]
 }
 
 export type GoodScan = Extract<RootScan, { state: 'ok' }>
@@ -78,7 +76,7 @@ export type GoodScan = Extract<RootScan, { state: 'ok' }>
  * Lists the skills of one root, in slices. Reads names and types only, never a file.
  * @param before the last good scan: a link whose disk does not answer keeps its meaning
  */
-export async function scanRoot (disk: Disk, root: Root, before?: GoodScan): Promise<RootScan> {
+export async function scanRoot (disk: Disk, root: RootFolder, before?: GoodScan): Promise<RootScan> {
   try {
     const scannedAt = Date.now()
     const realPath = await disk.realpath(root.path)
@@ -110,7 +108,7 @@ export async function scanRoot (disk: Disk, root: Root, before?: GoodScan): Prom
         else if (isIgnored(ignoreFile?.rules, name, true)) skipped.push({ name, reason: 'ignored' })
         else if (entry.isDirectory()) folders.addFolder(name)
         else if (entry.isSymbolicLink()) {
-          containers ??= await linkContainers(disk, realPath, root.linkTargets ?? [])
+          containers ??= await linkContainers(disk, realPath, root.linkTargets)
           const meaning = await resolveLink(disk, containers, join(realPath, name), before?.links.get(name))
           links.set(name, meaning)
           if (meaning.kind === 'skill') folders.addLink(name, meaning.realPath)
@@ -158,7 +156,7 @@ async function readRootIgnoreFile (disk: Disk, folder: string, before: GoodScan 
 
 /** Keeps the objects of a scan before, and with them everything that hangs on their identity. */
 class FolderCollection {
-  readonly #root: Root
+  readonly #root: RootFolder
   readonly #realPath: string
   readonly #rules: IgnoreRules | undefined
   readonly #before: ReadonlyMap<string, SkillFolder>
@@ -167,7 +165,7 @@ class FolderCollection {
   readonly #folders = new Map<string, SkillFolder>()
   readonly #changed: string[] = []
 
-  constructor (root: Root, realPath: string, rules: IgnoreRules | undefined, before: GoodScan | undefined) {
+  constructor (root: RootFolder, realPath: string, rules: IgnoreRules | undefined, before: GoodScan | undefined) {
     this.#root = root
     this.#realPath = realPath
     this.#rules = rules
@@ -198,8 +196,7 @@ class FolderCollection {
   }
 
   #put (folder: Pick<SkillFolder, 'name' | 'path' | 'realPath' | 'linked' | 'rootRules'>): void {
-    const { type, index } = this.#root
-    this.#folders.set(folder.name, { ...folder, type, root: index, ...this.#rules && { rootRules: this.#rules } })
+    this.#folders.set(folder.name, { ...folder, type: this.#root.type, ...this.#rules && { rootRules: this.#rules } })
     this.#changed.push(folder.name)
   }
 

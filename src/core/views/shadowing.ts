@@ -1,5 +1,5 @@
 import type { Verdict } from '../content/trust/trust-policy.ts'
-import { shadowingFinding } from '../catalog/index-skill.ts'
+import { finding } from '../format/findings.ts'
 import type { MainFilePreference } from '../format/main-files.ts'
 import type { SkillArchive } from '../content/archive.ts'
 import type { SkillState } from '../content/skill-state.ts'
@@ -57,4 +57,11 @@ export class ShadowingState implements SkillState {
   archive (nameOf?: (path: string) => string): Promise<SkillArchive> {
     return this.#state.archive(nameOf)
   }
+}
+
+/** @param roots of the skills that are hidden */
+function shadowingFinding (roots: readonly string[]): Finding {
+  const names = roots.map((root) => `'${root}'`)
+  if (names.length === 1) return finding('shadowed', `a skill of the same name in the root ${names.join()} is hidden by this one`, 'Rename or remove one of the two folders')
+  return finding('shadowed', `skills of the same name in the roots ${names.slice(0, -1).join(', ')} and ${names.at(-1)} are hidden by this one`, 'Rename or remove all of these folders but one')
 }

@@ -1,5 +1,5 @@
 import type { Inspected, Unread } from '../content/manifest.ts'
-import type { SkillManager } from '../skill-manager.ts'
+import type { RootSkills } from '../root-skills.ts'
 
 type Inspection = Inspected | Unread | undefined
 
@@ -17,20 +17,20 @@ const OUTDATED = -1
  * skill may have changed. While nobody follows the root, nothing is kept.
  */
 export class SharedInspections {
-  readonly #skills: SkillManager
+  readonly #skills: RootSkills
   readonly #kept = new Map<string, Kept>()
   readonly #running = new Map<string, Promise<Inspection>>()
   #followers = 0
   #epoch = 0
   #stopTouches = (): void => {}
 
-  constructor (skills: SkillManager) {
+  constructor (skills: RootSkills) {
     this.#skills = skills
     // Before any other listener, as that of touches: none finds a state that it was just told is none.
     skills.subscribe(({ added, changed, removed }) => { this.#outdate([...added, ...changed, ...removed]) })
   }
 
-  /** As the manager's. */
+  /** As the root's. */
   observe (listener: (names?: Iterable<string>) => void): () => void {
     if (this.#followers++ === 0) this.#stopTouches = this.#skills.observe((names) => { this.#outdate(names) })
     const stop = this.#skills.observe(listener)
@@ -40,7 +40,7 @@ export class SharedInspections {
     }
   }
 
-  /** As the manager's. */
+  /** As the root's. */
   async inspect (name: string, known?: Inspected): Promise<Inspection> {
     if (this.#followers === 0) return await this.#skills.inspect(name, known)
     const kept = this.#kept.get(name)

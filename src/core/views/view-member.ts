@@ -1,11 +1,11 @@
 import { SkillError } from '../ground/errors.ts'
-import type { SkillManager } from '../skill-manager.ts'
+import type { RootSkills } from '../root-skills.ts'
 import type { SharedInspections } from './shared-inspections.ts'
 
 /** A root as a view has it. */
 export interface ViewMember {
   /** The skills of this root alone. */
-  readonly skills: SkillManager
+  readonly skills: RootSkills
   readonly inspections: SharedInspections
   /** Whether the view may have a skill of this name of the root. */
   allows (name: string): boolean

@@ -6,14 +6,16 @@ import type { SkillState } from '../content/skill-state.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
 import type { FileContent } from '../files/file-content.ts'
 import type { ServableFile } from '../files/file-store.ts'
-import { mainFileError, SkillError } from '../ground/errors.ts'
+import { fileError, mainFileError, SkillError } from '../ground/errors.ts'
 import { MAX_ATTEMPTS } from '../ground/limits.ts'
 import type { CatalogSkill, Manifest, SkillMetadata } from '../ground/skill.ts'
 import { hasForbiddenSequence } from '../ground/skill-name.ts'
 import { SkillsAtRevision } from '../skills-at-revision.ts'
 import type { SearchAnswer } from '../search/search.ts'
 import type { SourceAtRevision, SkillService, SkillStatus } from '../skill-source.ts'
-import { MemberLists, type MergedNames } from './member-lists.ts'
+import { folderOfDisplayName, type NamedSkills } from './display-names.ts'
+import { MemberLists } from './member-lists.ts'
+import type { RootsSearch } from './roots-search.ts'
 import { ShadowingState, withShadowing } from './shadowing.ts'
 import { ViewChanges } from './view-changes.ts'
 import { ignoreMissingRoot, isMissing, type ViewMember } from './view-member.ts'
@@ -22,17 +24,14 @@ import { viewStatus } from './view-status.ts'
 /** What all views of a process use together. */
 export interface ViewGround {
   readonly phase: PollPhase
-  /** Any root: its manager says what is wrong with a name that no skill can have. */
-  readonly anyRoot: ViewMember
-  /** Searches skills by name and root. */
-  search (query: string, names: MergedNames, members: readonly ViewMember[]): Promise<SearchAnswer>
+  readonly search: RootsSearch
 }
 
 /**
  * The skills of some roots, or some of their skills, as if there were no others. A name is resolved in the roots of the view, in
  * their order. What is not in the view is never asked for. Consumer: access control, as every door takes a view.
  */
-export class View implements SkillService {
+export class View implements SkillService, NamedSkills {
   #scope: string
   readonly #ground: ViewGround
   readonly #changes: ViewChanges
@@ -70,7 +69,7 @@ export class View implements SkillService {
   }
 
   async freshStatus (): Promise<SkillStatus> {
-    await Promise.all(this.#members.map(({ skills }) => skills.freshStatus()))
+    await Promise.all(this.#members.map(({ skills }) => skills.sync()))
     return this.status
   }
 
@@ -88,7 +87,7 @@ export class View implements SkillService {
 
   async list (): Promise<readonly string[]> {
     for (let attempt = 1; ; attempt++) {
-      const before = this.#changeCount
+      const before = this.#generations
       for (const { skills } of this.#members) await skills.list().catch(ignoreMissingRoot)
       if (!this.#isOutdated(before, attempt)) break
     }
@@ -102,7 +101,7 @@ export class View implements SkillService {
   }
 
   rootOf (name: string): string | undefined {
-    return this.#members[this.#lists.namesNow().owners.get(name) ?? -1]?.skills.rootOf(name)
+    return this.#ownerOf(name)?.skills.name
   }
 
   /** The error of a view that has roots, and none of them is there. */
@@ -114,7 +113,7 @@ export class View implements SkillService {
   }
 
   async available (): Promise<readonly SkillMetadata[]> {
-    await Promise.all(this.#members.map(({ skills }) => skills.available()))
+    await Promise.all(this.#members.map(({ skills }) => skills.indexed()))
     return this.availableNow()
   }
 
@@ -122,16 +121,32 @@ export class View implements SkillService {
     return this.#lists.availableNow()
   }
 
+  /** The same of all skills whose main file could be read. */
+  readableNow (): SkillMetadata[] {
+    return this.namesNow().flatMap((name) => {
+      const skill = this.findNow(name)
+      return skill?.digest === undefined ? [] : skill.metadata
+    })
+  }
+
+  get changeCount (): number {
+    return this.#members.reduce((sum, { skills }) => sum + skills.changeCount, 0)
+  }
+
+  findNow (name: string): CatalogSkill | undefined {
+    return this.#ownerOf(name)?.skills.findNow(name)
+  }
+
   async search (query: string): Promise<SearchAnswer> {
     // At each search: a missing root is an error, and what is gone from a root is not found.
     await this.list()
     await this.available()
-    return await this.#ground.search(query, this.#lists.namesNow(), this.#members)
+    return await this.#ground.search.search(query, this.#lists.namesNow(), this.#members)
   }
 
   async find (name: string): Promise<CatalogSkill | undefined> {
     for (let attempt = 1; ; attempt++) {
-      const before = this.#changeCount
+      const before = this.#generations
       for (const member of this.#members) {
         const found = member.allows(name) ? await member.skills.find(name).catch(ignoreMissingRoot) : undefined
         if (found !== undefined) return this.#shownSkill(found)
@@ -143,8 +158,9 @@ export class View implements SkillService {
     return undefined
   }
 
-  read<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
-    return this.#first(name, ({ skills }) => skills.read(name, this.#shown(name, answer)))
+  async read<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
+    if (hasForbiddenSequence(name)) throw mainFileError.invalidName(name)
+    return await this.#first(name, ({ skills }) => skills.read(name, this.#shown(name, answer)))
   }
 
   readListed<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
@@ -152,30 +168,52 @@ export class View implements SkillService {
   }
 
   async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
+    // Of several skills with one name the first in order counts: all must have been read.
     await this.available()
-    const name = await this.#folderOf(displayName)
-    if (name === undefined) throw mainFileError.skillNotFound(displayName)
-    return await this.read(name, answer)
+    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+      const name = await folderOfDisplayName(this, displayName)
+      if (name === undefined) break
+      try {
+        const found = await this.#first(name, ({ skills }) => skills.read(name, async (state) => {
+          // The skill may have got another name since.
+          const isMeant = name === displayName || state.skill.metadata.name === displayName
+          return isMeant ? { value: await this.#shown(name, answer)(state) } : undefined
+        }))
+        if (found !== undefined) return found.value
+      } catch (error) {
+        if (!isMissing(error)) throw error
+      }
+    }
+    throw this.unavailable ?? mainFileError.skillNotFound(displayName)
   }
 
-  readMainFile (name: string, preference: MainFilePreference): Promise<FileContent> {
-    return this.#first(name, ({ skills }) => skills.readMainFile(name, preference))
+  async verifyDisplayNames (): Promise<void> {
+    await Promise.all(this.#members.map(({ skills }) => skills.verifyDisplayNames()))
   }
 
-  readFile (name: string, path: string): Promise<FileContent> {
-    return this.#first(name, ({ skills }) => skills.readFile(name, path))
+  async readMainFile (name: string, preference: MainFilePreference): Promise<FileContent> {
+    if (hasForbiddenSequence(name)) throw mainFileError.invalidName(name)
+    return await this.#first(name, ({ skills }) => skills.readMainFile(name, preference))
   }
 
-  openFile (name: string, path: string): Promise<ServableFile> {
-    return this.#first(name, ({ skills }) => skills.openFile(name, path))
+  async readFile (name: string, path: string): Promise<FileContent> {
+    if (hasForbiddenSequence(name)) throw fileError.invalidName()
+    return await this.#first(name, ({ skills }) => skills.readFile(name, path))
   }
 
-  manifest (name: string): Promise<Manifest> {
-    return this.#first(name, ({ skills }) => skills.manifest(name))
+  async openFile (name: string, path: string): Promise<ServableFile> {
+    if (hasForbiddenSequence(name)) throw fileError.invalidName()
+    return await this.#first(name, ({ skills }) => skills.openFile(name, path))
   }
 
-  archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive> {
-    return this.#first(name, ({ skills }) => skills.archive(name, nameOf))
+  async manifest (name: string): Promise<Manifest> {
+    if (hasForbiddenSequence(name)) throw fileError.invalidName()
+    return await this.#first(name, ({ skills }) => skills.read(name, (state) => state.manifest()))
+  }
+
+  async archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive> {
+    if (hasForbiddenSequence(name)) throw fileError.invalidName()
+    return await this.#first(name, ({ skills }) => skills.read(name, (state) => state.archive(nameOf)))
   }
 
   async inspect (name: string, known?: Inspected): Promise<Inspected | Unread | undefined> {
@@ -197,39 +235,20 @@ export class View implements SkillService {
 
   /** A revision that is kept may be one of a later root, from when that was the skill's. */
   async #readAt<T> (name: string, answer: (state: SkillState) => Promise<T>, revision: string): Promise<T> {
+    if (hasForbiddenSequence(name)) throw mainFileError.invalidName(name)
     try {
-      return await this.#first(name, ({ skills }) => skills.at(revision).read(name, this.#shown(name, answer)))
+      return await this.#first(name, ({ skills }) => skills.read(name, this.#shown(name, answer), revision))
     } catch (error) {
       const keeper = this.#members.find((member) => member.allows(name) && member.skills.keptRevisions(name).includes(revision))
       if (!(error instanceof SkillError) || error.code !== 'revision_changed' || keeper === undefined) throw error
-      return await keeper.skills.at(revision).read(name, answer)
+      return await keeper.skills.read(name, answer, revision)
     }
-  }
-
-  /** The folder name of the skill with this frontmatter name, else of this folder name. */
-  async #folderOf (displayName: string): Promise<string | undefined> {
-    const folder = await this.find(displayName)
-    if (folder?.metadata.name === displayName) return displayName
-    for (let attempt = 0, changeCount = -1; attempt <= MAX_ATTEMPTS; attempt++) {
-      const { names, owners } = this.#lists.namesNow()
-      for (const name of names) {
-        if (this.#members[owners.get(name) ?? -1]?.skills.findNow(name)?.metadata.name !== displayName) continue
-        if ((await this.find(name))?.metadata.name === displayName) return name
-      }
-      if (changeCount === this.#changeCount) break
-      changeCount = this.#changeCount
-      // Any skill may have taken the name a moment ago.
-      await Promise.all(this.#members.map(({ skills }) => skills.verifyDisplayNames()))
-    }
-    return folder?.name
   }
 
   /** Asks the roots of the view in order, until one has the skill. */
   async #first<T> (name: string, ask: (member: ViewMember) => Promise<T>): Promise<T> {
-    // What is wrong with such a name differs from question to question. No disk is touched.
-    if (hasForbiddenSequence(name)) return await ask(this.#ground.anyRoot)
     for (let attempt = 1; ; attempt++) {
-      const before = this.#changeCount
+      const before = this.#generations
       for (const member of this.#members) {
         try {
           if (member.allows(name)) return await ask(member)
@@ -244,15 +263,13 @@ export class View implements SkillService {
 
   /** Whether roots have changed since a question began: what moved from a later root to an earlier one was in neither. */
   #isOutdated (before: number, attempt: number): boolean {
-    if (this.#members.length < 2 || attempt === MAX_ATTEMPTS || before === this.#changeCount) return false
+    if (this.#members.length < 2 || attempt === MAX_ATTEMPTS || before === this.#generations) return false
     this.#ground.phase.forget()
     return true
   }
 
-  get #changeCount (): number {
-    let count = 0
-    for (const { skills } of this.#members) count += skills.generation
-    return count
+  get #generations (): number {
+    return this.#members.reduce((sum, { skills }) => sum + skills.generation, 0)
   }
 
   #shown<T> (name: string, answer: (state: SkillState) => Promise<T>): (state: SkillState) => Promise<T> {
@@ -271,6 +288,10 @@ export class View implements SkillService {
 
   /** Names of the later roots of the view that have a skill of this name, too. */
   #hiddenRoots (name: string): readonly string[] {
-    return (this.#lists.namesNow().shadowing.get(name) ?? []).flatMap((index) => this.#members[index]?.skills.rootOf(name) ?? [])
+    return (this.#lists.namesNow().shadowing.get(name) ?? []).flatMap((index) => this.#members[index]?.skills.name ?? [])
+  }
+
+  #ownerOf (name: string): ViewMember | undefined {
+    return this.#members[this.#lists.namesNow().owners.get(name) ?? -1]
   }
 }

@@ -13,30 +13,26 @@ export interface WatcherState {
   readonly lastError?: string
 }
 
-/** What may have changed: a skill, or an entry of the root that is none; without `name` the root itself; without `root` anything. */
-export interface WatchHint {
-  readonly root?: string
-  readonly name?: string
-}
-
 /** What may have changed since the last refresh. */
 export interface RefreshHints {
-  /** Anything may have changed; `byRoot` is of no interest. */
+  /** Anything may have changed; `names` is of no interest. */
   readonly everything: boolean
-  /** Names of skills by the path of their root, '' for any root. No name: the root itself. */
-  readonly byRoot: ReadonlyMap<string, ReadonlySet<string>>
+  /** Of skills, or of entries of the root that are none. Without any, the root itself may have changed. */
+  readonly names: ReadonlySet<string>
 }
 
 export interface Watcher {
   readonly state: WatcherState
-  /** Not debounced. A hint proves nothing, and its absence neither. */
-  readonly hints: Signal<WatchHint>
+  /** Names of skills, or of other entries of the root; '' for the root itself. Not debounced. A hint proves nothing, and its absence neither. */
+  readonly hints: Signal<string>
+  /** Events were lost: anything may have changed. */
+  readonly missed: Signal<void>
   /** Each new status or mode, and each new kind of error. At `watching`, changes from before have given no hint. */
   readonly states: Signal<WatcherState>
-  /** Replaces what is watched in a root. */
-  follow (root: string, targets: WatchTargets): void
+  /** Replaces what is watched in the root. */
+  follow (targets: WatchTargets): void
   /** Watches these folders inside of a skill too, all by real path, until `leaveInside` or the next restart. */
-  followInside (root: string, skillFolder: string, folders: readonly string[]): void
+  followInside (skillFolder: string, folders: readonly string[]): void
   leaveInside (): void
   /** Sets up everything anew: the only way out of `degraded`. */
   restart (): void
@@ -44,8 +40,8 @@ export interface Watcher {
 }
 
 export interface WatcherOptions extends RootWatchOptions {
-  /** Absolute paths, as configured; they need not exist. */
-  readonly roots: readonly string[]
+  /** Absolute path, as configured; it need not exist. */
+  readonly root: string
 }
 
 export type WatcherFactory = (options: WatcherOptions) => Watcher
@@ -53,48 +49,48 @@ export type WatcherFactory = (options: WatcherOptions) => Watcher
 /** No errors of the watcher: a folder that is missing or may not be read is the business of its reader. */
 const UNWATCHABLE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'EACCES', 'EPERM'])
 
-/** Watches roots and gives hints for the refresher. It reads no skill. */
-export function createWatcher ({ roots, ...options }: WatcherOptions): Watcher {
-  const hints = new Signal<WatchHint>()
+/** Watches a root and gives hints for the refresher. It reads no skill. */
+export function createWatcher ({ root, ...options }: WatcherOptions): Watcher {
+  const hints = new Signal<string>()
+  const missed = new Signal<void>()
   const states = new Signal<WatcherState>()
   const reportedErrors = new Set<string>()
-  const targetsOf = new Map<string, WatchTargets>()
-  const watches = new Map<string, RootWatch>()
+  let targets: WatchTargets | undefined
   let status: WatcherState['status'] = 'starting'
   let errors = 0
   let lastError: string | undefined
   let reportedMode: WatcherState['mode'] | undefined
-
-  for (const root of roots) open(root)
+  let watch = open()
 
   return {
     hints,
+    missed,
     states,
     get state () { return state() },
 
-    follow (root, targets) {
-      targetsOf.set(root, targets)
-      watches.get(root)?.follow(targets)
+    follow (wanted) {
+      targets = wanted
+      watch.follow(wanted)
     },
 
-    followInside (root, skillFolder, folders) {
-      watches.get(root)?.followInside(skillFolder, folders)
+    followInside (skillFolder, folders) {
+      watch.followInside(skillFolder, folders)
     },
 
     leaveInside () {
-      for (const watch of watches.values()) watch.leaveInside()
+      watch.leaveInside()
     },
 
     restart () {
       if (status === 'off') return
-      closeAll()
+      watch.close()
       status = 'starting'
-      for (const root of roots) open(root)
+      watch = open()
     },
 
     close () {
       if (status === 'off') return
-      closeAll()
+      watch.close()
       status = 'off'
       states.emit(state())
     }
@@ -105,27 +101,17 @@ export function createWatcher ({ roots, ...options }: WatcherOptions): Watcher {
   }
 
   function mode (): WatcherState['mode'] {
-    return [...watches.values()].some(({ isRemote }) => isRemote) ? 'polling' : 'events'
+    return watch.isRemote ? 'polling' : 'events'
   }
 
-  function open (root: string): void {
-    const watch = new RootWatch(root, {
-      onHint: (name) => { hints.emit({ root, ...name !== undefined && { name } }) },
-      onMissed: () => { hints.emit({}) },
-      onError,
-      onReady
-    }, options)
-    watches.set(root, watch)
-    const targets = targetsOf.get(root)
-    if (targets !== undefined) watch.follow(targets)
-  }
-
-  function closeAll (): void {
-    for (const watch of watches.values()) watch.close()
+  function open (): RootWatch {
+    const opened = new RootWatch(root, { onHint: (name = '') => { hints.emit(name) }, onMissed: () => { missed.emit() }, onError, onReady }, options)
+    if (targets !== undefined) opened.follow(targets)
+    return opened
   }
 
   function onReady (): void {
-    const isStarted = status === 'starting' && [...watches.values()].every(({ isReady }) => isReady)
+    const isStarted = status === 'starting' && watch.isReady
     if (isStarted) {
       status = 'watching'
       errors = 0

@@ -1,5 +1,5 @@
 import type { CacheUsage } from '../../core/files/file-store.ts'
-import type { Refresh } from '../../core/refresher.ts'
+import type { RootRefresh } from '../../core/skill-manager.ts'
 import type { SkillStatus } from '../../core/skill-source.ts'
 import type { Signal } from '../../core/ground/signal.ts'
 import { Counter, Histogram, type Metric, Reading } from './instruments.ts'
@@ -8,7 +8,7 @@ import { Counter, Histogram, type Metric, Reading } from './instruments.ts'
 export interface MeasuredSkills {
   readonly status: SkillStatus
   readonly contents: { readonly usage: CacheUsage }
-  readonly refreshed: Signal<Refresh>
+  readonly refreshed: Signal<RootRefresh>
   /** Whether changes in the root at this position cause events, or it is polled. */
   isWatching (root: number): boolean
   /** Skills with an error, by the name of their root. */
@@ -28,14 +28,11 @@ export function skillMetrics (skills: MeasuredSkills, revision: () => string | u
   const startedAt = Date.now()
   const refreshedAt: number[] = []
 
-  skills.refreshed.subscribe(({ milliseconds, isFailed, roots }) => {
-    const all = skills.status.roots
-    for (const root of roots) {
-      const { name = '' } = all[root] ?? {}
-      refreshes.of(name).observe(milliseconds / 1000)
-      if (isFailed) failedRefreshes.of(name).value++
-      else refreshedAt[root] = Date.now()
-    }
+  skills.refreshed.subscribe(({ milliseconds, isFailed, root }) => {
+    const { name = '' } = skills.status.roots[root] ?? {}
+    refreshes.of(name).observe(milliseconds / 1000)
+    if (isFailed) failedRefreshes.of(name).value++
+    else refreshedAt[root] = Date.now()
   })
 
   const ofRoots = (help: string, valueOf: (root: SkillStatus['roots'][number], index: number) => number): Reading =>

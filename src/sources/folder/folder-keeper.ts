@@ -54,7 +54,7 @@ export class FolderKeeper implements Keeper {
   readonly #refresher: Refresher
   readonly #closing = new AbortController()
   /** Searches all of it anew. */
-  readonly sync = coalesce(() => this.#refresh({ everything: true, byRoot: new Map() }))
+  readonly sync = coalesce(() => this.#refresh({ everything: true, names: new Set() }))
   #tree: DiskTree | undefined
   #packages: Packages | undefined
   #publisher: Publisher | undefined
@@ -67,7 +67,7 @@ export class FolderKeeper implements Keeper {
     this.#options = options
     const { folder, polling = false, log } = options
     this.#refresher = new Refresher({
-      roots: [folder.path],
+      root: folder.path,
       polling,
       times: TIMES,
       // The catalog's own watcher of this folder says how it is; only failures are news.
@@ -115,11 +115,10 @@ export class FolderKeeper implements Keeper {
     if (this.#tmp !== undefined) await rm(this.#tmp, { recursive: true, force: true })
   }
 
-  async #refresh ({ everything, byRoot }: RefreshHints): Promise<void> {
+  async #refresh ({ everything, names }: RefreshHints): Promise<void> {
     const { folder: { path }, linkTargets } = this.#options
     try {
-      const names = byRoot.get(path)
-      const isSame = !everything && names !== undefined && names.size > 0 && this.#tree !== undefined && await this.#tree.isAt(path)
+      const isSame = !everything && names.size > 0 && this.#tree !== undefined && await this.#tree.isAt(path)
       if (!isSame) this.#tree = await DiskTree.open(path, linkTargets)
       else if (await this.#tree?.update(['', ...names]) === false) return
       if (this.#tree !== undefined) await this.#search(this.#tree)
@@ -143,7 +142,7 @@ export class FolderKeeper implements Keeper {
     const folders = new Map<string, ListedFolder>()
     for (const { name, path } of own) folders.set(prefix + name, { path: path === '' ? folder.path : join(folder.path, path), realPath: await tree.realPath(path), rules: rulesOf(rules, prefix + name, path) })
     if (packages !== undefined) for (const [name, place] of await this.#publish(packages, packed)) folders.set(name, place)
-    this.#refresher.follow(folder.path, { realPath: tree.root, folders: tree.listed })
+    this.#refresher.follow({ realPath: tree.root, folders: tree.listed })
     this.#report = summaryOf({
       ...found, leftOut: [...found.leftOut, ...packages?.leftOut ?? [], ...tree.outside, ...ignored.map(({ path }): LeftOut => ({ path, reason: 'ignored' }))]
     })
@@ -195,7 +194,7 @@ export class FolderKeeper implements Keeper {
       this.#tree = undefined
       this.#listing.changed.emit()
     }
-    this.#refresher.follow(this.#options.folder.path, { realPath: undefined, folders: new Map() })
+    this.#refresher.follow({ realPath: undefined, folders: new Map() })
     const { name, path } = this.#options.folder
     if (!isSame) this.#options.log.warn({ source: name, path, code: error.code, ...error.code === 'internal' && { err: cause } }, `a folder cannot be searched for skills: ${error.message}`)
   }

@@ -6,8 +6,8 @@ import type { Signature } from '../../../src/core/ground/skill.ts'
 
 const SIGNATURE: Signature = { dev: 1n, ino: 1n, size: 1n, mtimeNs: 1n, ctimeNs: 1n }
 
-function folder (name: string, root = 0): SkillFolder {
-  return { name, type: 'project', root, path: `/root/${name}`, realPath: `/root/${name}`, linked: false }
+function folder (name: string): SkillFolder {
+  return { name, type: 'project', path: `/root/${name}`, realPath: `/root/${name}`, linked: false }
 }
 
 function indexed (of: SkillFolder, more: Partial<IndexedSkill> = {}): IndexedSkill {
@@ -25,7 +25,6 @@ function indexed (of: SkillFolder, more: Partial<IndexedSkill> = {}): IndexedSki
     ignoreFile: undefined,
     filter: undefined,
     refused: undefined,
-    shadowing: undefined,
     isTrustworthy: true,
     sequence: 1,
     ...more
@@ -36,23 +35,21 @@ function mapOf (...folders: readonly SkillFolder[]): ReadonlyMap<string, SkillFo
   return new Map(folders.map((each) => [each.name, each]))
 }
 
-const NONE: ReadonlyMap<string, readonly string[]> = new Map()
-
 /** The state after `catalog` with other folders. Any name may differ. */
-function place (catalog: Catalog, folders: ReadonlyMap<string, SkillFolder>, shadowing: ReadonlyMap<string, readonly string[]>): Catalog {
-  return catalog.withFolders(folders, shadowing, [...new Set([...catalog.folders.keys(), ...folders.keys()])])
+function place (catalog: Catalog, folders: ReadonlyMap<string, SkillFolder>): Catalog {
+  return catalog.withFolders(folders, [...new Set([...catalog.folders.keys(), ...folders.keys()])])
 }
 
 t.test('K11: names are sorted by code point', (t) => {
-  const catalog = place(new Catalog(), mapOf(...['b', '\u{1F600}', 'a', '\uFFFD', 'B'].map((name) => folder(name))), NONE)
+  const catalog = place(new Catalog(), mapOf(...['b', '\u{1F600}', 'a', '\uFFFD', 'B'].map((name) => folder(name))))
   t.strictSame(catalog.names, ['B', 'a', 'b', '\uFFFD', '\u{1F600}'])
   t.end()
 })
 
 t.test('K53: a step leaves the state before as it was', (t) => {
   const [a, b] = [folder('a'), folder('b')]
-  const first = place(new Catalog(), mapOf(a), NONE).withSkills([indexed(a)], true)
-  const second = place(first, mapOf(a, b), NONE).withSkills([indexed(b), indexed(a, { valid: false })], true)
+  const first = place(new Catalog(), mapOf(a)).withSkills([indexed(a)], true)
+  const second = place(first, mapOf(a, b)).withSkills([indexed(b), indexed(a, { valid: false })], true)
   t.strictSame(first.names, ['a'])
   t.strictSame(first.available.map(({ name }) => name), ['a'])
   t.equal(first.get('b'), undefined)
@@ -61,27 +58,25 @@ t.test('K53: a step leaves the state before as it was', (t) => {
 })
 
 t.test('K5: what the catalog does not hold is undefined, whatever it is called', (t) => {
-  const catalog = place(new Catalog(), mapOf(folder('constructor')), NONE)
+  const catalog = place(new Catalog(), mapOf(folder('constructor')))
   for (const name of ['constructor', '__proto__', 'toString', '', '../constructor']) t.equal(catalog.get(name), undefined, name)
-  t.equal(catalog.folderOfDisplayName('toString'), undefined)
   t.end()
 })
 
 t.test('the generation goes up with what a caller can see, and only then', (t) => {
   const a = folder('a')
-  const first = place(new Catalog(), mapOf(a), NONE)
+  const first = place(new Catalog(), mapOf(a))
   t.equal(first.generation, 1)
-  t.equal(place(first, mapOf(a), NONE), first, 'the same folders')
+  t.equal(place(first, mapOf(a)), first, 'the same folders')
   t.equal(first.withSkills([indexed(a)], false).generation, 1)
   t.equal(first.withSkills([indexed(a)], true).generation, 2)
-  t.equal(place(first, mapOf(folder('a')), NONE).generation, 2, 'another folder')
-  t.equal(place(first, mapOf(a), new Map([['a', ['later']]])).generation, 2, 'a name that hides another')
+  t.equal(place(first, mapOf(folder('a'))).generation, 2, 'another folder')
   t.end()
 })
 
 t.test('a step that nobody can see keeps the lists', (t) => {
   const a = folder('a')
-  const first = place(new Catalog(), mapOf(a), NONE).withSkills([indexed(a)], true)
+  const first = place(new Catalog(), mapOf(a)).withSkills([indexed(a)], true)
   const { available } = first
   t.equal(first.withSkills([indexed(a, { sequence: 2 })], false).available, available)
   t.not(first.withSkills([indexed(a, { sequence: 2 })], true).available, available)
@@ -92,26 +87,14 @@ t.test('K53: an entry stands until its name is read from the new folder, and goe
   const before = folder('a')
   const after = folder('a')
   const old = indexed(before)
-  const moved = place(place(new Catalog(), mapOf(before), NONE).withSkills([old], true), mapOf(after), NONE)
+  const moved = place(place(new Catalog(), mapOf(before)).withSkills([old], true), mapOf(after))
   t.equal(moved.get('a'), old)
   t.notOk(moved.isInPlace(old), 'but it says that it is old')
   const read = indexed(after)
   t.ok(moved.withSkills([read], true).isInPlace(read))
-  t.notOk(place(moved, mapOf(after), new Map([['a', ['later']]])).isInPlace(read), 'K7: it hides another one now')
-  const gone = place(moved, mapOf(), NONE)
+  const gone = place(moved, mapOf())
   t.equal(gone.get('a'), undefined)
-  t.equal(place(gone, mapOf(before), NONE).get('a'), undefined, 'and does not come back by itself')
-  t.end()
-})
-
-t.test('K29: a label is the first readable skill in order', (t) => {
-  const [a, b, c] = [folder('a'), folder('b'), folder('c')]
-  const label = { name: 'label', description: '', type: 'project', skillPath: '', path: '' } as const
-  const catalog = place(new Catalog(), mapOf(c, b, a), NONE)
-    .withSkills([indexed(c, { metadata: label }), indexed(b, { metadata: label }), indexed(a, { metadata: label, mainFile: undefined })], true)
-  t.equal(catalog.folderOfDisplayName('label'), 'b')
-  t.equal(catalog.folderOfDisplayName('b'), undefined)
-  t.strictSame(catalog.readable.map(({ name }) => name), ['b', 'c'])
+  t.equal(place(gone, mapOf(before)).get('a'), undefined, 'and does not come back by itself')
   t.end()
 })
 
@@ -129,7 +112,7 @@ t.test('K53: any order of steps holds what a plain map would', (t) => {
       if (kind === 'folders') {
         folders = new Map(names.map((each) => [each, folders.get(each) ?? folder(each)]))
         for (const each of skills.keys()) if (!folders.has(each)) skills.delete(each)
-        catalog = place(catalog, folders, NONE)
+        catalog = place(catalog, folders)
       } else {
         const read = [...new Set(names)].flatMap((each) => {
           const of = folders.get(each)
@@ -151,7 +134,7 @@ t.test('K11: what is available after any steps is what the skills read last say,
   const step = fc.array(fc.record({ name: fc.constantFrom(...names), valid: fc.boolean() }), { maxLength: 4 })
   fc.assert(fc.property(fc.array(step, { maxLength: 8 }), (steps) => {
     const folders = new Map(names.map((name) => [name, folder(name)]))
-    let catalog = place(new Catalog(), folders, NONE)
+    let catalog = place(new Catalog(), folders)
     const last = new Map<string, boolean>()
     for (const read of steps) {
       const skills = read.map(({ name, valid }) => indexed(folder(name), { valid }))

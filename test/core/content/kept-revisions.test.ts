@@ -3,7 +3,7 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { SkillArchive } from '../../../src/core/content/archive.ts'
-import { KeptRevisions } from '../../../src/core/content/kept-revisions.ts'
+import { KeptRevisions, RevisionMemory } from '../../../src/core/content/kept-revisions.ts'
 import { sha256 } from '../../../src/core/ground/digest.ts'
 import { FileContent } from '../../../src/core/files/file-content.ts'
 import { outcome, skill, skillText, startManager, until } from '../../helper/skills.ts'
@@ -74,11 +74,11 @@ t.test('K59: the time of a revision runs from the change; the present one has no
 })
 
 t.test('K59: bounded in bytes, the oldest go first', (t) => {
-  const kept = new KeptRevisions({ keepMs: MINUTE_MS, maxBytes: 10_000 })
+  const kept = new KeptRevisions(new RevisionMemory({ keepMs: MINUTE_MS, maxBytes: 10_000 }))
   const revisions = Array.from({ length: 10 }, (_, index) => {
     const name = `skill-${index}`
     const content = new FileContent(Buffer.alloc(2_000, `${index}`))
-    const folder = { name, type: 'project', root: 0, path: `/${name}`, realPath: `/${name}`, linked: false } as const
+    const folder = { name, type: 'project', path: `/${name}`, realPath: `/${name}`, linked: false } as const
     const manifest = { skill_name: name, revision: content.digest, files: [{ path: 'SKILL.md', size_bytes: 2_000, media_type: '', digest: content.digest }] }
     const collected = kept.collect(folder, undefined)
     collected?.add(content)

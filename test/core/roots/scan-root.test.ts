@@ -1,13 +1,13 @@
 import fs from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { scanRoot, type Root } from '../../../src/core/roots/scan-root.ts'
+import { scanRoot, type RootFolder } from '../../../src/core/roots/scan-root.ts'
 import { createLocalDisk, createNetworkDisk, type Disk } from '../../../src/core/disk/disk.ts'
 import { compareCodePoints } from '../../../src/core/ground/text.ts'
 import { createFaultyDisk, failing, skill } from '../../helper/skills.ts'
 
-function rootAt (path: string): Root {
-  return { name: 'root', path, type: 'project', index: 0 }
+function rootAt (path: string): RootFolder {
+  return { name: 'root', path, type: 'project', listed: undefined, linkTargets: [] }
 }
 
 async function namesIn (path: string, disk: Disk = createLocalDisk()): Promise<readonly string[]> {
@@ -82,8 +82,8 @@ t.test('a skill knows where it is configured, and where it really is', async (t)
   const realPath = fs.realpathSync(join(base, 'real/demo'))
   t.match(scan, { state: 'ok', realPath: fs.realpathSync(join(base, 'real')) })
   if (scan.state !== 'ok') return
-  t.strictSame(scan.folders.get('demo'), { name: 'demo', type: 'project', root: 0, path: join(base, 'root/demo'), realPath, linked: false })
-  t.strictSame(scan.folders.get('alias'), { name: 'alias', type: 'project', root: 0, path: join(base, 'root/alias'), realPath, linked: true })
+  t.strictSame(scan.folders.get('demo'), { name: 'demo', type: 'project', path: join(base, 'root/demo'), realPath, linked: false })
+  t.strictSame(scan.folders.get('alias'), { name: 'alias', type: 'project', path: join(base, 'root/alias'), realPath, linked: true })
 })
 
 t.test('K14: the states of a root', async (t) => {

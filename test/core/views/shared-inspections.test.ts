@@ -1,7 +1,8 @@
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createSkillManager } from '../../../src/core/skill-manager.ts'
+import { RootSkills } from '../../../src/core/root-skills.ts'
+import { createSharedParts } from '../../../src/core/shared-parts.ts'
 import { SharedInspections } from '../../../src/core/views/shared-inspections.ts'
 import { until } from '../../helper/skills.ts'
 import { skill } from '../../helper/watched-index.ts'
@@ -9,10 +10,10 @@ import { skill } from '../../helper/watched-index.ts'
 /** A root whose inspections are counted. */
 async function createInspections (t: Test) {
   const root = t.testdir({ alpha: skill('alpha'), beta: skill('beta') })
-  const skills = createSkillManager({ projectRoots: [root] })
+  const skills = new RootSkills({ root, type: 'project', shared: createSharedParts({}) })
   t.teardown(() => skills.close())
-  await skills.initialize()
-  await skills.available()
+  await skills.start()
+  await skills.indexed()
   let count = 0
   const inspect = skills.inspect.bind(skills)
   Object.assign(skills, {

@@ -1,14 +1,19 @@
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { PollPhase } from '../../../src/core/disk/poll-phase.ts'
+import { RootSkills } from '../../../src/core/root-skills.ts'
+import { createSharedParts } from '../../../src/core/shared-parts.ts'
+import { RootsSearch } from '../../../src/core/views/roots-search.ts'
 import { SharedInspections } from '../../../src/core/views/shared-inspections.ts'
 import { View } from '../../../src/core/views/view.ts'
-import { skill, startManager, textOf } from '../../helper/skills.ts'
+import { skill, textOf } from '../../helper/skills.ts'
 
 t.test('K51: an unknown name of a skill costs one comparison of all skills, and one more for each change meanwhile', async (t) => {
   const root = t.testdir({ alpha: skill('alpha'), beta: skill('beta') })
-  const skills = await startManager(t, [root])
+  const shared = createSharedParts({})
+  const skills = new RootSkills({ root, type: 'project', watcher: false, shared })
+  t.teardown(() => skills.close())
+  await skills.start()
   let count = 0
   let meanwhile = () => {}
   const verify = skills.verifyDisplayNames.bind(skills)
@@ -18,7 +23,7 @@ t.test('K51: an unknown name of a skill costs one comparison of all skills, and 
     await verify()
   }
   const member = { skills, inspections: new SharedInspections(skills), allows: () => true, isWhole: true }
-  const view = new View('all', [member], { phase: new PollPhase(), anyRoot: member, search: async () => ({ hits: [], isComplete: true }) })
+  const view = new View('all', [member], { phase: shared.phase, search: new RootsSearch([skills]) })
   const read = () => textOf(() => view.readByDisplayName('gamma', (state) => state.mainFile()))
   t.match(await read(), /^skill_not_found/)
   t.equal(count, 1)

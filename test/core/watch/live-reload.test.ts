@@ -219,7 +219,7 @@ t.test('K52: changes are reported, each once it is in place', async (t) => {
   const manager = await startWatching(t, root)
   const reported: unknown[] = []
   const { generation } = manager.status
-  manager.subscribe((change) => { reported.push([change, inIndex(manager)]) })
+  manager.subscribe((change) => { reported.push([{ ...change }, inIndex(manager)]) })
   writeSkill(join(root, 'a'), 'a', 'edited')
   await followed(manager, root)
   fs.rmSync(join(root, 'b'), { recursive: true })

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { expectHint, expectWatched, targetsIn, watchRoots } from '../../helper/watched-roots.ts'
+import { expectHint, expectWatched, targetsIn, watchRoot } from '../../helper/watched-roots.ts'
 
 /** Made anew each time: tap takes one object in two places for a cycle. */
 function skill () {
@@ -21,7 +21,7 @@ t.test('K52: changes inside a skill give a hint with its name', async (t) => {
       long: t.fixture('symlink', 'x'.repeat(300))
     }
   })
-  const watched = await watchRoots(t, [root])
+  const watched = await watchRoot(t, root)
 
   await t.test('an edit in place', () =>
     expectHint(watched, 'alpha', () => { fs.appendFileSync(join(root, 'alpha/SKILL.md'), 'more') }))
@@ -60,7 +60,7 @@ t.test('K52: changes inside a skill give a hint with its name', async (t) => {
 t.test('K52: skills that come, go and move give a hint with their name', async (t) => {
   const folder = t.testdir({ skills: { old: skill() }, outside: { moved: skill() } })
   const skills = join(folder, 'skills')
-  const watched = await watchRoots(t, [skills])
+  const watched = await watchRoot(t, skills)
 
   await t.test('a new one, and edits in it', async () => {
     await expectHint(watched, 'new', () => { fs.mkdirSync(join(skills, 'new')) })
@@ -121,7 +121,7 @@ t.test('K52: skills that come, go and move give a hint with their name', async (
 
 t.test('K52: a skill that was replaced is watched before anybody scanned the root again', async (t) => {
   const root = t.testdir({ a: skill() })
-  const watched = await watchRoots(t, [root], { following: false })
+  const watched = await watchRoot(t, root, { following: false })
   await expectHint(watched, 'a', () => {
     fs.rmSync(join(root, 'a'), { recursive: true })
     fs.mkdirSync(join(root, 'a'))
@@ -131,9 +131,9 @@ t.test('K52: a skill that was replaced is watched before anybody scanned the roo
 
 t.test('K52: a skill that is no longer followed gives no hints', async (t) => {
   const root = t.testdir({ a: skill(), b: skill() })
-  const watched = await watchRoots(t, [root], { following: false })
+  const watched = await watchRoot(t, root, { following: false })
   const { realPath, folders } = targetsIn(root)
-  watched.watcher.follow(root, { realPath, folders: new Map([...folders].filter(([name]) => name === 'b')) })
+  watched.watcher.follow({ realPath, folders: new Map([...folders].filter(([name]) => name === 'b')) })
   await expectWatched(watched, 'b', join(root, 'b/SKILL.md'))
   const before = watched.hints.length
   fs.appendFileSync(join(root, 'a/SKILL.md'), 'x')
@@ -154,7 +154,7 @@ t.test('K52: links in a root', async (t) => {
     through: t.fixture('symlink', 'real/SKILL.md/x'),
     looping: { again: t.fixture('symlink', '.') }
   })
-  const watched = await watchRoots(t, [root])
+  const watched = await watchRoot(t, root)
 
   await t.test('loops, and links that lead nowhere, are no trouble', async (t) => {
     t.match(watched.watcher.state, { status: 'watching', errors: 0 })

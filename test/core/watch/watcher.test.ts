@@ -8,7 +8,7 @@ import type { WatchFolder } from '../../../src/core/watch/folder-watcher.ts'
 import { createWatcher, type WatcherState } from '../../../src/core/watch/watcher.ts'
 import { countKernelWatches } from '../../helper/kernel-watches.ts'
 import { until } from '../../helper/skills.ts'
-import { createFakeKernel, DEADLINE_MS, expectHint, failWith, targetsIn, watchRoots } from '../../helper/watched-roots.ts'
+import { createFakeKernel, DEADLINE_MS, expectHint, failWith, targetsIn, watchRoot } from '../../helper/watched-roots.ts'
 
 const WATCHER = fileURLToPath(new URL('../../../src/core/watch/watcher.ts', import.meta.url))
 const run = promisify(execFile)
@@ -21,7 +21,7 @@ function skill () {
 t.test('K54: errors degrade the watcher, are reported once and heal', async (t) => {
   await t.test('thousands of errors at the set-up are one report, without a path', async (t) => {
     const root = t.testdir(Object.fromEntries(Array.from({ length: 1_000 }, (_, i) => [`s${i}`, {}])))
-    const watched = await watchRoots(t, [root], { watchFolder: failWith('ENOSPC') })
+    const watched = await watchRoot(t, root, { watchFolder: failWith('ENOSPC') })
     await until(() => watched.watcher.state.errors >= 1_000)
     t.strictSame(watched.states, [{ status: 'degraded', mode: 'events', errors: 1, lastError: 'ENOSPC' }])
     t.notMatch(JSON.stringify(watched.watcher.state), root)
@@ -29,7 +29,7 @@ t.test('K54: errors degrade the watcher, are reported once and heal', async (t) 
 
   await t.test('errors later on, of two kinds, are two reports', async (t) => {
     const kernel = createFakeKernel()
-    const watched = await watchRoots(t, [t.testdir({ a: skill() })], { watchFolder: kernel.watchFolder })
+    const watched = await watchRoot(t, t.testdir({ a: skill() }), { watchFolder: kernel.watchFolder })
     for (let i = 0; i < 7_000; i++) kernel.fail('ENOSPC')
     kernel.fail('EMFILE')
     t.strictSame(watched.states, [
@@ -42,7 +42,7 @@ t.test('K54: errors degrade the watcher, are reported once and heal', async (t) 
   await t.test('a restart that fails again reports nothing, one that succeeds watches', async (t) => {
     const root = t.testdir({ a: skill() })
     let watchFolder = failWith('EMFILE')
-    const watched = await watchRoots(t, [root], { watchFolder: (folder, onEvent) => watchFolder(folder, onEvent) })
+    const watched = await watchRoot(t, root, { watchFolder: (folder, onEvent) => watchFolder(folder, onEvent) })
     watched.watcher.restart()
     await until(() => watched.watcher.state.status === 'degraded')
     t.equal(watched.states.length, 1)
@@ -56,13 +56,13 @@ t.test('K54: errors degrade the watcher, are reported once and heal', async (t) 
 
   await t.test('a folder that is gone, or may not be read, is no error', async (t) => {
     for (const code of ['ENOENT', 'EACCES']) {
-      const watched = await watchRoots(t, [t.testdir({ a: skill() })], { watchFolder: failWith(code) })
+      const watched = await watchRoot(t, t.testdir({ a: skill() }), { watchFolder: failWith(code) })
       t.match(watched.watcher.state, { status: 'watching', errors: 0 }, code)
     }
   })
 
   await t.test('an error without a code has a name too', async (t) => {
-    const watched = await watchRoots(t, [t.testdir()], { watchFolder: () => { throw new Error('failed') } })
+    const watched = await watchRoot(t, t.testdir(), { watchFolder: () => { throw new Error('failed') } })
     t.match(watched.watcher.state, { status: 'degraded', lastError: 'UNKNOWN' })
   })
 
@@ -91,16 +91,21 @@ t.test('network disks are not watched, since a call may never return: the mode i
   const mount = (path: string) => `40 22 0:40 / ${path} rw,relatime - nfs4 server:/share rw\n`
   const kernel = createFakeKernel()
   let mounts = `22 1 0:21 / / rw - ext4 /dev/root rw\n${mount(join(base, 'far'))}${mount(join(base, 'near/mounted'))}`
-  const watched = await watchRoots(t, [join(base, 'far/skills'), join(base, 'near')], { watchFolder: kernel.watchFolder, readMountInfo: () => mounts })
-  t.strictSame(watched.states, [{ status: 'watching', mode: 'polling', errors: 0 }])
+  const options = { watchFolder: kernel.watchFolder, readMountInfo: () => mounts }
+  const far = await watchRoot(t, join(base, 'far/skills'), options)
+  t.strictSame(far.states, [{ status: 'watching', mode: 'polling', errors: 0 }])
+  t.strictSame(kernel.folders, [base])
+  far.watcher.close()
+  const near = await watchRoot(t, join(base, 'near'), options)
+  t.strictSame(near.states, [{ status: 'watching', mode: 'polling', errors: 0 }], 'a skill in it is on such a disk')
   t.strictSame(kernel.folders.sort(), [base, join(base, 'near'), join(base, 'near/b')])
-  watched.watcher.followInside(join(base, 'near'), join(base, 'near/mounted'), [join(base, 'near/mounted/docs')])
-  await expectHint(watched, 'b', () => { kernel.change(join(base, 'near/b'), 'SKILL.md') })
+  near.watcher.followInside(join(base, 'near/mounted'), [join(base, 'near/mounted/docs')])
+  await expectHint(near, 'b', () => { kernel.change(join(base, 'near/b'), 'SKILL.md') })
   t.equal(kernel.folders.length, 3)
   mounts = ''
-  for (const root of ['far/skills', 'near']) watched.watcher.follow(join(base, root), targetsIn(join(base, root)))
-  await until(() => watched.states.length === 2)
-  t.strictSame(watched.states[1], { status: 'watching', mode: 'events', errors: 0 })
+  near.watcher.follow(targetsIn(join(base, 'near')))
+  await until(() => near.states.length === 2)
+  t.strictSame(near.states[1], { status: 'watching', mode: 'events', errors: 0 })
   t.ok(kernel.folders.includes(join(base, 'near/mounted')))
 })
 
@@ -109,7 +114,7 @@ t.test('closing', async (t) => {
     const root = t.testdir({ a: skill() })
     const kernel = createFakeKernel()
     const listeners: Array<Parameters<WatchFolder>[1]> = []
-    const watched = await watchRoots(t, [root], {
+    const watched = await watchRoot(t, root, {
       watchFolder: (folder, onEvent) => {
         listeners.push(onEvent)
         return kernel.watchFolder(folder, onEvent)
@@ -119,8 +124,8 @@ t.test('closing', async (t) => {
     watcher.close()
     watcher.close()
     watcher.restart()
-    watcher.follow(root, targetsIn(root))
-    watcher.followInside(root, join(root, 'a'), [join(root, 'a/docs')])
+    watcher.follow(targetsIn(root))
+    watcher.followInside(join(root, 'a'), [join(root, 'a/docs')])
     t.ok(listeners.length > 0)
     for (const onEvent of listeners) onEvent('rename', 'SKILL.md')
     await new Promise(setImmediate)
@@ -135,9 +140,9 @@ t.test('closing', async (t) => {
     for (const turns of [0, 1, 2, 4]) {
       const kernel = createFakeKernel()
       const states: WatcherState[] = []
-      const watcher = createWatcher({ roots: [root], watchFolder: kernel.watchFolder })
+      const watcher = createWatcher({ root, watchFolder: kernel.watchFolder })
       watcher.states.subscribe((state) => { states.push(state) })
-      watcher.follow(root, targetsIn(root))
+      watcher.follow(targetsIn(root))
       for (let i = 0; i < turns; i++) await new Promise(setImmediate)
       watcher.close()
       await new Promise(setImmediate)
@@ -152,7 +157,7 @@ t.test('closing', async (t) => {
       return
     }
     const before = countKernelWatches()
-    const watched = await watchRoots(t, [t.testdir({ a: skill(), b: skill() })])
+    const watched = await watchRoot(t, t.testdir({ a: skill(), b: skill() }))
     t.equal(countKernelWatches() - before, 4, 'the folder above, the root, two skills')
     watched.watcher.close()
     t.equal(countKernelWatches(), before)
@@ -176,7 +181,7 @@ function program (root: string, rest: string): string {
     const { createWatcher } = await import(${JSON.stringify(WATCHER)})
     const root = ${JSON.stringify(root)}
     const news = new EventTarget()
-    const watcher = createWatcher({ roots: [root] })
+    const watcher = createWatcher({ root })
     watcher.states.subscribe(({ status, lastError }) => {
       console.log(status, lastError)
       news.dispatchEvent(new Event('state'))
@@ -185,7 +190,7 @@ function program (root: string, rest: string): string {
       const alive = setInterval(() => {}, 1000)
       return once(news, 'state').finally(() => clearInterval(alive))
     }
-    watcher.follow(root, { realPath: root, folders: new Map(${JSON.stringify(names)}.map((name) => [name, { realPath: root + '/' + name }])) })
+    watcher.follow({ realPath: root, folders: new Map(${JSON.stringify(names)}.map((name) => [name, { realPath: root + '/' + name }])) })
     await nextState()
     ${rest}`
 }

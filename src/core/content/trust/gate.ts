@@ -1,6 +1,6 @@
 import type { Admission } from '../../catalog/admission.ts'
 import type { IndexedSkill } from '../../catalog/catalog.ts'
-import type { Roots } from '../../roots/roots.ts'
+import type { Root } from '../../roots/root.ts'
 import type { SkillFolder } from '../../roots/scan-root.ts'
 import { pathBelow } from '../../disk/observed.ts'
 import { changed, RefusedError } from '../../disk/refused.ts'
@@ -13,7 +13,7 @@ import type { GateChange, TrustPolicy, Verdict } from './trust-policy.ts'
 
 export interface GateOptions {
   readonly policy: TrustPolicy
-  readonly roots: Roots
+  readonly root: Root
   readonly store: FileStore
   readonly manifests: ManifestStore
 }
@@ -43,17 +43,17 @@ export class Gate implements Admission {
     return this.#options.policy.hiddenNames
   }
 
-  guards (folder: SkillFolder): boolean {
-    const { policy, roots } = this.#options
-    return policy.guards(roots.nameOf(folder))
+  guards (): boolean {
+    const { policy, root } = this.#options
+    return policy.guards(root.name)
   }
 
   async check (skill: IndexedSkill): Promise<'served' | 'refused' | 'changed'> {
     const { folder, mainFile, digest } = skill
-    const { manifests, roots, store } = this.#options
+    const { manifests, root, store } = this.#options
     if (skill.refused?.refusal === 'changed') return 'changed'
     try {
-      const snapshot = await manifests.get(roots.diskOf(folder), skill, store.readCount)
+      const snapshot = await manifests.get(root.disk, skill, store.readCount)
       if (mainFile !== undefined && !lists(snapshot, mainFile.name, digest)) return 'changed'
       const { isServed } = await this.judge(folder, snapshot)
       this.checked.emit({ folder, inside: snapshot.folders.map((path) => pathBelow(folder.realPath, path)) })
@@ -71,13 +71,13 @@ export class Gate implements Admission {
    * @throws {RefusedError} `changed` when the skill is not in that state any more
    */
   async judge (folder: SkillFolder, { manifest, hasLinks }: Snapshot): Promise<Verdict> {
-    const { policy, roots, store } = this.#options
+    const { policy, root, store } = this.#options
     const verdict = await policy.judge({
-      root: roots.nameOf(folder),
+      root: root.name,
       manifest,
       hasLinks,
       read: async (path, maxBytes) => {
-        const { content } = await store.read({ disk: roots.diskOf(folder), folder: folder.realPath, path }, maxBytes, undefined, false)
+        const { content } = await store.read({ disk: root.disk, folder: folder.realPath, path }, maxBytes, undefined, false)
         if (content.digest !== manifest.files.find((file) => file.path === path)?.digest) throw changed('a file changed while its skill was checked')
         return content.bytes
       }
@@ -87,10 +87,10 @@ export class Gate implements Admission {
   }
 
   /** The same of a kept revision, whose bytes are all in memory. */
-  async judgeKept ({ folder, manifest, contents }: KeptRevision): Promise<Verdict> {
-    const { policy, roots } = this.#options
+  async judgeKept ({ manifest, contents }: KeptRevision): Promise<Verdict> {
+    const { policy, root } = this.#options
     return await policy.judge({
-      root: roots.nameOf(folder),
+      root: root.name,
       manifest,
       hasLinks: false,
       read: async (path) => {
@@ -110,20 +110,19 @@ export class Gate implements Admission {
     })
   }
 
-  /** The folders of all roots that are refused now. */
-  get refused (): readonly GateChange[] {
-    const { roots } = this.#options
-    return roots.allFolders().flatMap((folder) => {
-      const verdict = this.guards(folder) ? this.#verdicts.get(folder) : undefined
-      return verdict === undefined || verdict.isServed ? [] : [{ folder, root: roots.nameOf(folder), verdict }]
-    })
+  /** How many folders of the root are refused now. */
+  get refusedCount (): number {
+    if (!this.guards()) return 0
+    let count = 0
+    for (const folder of this.#options.root.folders.values()) if (this.#verdicts.get(folder)?.isServed === false) count++
+    return count
   }
 
   #note (folder: SkillFolder, verdict: Verdict): void {
     const before = this.#verdicts.get(folder)
     this.#verdicts.set(folder, verdict)
     const isSame = (before?.isServed ?? true) === verdict.isServed && (verdict.isServed || before?.findings[0]?.message === verdict.findings[0]?.message)
-    if (!isSame && this.guards(folder)) this.changed.emit({ folder, root: this.#options.roots.nameOf(folder), verdict })
+    if (!isSame && this.guards()) this.changed.emit({ folder, root: this.#options.root.name, verdict })
   }
 }
 

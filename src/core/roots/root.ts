@@ -1,0 +1,202 @@
+import { basename } from 'node:path'
+import { coalesce } from '../ground/async.ts'
+import { createLocalDisk, createNetworkDisk, type Disk, errorCode } from '../disk/disk.ts'
+import type { DiskGuard } from '../disk/network/guard.ts'
+import { guardDisk } from '../disk/network/guarded-disk.ts'
+import { readNetworkMounts } from '../disk/network/network-mounts.ts'
+import type { PollPhase } from '../disk/poll-phase.ts'
+import { isSameState } from '../disk/signature.ts'
+import { folderError, type SkillError } from '../ground/errors.ts'
+import { Signal } from '../ground/signal.ts'
+import type { Signature, SkillType } from '../ground/skill.ts'
+import type { RootChange, RootOptions, RootReport, RootStatus } from './root-reports.ts'
+import type { Listing } from './listing.ts'
+import { areSameNames, areSameSkips, holdLinks, holdsIgnoreFile, isOtherKind, isSameScan } from './scan-state.ts'
+import { type GoodScan, type RootFolder, type RootScan, scanRoot, type SkillFolder, type SkippedEntry } from './scan-root.ts'
+
+export type { RootChange, RootOptions, RootReport, RootStatus }
+
+/** Which folders are skills for callers. */
+type Served = Pick<ReadonlySet<SkillFolder>, 'has'>
+
+export interface RootParts {
+  readonly type: SkillType
+  /** Absolute paths of the folders outside of the root that links in it may lead into. */
+  readonly linkTargets?: readonly string[]
+  /** Default: the disk that fits the root's file system. */
+  readonly disk?: Disk
+  readonly guard: DiskGuard
+  readonly phase: PollPhase
+}
+
+const NO_FOLDERS: ReadonlyMap<string, SkillFolder> = new Map()
+
+/** A configured folder of skills, with the folders of its last good scan. */
+export class Root implements RootFolder {
+  readonly changed = new Signal<RootChange>()
+  readonly states = new Signal<RootReport>()
+  /** Scans that failed, with their causes. */
+  readonly failed = new Signal<unknown>()
+  /** The entries that are left out, if they are others than before. */
+  readonly skipped = new Signal<readonly SkippedEntry[]>()
+  readonly name: string
+  readonly path: string
+  readonly type: SkillType
+  readonly listed: Listing | undefined
+  readonly linkTargets: readonly string[]
+  /** Lists the folder again. */
+  readonly rescan = coalesce(() => this.#scanAgain())
+  readonly #parts: RootParts
+  #disk: Disk
+  /** Whether calls go through the guard: the root, or a mount in it, may lie on a disk that does not answer at once. */
+  #isGuarded: boolean
+  #scan: RootScan | undefined
+  /** The last scan that succeeded: it is served while scans fail for other reasons than a missing root. */
+  #lastGood: GoodScan | undefined
+  /** Code of the error of the last scan, '' when it did not fail. */
+  #failure = ''
+
+  constructor (root: string | RootOptions, parts: RootParts) {
+    const { path, name = basename(path), listed } = typeof root === 'string' ? { path: root } : root
+    const { type, linkTargets = [], disk, guard } = parts
+    this.name = name
+    this.path = path
+    this.type = type
+    this.listed = listed
+    this.linkTargets = linkTargets
+    this.#parts = parts
+    this.#isGuarded = disk !== undefined
+    this.#disk = disk === undefined ? createLocalDisk() : guardDisk(guard, disk, path)
+  }
+
+  get disk (): Disk {
+    return this.#disk
+  }
+
+  /** Its skills by name. */
+  get folders (): ReadonlyMap<string, SkillFolder> {
+    return this.#lastGood?.folders ?? NO_FOLDERS
+  }
+
+  /** Its state at the last good scan. */
+  get signature (): Signature | undefined {
+    return this.#lastGood?.signature
+  }
+
+  /** Code of the last scan's error, without paths; undefined when it did not fail. */
+  get failure (): string | undefined {
+    return this.#failure === '' ? undefined : this.#failure
+  }
+
+  /** @param served the folders that are not taken for absent; default: all */
+  status (served?: Served): RootStatus {
+    const skills = served === undefined ? this.folders.size : [...this.folders.values()].filter((folder) => served.has(folder)).length
+    return { name: this.name, type: this.type, state: this.#scan?.state ?? 'missing', skills, skipped: this.#lastGood?.skipped.length ?? 0 }
+  }
+
+  /** The error of a root that is not there. */
+  get unavailable (): SkillError | undefined {
+    if (this.#lastGood !== undefined) return undefined
+    return this.#scan?.state === 'unreadable' ? folderError.permissionDenied() : folderError.notFound(this.path)
+  }
+
+  /** @throws {SkillError} for a root that is not there */
+  requireFolder (): void {
+    const { unavailable } = this
+    if (unavailable !== undefined) throw unavailable
+  }
+
+  /** Whether the listing that the skills come from, if they do, is the one that was last scanned. Touches no disk. */
+  listingHolds (): boolean {
+    return this.listed === undefined || (this.#scan?.state === 'ok' && this.#scan.listed === this.listed.folders)
+  }
+
+  /** Whether the root's ignore file is as it was when a skill was listed. */
+  async rulesHold ({ rootRules }: SkillFolder): Promise<boolean> {
+    const scan = this.#scan
+    if (this.listed !== undefined) return this.listingHolds()
+    return scan?.state === 'ok' && scan.isTrustworthy && scan.ignoreFile?.rules === rootRules && await holdsIgnoreFile(this.#parts.phase, this.#disk, scan)
+  }
+
+  /** Whether the root is there, and has nothing of this name. To list it again may take a second. */
+  async lacks (name: string): Promise<boolean> {
+    if (this.listed !== undefined || this.#lastGood === undefined) return false
+    try {
+      return (await this.#disk.stat(this.path))?.isDirectory() === true && await this.#disk.lstat(`${this.path}/${name}`) === undefined
+    } catch {
+      return false
+    }
+  }
+
+  /**
+   * Compares the root with the disk, and scans it again if it differs.
+   * @param links whether links in the root are compared too: one may change its meaning without a change to the root
+   */
+  async sync (links = false): Promise<void> {
+    if (!await this.holds(links)) await this.rescan()
+  }
+
+  /** Whether the root is as it was listed. */
+  async holds (links: boolean): Promise<boolean> {
+    const { phase } = this.#parts
+    const scan = this.#scan
+    if (this.listed !== undefined) return this.listingHolds() && (!links || await phase.stat(this.#disk, this.path) !== undefined)
+    if (scan?.state !== 'ok' || !scan.isTrustworthy) return false
+    const now = await phase.stat(this.#disk, this.path)
+    return now !== undefined && isSameState(now, scan.signature) && await holdsIgnoreFile(phase, this.#disk, scan) &&
+      (!links || scan.links.size === 0 || await holdLinks(this.#disk, this.path, this.linkTargets, scan))
+  }
+
+  /** Whether the disk says at once that the root, and the links in it, are as they were listed. False where more than its own folder counts. */
+  holdsAtOnce (): boolean {
+    const scan = this.#scan
+    if (this.listed !== undefined || scan?.state !== 'ok' || !scan.isTrustworthy || scan.ignoreFile !== undefined || scan.links.size > 0) return false
+    const now = this.#parts.phase.statAtOnce(this.#disk, this.path)
+    return now !== undefined && isSameState(now, scan.signature)
+  }
+
+  async #scanAgain (): Promise<void> {
+    const before = this.#lastGood
+    const scanBefore = this.#scan
+    // Before the first call: one to a dead mount would hold the whole process.
+    const place = before?.realPath ?? this.path
+    this.#chooseDisk(place)
+    const scan = await scanRoot(this.#disk, this, before)
+    const good = scan.state === 'ok' ? scan : undefined
+    const isRelocated = good?.realPath !== before?.realPath || good?.signature.ino !== before?.signature.ino
+    // All at once: whoever finds the new scan relies on its folders being in the catalog.
+    this.#scan = scan
+    const failedBefore = this.#failure
+    this.#failure = scan.state === 'failed' ? errorCode(scan.cause) || 'error' : ''
+    if (scan.state === 'failed') {
+      // Every request scans again: the same failure is reported once.
+      if (this.#failure !== failedBefore) this.failed.emit(scan.cause)
+      this.#report(scan, scanBefore)
+      return
+    }
+    this.#lastGood = good
+    // Stats from before would say that what moved here, or away, is still where it was.
+    if (!isSameScan(good, before)) this.#parts.phase.forget()
+    if (good !== undefined && good.realPath !== place) this.#chooseDisk(good.realPath)
+    if (isRelocated || good?.folders !== before?.folders || !areSameNames(good?.links, before?.links)) {
+      const names = good?.changedNames ?? [...before?.folders.keys() ?? []]
+      const links = [...good?.links.keys() ?? []].map((name) => `${good?.realPath}/${name}`)
+      this.changed.emit({ realPath: good?.realPath, links, names })
+    }
+    if (good !== undefined && (before === undefined || !areSameSkips(good.skipped, before.skipped))) this.skipped.emit(good.skipped)
+    this.#report(scan, scanBefore)
+  }
+
+  #report (scan: RootScan, before: RootScan | undefined): void {
+    if (scan.state === before?.state && !(scan.state === 'ok' && before.state === 'ok' && isOtherKind(scan, before))) return
+    this.states.emit({ ...this.status(), before: before?.state, isSkill: scan.state === 'ok' && scan.isSkill })
+  }
+
+  /** A root with a network disk, or a mount of one in it, is asked so that nobody else waits. */
+  #chooseDisk (path: string): void {
+    const { disk, guard } = this.#parts
+    if (disk !== undefined || [path, ...this.linkTargets].some(readNetworkMounts().touches) === this.#isGuarded) return
+    this.#isGuarded = !this.#isGuarded
+    this.#disk = this.#isGuarded ? guardDisk(guard, createNetworkDisk(), this.path) : createLocalDisk()
+  }
+}

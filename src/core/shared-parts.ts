@@ -1,0 +1,26 @@
+import { type KeptRevisionsOptions, RevisionMemory } from './content/kept-revisions.ts'
+import { DiskGuard } from './disk/network/guard.ts'
+import { PollPhase } from './disk/poll-phase.ts'
+import { FileStore, type RoomForFile } from './files/file-store.ts'
+
+/** What the roots of a skill manager use together. */
+export interface SharedParts {
+  /** The stats of a request. */
+  readonly phase: PollPhase
+  /** The calls to disks that hang. */
+  readonly guard: DiskGuard
+  /** The memory for contents. */
+  readonly store: FileStore
+  readonly revisions: RevisionMemory
+}
+
+export interface SharedPartsOptions {
+  readonly diskAnswerMs?: number | undefined
+  readonly hasRoom?: RoomForFile | undefined
+  readonly keep?: Partial<KeptRevisionsOptions> | undefined
+}
+
+export function createSharedParts ({ diskAnswerMs, hasRoom, keep }: SharedPartsOptions): SharedParts {
+  const phase = new PollPhase()
+  return { phase, guard: new DiskGuard(diskAnswerMs), store: new FileStore(phase, undefined, hasRoom), revisions: new RevisionMemory(keep) }
+}

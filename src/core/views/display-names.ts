@@ -1,0 +1,32 @@
+import { MAX_ATTEMPTS } from '../ground/limits.ts'
+import type { CatalogSkill } from '../ground/skill.ts'
+
+/** Skills that are looked for by the names in their frontmatter. */
+export interface NamedSkills {
+  namesNow (): readonly string[]
+  /** What the index holds of a skill, without a comparison with the disk. */
+  findNow (name: string): CatalogSkill | undefined
+  find (name: string): Promise<CatalogSkill | undefined>
+  /** Compares the names in the frontmatter of all skills with the disk. */
+  verifyDisplayNames (): Promise<void>
+  /** Goes up with each difference that was found on the disk. */
+  readonly changeCount: number
+}
+
+/**
+ * The folder name of the skill with this frontmatter name, else of this folder name. "Not found" needs a comparison of all skills, since
+ * any of them may have taken the name a moment ago. If one changed meanwhile, all are compared again.
+ */
+export async function folderOfDisplayName (skills: NamedSkills, displayName: string): Promise<string | undefined> {
+  const folder = await skills.find(displayName)
+  if (folder?.metadata.name === displayName) return displayName
+  for (let attempt = 0, changeCount = -1; attempt <= MAX_ATTEMPTS; attempt++) {
+    for (const name of skills.namesNow()) {
+      if (skills.findNow(name)?.metadata.name === displayName && (await skills.find(name))?.metadata.name === displayName) return name
+    }
+    if (changeCount === skills.changeCount) break
+    changeCount = skills.changeCount
+    await skills.verifyDisplayNames()
+  }
+  return folder?.name
+}

@@ -1,0 +1,70 @@
+import type { CatalogChange } from '../catalog/catalog.ts'
+import type { MainFilePreference } from '../format/main-files.ts'
+import type { RootSkills } from '../root-skills.ts'
+import { type SearchAnswer, SkillSearch, type SearchSource } from '../search/search.ts'
+import type { MergedNames } from './member-lists.ts'
+import type { ViewMember } from './view-member.ts'
+
+/** No name of a skill holds a line end. */
+const SEPARATOR = '\n'
+
+/** One search index for all roots, and all views of them. Names of skills are keys in it, which name the root too. */
+export class RootsSearch implements SearchSource {
+  readonly #roots: readonly RootSkills[]
+  readonly #search: SkillSearch
+  readonly #keys = new WeakMap<MergedNames, readonly string[]>()
+
+  constructor (roots: readonly RootSkills[]) {
+    this.#roots = roots
+    this.#search = new SkillSearch(this)
+  }
+
+  async search (query: string, merged: MergedNames, members: readonly ViewMember[]): Promise<SearchAnswer> {
+    let keys = this.#keys.get(merged)
+    if (keys === undefined) {
+      const positions = members.map(({ skills }) => this.#roots.indexOf(skills))
+      keys = merged.names.map((name) => keyOf(positions[merged.owners.get(name) ?? -1] ?? -1, name))
+      this.#keys.set(merged, keys)
+    }
+    const { hits, isComplete } = await this.#search.search(query, keys)
+    return { hits: hits.map(({ name, score }) => ({ name: name.slice(name.indexOf(SEPARATOR) + 1), score })), isComplete }
+  }
+
+  async list (): Promise<readonly string[]> {
+    return this.#roots.flatMap((skills, index) => skills.namesNow().map((name) => keyOf(index, name)))
+  }
+
+  findNow (key: string) {
+    const { skills, name } = this.#at(key)
+    return skills.findNow(name)
+  }
+
+  find (key: string) {
+    const { skills, name } = this.#at(key)
+    return skills.find(name)
+  }
+
+  readMainFile (key: string, preference: MainFilePreference) {
+    const { skills, name } = this.#at(key)
+    return skills.readMainFile(name, preference)
+  }
+
+  subscribe (listener: (change: CatalogChange) => void): () => void {
+    const stops = this.#roots.map((skills, index) => skills.subscribe(({ generation, added, changed, removed }) => {
+      const keys = (names: readonly string[]) => names.map((name) => keyOf(index, name))
+      listener({ generation, added: keys(added), changed: keys(changed), removed: keys(removed) })
+    }))
+    return () => { for (const stop of stops) stop() }
+  }
+
+  #at (key: string): { readonly skills: RootSkills, readonly name: string } {
+    const end = key.indexOf(SEPARATOR)
+    const skills = this.#roots[Number(key.slice(0, end))]
+    if (skills === undefined) throw new RangeError('a key of no root')
+    return { skills, name: key.slice(end + 1) }
+  }
+}
+
+function keyOf (root: number, name: string): string {
+  return `${root}${SEPARATOR}${name}`
+}
