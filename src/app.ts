@@ -101,10 +101,10 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   app.addHook('onClose', async () => { for (const feed of feeds.values()) feed.close() })
   app.decorateRequest('principal', undefined)
   app.decorateRequest('trace', undefined)
-  const { skillsOf, whileAllowed } = access ?? { skillsOf: () => skills, whileAllowed: alwaysAllowed }
+  const { skillsOf, followedOf, whileAllowed } = access ?? { skillsOf: () => skills, followedOf: () => skills, whileAllowed: alwaysAllowed }
   observer?.useSkills?.(skillsOf)
   observer?.useRevision?.(() => feeds.of(access?.everything ?? skills).revision)
-  const revisionOf = (request: FastifyRequest) => feeds.of(skillsOf(request)).revision
+  const revisionOf = (request: FastifyRequest) => feeds.of(followedOf(request)).revision
   const judge = createJudge([mcpFindings])
   const translate = (error: unknown, request: FastifyRequest): unknown => access === undefined ? error : access.translate(error, request)
   const readiness = { remarks: () => [access?.remark() ?? [], policy?.remark() ?? []].flat(), shutdown, sources: sources && (() => sources.status) }
@@ -133,11 +133,11 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     await routes.register(archiveRoutes, { skillsOf })
     await routes.register(catalogRoutes, { skillsOf, revisionOf, judge })
     await routes.register(validateRoute, { sources: [mcpFindings] })
-    await routes.register(eventRoutes, { skillsOf, feeds, whileAllowed, shutdown })
+    await routes.register(eventRoutes, { followedOf, feeds, whileAllowed, shutdown })
     await routes.register(agentRoutes, { registry, skillsOf, observer, admitCall, handleToolCall: createToolCallHandler({ registry, log: logger, observer }) })
     await routes.register(promptRoutes, { skillsOf })
     await routes.register(llmsTxtRoute, { skillsOf })
-    await routes.register(mcpDoor, { skillsOf, feeds, whileAllowed, registry, version, observer, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), shutdown, load })
+    await routes.register(mcpDoor, { skillsOf, followedOf, feeds, whileAllowed, registry, version, observer, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), shutdown, load })
     await routes.register(wellKnown, { skillsOf, revisionOf, isPublic: !loopbackOnly && (allowedHosts.length === 0 || !allowedHosts.every(isLocalName)) })
     if (pages !== undefined) await routes.register(pages.routes)
   }, { prefix: basePath })

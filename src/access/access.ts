@@ -5,13 +5,12 @@ import { ConfigError, quote } from '../operator/setting.ts'
 import { SkillError } from '../core/ground/errors.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
-import type { View } from '../core/views/view.ts'
 import { addVary } from '../http/headers.ts'
 import { HttpProblem, toInstance } from '../http/problem.ts'
 import { type Authentication, Authenticator, type Refusal } from './authenticator.ts'
 import { Challenges } from './challenge.ts'
 import { Links } from './links.ts'
-import { LiveViews } from './live-views.ts'
+import { LiveViews, type Seen } from './live-views.ts'
 import { addMetadata, metadataUrl } from './metadata.ts'
 import { Policy, type Proof, READ_SCOPE } from './policy.ts'
 import { type AccessDoors, type Principal, REFUSAL_REASONS, type RefusalReason } from '../http/callers.ts'
@@ -46,7 +45,7 @@ interface Caller {
   readonly policy: Policy
   readonly principal: Principal
   proof: Proof
-  view: View
+  seen: Seen
 }
 
 const PRIVATE = 'private, no-cache'
@@ -101,11 +100,13 @@ export class Access implements AccessDoors {
     this.#authenticator.close()
   }
 
-  readonly skillsOf = ({ principal }: FastifyRequest): SkillService => this.#callerOf(principal)?.view ?? this.nothing
+  readonly skillsOf = ({ principal }: FastifyRequest): SkillService => this.#callerOf(principal)?.seen.view ?? this.nothing
+
+  readonly followedOf = ({ principal }: FastifyRequest): SkillService => this.#callerOf(principal)?.seen.followed ?? this.nothing
 
   readonly whileAllowed = ({ principal }: FastifyRequest, end: () => void): () => void => {
     const caller = this.#callerOf(principal)
-    if (caller !== undefined) return this.#views.watch(caller.principal, caller.proof, caller.view, end)
+    if (caller !== undefined) return this.#views.watch(caller.principal, caller.proof, caller.seen.followed, end)
     if (principal !== undefined) end()
     return () => {}
   }
@@ -162,12 +163,12 @@ export class Access implements AccessDoors {
   }
 
   #remember (principal: Principal, proof: Proof): Caller {
-    const view = this.#views.of(principal.view)
+    const seen = this.#views.of(principal.view)
     let caller = this.#callers.get(principal)
-    if (caller === undefined) this.#callers.set(principal, caller = { policy: this.#policy, principal, proof, view })
+    if (caller === undefined) this.#callers.set(principal, caller = { policy: this.#policy, principal, proof, seen })
     else {
       caller.proof = proof
-      caller.view = view
+      caller.seen = seen
     }
     return caller
   }

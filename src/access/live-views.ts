@@ -10,22 +10,30 @@ const MAX_VIEWS = 256
 /** Pause between two checks for streams whose caller's proof has expired, in milliseconds. */
 const EXPIRY_CHECK_MS = 500
 
+/** What callers with the same groups see. */
+export interface Seen {
+  /** For answers: it stays as it is, so that no answer mixes two policies. */
+  readonly view: View
+  /** For streams: with another policy it becomes another view. */
+  readonly followed: View
+}
+
 /** An answer that goes on for long. */
 interface Stream {
   readonly proof: Proof
-  readonly view: View
+  readonly followed: View
   readonly end: () => void
   expiresAt: number | undefined
 }
 
 /**
- * The views of the present policy, shared by callers who see the same. With another policy, views stay the same objects and get other
- * members: whoever follows one hears of the difference. Streams end when their caller is no longer known, may no longer read, or sees
- * something else than the others of its view.
+ * The views of the present policy, shared by callers who see the same. With another policy there are other views, and whoever follows
+ * one hears of the difference. Streams end when their caller is no longer known, may no longer read, or sees something else than the
+ * others who follow the same.
  */
 export class LiveViews {
   readonly #skills: SkillManager
-  readonly #views = new LRUCache<string, View>({ max: MAX_VIEWS })
+  readonly #seen = new LRUCache<string, Seen>({ max: MAX_VIEWS })
   readonly #streams = new Set<Stream>()
   #policy: Policy
   #timer: NodeJS.Timeout | undefined
@@ -35,16 +43,19 @@ export class LiveViews {
     this.#policy = policy
   }
 
-  of (key: string): View {
-    let view = this.#views.get(key)
-    if (view === undefined) this.#views.set(key, view = this.#skills.createView(key, this.#policy.grantsOf(key)))
-    return view
+  of (key: string): Seen {
+    const known = this.#seen.get(key)
+    if (known !== undefined) return known
+    const view = this.#skills.createView(key, this.#policy.grantsOf(key))
+    const seen = { view, followed: view.copy() }
+    this.#seen.set(key, seen)
+    return seen
   }
 
   usePolicy (policy: Policy): void {
     this.#policy = policy
     const wanted = new Map<View, Map<string, Stream[]>>()
-    for (const view of this.#views.values()) wanted.set(view, new Map())
+    for (const { followed } of this.#seen.values()) wanted.set(followed, new Map())
     for (const stream of [...this.#streams]) {
       const principal = policy.principalOf(stream.proof)
       if (principal?.scopes.has(READ_SCOPE) !== true) {
@@ -52,21 +63,23 @@ export class LiveViews {
         continue
       }
       stream.expiresAt = principal.expiresAt
-      const keys = wanted.get(stream.view) ?? new Map<string, Stream[]>()
-      wanted.set(stream.view, keys.set(principal.view, [...keys.get(principal.view) ?? [], stream]))
+      const keys = wanted.get(stream.followed) ?? new Map<string, Stream[]>()
+      wanted.set(stream.followed, keys.set(principal.view, [...keys.get(principal.view) ?? [], stream]))
     }
-    this.#views.clear()
-    for (const [view, keys] of wanted) {
-      const [[key] = [policy.viewOf(groupsOf(view.scope))], ...others] = [...keys].sort(([, a], [, b]) => b.length - a.length)
+    const before = new Map(this.#seen.entries())
+    this.#seen.clear()
+    for (const [followed, keys] of wanted) {
+      const [[key] = [policy.viewOf(groupsOf(followed.scope))], ...others] = [...keys].sort(([, a], [, b]) => b.length - a.length)
       for (const [, streams] of others) for (const stream of streams) this.#end(stream)
-      view.setMembers(key, this.#skills.membersOf(policy.grantsOf(key)))
-      if (!this.#views.has(key)) this.#views.set(key, view)
+      const view = this.#seen.get(key)?.view ?? this.#skills.createView(key, policy.grantsOf(key), before.get(key)?.view)
+      followed.become(view)
+      if (!this.#seen.has(key)) this.#seen.set(key, { view, followed })
     }
   }
 
   /** Calls `end` once when the caller may no longer have what goes on. Returns a function that stops this. */
-  watch ({ expiresAt }: Principal, proof: Proof, view: View, end: () => void): () => void {
-    const stream: Stream = { proof, view, end, expiresAt }
+  watch ({ expiresAt }: Principal, proof: Proof, followed: View, end: () => void): () => void {
+    const stream: Stream = { proof, followed, end, expiresAt }
     this.#streams.add(stream)
     this.#timer ??= setInterval(() => { this.#endExpired() }, EXPIRY_CHECK_MS).unref()
     return () => { this.#forget(stream) }

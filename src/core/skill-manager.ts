@@ -10,6 +10,7 @@ import type { Refresh } from './refresher.ts'
 import { RootSkills } from './root-skills.ts'
 import { createSharedParts, type SharedParts } from './shared-parts.ts'
 import type { SkillManagerOptions, SkillManagerTimes } from './skill-manager-options.ts'
+import { MemberLists } from './views/member-lists.ts'
 import { RootsSearch } from './views/roots-search.ts'
 import { SharedInspections } from './views/shared-inspections.ts'
 import { View, type ViewGround } from './views/view.ts'
@@ -38,7 +39,7 @@ export class SkillManager extends View {
 
   constructor (options: SkillManagerOptions) {
     const parts = createParts(options)
-    super('', parts.members, parts.ground)
+    super('', parts.members, parts.ground, new MemberLists(parts.members))
     this.#log = options.log ?? SILENT
     this.#parts = parts
     for (const [root, { skills }] of parts.members.entries()) skills.refreshed.subscribe((refresh) => { this.refreshed.emit({ ...refresh, root }) })
@@ -105,12 +106,14 @@ export class SkillManager extends View {
   /**
    * A view of the roots that have a grant, in the order of the roots.
    * @param scope differs from that of every other view
+   * @param before the view that it takes the place of
    */
-  createView (scope: string, grants: ReadonlyMap<string, Grant>): View {
-    return new View(scope, this.membersOf(grants), this.#parts.ground)
+  createView (scope: string, grants: ReadonlyMap<string, Grant>, before?: View): View {
+    const members = this.#membersOf(grants)
+    return new View(scope, members, this.#parts.ground, new MemberLists(members, before?.generation))
   }
 
-  membersOf (grants: ReadonlyMap<string, Grant>): readonly ViewMember[] {
+  #membersOf (grants: ReadonlyMap<string, Grant>): readonly ViewMember[] {
     return this.#parts.members.flatMap((member) => {
       const grant = grants.get(member.skills.name)
       if (grant === undefined) return []

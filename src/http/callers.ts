@@ -77,6 +77,8 @@ export type RefusalReason = (typeof REFUSAL_REASONS)[number]
 /** Access control as the app uses it. */
 export interface AccessDoors {
   readonly skillsOf: SkillsOf
+  /** The same for streams, which follow what their callers see under each policy. */
+  readonly followedOf: SkillsOf
   readonly whileAllowed: WhileAllowed
   /** The access file. */
   readonly file: FollowedPolicy

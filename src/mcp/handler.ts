@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { createMcpHandler, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import type { ChangeFeed } from '../core/events/change-feed.ts'
+import type { SkillService } from '../core/skill-source.ts'
 import { MAX_MCP_STREAMS } from './limits.ts'
 import { MAX_LOG_LINE_CHARACTERS } from '../tools/limits.ts'
 import { own } from '../core/ground/json.ts'
@@ -16,8 +17,11 @@ export interface McpOptions extends McpServerOptions {
 
 /** MCP on web standards, without an HTTP framework. */
 export interface McpDoor {
-  /** Answers one POST of any protocol revision; the request's signal aborts when the answer has ended. */
-  fetch (request: Request, origin: FastifyRequest): Promise<Response>
+  /**
+   * Answers one POST of any protocol revision; the request's signal aborts when the answer has ended.
+   * @param skills what the caller of this request sees
+   */
+  fetch (request: Request, origin: FastifyRequest, skills: SkillService): Promise<Response>
   /** Ends the open streams. */
   close (): Promise<void>
 }
@@ -28,16 +32,19 @@ const REQUEST_ID_HEADER = 'x-request-id'
 /** The request whose answer is a stream of notifications. */
 const LISTEN = 'subscriptions/listen'
 
-/** Makes the door. Answers are read from `skills` at the time of the request; only streams are kept between requests. */
+/** Makes the door. Only streams, which follow `skills`, are kept between requests. */
 export function createMcpDoor (options: McpOptions): McpDoor {
   const { skills, feed, registry, log, observer } = options
-  const operations = new WeakMap<Request, Operation>()
+  const asked = new WeakMap<Request, { readonly skills: SkillService, readonly operation: Operation | undefined }>()
 
-  const handler = createMcpHandler(({ era, requestInfo }) => createMcpServer(options, {
-    isModern: era === 'modern',
-    reqId: requestInfo?.headers.get(REQUEST_ID_HEADER) ?? undefined,
-    operation: requestInfo && operations.get(requestInfo)
-  }), {
+  const handler = createMcpHandler(({ era, requestInfo }) => {
+    const question = requestInfo && asked.get(requestInfo)
+    return createMcpServer({ ...options, skills: question?.skills ?? skills }, {
+      isModern: era === 'modern',
+      reqId: requestInfo?.headers.get(REQUEST_ID_HEADER) ?? undefined,
+      operation: question?.operation
+    })
+  }, {
     maxSubscriptions: MAX_MCP_STREAMS,
     // The SDK's messages quote the request.
     onerror: ({ message }) => { log.info({ reason: message.slice(0, MAX_LOG_LINE_CHARACTERS) }, 'an MCP request was refused') }
@@ -60,10 +67,10 @@ export function createMcpDoor (options: McpOptions): McpDoor {
   })
 
   return {
-    async fetch (request, origin) {
+    async fetch (request, origin, visible) {
       const { body } = origin
       const operation = observer && observeOperation(observer, body, origin)
-      if (operation !== undefined) operations.set(request, operation)
+      asked.set(request, { skills: visible, operation })
       const refusal = refuseParams(body)
       if (refusal === undefined && own(body, 'method') === LISTEN) countStream(request.signal)
       if (refusal === undefined) await files.follow(subscribedUris(body), request.signal)

@@ -21,6 +21,7 @@ import type { OriginCheck } from './origin.ts'
 
 export interface McpDoorOptions {
   readonly skillsOf: SkillsOf
+  readonly followedOf: SkillsOf
   readonly feeds: { of (skills: SkillService): Pick<ChangeFeed, 'subscribe'> }
   readonly whileAllowed: WhileAllowed
   readonly registry: ToolRegistry
@@ -64,7 +65,7 @@ export async function loadMcp (): Promise<typeof createMcpDoor> {
 }
 
 /** MCP over Streamable HTTP at `/mcp`, without sessions (docs/mcp.md). */
-export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function mcpDoor (app, { checkOrigin, shutdown, load, skillsOf, feeds, whileAllowed, registry, version, observer }) {
+export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function mcpDoor (app, { checkOrigin, shutdown, load, skillsOf, followedOf, feeds, whileAllowed, registry, version, observer }) {
   const streams = createEventStreams(app, { maxStreams: MAX_MCP_STREAMS, shutdown, whileAllowed })
   const notifications = new PerSkills((skills) => new Notifications(skills, feeds.of(skills)))
   let loading: Promise<PerSkills<McpDoor>> | undefined
@@ -108,7 +109,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
     if (!opensStream(request)) throw new HttpProblem('method_not_allowed', 'MCP takes POST; the stream of notifications of the 2025 revisions has Accept: text/event-stream', { allow: 'POST' })
     return streams.open(request, reply, (send) => {
       send(OPENING)
-      return notifications.of(skillsOf(request)).subscribe(send)
+      return notifications.of(followedOf(request)).subscribe(send)
     })
   })
 
@@ -127,9 +128,9 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
       stopWatch()
       disconnected.abort()
     })
-    const skills = skillsOf(request)
-    const door = (await (loading ??= loadDoors())).of(skills)
-    const answer = door.fetch(toWebRequest(request, disconnected.signal), request)
+    const [skills, followed] = [skillsOf(request), followedOf(request)]
+    const door = (await (loading ??= loadDoors())).of(followed)
+    const answer = door.fetch(toWebRequest(request, disconnected.signal), request, skills)
     inProgress.add(answer)
     try {
       return await send(reply, await answer)

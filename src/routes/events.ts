@@ -12,7 +12,7 @@ import { EVENTS_EXAMPLE } from '../openapi/examples.ts'
 import { eventStreamAnswer, problemAnswers } from '../openapi/responses.ts'
 
 export interface EventRoutesOptions {
-  readonly skillsOf: SkillsOf
+  readonly followedOf: SkillsOf
   readonly feeds: { of (skills: SkillService): Pick<ChangeFeed, 'position' | 'subscribe'> }
   readonly whileAllowed: WhileAllowed
   readonly shutdown: Shutdown
@@ -29,7 +29,7 @@ const frames = new WeakMap<FeedEvent, Buffer>()
 
 /** Changes of skills as server-sent events. */
 export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async function eventRoutes (app, options) {
-  const { skillsOf, feeds, whileAllowed, shutdown, maxStreams = MAX_EVENT_STREAMS, maxStreamBytes, heartbeatMs } = options
+  const { followedOf, feeds, whileAllowed, shutdown, maxStreams = MAX_EVENT_STREAMS, maxStreamBytes, heartbeatMs } = options
   const streams = createEventStreams(app, { maxStreams, shutdown, whileAllowed, maxStreamBytes, heartbeatMs })
 
   app.get('/events', {
@@ -46,7 +46,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
   }, async (request, reply) => {
     if (!accepts(request.headers.accept, EVENT_STREAM_MEDIA_TYPE)) throw new HttpProblem('not_acceptable')
     const lastId = request.headers['last-event-id'] || request.query.last_event_id || undefined
-    const feed = feeds.of(skillsOf(request))
+    const feed = feeds.of(followedOf(request))
     return streams.open(request, reply, (send) => {
       send(RETRY)
       const unsubscribe = feed.subscribe((event) => { send(frameOf(event)) }, lastId)

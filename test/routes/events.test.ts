@@ -146,7 +146,7 @@ async function listen (t: Test, options: Partial<EventRoutesOptions> = {}) {
   const fake = createFakeFeed()
   const skills = createSkillManager({ projectRoots: [], watcher: false })
   const service = await listenWithPlugins(t, (app) => {
-    app.register(eventRoutes, { skillsOf: () => skills, feeds: { of: () => fake.feed }, whileAllowed: alwaysAllowed, shutdown: new Shutdown(), ...options })
+    app.register(eventRoutes, { followedOf: () => skills, feeds: { of: () => fake.feed }, whileAllowed: alwaysAllowed, shutdown: new Shutdown(), ...options })
   })
   return { ...service, ...fake }
 }

@@ -25,23 +25,19 @@ const NO_NAMES: MergedNames = { names: [], owners: new Map(), shadowing: new Map
  * the figure: 49 more views of 10,000 skills.
  */
 export class MemberLists {
-  #members: readonly ListedMember[]
+  readonly #members: readonly ListedMember[]
   #lists: ReadonlyArray<readonly string[]> | undefined
   #merged = NO_NAMES
   #availableLists: ReadonlyArray<readonly SkillMetadata[]> | undefined
   #availableOf: MergedNames | undefined
   #available: readonly SkillMetadata[] = []
-  #generation = 0
+  #generation: number
   #counted: readonly [names: readonly string[], available: readonly SkillMetadata[]] | undefined
 
-  constructor (members: readonly ListedMember[]) {
+  /** @param generation to go on from */
+  constructor (members: readonly ListedMember[], generation = 0) {
     this.#members = members
-  }
-
-  setMembers (members: readonly ListedMember[]): void {
-    this.#members = members
-    this.#lists = undefined
-    this.#availableOf = undefined
+    this.#generation = generation
   }
 
   namesNow (): MergedNames {

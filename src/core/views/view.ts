@@ -14,7 +14,7 @@ import { SkillsAtRevision } from '../skills-at-revision.ts'
 import type { SearchAnswer } from '../search/search.ts'
 import type { SourceAtRevision, SkillService, SkillStatus } from '../skill-source.ts'
 import { folderOfDisplayName, type NamedSkills } from './display-names.ts'
-import { MemberLists } from './member-lists.ts'
+import type { MemberLists } from './member-lists.ts'
 import type { RootsSearch } from './roots-search.ts'
 import { ShadowingState, withShadowing } from './shadowing.ts'
 import { ViewChanges } from './view-changes.ts'
@@ -36,13 +36,16 @@ export class View implements SkillService, NamedSkills {
   readonly #ground: ViewGround
   readonly #changes: ViewChanges
   #members: readonly ViewMember[]
-  readonly #lists: MemberLists
+  #lists: MemberLists
 
-  /** @param scope differs from that of every other view */
-  constructor (scope: string, members: readonly ViewMember[], ground: ViewGround) {
+  /**
+   * @param scope differs from that of every other view
+   * @param lists of the members
+   */
+  constructor (scope: string, members: readonly ViewMember[], ground: ViewGround, lists: MemberLists) {
     this.#scope = scope
     this.#members = members
-    this.#lists = new MemberLists(members)
+    this.#lists = lists
     this.#ground = ground
     this.#changes = new ViewChanges({ members: () => this.#members, names: () => this.#lists.namesNow(), generation: () => this.generation })
   }
@@ -51,11 +54,16 @@ export class View implements SkillService, NamedSkills {
     return this.#scope
   }
 
-  /** Takes other roots, or patterns, from now on. Listeners hear of the difference as of any change. */
-  setMembers (scope: string, members: readonly ViewMember[]): void {
-    this.#scope = scope
-    this.#members = members
-    this.#lists.setMembers(members)
+  /** Another view of the same, for whoever follows it. */
+  copy (): View {
+    return new View(this.#scope, this.#members, this.#ground, this.#lists)
+  }
+
+  /** Becomes a copy of another view. Listeners hear of the difference as of any change. */
+  become (other: View): void {
+    this.#scope = other.#scope
+    this.#members = other.#members
+    this.#lists = other.#lists
     this.#changes.membersChanged()
   }
 

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { RootSkills } from '../../../src/core/root-skills.ts'
 import { createSharedParts } from '../../../src/core/shared-parts.ts'
+import { MemberLists } from '../../../src/core/views/member-lists.ts'
 import { RootsSearch } from '../../../src/core/views/roots-search.ts'
 import { SharedInspections } from '../../../src/core/views/shared-inspections.ts'
 import { View } from '../../../src/core/views/view.ts'
@@ -23,7 +24,7 @@ t.test('K51: an unknown name of a skill costs one comparison of all skills, and 
     await verify()
   }
   const member = { skills, inspections: new SharedInspections(skills), allows: () => true, isWhole: true }
-  const view = new View('all', [member], { phase: shared.phase, search: new RootsSearch([skills]) })
+  const view = new View('all', [member], { phase: shared.phase, search: new RootsSearch([skills]) }, new MemberLists([member]))
   const read = () => textOf(() => view.readByDisplayName('gamma', (state) => state.mainFile()))
   t.match(await read(), /^skill_not_found/)
   t.equal(count, 1)
