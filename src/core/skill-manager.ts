@@ -39,7 +39,7 @@ export class SkillManager extends View {
 
   constructor (options: SkillManagerOptions) {
     const parts = createParts(options)
-    super('', parts.members, parts.ground, new MemberLists(parts.members))
+    super('', new MemberLists(parts.members), parts.ground)
     this.#log = options.log ?? SILENT
     this.#parts = parts
     for (const [root, { skills }] of parts.members.entries()) skills.refreshed.subscribe((refresh) => { this.refreshed.emit({ ...refresh, root }) })
@@ -109,8 +109,7 @@ export class SkillManager extends View {
    * @param before the view that it takes the place of
    */
   createView (scope: string, grants: ReadonlyMap<string, Grant>, before?: View): View {
-    const members = this.#membersOf(grants)
-    return new View(scope, members, this.#parts.ground, new MemberLists(members, before?.generation))
+    return new View(scope, new MemberLists(this.#membersOf(grants), before?.generation), this.#parts.ground)
   }
 
   #membersOf (grants: ReadonlyMap<string, Grant>): readonly ViewMember[] {
@@ -126,8 +125,12 @@ export class SkillManager extends View {
     return [...this.availableNow()]
   }
 
+  /** All skills whose main file could be read. */
   getSkills (): SkillMetadata[] {
-    return this.readableNow()
+    return this.namesNow().flatMap((name) => {
+      const skill = this.findNow(name)
+      return skill?.digest === undefined ? [] : skill.metadata
+    })
   }
 
   async loadSkill (skillName: string): Promise<Skill | null> {

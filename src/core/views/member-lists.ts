@@ -24,8 +24,8 @@ const NO_NAMES: MergedNames = { names: [], owners: new Map(), shadowing: new Map
  * What the roots of a view give together, for `View`. The lists are merged again only when one of them is another. `bench/results.md` has
  * the figure: 49 more views of 10,000 skills.
  */
-export class MemberLists {
-  readonly #members: readonly ListedMember[]
+export class MemberLists<Member extends ListedMember = ViewMember> {
+  readonly members: readonly Member[]
   #lists: ReadonlyArray<readonly string[]> | undefined
   #merged = NO_NAMES
   #availableLists: ReadonlyArray<readonly SkillMetadata[]> | undefined
@@ -35,25 +35,25 @@ export class MemberLists {
   #counted: readonly [names: readonly string[], available: readonly SkillMetadata[]] | undefined
 
   /** @param generation to go on from */
-  constructor (members: readonly ListedMember[], generation = 0) {
-    this.#members = members
+  constructor (members: readonly Member[], generation = 0) {
+    this.members = members
     this.#generation = generation
   }
 
   namesNow (): MergedNames {
     const known = this.#lists
     // Asked several times in a request.
-    if (known === undefined || this.#members.some(({ skills }, index) => skills.namesNow() !== known[index])) {
-      const lists = this.#members.map(({ skills }) => skills.namesNow())
+    if (known === undefined || this.members.some(({ skills }, index) => skills.namesNow() !== known[index])) {
+      const lists = this.members.map(({ skills }) => skills.namesNow())
       const changed = this.#lists && changedNames(this.#lists, lists)
-      this.#merged = changed === undefined ? mergeNames(this.#members, lists, this.#merged) : updateNames(this.#members, lists, this.#merged, changed)
+      this.#merged = changed === undefined ? mergeNames(this.members, lists, this.#merged) : updateNames(this.members, lists, this.#merged, changed)
       this.#lists = lists
     }
     return this.#merged
   }
 
   availableNow (): readonly SkillMetadata[] {
-    const lists = this.#members.map(({ skills }) => skills.availableNow())
+    const lists = this.members.map(({ skills }) => skills.availableNow())
     const merged = this.namesNow()
     if (merged !== this.#availableOf || !isSameList(this.#availableLists, lists)) {
       const byName = new Map<string, SkillMetadata>()

@@ -35,16 +35,11 @@ export class View implements SkillService, NamedSkills {
   #scope: string
   readonly #ground: ViewGround
   readonly #changes: ViewChanges
-  #members: readonly ViewMember[]
   #lists: MemberLists
 
-  /**
-   * @param scope differs from that of every other view
-   * @param lists of the members
-   */
-  constructor (scope: string, members: readonly ViewMember[], ground: ViewGround, lists: MemberLists) {
+  /** @param scope differs from that of every other view */
+  constructor (scope: string, lists: MemberLists, ground: ViewGround) {
     this.#scope = scope
-    this.#members = members
     this.#lists = lists
     this.#ground = ground
     this.#changes = new ViewChanges({ members: () => this.#members, names: () => this.#lists.namesNow(), generation: () => this.generation })
@@ -56,15 +51,18 @@ export class View implements SkillService, NamedSkills {
 
   /** Another view of the same, for whoever follows it. */
   copy (): View {
-    return new View(this.#scope, this.#members, this.#ground, this.#lists)
+    return new View(this.#scope, this.#lists, this.#ground)
   }
 
   /** Becomes a copy of another view. Listeners hear of the difference as of any change. */
   become (other: View): void {
     this.#scope = other.#scope
-    this.#members = other.#members
     this.#lists = other.#lists
     this.#changes.membersChanged()
+  }
+
+  get #members (): readonly ViewMember[] {
+    return this.#lists.members
   }
 
   /** Goes up with what callers of this view can see, counted from its first question. */
@@ -127,14 +125,6 @@ export class View implements SkillService, NamedSkills {
 
   availableNow (): readonly SkillMetadata[] {
     return this.#lists.availableNow()
-  }
-
-  /** The same of all skills whose main file could be read. */
-  readableNow (): SkillMetadata[] {
-    return this.namesNow().flatMap((name) => {
-      const skill = this.findNow(name)
-      return skill?.digest === undefined ? [] : skill.metadata
-    })
   }
 
   get changeCount (): number {

@@ -24,7 +24,7 @@ t.test('K51: an unknown name of a skill costs one comparison of all skills, and 
     await verify()
   }
   const member = { skills, inspections: new SharedInspections(skills), allows: () => true, isWhole: true }
-  const view = new View('all', [member], { phase: shared.phase, search: new RootsSearch([skills]) }, new MemberLists([member]))
+  const view = new View('all', new MemberLists([member]), { phase: shared.phase, search: new RootsSearch([skills]) })
   const read = () => textOf(() => view.readByDisplayName('gamma', (state) => state.mainFile()))
   t.match(await read(), /^skill_not_found/)
   t.equal(count, 1)
