@@ -87,7 +87,7 @@ export class Refresher {
     if (this.#closed || this.#isStarted) return
     this.#isStarted = true
     const { watcher = createWatcher, root, polling, log } = this.#options
-    if (polling) log.info({ watcher: this.watcher }, 'polling the skills folders')
+    if (polling) log.info({ root, watcher: this.watcher }, 'polling a skills folder')
     else if (watcher !== false) {
       this.#watcher = watcher({ root })
       this.#watcher.hints.subscribe((name) => { this.#hint(name) })
@@ -156,11 +156,11 @@ export class Refresher {
 
   #onState (state: WatcherState): void {
     if (this.#closed) return
-    const { log } = this.#options
+    const { root, log } = this.#options
     if (state.status === 'degraded') {
-      log.warn({ watcher: state }, 'the watcher does not work; the folders are compared with the index at intervals')
+      log.warn({ root, watcher: state }, 'the watcher does not work; the folder is compared with the index at intervals')
     } else if (state.status === 'watching') {
-      log.info({ watcher: state }, 'watching the skills folders')
+      log.info({ root, watcher: state }, 'watching a skills folder')
       this.#degradedTicks = 0
     }
     // The watcher has missed what changed until now.
@@ -206,7 +206,7 @@ export class Refresher {
       await this.#options.index.refresh({ everything, names })
     } catch (err) {
       isFailed = true
-      this.#options.log.warn({ err }, 'a refresh failed; what was there before is served')
+      this.#options.log.warn({ err, root: this.#options.root }, 'a refresh failed; what was there before is served')
     }
     const end = performance.now()
     this.refreshed.emit({ milliseconds: end - start, isFailed })

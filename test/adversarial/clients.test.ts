@@ -43,7 +43,7 @@ async function drip (connection: RawConnection, bytes: Buffer): Promise<void> {
 t.test('clients that hang up in the middle of a download leave no descriptor open', async (t) => {
   const service = await start(t)
   await rawRequest(service.url, request('GET', '/skills/one/files/large.bin', { headers: ['Range: bytes=0-9'] }))
-  await until(() => service.log().some(({ msg }) => msg === 'watching the skills folders'))
+  await until(() => service.log().some(({ msg }) => msg === 'watching a skills folder'))
   const before = countDescriptors(service)
   for (let round = 0; round < 5; round++) {
     const connections = await Promise.all(Array.from({ length: 20 }, () => openRaw(service.url)))

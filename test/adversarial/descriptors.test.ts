@@ -20,7 +20,7 @@ t.test('more clients than descriptors: those that are connected are served, the 
   const folder = t.testdir({ root: skills('one', 'two') })
   const service = await startProcess(t, { args: [join(folder, 'root')], ulimit: `-n ${DESCRIPTORS}` })
   const descriptors = () => readdirSync(`/proc/${service.pid}/fd`).length
-  await until(() => service.log().some(({ msg }) => msg === 'watching the skills folders'))
+  await until(() => service.log().some(({ msg }) => msg === 'watching a skills folder'))
   const before = descriptors()
   const early = await openRaw(service.url)
   const ask = async (path: string) => await early.send(request('GET', path)).response()

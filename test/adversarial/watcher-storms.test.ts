@@ -67,7 +67,7 @@ t.test('no answer waits for writers without a pause', async (t) => {
   const service = await startProcess(t, { args: [root], nodeOptions: ['--import', PROBE] })
   const events = http.get(`${service.url}/events`)
   t.teardown(() => { events.destroy() })
-  await Promise.all([once(events, 'response'), service.printed('watching the skills folders')])
+  await Promise.all([once(events, 'response'), service.printed('watching a skills folder')])
   const measured = () => service.log().filter(({ msg }) => msg === 'longest turn')
   async function longestTurn (): Promise<number> {
     const count = measured().length

@@ -177,7 +177,7 @@ t.test('K54: a watcher that works is followed by one comparison of everything', 
   watcher.become('watching')
   await until(() => refreshes.length === 1)
   t.strictSame(refreshes, ['all'])
-  t.strictSame(lines, ['info watching the skills folders'])
+  t.strictSame(lines, ['info watching a skills folder'])
 })
 
 t.test('K54: a watcher that breaks is logged, and everything is compared at intervals', async (t) => {
@@ -240,7 +240,7 @@ t.test('K54: polling is the same at shorter intervals, also for a watcher that c
   refresher.start()
   t.strictSame(refresher.watcher, { status: 'watching', mode: 'polling', errors: 0 })
   await until(() => refreshes.length >= 2)
-  t.strictSame(lines, ['info polling the skills folders'])
+  t.strictSame(lines, ['info polling a skills folder'])
   await refresher.close()
 
   const partly = createRefresher(t, { watcher: watcher.factory, times })

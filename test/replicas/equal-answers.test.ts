@@ -34,7 +34,7 @@ async function startReplicas (t: Test): Promise<readonly [Replica, Replica]> {
 
 async function startReplica (t: Test, root: string): Promise<Replica> {
   const service = await startProcess(t, { args: [root] })
-  await service.printed('watching the skills folders')
+  await service.printed('watching a skills folder')
   await revisionKnown(service)
   return { service, root, get: (target, headers = []) => rawRequest(service.url, request('GET', target, { headers: ['X-Request-Id: same', ...headers] })) }
 }

@@ -255,7 +255,7 @@ t.test('while the service stops there are no new streams', async (t) => {
 t.test('K92: a real process: a restart misses nothing, and a stop is not held up by open streams', async (t) => {
   const root = t.testdir({ a: deepSkill('a') })
   const old = await startProcess(t, { args: [root] })
-  await old.printed('watching the skills folders')
+  await old.printed('watching a skills folder')
   const stream = await open(t, old.url)
   await editAndWait({ url: old.url, root }, stream, 'a', 'references/x.md')
   const silent = await open(t, old.url)
@@ -288,7 +288,7 @@ t.test('the EventSource example in docs/events.md', async (t) => {
   const [, example = ''] = /```js\n([^]*?)```/.exec(readFileSync(new URL('../../docs/events.md', import.meta.url), 'utf8')) ?? []
   const root = t.testdir({ calculator: deepSkill('calculator') })
   const service = await startProcess(t, { args: [root] })
-  await service.printed('watching the skills folders')
+  await service.printed('watching a skills folder')
   const untilBothLines = `
     const { log } = console
     const seen = new Set()

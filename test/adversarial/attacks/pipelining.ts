@@ -47,7 +47,7 @@ export async function attackByPipelines (t: ProcessOwner, what: string, clients:
   const target = await startAttackTarget(t, { prepare: writeLargeTree, heapMb })
   // What the first answers leave in memory is no attack.
   for (const warming of ['/catalog?limit=500', '/skills/demo/files/large.bin']) await rawRequest(target.url, request('GET', warming, { headers: ['Range: bytes=0-9'] }))
-  await until(() => target.log().some(({ msg }) => msg === 'watching the skills folders'))
+  await until(() => target.log().some(({ msg }) => msg === 'watching a skills folder'))
   let descriptors = 0
   const figures = await measure(target, async () => {
     const before = target.descriptors()

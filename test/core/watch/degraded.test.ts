@@ -53,14 +53,14 @@ t.test('K54: a watcher that cannot be set up', async (t) => {
 
   await t.test('is logged once, however often it is tried again', async (t) => {
     t.equal(warnings().length, 1)
-    t.equal(warnings()[0]?.message, 'the watcher does not work; the folders are compared with the index at intervals')
+    t.equal(warnings()[0]?.message, 'the watcher does not work; the folder is compared with the index at intervals')
   })
 
   await t.test('heals by itself, and then follows events', async (t) => {
     watchFolder = (folder, onEvent) => fs.watch(folder, onEvent)
     await until(() => manager.status.watcher.status === 'watching')
     t.match(manager.status.watcher, { errors: 0, lastError: undefined })
-    t.equal(lines.at(-1)?.message, 'watching the skills folders')
+    t.equal(lines.at(-1)?.message, 'watching a skills folder')
     writeSkill(join(root, 'b'), 'b', 'followed')
     await followed(manager, root)
     t.equal(warnings().length, 1)
