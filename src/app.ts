@@ -133,7 +133,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     await routes.register(archiveRoutes, { skillsOf })
     await routes.register(catalogRoutes, { skillsOf, revisionOf, judge })
     await routes.register(validateRoute, { sources: [mcpFindings] })
-    await routes.register(eventRoutes, { followedOf, feeds, whileAllowed, shutdown })
+    await routes.register(eventRoutes, { followedOf, feeds, whileAllowed, shutdown, observer })
     await routes.register(agentRoutes, { registry, skillsOf, observer, admitCall, handleToolCall: createToolCallHandler({ registry, log: logger, observer }) })
     await routes.register(promptRoutes, { skillsOf })
     await routes.register(llmsTxtRoute, { skillsOf })

@@ -46,6 +46,8 @@ export interface Observer extends ToolObserver {
   useRevision? (revision: () => string | undefined): void
   /** A request has a route, or none; its body has not been read. */
   onRequest (request: FastifyRequest, reply: FastifyReply): void
+  /** The answer is a stream of events, and its head goes out. Its end is a response that closes, as every other one. */
+  onStream? (request: FastifyRequest): void
   /** The response has closed. */
   onResponse (request: FastifyRequest, reply: FastifyReply, end: ResponseEnd): void
   /** What it returns is called once, when the operation has ended. */
@@ -68,6 +70,7 @@ export function combineObservers (observers: readonly Observer[]): Observer | un
     useSkills (skillsOf) { for (const observer of observers) observer.useSkills?.(skillsOf) },
     useRevision (revision) { for (const observer of observers) observer.useRevision?.(revision) },
     onRequest (request, reply) { for (const observer of observers) observer.onRequest(request, reply) },
+    onStream (request) { for (const observer of observers) observer.onStream?.(request) },
     onResponse (request, reply, end) { for (const observer of observers) observer.onResponse(request, reply, end) },
     onCall (call) {
       const ends = observers.map((observer) => observer.onCall(call))

@@ -66,7 +66,7 @@ export async function loadMcp (): Promise<typeof createMcpDoor> {
 
 /** MCP over Streamable HTTP at `/mcp`, without sessions (docs/mcp.md). */
 export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function mcpDoor (app, { checkOrigin, shutdown, load, skillsOf, followedOf, feeds, whileAllowed, registry, version, observer }) {
-  const streams = createEventStreams(app, { maxStreams: MAX_MCP_STREAMS, shutdown, whileAllowed })
+  const streams = createEventStreams(app, { maxStreams: MAX_MCP_STREAMS, shutdown, whileAllowed, observer })
   const notifications = new PerSkills((skills) => new Notifications(skills, feeds.of(skills)))
   let loading: Promise<PerSkills<McpDoor>> | undefined
   const inProgress = new Set<Promise<Response>>()

@@ -26,7 +26,7 @@ export const AUDIT_EVENTS = {
   'skill.list': 'names or entries of many skills; one line for a list',
   'skill.search': 'a search, without its words',
   'discovery.index': 'a discovery index',
-  'events.open': 'a stream of changes',
+  'events.open': 'a stream of changes; its line is written when it opens',
   'auth.failed': 'a caller without proof of who it is: 401. An address has 20 lines a minute, and then one with a count',
   'access.denied': 'a request that was refused before anything was read',
   'policy.loaded': 'an access file, trust file or lock came into force',

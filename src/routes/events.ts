@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { SkillsOf, WhileAllowed } from '../http/callers.ts'
 import type { ChangeFeed, FeedEvent } from '../core/events/change-feed.ts'
 import type { SkillService } from '../core/skill-source.ts'
+import type { Observer } from '../http/observer.ts'
 import { EVENT_RETRY_MS, MAX_EVENT_STREAMS } from '../http/limits.ts'
 import { accepts } from '../http/request/accept.ts'
 import { HttpProblem } from '../http/problem.ts'
@@ -16,6 +17,7 @@ export interface EventRoutesOptions {
   readonly feeds: { of (skills: SkillService): Pick<ChangeFeed, 'position' | 'subscribe'> }
   readonly whileAllowed: WhileAllowed
   readonly shutdown: Shutdown
+  readonly observer?: Pick<Observer, 'onStream'> | undefined
   /** Defaults: those of `limits.ts`. */
   readonly maxStreams?: number
   readonly maxStreamBytes?: number
@@ -29,8 +31,8 @@ const frames = new WeakMap<FeedEvent, Buffer>()
 
 /** Changes of skills as server-sent events. */
 export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async function eventRoutes (app, options) {
-  const { followedOf, feeds, whileAllowed, shutdown, maxStreams = MAX_EVENT_STREAMS, maxStreamBytes, heartbeatMs } = options
-  const streams = createEventStreams(app, { maxStreams, shutdown, whileAllowed, maxStreamBytes, heartbeatMs })
+  const { followedOf, feeds, whileAllowed, shutdown, observer, maxStreams = MAX_EVENT_STREAMS, maxStreamBytes, heartbeatMs } = options
+  const streams = createEventStreams(app, { maxStreams, shutdown, whileAllowed, observer, maxStreamBytes, heartbeatMs })
 
   app.get('/events', {
     config: { reads: { event: 'events.open', door: 'rest' }, streams: 'events', weight: ({ headers }) => accepts(headers.accept, EVENT_STREAM_MEDIA_TYPE) ? 'stream' : undefined },

@@ -5,12 +5,14 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { WhileAllowed } from '../callers.ts'
 import { EVENT_HEARTBEAT_MS, MAX_EVENT_STREAM_BYTES } from '../limits.ts'
 import type { Shutdown } from '../connections/shutdown.ts'
+import type { Observer } from '../observer.ts'
 import { HttpProblem } from '../problem.ts'
 
 export interface EventStreamsOptions {
   readonly maxStreams: number
   readonly shutdown: Shutdown
   readonly whileAllowed: WhileAllowed
+  readonly observer?: Pick<Observer, 'onStream'> | undefined
   /** Default MAX_EVENT_STREAM_BYTES. */
   readonly maxStreamBytes?: number | undefined
   /** Default EVENT_HEARTBEAT_MS. */
@@ -39,7 +41,7 @@ const HEARTBEAT = Buffer.from(': still here\n\n')
  * 54 MB for a client that reads nothing. They also delay `app.close()`, and open a stream for HEAD.
  */
 export function createEventStreams (app: FastifyInstance, options: EventStreamsOptions): EventStreams {
-  const { maxStreams, shutdown, whileAllowed, maxStreamBytes = MAX_EVENT_STREAM_BYTES, heartbeatMs = EVENT_HEARTBEAT_MS } = options
+  const { maxStreams, shutdown, whileAllowed, observer, maxStreamBytes = MAX_EVENT_STREAM_BYTES, heartbeatMs = EVENT_HEARTBEAT_MS } = options
   const streams = new Map<Readable, ServerResponse>()
   const ended = new WeakSet<Readable>()
   let closing = false
@@ -98,6 +100,8 @@ export function createEventStreams (app: FastifyInstance, options: EventStreamsO
         stopWatch()
         streams.delete(stream)
       })
+      // Whoever reads the stream first sends the head.
+      stream.once('resume', () => { observer?.onStream?.(request) })
       return reply.send(stream)
     }
   }

@@ -64,6 +64,8 @@ export function createAudit ({ output, last, clientOf, isRequired, isWorking, ve
   const failures = new AuthFailures((address, count) => {
     ofService('auth.failed', 'denied', { count }, { source: { address } })
   })
+  /** Streams whose line is written: they may last for days, and the process may die before their end. */
+  const opened = new WeakSet<FastifyRequest>()
   let skillsOf: SkillsOf | undefined
   let isStarted = false
 
@@ -108,7 +110,14 @@ export function createAudit ({ output, last, clientOf, isRequired, isWorking, ve
   const observer: Observer = {
     useSkills (given) { skillsOf = given },
     onRequest () {},
+    onStream (request) {
+      const read = readOfRequest(request)
+      if (read === undefined) return
+      opened.add(request)
+      report(request, read, 'success')
+    },
     onResponse (request, reply, { isComplete, bytes }) {
+      if (opened.has(request)) return
       const outcome = outcomeOf(reply.raw.statusCode)
       const read = readOfRequest(request)
       const more = { bytes, digest: digestIn(reply, read), ...outcome !== 'success' && outcome !== 'not_modified' && { code: problemCodeOf(request) }, ...!isComplete && { complete: false } }

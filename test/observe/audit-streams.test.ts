@@ -1,0 +1,39 @@
+import t from 'tap'
+import { buildAudited } from '../helper/audited.ts'
+import { modernRequest } from '../helper/mcp.ts'
+
+const STREAM = { accept: 'text/event-stream' }
+const LISTEN = modernRequest({ method: 'subscriptions/listen', params: { notifications: { resourcesListChanged: true } } })
+
+for (const [name, path, init, door] of [
+  ['GET /events', '/events', { headers: STREAM }, 'rest'],
+  ['GET /mcp', '/mcp', { headers: STREAM }, 'mcp/legacy'],
+  ['subscriptions/listen', '/mcp', LISTEN, 'mcp/modern']
+] as const) {
+  t.test(`K73: ${name} leaves its line when the stream opens, and none when it ends`, async (t) => {
+    const { app, url, next, text, audit } = await buildAudited(t)
+    const gone = new AbortController()
+    t.teardown(() => { gone.abort() })
+    const response = await fetch(`${url}${path}`, { ...init, signal: gone.signal })
+    t.equal(response.status, 200)
+    t.match(await next(1), [{ event: 'events.open', outcome: 'success', door, principal: { kind: 'anonymous' }, source: { peer: '127.0.0.1' }, reqId: String }])
+
+    gone.abort()
+    await t.rejects(response.text())
+    // Every response has closed then.
+    await app.close()
+    await audit.close()
+    t.equal(text(), '')
+  })
+}
+
+t.test('K73: an event stream that is refused leaves one line, with what came of it', async (t) => {
+  const { url, app, next, audit } = await buildAudited(t)
+  for (const [path, code] of [['/events', 'not_acceptable'], ['/mcp', 'method_not_allowed']] as const) {
+    t.ok((await fetch(`${url}${path}`, { headers: { accept: 'application/json' } })).status > 400)
+    t.match(await next(1), [{ event: 'events.open', outcome: 'failure', target: { code } }], path)
+  }
+  await app.inject({ method: 'HEAD', url: '/events', headers: STREAM })
+  t.match(await next(1), [{ event: 'events.open', outcome: 'success' }], 'HEAD has no stream')
+  await audit.close()
+})
