@@ -29,10 +29,11 @@ export class FolderError extends Error {}
 
 /**
  * What a policy says of all skills of a folder, or of the one that the folder is.
+ * @param linkTargets absolute paths of the folders that links in the folder may lead into
  * @throws FolderError
  */
-export async function verifyFolder (path: string, policy: TrustPolicy): Promise<readonly VerifiedSkill[]> {
-  return await withSkills(path, policy, async (skills, names) => {
+export async function verifyFolder (path: string, policy: TrustPolicy, linkTargets?: readonly string[]): Promise<readonly VerifiedSkill[]> {
+  return await withSkills(path, { policy, linkTargets }, async (skills, names) => {
     const verified: VerifiedSkill[] = []
     for (const name of names) verified.push(await verifySkill(skills, name))
     return verified
@@ -40,8 +41,8 @@ export async function verifyFolder (path: string, policy: TrustPolicy): Promise<
 }
 
 /** What a policy says of all skills of a root. */
-export async function verifyRoot (root: RootOptions, policy: TrustPolicy): Promise<readonly VerifiedSkill[]> {
-  return await readRoot(root, policy, async (skills) => {
+export async function verifyRoot (root: RootOptions, policy: TrustPolicy, linkTargets?: readonly string[]): Promise<readonly VerifiedSkill[]> {
+  return await readRoot(root, { policy, linkTargets }, async (skills) => {
     const verified: VerifiedSkill[] = []
     for (const name of await skills.list()) verified.push(await verifySkill(skills, name))
     return verified
@@ -59,7 +60,7 @@ export interface ReadSkill {
 
 /** Reads the skills of a folder, or the one that the folder is. */
 export async function readSkills (path: string): Promise<readonly ReadSkill[]> {
-  return await withSkills(path, undefined, async (skills, names, parent) => {
+  return await withSkills(path, {}, async (skills, names, parent) => {
     const all: ReadSkill[] = []
     for (const name of names) {
       all.push(await skills.read(name, async (state) => ({ folder: `${parent}/${name}`, manifest: await state.manifest(), unread: await unreadPart(state) })))
@@ -75,10 +76,15 @@ export async function unreadPart (state: Pick<SkillState, 'skill' | 'fileFinding
   return unread?.code === 'file_unreadable' ? `${quote(unread.file ?? '')} may not be read` : unread?.message
 }
 
-async function withSkills<T> (path: string, policy: TrustPolicy | undefined, use: (skills: SkillManager, names: readonly string[], parent: string) => Promise<T>): Promise<T> {
+interface ReadOptions {
+  readonly policy?: TrustPolicy
+  readonly linkTargets?: readonly string[] | undefined
+}
+
+async function withSkills<T> (path: string, options: ReadOptions, use: (skills: SkillManager, names: readonly string[], parent: string) => Promise<T>): Promise<T> {
   const isSkill = await holdsMainFile(path)
   const parent = isSkill ? dirname(path) : path
-  return await readRoot({ path: parent, name: basename(path) }, policy, async (skills) => {
+  return await readRoot({ path: parent, name: basename(path) }, options, async (skills) => {
     const names = await skills.list()
     if (isSkill && !names.includes(basename(path))) throw new FolderError(`${path} has a name that no skill can have`)
     if (names.length === 0) throw new FolderError(`${path} has no skills`)
@@ -86,12 +92,13 @@ async function withSkills<T> (path: string, policy: TrustPolicy | undefined, use
   })
 }
 
-async function readRoot<T> (root: RootOptions, policy: TrustPolicy | undefined, use: (skills: SkillManager) => Promise<T>): Promise<T> {
+async function readRoot<T> (root: RootOptions, { policy, linkTargets }: ReadOptions, use: (skills: SkillManager) => Promise<T>): Promise<T> {
   const skills = createSkillManager({
     projectRoots: [root],
     watcher: false,
     keep: { keepMs: 0 },
-    ...policy && { policy: unobeyed(policy) }
+    ...policy && { policy: unobeyed(policy) },
+    ...linkTargets && { linkTargets }
   })
   try {
     await skills.start()

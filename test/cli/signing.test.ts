@@ -51,6 +51,19 @@ t.test('K95: sign and verify a skill or a folder of them, with exit codes for CI
   t.strictSame(fs.readdirSync(join(cwd, 'skills/one')), ['SKILL.md', 'skill.oms.sig'])
 })
 
+t.test('K4, K95: --allow-links verifies the links that a service with it serves', async (t) => {
+  const cwd = world(t)
+  fs.mkdirSync(join(cwd, 'installed'))
+  fs.symlinkSync(join(cwd, 'skills/one'), join(cwd, 'installed/one'))
+  await run(cwd, 'sign', 'skills', '--key', 'private.pem')
+  const trust = ['--trust', 'trust/trust.yaml']
+  t.match(await run(cwd, 'verify', 'installed', ...trust), { code: 1, stdout: '', stderr: /installed has no skills\n$/ })
+  for (const path of ['installed', 'installed/one']) {
+    t.strictSame(await run(cwd, 'verify', path, ...trust, '--allow-links', 'skills'), { code: 0, stderr: '', stdout: 'ok       "one"  acme\n' }, path)
+  }
+  t.match(await run(cwd, 'verify', 'installed', ...trust, '--allow-links', 'trust'), { code: 1, stderr: /installed has no skills\n$/ })
+})
+
 t.test('K95: what cannot be signed or verified is one line, and exit code 1', async (t) => {
   const cwd = world(t)
   fs.mkdirSync(join(cwd, 'empty'))

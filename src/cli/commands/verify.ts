@@ -1,18 +1,19 @@
 import { resolve } from 'node:path'
 import { isAddress } from '../../sources/address/address.ts'
 import { type Command, CommandError } from '../command.ts'
-import { ROOT_FLAGS, withRoots } from '../folders.ts'
+import { readLinkTargets, ROOT_FLAGS, withRoots } from '../folders.ts'
 
 /** Checks skills as a service with the same trust file and `require` does. */
 export const command: Command = {
   summary: 'checks the signatures of a skill, or of all skills of a folder',
   positionals: 'DIR',
-  flags: ['trust', 'locked', ...ROOT_FLAGS],
+  flags: ['trust', 'locked', 'allow-links', ...ROOT_FLAGS],
   switches: ['json'],
-  details: () => `  DIR            a skill, a folder of skills, or the address of a source (--layout and --state-dir as for serve)
-  --trust FILE   the trust file
-  --locked FILE  a lock: only revisions that it names pass
-  --json         print JSON instead of lines
+  details: () => `  DIR                a skill, a folder of skills, or the address of a source (--layout and --state-dir as for serve)
+  --trust FILE       the trust file
+  --locked FILE      a lock: only revisions that it names pass
+  --allow-links DIR  folders that links in a folder of skills may lead into, as for serve
+  --json             print JSON instead of lines
 
 Exits with 0 when a service with these files and require would serve every skill, with 1 otherwise.
 `,
@@ -24,10 +25,11 @@ Exits with 0 when a service with these files and require would serve every skill
     const { readPolicy } = await import('../../trust/open-policy.ts')
     const { FolderError, verifyFolder, verifyRoot } = await import('../../trust/verify-folder.ts')
     const policy = await readPolicy({ ...trustFile !== undefined && { trustFile: resolve(cwd, trustFile) }, ...lockFile !== undefined && { lockFile: resolve(cwd, lockFile) } })
+    const linkTargets = readLinkTargets({ flags }, context)
     try {
       const verified = isAddress(folder)
-        ? await withRoots([folder], { flags }, context, async ({ projectRoots }) => (await Promise.all(projectRoots.map((root) => verifyRoot(root, policy)))).flat())
-        : await verifyFolder(resolve(cwd, folder), policy)
+        ? await withRoots([folder], { flags }, context, async ({ projectRoots }) => (await Promise.all(projectRoots.map((root) => verifyRoot(root, policy, linkTargets)))).flat())
+        : await verifyFolder(resolve(cwd, folder), policy, linkTargets)
       const skills = verified.map(({ name, isServed, problem, verdict }) => ({ name, ok: isServed, ...verdict?.report, problem }))
       if (flags.has('json')) print(`${JSON.stringify({ skills }, undefined, 2)}\n`)
       else for (const line of inColumns(skills.map(({ name, ok, problem, ...report }) => [ok ? 'ok     ' : 'refused', JSON.stringify(name), report.signer ?? '-', problem]))) print(`${line}\n`)
