@@ -66,6 +66,20 @@ t.test('K83: one fetch for each release, everything else is a 304', async (t) =>
   t.equal(await textOf(() => skills.readFile('a', 'x.txt')), 'y')
 })
 
+t.test('K83: an archive without a validator is fetched again after ten minutes, whatever the clock of the machine says', async (t) => {
+  const body = await tarGzOf(good)
+  const server = await startServer(t, (_, response) => { response.end(body) })
+  const { sources } = await openSources(t, [sourceAt(`${server.url}/a.tar.gz`)])
+  const [start, date] = [performance.now(), Date.now()]
+  const day = 86_400_000
+  for (const [passedMs, clockMs, requests] of [[1_000, -day, 1], [601_000, -day, 2], [602_000, day, 2]] as const) {
+    const clocks = [t.intercept(performance, 'now', { value: () => start + passedMs }), t.intercept(Date, 'now', { value: () => date + clockMs })]
+    await sources.sync()
+    for (const clock of clocks) clock.restore()
+    t.equal(server.requests.length, requests)
+  }
+})
+
 t.test('K83: other bytes than those of the digest are never published', async (t) => {
   const body = await tarGzOf(good)
   const server = await startServer(t, (_, response) => { response.end(body) })
