@@ -161,6 +161,35 @@ t.test('K85: a bucket that changes while it is read, lists wrong or refuses keep
   t.match(replica.status(), { state: 'ok', revision: status().revision }, 'another replica has the same revision')
 })
 
+t.test('K85: a refusal has the code that the service gives as its reason, and nothing else of what it says', async (t) => {
+  const store = await startStore(t)
+  fill(store)
+  const { sources, status, log } = await open(t, store)
+  const unnamed = 'the host refuses the credentials, or asks for some'
+  for (const [answer, body, code, message] of [
+    [403, '<?xml version="1.0"?>\n<Error><Code>RequestTimeTooSkewed</Code><Message>CANARY</Message></Error>', 'auth_failed', 'the host refuses the request: RequestTimeTooSkewed'],
+    [401, '<Error><Code>InvalidAccessKeyId</Code></Error>', 'auth_failed', 'the host refuses the request: InvalidAccessKeyId'],
+    [400, '<Error><Code>ExpiredToken</Code></Error>', 'bad_answer', 'the host refuses the request: ExpiredToken'],
+    [403, '<Error><Code>CANARY https://canary.example</Code></Error>', 'auth_failed', unnamed],
+    [403, `<Error><Code>${'CANARY'.repeat(20)}</Code></Error>`, 'auth_failed', unnamed],
+    [403, `${' '.repeat(100_000)}<Error><Code>CANARY</Code></Error>`, 'auth_failed', unnamed],
+    [403, '', 'auth_failed', unnamed]
+  ] as const) {
+    store.before = (_, response) => Boolean(response.writeHead(answer).end(body))
+    await sources.sync()
+    t.match(status(), { state: 'stale', error: { code, message } }, message)
+  }
+  store.before = (_, response) => {
+    response.writeHead(403).write('<Error>')
+    setImmediate(() => { response.destroy() })
+    return true
+  }
+  await sources.sync()
+  t.match(status(), { error: { code: 'auth_failed', message: unnamed } }, 'a body that breaks off')
+  t.notMatch(JSON.stringify([log, sources.status]), /CANARY/)
+  t.match(JSON.stringify(log), /RequestTimeTooSkewed/)
+})
+
 t.test('K85: keys that no folder holds are left out one by one, and named', async (t) => {
   const store = await startStore(t)
   fill(store)

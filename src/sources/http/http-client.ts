@@ -130,7 +130,8 @@ function bare (hostname: string): string {
   return hostname.replace(/^\[|\]$/g, '')
 }
 
-function statusError (status: number, headers: Headers): SourceError {
+/** What a status that is no answer means. */
+export function statusError (status: number, headers: Headers): SourceError {
   const retryAfterMs = retryAfter(headers.get('retry-after'))
   if (status === 401 || status === 403) return new SourceError('auth_failed', 'the host refuses the credentials, or asks for some')
   if (status === 404 || status === 410) return new SourceError('not_found', 'the host has nothing at this address, or does not show it')

@@ -2,7 +2,7 @@ import { AwsClient } from 'aws4fetch'
 import { XMLParser } from 'fast-xml-parser'
 import { isJsonObject, type JsonObject } from '../../core/ground/json.ts'
 import type { Environment } from '../../operator/setting.ts'
-import { type HttpAnswer, readBody, send } from '../http/http-client.ts'
+import { type HttpAnswer, readBody, send, statusError } from '../http/http-client.ts'
 import { readSecret } from '../secrets.ts'
 import { SourceError } from '../source-error.ts'
 import type { S3Source } from './s3-source.ts'
@@ -12,6 +12,12 @@ const MAX_PAGES = 10_000
 
 /** The end of a whole listing: without it, a listing that was cut would say that objects are gone. */
 const END_OF_LISTING = /<(?:\/ListBucketResult\s*|ListBucketResult[^<>]*\/)>\s*$/
+
+/** Statuses of refusals that name their reason, such as a clock that is wrong. */
+const REFUSALS = [400, 401, 403]
+/** Largest refusal that is read, in bytes. */
+const MAX_REFUSAL_BYTES = 16_384
+const REASON = /<Code>([A-Za-z]{1,64})<\/Code>/
 
 export interface StoredObject {
   readonly key: string
@@ -99,11 +105,24 @@ export class Bucket {
   }
 
   async #send (url: URL, headers: Readonly<Record<string, string>>, accept: readonly number[] = []): Promise<HttpAnswer> {
-    const request = { url: url.href, signal: this.#signal, accept }
-    if (this.#client === undefined) return await send({ ...request, headers })
-    const signed = await this.#client.sign(url.href, { headers: { ...headers } })
-    // All of them, since the signature covers them: another host gets none.
-    return await send({ ...request, credentials: Object.fromEntries(signed.headers) })
+    const request = { url: url.href, signal: this.#signal, accept: [...accept, ...REFUSALS] }
+    // The signature covers all headers: another host gets none.
+    const signed = await this.#client?.sign(url.href, { headers: { ...headers } })
+    const answer = await send({ ...request, ...signed === undefined ? { headers } : { credentials: Object.fromEntries(signed.headers) } })
+    if (REFUSALS.includes(answer.status)) throw await this.#refusal(answer)
+    return answer
+  }
+
+  /** The message is shown to anybody: of the body it has the code only. */
+  async #refusal (answer: HttpAnswer): Promise<SourceError> {
+    const error = statusError(answer.status, answer.headers)
+    try {
+      const [, reason] = REASON.exec((await readBody(answer, MAX_REFUSAL_BYTES)).toString()) ?? []
+      return reason === undefined ? error : new SourceError(error.code, `the host refuses the request: ${reason}`)
+    } catch {
+      this.#signal.throwIfAborted()
+      return error
+    }
   }
 }
 
