@@ -124,8 +124,9 @@ export class SearchIndex {
   /**
    * The documents with at least one word of the query, the best first. No other document has a part in the answer.
    * @param names the keys of all documents that may be found, in the order of equally good ones
+   * @param hitNames what hits call them, in the same order
    */
-  search (query: string, names: readonly string[]): SearchHit[] {
+  search (query: string, names: readonly string[], hitNames = names): SearchHit[] {
     this.#flush()
     const terms = queryTermsOf(query)
     // Words like "it" are in every text, and may be the name of a skill.
@@ -145,7 +146,7 @@ export class SearchIndex {
     const hits: SearchHit[] = []
     for (const key of keys.subarray(0, count).sort()) {
       const steps = Math.ceil(-key / MAX_PLACES)
-      hits.push({ name: names[key + steps * MAX_PLACES] ?? '', score: steps / SCORE_STEPS })
+      hits.push({ name: hitNames[key + steps * MAX_PLACES] ?? '', score: steps / SCORE_STEPS })
     }
     return hits
   }

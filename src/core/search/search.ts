@@ -52,9 +52,10 @@ export class SkillSearch {
   /**
    * All skills with at least one word of the query in name, description or body.
    * @param within names of the only skills that are searched; default: all that `list` of the source gives
+   * @param hitNames what hits call them, in the same order
    * @throws {SkillError} `folderError`'s sentences without a root
    */
-  async search (query: string, within?: readonly string[]): Promise<SearchAnswer> {
+  async search (query: string, within?: readonly string[], hitNames?: readonly string[]): Promise<SearchAnswer> {
     // At each search: a missing root is an error, and what is gone from a root is not found.
     const all = await this.#source.list()
     const names = within ?? all
@@ -62,7 +63,7 @@ export class SkillSearch {
     await this.#described
     const isComplete = (this.#due.size === 0 && this.#stale.size === 0) || await isDoneWithin(this.#refresh(), this.#waitMs) ||
       !names.some((name) => this.#stale.has(name) || this.#due.has(name))
-    return { hits: this.#index.search(query, names), isComplete }
+    return { hits: this.#index.search(query, names, hitNames), isComplete }
   }
 
   async #describe (names: readonly string[]): Promise<void> {

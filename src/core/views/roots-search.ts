@@ -13,6 +13,8 @@ export class RootsSearch implements SearchSource {
   readonly #roots: readonly RootSkills[]
   readonly #search: SkillSearch
   readonly #keys = new WeakMap<MergedNames, readonly string[]>()
+  #lists: ReadonlyArray<readonly string[]> = []
+  #all: readonly string[] = []
 
   constructor (roots: readonly RootSkills[]) {
     this.#roots = roots
@@ -26,12 +28,15 @@ export class RootsSearch implements SearchSource {
       keys = merged.names.map((name) => keyOf(positions[merged.owners.get(name) ?? -1] ?? -1, name))
       this.#keys.set(merged, keys)
     }
-    const { hits, isComplete } = await this.#search.search(query, keys)
-    return { hits: hits.map(({ name, score }) => ({ name: name.slice(name.indexOf(SEPARATOR) + 1), score })), isComplete }
+    return await this.#search.search(query, keys, merged.names)
   }
 
   async list (): Promise<readonly string[]> {
-    return this.#roots.flatMap((skills, index) => skills.namesNow().map((name) => keyOf(index, name)))
+    const lists = this.#roots.map((skills) => skills.namesNow())
+    // Each search asks for the list: 10,000 keys take a millisecond.
+    if (lists.some((list, index) => list !== this.#lists[index])) this.#all = lists.flatMap((list, index) => list.map((name) => keyOf(index, name)))
+    this.#lists = lists
+    return this.#all
   }
 
   findNow (key: string) {
