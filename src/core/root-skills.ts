@@ -182,6 +182,11 @@ export class RootSkills {
     return this.#catalog.last.get(name)
   }
 
+  /** Names of the folders whose skills have this name in their frontmatter, and another one than the folder. */
+  namedOtherwise (displayName: string): readonly string[] {
+    return this.#catalog.last.namedOtherwise(displayName)
+  }
+
   /** @param revision default: the present one, without working it out */
   read<T> (name: string, answer: (state: SkillState) => Promise<T>, revision?: string): Promise<T> {
     return this.#files.read(name, answer, revision)
@@ -203,7 +208,8 @@ export class RootSkills {
     return this.#files.openFile(name, path)
   }
 
-  keptRevisions (name: string): readonly string[] {
+  /** Each with a number: among all roots, the highest was handed out last. */
+  keptRevisions (name: string): ReadonlyMap<string, number> {
     return this.#files.keptRevisions(name)
   }
 

@@ -67,6 +67,7 @@ export class Catalog {
   /** In the order of the names: a step that reads one skill among 10,000 copies a list, and no map. */
   readonly #skills: ReadonlyArray<IndexedSkill | undefined>
   #available: Available | undefined
+  #otherNames: ReadonlyMap<string, readonly string[]> | undefined
 
   constructor ({ generation, folders, names, skills }: CatalogParts = NOTHING) {
     this.generation = generation
@@ -131,6 +132,18 @@ export class Catalog {
       this.#available = { skills, metadata: skills.map(({ metadata }) => metadata) }
     }
     return this.#available.metadata
+  }
+
+  /** Names of the folders whose skills have this name in their frontmatter, and another one than the folder; sorted by code point. */
+  namedOtherwise (displayName: string): readonly string[] {
+    if (this.#otherNames === undefined) {
+      const names = new Map<string, string[]>()
+      for (const { name, metadata } of this.#indexed()) {
+        if (metadata.name !== name) names.set(metadata.name, [...names.get(metadata.name) ?? [], name])
+      }
+      this.#otherNames = names
+    }
+    return this.#otherNames.get(displayName) ?? []
   }
 
   #indexed (): IndexedSkill[] {

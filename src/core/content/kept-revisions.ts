@@ -30,6 +30,8 @@ export interface KeptRevision {
 const WEIGHT_PER_FILE = 256
 const WEIGHT_PER_REVISION = 1_024
 
+const NO_REVISIONS: ReadonlyMap<string, number> = new Map()
+
 /** Bytes of the files of one skill, gathered while its manifest is made. */
 export class CollectedContents {
   readonly contents = new Map<string, FileContent>()
@@ -82,8 +84,7 @@ export class RevisionMemory {
   readonly keepMs: number
   readonly maxBytes: number
   readonly held: LRUCache<string, Held>
-  /** So that skills of one name in two roots have keys of their own. */
-  #owners = 0
+  #numbers = 0
 
   constructor ({ keepMs = KEPT_REVISION_MS, maxBytes = KEPT_REVISION_BYTES }: Partial<KeptRevisionsOptions> = {}) {
     this.keepMs = maxBytes > 0 ? keepMs : 0
@@ -98,9 +99,9 @@ export class RevisionMemory {
     })
   }
 
-  /** A number that no other owner has. */
+  /** A number that is higher than all before. */
   takeNumber (): number {
-    return this.#owners++
+    return this.#numbers++
   }
 }
 
@@ -110,9 +111,10 @@ export class RevisionMemory {
  */
 export class KeptRevisions {
   readonly #memory: RevisionMemory
+  /** So that skills of one name in two roots have keys of their own. */
   readonly #number: number
-  /** Revisions by name of the skill, the present one last. */
-  readonly #byName = new Map<string, Set<string>>()
+  /** By name of the skill its revisions, each with the number that it was kept under last. */
+  readonly #byName = new Map<string, Map<string, number>>()
 
   constructor (memory: RevisionMemory) {
     this.#memory = memory
@@ -138,14 +140,13 @@ export class KeptRevisions {
     const mainFiles = manifest.files.map(({ path }) => path).filter((path) => isMainFile(path))
     this.#memory.held.set(this.#keyOf(name, revision), { owner: this, folder, filterId: filter?.id, manifest, crc32s, contents, mainFiles }, { ttl: 0 })
     if (!this.#memory.held.has(this.#keyOf(name, revision))) return
-    const revisions = this.#byName.get(name) ?? new Set()
-    revisions.delete(revision)
-    this.#byName.set(name, revisions.add(revision))
+    const revisions = this.#byName.get(name) ?? new Map<string, number>()
+    this.#byName.set(name, revisions.set(revision, this.#memory.takeNumber()))
   }
 
   /** The skill has changed: from now on the time of its revisions runs, except for the present one where that is known. */
   expire (name: string, present?: string): void {
-    for (const revision of this.#byName.get(name) ?? []) {
+    for (const revision of this.#byName.get(name)?.keys() ?? []) {
       const key = this.#keyOf(name, revision)
       if (revision === present || this.#memory.held.getRemainingTTL(key) !== Number.POSITIVE_INFINITY) continue
       const kept = this.#memory.held.peek(key)
@@ -164,13 +165,13 @@ export class KeptRevisions {
     return this.#memory.held.peek(this.#keyOf(name, revision))
   }
 
-  /** Revisions of a skill that can be read, the latest first. */
-  revisionsOf (name: string): readonly string[] {
-    return [...this.#byName.get(name) ?? []].reverse()
+  /** Revisions of a skill that can be read, each with a number: among all roots, the highest was handed out last. */
+  revisionsOf (name: string): ReadonlyMap<string, number> {
+    return this.#byName.get(name) ?? NO_REVISIONS
   }
 
   clear (): void {
-    for (const [name, revisions] of [...this.#byName]) for (const revision of [...revisions]) this.#memory.held.delete(this.#keyOf(name, revision))
+    for (const [name, revisions] of [...this.#byName]) for (const revision of [...revisions.keys()]) this.#memory.held.delete(this.#keyOf(name, revision))
   }
 
   /** A revision is out of the memory. */

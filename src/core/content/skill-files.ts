@@ -91,8 +91,8 @@ export class SkillFiles {
     return content === undefined ? await this.#readLive(name, (state) => state.open(path)) : { kind: 'content', content }
   }
 
-  /** Revisions that can be read from memory, the latest first; the present one is among them if it was handed out. */
-  keptRevisions (name: string): readonly string[] {
+  /** Revisions that can be read from memory, the present one among them if it was handed out, each with a number: the highest is the latest. */
+  keptRevisions (name: string): ReadonlyMap<string, number> {
     return this.#kept.revisionsOf(name)
   }
 

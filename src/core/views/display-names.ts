@@ -3,9 +3,8 @@ import type { CatalogSkill } from '../ground/skill.ts'
 
 /** Skills that are looked for by the names in their frontmatter. */
 export interface NamedSkills {
-  namesNow (): readonly string[]
-  /** What the index holds of a skill, without a comparison with the disk. */
-  findNow (name: string): CatalogSkill | undefined
+  /** Names of the folders whose skills have this name in their frontmatter, and another one than the folder; as of the index, in order. */
+  namedOtherwise (displayName: string): readonly string[]
   find (name: string): Promise<CatalogSkill | undefined>
   /** Compares the names in the frontmatter of all skills with the disk. */
   verifyDisplayNames (): Promise<void>
@@ -18,15 +17,16 @@ export interface NamedSkills {
  * any of them may have taken the name a moment ago. If one changed meanwhile, all are compared again.
  */
 export async function folderOfDisplayName (skills: NamedSkills, displayName: string): Promise<string | undefined> {
-  const folder = await skills.find(displayName)
-  if (folder?.metadata.name === displayName) return displayName
+  let folder = await skills.find(displayName)
   for (let attempt = 0, changeCount = -1; attempt <= MAX_ATTEMPTS; attempt++) {
-    for (const name of skills.namesNow()) {
-      if (skills.findNow(name)?.metadata.name === displayName && (await skills.find(name))?.metadata.name === displayName) return name
+    if (folder?.metadata.name === displayName) return displayName
+    for (const name of skills.namedOtherwise(displayName)) {
+      if ((await skills.find(name))?.metadata.name === displayName) return name
     }
     if (changeCount === skills.changeCount) break
     changeCount = skills.changeCount
     await skills.verifyDisplayNames()
+    folder = await skills.find(displayName)
   }
   return folder?.name
 }

@@ -10,6 +10,7 @@ import { fileError, mainFileError, SkillError } from '../ground/errors.ts'
 import { MAX_ATTEMPTS } from '../ground/limits.ts'
 import type { CatalogSkill, Manifest, SkillMetadata } from '../ground/skill.ts'
 import { hasForbiddenSequence } from '../ground/skill-name.ts'
+import { compareCodePoints } from '../ground/text.ts'
 import { SkillsAtRevision } from '../skills-at-revision.ts'
 import type { SearchAnswer } from '../search/search.ts'
 import type { SourceAtRevision, SkillService, SkillStatus } from '../skill-source.ts'
@@ -131,6 +132,10 @@ export class View implements SkillService, NamedSkills {
     return this.#members.reduce((sum, { skills }) => sum + skills.changeCount, 0)
   }
 
+  namedOtherwise (displayName: string): readonly string[] {
+    return this.#members.flatMap((member) => member.skills.namedOtherwise(displayName).filter((name) => this.#ownerOf(name) === member)).sort(compareCodePoints)
+  }
+
   findNow (name: string): CatalogSkill | undefined {
     return this.#ownerOf(name)?.skills.findNow(name)
   }
@@ -151,8 +156,7 @@ export class View implements SkillService, NamedSkills {
       }
       if (!this.#isOutdated(before, attempt)) break
     }
-    const { unavailable } = this
-    if (unavailable !== undefined) throw unavailable
+    if (this.unavailable !== undefined) throw this.unavailable
     return undefined
   }
 
@@ -224,7 +228,8 @@ export class View implements SkillService, NamedSkills {
   }
 
   keptRevisions (name: string): readonly string[] {
-    return this.#members.flatMap((member) => member.allows(name) ? member.skills.keptRevisions(name) : [])
+    const kept = this.#members.flatMap(({ skills, allows }) => allows(name) ? [...skills.keptRevisions(name)] : [])
+    return [...new Set(kept.sort(([, a], [, b]) => b - a).map(([revision]) => revision))]
   }
 
   at (revision: string): SourceAtRevision {
@@ -237,7 +242,7 @@ export class View implements SkillService, NamedSkills {
     try {
       return await this.#first(name, ({ skills }) => skills.read(name, this.#shown(name, answer), revision))
     } catch (error) {
-      const keeper = this.#members.find((member) => member.allows(name) && member.skills.keptRevisions(name).includes(revision))
+      const keeper = this.#members.find((member) => member.allows(name) && member.skills.keptRevisions(name).has(revision))
       if (!(error instanceof SkillError) || error.code !== 'revision_changed' || keeper === undefined) throw error
       return await keeper.skills.read(name, answer, revision)
     }
@@ -261,9 +266,9 @@ export class View implements SkillService, NamedSkills {
 
   /** Whether roots have changed since a question began: what moved from a later root to an earlier one was in neither. */
   #isOutdated (before: number, attempt: number): boolean {
-    if (this.#members.length < 2 || attempt === MAX_ATTEMPTS || before === this.#generations) return false
-    this.#ground.phase.forget()
-    return true
+    const isOutdated = this.#members.length > 1 && attempt < MAX_ATTEMPTS && before !== this.#generations
+    if (isOutdated) this.#ground.phase.forget()
+    return isOutdated
   }
 
   get #generations (): number {
