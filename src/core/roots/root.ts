@@ -8,6 +8,7 @@ import type { PollPhase } from '../disk/poll-phase.ts'
 import { isSameState } from '../disk/signature.ts'
 import { folderError, type SkillError } from '../ground/errors.ts'
 import { Signal } from '../ground/signal.ts'
+import { isSafeName } from '../ground/skill-name.ts'
 import type { Signature, SkillType } from '../ground/skill.ts'
 import type { RootChange, RootOptions, RootReport, RootStatus } from './root-reports.ts'
 import type { Listing } from './listing.ts'
@@ -122,7 +123,9 @@ export class Root implements RootFolder {
   async lacks (name: string): Promise<boolean> {
     if (this.listed !== undefined || this.#lastGood === undefined) return false
     try {
-      return (await this.#disk.stat(this.path))?.isDirectory() === true && await this.#disk.lstat(`${this.path}/${name}`) === undefined
+      if ((await this.#disk.stat(this.path))?.isDirectory() !== true) return false
+      // A name with a slash or two dots would lead out of the root.
+      return !isSafeName(name) || await this.#disk.lstat(`${this.path}/${name}`) === undefined
     } catch {
       return false
     }
@@ -145,6 +148,11 @@ export class Root implements RootFolder {
     const now = await phase.stat(this.#disk, this.path)
     return now !== undefined && isSameState(now, scan.signature) && await holdsIgnoreFile(phase, this.#disk, scan) &&
       (!links || scan.links.size === 0 || await holdLinks(this.#disk, this.path, this.linkTargets, scan))
+  }
+
+  /** Whether the root is as it was listed, as far as one name goes: of several links, another name's says nothing. */
+  async holdsFor (name: string): Promise<boolean> {
+    return await this.holds(this.listed !== undefined || (this.#scan?.state === 'ok' && this.#scan.links.has(name)))
   }
 
   /** Whether the disk says at once that the root, and the links in it, are as they were listed. False where more than its own folder counts. */

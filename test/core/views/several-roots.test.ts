@@ -1,0 +1,56 @@
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { RootSkills } from '../../../src/core/root-skills.ts'
+import { createFaultyDisk, skill, skillText, skills, startManager, textOf } from '../../helper/skills.ts'
+
+t.test('K5: a name that no skill can have becomes no path, in a root that has changed either', async (t) => {
+  const dir = t.testdir({ root: skills('alpha'), secret: 'bytes' })
+  const paths: string[] = []
+  const manager = await startManager(t, [join(dir, 'root')], { disk: createFaultyDisk({ intercept: (_operation, path) => { paths.push(path) } }) })
+  for (const [index, name] of ['../secret', '.hidden', 'al\0pha'].entries()) {
+    mkdirSync(join(dir, `root/new-${index}`))
+    await manager.find(name)
+    t.match(await textOf(() => manager.readByDisplayName(name, (state) => state.mainFile())), /^skill_not_found/)
+    t.notOk(paths.some((path) => path.endsWith(name)), JSON.stringify(name))
+  }
+})
+
+t.test('K75: a skill of a later root costs no look at the links of an earlier one', async (t) => {
+  const dir = t.testdir({
+    links: { one: t.fixture('symlink', '../targets/one'), two: t.fixture('symlink', '../targets/two') },
+    targets: skills('one', 'two'),
+    plain: skills('alpha')
+  })
+  const paths: string[] = []
+  const disk = createFaultyDisk({ ageMs: 60_000, intercept: (_operation, path) => { paths.push(path) } })
+  const manager = await startManager(t, [join(dir, 'links'), join(dir, 'plain')], { disk, linkTargets: [join(dir, 'targets')] })
+  paths.length = 0
+  t.equal(await textOf(() => manager.read('alpha', (state) => state.mainFile())), skillText('alpha'))
+  t.strictSame(paths.filter((path) => path.includes('links/')), [])
+  t.equal(await manager.find('unknown'), undefined)
+  t.strictSame(paths.filter((path) => path.includes('links/')), [])
+})
+
+t.test('K51: a skill that its frontmatter calls otherwise is found without a look at all skills', async (t) => {
+  const dir = t.testdir({ first: skills('alpha', 'beta', 'gamma', 'delta'), second: { folder: skill('other') } })
+  const manager = await startManager(t, [join(dir, 'first'), join(dir, 'second')])
+  const findNow = t.capture(RootSkills.prototype, 'findNow', RootSkills.prototype.findNow)
+  const read = () => textOf(() => manager.readByDisplayName('other', (state) => state.mainFile()))
+  t.equal(await read(), skillText('other'))
+  t.ok(findNow().length <= 1)
+})
+
+t.test('K58: the revisions that are kept of a skill that moves between roots are each there once, the latest first', async (t) => {
+  const dir = t.testdir({ first: skills('alpha'), second: {} })
+  const manager = await startManager(t, [join(dir, 'first'), join(dir, 'second')])
+  const revisionNow = async () => (await manager.manifest('alpha')).revision
+  const before = await revisionNow()
+  renameSync(join(dir, 'first/alpha'), join(dir, 'second/alpha'))
+  writeFileSync(join(dir, 'second/alpha/SKILL.md'), skillText('alpha', 'Other instructions.'))
+  const after = await revisionNow()
+  t.strictSame(manager.keptRevisions('alpha'), [after, before])
+  renameSync(join(dir, 'second/alpha'), join(dir, 'first/alpha'))
+  t.equal(await revisionNow(), after)
+  t.strictSame(manager.keptRevisions('alpha'), [after, before])
+})
