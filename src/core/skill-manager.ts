@@ -10,6 +10,7 @@ import type { Refresh } from './refresher.ts'
 import { RootSkills } from './root-skills.ts'
 import { createSharedParts, type SharedParts } from './shared-parts.ts'
 import type { SkillManagerOptions, SkillManagerTimes } from './skill-manager-options.ts'
+import type { SkillStatus } from './skill-source.ts'
 import { MemberLists } from './views/member-lists.ts'
 import { RootsSearch } from './views/roots-search.ts'
 import { SharedInspections } from './views/shared-inspections.ts'
@@ -71,6 +72,11 @@ export class SkillManager extends View {
 
   override get unavailable (): SkillError | undefined {
     return this.#roots.length === 0 ? folderError.notFound('') : super.unavailable
+  }
+
+  override get status (): SkillStatus {
+    const status = super.status
+    return { ...status, ready: status.ready && this.unavailable === undefined }
   }
 
   /** Goes up with each change of a root that a caller can see. */

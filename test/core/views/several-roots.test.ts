@@ -54,3 +54,8 @@ t.test('K58: the revisions that are kept of a skill that moves between roots are
   t.equal(await revisionNow(), after)
   t.strictSame(manager.keptRevisions('alpha'), [after, before])
 })
+
+t.test('K3: a manager without a root is not ready', async (t) => {
+  const manager = await startManager(t, [])
+  t.equal(manager.status.ready, false)
+})
