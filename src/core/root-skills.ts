@@ -1,4 +1,4 @@
-import type { CatalogChange } from './catalog/catalog.ts'
+import type { CatalogChange, IndexedSkill } from './catalog/catalog.ts'
 import type { LiveCatalog } from './catalog/live-catalog.ts'
 import type { MainFilePreference } from './format/main-files.ts'
 import type { Root } from './roots/root.ts'
@@ -178,7 +178,7 @@ export class RootSkills {
   }
 
   /** What the index holds of a skill, without a comparison with the disk. */
-  findNow (name: string): CatalogSkill | undefined {
+  findNow (name: string): IndexedSkill | undefined {
     return this.#catalog.last.get(name)
   }
 
@@ -187,9 +187,9 @@ export class RootSkills {
     return this.#catalog.last.namedOtherwise(displayName)
   }
 
-  /** @param revision default: the present one, without working it out */
-  read<T> (name: string, answer: (state: SkillState) => Promise<T>, revision?: string): Promise<T> {
-    return this.#files.read(name, answer, revision)
+  /** See `SkillFiles.read`. */
+  read<T> (name: string, answer: (state: SkillState) => Promise<T>, revision?: string, present?: IndexedSkill): Promise<T> {
+    return this.#files.read(name, answer, revision, present)
   }
 
   readListed<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {

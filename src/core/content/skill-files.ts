@@ -1,4 +1,5 @@
 import { type MainFilePreference, orderMainFiles } from '../format/main-files.ts'
+import type { IndexedSkill } from '../catalog/catalog.ts'
 import type { LiveCatalog } from '../catalog/live-catalog.ts'
 import type { Root } from '../roots/root.ts'
 import { changed } from '../disk/refused.ts'
@@ -45,10 +46,11 @@ export class SkillFiles {
   /**
    * What `answer` makes of the skill of this name in one state.
    * @param revision the state that is wanted; default: the present one, without working out its revision
+   * @param present the skill of that name, in whichever root: a kept revision from before it hid something is not given
    * @throws {SkillError} `revision_changed` when the skill has another revision and the wanted one is not kept
    */
-  read<T> (name: string, answer: (state: SkillState) => Promise<T>, revision?: RevisionChoice): Promise<T> {
-    return revision === undefined ? this.#readLive(name, answer) : this.#readRevision(name, answer, revision)
+  read<T> (name: string, answer: (state: SkillState) => Promise<T>, revision?: RevisionChoice, present?: Pick<IndexedSkill, 'filter'>): Promise<T> {
+    return revision === undefined ? this.#readLive(name, answer) : this.#readRevision(name, answer, revision, present)
   }
 
   /** The same of the present state for a list of many skills: see `SkillSource.readListed`. */
@@ -135,7 +137,7 @@ export class SkillFiles {
     return this.#states.read(name, () => this.#catalog.find(name), answer, isListed)
   }
 
-  async #readRevision<T> (name: string, answer: (state: SkillState) => Promise<T>, revision: RevisionChoice): Promise<T> {
+  async #readRevision<T> (name: string, answer: (state: SkillState) => Promise<T>, revision: RevisionChoice, present: Pick<IndexedSkill, 'filter'> | undefined): Promise<T> {
     const kept = async () => {
       const found = this.#kept.get(name, revision)
       if (found === undefined || (this.#gate?.guards() === true && !(await this.#gate.judgeKept(found)).isServed)) return undefined
@@ -143,16 +145,16 @@ export class SkillFiles {
     }
     try {
       return await this.#readLive(name, async (state) => {
-        const { revision: present } = await state.manifest()
-        if (revision === 'current' || revision === present) return await answer(state)
+        const { revision: now } = await state.manifest()
+        if (revision === 'current' || revision === now) return await answer(state)
         const before = await kept()
-        if (before === undefined || before.filterId !== state.skill.filter?.id) throw new RevisionChangedError(present)
+        if (before === undefined || before.filterId !== state.skill.filter?.id) throw new RevisionChangedError(now)
         return await answer(before)
       })
     } catch (error) {
       // The skill is gone, or no state of it holds: the kept state is whole.
       const before = error instanceof SkillError && (error.code === 'skill_not_found' || error.code === 'skill_changing') ? await kept() : undefined
-      if (before === undefined) throw error
+      if (before === undefined || (present !== undefined && before.filterId !== present.filter?.id)) throw error
       return await answer(before)
     }
   }

@@ -98,8 +98,7 @@ export class View implements SkillService, NamedSkills {
       for (const { skills } of this.#members) await skills.list().catch(ignoreMissingRoot)
       if (!this.#isOutdated(before, attempt)) break
     }
-    const { unavailable } = this
-    if (unavailable !== undefined) throw unavailable
+    if (this.unavailable !== undefined) throw this.unavailable
     return this.namesNow()
   }
 
@@ -236,15 +235,16 @@ export class View implements SkillService, NamedSkills {
     return new SkillsAtRevision(this, { read: (name, answer, wanted) => this.#readAt(name, answer, wanted) }, revision)
   }
 
-  /** A revision that is kept may be one of a later root, from when that was the skill's. */
+  /** A revision that is kept may be one of another root, from when that was the skill's. What the present skill hides, it hides there too. */
   async #readAt<T> (name: string, answer: (state: SkillState) => Promise<T>, revision: string): Promise<T> {
     if (hasForbiddenSequence(name)) throw mainFileError.invalidName(name)
+    const present = await this.find(name) && this.#ownerOf(name)?.skills.findNow(name)
     try {
-      return await this.#first(name, ({ skills }) => skills.read(name, this.#shown(name, answer), revision))
+      return await this.#first(name, ({ skills }) => skills.read(name, this.#shown(name, answer), revision, present))
     } catch (error) {
       const keeper = this.#members.find((member) => member.allows(name) && member.skills.keptRevisions(name).has(revision))
       if (!(error instanceof SkillError) || error.code !== 'revision_changed' || keeper === undefined) throw error
-      return await keeper.skills.read(name, answer, revision)
+      return await keeper.skills.read(name, answer, revision, present).catch((second: unknown) => { throw isMissing(second) ? error : second })
     }
   }
 

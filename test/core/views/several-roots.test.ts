@@ -59,3 +59,16 @@ t.test('K3: a manager without a root is not ready', async (t) => {
   const manager = await startManager(t, [])
   t.equal(manager.status.ready, false)
 })
+
+t.test('K59: what the present skill hides is not read from a revision that another root keeps', async (t) => {
+  const dir = t.testdir({ first: { alpha: skill('alpha', { 'private.txt': 'secret' }), beta: skill('beta') }, second: {} })
+  const manager = await startManager(t, [join(dir, 'first'), join(dir, 'second')])
+  const { revision } = await manager.manifest('alpha')
+  const read = () => textOf(() => manager.at(revision).readFile('alpha', 'private.txt'))
+  renameSync(join(dir, 'first/alpha'), join(dir, 'second/alpha'))
+  t.equal(await read(), 'secret', 'nothing is hidden')
+  writeFileSync(join(dir, 'second/alpha/.skillignore'), 'private.txt\n')
+  await manager.manifest('alpha')
+  t.match(await read(), /^revision_changed/)
+  t.match(await textOf(() => manager.at(revision).readMainFile('alpha', 'SKILL.md')), /^revision_changed/)
+})
