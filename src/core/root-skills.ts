@@ -158,6 +158,16 @@ export class RootSkills {
     return this.#catalog.last.generation
   }
 
+  /** Goes up with each difference of the root's own folder: a skill may have come from there, or gone to it. */
+  get moveCount (): number {
+    return this.#root.changeCount
+  }
+
+  /** Whether the root has no skill of this name that another root has, nor kept revisions of one. Costs no listing. */
+  async lacks (name: string): Promise<boolean> {
+    return this.keptRevisions(name).size === 0 && await this.#root.lacks(name)
+  }
+
   /** Goes up with each difference that was found on the disk. */
   get changeCount (): number {
     return this.#catalog.changeCount

@@ -109,7 +109,7 @@ export class LiveCatalog {
       if (attempt > 0) this.#phase.forget()
       const before = this.#catalog.folders.get(name)
       if (before === undefined) {
-        if (!await this.#root.holdsFor(name) && !await this.#root.lacks(name)) await this.#root.rescan()
+        if (!await this.#root.holdsFor(name)) await this.#root.rescan()
       } else if (before.rootRules !== undefined || this.#root.listed !== undefined) await this.#root.sync()
       const folder = this.#catalog.folders.get(name)
       if (folder === undefined) {

@@ -8,7 +8,6 @@ import type { PollPhase } from '../disk/poll-phase.ts'
 import { isSameState } from '../disk/signature.ts'
 import { folderError, type SkillError } from '../ground/errors.ts'
 import { Signal } from '../ground/signal.ts'
-import { isSafeName } from '../ground/skill-name.ts'
 import type { Signature, SkillType } from '../ground/skill.ts'
 import type { RootChange, RootOptions, RootReport, RootStatus } from './root-reports.ts'
 import type { Listing } from './listing.ts'
@@ -54,6 +53,7 @@ export class Root implements RootFolder {
   #scan: RootScan | undefined
   /** The last scan that succeeded: it is served while scans fail for other reasons than a missing root. */
   #lastGood: GoodScan | undefined
+  #changeCount = 0
   /** Code of the error of the last scan, '' when it did not fail. */
   #failure = ''
 
@@ -82,6 +82,11 @@ export class Root implements RootFolder {
   /** Its state at the last good scan. */
   get signature (): Signature | undefined {
     return this.#lastGood?.signature
+  }
+
+  /** Goes up with each scan that differs from the one before: something came or went. */
+  get changeCount (): number {
+    return this.#changeCount
   }
 
   /** Code of the last scan's error, without paths; undefined when it did not fail. */
@@ -119,13 +124,14 @@ export class Root implements RootFolder {
     return scan?.state === 'ok' && scan.isTrustworthy && scan.ignoreFile?.rules === rootRules && await holdsIgnoreFile(this.#parts.phase, this.#disk, scan)
   }
 
-  /** Whether the root is there, and has nothing of this name. To list it again may take a second. */
+  /**
+   * Whether the root is there, and has nothing of this name. To list it again may take a second.
+   * @param name that a listing had, of this root or another: no caller's text becomes a path
+   */
   async lacks (name: string): Promise<boolean> {
-    if (this.listed !== undefined || this.#lastGood === undefined) return false
+    if (this.folders.has(name) || this.listed !== undefined || this.#lastGood === undefined) return false
     try {
-      if ((await this.#disk.stat(this.path))?.isDirectory() !== true) return false
-      // A name with a slash or two dots would lead out of the root.
-      return !isSafeName(name) || await this.#disk.lstat(`${this.path}/${name}`) === undefined
+      return await this.holdsFor(name) || ((await this.#disk.stat(this.path))?.isDirectory() === true && await this.#disk.lstat(`${this.path}/${name}`) === undefined)
     } catch {
       return false
     }
@@ -184,7 +190,10 @@ export class Root implements RootFolder {
     }
     this.#lastGood = good
     // Stats from before would say that what moved here, or away, is still where it was.
-    if (!isSameScan(good, before)) this.#parts.phase.forget()
+    if (!isSameScan(good, before)) {
+      this.#changeCount++
+      this.#parts.phase.forget()
+    }
     if (good !== undefined && good.realPath !== place) this.#chooseDisk(good.realPath)
     if (isRelocated || good?.folders !== before?.folders || !areSameNames(good?.links, before?.links)) {
       const names = good?.changedNames ?? [...before?.folders.keys() ?? []]

@@ -52,6 +52,16 @@ export class MemberLists<Member extends ListedMember = ViewMember> {
     return this.#merged
   }
 
+  /** Whose skill a name is, as of the index. */
+  ownerOf (name: string): Member | undefined {
+    return this.members[this.namesNow().owners.get(name) ?? -1]
+  }
+
+  /** The later members that have a skill of this name, too. */
+  hiddenBy (name: string): readonly Member[] {
+    return (this.namesNow().shadowing.get(name) ?? []).flatMap((index) => this.members[index] ?? [])
+  }
+
   availableNow (): readonly SkillMetadata[] {
     const lists = this.members.map(({ skills }) => skills.availableNow())
     const merged = this.namesNow()

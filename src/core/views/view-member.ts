@@ -1,3 +1,4 @@
+import type { ServableFile } from '../files/file-store.ts'
 import { SkillError } from '../ground/errors.ts'
 import type { RootSkills } from '../root-skills.ts'
 import type { SharedInspections } from './shared-inspections.ts'
@@ -23,4 +24,10 @@ export function isMissing (error: unknown): boolean {
 export function ignoreMissingRoot (error: unknown): undefined {
   if (isMissing(error)) return undefined
   throw error
+}
+
+/** Gives back the file that an answer holds open, if it does. */
+export async function closeUnused (answer: unknown): Promise<void> {
+  const file = answer as ServableFile | undefined
+  if (typeof file === 'object' && file.kind === 'stream') await file.file.close()
 }

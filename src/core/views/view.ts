@@ -16,6 +16,7 @@ import type { SearchAnswer } from '../search/search.ts'
 import type { SourceAtRevision, SkillService, SkillStatus } from '../skill-source.ts'
 import { folderOfDisplayName, type NamedSkills } from './display-names.ts'
 import type { MemberLists } from './member-lists.ts'
+import { MemberOrder } from './member-order.ts'
 import type { RootsSearch } from './roots-search.ts'
 import { ShadowingState, withShadowing } from './shadowing.ts'
 import { ViewChanges } from './view-changes.ts'
@@ -36,6 +37,7 @@ export class View implements SkillService, NamedSkills {
   #scope: string
   readonly #ground: ViewGround
   readonly #changes: ViewChanges
+  readonly #order: MemberOrder
   #lists: MemberLists
 
   /** @param scope differs from that of every other view */
@@ -43,6 +45,7 @@ export class View implements SkillService, NamedSkills {
     this.#scope = scope
     this.#lists = lists
     this.#ground = ground
+    this.#order = new MemberOrder(() => this.#lists, ground.phase)
     this.#changes = new ViewChanges({ members: () => this.#members, names: () => this.#lists.namesNow(), generation: () => this.generation })
   }
 
@@ -94,9 +97,9 @@ export class View implements SkillService, NamedSkills {
 
   async list (): Promise<readonly string[]> {
     for (let attempt = 1; ; attempt++) {
-      const before = this.#generations
+      const before = this.#order.generations
       for (const { skills } of this.#members) await skills.list().catch(ignoreMissingRoot)
-      if (!this.#isOutdated(before, attempt)) break
+      if (!this.#order.isOutdated(before, attempt)) break
     }
     if (this.unavailable !== undefined) throw this.unavailable
     return this.namesNow()
@@ -107,7 +110,7 @@ export class View implements SkillService, NamedSkills {
   }
 
   rootOf (name: string): string | undefined {
-    return this.#ownerOf(name)?.skills.name
+    return this.#lists.ownerOf(name)?.skills.name
   }
 
   /** The error of a view that has roots, and none of them is there. */
@@ -132,11 +135,11 @@ export class View implements SkillService, NamedSkills {
   }
 
   namedOtherwise (displayName: string): readonly string[] {
-    return this.#members.flatMap((member) => member.skills.namedOtherwise(displayName).filter((name) => this.#ownerOf(name) === member)).sort(compareCodePoints)
+    return this.#members.flatMap((member) => member.skills.namedOtherwise(displayName).filter((name) => this.#lists.ownerOf(name) === member)).sort(compareCodePoints)
   }
 
   findNow (name: string): CatalogSkill | undefined {
-    return this.#ownerOf(name)?.skills.findNow(name)
+    return this.#lists.ownerOf(name)?.skills.findNow(name)
   }
 
   async search (query: string): Promise<SearchAnswer> {
@@ -147,16 +150,13 @@ export class View implements SkillService, NamedSkills {
   }
 
   async find (name: string): Promise<CatalogSkill | undefined> {
-    for (let attempt = 1; ; attempt++) {
-      const before = this.#generations
-      for (const member of this.#members) {
-        const found = member.allows(name) ? await member.skills.find(name).catch(ignoreMissingRoot) : undefined
-        if (found !== undefined) return this.#shownSkill(found)
-      }
-      if (!this.#isOutdated(before, attempt)) break
-    }
-    if (this.unavailable !== undefined) throw this.unavailable
-    return undefined
+    const skill = await this.#first(name, async ({ skills }) => {
+      const found = await skills.find(name)
+      if (found === undefined) throw mainFileError.skillNotFound(name)
+      return found
+    }).catch(ignoreMissingRoot)
+    if (skill === undefined && this.unavailable !== undefined) throw this.unavailable
+    return skill && this.#shownSkill(skill)
   }
 
   async read<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
@@ -238,7 +238,7 @@ export class View implements SkillService, NamedSkills {
   /** A revision that is kept may be one of another root, from when that was the skill's. What the present skill hides, it hides there too. */
   async #readAt<T> (name: string, answer: (state: SkillState) => Promise<T>, revision: string): Promise<T> {
     if (hasForbiddenSequence(name)) throw mainFileError.invalidName(name)
-    const present = await this.find(name) && this.#ownerOf(name)?.skills.findNow(name)
+    const present = await this.find(name) && this.#lists.ownerOf(name)?.skills.findNow(name)
     try {
       return await this.#first(name, ({ skills }) => skills.read(name, this.#shown(name, answer), revision, present))
     } catch (error) {
@@ -248,31 +248,10 @@ export class View implements SkillService, NamedSkills {
     }
   }
 
-  /** Asks the roots of the view in order, until one has the skill. */
   async #first<T> (name: string, ask: (member: ViewMember) => Promise<T>): Promise<T> {
-    for (let attempt = 1; ; attempt++) {
-      const before = this.#generations
-      for (const member of this.#members) {
-        try {
-          if (member.allows(name)) return await ask(member)
-        } catch (error) {
-          if (!isMissing(error)) throw error
-        }
-      }
-      if (!this.#isOutdated(before, attempt)) break
-    }
-    throw this.unavailable ?? mainFileError.skillNotFound(name)
-  }
-
-  /** Whether roots have changed since a question began: what moved from a later root to an earlier one was in neither. */
-  #isOutdated (before: number, attempt: number): boolean {
-    const isOutdated = this.#members.length > 1 && attempt < MAX_ATTEMPTS && before !== this.#generations
-    if (isOutdated) this.#ground.phase.forget()
-    return isOutdated
-  }
-
-  get #generations (): number {
-    return this.#members.reduce((sum, { skills }) => sum + skills.generation, 0)
+    const found = await this.#order.first(name, ask)
+    if (found === undefined) throw this.unavailable ?? mainFileError.skillNotFound(name)
+    return found.answer
   }
 
   #shown<T> (name: string, answer: (state: SkillState) => Promise<T>): (state: SkillState) => Promise<T> {
@@ -289,12 +268,7 @@ export class View implements SkillService, NamedSkills {
     return hidden.length === 0 ? skill : withShadowing(skill, hidden)
   }
 
-  /** Names of the later roots of the view that have a skill of this name, too. */
   #hiddenRoots (name: string): readonly string[] {
-    return (this.#lists.namesNow().shadowing.get(name) ?? []).flatMap((index) => this.#members[index]?.skills.name ?? [])
-  }
-
-  #ownerOf (name: string): ViewMember | undefined {
-    return this.#members[this.#lists.namesNow().owners.get(name) ?? -1]
+    return this.#lists.hiddenBy(name).map(({ skills }) => skills.name)
   }
 }

@@ -1,0 +1,63 @@
+import type { PollPhase } from '../disk/poll-phase.ts'
+import type { Awaitable } from '../ground/async.ts'
+import { MAX_ATTEMPTS } from '../ground/limits.ts'
+import type { MemberLists } from './member-lists.ts'
+import { closeUnused, isMissing, type ViewMember } from './view-member.ts'
+
+/** Asks the roots of a view in their order. What moves between them meanwhile is in none, or hides what was found: then they are asked again. */
+export class MemberOrder {
+  readonly #lists: () => MemberLists
+  readonly #phase: PollPhase
+
+  constructor (lists: () => MemberLists, phase: PollPhase) {
+    this.#lists = lists
+    this.#phase = phase
+  }
+
+  /** Goes up with each change of a root that was noticed. */
+  get generations (): number {
+    return this.#lists().members.reduce((sum, { skills }) => sum + skills.generation + skills.moveCount, 0)
+  }
+
+  /** Whether several roots have changed since a question began: it is to be asked again. */
+  isOutdated (before: number, attempt: number): boolean {
+    const isOutdated = this.#lists().members.length > 1 && attempt < MAX_ATTEMPTS && before !== this.generations
+    if (isOutdated) this.#phase.forget()
+    return isOutdated
+  }
+
+  /** The answer of the first root that has the skill; undefined when none has it. */
+  async first<T> (name: string, ask: (member: ViewMember) => Promise<T>): Promise<{ readonly answer: T } | undefined> {
+    for (let attempt = 1; ; attempt++) {
+      const before = this.generations
+      const { members } = this.#lists()
+      let error: unknown
+      for (const member of members) {
+        try {
+          const mayHave = this.#mayHave(member, name)
+          if (mayHave !== true && !await mayHave) continue
+          const answer = await ask(member)
+          if (member === members[0] || !this.isOutdated(before, attempt)) return { answer }
+          await closeUnused(answer)
+          break
+        } catch (thrown) {
+          if (isMissing(thrown)) continue
+          if (member === members[0]) throw thrown
+          error = thrown
+          break
+        }
+      }
+      if (this.isOutdated(before, attempt)) continue
+      if (error !== undefined) throw error
+      return undefined
+    }
+  }
+
+  /** A skill of a later root costs no listing of those before it. */
+  #mayHave (member: ViewMember, name: string): Awaitable<boolean> {
+    if (!member.allows(name)) return false
+    const lists = this.#lists()
+    const owner = lists.members.length > 1 ? lists.ownerOf(name) : undefined
+    return owner === undefined || owner === member || member.skills.lacks(name).then((lacks) => !lacks)
+  }
+}
