@@ -1,8 +1,11 @@
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import type { FileContent } from '../../../src/core/files/file-content.ts'
 import { RootSkills } from '../../../src/core/root-skills.ts'
 import { createFaultyDisk, skill, skillText, skills, startManager, textOf } from '../../helper/skills.ts'
+
+type Manager = Awaited<ReturnType<typeof startManager>>
 
 t.test('K5: a name that no skill can have becomes no path, in a root that has changed either', async (t) => {
   const dir = t.testdir({ root: skills('alpha'), secret: 'bytes' })
@@ -71,4 +74,30 @@ t.test('K59: what the present skill hides is not read from a revision that anoth
   await manager.manifest('alpha')
   t.match(await read(), /^revision_changed/)
   t.match(await textOf(() => manager.at(revision).readMainFile('alpha', 'SKILL.md')), /^revision_changed/)
+})
+
+t.test('K53: a skill that moves to an earlier root while it is asked for is not answered from one behind both', async (t) => {
+  const dir = t.testdir({ first: skills('other'), second: { alpha: { 'SKILL.md': skillText('alpha', 'meant') } }, third: { alpha: { 'SKILL.md': skillText('alpha', 'hidden') } } })
+  const ask = [
+    (manager: Manager) => textOf(() => manager.readMainFile('alpha', 'SKILL.md')),
+    (manager: Manager) => textOf(async () => (await manager.openFile('alpha', 'SKILL.md') as { readonly content: FileContent }).content),
+    async (manager: Manager) => (await manager.find('alpha'))?.digest
+  ]
+  const disk = createFaultyDisk()
+  const manager = await startManager(t, ['first', 'second', 'third'].map((root) => join(dir, root)), { disk })
+  for (const [index, question] of ask.entries()) {
+    const right = await question(manager)
+    let isMoved = false
+    disk.intercept = (operation, path) => {
+      if (isMoved || operation !== 'stat' || !path.endsWith('second/alpha')) return
+      isMoved = true
+      renameSync(join(dir, 'second/alpha'), join(dir, 'first/alpha'))
+    }
+    manager.beginRequest({})
+    t.equal(await question(manager), right, `question ${index}`)
+    t.ok(isMoved)
+    disk.intercept = () => undefined
+    renameSync(join(dir, 'first/alpha'), join(dir, 'second/alpha'))
+    await manager.list()
+  }
 })
