@@ -238,7 +238,7 @@ export class View implements SkillService, NamedSkills {
   /** A revision that is kept may be one of another root, from when that was the skill's. What the present skill hides, it hides there too. */
   async #readAt<T> (name: string, answer: (state: SkillState) => Promise<T>, revision: string): Promise<T> {
     if (hasForbiddenSequence(name)) throw mainFileError.invalidName(name)
-    const present = await this.find(name) && this.#lists.ownerOf(name)?.skills.findNow(name)
+    const present = this.#members.length > 1 && await this.find(name) !== undefined ? this.#lists.ownerOf(name)?.skills.findNow(name) : undefined
     try {
       return await this.#first(name, ({ skills }) => skills.read(name, this.#shown(name, answer), revision, present))
     } catch (error) {
