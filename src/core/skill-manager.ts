@@ -37,12 +37,14 @@ export class SkillManager extends View {
   readonly refreshed = new Signal<RootRefresh>()
   readonly #log: CoreLog
   readonly #parts: Parts
+  readonly #roots: readonly RootSkills[]
 
   constructor (options: SkillManagerOptions) {
     const parts = createParts(options)
     super('', new MemberLists(parts.members), parts.ground)
     this.#log = options.log ?? SILENT
     this.#parts = parts
+    this.#roots = parts.roots
     for (const [root, { skills }] of parts.members.entries()) skills.refreshed.subscribe((refresh) => { this.refreshed.emit({ ...refresh, root }) })
   }
 
@@ -148,10 +150,6 @@ export class SkillManager extends View {
     const name = basename(skill.skillPath)
     return skillBody(mainFileText(await this.readMainFile(name, 'SKILL.md'), name))
   }
-
-  get #roots (): readonly RootSkills[] {
-    return this.#parts.members.map(({ skills }) => skills)
-  }
 }
 
 export function createSkillManager (options: SkillManagerOptions): SkillManager {
@@ -160,6 +158,7 @@ export function createSkillManager (options: SkillManagerOptions): SkillManager 
 
 interface Parts {
   readonly shared: SharedParts
+  readonly roots: readonly RootSkills[]
   /** A member for each root, with all its skills. */
   readonly members: readonly ViewMember[]
   readonly ground: ViewGround
@@ -172,7 +171,7 @@ function createParts ({ projectRoots, personalRoot, keep, hasRoom, ...options }:
     ...personalRoot === undefined ? [] : [new RootSkills({ ...options, root: personalRoot, type: 'personal', shared })]
   ]
   const members = roots.map((skills): ViewMember => ({ skills, inspections: new SharedInspections(skills), allows: everything, isWhole: true }))
-  return { shared, members, ground: { phase: shared.phase, search: new RootsSearch(roots) } }
+  return { shared, roots, members, ground: { phase: shared.phase, search: new RootsSearch(roots) } }
 }
 
 function everything (): boolean {

@@ -67,9 +67,9 @@ export class ChangeFeed {
 
   /**
    * Calls the listener with all later events, until the returned function is called.
-   * @param lastId id of the last known event: the listener gets those after it, or one `reset`, before this returns. It gets them
-   * later if `lastId` is a revision of the catalog, and the present revision is not known yet; or if they name revisions that
-   * nobody was told of yet, and that are kept first.
+   * @param lastId id of the last known event: the listener gets those after it, or one `reset`, before this returns. They come
+   * later while `lastId` is a revision of the catalog and the present one is not known. They also wait until the revisions that they
+   * name are kept.
    */
   subscribe (listener: FeedListener, lastId?: string): () => void {
     clearTimeout(this.#grace)

@@ -29,5 +29,5 @@ export function ignoreMissingRoot (error: unknown): undefined {
 /** Gives back the file that an answer holds open, if it does. */
 export async function closeUnused (answer: unknown): Promise<void> {
   const file = answer as ServableFile | undefined
-  if (typeof file === 'object' && file.kind === 'stream') await file.file.close()
+  if (file?.kind === 'stream') await file.file.close()
 }

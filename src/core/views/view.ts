@@ -31,7 +31,7 @@ export interface ViewGround {
 
 /**
  * The skills of some roots, or some of their skills, as if there were no others. A name is resolved in the roots of the view, in
- * their order. What is not in the view is never asked for. Consumer: access control, as every door takes a view.
+ * their order. What is not in the view is never asked for. Consumers: all doors, whether callers are told apart or not.
  */
 export class View implements SkillService, NamedSkills {
   #scope: string
