@@ -45,26 +45,30 @@ export async function measureAccess ({ run, cores, folder: parent }: Bench): Pro
   const token = createSecret('token')
   const file = join(folder, 'access.yaml')
   writeFileSync(file, `tokens: [{ name: bench, sha256: ${digestOf(token)}, groups: [all] }]\nissuers: [{ issuer: '${issuer}', audiences: ['${AUDIENCE}'] }]\nrules: [{ groups: [all] }]\n`)
-  const wrap = cores.besideLoad
-  const open = await startSkillserve(run, [root], { log: join(folder, 'open.log'), wrap })
-  const guarded = await startSkillserve(run, ['--access', file, root], { log: join(folder, 'guarded.log'), wrap, env: { LIMITS: 'off' } })
-  await watching(open)
   const questions: Readonly<Record<string, { readonly path: string, readonly body?: string }>> = {
     'GET /skills/:name': { path: `/skills/${name}` },
     'GET /skills': { path: '/skills' },
     'POST tool-call get_skill': { path: '/agent/tool-call', body: JSON.stringify({ id: 'call_1', type: 'function', function: { name: 'get_skill', arguments: JSON.stringify({ skill_name: name }) } }) }
   }
-  const rows: Row[] = []
-  for (const [what, { path, body }] of Object.entries(questions)) {
-    run.part(`callers: ${what}`)
-    const ask = (server: Server, secret?: string): Subject =>
-      ({ server, requests: [{ url: server.url + path, ...body !== undefined && { body }, ...secret !== undefined && { headers: { authorization: `Bearer ${secret}` } } }] })
-    const costs = await compare([ask(open), ask(guarded, token), ask(guarded, accessToken)])
-    rows.push(toRow(`${what}, with a token`, 'without callers', costs, 1), toRow(`${what}, with an access token (JWT)`, 'without callers', costs, 2))
+  const rounds: Readonly<Record<string, number[][]>> = Object.fromEntries(Object.keys(questions).map((what) => [what, []]))
+  for (let round = 1; round <= ROUNDS; round++) {
+    // New processes in each round, because two processes of the same program differ by up to 10 %.
+    const open = await startSkillserve(run, [root], { log: join(folder, 'open.log'), wrap: cores.besideLoad })
+    const guarded = await startSkillserve(run, ['--access', file, root], { log: join(folder, 'guarded.log'), wrap: cores.besideLoad, env: { LIMITS: 'off' } })
+    await watching(open)
+    for (const [what, { path, body }] of Object.entries(questions)) {
+      run.part(`callers, round ${round} of ${ROUNDS}: ${what}`)
+      const ask = (server: Server, secret?: string): Subject =>
+        ({ server, requests: [{ url: server.url + path, ...body !== undefined && { body }, ...secret !== undefined && { headers: { authorization: `Bearer ${secret}` } } }] })
+      const subjects = [ask(open), ask(guarded, token), ask(guarded, accessToken)]
+      for (const subject of subjects) await costOf(subject, WARM_UP_REQUESTS)
+      rounds[what]?.push(await measureRound(subjects))
+    }
+    await open.stop()
+    await guarded.stop()
   }
-  await open.stop()
-  await guarded.stop()
-  return rows
+  return Object.entries(rounds).flatMap(([what, costs]) =>
+    [toRow(`${what}, with a token`, 'without callers', costs, 1), toRow(`${what}, with an access token (JWT)`, 'without callers', costs, 2)])
 }
 
 /** Measures what many views of many skills cost. */
@@ -131,16 +135,18 @@ async function read (server: Server, tokens: readonly string[]): Promise<void> {
 async function compare (subjects: readonly Subject[]): Promise<ReadonlyArray<readonly number[]>> {
   for (const subject of subjects) await costOf(subject, WARM_UP_REQUESTS)
   const rounds: number[][] = []
-  for (let round = 0; round < ROUNDS; round++) {
-    const totals = subjects.map(() => 0)
-    for (let slice = 0; slice < SLICES; slice++) {
-      for (const [index, subject] of [...subjects.entries()].sort(([a], [b]) => slice % 2 === 0 ? a - b : b - a)) {
-        totals[index] = (totals[index] ?? 0) + await costOf(subject, REQUESTS) / REQUESTS / SLICES
-      }
-    }
-    rounds.push(totals)
-  }
+  for (let round = 0; round < ROUNDS; round++) rounds.push(await measureRound(subjects))
   return rounds
+}
+
+async function measureRound (subjects: readonly Subject[]): Promise<number[]> {
+  const totals = subjects.map(() => 0)
+  for (let slice = 0; slice < SLICES; slice++) {
+    for (const [index, subject] of [...subjects.entries()].sort(([a], [b]) => slice % 2 === 0 ? a - b : b - a)) {
+      totals[index] = (totals[index] ?? 0) + await costOf(subject, REQUESTS) / REQUESTS / SLICES
+    }
+  }
+  return totals
 }
 
 async function costOf ({ server, requests }: Subject, count: number): Promise<number> {
