@@ -218,12 +218,13 @@ export class View implements SkillService, NamedSkills {
   }
 
   async inspect (name: string, known?: Inspected): Promise<Inspected | Unread | undefined> {
-    for (const member of this.#members) {
+    const found = await this.#order.first(name, async ({ skills, inspections }) => {
       // With nothing to compare it with, the state of this moment is wanted.
-      const found = member.allows(name) ? await (known === undefined ? member.skills : member.inspections).inspect(name, known) : undefined
-      if (found !== undefined) return found
-    }
-    return undefined
+      const state = await (known === undefined ? skills : inspections).inspect(name, known)
+      if (state === undefined) throw mainFileError.skillNotFound(name)
+      return state
+    })
+    return found?.answer
   }
 
   keptRevisions (name: string): readonly string[] {

@@ -81,12 +81,17 @@ t.test('K53: a skill that moves to an earlier root while it is asked for is not 
   const ask = [
     (manager: Manager) => textOf(() => manager.readMainFile('alpha', 'SKILL.md')),
     (manager: Manager) => textOf(async () => (await manager.openFile('alpha', 'SKILL.md') as { readonly content: FileContent }).content),
-    async (manager: Manager) => (await manager.find('alpha'))?.digest
+    async (manager: Manager) => (await manager.find('alpha'))?.digest,
+    async (manager: Manager) => {
+      const inspected = await manager.inspect('alpha')
+      return inspected && 'revision' in inspected ? inspected.revision : undefined
+    }
   ]
   const disk = createFaultyDisk()
   const manager = await startManager(t, ['first', 'second', 'third'].map((root) => join(dir, root)), { disk })
   for (const [index, question] of ask.entries()) {
     const right = await question(manager)
+    t.ok(right)
     let isMoved = false
     disk.intercept = (operation, path) => {
       if (isMoved || operation !== 'stat' || !path.endsWith('second/alpha')) return
