@@ -133,7 +133,9 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
     const answer = door.fetch(toWebRequest(request, disconnected.signal), request, skills)
     inProgress.add(answer)
     try {
-      return await send(reply, await answer)
+      const response = await answer
+      if (response.headers.get('content-type') === EVENT_STREAM_MEDIA_TYPE) observer?.onStream?.(request)
+      return await send(reply, response)
     } finally {
       inProgress.delete(answer)
     }

@@ -45,6 +45,15 @@ export function createTraces ({ context, isSpanContextValid, propagation, SpanKi
     return span === undefined ? context.active() : trace.setSpan(context.active(), span)
   }
 
+  function end (request: FastifyRequest, status: number): void {
+    const span = spans.get(request)
+    if (span === undefined) return
+    spans.delete(request)
+    span.setAttribute('http.response.status_code', status)
+    if (status >= 500) span.setAttribute('error.type', String(status)).setStatus({ code: SpanStatusCode.ERROR })
+    span.end()
+  }
+
   return {
     onRequest (request) {
       const { method, routeOptions: { url: route, config }, raw, headers } = request
@@ -65,14 +74,10 @@ export function createTraces ({ context, isSpanContextValid, propagation, SpanKi
       }, propagation.extract(context.active(), headers, HEADERS), request))
     },
 
-    onResponse (request, reply) {
-      const span = spans.get(request)
-      if (span === undefined) return
-      const status = reply.raw.statusCode
-      span.setAttribute('http.response.status_code', status)
-      if (status >= 500) span.setAttribute('error.type', String(status)).setStatus({ code: SpanStatusCode.ERROR })
-      span.end()
-    },
+    // Streams last for hours, and a span is exported at its end.
+    onStream (request) { end(request, 200) },
+
+    onResponse (request, reply) { end(request, reply.raw.statusCode) },
 
     onOperation ({ method, params, id, origin }) {
       const meta = own(params, '_meta')

@@ -6,6 +6,7 @@ import { createSecret } from '../../src/access/secret.ts'
 import { modernRequest } from '../helper/mcp.ts'
 import { installSdk } from '../helper/otel.ts'
 import { startProcess } from '../helper/process.ts'
+import { until } from '../helper/skills.ts'
 
 const SKILL = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo CANARY-CONTENT\n' } }
 
@@ -55,6 +56,27 @@ t.test('K72: with an SDK that --import loads, requests, tool calls and MCP reque
   const [own] = named('GET /skills')
   t.match(inLog('/skills'), { trace_id: own?.trace, span_id: own?.id }, 'a trace that begins here')
   t.notOk(own?.trace === trace)
+})
+
+t.test('K72: an event stream is a span until its head is out', async (t) => {
+  const folder = t.testdir({ skills: SKILL })
+  const sdk = installSdk(folder)
+  const service = await startProcess(t, { args: [join(folder, 'skills')], nodeOptions: sdk.nodeOptions })
+  const open = new AbortController()
+  const { signal } = open
+  const accept = 'text/event-stream'
+  const answers = await Promise.all([
+    fetch(`${service.url}/events`, { signal }),
+    fetch(`${service.url}/mcp`, { signal, headers: { accept } }),
+    fetch(`${service.url}/mcp`, { signal, ...modernRequest({ method: 'subscriptions/listen', params: { notifications: { resourcesListChanged: true } } }) })
+  ])
+  for (const { status, headers } of answers) t.match({ status, type: headers.get('content-type') }, { status: 200, type: accept })
+  const names = ['GET /events', 'GET /mcp', 'POST /mcp']
+  await until(() => names.every((name) => sdk.text().includes(`"name":"${name}"`)))
+  open.abort()
+  t.match(await service.stop(), { code: 0 })
+  t.strictSame(sdk.spans().map(({ name }) => name).filter((name) => names.includes(name)).sort(), names, 'and ends once')
+  for (const { name, attributes } of sdk.spans().filter((span) => names.includes(span.name))) t.equal(attributes['http.response.status_code'], 200, name)
 })
 
 t.test('K72: without an SDK no module of OpenTelemetry is loaded', async (t) => {
