@@ -49,7 +49,10 @@
     request.responseType = 'document'
     request.addEventListener('load', () => {
       const results = request.response?.getElementById('results')
-      if (!results) return
+      if (!results) {
+        sayFailed()
+        return
+      }
       document.getElementById('results').replaceWith(document.adoptNode(results))
       // Not exchanged: what changes in it is read out.
       document.getElementById('count').textContent = request.response.getElementById('count').textContent
@@ -57,7 +60,13 @@
       document.title = request.response.title
       history.replaceState(undefined, '', address)
     })
+    request.addEventListener('error', sayFailed)
     request.send()
+  }
+
+  // Refused, or without an answer: what is on the page stays.
+  function sayFailed () {
+    document.getElementById('count').textContent = 'This search has failed. The skills below are those of the one before.'
   }
 
   function moveThrough (event) {

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Page } from 'playwright-core'
+import type { Page, Route } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { barriers, noBrowser, openTab, overflow, startBrowser } from '../../helper/browser.ts'
 import { buildService } from '../../helper/build.ts'
@@ -177,6 +177,23 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
       await tab.keyboard.press(key)
       await tab.locator('#q:focus').waitFor()
     }
+  })
+
+  await t.test('K74: search while typing says that it has failed, and goes on', async (t) => {
+    const tab = await openTab(t, browser, {}, /status of 503|ERR_FAILED/)
+    await tab.goto(url)
+    await tab.getByRole('searchbox').pressSequentially('wea')
+    const failed = tab.locator('#count', { hasText: 'This search has failed' })
+    for (const refuse of [(route: Route) => route.fulfill({ status: 503, contentType: 'text/html', body: 'busy' }), (route: Route) => route.abort()]) {
+      await tab.locator('#count', { hasText: '1 skill for “wea' }).waitFor()
+      await tab.route('**/?q=weat', refuse)
+      await tab.getByRole('searchbox').fill('weat')
+      await failed.waitFor()
+      t.strictSame(await tab.locator('.skills h2').allInnerTexts(), ['weather'])
+      await tab.unroute('**/?q=weat')
+      await tab.getByRole('searchbox').fill('weath')
+    }
+    await tab.waitForURL('**/?q=weath')
   })
 
   await t.test('K76: a snippet has the address of the address bar, and a button copies it', async (t) => {
