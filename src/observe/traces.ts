@@ -1,10 +1,13 @@
 import type * as OpenTelemetry from '@opentelemetry/api'
 import type { Context, Span, SpanOptions } from '@opentelemetry/api'
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { SkillsOf } from '../http/callers.ts'
+import { REVISION_HEADER } from '../http/headers.ts'
 import type { Observer } from '../http/observer.ts'
 import type { ClientOf } from '../http/request/client-address.ts'
 import { own } from '../core/ground/json.ts'
 import { maskSecrets } from '../core/ground/text.ts'
+import { type Read, readOfCall, readOfOperation, readOfRequest } from './reads.ts'
 
 type Api = typeof OpenTelemetry
 
@@ -30,6 +33,7 @@ export function createTraces ({ context, isSpanContextValid, propagation, SpanKi
   const tracer = trace.getTracer('skillserve', version)
   const spans = new WeakMap<object, Span>()
   const operations = new WeakMap<object, Span>()
+  let skillsOf: SkillsOf | undefined
 
   /** Lines of the log and of the audit log carry the ids of the span. */
   function begin (name: string, options: SpanOptions, parent: Context, request: FastifyRequest): Span {
@@ -45,16 +49,19 @@ export function createTraces ({ context, isSpanContextValid, propagation, SpanKi
     return span === undefined ? context.active() : trace.setSpan(context.active(), span)
   }
 
-  function end (request: FastifyRequest, status: number): void {
+  function end (request: FastifyRequest, status: number, reply?: FastifyReply): void {
     const span = spans.get(request)
     if (span === undefined) return
     spans.delete(request)
-    span.setAttribute('http.response.status_code', status)
+    const revision = reply?.getHeader(REVISION_HEADER)
+    span.setAttributes({ 'http.response.status_code': status, ...ofSkill(readOfRequest(request)), ...typeof revision === 'string' && { 'skillserve.revision': revision } })
     if (status >= 500) span.setAttribute('error.type', String(status)).setStatus({ code: SpanStatusCode.ERROR })
     span.end()
   }
 
   return {
+    useSkills (given) { skillsOf = given },
+
     onRequest (request) {
       const { method, routeOptions: { url: route, config }, raw, headers } = request
       // Spans of probes would be most of a trace, and say nothing.
@@ -77,9 +84,10 @@ export function createTraces ({ context, isSpanContextValid, propagation, SpanKi
     // Streams last for hours, and a span is exported at its end.
     onStream (request) { end(request, 200) },
 
-    onResponse (request, reply) { end(request, reply.raw.statusCode) },
+    onResponse (request, reply) { end(request, reply.raw.statusCode, reply) },
 
-    onOperation ({ method, params, id, origin }) {
+    onOperation (operation) {
+      const { method, params, id, origin } = operation
       const meta = own(params, '_meta')
       const [traceparent, tracestate] = [own(meta, 'traceparent'), own(meta, 'tracestate')]
       const requestSpan = spans.get(origin)
@@ -98,7 +106,8 @@ export function createTraces ({ context, isSpanContextValid, propagation, SpanKi
           ...version !== undefined && { 'mcp.protocol.version': cut(String(version)) },
           ...tool !== undefined && { 'gen_ai.tool.name': tool, 'gen_ai.operation.name': 'execute_tool' },
           ...id !== undefined && { 'jsonrpc.request.id': cut(String(id)) },
-          ...typeof uri === 'string' && { 'mcp.resource.uri': cut(uri) }
+          ...typeof uri === 'string' && { 'mcp.resource.uri': cut(uri) },
+          ...ofSkill(readOfOperation(operation))
         },
         links: isOwnTrace && requestSpan !== undefined ? [{ context: requestSpan.spanContext() }] : []
       }, parent, origin)
@@ -110,15 +119,18 @@ export function createTraces ({ context, isSpanContextValid, propagation, SpanKi
       }
     },
 
-    onCall ({ tool, dialect, id, origin }) {
+    onCall (call) {
+      const { tool, dialect, id, origin } = call
       const name = tool?.name ?? 'unknown'
+      const request = origin as FastifyRequest | undefined
       const span = tracer.startSpan(`execute_tool ${name}`, {
         kind: SpanKind.INTERNAL,
         attributes: {
           'gen_ai.operation.name': 'execute_tool',
           'gen_ai.tool.name': name,
           ...id !== undefined && { 'gen_ai.tool.call.id': cut(String(id)) },
-          'skillserve.dialect': dialect
+          'skillserve.dialect': dialect,
+          ...request !== undefined && ofSkill(readOfCall(call, request, skillsOf?.(request).availableNow() ?? []))
         }
       }, below(origin))
       return (result) => {
@@ -128,6 +140,10 @@ export function createTraces ({ context, isSpanContextValid, propagation, SpanKi
       }
     }
   }
+}
+
+function ofSkill (read: Read | undefined): { readonly 'skillserve.skill'?: string } {
+  return read?.skill === undefined ? {} : { 'skillserve.skill': cut(read.skill) }
 }
 
 function cut (text: string): string {

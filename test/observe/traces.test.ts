@@ -16,7 +16,8 @@ t.test('K72: with an SDK that --import loads, requests, tool calls and MCP reque
   const service = await startProcess(t, { args: [join(folder, 'skills')], nodeOptions: sdk.nodeOptions })
   const [trace, span, other] = ['4bf92f3577b34da6a3ce929d0e0e4736', '00f067aa0ba902b7', 'a'.repeat(32)]
   const headers = { traceparent: `00-${trace}-${span}-01`, authorization: 'Bearer CANARY-TOKEN', cookie: 'x=CANARY-COOKIE' }
-  await (await fetch(`${service.url}/skills/demo?q=CANARY-QUERY`, { headers })).text()
+  await (await fetch(`${service.url}/skills/demo?revision=current`, { headers })).text()
+  await (await fetch(`${service.url}/catalog?q=CANARY-QUERY`, { headers })).text()
   await (await fetch(`${service.url}/livez`, { headers })).text()
   await (await fetch(`${service.url}/skills`)).text()
   const secret = createSecret('link')
@@ -37,15 +38,15 @@ t.test('K72: with an SDK that --import loads, requests, tool calls and MCP reque
   const spans = sdk.spans()
   const named = (name: string) => spans.filter((line) => line.name === name)
 
-  t.match(named('GET /skills/:name'), [{ kind: 1, trace, parent: span, attributes: { 'http.request.method': 'GET', 'http.route': '/skills/:name', 'url.path': '/skills/demo', 'url.scheme': 'http', 'server.address': '127.0.0.1', 'client.address': '127.0.0.1' } }])
+  t.match(named('GET /skills/:name'), [{ kind: 1, trace, parent: span, attributes: { 'http.request.method': 'GET', 'http.route': '/skills/:name', 'url.path': '/skills/demo', 'url.scheme': 'http', 'server.address': '127.0.0.1', 'client.address': '127.0.0.1', 'skillserve.skill': 'demo', 'skillserve.revision': /^sha256:/ } }])
   t.strictSame(named('GET /livez'), [])
   const [request] = named('POST /agent/tool-call')
   const [failed, called] = named('execute_tool get_skill')
-  t.match(failed, { kind: 0, trace, parent: request?.id, attributes: { 'gen_ai.tool.name': 'get_skill', 'gen_ai.tool.call.id': 'a', 'skillserve.outcome': 'error', 'error.type': 'tool_error' } })
+  t.match(failed, { kind: 0, trace, parent: request?.id, attributes: { 'gen_ai.tool.name': 'get_skill', 'gen_ai.tool.call.id': 'a', 'skillserve.skill': 'none', 'skillserve.outcome': 'error', 'error.type': 'tool_error' } })
   t.match(request?.attributes, { 'http.response.status_code': 200 })
   const [operation] = named('tools/call')
   t.match(operation, { kind: 1, trace: other, parent: span, links: 1, attributes: { 'mcp.method.name': 'tools/call', 'mcp.protocol.version': '2026-07-28', 'gen_ai.tool.name': 'get_skill' } })
-  t.match(called, { trace: other, parent: operation?.id })
+  t.match(called, { trace: other, parent: operation?.id, attributes: { 'skillserve.skill': 'demo' } })
   t.match(named('POST /mcp'), [{ trace }])
   t.notMatch(text, 'CANARY')
   t.notMatch(text + JSON.stringify(service.log()), secret.slice(12, 30), 'no secret link, whatever its spelling')
