@@ -5,6 +5,7 @@ import type { Root } from './roots/root.ts'
 import type { Inspected, Unread } from './content/manifest.ts'
 import type { SkillFiles } from './content/skill-files.ts'
 import type { SkillState } from './content/skill-state.ts'
+import type { Awaitable } from './ground/async.ts'
 import { SkillError } from './ground/errors.ts'
 import type { FileContent } from './files/file-content.ts'
 import type { ServableFile } from './files/file-store.ts'
@@ -164,8 +165,8 @@ export class RootSkills {
   }
 
   /** Whether the root has no skill of this name that another root has, nor kept revisions of one. Costs no listing. */
-  async lacks (name: string): Promise<boolean> {
-    return this.keptRevisions(name).size === 0 && await this.#root.lacks(name)
+  lacks (name: string): Awaitable<boolean> {
+    return this.keptRevisions(name).size === 0 && this.#root.lacks(name)
   }
 
   /** Goes up with each difference that was found on the disk. */

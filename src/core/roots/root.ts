@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import { coalesce } from '../ground/async.ts'
+import { type Awaitable, coalesce } from '../ground/async.ts'
 import { createLocalDisk, createNetworkDisk, type Disk, errorCode } from '../disk/disk.ts'
 import type { DiskGuard } from '../disk/network/guard.ts'
 import { guardDisk } from '../disk/network/guarded-disk.ts'
@@ -128,8 +128,12 @@ export class Root implements RootFolder {
    * Whether the root is there, and has nothing of this name. To list it again may take a second.
    * @param name that a listing had, of this root or another: no caller's text becomes a path
    */
-  async lacks (name: string): Promise<boolean> {
+  lacks (name: string): Awaitable<boolean> {
     if (this.folders.has(name) || this.listed !== undefined || this.#lastGood === undefined) return false
+    return this.holdsAtOnce() || this.#lacksOnDisk(name)
+  }
+
+  async #lacksOnDisk (name: string): Promise<boolean> {
     try {
       return await this.holdsFor(name) || ((await this.#disk.stat(this.path))?.isDirectory() === true && await this.#disk.lstat(`${this.path}/${name}`) === undefined)
     } catch {

@@ -35,7 +35,7 @@ export class MemberOrder {
       for (const member of members) {
         try {
           const mayHave = this.#mayHave(member, name)
-          if (mayHave !== true && !await mayHave) continue
+          if (mayHave === false || (mayHave !== true && !await mayHave)) continue
           const answer = await ask(member)
           if (member === members[0] || !this.isOutdated(before, attempt)) return { answer }
           await closeUnused(answer)
@@ -58,6 +58,8 @@ export class MemberOrder {
     if (!member.allows(name)) return false
     const lists = this.#lists()
     const owner = lists.members.length > 1 ? lists.ownerOf(name) : undefined
-    return owner === undefined || owner === member || member.skills.lacks(name).then((lacks) => !lacks)
+    if (owner === undefined || owner === member) return true
+    const lacks = member.skills.lacks(name)
+    return typeof lacks === 'boolean' ? !lacks : lacks.then((isSo) => !isSo)
   }
 }
