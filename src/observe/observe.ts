@@ -76,9 +76,9 @@ const OPENTELEMETRY = Symbol.for('opentelemetry.js.api.1')
 async function observeSpans ({ version, log, clientOf = peerOf }: ObserveOptions): Promise<Observation> {
   const registered: unknown = Reflect.get(globalThis, OPENTELEMETRY)
   if (typeof registered !== 'object' || registered === null || !('trace' in registered)) return NOTHING
-  const [api, { createTraces }] = await Promise.all([import('@opentelemetry/api'), import('./traces.ts')])
+  const [api, { Traces }] = await Promise.all([import('@opentelemetry/api'), import('./traces.ts')])
   log.info({}, 'an OpenTelemetry SDK is loaded: requests, tool calls and MCP requests are spans')
-  return { ...NOTHING, observers: [createTraces(api, { version, clientOf })] }
+  return { ...NOTHING, observers: [new Traces(api, { version, clientOf })] }
 }
 
 async function observeMetrics ({ skills, version, log, readings, metrics: { address, hasCallers, basePath, countsReads } }: ObserveOptions): Promise<Observation> {

@@ -1,10 +1,11 @@
 import type * as OpenTelemetry from '@opentelemetry/api'
-import type { Context, Span, SpanOptions } from '@opentelemetry/api'
+import type { Context, Span, SpanOptions, Tracer } from '@opentelemetry/api'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { SkillsOf } from '../http/callers.ts'
 import { REVISION_HEADER } from '../http/headers.ts'
-import type { Observer } from '../http/observer.ts'
+import type { ObservedOperation, Observer, OperationEnd } from '../http/observer.ts'
 import type { ClientOf } from '../http/request/client-address.ts'
+import type { CallResult, ObservedCall } from '../tools/calls/observer.ts'
 import { own } from '../core/ground/json.ts'
 import { maskSecrets } from '../core/ground/text.ts'
 import { type Read, readOfCall, readOfOperation, readOfRequest } from './reads.ts'
@@ -27,118 +28,135 @@ export interface TracesOptions {
 /**
  * Spans by the conventions of OpenTelemetry: one for each request, each MCP request and each tool call. Made here and not by
  * patching modules, since the command line is a bundle. Names of MCP and GenAI attributes may still change: all are in this file.
- * @param api found by the caller, so that nothing is loaded without an SDK
  */
-export function createTraces ({ context, isSpanContextValid, propagation, SpanKind, SpanStatusCode, trace }: Api, { version, clientOf }: TracesOptions): Observer {
-  const tracer = trace.getTracer('skillserve', version)
-  const spans = new WeakMap<object, Span>()
-  const operations = new WeakMap<object, Span>()
-  let skillsOf: SkillsOf | undefined
+export class Traces implements Observer {
+  readonly #api: Api
+  readonly #tracer: Tracer
+  readonly #clientOf: ClientOf
+  readonly #requests = new WeakMap<object, Span>()
+  /** Of MCP, by the requests that they came in. */
+  readonly #operations = new WeakMap<object, Span>()
+  #skillsOf: SkillsOf | undefined
+
+  /** @param api found by the caller, so that nothing is loaded without an SDK */
+  constructor (api: Api, { version, clientOf }: TracesOptions) {
+    this.#api = api
+    this.#tracer = api.trace.getTracer('skillserve', version)
+    this.#clientOf = clientOf
+  }
+
+  useSkills (skillsOf: SkillsOf): void {
+    this.#skillsOf = skillsOf
+  }
+
+  onRequest (request: FastifyRequest): void {
+    const { method, routeOptions: { url: route, config }, raw, headers } = request
+    // Spans of probes would be most of a trace, and say nothing.
+    if (config.load === 'probe') return
+    this.#requests.set(request, this.#begin(route === undefined ? method : `${method} ${route}`, {
+      kind: this.#api.SpanKind.SERVER,
+      attributes: {
+        'http.request.method': method,
+        ...route !== undefined && { 'http.route': route },
+        // A pattern stands for the path where the path is a secret.
+        'url.path': route?.includes(':secret') === true ? route : cut(request.url.split('?', 1)[0] ?? ''),
+        'url.scheme': 'http',
+        'server.address': cut((headers.host ?? '').replace(/:\d*$/, '')),
+        'client.address': this.#clientOf(raw),
+        'user_agent.original': cut(headers['user-agent'] ?? '')
+      }
+    }, this.#contextIn(headers), request))
+  }
+
+  /** Streams last for hours, and a span is exported at its end. */
+  onStream (request: FastifyRequest): void {
+    this.#end(request, 200)
+  }
+
+  onResponse (request: FastifyRequest, reply: FastifyReply): void {
+    this.#end(request, reply.raw.statusCode, reply)
+  }
+
+  onOperation (operation: ObservedOperation): (end: OperationEnd) => void {
+    const { method, params, id, origin } = operation
+    const meta = own(params, '_meta')
+    const [traceparent, tracestate] = [own(meta, 'traceparent'), own(meta, 'tracestate')]
+    const requestSpan = this.#requests.get(origin)
+    const isOwnTrace = typeof traceparent === 'string'
+    const parent = isOwnTrace ? this.#contextIn({ traceparent, ...typeof tracestate === 'string' && { tracestate } }) : this.#below(origin)
+    const target = own(params, 'name')
+    const tool = method === 'tools/call' && typeof target === 'string' ? cut(target) : undefined
+    const uri = own(params, 'uri')
+    const version = origin.headers['mcp-protocol-version']
+    const span = this.#begin(cut(method), {
+      kind: this.#api.SpanKind.SERVER,
+      attributes: {
+        'mcp.method.name': cut(method),
+        ...version !== undefined && { 'mcp.protocol.version': cut(String(version)) },
+        ...tool !== undefined && { 'gen_ai.tool.name': tool, 'gen_ai.operation.name': 'execute_tool' },
+        ...id !== undefined && { 'jsonrpc.request.id': cut(String(id)) },
+        ...typeof uri === 'string' && { 'mcp.resource.uri': cut(uri) },
+        ...ofSkill(readOfOperation(operation))
+      },
+      links: isOwnTrace && requestSpan !== undefined ? [{ context: requestSpan.spanContext() }] : []
+    }, parent, origin)
+    this.#operations.set(origin, span)
+    return ({ error }) => {
+      if (error !== undefined) span.setAttribute('error.type', error)
+      if (error?.startsWith('-') === true) span.setAttribute('rpc.response.status_code', error)
+      span.end()
+    }
+  }
+
+  onCall (call: ObservedCall): (result: CallResult) => void {
+    const { tool, dialect, id, origin } = call
+    const name = tool?.name ?? 'unknown'
+    const request = origin as FastifyRequest | undefined
+    const span = this.#tracer.startSpan(`execute_tool ${name}`, {
+      kind: this.#api.SpanKind.INTERNAL,
+      attributes: {
+        'gen_ai.operation.name': 'execute_tool',
+        'gen_ai.tool.name': name,
+        ...id !== undefined && { 'gen_ai.tool.call.id': cut(String(id)) },
+        'skillserve.dialect': dialect,
+        ...request !== undefined && ofSkill(readOfCall(call, request, this.#skillsOf?.(request).availableNow() ?? []))
+      }
+    }, this.#below(origin))
+    return (result) => {
+      span.setAttribute('skillserve.outcome', result)
+      if (result !== 'ok') span.setAttribute('error.type', 'tool_error')
+      span.end()
+    }
+  }
 
   /** Lines of the log and of the audit log carry the ids of the span. */
-  function begin (name: string, options: SpanOptions, parent: Context, request: FastifyRequest): Span {
-    const span = tracer.startSpan(name, options, parent)
+  #begin (name: string, options: SpanOptions, parent: Context, request: FastifyRequest): Span {
+    const span = this.#tracer.startSpan(name, options, parent)
     const spanContext = span.spanContext()
     const { traceId, spanId, traceFlags } = spanContext
-    if (isSpanContextValid(spanContext)) request.trace = { traceId, spanId, flags: traceFlags.toString(16).padStart(2, '0') }
+    if (this.#api.isSpanContextValid(spanContext)) request.trace = { traceId, spanId, flags: traceFlags.toString(16).padStart(2, '0') }
     return span
   }
 
-  function below (origin: object | undefined): Context {
-    const span = origin && (operations.get(origin) ?? spans.get(origin))
-    return span === undefined ? context.active() : trace.setSpan(context.active(), span)
-  }
-
-  function end (request: FastifyRequest, status: number, reply?: FastifyReply): void {
-    const span = spans.get(request)
+  #end (request: FastifyRequest, status: number, reply?: FastifyReply): void {
+    const span = this.#requests.get(request)
     if (span === undefined) return
-    spans.delete(request)
+    this.#requests.delete(request)
     const revision = reply?.getHeader(REVISION_HEADER)
     span.setAttributes({ 'http.response.status_code': status, ...ofSkill(readOfRequest(request)), ...typeof revision === 'string' && { 'skillserve.revision': revision } })
-    if (status >= 500) span.setAttribute('error.type', String(status)).setStatus({ code: SpanStatusCode.ERROR })
+    if (status >= 500) span.setAttribute('error.type', String(status)).setStatus({ code: this.#api.SpanStatusCode.ERROR })
     span.end()
   }
 
-  return {
-    useSkills (given) { skillsOf = given },
+  #contextIn (headers: FastifyRequest['headers']): Context {
+    const { context, propagation } = this.#api
+    return propagation.extract(context.active(), headers, HEADERS)
+  }
 
-    onRequest (request) {
-      const { method, routeOptions: { url: route, config }, raw, headers } = request
-      // Spans of probes would be most of a trace, and say nothing.
-      if (config.load === 'probe') return
-      spans.set(request, begin(route === undefined ? method : `${method} ${route}`, {
-        kind: SpanKind.SERVER,
-        attributes: {
-          'http.request.method': method,
-          ...route !== undefined && { 'http.route': route },
-          // A pattern stands for the path where the path is a secret.
-          'url.path': route?.includes(':secret') === true ? route : cut(request.url.split('?', 1)[0] ?? ''),
-          'url.scheme': 'http',
-          'server.address': cut((headers.host ?? '').replace(/:\d*$/, '')),
-          'client.address': clientOf(raw),
-          'user_agent.original': cut(headers['user-agent'] ?? '')
-        }
-      }, propagation.extract(context.active(), headers, HEADERS), request))
-    },
-
-    // Streams last for hours, and a span is exported at its end.
-    onStream (request) { end(request, 200) },
-
-    onResponse (request, reply) { end(request, reply.raw.statusCode, reply) },
-
-    onOperation (operation) {
-      const { method, params, id, origin } = operation
-      const meta = own(params, '_meta')
-      const [traceparent, tracestate] = [own(meta, 'traceparent'), own(meta, 'tracestate')]
-      const requestSpan = spans.get(origin)
-      const isOwnTrace = typeof traceparent === 'string'
-      const parent = isOwnTrace
-        ? propagation.extract(context.active(), { traceparent, ...typeof tracestate === 'string' && { tracestate } }, HEADERS)
-        : below(origin)
-      const target = own(params, 'name')
-      const tool = method === 'tools/call' && typeof target === 'string' ? cut(target) : undefined
-      const uri = own(params, 'uri')
-      const version = origin.headers['mcp-protocol-version']
-      const span = begin(cut(method), {
-        kind: SpanKind.SERVER,
-        attributes: {
-          'mcp.method.name': cut(method),
-          ...version !== undefined && { 'mcp.protocol.version': cut(String(version)) },
-          ...tool !== undefined && { 'gen_ai.tool.name': tool, 'gen_ai.operation.name': 'execute_tool' },
-          ...id !== undefined && { 'jsonrpc.request.id': cut(String(id)) },
-          ...typeof uri === 'string' && { 'mcp.resource.uri': cut(uri) },
-          ...ofSkill(readOfOperation(operation))
-        },
-        links: isOwnTrace && requestSpan !== undefined ? [{ context: requestSpan.spanContext() }] : []
-      }, parent, origin)
-      operations.set(origin, span)
-      return ({ error }) => {
-        if (error !== undefined) span.setAttribute('error.type', error)
-        if (error?.startsWith('-') === true) span.setAttribute('rpc.response.status_code', error)
-        span.end()
-      }
-    },
-
-    onCall (call) {
-      const { tool, dialect, id, origin } = call
-      const name = tool?.name ?? 'unknown'
-      const request = origin as FastifyRequest | undefined
-      const span = tracer.startSpan(`execute_tool ${name}`, {
-        kind: SpanKind.INTERNAL,
-        attributes: {
-          'gen_ai.operation.name': 'execute_tool',
-          'gen_ai.tool.name': name,
-          ...id !== undefined && { 'gen_ai.tool.call.id': cut(String(id)) },
-          'skillserve.dialect': dialect,
-          ...request !== undefined && ofSkill(readOfCall(call, request, skillsOf?.(request).availableNow() ?? []))
-        }
-      }, below(origin))
-      return (result) => {
-        span.setAttribute('skillserve.outcome', result)
-        if (result !== 'ok') span.setAttribute('error.type', 'tool_error')
-        span.end()
-      }
-    }
+  #below (origin: object | undefined): Context {
+    const { context, trace } = this.#api
+    const span = origin && (this.#operations.get(origin) ?? this.#requests.get(origin))
+    return span === undefined ? context.active() : trace.setSpan(context.active(), span)
   }
 }
 
