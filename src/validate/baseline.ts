@@ -14,7 +14,7 @@ export function readBaseline (file: string): Baseline {
   try {
     accepted = JSON.parse(readFileSync(file, 'utf8'))
   } catch (error) {
-    throw new PathError(`the baseline ${JSON.stringify(file)} ${error instanceof SyntaxError ? 'is not valid JSON' : 'cannot be read'}`)
+    throw new PathError(`the baseline ${JSON.stringify(file)} ${error instanceof SyntaxError ? 'is not valid JSON' : 'cannot be read: --write-baseline writes it'}`)
   }
   if (!isCodesByPath(accepted)) throw new PathError(`the baseline ${JSON.stringify(file)} must be an object of paths, each with a list of codes`)
   const codes = new Map(Object.entries(accepted).map(([path, list]) => [path, new Set(list)]))
@@ -26,8 +26,8 @@ export function writeBaseline (file: string, found: ReadonlyMap<string, Readonly
   const entries = [...found].sort(([a], [b]) => compareCodePoints(a, b)).map(([path, codes]) => [path, [...codes].sort(compareCodePoints)] as const)
   try {
     writeFileSync(file, `${JSON.stringify(Object.fromEntries(entries), null, 2)}\n`)
-  } catch {
-    throw new PathError(`the baseline ${JSON.stringify(file)} cannot be written`)
+  } catch (error) {
+    throw new PathError(`the baseline ${JSON.stringify(file)} cannot be written (${error instanceof Error && 'code' in error ? String(error.code) : String(error)})`)
   }
 }
 

@@ -51,7 +51,7 @@ export async function readProjectFile (path: string, cwd: string): Promise<Proje
 }
 
 function findProjectFile (path: string, cwd: string): string | undefined {
-  const start = statSync(path, { throwIfNoEntry: false })?.isDirectory() === true ? path : dirname(path)
+  const start = isFolder(path) ? path : dirname(path)
   const isInside = !relative(cwd, start).split(sep).includes('..')
   // Of a skill elsewhere, its own folder and the one that holds it.
   const last = isInside ? resolve(cwd) : dirname(start)
@@ -59,5 +59,14 @@ function findProjectFile (path: string, cwd: string): string | undefined {
     const file = join(folder, PROJECT_FILE)
     if (existsSync(file)) return file
     if (folder === last || folder === dirname(folder)) return undefined
+  }
+}
+
+/** What is in a folder that may not be searched is left to the judge, which says so. */
+function isFolder (path: string): boolean {
+  try {
+    return statSync(path).isDirectory()
+  } catch {
+    return false
   }
 }

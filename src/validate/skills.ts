@@ -64,7 +64,7 @@ export async function skillsAt (path: string, { cwd, linkTargets = [], onSkipped
   const folders = [...scan.folders.values()].sort((a, b) => compareCodePoints(a.name, b.name))
   const skipped = scan.skipped.flatMap(describeSkipped)
   for (const folder of folders) {
-    if (!await hasMainFile(folder.realPath)) continue
+    if (!await mayHaveMainFile(folder.realPath)) continue
     for (const sentence of skipped) onSkipped?.(sentence)
     return folders
   }
@@ -83,6 +83,15 @@ function describeSkipped ({ name, reason, target = '' }: SkippedEntry): string[]
 
 async function folderOf (path: string): Promise<SkillFolder> {
   return { name: basename(path), type: 'project', path, realPath: await realpath(path), linked: false }
+}
+
+/** A folder that may not be read is judged: its finding names the remedy. */
+async function mayHaveMainFile (folder: string): Promise<boolean> {
+  try {
+    return (await readdir(folder)).some((name) => isMainFile(name))
+  } catch (error) {
+    return isRefusal(error)
+  }
 }
 
 async function hasMainFile (folder: string): Promise<boolean> {
@@ -104,7 +113,11 @@ async function hint (path: string, folders: readonly SkillFolder[]): Promise<str
 function reasonOf (error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code === 'ENOENT' || code === 'ENOTDIR') return 'is not there'
-  return code === 'EACCES' || code === 'EPERM' ? 'may not be read' : 'cannot be read'
+  return isRefusal(error) ? 'may not be read' : 'cannot be read'
+}
+
+function isRefusal (error: unknown): boolean {
+  return error instanceof Error && 'code' in error && (error.code === 'EACCES' || error.code === 'EPERM')
 }
 
 /** Folders whose listings are remembered: more than skills that are read at a time. */

@@ -7,7 +7,8 @@ import fc from 'fast-check'
 import { runCommandLine } from '../../src/cli/run.ts'
 import { parseSkillBytes } from '../../src/core/format/main-file.ts'
 import { fixFile, fixText } from '../../src/validate/fix.ts'
-import { skill, skillText } from '../helper/skills.ts'
+import { runProcess } from '../helper/process.ts'
+import { skill, skills, skillText } from '../helper/skills.ts'
 
 async function run (cwd: string, ...argv: readonly string[]): Promise<{ code: number | undefined, out: string, errors: string }> {
   let out = ''
@@ -79,6 +80,18 @@ t.test('K79: wrong use, and a path without skills, exit with 2', async (t) => {
   }
 })
 
+t.test('K79: a skill that may not be read is a finding, and a SKILL.md in it wrong use', async (t) => {
+  const cwd = t.testdir({ skills: skills('one') })
+  chmodSync(cwd, 0o755)
+  chmodSync(join(cwd, 'skills/one'), 0)
+  const uid = process.getuid?.() === 0 ? { uid: 65_534 } : {}
+  const folder = await runProcess(t, { cwd, args: ['validate', 'skills'], ...uid })
+  const file = await runProcess(t, { cwd, args: ['validate', 'skills/one/SKILL.md'], ...uid })
+  chmodSync(join(cwd, 'skills/one'), 0o755)
+  t.match(folder, { code: 1, stdout: /^skills\/one\/SKILL\.md {2}error {2}main_file_permission_denied/ })
+  t.match(file, { code: 2, stdout: '', stderr: /^skillserve: 'skills\/one\/SKILL\.md' may not be read\n/ })
+})
+
 t.test('K4, K79: what could be a skill and is left out is named, and --allow-links takes links as serve does', async (t) => {
   const cwd = t.testdir({
     real: { linked: skill('linked') },
@@ -140,7 +153,9 @@ t.test('K79: a baseline accepts what there is', async (t) => {
   t.equal((await run(cwd, '--baseline', 'base.json', '--write-baseline')).code, 0)
   t.strictSame(JSON.parse(readFileSync(join(cwd, 'base.json'), 'utf8')), { 'skills/bad': ['name_folder_mismatch'] })
   t.match(await run(cwd, '--baseline', 'base.json'), { code: 0, out: '2 skills: no findings, 1 accepted by the baseline; about 8 tokens in each turn\n' })
-  t.equal((await run(cwd, '--baseline', 'nope.json')).code, 2)
+  t.match(await run(cwd, '--baseline', 'nope.json'), { code: 2, errors: /nope\.json" cannot be read: --write-baseline writes it\n$/ })
+  mkdirSync(join(cwd, 'folder'))
+  t.match(await run(cwd, '--baseline', 'folder', '--write-baseline'), { code: 2, out: /^$/, errors: /folder" cannot be written \(EISDIR\)\n$/ }, 'says nothing was accepted')
   writeFileSync(join(cwd, 'skills/bad/SKILL.md'), '---\n# moved\n\ndescription: x\nname: other\n---\nbody\n')
   t.match(await run(cwd, '--baseline', 'base.json'), { code: 0 }, 'wherever the line is')
   writeFileSync(join(cwd, 'skills/bad/SKILL.md'), '---\nname: other\n---\nbody\n')

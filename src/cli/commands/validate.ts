@@ -195,7 +195,7 @@ async function judge (paths: readonly string[], options: Options, { cwd, env, pr
     folders,
     targets,
     sources: [mcpFindings],
-    reporter: writesBaseline ? collecting(found, print) : reporter,
+    reporter: writesBaseline ? collecting(found) : reporter,
     ...isQuiet && !writesBaseline && { reportFrom: failOn },
     baseline: file === undefined || writesBaseline ? undefined : readBaseline(file)
   })
@@ -203,6 +203,7 @@ async function judge (paths: readonly string[], options: Options, { cwd, env, pr
   if (skipped.size > MAX_SKIPPED_LINES) warn(`${skipped.size - MAX_SKIPPED_LINES} more are left out`)
   if (writesBaseline && file !== undefined) {
     writeBaseline(file, found)
+    print(`${totals.error + totals.warning + totals.info} findings of ${totals.skills} skills accepted\n`)
     return 0
   }
   const fails = (['error', 'warning', 'info'] as const satisfies readonly FindingSeverity[]).some((severity) => totals[severity] > 0 && reaches(severity, failOn))
