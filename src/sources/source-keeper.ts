@@ -11,6 +11,7 @@ import { expandPackages } from './publish/packages.ts'
 import { type PublishedState, Publisher } from './publish/publisher.ts'
 import { isReport, summaryOf } from './publish/report.ts'
 import { Schedule } from './schedule.ts'
+import { readSecretFile } from './secrets.ts'
 import { SourceError } from './source-error.ts'
 import type { Keeper } from './keeper.ts'
 import { githubState, type GithubState } from './git/github.ts'
@@ -102,11 +103,23 @@ export class SourceKeeper implements Keeper {
 
   start (): void {
     this.#wakeIn(0)
+    void this.#checkHook()
   }
 
   /** A hook says that there may be something new. */
   hint (): void {
     this.#wakeIn(this.#schedule.pauseBeforeHook(performance.now()))
+  }
+
+  /** A sender is not told why its hook is refused, so the operator is. */
+  async #checkHook (): Promise<void> {
+    const { name, webhookSecretFile } = this.source
+    if (webhookSecretFile === undefined) return
+    try {
+      await readSecretFile(webhookSecretFile)
+    } catch {
+      this.#options.log.warn({ source: name, file: webhookSecretFile }, 'the secret of a webhook cannot be read: its hooks are refused until the file holds it in one line')
+    }
   }
 
   async close (): Promise<void> {

@@ -35,9 +35,12 @@ t.test('a port for metrics that is in use stops the start with a line that names
 })
 
 t.test('settings without effect have a warning each', async (t) => {
-  const service = await startProcess(t, { args: [t.testdir(FILES)], env: { AUDIT_REQUIRED: 'true', AUDIT_SALT: 'x'.repeat(16), METRICS_READS: 'true' } })
+  const folder = t.testdir({ skills: FILES, 'access.yaml': 'anonymous: []\nrules: []\n' })
+  const service = await startProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_REQUIRED: 'true', AUDIT_SALT: 'x'.repeat(16), METRICS_READS: 'true' } })
   const { stdout } = await service.stop()
   t.strictSame([...stdout.matchAll(/"problem":"(\w+) has no effect without (\w+)"/g)].map(([, name, other]) => [name, other]), [['AUDIT_REQUIRED', 'AUDIT_LOG'], ['AUDIT_SALT', 'AUDIT_LOG'], ['METRICS_READS', 'METRICS_PORT']])
+  const restricted = await startProcess(t, { args: [join(folder, 'skills')], env: { ACCESS_FILE: join(folder, 'access.yaml'), CACHE_SECONDS: '60' } })
+  t.match((await restricted.stop()).stdout, '"problem":"CACHE_SECONDS has no effect with an access file"')
 })
 
 t.test('K70: the log is for people with LOG_FORMAT=pretty, one line a request', async (t) => {

@@ -56,3 +56,16 @@ t.test('K86: a folder with a layout is followed by the service', async (t) => {
   t.match(await service.stop(), { code: 0 })
   t.notOk(existsSync(folder) && readdirSync(folder).some((name) => name.startsWith('skillserve-')), 'nothing is left behind')
 })
+
+t.test('K84: a webhook without its secret is a warning at the start, and its hooks are refused', async (t) => {
+  const repository = createRepository(t, 'team.git')
+  repository.commit(skillFiles('a'))
+  const config = join(t.testdirName, 'config.yaml')
+  writeFileSync(config, JSON.stringify({ sources: [{ name: 'team', git: `git+file://${repository.path}`, webhook: { secret_file: 'hook.secret' } }] }))
+  const service = await startProcess(t, { args: ['--state-dir', join(t.testdirName, 'state'), '--config', config] })
+  await service.printed('the secret of a webhook cannot be read')
+  t.match(service.log().find(({ msg }) => String(msg).startsWith('the secret of a webhook')), { level: 40, source: 'team', file: join(t.testdirName, 'hook.secret') })
+  t.equal((await fetch(`${service.url}/hooks/git`, { method: 'POST', headers: { 'x-gitlab-token': 'word' } })).status, 403)
+  writeFileSync(join(t.testdirName, 'hook.secret'), 'word\n')
+  t.equal((await fetch(`${service.url}/hooks/git`, { method: 'POST', headers: { 'x-gitlab-token': 'word' } })).status, 200, 'a file that comes later counts')
+})
