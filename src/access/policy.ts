@@ -117,7 +117,7 @@ export class Policy {
     this.vary = ['Authorization', ...this.proxy === undefined ? [] : [this.proxy.userHeader, this.proxy.groupsHeader]].join(', ')
     this.rules = rules.map(({ groups, roots: ofRule, skills }, index) => {
       for (const [position, root] of (ofRule ?? []).entries()) {
-        if (!roots.includes(root)) throw file.error(['rules', index, 'roots', position], `names no folder of skills, there are ${roots.join(', ')}`)
+        if (!roots.includes(root)) throw file.error(['rules', index, 'roots', position], `names no folder of skills, there are ${roots.map(quote).join(', ')}`)
       }
       const patterns = skills?.map(patternOf)
       return {

@@ -77,7 +77,7 @@ function reportCaller (policy: Policy, skills: SkillManager, caller: string): re
     own.add(name)
     return [`${name.padEnd(ofNames)}  ${root.padEnd(ofRoots)}  ${rule.where} for ${rule.groups.filter((group) => groups.includes(group)).join(', ')}${note}`]
   }))
-  return [`${caller} is in the groups ${groups.join(', ')} and sees ${own.size} ${own.size === 1 ? 'skill' : 'skills'}`, ...lines]
+  return [`${caller} is in ${groups.length === 0 ? 'no group' : `the groups ${groups.join(', ')}`} and sees ${own.size} ${own.size === 1 ? 'skill' : 'skills'}`, ...lines]
 }
 
 function reportSkill (policy: Policy, skills: SkillManager, skill: string): readonly string[] {

@@ -42,10 +42,11 @@ t.test('K95: without a folder that can be read, lock writes nothing', async (t) 
 t.test('K95: a place that cannot be written is one line of lock, sign and export, and nothing is left there', async (t) => {
   const cwd = t.testdir({ skills: { one: skill('one', { 'skill.oms.sig': {} }) }, file: '', folder: {}, 'key.pem': makeKeyPair().privatePem })
   for (const [argv, line] of [
-    [['lock', 'skills', '--out', 'missing/x.lock'], /^skillserve: cannot write the lock: ENOENT[^\n]*\n$/],
-    [['lock', 'skills', '--out', 'folder'], /^skillserve: cannot write the lock: EISDIR[^\n]*\n$/],
+    [['lock', 'skills', '--out', 'missing/x.lock'], /^skillserve: cannot write the lock: [^\n]*missing\/x\.lock cannot be written \(ENOENT\), --out chooses another file\n$/],
+    [['lock', 'skills', '--out', 'folder'], /^skillserve: cannot write the lock: [^\n]*folder cannot be written \(EISDIR\), --out chooses another file\n$/],
     [['sign', 'skills', '--key', 'key.pem'], /^skillserve: cannot write the signature: EISDIR[^\n]*\n$/],
-    [['export', 'file/out', 'skills'], /^skillserve: [^\n]*ENOTDIR[^\n]*\n$/]
+    [['export', 'file/out', 'skills'], /^skillserve: cannot write the export: "file\/out" is no folder, or lies below a file: name another folder to write to\n$/],
+    [['export', 'file', 'skills'], /^skillserve: cannot write the export: "file" is no folder, or lies below a file: name another folder to write to\n$/]
   ] as const) t.match(await run(cwd, ...argv), { code: 1, stdout: '', stderr: line }, argv.join(' '))
   t.strictSame(fs.readdirSync(cwd).sort(), ['file', 'folder', 'key.pem', 'skills'])
   t.strictSame(fs.readdirSync(join(cwd, 'skills/one')).sort(), ['SKILL.md', 'skill.oms.sig'])
@@ -66,6 +67,16 @@ t.test('K95: a skill with something that may not be read is not locked, and noth
     t.ok(stderr.includes(hidden), hidden)
     t.strictSame(fs.readdirSync(cwd), ['skills'])
   }
+})
+
+t.test('K93: an export says which folder may not be read', async (t) => {
+  const cwd = t.testdir({ skills: skills('one') })
+  fs.chmodSync(cwd, 0o777)
+  fs.chmodSync(join(cwd, 'skills'), 0)
+  const { code, stderr } = await runProcess(t, { cwd, args: ['export', 'out', 'skills'], ...process.getuid?.() === 0 && { uid: 65_534 } })
+  fs.chmodSync(join(cwd, 'skills'), 0o755)
+  t.equal(code, 1)
+  t.equal(stderr.split('\n')[0], `skillserve: Permission denied reading skills folder: ${join(cwd, 'skills')}`)
 })
 
 t.test('K95: a service with a lock serves what it names, and follows the file', async (t) => {

@@ -51,8 +51,9 @@ could be exported.
       if (isServed) quarantined.delete(name)
       else quarantined.set(name, reason?.message ?? 'it is not served')
     })
+    const paths = [...roots.projectRoots, ...roots.personalRoot ? [roots.personalRoot] : []].map(({ path }) => path)
     try {
-      await checkApart(folder, [...roots.projectRoots, ...roots.personalRoot ? [roots.personalRoot] : []].map(({ path }) => path))
+      await checkApart(folder, paths)
       await sources?.sync()
       const failed = sources?.status.find(({ error, optional }) => error !== undefined && optional !== true)
       if (failed !== undefined) throw new CommandError(`the source ${failed.name} cannot be read: ${failed.error?.message ?? ''}`)
@@ -69,8 +70,8 @@ could be exported.
       return leftOut.length > 0 ? 2 : 0
     } catch (error) {
       if (error instanceof ExportError) throw new CommandError(`${quote(out)} ${error.message}`)
-      if (error instanceof SkillError) throw new CommandError(error.message)
-      if (error instanceof Error && 'syscall' in error) throw new CommandError(`cannot write the export: ${error.message}`)
+      if (error instanceof SkillError) throw new CommandError(error.code === 'skills_folder_permission_denied' ? `${error.message}: ${paths.join(', ')}` : error.message)
+      if (error instanceof Error && 'syscall' in error && 'code' in error) throw new CommandError(`cannot write the export: ${quote(out)} ${error.code === 'ENOTDIR' ? 'is no folder, or lies below a file' : `cannot be written (${String(error.code)})`}: name another folder to write to`)
       throw error
     } finally {
       await sources?.close()

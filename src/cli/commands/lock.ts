@@ -48,7 +48,7 @@ async function write (out: string, text: string): Promise<void> {
     await rename(temporary, out)
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => {})
-    throw new CommandError(`cannot write the lock: ${error instanceof Error ? error.message : String(error)}`)
+    throw new CommandError(`cannot write the lock: ${out} cannot be written (${error instanceof Error && 'code' in error ? String(error.code) : String(error)}), --out chooses another file`)
   }
 }
 
