@@ -28,7 +28,16 @@ async function startReplica (t: Test, port: number) {
   return {
     store,
     lines,
-    take: (units: number) => buckets.take(buckets.of('ci'), units) === 0,
+    take: (units: number, caller = 'ci') => buckets.take(buckets.of(caller), units) === 0,
+    /** Exchanges until another exchange has failed. */
+    failed: async () => {
+      const before = store.failures
+      while (store.failures === before) {
+        buckets.charge(buckets.of('probe'), 0.001)
+        await store.exchange()
+        await nextTurn()
+      }
+    },
     /** Exchanges until the store has answered after this call. */
     settled: async () => {
       const before = store.exchanges
@@ -73,15 +82,18 @@ async function shareThrough (t: Test, program: string): Promise<void> {
   for (let i = 0; i < 1_000; i++) one.take(1)
   t.equal(one.store.failures, failed, 'requests are decided on at once')
   await exchanging
-  while (one.store.failures === failed) {
-    one.take(0.001)
-    await one.store.exchange()
-    await nextTurn()
-  }
+  if (one.store.failures === failed) await one.failed()
   t.match(one.lines.slice(lines), ['the store of limits does not answer; this replica counts for itself'])
+  for (let i = 0; i < 4; i++) {
+    t.ok(one.take(25, 'late'))
+    await one.failed()
+  }
   redis.kill('SIGCONT')
   await one.settled()
   t.ok(one.lines.at(-1)?.includes('answers again'))
+  t.ok(two.take(1, 'late'))
+  await two.settled()
+  t.ok(two.take(50, 'late'), 'what was used while the store hung is not counted at once when it answers again')
 
   // Gone, with all that it knew, and back.
   redis.kill('SIGKILL')
