@@ -1,6 +1,9 @@
+import { once } from 'node:events'
+import { get, type IncomingMessage } from 'node:http'
 import t from 'tap'
 import { buildAudited } from '../helper/audited.ts'
 import { modernRequest } from '../helper/mcp.ts'
+import { until } from '../helper/skills.ts'
 
 const STREAM = { accept: 'text/event-stream' }
 const LISTEN = modernRequest({ method: 'subscriptions/listen', params: { notifications: { resourcesListChanged: true } } })
@@ -36,4 +39,22 @@ t.test('K73: an event stream that is refused leaves one line, with what came of 
   await app.inject({ method: 'HEAD', url: '/events', headers: STREAM })
   t.match(await next(1), [{ event: 'events.open', outcome: 'success' }], 'HEAD has no stream')
   await audit.close()
+})
+
+t.test('K73: an answer that the end of the process cuts off leaves its line before the last', async (t) => {
+  const { app, url, text, audit } = await buildAudited(t, { files: { demo: { 'SKILL.md': '# Demo', 'large.bin': Buffer.alloc(32 * 1_048_576) } } })
+  audit.started()
+  const asked = get(`${url}/skills/demo/archive.zip`)
+  const [response] = await once(asked, 'response') as [IncomingMessage]
+  asked.on('error', () => {})
+  response.on('error', () => {})
+  // It is not read: the rest waits for the client.
+  const closed = app.close()
+  await until(() => !app.server.listening)
+  app.server.closeAllConnections()
+  await closed
+  await audit.close()
+  const lines = text().trim().split('\n').map((line) => JSON.parse(line) as { readonly event: string })
+  t.match(lines, [{ event: 'service.started' }, { event: 'skill.archive', target: { complete: false } }, { event: 'service.stopped' }])
+  t.equal(lines.length, 3)
 })

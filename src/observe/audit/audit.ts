@@ -54,6 +54,9 @@ const OTHER_DOOR = 'rest'
 const MAX_CLIENT_CHARACTERS = 128
 const MAX_FORWARDED_CHARACTERS = 512
 
+/** How long the end of the process waits for responses to close, in milliseconds: those that were cut off close at once. */
+const CLOSE_MS = 1_000
+
 /** Of the digest, in hex digits: enough to tell a few million callers apart. */
 const PSEUDONYM_LENGTH = 24
 
@@ -68,6 +71,9 @@ export function createAudit ({ output, last, clientOf, isRequired, isWorking, ve
   const opened = new WeakSet<FastifyRequest>()
   let skillsOf: SkillsOf | undefined
   let isStarted = false
+  /** Responses that have not closed: each may leave a line yet. */
+  let running = 0
+  let onLastClosed = (): void => {}
 
   const personal = (text: string): string => salt === undefined ? text : createHmac('sha256', salt).update(text).digest('hex').slice(0, PSEUDONYM_LENGTH)
 
@@ -109,7 +115,7 @@ export function createAudit ({ output, last, clientOf, isRequired, isWorking, ve
 
   const observer: Observer = {
     useSkills (given) { skillsOf = given },
-    onRequest () {},
+    onRequest () { running++ },
     onStream (request) {
       const read = readOfRequest(request)
       if (read === undefined) return
@@ -117,6 +123,7 @@ export function createAudit ({ output, last, clientOf, isRequired, isWorking, ve
       report(request, read, 'success')
     },
     onResponse (request, reply, { isComplete, bytes }) {
+      if (--running === 0) onLastClosed()
       if (opened.has(request)) return
       const outcome = outcomeOf(reply.raw.statusCode)
       const read = readOfRequest(request)
@@ -187,6 +194,16 @@ export function createAudit ({ output, last, clientOf, isRequired, isWorking, ve
       else ofService('skill.quarantined', 'denied', judged)
     },
     async close () {
+      // A server is closed before the responses that it cut off are.
+      if (running > 0) {
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(resolve, CLOSE_MS)
+          onLastClosed = () => {
+            clearTimeout(timer)
+            resolve()
+          }
+        })
+      }
       failures.close()
       await lines.close()
       if (isStarted) ofService('service.stopped', 'success', {}, { version })
