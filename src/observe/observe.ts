@@ -127,6 +127,10 @@ async function openAudit ({ audit: wanted, version, log, clientOf = peerOf }: Ob
     audit.lost(lines)
     log.warn({ lines, path }, 'lines of the audit log were dropped: its disk or reader did not take them')
   })
+  file?.failed.subscribe((error) => {
+    if (error === undefined) log.info({ path }, 'the audit log is written again')
+    else log.warn({ path, code: error.code }, `the audit log cannot be written; ${isRequired ? 'nothing is read until it can' : 'its lines wait'}`)
+  })
   if (file !== undefined) process.once('exit', () => { output.flushSync() })
   judged?.subscribe((change) => { audit.judged(change) })
   return {

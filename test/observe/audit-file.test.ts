@@ -37,6 +37,7 @@ t.test('K73: a full disk delays nothing, and refuses reads only where the log is
   const free = await startProcess(t, { args, env: { AUDIT_LOG: '/dev/full' } })
   for (let i = 0; i < 50; i++) t.equal((await fetch(`${free.url}/skills/demo`)).status, 200)
   t.match(await free.stop(), { code: 0 })
+  t.match(free.log().filter(({ msg }) => String(msg).startsWith('the audit log')), [{ level: 40, path: '/dev/full', code: 'ENOSPC', msg: 'the audit log cannot be written; its lines wait' }])
   const strict = await startProcess(t, { args, env: { AUDIT_LOG: '/dev/full', AUDIT_REQUIRED: 'true' } })
   let status = 200
   while (status === 200) status = (await fetch(`${strict.url}/skills/demo`)).status

@@ -1,5 +1,6 @@
 import { close, closeSync, constants, fstat, fstatSync, open, openSync, readSync, stat, write, writeSync } from 'node:fs'
 import { promisify } from 'node:util'
+import { Signal } from '../../core/ground/signal.ts'
 import type { LogSink } from '../../log-output.ts'
 
 /** Of a file that only its owner and group read: who read what is personal. */
@@ -23,9 +24,11 @@ const closeFile = promisify(close)
  * path is opened, or made. All calls run in threads, so that a disk that hangs stops no request.
  */
 export class AuditFile implements LogSink {
+  /** Emits when writes begin to fail, with the error, and when they succeed again. */
+  readonly failed = new Signal<NodeJS.ErrnoException | undefined>()
   readonly #path: string
   #fd: number
-  #hasFailed = false
+  #error: NodeJS.ErrnoException | undefined
   #since: number | undefined
 
   /** The last line that is in the file, for the next one to refer to. */
@@ -43,7 +46,7 @@ export class AuditFile implements LogSink {
 
   /** Whether lines are written: the last write succeeded, and none is waiting for its disk. */
   get isWorking (): boolean {
-    return !this.#hasFailed && (this.#since === undefined || performance.now() - this.#since < SLOW_MS)
+    return this.#error === undefined && (this.#since === undefined || performance.now() - this.#since < SLOW_MS)
   }
 
   async write (bytes: Uint8Array): Promise<number> {
@@ -53,10 +56,10 @@ export class AuditFile implements LogSink {
       const written = await new Promise<number>((resolve, reject) => {
         write(this.#fd, bytes, (error, count) => { if (error) reject(error); else resolve(count) })
       })
-      this.#hasFailed = false
+      this.#note(undefined)
       return written
     } catch (error) {
-      this.#hasFailed = true
+      this.#note(error as NodeJS.ErrnoException)
       throw error
     } finally {
       this.#since = undefined
@@ -65,6 +68,12 @@ export class AuditFile implements LogSink {
 
   writeSync (bytes: Uint8Array): number {
     return writeSync(this.#fd, bytes)
+  }
+
+  #note (error: NodeJS.ErrnoException | undefined): void {
+    const hasChanged = (error === undefined) !== (this.#error === undefined)
+    this.#error = error
+    if (hasChanged) this.failed.emit(error)
   }
 
   async #follow (): Promise<void> {
