@@ -7,7 +7,8 @@ import { Signal } from '../../src/core/ground/signal.ts'
 import { formatLock, type Lock, parseLock } from '../../src/trust/lock-file.ts'
 import { OriginPolicy } from '../../src/trust/origin-policy.ts'
 import { createSkillManager } from '../../src/core/skill-manager.ts'
-import { createManager, passTick, skill, skillText, skills, startManager, textOf, until } from '../helper/skills.ts'
+import { AGE_MS } from '../helper/followed-feed.ts'
+import { createFaultyDisk, createManager, passTick, skill, skillText, skills, startManager, textOf, until } from '../helper/skills.ts'
 
 /** A lock that a test changes. */
 function lockOf (pins: Readonly<Record<string, readonly string[]>> = {}) {
@@ -166,6 +167,24 @@ t.test('K95: whoever follows events is told that a changed skill is gone, and se
   fs.writeFileSync(join(base, 'demo/inner/a.txt'), 'a')
   await until(() => events.length > 1)
   t.strictSame(events, ['removed demo', 'added demo'])
+})
+
+t.test('K92: after a start with a lock, what is served is no news, and a stream goes on where it was', async (t) => {
+  const base = t.testdir(skills('one', 'two'))
+  const { policy } = lockOf({ one: [await revisionOf(t, base, 'one')], two: [await revisionOf(t, base, 'two')] })
+  let lastId: string | undefined
+  for (const start of ['first', 'second']) {
+    const manager = createManager(t, [base], { policy, disk: createFaultyDisk({ ageMs: AGE_MS }) })
+    await manager.start()
+    const feed = createChangeFeed({ skills: manager })
+    t.teardown(() => { feed.close() })
+    const events: string[] = []
+    feed.subscribe(({ type }) => { if (type !== 'position') events.push(type) }, lastId)
+    await until(() => feed.revision !== undefined && manager.namesNow().length === 2)
+    await until(() => feed.revision !== undefined)
+    t.strictSame(events, [], start)
+    lastId = feed.position
+  }
 })
 
 t.test('K95: a lock is read with notes and several revisions, and written in one order', async (t) => {

@@ -30,6 +30,9 @@ const UNKNOWN: Inspected = { revision: undefined, fingerprint: undefined, change
 /** The same, but it is known to have changed. */
 const CHANGED: Inspected = { ...UNKNOWN, revision: 'none that a skill can have' }
 
+/** A skill that the first index has let in: it may have come before the beginning, or after. */
+const LET_IN: Inspected = { ...UNKNOWN }
+
 /** A skill that is being written is inspected up to this often, RACY_WINDOW_MS apart, before a state is reported that may not last. */
 const MAX_INSPECTIONS = 5
 
@@ -58,6 +61,7 @@ export class SkillTracker {
   #isPassDue = false
   #retryTimer: NodeJS.Timeout | undefined
   #isWorking = false
+  #isIndexed = false
   #isComplete = false
   #stopped = false
 
@@ -126,7 +130,10 @@ export class SkillTracker {
   async #work (): Promise<void> {
     this.#isWorking = true
     // The first index is read by one reader only, and the watcher begins after it.
-    if (!this.#isComplete) await this.#options.skills.available()
+    if (!this.#isIndexed) {
+      await this.#options.skills.available()
+      this.#takeLetIn()
+    }
     this.#completeOnce()
     const yieldIfNeeded = createSlicer()
     for (let name = this.#takeName(); name !== undefined && !this.#stopped; name = this.#takeName()) {
@@ -137,6 +144,17 @@ export class SkillTracker {
       if (nextTurn !== undefined && this.#hinted.size === 0) await sleep(3 * SLICE_MS)
     }
     this.#isWorking = false
+  }
+
+  /** Skills that a policy has to check are there from when the first index is complete. */
+  #takeLetIn (): void {
+    this.#isIndexed = true
+    for (const name of this.#options.skills.namesNow()) {
+      if (this.#lastReported.has(name)) continue
+      this.#lastReported.set(name, LET_IN)
+      this.#unread.add(name)
+      this.#pass.add(name)
+    }
   }
 
   #conclude (name: string): void {
@@ -228,7 +246,7 @@ export class SkillTracker {
   }
 
   #isNews (before: Inspected | undefined, { revision, fingerprint, changedAt }: Inspected): boolean {
-    if (before === UNKNOWN) return changedAt >= this.#startedAt - TIMESTAMP_STEP_MS
+    if (before === UNKNOWN || before === LET_IN) return changedAt >= this.#startedAt - TIMESTAMP_STEP_MS
     return before?.revision !== revision || (revision === undefined && before?.fingerprint !== fingerprint)
   }
 
@@ -236,7 +254,7 @@ export class SkillTracker {
     const { onChange, onRevision } = this.#options
     const before = this.#lastReported.get(name)
     const lastRevision = this.#sum.text
-    if (before !== undefined && before !== UNKNOWN && before !== CHANGED) this.#sum.remove(name, before.revision)
+    if (before !== undefined && before !== UNKNOWN && before !== LET_IN && before !== CHANGED) this.#sum.remove(name, before.revision)
     if (state === undefined) {
       if (this.#lastReported.delete(name)) onChange({ type: 'removed', name }, this.#reportedRevision)
       return
@@ -244,7 +262,7 @@ export class SkillTracker {
     this.#lastReported.set(name, state)
     const { revision } = state
     this.#sum.add(name, revision)
-    if (this.#isNews(before, state)) onChange({ type: before === undefined ? 'added' : 'changed', name, ...revision !== undefined && { revision } }, this.#reportedRevision)
+    if (this.#isNews(before, state)) onChange({ type: before === undefined || before === LET_IN ? 'added' : 'changed', name, ...revision !== undefined && { revision } }, this.#reportedRevision)
     else if (this.#isComplete && lastRevision !== this.#sum.text) onRevision(this.#sum.text)
   }
 
