@@ -235,6 +235,19 @@ t.test('K84: a store that was broken is fetched anew', async (t) => {
   t.match(status(), { state: 'ok', skills: 3 })
 })
 
+t.test('K85: what a fetch left that a full disk had ended takes no room from the next one', async (t) => {
+  const repository = createRepository(t)
+  repository.commit(skillFiles('a'))
+  const { sources, skills, stateDir } = await openSources(t, [sourceAt(`git+file://${repository.path}`)])
+  const [store = ''] = readdirSync(join(stateDir, 'git'))
+  const rest = join(stateDir, 'git', store, 'objects/pack/tmp_pack_Ab3dEf')
+  writeFileSync(rest, 'half a pack')
+  repository.commit(skillFiles('b'))
+  await sources.sync()
+  t.strictSame(await skills.list(), ['a', 'b'])
+  t.notOk(existsSync(rest))
+})
+
 t.test('a second process does not write into the same state folder', async (t) => {
   const repository = createRepository(t)
   repository.commit(skillFiles('a'))

@@ -74,6 +74,7 @@ export function createGitFetcher (source: GitSource, stateDir: string, env: Envi
     if (resolved.commit !== undefined && known?.['commit'] === resolved.commit && known['path'] === resolved.path) return undefined
     await mkdir(store, { recursive: true, mode: 0o700 })
     if (!existsSync(join(store, 'HEAD'))) await runGit({ args: ['init', '--quiet', '--bare', '--template=', store], signal, ...surroundings })
+    await removeRests(store)
     const own = `refs/skillserve/${hash(source.name + resolved.ref).slice(0, 16)}`
     await runGit({
       ...remote,
@@ -96,6 +97,13 @@ export function createGitFetcher (source: GitSource, stateDir: string, env: Envi
       isFinal: COMMIT_ID.test(resolved.label)
     }
   }
+}
+
+/** git leaves half a pack where its disk is full or it is killed. Nobody else fetches into the store now. */
+async function removeRests (store: string): Promise<void> {
+  const packs = join(store, 'objects', 'pack')
+  const names = await readdir(packs).catch(() => [])
+  for (const name of names) if (name.startsWith('tmp_')) await rm(join(packs, name), { force: true })
 }
 
 async function countPacks (store: string): Promise<number> {
