@@ -1,11 +1,10 @@
-import { basename } from 'node:path'
 import { mainFileText } from './files/file-content.ts'
 import type { FileStore } from './files/file-store.ts'
 import { skillBody } from './format/main-file.ts'
 import { folderError, type SkillError } from './ground/errors.ts'
 import { type CoreLog, SILENT } from './ground/log.ts'
 import { Signal } from './ground/signal.ts'
-import { type Skill, type SkillMetadata, toCatalogSkill } from './ground/skill.ts'
+import { addressOf, type Skill, type SkillMetadata, toCatalogSkill } from './ground/skill.ts'
 import type { Refresh } from './refresher.ts'
 import { RootSkills } from './root-skills.ts'
 import { createSharedParts, type SharedParts } from './shared-parts.ts'
@@ -146,8 +145,8 @@ export class SkillManager extends View {
     return await this.read(skillName, async (state) => ({ ...toCatalogSkill(state.skill), content: mainFileText(await state.mainFile(), skillName) }))
   }
 
-  async readSkillBody (skill: Pick<SkillMetadata, 'skillPath'>): Promise<string> {
-    const name = basename(skill.skillPath)
+  async readSkillBody (skill: Pick<SkillMetadata, 'address' | 'skillPath'>): Promise<string> {
+    const name = addressOf(skill)
     return skillBody(mainFileText(await this.readMainFile(name, 'SKILL.md'), name))
   }
 }

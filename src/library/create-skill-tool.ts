@@ -1,5 +1,4 @@
-import { basename } from 'node:path'
-import type { SkillMetadata } from '../core/ground/skill.ts'
+import { addressOf, type SkillMetadata } from '../core/ground/skill.ts'
 import type { ToolParameters } from '../tools/tool.ts'
 import { neovateDefinition, neovateFailure, type NeovateFailure, neovateSuccess, type NeovateSuccess, notFoundSentence } from '../tools/neovate/neovate-messages.ts'
 
@@ -36,5 +35,5 @@ export function createSkillTool ({ skillManager }: { readonly skillManager: Skil
 
 /** The skill with this frontmatter name, else the one of this folder name. */
 function findByDisplayName (skills: readonly SkillMetadata[], displayName: string): SkillMetadata | undefined {
-  return skills.find(({ name }) => name === displayName) ?? skills.find(({ skillPath }) => basename(skillPath) === displayName)
+  return skills.find(({ name }) => name === displayName) ?? skills.find((skill) => addressOf(skill) === displayName)
 }

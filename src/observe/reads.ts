@@ -1,6 +1,5 @@
-import { basename } from 'node:path'
 import type { FastifyRequest } from 'fastify'
-import type { SkillMetadata } from '../core/ground/skill.ts'
+import { addressOf, type SkillMetadata } from '../core/ground/skill.ts'
 import type { ObservedOperation, RouteReads } from '../http/observer.ts'
 import type { ObservedCall } from '../tools/calls/observer.ts'
 import { own } from '../core/ground/json.ts'
@@ -101,7 +100,7 @@ export function readOfOperation ({ method, params, origin }: ObservedOperation):
 /** The folder of the skill that a model calls by its display name. */
 function folderOf (displayName: string | undefined, available: readonly SkillMetadata[]): string | undefined {
   const skill = available.find(({ name }) => name === displayName?.trim())
-  return skill === undefined ? displayName : basename(skill.skillPath)
+  return skill === undefined ? displayName : addressOf(skill)
 }
 
 /** What the route of a request says; undefined for none, and for a route that reads nothing. */

@@ -1,8 +1,7 @@
-import { basename } from 'node:path'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { type PromptForm, renderPrompt } from '../core/listing/prompt.ts'
 import type { SkillsOf } from '../http/callers.ts'
-import type { SkillMetadata } from '../core/ground/skill.ts'
+import { addressOf, type SkillMetadata } from '../core/ground/skill.ts'
 import { readScalars } from '../http/request/query-scalars.ts'
 import { PromptQuerySchema, PromptSchema } from '../schemas/prompt.ts'
 import { PROMPT_EXAMPLE } from '../openapi/examples.ts'
@@ -72,6 +71,6 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
  * A path and not a URL: the service cannot know the address that its callers use. The path is that of the file and not of
  * the document. What a skill names relative to its main file is found relative to this path.
  */
-export function locate (prefix: string, { skillPath }: SkillMetadata): string {
-  return `${prefix}/skills/${encodeURIComponent(basename(skillPath))}/files/SKILL.md`
+export function locate (prefix: string, skill: SkillMetadata): string {
+  return `${prefix}/skills/${encodeURIComponent(addressOf(skill))}/files/SKILL.md`
 }

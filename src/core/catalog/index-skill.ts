@@ -1,3 +1,4 @@
+import { basename } from 'node:path'
 import { createSlicer } from '../ground/async.ts'
 import type { Disk } from '../disk/disk.ts'
 import { entriesIn } from '../disk/folder-entries.ts'
@@ -98,7 +99,8 @@ export function describeSkill (folder: SkillFolder, { mainFiles, main, filter, r
       description: parsed?.summary.description ?? '',
       type: folder.type,
       skillPath: folder.path,
-      path: `${folder.path}/${file}`
+      path: `${folder.path}/${file}`,
+      ...folder.name !== basename(folder.path) && { address: folder.name }
     },
     frontmatter: parsed?.frontmatter ?? NO_FRONTMATTER,
     findings,

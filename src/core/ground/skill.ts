@@ -1,5 +1,7 @@
 /** The vocabulary of the domain: immutable values. */
 
+import { basename } from 'node:path'
+
 /** A project root beats the personal root. */
 export type SkillType = 'project' | 'personal'
 
@@ -54,6 +56,13 @@ export interface SkillMetadata {
   readonly skillPath: string
   /** Absolute path of the main file, `skillPath` + `/SKILL.md` when there is none yet. */
   readonly path: string
+  /** The name that addresses the skill, where a layout gives it another one than its folder has. */
+  readonly address?: string
+}
+
+/** The name that addresses a skill. */
+export function addressOf ({ address, skillPath }: Pick<SkillMetadata, 'address' | 'skillPath'>): string {
+  return address ?? basename(skillPath)
 }
 
 /** A skill as the catalog knows it: one folder in one state. */

@@ -1,6 +1,6 @@
-import { basename } from 'node:path'
 import { createSlicer } from '../ground/async.ts'
 import { MAX_FILTERED_READS, MAX_PAGE_CHARACTERS } from '../ground/limits.ts'
+import { addressOf } from '../ground/skill.ts'
 import type { SkillSource } from '../skill-source.ts'
 import { compareCodePoints } from '../ground/text.ts'
 import { formatCursor, type PagePosition, parseCursor } from './cursor.ts'
@@ -91,7 +91,7 @@ async function findCandidates (
 ): Promise<{ readonly candidates: readonly Candidate[], readonly isComplete: boolean }> {
   const { hits, isComplete } = words === '' ? { hits: (await skills.list()).map((name): Candidate => ({ name })), isComplete: true } : await skills.search(words)
   if (valid === undefined) return { candidates: hits, isComplete }
-  const validNames = new Set((await skills.available()).map(({ skillPath }) => basename(skillPath)))
+  const validNames = new Set((await skills.available()).map(addressOf))
   return { candidates: hits.filter(({ name }) => validNames.has(name) === valid), isComplete }
 }
 

@@ -1,5 +1,4 @@
-import { basename } from 'node:path'
-import type { SkillMetadata } from '../ground/skill.ts'
+import { addressOf, type SkillMetadata } from '../ground/skill.ts'
 import { compareCodePoints, positionIn, sameOr } from '../ground/text.ts'
 import type { ViewMember } from './view-member.ts'
 
@@ -69,7 +68,7 @@ export class MemberLists<Member extends ListedMember = ViewMember> {
       const byName = new Map<string, SkillMetadata>()
       for (const [index, list] of lists.entries()) {
         for (const metadata of list) {
-          const name = basename(metadata.skillPath)
+          const name = addressOf(metadata)
           if (merged.owners.get(name) === index) byName.set(name, metadata)
         }
       }
