@@ -73,7 +73,7 @@ export async function rulesHold (disk: Disk, phase: PollPhase, { folder, ignoreF
   return isSameOrMissing(await phase.stat(disk, `${folder.path}/${IGNORE_FILE}`), ignoreFile.signature)
 }
 
-async function realpathOrNothing (disk: Disk, path: string): Promise<string | undefined> {
+export async function realpathOrNothing (disk: Disk, path: string): Promise<string | undefined> {
   try {
     return await disk.realpath(path)
   } catch {

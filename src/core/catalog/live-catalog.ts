@@ -7,7 +7,7 @@ import { Signal } from '../ground/signal.ts'
 import type { Signature } from '../ground/skill.ts'
 import { type Admission, AdmittedFolders, type CheckOutcome } from './admission.ts'
 import { Catalog, type CatalogChange, type IndexedSkill } from './catalog.ts'
-import { compareLoaded, folderHolds, folderHoldsAtOnce, mainFileHolds, mayHold, rulesHold } from './index-entry.ts'
+import { compareLoaded, folderHolds, folderHoldsAtOnce, mainFileHolds, mayHold, realpathOrNothing, rulesHold } from './index-entry.ts'
 import { indexSkill } from './index-skill.ts'
 import type { Root, RootStatus } from '../roots/root.ts'
 import { withRests } from './rests.ts'
@@ -176,12 +176,18 @@ export class LiveCatalog {
   async isStill ({ name, folder, folderSignature }: IndexedSkill, root: Signature | undefined): Promise<boolean> {
     this.#phase.forget()
     try {
+      await this.confirmPlace(folder)
       await this.#root.sync()
       const [now, rootNow] = [await this.find(name), this.#root.signature]
       return now?.folder === folder && isSameState(now.folderSignature, folderSignature) && root !== undefined && rootNow !== undefined && isSameState(root, rootNow)
     } catch {
       return false
     }
+  }
+
+  /** Lists the root again if the skill is elsewhere: a link in place of the root, or of a folder above it, changes no signature in the root. */
+  async confirmPlace ({ path, realPath }: SkillFolder): Promise<void> {
+    if (await realpathOrNothing(this.#root.disk, path) !== realPath) await this.#root.rescan()
   }
 
   /** Whether what a skill hides is as its index entry says, on the disk as it is now. */

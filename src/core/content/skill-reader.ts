@@ -1,3 +1,4 @@
+import { realpathOrNothing } from '../catalog/index-entry.ts'
 import { createSlicer } from '../ground/async.ts'
 import type { Disk } from '../disk/disk.ts'
 import type { LeftOutFiles } from '../disk/left-out-files.ts'
@@ -92,6 +93,7 @@ export async function readSkill (disk: Disk, store: FileStore, plan: ReadingPlan
     bytes += state.size
     if (bytes > MAX_SKILL_BYTES) throw new RefusedError('too_many_bytes')
   }
+  if (walk.leftOut.has('outside') && await realpathOrNothing(disk, base) !== base) throw changed('the skill is elsewhere now, and links in it lead there')
   // Nothing moved between the first state and the last: all of them are one state of the skill.
   if (!await holds(statOf(disk), base, observed)) throw changed('the skill changed while it was listed')
   files.sort((a, b) => compareCodePoints(a.path, b.path))

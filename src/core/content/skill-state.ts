@@ -85,6 +85,7 @@ export class SkillStates {
         if (!(error instanceof SkillError)) throw error
         if (error.code === 'skill_changing') {
           if (error instanceof SkillUnreadError || performance.now() >= giveUpAt) throw error
+          await catalog.confirmPlace(skill.folder)
           await pause(Math.min(2 ** count, MAX_CHANGE_PAUSE_MS))
         } else if (count === MAX_ATTEMPTS || performance.now() >= giveUpAt || await catalog.isStill(skill, signature)) throw error
       }

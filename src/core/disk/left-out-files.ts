@@ -18,6 +18,10 @@ export class LeftOutFiles {
     if (known.names.length < MAX_NAMES) known.names.push(path)
   }
 
+  has (kind: LeftOutKind): boolean {
+    return this.#kinds.has(kind)
+  }
+
   /** The first files of each kind, and how many there are. */
   [Symbol.iterator] (): IterableIterator<[LeftOutKind, { readonly names: readonly string[], readonly count: number }]> {
     return this.#kinds.entries()
