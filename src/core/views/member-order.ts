@@ -26,6 +26,15 @@ export class MemberOrder {
     return isOutdated
   }
 
+  /** Asks all roots until none of them changes meanwhile. */
+  async all (ask: () => Promise<unknown>): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      const before = this.generations
+      await ask()
+      if (!this.isOutdated(before, attempt)) return
+    }
+  }
+
   /** The answer of the first root that has the skill; undefined when none has it. */
   async first<T> (name: string, ask: (member: ViewMember) => Promise<T>): Promise<{ readonly answer: T } | undefined> {
     for (let attempt = 1; ; attempt++) {

@@ -79,7 +79,7 @@ export class View implements SkillService, NamedSkills {
   }
 
   async freshStatus (): Promise<SkillStatus> {
-    await Promise.all(this.#members.map(({ skills }) => skills.sync()))
+    await this.#order.all(() => Promise.all(this.#members.map(({ skills }) => skills.sync())))
     return this.status
   }
 
@@ -96,11 +96,9 @@ export class View implements SkillService, NamedSkills {
   }
 
   async list (): Promise<readonly string[]> {
-    for (let attempt = 1; ; attempt++) {
-      const before = this.#order.generations
+    await this.#order.all(async () => {
       for (const { skills } of this.#members) await skills.list().catch(ignoreMissingRoot)
-      if (!this.#order.isOutdated(before, attempt)) break
-    }
+    })
     if (this.unavailable !== undefined) throw this.unavailable
     return this.namesNow()
   }

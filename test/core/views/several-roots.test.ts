@@ -106,3 +106,30 @@ t.test('K53: a skill that moves to an earlier root while it is asked for is not 
     await manager.list()
   }
 })
+
+t.test('K53: a skill that moves between two roots while they are compared is in one of them', async (t) => {
+  const dir = t.testdir({ first: skills('other'), second: skills('alpha') })
+  const ask = {
+    status: async (manager: Manager) => (await manager.freshStatus()).skills,
+    inspect: async (manager: Manager) => (await manager.inspect('alpha')) !== undefined
+  }
+  const disk = createFaultyDisk({ ageMs: 60_000 })
+  const manager = await startManager(t, [join(dir, 'first'), join(dir, 'second')], { disk })
+  for (const [label, question] of Object.entries(ask)) {
+    const right = await question(manager)
+    let asked = false
+    let isMoved = false
+    disk.intercept = (_operation, path) => {
+      asked ||= path.startsWith(join(dir, 'first'))
+      if (isMoved || !asked || !path.startsWith(join(dir, 'second'))) return
+      isMoved = true
+      renameSync(join(dir, 'second/alpha'), join(dir, 'first/alpha'))
+    }
+    manager.beginRequest({})
+    t.equal(await question(manager), right, label)
+    t.ok(isMoved)
+    disk.intercept = () => undefined
+    renameSync(join(dir, 'first/alpha'), join(dir, 'second/alpha'))
+    await manager.list()
+  }
+})
