@@ -57,9 +57,9 @@ export async function indexSkill (folder: SkillFolder, { disk, store, sequence, 
     main = await readMainFile(store, disk, { folder: folder.realPath, filter }, mainFiles)
     if (!await hasSameNames(disk, folder, { folderSignature, names }, hiddenNames)) throw changed('a main file came or went while the skill was read')
   } catch (error) {
-    // A failing disk does not say that the folder went away.
-    if (folderSignature === UNREAD && asRefused(error).refusal === 'not_found') return undefined
     refused = asRefused(error)
+    // Of what may be missing in it each is asked for alone. A failing disk does not say that the folder went away.
+    if (refused.refusal === 'not_found') return undefined
     if (mainFiles === undefined) filter = createSkillFilter(folder.name, folder.rootRules, await unreadRules(disk, folder), hiddenNames)
   }
   mainFiles ??= []

@@ -284,3 +284,23 @@ t.test('K53: a root that goes away and comes back under a question does not make
     }
   }
 })
+
+t.test('K53: a folder that goes away and comes back while it is read is not one whose main file cannot be read', async (t) => {
+  const base = t.testdir({ root: skills('a') })
+  const [folder, away] = [join(base, 'root/a'), join(base, 'away')]
+  const disk = createFaultyDisk()
+  const manager = await startManager(t, [join(base, 'root')], { disk })
+  fs.appendFileSync(join(folder, 'SKILL.md'), 'more')
+  let isAway = false
+  disk.intercept = (operation, path) => {
+    if (isAway) {
+      fs.renameSync(away, folder)
+      disk.intercept = () => {}
+    } else if (path === folder && ['readdir', 'opendir', 'readdirBytes'].includes(operation)) {
+      fs.renameSync(folder, away)
+      isAway = true
+    }
+  }
+  t.match(await manager.find('a'), { valid: true, findings: [] })
+  t.ok(isAway)
+})
