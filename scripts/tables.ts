@@ -76,7 +76,7 @@ function metricsRows (): string[] {
     ready: true, indexed: true, generation: 0, skills: 0, roots: [], watcher: { status: 'watching', mode: 'events', errors: 0 }, failures: [], hanging: []
   } as const
   const metrics = createMetrics({
-    skills: { status, contents: { usage: { bytes: 0, hits: 0, misses: 0 } }, refreshed: new Signal(), invalidNow: () => new Map(), isWatching: () => true }, version: ''
+    skills: { status, contents: { usage: { bytes: 0, hits: 0, misses: 0 } }, refreshed: new Signal(), invalidNow: () => [], isWatching: () => true }, version: ''
   })
   metrics.close()
   return Object.entries(metrics.table).map(([name, { type, labels, help }]) =>

@@ -85,9 +85,9 @@ export class SkillManager extends View {
     return this.#roots.reduce((sum, { generation }) => sum + generation, 0)
   }
 
-  /** Skills with an error in the index, by the name of their root. */
-  invalidNow (): ReadonlyMap<string, number> {
-    return new Map(this.#roots.map(({ name, invalidCount }) => [name, invalidCount]))
+  /** The number of skills with an error in the index, for each root. */
+  invalidNow (): readonly number[] {
+    return this.#roots.map(({ invalidCount }) => invalidCount)
   }
 
   /** Whether changes in the root at this position cause events, or it is polled. */

@@ -76,10 +76,10 @@ t.test('K71: the revision of the catalog is a number, equal for equal skills; re
   t.equal(value('skillserve_catalog_revision'), Number.parseInt(revision.slice(0, 12), 16))
 
   const refreshed = new Signal<RootRefresh>()
-  const roots = ['docs', 'ops'].map((name) => ({ name, type: 'project' as const, state: 'ok' as const, skills: 1, skipped: 0 }))
+  const roots = ['docs', 'ops', 'docs'].map((name) => ({ name, type: 'project' as const, state: 'ok' as const, skills: 1, skipped: 0 }))
   const status = { ready: true, indexed: true, generation: 0, skills: 2, roots, watcher: { status: 'watching', mode: 'events', errors: 0 }, failures: [], hanging: [] } as const
   const metrics = createMetrics({
-    skills: { status, contents: { usage: { bytes: 0, hits: 0, misses: 0 } }, refreshed, invalidNow: () => new Map(), isWatching: (root) => root === 1 }, version: ''
+    skills: { status, contents: { usage: { bytes: 0, hits: 0, misses: 0 } }, refreshed, invalidNow: () => [0, 2, 1], isWatching: (root) => root === 1 }, version: ''
   })
   t.teardown(() => { metrics.close() })
   for (const root of [0, 1]) refreshed.emit({ milliseconds: 3, isFailed: false, root })
@@ -87,8 +87,11 @@ t.test('K71: the revision of the catalog is a number, equal for equal skills; re
   const written = metrics.write(PROMETHEUS)
   for (const line of [
     'skillserve_refresh_duration_seconds_count{root="docs"} 1', 'skillserve_refresh_duration_seconds_count{root="ops"} 2', 'skillserve_refresh_failures_total{root="ops"} 1',
-    'skillserve_watcher_healthy{root="docs"} 0', 'skillserve_watcher_healthy{root="ops"} 1'
+    'skillserve_watcher_healthy{root="docs"} 0', 'skillserve_watcher_healthy{root="ops"} 1',
+    'skillserve_skills_invalid{root="ops"} 2', 'skillserve_skills_invalid{root="docs-2"} 1', 'skillserve_watcher_healthy{root="docs-2"} 0'
   ]) t.match(written, `${line}\n`)
+  const series = written.split('\n').map((line) => line.replace(/ \S+$/, ''))
+  t.equal(new Set(series).size, series.length, 'no series twice, which Prometheus refuses')
   t.notMatch(written, /^skillserve_catalog_revision /m, 'not known')
 })
 

@@ -11,8 +11,8 @@ export interface MeasuredSkills {
   readonly refreshed: Signal<RootRefresh>
   /** Whether changes in the root at this position cause events, or it is polled. */
   isWatching (root: number): boolean
-  /** Skills with an error, by the name of their root. */
-  invalidNow (): ReadonlyMap<string, number>
+  /** The number of skills with an error, for each root. */
+  invalidNow (): readonly number[]
 }
 
 /** Hexadecimal digits of a revision that a double holds exactly. */
@@ -27,25 +27,23 @@ export function skillMetrics (skills: MeasuredSkills, revision: () => string | u
   const failedRefreshes = new Counter({ help: 'Comparisons that failed; what was there before is served.', labels: ['root'] })
   const startedAt = Date.now()
   const refreshedAt: number[] = []
+  const names = distinctNames(skills.status.roots.map(({ name }) => name))
+  const nameOf = (root: number): string => names[root] ?? ''
 
   skills.refreshed.subscribe(({ milliseconds, isFailed, root }) => {
-    const { name = '' } = skills.status.roots[root] ?? {}
-    refreshes.of(name).observe(milliseconds / 1000)
-    if (isFailed) failedRefreshes.of(name).value++
+    refreshes.of(nameOf(root)).observe(milliseconds / 1000)
+    if (isFailed) failedRefreshes.of(nameOf(root)).value++
     else refreshedAt[root] = Date.now()
   })
 
   const ofRoots = (help: string, valueOf: (root: SkillStatus['roots'][number], index: number) => number): Reading =>
-    new Reading('gauge', { help, labels: ['root'] }, () => skills.status.roots.map((root, index) => [root.name, valueOf(root, index)] as const))
+    new Reading('gauge', { help, labels: ['root'] }, () => skills.status.roots.map((root, index) => [nameOf(index), valueOf(root, index)] as const))
   const ofCache = (type: 'gauge' | 'counter', help: string, value: keyof CacheUsage): Reading =>
     new Reading(type, { help, labels: ['cache'] }, () => [['contents', skills.contents.usage[value]]])
 
   return {
     skillserve_skills: ofRoots('Skills in a root.', ({ skills: count }) => count),
-    skillserve_skills_invalid: new Reading('gauge', { help: 'Skills in a root that have an error.', labels: ['root'] }, () => {
-      const invalid = skills.invalidNow()
-      return skills.status.roots.map(({ name }) => [name, invalid.get(name) ?? 0] as const)
-    }),
+    skillserve_skills_invalid: new Reading('gauge', { help: 'Skills in a root that have an error.', labels: ['root'] }, () => skills.invalidNow().map((count, index) => [nameOf(index), count] as const)),
     skillserve_root_available: ofRoots('1 for a root that is there and can be read.', ({ state }) => state === 'ok' ? 1 : 0),
     skillserve_catalog_generation: new Reading('gauge', { help: 'Goes up with each change of the catalog.' }, () => skills.status.generation),
     skillserve_catalog_revision: new Reading('gauge', { help: 'The first 12 hexadecimal digits of the revision of the catalog, as a number: equal at replicas of equal content. None while it is not known.' }, () => numbersOf(revision())),
@@ -57,6 +55,18 @@ export function skillMetrics (skills: MeasuredSkills, revision: () => string | u
     skillserve_cache_hits_total: ofCache('counter', 'Files that were found in memory.', 'hits'),
     skillserve_cache_misses_total: ofCache('counter', 'Files that were read.', 'misses')
   }
+}
+
+/** Roots in folders of one name, which one series cannot stand for: `skills`, `skills-2`. */
+function distinctNames (names: readonly string[]): readonly string[] {
+  const taken = new Set(names)
+  return names.map((name, index) => {
+    if (names.indexOf(name) === index) return name
+    let number = 2
+    while (taken.has(`${name}-${number}`)) number++
+    taken.add(`${name}-${number}`)
+    return `${name}-${number}`
+  })
 }
 
 /** A number, since a label would add a series with each change: the first digits, which two catalogs hardly share. */
