@@ -2,11 +2,17 @@ import { readdir, stat } from 'node:fs/promises'
 import { isAbsolute, join, resolve, sep } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { loadConfig } from '../config/load.ts'
+import type { Config } from '../config/settings.ts'
 import type { OpenedRoots } from '../config/roots.ts'
 import { isMainFile } from '../core/format/main-files.ts'
 import { quote } from '../operator/setting.ts'
 import { isAddress } from '../sources/address/address.ts'
 import { type Arguments, type CommandContext, CommandError, commandHint, type CommandTable } from './command.ts'
+
+/** Settings of a command that names no folder: a configuration file then says alone which skills there are. */
+export function withoutDefaultFolder (config: Config, folders: readonly string[], env: CommandContext['env']): Config {
+  return folders.length === 0 && !env['SKILLS_DIR'] && config.configFile !== undefined ? { ...config, skillsDirs: [] } : config
+}
 
 /** Flags that say how sources are read. */
 export const ROOT_FLAGS = ['layout', 'state-dir'] as const
@@ -30,8 +36,8 @@ export async function checkSkillsFolder (text: string, cwd: string, commands: Co
  * @throws CommandError for what cannot be read as a folder, and for a source that does not deliver
  */
 export async function withRoots<T> (texts: readonly string[], { flags }: Pick<Arguments, 'flags'>, { commands, env, cwd }: CommandContext, use: (roots: OpenedRoots) => Promise<T>): Promise<T> {
-  const own = new Map(ROOT_FLAGS.flatMap((name) => flags.has(name) ? [[name, flags.get(name) ?? []] as const] : []))
-  const config = loadConfig({ positionals: texts, flags: own, env: { STATE_DIR: env['STATE_DIR'], LAYOUT: env['LAYOUT'] }, cwd })
+  const own = new Map([...ROOT_FLAGS, 'config'].flatMap((name) => flags.has(name) ? [[name, flags.get(name) ?? []] as const] : []))
+  const config = withoutDefaultFolder(loadConfig({ positionals: texts, flags: own, env: { STATE_DIR: env['STATE_DIR'], LAYOUT: env['LAYOUT'] }, cwd }), texts, {})
   for (const text of texts) await checkSkillsFolder(text, cwd, commands, config.layout)
   const [{ openRoots }, { SILENT }] = await Promise.all([import('../config/roots.ts'), import('../core/ground/log.ts')])
   const roots = await openRoots(config, { log: SILENT, env })

@@ -25,6 +25,14 @@ t.test('K95: lock writes the same text for the same skills, and says what is dif
   t.strictSame(fs.readdirSync(cwd).sort(), ['again.lock', 'more', 'skills', 'skills.lock'])
 })
 
+t.test('K83, K95: lock takes the sources of a configuration file, alone or beside folders', async (t) => {
+  const cwd = t.testdir({ skills: skills('one'), team: skills('two'), 'skillserve.yaml': 'sources:\n  - { name: team, folder: ./team, layout: tree }\n' })
+  t.strictSame(await run(cwd, 'lock', '--config', 'skillserve.yaml'), { code: 0, stdout: 'skills.lock: 1 skill\n', stderr: '' })
+  t.match(fs.readFileSync(join(cwd, 'skills.lock'), 'utf8'), /^"two": sha256:/m)
+  t.strictSame(await run(cwd, 'lock', 'skills', '--config', 'skillserve.yaml'), { code: 0, stdout: 'added    "one"\nskills.lock: 2 skills\n', stderr: '' })
+  t.match(await run(cwd, 'lock', '--config', 'missing.yaml'), { code: 1, stderr: /missing\.yaml/ })
+})
+
 t.test('K4, K95: --allow-links locks the links that a service with it serves', async (t) => {
   const cwd = t.testdir({ real: skills('linked'), skills: { ...skills('one'), linked: t.fixture('symlink', '../real/linked') } })
   t.equal((await run(cwd, 'lock', 'skills', '--allow-links', 'real')).stdout, 'skills.lock: 2 skills\n')

@@ -6,7 +6,7 @@ import type { Config } from '../../config/settings.ts'
 import type { SkillManager, SkillManagerOptions } from '../../core/skill-manager.ts'
 import type { SkillService } from '../../core/skill-source.ts'
 import { type Command, CommandError } from '../command.ts'
-import { checkSkillsFolder } from '../folders.ts'
+import { checkSkillsFolder, withoutDefaultFolder } from '../folders.ts'
 
 /** Flags of `serve` that say which skills there are. */
 const FOLDER_FLAGS = ['personal', 'config', 'state-dir', 'layout', 'allow-links', 'access', 'locked', 'trust']
@@ -32,14 +32,13 @@ could be exported.
     if (out === undefined || out === '') throw new CommandError('export needs the folder to write to: skillserve export OUT [DIR...]')
     for (const folder of folders) await checkSkillsFolder(folder, cwd, commands, flags.get('layout')?.at(-1) ?? env['LAYOUT'])
     const caller = flags.get('as')?.at(-1)
-    const config = loadConfig({ positionals: folders, flags: new Map([...flags].filter(([flag]) => flag !== 'as')), env, cwd })
+    const config = withoutDefaultFolder(loadConfig({ positionals: folders, flags: new Map([...flags].filter(([flag]) => flag !== 'as')), env, cwd }), folders, env)
     if (caller !== undefined && config.accessFile === undefined) throw new CommandError('--as needs an access file: --access FILE')
     const folder = resolve(cwd, out)
     const [{ openRoots }, { loadPolicy }, { SILENT }, { ExportError, exportSkills }, { SkillError }] = await Promise.all([
       import('../../config/roots.ts'), import('../../trust/load-policy.ts'), import('../../core/ground/log.ts'), import('../../export/export-skills.ts'), import('../../core/ground/errors.ts')
     ])
-    const isFileOnly = folders.length === 0 && !env['SKILLS_DIR'] && config.configFile !== undefined
-    const found = await openRoots(isFileOnly ? { ...config, skillsDirs: [] } : config, { log: SILENT, env })
+    const found = await openRoots(config, { log: SILENT, env })
     const { sources, ...roots } = found
     const policy = await loadPolicy(config, found, SILENT)
     const options = { ...roots, ...config.linkTargets && { linkTargets: config.linkTargets }, watcher: false, policy } as const

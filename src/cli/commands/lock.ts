@@ -13,11 +13,12 @@ const DEFAULT_FILE = 'skills.lock'
 export const command: Command = {
   summary: 'writes the present revisions of skills to a file, for serve --locked',
   positionals: '[DIR...]',
-  flags: ['out', 'trust', 'allow-links', ...ROOT_FLAGS],
+  flags: ['out', 'trust', 'allow-links', 'config', ...ROOT_FLAGS],
   details: () => `  DIR                folders of skills, or addresses of sources, as for serve; default ${DEFAULT_FOLDER}
   --out FILE         the file to write; default ${DEFAULT_FILE}
   --trust FILE       the trust file of the service, with which files that signatures never cover are no part of revisions
   --allow-links DIR  folders that links in a folder of skills may lead into, as for serve
+  --config FILE      a file with sources, as for serve; without DIR, they alone are locked
   --layout LAYOUT    where skills lie, as for serve
   --state-dir DIR    where sources are fetched to, as for serve
 
@@ -26,7 +27,7 @@ when a folder or a skill cannot be read, or there is no skill: then nothing is w
 `,
   async run ({ positionals, flags }, context) {
     const { cwd, print } = context
-    const folders = positionals.length === 0 ? [DEFAULT_FOLDER] : positionals
+    const folders = positionals.length === 0 && !flags.has('config') ? [DEFAULT_FOLDER] : positionals
     const out = resolve(cwd, flags.get('out')?.at(-1) ?? DEFAULT_FILE)
     const trustFile = flags.get('trust')?.at(-1)
     const policy = trustFile === undefined ? undefined : await readUnobeyed(resolve(cwd, trustFile))

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { loadConfig, settingFlags, settingsWithoutValue } from '../../config/load.ts'
 import { SETTINGS } from '../../config/settings.ts'
 import type { Command } from '../command.ts'
-import { checkSkillsFolder } from '../folders.ts'
+import { checkSkillsFolder, withoutDefaultFolder } from '../folders.ts'
 import { EXAMPLE_SKILLS, readPackageVersion } from '../package-files.ts'
 import { settingsHelp } from '../settings-help.ts'
 
@@ -18,11 +18,11 @@ Exits with 0 after SIGTERM or SIGINT, with 1 for a setting that cannot be used a
 `,
   async run ({ positionals, flags }, { commands, env, cwd }) {
     for (const folder of positionals) await checkSkillsFolder(folder, cwd, commands, flags.get('layout')?.at(-1) ?? env['LAYOUT'])
-    const isFileOnly = positionals.length === 0 && !env['SKILLS_DIR'] && (flags.has('config') || Boolean(env['CONFIG_FILE']))
     const hasDefaultFolder = existsSync(resolve(cwd, SETTINGS.skillsDirs.default))
-    const config = loadConfig({ positionals, flags, env, cwd, ...!hasDefaultFolder && { defaults: { skillsDirs: EXAMPLE_SKILLS } } })
+    const config = withoutDefaultFolder(loadConfig({ positionals, flags, env, cwd, ...!hasDefaultFolder && { defaults: { skillsDirs: EXAMPLE_SKILLS } } }), positionals, env)
     const { startServer } = await import('../../server.ts')
-    await startServer(isFileOnly ? { ...config, skillsDirs: [] } : config, { version: readPackageVersion(), env, isExample: !isFileOnly && !hasDefaultFolder && positionals.length === 0 && !env['SKILLS_DIR'] })
+    const isExample = !hasDefaultFolder && positionals.length === 0 && !env['SKILLS_DIR'] && config.skillsDirs.length > 0
+    await startServer(config, { version: readPackageVersion(), env, isExample })
     return undefined
   }
 }

@@ -1,6 +1,6 @@
 import { loadConfig, settingFlags } from '../../config/load.ts'
 import { type Command, CommandError } from '../command.ts'
-import { checkSkillsFolder } from '../folders.ts'
+import { checkSkillsFolder, withoutDefaultFolder } from '../folders.ts'
 
 const FLAGS = settingFlags().filter((flag) => ['personal', 'config', 'state-dir', 'layout'].includes(flag))
 
@@ -19,10 +19,9 @@ delivered before stays.
 `,
   async run ({ positionals, flags }, { commands, env, cwd, print }) {
     for (const text of positionals) await checkSkillsFolder(text, cwd, commands, flags.get('layout')?.at(-1) ?? env['LAYOUT'])
-    const config = loadConfig({ positionals, flags, env, cwd })
-    const isFileOnly = positionals.length === 0 && !env['SKILLS_DIR'] && config.configFile !== undefined
+    const config = withoutDefaultFolder(loadConfig({ positionals, flags, env, cwd }), positionals, env)
     const [{ openRoots }, { SILENT }] = await Promise.all([import('../../config/roots.ts'), import('../../core/ground/log.ts')])
-    const { sources } = await openRoots(isFileOnly ? { ...config, skillsDirs: [] } : config, { log: SILENT, env })
+    const { sources } = await openRoots(config, { log: SILENT, env })
     if (sources === undefined) throw new CommandError('there is nothing to fetch: give an address, or --config FILE with sources')
     try {
       await sources.sync()
