@@ -92,7 +92,8 @@ export class SourceKeeper implements Keeper {
 
   /** What is served. */
   get root (): RootOptions & { readonly name: string } {
-    return { path: this.#options.folder, name: this.source.name, listed: this.#publisher }
+    const { name, prefix = '' } = this.source
+    return { path: this.#options.folder, name, listed: this.#publisher, prefix }
   }
 
   /** Takes up what was published before, without the network; the first check follows. */

@@ -71,7 +71,7 @@ const ROWS: readonly OutcomeRow[] = [
   { codes: ['name_invalid_characters'], when: 'name_has_slash', not_loaded: ['goose'] },
   { codes: ['name_invalid_characters'], when: 'name_not_for_paths', changed: ['gemini-cli'] },
   { codes: ['name_edge_hyphen', 'name_double_hyphen'], refused: [...STRICT, 'anthropic-upload'] },
-  { codes: ['name_folder_mismatch'], refused: ['spec', 'skills-ref', 'gh-skill'], changed: ['claude-code'], warned: ['vscode'] },
+  { codes: ['name_folder_mismatch', 'name_prefixed'], refused: ['spec', 'skills-ref', 'gh-skill'], changed: ['claude-code'], warned: ['vscode'] },
   { codes: ['name_reserved_word'], refused: ['anthropic-upload'] },
 
   // The description.

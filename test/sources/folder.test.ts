@@ -59,6 +59,17 @@ t.test('K86: a skill that has another name than its folder is in every list, und
   t.equal((await readCatalogPage({ skills, judge: ownFindings }, { valid: false, limit: 10 }))?.total, 0)
 })
 
+t.test('K86: a prefix renames skills for every list and tool, and is no mistake of their authors', async (t) => {
+  const path = t.testdir()
+  write(path, { 'restart/SKILL.md': skillText('restart'), 'other/SKILL.md': skillText('another') })
+  const { skills } = await openFolder(t, { path, layout: 'tree', prefix: 'ops-' })
+  t.match(await skills.available(), [{ name: 'ops-restart' }])
+  t.match(await skills.find('ops-restart'), { valid: true, frontmatter: { name: 'restart' }, findings: [{ code: 'name_prefixed', severity: 'info', field: 'name' }] })
+  t.match(await skills.find('ops-other'), { valid: false, findings: [{ code: 'name_folder_mismatch', severity: 'error', message: /'another'.*'other'/ }] })
+  t.equal(await skills.readByDisplayName('ops-restart', async ({ skill: { name } }) => name), 'ops-restart')
+  t.match(await textOf(() => skills.readByDisplayName('restart', async ({ skill: { name } }) => name)), /^skill_not_found/)
+})
+
 t.test('K86: a folder that is a skill, and one with a marketplace', async (t) => {
   const path = t.testdir()
   write(path, { 'SKILL.md': skillText('my-skill'), 'data/x.txt': 'x' })

@@ -84,18 +84,22 @@ export function describeSkill (folder: SkillFolder, { mainFiles, main, filter, r
   readonly filter?: SkillFilter | undefined
   readonly refused?: RefusedError | undefined
 }): CatalogSkill {
-  const parsed = main && parseSkillBytes(main.content.bytes, folder.name)
+  const { ownName } = folder
+  const parsed = main && parseSkillBytes(main.content.bytes, ownName ?? folder.name)
+  // The operator has renamed the skill, and its author made no mistake.
+  const isRenamed = ownName !== undefined && parsed?.summary.name === ownName
   const file = main?.name ?? mainFiles[0] ?? 'SKILL.md'
   const inMainFile = (found: Finding): Finding => ({ ...found, file })
   const findings = [
     ...mainFileFindings(mainFiles, main?.name, refused).map(inMainFile),
     ...parsed?.findings.map(inMainFile) ?? [],
+    ...isRenamed ? [inMainFile(renamedFinding(ownName, folder.name))] : [],
     ...filter?.findings ?? []
   ]
   return {
     name: folder.name,
     metadata: {
-      name: parsed?.summary.name ?? folder.name,
+      name: isRenamed ? folder.name : parsed?.summary.name ?? folder.name,
       description: parsed?.summary.description ?? '',
       type: folder.type,
       skillPath: folder.path,
@@ -171,6 +175,11 @@ function mainFileFindings (names: readonly string[], used: string | undefined, r
     findings.push(finding('main_file_casing', `the main file is called '${used}'`, 'Rename it to SKILL.md'))
   }
   return findings
+}
+
+function renamedFinding (name: string, address: string): Finding {
+  return finding('name_prefixed', `name '${name}' lacks the prefix of its source: the skill is served as '${address}'`,
+    `Change name to '${address}' in the source, and rename the folder, if clients that compare the two matter`, 'name')
 }
 
 const MISSING: Finding = finding('main_file_missing', 'SKILL.md is missing', 'Add a SKILL.md file with YAML frontmatter that has a name and a description')

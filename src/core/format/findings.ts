@@ -42,6 +42,7 @@ export const FINDINGS = {
   name_edge_hyphen: ['error', '`name` starts or ends with a hyphen'],
   name_double_hyphen: ['error', '`name` has two hyphens in a row'],
   name_folder_mismatch: ['error', '`name` is not the name of the folder'],
+  name_prefixed: ['info', '`name` lacks the prefix that the configuration of its source has'],
   name_reserved_word: ['info', 'one provider refuses such a name in uploads'],
   description_missing: ['error', 'there is no `description`'],
   description_not_text: ['error', '`description` is not text'],

@@ -9,6 +9,8 @@ export interface RootOptions {
   readonly name?: string
   /** The skills, instead of the folders in it. */
   readonly listed?: Listing
+  /** What the listing has in front of the name of each skill. */
+  readonly prefix?: string
 }
 
 /** What is known of a root: for /readyz and the log. */

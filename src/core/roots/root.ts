@@ -43,6 +43,7 @@ export class Root implements RootFolder {
   readonly path: string
   readonly type: SkillType
   readonly listed: Listing | undefined
+  readonly prefix: string
   readonly linkTargets: readonly string[]
   /** Lists the folder again. */
   readonly rescan = coalesce(() => this.#scanAgain())
@@ -58,12 +59,13 @@ export class Root implements RootFolder {
   #failure = ''
 
   constructor (root: string | RootOptions, parts: RootParts) {
-    const { path, name = basename(path), listed } = typeof root === 'string' ? { path: root } : root
+    const { path, name = basename(path), listed, prefix = '' } = typeof root === 'string' ? { path: root } : root
     const { type, linkTargets = [], disk, guard } = parts
     this.name = name
     this.path = path
     this.type = type
     this.listed = listed
+    this.prefix = prefix
     this.linkTargets = linkTargets
     this.#parts = parts
     this.#isGuarded = disk !== undefined

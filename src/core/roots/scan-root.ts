@@ -20,6 +20,8 @@ export interface SkillFolder {
   readonly realPath: string
   /** Whether the entry in the root is a symbolic link. */
   readonly linked: boolean
+  /** The name that the skill has in its source, where the root has a prefix. */
+  readonly ownName?: string
   /** Of the root's ignore file. */
   readonly rootRules?: IgnoreRules
 }
@@ -66,6 +68,8 @@ export interface RootFolder {
   readonly path: string
   readonly type: SkillType
   readonly listed: Listing | undefined
+  /** What the listing has in front of the name of each skill. */
+  readonly prefix?: string
   /** Absolute paths of the folders outside that links in the root may lead into. */
   readonly linkTargets: readonly string[]
 }
@@ -182,7 +186,10 @@ class FolderCollection {
   addListed (name: string, { path, realPath, rules }: ListedFolder): void {
     const old = this.#before.get(name)
     if (old?.path === path && old.realPath === realPath && old.rootRules?.id === rules?.id) this.#folders.set(name, old)
-    else this.#put({ name, path, realPath, linked: false, ...rules && { rootRules: rules } })
+    else {
+      const { prefix = '' } = this.#root
+      this.#put({ name, path, realPath, linked: false, ...prefix !== '' && { ownName: name.slice(prefix.length) }, ...rules && { rootRules: rules } })
+    }
   }
 
   addLink (name: string, target: string): void {
@@ -195,7 +202,7 @@ class FolderCollection {
     this.#put({ name, path: join(this.#root.path, name), realPath, linked })
   }
 
-  #put (folder: Pick<SkillFolder, 'name' | 'path' | 'realPath' | 'linked' | 'rootRules'>): void {
+  #put (folder: Pick<SkillFolder, 'name' | 'path' | 'realPath' | 'linked' | 'ownName' | 'rootRules'>): void {
     this.#folders.set(folder.name, { ...folder, type: this.#root.type, ...this.#rules && { rootRules: this.#rules } })
     this.#changed.push(folder.name)
   }

@@ -31,17 +31,16 @@ export async function checkEligibility (skill: CatalogSkill, manifest: FileList,
   return { frontmatter: reasons.length === 0 ? frontmatter : undefined, findings: [...reasons, ...adviseOnSize(manifest)] }
 }
 
-/** Of valid skills, whose frontmatter has the name of the folder: one main file is of one name. */
-const readings = new WeakMap<FileContent, Promise<Eligibility>>()
+/** The last name counts: equal main files have several names only where a source has a prefix. */
+const readings = new WeakMap<FileContent, { readonly name: string, readonly eligibility: Promise<Eligibility> }>()
 
 /** The SDK hashes the documents that it reads: asked anew each time, it is half of the CPU of a page of `GET /catalog`. */
 function readOnce (name: string, mainFile: FileContent): Promise<Eligibility> {
-  let reading = readings.get(mainFile)
-  if (reading === undefined) {
-    reading = readAsClient(name, mainFile)
-    readings.set(mainFile, reading)
-  }
-  return reading
+  const reading = readings.get(mainFile)
+  if (reading?.name === name) return reading.eligibility
+  const eligibility = readAsClient(name, mainFile)
+  readings.set(mainFile, { name, eligibility })
+  return eligibility
 }
 
 async function readAsClient (name: string, { bytes }: FileContent): Promise<Eligibility> {

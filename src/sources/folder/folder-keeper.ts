@@ -77,8 +77,8 @@ export class FolderKeeper implements Keeper {
   }
 
   get root (): RootOptions & { readonly name: string } {
-    const { path, name } = this.#options.folder
-    return { path, name, listed: this.#listing }
+    const { path, name, prefix = '' } = this.#options.folder
+    return { path, name, listed: this.#listing, prefix }
   }
 
   get status (): SourceStatus {
