@@ -211,7 +211,7 @@ t.test('K54: the watcher is tried again with growing pauses, and healed', async 
   t.match(refresher.watcher, { status: 'watching' })
   watcher.onRestart = () => { at.push(refreshes.length) }
   watcher.become('degraded', { errors: 1, lastError: 'EMFILE' })
-  await until(() => at.length === 9)
+  await until(() => at.length >= 9)
   t.ok((at[8] ?? 0) - (at[7] ?? 0) <= 2, 'from the beginning, when it breaks again')
 })
 
