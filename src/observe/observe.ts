@@ -108,7 +108,7 @@ async function observeMetrics ({ skills, version, log, readings, metrics: { addr
 async function openAudit ({ audit: wanted, version, log, clientOf = peerOf }: ObserveOptions): Promise<Observation & { dropped (): number }> {
   if (wanted === undefined) return { ...NOTHING, dropped: () => 0 }
   const { path, isRequired, stdout, salt, skills, policies, judged } = wanted
-  const [{ createAudit }, { AuditFile }] = await Promise.all([import('./audit/audit.ts'), import('./audit/audit-file.ts')])
+  const [{ Audit }, { AuditFile }] = await Promise.all([import('./audit/audit.ts'), import('./audit/audit-file.ts')])
   const file = path === 'stdout' ? undefined : new AuditFile(path)
   const output = file === undefined ? stdout : new LogOutput(file)
   let lost = 0
@@ -119,7 +119,7 @@ async function openAudit ({ audit: wanted, version, log, clientOf = peerOf }: Ob
     output.write(line)
     lost += output.lost - before
   }
-  const audit = createAudit({ output: { write }, last: file?.last, clientOf, isRequired, isWorking: () => output.keepsUp && (file?.isWorking ?? true), version, salt })
+  const audit = new Audit({ output: { write }, last: file?.last, clientOf, isRequired, isWorking: () => output.keepsUp && (file?.isWorking ?? true), version, salt })
   output.dropped.subscribe(() => {
     const lines = lost - reported
     if (lines === 0) return

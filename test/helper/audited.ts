@@ -1,6 +1,6 @@
 import type { Test } from 'tap'
 import { peerOf } from '../../src/http/request/client-address.ts'
-import { type AuditOptions, createAudit } from '../../src/observe/audit/audit.ts'
+import { Audit, type AuditOptions } from '../../src/observe/audit/audit.ts'
 import { buildService, type Files, type ServiceOptions } from './build.ts'
 
 const FILES = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo with CANARY-CONTENT\n', 'a.txt': 'text' } }
@@ -18,7 +18,7 @@ export interface AuditLine {
 export async function buildAudited (t: Test, { files = FILES, salt, ...options }: { readonly files?: Files, readonly salt?: AuditOptions['salt'] } & Pick<ServiceOptions, 'plug'> = {}) {
   let text = ''
   let isWorking = true
-  const audit = createAudit({ output: { write: (line) => { text += line } }, clientOf: peerOf, isRequired: true, isWorking: () => isWorking, version: '1', salt })
+  const audit = new Audit({ output: { write: (line) => { text += line } }, clientOf: peerOf, isRequired: true, isWorking: () => isWorking, version: '1', salt })
   const service = await buildService(t, { files, options: { observe: () => [audit.observer], plug: (skills) => [audit.plugin, ...options.plug?.(skills) ?? []] } })
   const lines = () => text.split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as AuditLine)
   return {
