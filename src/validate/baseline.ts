@@ -1,4 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
+import { errorCode } from '../core/disk/disk.ts'
 import { isJsonObject } from '../core/ground/json.ts'
 import { compareCodePoints } from '../core/ground/text.ts'
 import { PathError } from './skills.ts'
@@ -27,7 +28,7 @@ export function writeBaseline (file: string, found: ReadonlyMap<string, Readonly
   try {
     writeFileSync(file, `${JSON.stringify(Object.fromEntries(entries), null, 2)}\n`)
   } catch (error) {
-    throw new PathError(`the baseline ${JSON.stringify(file)} cannot be written (${error instanceof Error && 'code' in error ? String(error.code) : String(error)})`)
+    throw new PathError(`the baseline ${JSON.stringify(file)} cannot be written (${errorCode(error)})`)
   }
 }
 

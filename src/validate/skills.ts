@@ -7,7 +7,7 @@ import { scanRoot, type SkillFolder, type SkippedEntry } from '../core/roots/sca
 import { KeptRevisions, RevisionMemory } from '../core/content/kept-revisions.ts'
 import { ManifestStore, type SkillPlace } from '../core/content/manifest.ts'
 import type { FileList } from '../core/ground/skill.ts'
-import { createLocalDisk, type Disk } from '../core/disk/disk.ts'
+import { createLocalDisk, type Disk, errorCode } from '../core/disk/disk.ts'
 import { PollPhase } from '../core/disk/poll-phase.ts'
 import { RefusedError } from '../core/disk/refused.ts'
 import type { FileContent } from '../core/files/file-content.ts'
@@ -64,7 +64,8 @@ export async function skillsAt (path: string, { cwd, linkTargets = [], onSkipped
   const folders = [...scan.folders.values()].sort((a, b) => compareCodePoints(a.name, b.name))
   const skipped = scan.skipped.flatMap(describeSkipped)
   for (const folder of folders) {
-    if (!await mayHaveMainFile(folder.realPath)) continue
+    // A folder that may not be read is judged: its finding names the remedy.
+    if (!await hasMainFile(folder.realPath, isRefusal)) continue
     for (const sentence of skipped) onSkipped?.(sentence)
     return folders
   }
@@ -85,18 +86,13 @@ async function folderOf (path: string): Promise<SkillFolder> {
   return { name: basename(path), type: 'project', path, realPath: await realpath(path), linked: false }
 }
 
-/** A folder that may not be read is judged: its finding names the remedy. */
-async function mayHaveMainFile (folder: string): Promise<boolean> {
+/** @param counts the errors of a folder that count as a main file; default: none */
+async function hasMainFile (folder: string, counts = (_error: unknown): boolean => false): Promise<boolean> {
   try {
     return (await readdir(folder)).some((name) => isMainFile(name))
   } catch (error) {
-    return isRefusal(error)
+    return counts(error)
   }
-}
-
-async function hasMainFile (folder: string): Promise<boolean> {
-  const names = await readdir(folder).catch(() => [])
-  return names.some((name) => isMainFile(name))
 }
 
 /** Where the skills may be for somebody who named the folder above them. */
@@ -111,13 +107,12 @@ async function hint (path: string, folders: readonly SkillFolder[]): Promise<str
 }
 
 function reasonOf (error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  if (code === 'ENOENT' || code === 'ENOTDIR') return 'is not there'
+  if (['ENOENT', 'ENOTDIR'].includes(errorCode(error))) return 'is not there'
   return isRefusal(error) ? 'may not be read' : 'cannot be read'
 }
 
 function isRefusal (error: unknown): boolean {
-  return error instanceof Error && 'code' in error && (error.code === 'EACCES' || error.code === 'EPERM')
+  return ['EACCES', 'EPERM'].includes(errorCode(error))
 }
 
 /** Folders whose listings are remembered: more than skills that are read at a time. */

@@ -1,5 +1,6 @@
 import { rename, rm, writeFile } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
+import { errorCode } from '../../core/disk/disk.ts'
 import type { TrustPolicy } from '../../core/content/trust/trust-policy.ts'
 import type { RootOptions } from '../../core/roots/root-reports.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
@@ -49,7 +50,7 @@ async function write (out: string, text: string): Promise<void> {
     await rename(temporary, out)
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => {})
-    throw new CommandError(`cannot write the lock: ${out} cannot be written (${error instanceof Error && 'code' in error ? String(error.code) : String(error)}), --out chooses another file`)
+    throw new CommandError(`cannot write the lock: ${out} cannot be written (${errorCode(error)}), --out chooses another file`)
   }
 }
 
