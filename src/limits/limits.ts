@@ -30,7 +30,7 @@ const UNIT_BYTES = 1_048_576
 /** Open streams of events of one caller. */
 const MAX_STREAMS = 16
 
-/** Refused requests of one network: guesses of tokens, links and names. */
+/** Refused requests of one network: guesses of tokens, links, names and the secrets of hooks. */
 const FAILURES = { rate: 0.5, burst: 60 }
 
 /** Access refuses these before they are counted, and they are no guesses. */
@@ -144,6 +144,7 @@ export class Limits {
     const status = reply.statusCode
     const isAnonymous = request.principal === undefined || request.principal.kind === 'anonymous'
     if (status === 401 || (status === 404 && this.#options.hasCallers && isAnonymous)) return this.#countFailure(request)
+    if (status === 403 && problemCodeOf(request) === 'hook_refused') return this.#countFailure(request)
     if (status === 400 || status === 403) return UNCOUNTED.has(problemCodeOf(request)) ? this.#pastUnits(request, this.#callerOf(request), 1) : undefined
     if (status >= 300 || request.method !== 'GET') return undefined
     const bytes = Buffer.isBuffer(payload) || typeof payload === 'string' ? payload.length : Number(reply.getHeader('content-length') ?? 0)

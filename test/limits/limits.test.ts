@@ -197,6 +197,17 @@ t.test('K67: guesses of one address are refused after a few dozen, and a good to
   t.equal((await service.get('/skills/demo'))[0], 200)
 })
 
+t.test('K67: hooks with a wrong signature are guesses too, whether callers are told apart or not', async (t) => {
+  for (const principals of [false, true]) {
+    const service = await buildLimited(t, { principals, burst: 5_000 })
+    const statuses = await Promise.all(Array.from({ length: 100 }, async () => (await service.post('/hooks/git', {}, { 'x-hub-signature-256': 'sha256=00' })).status))
+    t.equal(statuses.filter((status) => status === 403).length, 60)
+    t.equal(statuses.filter((status) => status === 429).length, 40)
+    t.equal(service.refusals().get('failures'), 40)
+    t.equal((await service.get('/skills/demo'))[0], 200)
+  }
+})
+
 t.test('K67: behind a trusted proxy each client has its own limit, and the log has its address', async (t) => {
   const service = await buildLimited(t, { proxies: ['127.0.0.0/8'] })
   await spend(service, 20, '/skills/demo', { 'x-forwarded-for': '203.0.113.7' })
