@@ -1,5 +1,5 @@
 import { openRoots } from '../config/roots.ts'
-import type { Environment } from '../operator/setting.ts'
+import { ConfigError, didYouMean, type Environment, quote } from '../operator/setting.ts'
 import { readSetting, readTextFile } from '../operator/yaml-file.ts'
 import type { Config } from '../config/settings.ts'
 import { SILENT } from '../core/ground/log.ts'
@@ -36,10 +36,10 @@ export async function openViewOf (options: SkillManagerOptions, { file, publicUr
 }
 
 /**
- * Lines that say what a caller sees and why, or who sees a skill. Undefined for an unknown caller.
- * @throws ConfigError
+ * Lines that say what a caller sees and why, or who sees a skill.
+ * @throws ConfigError also for a caller or a skill that there is not
  */
-export async function reportAccess (config: Config, file: string, { caller, skill }: AccessQuestion, env: Environment): Promise<readonly string[] | undefined> {
+export async function reportAccess (config: Config, file: string, { caller, skill }: AccessQuestion, env: Environment): Promise<readonly string[]> {
   const { sources, ...roots } = await openRoots(config, { log: SILENT, env })
   const skills = new SkillManager({ ...roots, watcher: false })
   try {
@@ -60,9 +60,9 @@ async function readPolicy (file: string, publicUrl: string | undefined, { rootNa
   return Policy.parse(file, await readTextFile(file), { roots, resource: publicUrl === undefined ? undefined : `${publicUrl}/mcp` })
 }
 
-function reportCaller (policy: Policy, skills: SkillManager, caller: string): readonly string[] | undefined {
+function reportCaller (policy: Policy, skills: SkillManager, caller: string): readonly string[] {
   const groups = groupsOf(policy, caller)
-  if (groups === undefined) return undefined
+  if (groups === undefined) throw new ConfigError(`${quote(caller)} is no token or link of the access file${didYouMean(caller, policy.secretNames)}`)
   const scopes = scopesOf(policy, caller)
   if (scopes?.has(READ_SCOPE) === false) return [`${caller} has the scopes ${[...scopes].join(', ') || '(none)'} and lacks ${READ_SCOPE}: it sees no skills`]
   const own = new Set<string>()
@@ -82,7 +82,7 @@ function reportCaller (policy: Policy, skills: SkillManager, caller: string): re
 
 function reportSkill (policy: Policy, skills: SkillManager, skill: string): readonly string[] {
   const folders = skills.rootNames.filter((root) => skills.skillsIn(root).includes(skill))
-  if (folders.length === 0) return [`${skill} is in no folder`]
+  if (folders.length === 0) throw new ConfigError(`no folder has a skill ${quote(skill)}${didYouMean(skill, skills.rootNames.flatMap((root) => skills.skillsIn(root)))}`)
   const callers = ['anonymous', ...policy.secretNames]
   return folders.flatMap((root) => {
     const rules = policy.rules.filter((rule) => rule.admits(root, skill))

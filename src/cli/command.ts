@@ -1,5 +1,4 @@
-import { type Environment, quote } from '../operator/setting.ts'
-import { nearest } from '../core/ground/nearest.ts'
+import { didYouMean, type Environment } from '../operator/setting.ts'
 
 /** Why a command cannot do what it was asked to do. The message is one line. */
 export class CommandError extends Error {
@@ -79,6 +78,5 @@ export async function loadCommands (commands: CommandTable): Promise<ReadonlyArr
 /** What to say behind an unknown command: the nearest one, and all there are. */
 export function commandHint (word: string, commands: CommandTable): string {
   const names = Object.keys(commands)
-  const near = nearest(word, names)
-  return `${near === undefined ? '' : `, did you mean ${quote(near)}?`} (commands: ${names.join(', ')})`
+  return `${didYouMean(word, names)} (commands: ${names.join(', ')})`
 }

@@ -1,3 +1,5 @@
+import { nearest } from '../core/ground/nearest.ts'
+
 /** What keeps the service from starting and its operator can mend. The message is one line. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
@@ -36,4 +38,10 @@ const MAX_QUOTED_CHARACTERS = 80
 /** A text of somebody's, on one line whatever is in it. */
 export function quote (text: string): string {
   return JSON.stringify(text.length > MAX_QUOTED_CHARACTERS ? `${text.slice(0, MAX_QUOTED_CHARACTERS)}…` : text)
+}
+
+/** What to say behind a word that is none of some: the nearest of them, if one is near. */
+export function didYouMean (word: string, words: readonly string[]): string {
+  const near = nearest(word, words)
+  return near === undefined ? '' : `, did you mean ${quote(near)}?`
 }

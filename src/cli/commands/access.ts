@@ -1,6 +1,5 @@
 import { resolve } from 'node:path'
 import { loadConfig, settingFlags } from '../../config/load.ts'
-import { quote } from '../../operator/setting.ts'
 import { type Command, CommandError } from '../command.ts'
 
 /** Answers an operator's two questions about an access file, without a running service. */
@@ -13,7 +12,7 @@ export const command: Command = {
   --skill SKILL    lists who sees this skill, in each folder that has it
 
 Folders are those of serve: arguments, SKILLS_DIR, or ./skills. Without a question, checks the file.
-Exits with 1 when the file cannot be used.
+Exits with 1 when the file cannot be used, or there is no such token, link or skill.
 `,
   async run ({ positionals: [file, ...folders], flags }, { env, cwd, print }) {
     if (file === undefined) throw new CommandError('access takes an argument, the access file')
@@ -23,7 +22,6 @@ Exits with 1 when the file cannot be used.
     const config = loadConfig({ positionals: folders, flags: new Map([...flags].filter(([flag]) => flag !== 'as' && flag !== 'skill')), env, cwd })
     const { reportAccess } = await import('../../access/report.ts')
     const lines = await reportAccess(config, resolve(cwd, file), asked !== undefined ? { caller: asked } : skill !== undefined ? { skill } : {}, env)
-    if (lines === undefined) throw new CommandError(`${quote(asked ?? '')} is no token or link of the access file`)
     print(lines.map((line) => `${line}\n`).join(''))
     return 0
   }
