@@ -166,7 +166,7 @@ export class RootSkills {
 
   /** Whether the root has no skill of this name that another root has, nor kept revisions of one. Costs no listing. */
   lacks (name: string): Awaitable<boolean> {
-    return this.keptRevisions(name).size === 0 && this.#root.lacks(name)
+    return this.kept.revisionsOf(name).size === 0 && this.#root.lacks(name)
   }
 
   /** Goes up with each difference that was found on the disk. */
@@ -219,10 +219,7 @@ export class RootSkills {
     return this.#files.openFile(name, path)
   }
 
-  /** Each with a number: among all roots, the highest was handed out last. */
-  keptRevisions (name: string): ReadonlyMap<string, number> {
-    return this.#files.keptRevisions(name)
-  }
+  get kept (): SkillFiles['kept'] { return this.#files.kept }
 
   async #index (listed: Promise<void>): Promise<void> {
     await listed

@@ -115,6 +115,8 @@ export class KeptRevisions {
   readonly #number: number
   /** By name of the skill its revisions, each with the number that it was kept under last. */
   readonly #byName = new Map<string, Map<string, number>>()
+  /** When each skill that is there came, in milliseconds of `performance.now()`. */
+  readonly #arrivals = new Map<string, number>()
 
   constructor (memory: RevisionMemory) {
     this.#memory = memory
@@ -144,6 +146,22 @@ export class KeptRevisions {
     this.#byName.set(name, revisions.set(revision, this.#memory.takeNumber()))
   }
 
+  /** A skill has come: where this root is before others, it hides theirs from now on. */
+  arrive (name: string): void {
+    this.#arrivals.set(name, performance.now())
+  }
+
+  /** Undefined while there is no such skill. */
+  arrivalOf (name: string): number | undefined {
+    return this.#arrivals.get(name)
+  }
+
+  /** The skill is gone. */
+  leave (name: string): void {
+    this.#arrivals.delete(name)
+    this.expire(name)
+  }
+
   /** The skill has changed: from now on the time of its revisions runs, except for the present one where that is known. */
   expire (name: string, present?: string): void {
     for (const revision of this.#byName.get(name)?.keys() ?? []) {
@@ -165,9 +183,13 @@ export class KeptRevisions {
     return this.#memory.held.peek(this.#keyOf(name, revision))
   }
 
-  /** Revisions of a skill that can be read, each with a number: among all roots, the highest was handed out last. */
-  revisionsOf (name: string): ReadonlyMap<string, number> {
-    return this.#byName.get(name) ?? NO_REVISIONS
+  /**
+   * Revisions of a skill that can be read, each with a number: among all roots, the highest was handed out last.
+   * @param hiddenSince when another root began to hide the skill, in milliseconds of `performance.now()`: for that view, it has changed then
+   */
+  revisionsOf (name: string, hiddenSince = Infinity): ReadonlyMap<string, number> {
+    const isOver = performance.now() - hiddenSince > this.#memory.keepMs
+    return (isOver ? undefined : this.#byName.get(name)) ?? NO_REVISIONS
   }
 
   clear (): void {

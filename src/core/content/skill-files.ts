@@ -38,8 +38,10 @@ export class SkillFiles {
     this.#gate = gate
     this.#store = store
     this.#states = new SkillStates(parts)
-    catalog.changed.subscribe(({ changed, removed }) => {
-      for (const name of [...changed, ...removed]) this.#kept.expire(name)
+    catalog.changed.subscribe(({ added, changed, removed }) => {
+      for (const name of added) kept.arrive(name)
+      for (const name of changed) kept.expire(name)
+      for (const name of removed) kept.leave(name)
     })
   }
 
@@ -93,9 +95,9 @@ export class SkillFiles {
     return content === undefined ? await this.#readLive(name, (state) => state.open(path)) : { kind: 'content', content }
   }
 
-  /** Revisions that can be read from memory, the present one among them if it was handed out, each with a number: the highest is the latest. */
-  keptRevisions (name: string): ReadonlyMap<string, number> {
-    return this.#kept.revisionsOf(name)
+  /** Which revisions can be read from memory. The present one is among them if it was handed out. */
+  get kept (): Pick<KeptRevisions, 'arrivalOf' | 'revisionsOf'> {
+    return this.#kept
   }
 
   /** See `ManifestStore.inspect`. */

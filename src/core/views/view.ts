@@ -226,8 +226,18 @@ export class View implements SkillService, NamedSkills {
   }
 
   keptRevisions (name: string): readonly string[] {
-    const kept = this.#members.flatMap(({ skills, allows }) => allows(name) ? [...skills.keptRevisions(name)] : [])
-    return [...new Set(kept.sort(([, a], [, b]) => b - a).map(([revision]) => revision))]
+    const all = this.#kept(name).flatMap(({ revisions }) => [...revisions])
+    return [...new Set(all.sort(([, a], [, b]) => b - a).map(([revision]) => revision))]
+  }
+
+  /** The kept revisions of each root. A skill that comes hides those of later roots, whose time runs from then on. */
+  #kept (name: string): ReadonlyArray<{ readonly skills: ViewMember['skills'], readonly revisions: ReadonlyMap<string, number> }> {
+    let hiddenSince = Infinity
+    return this.#members.filter(({ allows }) => allows(name)).map(({ skills }) => {
+      const revisions = skills.kept.revisionsOf(name, hiddenSince)
+      hiddenSince = Math.min(hiddenSince, skills.kept.arrivalOf(name) ?? Infinity)
+      return { skills, revisions }
+    })
   }
 
   at (revision: string): SourceAtRevision {
@@ -241,7 +251,7 @@ export class View implements SkillService, NamedSkills {
     try {
       return await this.#first(name, ({ skills }) => skills.read(name, this.#shown(name, answer), revision, present))
     } catch (error) {
-      const keeper = this.#members.find((member) => member.allows(name) && member.skills.keptRevisions(name).has(revision))
+      const keeper = this.#kept(name).find(({ revisions }) => revisions.has(revision))
       if (!(error instanceof SkillError) || error.code !== 'revision_changed' || keeper === undefined) throw error
       return await keeper.skills.read(name, answer, revision, present).catch((second: unknown) => { throw isMissing(second) ? error : second })
     }

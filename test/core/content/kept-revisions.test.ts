@@ -73,6 +73,23 @@ t.test('K59: the time of a revision runs from the change; the present one has no
   await until(async () => typeof await outcome(() => manager.at(revision).manifest('demo')) === 'string')
 })
 
+t.test('K59: the time of a revision that an earlier root hides runs from then on, in each view that has both roots', async (t) => {
+  const dir = t.testdir({ first: {}, new: skill('alpha', { a: 'other' }), second: { alpha: skill('alpha') } })
+  const manager = await startManager(t, [join(dir, 'first'), join(dir, 'second')], { keep: { keepMs: 500 } })
+  const { revision } = await manager.manifest('alpha')
+  fs.renameSync(join(dir, 'new'), join(dir, 'first/alpha'))
+  const read = (view: Pick<typeof manager, 'at'> = manager) => outcome(() => view.at(revision).manifest('alpha'))
+  t.match(await read(), { revision })
+  await until(async () => typeof await read() === 'string')
+  t.notOk(manager.keptRevisions('alpha').includes(revision))
+  t.match(await read(manager.createView('second', new Map([['second', 'all']]))), { revision }, 'where nothing hides it')
+  t.match(await read(), /The skill has changed/, 'however often it is read there')
+  fs.rmSync(join(dir, 'first/alpha'), { recursive: true })
+  t.match(await read(), { revision }, 'it is the present one again')
+  fs.writeFileSync(join(dir, 'second/alpha/a'), '')
+  t.match(await read(), { revision }, 'and has its time')
+})
+
 t.test('K59: bounded in bytes, the oldest go first', (t) => {
   const kept = new KeptRevisions(new RevisionMemory({ keepMs: MINUTE_MS, maxBytes: 10_000 }))
   const revisions = Array.from({ length: 10 }, (_, index) => {
