@@ -25,13 +25,20 @@ export interface SkillTrackerOptions {
   readonly onRevision: (revision: string) => void
 }
 
-/** A skill from the beginning that was not inspected yet: its timestamps will show whether it has changed since. */
-const UNKNOWN: Inspected = { revision: undefined, fingerprint: undefined, changedAt: 0 }
-/** The same, but it is known to have changed. */
-const CHANGED: Inspected = { ...UNKNOWN, revision: 'none that a skill can have' }
+/** A skill of which no state was reported yet. */
+interface Unreported extends Inspected {
+  /** What its first state is reported as, if that is news. */
+  readonly reportedAs: 'added' | 'changed'
+  /** Whether the first state is news in any case. Otherwise its timestamps show whether it has changed since the beginning. */
+  readonly isNews: boolean
+}
+
+/** A skill from the beginning, and one that is known to have changed since. */
+const UNKNOWN: Unreported = { revision: undefined, fingerprint: undefined, changedAt: 0, reportedAs: 'changed', isNews: false }
+const CHANGED: Unreported = { ...UNKNOWN, isNews: true }
 
 /** A skill that the first index has let in: it may have come before the beginning, or after. */
-const LET_IN: Inspected = { ...UNKNOWN }
+const LET_IN: Unreported = { ...UNKNOWN, reportedAs: 'added' }
 
 /** A skill that is being written is inspected up to this often, RACY_WINDOW_MS apart, before a state is reported that may not last. */
 const MAX_INSPECTIONS = 5
@@ -246,7 +253,7 @@ export class SkillTracker {
   }
 
   #isNews (before: Inspected | undefined, { revision, fingerprint, changedAt }: Inspected): boolean {
-    if (before === UNKNOWN || before === LET_IN) return changedAt >= this.#startedAt - TIMESTAMP_STEP_MS
+    if (isUnreported(before)) return before.isNews || changedAt >= this.#startedAt - TIMESTAMP_STEP_MS
     return before?.revision !== revision || (revision === undefined && before?.fingerprint !== fingerprint)
   }
 
@@ -254,7 +261,7 @@ export class SkillTracker {
     const { onChange, onRevision } = this.#options
     const before = this.#lastReported.get(name)
     const lastRevision = this.#sum.text
-    if (before !== undefined && before !== UNKNOWN && before !== LET_IN && before !== CHANGED) this.#sum.remove(name, before.revision)
+    if (before !== undefined && !isUnreported(before)) this.#sum.remove(name, before.revision)
     if (state === undefined) {
       if (this.#lastReported.delete(name)) onChange({ type: 'removed', name }, this.#reportedRevision)
       return
@@ -262,7 +269,8 @@ export class SkillTracker {
     this.#lastReported.set(name, state)
     const { revision } = state
     this.#sum.add(name, revision)
-    if (this.#isNews(before, state)) onChange({ type: before === undefined || before === LET_IN ? 'added' : 'changed', name, ...revision !== undefined && { revision } }, this.#reportedRevision)
+    const type = isUnreported(before) ? before.reportedAs : before === undefined ? 'added' : 'changed'
+    if (this.#isNews(before, state)) onChange({ type, name, ...revision !== undefined && { revision } }, this.#reportedRevision)
     else if (this.#isComplete && lastRevision !== this.#sum.text) onRevision(this.#sum.text)
   }
 
@@ -285,4 +293,8 @@ export class SkillTracker {
     }, RACY_WINDOW_MS).unref()
     return true
   }
+}
+
+function isUnreported (state: Inspected | undefined): state is Unreported {
+  return state !== undefined && 'reportedAs' in state
 }
