@@ -145,6 +145,14 @@ t.test('one service', async (t) => {
     }
   })
 
+  t.test('K37: LangChain: arguments that are no JSON come back as a message that says so, under the id of the call', async (t) => {
+    const call = { id: 'c1', type: 'function' as const, function: { name, arguments: '{"skill_name' } }
+    const message = new AIMessage({ content: '', additional_kwargs: { tool_calls: [call] } })
+    t.same(message.tool_calls, [], 'the SDK has put the call aside')
+    const results = (await post<ToolMessageFields[]>(service, message)).map((fields) => new ToolMessage(fields))
+    t.match(results, [{ tool_call_id: 'c1', name, content: /Invalid tool arguments: the text ends too early/, status: 'error' }])
+  })
+
   t.test('K34: OpenAI Responses with a custom tool beside the functions', async (t) => {
     const output = [
       { type: 'custom_tool_call', id: 'ctc_1', call_id: 'c1', name, input: 'demo' },

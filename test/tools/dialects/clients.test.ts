@@ -137,6 +137,19 @@ t.test('K34: a call of a custom tool is answered beside function calls, in its o
   }
 })
 
+t.test('K37: LangChain: a call whose arguments are no JSON is answered beside the others, in its own form', async (t) => {
+  // Without `type`, as a message has it that was made of OpenAI's.
+  const broken = { name: NAME, args: '{"skill_name', id: 'c2', error: 'Malformed args.' }
+  const kwargs = { content: '', tool_calls: [langchain], invalid_tool_calls: [broken, { ...broken, id: 'c3', type: 'invalid_tool_call' }] }
+  for (const body of [{ lc: 1, type: 'constructor', kwargs }, { type: 'ai', ...kwargs }]) {
+    const { dialect, calls } = openCalls(body)
+    t.equal(dialect.name, 'langchain')
+    t.match(calls, [{ id: 'c1', args: ARGS }, { id: 'c2', name: NAME, args: broken.args }, { id: 'c3', name: NAME, args: broken.args }])
+    t.ok(calls.every(({ problem }) => problem === undefined))
+  }
+  t.match(openCalls({ lc: 1, kwargs: { tool_calls: [], invalid_tool_calls: [broken] } }), { dialect: { name: 'langchain' }, calls: [{ id: 'c2' }] })
+})
+
 t.test("what lies in a provider's container keeps its answer, whatever it is", async (t) => {
   const rows: ReadonlyArray<readonly [body: object, dialect: string]> = [
     [{ message: { role: 'assistant', tool_calls: [chat, null, { id: 'c2', function: {} }] }, done: true }, 'ollama'],

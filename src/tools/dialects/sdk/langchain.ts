@@ -3,8 +3,8 @@ import { own } from '../../../core/ground/json.ts'
 import { type Dialect, idMember, IdSchema, readId, readName } from '../dialect.ts'
 
 /**
- * LangChain: `{"name","args","id","type":"tool_call"}`, answered by the fields of a ToolMessage. The `tool_calls` of a message
- * are OpenAI's container; a message that JavaScript has serialised keeps them in `kwargs`.
+ * LangChain: `{"name","args","id","type":"tool_call"}`, answered by the fields of a ToolMessage. A message that JavaScript has
+ * serialised keeps its calls in `kwargs`. Calls whose arguments are no JSON are in `invalid_tool_calls`, and need an answer too.
  */
 export const langchain = {
   name: 'langchain',
@@ -26,12 +26,17 @@ export const langchain = {
   }),
   example: { name: 'get_skill', args: { skill_name: 'calculator' }, id: 'call_1', type: 'tool_call' },
 
-  recognise: (value) => own(value, 'type') === 'tool_call' && typeof own(value, 'name') === 'string',
+  recognise: (value) => isTyped(value) && typeof own(value, 'name') === 'string',
 
   unwrap (value) {
-    const calls = own(value, 'lc') === undefined ? undefined : own(own(value, 'kwargs'), 'tool_calls')
-    return Array.isArray(calls) ? calls : undefined
+    const message = own(value, 'lc') === undefined ? value : own(value, 'kwargs')
+    const [calls, invalid] = [own(message, 'tool_calls'), own(message, 'invalid_tool_calls')]
+    if (!Array.isArray(invalid)) return message !== value && Array.isArray(calls) ? calls : undefined
+    return Array.isArray(calls) ? [...calls, ...invalid] : invalid
   },
+
+  // An invalid call has no `type` in a message that was made of OpenAI's.
+  recogniseInside: (item) => typeof own(item, 'name') === 'string' && (isTyped(item) || own(item, 'type') === undefined),
 
   isAnswer: (value) => own(value, 'type') === 'tool',
 
@@ -41,3 +46,8 @@ export const langchain = {
     `{"type":"tool","role":"tool",${idMember('tool_call_id', call)}"name":${JSON.stringify(call.name)},` +
     `"content":${outcome.quotedText},"status":"${outcome.isError ? 'error' : 'success'}"}`
 } as const satisfies Dialect
+
+function isTyped (value: unknown): boolean {
+  const type = own(value, 'type')
+  return type === 'tool_call' || type === 'invalid_tool_call'
+}
