@@ -1,4 +1,4 @@
-import { isJsonObject } from '../../core/ground/json.ts'
+import { isJsonObject, type JsonObject } from '../../core/ground/json.ts'
 import type { Dialect, ToolCall } from './dialect.ts'
 import { DIALECTS } from './index.ts'
 
@@ -14,7 +14,7 @@ const IN_ORDER_OF_CONTAINERS = [
 
 const titles = DIALECTS.map(({ title }) => title)
 
-const ACCEPTED_SHAPES = 'Send one tool call, an array of them, {"tool_calls":[…]} or the whole response of the model, in the ' +
+const ACCEPTED_SHAPES = 'Send one tool call, an array of them, {"tool_calls":[…]} or the whole response of the model, not its stream or the conversation, in the ' +
   `shape of ${titles.slice(0, -1).join(', ')} or ${titles.at(-1)}`
 
 /** The shape of a request body: calls of one dialect, or the reason why there are none. */
@@ -32,7 +32,9 @@ export function openEnvelope (body: unknown): Envelope {
   }
   for (const item of list.items) {
     const dialect = recognise(item, list.owner)
-    if (dialect !== undefined) return { kind: 'calls', dialect, calls: readBatch(dialect, list), batch: true }
+    if (dialect === undefined) continue
+    const calls = readBatch(dialect, list)
+    return calls.length === 0 ? unrecognised('Every tool call in it has its result') : { kind: 'calls', dialect, calls, batch: true }
   }
   return unrecognised(explain(list.items[0]))
 }
@@ -65,14 +67,32 @@ function listCalls (body: unknown): CallList | undefined {
   return empty
 }
 
-/** Content that a model wrote beside its calls is left out: it needs no answer. */
+/** The calls that wait for an answer. Content that a model wrote beside its calls, and the rest of a conversation, need none. */
 function readBatch (dialect: Dialect, { items, owner }: CallList): ToolCall[] {
-  return items
-    .filter((item) => !isJsonObject(item) || recognise(item, owner) !== undefined || dialect.isContent?.(item) !== true)
-    .map((item) => {
-      const call = dialect.readCall(item)
-      return recognise(item, owner) === dialect ? call : { ...call, problem: 'Not a tool call in the shape of the other calls of this batch' }
-    })
+  const answered = readAnsweredIds(dialect, items)
+  return items.flatMap((item): ToolCall | ToolCall[] => {
+    const own = recognise(item, owner)
+    if (own === undefined && isJsonObject(item) && (isContent(dialect, item) || isMessageWithoutCalls(item))) return []
+    const call = (own ?? dialect).readCall(item)
+    if (own !== dialect) return { ...call, problem: 'Not a tool call in the shape of the other calls of this batch: send it in another request' }
+    return answered.has(call.id) ? [] : call
+  })
+}
+
+/** In the shapes whose calls and results stand in one list, a result has the id of its call in the same place. */
+function readAnsweredIds (dialect: Dialect, items: readonly unknown[]): ReadonlySet<ToolCall['id']> {
+  const results = items.filter((item) => isJsonObject(item) && isContent(dialect, item) && dialect.isAnswer(item))
+  const ids = new Set(results.map((item) => dialect.readCall(item).id))
+  ids.delete(undefined)
+  return ids
+}
+
+function isContent (dialect: Dialect, item: JsonObject): boolean {
+  return dialect.isContent?.(item) === true
+}
+
+function isMessageWithoutCalls (item: JsonObject): boolean {
+  return Object.hasOwn(item, 'role') && (listCalls(item)?.items ?? []).length === 0
 }
 
 function unrecognised (reason: string): Envelope {

@@ -173,7 +173,7 @@ t.test('the lists inside a response may be sent alone: what stands beside the ca
 t.test('a broken call in such a list keeps its answer', async (t) => {
   const rows: ReadonlyArray<readonly [list: readonly unknown[], ids: readonly unknown[]]> = [
     [[{ type: 'tool_use', id: 'a', ...NAME }, { type: 'tool_use', id: 'b' }, null], ['a', 'b', undefined]],
-    [[{ type: 'function_call', call_id: 'a', ...NAME }, { type: 'function_call', id: 'b', ...NAME }, { id: 'c', function: NAME }], ['a', undefined, undefined]],
+    [[{ type: 'function_call', call_id: 'a', ...NAME }, { type: 'function_call', id: 'b', ...NAME }, { id: 'c', function: NAME }], ['a', undefined, 'c']],
     [[{ functionCall: { id: 'a', ...NAME } }, { functionCall: { id: 'b' } }, 5], ['a', 'b', undefined]]
   ]
   for (const [list, ids] of rows) t.same(openCalls(list).calls.map(({ id }) => id), ids)
@@ -240,6 +240,35 @@ t.test('a batch has the shape of its first call; others in it keep their place a
   t.same(envelope.calls.map(({ id, problem }) => [id, problem === undefined]), [
     [undefined, false], ['a', true], ['b', false], ['c', false], [undefined, false]
   ])
+})
+
+t.test('calls of every other dialect in a batch keep their id and their name', async (t) => {
+  const others = [
+    { id: 'a', type: 'function', function: NAME }, { type: 'function_call', call_id: 'a', ...NAME, arguments: '{}' }, { type: 'tool_use', id: 'a', ...NAME, input: {} },
+    { functionCall: { id: 'a', ...NAME } }, { function_call: { id: 'a', ...NAME } }, { type: 'function_call', id: 'a', ...NAME, arguments: {} },
+    { jsonrpc: '2.0', id: 'a', method: 'tools/call', params: NAME }, { toolUse: { toolUseId: 'a', ...NAME } },
+    { type: 'tool-call', toolCallId: 'a', toolName: NAME.name, input: {} }, { ...NAME, args: {}, id: 'a', type: 'tool_call' }
+  ]
+  for (const first of others) {
+    const { dialect, calls } = openCalls([first, ...others.filter((other) => other !== first)])
+    t.match(calls, others.map(() => ({ id: 'a', ...NAME })), dialect.name)
+    t.equal(calls.filter(({ problem }) => problem === undefined).length, 1, dialect.name)
+  }
+})
+
+t.test('of a conversation, messages get no answer, and calls that have theirs get no second one', async (t) => {
+  const item = (id: string) => ({ type: 'function_call', call_id: id, ...NAME, arguments: '{}' })
+  const output = (id: string) => ({ type: 'function_call_output', call_id: id, output: 'x' })
+  const user = { role: 'user', content: 'Hello' }
+  const rows: ReadonlyArray<readonly [list: readonly object[], ids: readonly unknown[]]> = [
+    [[user, item('a')], ['a']],
+    [[user, item('a'), item('b'), output('a'), { role: 'assistant', content: 'x' }, item('c')], ['b', 'c']],
+    [[user, { role: 'assistant', content: null, function_call: { ...NAME, arguments: '{}' } }], [undefined]],
+    [[{ role: 'system', content: 'x' }, { id: 'a', function: NAME }], ['a']],
+    [[{ id: 'a', function: NAME }, { role: 'assistant', tool_calls: [{ id: 'b', function: NAME }] }], ['a', undefined]]
+  ]
+  for (const [list, ids] of rows) t.same(openCalls(list).calls.map(({ id }) => id), ids)
+  t.match(openEnvelope([user, item('a'), output('a')]), { kind: 'unrecognised', detail: /^Every tool call in it has its result/ })
 })
 
 t.test('an OpenAI custom tool call carries free text and is refused', async (t) => {
