@@ -30,7 +30,10 @@ export function parseLock (path: string, text: string): Lock {
 }
 
 /** The same skills in the same revisions give the same text. */
-export function formatLock (revisions: ReadonlyMap<string, string>): string {
-  const lines = [...revisions].sort(([a], [b]) => compareCodePoints(a, b)).map(([name, revision]) => `${JSON.stringify(name)}: ${revision}\n`)
+export function formatLock (lock: Lock): string {
+  const lines = [...lock].sort(([a], [b]) => compareCodePoints(a, b)).map(([name, revisions]) => {
+    const [revision, ...others] = [...revisions].sort()
+    return `${JSON.stringify(name)}: ${others.length === 0 ? revision : JSON.stringify([revision, ...others])}\n`
+  })
   return `# Reviewed revisions of skills. \`skillserve lock\` writes this file, \`skillserve --locked\` serves nothing else.\n${lines.length === 0 ? '{}\n' : lines.join('')}`
 }

@@ -2,6 +2,7 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { runCommandLine } from '../../src/cli/run.ts'
+import { newSecret } from '../helper/guarded.ts'
 import { startProcess, runProcess } from '../helper/process.ts'
 import { makeKeyPair } from '../helper/signing.ts'
 import { skill, skillText, skills, until } from '../helper/skills.ts'
@@ -22,6 +23,10 @@ t.test('K95: lock writes the same text for the same skills, and says what is dif
   fs.writeFileSync(join(cwd, 'skills/one/SKILL.md'), skillText('one', 'changed'))
   fs.rmSync(join(cwd, 'skills/two'), { recursive: true })
   t.equal((await run(cwd, 'lock', 'skills', 'more')).stdout, 'changed  "one"\nadded    "three"\nremoved  "two"\nskills.lock: 2 skills\n')
+  t.match(fs.readFileSync(join(cwd, 'skills.lock'), 'utf8'), /^"one": \["sha256:[0-9a-f]{64}","sha256:[0-9a-f]{64}"\]$/m)
+  const both = fs.readFileSync(join(cwd, 'skills.lock'), 'utf8')
+  t.equal((await run(cwd, 'lock', 'more', 'skills')).stdout, 'skills.lock: 2 skills\n')
+  t.equal(fs.readFileSync(join(cwd, 'skills.lock'), 'utf8'), both, 'the order of folders makes no difference')
   t.strictSame(fs.readdirSync(cwd).sort(), ['again.lock', 'more', 'skills', 'skills.lock'])
 })
 
@@ -108,6 +113,22 @@ t.test('K95: a service with a lock serves what it names, and follows the file', 
   t.match(await ready(), /"status":"ready","detail":"the lock cannot be used as it is, so the last good one stays in force; the log says why"/)
   await run(cwd, 'lock')
   await until(async () => !(await ready()).includes('detail'))
+  await service.stop()
+})
+
+t.test('K64, K95: a lock names the skill of each folder that has it, so that a caller who sees one folder alone gets its own', async (t) => {
+  const [all, team] = [newSecret('all', 'groups: [all]'), newSecret('team', 'groups: [team]')]
+  const cwd = t.testdir({
+    common: { guide: { 'SKILL.md': skillText('guide', 'common') } },
+    team: { guide: { 'SKILL.md': skillText('guide', 'team') } },
+    'access.yaml': `tokens:\n  - ${all.entry}\n  - ${team.entry}\nrules:\n  - { groups: [all] }\n  - { groups: [team], roots: [team] }\n`
+  })
+  t.equal((await run(cwd, 'lock', 'common', 'team')).stdout, 'skills.lock: 1 skill\n')
+  const service = await startProcess(t, { cwd, args: ['./common', './team', '--locked', '--access', 'access.yaml'] })
+  for (const [{ text }, body] of [[all, 'common'], [team, 'team']] as const) {
+    const answer = await fetch(`${service.url}/skills/guide`, { headers: { authorization: `Bearer ${text}` } })
+    t.match(await answer.json(), { documentation: skillText('guide', body) })
+  }
   await service.stop()
 })
 

@@ -4,6 +4,7 @@ import { errorCode } from '../../core/disk/disk.ts'
 import type { TrustPolicy } from '../../core/content/trust/trust-policy.ts'
 import type { RootOptions } from '../../core/roots/root-reports.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
+import type { Lock } from '../../trust/lock-file.ts'
 import { type Command, CommandError } from '../command.ts'
 import { readLinkTargets, ROOT_FLAGS, withRoots } from '../folders.ts'
 
@@ -33,12 +34,12 @@ when a folder or a skill cannot be read, or there is no skill: then nothing is w
     const trustFile = flags.get('trust')?.at(-1)
     const policy = trustFile === undefined ? undefined : await readUnobeyed(resolve(cwd, trustFile))
     const linkTargets = readLinkTargets({ flags }, context)
-    const revisions = await withRoots(folders, { flags }, context, ({ projectRoots }) => readRevisions(projectRoots, policy, linkTargets))
+    const lock = await withRoots(folders, { flags }, context, ({ projectRoots }) => readLock(projectRoots, policy, linkTargets))
     const { formatLock } = await import('../../trust/lock-file.ts')
     const before = await readBefore(out)
-    await write(out, formatLock(revisions))
-    for (const line of differences(before, revisions)) print(`${line}\n`)
-    print(`${basename(out)}: ${revisions.size} ${revisions.size === 1 ? 'skill' : 'skills'}\n`)
+    await write(out, formatLock(lock))
+    for (const line of differences(before, lock)) print(`${line}\n`)
+    print(`${basename(out)}: ${lock.size} ${lock.size === 1 ? 'skill' : 'skills'}\n`)
     return 0
   }
 }
@@ -60,21 +61,29 @@ async function readUnobeyed (trustFile: string): Promise<TrustPolicy> {
   return unobeyed(await readPolicy({ trustFile }))
 }
 
-async function readRevisions (roots: readonly RootOptions[], policy: TrustPolicy | undefined, linkTargets: readonly string[] | undefined): Promise<ReadonlyMap<string, string>> {
+/** Each folder by itself: of two with a skill of one name, some callers see the later one alone. */
+async function readLock (roots: readonly RootOptions[], policy: TrustPolicy | undefined, linkTargets: readonly string[] | undefined): Promise<Lock> {
+  const lock = new Map<string, Set<string>>()
+  for (const root of roots) {
+    for (const [name, revision] of await readRevisions(root, policy, linkTargets)) lock.set(name, (lock.get(name) ?? new Set()).add(revision))
+  }
+  if (lock.size === 0) throw new CommandError(`there are no skills to lock in ${roots.map(({ path }) => path).join(', ')}`)
+  return lock
+}
+
+async function readRevisions (root: RootOptions, policy: TrustPolicy | undefined, linkTargets: readonly string[] | undefined): Promise<ReadonlyMap<string, string>> {
   const { createSkillManager } = await import('../../core/skill-manager.ts')
-  const skills = createSkillManager({ projectRoots: roots, watcher: false, keep: { keepMs: 0 }, ...policy && { policy }, ...linkTargets && { linkTargets } })
+  const skills = createSkillManager({ projectRoots: [root], watcher: false, keep: { keepMs: 0 }, ...policy && { policy }, ...linkTargets && { linkTargets } })
   try {
     await skills.start()
-    const { roots: states } = await skills.freshStatus()
-    const missing = roots.find((_, index) => states[index]?.state !== 'ok')
-    if (missing !== undefined) throw new CommandError(`${missing.path} cannot be read as a folder of skills`)
+    const { roots: [report] } = await skills.freshStatus()
+    if (report?.state !== 'ok') throw new CommandError(`${root.path} cannot be read as a folder of skills`)
     const revisions = new Map<string, string>()
     for (const name of await skills.list()) {
       const { revision, unread } = await readSkill(skills, name)
       if (unread !== undefined) throw new CommandError(`the skill ${JSON.stringify(name)} cannot be locked: ${unread}`)
       revisions.set(name, revision)
     }
-    if (revisions.size === 0) throw new CommandError(`there are no skills to lock in ${roots.map(({ path }) => path).join(', ')}`)
     return revisions
   } finally {
     await skills.close()
@@ -95,7 +104,7 @@ async function readSkill (skills: SkillSource, name: string): Promise<{ readonly
 }
 
 /** Undefined where no lock that can be read is there. */
-async function readBefore (path: string): Promise<ReadonlyMap<string, ReadonlySet<string>> | undefined> {
+async function readBefore (path: string): Promise<Lock | undefined> {
   const { readTextFile } = await import('../../operator/yaml-file.ts')
   const { parseLock } = await import('../../trust/lock-file.ts')
   try {
@@ -106,13 +115,13 @@ async function readBefore (path: string): Promise<ReadonlyMap<string, ReadonlySe
 }
 
 /** So that a change is not locked unread. */
-function differences (before: ReadonlyMap<string, ReadonlySet<string>> | undefined, now: ReadonlyMap<string, string>): readonly string[] {
+function differences (before: Lock | undefined, now: Lock): readonly string[] {
   if (before === undefined) return []
   const names = [...new Set([...before.keys(), ...now.keys()])].sort()
   return names.flatMap((name) => {
-    const [pinned, revision] = [before.get(name), now.get(name)]
+    const [pinned, revisions] = [before.get(name), now.get(name)]
     if (pinned === undefined) return [`added    ${JSON.stringify(name)}`]
-    if (revision === undefined) return [`removed  ${JSON.stringify(name)}`]
-    return pinned.has(revision) ? [] : [`changed  ${JSON.stringify(name)}`]
+    if (revisions === undefined) return [`removed  ${JSON.stringify(name)}`]
+    return [...revisions].every((revision) => pinned.has(revision)) ? [] : [`changed  ${JSON.stringify(name)}`]
   })
 }
