@@ -1,8 +1,11 @@
 import type { PollPhase } from '../disk/poll-phase.ts'
-import type { Awaitable } from '../ground/async.ts'
 import { MAX_ATTEMPTS } from '../ground/limits.ts'
 import type { MemberLists } from './member-lists.ts'
 import { closeUnused, isMissing, type ViewMember } from './view-member.ts'
+
+/** No root has the skill. An answer may be undefined. */
+export const NOBODY = Symbol('nobody')
+export type Nobody = typeof NOBODY
 
 /** Asks the roots of a view in their order. What moves between them meanwhile is in none, or hides what was found: then they are asked again. */
 export class MemberOrder {
@@ -35,18 +38,24 @@ export class MemberOrder {
     }
   }
 
-  /** The answer of the first root that has the skill; undefined when none has it. */
-  async first<T> (name: string, ask: (member: ViewMember) => Promise<T>): Promise<{ readonly answer: T } | undefined> {
+  /**
+   * The answer of the first root that has the skill; NOBODY when none has it.
+   * @param ask answers NOBODY, or fails, for a root that does not have it
+   */
+  async first<T> (name: string, ask: (member: ViewMember) => Promise<T | Nobody>): Promise<T | Nobody> {
     for (let attempt = 1; ; attempt++) {
       const before = this.generations
       const { members } = this.#lists()
       let error: unknown
       for (const member of members) {
         try {
-          const mayHave = this.#mayHave(member, name)
-          if (mayHave === false || (mayHave !== true && !await mayHave)) continue
+          if (!member.allows(name)) continue
+          const lacks = this.#isOfAnother(member, name) && member.skills.lacks(name)
+          // A root that has not changed is passed over without a promise.
+          if (typeof lacks === 'boolean' ? lacks : await lacks) continue
           const answer = await ask(member)
-          if (member === members[0] || !this.isOutdated(before, attempt)) return { answer }
+          if (answer === NOBODY) continue
+          if (member === members[0] || !this.isOutdated(before, attempt)) return answer
           await closeUnused(answer)
           break
         } catch (thrown) {
@@ -58,17 +67,14 @@ export class MemberOrder {
       }
       if (this.isOutdated(before, attempt)) continue
       if (error !== undefined) throw error
-      return undefined
+      return NOBODY
     }
   }
 
   /** A skill of a later root costs no listing of those before it. */
-  #mayHave (member: ViewMember, name: string): Awaitable<boolean> {
-    if (!member.allows(name)) return false
+  #isOfAnother (member: ViewMember, name: string): boolean {
     const lists = this.#lists()
     const owner = lists.members.length > 1 ? lists.ownerOf(name) : undefined
-    if (owner === undefined || owner === member) return true
-    const lacks = member.skills.lacks(name)
-    return typeof lacks === 'boolean' ? !lacks : lacks.then((isSo) => !isSo)
+    return owner !== undefined && owner !== member
   }
 }

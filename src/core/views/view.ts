@@ -16,7 +16,7 @@ import type { SearchAnswer } from '../search/search.ts'
 import type { SourceAtRevision, SkillService, SkillStatus } from '../skill-source.ts'
 import { folderOfDisplayName, type NamedSkills } from './display-names.ts'
 import type { MemberLists } from './member-lists.ts'
-import { MemberOrder } from './member-order.ts'
+import { MemberOrder, NOBODY } from './member-order.ts'
 import type { RootsSearch } from './roots-search.ts'
 import { ShadowingState, withShadowing } from './shadowing.ts'
 import { ViewChanges } from './view-changes.ts'
@@ -148,13 +148,10 @@ export class View implements SkillService, NamedSkills {
   }
 
   async find (name: string): Promise<CatalogSkill | undefined> {
-    const skill = await this.#first(name, async ({ skills }) => {
-      const found = await skills.find(name)
-      if (found === undefined) throw mainFileError.skillNotFound(name)
-      return found
-    }).catch(ignoreMissingRoot)
-    if (skill === undefined && this.unavailable !== undefined) throw this.unavailable
-    return skill && this.#shownSkill(skill)
+    const skill = await this.#order.first(name, async ({ skills }) => await skills.find(name) ?? NOBODY)
+    if (skill !== NOBODY) return this.#shownSkill(skill)
+    if (this.unavailable !== undefined) throw this.unavailable
+    return undefined
   }
 
   async read<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
@@ -216,13 +213,11 @@ export class View implements SkillService, NamedSkills {
   }
 
   async inspect (name: string, known?: Inspected): Promise<Inspected | Unread | undefined> {
-    const found = await this.#order.first(name, async ({ skills, inspections }) => {
+    const state = await this.#order.first(name, async ({ skills, inspections }) => {
       // With nothing to compare it with, the state of this moment is wanted.
-      const state = await (known === undefined ? skills : inspections).inspect(name, known)
-      if (state === undefined) throw mainFileError.skillNotFound(name)
-      return state
+      return await (known === undefined ? skills : inspections).inspect(name, known) ?? NOBODY
     })
-    return found?.answer
+    return state === NOBODY ? undefined : state
   }
 
   keptRevisions (name: string): readonly string[] {
@@ -258,9 +253,9 @@ export class View implements SkillService, NamedSkills {
   }
 
   async #first<T> (name: string, ask: (member: ViewMember) => Promise<T>): Promise<T> {
-    const found = await this.#order.first(name, ask)
-    if (found === undefined) throw this.unavailable ?? mainFileError.skillNotFound(name)
-    return found.answer
+    const answer = await this.#order.first(name, ask)
+    if (answer === NOBODY) throw this.unavailable ?? mainFileError.skillNotFound(name)
+    return answer
   }
 
   #shown<T> (name: string, answer: (state: SkillState) => Promise<T>): (state: SkillState) => Promise<T> {
