@@ -4,7 +4,8 @@ import { isDeepStrictEqual } from 'node:util'
 import { locateFrontmatter, parseFrontmatter } from '../core/format/frontmatter.ts'
 import { AGENT_FIELDS, isValidName, KNOWN_FIELDS } from '../core/format/fields.ts'
 import { fieldPositions } from '../core/format/positions.ts'
-import { isMapping, isPlainScalar } from '../core/format/yaml.ts'
+import { isPlainScalar } from '../core/format/yaml.ts'
+import { isJsonObject } from '../core/ground/json.ts'
 import { MAX_MAIN_FILE_BYTES } from '../core/ground/limits.ts'
 import type { Frontmatter } from '../core/ground/skill.ts'
 import { decodeUtf8 } from '../core/ground/text.ts'
@@ -97,11 +98,11 @@ function errorCount (lines: readonly string[]): number {
 /** Name and tools may change, and fields may move into `metadata`: all else has to stay. */
 function keepsMeaning (before: Frontmatter, after: Frontmatter, folder: string): boolean {
   const own = Object.hasOwn(after, 'metadata') ? after['metadata'] : undefined
-  const metadata = isMapping(own) ? own : {}
+  const metadata = isJsonObject(own) ? own : {}
   const isKept = Object.entries(before).every(([field, value]) => {
     if (field === 'name') return after['name'] === folder || isDeepStrictEqual(after['name'], value)
     if (field === 'allowed-tools') return after[field] !== undefined
-    if (field === 'metadata') return isMapping(value) ? Object.entries(value).every(([key, entry]) => isDeepStrictEqual(metadata[key], entry)) : isDeepStrictEqual(own, value)
+    if (field === 'metadata') return isJsonObject(value) ? Object.entries(value).every(([key, entry]) => isDeepStrictEqual(metadata[key], entry)) : isDeepStrictEqual(own, value)
     return Object.hasOwn(after, field) ? isDeepStrictEqual(after[field], value) : Object.hasOwn(metadata, field)
   })
   return isKept && Object.keys(after).every((field) => (field === 'name' && (Object.hasOwn(before, 'name') || after['name'] === folder)) || field === 'metadata' || Object.hasOwn(before, field))

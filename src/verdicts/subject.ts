@@ -1,3 +1,4 @@
+import { own } from '../core/ground/json.ts'
 import type { CatalogSkill, Finding, Frontmatter, ListedFile } from '../core/ground/skill.ts'
 
 /** One state of a skill, on a disk or sent by a client. */
@@ -14,7 +15,7 @@ export interface Subject {
 
 /** An own field of the frontmatter that is text, else an empty text. */
 export function textField (frontmatter: Frontmatter, name: string): string {
-  const value = Object.hasOwn(frontmatter, name) ? frontmatter[name] : undefined
+  const value = own(frontmatter, name)
   return typeof value === 'string' ? value : ''
 }
 

@@ -1,6 +1,6 @@
 import { basename } from 'node:path/posix'
 import { finding, type FindingCode, quoteList } from '../format/findings.ts'
-import { isMapping } from '../format/yaml.ts'
+import { own } from '../ground/json.ts'
 import { ADVISED_DISCOVERY_FILE_BYTES, MAX_DISCOVERY_DESCRIPTION_UNITS, MAX_DISCOVERY_FILES, MAX_DISCOVERY_UNPACKED_BYTES } from '../ground/limits.ts'
 import type { CatalogSkill, FileList, Finding, Frontmatter } from '../ground/skill.ts'
 
@@ -151,14 +151,13 @@ function checkSizes ({ files }: FileList): Finding[] {
 }
 
 function checkInternal ({ frontmatter }: CatalogSkill): Finding[] {
-  const metadata = Object.hasOwn(frontmatter, 'metadata') ? frontmatter['metadata'] : undefined
-  if (!isMapping(metadata) || !Object.hasOwn(metadata, 'internal') || metadata['internal'] !== true) return []
+  if (own(own(frontmatter, 'metadata'), 'internal') !== true) return []
   return [finding('discovery_internal', 'the skill is in the discovery indexes, and some clients show it only when asked for by its name',
     'Remove metadata.internal if everybody should see the skill', 'metadata')]
 }
 
 /** The description verbatim, as an index repeats it; empty when there is none. */
 export function descriptionOf (frontmatter: Frontmatter): string {
-  const description = Object.hasOwn(frontmatter, 'description') ? frontmatter['description'] : undefined
+  const description = own(frontmatter, 'description')
   return typeof description === 'string' ? description : ''
 }

@@ -1,6 +1,7 @@
+import { isJsonObject } from '../ground/json.ts'
 import type { Finding } from '../ground/skill.ts'
 import { finding, quote } from './findings.ts'
-import { failureFinding, INDENTED_REASON, isMapping, linesOf, NO_FIELD_REASON, lineName, readLenientYaml, startOf, type YamlFailure } from './yaml.ts'
+import { failureFinding, INDENTED_REASON, linesOf, NO_FIELD_REASON, lineName, readLenientYaml, startOf, type YamlFailure } from './yaml.ts'
 
 /** What can be read of a frontmatter that is not valid YAML as a whole. */
 export interface ReadableFields {
@@ -137,7 +138,7 @@ function readLines (lines: readonly string[]): ReadBlock & { readonly failure?: 
 }
 
 function toEntries (value: unknown): ReturnType<typeof readLines> {
-  return isMapping(value) ? { entries: Object.entries(value) } : { entries: [], failure: { kind: 'failure', reason: NO_FIELD_REASON, line: 0 } }
+  return isJsonObject(value) ? { entries: Object.entries(value) } : { entries: [], failure: { kind: 'failure', reason: NO_FIELD_REASON, line: 0 } }
 }
 
 /** People and models find a skill by its description, so that text which is no YAML is better than none. */

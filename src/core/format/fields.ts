@@ -1,8 +1,8 @@
 import { finding, type FindingCode, quote, quoteList } from './findings.ts'
+import { isJsonObject, own } from '../ground/json.ts'
 import { MAX_COMPATIBILITY_CODE_POINTS, MAX_DESCRIPTION_CODE_POINTS, MAX_NAME_CODE_POINTS } from '../ground/limits.ts'
 import type { Finding, Frontmatter } from '../ground/skill.ts'
 import { countCodePoints } from '../ground/text.ts'
-import { isMapping } from './yaml.ts'
 
 /** The fields of the Agent Skills format. */
 export const KNOWN_FIELDS: ReadonlySet<string> = new Set(['name', 'description', 'license', 'compatibility', 'metadata', 'allowed-tools'])
@@ -40,7 +40,7 @@ export function validateFrontmatter (frontmatter: Frontmatter, folderName: strin
 
 /** An own field; `null` and `~` count as absent. */
 function field (frontmatter: Frontmatter, name: string): unknown {
-  return Object.hasOwn(frontmatter, name) ? frontmatter[name] ?? undefined : undefined
+  return own(frontmatter, name) ?? undefined
 }
 
 function checkName (name: unknown, folderName: string): Finding[] {
@@ -154,7 +154,7 @@ function checkCompatibility (compatibility: unknown): Finding[] {
 
 function checkMetadata (metadata: unknown): Finding[] {
   if (metadata === undefined) return []
-  if (!isMapping(metadata)) {
+  if (!isJsonObject(metadata)) {
     return [finding('metadata_not_mapping', `metadata must be a mapping of text to text, not ${kindOf(metadata)}`,
       "Write metadata as indented lines of the form 'key: value'", 'metadata')]
   }
@@ -206,5 +206,5 @@ function kindOf (value: unknown): string {
   if (Array.isArray(value)) return 'a list'
   if (typeof value === 'number') return 'a number'
   if (typeof value === 'boolean') return 'true or false'
-  return isMapping(value) ? 'a mapping' : 'text'
+  return isJsonObject(value) ? 'a mapping' : 'text'
 }

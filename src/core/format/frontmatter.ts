@@ -1,8 +1,9 @@
 import { type ReadableFields, readFieldByField } from './field-by-field.ts'
 import { finding, quoteList } from './findings.ts'
+import { isJsonObject } from '../ground/json.ts'
 import { MAX_FRONTMATTER_BYTES } from '../ground/limits.ts'
 import type { Finding, Frontmatter } from '../ground/skill.ts'
-import { failureFinding, isMapping, readLenientYaml } from './yaml.ts'
+import { failureFinding, readLenientYaml } from './yaml.ts'
 
 /** Byte offsets of frontmatter and body in a main file. Fences and a BOM belong to neither. */
 export type FrontmatterLocation =
@@ -80,7 +81,7 @@ function fromValue (value: unknown, findings: readonly Finding[]): ParsedFrontma
     return refused(finding('frontmatter_empty', 'the frontmatter is empty',
       "Add the fields name and description between the two '---' lines"))
   }
-  if (isMapping(value)) return { frontmatter: value, findings, broken: NO_FIELDS }
+  if (isJsonObject(value)) return { frontmatter: value, findings, broken: NO_FIELDS }
   return refused(finding('frontmatter_not_mapping', 'the frontmatter does not consist of fields',
     "Write the frontmatter as lines of the form 'field: value', beginning with name and description"))
 }

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { checkContent } from './hidden-text.ts'
 import { finding, quote } from './findings.ts'
 import { type FrontmatterLocation, locateFrontmatter, parseFrontmatter, startsWithBom } from './frontmatter.ts'
+import { own } from '../ground/json.ts'
 import { MAX_FRONTMATTER_BYTES } from '../ground/limits.ts'
 import type { Finding, Frontmatter } from '../ground/skill.ts'
 import { locateFindings } from './positions.ts'
@@ -102,7 +103,7 @@ function parsed (frontmatter: Frontmatter, folderName: string, findings: readonl
 
 /** A copy: V8 keeps a whole text alive for a slice of it, and the summary outlives the frontmatter's source. */
 function ownText (frontmatter: Frontmatter, field: string): string {
-  const value = Object.hasOwn(frontmatter, field) ? frontmatter[field] : undefined
+  const value = own(frontmatter, field)
   return typeof value === 'string' ? Buffer.from(value.trim()).toString() : ''
 }
 

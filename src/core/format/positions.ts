@@ -1,5 +1,5 @@
 import { KNOWN_FIELDS, keysWithoutText } from './fields.ts'
-import { isMapping } from './yaml.ts'
+import { isJsonObject, own } from '../ground/json.ts'
 import type { Position } from './findings.ts'
 import type { FrontmatterLocation } from './frontmatter.ts'
 import type { Finding, Frontmatter } from '../ground/skill.ts'
@@ -31,8 +31,8 @@ export function locateFindings (findings: readonly Finding[], bytes: Buffer, loc
 /** Where the first entry of `metadata` is whose value is not text. */
 function positionOfEntry (source: string, fields: ReadonlyMap<string, Position>, frontmatter: Frontmatter): Position | undefined {
   const start = fields.get('metadata')?.line
-  const metadata = frontmatter['metadata']
-  const [key] = isMapping(metadata) ? keysWithoutText(metadata) : []
+  const metadata = own(frontmatter, 'metadata')
+  const [key] = isJsonObject(metadata) ? keysWithoutText(metadata) : []
   if (start === undefined || key === undefined) return undefined
   for (const [index, text] of source.split('\n').entries()) {
     const line = index + 2

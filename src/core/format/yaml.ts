@@ -1,8 +1,7 @@
 import { load, YAMLException } from 'js-yaml'
 import { finding, type Position, quote } from './findings.ts'
-import { isJsonObject } from '../ground/json.ts'
 import { MAX_FRONTMATTER_DEPTH } from '../ground/limits.ts'
-import type { Finding, Frontmatter } from '../ground/skill.ts'
+import type { Finding } from '../ground/skill.ts'
 
 export interface YamlFailure {
   readonly kind: 'failure'
@@ -83,11 +82,6 @@ export function readLenientYaml (source: string): LenientOutcome {
 
 function isRefusal ({ reason }: YamlFailure): boolean {
   return reason.startsWith(TOO_DEEP) || reason.startsWith(ALIASED)
-}
-
-/** A YAML mapping as js-yaml gives it: a plain object whose keys, `__proto__` too, are its own data. */
-export function isMapping (value: unknown): value is Frontmatter {
-  return isJsonObject(value)
 }
 
 export function linesOf (source: string): string[] {

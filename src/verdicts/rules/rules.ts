@@ -2,7 +2,7 @@ import { finding, type FindingCode, quote, quoteList } from '../../core/format/f
 import { locateFrontmatter } from '../../core/format/frontmatter.ts'
 import { isMainFile } from '../../core/format/main-files.ts'
 import { fieldPositions } from '../../core/format/positions.ts'
-import { isMapping } from '../../core/format/yaml.ts'
+import { isJsonObject, own } from '../../core/ground/json.ts'
 import { MAX_CLAUDE_LISTING_CHARACTERS, MAX_FRONTMATTER_BYTES } from '../../core/ground/limits.ts'
 import type { Finding, Frontmatter, ListedFile } from '../../core/ground/skill.ts'
 import { isListingTooLong, isTooLargeForOpenai, CONDITIONS } from '../conditions.ts'
@@ -91,13 +91,12 @@ function shapeOf (field: string, lines: readonly string[], positions: ReturnType
 }
 
 function metadataOf (frontmatter: Frontmatter): readonly string[] {
-  const metadata = Object.hasOwn(frontmatter, 'metadata') ? frontmatter['metadata'] : undefined
-  return isMapping(metadata) ? Object.keys(metadata) : []
+  const metadata = own(frontmatter, 'metadata')
+  return isJsonObject(metadata) ? Object.keys(metadata) : []
 }
 
 function checkInvocation (frontmatter: Frontmatter, file: string): Finding[] {
-  const own = (name: string): unknown => Object.hasOwn(frontmatter, name) ? frontmatter[name] : undefined
-  if (!YES.has(own('disable-model-invocation')) || !NO.has(own('user-invocable'))) return []
+  if (!YES.has(own(frontmatter, 'disable-model-invocation')) || !NO.has(own(frontmatter, 'user-invocable'))) return []
   return [{
     ...finding('nobody_can_invoke', 'disable-model-invocation and user-invocable together leave nobody who may invoke the skill',
       'Remove one of disable-model-invocation and user-invocable', 'user-invocable'),
