@@ -3,7 +3,7 @@ import type { CatalogChange, IndexedSkill } from './catalog/catalog.ts'
 import type { RootReport } from './roots/root.ts'
 import type { RootFolder, SkippedEntry } from './roots/scan-root.ts'
 import type { GateChange } from './content/trust/trust-policy.ts'
-import type { DiskArea } from './disk/network/guard.ts'
+import type { DiskAreaChange } from './disk/network/guard.ts'
 import type { CoreLog } from './ground/log.ts'
 import type { Signal } from './ground/signal.ts'
 
@@ -24,7 +24,7 @@ export interface CatalogLogOptions {
     readonly changed: Signal<CatalogChange>
     readonly last: { get (name: string): Pick<IndexedSkill, 'valid' | 'findings' | 'metadata'> | undefined }
   }
-  readonly disks: Signal<DiskArea & { readonly isAnswering: boolean }>
+  readonly disks: Signal<DiskAreaChange>
   readonly gate?: Signal<GateChange> | undefined
 }
 

@@ -4,7 +4,7 @@ import { KeptRevisions } from './content/kept-revisions.ts'
 import { ManifestStore } from './content/manifest.ts'
 import { SkillFiles } from './content/skill-files.ts'
 import { Gate } from './content/trust/gate.ts'
-import type { DiskArea } from './disk/network/guard.ts'
+import type { DiskAreaChange } from './disk/network/guard.ts'
 import { SILENT } from './ground/log.ts'
 import { Signal } from './ground/signal.ts'
 import type { SkillType } from './ground/skill.ts'
@@ -28,7 +28,7 @@ export function wireCore ({ root: options, type, linkTargets, polling = false, l
   const { phase, guard, store } = shared
   const root = new Root(options, { type, ...linkTargets && { linkTargets }, ...disk && { disk }, guard, phase })
   // The other roots use the same guard.
-  const disks = new Signal<DiskArea & { readonly isAnswering: boolean }>()
+  const disks = new Signal<DiskAreaChange>()
   const stops = [guard.changed.subscribe((area) => { if (area.root === root.path) disks.emit(area) })]
   const kept = new KeptRevisions(shared.revisions)
   const manifests = new ManifestStore({ store, kept })

@@ -9,6 +9,11 @@ export interface DiskArea {
   readonly name: string
 }
 
+/** An area has ceased to answer, or answers again. */
+export interface DiskAreaChange extends DiskArea {
+  readonly isAnswering: boolean
+}
+
 interface Area extends DiskArea {
   isBusy: boolean
   /** Calls that have not returned, and those of them that were given up. */
@@ -31,8 +36,7 @@ interface WaitingCall {
  * the first has returned.
  */
 export class DiskGuard {
-  /** Emits an area that has ceased to answer, or answers again. */
-  readonly changed = new Signal<DiskArea & { readonly isAnswering: boolean }>()
+  readonly changed = new Signal<DiskAreaChange>()
   readonly #answerMs: number
   readonly #areas = new Map<string, Area>()
   readonly #hanging = new Set<Area>()
