@@ -2,6 +2,7 @@ import { type Awaitable, createSlicer } from '../ground/async.ts'
 import { sha256 } from '../ground/digest.ts'
 import type { Signature } from '../ground/skill.ts'
 import type { Disk } from './disk.ts'
+import { pathBelow } from './paths.ts'
 import { isSameOrMissing, isTrustworthy, signatureOf, stateId } from './signature.ts'
 
 /**
@@ -40,11 +41,6 @@ export class PackedObserved implements Observed {
     if (ino === 0n && ctimeNs === 0n) return undefined
     return { dev: BigInt.asUintN(64, dev), ino: BigInt.asUintN(64, ino), size, mtimeNs, ctimeNs }
   }
-}
-
-/** The absolute path of a path of `Observed`. */
-export function pathBelow (base: string, path: string): string {
-  return path === '' ? base : `${base}/${path}`
 }
 
 /** A `Stat` that asks the disk each time. */

@@ -10,7 +10,7 @@ import { signatureOf } from './signature.ts'
  * Nothing is remembered outside of a phase that `begin` opened. Timers and background work run before the requests of
  * the next phase are received: their stats may be too old for those.
  *
- * `Roots`, `LiveCatalog` and `FileStore` compare through it what they hold with the disk.
+ * `Root`, `LiveCatalog` and `FileStore` compare through it what they hold with the disk.
  */
 export class PollPhase {
   readonly #stats = new Map<string, Signature | undefined>()

@@ -2,7 +2,8 @@ import { LRUCache } from 'lru-cache'
 import { createQueue, createTurnstile, type Queue } from '../ground/async.ts'
 import type { Disk } from '../disk/disk.ts'
 import type { PathFilter } from '../disk/hidden.ts'
-import { holds, pathBelow } from '../disk/observed.ts'
+import { holds } from '../disk/observed.ts'
+import { pathBelow } from '../disk/paths.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
 import { changed, RefusedError } from '../disk/refused.ts'
 import { isSameOrMissing, isTrustworthy, signatureOf, stateId } from '../disk/signature.ts'
@@ -246,7 +247,7 @@ export class FileStore {
     const folders: Array<readonly [string, Signature]> = []
     for (let end = -1; ;) {
       const below = end === -1 ? '' : path.slice(0, end)
-      const state = await this.#phase.statNow(disk, below === '' ? folder : `${folder}/${below}`)
+      const state = await this.#phase.statNow(disk, pathBelow(folder, below))
       if (state === undefined) break
       folders.push([below, state])
       end = path.indexOf('/', end + 1)

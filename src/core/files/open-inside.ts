@@ -2,6 +2,7 @@ import { type BigIntStats, constants } from 'node:fs'
 import { closeQuietly, type Disk } from '../disk/disk.ts'
 import { asRefused, changed, RefusedError } from '../disk/refused.ts'
 import { isHidden, type PathFilter } from '../disk/hidden.ts'
+import { pathFrom } from '../disk/paths.ts'
 import { MAX_ATTEMPTS } from '../ground/limits.ts'
 import { OpenFile } from './open-file.ts'
 
@@ -59,7 +60,7 @@ async function isMissingOutside (disk: Disk, folder: string, segments: readonly 
   } catch {
     // The first that is missing: a link that dangles is not found itself, as is all below it.
   }
-  return last !== folder && !last.startsWith(`${folder}/`)
+  return pathFrom(folder, last) === undefined
 }
 
 async function hasLink (disk: Disk, folder: string, segments: readonly string[]): Promise<boolean> {
@@ -123,9 +124,9 @@ async function openByComparison (disk: Disk, folder: string, path: string, filte
 
 /** Containment is decided first, so that a link to the outside tells nothing about its target. */
 function pathWithin (folder: string, path: string): string {
-  if (path === folder) return '.'
-  if (!path.startsWith(`${folder}/`)) throw new RefusedError('outside')
-  return path.slice(folder.length + 1)
+  const below = pathFrom(folder, path)
+  if (below === undefined) throw new RefusedError('outside')
+  return below === '' ? '.' : below
 }
 
 /** Hidden names count for the path asked for and for what a link led to. */

@@ -1,5 +1,6 @@
 import { type Disk, errorCode } from '../disk/disk.ts'
 import { isVersionControl } from '../disk/hidden.ts'
+import { pathFrom } from '../disk/paths.ts'
 
 /** What a link in a root leads to: a skill, a file, a folder that may not be served, or no folder at all. */
 export type LinkMeaning =
@@ -36,9 +37,9 @@ export async function resolveLink (disk: Disk, containers: readonly string[], pa
     const realPath = await disk.realpath(path)
     const stats = await disk.stat(realPath)
     if (stats?.isDirectory() !== true) return stats === undefined ? NOTHING : FILE
-    const places = containers.map((container) => placeBelow(container, realPath)).filter((place) => place !== undefined)
-    if (places.some((place) => place !== '' && !isVersionControl(place.split('/')))) return { kind: 'skill', realPath }
-    return places.every((place) => place === '') && realPath !== containers[0] ? { kind: 'outside', realPath } : NOTHING
+    const paths = containers.map((container) => pathFrom(container, realPath)).filter((path) => path !== undefined)
+    if (paths.some((path) => path !== '' && !isVersionControl(path.split('/')))) return { kind: 'skill', realPath }
+    return paths.every((path) => path === '') && realPath !== containers[0] ? { kind: 'outside', realPath } : NOTHING
   } catch (error) {
     return errorCode(error) === 'ETIMEDOUT' ? known : NOTHING
   }
@@ -46,11 +47,4 @@ export async function resolveLink (disk: Disk, containers: readonly string[], pa
 
 export function isSameMeaning (a: LinkMeaning, b: LinkMeaning): boolean {
   return a.kind === b.kind && ('realPath' in a ? a.realPath : '') === ('realPath' in b ? b.realPath : '')
-}
-
-/** Undefined for what is not below a folder, '' for the folder itself. */
-function placeBelow (folder: string, path: string): string | undefined {
-  if (path === folder) return ''
-  const prefix = folder === '/' ? folder : `${folder}/`
-  return path.startsWith(prefix) ? path.slice(prefix.length) : undefined
 }

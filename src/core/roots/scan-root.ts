@@ -2,6 +2,7 @@ import { createSlicer } from '../ground/async.ts'
 import { errorCode, type Disk } from '../disk/disk.ts'
 import { entriesIn } from '../disk/folder-entries.ts'
 import { IGNORE_FILE, type IgnoreRules } from '../disk/ignore-file.ts'
+import { pathBelow } from '../disk/paths.ts'
 import { isTrustworthy, signatureOf } from '../disk/signature.ts'
 import { isSafeName } from '../ground/skill-name.ts'
 import type { Signature, SkillType } from '../ground/skill.ts'
@@ -113,11 +114,11 @@ export async function scanRoot (disk: Disk, root: RootFolder, before?: GoodScan)
         else if (entry.isDirectory()) folders.addFolder(name)
         else if (entry.isSymbolicLink()) {
           containers ??= await linkContainers(disk, realPath, root.linkTargets)
-          const meaning = await resolveLink(disk, containers, join(realPath, name), before?.links.get(name))
+          const meaning = await resolveLink(disk, containers, pathBelow(realPath, name), before?.links.get(name))
           links.set(name, meaning)
           if (meaning.kind === 'skill') folders.addLink(name, meaning.realPath)
           else if (meaning.kind === 'outside') skipped.push({ name, reason: meaning.kind, target: meaning.realPath })
-          else if (meaning.kind === 'nothing') skipped.push({ name, reason: meaning.kind, ...await linkText(disk, join(realPath, name)) })
+          else if (meaning.kind === 'nothing') skipped.push({ name, reason: meaning.kind, ...await linkText(disk, pathBelow(realPath, name)) })
         }
         const pause = yieldIfNeeded()
         if (pause !== undefined) await pause
@@ -152,7 +153,7 @@ async function linkText (disk: Disk, path: string): Promise<Pick<SkippedEntry, '
 
 /** The same rules are the same object. */
 async function readRootIgnoreFile (disk: Disk, folder: string, before: GoodScan | undefined): Promise<IgnoreFile | undefined> {
-  if (await disk.lstat(join(folder, IGNORE_FILE)) === undefined) return undefined
+  if (await disk.lstat(pathBelow(folder, IGNORE_FILE)) === undefined) return undefined
   const file = await readIgnoreFile(disk, folder)
   const known = before?.ignoreFile?.rules
   return file !== undefined && known?.id === file.rules.id ? { ...file, rules: known } : file
@@ -180,7 +181,7 @@ class FolderCollection {
   addFolder (name: string): void {
     const old = this.#before.get(name)
     if (this.#isInPlace && old?.linked === false && old.rootRules === this.#rules) this.#folders.set(name, old)
-    else this.#add(name, join(this.#realPath, name), false)
+    else this.#add(name, pathBelow(this.#realPath, name), false)
   }
 
   addListed (name: string, { path, realPath, rules }: ListedFolder): void {
@@ -199,7 +200,7 @@ class FolderCollection {
   }
 
   #add (name: string, realPath: string, linked: boolean): void {
-    this.#put({ name, path: join(this.#root.path, name), realPath, linked })
+    this.#put({ name, path: pathBelow(this.#root.path, name), realPath, linked })
   }
 
   #put (folder: Pick<SkillFolder, 'name' | 'path' | 'realPath' | 'linked' | 'ownName' | 'rootRules'>): void {
@@ -212,9 +213,4 @@ class FolderCollection {
     if (kept < this.#before.size) for (const name of this.#before.keys()) if (!this.#folders.has(name)) this.#changed.push(name)
     return { folders: this.#changed.length === 0 ? this.#before : this.#folders, changedNames: this.#changed }
   }
-}
-
-/** Joins without normalising; a root may be `/` itself. */
-function join (folder: string, name: string): string {
-  return folder === '/' ? `/${name}` : `${folder}/${name}`
 }

@@ -1,6 +1,7 @@
 import { basename, dirname } from 'node:path'
 import type { Awaitable } from '../../ground/async.ts'
 import { closeQuietly, type Disk } from '../disk.ts'
+import { pathFrom } from '../paths.ts'
 import type { DiskGuard } from './guard.ts'
 
 const THROUGH_DESCRIPTOR = /^\/proc\/self\/fd\/(\d+)$/
@@ -18,8 +19,8 @@ export function guardDisk (guard: DiskGuard, disk: Disk, root: string): Disk {
     const descriptor = THROUGH_DESCRIPTOR.exec(path)?.[1]
     if (descriptor !== undefined) return opened.get(Number(descriptor)) ?? ''
     for (const rootPath of rootPaths) {
-      const prefix = rootPath === '/' ? rootPath : `${rootPath}/`
-      if (path.startsWith(prefix)) return path.slice(prefix.length).split('/', 1)[0] ?? ''
+      const below = pathFrom(rootPath, path)
+      if (below !== undefined) return below.split('/', 1)[0] ?? ''
     }
     for (let folder = linked.size === 0 ? '' : path; folder.length > 1; folder = dirname(folder)) {
       const name = linked.get(folder)
@@ -30,7 +31,7 @@ export function guardDisk (guard: DiskGuard, disk: Disk, root: string): Disk {
 
   function noteRealPath (path: string, realPath: string): void {
     if (path === root) rootPaths.add(realPath)
-    if (!rootPaths.has(dirname(path)) || [...rootPaths].some((rootPath) => realPath.startsWith(`${rootPath}/`))) return
+    if (!rootPaths.has(dirname(path)) || [...rootPaths].some((rootPath) => pathFrom(rootPath, realPath) !== undefined)) return
     const name = basename(path)
     linked.delete(targets.get(name) ?? '')
     targets.set(name, realPath)

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { pathFrom } from '../paths.ts'
 
 /** File systems that ask another machine, or a process, and may never get an answer; by the names that the kernel has for them. */
 const NETWORK_FILE_SYSTEM = /^(?:nfs4?|cifs|smb\w*|9p|fuse(?:\..*|blk)?|virtiofs|ceph|afs|vboxsf|lustre|glusterfs|beegfs)$/
@@ -22,8 +23,8 @@ export function readNetworkMounts (text: string = readMountInfo()): NetworkMount
   const points = mounts.filter(({ isNetwork }) => isNetwork).map(({ point }) => point)
   // The deepest mount counts, and of several on one folder the last.
   const has = (path: string): boolean => points.length > 0 && mounts.reduce<Mount | undefined>((deepest, mount) =>
-    isWithin(path, mount.point) && mount.point.length >= (deepest?.point.length ?? 0) ? mount : deepest, undefined)?.isNetwork === true
-  return { has, touches: (path) => points.some((point) => isWithin(point, path)) || has(path) }
+    pathFrom(mount.point, path) !== undefined && mount.point.length >= (deepest?.point.length ?? 0) ? mount : deepest, undefined)?.isNetwork === true
+  return { has, touches: (path) => points.some((point) => pathFrom(path, point) !== undefined) || has(path) }
 }
 
 /** proc_pid_mountinfo(5): the mount point is the fifth field, the type comes after a lone hyphen. */
@@ -38,10 +39,6 @@ function parseMount (line: string): Mount | undefined {
 /** Blanks and backslashes are written as octal numbers of bytes; the rest is left as it is. */
 function unescapePath (text: string): string {
   return text.replace(/\\([0-7]{3})/g, (_match, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))
-}
-
-function isWithin (path: string, folder: string): boolean {
-  return path === folder || path.startsWith(folder === '/' ? folder : `${folder}/`)
 }
 
 function readMountInfo (): string {
