@@ -152,8 +152,8 @@ export class Access implements AccessDoors {
   }
 
   /**
-   * A principal with what it sees now. The body of its request may have taken long enough for another policy, under which the views of the one
-   * before may be those of other callers. Undefined for one who may no longer read.
+   * A principal with what it sees now. The body of its request may have taken long enough for another policy. The views of the policy before
+   * may be those of other callers now. Undefined for one who may no longer read.
    */
   #callerOf (principal: Principal | undefined): Caller | undefined {
     const caller = principal && this.#callers.get(principal)

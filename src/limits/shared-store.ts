@@ -106,7 +106,7 @@ export async function connectRedis (url: string): Promise<RedisLike> {
   const redis = new Redis(url, {
     connectTimeout: TIMEOUT_MS,
     commandTimeout: TIMEOUT_MS,
-    // A store that hangs would run what waits for it all at once when it goes on, and count hours of use as that of a moment.
+    // A store that hangs would run all waiting calls at once when it goes on. Hours of use would count as that of a moment.
     socketTimeout: TIMEOUT_MS,
     maxRetriesPerRequest: 0,
     // What cannot be sent now is of no use later.

@@ -19,7 +19,7 @@ export const ERAS = Object.keys(FIRST_MESSAGES) as Era[]
 
 /**
  * Answers a first message that nobody has sent, with a server of nothing. The SDK builds its schemas of each kind of revision with the
- * first message of it, which is half of the time that the first client would wait.
+ * first message of it. That takes half of the time that the first client would wait.
  */
 export async function rehearse (era: Era): Promise<Response> {
   const { method, revision, params } = FIRST_MESSAGES[era]

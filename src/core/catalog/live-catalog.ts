@@ -185,7 +185,7 @@ export class LiveCatalog {
     }
   }
 
-  /** Lists the root again if the skill is elsewhere: a link in place of the root, or of a folder above it, changes no signature in the root. */
+  /** Lists the root again if the skill is elsewhere. A link in place of the root, or of a folder above it, changes no signature in the root. */
   async confirmPlace ({ path, realPath }: SkillFolder): Promise<void> {
     if (await realpathOrNothing(this.#root.disk, path) !== realPath) await this.#root.rescan()
   }
