@@ -140,9 +140,10 @@ export class RootSkills {
     return this.#files.find(name)
   }
 
-  /** Resolves when every skill has been read. */
-  indexed (): Promise<void> {
-    return this.#firstIndex
+  /** Resolves when all skills that the last listing has found have been read. */
+  async indexed (): Promise<void> {
+    await this.#firstIndex
+    if (this.#catalog.last.unread.length > 0) await this.#catalog.readNew()
   }
 
   availableNow (): readonly SkillMetadata[] {

@@ -27,7 +27,7 @@ export interface SkillSource {
   /** Name of the root that a skill comes from, as the index knows it; undefined for one that it does not have. */
   rootOf (name: string): string | undefined
 
-  /** All valid skills, sorted by folder name; as fresh as the index. Waits for the first index. */
+  /** All valid skills of those that are there now, sorted by folder name; each as fresh as the index. Waits for the first index. */
   available (): Promise<readonly SkillMetadata[]>
 
   /** The valid skills that the index holds now, without waiting. */

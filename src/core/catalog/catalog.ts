@@ -68,6 +68,7 @@ export class Catalog {
   readonly #skills: ReadonlyArray<IndexedSkill | undefined>
   #available: Available | undefined
   #otherNames: ReadonlyMap<string, readonly string[]> | undefined
+  #unread: readonly string[] | undefined
 
   constructor ({ generation, folders, names, skills }: CatalogParts = NOTHING) {
     this.generation = generation
@@ -85,6 +86,12 @@ export class Catalog {
   get (name: string): IndexedSkill | undefined {
     const position = this.#names.positions.get(name)
     return position === undefined ? undefined : this.#skills[position]
+  }
+
+  /** Names of the folders whose skills have not been read yet. */
+  get unread (): readonly string[] {
+    this.#unread ??= this.names.filter((_name, position) => this.#skills[position] === undefined)
+    return this.#unread
   }
 
   /** The number of skills with an error. */

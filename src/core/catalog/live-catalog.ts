@@ -33,6 +33,8 @@ export class LiveCatalog {
   readonly touched = new Signal<Iterable<string> | undefined>()
   /** Compares every skill, and reads again what differs. */
   readonly verifyAll = coalesce(() => this.verify(this.#admitted === undefined ? this.#catalog.names : this.#root.folders.keys()))
+  /** Reads the skills that have been listed, and not yet read. */
+  readonly readNew = coalesce(() => this.verify(this.#catalog.unread))
   /** Compares the root, and every skill as far as its name in the frontmatter goes. Runs are spaced, so that requests for unknown names cannot occupy the process. */
   readonly verifyDisplayNames = coalesce(withRests(async () => {
     await this.#root.sync(true)

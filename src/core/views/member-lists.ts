@@ -4,7 +4,7 @@ import type { ViewMember } from './view-member.ts'
 
 /** What the lists need of a view's root. */
 export interface ListedMember extends Pick<ViewMember, 'allows'> {
-  readonly skills: Pick<ViewMember['skills'], 'namesNow' | 'availableNow' | 'findNow'>
+  readonly skills: Pick<ViewMember['skills'], 'namesNow' | 'availableNow'>
 }
 
 /** What the roots of a view give together: of several skills of a name, the one in the earliest root. */
@@ -30,8 +30,6 @@ export class MemberLists<Member extends ListedMember = ViewMember> {
   #availableLists: ReadonlyArray<readonly SkillMetadata[]> | undefined
   #availableOf: MergedNames | undefined
   #available: readonly SkillMetadata[] = []
-  /** Names of skills whose root has not read them yet. */
-  #unread: ReadonlySet<string> = new Set()
   #generation: number
   #counted: readonly [names: readonly string[], available: readonly SkillMetadata[]] | undefined
 
@@ -58,6 +56,12 @@ export class MemberLists<Member extends ListedMember = ViewMember> {
     return this.members[this.namesNow().owners.get(name) ?? -1]
   }
 
+  /** Whether one of these skills has moved to another root since. */
+  hasMovedSince ({ owners }: MergedNames): boolean {
+    const now = this.namesNow().owners
+    return now !== owners && this.members.length > 1 && [...owners].some(([name, owner]) => (now.get(name) ?? owner) !== owner)
+  }
+
   /** The later members that have a skill of this name, too. */
   hiddenBy (name: string): readonly Member[] {
     return (this.namesNow().shadowing.get(name) ?? []).flatMap((index) => this.members[index] ?? [])
@@ -66,7 +70,7 @@ export class MemberLists<Member extends ListedMember = ViewMember> {
   availableNow (): readonly SkillMetadata[] {
     const lists = this.members.map(({ skills }) => skills.availableNow())
     const merged = this.namesNow()
-    if (merged !== this.#availableOf || !isSameList(this.#availableLists, lists) || this.#hasReadMore()) {
+    if (merged !== this.#availableOf || !isSameList(this.#availableLists, lists)) {
       const byName = new Map<string, SkillMetadata>()
       for (const [index, list] of lists.entries()) {
         for (const metadata of list) {
@@ -74,24 +78,11 @@ export class MemberLists<Member extends ListedMember = ViewMember> {
           if (merged.owners.get(name) === index) byName.set(name, metadata)
         }
       }
-      this.#unread = this.members.length < 2 ? new Set() : new Set(merged.names.filter((name) => !byName.has(name) && this.#isUnread(name)))
-      // A skill that has come from another root is what it was there, until it is read.
-      const before = this.#unread.size === 0 ? [] : this.#available
-      for (const metadata of before) if (this.#unread.has(addressOf(metadata))) byName.set(addressOf(metadata), metadata)
       this.#available = sameOr(this.#available, merged.names.flatMap((name) => byName.get(name) ?? []))
       this.#availableOf = merged
       this.#availableLists = lists
     }
     return this.#available
-  }
-
-  #hasReadMore (): boolean {
-    for (const name of this.#unread) if (!this.#isUnread(name)) return true
-    return false
-  }
-
-  #isUnread (name: string): boolean {
-    return this.ownerOf(name)?.skills.findNow(name) === undefined
   }
 
   /** Goes up with what the lists hold, counted from its first question. */

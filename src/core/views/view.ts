@@ -79,8 +79,12 @@ export class View implements SkillService, NamedSkills {
   }
 
   async freshStatus (): Promise<SkillStatus> {
-    await this.#order.all(() => Promise.all(this.#members.map(({ skills }) => skills.sync())))
+    await this.#order.all(() => this.#sync())
     return this.status
+  }
+
+  async #sync (): Promise<void> {
+    await Promise.all(this.#members.map(({ skills }) => skills.sync()))
   }
 
   beginRequest (connection: object): void {
@@ -120,8 +124,15 @@ export class View implements SkillService, NamedSkills {
   }
 
   async available (): Promise<readonly SkillMetadata[]> {
-    await Promise.all(this.#members.map(({ skills }) => skills.indexed()))
+    await this.#order.all(async () => {
+      await this.#sync()
+      await this.#indexed()
+    })
     return this.availableNow()
+  }
+
+  async #indexed (): Promise<void> {
+    await Promise.all(this.#members.map(({ skills }) => skills.indexed()))
   }
 
   availableNow (): readonly SkillMetadata[] {
@@ -141,10 +152,14 @@ export class View implements SkillService, NamedSkills {
   }
 
   async search (query: string): Promise<SearchAnswer> {
-    // At each search: a missing root is an error, and what is gone from a root is not found.
-    await this.list()
-    await this.available()
-    return await this.#ground.search.search(query, this.#lists.namesNow(), this.#members)
+    for (let attempt = 1; ; attempt++) {
+      // At each search: a missing root is an error, and what is gone from a root is not found.
+      await this.list()
+      await this.available()
+      const names = this.#lists.namesNow()
+      const answer = await this.#ground.search.search(query, names, this.#members)
+      if (attempt === MAX_ATTEMPTS || !this.#lists.hasMovedSince(names)) return answer
+    }
   }
 
   async find (name: string): Promise<CatalogSkill | undefined> {
@@ -165,7 +180,7 @@ export class View implements SkillService, NamedSkills {
 
   async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
     // Of several skills with one name the first in order counts: all must have been read.
-    await this.available()
+    await this.#indexed()
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
       const name = await folderOfDisplayName(this, displayName)
       if (name === undefined) break

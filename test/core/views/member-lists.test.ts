@@ -1,7 +1,5 @@
 import fc from 'fast-check'
 import t from 'tap'
-import type { IndexedSkill } from '../../../src/core/catalog/catalog.ts'
-import type { SkillMetadata } from '../../../src/core/ground/skill.ts'
 import { compareCodePoints } from '../../../src/core/ground/text.ts'
 import { type ListedMember, MemberLists } from '../../../src/core/views/member-lists.ts'
 
@@ -10,7 +8,7 @@ class Root {
   readonly asked: string[] = []
   #names: readonly string[] = []
 
-  readonly skills = { namesNow: () => this.#names, availableNow: () => [], findNow: () => undefined }
+  readonly skills = { namesNow: () => this.#names, availableNow: () => [] }
 
   set (names: readonly string[]): void {
     const sorted = [...names].sort(compareCodePoints)
@@ -57,27 +55,4 @@ t.test('a new skill asks a view for that skill alone, and one that it may not ha
   root.set([...all, 'hidden-1', 'new'])
   t.equal(lists.namesNow().names.length, 1_001)
   t.strictSame(root.asked, ['hidden-1', 'new'])
-})
-
-t.test('K53: a skill that moves to another root stays in the list of available skills until it is read there', async (t) => {
-  const metadata = (root: string): SkillMetadata => ({ name: 'alpha', description: root, type: 'project', skillPath: `/${root}/alpha`, path: `/${root}/alpha/SKILL.md` })
-  const root = (name: string) => {
-    const state = { names: [] as readonly string[], read: [] as readonly SkillMetadata[], isRead: false }
-    const skills = { namesNow: () => state.names, availableNow: () => state.read, findNow: () => state.isRead ? { name } as IndexedSkill : undefined }
-    return { state, member: { skills, allows: () => true } }
-  }
-  const [first, second] = [root('first'), root('second')]
-  const lists = new MemberLists([first.member, second.member])
-  Object.assign(second.state, { names: ['alpha'], read: [metadata('second')], isRead: true })
-  t.match(lists.availableNow(), [{ description: 'second' }])
-  Object.assign(second.state, { names: [], read: [], isRead: false })
-  first.state.names = ['alpha']
-  t.match(lists.availableNow(), [{ description: 'second' }], 'listed, and not read')
-  first.state.isRead = true
-  t.strictSame(lists.availableNow(), [], 'read, and not valid')
-  first.state.read = [metadata('first')]
-  t.match(lists.availableNow(), [{ description: 'first' }])
-  first.state.names = []
-  first.state.read = []
-  t.strictSame(lists.availableNow(), [], 'gone')
 })

@@ -133,3 +133,18 @@ t.test('K53: a skill that moves between two roots while they are compared is in 
     await manager.list()
   }
 })
+
+t.test('K53: a skill that has moved to another root is found and available, before anything else has read it there', async (t) => {
+  const dir = t.testdir({ first: skills('alpha'), second: skills('other') })
+  const manager = await startManager(t, [join(dir, 'first'), join(dir, 'second')])
+  const ask = {
+    search: async () => (await manager.search('alpha')).hits.map(({ name }) => name),
+    available: async () => (await manager.available()).map(({ name }) => name).filter((name) => name === 'alpha')
+  }
+  for (const [label, question] of Object.entries(ask)) {
+    t.strictSame(await question(), ['alpha'], label)
+    renameSync(join(dir, 'first/alpha'), join(dir, 'second/alpha'))
+    t.strictSame(await question(), ['alpha'], label)
+    renameSync(join(dir, 'second/alpha'), join(dir, 'first/alpha'))
+  }
+})
