@@ -1,8 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { mkdir, open, readdir, readFile, rename, rm, rmdir, stat } from 'node:fs/promises'
+import { open, readdir, readFile, rename, rm, rmdir, stat } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import { sha256 } from '../core/ground/digest.ts'
+import { makeFolder } from '../operator/make-folder.ts'
 
 /** Files that are written at the same time: as many calls to the disk as Node has threads, several times over. */
 const WRITTEN_TOGETHER = 16
@@ -68,7 +69,7 @@ export class OutputFolder {
 
   async #make (folder: string): Promise<void> {
     if (this.#made.has(folder)) return
-    await mkdir(folder, { recursive: true })
+    await makeFolder(folder)
     this.#made.add(folder)
   }
 

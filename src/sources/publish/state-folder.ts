@@ -1,8 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { mkdir, open, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { open, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { errorCode } from '../../core/disk/disk.ts'
+import { makeFolder } from '../../operator/make-folder.ts'
 import { AddressError, SourceError } from '../source-error.ts'
 
 /** How often the holder of a lock shows that it lives, and after how long without that it is gone, in milliseconds. */
@@ -63,7 +64,7 @@ export const NO_LOCK: StateLock = { async confirm () {}, async release () {} }
  */
 export async function lockFolder (stateDir: string): Promise<StateLock> {
   const unusable = (error: unknown) => new AddressError(`the state folder ${stateDir} cannot be written (${errorCode(error)}): --state-dir or STATE_DIR chooses another`)
-  await mkdir(stateDir, { recursive: true, mode: 0o700 }).catch((error: unknown) => { throw unusable(error) })
+  await makeFolder(stateDir, 0o700).catch((error: unknown) => { throw unusable(error) })
   const path = join(stateDir, 'lock')
   const own = JSON.stringify({ pid: process.pid, host: hostname(), id: randomBytes(8).toString('hex') })
   for (let attempt = 0; ; attempt++) {

@@ -1,0 +1,25 @@
+import { mkdir, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { errorCode } from '../core/disk/disk.ts'
+
+/**
+ * Makes a folder that an operator has named, and those above it. Node's option `recursive` does not end where the system says
+ * ENOENT although the folder above is there, as in /proc.
+ * @param path absolute
+ * @throws the system's error
+ */
+export async function makeFolder (path: string, mode?: number): Promise<void> {
+  try {
+    await mkdir(path, mode)
+  } catch (error) {
+    if (await isFolder(path)) return
+    const above = dirname(path)
+    if (errorCode(error) !== 'ENOENT' || await isFolder(above)) throw error
+    await makeFolder(above, mode)
+    await makeFolder(path, mode)
+  }
+}
+
+async function isFolder (path: string): Promise<boolean> {
+  return (await stat(path).catch(() => undefined))?.isDirectory() === true
+}
