@@ -3,13 +3,13 @@ import { spacedJson } from './text/spaced-json.ts'
 import { type ToolFailure, ToolOutcome } from './tool.ts'
 
 /** An outcome that a model reads as the JSON text of the result. */
-export function jsonOutcome (result: object, isError = false): ToolOutcome {
-  return new ToolOutcome(result, () => spacedJson(result), isError)
+export function jsonOutcome (result: object, failure?: ToolFailure): ToolOutcome {
+  return new ToolOutcome(result, () => spacedJson(result), failure)
 }
 
 /** The failure of tools whose result is JSON: `{"error":<sentence>}`. */
 export async function failWithError (error: ToolFailure): Promise<ToolOutcome> {
-  return jsonOutcome({ error: error.message }, true)
+  return jsonOutcome({ error: error.message }, error)
 }
 
 export const ErrorResultSchema = Type.Object({ error: Type.String() }, { title: 'Failure' })

@@ -58,9 +58,7 @@ export function createToolRegistry (tools: readonly Tool[], { onError = () => {}
   async function fail (tool: Tool, error: unknown, args: ToolArguments, skills: SkillSource): Promise<ToolOutcome> {
     const failure = asFailure(error, tool)
     try {
-      const outcome = await tool.fail(failure, args, skills)
-      if (failure instanceof SkillError) outcome.errorKind = failure.kind
-      return outcome
+      return await tool.fail(failure, args, skills)
     } catch (second) {
       return await failWithError(asFailure(second, tool))
     }

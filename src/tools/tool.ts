@@ -1,5 +1,5 @@
 import type { TObject } from '@sinclair/typebox'
-import type { SkillError, SkillErrorKind } from '../core/ground/errors.ts'
+import { SkillError, type SkillErrorKind } from '../core/ground/errors.ts'
 import type { SkillSource } from '../core/skill-source.ts'
 
 /** The plain subset of JSON Schema that every provider accepts. Keys are sent in the order of the source documents. */
@@ -38,17 +38,21 @@ export class ToolOutcome {
   readonly isError: boolean
   /** The tool's own result object, as its source document defines it. */
   readonly result: object
-  /** Why a skill or file could not be read; set by the registry. */
-  errorKind: SkillErrorKind | undefined
+  /** Why a skill or file could not be read. */
+  readonly errorKind: SkillErrorKind | undefined
   #render: (() => string) | undefined
   #text: string | undefined
   #quotedText: string | undefined
   #json: string | undefined
 
-  /** @param text what the model reads, or how to make it. */
-  constructor (result: object, text: string | (() => string), isError = false) {
+  /**
+   * @param text what the model reads, or how to make it
+   * @param failure why there is no result, or that there is none
+   */
+  constructor (result: object, text: string | (() => string), failure: ToolFailure | boolean = false) {
     this.result = result
-    this.isError = isError
+    this.isError = failure !== false
+    this.errorKind = failure instanceof SkillError ? failure.kind : undefined
     if (typeof text === 'string') this.#text = text
     else this.#render = text
   }

@@ -40,7 +40,7 @@ export function createNeovateSkillTool (): Tool {
     async fail (error, args) {
       const missing = error instanceof SkillError && error.code === 'skill_not_found'
       const result = neovateFailure(missing ? notFoundSentence(String(own(args, 'skill')).trim()) : error.message)
-      return new ToolOutcome(result, result.llmContent, true)
+      return new ToolOutcome(result, result.llmContent, error)
     }
   }
 }

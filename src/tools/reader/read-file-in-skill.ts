@@ -65,7 +65,7 @@ export function createReadFileInSkillTool (): Tool {
         file_path: stringOrEmpty(args, 'file_path'),
         error: error.message
       }
-      return new ToolOutcome(result, `ERROR: ${error.message}`, true)
+      return new ToolOutcome(result, `ERROR: ${error.message}`, error)
     }
   }
 }

@@ -95,11 +95,11 @@ export function createWaveSkillTool (): Tool {
     },
 
     async fail (error, args, skills) {
-      if (error instanceof ToolLimitError) return toOutcome(refusalResult(error.message))
+      if (error instanceof ToolLimitError) return toOutcome(refusalResult(error.message), error)
       const name = nameAsSent(args)
       const available = await availableSkills(skills)
-      if (error instanceof SkillError && error.code === 'main_file_not_found') return toOutcome(invalidResult(name, await mainFileProblem(name, skills), available))
-      return toOutcome(explain(error, name, available))
+      if (error instanceof SkillError && error.code === 'main_file_not_found') return toOutcome(invalidResult(name, await mainFileProblem(name, skills), available), error)
+      return toOutcome(explain(error, name, available), error)
     }
   }
 }
@@ -161,6 +161,6 @@ function explain (error: ToolFailure, name: string, available: readonly SkillMet
   }
 }
 
-function toOutcome (result: WaveToolResult): ToolOutcome {
-  return new ToolOutcome(result, result.content, !result.success)
+function toOutcome (result: WaveToolResult, failure: ToolFailure | boolean = !result.success): ToolOutcome {
+  return new ToolOutcome(result, result.content, failure)
 }
