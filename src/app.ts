@@ -78,6 +78,8 @@ export interface AppOptions {
   readonly cacheSeconds?: number
   /** Registered before the routes: plugins of the caller, whose hooks run for every route and see each being added. */
   readonly plugins?: readonly FastifyPluginAsync[]
+  /** Whether reads are refused, since the audit log cannot be written. */
+  readonly isRefusing?: () => boolean
   /** Learn of every request: metrics, traces, the audit log. */
   readonly observers?: readonly Observer[]
   /** The address of a client behind trusted proxies. Default: that of the peer. */
@@ -92,7 +94,7 @@ export interface AppOptions {
 
 /** The whole HTTP service, not yet listening. */
 export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
-  const { skills, sources, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, isPreview = false, publicUrl, timeouts = {}, shutdown = new Shutdown(), cacheSeconds = 0, access, policy, plugins = [], clientOf, admitCall, load = { level: 0 }, memory } = options
+  const { skills, sources, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, isPreview = false, publicUrl, timeouts = {}, shutdown = new Shutdown(), cacheSeconds = 0, access, policy, plugins = [], isRefusing = () => false, clientOf, admitCall, load = { level: 0 }, memory } = options
   const observer = combineObservers(options.observers ?? [])
   const loopbackOnly = isLoopback(host)
   const connections = new Connections()
@@ -107,7 +109,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const revisionOf = (request: FastifyRequest) => feeds.of(followedOf(request)).revision
   const judge = createJudge([mcpFindings])
   const translate = (error: unknown, request: FastifyRequest): unknown => access === undefined ? error : access.translate(error, request)
-  const readiness = { remarks: () => [access?.remark() ?? [], policy?.remark() ?? []].flat(), shutdown, sources: sources && (() => sources.status) }
+  const readiness = { remarks: () => [access?.remark() ?? [], policy?.remark() ?? []].flat(), isRefusing, shutdown, sources: sources && (() => sources.status) }
   const pages = ui ? catalogPages({ skillsOf, judge, version, prefix: basePath, log: logger, isPreview, publicUrl, sources, readiness, translate }) : undefined
 
   await app.register(security, { loopbackOnly, allowedHosts })

@@ -125,6 +125,7 @@ async function openServer (config: Config, { version, env, isExample = false, pr
     // What depends on the caller is for no shared cache.
     cacheSeconds: access === undefined ? config.cacheSeconds : 0,
     plugins: [...protection.plugins, ...observation.plugins],
+    isRefusing: observation.isRefusing,
     clientOf: protection.clientOf,
     admitCall: protection.admitCall,
     load,

@@ -8,12 +8,16 @@ const REASONS = {
   failed: 'cannot be listed'
 } as const
 
+const REFUSING = 'the audit log cannot be written, and AUDIT_REQUIRED refuses reads until it can'
+
 /** What says, beside the index, how the service is. */
 export interface ReadinessParts {
   /** What is wrong with the files of operators, for callers who are known. */
   readonly remarks: () => readonly string[]
   /** The sources that are no folders; undefined without any. */
   readonly sources?: (() => readonly SourceStatus[]) | undefined
+  /** Whether nothing is read, since the audit log is required and cannot be written. */
+  readonly isRefusing: () => boolean
   readonly shutdown: Pick<Shutdown, 'isLeaving'>
 }
 
@@ -27,11 +31,12 @@ export interface Readiness {
 }
 
 /** @param status of what the caller may see */
-export function judgeReadiness (status: SkillStatus, { remarks, sources, shutdown }: ReadinessParts): Readiness {
+export function judgeReadiness (status: SkillStatus, { remarks, sources, isRefusing, shutdown }: ReadinessParts): Readiness {
   const all = sources?.()
   const visible = visibleSources(all, status)
-  const isReady = status.ready && !shutdown.isLeaving && all?.some(isAwaited) !== true
-  const detail = shutdown.isLeaving ? 'The service is stopping' : [explainStatus(status, visible) ?? [], ...remarks()].flat().join('; ') || undefined
+  const isRefused = isRefusing()
+  const isReady = status.ready && !isRefused && !shutdown.isLeaving && all?.some(isAwaited) !== true
+  const detail = shutdown.isLeaving ? 'The service is stopping' : [explainStatus(status, visible) ?? [], isRefused ? REFUSING : [], ...remarks()].flat().join('; ') || undefined
   return { isReady, detail, sources: visible }
 }
 

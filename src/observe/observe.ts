@@ -65,6 +65,7 @@ export async function observe (options: ObserveOptions): Promise<Observation> {
   return {
     observers: parts.flatMap(({ observers }) => observers),
     plugins: parts.flatMap(({ plugins }) => plugins),
+    isRefusing: () => audit.isRefusing(),
     async start () { for (const part of parts) await part.start() },
     async close () { for (const part of parts) await part.close() }
   }
@@ -73,12 +74,12 @@ export async function observe (options: ObserveOptions): Promise<Observation> {
 /** Where every version 1 of OpenTelemetry's API finds the SDK that `--import` has loaded. */
 const OPENTELEMETRY = Symbol.for('opentelemetry.js.api.1')
 
-async function observeSpans ({ version, log, clientOf = peerOf }: ObserveOptions): Promise<Observation> {
+async function observeSpans ({ skills, version, log, clientOf = peerOf }: ObserveOptions): Promise<Observation> {
   const registered: unknown = Reflect.get(globalThis, OPENTELEMETRY)
   if (typeof registered !== 'object' || registered === null || !('trace' in registered)) return NOTHING
   const [api, { Traces }] = await Promise.all([import('@opentelemetry/api'), import('./traces.ts')])
   log.info({}, 'an OpenTelemetry SDK is loaded: requests, tool calls and MCP requests are spans')
-  return { ...NOTHING, observers: [new Traces(api, { version, clientOf })] }
+  return { ...NOTHING, observers: [new Traces(api, { version, clientOf, skills })] }
 }
 
 async function observeMetrics ({ skills, version, log, readings, metrics: { address, hasCallers, basePath, countsReads } }: ObserveOptions): Promise<Observation> {
@@ -90,6 +91,7 @@ async function observeMetrics ({ skills, version, log, readings, metrics: { addr
   const metrics = createMetrics({ skills, version, readings: { ...readings, ...reads && { reads: () => reads.rows() } } })
   let close = (): void => {}
   return {
+    ...NOTHING,
     observers: [metrics.observer, ...reads ? [observeReads(reads)] : []],
     plugins: hasCallers ? [async (app) => { await app.register(metricsRoute, { metrics, prefix: basePath }) }] : [],
     async start () {

@@ -46,6 +46,26 @@ t.test('K73: a full disk delays nothing, and refuses reads only where the log is
   t.match(await strict.stop(), { code: 0 })
 })
 
+t.test('K73: a line that a full disk has cut off is whole, in the file before a rotation or in that after it', async (t) => {
+  const folder = t.testdir({ skills: FILES })
+  const [path, rotated] = [join(folder, 'audit.log'), join(folder, 'audit.log.1')]
+  // Of 8 KiB: a file of that size takes a part of what is written, and then nothing.
+  const service = await startProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_LOG: path, AUDIT_REQUIRED: 'true' }, ulimit: "-f 8; trap '' XFSZ" })
+  const readiness = async () => await (await fetch(`${service.url}/readyz`)).json() as { readonly status: unknown, readonly detail?: string }
+  const isWritten = async () => (await fetch(`${service.url}/skills/demo`)).status === 200
+  t.match(await readiness(), { status: 'ready' })
+  while (await isWritten()) await new Promise((resolve) => setTimeout(resolve, 5))
+  t.match(await readiness(), { status: 503, code: 'not_ready', detail: 'the audit log cannot be written, and AUDIT_REQUIRED refuses reads until it can' })
+  renameSync(path, rotated)
+  await until(isWritten)
+  t.match(await readiness(), { status: 'ready' })
+  t.match(await service.stop(), { code: 0 })
+  const texts = [rotated, path].map((file) => readFileSync(file, 'utf8'))
+  for (const text of texts) t.match(text, /\}\n$/)
+  const lines = texts.join('').trim().split('\n')
+  for (const [i, line] of lines.slice(1).entries()) t.equal((JSON.parse(line) as { readonly prev: string }).prev, createHash('sha256').update(lines[i] ?? '').digest('hex'))
+})
+
 t.test('K73: a disk that hangs delays no request and no end', async (t) => {
   const folder = t.testdir({ skills: FILES })
   const fifo = join(folder, 'audit.fifo')

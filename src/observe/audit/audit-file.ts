@@ -1,4 +1,4 @@
-import { close, closeSync, constants, fstat, fstatSync, open, openSync, readSync, stat, write, writeSync } from 'node:fs'
+import { close, closeSync, constants, fstat, fstatSync, ftruncate, open, openSync, readSync, stat, write, writeSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { Signal } from '../../core/ground/signal.ts'
 import type { LogSink } from '../../log-output.ts'
@@ -14,10 +14,13 @@ const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | con
 
 const MAX_LINE_BYTES = 65_536
 
+const NEWLINE = 0x0a
+
 const statOf = promisify(stat)
 const statOfFd = promisify(fstat)
 const openFile = promisify(open)
 const closeFile = promisify(close)
+const truncateFile = promisify(ftruncate)
 
 /**
  * A file that lines are appended to. Before each batch the path is compared with the open file: after a rotation the file at the
@@ -56,8 +59,9 @@ export class AuditFile implements LogSink {
       const written = await new Promise<number>((resolve, reject) => {
         write(this.#fd, bytes, (error, count) => { if (error) reject(error); else resolve(count) })
       })
+      const taken = written === bytes.length ? written : await this.#endWithLine(bytes, written)
       this.#note(undefined)
-      return written
+      return taken
     } catch (error) {
       this.#note(error as NodeJS.ErrnoException)
       throw error
@@ -74,6 +78,24 @@ export class AuditFile implements LogSink {
     const hasChanged = (error === undefined) !== (this.#error === undefined)
     this.#error = error
     if (hasChanged) this.failed.emit(error)
+  }
+
+  /**
+   * Takes back the part of a line that a full disk has cut off: its rest would be in another file after a rotation.
+   * @returns how many bytes of whole lines are written
+   */
+  async #endWithLine (bytes: Uint8Array, written: number): Promise<number> {
+    const whole = bytes.lastIndexOf(NEWLINE, written - 1) + 1
+    const file = await statOfFd(this.#fd)
+    if (!file.isFile()) return written
+    try {
+      await truncateFile(this.#fd, file.size - (written - whole))
+    } catch {
+      // A file that can only be appended to.
+      return written
+    }
+    if (whole === 0) throw Object.assign(new Error('no room for a line'), { code: 'ENOSPC' })
+    return whole
   }
 
   async #follow (): Promise<void> {

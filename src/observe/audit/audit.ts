@@ -21,28 +21,37 @@ export interface AuditOptions extends JournalOptions, Pick<AuditedReadsOptions, 
 
 /** The audit log: a line for each read, and for what the service and its policies do. */
 export class Audit {
-  /** Refuses reads while the log does not work, where that is wanted. */
+  /** Refuses reads while `isRefusing`. */
   readonly plugin: FastifyPluginAsync
   readonly #journal: Journal
   readonly #lines: LinesOfReads
   readonly #failures: AuthFailures
   readonly #reads: AuditedReads
   readonly #version: string
+  readonly #isRequired: boolean
+  readonly #isWorking: () => boolean
   #isStarted = false
 
   constructor ({ output, last, clientOf, isRequired, isWorking, version, salt }: AuditOptions) {
     this.#version = version
+    this.#isRequired = isRequired
+    this.#isWorking = isWorking
     this.#journal = new Journal({ output, last })
-    const lines = this.#lines = new LinesOfReads(this.#journal, (count) => { this.lost(count) })
+    this.#lines = new LinesOfReads(this.#journal, (count) => { this.lost(count) })
     this.#failures = new AuthFailures((address, count) => { this.#append('auth.failed', 'denied', { count }, { source: { address } }) })
-    this.#reads = new AuditedReads({ lines, failures: this.#failures, clientOf, salt })
-    this.plugin = fp(async function audit (app) {
+    this.#reads = new AuditedReads({ lines: this.#lines, failures: this.#failures, clientOf, salt })
+    this.plugin = fp(async (app) => {
       if (!isRequired) return
       app.addHook('onRequest', (request, _reply, next) => {
-        if ((isWorking() && lines.hasRoom) || request.routeOptions.config.load === 'probe') next()
+        if (!this.isRefusing || request.routeOptions.config.load === 'probe') next()
         else next(new HttpProblem('audit_unavailable'))
       })
     }, { name: 'audit', fastify: '5.x' })
+  }
+
+  /** Whether nothing is read, since the log is required and does not work. */
+  get isRefusing (): boolean {
+    return this.#isRequired && !(this.#isWorking() && this.#lines.hasRoom)
   }
 
   get observer (): Observer {
