@@ -39,13 +39,18 @@ export class CatalogLog {
   #lines = 0
   #unlogged = { ...NONE }
   #timer: NodeJS.Timeout | undefined
+  #isStarted = false
+  #first: RootReport | undefined
 
   constructor ({ log, root, catalog, disks, gate }: CatalogLogOptions) {
     const { path, type } = root
     this.#log = log
     this.#path = path
     this.#catalog = catalog
-    root.states.subscribe((report) => { logRoot(log, path, report, this.#skipped.size > 0) })
+    root.states.subscribe((report) => {
+      if (this.#isStarted) logRoot(log, path, report, this.#skipped.size > 0)
+      else this.#first = report
+    })
     root.failed.subscribe((cause) => {
       log.warn({ err: cause, root: path, type, state: 'failed' }, 'a skills folder could not be listed; what was there before is served')
     })
@@ -56,6 +61,12 @@ export class CatalogLog {
       if (isAnswering) log.info({ root: path, skill: name }, 'a disk answers again')
       else log.warn({ root: path, skill: name }, 'a disk does not answer; what was there before is served')
     })
+  }
+
+  /** Logs the state of the root, which is known by now: several roots are listed at the same time, and logged in their order. */
+  start (): void {
+    this.#isStarted = true
+    if (this.#first !== undefined) logRoot(this.#log, this.#path, this.#first, this.#skipped.size > 0)
   }
 
   /** Logs what a last line would still say. */

@@ -2,7 +2,7 @@ import type { CatalogChange, IndexedSkill } from './catalog/catalog.ts'
 import type { LiveCatalog } from './catalog/live-catalog.ts'
 import type { MainFilePreference } from './format/main-files.ts'
 import type { Root } from './roots/root.ts'
-import type { Inspected, Unread } from './content/manifest.ts'
+import type { Inspected, MadeManifest, Unread } from './content/manifest.ts'
 import type { SkillFiles } from './content/skill-files.ts'
 import type { SkillState } from './content/skill-state.ts'
 import type { Awaitable } from './ground/async.ts'
@@ -61,6 +61,11 @@ export class RootSkills {
     await listed
   }
 
+  /** Logs the state that the start has found. */
+  logStart (): void {
+    this.#core.catalogLog.start()
+  }
+
   async close (): Promise<void> {
     this.#stopFollowing?.()
     // Nobody waits for a start that does not come any more.
@@ -104,6 +109,8 @@ export class RootSkills {
   }
 
   get refreshed (): Signal<Refresh> { return this.#refresher.refreshed }
+
+  get manifestMade (): Signal<MadeManifest> { return this.#core.manifests.made }
 
   /** Whether changes in the root cause events, or it is polled. */
   isWatching (): boolean { return this.#refresher.watcher.status === 'watching' }

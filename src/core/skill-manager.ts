@@ -1,4 +1,5 @@
 import { mainFileText } from './files/file-content.ts'
+import type { MadeManifest } from './content/manifest.ts'
 import type { FileStore } from './files/file-store.ts'
 import { skillBody } from './format/main-file.ts'
 import { folderError, type SkillError } from './ground/errors.ts'
@@ -25,6 +26,14 @@ export type Grant = 'all' | ((name: string) => boolean)
 export interface RootRefresh extends Refresh {
   /** The position of the root. */
   readonly root: number
+  /** Differences between index and disk that were found since the refresh before. */
+  readonly differences: number
+}
+
+/** A manifest of a skill in one root. */
+export interface RootManifest extends MadeManifest {
+  /** The position of the root. */
+  readonly root: number
 }
 
 /**
@@ -34,6 +43,8 @@ export interface RootRefresh extends Refresh {
 export class SkillManager extends View {
   /** Each refresh of a root. */
   readonly refreshed = new Signal<RootRefresh>()
+  /** Each manifest that was made, and not found in memory. */
+  readonly manifestMade = new Signal<RootManifest>()
   readonly #log: CoreLog
   readonly #parts: Parts
   readonly #roots: readonly RootSkills[]
@@ -44,7 +55,15 @@ export class SkillManager extends View {
     this.#log = options.log ?? SILENT
     this.#parts = parts
     this.#roots = parts.roots
-    for (const [root, { skills }] of parts.members.entries()) skills.refreshed.subscribe((refresh) => { this.refreshed.emit({ ...refresh, root }) })
+    for (const [root, skills] of parts.roots.entries()) {
+      let before = skills.changeCount
+      skills.refreshed.subscribe((refresh) => {
+        const now = skills.changeCount
+        this.refreshed.emit({ ...refresh, root, differences: now - before })
+        before = now
+      })
+      skills.manifestMade.subscribe((manifest) => { this.manifestMade.emit({ ...manifest, root }) })
+    }
   }
 
   /** The memory for contents of files. */
@@ -59,6 +78,7 @@ export class SkillManager extends View {
       this.#log.info({ skills: this.namesNow().length, valid: available.length, roots: this.status.roots }, 'the skills are indexed')
     }, () => {})
     await starts
+    for (const skills of this.#roots) skills.logStart()
   }
 
   /** Wave's `initialize`: like `start`, and waits until every skill has been read. */

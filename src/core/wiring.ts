@@ -58,6 +58,8 @@ export function wireCore ({ root: options, type, linkTargets, polling = false, l
     guard,
     gate,
     catalog,
+    manifests,
+    catalogLog,
     files,
     refresher,
     async close (): Promise<void> {

@@ -9,9 +9,10 @@ import { type ClientOf, peerOf } from '../http/request/client-address.ts'
 import { LogOutput } from '../log-output.ts'
 import type { Readings } from './metrics/metrics.ts'
 import type { MeasuredSkills } from './metrics/skill-metrics.ts'
+import type { TracedSkills } from './traces.ts'
 
 export interface ObserveOptions {
-  readonly skills: MeasuredSkills & { namesNow (): readonly string[] }
+  readonly skills: MeasuredSkills & TracedSkills & { namesNow (): readonly string[] }
   readonly version: string
   readonly log: CoreLog
   readonly metrics: WantedMetrics
@@ -50,13 +51,15 @@ export interface WantedMetrics {
 export interface Observation {
   readonly observers: readonly Observer[]
   readonly plugins: readonly FastifyPluginAsync[]
+  /** Whether nothing is read at the moment, since the audit log is required and cannot be written. */
+  isRefusing (): boolean
   /** Opens the port of the metrics, and begins the audit log. */
   start (): Promise<void>
   close (): Promise<void>
 }
 
 /** Of what is not wanted. */
-const NOTHING: Observation = { observers: [], plugins: [], async start () {}, async close () {} }
+const NOTHING: Observation = { observers: [], plugins: [], isRefusing: () => false, async start () {}, async close () {} }
 
 export async function observe (options: ObserveOptions): Promise<Observation> {
   const audit = await openAudit(options)
@@ -138,6 +141,7 @@ async function openAudit ({ audit: wanted, version, log, clientOf = peerOf }: Ob
   return {
     observers: [audit.observer],
     plugins: [audit.plugin],
+    isRefusing: () => audit.isRefusing,
     dropped: () => audit.dropped + lost,
     async start () {
       audit.started()

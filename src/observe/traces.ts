@@ -1,18 +1,29 @@
 import type * as OpenTelemetry from '@opentelemetry/api'
-import type { Context, Span, SpanOptions, Tracer } from '@opentelemetry/api'
+import type { Attributes, Context, Span, SpanOptions, Tracer } from '@opentelemetry/api'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { SkillsOf } from '../http/callers.ts'
 import { REVISION_HEADER } from '../http/headers.ts'
 import type { ObservedOperation, Observer, OperationEnd } from '../http/observer.ts'
 import type { ClientOf } from '../http/request/client-address.ts'
 import type { CallResult, ObservedCall } from '../tools/calls/observer.ts'
+import { sha256 } from '../core/ground/digest.ts'
 import { own } from '../core/ground/json.ts'
+import type { Signal } from '../core/ground/signal.ts'
+import type { RootManifest, RootRefresh } from '../core/skill-manager.ts'
+import type { SkillStatus } from '../core/skill-source.ts'
 import { maskSecrets } from '../core/ground/text.ts'
+import { operationName } from './operations.ts'
 import { type Read, readOfCall, readOfOperation, readOfRequest } from './reads.ts'
 
 type Api = typeof OpenTelemetry
 
 const MAX_TEXT = 256
+
+/** Manifests that took less, in milliseconds, explain no slow answer: they have no span. */
+const SLOW_MANIFEST_MS = 10
+
+/** Members of `_meta` that carry a context: https://modelcontextprotocol.io/seps/414 */
+const CARRIED = ['traceparent', 'tracestate', 'baggage'] as const
 
 const HEADERS = {
   keys: (carrier: FastifyRequest['headers']) => Object.keys(carrier),
@@ -23,6 +34,15 @@ export interface TracesOptions {
   /** Of the service. */
   readonly version: string
   readonly clientOf: ClientOf
+  readonly skills: TracedSkills
+}
+
+/** What is traced of the skills, beside the questions of callers. */
+export interface TracedSkills {
+  readonly rootNames: readonly string[]
+  readonly status: Pick<SkillStatus, 'roots'>
+  readonly refreshed: Signal<RootRefresh>
+  readonly manifestMade: Signal<RootManifest>
 }
 
 /**
@@ -39,10 +59,15 @@ export class Traces implements Observer {
   #skillsOf: SkillsOf | undefined
 
   /** @param api found by the caller, so that nothing is loaded without an SDK */
-  constructor (api: Api, { version, clientOf }: TracesOptions) {
+  constructor (api: Api, { version, clientOf, skills }: TracesOptions) {
     this.#api = api
     this.#tracer = api.trace.getTracer('skillserve', version)
     this.#clientOf = clientOf
+    skills.refreshed.subscribe((refresh) => { this.#onRefresh(refresh, skills) })
+    skills.manifestMade.subscribe(({ root, skill, files, milliseconds }) => {
+      if (milliseconds < SLOW_MANIFEST_MS) return
+      this.#record('manifest.build', milliseconds, { 'skillserve.root': skills.rootNames[root] ?? '', 'skillserve.skill': cut(skill), 'skillserve.files': files }).end()
+    })
   }
 
   useSkills (skillsOf: SkillsOf): void {
@@ -79,16 +104,15 @@ export class Traces implements Observer {
 
   onOperation (operation: ObservedOperation): (end: OperationEnd) => void {
     const { method, params, id, origin } = operation
-    const meta = own(params, '_meta')
-    const [traceparent, tracestate] = [own(meta, 'traceparent'), own(meta, 'tracestate')]
+    const carrier = carriedIn(own(params, '_meta'))
     const requestSpan = this.#requests.get(origin)
-    const isOwnTrace = typeof traceparent === 'string'
-    const parent = isOwnTrace ? this.#contextIn({ traceparent, ...typeof tracestate === 'string' && { tracestate } }) : this.#below(origin)
+    const isOwnTrace = carrier['traceparent'] !== undefined
+    const parent = isOwnTrace ? this.#contextIn(carrier) : this.#below(origin)
     const target = own(params, 'name')
     const tool = method === 'tools/call' && typeof target === 'string' ? cut(target) : undefined
     const uri = own(params, 'uri')
     const version = origin.headers['mcp-protocol-version']
-    const span = this.#begin(cut(method), {
+    const span = this.#begin(operationName(method), {
       kind: this.#api.SpanKind.SERVER,
       attributes: {
         'mcp.method.name': cut(method),
@@ -112,6 +136,8 @@ export class Traces implements Observer {
     const { tool, dialect, id, origin } = call
     const name = tool?.name ?? 'unknown'
     const request = origin as FastifyRequest | undefined
+    // The tool of an MCP request is known by now, and is no text of the caller.
+    if (tool !== undefined && origin !== undefined) this.#operations.get(origin)?.updateName(`tools/call ${name}`)
     const span = this.#tracer.startSpan(`execute_tool ${name}`, {
       kind: this.#api.SpanKind.INTERNAL,
       attributes: {
@@ -143,9 +169,24 @@ export class Traces implements Observer {
     if (span === undefined) return
     this.#requests.delete(request)
     const revision = reply?.getHeader(REVISION_HEADER)
-    span.setAttributes({ 'http.response.status_code': status, ...ofSkill(readOfRequest(request)), ...typeof revision === 'string' && { 'skillserve.revision': revision } })
+    span.setAttributes({ 'http.response.status_code': status, ...ofSkill(readOfRequest(request)), ...typeof revision === 'string' && { 'skillserve.revision': revision }, ...ofView(request) })
     if (status >= 500) span.setAttribute('error.type', String(status)).setStatus({ code: this.#api.SpanStatusCode.ERROR })
     span.end()
+  }
+
+  /** A span for each comparison that found something, or failed: the others say as little as probes do. */
+  #onRefresh ({ root, milliseconds, isFailed, differences }: RootRefresh, { rootNames, status }: TracedSkills): void {
+    if (differences === 0 && !isFailed) return
+    const span = this.#record('catalog.refresh', milliseconds, {
+      'skillserve.root': rootNames[root] ?? '', 'skillserve.skills': status.roots[root]?.skills ?? 0, 'skillserve.differences': differences
+    })
+    if (isFailed) span.setAttribute('error.type', 'refresh_failed').setStatus({ code: this.#api.SpanStatusCode.ERROR })
+    span.end()
+  }
+
+  /** A span in a trace of its own for work that ends now: no caller waits for it alone. */
+  #record (name: string, milliseconds: number, attributes: Attributes): Span {
+    return this.#tracer.startSpan(name, { kind: this.#api.SpanKind.INTERNAL, root: true, startTime: Date.now() - milliseconds, attributes })
   }
 
   #contextIn (headers: FastifyRequest['headers']): Context {
@@ -162,6 +203,18 @@ export class Traces implements Observer {
 
 function ofSkill (read: Read | undefined): { readonly 'skillserve.skill'?: string } {
   return read?.skill === undefined ? {} : { 'skillserve.skill': cut(read.skill) }
+}
+
+/** Stands for the groups of a caller, whose names may be personal. */
+function ofView ({ principal }: FastifyRequest): { readonly 'skillserve.view'?: number } {
+  return principal === undefined ? {} : { 'skillserve.view': Number.parseInt(sha256(principal.view).slice(7, 19), 16) }
+}
+
+function carriedIn (meta: unknown): Readonly<Record<string, string>> {
+  return Object.fromEntries(CARRIED.flatMap((name) => {
+    const text = own(meta, name)
+    return typeof text === 'string' ? [[name, text]] : []
+  }))
 }
 
 function cut (text: string): string {

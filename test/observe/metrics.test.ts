@@ -82,8 +82,8 @@ t.test('K71: the revision of the catalog is a number, equal for equal skills; re
     skills: { status, contents: { usage: { bytes: 0, hits: 0, misses: 0 } }, refreshed, invalidNow: () => [0, 2, 1], isWatching: (root) => root === 1 }, version: ''
   })
   t.teardown(() => { metrics.close() })
-  for (const root of [0, 1]) refreshed.emit({ milliseconds: 3, isFailed: false, root })
-  refreshed.emit({ milliseconds: 3, isFailed: true, root: 1 })
+  for (const root of [0, 1]) refreshed.emit({ milliseconds: 3, isFailed: false, root, differences: 0 })
+  refreshed.emit({ milliseconds: 3, isFailed: true, root: 1, differences: 0 })
   const written = metrics.write(PROMETHEUS)
   for (const line of [
     'skillserve_refresh_duration_seconds_count{root="docs"} 1', 'skillserve_refresh_duration_seconds_count{root="ops"} 2', 'skillserve_refresh_failures_total{root="ops"} 1',

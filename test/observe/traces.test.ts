@@ -3,10 +3,11 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import t from 'tap'
 import { createSecret } from '../../src/access/secret.ts'
+import { newSecret } from '../helper/guarded.ts'
 import { modernRequest } from '../helper/mcp.ts'
 import { installSdk } from '../helper/otel.ts'
 import { startProcess } from '../helper/process.ts'
-import { until } from '../helper/skills.ts'
+import { saveAtomically, skillText, until } from '../helper/skills.ts'
 
 const SKILL = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo CANARY-CONTENT\n' } }
 
@@ -44,7 +45,7 @@ t.test('K72: with an SDK that --import loads, requests, tool calls and MCP reque
   const [failed, called] = named('execute_tool get_skill')
   t.match(failed, { kind: 0, trace, parent: request?.id, attributes: { 'gen_ai.tool.name': 'get_skill', 'gen_ai.tool.call.id': 'a', 'skillserve.skill': 'none', 'skillserve.outcome': 'error', 'error.type': 'tool_error' } })
   t.match(request?.attributes, { 'http.response.status_code': 200 })
-  const [operation] = named('tools/call')
+  const [operation] = named('tools/call get_skill')
   t.match(operation, { kind: 1, trace: other, parent: span, links: 1, attributes: { 'mcp.method.name': 'tools/call', 'mcp.protocol.version': '2026-07-28', 'gen_ai.tool.name': 'get_skill' } })
   t.match(called, { trace: other, parent: operation?.id, attributes: { 'skillserve.skill': 'demo' } })
   t.match(named('POST /mcp'), [{ trace }])
@@ -57,6 +58,40 @@ t.test('K72: with an SDK that --import loads, requests, tool calls and MCP reque
   const [own] = named('GET /skills')
   t.match(inLog('/skills'), { trace_id: own?.trace, span_id: own?.id }, 'a trace that begins here')
   t.notOk(own?.trace === trace)
+})
+
+t.test('K72: names of spans are no text of a caller; changes that were found and slow manifests have spans of their own', async (t) => {
+  // Enough to be hashed for longer than a manifest that nobody waits for.
+  const large = { 'SKILL.md': skillText('large'), 'a.bin': Buffer.alloc(9_000_000) }
+  const folder = t.testdir({ skills: { ...SKILL, large } })
+  const token = newSecret('ci', 'groups: [all]')
+  writeFileSync(join(folder, 'access.yaml'), `tokens:\n  - ${token.entry}\nrules:\n  - { groups: [all] }\n`)
+  const sdk = installSdk(folder)
+  const service = await startProcess(t, { args: [join(folder, 'skills')], env: { ACCESS_FILE: join(folder, 'access.yaml') }, nodeOptions: sdk.nodeOptions })
+  const headers = { authorization: `Bearer ${token.text}` }
+  const ask = async (init: RequestInit) => await (await fetch(`${service.url}/mcp`, init)).text()
+  await ask(modernRequest({ method: 'CANARY/method' }, headers))
+  await ask({
+    method: 'POST',
+    headers: { ...headers, 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'CANARY/method' })
+  })
+  await ask(modernRequest({ method: 'tools/call', params: { name: 'CANARY-tool', arguments: {} } }, headers))
+  await (await fetch(`${service.url}/skills/large?revision=current`, { headers })).text()
+  await service.printed(/watching a skills folder/)
+  saveAtomically(join(folder, 'skills', 'demo', 'SKILL.md'), skillText('demo', 'Another.\n'), join(folder, 'next'))
+  const root = { 'skillserve.root': 'skills' }
+  await until(() => sdk.spans().some(({ name }) => name === 'catalog.refresh'))
+  t.match(await service.stop(), { code: 0 })
+  const spans = sdk.spans()
+  const named = (name: string) => spans.filter((span) => span.name === name)
+  t.notMatch(spans.map(({ name }) => name).join('\n'), 'CANARY')
+  t.strictSame(named('_OTHER').map(({ attributes }) => attributes['error.type']), ['-32601', '-32601'])
+  t.match(named('catalog.refresh')[0], { kind: 0, parent: undefined, attributes: { ...root, 'skillserve.skills': 2, 'skillserve.differences': Number } })
+  t.match(named('manifest.build').filter(({ attributes }) => attributes['skillserve.skill'] === 'large'), [{ kind: 0, parent: undefined, attributes: { ...root, 'skillserve.files': 2 } }])
+  const views = new Set(spans.map(({ attributes }) => attributes['skillserve.view']).filter((view) => view !== undefined))
+  t.equal(views.size, 1)
+  t.match([...views], [Number])
 })
 
 t.test('K72: an event stream is a span until its head is out', async (t) => {

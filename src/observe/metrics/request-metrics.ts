@@ -1,24 +1,13 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ObservedOperation, Observer, OperationEnd, ResponseEnd } from '../../http/observer.ts'
 import { problemCodeOf } from '../../http/problem.ts'
+import { LISTEN, operationName, OTHER } from '../operations.ts'
 import { Counter, type CounterSeries, Histogram, type HistogramSeries, type Metric, Reading } from './instruments.ts'
 
 const METHODS = ['GET', 'HEAD', 'POST', 'OPTIONS', 'PUT', 'DELETE', 'PATCH', 'CONNECT', 'TRACE', 'QUERY'] as const
 
-/** Stands for methods that are the caller's text. */
-const OTHER = '_OTHER'
-
 /** Of requests that no route took. */
 const UNMATCHED = 'unmatched'
-
-/** The MCP request whose answer is a stream. */
-const LISTEN = 'subscriptions/listen'
-
-/** The methods of MCP; others are the caller's text. */
-const OPERATIONS: ReadonlySet<string> = new Set([
-  'initialize', 'ping', 'server/discover', 'tools/list', 'tools/call', 'prompts/list', 'prompts/get', 'resources/list', 'resources/templates/list', 'resources/read',
-  'resources/subscribe', 'resources/unsubscribe', 'resources/directory/read', 'skills/list', 'skills/get', LISTEN, 'completion/complete', 'logging/setLevel'
-])
 
 /** Of a route: series by method and status, and the bytes of bodies. */
 interface RouteSeries {
@@ -86,7 +75,7 @@ export class RequestMetrics implements Observer {
       this.#subscriptions.add(origin)
       this.#openSubscriptions++
     }
-    return ({ error = '' }) => { this.#operations.of(OPERATIONS.has(method) ? method : OTHER, error).observe((performance.now() - start) / 1000) }
+    return ({ error = '' }) => { this.#operations.of(operationName(method), error).observe((performance.now() - start) / 1000) }
   }
 
   #seriesOf (route: string | undefined): RouteSeries | undefined {
