@@ -15,7 +15,11 @@ t.test('K40: definitions in each provider\'s form, keys in order', async (t) => 
   t.equal(first('openai'), JSON.stringify({ type: 'function', function: { ...LIST, parameters: EMPTY } }))
   t.equal(first('openai-responses'), JSON.stringify({ type: 'function', ...LIST, parameters: EMPTY, strict: false }))
   t.equal(first('anthropic'), JSON.stringify({ ...LIST, input_schema: EMPTY }))
-  t.equal(first('mcp'), JSON.stringify({ ...LIST, inputSchema: EMPTY, annotations: { readOnlyHint: true } }))
+  t.equal(first('mcp'), JSON.stringify({
+    ...LIST,
+    inputSchema: { ...EMPTY, additionalProperties: false },
+    annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false }
+  }))
   t.equal(first('bedrock'), JSON.stringify({ toolSpec: { ...LIST, inputSchema: { json: EMPTY } } }))
   t.ok(first('gemini').startsWith(`{"functionDeclarations":[${JSON.stringify({ ...LIST, parametersJsonSchema: EMPTY })},`))
 })

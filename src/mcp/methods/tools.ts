@@ -2,26 +2,14 @@ import { type CallToolResult, type ListToolsResult, ProtocolError, ProtocolError
 import type { SkillSource } from '../../core/skill-source.ts'
 import type { ToolRegistry } from '../../tools/registry.ts'
 import { runTool, type ToolRun } from '../../tools/calls/run-tool.ts'
+import { mcp } from '../../tools/dialects/wire/mcp.ts'
 import { defineTool } from '../../tools/tool-definitions.ts'
-import type { ToolParameters } from '../../tools/tool.ts'
 
 /** The tools that any agent can use. */
 export const MCP_TOOLSET = 'explore'
 
-const ANNOTATIONS = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false }
-
 export function listTools (registry: ToolRegistry, skills: SkillSource): ListToolsResult {
-  return {
-    tools: registry.list(MCP_TOOLSET).map((tool) => {
-      const { name, currentDescription, parameters } = defineTool(tool, skills)
-      return {
-        name,
-        description: currentDescription,
-        inputSchema: { ...parameters, required: [...parameters.required], ...isEmpty(parameters) && { additionalProperties: false } },
-        annotations: ANNOTATIONS
-      }
-    })
-  }
+  return { tools: mcp.writeDefinitions(registry.list(MCP_TOOLSET).map((tool) => defineTool(tool, skills))) }
 }
 
 /**
@@ -35,8 +23,4 @@ export async function callTool (name: string, args: unknown, run: ToolRun): Prom
   const outcome = await runTool(tool, args, run)
   const content = [{ type: 'text' as const, text: outcome.text }]
   return outcome.isError ? { content, isError: true } : { content }
-}
-
-function isEmpty ({ properties }: ToolParameters): boolean {
-  return Object.keys(properties).length === 0
 }

@@ -6,6 +6,9 @@ import { type Dialect, IdSchema, readId, readName, type ToolCall } from '../dial
 const INVALID_REQUEST = -32_600
 const INVALID_PARAMS = -32_602
 
+/** Tools read what the service has, and nothing else. */
+const ANNOTATIONS = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false } as const
+
 const VersionSchema = Type.Literal('2.0')
 const AnswerIdSchema = Type.Unsafe<string | number | null>({ type: ['string', 'integer', 'number', 'null'] })
 
@@ -55,8 +58,12 @@ export const mcp = {
     return envelope(call, `"error":{"code":${code},"message":${JSON.stringify(message)}}`)
   },
 
-  writeDefinitions: (tools) => tools.map(({ name, currentDescription, parameters }) =>
-    ({ name, description: currentDescription, inputSchema: parameters, annotations: { readOnlyHint: true } }))
+  writeDefinitions: (tools) => tools.map(({ name, currentDescription, parameters }) => ({
+    name,
+    description: currentDescription,
+    inputSchema: { ...parameters, required: [...parameters.required], ...Object.keys(parameters.properties).length === 0 && { additionalProperties: false } },
+    annotations: ANNOTATIONS
+  }))
 } as const satisfies Dialect
 
 /** A JSON-RPC response always has an id: `null` when the request had none. */
