@@ -1,4 +1,4 @@
-import { Server } from '@modelcontextprotocol/server'
+import { ProtocolError, ProtocolErrorCode, Server } from '@modelcontextprotocol/server'
 import type { CoreLog } from '../core/ground/log.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import type { Observer } from '../http/observer.ts'
@@ -79,6 +79,8 @@ export function createMcpServer ({ skills, registry, log, version, observer }: M
   if (!isModern) {
     server.setRequestHandler('resources/subscribe', ({ params: { uri } }) => guard(async () => acceptSubscription(uri)))
     server.setRequestHandler('resources/unsubscribe', () => ({}))
+    // What the SDK would answer with status 200, which says nothing to an observer; a modern one is 404.
+    server.fallbackRequestHandler = () => guard(async () => { throw new ProtocolError(ProtocolErrorCode.MethodNotFound, 'Method not found') })
   }
 
   server.setRequestHandler('skills/list', { params: EXTENSION_PARAMS.page }, ({ cursor }) => guard(async () => {

@@ -13,10 +13,10 @@ export async function makeFolder (path: string, mode?: number): Promise<void> {
     await mkdir(path, mode)
   } catch (error) {
     if (await isFolder(path)) return
-    const above = dirname(path)
-    if (errorCode(error) !== 'ENOENT' || await isFolder(above)) throw error
-    await makeFolder(above, mode)
-    await makeFolder(path, mode)
+    if (errorCode(error) !== 'ENOENT') throw error
+    // Somebody else may make either folder at the same time.
+    await makeFolder(dirname(path), mode)
+    await mkdir(path, mode).catch(async (again: unknown) => { if (!await isFolder(path)) throw again })
   }
 }
 

@@ -13,14 +13,16 @@ export interface SpanLine {
 }
 
 const SDK = pathToFileURL(join(process.cwd(), 'node_modules/@opentelemetry/sdk-trace-node/build/src/index.js')).href
+const API = pathToFileURL(join(process.cwd(), 'node_modules/@opentelemetry/api/build/src/index.js')).href
 
-/** What an operator loads: the SDK, with an exporter that appends lines to a file of the folder. */
+/** What an operator loads: the SDK, with an exporter that appends lines to a file of the folder, and baggage as an attribute. */
 export function installSdk (folder: string): { readonly nodeOptions: readonly string[], text (): string, spans (): readonly SpanLine[] } {
   const file = join(folder, 'spans')
   const module = join(folder, 'otel.mjs')
   writeFileSync(file, '')
   writeFileSync(module, `
 import { appendFileSync } from 'node:fs'
+import otel from ${JSON.stringify(API)}
 import { NodeTracerProvider, SimpleSpanProcessor } from ${JSON.stringify(SDK)}
 const exporter = {
   export (spans, done) {
@@ -33,7 +35,16 @@ const exporter = {
   },
   async shutdown () {}
 }
-new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }).register()
+const team = {
+  onStart (span, context) {
+    const entry = otel.propagation.getBaggage(context)?.getEntry('team')
+    if (entry !== undefined) span.setAttribute('team', entry.value)
+  },
+  onEnd () {},
+  async forceFlush () {},
+  async shutdown () {}
+}
+new NodeTracerProvider({ spanProcessors: [team, new SimpleSpanProcessor(exporter)] }).register()
 `)
   const text = (): string => readFileSync(file, 'utf8')
   return {

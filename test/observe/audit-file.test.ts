@@ -49,8 +49,8 @@ t.test('K73: a full disk delays nothing, and refuses reads only where the log is
 t.test('K73: a line that a full disk has cut off is whole, in the file before a rotation or in that after it', async (t) => {
   const folder = t.testdir({ skills: FILES })
   const [path, rotated] = [join(folder, 'audit.log'), join(folder, 'audit.log.1')]
-  // Of 8 KiB: a file of that size takes a part of what is written, and then nothing.
-  const service = await startProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_LOG: path, AUDIT_REQUIRED: 'true' }, ulimit: "-f 8; trap '' XFSZ" })
+  // Of 64 KiB: a file of that size takes a part of what is written, and then nothing.
+  const service = await startProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_LOG: path, AUDIT_REQUIRED: 'true' }, ulimit: "-f 64; trap '' XFSZ" })
   const readiness = async () => await (await fetch(`${service.url}/readyz`)).json() as { readonly status: unknown, readonly detail?: string }
   const isWritten = async () => (await fetch(`${service.url}/skills/demo`)).status === 200
   t.match(await readiness(), { status: 'ready' })

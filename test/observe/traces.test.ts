@@ -31,7 +31,7 @@ t.test('K72: with an SDK that --import loads, requests, tool calls and MCP reque
     params: {
       name: 'get_skill',
       arguments: { skill_name: 'demo' },
-      _meta: { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {}, traceparent: `00-${other}-${span}-01` }
+      _meta: { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {}, traceparent: `00-${other}-${span}-01`, baggage: 'team=docs' }
     }
   }, { traceparent: headers.traceparent }))).text()
   t.match(await service.stop(), { code: 0 })
@@ -46,7 +46,7 @@ t.test('K72: with an SDK that --import loads, requests, tool calls and MCP reque
   t.match(failed, { kind: 0, trace, parent: request?.id, attributes: { 'gen_ai.tool.name': 'get_skill', 'gen_ai.tool.call.id': 'a', 'skillserve.skill': 'none', 'skillserve.outcome': 'error', 'error.type': 'tool_error' } })
   t.match(request?.attributes, { 'http.response.status_code': 200 })
   const [operation] = named('tools/call get_skill')
-  t.match(operation, { kind: 1, trace: other, parent: span, links: 1, attributes: { 'mcp.method.name': 'tools/call', 'mcp.protocol.version': '2026-07-28', 'gen_ai.tool.name': 'get_skill' } })
+  t.match(operation, { kind: 1, trace: other, parent: span, links: 1, attributes: { 'mcp.method.name': 'tools/call', 'mcp.protocol.version': '2026-07-28', 'gen_ai.tool.name': 'get_skill', team: 'docs' } })
   t.match(called, { trace: other, parent: operation?.id, attributes: { 'skillserve.skill': 'demo' } })
   t.match(named('POST /mcp'), [{ trace }])
   t.notMatch(text, 'CANARY')
@@ -86,7 +86,7 @@ t.test('K72: names of spans are no text of a caller; changes that were found and
   const spans = sdk.spans()
   const named = (name: string) => spans.filter((span) => span.name === name)
   t.notMatch(spans.map(({ name }) => name).join('\n'), 'CANARY')
-  t.strictSame(named('_OTHER').map(({ attributes }) => attributes['error.type']), ['-32601', '-32601'])
+  t.strictSame(named('_OTHER').map(({ attributes }) => attributes['error.type']), ['404', '-32601'])
   t.match(named('catalog.refresh')[0], { kind: 0, parent: undefined, attributes: { ...root, 'skillserve.skills': 2, 'skillserve.differences': Number } })
   t.match(named('manifest.build').filter(({ attributes }) => attributes['skillserve.skill'] === 'large'), [{ kind: 0, parent: undefined, attributes: { ...root, 'skillserve.files': 2 } }])
   const views = new Set(spans.map(({ attributes }) => attributes['skillserve.view']).filter((view) => view !== undefined))

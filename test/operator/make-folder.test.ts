@@ -10,6 +10,7 @@ t.test('a folder is made with those above it, and one that is there is left as i
   await makeFolder(path, 0o700)
   await makeFolder(path, 0o755)
   t.equal(statSync(path).mode & 0o777, 0o700)
+  await Promise.all(Array.from({ length: 64 }, (_, i) => makeFolder(join(base, 'x', 'y', String(i % 8), 'z'))))
   await t.rejects(makeFolder(join(base, 'file')), { code: 'EEXIST' })
   await t.rejects(makeFolder(join(base, 'file', 'a')), { code: 'ENOTDIR' })
 })

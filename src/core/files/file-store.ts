@@ -288,9 +288,8 @@ export class FileStore {
   }
 }
 
-/** An open file, and the folders that led to it. */
+/** An open file, the folders that led to it, and when it was opened by the wall clock, in milliseconds. */
 interface Opening {
-  /** Wall clock, in milliseconds. */
   readonly openedAt: number
   readonly folders: ReadonlyArray<readonly [path: string, state: Signature]>
   readonly file: OpenFile
