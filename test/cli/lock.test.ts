@@ -27,6 +27,7 @@ t.test('K95: lock writes the same text for the same skills, and says what is dif
   const both = fs.readFileSync(join(cwd, 'skills.lock'), 'utf8')
   t.equal((await run(cwd, 'lock', 'more', 'skills')).stdout, 'skills.lock: 2 skills\n')
   t.equal(fs.readFileSync(join(cwd, 'skills.lock'), 'utf8'), both, 'the order of folders makes no difference')
+  t.equal((await run(cwd, 'lock', 'skills')).stdout, 'changed  "one"\nremoved  "three"\nskills.lock: 1 skill\n', 'one revision less')
   t.strictSame(fs.readdirSync(cwd).sort(), ['again.lock', 'more', 'skills', 'skills.lock'])
 })
 

@@ -122,6 +122,7 @@ function differences (before: Lock | undefined, now: Lock): readonly string[] {
     const [pinned, revisions] = [before.get(name), now.get(name)]
     if (pinned === undefined) return [`added    ${JSON.stringify(name)}`]
     if (revisions === undefined) return [`removed  ${JSON.stringify(name)}`]
-    return [...revisions].every((revision) => pinned.has(revision)) ? [] : [`changed  ${JSON.stringify(name)}`]
+    const isSame = pinned.size === revisions.size && [...revisions].every((revision) => pinned.has(revision))
+    return isSame ? [] : [`changed  ${JSON.stringify(name)}`]
   })
 }
