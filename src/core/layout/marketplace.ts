@@ -1,7 +1,8 @@
 import { posix } from 'node:path'
 import { isJsonObject, type JsonObject } from '../ground/json.ts'
+import { nearest } from '../ground/nearest.ts'
 import type { LayoutTree, LeftOut } from './layout.ts'
-import { hasMainFile, join } from './walk-tree.ts'
+import { baseName, hasMainFile, join } from './walk-tree.ts'
 
 const MARKETPLACE_FILE = '.claude-plugin/marketplace.json'
 const PLUGIN_FILE = '.claude-plugin/plugin.json'
@@ -9,11 +10,15 @@ const PLUGIN_FILE = '.claude-plugin/plugin.json'
 const MAX_MANIFEST_BYTES = 1_048_576
 const MAX_PLUGINS = 2_000
 
+/** The keys that are read. Other keys are for other programs, except those that look like a misspelt one of these. */
+const MARKETPLACE_KEYS = ['metadata', 'plugins']
+const PLUGIN_KEYS = ['skills', 'source', 'strict']
+
 /** Folders of skills that manifests of plugins name, in their order; undefined without a manifest. */
 export async function pluginSkills (tree: LayoutTree, leftOut: LeftOut[]): Promise<string[] | undefined> {
-  const marketplace = await readManifest(tree, MARKETPLACE_FILE, leftOut)
+  const marketplace = await readManifest(tree, MARKETPLACE_FILE, MARKETPLACE_KEYS, leftOut)
   if (marketplace === undefined) {
-    const plugin = await readManifest(tree, PLUGIN_FILE, leftOut)
+    const plugin = await readManifest(tree, PLUGIN_FILE, PLUGIN_KEYS, leftOut)
     return plugin === undefined ? undefined : await skillsOfPlugin(tree, '', [plugin], leftOut)
   }
   const { metadata, plugins } = marketplace
@@ -21,8 +26,9 @@ export async function pluginSkills (tree: LayoutTree, leftOut: LeftOut[]): Promi
   const found: string[] = []
   const entries = Array.isArray(plugins) ? plugins.filter(isJsonObject) : []
   if (entries.length > MAX_PLUGINS) leftOut.push({ path: MARKETPLACE_FILE, reason: 'bound_reached' })
-  for (const entry of entries.slice(0, MAX_PLUGINS)) {
+  for (const [index, entry] of entries.slice(0, MAX_PLUGINS).entries()) {
     const { source, name } = entry
+    leftOut.push(...misspelt(entry, PLUGIN_KEYS, `${MARKETPLACE_FILE}#plugins/${index}/`))
     if (typeof source !== 'string') {
       leftOut.push({ path: typeof name === 'string' ? name : MARKETPLACE_FILE, reason: 'remote_plugin' })
       continue
@@ -32,7 +38,7 @@ export async function pluginSkills (tree: LayoutTree, leftOut: LeftOut[]): Promi
       leftOut.push({ path: source, reason: 'bad_manifest' })
       continue
     }
-    const own = entry['strict'] === false ? undefined : await readManifest(tree, join(folder, PLUGIN_FILE), leftOut)
+    const own = entry['strict'] === false ? undefined : await readManifest(tree, join(folder, PLUGIN_FILE), PLUGIN_KEYS, leftOut)
     found.push(...await skillsOfPlugin(tree, folder, own === undefined ? [entry] : [entry, own], leftOut))
   }
   return found
@@ -73,15 +79,27 @@ function inside (folder: string, path: string): string | undefined {
   return relative === '.' || relative === '' ? folder : join(folder, relative)
 }
 
-async function readManifest (tree: LayoutTree, path: string, leftOut: LeftOut[]): Promise<JsonObject | undefined> {
+async function readManifest (tree: LayoutTree, path: string, keys: readonly string[], leftOut: LeftOut[]): Promise<JsonObject | undefined> {
   const bytes = await tree.read(path, MAX_MANIFEST_BYTES)
-  if (bytes === undefined) return undefined
+  if (bytes === undefined) {
+    const isTooLarge = (await tree.entries(posix.dirname(path))).some(({ kind, name }) => kind === 'file' && name === baseName(path))
+    if (isTooLarge) leftOut.push({ path, reason: 'bad_manifest' })
+    return undefined
+  }
   try {
     const value: unknown = JSON.parse(bytes.toString())
-    if (isJsonObject(value)) return value
+    if (isJsonObject(value)) {
+      leftOut.push(...misspelt(value, keys, `${path}#`))
+      return value
+    }
   } catch {
     // Reported like a manifest of another shape.
   }
   leftOut.push({ path, reason: 'bad_manifest' })
   return undefined
+}
+
+/** A typo would leave out skills in silence. */
+function misspelt (manifest: JsonObject, keys: readonly string[], place: string): LeftOut[] {
+  return Object.keys(manifest).filter((key) => !keys.includes(key) && nearest(key, keys) !== undefined).map((key) => ({ path: place + key, reason: 'unknown_key' }))
 }

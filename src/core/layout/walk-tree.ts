@@ -34,6 +34,7 @@ export interface TreeSearch {
 export async function walkTree (search: TreeSearch, place: string, maxDepth = MAX_DEPTH): Promise<string[]> {
   const found: string[] = []
   const yieldIfNeeded = createSlicer()
+  let isCutOff = false
   let level: Array<readonly [folder: string, isInSkill: boolean]> = [[place, false]]
   for (let depth = 0; depth <= maxDepth && level.length > 0; depth++) {
     const next: typeof level = []
@@ -46,7 +47,10 @@ export async function walkTree (search: TreeSearch, place: string, maxDepth = MA
       const isSkill = depth > 0 && entries.some(({ kind, name }) => kind === 'file' && isMainFile(name))
       const isInSkill = isBelowSkill || isSkill
       if (isSkill) found.push(folder)
-      if (depth === maxDepth) continue
+      if (depth === maxDepth) {
+        isCutOff ||= depth === MAX_DEPTH && !isInSkill && entries.some(({ kind, name, linked }) => kind === 'folder' && !linked && !name.startsWith('.'))
+        continue
+      }
       for (const { name, kind, linked } of entries) {
         const path = join(folder, name)
         if (kind === 'file') {
@@ -67,6 +71,7 @@ export async function walkTree (search: TreeSearch, place: string, maxDepth = MA
     }
     level = next
   }
+  if (isCutOff) search.leftOut.push({ path: place, reason: 'bound_reached' })
   return found
 }
 

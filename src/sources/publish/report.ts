@@ -1,3 +1,4 @@
+import { posix } from 'node:path'
 import type { FoundSkills, LeftOut } from '../../core/layout/layout.ts'
 import type { SourceStatus } from '../../schemas/health.ts'
 import type { SourceEntry, SourceFiles } from './source-tree.ts'
@@ -23,11 +24,15 @@ export async function brokenParts (files: SourceFiles, entries: Iterable<SourceE
   const found: LeftOut[] = []
   for (const entry of entries) {
     if (entry.kind === 'submodule') found.push({ path: entry.path, reason: 'submodule' })
-    else if (entry.kind === 'link' && (entry.target ?? '/').startsWith('/')) found.push({ path: entry.path, reason: 'link_outside' })
+    else if (entry.kind === 'link' && leadsOut(entry)) found.push({ path: entry.path, reason: 'link_outside' })
     else if (entry.kind === 'file' && entry.size > 100 && entry.size < 200 && /\.(?:png|jpe?g|gif|pdf|zip|bin|mp4|ttf|otf|pptx|docx|xlsx|onnx|safetensors|psd|webp)$/i.test(entry.path) &&
       (await files.read(entry)).subarray(0, LFS_POINTER.length).toString() === LFS_POINTER) found.push({ path: entry.path, reason: 'lfs_pointer' })
   }
   return found
+}
+
+function leadsOut ({ path, target = '/' }: SourceEntry): boolean {
+  return target.startsWith('/') || posix.join(posix.dirname(path), target).split('/', 1)[0] === '..'
 }
 
 export function isReport (value: unknown): value is LayoutReport {

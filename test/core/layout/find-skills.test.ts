@@ -91,6 +91,22 @@ t.test('K86: marketplaces and plugins name their skills; remote ones are counted
   t.match((await find({ '.claude-plugin/marketplace.json': '{', ...skillsAt('skills/a') })), { skills: [{ name: 'a' }], leftOut: [{ reason: 'bad_manifest' }] })
 })
 
+t.test('K86: nothing is left out in silence: folders too deep, manifests too large, and misspelt keys', async (t) => {
+  const eight = 'a/b/c/d/e/f/g/h'
+  t.strictSame((await find(skillsAt(eight, `${eight}/references/inner`))).leftOut, [], 'what lies in a skill is part of it')
+  t.match(await find(skillsAt('a/b/x', 'a/b/c/d/e/f/g/other/i')), { skills: [{ name: 'x' }], leftOut: [{ path: '', reason: 'bound_reached' }] })
+  const large = await find({ ...skillsAt('skills/a'), '.claude-plugin/marketplace.json': JSON.stringify({ plugins: [], more: ' '.repeat(1_048_576) }) })
+  t.match(large, { skills: [{ name: 'a' }], leftOut: [{ path: '.claude-plugin/marketplace.json', reason: 'bad_manifest' }] })
+  const misspelt = await find({
+    ...skillsAt('one/skills/a'),
+    '.claude-plugin/marketplace.json': JSON.stringify({ name: 'm', owner: {}, plugin: [], plugins: [{ name: 'one', source: './one', skils: ['./more'] }] }),
+    'one/.claude-plugin/plugin.json': JSON.stringify({ name: 'one', version: '1', skillz: './more' })
+  })
+  t.strictSame(misspelt.leftOut.map(({ path, reason }) => [path, reason]), [
+    ['.claude-plugin/marketplace.json#plugin', 'unknown_key'], ['.claude-plugin/marketplace.json#plugins/0/skils', 'unknown_key'], ['one/.claude-plugin/plugin.json#skillz', 'unknown_key']
+  ])
+})
+
 t.test('K86: 10,000 skills in a tree are found in one walk', async (t) => {
   const found = await find(skillsAt(...Array.from({ length: 10_000 }, (_, index) => `skills/g${index % 100}/s${index}`)))
   t.equal(found.skills.length, 10_000)
