@@ -147,6 +147,36 @@ t.test('K85: a source that fails keeps what was published, and says since when a
   t.match(status(), { state: 'ok', failing_since: undefined })
 })
 
+t.test('K84: a git host is left alone for as long as it asks, and the log says where a repository has moved to', async (t) => {
+  const repository = createRepository(t, 'team.git')
+  repository.commit(skillFiles('a'))
+  const host = await startGitHost(t, join(repository.path, '..'))
+  const { sources, status, log } = await openSources(t, [sourceAt(`git+${host.url}/team.git`, { auth: { secretVariable: 'TEST_GIT_TOKEN' } })], { env: { PATH: process.env['PATH'], TEST_GIT_TOKEN: 'hunter22-token' } })
+  for (const code of [429, 503]) {
+    host.fault = (_, response) => {
+      response.writeHead(code, { 'Retry-After': '600' }).end()
+      return true
+    }
+    await sources.sync()
+    t.match(status(), { state: 'stale' })
+    t.ok(Date.parse(status().next_at ?? '') - Date.now() > 590_000, `${code}: next check at ${status().next_at}`)
+  }
+  host.fault = (_, response) => {
+    response.writeHead(301, { location: 'https://user:hunter22-token@git.example/moved.git/info/refs?service=git-upload-pack' }).end()
+    return true
+  }
+  await sources.sync()
+  t.match(status(), { state: 'stale', error: { code: 'redirected', message: 'the address redirects, and credentials do not follow: give the address that it leads to, which the log has' } })
+  t.match(log.at(-1), { details: { details: /moved to https:\/\/…@git\.example\/moved\.git$/m } })
+  t.notMatch(JSON.stringify([log, sources.status]), /hunter22/)
+})
+
+t.test('K85: of a host that says much, the log has the reason that git gives at the end', (t) => {
+  const error = gitError(`${'remote: much\n'.repeat(200)}fatal: the remote end hung up unexpectedly\n`, 128)
+  t.match(error, { code: 'unreachable', details: /hung up unexpectedly$/ })
+  t.end()
+})
+
 t.test('K85: a disk that is full, a host that breaks off and a hostile object are told apart, by what git says of each', (t) => {
   for (const [code, stderr] of [
     ['disk', 'fatal: write error: No space left on device\nfatal: fetch-pack: invalid index-pack output\n'],

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { rootCertificates } from 'node:tls'
 import type { Environment } from '../../operator/setting.ts'
 import { AddressError, SourceError } from '../source-error.ts'
@@ -13,6 +14,9 @@ const MAX_FILE_BLOCKS = 1_048_576
 /** Of what git prints. */
 const MAX_OUTPUT_BYTES = 128 * 1_048_576
 const MAX_ERROR_CHARACTERS = 8_192
+
+/** The descriptor that git traces its requests to. */
+const TRACE = 3
 
 /** Time for git to remove its locks after SIGTERM, in milliseconds. */
 const KILL_AFTER_MS = 2_000
@@ -88,11 +92,14 @@ export async function runGit ({ args, signal, protocol = '', config = [], sshCom
       GIT_LFS_SKIP_SMUDGE: '1',
       GIT_OPTIONAL_LOCKS: '0',
       GIT_SSH_VARIANT: 'ssh',
+      // Headers of requests and answers, without those of credentials.
+      GIT_TRACE_CURL: String(TRACE),
+      GIT_TRACE_CURL_NO_DATA: '1',
       ...sshCommand !== undefined && { GIT_SSH_COMMAND: sshCommand },
       ...passedOn({ home, env }),
       ...configVariables([...CONFIG, ...config])
     },
-    stdio: ['pipe', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
     // A group of its own: git starts helpers, which would outlive it.
     detached: true
   })
@@ -109,8 +116,8 @@ export async function runGit ({ args, signal, protocol = '', config = [], sshCom
     hardKill ??= setTimeout(() => { kill('SIGKILL') }, KILL_AFTER_MS).unref()
   }
   signal.addEventListener('abort', stop, { once: true })
-  let stderr = ''
-  child.stderr.setEncoding('utf8').on('data', (text: string) => { if (stderr.length < MAX_ERROR_CHARACTERS) stderr += text })
+  const stderr = keepEnd(child.stderr)
+  const trace = keepEnd(child.stdio[TRACE] as Readable)
   child.stdin.on('error', () => {})
   const ended = new Promise<number>((resolve, reject) => {
     child.once('error', reject)
@@ -133,12 +140,19 @@ export async function runGit ({ args, signal, protocol = '', config = [], sshCom
     }
     const code = await ended
     signal.throwIfAborted()
-    if (code !== 0) throw gitError(redact(stderr, secrets), code)
+    if (code !== 0) throw gitError(redact(stderr(), secrets), code, redact(trace(), secrets))
     return Buffer.concat(chunks)
   } finally {
     signal.removeEventListener('abort', stop)
     if (child.exitCode === null && child.signalCode === null) stop()
   }
+}
+
+/** The reason of a failure stands last, behind all that a host says. */
+function keepEnd (output: Readable): () => string {
+  let end = ''
+  output.setEncoding('utf8').on('data', (text: string) => { end = (end + text).slice(-MAX_ERROR_CHARACTERS) })
+  return () => end
 }
 
 /** Proxies, agents for keys and private certificate authorities belong to the machine, not to a user of git. */

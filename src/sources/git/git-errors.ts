@@ -1,3 +1,4 @@
+import { retryAfter } from '../http/http-client.ts'
 import { SourceError, type SourceErrorCode } from '../source-error.ts'
 
 const REFUSED_OBJECT = 'git refuses an object of the repository'
@@ -8,7 +9,7 @@ const REASONS: ReadonlyArray<readonly [pattern: RegExp, code: SourceErrorCode, s
   [/returned error: 429|too many requests/i, 'rate_limited', 'the host asks for fewer requests'],
   [/host key verification failed|host key is known|REMOTE HOST IDENTIFICATION/i, 'host_key', 'the key of the SSH host is not the one in the known hosts'],
   [/couldn't find remote ref|not our ref|remote ref does not exist|unadvertised object/i, 'ref_not_found', 'the host has no such branch, tag or commit'],
-  [/returned error: 30\d|redirect/i, 'redirected', 'the address redirects, and credentials do not follow: give the address that it leads to'],
+  [/returned error: 30\d|redirect/i, 'redirected', 'the address redirects, and credentials do not follow: give the address that it leads to, which the log has'],
   [/authentication failed|could not read (?:username|password)|terminal prompts disabled|permission denied|access denied|returned error: 40[13]/i, 'auth_failed', 'the host refuses the credentials, or asks for some'],
   [/returned error: 4(?:04|10)|repository .* not found|does not appear to be a git repository|does not exist|not found/i, 'not_found', 'the host has no such repository, or does not show it'],
   [/transport .* not allowed/i, 'refused_tree', 'the transport is not allowed'],
@@ -23,13 +24,26 @@ const REASONS: ReadonlyArray<readonly [pattern: RegExp, code: SourceErrorCode, s
 /** SIGXFSZ, as a shell or git's parent reports it. */
 const FILE_SIZE_EXCEEDED = new Set([153, 25])
 
-/** What a failure of git means. */
-export function gitError (stderr: string, code: number): SourceError {
-  const details = stderr.trim().split('\n').join(' / ').slice(0, 800)
+/** Headers of answers, as git's trace of its requests has them. */
+const RETRY_AFTER = /<= Recv header: retry-after: *(.*)/gi
+const LOCATION = /<= Recv header: location: *([^?\s]*)/gi
+
+/**
+ * What a failure of git means.
+ * @param trace of the requests: git itself says nothing of the headers of an answer
+ */
+export function gitError (stderr: string, code: number, trace = ''): SourceError {
+  const location = lastOf(LOCATION, trace)?.replace(/\/info\/refs$/, '')
+  const details = [stderr.trim().split('\n').join(' / ').slice(-800), ...location === undefined ? [] : [`moved to ${location}`]].join(' / ')
+  const retryAfterMs = retryAfter(lastOf(RETRY_AFTER, trace))
   if (code === 127) return new SourceError('git_missing', 'git is not installed')
   if (FILE_SIZE_EXCEEDED.has(code) || /signal 25/.test(stderr)) return new SourceError('too_large', 'the repository is larger than 512 MiB', { details })
   const reason = REASONS.find(([pattern]) => pattern.test(stderr))
-  return reason === undefined ? new SourceError('unreachable', 'git could not fetch', { details }) : new SourceError(reason[1], reason[2], { details })
+  return reason === undefined ? new SourceError('unreachable', 'git could not fetch', { details, retryAfterMs }) : new SourceError(reason[1], reason[2], { details, retryAfterMs })
+}
+
+function lastOf (pattern: RegExp, text: string): string | undefined {
+  return [...text.matchAll(pattern)].at(-1)?.[1]
 }
 
 /** Whether a store that git left behind cannot be used any more. */

@@ -132,7 +132,7 @@ function bare (hostname: string): string {
 
 /** What a status that is no answer means. */
 export function statusError (status: number, headers: Headers): SourceError {
-  const retryAfterMs = retryAfter(headers.get('retry-after'))
+  const retryAfterMs = retryAfter(headers.get('retry-after') ?? undefined)
   if (status === 401 || status === 403) return new SourceError('auth_failed', 'the host refuses the credentials, or asks for some')
   if (status === 404 || status === 410) return new SourceError('not_found', 'the host has nothing at this address, or does not show it')
   if (status === 429) return new SourceError('rate_limited', 'the host asks for fewer requests', { retryAfterMs })
@@ -140,9 +140,9 @@ export function statusError (status: number, headers: Headers): SourceError {
   return new SourceError('bad_answer', `the host answers with status ${status}`)
 }
 
-/** Seconds, or a date. */
-function retryAfter (text: string | null): number | undefined {
-  if (text === null) return undefined
+/** Milliseconds, of a header that has seconds or a date. */
+export function retryAfter (text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
   const ms = /^\d+$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - Date.now()
   return Number.isFinite(ms) && ms > 0 ? ms : undefined
 }
