@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { hostname } from 'node:os'
+import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import { isInsideAddress, send } from '../../src/sources/http/http-client.ts'
 import { tarGzOf, tarOf, zipOf, zipOfTexts } from '../helper/archives.ts'
@@ -113,6 +114,9 @@ t.test('K85: a hostile archive publishes nothing, writes nothing outside, and is
   const server = await startServer(t, (_, response) => { response.setHeader('etag', `"${digestOf(body).slice(-8)}"`).end(body) })
   const { sources, status, skills } = await openSources(t, [sourceAt(`${server.url}/a.tar.gz`)])
   const main = ['a/SKILL.md', skillText('a')] as const
+  const folder = (await tarOf([['d', { type: 'directory' }]])).subarray(0, 512)
+  const twoNames = zipOfTexts([main])
+  twoNames.write('a/OTHER.md', twoNames.indexOf(main[0]))
   const hostile: ReadonlyArray<readonly [Buffer, RegExp]> = [
     [await tarGzOf([main, ['../up.txt', 'x']]), /up\.txt.*leads out/],
     [await tarGzOf([main, ['ok/../../up.txt', 'x']]), /leads out/],
@@ -135,6 +139,11 @@ t.test('K85: a hostile archive publishes nothing, writes nothing outside, and is
     [zipOf([{ name: 'a/SKILL.md', bytes: Buffer.from(main[1]), claimed: 5 }]), /damaged|larger/],
     [zipOf([{ name: 'a/SKILL.md', bytes: Buffer.from(main[1]), flags: 0x801 }]), /encrypted/],
     [await tarGzOf([main, ['a/d/x', { type: 'character-device' }]]), /is a character-device/],
+    [gzipSync((await tarOf([main, ['b/SKILL.md', skillText('b')]])).subarray(0, 1_024)), /ends before its end/],
+    [gzipSync(Buffer.concat([...Array.from({ length: 50_001 }, () => folder), await tarOf([main])])), /more than 50000 files and folders/],
+    [await tarGzOf([main, ['a\\b', { type: 'directory' }]]), /no relative path/],
+    [twoNames, /is another file in the header of its bytes/],
+    [zipOf([{ name: 'a/SKILL.md', bytes: Buffer.from(main[1]) }, { name: 'a/d/', bytes: Buffer.from('hidden') }]), /a folder with bytes/],
     [Buffer.from('<html>'), /no ZIP/]
   ]
   for (const [bytes, expected] of hostile) {

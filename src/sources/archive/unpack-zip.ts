@@ -1,6 +1,5 @@
-import { promisify } from 'node:util'
 import type { Readable } from 'node:stream'
-import yauzl from 'yauzl'
+import { type Entry, openPromise, type ZipFile } from 'yauzl'
 import { refused, type UnpackedFiles } from './unpacked-files.ts'
 
 const SYMLINK = 0o120000
@@ -8,24 +7,32 @@ const REGULAR = 0o100000
 const FILE_TYPE = 0o170000
 const MAX_LINK_BYTES = 4_096
 
-/** By the central directory. Sizes and checksums are verified by the reader, and entries that overlap are refused by it. */
+/** Sizes and checksum follow the bytes of the entry. */
+const SIZES_FOLLOW = 0x8
+/** In the place of a size that another field has. */
+const SIZE_ELSEWHERE = 0xffff_ffff
+
+/** By the central directory, with which the header of each entry has to agree. The reader verifies sizes and checksums. */
 export async function unpackZip (path: string, into: UnpackedFiles): Promise<void> {
-  const zip = await promisify<string, yauzl.Options, yauzl.ZipFile>(yauzl.open)(path, { lazyEntries: true, strictFileNames: true, validateEntrySizes: true, autoClose: false })
+  const zip = await openPromise(path, { lazyEntries: true, strictFileNames: true, validateEntrySizes: true, autoClose: false })
   try {
-    let end = 0
     const ranges: Array<readonly [start: number, end: number]> = []
-    for (let entry = await nextEntry(zip); entry !== undefined; entry = await nextEntry(zip)) {
-      const { fileName, compressedSize, relativeOffsetOfLocalHeader: start } = entry
-      ranges.push([start, start + compressedSize])
+    for await (const entry of zip.eachEntry()) {
+      const { fileName, compressedSize, uncompressedSize, relativeOffsetOfLocalHeader: start } = entry
+      ranges.push([start, await dataStart(zip, entry) + compressedSize])
       if (entry.isEncrypted()) throw refused(fileName, 'is encrypted')
-      const mode = entry.externalFileAttributes >>> 16
-      const type = mode & FILE_TYPE
-      if (fileName.endsWith('/')) continue
+      const type = (entry.externalFileAttributes >>> 16) & FILE_TYPE
+      if (fileName.endsWith('/')) {
+        if (uncompressedSize > 0) throw refused(fileName, 'is a folder with bytes')
+        into.addFolder(fileName)
+        continue
+      }
       if (type !== 0 && type !== REGULAR && type !== SYMLINK) throw refused(fileName, 'is no file')
-      const content = await open(zip, entry)
+      const content = await zip.openReadStreamPromise(entry)
       if (type === SYMLINK) into.addLink(fileName, await textOf(content))
       else await into.addFile(fileName, content)
     }
+    let end = 0
     for (const [start, stop] of ranges.sort(([a], [b]) => a - b)) {
       if (start < end) throw refused('', 'overlaps another entry')
       end = stop
@@ -35,34 +42,13 @@ export async function unpackZip (path: string, into: UnpackedFiles): Promise<voi
   }
 }
 
-async function nextEntry (zip: yauzl.ZipFile): Promise<yauzl.Entry | undefined> {
-  return await new Promise((resolve, reject) => {
-    const done = (): void => {
-      zip.removeListener('entry', onEntry)
-      zip.removeListener('end', onEnd)
-      zip.removeListener('error', onError)
-    }
-    const onEntry = (entry: yauzl.Entry): void => {
-      done()
-      resolve(entry)
-    }
-    const onEnd = (): void => {
-      done()
-      resolve(undefined)
-    }
-    const onError = (error: Error): void => {
-      done()
-      reject(error)
-    }
-    zip.once('entry', onEntry).once('end', onEnd).once('error', onError)
-    zip.readEntry()
-  })
-}
-
-async function open (zip: yauzl.ZipFile, entry: yauzl.Entry): Promise<Readable> {
-  return await new Promise((resolve, reject) => {
-    zip.openReadStream(entry, (error, stream) => { error ? reject(error) : resolve(stream) })
-  })
+/** Other programs read the header in front of the bytes, and would find another archive. */
+async function dataStart (zip: ZipFile, entry: Entry): Promise<number> {
+  const local = await zip.readLocalFileHeaderPromise(entry)
+  const isSame = local.fileName.equals(entry.fileNameRaw) && local.compressionMethod === entry.compressionMethod && (
+    (local.generalPurposeBitFlag & SIZES_FOLLOW) !== 0 || (['crc32', 'compressedSize', 'uncompressedSize'] as const).every((key) => local[key] === entry[key] || local[key] === SIZE_ELSEWHERE))
+  if (!isSame) throw refused(entry.fileName, 'is another file in the header of its bytes')
+  return local.fileDataStart
 }
 
 async function textOf (content: Readable): Promise<string> {

@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { open, stat } from 'node:fs/promises'
-import { Readable } from 'node:stream'
+import { Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
 import { extract } from 'tar-stream'
@@ -25,7 +25,6 @@ export async function unpackArchive (path: string, into: UnpackedFiles, signal: 
         await unpackTar(path, true, into, signal)
         return
       case 'tar':
-        await checkTarEnd(path)
         await unpackTar(path, false, into, signal)
         return
       case undefined:
@@ -34,18 +33,6 @@ export async function unpackArchive (path: string, into: UnpackedFiles, signal: 
   } catch (error) {
     signal.throwIfAborted()
     throw asArchiveError(error)
-  }
-}
-
-/** A compressed archive has a length and a checksum of its own. */
-async function checkTarEnd (path: string): Promise<void> {
-  const file = await open(path)
-  try {
-    const { size } = await file.stat()
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(TAR_END_BYTES), 0, TAR_END_BYTES, Math.max(0, size - TAR_END_BYTES))
-    if (bytesRead < TAR_END_BYTES || buffer.some((byte) => byte !== 0)) throw new SourceError('bad_archive', 'the archive ends before its end')
-  } finally {
-    await file.close()
   }
 }
 
@@ -65,7 +52,7 @@ async function kindOf (path: string): Promise<'zip' | 'gzip' | 'tar' | undefined
 /** Files and links inside; nothing else is ever in a skill. */
 async function unpackTar (path: string, isCompressed: boolean, into: UnpackedFiles, signal: AbortSignal): Promise<void> {
   const tar = extract()
-  const read = pipeline([createReadStream(path), ...isCompressed ? [createGunzip()] : [], tar], { signal })
+  const read = pipeline([createReadStream(path), ...isCompressed ? [createGunzip()] : [], requireEnd(), tar], { signal })
   read.catch(() => {})
   for await (const entry of tar) {
     const { name, type, linkname } = entry.header
@@ -75,10 +62,25 @@ async function unpackTar (path: string, isCompressed: boolean, into: UnpackedFil
     }
     entry.resume()
     if (type === 'symlink') into.addLink(name, linkname ?? '')
-    else if (type !== 'directory') throw refused(name, `is a ${type ?? 'thing'}, and no file`)
-    else if (name.startsWith('/') || name.split('/').includes('..')) throw refused(name, 'leads out of its folder')
+    else if (type === 'directory') into.addFolder(name)
+    else throw refused(name, `is a ${type ?? 'thing'}, and no file`)
   }
   await read
+}
+
+/** A program that failed may have been cut off before its bytes were compressed: the end is that of the tar archive. */
+function requireEnd (): Transform {
+  let last: Buffer = Buffer.alloc(0)
+  return new Transform({
+    transform (chunk: Buffer, _, done) {
+      last = chunk.length >= TAR_END_BYTES ? chunk.subarray(-TAR_END_BYTES) : Buffer.concat([last, chunk]).subarray(-TAR_END_BYTES)
+      done(null, chunk)
+    },
+    flush (done) {
+      const isWhole = last.length === TAR_END_BYTES && last.every((byte) => byte === 0)
+      done(isWhole ? null : new SourceError('bad_archive', 'the archive ends before its end'))
+    }
+  })
 }
 
 function asArchiveError (error: unknown): unknown {

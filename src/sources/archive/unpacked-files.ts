@@ -23,6 +23,7 @@ export class UnpackedFiles {
   readonly #entries: SourceEntry[] = []
   readonly #stored = new Map<string, string>()
   readonly #names = new Set<string>()
+  #count = 0
   #packedBytes = 0
   #bytes = 0
 
@@ -57,6 +58,12 @@ export class UnpackedFiles {
     const id = hash.digest('hex')
     this.#stored.set(id, stored)
     this.#entries.push({ path, kind: 'file', id, size })
+  }
+
+  /** Folders without files are none of the state: the name is checked, and counts. */
+  addFolder (name: string): void {
+    const path = name.replace(/\/+$/, '')
+    if (path !== '.') this.#check(path)
   }
 
   addLink (name: string, target: string): void {
@@ -94,14 +101,19 @@ export class UnpackedFiles {
 
   /** Refuses instead of repairing: what is published is what the author packed, or nothing. */
   #claim (name: string): string {
-    const path = name.replace(/^(?:\.\/)+/, '')
-    if (this.#entries.length >= MAX_ENTRIES) throw new SourceError('too_large', `the archive is refused: it has more than ${MAX_ENTRIES} files`)
-    if (path.startsWith('/') || /^[A-Za-z]:/.test(path) || path.includes('\\')) throw refused(name, 'is no relative path')
-    if (!path.isWellFormed() || path.includes('�') || path.includes('\0')) throw refused(name, 'is no name of a file')
-    if (path.split('/').some((segment) => segment === '' || segment === '.' || segment === '..')) throw refused(name, 'leads out of its folder')
+    const path = this.#check(name)
     const key = path.normalize('NFC').toLowerCase()
     if (this.#names.has(key)) throw refused(name, 'is there twice')
     this.#names.add(key)
+    return path
+  }
+
+  #check (name: string): string {
+    const path = name.replace(/^(?:\.\/)+/, '')
+    if (++this.#count > MAX_ENTRIES) throw new SourceError('too_large', `the archive is refused: it has more than ${MAX_ENTRIES} files and folders`)
+    if (path.startsWith('/') || /^[A-Za-z]:/.test(path) || path.includes('\\')) throw refused(name, 'is no relative path')
+    if (!path.isWellFormed() || path.includes('�') || path.includes('\0')) throw refused(name, 'is no name of a file')
+    if (path.split('/').some((segment) => segment === '' || segment === '.' || segment === '..')) throw refused(name, 'leads out of its folder')
     return path
   }
 }
