@@ -34,10 +34,11 @@ const WORKER = new URL('../../dist/ui/markdown-worker.js', import.meta.url)
 export type RenderJob = { readonly text: string, readonly context: MarkdownContext } | { readonly before: string, readonly after: string }
 
 /** HTML, or why a text is shown as it is. */
-export type Rendering = { readonly html: string } | { readonly plain: 'large' | 'slow' }
+export type Rendering = { readonly html: string } | { readonly plain: 'large' | 'slow' | 'deep' }
 
 const SLOW: Rendering = { plain: 'slow' }
 const LARGE: Rendering = { plain: 'large' }
+const DEEP: Rendering = { plain: 'deep' }
 
 export interface MarkdownRendererOptions {
   readonly log: Pick<FastifyBaseLogger, 'warn'>
@@ -112,7 +113,8 @@ export class MarkdownRenderer {
     const timer = setTimeout(() => { deadline.abort() }, this.#renderMs)
     try {
       worker.postMessage(job)
-      const [html] = await once(worker, 'message', { signal: deadline.signal }) as [string]
+      const [html] = await once(worker, 'message', { signal: deadline.signal }) as [string | undefined]
+      if (html === undefined) return DEEP
       return html.length > MAX_HTML_CHARACTERS ? LARGE : { html }
     } catch (err) {
       if (!deadline.signal.aborted) this.#options.log.warn({ err }, 'a text of a skill could not be rendered: it is shown as it is')

@@ -6,7 +6,8 @@ export type LinkTarget =
   | { readonly kind: 'heading', readonly id: string }
   | { readonly kind: 'file', readonly path: string, readonly fragment: string }
   | { readonly kind: 'web', readonly host: string }
-  | { readonly kind: 'mail' }
+  /** `host` is the whole address. */
+  | { readonly kind: 'mail', readonly host: string }
   | { readonly kind: 'elsewhere' }
 
 const ELSEWHERE: LinkTarget = { kind: 'elsewhere' }
@@ -32,7 +33,7 @@ export function linkTarget (href: string, path: string): LinkTarget {
 }
 
 function withScheme (href: string, scheme: string): LinkTarget {
-  if (scheme === 'mailto:') return { kind: 'mail' }
+  if (scheme === 'mailto:') return { kind: 'mail', host: decode(href.slice(scheme.length).replace(/\?.*$/s, '')) ?? href }
   if ((scheme !== 'https:' && scheme !== 'http:') || !URL.canParse(href)) return ELSEWHERE
   return { kind: 'web', host: new URL(href).host }
 }

@@ -27,6 +27,10 @@ interface State extends MarkdownContext {
   isHeading: boolean
   /** Level of the last heading. */
   lastLevel: number
+  /** The text, line by line, for what Markdown would leave out. */
+  readonly lines: readonly string[]
+  /** Cells of the table's row for which it has no columns. */
+  rowEnd: string
 }
 
 /** So that ids of a skill's headings meet neither those of the page nor properties of the document. */
@@ -35,13 +39,24 @@ const LANGUAGE = /^[\w+#-]{1,32}/
 const TASK = /^\[([ xX])\][ \t]/
 const DEEPEST_HEADING = 6
 
-/** A new renderer of GitHub's Markdown without raw HTML, which stays text: a reviewer sees what a model reads. */
+/** Quotations and lists in each other. What is deeper the parser leaves out. */
+const MAX_NESTING = 100
+
+const LINE_END = /\r\n?|\n/
+const ROW_EDGES = /^[\s>]*\|?|\|?\s*$/g
+const CELL_END = /(?<!\\)\|/
+
+/**
+ * A new renderer of GitHub's Markdown. Raw HTML stays text, and what Markdown hides is shown, such as `[//]: # (a comment)`: a reviewer sees what a
+ * model reads.
+ */
 function createRenderer (): { readonly markdown: Parser, readonly setState: (state: State) => void } {
   let state: State
-  const markdown = new MarkdownIt({ html: false, linkify: true })
+  const markdown = new MarkdownIt({ html: false, linkify: true, maxNesting: MAX_NESTING })
   markdown.linkify.set({ fuzzyLink: false, fuzzyEmail: false, fuzzyIP: false }).add('ftp:', null).add('//', null)
   // A link that leads nowhere stays as it is written, target included.
   markdown.validateLink = (href) => linkTarget(href, state.path).kind !== 'elsewhere'
+  markdown.core.ruler.disable('strip_references')
   const { rules } = markdown.renderer
 
   rules['text'] = rules['code_inline'] = (tokens, index) => {
@@ -56,7 +71,13 @@ function createRenderer (): { readonly markdown: Parser, readonly setState: (sta
   rules['code_block'] = (tokens, index) => codeBlock(at(tokens, index).content)
   rules['fence'] = (tokens, index) => {
     const { content, info } = at(tokens, index)
-    return codeBlock(content, LANGUAGE.exec(info.trim())?.[0])
+    const [language] = LANGUAGE.exec(info.trim()) ?? []
+    const rest = info.trim().slice(language?.length)
+    return `${rest === '' ? '' : `<p class="beside">${escapeVisibly(info.trim())}</p>`}${codeBlock(content, language)}`
+  }
+  rules['reference_definition'] = (tokens, index) => {
+    const [start, end] = at(tokens, index).map ?? [0, 0]
+    return `<p class="beside definition"><code>${escapeVisibly(state.lines.slice(start, end).join('\n'))}</code></p>\n`
   }
 
   rules['heading_open'] = (tokens, index) => {
@@ -74,13 +95,12 @@ function createRenderer (): { readonly markdown: Parser, readonly setState: (sta
   rules['link_open'] = (tokens, index) => {
     const href = String(at(tokens, index).attrGet('href'))
     const target = linkTarget(href, state.path)
-    state.linkEnd = '</a>'
-    if (target.kind === 'file' && !isThere(state, target.path)) {
-      state.linkEnd = `</a> <span class="missing">${escapeVisibly(target.path)} is not in the skill</span>`
-    }
+    const text = textUpTo(tokens, index).trim()
     // A link that nobody sees would hide its target.
-    if (textUpTo(tokens, index).trim() === '') state.linkEnd = `${escapeVisibly(target.kind === 'file' ? target.path : href)}${state.linkEnd}`
-    else if (target.kind === 'web' && !textUpTo(tokens, index).includes(target.host)) state.linkEnd = `</a> <span class="host">${escape(target.host)}</span>`
+    const label = text === '' ? escapeVisibly(target.kind === 'file' ? target.path : href) : ''
+    const missing = target.kind === 'file' && !isThere(state, target.path) ? ` <span class="missing">${escapeVisibly(target.path)} is not in the skill</span>` : ''
+    const named = 'host' in target && text !== '' && !namesHost(text, target.host) ? target.host : ''
+    state.linkEnd = `${label}</a>${missing}${beside([named, titleOf(at(tokens, index))])}`
     return `<a${addressOf(href, target, state)}>`
   }
   rules['link_close'] = () => {
@@ -94,9 +114,9 @@ function createRenderer (): { readonly markdown: Parser, readonly setState: (sta
     const text = textOf(token)
     const target = linkTarget(source, state.path)
     if (target.kind === 'file' && isThere(state, target.path)) {
-      return `<img src="${escape(state.bytes + encodePath(target.path))}" alt="${escape(text)}" loading="lazy">`
+      return `<img src="${escape(state.bytes + encodePath(target.path))}" alt="${escape(text)}" loading="lazy">${beside([titleOf(token)])}`
     }
-    const label = `${escapeVisibly(text === '' ? 'image' : text)} <span class="host">image ${target.kind === 'web' ? `on ${escape(target.host)}` : 'that is not in the skill'}</span>`
+    const label = escapeVisibly(text === '' ? 'image' : text) + beside([`image ${target.kind === 'web' ? `on ${target.host}` : 'that is not in the skill'}`, titleOf(token)])
     return state.linkEnd !== undefined || target.kind !== 'web' ? label : `<a${addressOf(source, target, state)}>${label}</a>`
   }
 
@@ -109,7 +129,18 @@ function createRenderer (): { readonly markdown: Parser, readonly setState: (sta
     return side === undefined ? `<${tag}>` : `<${tag} class="align-${side}">`
   }
 
-  rules['th_close'] = rules['td_close'] = (tokens, index) => `</${cellTag(at(tokens, index), tokens[index - 1])}>\n`
+  rules['tr_open'] = (tokens, index) => {
+    let columns = 0
+    for (let each = index + 1; at(tokens, each).type !== 'tr_close'; each++) if (at(tokens, each).type === 'td_open') columns++
+    const [line = 0] = at(tokens, index).map ?? []
+    const cells = state.lines[line]?.replaceAll(ROW_EDGES, '').split(CELL_END) ?? []
+    state.rowEnd = columns === 0 ? '' : cells.slice(columns).join('|').trim()
+    return '<tr>\n'
+  }
+  rules['th_close'] = rules['td_close'] = (tokens, index) => {
+    const more = tokens[index + 1]?.type === 'tr_close' ? beside([state.rowEnd]) : ''
+    return `${more}</${cellTag(at(tokens, index), tokens[index - 1])}>\n`
+  }
 
   markdown.core.ruler.push('tasks', ({ tokens }) => {
     for (const [index, token] of tokens.entries()) {
@@ -126,11 +157,32 @@ function createRenderer (): { readonly markdown: Parser, readonly setState: (sta
 
 let renderer: ReturnType<typeof createRenderer> | undefined
 
-/** The HTML of a text in Markdown. The time is not bounded by its size: see `MarkdownRenderer`. */
-export function renderMarkdown (text: string, context: MarkdownContext): string {
-  renderer ??= createRenderer()
-  renderer.setState({ ...context, slugger: new GithubSlugger(), linkEnd: undefined, lastLevel: context.level, isHeading: false })
-  return renderer.markdown.render(text)
+/**
+ * The HTML of a text in Markdown; undefined for one with more quotations and lists in each other than the parser reads. The time is not bounded by
+ * the text's size: see `MarkdownRenderer`.
+ */
+export function renderMarkdown (text: string, context: MarkdownContext): string | undefined {
+  const { markdown, setState } = renderer ??= createRenderer()
+  setState({ ...context, slugger: new GithubSlugger(), linkEnd: undefined, lastLevel: context.level, isHeading: false, lines: text.split(LINE_END), rowEnd: '' })
+  const environment = {}
+  const tokens = markdown.parse(text, environment)
+  if (tokens.some(({ level, nesting }) => nesting === 1 && level >= MAX_NESTING - 1)) return undefined
+  return markdown.renderer.render(tokens, markdown.options, environment)
+}
+
+/** What a reader would otherwise not see, in small letters behind the text that it belongs to. */
+function beside (texts: readonly string[]): string {
+  return texts.filter((text) => text !== '').map((text) => ` <span class="beside">${escapeVisibly(text)}</span>`).join('')
+}
+
+function titleOf (token: Token): string {
+  return String(token.attrGet('title') ?? '')
+}
+
+/** Whether a link's text begins with the host that it leads to: a host further on may be part of another address. */
+function namesHost (text: string, host: string): boolean {
+  const address = text.toLowerCase().replace(/^(?:https?:\/\/|mailto:)/, '')
+  return address.startsWith(host) && /^(?:[/?#]|$)/.test(address.slice(host.length))
 }
 
 function codeBlock (content: string, language?: string): string {

@@ -146,9 +146,15 @@ function instructions ({ problem, body, rendering }: SkillContent): Html {
   return plainText(body, rendering?.plain ?? 'large')
 }
 
+const REASONS = {
+  large: 'it is too large to be rendered',
+  slow: 'rendering it takes too long',
+  deep: 'its quotations or lists are nested too deeply to be rendered'
+} as const
+
 /** A text that is not rendered, and why. */
-export function plainText (text: string, why: 'large' | 'slow'): Html {
+export function plainText (text: string, why: keyof typeof REASONS): Html {
   const { markup, isCut } = sourceView(text)
-  return html`<p class="note">Shown as plain text: ${why === 'large' ? 'it is too large to be rendered' : 'rendering it takes too long'}.${isCut && ' This is its beginning.'}</p>
+  return html`<p class="note">Shown as plain text: ${REASONS[why]}.${isCut && ' This is its beginning.'}</p>
 ${markup}`
 }
