@@ -1,6 +1,7 @@
 import { MAX_CLAUDE_LISTING_CHARACTERS, MAX_UPLOAD_BYTES, MAX_UPLOAD_FILE_BYTES, MAX_UPLOAD_FILES } from '../core/ground/limits.ts'
 import { countCodePoints } from '../core/ground/text.ts'
-import { KNOWN_FIELDS } from '../core/format/fields.ts'
+import { KNOWN_FIELDS, RESERVED_WORD } from '../core/format/fields.ts'
+import { own } from '../core/ground/json.ts'
 import type { Finding } from '../core/ground/skill.ts'
 import { basename } from 'node:path/posix'
 import { hasBrackets } from './rules/flow-style.ts'
@@ -23,6 +24,10 @@ const MAX_UPLOAD_ZIP_BYTES = 50_000_000
 export const CONDITIONS = {
   main_file_not_lower_case: ({ skill }) => basename(skill.metadata.path) !== 'skill.md',
   name_not_letters: ({ skill }) => NOT_LETTERS.test(skill.metadata.name) || skill.metadata.name !== skill.metadata.name.toLowerCase(),
+  // A number or date is text to some readers.
+  name_differs_from_folder: ({ skill: { frontmatter, metadata } }) => String(own(frontmatter, 'name')).trim() !== basename(metadata.skillPath),
+  name_has_reserved_word: ({ skill }) => RESERVED_WORD.test(skill.metadata.name),
+  field_is_no_scalar: ({ skill }, { field = '' }) => typeof own(skill.frontmatter, field) === 'object',
   name_has_slash: ({ skill }) => skill.metadata.name.includes('/'),
   name_not_for_paths: ({ skill }) => NOT_FOR_PATHS.test(skill.metadata.name),
   listing_too_long: isListingTooLong,

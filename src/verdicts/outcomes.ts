@@ -55,6 +55,7 @@ const ROWS: readonly OutcomeRow[] = [
     when: 'field_in_brackets',
     refused: ['skills-ref']
   },
+  { codes: ['name_not_text', 'description_not_text', 'license_not_text', 'compatibility_not_text', 'allowed_tools_not_text'], when: 'field_is_no_scalar', refused: ['skills-ref'] },
 
   // The name.
   { codes: ['name_missing'], refused: [...STRICT, ...UPLOADS], not_loaded: ['gemini-cli', 'opencode', 'goose', 'skills-cli'], changed: ['claude-code', 'codex'], warned: ['vscode'] },
@@ -72,7 +73,11 @@ const ROWS: readonly OutcomeRow[] = [
   { codes: ['name_invalid_characters'], when: 'name_not_for_paths', changed: ['gemini-cli'] },
   { codes: ['name_edge_hyphen', 'name_double_hyphen'], refused: [...STRICT, 'anthropic-upload'] },
   { codes: ['name_folder_mismatch', 'name_prefixed'], refused: ['spec', 'skills-ref', 'gh-skill'], changed: ['claude-code'], warned: ['vscode'] },
+  { codes: ['name_too_long', 'name_edge_hyphen', 'name_double_hyphen'], when: 'name_differs_from_folder', changed: ['claude-code'], warned: ['vscode'] },
+  { codes: ['name_invalid_characters'], when: 'name_differs_from_folder', refused: ['skills-ref'], changed: ['claude-code'] },
+  { codes: ['name_not_text'], when: 'name_differs_from_folder', refused: ['skills-ref'] },
   { codes: ['name_reserved_word'], refused: ['anthropic-upload'] },
+  { codes: ['name_folder_mismatch'], when: 'name_has_reserved_word', refused: ['anthropic-upload'] },
 
   // The description.
   {
@@ -122,7 +127,7 @@ const ROWS: readonly OutcomeRow[] = [
   { codes: ['discovery_path_not_plain'], not_loaded: ['discovery-0.1.0'] },
   { codes: ['discovery_description_too_long', 'discovery_archive_too_large'], not_loaded: ['discovery-0.2.0'] },
   { codes: ['discovery_file_large'], cut: ['discovery-0.1.0'] },
-  { codes: ['discovery_internal'], warned: INDEXES }
+  { codes: ['discovery_internal'], warned: ['skills-cli', ...INDEXES] }
 ]
 
 /** An outcome of one target, and when it counts. */

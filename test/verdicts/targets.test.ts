@@ -30,6 +30,51 @@ t.test('K79: rules about fields that the format does not know, or knows in anoth
   }
 })
 
+t.test('K79: verdicts that hang on more than the code of a finding', async (t) => {
+  const name = (value: string, folder = 'demo'): SkillParts => ({ folder, text: text(`name: ${value}`, D) })
+  const rows: ReadonlyArray<readonly [SkillParts, code: string, Partial<Record<TargetName, Outcome>>]> = [
+    [name('Demo'), 'name_invalid_characters', { 'skills-ref': 'refused', 'claude-code': 'changed', vscode: 'warned', codex: 'ok' }],
+    [name('Demo', 'Demo'), 'name_invalid_characters', { 'claude-code': 'ok' }],
+    [name('技能'), 'name_invalid_characters', { 'skills-ref': 'refused', 'claude-code': 'changed' }],
+    [name('demo-'), 'name_edge_hyphen', { 'claude-code': 'changed', vscode: 'warned' }],
+    [name('de--mo'), 'name_double_hyphen', { 'claude-code': 'changed', vscode: 'warned' }],
+    [name(long(65)), 'name_too_long', { 'claude-code': 'changed', vscode: 'warned' }],
+    [name('claude-demo'), 'name_folder_mismatch', { 'anthropic-upload': 'refused' }],
+    [name('other'), 'name_folder_mismatch', { 'anthropic-upload': 'ok' }],
+    [name('2024'), 'name_not_text', { 'skills-ref': 'refused' }],
+    [name('2024', '2024'), 'name_not_text', { 'skills-ref': 'ok' }],
+    [name('\n  - demo'), 'name_not_text', { 'skills-ref': 'refused' }],
+    [{ text: text('name: demo', 'description: 5') }, 'description_not_text', { 'skills-ref': 'ok', 'quick-validate': 'refused' }],
+    [{ text: text('name: demo', 'description:', '  - a') }, 'description_not_text', { 'skills-ref': 'refused' }],
+    [{ text: text('name: demo', D, 'compatibility: 5') }, 'compatibility_not_text', { 'skills-ref': 'ok', 'quick-validate': 'refused' }],
+    [{ text: text('name: demo', D, 'compatibility:', '  node: 20') }, 'compatibility_not_text', { 'skills-ref': 'refused' }],
+    [{ text: text('name: demo', D, 'metadata:', '  internal: true') }, 'discovery_internal', { 'skills-cli': 'warned' }]
+  ]
+  for (const [parts, code, outcomes] of rows) {
+    const { targets, findings } = await verdictsFor(parts, TARGET_NAMES)
+    t.ok(findings.some((found) => found.code === code), `${code} in ${findings.map((found) => found.code).join()}`)
+    for (const { target, verdict } of targets) if (outcomes[target] !== undefined) t.equal(verdict, outcomes[target], `${target}: ${parts.text}`)
+  }
+})
+
+t.test('K79: brackets in a text are no list', async (t) => {
+  for (const lines of [
+    ['description: |', '  What it is for', '', '  Argument hint: [file] [--to md]', '  - [ ] a box', '  [x]'],
+    ['description: >-', '  What it is for', '  [and more]'],
+    ['description: What it is', '  [for]'],
+    ['description: "What it is', '  [for]"'],
+    [D, 'metadata:', '  note: |', '    {a: b}']
+  ]) {
+    const { targets, findings } = await verdictsFor({ text: text('name: demo', ...lines) }, ['skills-ref'])
+    t.notOk(findings.some(({ code }) => code === 'frontmatter_flow_style'), lines.join('\n'))
+    t.match(targets, [{ verdict: 'ok' }])
+  }
+  for (const [lines, line] of [[['metadata:', '  - [a]'], 5], [['metadata:', '  a:', '    [b]'], 6], [['tags: &x [a]'], 4], [['x: Use when: y', 'tags: [a]'], 5]] as const) {
+    const { findings } = await verdictsFor({ text: text('name: demo', D, ...lines) })
+    t.ok(findings.some((found) => found.code === 'frontmatter_flow_style' && found.line === line) || findings.some(({ code }) => code.startsWith('metadata_')), `${lines.join('\n')}: ${JSON.stringify(findings)}`)
+  }
+})
+
 t.test('K79: a skill without mistakes has no finding, and every target takes it', async (t) => {
   for (const parts of [
     GOOD,

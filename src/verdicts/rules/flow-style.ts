@@ -1,9 +1,12 @@
+import { COLLECTION_STYLE, EVENT_ID, parseEvents } from 'js-yaml'
 import type { FindingCode } from '../../core/format/findings.ts'
 import { locateFrontmatter } from '../../core/format/frontmatter.ts'
 import { fieldPositions } from '../../core/format/positions.ts'
+import { MAX_FRONTMATTER_DEPTH } from '../../core/ground/limits.ts'
 import type { Finding } from '../../core/ground/skill.ts'
 import type { Subject } from '../subject.ts'
 
+/** A line with brackets, in frontmatter that is no YAML. */
 const FLOW_VALUE = /^\s*(?:-[ \t]+)*(?:[^\s#"'[{][^:]*:[ \t]+)?[[{]/
 
 /** What asks for text in the place of a list or mapping. */
@@ -20,14 +23,32 @@ interface FlowLine {
 
 /** @param source the frontmatter without its fences */
 export function flowLines (source: string): readonly FlowLine[] {
+  if (!/[[{]/.test(source)) return []
   const starts = new Map(Array.from(fieldPositions(source), ([field, { line }]) => [line, field]))
+  const lines = new Set(linesInBrackets(source))
   const found: FlowLine[] = []
   let field: string | undefined
-  for (const [index, text] of source.split('\n').entries()) {
-    field = starts.get(index + 2) ?? field
-    if (FLOW_VALUE.test(text)) found.push({ line: index + 2, field })
+  for (const index of source.split('\n').keys()) {
+    const line = index + 2
+    field = starts.get(line) ?? field
+    if (lines.has(line)) found.push({ line, field })
   }
   return found
+}
+
+/** The lines in which lists and mappings in brackets begin; the opening fence is line 1. */
+function linesInBrackets (source: string): number[] {
+  let [line, offset] = [2, 0]
+  try {
+    return parseEvents(source, { maxDepth: MAX_FRONTMATTER_DEPTH }).flatMap((event) => {
+      if ((event.type !== EVENT_ID.SEQUENCE && event.type !== EVENT_ID.MAPPING) || event.style !== COLLECTION_STYLE.FLOW) return []
+      // Events come in the order of the text.
+      for (; offset < event.start; offset++) if (source[offset] === '\n') line++
+      return line
+    })
+  } catch {
+    return source.split('\n').flatMap((text, index) => FLOW_VALUE.test(text) ? index + 2 : [])
+  }
 }
 
 /** Whether the field that a finding is about has brackets, which stand in no finding of their own then. */
