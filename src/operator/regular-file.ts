@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from 'node:fs'
 import { open } from 'node:fs/promises'
+import { errorCode } from '../core/disk/disk.ts'
 
 /** The opening of a pipe without a writer would not return. */
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK
@@ -27,6 +28,22 @@ export function readRegularFileSync (path: string): Buffer {
   } finally {
     closeSync(descriptor)
   }
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  ENOTDIR: 'a part of the path is no folder',
+  EISDIR: 'it is a folder',
+  EACCES: 'this user may not read it',
+  EPERM: 'this user may not read it'
+}
+
+/** Why a file that an operator has named cannot be read: `ENOENT, there is no such file`. */
+export function whyUnreadable (error: unknown): string {
+  const code = errorCode(error)
+  if (code === '') return error instanceof Error ? error.message : String(error)
+  const reason = REASONS[code]
+  return reason === undefined ? code : `${code}, ${reason}`
 }
 
 /** Of a folder, the disk itself says what it is. */

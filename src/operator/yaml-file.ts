@@ -2,7 +2,7 @@ import type { Static, TSchema } from '@sinclair/typebox'
 import { Ajv, type ErrorObject } from 'ajv'
 import { EVENT_ID, type Event, getScalarValue, load, parseEvents, YAMLException } from 'js-yaml'
 import { maskSecrets } from '../core/ground/text.ts'
-import { readRegularFile } from './regular-file.ts'
+import { readRegularFile, whyUnreadable } from './regular-file.ts'
 import { ConfigError, quote } from './setting.ts'
 
 /** Where a value is in a document: keys of mappings, positions in lists. */
@@ -55,7 +55,7 @@ export async function readTextFile (path: string): Promise<string> {
   try {
     bytes = await readRegularFile(path)
   } catch (error) {
-    throw new UnreadableError(`${path} cannot be read: ${error instanceof Error && 'code' in error ? String(error.code) : error instanceof Error ? error.message : String(error)}`, { cause: error })
+    throw new UnreadableError(`${path} cannot be read: ${whyUnreadable(error)}`, { cause: error })
   }
   if (bytes.length > MAX_FILE_BYTES) throw new ConfigError(`${path} is larger than ${MAX_FILE_BYTES} bytes`)
   try {

@@ -9,6 +9,16 @@ import { type ReadSkill, readSkills } from './verify-folder.ts'
 /** Why a skill is not signed. The message is one line. */
 export class SigningError extends Error {}
 
+/** Why a file cannot sign. The message goes on after the name of the file. */
+export class KeyError extends Error {
+  readonly part: 'key' | 'chain'
+
+  constructor (part: 'key' | 'chain', message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.part = part
+  }
+}
+
 /** What signs: a private key, and its certificates if a verifier shall know the signer by a root. */
 export interface SigningKey {
   readonly key: KeyObject
@@ -16,19 +26,22 @@ export interface SigningKey {
   readonly certificates: readonly X509Certificate[]
 }
 
-/** @throws SigningError for a key or certificates that cannot be used */
+/** @throws KeyError */
 export function parseSigningKey (keyText: string, certificatesText?: string): SigningKey {
-  let key: KeyObject
-  let certificates: readonly X509Certificate[]
-  try {
-    key = createPrivateKey(keyText)
-    certificates = certificatesText?.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g)?.map((pem) => new X509Certificate(pem)) ?? []
-  } catch (error) {
-    throw new SigningError('the key must be a private key in PEM without a password, and the chain certificates in PEM', { cause: error })
-  }
-  if (hashOf(key) === undefined) throw new SigningError('the key must be one of P-256, P-384 or P-521')
-  if (certificatesText !== undefined && certificates[0]?.checkPrivateKey(key) !== true) throw new SigningError('the first certificate of the chain must be that of the key')
+  const key = parse('key', 'must be a private key in PEM without a password', () => createPrivateKey(keyText))
+  if (hashOf(key) === undefined) throw new KeyError('key', 'must be one of P-256, P-384 or P-521')
+  const certificates = parse('chain', 'must hold certificates in PEM', () =>
+    certificatesText?.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g)?.map((pem) => new X509Certificate(pem)) ?? [])
+  if (certificatesText !== undefined && certificates[0]?.checkPrivateKey(key) !== true) throw new KeyError('chain', 'must begin with the certificate of the key')
   return { key, certificates }
+}
+
+function parse<T> (part: KeyError['part'], message: string, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    throw new KeyError(part, message, { cause: error })
+  }
 }
 
 /**

@@ -1,7 +1,7 @@
 import { createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { dirname, resolve } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
-import { readRegularFileSync } from '../operator/regular-file.ts'
+import { readRegularFileSync, whyUnreadable } from '../operator/regular-file.ts'
 import { ConfigError, quote } from '../operator/setting.ts'
 import { parseYamlFile, type YamlFile } from '../operator/yaml-file.ts'
 import { parseScans, type ScanRules, SeveritySchema } from './scans.ts'
@@ -95,7 +95,7 @@ function load<Loaded> (file: ParsedFile, at: ReadonlyArray<string | number>, nam
     loaded = parse(text, path)
   } catch (error) {
     if (error instanceof ConfigError) throw error
-    if (error instanceof Error && 'syscall' in error && 'code' in error) reason = `names a file that cannot be read: ${String(error.code)}`
+    if (error instanceof Error && 'syscall' in error) reason = `names a file that cannot be read: ${whyUnreadable(error)}`
   }
   if (loaded === undefined) throw file.error(at, reason)
   return loaded

@@ -9,6 +9,7 @@ import { SkillError } from '../core/ground/errors.ts'
 import { Signal } from '../core/ground/signal.ts'
 import type { RootOptions } from '../core/roots/root-reports.ts'
 import { createSkillManager, type SkillManager } from '../core/skill-manager.ts'
+import { whyUnreadable } from '../operator/regular-file.ts'
 import { quote } from '../operator/setting.ts'
 
 /** What a policy says of a skill in a folder. */
@@ -117,7 +118,7 @@ async function holdsMainFile (path: string): Promise<boolean> {
     return (await readdir(path, { withFileTypes: true })).some((entry) => isMainFile(entry.name) && !entry.isDirectory())
   } catch (error) {
     if (error instanceof FolderError) throw error
-    throw new FolderError(`${path} cannot be read: ${error instanceof Error && 'code' in error ? String(error.code) : String(error)}`, { cause: error })
+    throw new FolderError(`${path} cannot be read: ${whyUnreadable(error)}`, { cause: error })
   }
 }
 

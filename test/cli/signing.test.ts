@@ -70,12 +70,12 @@ t.test('K95: what cannot be signed or verified is one line, and exit code 1', as
   for (const [argv, stderr] of [
     [['sign', 'skills'], /^skillserve: sign needs --key FILE\n$/],
     [['sign', '--key', 'private.pem'], /sign takes one folder/],
-    [['sign', 'skills', '--key', 'trust/acme.pem'], /the key must be a private key in PEM/],
-    [['sign', 'skills', '--key', 'missing.pem'], /missing\.pem cannot be read: ENOENT/],
+    [['sign', 'skills', '--key', 'trust/acme.pem'], /^skillserve: --key trust\/acme\.pem must be a private key in PEM without a password\n$/],
+    [['sign', 'skills', '--key', 'missing.pem'], /missing\.pem cannot be read: ENOENT, there is no such file\n$/],
     [['sign', 'empty', '--key', 'private.pem'], /empty has no skills\n$/],
     [['verify', 'empty', '--trust', 'trust/trust.yaml'], /empty has no skills\n$/],
     [['sign', 'missing', '--key', 'private.pem'], /missing cannot be read: ENOENT/],
-    [['sign', 'skills', '--key', 'private.pem', '--chain', 'trust/acme.pem'], /the first certificate of the chain/],
+    [['sign', 'skills', '--key', 'private.pem', '--chain', 'trust/acme.pem'], /^skillserve: --chain trust\/acme\.pem must begin with the certificate of the key\n$/],
     [['verify', 'skills'], /verify needs --trust FILE or --locked FILE/],
     [['verify', 'private.pem', '--trust', 'trust/trust.yaml'], /private\.pem is no folder/]
   ] as const) t.match(await run(cwd, ...argv), { code: 1, stdout: '', stderr }, argv.join(' '))
@@ -89,7 +89,7 @@ t.test('K95: a trust file that cannot be used is one line with its file, line an
     ['deny: [nobody]', /trust\.yaml:3: deny\[0\] is neither a revision nor the name of a signer$/m],
     ['trusted: yes', /trust\.yaml:3: trusted is no key here, there are signers, roots, deny, scans$/m],
     ['  - { name: x }', /trust\.yaml:3: signers\[1\] needs either key or root$/m],
-    ['  - { name: x, key: missing.pem }', /trust\.yaml:3: signers\[1\]\.key names a file that cannot be read: ENOENT$/m],
+    ['  - { name: x, key: missing.pem }', /trust\.yaml:3: signers\[1\]\.key names a file that cannot be read: ENOENT, there is no such file$/m],
     ['  - { name: x, key: ../private.pem }', /trust\.yaml:3: signers\[1\]\.key does not name a PEM file of the right kind$/m],
     ['  - { name: x, root: acme.pem }', /trust\.yaml:3: signers\[1\]\.root does not name a PEM file of the right kind$/m]
   ] as const) {
@@ -98,7 +98,7 @@ t.test('K95: a trust file that cannot be used is one line with its file, line an
     await t.rejects(openPolicy({ trustFile: join(cwd, 'trust/trust.yaml') }, ['skills'], { info () {}, warn () {} }), { message }, text)
   }
   const cwd = t.testdir({ skills: skills('one') })
-  t.match(await runProcess(t, { cwd, args: ['--trust', 'none.yaml'] }), { code: 1, stderr: /none\.yaml cannot be read: ENOENT\n$/ })
+  t.match(await runProcess(t, { cwd, args: ['--trust', 'none.yaml'] }), { code: 1, stderr: /none\.yaml cannot be read: ENOENT, there is no such file\n$/ })
   const other = createServer().listen(0, '127.0.0.1')
   t.teardown(() => other.close())
   await once(other, 'listening')

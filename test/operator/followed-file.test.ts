@@ -74,7 +74,7 @@ t.test('K60: while a file is broken or away the last good value stays, and the r
 
   failed = next(file.failed)
   rmSync(path)
-  t.match(await failed, { message: `${path} cannot be read: ENOENT` })
+  t.match(await failed, { message: `${path} cannot be read: ENOENT, there is no such file` })
   t.equal(file.value, 'good')
 
   failed = next(file.failed)

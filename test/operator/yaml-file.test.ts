@@ -67,8 +67,8 @@ t.test('a value is not repeated in an error: it may be a secret', async (t) => {
 
 t.test('a file that is not there or is no text is named', async (t) => {
   const folder = t.testdir({ latin: Buffer.from([0x61, 0xe4]) })
-  await t.rejects(readYamlFile(join(folder, 'nosuch.yaml'), Schema), { name: 'ConfigError', message: `${folder}/nosuch.yaml cannot be read: ENOENT` })
-  await t.rejects(readYamlFile(folder, Schema), { name: 'ConfigError', message: `${folder} cannot be read: EISDIR` })
+  await t.rejects(readYamlFile(join(folder, 'nosuch.yaml'), Schema), { name: 'ConfigError', message: `${folder}/nosuch.yaml cannot be read: ENOENT, there is no such file` })
+  await t.rejects(readYamlFile(folder, Schema), { name: 'ConfigError', message: `${folder} cannot be read: EISDIR, it is a folder` })
   await t.rejects(readYamlFile(join(folder, 'latin'), Schema), { name: 'ConfigError', message: `${folder}/latin is not UTF-8 text` })
 })
 

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { whyUnreadable } from '../../operator/regular-file.ts'
 import { type Command, CommandError } from '../command.ts'
 
 /** Signs skills for `--trust`. */
@@ -18,13 +19,14 @@ line that says why otherwise.
     const [keyFile, chainFile] = [flags.get('key')?.at(-1), flags.get('chain')?.at(-1)]
     if (folder === undefined || unwanted !== undefined) throw new CommandError('sign takes one folder: skillserve sign DIR --key FILE')
     if (keyFile === undefined) throw new CommandError('sign needs --key FILE')
-    const { parseSigningKey, signFolder, SigningError } = await import('../../trust/sign-folder.ts')
+    const { KeyError, parseSigningKey, signFolder, SigningError } = await import('../../trust/sign-folder.ts')
     const { FolderError } = await import('../../trust/verify-folder.ts')
     try {
       const key = parseSigningKey(await read(resolve(cwd, keyFile)), chainFile === undefined ? undefined : await read(resolve(cwd, chainFile)))
       for (const name of await signFolder(resolve(cwd, folder), key)) print(`signed  ${JSON.stringify(name)}\n`)
       return 0
     } catch (error) {
+      if (error instanceof KeyError) throw new CommandError(`--${error.part} ${error.part === 'key' ? keyFile : chainFile} ${error.message}`)
       if (error instanceof SigningError || error instanceof FolderError) throw new CommandError(error.message)
       if (error instanceof Error && 'syscall' in error) throw new CommandError(`cannot write the signature: ${error.message}`)
       throw error
@@ -36,6 +38,6 @@ async function read (path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
   } catch (error) {
-    throw new CommandError(`${path} cannot be read: ${error instanceof Error && 'code' in error ? String(error.code) : String(error)}`)
+    throw new CommandError(`${path} cannot be read: ${whyUnreadable(error)}`)
   }
 }
