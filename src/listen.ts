@@ -1,5 +1,6 @@
 import { lookup } from 'node:dns/promises'
 import type { FastifyInstance } from 'fastify'
+import { errorCode } from './core/disk/disk.ts'
 import type { Config } from './config/settings.ts'
 import { ConfigError } from './operator/setting.ts'
 
@@ -25,12 +26,12 @@ export async function listen (app: FastifyInstance, config: Config, portSetting:
 }
 
 function isInUse (error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
+  return errorCode(error) === 'EADDRINUSE'
 }
 
 /** What an error of a port means for whoever configures it. */
 export function explainListenError (error: unknown, port: number, host: string, portSetting: string, hostSetting: string): unknown {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  const code = errorCode(error)
   switch (code) {
     case 'EADDRINUSE':
       return new ConfigError(`port ${port} of ${host} is in use, ${portSetting} chooses another (0 takes any free port)`, { cause: error })

@@ -1,6 +1,7 @@
 import { constants, fstatSync, openSync, write, writeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DestinationStream } from 'pino'
+import { errorCode } from './core/disk/disk.ts'
 import type { Awaitable } from './core/ground/async.ts'
 import { Signal } from './core/ground/signal.ts'
 
@@ -197,5 +198,5 @@ function openNonBlocking (): number | undefined {
 }
 
 function isFull (error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'EAGAIN'
+  return errorCode(error) === 'EAGAIN'
 }

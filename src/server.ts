@@ -3,6 +3,7 @@ import { promisify } from 'node:util'
 import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
 import { type Logger, pino } from 'pino'
+import { errorCode } from './core/disk/disk.ts'
 import type { AccessDoors } from './http/callers.ts'
 import { buildApp } from './app.ts'
 import { idleSettings } from './config/idle-settings.ts'
@@ -252,7 +253,7 @@ async function openObservation (config: Config, { skills, service, access, sourc
       }
     })
   } catch (error) {
-    const code = error instanceof Error && 'syscall' in error && error.syscall === 'open' && 'code' in error ? String(error.code) : undefined
+    const code = error instanceof Error && 'syscall' in error && error.syscall === 'open' ? errorCode(error) : undefined
     throw code === undefined ? error : new ConfigError(`AUDIT_LOG must be a file that can be written, and ${config.auditLog ?? ''} cannot be opened (${code})`, { cause: error })
   }
 }

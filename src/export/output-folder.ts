@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { open, readdir, readFile, rename, rm, rmdir, stat } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
+import { errorCode } from '../core/disk/disk.ts'
 import { sha256 } from '../core/ground/digest.ts'
 import { makeFolder } from '../operator/make-folder.ts'
 
@@ -113,6 +114,6 @@ async function digestOf (path: string, size: number): Promise<string | undefined
 }
 
 function nothingThere (error: unknown): [] {
-  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return []
+  if (errorCode(error) === 'ENOENT') return []
   throw error
 }

@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
+import { errorCode } from '../core/disk/disk.ts'
 import { mainFileError, SkillError } from '../core/ground/errors.ts'
 import { MAX_MAIN_FILE_BYTES } from '../core/ground/limits.ts'
 import { parseSkillBytes } from '../core/format/main-file.ts'
@@ -79,7 +80,7 @@ function readUpToLimit (descriptor: number): Buffer | undefined {
 }
 
 function toMainFileError (error: unknown, folderName: string): SkillError {
-  switch (error instanceof Error && 'code' in error ? error.code : undefined) {
+  switch (errorCode(error)) {
     case 'ENOENT':
     case 'ENOTDIR':
       return mainFileError.notFound(folderName)

@@ -1,4 +1,5 @@
 import { stat } from 'node:fs/promises'
+import { errorCode } from '../core/disk/disk.ts'
 import { sha256 } from '../core/ground/digest.ts'
 import { Signal } from '../core/ground/signal.ts'
 import { ConfigError } from './setting.ts'
@@ -148,6 +149,6 @@ async function fingerprint (path: string): Promise<string> {
     const { dev, ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true })
     return [dev, ino, size, mtimeNs, ctimeNs].join()
   } catch (error) {
-    return `gone ${error instanceof Error && 'code' in error ? String(error.code) : ''}`
+    return `gone ${errorCode(error)}`
   }
 }

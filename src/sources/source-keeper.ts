@@ -1,5 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { errorCode } from '../core/disk/disk.ts'
 import type { RootOptions } from '../core/roots/root-reports.ts'
 import { coalesce } from '../core/ground/async.ts'
 import type { CoreLog } from '../core/ground/log.ts'
@@ -282,9 +283,9 @@ function shortOf ({ revision }: Fetched): string {
 
 function asSourceError (error: unknown): SourceError {
   if (error instanceof SourceError) return error
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  const code = errorCode(error)
   if (code === 'ENOSPC' || code === 'EDQUOT' || code === 'EACCES' || code === 'EROFS' || code === 'EMFILE') {
-    return new SourceError('disk', `the state folder cannot be written (${String(code)})`, { cause: error })
+    return new SourceError('disk', `the state folder cannot be written (${code})`, { cause: error })
   }
   return new SourceError('internal', 'an unexpected error, which the log has', { cause: error })
 }

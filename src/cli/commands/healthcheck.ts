@@ -1,3 +1,4 @@
+import { errorCode } from '../../core/disk/disk.ts'
 import { loadConfig, settingFlags, settingsWithoutValue } from '../../config/load.ts'
 import type { Config } from '../../config/settings.ts'
 import { authorityOf, connectableHost } from '../../http/request/hosts.ts'
@@ -39,7 +40,7 @@ function isRunning (pid: number): boolean {
   try {
     return process.kill(pid, 0)
   } catch (error) {
-    return !(error instanceof Error && 'code' in error && error.code === 'ESRCH')
+    return errorCode(error) !== 'ESRCH'
   }
 }
 

@@ -4,6 +4,7 @@ import { Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
 import { extract } from 'tar-stream'
+import { errorCode } from '../../core/disk/disk.ts'
 import { SourceError } from '../source-error.ts'
 import { refused, type UnpackedFiles } from './unpacked-files.ts'
 import { unpackZip } from './unpack-zip.ts'
@@ -85,7 +86,7 @@ function requireEnd (): Transform {
 
 function asArchiveError (error: unknown): unknown {
   if (error instanceof SourceError) return error
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  const code = errorCode(error)
   if (/^E[A-Z]+$/.test(code) && !code.startsWith('ERR')) return error
   return new SourceError('bad_archive', 'the archive is damaged', { details: error instanceof Error ? error.message.slice(0, 200) : '', cause: error })
 }

@@ -6,6 +6,7 @@ import { request as requestHttps } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import { type Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { errorCode } from '../../core/disk/disk.ts'
 import { isLoopback } from '../../http/request/hosts.ts'
 import { SourceError } from '../source-error.ts'
 
@@ -88,7 +89,7 @@ async function request (url: URL, { mayBeInside, ...options }: RequestOptions): 
   } catch (error) {
     options.signal.throwIfAborted()
     if (error instanceof SourceError) throw error
-    const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+    const code = errorCode(error)
     if (/CERT|SSL|TLS|SELF_SIGNED|UNABLE_TO/.test(code)) throw new SourceError('tls', 'the certificate of the host is not accepted', { details: code })
     throw new SourceError('unreachable', 'the host cannot be reached, or breaks off', { details: code })
   }
@@ -188,7 +189,7 @@ function tooLarge (limit: number): SourceError {
 
 function asBodyError (error: unknown): unknown {
   if (error instanceof SourceError) return error
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  const code = errorCode(error)
   if (/^E(?:NOSPC|DQUOT|ACCES|ROFS|MFILE)$/.test(code) || (error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError'))) return error
   return new SourceError('unreachable', 'the host breaks off', { details: code })
 }
