@@ -12,7 +12,7 @@ const JOIN_MS = 100
 /** No UTF-16 unit takes more bytes in UTF-8. */
 const MAX_BYTES_PER_UNIT = 3
 
-/** Beyond this many bytes lines are dropped, until half of them are written: seconds of full load, and no threat to memory. */
+/** Beyond this many bytes lines are dropped, until half of them are written. The bound holds some seconds of full load. */
 const MAX_BACKLOG_BYTES = 8 * 1024 * 1024
 
 /** Pauses between attempts while a pipe is full, or a disk; doubled from the first to the last, in milliseconds. */
@@ -94,7 +94,7 @@ export class LogOutput implements DestinationStream {
     this.#timer ??= setTimeout(() => { this.flush() }, JOIN_MS).unref()
   }
 
-  /** Writes what waits without the wait for more: somebody looks for these lines now. */
+  /** Writes what waits at once: somebody looks for these lines now. */
   flush (): void {
     this.#join()
     if (!this.#isDraining) void this.#drain()

@@ -85,7 +85,7 @@ export class Access implements AccessDoors {
     this.#authenticator = new Authenticator(file.value, log)
     this.#challenges = this.#createChallenges()
     this.#warn()
-    // Patterns can be judged when there is something that they could fit.
+    // Patterns can be judged once the skills that they could match are known.
     skills.available().then(() => { this.#warnOfPatterns() }, () => {})
     file.changed.subscribe((policy) => { this.#use(policy) })
     file.failed.subscribe((error) => {
@@ -137,7 +137,7 @@ export class Access implements AccessDoors {
     addMetadata(app, { basePath: this.#options.basePath, publicUrl: this.#options.publicUrl, issuers: () => this.#policy.issuers })
   }, { name: 'access', fastify: '5.x' })
 
-  /** To callers without credentials, what is hidden and what is absent is one thing: what they would need a token for. */
+  /** Without credentials, a hidden skill and an absent one get the same 401: neither can be told from the other. */
   translate (error: unknown, { principal }: FastifyRequest): unknown {
     const isMissing = (error instanceof SkillError && error.code === 'skill_not_found') || (error instanceof HttpProblem && error.code === 'artifact_not_found')
     return isMissing && principal?.kind === 'anonymous' ? this.#refuse('unauthenticated') : error
@@ -176,7 +176,7 @@ export class Access implements AccessDoors {
   #authenticate ({ raw }: FastifyRequest): Authentication | Promise<Authentication> {
     const digest = this.#links.digestOf(raw)
     if (digest === undefined && !this.#links.hasTokenInQuery(raw)) return this.#authenticator.authenticate(raw)
-    // Two credentials, or one in a place that is logged.
+    // Refused: two credentials, or one in the URL, which is logged.
     if (digest === undefined || raw.headers.authorization !== undefined) return { kind: 'refused', refusal: 'invalid_credentials' }
     const expiresAt = this.#policy.principalOf({ kind: 'link', digest })?.expiresAt ?? Infinity
     return expiresAt > Date.now() ? { kind: 'link', digest } : { kind: 'refused', refusal: 'unauthenticated' }
@@ -193,7 +193,7 @@ export class Access implements AccessDoors {
     }
     reply.header('cache-control', PRIVATE)
     if (!isOpen && !principal.scopes.has(scope)) {
-      // Who has sent none may have credentials that do.
+      // A caller who has sent no credentials may have some that admit it.
       if (principal.kind === 'anonymous') return this.#refuse('unauthenticated')
       // For logs and limits.
       request.principal = principal

@@ -9,7 +9,7 @@ import { digestOf } from './secret.ts'
 /** Longest Authorization header that is read, in characters. */
 const MAX_HEADER_CHARACTERS = 8_192
 
-/** No header with a JWT is shorter: two parts in base64url that are JSON, and a signature. Those with a token of the access file are. */
+/** Every header with a JWT is longer than this, and every header with a token of the access file is shorter. */
 const MIN_JWT_CHARACTERS = 100
 
 const BEARER = /^bearer +([\w.~+/-]+=*) *$/i
@@ -24,7 +24,7 @@ export type Authentication = Proof | { readonly kind: 'refused', readonly refusa
 
 const ANONYMOUS: Proof = { kind: 'anonymous' }
 
-/** Finds out who sent a request. Nothing of a secret stays but its digest. */
+/** Finds out who sent a request. Only the digest of a secret is kept. */
 export class Authenticator {
   readonly #policy: Policy
   /** jose is loaded for the first issuer. */
@@ -42,7 +42,7 @@ export class Authenticator {
     if (verifier === undefined) before?.close()
     this.#loading = import('./jwt/verifier.ts').then(({ JwtVerifier }) => {
       this.#verifier = new JwtVerifier(policy.issuers, log, verifier)
-      // The issuers may be away: a token tries again.
+      // An issuer may not answer now: the next token asks again.
       this.#verifier.preload()
       return this.#verifier
     })
@@ -57,12 +57,12 @@ export class Authenticator {
     void this.#loading?.then((verifier) => { verifier.close() })
   }
 
-  /** Answers at once unless a signature has to be checked. */
+  /** Synchronous, unless a signature has to be checked. */
   authenticate (request: IncomingMessage): Authentication | Promise<Authentication> {
     const { authorization } = request.headers
     if (authorization === undefined) return this.#fromProxy(request) ?? ANONYMOUS
     if (hasSeveral(request, 'authorization') || authorization.length > MAX_HEADER_CHARACTERS) return refused('invalid_credentials')
-    // One hash of the header as it came. A part of a text takes three times as long to hash, and the checks of its form as long again.
+    // The whole header is hashed as it came: hashing a part of it takes three times as long, and so do checks of its form.
     const proofBefore = authorization.length < MIN_JWT_CHARACTERS ? undefined : this.#verifier?.remembered(digestOf(authorization))
     if (proofBefore !== undefined) return proofBefore
     const [, token] = BEARER.exec(authorization) ?? []
@@ -95,7 +95,7 @@ export class Authenticator {
     if (proxy?.isPeer(peerOf(request)) !== true) return undefined
     const user = request.headers[proxy.userHeader]
     if (user === undefined) return undefined
-    // A second line, or a blank name, would be the caller's own.
+    // A second line, or a blank name, was added by the caller.
     if (typeof user !== 'string' || user.trim() === '' || user.length > MAX_NAME_CHARACTERS) return refused('invalid_credentials')
     if (hasSeveral(request, proxy.userHeader) || hasSeveral(request, proxy.groupsHeader)) return refused('invalid_credentials')
     const groups = String(request.headers[proxy.groupsHeader] ?? '').split(/[,|;]/).map((group) => group.trim()).filter((group) => group !== '')

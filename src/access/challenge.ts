@@ -7,7 +7,7 @@ const DESCRIPTIONS = {
   token_expired: 'The token has expired'
 } as const satisfies Partial<Record<Refusal, string>>
 
-/** The answers to those who may not (RFC 6750 §3). None of them depends on what was asked for. */
+/** The refusals of RFC 6750 §3. None depends on what was asked for. */
 export class Challenges {
   readonly #parameters: string
 
@@ -25,7 +25,7 @@ export class Challenges {
       case 'token_expired':
         return new HttpProblem(refusal, undefined, { 'www-authenticate': `Bearer ${this.#parameters}, error="invalid_token", error_description="${DESCRIPTIONS[refusal]}"` })
       case 'wrong_audience':
-        // Whom the service takes for an audience is no caller's business.
+        // The audience that the service expects is not told to callers.
         return this.refuse('invalid_token')
       case 'invalid_credentials':
         return new HttpProblem(refusal, undefined, { 'www-authenticate': `Bearer ${this.#parameters}, error="invalid_request"` })

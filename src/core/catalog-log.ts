@@ -28,13 +28,13 @@ export interface CatalogLogOptions {
   readonly gate?: Signal<GateChange> | undefined
 }
 
-/** Tells operators what happens to a root and its skills: a line at the start, and for each transition. */
+/** Logs what happens to a root and its skills: one line at the start, and one for each transition. */
 export class CatalogLog {
   readonly #log: CoreLog
   readonly #catalog: CatalogLogOptions['catalog']
   readonly #invalid = new Set<string>()
   readonly #path: string
-  /** What was said of skipped entries. */
+  /** Skipped entries that have been logged. */
   #skipped: ReadonlySet<string> = new Set()
   #lines = 0
   #unlogged = { ...NONE }
@@ -75,7 +75,7 @@ export class CatalogLog {
     this.#endLines()
   }
 
-  /** A line for each entry that is left out; what is left out still is not said again. */
+  /** A line for each entry that is newly left out. */
   #logSkipped (entries: readonly SkippedEntry[]): void {
     const before = this.#skipped
     this.#skipped = new Set(entries.map(skipId))
@@ -160,7 +160,7 @@ function logRoot (log: CoreLog, root: string, { type, before, state, skills, isS
     case 'unreadable':
       return log.warn(fields, 'a skills folder may not be read; it is served when the service gets permission')
     case 'failed':
-      // The signal of failures has the cause.
+      // The cause is logged by the listener of `failed`.
       return
     case 'ok':
       if (isSkill) log.warn(fields, 'a skills folder is itself a skill, with its own SKILL.md: name the folder that holds it')

@@ -27,7 +27,7 @@ export type Core = ReturnType<typeof wireCore>
 export function wireCore ({ root: options, type, linkTargets, polling = false, log = SILENT, watcher, disk, times = {}, shared, policy }: RootSkillsOptions) {
   const { phase, guard, store } = shared
   const root = new Root(options, { type, ...linkTargets && { linkTargets }, ...disk && { disk }, guard, phase })
-  // The other roots use the same guard.
+  // The guard is shared with the other roots.
   const disks = new Signal<DiskAreaChange>()
   const stops = [guard.changed.subscribe((area) => { if (area.root === root.path) disks.emit(area) })]
   const kept = new KeptRevisions(shared.revisions)
@@ -45,7 +45,7 @@ export function wireCore ({ root: options, type, linkTargets, polling = false, l
       gate.checked.subscribe(({ folder, inside }) => { refresher.followInside(folder.realPath, inside) })
     )
   }
-  // What could not be read while a disk hung; for a root, all that is in it.
+  // Reads again what could not be read while the disk hung: one skill, or the whole root.
   disks.subscribe(({ name, isAnswering }) => { if (isAnswering) refresher.hintAt(name === '' ? catalog.last.names : [name]) })
   root.changed.subscribe(({ realPath, links, names }) => {
     refresher.hintAt(names)

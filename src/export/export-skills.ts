@@ -14,11 +14,11 @@ import { Discovery, hexOf, isSingleFile } from '../well-known/discovery.ts'
 import { type OutputFile, OutputFolder } from './output-folder.ts'
 
 export interface ExportOptions {
-  /** Those that the export may hold. */
+  /** The skills that may be exported. */
   readonly skills: SkillService
   /** Absolute path. */
   readonly folder: string
-  /** Whether anybody may have them: files of others are for no shared cache and no other web page. */
+  /** Whether anybody may read them. Otherwise no shared cache and no other web page may have the files. */
   readonly isPublic: boolean
   /** Whether not everything may be in it. What earlier exports have of other skills then goes. */
   readonly isRestricted?: boolean
@@ -98,7 +98,7 @@ export async function exportSkills ({ skills, folder, isPublic, isRestricted = f
     for (const { name, files, version = 'current' } of legacyIndex.skills) listed.push(...await filesOfSkill(skills, version, name, files))
     listed.push(textFile(LEGACY_INDEX, JSON.stringify(legacyIndex)), textFile(INDEX, JSON.stringify(index)))
     const all = [...listed, textFile('_headers', headersFor(isPublic), 'text/plain; charset=utf-8'), textFile(MANIFEST, manifestOf(listed, isPublic))]
-    // First what the indexes list, then they.
+    // The indexes are written after everything that they list.
     let written = await output.writeAll(all.slice(0, -LAST_FILES))
     for (const file of all.slice(-LAST_FILES)) if (await output.write(file)) written++
     const installable = new Set([...index.skills, ...legacyIndex.skills].map(({ name }) => name))

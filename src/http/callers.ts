@@ -54,7 +54,7 @@ export class PerSkills<Value extends object> {
     return value
   }
 
-  /** Those that are still in use: to be closed. */
+  /** The values that are still in use, to be closed. */
   values (): Value[] {
     return this.#alive.flatMap((ref) => ref.deref() ?? [])
   }
@@ -69,7 +69,7 @@ export type WhileAllowed = (request: FastifyRequest, end: () => void) => () => v
 /** For a service without callers. */
 export const alwaysAllowed: WhileAllowed = () => () => {}
 
-/** Why callers are refused, as metrics name it; `issuer`: its keys cannot be had. */
+/** Why callers are refused, by the names of the metrics; `issuer`: its keys cannot be read. */
 export const REFUSAL_REASONS = ['missing', 'invalid', 'expired', 'audience', 'scope', 'issuer'] as const
 
 export type RefusalReason = (typeof REFUSAL_REASONS)[number]

@@ -6,7 +6,7 @@ import { matchesStrongly } from './etag.ts'
 import { REVISION_HEADER } from './headers.ts'
 import type { ConfirmSkill } from '../tools/calls/confirm-skills.ts'
 
-/** How a request wants its skills, and the conditions on its answer. */
+/** The revision in which a request wants its skills, and the conditions on its answer. */
 export interface RevisionCondition {
   /** In the wanted revision, when one is wanted. */
   readonly skills: SkillSource
@@ -17,7 +17,7 @@ export interface RevisionCondition {
   confirm (reply: FastifyReply, etag: string | undefined): void
 }
 
-/** Nothing asked: no revision is worked out, and none is named. */
+/** The request names no revision, so none is computed. */
 class Unconditional implements RevisionCondition {
   readonly skills: SkillSource
 
@@ -53,7 +53,7 @@ export function revisionCondition ({ query, headers }: FastifyRequest, skills: S
   return new Conditional(skills.at(revision ?? 'current'), ifMatch)
 }
 
-/** How a request with tool calls wants its skills. */
+/** The same for a request with tool calls. */
 export interface ToolCondition {
   readonly skills: SkillSource
   /** The revision of everything that the calls have read, if they asked for one. */

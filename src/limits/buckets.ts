@@ -23,7 +23,7 @@ const DEFAULT_MAX_KEYS = 50_000
 /** Buckets that are checked for room when a new caller comes. */
 const SWEEP = 8
 
-/** A bucket owes at most as much as it can hold. */
+/** The largest debt of a bucket, as a multiple of what it holds. */
 const MAX_DEBT = 2
 
 /**

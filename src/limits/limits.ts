@@ -20,7 +20,7 @@ export interface LimitsOptions {
   readonly now?: () => number
 }
 
-/** What a caller is past: its units, its open streams, or the refused requests of its network. */
+/** The limit that a caller has exceeded: its units, its open streams, or the refused requests of its network. */
 export type LimitRule = 'units' | 'streams' | 'failures'
 
 const COSTLY_UNITS = 3
@@ -65,7 +65,7 @@ export class Limits {
   readonly plugin: FastifyPluginAsync
   readonly #options: LimitsOptions
   readonly #now: () => number
-  // Apart, so that a crowd of addresses never displaces the bucket of a principal.
+  // Kept apart, so that many addresses never displace the bucket of a principal.
   readonly #principals: Buckets
   readonly #networks: Buckets
   readonly #failures: Buckets

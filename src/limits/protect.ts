@@ -20,7 +20,7 @@ export interface Protection {
   readonly plugins: readonly FastifyPluginAsync[]
   readonly clientOf: ClientOf | undefined
   readonly admitCall: Limits['admitCall'] | undefined
-  /** Refusals since the start, by what the caller was past. */
+  /** Refusals since the start, by limit. */
   readonly refusals: ReadonlyMap<LimitRule, number>
   /** Exchanges with the shared store that failed. */
   storeFailures (): number

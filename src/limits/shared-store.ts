@@ -109,11 +109,11 @@ export async function connectRedis (url: string): Promise<RedisLike> {
     // A store that hangs would run all waiting calls at once when it goes on. Hours of use would count as that of a moment.
     socketTimeout: TIMEOUT_MS,
     maxRetriesPerRequest: 0,
-    // What cannot be sent now is of no use later.
+    // A command that cannot be sent now is dropped.
     enableOfflineQueue: false,
     retryStrategy: (attempt) => Math.min(attempt * EXCHANGE_MS, 2_000)
   })
-  // The next exchange reports it.
+  // The next exchange reports the error.
   redis.on('error', () => {})
   return redis
 }

@@ -1,7 +1,7 @@
 import { createRemoteJWKSet, customFetch, type JWTVerifyGetKey } from 'jose'
 import type { CoreLog } from '../../core/ground/log.ts'
 
-/** Where metadata of issuers lie (OpenID Connect Discovery, RFC 8414), behind the issuer. */
+/** Paths of an issuer's metadata (OpenID Connect Discovery, RFC 8414), relative to the issuer. */
 const METADATA = ['/.well-known/openid-configuration', '/.well-known/oauth-authorization-server']
 
 /** The longest wait for the metadata, and for the keys, in milliseconds. */
@@ -23,7 +23,7 @@ type KeySet = ReturnType<typeof createRemoteJWKSet>
 
 export interface IssuerKeysOptions {
   readonly issuer: string
-  /** Where its keys lie. Default: what its metadata name. */
+  /** Address of the keys. Default: the one in the issuer's metadata. */
   readonly uri: string | undefined
   readonly log: CoreLog
 }
@@ -48,7 +48,7 @@ export class IssuerKeys {
     return this.#options.uri
   }
 
-  /** Goes up when the keys are others than before. */
+  /** Increases whenever the keys change. */
   get version (): number {
     return this.#version
   }

@@ -1,7 +1,7 @@
 import type { IndexedSkill } from './catalog.ts'
 import type { SkillFolder } from '../roots/scan-root.ts'
 
-/** `changed`: the files are not those of the index entry, both are to be read again. */
+/** `changed`: the files no longer match the index entry, and both are read again. */
 export type CheckOutcome = 'served' | 'refused' | 'changed'
 
 /** Decides which folders are skills for callers. Without one all are. */
@@ -47,7 +47,7 @@ export class AdmittedFolders {
     for (const name of names) this.#unchecked.add(name)
   }
 
-  /** Runs what checks a name. If it fails, the next list tries again, and whoever asks for it learns of the reason. */
+  /** Runs the check of a name. If it fails, the next list tries again, and a request for the skill gets the reason. */
   async withCheck<Result> (name: string, run: () => Promise<Result>): Promise<Result> {
     this.#unchecked.delete(name)
     try {
@@ -58,7 +58,7 @@ export class AdmittedFolders {
     }
   }
 
-  /** What checks find that run now counts no more: they begin again. */
+  /** The policy has changed: checks that are running start again. */
   policyChanged (): void {
     this.#policyChanges++
   }

@@ -13,9 +13,9 @@ export interface IndexedSkill extends CatalogSkill {
   readonly mainFiles: readonly string[]
   /** The one that the index was read from. */
   readonly mainFile: { readonly name: string, readonly signature: Signature } | undefined
-  /** Its own ignore file; without a signature, there is nothing that can be asked. */
+  /** Its own ignore file; without a signature it cannot be compared with the disk. */
   readonly ignoreFile: { readonly signature: Signature | undefined } | undefined
-  /** What it does not serve besides the hidden names. */
+  /** The files that the skill does not serve, besides hidden names. */
   readonly filter: SkillFilter | undefined
   /** Why the main file, or the folder, could not be read. */
   readonly refused: RefusedError | undefined

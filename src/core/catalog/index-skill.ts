@@ -15,7 +15,7 @@ import { isMainFile, orderMainFiles } from '../format/main-files.ts'
 import type { SkillFolder } from '../roots/scan-root.ts'
 import { createSkillFilter, type IgnoreFile, readIgnoreFile, type SkillFilter } from '../roots/skill-filter.ts'
 
-/** Of a folder that could not be read: equal to no folder's. */
+/** The signature of a folder that could not be read: it equals no other. */
 const UNREAD: Signature = { dev: 0n, ino: 0n, size: 0n, mtimeNs: 0n, ctimeNs: 0n }
 
 const NO_NAMES: ReadonlySet<string> = new Set()
@@ -58,7 +58,7 @@ export async function indexSkill (folder: SkillFolder, { disk, store, sequence, 
     if (!await hasSameNames(disk, folder, { folderSignature, names }, hiddenNames)) throw changed('a main file came or went while the skill was read')
   } catch (error) {
     refused = asRefused(error)
-    // Of what may be missing in it each is asked for alone. A failing disk does not say that the folder went away.
+    // Each name is asked for alone, since any may be missing. An error of the disk does not mean that the folder went away.
     if (refused.refusal === 'not_found') return undefined
     if (mainFiles === undefined) filter = createSkillFilter(folder.name, folder.rootRules, await unreadRules(disk, folder), hiddenNames)
   }
@@ -118,7 +118,7 @@ async function unreadRules (disk: Disk, { realPath }: SkillFolder): Promise<Igno
   try {
     if (await disk.lstat(`${realPath}/${IGNORE_FILE}`) === undefined) return undefined
   } catch (error) {
-    // In a folder that may not be searched no file can be opened.
+    // Without permission to search the folder no file in it can be opened.
     if (asRefused(error).refusal === 'permission_denied') return undefined
   }
   return unreadableIgnoreFile('cannot be read')
@@ -140,7 +140,7 @@ async function listNames (disk: Disk, path: string, size: bigint, hiddenNames: R
   for await (const { entries } of entriesIn(disk, path, size)) {
     found.push(...entries.map(({ name }) => name).filter((name) => isMainFile(name) || name === IGNORE_FILE || hiddenNames.has(name)))
     count += entries.length
-    // Of a folder without end, only the usual names.
+    // Of a very large folder only the usual names are looked at.
     if (count > MAX_SKILL_ENTRIES) return await addUsualNames(disk, path, found, hiddenNames)
     await yieldIfNeeded()
   }

@@ -80,7 +80,7 @@ export class LiveCatalog {
       this.touched.emit(undefined)
       return
     }
-    // A name that is no skill may be a link that leads to one now.
+    // The name may be a link that leads to a skill by now.
     await this.#root.sync(names.size === 0 || [...names].some((name) => !this.#catalog.folders.has(name)))
     await this.verify(names)
     this.touched.emit(names)
@@ -107,7 +107,7 @@ export class LiveCatalog {
   async #search (name: string, outdated?: IndexedSkill): Promise<IndexedSkill | undefined> {
     // Each attempt ends with the skill, or with the root scanned again; a name that keeps coming and going is not there.
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-      // The stats from before the skill went away say nothing about where it went.
+      // Remembered stats are from before the skill went away.
       if (attempt > 0) this.#phase.forget()
       const before = this.#catalog.folders.get(name)
       if (before === undefined) {
@@ -126,7 +126,7 @@ export class LiveCatalog {
       const known = this.#catalog.get(name)
       if (known !== undefined && known !== outdated && await this.#holds(known)) return known
       const loaded = await this.#load(folder)
-      // What may not be read may be the root's doing.
+      // The root itself may be the reason why the skill cannot be read.
       if (loaded?.refused !== undefined) await this.#root.sync()
       if (this.#catalog.folders.get(name) !== folder) continue
       if (loaded !== undefined) {
@@ -170,7 +170,7 @@ export class LiveCatalog {
     if (known !== undefined && await holds(known)) return undefined
     const folder = this.#catalog.folders.get(name)
     const skill = folder && await this.#load(folder)
-    // One that the policy refuses is in the catalog no more.
+    // A skill that the policy refuses leaves the catalog.
     return skill ?? (folder !== undefined && this.#catalog.folders.get(name) === folder ? 'gone' : undefined)
   }
 
@@ -273,7 +273,7 @@ export class LiveCatalog {
   }
 
   #commit (loaded: readonly IndexedSkill[]): void {
-    // Those that were admitted since: together, as each step copies the catalog.
+    // Skills that were admitted meanwhile are put in place together, since each step copies the catalog.
     const admitted = loaded.filter(({ folder }) => this.#admitted?.has(folder) === true && this.#catalog.folders.get(folder.name) !== folder)
     if (admitted.length > 0) this.#takeFolders(admitted.map(({ name }) => name))
     const before = this.#catalog

@@ -16,7 +16,7 @@ export interface KeptRevisionsOptions {
 /** A revision that was handed out, with the bytes of all its files. */
 export interface KeptRevision {
   readonly folder: SkillFolder
-  /** Of what was not served: a revision from before something was hidden is not given out any more. */
+  /** What was hidden then: once more is hidden, the revision is no longer given out. */
   readonly filterId: string | undefined
   readonly manifest: Manifest
   readonly crc32s: Uint32Array
@@ -111,7 +111,7 @@ export class RevisionMemory {
  */
 export class KeptRevisions {
   readonly #memory: RevisionMemory
-  /** So that skills of one name in two roots have keys of their own. */
+  /** Makes the keys of equal names in two roots differ. */
   readonly #number: number
   /** By name of the skill its revisions, each with the number that it was kept under last. */
   readonly #byName = new Map<string, Map<string, number>>()
@@ -172,7 +172,7 @@ export class KeptRevisions {
     }
   }
 
-  /** A revision is handed out again: the skill has it still, or came back to it. */
+  /** A revision is handed out again: the skill still has it, or has come back to it. */
   renew (name: string, revision: string): void {
     const key = this.#keyOf(name, revision)
     const kept = this.#memory.held.peek(key)

@@ -23,7 +23,7 @@ export interface Snapshot {
   readonly manifest: Manifest
   /** Of each file of the manifest, in its order. */
   readonly crc32s: Uint32Array
-  /** Of the files that have one, by path. */
+  /** By path, for the files that have a kind. */
   readonly kinds: ReadonlyMap<string, FileKind>
   /** About files that are not in it, and about the bytes of those that are. */
   readonly findings: readonly Finding[]
@@ -99,7 +99,7 @@ const NO_KINDS: ReadonlyMap<string, FileKind> = new Map()
 const UNREADABLE: Inspection = { state: { revision: undefined, fingerprint: 'unreadable', changedAt: 0 }, inside: [] }
 
 /**
- * Makes manifests, and keeps them with the states of everything that they were made from. Consumers: every answer with a
+ * Makes manifests, and keeps them with the states of everything that they were made from. Used by every answer with a
  * revision. Without it each of them hashes all files of the skill (measured: 10 ms for ten files, 2 s for 3 GB).
  */
 export class ManifestStore {
@@ -213,7 +213,7 @@ export class ManifestStore {
     return planReading(walk, { known: cached && knownFiles(cached), contents: this.#kept.collect(skill.folder, cached?.manifest) })
   }
 
-  /** How many files there are shows in the folders alone. */
+  /** The folders alone show how many files there are. */
   #noteExcess (skill: SkillPlace, { excess, observed, folders, startedAt }: Walk): void {
     this.#excesses.delete(keyOf(skill))
     if (excess === undefined) return
@@ -243,7 +243,7 @@ export class ManifestStore {
   }
 }
 
-/** Most files are text and have none. */
+/** Most files are text, which has no kind. */
 function kindsOf (files: readonly SkillFile[]): ReadonlyMap<string, FileKind> {
   const kinds = files.flatMap(({ path, checksums: { kind } }) => kind === undefined ? [] : [[path, kind] as const])
   return kinds.length === 0 ? NO_KINDS : new Map(kinds)

@@ -106,7 +106,7 @@ function knownReading (plan: ReadingPlan, file: WalkedFile): Reading | undefined
   return known && { ...known, content: undefined }
 }
 
-/** What a link leads to may have become another file in the same state as before. */
+/** The target of a link may have become another file with the same state. */
 function knownChecksums ({ walk, known, contents }: Pick<ReadingPlan, 'walk' | 'known' | 'contents'>, { path, entry }: WalkedFile): KnownFile | undefined {
   const before = known?.get(path)
   const state = walk.observed.get(path)
@@ -125,7 +125,7 @@ async function readWalked (disk: Disk, store: FileStore, { walk, contents, isKep
     if (refused.refusal === 'io_error' || refused.refusal === 'changed') throw refused
     // A regular file has nothing else that is wrong with it: it, or a folder above, was replaced since it was listed.
     if (entry.isFile() && refused.refusal !== 'permission_denied') throw changed('a file was replaced while its skill was listed')
-    // It may be served one day without a change to its folder: a permission given, a link's target made.
+    // It may become readable without a change to its folder: by a permission, or a new target of a link.
     observed.set(path, await signatureAt(disk, pathBelow(base, path)))
     note(leftOut, refused.refusal, path)
     return undefined

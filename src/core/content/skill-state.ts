@@ -253,7 +253,7 @@ export class LiveState implements SkillState {
     return this.skill
   }
 
-  /** Whoever hides a file first and writes into it then has hidden what was written. */
+  /** A file that was hidden before it was written must stay hidden: the filter is compared last. */
   async #confirmFilter (): Promise<void> {
     if (!await this.#options.catalog.filterHolds(this.skill)) throw changed('what is hidden changed after the index was read')
   }

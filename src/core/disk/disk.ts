@@ -23,7 +23,7 @@ export interface Disk {
   /** Number of bytes read, 0 at the end of the file. */
   read (descriptor: number, buffer: Buffer, offset: number, length: number, position: number): Awaitable<number>
   close (descriptor: number): Awaitable<void>
-  /** Whether `stat` returns no promise. */
+  /** Whether `stat` answers synchronously. */
   readonly answersAtOnce?: boolean
   /** Whether `/proc/self/fd/N` names an open file, so that the opened file itself can be checked. */
   readonly hasProc: boolean
@@ -116,7 +116,7 @@ export function errorCode (error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }
 
-/** What `throwIfNoEntry: false` does for the synchronous calls. */
+/** The asynchronous counterpart of `throwIfNoEntry: false`. */
 function undefinedIfMissing (error: unknown): undefined {
   const code = errorCode(error)
   if (code === 'ENOENT' || code === 'ENOTDIR') return undefined

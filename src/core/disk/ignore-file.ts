@@ -7,7 +7,7 @@ import type { PathFilter } from './hidden.ts'
 /** The file with patterns of what is not served: in a skill, or in a root for all skills in it. */
 export const IGNORE_FILE = '.skillignore'
 
-/** The library keeps each answer for ever: after so many it is made anew. */
+/** The library caches each answer for ever, so it is replaced after this many. */
 const MAX_KEPT_ANSWERS = 1_024
 
 /** In one segment of a pattern; a regular expression made of more takes seconds for one name. */

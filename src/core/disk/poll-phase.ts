@@ -7,7 +7,7 @@ import { signatureOf } from './signature.ts'
  * Remembers signatures for one poll phase of the event loop. All requests that one phase delivers were sent before it
  * began. A stat for the first of them is therefore as fresh as one of its own for each of the others.
  *
- * Nothing is remembered outside of a phase that `begin` opened. Timers and background work run before the requests of
+ * Nothing is remembered outside of a phase. Timers and background work run before the requests of
  * the next phase are received: their stats may be too old for those.
  *
  * `Root`, `LiveCatalog` and `FileStore` compare through it what they hold with the disk.

@@ -104,7 +104,7 @@ export class FileStore {
     })
   }
 
-  /** Goes up with each file that is read and kept. Taken when a question is asked, it is what `since` compares with. */
+  /** Increases with each file that is read and kept. A caller notes it at the start of its question, and passes it as `since`. */
   get readCount (): number {
     return this.#readCount
   }

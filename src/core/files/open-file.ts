@@ -28,11 +28,11 @@ export interface ChecksumOptions {
   readonly onBytes?: ((bytes: Buffer) => void) | undefined
   /** Called between two pieces: others get a turn. */
   readonly pause?: () => Promise<void>
-  /** Of a file that grows meanwhile, what it had when it was opened. */
+  /** Whether a file that grows meanwhile counts with the bytes that it had when it was opened. */
   readonly mayGrow?: boolean
 }
 
-/** A regular file inside a skill, open and verified. Whoever got it closes it. */
+/** A regular file inside a skill, open and verified. The caller closes it. */
 export class OpenFile {
   readonly disk: Disk
   readonly descriptor: number

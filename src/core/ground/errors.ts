@@ -134,7 +134,7 @@ export class RevisionChangedError extends SkillError {
   }
 }
 
-/** Of a process that has more to do, or more to hold, than it can. */
+/** Errors of a process that has no room for more work, or for more answers. */
 export const overloadError = {
   busy: () => new SkillError('overloaded', 'The service has more to do than it can'),
   full: () => new SkillError('overloaded', 'Too many large requests and answers are under way at the same time')

@@ -46,7 +46,7 @@ export const FILE_WORK_BYTES = 65_536
 /** Size of a folder, in bytes, from which it is read in pieces. On ext4 that is one of some 30,000 entries, which take 30 ms at once. */
 export const LARGE_FOLDER_BYTES = 1_048_576
 
-/** How often a question is asked anew when the disk, or another question, changes under it what was found. */
+/** How often a question is repeated when the disk changes while it is answered. */
 export const MAX_ATTEMPTS = 8
 
 /** Longest piece of work in one turn of the event loop, in milliseconds. */
@@ -118,7 +118,7 @@ export const BLOCK_CACHE_BYTES = 4 * 1_048_576
  */
 export const MANIFEST_CACHE_BYTES = 64 * 1_048_576
 
-/** The same of what shows that skills are too large. */
+/** The same for the proof that a skill is too large. */
 export const EXCESS_CACHE_BYTES = 8 * 1_048_576
 
 /** Most files of a skill that `skills/list` has an entry for: a client takes the whole listing or nothing. */

@@ -1,4 +1,4 @@
-/** Where the core tells what happened: object first, then a sentence. pino fits. */
+/** The log of the core, a part of pino's interface: an object, then a sentence. */
 export interface CoreLog {
   info (details: object, message: string): void
   warn (details: object, message: string): void

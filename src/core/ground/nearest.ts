@@ -1,7 +1,7 @@
-/** More letters than these away from each other, two words do not stand for the same. */
+/** Words that are further apart than this are not taken for typos of each other. */
 const MAX_DISTANCE = 2
 
-/** The word that takes the fewest changes to become, if those are few. */
+/** The candidate with the smallest edit distance, if that is small. */
 export function nearest (word: string, words: readonly string[]): string | undefined {
   const limit = Math.min(MAX_DISTANCE, word.length - 2)
   const ranked = words.map((candidate) => ({ candidate, distance: editDistance(word, candidate) })).sort((a, b) => a.distance - b.distance)

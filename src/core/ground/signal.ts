@@ -16,7 +16,7 @@ export class Signal<T> {
     return () => { this.#listeners.delete(own) }
   }
 
-  /** Calls the listeners in order of subscription; during that, whoever leaves is not called any more, and whoever comes not yet. */
+  /** Calls the listeners in the order of subscription. A listener that leaves meanwhile is not called; a new one is called from the next value on. */
   emit (value: T): void {
     for (const listener of [...this.#listeners]) {
       try {

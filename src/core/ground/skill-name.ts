@@ -1,4 +1,4 @@
-/** C0 controls, DEL and C1 controls: none may stand in a name. */
+/** C0 controls, DEL and C1 controls: not allowed in names. */
 const CONTROL_CHARACTER = /\p{Cc}/u
 
 /** The source documents' rule for names in a call: no `/`, `\` or `..`, and not empty. */

@@ -45,7 +45,7 @@ export type RootScan =
     readonly realPath: string
     /** Whether the root holds a main file: somebody has named a skill instead of the folder of skills. */
     readonly isSkill: boolean
-    /** The same map, and the same objects in it, as far as nothing changed. */
+    /** What has not changed is the same object as in the scan before, the map included. */
     readonly folders: ReadonlyMap<string, SkillFolder>
     /** Names of the folders that came, went, or are others. */
     readonly changedNames: readonly string[]
@@ -53,7 +53,7 @@ export type RootScan =
     readonly links: ReadonlyMap<string, LinkMeaning>
     /** The root's ignore file. */
     readonly ignoreFile: IgnoreFile | undefined
-    /** Entries that somebody may take for skills, and that are none. */
+    /** Entries that look like skills and are left out. */
     readonly skipped: readonly SkippedEntry[]
     /** What the root's listing had. */
     readonly listed?: Listing['folders']
@@ -159,7 +159,7 @@ async function readRootIgnoreFile (disk: Disk, folder: string, before: GoodScan 
   return file !== undefined && known?.id === file.rules.id ? { ...file, rules: known } : file
 }
 
-/** Keeps the objects of a scan before, and with them everything that hangs on their identity. */
+/** Reuses the objects of the previous scan, since caches are keyed by their identity. */
 class FolderCollection {
   readonly #root: RootFolder
   readonly #realPath: string

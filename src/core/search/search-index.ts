@@ -27,7 +27,7 @@ const ONE_WRONG_FROM = 4
 const TWO_WRONG_FROM = 8
 const NONE_WRONG_FROM = 33
 
-/** Of a query with several words, what fits less than this share as well as the best is noise. */
+/** In a query with several words, a hit with less than this share of the best score is noise. */
 const MIN_SHARE_OF_BEST = 0.03
 
 /** Dead document numbers that are kept without a sweep, beside as many as there are documents. */
@@ -42,14 +42,14 @@ const SIZE_RATIO = 3
 
 /** Scores are compared to a thousandth. */
 const SCORE_STEPS = 1_000
-/** More than there are skills. */
+/** Greater than the number of skills. */
 const MAX_PLACES = 2 ** 24
 
 /** The documents that one search may find. */
 interface Selection {
-  /** In the order of their names; a number that no document has stands for an unknown name. */
+  /** In the order of the names; an unknown name has a number that no document has. */
   readonly numbers: Int32Array
-  /** By number: 1 for those. */
+  /** 1 for each selected document, by its number. */
   readonly isIn: Uint8Array
   /** How many of the names have a document. */
   readonly count: number
@@ -67,7 +67,7 @@ function createScratch (size: number): Scratch {
   return { scores: new Float64Array(size), matched: new Uint8Array(size), weights: new Float64Array(size), keys: new Float64Array(size) }
 }
 
-/** Words of a segment that a query's word stands for. */
+/** Words of a segment that match a word of the query. */
 interface Match {
   readonly postings: Uint32Array
   /** How well the word fits, up to 1. */
@@ -122,7 +122,7 @@ export class SearchIndex {
   }
 
   /**
-   * The documents with at least one word of the query, the best first. No other document has a part in the answer.
+   * The documents with at least one word of the query, the best first. Documents outside of `names` do not influence the scores.
    * @param names the keys of all documents that may be found, in the order of equally good ones
    * @param hitNames what hits call them, in the same order
    */
@@ -164,7 +164,7 @@ export class SearchIndex {
     if (merged.length < (isWhole ? 1 : MERGED_TOGETHER)) return
     const dead = isWhole ? this.#dead.splice(0) : []
     const segment = await mergeSegments(merged, (number) => this.#isLive[number] === true, yieldIfNeeded)
-    // Those that were added meanwhile come after.
+    // Segments that were added meanwhile follow.
     this.#segments = [...this.#segments.slice(0, first), segment, ...this.#segments.slice(first + merged.length)]
     // Only now: reused before the last word is merged, a number would stand for two documents.
     for (const number of dead) this.#freeNumbers.push(number)

@@ -40,7 +40,7 @@ export class SkillSearch {
   #described: Promise<void> | undefined
   /** Names of the skills whose present state is not in the index. */
   #stale = new Set<string>()
-  /** The same of those that are being read. */
+  /** Names of the skills that are being read. */
   #due: Set<string> = new Set()
   #isBuilt = false
 
@@ -75,7 +75,7 @@ export class SkillSearch {
     })
     const yieldIfNeeded = createSlicer()
     for (const name of names) {
-      // What fails here stays stale, and is tried again with the bodies.
+      // A skill that fails here stays stale, and is tried again together with its body.
       const skill = await this.#find(name).catch(() => undefined)
       if (skill !== undefined && !this.#index.has(name)) this.#put(name, skill, '')
       await yieldIfNeeded()

@@ -2,12 +2,12 @@ import { stemmer } from 'stemmer'
 
 /** Other forms of a word. */
 export interface Stem {
-  /** What all of them begin with. */
+  /** The beginning that all forms share. */
   readonly beginning: string
   readonly fits: (word: string) => boolean
 }
 
-/** English words, as far as letters tell. */
+/** Words that may be English. */
 const STEMMED_WORD = /^[a-z]{4,24}$/
 
 /** Shorter stems stand for unrelated words. */

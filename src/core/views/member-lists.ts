@@ -13,7 +13,7 @@ export interface MergedNames {
   readonly names: readonly string[]
   /** The position of each name's root among the members. */
   readonly owners: ReadonlyMap<string, number>
-  /** The same of the later roots that have the name too. */
+  /** The positions of later roots that have the name too. */
   readonly shadowing: ReadonlyMap<string, readonly number[]>
 }
 
@@ -41,7 +41,7 @@ export class MemberLists<Member extends ListedMember = ViewMember> {
 
   namesNow (): MergedNames {
     const known = this.#lists
-    // Asked several times in a request.
+    // Called several times for each request.
     if (known === undefined || this.members.some(({ skills }, index) => skills.namesNow() !== known[index])) {
       const lists = this.members.map(({ skills }) => skills.namesNow())
       const changed = this.#lists && changedNames(this.#lists, lists)
@@ -62,7 +62,7 @@ export class MemberLists<Member extends ListedMember = ViewMember> {
     return now !== owners && this.members.length > 1 && [...owners].some(([name, owner]) => (now.get(name) ?? owner) !== owner)
   }
 
-  /** The later members that have a skill of this name, too. */
+  /** The later members that also have a skill of this name. */
   hiddenBy (name: string): readonly Member[] {
     return (this.namesNow().shadowing.get(name) ?? []).flatMap((index) => this.members[index] ?? [])
   }
@@ -85,7 +85,7 @@ export class MemberLists<Member extends ListedMember = ViewMember> {
     return this.#available
   }
 
-  /** Goes up with what the lists hold, counted from its first question. */
+  /** Increases whenever the lists change, from the first question on. */
   get generation (): number {
     const [names, available] = [this.namesNow().names, this.availableNow()]
     if (names !== this.#counted?.[0] || available !== this.#counted[1]) {
@@ -116,10 +116,10 @@ function mergeNames (members: readonly ListedMember[], lists: ReadonlyArray<read
   return { names: sameOr(before.names, names), owners, shadowing }
 }
 
-/** More names than this are merged anew. */
+/** With more changed names than this, the lists are merged from scratch. */
 const MAX_UPDATED = 500
 
-/** By the later list, since all views of a root ask for the same. */
+/** Keyed by the newer list: all views of a root ask for the same difference. */
 const differences = new WeakMap<readonly string[], { readonly before: readonly string[], readonly names: readonly string[] }>()
 
 /** The names that are in one of two sorted lists. */
@@ -137,7 +137,7 @@ function differenceOf (before: readonly string[], now: readonly string[]): reado
   return names
 }
 
-/** The names that have come to a list, or gone from one; undefined for so many that all are merged anew. */
+/** The names that were added to a list or removed from one; undefined for more than MAX_UPDATED. */
 function changedNames (before: ReadonlyArray<readonly string[]>, now: ReadonlyArray<readonly string[]>): ReadonlySet<string> | undefined {
   const names = new Set(now.flatMap((list, index) => list === before[index] ? [] : differenceOf(before[index] ?? [], list)))
   return names.size > MAX_UPDATED ? undefined : names

@@ -7,7 +7,7 @@ import { closeUnused, isMissing, type ViewMember } from './view-member.ts'
 export const NOBODY = Symbol('nobody')
 export type Nobody = typeof NOBODY
 
-/** Asks the roots of a view in their order. What moves between them meanwhile is in none, or hides what was found: then they are asked again. */
+/** Asks the roots of a view in their order. A skill that moves between roots meanwhile may be found in none, or hide the one that was found. The roots are then asked again. */
 export class MemberOrder {
   readonly #lists: () => MemberLists
   readonly #phase: PollPhase

@@ -10,7 +10,7 @@ import type { CatalogSkill, Finding, Manifest } from '../ground/skill.ts'
 /** One object for each skill and list of roots: answers are remembered by it. */
 const shadowing = new WeakMap<CatalogSkill, Map<string, CatalogSkill>>()
 
-/** The skill with the finding that it hides those of later roots. Hiding depends on the view, so the index has no such finding. */
+/** The skill with the finding that it hides those of later roots. Which skill is hidden depends on the view, so the index does not have this finding. */
 export function withShadowing (skill: CatalogSkill, roots: readonly string[]): CatalogSkill {
   let byRoots = shadowing.get(skill)
   if (byRoots === undefined) shadowing.set(skill, byRoots = new Map())

@@ -26,7 +26,7 @@ export class SharedInspections {
 
   constructor (skills: RootSkills) {
     this.#skills = skills
-    // Before any other listener, as that of touches: none finds a state that it was just told is none.
+    // Registered before other listeners, so that none of them gets a state that is outdated by the event it was told of.
     skills.subscribe(({ added, changed, removed }) => { this.#outdate([...added, ...changed, ...removed]) })
   }
 
@@ -56,7 +56,7 @@ export class SharedInspections {
 
   async #keep (name: string, inspection: Promise<Inspection>): Promise<void> {
     const state = await inspection.catch(() => undefined)
-    // Another one, or none: the skill may have changed meanwhile.
+    // The entry was replaced or removed: the skill may have changed meanwhile.
     if (this.#running.get(name) !== inspection) return
     this.#running.delete(name)
     // Without a fingerprint, the next change may not show.

@@ -3,7 +3,7 @@ import { Signal } from '../ground/signal.ts'
 import type { MergedNames } from './member-lists.ts'
 import type { ViewMember } from './view-member.ts'
 
-/** What is known of a name: one object for all names of which it is so. */
+/** What is known of a name. Names with equal knowledge share one object. */
 interface Known {
   readonly owner: ViewMember | undefined
   readonly isShadowing: boolean
@@ -28,7 +28,7 @@ export class ViewChanges {
   readonly #touched = new Signal<Iterable<string> | undefined>()
   #stops: Array<() => void> = []
   #touchStops: Array<() => void> = []
-  /** What listeners know: of each name its owner, and whether it hides another. */
+  /** What listeners have been told: the owner of each name, and whether it hides another skill. */
   #known = new Map<string, Known>()
 
   constructor (options: ViewChangesOptions) {
@@ -56,7 +56,7 @@ export class ViewChanges {
     }
   }
 
-  /** The view has other members than before: what came, went, or is another skill of the same name, is reported. */
+  /** The view has new members: reports each skill that came, went, or was replaced by another of the same name. */
   membersChanged (): void {
     if (this.#changed.hasListeners) {
       this.#unfollow()

@@ -15,7 +15,7 @@ export function viewStatus (members: readonly ViewMember[]): Omit<SkillStatus, '
     ready: all.every(({ status }) => status.indexed) && (all.length === 0 || all.some(({ status }) => status.ready)),
     indexed: all.every(({ status }) => status.indexed),
     roots: all.flatMap(({ member, status }) => status.roots.map((root) =>
-      // What is skipped may be anybody's.
+      // Skipped entries may belong to skills that the view must not have.
       member.isWhole ? root : { ...root, skills: member.skills.namesNow().filter((name) => member.allows(name)).length, skipped: 0 })),
     watcher: { status: 'off', mode: 'events', ...worst, errors: watchers.reduce((sum, { errors }) => sum + errors, 0) },
     failures: [...new Set(all.flatMap(({ status }) => status.failures))],

@@ -53,7 +53,7 @@ export class View implements SkillService, NamedSkills {
     return this.#scope
   }
 
-  /** Another view of the same, for whoever follows it. */
+  /** A copy of the view, for a listener that follows it. */
   copy (): View {
     return new View(this.#scope, this.#lists, this.#ground)
   }
@@ -115,7 +115,7 @@ export class View implements SkillService, NamedSkills {
     return this.#lists.ownerOf(name)?.skills.name
   }
 
-  /** The error of a view that has roots, and none of them is there. */
+  /** The error of a view whose roots are all missing. */
   get unavailable (): SkillError | undefined {
     if (this.#members[0]?.skills.unavailable === undefined) return undefined
     const errors = this.#members.map(({ skills }) => skills.unavailable)
@@ -229,7 +229,7 @@ export class View implements SkillService, NamedSkills {
 
   async inspect (name: string, known?: Inspected): Promise<Inspected | Unread | undefined> {
     const state = await this.#order.first(name, async ({ skills, inspections }) => {
-      // With nothing to compare it with, the state of this moment is wanted.
+      // Without a known state, the state of this moment is wanted.
       return await (known === undefined ? skills : inspections).inspect(name, known) ?? NOBODY
     })
     return state === NOBODY ? undefined : state
@@ -275,7 +275,7 @@ export class View implements SkillService, NamedSkills {
 
   #shown<T> (name: string, answer: (state: SkillState) => Promise<T>): (state: SkillState) => Promise<T> {
     if (this.#members.length < 2) return answer
-    // A revision that is kept was read alone.
+    // A kept revision is read from one root alone.
     return (state) => {
       const hidden = 'folder' in state.skill ? this.#hiddenRoots(name) : []
       return answer(hidden.length === 0 ? state : new ShadowingState(state, hidden))

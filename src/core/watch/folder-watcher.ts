@@ -54,7 +54,7 @@ export class FolderWatcher {
     this.#watchFolder = watchFolder
   }
 
-  /** Nothing is waiting for its watch. */
+  /** Whether no folder waits to be watched. */
   get isIdle (): boolean {
     return !this.#isWorking
   }

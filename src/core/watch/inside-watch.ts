@@ -15,7 +15,7 @@ export class InsideWatch {
   readonly #foldersOf = new Map<string, readonly string[]>()
   /** Skill folders by folder inside: through links one folder can be part of several skills. */
   readonly #ownersOf = new Map<string, Set<string>>()
-  /** Paths where there may be another folder than the watched one. */
+  /** Paths at which the watched folder may have been replaced. */
   readonly #stale = new Set<string>()
 
   constructor ({ onChange, ...events }: InsideWatchEvents, watchFolder?: WatchFolder) {
@@ -37,7 +37,7 @@ export class InsideWatch {
     for (const folder of folders) this.#enter(folder, skillFolder)
   }
 
-  /** Leaves all skills but these. */
+  /** Stops watching all skills except these. */
   keep (skillFolders: { has (skillFolder: string): boolean }): void {
     for (const skillFolder of this.#foldersOf.keys()) if (!skillFolders.has(skillFolder)) this.follow(skillFolder, [])
   }

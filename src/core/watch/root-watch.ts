@@ -139,7 +139,7 @@ export class RootWatch {
   }
 
   #onNewWatch (folder: string): void {
-    // Between the trace and the watch another folder may have come there.
+    // The folder may have been replaced between the trace and the watch.
     if (this.#decisiveFolders.has(folder)) this.#scheduleUpdate(this.#watcher.isMissing(folder) ? RETRACE_MS : 0)
     // Until everything has been watched once, changes are found by the comparison that follows.
     if (!this.#isReady) return

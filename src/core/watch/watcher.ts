@@ -46,7 +46,7 @@ export interface WatcherOptions extends RootWatchOptions {
 
 export type WatcherFactory = (options: WatcherOptions) => Watcher
 
-/** No errors of the watcher: a folder that is missing or may not be read is the business of its reader. */
+/** Not errors of the watcher: whoever reads a missing or unreadable folder reports it. */
 const UNWATCHABLE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'EACCES', 'EPERM'])
 
 /** Watches a root and gives hints for the refresher. It reads no skill. */

@@ -88,7 +88,7 @@ export class Connections {
     }
   }
 
-  /** The latest response waits for those before it; meanwhile nothing more is read. */
+  /** The latest response waits for those before it. No further request is read meanwhile. */
   #wait (socket: Socket, responses: readonly ServerResponse[], handler: RequestListener): void {
     const waiting = this.#waiting.get(socket) ?? 0
     this.#waiting.set(socket, waiting + 1)

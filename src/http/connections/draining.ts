@@ -39,7 +39,7 @@ export const draining = fp<DrainingOptions>(function draining (app, { connection
         // Fastify ends the connection with any request that it is given after `close()`, those behind it or not.
         else reply.raw.removeHeader('connection')
       }
-      // No caller is left who would catch what Node says of a head.
+      // Nobody would catch an error that Node throws for a bad head.
       try {
         next(null, payload)
       } catch (error) {

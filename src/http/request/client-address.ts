@@ -59,7 +59,7 @@ export function createClientOf (trusted: readonly string[]): ClientOf {
       const text = entry.trim()
       const [, bracketed, withPort] = WITH_PORT.exec(text) ?? []
       const address = plainAddress(bracketed ?? withPort ?? text)
-      // A proxy that is trusted does not write such a thing: whoever did is behind the last address.
+      // A trusted proxy does not write this, so the client is behind the last address.
       if (isIP(address) === 0) return client
       client = address
       if (!isTrusted(address)) return client
@@ -71,11 +71,11 @@ export function createClientOf (trusted: readonly string[]): ClientOf {
 function plainAddress (address: string): string {
   const dotted = MAPPED.exec(address)?.[1]
   if (dotted !== undefined || !MAYBE_MAPPED.test(address) || isIP(address) !== 6) return dotted ?? address
-  // In hex, as no socket shows it and some proxies write it.
+  // Some proxies write it in hex, which no socket shows.
   return MAPPED.exec(new SocketAddress({ address, family: 'ipv6' }).address)?.[1] ?? address
 }
 
-/** What is one customer: an IPv4 address, or the first 64 bits of an IPv6 address. */
+/** The network that counts as one client: an IPv4 address, or the first 64 bits of an IPv6 address. */
 export function networkOf (address: string): string {
   if (!address.includes(':')) return address
   const [head = '', tail] = (address.split('%', 1)[0] ?? '').split('::')

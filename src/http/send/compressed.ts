@@ -16,7 +16,7 @@ const MIN_BYTES = 1024
 
 /** All compressed forms together, in bytes. */
 const MAX_KEPT_BYTES = 16_777_216
-/** The largest one. */
+/** The largest compressed form that is kept, in bytes. */
 const MAX_KEPT_FORM_BYTES = 2_097_152
 
 const kept = new LRUCache<string, Buffer, Body>({
@@ -41,7 +41,7 @@ export function chooseEncoding (request: FastifyRequest, reply: FastifyReply, pa
   const encoding = typeof accepted === 'string' ? preferredEncoding(accepted) : undefined
   if (encoding === undefined) return undefined
   reply.header('content-encoding', encoding)
-  // Those of the bytes as they are. A range would be one of them.
+  // Ranges are ranges of the uncompressed bytes.
   for (const name of ['content-length', 'accept-ranges']) reply.removeHeader(name)
   return encoding
 }

@@ -104,7 +104,7 @@ export function answerChunks (request: FastifyRequest, reply: FastifyReply, cont
   if (etag !== undefined) reply.header('etag', etag)
   const { start, end } = chooseRange(request, reply, size, etag) ?? { start: 0, end: size - 1 }
   const stream = Readable.from(content.chunks(start, end), { objectMode: false, highWaterMark: 1 })
-  // Also when nothing is read of it: a 304, a HEAD, a client that went away.
+  // Runs as well if the body is never read: for a 304, a HEAD, or a client that has left.
   stream.once('close', () => { content.close?.() })
   reply.header('content-length', end - start + 1)
   return stream
@@ -116,7 +116,7 @@ function chooseRange (
 ): { readonly start: number, readonly end: number } | undefined {
   const { range, 'if-range': ifRange, 'if-none-match': ifNoneMatch } = request.headers
   if (range === undefined || request.method !== 'GET') return undefined
-  // What becomes a 304 has no range that could be wrong (RFC 9110 §13.2.2).
+  // A 304 has no range to check (RFC 9110 §13.2.2).
   if (ifNoneMatch !== undefined && etag !== undefined && matchingEtag(ifNoneMatch, etag) !== undefined) return undefined
   const selection = selectRange(range, typeof ifRange === 'string' ? ifRange : undefined, { size, etag })
   switch (selection.kind) {
