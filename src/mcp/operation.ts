@@ -9,7 +9,7 @@ export interface Operation {
   readonly origin: FastifyRequest
   /** Runs its handler, which decides on what came of it. */
   run<Result> (handler: () => Promise<Result>): Promise<Result>
-  /** The answer begins: the end of an operation without a handler here. `error` is that of its parameters. */
+  /** The response begins, which ends an operation without a handler here. `error` is what is wrong with its parameters. */
   answered (response: Response, error: string | undefined): void
 }
 

@@ -144,8 +144,8 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
 
 /** JSON goes out whole, and so is compressed like every other answer; a stream goes out as it comes. */
 async function send (reply: FastifyReply, response: Response): Promise<FastifyReply> {
-  // Here and not by Fastify, which would set them after the hooks that decide on caches.
-  // Whether the connection stays open is Node's to say: its client may have asked for the end.
+  // Set here, since Fastify would set them after the hooks that decide on caching.
+  // Node decides whether the connection stays open: the client may have asked to close it.
   for (const [name, value] of response.headers) if (name !== 'connection') reply.header(name, value)
   const isJson = response.headers.get('content-type')?.startsWith('application/json') === true
   return reply.code(response.status).send(isJson ? Buffer.from(await response.arrayBuffer()) : response.body ?? undefined)

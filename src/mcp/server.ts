@@ -20,7 +20,7 @@ export interface McpServerOptions {
   readonly observer?: Observer | undefined
 }
 
-/** What a server is made for: one request. */
+/** The one request that a server is made for. */
 export interface McpRequest {
   /** Whether it has a revision from 2026 on. */
   readonly isModern: boolean

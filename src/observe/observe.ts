@@ -58,7 +58,7 @@ export interface Observation {
   close (): Promise<void>
 }
 
-/** Of what is not wanted. */
+/** Stands for a part that is not wanted. */
 const NOTHING: Observation = { observers: [], plugins: [], isRefusing: () => false, async start () {}, async close () {} }
 
 export async function observe (options: ObserveOptions): Promise<Observation> {

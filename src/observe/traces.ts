@@ -19,7 +19,7 @@ type Api = typeof OpenTelemetry
 
 const MAX_TEXT = 256
 
-/** Manifests that took less, in milliseconds, explain no slow answer: they have no span. */
+/** Faster manifests, in milliseconds, explain no slow answer and have no span. */
 const SLOW_MANIFEST_MS = 10
 
 /** Members of `_meta` that carry a context: https://modelcontextprotocol.io/seps/414 */
@@ -54,7 +54,7 @@ export class Traces implements Observer {
   readonly #tracer: Tracer
   readonly #clientOf: ClientOf
   readonly #requests = new WeakMap<object, Span>()
-  /** Of MCP, by the requests that they came in. */
+  /** Spans of MCP operations, by the request that they came in. */
   readonly #operations = new WeakMap<object, Span>()
   #skillsOf: SkillsOf | undefined
 
@@ -205,7 +205,7 @@ function ofSkill (read: Read | undefined): { readonly 'skillserve.skill'?: strin
   return read?.skill === undefined ? {} : { 'skillserve.skill': cut(read.skill) }
 }
 
-/** Stands for the groups of a caller, whose names may be personal. */
+/** A number in place of the caller's groups, whose names may be personal. */
 function ofView ({ principal }: FastifyRequest): { readonly 'skillserve.view'?: number } {
   return principal === undefined ? {} : { 'skillserve.view': Number.parseInt(sha256(principal.view).slice(7, 19), 16) }
 }

@@ -44,7 +44,7 @@ export class FollowedFile<Value> implements FollowedPolicy {
   #digest = ''
   /** Paths of other files that the text names. */
   #named: ReadonlySet<string> = new Set()
-  /** Of the state that was read, and of the last comparison. */
+  /** The fingerprint of the state that was read, and that of the last comparison. */
   #read: string | undefined
   #last: string | undefined
   #isChecking = false
@@ -143,7 +143,7 @@ export class FollowedFile<Value> implements FollowedPolicy {
   }
 }
 
-/** Equal as long as the file is; `gone` for one that is not there. */
+/** Stays equal while the file is unchanged; `gone` for a missing file. */
 async function fingerprint (path: string): Promise<string> {
   try {
     const { dev, ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true })

@@ -2,7 +2,7 @@ import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } f
 import { open } from 'node:fs/promises'
 import { errorCode } from '../core/disk/disk.ts'
 
-/** The opening of a pipe without a writer would not return. */
+/** Without O_NONBLOCK, opening a pipe that has no writer would not return. */
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK
 
 /**
@@ -46,7 +46,7 @@ export function whyUnreadable (error: unknown): string {
   return reason === undefined ? code : `${code}, ${reason}`
 }
 
-/** Of a folder, the disk itself says what it is. */
+/** For folders, reading fails with EISDIR. */
 function refuseOthers (stats: Stats): void {
   if (!stats.isFile() && !stats.isDirectory()) throw new Error('it is no regular file')
 }

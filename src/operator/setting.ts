@@ -1,6 +1,6 @@
 import { nearest } from '../core/ground/nearest.ts'
 
-/** What keeps the service from starting and its operator can mend. The message is one line. */
+/** An error in the configuration, which keeps the service from starting. The message is one line. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
 }
@@ -40,7 +40,7 @@ export function quote (text: string): string {
   return JSON.stringify(text.length > MAX_QUOTED_CHARACTERS ? `${text.slice(0, MAX_QUOTED_CHARACTERS)}…` : text)
 }
 
-/** What to say behind a word that is none of some: the nearest of them, if one is near. */
+/** The end of a sentence about an unknown word: the nearest known word, if one is near. */
 export function didYouMean (word: string, words: readonly string[]): string {
   const near = nearest(word, words)
   return near === undefined ? '' : `, did you mean ${quote(near)}?`

@@ -72,7 +72,7 @@ export async function readTextFile (path: string): Promise<string> {
 export function parseYamlFile<Schema extends TSchema> (path: string, text: string, schema: Schema): YamlFile<Static<Schema>> {
   // A sentence names keys, and a key may be a token that was pasted in the wrong place.
   const fail = (line: number, sentence: string) => new ConfigError(`${path}:${line}: ${maskSecrets(sentence)}`)
-  // What is being written is empty for a moment.
+  // A file is empty for a moment while it is written.
   if (text.trim() === '') throw fail(1, 'the file is empty')
   const value = parse(text, fail)
   const lines = linesByPath(text)

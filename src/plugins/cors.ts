@@ -30,7 +30,7 @@ export const cors = fp<CorsOptions>(async function cors (app, { allowedOrigins }
   if (allowedOrigins.length === 0) return
   const allowed = new Set(allowedOrigins)
   await app.register(fastifyCors, {
-    // False leaves the request to the routes, none of which takes OPTIONS; a list would answer any page's preflight.
+    // With `false` the request goes on to the routes, none of which takes OPTIONS. With a list the plugin would answer the preflight of any page.
     origin: (origin, done) => { done(null, origin !== undefined && allowed.has(origin.toLowerCase()) && origin) },
     methods: ['GET', 'HEAD', 'POST'],
     allowedHeaders: ALLOWED_HEADERS,

@@ -40,7 +40,7 @@ export const errors = fp<ErrorsOptions>(function errors (app, { basePath = '', t
 
   // Node answers an expectation that it does not know by itself, with a bare 417.
   app.server.on('checkExpectation', (request, response) => { app.server.emit('request', request, response) })
-  // And sends 100 for every body, before anything has been decided: `jsonBody` sends it for those that it wants.
+  // Node also sends 100 for every body at once. Here `jsonBody` sends it, for bodies that are wanted.
   app.server.on('checkContinue', (request, response) => { app.server.emit('request', request, response) })
 
   // Here and not in the handlers: before the body is read. After every `onRequest`: `cors` lets pages read these answers too.

@@ -14,7 +14,7 @@ export interface ArchiveRoutesOptions {
 
 const ZIP = 'application/zip'
 
-/** Names what these bytes are made of beside the content: another way to write archives needs another number. */
+/** The version of the archive's format, part of its ETag: change it whenever archives are written differently. */
 const FORMAT = 'zip1'
 
 export const archiveRoutes: FastifyPluginAsyncTypebox<ArchiveRoutesOptions> = async function archiveRoutes (app, { skillsOf }) {

@@ -12,7 +12,7 @@ export interface GitHookOptions {
   readonly hooks: ReadonlyArray<{ readonly secretFile: string, readonly hint: () => void }>
 }
 
-/** As large as GitHub's grow. They are hashed as they come, and never kept. */
+/** The size of GitHub's largest payloads. They are hashed as they come, and never kept. */
 const MAX_BODY_BYTES = 25 * 1_048_576
 
 /**

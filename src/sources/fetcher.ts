@@ -24,7 +24,7 @@ export interface Fetched {
   readonly changes?: readonly SourceChange[]
   /** The folder in it that is the source. */
   readonly path: string
-  /** What of it no file system can hold. */
+  /** The parts of it that no file system can hold. */
   readonly leftOut?: readonly LeftOut[]
   /** Whether it can never change. */
   readonly isFinal: boolean

@@ -31,7 +31,7 @@ export interface Candidate {
   readonly folders: ReadonlyMap<string, string>
 }
 
-/** Who judges states; whoever opens sources may not know yet. */
+/** Judges states before they are published. It is set after the sources were opened. */
 export interface Approval {
   /** Refuses a state by throwing a SourceError: `verification_failed`. */
   approve?: (candidate: Candidate) => Promise<void>
@@ -176,7 +176,7 @@ export class SourceKeeper implements Keeper {
       pause = this.#schedule.pauseAfterFailure(failure.retryAfterMs)
     }
     this.#nextAt = undefined
-    // What cannot change is not asked for again, but by a hook.
+    // A final state is only fetched again after a hook.
     if (!this.#isFinal) this.#wakeIn(pause)
   }
 
@@ -217,7 +217,7 @@ export class SourceKeeper implements Keeper {
     const state = new KnownState(tree, { ...found, leftOut: [...leftOut, ...packages, ...found.leftOut] })
     await state.findBrokenParts()
     await this.#publish(fetched, settings, state)
-    // What was unpacked goes away with this fetch.
+    // The unpacked files are removed after this fetch.
     if (files === fetched.files) this.#known = state
   }
 

@@ -74,7 +74,7 @@ export class Sources {
     await Promise.all(this.#keepers.map((keeper) => keeper.sync()))
   }
 
-  /** Those that a hook can ask for, with the files of their secrets. */
+  /** The sources that a webhook can ask for, with the files of their secrets. */
   get hooks (): ReadonlyArray<{ readonly secretFile: string, readonly hint: () => void }> {
     return this.#keepers.flatMap(({ hook }) => hook ?? [])
   }

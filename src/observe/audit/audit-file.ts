@@ -3,13 +3,13 @@ import { promisify } from 'node:util'
 import { Signal } from '../../core/ground/signal.ts'
 import type { LogSink } from '../../log-output.ts'
 
-/** Of a file that only its owner and group read: who read what is personal. */
+/** Only owner and group may read the file: who has read what is personal. */
 const MODE = 0o640
 
 /** A write that takes longer than this counts as failing, in milliseconds. */
 const SLOW_MS = 2_000
 
-/** To append. A pipe that nobody reads is an error (ENXIO): without O_NONBLOCK its opening would wait for a reader. */
+/** Appends. O_NONBLOCK makes a pipe without a reader an error (ENXIO). Otherwise opening it would wait. */
 const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK
 
 const MAX_LINE_BYTES = 65_536
@@ -34,7 +34,7 @@ export class AuditFile implements LogSink {
   #error: NodeJS.ErrnoException | undefined
   #since: number | undefined
 
-  /** The last line that is in the file, for the next one to refer to. */
+  /** The last line in the file: the next one has its digest. */
   readonly last: string | undefined
 
   /** @throws the system's error when the file cannot be opened */
@@ -42,7 +42,7 @@ export class AuditFile implements LogSink {
     this.#path = path
     this.#fd = openToAppend(path)
     const tail = fstatSync(this.#fd).isFile() ? readTail(path) : ''
-    // A line that a crash has cut off ends here.
+    // Ends a line that a crash has cut off.
     if (tail !== '' && !tail.endsWith('\n')) writeSync(this.#fd, '\n')
     this.last = tail.split('\n').findLast((line) => line !== '')
   }

@@ -23,7 +23,7 @@ export interface AuditedReadsOptions {
   readonly salt: string | undefined
 }
 
-/** Of a request that reads nothing. */
+/** For requests that read nothing. */
 const OTHER_DOOR = 'rest'
 
 const MAX_CLIENT_CHARACTERS = 128
@@ -32,7 +32,7 @@ const MAX_FORWARDED_CHARACTERS = 512
 /** How long the end of the process waits for responses to close, in milliseconds: those that were cut off close at once. */
 const CLOSE_MS = 1_000
 
-/** Of the digest, in hex digits: enough to tell a few million callers apart. */
+/** Hex digits of a pseudonym: enough to tell a few million callers apart. */
 const PSEUDONYM_LENGTH = 24
 
 /** One line for each read, through any door: who, what, when, which revision, and what came of it. */
@@ -93,7 +93,7 @@ export class AuditedReads implements Observer {
     return ({ error, kind }) => { this.#report(operation.origin, read, error === undefined ? 'success' : outcomeOfError(kind)) }
   }
 
-  /** Waits for the responses that the end of the process has cut off: a server is closed before they are. */
+  /** Waits for responses that were cut off at the end of the process: they close after the server. */
   async lastClosed (): Promise<void> {
     if (this.#running === 0) return
     await new Promise<void>((resolve) => {
@@ -118,7 +118,7 @@ export class AuditedReads implements Observer {
         skill,
         root: skill === undefined ? undefined : skills?.rootOf(skill),
         path,
-        // Of a list, how many the caller sees.
+        // For lists, the number of skills that the caller sees.
         skills: hasRead && (event === 'skill.list' || event === 'discovery.index') ? skills?.namesNow().length : undefined,
         query_length: queryLength,
         ...more
@@ -136,7 +136,7 @@ export class AuditedReads implements Observer {
       source: {
         address: this.#personal(clientOf(raw)),
         peer: this.#personal(peerOf(raw)),
-        // Whatever a caller writes there may be an address.
+        // Callers may write an address there.
         ...forwarded !== undefined && salt === undefined && { forwarded: maskSecrets(String(forwarded)).slice(0, MAX_FORWARDED_CHARACTERS) }
       }
     }
@@ -153,7 +153,7 @@ function clientName ({ body, headers }: FastifyRequest): string | undefined {
   const info = own(own(own(body, 'params'), '_meta'), 'io.modelcontextprotocol/clientInfo')
   const [name, version] = [own(info, 'name'), own(info, 'version')]
   const client = typeof name === 'string' ? `${name}${typeof version === 'string' ? ` ${version}` : ''}` : headers['user-agent']
-  // Whatever a caller writes there may be a secret of its own.
+  // Callers may write a secret of theirs there.
   return client === undefined ? undefined : maskSecrets(client).slice(0, MAX_CLIENT_CHARACTERS)
 }
 

@@ -7,7 +7,7 @@ const OTHERS = 'others'
 
 const MINUTE_MS = 60_000
 
-/** Bounds the lines of refused callers: who tries a million tokens is worth twenty lines a minute, and their number. */
+/** Bounds the lines of refused callers: a million guesses make twenty lines a minute, and one with the number of the rest. */
 export class AuthFailures {
   #counts = new Map<string, number>()
   readonly #timer: NodeJS.Timeout

@@ -56,7 +56,7 @@ export class LinesOfReads {
     return this.#dropped
   }
 
-  /** Whether there is room for as many lines again as wait. */
+  /** Whether at most half of the room for waiting lines is in use. */
   get hasRoom (): boolean {
     return this.#held <= MAX_WAITING / 2
   }
@@ -132,7 +132,7 @@ async function stateOf (skills: SkillService, name: string): Promise<KnownState>
     const state = await skills.inspect(name)
     if (state !== undefined && !('ended' in state)) return state
   } catch {
-    // A disk that fails, or a skill that is being written: nobody knows.
+    // The revision is unknown while the disk fails or the skill is being written.
   }
   return UNKNOWN
 }

@@ -3,7 +3,7 @@ import type { SkillErrorKind } from '../../core/ground/errors.ts'
 /** What came of a read, or of what the service did. */
 export type Outcome = 'success' | 'not_modified' | 'denied' | 'not_found' | 'failure' | 'error'
 
-/** The same as REST's statuses have. */
+/** By kind of error, as for the statuses of REST. */
 const OUTCOMES = {
   invalid: 'failure',
   forbidden: 'denied',
@@ -16,14 +16,14 @@ const OUTCOMES = {
 } as const satisfies Record<SkillErrorKind, Outcome>
 
 /**
- * Of a call or an operation.
+ * The outcome of a call or an operation.
  * @param kind undefined for what is wrong with the call itself
  */
 export function outcomeOfError (kind: SkillErrorKind | undefined): Outcome {
   return kind === undefined ? 'failure' : OUTCOMES[kind]
 }
 
-/** Of a response, by its status. */
+/** The outcome of a response, by its status. */
 export function outcomeOf (status: number): Outcome {
   if (status < 300) return 'success'
   if (status < 400) return 'not_modified'

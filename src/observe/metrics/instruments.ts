@@ -107,7 +107,7 @@ export class HistogramSeries {
   }
 }
 
-/** Of durations in seconds. */
+/** A histogram of durations in seconds. */
 export class Histogram implements Metric {
   readonly type = 'histogram'
   readonly help: string

@@ -2,7 +2,7 @@ import type { FastifyPluginAsync } from 'fastify'
 import { metricsType } from './exposition.ts'
 import type { Metrics } from './metrics.ts'
 
-/** What a token needs for them. */
+/** The scope that a token needs for the metrics. */
 export const METRICS_SCOPE = 'metrics:read'
 
 /** `GET /metrics` on the service's own port, for callers with the scope: they name roots, and may name skills. */

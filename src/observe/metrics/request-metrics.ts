@@ -6,10 +6,10 @@ import { Counter, type CounterSeries, Histogram, type HistogramSeries, type Metr
 
 const METHODS = ['GET', 'HEAD', 'POST', 'OPTIONS', 'PUT', 'DELETE', 'PATCH', 'CONNECT', 'TRACE', 'QUERY'] as const
 
-/** Of requests that no route took. */
+/** Label of requests that no route took. */
 const UNMATCHED = 'unmatched'
 
-/** Of a route: series by method and status, and the bytes of bodies. */
+/** The series of a route: by method and status, and the bytes of bodies. */
 interface RouteSeries {
   readonly durations: Map<number, HistogramSeries>
   readonly bytes: CounterSeries

@@ -17,7 +17,7 @@ export const MAX_ARCHIVE_BYTES = 512 * 1_048_576
 
 /** Fetches one archive over HTTPS: once for each release, everything else is a 304. */
 export function createArchiveFetcher (source: ArchiveSource, env: Environment): Fetcher {
-  /** By the clock of the process: that of the machine may be set back. */
+  /** Uses the monotonic clock: the clock of the machine may be set back. */
   let blindUntil = 0
   return {
     intervalMs: INTERVAL_MS,

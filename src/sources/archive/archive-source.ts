@@ -29,7 +29,7 @@ export const archiveKind: SourceKind<ArchiveSource> = {
     return archive(url, digest === undefined ? fragment : fragment.slice(digest.length + 1), digest)
   },
   configure: (address, { path, digest }) => archive(parseUrl(withoutKeys(address)), path, digest),
-  // What was published without a digest, or under another one, is not what the digest stands for.
+  // What was published without this digest may have other bytes.
   identity: ({ url, path, digest }) => digest === undefined ? [url, path] : [url, path, digest]
 }
 

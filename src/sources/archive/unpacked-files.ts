@@ -33,7 +33,7 @@ export class UnpackedFiles {
     this.#signal = signal
   }
 
-  /** Of archives that are unpacked here, for the bound on their ratio. */
+  /** Adds to the packed size, which bounds the size of what is unpacked. */
   addPackedBytes (bytes: number): void {
     this.#packedBytes += bytes
   }
@@ -60,7 +60,7 @@ export class UnpackedFiles {
     this.#entries.push({ path, kind: 'file', id, size })
   }
 
-  /** Folders without files are none of the state: the name is checked, and counts. */
+  /** Folders are not part of the state, but their names are checked and counted. */
   addFolder (name: string): void {
     const path = name.replace(/\/+$/, '')
     if (path !== '.') this.#check(path)
@@ -99,7 +99,7 @@ export class UnpackedFiles {
     return path
   }
 
-  /** Refuses instead of repairing: what is published is what the author packed, or nothing. */
+  /** Bad names are refused, not repaired: the author's files are published unchanged, or not at all. */
   #claim (name: string): string {
     const path = this.#check(name)
     const key = path.normalize('NFC').toLowerCase()

@@ -98,7 +98,7 @@ export class DiskTree implements LayoutTree {
     return [...this.#folders].flatMap(([folder, known]) => known?.outside.map((name): LeftOut => ({ path: join(folder, name), reason: 'link_outside' })) ?? [])
   }
 
-  /** A file that tells whether a package is the one that it was. */
+  /** A text that changes whenever the package changes. */
   async fingerprintOf (file: string): Promise<string> {
     const stats = await this.#disk.stat(`${this.root}/${file}`)
     return stats === undefined ? '' : `${stats.ino}-${stats.size}-${stats.mtimeNs}-${stats.ctimeNs}`

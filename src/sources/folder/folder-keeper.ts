@@ -26,7 +26,7 @@ import type { Keeper } from '../keeper.ts'
 import { DiskTree } from './disk-tree.ts'
 import { PackageTree } from './package-tree.ts'
 
-/** Shorter than the catalog's own pause, which follows. */
+/** Shorter than the catalog's own pause, which comes on top. */
 const TIMES: RefreshTimes = { debounce: 20, maxDebounce: 60 }
 
 export interface FolderKeeperOptions {

@@ -107,7 +107,7 @@ export async function runGit ({ args, signal, protocol = '', config = [], sshCom
     try {
       if (child.pid !== undefined) process.kill(-child.pid, how)
     } catch {
-      // Ended meanwhile.
+      // The process has ended meanwhile.
     }
   }
   let hardKill: NodeJS.Timeout | undefined
@@ -162,7 +162,7 @@ function passedOn ({ home, env }: GitSurroundings): Record<string, string> {
   return { ...passed, ...env['NODE_EXTRA_CA_CERTS'] && { GIT_SSL_CAINFO: join(home, AUTHORITIES) } }
 }
 
-/** Writes down whom git trusts where Node trusts more authorities: these, and the usual ones, which git would drop. */
+/** Writes a file of authorities for git where Node trusts additional ones. It holds the usual ones too, which git would otherwise drop. */
 export async function writeAuthorities ({ home, env }: GitSurroundings): Promise<void> {
   const extra = env['NODE_EXTRA_CA_CERTS']
   if (extra) await writeFile(join(home, AUTHORITIES), [...rootCertificates, await readFile(extra, 'utf8')].join('\n'))

@@ -3,7 +3,7 @@ import { SourceError, type SourceErrorCode } from '../source-error.ts'
 
 const REFUSED_OBJECT = 'git refuses an object of the repository'
 
-/** What git and its helpers say, in the order in which it is looked for. */
+/** Messages of git and its helpers, in the order in which they are tried. */
 const REASONS: ReadonlyArray<readonly [pattern: RegExp, code: SourceErrorCode, sentence: string]> = [
   [/^(?!remote:).*no space left/im, 'disk', 'the disk of the state folder is full'],
   [/returned error: 429|too many requests/i, 'rate_limited', 'the host asks for fewer requests'],
@@ -17,7 +17,7 @@ const REASONS: ReadonlyArray<readonly [pattern: RegExp, code: SourceErrorCode, s
   [/file too large|file size limit/i, 'too_large', 'the repository is larger than 512 MiB'],
   [/certificate|SSL|TLS/, 'tls', 'the certificate of the host is not accepted'],
   [/could not resolve host|failed to connect|connection|unreachable|early EOF|hung up|returned error: 5\d\d|timed? ?out|RPC failed|transfer closed/i, 'unreachable', 'the host cannot be reached, or breaks off'],
-  // Of any pack that does not end as it should: what is known better comes first.
+  // Fits any pack that ends too early, so the more specific messages come first.
   [/index-pack failed|invalid index-pack/i, 'refused_tree', REFUSED_OBJECT]
 ]
 
@@ -46,7 +46,7 @@ function lastOf (pattern: RegExp, text: string): string | undefined {
   return [...text.matchAll(pattern)].at(-1)?.[1]
 }
 
-/** Whether a store that git left behind cannot be used any more. */
+/** Whether the local store is broken and has to be made anew. */
 export function isBrokenStore (error: unknown): boolean {
   return error instanceof SourceError && /\.lock'?: File exists|Unable to create|not a git repository|is corrupt|bad object|loose object|unable to read|shallow file has changed/i.test(error.details ?? '')
 }

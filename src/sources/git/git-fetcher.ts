@@ -58,7 +58,7 @@ export function createGitFetcher (source: GitSource, stateDir: string, env: Envi
       try {
         return await fetchOnce(options)
       } catch (error) {
-        // What a git that was killed left behind costs a fetch of everything, and no repair.
+        // A store that a killed git has left broken is fetched anew, not repaired.
         if (!isBrokenStore(error)) throw error
         await rm(store, { recursive: true, force: true })
         return await fetchOnce(options)
@@ -99,7 +99,7 @@ export function createGitFetcher (source: GitSource, stateDir: string, env: Envi
   }
 }
 
-/** git leaves half a pack where its disk is full or it is killed. Nobody else fetches into the store now. */
+/** git leaves half a pack where its disk is full or it is killed. No other fetch into the store is running. */
 async function removeRests (store: string): Promise<void> {
   const packs = join(store, 'objects', 'pack')
   const names = await readdir(packs).catch(() => [])

@@ -50,7 +50,7 @@ function decode (segment: string): string {
     const text = decodeURIComponent(segment)
     if (text !== '..' && !text.startsWith('-') && !/[\p{Cc}\\]/u.test(text)) return text
   } catch {
-    // As for any other segment that cannot be.
+    // As for any other invalid segment.
   }
   throw new AddressError('the address cannot be read')
 }

@@ -35,7 +35,7 @@ export class KnownState {
     return { ...this.#found, leftOut: this.#leftOut }
   }
 
-  /** Takes up what is in skills and cannot be read by all. */
+  /** Records files of skills that clients cannot use, such as submodules. */
   async findBrokenParts (): Promise<void> {
     this.#leftOut = [...this.#leftOut, ...await brokenParts(this.tree.files, this.#found.skills.flatMap(({ path }) => this.tree.below(path).map(({ entry }) => entry)))]
   }

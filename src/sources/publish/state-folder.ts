@@ -55,7 +55,7 @@ export interface StateLock {
   release (): Promise<void>
 }
 
-/** For folders, which nobody writes into. */
+/** For folders, into which the service does not write. */
 export const NO_LOCK: StateLock = { async confirm () {}, async release () {} }
 
 /**

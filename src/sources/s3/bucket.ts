@@ -60,7 +60,7 @@ export class Bucket {
       const url = new URL(this.#base)
       url.search = new URLSearchParams({ 'list-type': '2', 'encoding-type': 'url', prefix, ...token !== undefined && { 'continuation-token': token } }).toString().replaceAll('+', '%20')
       const listing = parseListing((await readBody(await this.#send(url, {}))).toString())
-      // An empty element is text.
+      // The parser makes an empty element a text.
       if (!isJsonObject(listing) && (typeof listing !== 'string' || listing.trim() !== '')) throw new SourceError('bad_answer', 'the service gives no listing')
       const result = asObject(listing)
       const isEncoded = result['EncodingType'] === 'url'
@@ -70,7 +70,7 @@ export class Bucket {
       if (objects.length > MAX_OBJECTS) throw new SourceError('too_large', `the bucket has more than ${MAX_OBJECTS} objects below the prefix`)
       const isTruncated = result['IsTruncated'] === 'true'
       const next = isTruncated ? result['NextContinuationToken'] : undefined
-      // A service that repeats itself would be listed for ever; one that leaves off would remove skills.
+      // A service that repeats a page would be listed for ever. One that ends too early would remove skills.
       if (isTruncated && (typeof next !== 'string' || tokens.has(next) || tokens.size === MAX_PAGES)) throw new SourceError('bad_answer', 'the service does not go on with its listing')
       token = typeof next === 'string' ? next : undefined
       if (token !== undefined) tokens.add(token)

@@ -47,7 +47,7 @@ export function createS3Fetcher (source: S3Source, env: Environment): Fetcher {
               signal.throwIfAborted()
               await writeFile(path, await bucket.read(objectOf(byPath, entry)), { flag: 'wx', mode: 0o644, flush: true })
             })
-            // Half of an upload is no state: what was listed must still be there.
+            // A listing during an upload may be half of a state: everything listed must still be there afterwards.
             const isStill = markerKey === undefined ? revisionOf(await bucket.list(prefix)) === revision : await bucket.changedTag(markerKey, marker) === undefined
             if (!isStill) throw new SourceError('changing', 'the bucket changed while it was read')
           },
