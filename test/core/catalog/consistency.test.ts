@@ -222,11 +222,12 @@ t.test('K53: a skill that moves while all are compared is found by a question of
     fs.renameSync(join(base, 'one/demo'), join(base, 'two/demo'))
   }
   const questions: Array<Promise<unknown>> = []
-  manager.subscribe(({ removed }) => {
+  const stop = manager.subscribe(({ removed }) => {
     if (removed.includes('demo')) questions.push(Promise.resolve(manager.find('demo')))
   })
   manager.beginRequest({})
   await manager.verifyDisplayNames()
+  stop()
   t.match(await Promise.all(questions), [{ name: 'demo' }])
 })
 

@@ -64,7 +64,7 @@ const UNSEEN_STOPS = `(() => {
   return { first, unseen: unseen.map(({ outerHTML }) => outerHTML) }
 })()`
 
-t.setTimeout(120_000)
+t.setTimeout(240_000)
 
 const browser = noBrowser === false ? await startBrowser(t) : undefined
 
