@@ -43,7 +43,7 @@ const DEEPEST_HEADING = 6
 const MAX_NESTING = 100
 
 const LINE_END = /\r\n?|\n/
-const ROW_EDGES = /^[\s>]*\|?|\|?\s*$/g
+const ROW_EDGES = /^[\s>]*\|?|(?:(?<!\\)\|)?\s*$/g
 const CELL_END = /(?<!\\)\|/
 
 /**
@@ -182,7 +182,7 @@ function titleOf (token: Token): string {
 /** Whether a link's text begins with the host that it leads to: a host further on may be part of another address. */
 function namesHost (text: string, host: string): boolean {
   const address = text.toLowerCase().replace(/^(?:https?:\/\/|mailto:)/, '')
-  return address.startsWith(host) && /^(?:[/?#]|$)/.test(address.slice(host.length))
+  return address.startsWith(host.toLowerCase()) && /^(?:[/?#]|$)/.test(address.slice(host.length))
 }
 
 function codeBlock (content: string, language?: string): string {

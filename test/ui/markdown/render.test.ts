@@ -46,6 +46,7 @@ t.test('K75: links to the web show their host and tell it nothing', (t) => {
   t.equal(render('[x](https://a.example/b "t")'), '<p><a href="https://a.example/b" rel="noopener noreferrer nofollow ugc">x</a> <span class="beside">a.example</span> <span class="beside">t</span></p>')
   t.equal(render('https://a.example/b'), '<p><a href="https://a.example/b" rel="noopener noreferrer nofollow ugc">https://a.example/b</a></p>')
   t.equal(render('[x](mailto:a%2Bb@c.example?subject=y)'), '<p><a href="mailto:a%2Bb@c.example?subject=y">x</a> <span class="beside">a+b@c.example</span></p>')
+  t.notMatch(render('[A@b.example](mailto:A@b.example)'), 'beside')
   for (const text of ['a.example', 'A.example/c', 'https://a.example', 'http://a.example?q', 'https://a.example#x']) t.notMatch(render(`[${text}](https://a.example/b)`), 'beside', text)
   for (const text of ['https://bank.example/?next=a.example', 'bank.example a.example', 'a.example.bank.example', 'https://a.example@bank.example', 'a.example:8080']) t.match(render(`[${text}](https://a.example/b)`), 'beside">a.example<', text)
   for (const text of ['readme.md', 'run.sh', 'x@y.example', 'www.x.example', '//x.example', 'ftp://x.example']) t.notMatch(render(text), /<a/, text)
@@ -74,6 +75,7 @@ t.test('K75: what Markdown leaves out is shown: definitions, titles, words after
   t.match(render('```py hidden <words>\nx\n```'), /^<p class="beside">py hidden &lt;words&gt;<\/p><pre[^>]*><code class="language-py">/)
   t.match(render('|a|b|\n|-|-|\n|1|2\\|3|hidden | <more>|\n|4|5|'), /<td>1<\/td>\s*<td>2\|3 <span class="beside">hidden \| &lt;more&gt;<\/span><\/td>\s*<\/tr>\s*<tr>\s*<td>4<\/td>\s*<td>5<\/td>/)
   t.match(render('> |a|\n> |-|\n> |1|hidden|'), /<td>1 <span class="beside">hidden</)
+  t.match(render('|a|\n|-|\n|1|hidden \\|'), /<td>1 <span class="beside">hidden \\\|</)
   t.end()
 })
 
