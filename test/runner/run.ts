@@ -112,7 +112,7 @@ async function runFiles (files: readonly string[], folder: string): Promise<File
   const started = performance.now()
   const tap = new TapResults()
   const file = nameOf(files)
-  const imports = files.map((path) => `await import(${JSON.stringify(pathToFileURL(join(folder, path.replace(/\.ts$/, '.js'))).href)})`)
+  const imports = ['test/runner/uncaught-errors.ts', ...files].map((path) => `await import(${JSON.stringify(pathToFileURL(join(folder, path.replace(/\.ts$/, '.js'))).href)})`)
   // Fixtures have the name of the script: tests of one title in two processes must not share a folder.
   const script = join(folder, `${++scripts}.mjs`)
   writeFileSync(script, imports.join('\n'))
