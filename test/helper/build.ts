@@ -10,7 +10,7 @@ import type { Observer } from '../../src/http/observer.ts'
 import { readPackageVersion } from '../../src/cli/package-files.ts'
 import { createToolRegistry, type ToolRegistry } from '../../src/tools/registry.ts'
 import { createTools } from '../../src/tools/tools.ts'
-import { createResponseCheck } from './openapi.ts'
+import { responseCheckOf } from './openapi.ts'
 import { rawRequest, type RawResponse, request, type RequestHead } from './raw-http.ts'
 
 /** Text or bytes for a file, an object for a folder, `t.fixture(…)` for links. */
@@ -102,7 +102,7 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
   await (indexed ? skills.initialize() : skills.start())
   const url = await app.listen({ host, port: 0 })
   const [authority = '127.0.0.1'] = appOptions.allowedHosts ?? []
-  const check = createResponseCheck((await app.inject({ url: `${appOptions.basePath ?? ''}/openapi.json`, headers: { host: authority } })).json())
+  const check = responseCheckOf((await app.inject({ url: `${appOptions.basePath ?? ''}/openapi.json`, headers: { host: authority } })).payload)
   let sent = 0
 
   async function send (path: string, init: RequestInit = {}): Promise<Answer> {
@@ -111,8 +111,7 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
     const bytes = Buffer.from(await response.arrayBuffer())
     const { status, headers } = response
     check({ method: init.method ?? 'GET', target: path, status, headers: Object.fromEntries(headers), body: bytes })
-    const text = bytes.toString('utf8')
-    return { status, headers, bytes, text, json: () => JSON.parse(text) }
+    return { status, headers, bytes, get text () { return bytes.toString('utf8') }, json: () => JSON.parse(bytes.toString('utf8')) }
   }
 
   return {

@@ -44,7 +44,17 @@ const MAX_BYTES_WITH_ETAG = 4_294_967_294
 
 const ROOT = 'openapi'
 
-export function createResponseCheck (document: object): ResponseCheck {
+/** By the text of the document: compiling its schemas takes longer than most tests. */
+const checks = new Map<string, ResponseCheck>()
+
+/** @param text the OpenAPI document */
+export function responseCheckOf (text: string): ResponseCheck {
+  const check = checks.get(text) ?? createResponseCheck(JSON.parse(text) as object)
+  checks.set(text, check)
+  return check
+}
+
+function createResponseCheck (document: object): ResponseCheck {
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false })
   ajv.addSchema(document, ROOT)
   const validators = new Map<string, ValidateFunction>()

@@ -189,9 +189,8 @@ function parseResponse (bytes: Buffer, isHead: boolean, ended: boolean): ParsedR
   if (typeof framed === 'number') return start + framed
   // A copy: the bytes it was read from are a view of everything that the connection has received.
   const body = Buffer.from(framed.body)
-  const text = body.toString('utf8')
   return {
-    response: { status, reason: match[2] ?? '', headers, headerLines, body, text, json: () => JSON.parse(text) },
+    response: { status, reason: match[2] ?? '', headers, headerLines, body, get text () { return body.toString('utf8') }, json: () => JSON.parse(body.toString('utf8')) },
     length: start + framed.length
   }
 }

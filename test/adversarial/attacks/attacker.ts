@@ -4,7 +4,7 @@ import zlib from 'node:zlib'
 import { httpProblems, skillProblems } from '../../../src/schemas/problem.ts'
 import type { Attack } from './attack-inputs.ts'
 import { CANARY } from './attack-tree.ts'
-import { createResponseCheck } from '../../helper/openapi.ts'
+import { responseCheckOf } from '../../helper/openapi.ts'
 import { openRaw, rawRequest, type RawResponse, request } from '../../helper/raw-http.ts'
 
 export interface Attacker {
@@ -31,7 +31,7 @@ const PROBLEM_CODES = new Set([...Object.keys(skillProblems), ...Object.keys(htt
  * @param folder the one that holds its root, and no answer
  */
 export async function createAttacker (url: string, folder: string): Promise<Attacker> {
-  const check = createResponseCheck((await rawRequest(url, request('GET', '/openapi.json'))).json() as object)
+  const check = responseCheckOf((await rawRequest(url, request('GET', '/openapi.json'))).text)
   const statuses = new Map<number, number>()
   let sent = 0
 
