@@ -2,6 +2,7 @@ import t from 'tap'
 import fc from 'fast-check'
 import type { Frontmatter } from '../../../src/core/ground/skill.ts'
 import { validateFrontmatter } from '../../../src/core/format/fields.ts'
+import { codePoint } from '../../helper/code-point.ts'
 
 const valid = { name: 'my-skill', description: 'Does a thing. Use when the thing is to be done.' }
 
@@ -117,7 +118,7 @@ t.test('K25: the message and the fix of a name belong to the problem', async t =
 })
 
 t.test('K25: the name that a fix proposes is valid', async t => {
-  t.doesNotThrow(() => fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 300 }), fc.string({ unit: 'grapheme', maxLength: 300 }), (name, folder) => {
+  t.doesNotThrow(() => fc.assert(fc.property(fc.string({ unit: codePoint, maxLength: 300 }), fc.string({ unit: 'grapheme', maxLength: 300 }), (name, folder) => {
     for (const { fix } of validateFrontmatter({ ...valid, name }, folder)) {
       if (fix === NO_PROPOSAL) continue
       const proposed = /(?:to|name:) '?([a-z0-9-]+)'/.exec(fix)?.[1]
@@ -142,7 +143,7 @@ t.test('K9: inherited properties are not fields', async t => {
 
 t.test('K9: whatever the frontmatter, findings are well-formed and nothing throws', async t => {
   const field = fc.constantFrom('name', 'description', 'license', 'compatibility', 'metadata', 'allowed-tools', '__proto__', 'x')
-  t.doesNotThrow(() => fc.assert(fc.property(fc.dictionary(field, fc.jsonValue()), fc.string({ unit: 'binary' }), (frontmatter, folder) =>
+  t.doesNotThrow(() => fc.assert(fc.property(fc.dictionary(field, fc.jsonValue()), fc.string({ unit: codePoint }), (frontmatter, folder) =>
     validateFrontmatter(frontmatter, folder).every(({ code, message, fix }) =>
       /^[a-z]+(?:_[a-z0-9]+)*$/.test(code) && /^[^\p{Cc}]+$/u.test(message + fix) && !message.endsWith('.') && /^[A-Z]/.test(fix) && !fix.endsWith('.')))))
 })

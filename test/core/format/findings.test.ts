@@ -3,6 +3,7 @@ import t from 'tap'
 import fc from 'fast-check'
 import { withCodes, withTargets } from '../../../scripts/finding-codes.ts'
 import { finding, FINDINGS, quote, quoteList } from '../../../src/core/format/findings.ts'
+import { codePoint } from '../../helper/code-point.ts'
 
 t.test('a finding has the severity of its code, and a field only when it is about one', async t => {
   t.strictSame(finding('name_missing', 'a sentence', 'An instruction'),
@@ -46,7 +47,7 @@ t.test('quoted text is cut at 80 code points, never inside one', async t => {
 })
 
 t.test('whatever the text, what is quoted is printable, well-formed and short', async t => {
-  t.doesNotThrow(() => fc.assert(fc.property(fc.string({ unit: 'binary' }), text => {
+  t.doesNotThrow(() => fc.assert(fc.property(fc.string({ unit: codePoint }), text => {
     const quoted = quote(text)
     return !/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(quoted) && quoted.isWellFormed() && quoted.length < 1_000
   })))

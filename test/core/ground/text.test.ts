@@ -3,6 +3,7 @@ import t from 'tap'
 import { FileContent } from '../../../src/core/files/file-content.ts'
 import { sha256 } from '../../../src/core/ground/digest.ts'
 import { compareCodePoints, countCodePoints, decodeText, decodeUtf8, foldWhitespace, printable } from '../../../src/core/ground/text.ts'
+import { codePoint } from '../../helper/code-point.ts'
 
 function utf16be (text: string): Buffer {
   return Buffer.from(text, 'utf16le').swap16()
@@ -52,7 +53,7 @@ t.test('K15: strict UTF-8: overlong forms, surrogates and cut sequences are refu
 
 t.test('K20: whatever the bytes, text gives them back', (t) => {
   const encodings = { 'utf-8': 'utf8', 'utf-16le': 'utf16le', 'latin-1': 'latin1' } as const
-  fc.assert(fc.property(fc.oneof(fc.uint8Array(), fc.string({ unit: 'binary' }).map((text) => Buffer.from(text))), (array) => {
+  fc.assert(fc.property(fc.oneof(fc.uint8Array(), fc.string({ unit: codePoint }).map((text) => Buffer.from(text))), (array) => {
     const bytes = Buffer.from(array)
     const text = decodeText(bytes)
     if (text === undefined) return true
@@ -68,14 +69,14 @@ t.test('K11: the order is that of code points', (t) => {
   t.strictSame(names.toSorted(compareCodePoints), names.toSorted(byCodePoints), 'which is that of UTF-8 bytes')
   t.notSame(names.toSorted(compareCodePoints), names.toSorted(), 'and not that of UTF-16 units')
   const character = fc.constantFrom('a', 'b', '\uD7FF', '\uE000', '\uFFFD', '\u{10000}', '\u{10FFFF}', '\u{1F600}')
-  const name = fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit: character, maxLength: 4 })).filter((text) => text.isWellFormed())
+  const name = fc.oneof(fc.string({ unit: codePoint }), fc.string({ unit: character, maxLength: 4 })).filter((text) => text.isWellFormed())
   fc.assert(fc.property(name, name, (a, b) => Math.sign(compareCodePoints(a, b)) === byCodePoints(a, b)), { numRuns: 1_000 })
   t.end()
 })
 
 t.test('K9: lengths are counted in code points', (t) => {
   const unit = fc.constantFrom('a', 'é', '\u{1F600}', '\uD800', '\uDC00')
-  fc.assert(fc.property(fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit })), (text) => countCodePoints(text) === [...text].length))
+  fc.assert(fc.property(fc.oneof(fc.string({ unit: codePoint }), fc.string({ unit })), (text) => countCodePoints(text) === [...text].length))
   t.end()
 })
 

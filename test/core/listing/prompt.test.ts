@@ -3,6 +3,7 @@ import t from 'tap'
 import { MIN_PROMPT_CHARACTERS } from '../../../src/core/ground/limits.ts'
 import { type PromptForm, type PromptSkill, renderPrompt } from '../../../src/core/listing/prompt.ts'
 import { foldWhitespace } from '../../../src/core/ground/text.ts'
+import { codePoint } from '../../helper/code-point.ts'
 
 const render = (skills: readonly PromptSkill[], form: PromptForm, budget?: number) =>
   renderPrompt(skills, { form, budget, locate: ({ location }) => location })
@@ -93,7 +94,7 @@ t.test('K41: a skill cannot end its entry, begin another one, or hide in one', a
 })
 
 const text = fc.oneof(
-  fc.string({ unit: 'binary', maxLength: 60 }),
+  fc.string({ unit: codePoint, maxLength: 60 }),
   fc.string({ maxLength: 300 }),
   fc.array(fc.constantFrom('<', '>', '&', '"', "'", '\n', '\r', '\\', '[', ']', '(', ')', '- ', '</skill>', '<skill>\n<name>\n', '&lt;', ' ', '\ud800', 'é', '𝒳', 'a'), { maxLength: 40 }).map((parts) => parts.join(''))
 )

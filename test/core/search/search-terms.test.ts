@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { MAX_QUERY_TERMS, MAX_TERM_CHARACTERS } from '../../../src/core/ground/limits.ts'
 import { isUnspaced, queryTermsOf, termsOf } from '../../../src/core/search/search-terms.ts'
+import { codePoint } from '../../helper/code-point.ts'
 import { checkTime } from '../../helper/timing.ts'
 
 /** Characters: enough for quadratic time to show. */
@@ -60,7 +61,7 @@ t.test('K9: no text takes long or overflows the stack, whatever it unfolds to', 
 })
 
 t.test('any text has words that are found again', async () => {
-  fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (text) => {
+  fc.assert(fc.property(fc.string({ unit: codePoint, maxLength: 200 }), (text) => {
     const terms = new Set(termsOf(text))
     for (const term of terms) if (term === '' || term.length > MAX_TERM_CHARACTERS) return false
     // A single character of a script without blanks may stand at a beginning only.

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { attachment } from '../../../src/http/send/content-disposition.ts'
+import { codePoint } from '../../helper/code-point.ts'
 
 t.test('RFC 6266: a name for every client', (t) => {
   const table: Readonly<Record<string, string>> = {
@@ -15,7 +16,7 @@ t.test('RFC 6266: a name for every client', (t) => {
 })
 
 t.test('RFC 8187: whatever the name, the header is ASCII, well-formed and says it', (t) => {
-  fc.assert(fc.property(fc.string({ unit: 'binary' }).filter((text) => text.isWellFormed()), (name) => {
+  fc.assert(fc.property(fc.string({ unit: codePoint }).filter((text) => text.isWellFormed()), (name) => {
     const match = /^attachment; filename="([^"\\%]*)"; filename\*=UTF-8''([\w!#$&+.^`|~%-]*)$/.exec(attachment(name))
     return match !== null && /^[ -~]*$/.test(match[1] ?? '') && decodeURIComponent(match[2] ?? '') === name
   }))

@@ -1,0 +1,16 @@
+import fc from 'fast-check'
+
+const SURROGATES = 0xd800
+const AFTER_SURROGATES = 0xe000
+const COUNT = AFTER_SURROGATES - SURROGATES
+
+/** Any code point but a surrogate, as `binary` of fast-check, whose table of all of them takes each process a second. */
+export const codePoint = fc.integer({ min: 0, max: 0x10ffff - COUNT }).map(
+  (index) => String.fromCodePoint(index < SURROGATES ? index : index + COUNT),
+  (text) => {
+    const [first, ...more] = typeof text === 'string' ? text : ''
+    const value = first?.codePointAt(0)
+    if (value === undefined || more.length > 0) throw new Error('not one code point')
+    return value < SURROGATES ? value : value - COUNT
+  }
+)
