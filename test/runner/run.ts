@@ -118,7 +118,8 @@ async function runFiles (files: readonly string[], folder: string): Promise<File
   writeFileSync(script, imports.join('\n'))
   const child = spawn(process.execPath, ['--enable-source-maps', script], {
     cwd: ROOT,
-    env: { ...process.env, TAP: '1', TAP_TIMEOUT: String(FILE_SECONDS) },
+    // tap would remove the folder of a test before its teardown, under a service that still runs in it.
+    env: { ...process.env, TAP: '1', TAP_TIMEOUT: String(FILE_SECONDS), TAP_SAVE_FIXTURE: '1' },
     stdio: ['ignore', 'pipe', 'pipe'],
     // A group of its own: what a test has started ends with it.
     detached: true
@@ -133,6 +134,7 @@ async function runFiles (files: readonly string[], folder: string): Promise<File
   const [stderr, [code, signal]] = await Promise.all([text(child.stderr), once(child, 'close')]) as [string, [number | null, string | null]]
   clearTimeout(timer)
   running.delete(file)
+  removeFixtures(`.tap-${basename(folder)}-${basename(script)}`)
   const results = tap.results()
   return { file, files: files.length, seconds: (performance.now() - started) / 1_000, results, stderr, broken: brokenBy() }
 
@@ -144,6 +146,13 @@ async function runFiles (files: readonly string[], folder: string): Promise<File
     if (tap.stream.results?.ok !== true) return 'ended before its tests did'
     return undefined
   }
+}
+
+/** Folders that tests have made. */
+function removeFixtures (prefix: string): void {
+  const fixtures = join(ROOT, '.tap/fixtures')
+  if (!existsSync(fixtures)) return
+  for (const name of readdirSync(fixtures)) if (name.startsWith(prefix)) rmSync(join(fixtures, name), { recursive: true, force: true })
 }
 
 function killGroup ({ pid }: ChildProcess): void {
@@ -189,9 +198,7 @@ const folder = mkdtempSync(join(ROOT, '.tap/run-'))
 process.on('exit', () => {
   for (const child of running.values()) killGroup(child)
   rmSync(folder, { recursive: true, force: true })
-  // Of tests that were ended.
-  const fixtures = join(ROOT, '.tap/fixtures')
-  if (existsSync(fixtures)) for (const name of readdirSync(fixtures)) if (name.startsWith(`.tap-${basename(folder)}-`)) rmSync(join(fixtures, name), { recursive: true, force: true })
+  removeFixtures(`.tap-${basename(folder)}-`)
 })
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
