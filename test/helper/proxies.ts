@@ -1,9 +1,10 @@
 /** The examples of `deploy/`, with the ports and folders of a test in place of their own, run by the real programs. */
 
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -12,6 +13,9 @@ import type { ProcessOwner } from './process.ts'
 const DEPLOY = fileURLToPath(new URL('../../deploy/', import.meta.url))
 
 const TRY_MS = 20
+
+/** Below those that the system gives to whoever asks for any: in between, somebody else could get the port. */
+const PORTS = [10_000, 32_000] as const
 
 export interface ProxyOptions {
   /** An empty folder for what the program needs. */
@@ -35,12 +39,15 @@ export function hasProgram (name: string, ...args: readonly string[]): boolean {
 }
 
 export async function freePort (): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
+  for (;;) {
+    const port = randomInt(...PORTS)
+    const server = createServer().listen(port, '127.0.0.1')
+    const isFree = await once(server, 'listening').then(() => true, () => false)
+    if (!isFree) continue
+    server.close()
+    await once(server, 'close')
+    return port
+  }
 }
 
 /** Runs nginx with one of the examples in its http block. */
