@@ -28,11 +28,13 @@ const KILL_AFTER_SECONDS = FILE_SECONDS + 30
 
 /** What is no unit test: some folders, and hundreds of changes or thousands of reads on a real disk. */
 const WHOLE_SERVICE = /^test\/(?:adversarial|figures|project|ui\/pages)\/|\/(?:checkout|consistency|file-edits|freshness|live-reload|markdown-renderer|skill-manager-disks)\.test\.ts$/
-/** Nor is what uses the helpers that start processes. */
-const STARTS_PROCESSES = /\/helper\/(?:process|skills-client|swapper)\.ts'/
+/** Nor is what uses the helpers that start processes: the service, others' programs, git, a browser. */
+const STARTS_PROCESSES = /\/helper\/(?:browser|git|process|skills-client|swapper)\.ts'/
 
-/** No unit tests either, for they take seconds: repositories, programs and SDKs of others, whole doors, thousands of requests. They share processes all the same. */
-const THOROUGH = /^test\/clients\/|\/(?:archive|audit(?:-doors)?|catalog|compression|door|files|git(?:-\w+)?|hostile|issuers|large-skills|limits|metrics|pages|pipelining|revision|same-service|shared-caches|validate|well-known|yaml-file)\.test\.ts$/
+/** No unit tests either, for they take seconds: programs and SDKs of others, whole doors, thousands of requests. They share processes all the same. */
+const THOROUGH = /^test\/clients\/|\/(?:archive|audit(?:-doors)?|catalog|compression|door|files|hostile|issuers|large-skills|limits|metrics|pages|pipelining|revision|same-service|shared-caches|validate|well-known|yaml-file)\.test\.ts$/
+/** Begins first where no earlier run says how long it takes. */
+const LONGEST = /\/browser\.test\.ts$/
 /** Nothing else runs beside what is timed. */
 const ALONE = /^test\/figures\//
 
@@ -74,7 +76,7 @@ function readTimes (): Record<string, number> {
 }
 
 function secondsOf ([first = '', ...others]: readonly string[]): number {
-  return times[nameOf([first, ...others])] ?? (sharesProcess(first) ? 1 + 1.5 * others.length : 10)
+  return times[nameOf([first, ...others])] ?? (LONGEST.test(first) ? FILE_SECONDS : sharesProcess(first) ? 1 + 1.5 * others.length : 10)
 }
 
 /** The file, or for several files the first and the number of the others. */
