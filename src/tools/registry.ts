@@ -29,7 +29,7 @@ export interface ToolRegistryOptions {
   readonly isOverloaded?: () => boolean
 }
 
-/** The toolsets in each toolset: finding a skill or a file is of no use without the tools that read it. */
+/** The toolsets that each toolset includes: finding a skill or a file is of no use without the tools that read it. */
 const CONTENTS: Readonly<Record<Toolset, readonly Toolset[]>> = {
   reader: ['reader'],
   explore: ['reader', 'explore'],

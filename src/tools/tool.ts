@@ -47,7 +47,7 @@ export class ToolOutcome {
 
   /**
    * @param text what the model reads, or how to make it
-   * @param failure why there is no result, or that there is none
+   * @param failure the reason for an error, or true for an error without one
    */
   constructor (result: object, text: string | (() => string), failure: ToolFailure | boolean = false) {
     this.result = result

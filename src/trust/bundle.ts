@@ -27,17 +27,17 @@ const BundleSchema = Type.Object({
   })
 })
 
-/** Why a signature file is none. The message completes the sentence "the signature …". */
+/** Why a signature file is invalid. The message completes the sentence "the signature …". */
 export class BundleError extends Error {}
 
-/** What was signed, how, and what says by whom. */
+/** A signature file: what was signed, the signature, and the signer's key or certificates. */
 export interface Bundle {
   /** The in-toto statement. */
   readonly payload: Buffer
   readonly signature: Buffer
-  /** Digest of the key that its signer used; `''` in old bundles. Undefined for one signed by a certificate. */
+  /** Digest of the key that its signer used; `''` in old bundles. Undefined for a bundle signed by a certificate. */
   readonly keyHint: string | undefined
-  /** DER, the leaf first; empty for one signed by a key. */
+  /** DER, the leaf first; empty for a bundle signed by a key. */
   readonly certificates: readonly Buffer[]
 }
 

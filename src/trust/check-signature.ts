@@ -4,7 +4,7 @@ import { BundleError, MAX_SIGNATURE_BYTES, parseBundle, SIGNATURE_FILE } from '.
 import { type Identity, identify, type Signer } from './signers.ts'
 import { parseStatement, type SignedFiles } from './statement.ts'
 
-/** What the signature of one state of a skill came to, whenever that is asked. */
+/** The result of checking the signature of one state of a skill; it does not depend on the time. */
 export interface SignatureResult {
   readonly status: Exclude<TrustStatus, 'expired' | 'denied'>
   /** Of a signature that holds for the list of files that it comes with. */

@@ -26,7 +26,7 @@ const LOCK_REMEDY = '; `skillserve lock` writes it'
 export type PolicyFiles = { readonly [Name in 'lockFile' | 'trustFile']?: Config[Name] }
 
 /**
- * The policy of a service's settings. Its files are read again when they change; one that is broken keeps the last good one.
+ * The policy of a service's settings. Its files are read again when they change; while a file is broken, its last good content counts.
  * @param rootNames names of the folders and sources of the service
  * @throws ConfigError when a file cannot be used now
  */
@@ -61,7 +61,7 @@ export async function readPolicy ({ lockFile, trustFile }: PolicyFiles): Promise
 }
 
 /**
- * Refuses a state of a source in which a skill is not signed as the policy asks: the state before stays, as a whole.
+ * Refuses a state of a source in which a skill is not signed as the policy asks: the whole previous state stays.
  * @throws SourceError `verification_failed`
  */
 async function approveCandidate ({ source, revision, place, folders }: Candidate, policy: TrustPolicy): Promise<void> {

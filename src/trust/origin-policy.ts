@@ -34,7 +34,7 @@ export class OriginPolicy implements TrustPolicy {
   readonly judged = new Signal<GateChange>()
   readonly hiddenNames: ReadonlySet<string>
   readonly #options: OriginPolicyOptions
-  /** By revision: the same bytes have the same signature. Without what depends on time and on the root. */
+  /** By revision: the same bytes have the same signature. Expiry and the rules of a root are applied later. */
   readonly #results = new LRUCache<string, SignatureResult>({ max: MAX_RESULTS })
 
   constructor (options: OriginPolicyOptions) {

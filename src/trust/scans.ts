@@ -8,7 +8,7 @@ import type { Finding } from '../core/ground/skill.ts'
 const SCAN_SEVERITIES = ['info', 'low', 'medium', 'high', 'critical'] as const
 export type ScanSeverity = (typeof SCAN_SEVERITIES)[number]
 
-/** Of one revision, so that nobody pages through thousands. */
+/** For each revision, so that nobody pages through thousands. */
 const MAX_RESULTS_SHOWN = 50
 const DAY_MS = 86_400_000
 
@@ -26,7 +26,7 @@ const ScanSchema = Type.Object({
 
 type Scan = Static<typeof ScanSchema>
 
-/** Results of scanners by revision: a result of another revision is none. Keys beside these may be there, and are not read. */
+/** Results of scanners by revision: those of other revisions do not count. Other keys are allowed, and ignored. */
 const ScansFileSchema = Type.Record(Type.String(), Type.Array(ScanSchema, { title: 'a list of scans' }), {
   $id: 'https://skillserve.dev/schemas/scans.json', title: 'a mapping of revisions to lists of scans'
 })
@@ -36,7 +36,7 @@ export interface ScanRules {
   readonly byRevision: ReadonlyMap<string, readonly Scan[]>
   /** A worse result refuses the skill. */
   readonly maxSeverity?: ScanSeverity | undefined
-  /** Older scans are none. */
+  /** Older scans do not count. */
   readonly maxAgeDays?: number | undefined
   /** Whether a skill without a scan is refused. */
   readonly isRequired: boolean

@@ -19,7 +19,7 @@ export class KeyError extends Error {
   }
 }
 
-/** What signs: a private key, and its certificates if a verifier shall know the signer by a root. */
+/** What signs: a private key, and its certificates where verifiers know the signer by a root certificate. */
 export interface SigningKey {
   readonly key: KeyObject
   /** The leaf first. */

@@ -12,7 +12,7 @@ export interface Signer {
   readonly acceptsExpired: boolean
 }
 
-/** Whose signature it is, if it is one of a known signer's. Times in milliseconds since 1970. */
+/** The known signer who made a signature. Times in milliseconds since 1970. */
 export interface Identity {
   readonly signer: Signer
   readonly validFrom: number
@@ -42,7 +42,7 @@ export function hintOf (publicKey: KeyObject): string {
 
 /**
  * Whose signature a bundle has; undefined for somebody who is not among the signers.
- * @throws BundleError when the signature is not one of what it comes with
+ * @throws BundleError when the signature does not fit the statement beside it
  */
 export async function identify (bundle: Bundle, signers: readonly Signer[]): Promise<Identity | undefined> {
   return bundle.keyHint === undefined ? await identifyByCertificate(bundle, signers) : await identifyByKey(bundle, bundle.keyHint, signers)

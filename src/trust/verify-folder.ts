@@ -22,7 +22,7 @@ export interface VerifiedSkill {
   readonly problem: string
 }
 
-/** What is left out of a revision because this process may not read it, and another may. */
+/** Findings about files that a revision leaves out because this process cannot read them, though another may. */
 const UNREAD: ReadonlySet<string> = new Set<FindingCode>(['file_unreadable', 'file_path_too_long', 'main_file_permission_denied', 'main_file_unreadable', 'ignore_file_unusable'])
 
 /** A folder cannot be verified: it is not there, or may not be read. */
@@ -132,7 +132,7 @@ async function verifySkill (skills: SkillManager, name: string): Promise<Verifie
   }
 }
 
-/** A policy that is asked, but not obeyed: what it refuses is there to be reported. */
+/** The same policy without effect: its refusals are reported, and everything is served. */
 export function unobeyed (policy: TrustPolicy): TrustPolicy {
   return { hiddenNames: policy.hiddenNames, changed: new Signal(), judged: new Signal(), guards: () => false, judge: (subject) => policy.judge(subject) }
 }

@@ -21,7 +21,7 @@ interface PlannedCall {
 }
 
 /**
- * Confirms each skill that the calls name or find, so that a request with a stale revision runs nothing. What else is wrong with
+ * Confirms each skill that the calls name or find, so that a request with a stale revision runs nothing. Whatever else is wrong with
  * a call or its skill is the outcome of the call.
  * @throws {SkillError} `revision_changed`
  */

@@ -138,7 +138,7 @@ export function createToolCallHandler ({ registry, log, observer }: ToolCallHand
     return { outcome: await runTool(tool, call.args, request, call.id), refused: false }
   }
 
-  /** A call that never ran, since it is past a limit, has an answer and two log lines too. */
+  /** A call that a limit refuses has a result and two log lines too. */
   async function refuse (call: ToolCall, tool: Tool | undefined, message: string, request: CallRun, neverRan = true): Promise<ToolOutcome> {
     const outcome = tool === undefined ? new ToolOutcome({ error: message }, message, true) : await registry.refuse(tool, new ToolLimitError(message), request.skills)
     if (!neverRan) return outcome

@@ -41,7 +41,7 @@ export interface Dialect {
   /** Whether the object is a call in this shape. Dialects are asked in the order of their list, and the first match counts. */
   recognise (value: JsonObject): boolean
 
-  /** Calls of this dialect have no mark of their own, so that all others are asked first. Its containers keep their place. */
+  /** Calls of this dialect have no mark of their own: all other dialects are asked first. Its containers keep their place. */
   readonly recognisedLast?: true
 
   /**

@@ -39,7 +39,7 @@ export function openEnvelope (body: unknown): Envelope {
   return unrecognised(explain(list.items[0]))
 }
 
-/** What may be calls, and the dialect whose container they were in. */
+/** Values that may be calls, and the dialect of their container. */
 interface CallList {
   readonly items: readonly unknown[]
   readonly owner?: Dialect

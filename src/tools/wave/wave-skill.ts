@@ -135,7 +135,7 @@ function problemOf (findings: readonly Finding[]): WaveProblem | undefined {
   return { type: malformed ? 'skill_malformed' : 'skill_invalid', message: first.message, fixes: [...new Set(errors.map(({ fix }) => fix))] }
 }
 
-/** Its own finding tells a SKILL.md that is missing from one that is no file. */
+/** The skill's findings say whether SKILL.md is missing or no file. */
 async function mainFileProblem (name: string, skills: SkillSource): Promise<WaveProblem> {
   try {
     return problemOf((await skills.find(name))?.findings ?? []) ?? NO_MAIN_FILE
