@@ -1,25 +1,16 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, writeFileSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
-import { once } from 'node:events'
-import { join } from 'node:path'
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { tarGzOf } from '../helper/archives.ts'
 import { startServer } from '../helper/fault-server.ts'
+import { freePort } from '../helper/proxies.ts'
 import { skillText, textOf, until } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
 
 const REGISTRY = '/usr/bin/docker-registry'
 const skip = existsSync(REGISTRY) ? false : 'docker-registry of Debian is not installed'
-
-async function freePort (): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  return port
-}
 
 /** A real registry on loopback; resolves with its host. */
 async function startRegistry (t: Test): Promise<string> {
@@ -94,14 +85,15 @@ t.test('K84: a registry gets no credentials to another host, and other bytes tha
   t.equal(thief.requests[0]?.headers.authorization, undefined)
   const layer = Buffer.from('other bytes')
   const manifest = (more: object): Buffer => Buffer.from(JSON.stringify({ schemaVersion: 2, layers: [{ mediaType: SKILL_LAYER, digest: `sha256:${'1'.repeat(64)}`, size: layer.length, ...more }] }))
-  const table: ReadonlyArray<readonly [string, Buffer]> = [
+  const table: ReadonlyArray<readonly [code: string, bytes: Buffer, type?: string]> = [
     ['digest_mismatch', manifest({})], ['refused_tree', manifest({ urls: ['https://example.org'] })], ['bad_answer', manifest({ digest: 'md5:1' })], ['too_large', manifest({ size: 1e10 })],
+    ['bad_answer', Buffer.from('{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","layers":[]}'), 'application/vnd.oci.image.index.v1+json'], ['bad_answer', Buffer.from('{"schemaVersion":2,"layers":[],"manifests":[]}')],
     ['bad_answer', Buffer.from('{"schemaVersion":1}')], ['bad_answer', Buffer.from('not json')]
   ]
-  for (const [code, bytes] of table) {
+  for (const [code, bytes, type = 'application/json'] of table) {
     server.answer = (request, response) => {
       if (request.url?.includes('/blobs/') === true) response.end(layer)
-      else response.setHeader('docker-content-digest', digestOf(bytes)).end(request.method === 'HEAD' ? undefined : bytes)
+      else response.setHeader('docker-content-digest', digestOf(bytes)).setHeader('content-type', type).end(request.method === 'HEAD' ? undefined : bytes)
     }
     await sources.sync()
     t.match(status(), { state: 'failed', error: { code } }, bytes.toString())
@@ -115,6 +107,46 @@ t.test('K84: a registry gets no credentials to another host, and other bytes tha
   server.answer = (_, response) => { response.setHeader('docker-content-digest', `sha256:${'2'.repeat(64)}`).end('{}') }
   await sources.sync()
   t.match(status(), { error: { code: 'digest_mismatch' } })
+})
+
+t.test('K84: the credentials of docker login, from config.json or from a helper that it names', async (t) => {
+  const bin = t.testdir({ asked: '' })
+  const helper = (name: string, script: string): void => {
+    writeFileSync(join(bin, `docker-credential-${name}`), `#!/bin/sh\n${script}\n`)
+    chmodSync(join(bin, `docker-credential-${name}`), 0o755)
+  }
+  helper('good', `cat > '${bin}/asked'; echo '{"ServerURL":"x","Username":"AWS","Secret":"of the helper"}'`)
+  helper('none', 'echo "credentials not found in native keychain"; exit 1')
+  helper('bad', 'echo "hunter22-secret"; exit 1')
+  helper('token', 'echo \'{"Username":"<token>","Secret":"hunter22-secret"}\'')
+  helper('text', 'echo hunter22-secret')
+  const server = await startServer(t, (_, response) => { response.writeHead(401, { 'www-authenticate': 'Basic realm="r"' }).end() })
+  const host = new URL(server.url).host
+  const env = { PATH: `${bin}${delimiter}${process.env['PATH']}`, DOCKER_CONFIG: bin }
+  const { sources, status, log } = await openSources(t, [sourceAt(`oci://${host}/team/skills:1`)], { env })
+  const basic = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`
+  const table: ReadonlyArray<readonly [config: object | string, authorization: string | undefined, reason?: string]> = [
+    [{ auths: { [host]: { auth: 'YTpi' } }, credHelpers: { [host]: 'good' } }, basic('a:b')],
+    [{ auths: { [host]: {} }, credHelpers: { [host]: 'good' }, credsStore: 'bad' }, basic('AWS:of the helper')],
+    [{ credHelpers: { 'other.example': 'bad' }, credsStore: 'good' }, basic('AWS:of the helper')],
+    [{ credsStore: 'none' }, undefined],
+    [{ credsStore: 'absent' }, undefined, 'docker-credential-absent, which config.json of Docker names, is not installed'],
+    [{ credsStore: 'bad' }, undefined, 'docker-credential-bad gives no credentials'],
+    [{ credsStore: 'token' }, undefined, 'docker-credential-token gives a refresh token: set a user and a password or access token with auth'],
+    [{ credsStore: 'text' }, undefined, 'docker-credential-text gives something else than a user and a secret'],
+    [{ credsStore: '../good' }, undefined, 'config.json of Docker has a helper whose name is no word'],
+    ['{', undefined, 'config.json of Docker is no JSON']
+  ]
+  for (const [config, authorization, reason] of table) {
+    const label = JSON.stringify(config)
+    writeFileSync(join(bin, 'config.json'), typeof config === 'string' ? config : label)
+    const before = server.requests.length
+    await sources.sync()
+    t.strictSame(server.requests.slice(before).map(({ headers }) => headers.authorization).filter((value) => value !== undefined), authorization === undefined ? [] : [authorization], label)
+    t.match(status(), { state: 'failed', error: reason === undefined ? { code: 'auth_failed' } : { code: 'secret_missing', message: reason } }, label)
+  }
+  t.equal(readFileSync(join(bin, 'asked'), 'utf8'), host)
+  t.notMatch(JSON.stringify([log, status()]), /hunter22/)
 })
 
 t.test('K85: an artifact without a layer that can be read, or with one that takes files away, leaves the state before it', { skip }, async (t) => {

@@ -1,7 +1,4 @@
 import { createHash } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
-import { homedir } from 'node:os'
-import { join } from 'node:path'
 import { own } from '../../core/ground/json.ts'
 import type { Environment } from '../../operator/setting.ts'
 import { isLoopback } from '../../http/request/hosts.ts'
@@ -9,6 +6,7 @@ import { isAtLoopback } from '../address/parts.ts'
 import { basic, type HttpAnswer, type HttpRequest, readBody, saveBody, send } from '../http/http-client.ts'
 import { readSecret } from '../secrets.ts'
 import { SourceError } from '../source-error.ts'
+import { dockerCredentials } from './docker-credentials.ts'
 import type { OciSource } from './oci-source.ts'
 
 const MAX_MANIFEST_BYTES = 4 * 1_048_576
@@ -51,13 +49,17 @@ export class Registry {
 
   /** A manifest whose bytes have this digest. */
   async manifest (digest: string): Promise<unknown> {
-    const bytes = await readBody(await this.#send(`/manifests/${digest}`, 'GET', MANIFEST_TYPES), MAX_MANIFEST_BYTES)
+    const answer = await this.#send(`/manifests/${digest}`, 'GET', MANIFEST_TYPES)
+    const bytes = await readBody(answer, MAX_MANIFEST_BYTES)
     if (`sha256:${createHash('sha256').update(bytes).digest('hex')}` !== digest) throw new SourceError('digest_mismatch', `the registry gives other bytes than those of ${digest}`)
+    let manifest: unknown
     try {
-      return JSON.parse(bytes.toString()) as unknown
+      manifest = JSON.parse(bytes.toString())
     } catch {
       throw new SourceError('bad_answer', 'the manifest of the artifact is no JSON')
     }
+    checkType(manifest, answer.headers.get('content-type'))
+    return manifest
   }
 
   async saveBlob ({ digest, size }: Descriptor, path: string): Promise<void> {
@@ -96,7 +98,17 @@ export class Registry {
     const { auth = {}, registry } = this.#source
     const secret = await readSecret(auth, this.#env)
     if (secret !== undefined) return basic(auth.username ?? 'token', secret)
-    return await dockerCredentials(registry, this.#env)
+    return await dockerCredentials(registry, this.#env, this.#signal)
+  }
+}
+
+/** The same bytes must not be a manifest to one reader and an index to another. */
+function checkType (manifest: unknown, header: string | null): void {
+  const type = own(manifest, 'mediaType')
+  const told = header?.split(';', 1)[0]?.trim()
+  const isOther = type !== undefined && told?.startsWith('application/vnd.') === true && told !== type
+  if (isOther || (own(manifest, 'manifests') !== undefined && own(manifest, 'layers') !== undefined)) {
+    throw new SourceError('bad_answer', 'the manifest of the artifact is ambiguous: an index and an image at once, or of another type than the registry says')
   }
 }
 
@@ -106,18 +118,6 @@ function tokenIn (text: string): unknown {
     return own(answer, 'token') ?? own(answer, 'access_token')
   } catch {
     return undefined
-  }
-}
-
-/** What `docker login` left; helpers of other programs are not run. */
-async function dockerCredentials (registry: string, env: Environment): Promise<Readonly<Record<string, string>>> {
-  try {
-    const folder = env['DOCKER_CONFIG'] || join(homedir(), '.docker')
-    const config = JSON.parse(await readFile(join(folder, 'config.json'), 'utf8')) as { auths?: Readonly<Record<string, { auth?: unknown } | undefined>> }
-    const auth = config.auths?.[registry === 'docker.io' ? 'https://index.docker.io/v1/' : registry]?.auth
-    return typeof auth === 'string' ? { authorization: `Basic ${auth}` } : {}
-  } catch {
-    return {}
   }
 }
 
