@@ -12,6 +12,7 @@ declare module 'node:zlib' {
   // Since Node 22.15; the types are those of Node 20.
   const zstdCompress: Compress | undefined
   const createZstdCompress: CreateCompress | undefined
+  const createZstdDecompress: ((options: { readonly params: Readonly<Record<number, number>> }) => Transform) | undefined
 }
 
 interface Codec {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { hostname } from 'node:os'
-import { gzipSync } from 'node:zlib'
+import zlib, { gzipSync } from 'node:zlib'
 import t from 'tap'
 import { isInsideAddress, send } from '../../src/sources/http/http-client.ts'
 import { tarGzOf, tarOf, zipOf, zipOfTexts } from '../helper/archives.ts'
@@ -27,6 +27,25 @@ t.test('K83: archives of each kind, by their bytes, with the revisions of a fold
     t.match(status(), { kind: 'archive', state: 'ok', revision: digestOf(bodies[index] ?? Buffer.alloc(0)) })
     await sources.close()
   }
+})
+
+t.test('K83: a tar archive that is compressed with zstd, if this Node unpacks it', async (t) => {
+  const { zstdCompressSync } = zlib as { readonly zstdCompressSync?: (bytes: Buffer, options?: object) => Buffer }
+  const tar = await tarOf(good)
+  let body = zstdCompressSync?.(tar) ?? Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0])
+  const server = await startServer(t, (_, response) => { response.end(body) })
+  const { skills, status, sources } = await openSources(t, [sourceAt(`${server.url}/a.tar.zst`)])
+  if (zstdCompressSync === undefined) {
+    t.match(status(), { state: 'failed', error: { code: 'bad_archive', message: 'the archive is compressed with zstd, which Node 22.15 or later unpacks' } })
+    return
+  }
+  t.strictSame(await skills.list(), ['a', 'b'])
+  await sources.close()
+  // Unknown size and a window of 128 MiB, as `zstd --long=27` writes it.
+  body = Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0, 0x88, 1, 0, 0])
+  const wide = await openSources(t, [sourceAt(`${server.url}/b.tar.zst`)], { stateDir: join(t.testdirName, 'wide') })
+  t.match(wide.status(), { state: 'failed', error: { code: 'bad_archive', message: 'the archive is damaged' } })
+  await wide.sources.close()
 })
 
 t.test('K85: a tar archive that was cut between two files publishes nothing', async (t) => {

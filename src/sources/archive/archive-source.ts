@@ -11,7 +11,7 @@ export interface ArchiveSource extends SourceCommon {
   readonly path: string
 }
 
-const EXTENSION = /\.(?:zip|skill|tar\.gz|tgz|tar)$/i
+const EXTENSION = /\.(?:zip|skill|tar\.gz|tgz|tar\.zst|tar)$/i
 
 export const archiveKind: SourceKind<ArchiveSource> = {
   kind: 'archive',

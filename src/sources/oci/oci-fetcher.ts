@@ -18,7 +18,7 @@ const MAX_MANIFESTS = 2_000
 const TITLE = 'org.opencontainers.image.title'
 /** How a layer of an image says that a file of a lower one is gone. */
 const WHITE_OUT = /(?:^|\/)\.wh\./
-const TAR_LAYER = /(?:\.|\+|\/)tar(?:[.+]gzip)?$|\.tar\.gzip$/
+const TAR_LAYER = /[./+]tar(?:[.+](?:gzip|zstd))?$/
 
 interface Layer extends Descriptor {
   readonly mediaType: string
@@ -41,7 +41,7 @@ export function createOciFetcher (source: OciSource, env: Environment): Fetcher 
       const files = await createUnpackedFiles(tmp, signal)
       let bytes = 0
       const layers = (await layersOf(registry, digest)).filter(({ mediaType, title }) => TAR_LAYER.test(mediaType) || title !== undefined)
-      if (layers.length === 0) throw new SourceError('bad_archive', 'the artifact has no layer that is a tar or tar.gz archive, or a file with a title')
+      if (layers.length === 0) throw new SourceError('bad_archive', 'the artifact has no layer that is a tar, tar.gz or tar.zst archive, or a file with a title')
       for (const [index, layer] of layers.entries()) {
         bytes += layer.size
         if (bytes > MAX_ARCHIVE_BYTES) throw new SourceError('too_large', `the artifact is larger than ${MAX_ARCHIVE_BYTES} bytes`)
