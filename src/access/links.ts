@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { MASK } from '../core/ground/text.ts'
+import { decodePercent, MASK } from '../core/ground/text.ts'
 import { TARGET_ORIGIN } from '../http/problem.ts'
 import { digestOf, isWellFormed } from './secret.ts'
 
@@ -35,7 +35,7 @@ export class Links {
     if (!hasQuery && !url.startsWith(this.#prefix, start)) return url
     let target = url
     if (hasQuery) {
-      target = url.replace(PARAMETER, (parameter, head: string, name: string) => TOKEN_NAME.test(decode(name)) ? head + MASK : parameter)
+      target = url.replace(PARAMETER, (parameter, head: string, name: string) => TOKEN_NAME.test(decodePercent(name) ?? name) ? head + MASK : parameter)
       if (target !== url) this.#withToken.add(request)
     }
     if (target.startsWith(this.#prefix, start)) target = target.slice(0, start) + this.#open(request, target.slice(start))
@@ -65,13 +65,5 @@ export class Links {
       return this.#prefix.slice(0, -'/t/'.length) + rest
     }
     return `${this.#prefix}${MASK}${rest}`
-  }
-}
-
-function decode (encoded: string): string {
-  try {
-    return decodeURIComponent(encoded)
-  } catch {
-    return encoded
   }
 }

@@ -1,3 +1,5 @@
+import { decodePercent } from '../core/ground/text.ts'
+
 /** A `skill://` URI, decoded: the folder name of a skill, and a path in it, empty for the folder itself. */
 export interface SkillUriParts {
   readonly name: string
@@ -25,18 +27,10 @@ export function parseSkillUri (uri: string): SkillUriParts | undefined {
   if (!uri.startsWith(SCHEME) || /[?#]/.test(uri)) return undefined
   const segments: string[] = []
   for (const encoded of uri.slice(SCHEME.length).split('/')) {
-    const segment = decodeSegment(encoded)
+    const segment = decodePercent(encoded)
     if (segment === undefined || segment === '' || segment.includes('/')) return undefined
     segments.push(segment)
   }
   const [name = '', ...path] = segments
   return { name, path: path.join('/') }
-}
-
-function decodeSegment (text: string): string | undefined {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return undefined
-  }
 }

@@ -3,7 +3,7 @@ import { addressOf, type SkillMetadata } from '../core/ground/skill.ts'
 import type { ObservedOperation, RouteReads } from '../http/observer.ts'
 import type { ObservedCall } from '../tools/calls/observer.ts'
 import { own } from '../core/ground/json.ts'
-import { maskSecrets } from '../core/ground/text.ts'
+import { decodePercent, maskSecrets } from '../core/ground/text.ts'
 
 /** What somebody asked for. */
 export interface Read {
@@ -94,7 +94,7 @@ export function readOfOperation ({ method, params, origin }: ObservedOperation):
   const door = readsOf(origin)?.door ?? 'mcp'
   if (method === 'prompts/get') return { event, door, skill: text(own(params, 'name')) }
   const [, skill, path] = /^skill:\/\/([^/?#]+)(?:\/([^?#]*))?$/.exec(text(own(params, 'uri')) ?? '') ?? []
-  return { event, door, skill: decode(skill), path: event === 'skill.file_read' ? decode(path) : undefined }
+  return { event, door, skill: skill && (decodePercent(skill) ?? skill), path: event === 'skill.file_read' ? path && (decodePercent(path) ?? path) : undefined }
 }
 
 /** The folder of the skill that a model calls by its display name. */
@@ -108,14 +108,6 @@ function readsOf (request: FastifyRequest): Exclude<RouteReads, 'nothing'> | und
   const { reads } = request.routeOptions.config
   const said = typeof reads === 'function' ? reads(request) : reads
   return said === 'nothing' ? undefined : said
-}
-
-function decode (encoded: string | undefined): string | undefined {
-  try {
-    return encoded === undefined ? undefined : decodeURIComponent(encoded)
-  } catch {
-    return encoded
-  }
 }
 
 function text (value: unknown): string | undefined {

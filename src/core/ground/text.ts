@@ -22,6 +22,15 @@ export function decodeUtf8 (bytes: Buffer): string | undefined {
   return isUtf8(bytes) ? bytes.toString('utf8') : undefined
 }
 
+/** Percent-encoded text, decoded; undefined where a percent sign encodes nothing. */
+export function decodePercent (text: string): string | undefined {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
+  }
+}
+
 /** Text in UTF-8, in UTF-16 with a byte order mark, or in Latin-1; undefined for binary content. */
 export function decodeText (bytes: Buffer): DecodedText | undefined {
   const utf16 = decodeUtf16(bytes)

@@ -1,3 +1,4 @@
+import { decodePercent } from '../../core/ground/text.ts'
 import { isLoopback } from '../../http/request/hosts.ts'
 import { AddressError } from '../source-error.ts'
 
@@ -71,9 +72,7 @@ export function lastPart (path: string): string {
 
 /** @throws AddressError for percent signs that encode nothing */
 export function decode (text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    throw new AddressError('the address is not percent-encoded as it should be')
-  }
+  const decoded = decodePercent(text)
+  if (decoded === undefined) throw new AddressError('the address is not percent-encoded as it should be')
+  return decoded
 }

@@ -1,4 +1,5 @@
 import { isMainFile } from '../../core/format/main-files.ts'
+import { decodePercent } from '../../core/ground/text.ts'
 import { AddressError } from '../source-error.ts'
 
 /** A ref of a repository, and a folder in it. */
@@ -46,11 +47,7 @@ function splits (segments: readonly string[]): RefAndPath[] {
 }
 
 function decode (segment: string): string {
-  try {
-    const text = decodeURIComponent(segment)
-    if (text !== '..' && !text.startsWith('-') && !/[\p{Cc}\\]/u.test(text)) return text
-  } catch {
-    // As for any other invalid segment.
-  }
-  throw new AddressError('the address cannot be read')
+  const text = decodePercent(segment)
+  if (text === undefined || text === '..' || text.startsWith('-') || /[\p{Cc}\\]/u.test(text)) throw new AddressError('the address cannot be read')
+  return text
 }

@@ -1,6 +1,7 @@
 import { AwsClient } from 'aws4fetch'
 import { XMLParser } from 'fast-xml-parser'
 import { isJsonObject, type JsonObject } from '../../core/ground/json.ts'
+import { decodePercent } from '../../core/ground/text.ts'
 import type { Environment } from '../../operator/setting.ts'
 import { type HttpAnswer, readBody, send, statusError } from '../http/http-client.ts'
 import { readSecret } from '../secrets.ts'
@@ -142,11 +143,9 @@ function toObject ({ Key: key, ETag: etag, Size: size }: JsonObject, isEncoded: 
 }
 
 function decode (key: string): string {
-  try {
-    return decodeURIComponent(key.replaceAll('+', ' '))
-  } catch {
-    throw new SourceError('bad_answer', 'the service lists a key that cannot be read')
-  }
+  const decoded = decodePercent(key.replaceAll('+', ' '))
+  if (decoded === undefined) throw new SourceError('bad_answer', 'the service lists a key that cannot be read')
+  return decoded
 }
 
 function asObject (value: unknown): JsonObject {

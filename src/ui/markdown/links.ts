@@ -1,5 +1,6 @@
 import { posix } from 'node:path'
 import { parseRelativePath } from '../../core/disk/relative-path.ts'
+import { decodePercent } from '../../core/ground/text.ts'
 
 /** Where a link of a skill's Markdown leads. `elsewhere` is what no page links to. */
 export type LinkTarget =
@@ -25,23 +26,15 @@ export function linkTarget (href: string, path: string): LinkTarget {
   const [scheme] = SCHEME.exec(href) ?? []
   if (scheme !== undefined) return withScheme(href, scheme.toLowerCase())
   const [, encoded = '', fragment = ''] = PARTS.exec(href) ?? []
-  if (encoded === '') return href.startsWith('#') ? { kind: 'heading', id: decode(fragment) ?? fragment } : ELSEWHERE
-  const decoded = decode(encoded)
+  if (encoded === '') return href.startsWith('#') ? { kind: 'heading', id: decodePercent(fragment) ?? fragment } : ELSEWHERE
+  const decoded = decodePercent(encoded)
   if (decoded === undefined || COLON_FIRST.test(decoded) || UNPRINTABLE.test(decoded) || /^[/\\]/.test(decoded)) return ELSEWHERE
   const parsed = parseRelativePath(posix.join(posix.dirname(path), decoded))
-  return parsed.kind === 'inside' ? { kind: 'file', path: parsed.path, fragment: decode(fragment) ?? '' } : ELSEWHERE
+  return parsed.kind === 'inside' ? { kind: 'file', path: parsed.path, fragment: decodePercent(fragment) ?? '' } : ELSEWHERE
 }
 
 function withScheme (href: string, scheme: string): LinkTarget {
-  if (scheme === 'mailto:') return { kind: 'mail', host: decode(href.slice(scheme.length).replace(/\?.*$/s, '')) ?? href }
+  if (scheme === 'mailto:') return { kind: 'mail', host: decodePercent(href.slice(scheme.length).replace(/\?.*$/s, '')) ?? href }
   if ((scheme !== 'https:' && scheme !== 'http:') || !URL.canParse(href)) return ELSEWHERE
   return { kind: 'web', host: new URL(href).host }
-}
-
-function decode (text: string): string | undefined {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return undefined
-  }
 }

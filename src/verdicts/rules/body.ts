@@ -1,6 +1,7 @@
 import { finding, quoteList, type Position } from '../../core/format/findings.ts'
 import { locateFrontmatter } from '../../core/format/frontmatter.ts'
 import type { Finding, ListedFile } from '../../core/ground/skill.ts'
+import { decodePercent } from '../../core/ground/text.ts'
 
 /** Links of a body that are checked, and the longest of them, in characters. */
 const MAX_LINKS = 1_000
@@ -102,18 +103,11 @@ function linksOf (body: string, firstLine: number): readonly Link[] {
 /** The path of a file of the skill, `''` for the skill's own folder; undefined for one outside. */
 function resolvePath (destination: string): string | undefined {
   const parts: string[] = []
-  for (const part of decode(destination.split(/[?#]/, 1)[0] ?? '').split('/')) {
+  const [path = ''] = destination.split(/[?#]/, 1)
+  for (const part of (decodePercent(path) ?? path).split('/')) {
     if (part === '' || part === '.') continue
     if (part !== '..') parts.push(part)
     else if (parts.pop() === undefined) return undefined
   }
   return parts.join('/')
-}
-
-function decode (path: string): string {
-  try {
-    return decodeURIComponent(path)
-  } catch {
-    return path
-  }
 }
