@@ -1,11 +1,11 @@
 import { MAX_CLAUDE_LISTING_CHARACTERS, MAX_UPLOAD_BYTES, MAX_UPLOAD_FILE_BYTES, MAX_UPLOAD_FILES } from '../core/ground/limits.ts'
 import { countCodePoints } from '../core/ground/text.ts'
 import { KNOWN_FIELDS, RESERVED_WORD } from '../core/format/fields.ts'
-import { own } from '../core/ground/json.ts'
+import { own, ownText } from '../core/ground/json.ts'
 import type { Finding } from '../core/ground/skill.ts'
 import { basename } from 'node:path/posix'
 import { hasBrackets } from './rules/flow-style.ts'
-import { bytesOf, type Subject, textField } from './subject.ts'
+import { bytesOf, type Subject } from './subject.ts'
 
 /** Fields that VS Code knows beside those of the format; `allowed-tools` it marks. */
 export const VSCODE_FIELDS: ReadonlySet<string> = new Set(['argument-hint', 'user-invocable', 'disable-model-invocation', 'context'])
@@ -43,7 +43,7 @@ export type ConditionName = keyof typeof CONDITIONS
 
 /** What Claude Code lists of a skill is both texts together. */
 export function isListingTooLong ({ skill: { frontmatter } }: Subject): boolean {
-  return countCodePoints(textField(frontmatter, 'description')) + countCodePoints(textField(frontmatter, 'when_to_use')) > MAX_CLAUDE_LISTING_CHARACTERS
+  return countCodePoints(ownText(frontmatter, 'description')) + countCodePoints(ownText(frontmatter, 'when_to_use')) > MAX_CLAUDE_LISTING_CHARACTERS
 }
 
 export function isTooLargeForOpenai (subject: Subject): boolean {

@@ -1,5 +1,4 @@
-import { own } from '../core/ground/json.ts'
-import type { CatalogSkill, Finding, Frontmatter, ListedFile } from '../core/ground/skill.ts'
+import type { CatalogSkill, Finding, ListedFile } from '../core/ground/skill.ts'
 
 /** One state of a skill, on a disk or sent by a client. */
 export interface Subject {
@@ -11,12 +10,6 @@ export interface Subject {
   readonly files: readonly ListedFile[] | undefined
   /** What is to be said of its files, and by the clients of other doors. */
   readonly otherFindings: readonly Finding[]
-}
-
-/** An own field of the frontmatter that is text, else an empty text. */
-export function textField (frontmatter: Frontmatter, name: string): string {
-  const value = own(frontmatter, name)
-  return typeof value === 'string' ? value : ''
 }
 
 /** Of all files together. */

@@ -4,9 +4,9 @@ import { coalesce, createSlicer } from '../core/ground/async.ts'
 import type { SkillArchive } from '../core/content/archive.ts'
 import type { Inspected } from '../core/content/manifest.ts'
 import { SkillError, type SkillErrorCode } from '../core/ground/errors.ts'
+import { ownText } from '../core/ground/json.ts'
 import type { SkillService, SkillSource } from '../core/skill-source.ts'
 import { DISCOVERY_SCHEMA_ID, type DiscoveryIndexSchema, type LegacyDiscoveryIndexSchema } from '../schemas/well-known.ts'
-import { descriptionOf } from '../core/clients/discovery.ts'
 import { MAIN_FILE, type Installable, readInstallable } from './installable.ts'
 
 /** How long changes are followed after the last question, in milliseconds. */
@@ -174,7 +174,7 @@ export class Discovery {
 
   async #entriesOfSkill (installable: Installable): Promise<Omit<Entries, 'state'>> {
     const { skill: { name, frontmatter }, manifest, versions, nameOf } = installable
-    const description = descriptionOf(frontmatter)
+    const description = ownText(frontmatter, 'description')
     const files = manifest.files.map(({ path }) => nameOf(path))
     return {
       ...versions.has('0.1.0') && {

@@ -1,8 +1,8 @@
 import { basename } from 'node:path/posix'
 import { finding, type FindingCode, quoteList } from '../format/findings.ts'
-import { own } from '../ground/json.ts'
+import { own, ownText } from '../ground/json.ts'
 import { ADVISED_DISCOVERY_FILE_BYTES, MAX_DISCOVERY_DESCRIPTION_UNITS, MAX_DISCOVERY_FILES, MAX_DISCOVERY_UNPACKED_BYTES } from '../ground/limits.ts'
-import type { CatalogSkill, FileList, Finding, Frontmatter } from '../ground/skill.ts'
+import type { CatalogSkill, FileList, Finding } from '../ground/skill.ts'
 
 /** The two versions of discovery, each with an index of its own. */
 export type DiscoveryVersion = '0.1.0' | '0.2.0'
@@ -129,7 +129,7 @@ function about ([file]: readonly string[], found: Finding): Finding {
 }
 
 function checkDescription ({ frontmatter }: CatalogSkill): Finding[] {
-  const { length } = descriptionOf(frontmatter)
+  const { length } = ownText(frontmatter, 'description')
   if (length <= MAX_DISCOVERY_DESCRIPTION_UNITS) return []
   return [finding('discovery_description_too_long',
     `the skill is not in the discovery index 0.2.0, whose clients count ${length} UTF-16 units in its description, more than ${MAX_DISCOVERY_DESCRIPTION_UNITS}`,
@@ -154,10 +154,4 @@ function checkInternal ({ frontmatter }: CatalogSkill): Finding[] {
   if (own(own(frontmatter, 'metadata'), 'internal') !== true) return []
   return [finding('discovery_internal', 'the skill is in the discovery indexes, and some clients show it only when asked for by its name',
     'Remove metadata.internal if everybody should see the skill', 'metadata')]
-}
-
-/** The description verbatim, as an index repeats it; empty when there is none. */
-export function descriptionOf (frontmatter: Frontmatter): string {
-  const description = own(frontmatter, 'description')
-  return typeof description === 'string' ? description : ''
 }

@@ -10,6 +10,12 @@ export function own (value: unknown, key: string): unknown {
   return isJsonObject(value) && Object.hasOwn(value, key) ? value[key] : undefined
 }
 
+/** The own property where it is text, otherwise an empty text. */
+export function ownText (value: unknown, key: string): string {
+  const text = own(value, key)
+  return typeof text === 'string' ? text : ''
+}
+
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const OPEN_BRACKET = 0x5b

@@ -86,10 +86,6 @@ export function readId (value: unknown): ToolCall['id'] {
   return typeof value === 'string' || (typeof value === 'number' && Number.isFinite(value)) ? value : undefined
 }
 
-export function readName (value: unknown): string {
-  return typeof value === 'string' ? value : ''
-}
-
 /** `"key":id,`, or nothing without an id. */
 export function idMember (key: string, { id }: ToolCall): string {
   return id === undefined ? '' : `"${key}":${JSON.stringify(id)},`

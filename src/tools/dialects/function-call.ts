@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { own } from '../../core/ground/json.ts'
-import { IdSchema, readId, readName, type ToolCall } from './dialect.ts'
+import { own, ownText } from '../../core/ground/json.ts'
+import { IdSchema, readId, type ToolCall } from './dialect.ts'
 
 /** OpenAI's call of a function, which other providers have in messages of their own. */
 export const FunctionCallSchema = Type.Object({
@@ -22,5 +22,5 @@ export function isFunctionCall (value: unknown): boolean {
 
 export function readFunctionCall (value: unknown): ToolCall {
   const call = own(value, 'function')
-  return { id: readId(own(value, 'id')), name: readName(own(call, 'name')), args: own(call, 'arguments') }
+  return { id: readId(own(value, 'id')), name: ownText(call, 'name'), args: own(call, 'arguments') }
 }

@@ -4,9 +4,9 @@ import { fileError } from '../../core/ground/errors.ts'
 import type { DecodedText } from '../../core/ground/text.ts'
 import { SkillFileSchema } from '../../schemas/skills.ts'
 import { stringArgument } from '../arguments.ts'
-import { own } from '../../core/ground/json.ts'
+import { ownText } from '../../core/ground/json.ts'
 import { SharedOutcomes } from '../outcomes.ts'
-import { type Tool, type ToolArguments, ToolOutcome, type ToolParameters } from '../tool.ts'
+import { type Tool, ToolOutcome, type ToolParameters } from '../tool.ts'
 
 const parameters: ToolParameters = {
   type: 'object',
@@ -61,8 +61,8 @@ export function createReadFileInSkillTool (): Tool {
     async fail (error, args) {
       const result = {
         success: false,
-        skill_name: stringOrEmpty(args, 'skill_name'),
-        file_path: stringOrEmpty(args, 'file_path'),
+        skill_name: ownText(args, 'skill_name'),
+        file_path: ownText(args, 'file_path'),
         error: error.message
       }
       return new ToolOutcome(result, `ERROR: ${error.message}`, error)
@@ -72,9 +72,4 @@ export function createReadFileInSkillTool (): Tool {
 
 function success (name: string, filePath: string, { content, encoding }: DecodedText, bytes: number): ToolOutcome {
   return new ToolOutcome({ success: true, skill_name: name, file_path: filePath, content, size_bytes: bytes, encoding }, content)
-}
-
-function stringOrEmpty (args: ToolArguments, key: string): string {
-  const value = own(args, key)
-  return typeof value === 'string' ? value : ''
 }

@@ -5,7 +5,7 @@ import type { CatalogSkill, Finding, SkillMetadata } from '../../core/ground/ski
 import { isSafeName } from '../../core/ground/skill-name.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import { invalidArguments } from '../arguments.ts'
-import { own } from '../../core/ground/json.ts'
+import { own, ownText } from '../../core/ground/json.ts'
 import { loadSkill } from '../load-skill.ts'
 import { SharedOutcomes } from '../outcomes.ts'
 import { type Tool, type ToolArguments, ToolArgumentsError, type ToolFailure, ToolLimitError, ToolOutcome, type ToolParameters } from '../tool.ts'
@@ -96,7 +96,7 @@ export function createWaveSkillTool (): Tool {
 
     async fail (error, args, skills) {
       if (error instanceof ToolLimitError) return toOutcome(refusalResult(error.message), error)
-      const name = nameAsSent(args)
+      const name = ownText(args, 'skill_name')
       const available = await availableSkills(skills)
       if (error instanceof SkillError && error.code === 'main_file_not_found') return toOutcome(invalidResult(name, await mainFileProblem(name, skills), available), error)
       return toOutcome(explain(error, name, available), error)
@@ -120,11 +120,6 @@ async function availableSkills (skills: SkillSource): Promise<readonly SkillMeta
     if (error instanceof SkillError) return []
     throw error
   }
-}
-
-function nameAsSent (args: ToolArguments): string {
-  const name = own(args, 'skill_name')
-  return typeof name === 'string' ? name : ''
 }
 
 function problemOf (findings: readonly Finding[]): WaveProblem | undefined {

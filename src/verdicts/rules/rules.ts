@@ -2,11 +2,11 @@ import { finding, type FindingCode, quote, quoteList } from '../../core/format/f
 import { locateFrontmatter } from '../../core/format/frontmatter.ts'
 import { isMainFile } from '../../core/format/main-files.ts'
 import { fieldPositions } from '../../core/format/positions.ts'
-import { isJsonObject, own } from '../../core/ground/json.ts'
+import { isJsonObject, own, ownText } from '../../core/ground/json.ts'
 import { MAX_CLAUDE_LISTING_CHARACTERS, MAX_FRONTMATTER_BYTES } from '../../core/ground/limits.ts'
 import type { Finding, Frontmatter, ListedFile } from '../../core/ground/skill.ts'
 import { isListingTooLong, isTooLargeForOpenai, CONDITIONS } from '../conditions.ts'
-import { bytesOf, type Subject, textField } from '../subject.ts'
+import { bytesOf, type Subject } from '../subject.ts'
 import { bodyFindings } from './body.ts'
 import { flowLines, SHAPE_CODES } from './flow-style.ts'
 import { scanNames } from './file-names.ts'
@@ -49,7 +49,7 @@ function checkFrontmatter (subject: Subject, mainFile: Buffer, codes: ReadonlySe
     found.push(finding(code, message, fix, field, positions.get(field) ?? { line: 1, column: 1 }))
   }
 
-  const description = textField(frontmatter, 'description')
+  const description = ownText(frontmatter, 'description')
   if (/[<>]/.test(description) && !codes.has('description_xml_tag')) {
     add('description_angle_bracket', 'description contains an angle bracket', "Write description without '<' and '>'", 'description')
   }

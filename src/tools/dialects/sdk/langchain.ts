@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { own } from '../../../core/ground/json.ts'
-import { type Dialect, idMember, IdSchema, readId, readName } from '../dialect.ts'
+import { own, ownText } from '../../../core/ground/json.ts'
+import { type Dialect, idMember, IdSchema, readId } from '../dialect.ts'
 
 /**
  * LangChain: `{"name","args","id","type":"tool_call"}`, answered by the fields of a ToolMessage. A message that JavaScript has
@@ -40,7 +40,7 @@ export const langchain = {
 
   isAnswer: (value) => own(value, 'type') === 'tool',
 
-  readCall: (value) => ({ id: readId(own(value, 'id')), name: readName(own(value, 'name')), args: own(value, 'args') }),
+  readCall: (value) => ({ id: readId(own(value, 'id')), name: ownText(value, 'name'), args: own(value, 'args') }),
 
   writeResult: (call, outcome) =>
     `{"type":"tool","role":"tool",${idMember('tool_call_id', call)}"name":${JSON.stringify(call.name)},` +

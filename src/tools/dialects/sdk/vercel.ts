@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { own } from '../../../core/ground/json.ts'
-import { type Dialect, idMember, IdSchema, readId, readName } from '../dialect.ts'
+import { own, ownText } from '../../../core/ground/json.ts'
+import { type Dialect, idMember, IdSchema, readId } from '../dialect.ts'
 
 /** Vercel's AI SDK: a part `{"type":"tool-call","toolCallId","toolName","input"}`, answered by a `tool-result` part of the next tool message. */
 export const vercel = {
@@ -33,7 +33,7 @@ export const vercel = {
   isAnswer: (value) => own(value, 'type') === 'tool-result',
 
   // `args` is what version 4 calls the input.
-  readCall: (value) => ({ id: readId(own(value, 'toolCallId')), name: readName(own(value, 'toolName')), args: own(value, 'input') ?? own(value, 'args') }),
+  readCall: (value) => ({ id: readId(own(value, 'toolCallId')), name: ownText(value, 'toolName'), args: own(value, 'input') ?? own(value, 'args') }),
 
   writeResult (call, outcome) {
     const output = `{"type":"${outcome.isError ? 'error-text' : 'text'}","value":${outcome.quotedText}}`

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { own } from '../../../core/ground/json.ts'
-import { type Dialect, idMember, IdSchema, readId, readName } from '../dialect.ts'
+import { own, ownText } from '../../../core/ground/json.ts'
+import { type Dialect, idMember, IdSchema, readId } from '../dialect.ts'
 
 /** Anthropic Messages: a `tool_use` block, answered by a `tool_result` block for the next user message. */
 export const anthropic = {
@@ -33,7 +33,7 @@ export const anthropic = {
 
   isAnswer: (value) => own(value, 'type') === 'tool_result',
 
-  readCall: (value) => ({ id: readId(own(value, 'id')), name: readName(own(value, 'name')), args: own(value, 'input') }),
+  readCall: (value) => ({ id: readId(own(value, 'id')), name: ownText(value, 'name'), args: own(value, 'input') }),
 
   writeResult: (call, outcome) =>
     `{"type":"tool_result",${idMember('tool_use_id', call)}"content":${outcome.quotedText},"is_error":${outcome.isError}}`,

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { isJsonObject, own } from '../../../core/ground/json.ts'
-import { type Dialect, idMember, IdSchema, readId, readName } from '../dialect.ts'
+import { isJsonObject, own, ownText } from '../../../core/ground/json.ts'
+import { type Dialect, idMember, IdSchema, readId } from '../dialect.ts'
 
 /** Bedrock Converse: a block `{"toolUse":{"toolUseId","name","input"}}`, answered by a `toolResult` block for the next user message. */
 export const bedrock = {
@@ -33,7 +33,7 @@ export const bedrock = {
 
   readCall (value) {
     const call = own(value, 'toolUse')
-    return { id: readId(own(call, 'toolUseId')), name: readName(own(call, 'name')), args: own(call, 'input') }
+    return { id: readId(own(call, 'toolUseId')), name: ownText(call, 'name'), args: own(call, 'input') }
   },
 
   writeResult: (call, outcome) =>

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { isJsonObject, own } from '../../../core/ground/json.ts'
-import { type Dialect, idMember, IdSchema, readId, readName } from '../dialect.ts'
+import { isJsonObject, own, ownText } from '../../../core/ground/json.ts'
+import { type Dialect, idMember, IdSchema, readId } from '../dialect.ts'
 
 /**
  * Gemini Interactions: a step `{"type":"function_call","id","name","arguments"}`, answered by a `function_result` step with
@@ -32,7 +32,7 @@ export const geminiInteractions = {
 
   isAnswer: (value) => own(value, 'type') === 'function_result',
 
-  readCall: (value) => ({ id: readId(own(value, 'id')), name: readName(own(value, 'name')), args: own(value, 'arguments') }),
+  readCall: (value) => ({ id: readId(own(value, 'id')), name: ownText(value, 'name'), args: own(value, 'arguments') }),
 
   writeResult: (call, outcome) =>
     `{"type":"function_result",${idMember('call_id', call)}"name":${JSON.stringify(call.name)},"result":${outcome.quotedText}${outcome.isError ? ',"is_error":true' : ''}}`

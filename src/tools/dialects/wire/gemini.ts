@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { isJsonObject, own } from '../../../core/ground/json.ts'
-import { type Dialect, idMember, IdSchema, readId, readName } from '../dialect.ts'
+import { isJsonObject, own, ownText } from '../../../core/ground/json.ts'
+import { type Dialect, idMember, IdSchema, readId } from '../dialect.ts'
 
 const CallSchema = Type.Object({ id: Type.Optional(IdSchema), name: Type.String(), args: Type.Optional(Type.Unknown()) })
 
@@ -57,7 +57,7 @@ function createGeminiDialect (callKey: string, responseKey: string) {
 
     readCall (value) {
       const call = own(value, callKey)
-      return { id: readId(own(call, 'id')), name: readName(own(call, 'name')), args: own(call, 'args') }
+      return { id: readId(own(call, 'id')), name: ownText(call, 'name'), args: own(call, 'args') }
     },
 
     writeResult (call, outcome) {

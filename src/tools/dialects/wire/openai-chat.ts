@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { isJsonObject, type JsonObject, own } from '../../../core/ground/json.ts'
-import { type Dialect, idMember, IdSchema, readId, readName } from '../dialect.ts'
+import { isJsonObject, type JsonObject, own, ownText } from '../../../core/ground/json.ts'
+import { type Dialect, idMember, IdSchema, readId } from '../dialect.ts'
 import { FREE_TEXT, FUNCTION_CALL_EXAMPLE, FunctionCallSchema, isFunctionCall, readFunctionCall } from '../function-call.ts'
 
 /** Where bare calls put their arguments. */
@@ -47,9 +47,9 @@ export const openaiChat = {
     if (isJsonObject(own(value, 'function'))) return readFunctionCall(value)
     const id = readId(own(value, 'id'))
     if (isJsonObject(value) && isCustomCall(value)) {
-      return { id, name: readName(own(own(value, 'custom'), 'name')), args: undefined, problem: FREE_TEXT }
+      return { id, name: ownText(own(value, 'custom'), 'name'), args: undefined, problem: FREE_TEXT }
     }
-    return { id, name: readName(own(value, 'name')), args: bareArguments(value) }
+    return { id, name: ownText(value, 'name'), args: bareArguments(value) }
   },
 
   writeResult: (call, outcome) =>

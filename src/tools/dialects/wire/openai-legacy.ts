@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { own } from '../../../core/ground/json.ts'
-import { type Dialect, readName } from '../dialect.ts'
+import { own, ownText } from '../../../core/ground/json.ts'
+import { type Dialect } from '../dialect.ts'
 
 /**
  * OpenAI's older form, one call on the assistant message: `{"role":"assistant","function_call":{"name","arguments"}}`,
@@ -26,7 +26,7 @@ export const openaiLegacy = {
 
   readCall (value) {
     const call = own(value, 'function_call')
-    return { id: undefined, name: readName(own(call, 'name')), args: own(call, 'arguments') }
+    return { id: undefined, name: ownText(call, 'name'), args: own(call, 'arguments') }
   },
 
   writeResult: (call, outcome) => `{"role":"function","name":${JSON.stringify(call.name)},"content":${outcome.quotedText}}`

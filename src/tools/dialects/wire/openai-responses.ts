@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { own } from '../../../core/ground/json.ts'
-import { type Dialect, idMember, IdSchema, readId, readName } from '../dialect.ts'
+import { own, ownText } from '../../../core/ground/json.ts'
+import { type Dialect, idMember, IdSchema, readId } from '../dialect.ts'
 import { FREE_TEXT } from '../function-call.ts'
 
 /** The kind of a call of a custom tool. */
@@ -40,7 +40,7 @@ export const openaiResponses = {
   isAnswer: (value) => own(value, 'type') === 'function_call_output' || own(value, 'type') === 'custom_tool_call_output',
 
   readCall (value) {
-    const call = { id: readId(callId(value)), name: readName(own(value, 'name')), args: own(value, 'arguments') }
+    const call = { id: readId(callId(value)), name: ownText(value, 'name'), args: own(value, 'arguments') }
     return isCustomCall(value) ? { ...call, problem: FREE_TEXT, kind: CUSTOM } : call
   },
 
