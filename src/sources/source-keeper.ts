@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { errorCode } from '../core/disk/disk.ts'
@@ -19,7 +20,7 @@ import { githubState, type GithubState } from './git/github.ts'
 import { DEFAULT_TIMEOUT_MS } from './address/source-kind.ts'
 import type { Source } from './kinds.ts'
 import { checkEntries, type SourceChange, SourceTree } from './publish/source-tree.ts'
-import { hash, type StateLock } from './publish/state-folder.ts'
+import type { StateLock } from './publish/state-folder.ts'
 
 /** A state that is about to be published: folders of its skills by name. */
 export interface Candidate {
@@ -274,7 +275,7 @@ export class SourceKeeper implements Keeper {
 
 /** What decides which part of a state is published: another value publishes the same state anew. */
 function settingsOf ({ name, layout, include, exclude, prefix }: Source): string {
-  return hash(JSON.stringify([1, name, layout, include, exclude, prefix])).slice(0, 16)
+  return hash('sha256', JSON.stringify([1, name, layout, include, exclude, prefix])).slice(0, 16)
 }
 
 function shortOf ({ revision }: Fetched): string {

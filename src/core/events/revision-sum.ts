@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 const BITS = 256
 const HEX_DIGITS = BITS / 4
@@ -36,5 +36,5 @@ export class RevisionSum {
 }
 
 function hashOf (name: string, revision = ''): bigint {
-  return BigInt(`0x${createHash('sha256').update(`${name}\0${revision}`).digest('hex')}`)
+  return BigInt(`0x${hash('sha256', `${name}\0${revision}`)}`)
 }

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 
 export interface JournalOptions {
   /** Takes whole lines; never waits. */
@@ -16,17 +16,13 @@ export class Journal {
 
   constructor ({ output, last }: JournalOptions) {
     this.#output = output
-    this.#prev = last === undefined ? null : digestOf(last)
+    this.#prev = last === undefined ? null : hash('sha256', last)
   }
 
   append (time: number, fields: object): void {
     const id = `${time.toString(36)}-${this.#processId}-${(++this.#count).toString(36).padStart(6, '0')}`
     const line = JSON.stringify({ time: new Date(time).toISOString(), id, ...fields, prev: this.#prev })
-    this.#prev = digestOf(line)
+    this.#prev = hash('sha256', line)
     this.#output.write(`${line}\n`)
   }
-}
-
-function digestOf (line: string): string {
-  return createHash('sha256').update(line).digest('hex')
 }

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { homedir } from 'node:os'
@@ -8,7 +9,6 @@ import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'
 import { readSecret } from '../secrets.ts'
 import { AddressError, SourceError } from '../source-error.ts'
 import type { SourceAuth } from '../address/source-kind.ts'
-import { hash } from '../publish/state-folder.ts'
 import { gitVersion, type GitOptions, type GitSurroundings, runGit, writeAuthorities } from './git-command.ts'
 import { isBrokenStore } from './git-errors.ts'
 import { readChanges, readCommit } from './git-files.ts'
@@ -39,7 +39,7 @@ const queues = new Map<string, Queue>()
  * @param stateDir where stores are
  */
 export function createGitFetcher (source: GitSource, stateDir: string, env: Environment): Fetcher {
-  const store = join(stateDir, 'git', hash(source.url).slice(0, 20))
+  const store = join(stateDir, 'git', hash('sha256', source.url).slice(0, 20))
   const home = join(stateDir, 'home')
   const surroundings = { home, env }
   let queue = queues.get(store)
@@ -75,7 +75,7 @@ export function createGitFetcher (source: GitSource, stateDir: string, env: Envi
     await mkdir(store, { recursive: true, mode: 0o700 })
     if (!existsSync(join(store, 'HEAD'))) await runGit({ args: ['init', '--quiet', '--bare', '--template=', store], signal, ...surroundings })
     await removeRests(store)
-    const own = `refs/skillserve/${hash(source.name + resolved.ref).slice(0, 16)}`
+    const own = `refs/skillserve/${hash('sha256', source.name + resolved.ref).slice(0, 16)}`
     await runGit({
       ...remote,
       args: ['--git-dir', store, 'fetch', '--quiet', '--force', '--no-tags', '--depth=1', '--no-write-fetch-head', '--no-recurse-submodules', '--', source.url, `+${resolved.ref}:${own}`]

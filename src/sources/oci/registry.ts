@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { sha256 } from '../../core/ground/digest.ts'
 import { own } from '../../core/ground/json.ts'
 import type { Environment } from '../../operator/setting.ts'
 import { isLoopback } from '../../http/request/hosts.ts'
@@ -43,15 +43,14 @@ export class Registry {
     const answer = await this.#send(`/manifests/${reference}`, 'HEAD', MANIFEST_TYPES)
     const digest = answer.headers.get('docker-content-digest') ?? ''
     if (/^sha256:[\da-f]{64}$/.test(digest)) return digest
-    const bytes = await readBody(await this.#send(`/manifests/${reference}`, 'GET', MANIFEST_TYPES), MAX_MANIFEST_BYTES)
-    return `sha256:${createHash('sha256').update(bytes).digest('hex')}`
+    return sha256(await readBody(await this.#send(`/manifests/${reference}`, 'GET', MANIFEST_TYPES), MAX_MANIFEST_BYTES))
   }
 
   /** A manifest whose bytes have this digest. */
   async manifest (digest: string): Promise<unknown> {
     const answer = await this.#send(`/manifests/${digest}`, 'GET', MANIFEST_TYPES)
     const bytes = await readBody(answer, MAX_MANIFEST_BYTES)
-    if (`sha256:${createHash('sha256').update(bytes).digest('hex')}` !== digest) throw new SourceError('digest_mismatch', `the registry gives other bytes than those of ${digest}`)
+    if (sha256(bytes) !== digest) throw new SourceError('digest_mismatch', `the registry gives other bytes than those of ${digest}`)
     let manifest: unknown
     try {
       manifest = JSON.parse(bytes.toString())

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { open, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -16,11 +16,7 @@ const LOCK_STALE_MS = 60_000
  * @param identity whatever decides what the source holds, as JSON can say it
  */
 export function folderOf (stateDir: string, name: string, identity: unknown): string {
-  return join(stateDir, 'sources', `${name.slice(0, 40)}-${hash(JSON.stringify(identity)).slice(0, 12)}`)
-}
-
-export function hash (text: string): string {
-  return createHash('sha256').update(text).digest('hex')
+  return join(stateDir, 'sources', `${name.slice(0, 40)}-${hash('sha256', JSON.stringify(identity)).slice(0, 12)}`)
 }
 
 /** Writes a file so that nobody ever reads half of it, also after the power went. */
