@@ -1,5 +1,6 @@
 import { constants, fstatSync, openSync, write, writeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import type { DestinationStream } from 'pino'
 import { errorCode } from './core/disk/disk.ts'
 import type { Awaitable } from './core/ground/async.ts'
@@ -175,9 +176,7 @@ function standardOutput (): LogSink {
   const fd = openNonBlocking()
   if (fd === undefined) {
     return {
-      write: (bytes) => new Promise((resolve, reject) => {
-        write(STANDARD_OUTPUT, bytes, (error, written) => { if (error) reject(error); else resolve(written) })
-      }),
+      write: async (bytes) => (await promisify(write)(STANDARD_OUTPUT, bytes)).bytesWritten,
       writeSync: (bytes) => writeSync(STANDARD_OUTPUT, bytes)
     }
   }

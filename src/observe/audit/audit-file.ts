@@ -21,6 +21,7 @@ const statOfFd = promisify(fstat)
 const openFile = promisify(open)
 const closeFile = promisify(close)
 const truncateFile = promisify(ftruncate)
+const writeTo = promisify(write)
 
 /**
  * A file that lines are appended to. Before each batch the path is compared with the open file: after a rotation the file at the
@@ -56,9 +57,7 @@ export class AuditFile implements LogSink {
     this.#since = performance.now()
     try {
       await this.#follow()
-      const written = await new Promise<number>((resolve, reject) => {
-        write(this.#fd, bytes, (error, count) => { if (error) reject(error); else resolve(count) })
-      })
+      const { bytesWritten: written } = await writeTo(this.#fd, bytes)
       const taken = written === bytes.length ? written : await this.#endWithLine(bytes, written)
       this.#note(undefined)
       return taken
