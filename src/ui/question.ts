@@ -21,7 +21,7 @@ export interface ListQuestion {
 }
 
 /** What each choice is in an address: `?valid=false`. */
-const PARAMETERS = {
+export const CHOICE_PARAMETERS = {
   valid: ['valid', 'true'],
   warnings: ['severity', 'warning'],
   errors: ['valid', 'false']
@@ -41,7 +41,7 @@ export function readQuestion (parameters: Readonly<Record<string, unknown>>): Li
   const targets = parseTargets(word('target') ?? '')
   return {
     query,
-    choice: CHOICES.find((choice) => word(PARAMETERS[choice][0]) === PARAMETERS[choice][1]),
+    choice: CHOICES.find((choice) => word(CHOICE_PARAMETERS[choice][0]) === CHOICE_PARAMETERS[choice][1]),
     root: word('root'),
     target: 'unknown' in targets ? undefined : targets[0],
     cursor: word('cursor')
@@ -50,16 +50,11 @@ export function readQuestion (parameters: Readonly<Record<string, unknown>>): Li
 
 /** The address of the list that a question asks for, on its first page unless it has a cursor. */
 export function listAddress (addresses: Addresses, { query = '', choice, root, target, cursor }: Partial<ListQuestion>): string {
-  const [name, value] = choice === undefined ? [] : PARAMETERS[choice]
+  const [name, value] = choice === undefined ? [] : CHOICE_PARAMETERS[choice]
   const parameters = new URLSearchParams({
     ...query !== '' && { q: query }, ...name !== undefined && { [name]: value }, ...root !== undefined && { root }, ...target !== undefined && { target }, ...cursor !== undefined && { cursor }
   })
   return parameters.size === 0 ? addresses.home : `${addresses.home}?${parameters.toString()}`
-}
-
-/** The parameter that a form sends for a choice. */
-export function choiceParameter (choice: Choice): readonly [name: string, value: string] {
-  return PARAMETERS[choice]
 }
 
 /** How the list is chosen: by what the index knows, or by reading entries. */

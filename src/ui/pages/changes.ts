@@ -1,5 +1,5 @@
 import type { Addresses } from '../addresses.ts'
-import { type FileChange, readChanges } from '../changes.ts'
+import { type Changes, type FileChange, readChanges } from '../changes.ts'
 import { html, type Html, trusted, visible } from '../markup/html.ts'
 import { missingSkill } from '../missing.ts'
 import type { PageMaker } from '../pages.ts'
@@ -12,11 +12,8 @@ interface ShownChange extends FileChange {
   readonly difference: string | undefined
 }
 
-interface ChangesContent {
+interface ChangesContent extends Omit<Changes, 'files'> {
   readonly name: string
-  readonly present: string
-  readonly revisions: readonly string[]
-  readonly from: string | undefined
   readonly files: readonly ShownChange[] | undefined
 }
 

@@ -7,7 +7,7 @@ import type { Addresses } from '../addresses.ts'
 import { highlighter } from '../markup/highlight.ts'
 import { type Content, html, type Html, visible } from '../markup/html.ts'
 import type { PageMaker } from '../pages.ts'
-import { choiceParameter, CHOICES, filterOf, listAddress, type ListQuestion, readQuestion } from '../question.ts'
+import { CHOICE_PARAMETERS, CHOICES, filterOf, listAddress, type ListQuestion, readQuestion } from '../question.ts'
 import { snippets } from '../snippets.ts'
 import type { Page } from './layout.ts'
 import { count, outcome, size, verdict } from './parts.ts'
@@ -85,7 +85,7 @@ ${snippetList(snippets(content.base), content.base)}
 }
 
 function form ({ query, choice, root, target, roots }: ListContent, addresses: Addresses): Html {
-  const [name, value] = choice === undefined ? [] : choiceParameter(choice)
+  const [name, value] = choice === undefined ? [] : CHOICE_PARAMETERS[choice]
   const folders = root === undefined || roots.includes(root) ? roots : [...roots, root]
   return html`<form class="search" action="${addresses.home}" method="get">
 <div class="field"><label class="unseen" for="q">Search names, descriptions and texts</label>

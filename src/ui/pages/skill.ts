@@ -1,4 +1,3 @@
-import type { Manifest } from '../../core/ground/skill.ts'
 import type { TrustReport } from '../../core/content/trust/trust-policy.ts'
 import { skillBody } from '../../core/format/main-file.ts'
 import type { GithubState } from '../../sources/git/github.ts'
@@ -6,7 +5,7 @@ import type { TargetName } from '../../verdicts/index.ts'
 import type { Addresses } from '../addresses.ts'
 import { type Content, html, type Html, trusted, visible } from '../markup/html.ts'
 import type { Rendering } from '../markdown-renderer.ts'
-import { type JudgedSkill, readSkill } from '../content.ts'
+import { type JudgedSkill, readSkill, type ShownSkill } from '../content.ts'
 import { missingSkill } from '../missing.ts'
 import type { PageMaker } from '../pages.ts'
 import { githubSnippets, type Snippet, snippets } from '../snippets.ts'
@@ -17,13 +16,7 @@ import { sourceView } from './source.ts'
 import { summary, targetTable } from './targets.ts'
 import { snippetList } from './use.ts'
 
-interface SkillContent {
-  readonly entry: JudgedSkill
-  /** Undefined when the files cannot be listed. */
-  readonly manifest: Manifest | undefined
-  readonly mainFile: string
-  /** Why there is no text of the main file, in a sentence. */
-  readonly problem: string | undefined
+interface SkillContent extends Omit<ShownSkill, 'main'> {
   /** Text after the frontmatter. */
   readonly body: string
   readonly rendering: Rendering | undefined
