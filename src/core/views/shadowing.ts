@@ -1,11 +1,6 @@
-import type { Verdict } from '../content/trust/trust-policy.ts'
 import { finding } from '../format/findings.ts'
-import type { MainFilePreference } from '../format/main-files.ts'
-import type { SkillArchive } from '../content/archive.ts'
 import type { SkillState } from '../content/skill-state.ts'
-import type { FileContent } from '../files/file-content.ts'
-import type { ServableFile } from '../files/file-store.ts'
-import type { CatalogSkill, Finding, Manifest } from '../ground/skill.ts'
+import type { CatalogSkill, Finding } from '../ground/skill.ts'
 
 /** One object for each skill and list of roots: answers are remembered by it. */
 const shadowing = new WeakMap<CatalogSkill, Map<string, CatalogSkill>>()
@@ -21,41 +16,16 @@ export function withShadowing (skill: CatalogSkill, roots: readonly string[]): C
 }
 
 /** The same for a state of it. */
-export class ShadowingState implements SkillState {
-  readonly skill: CatalogSkill
-  readonly #state: SkillState
-
-  constructor (state: SkillState, roots: readonly string[]) {
-    this.skill = withShadowing(state.skill, roots)
-    this.#state = state
-  }
-
-  manifest (): Promise<Manifest> {
-    return this.#state.manifest()
-  }
-
-  fileFindings (): Promise<readonly Finding[]> {
-    return this.#state.fileFindings()
-  }
-
-  trust (): Promise<Verdict | undefined> {
-    return this.#state.trust()
-  }
-
-  mainFile (preference?: MainFilePreference): Promise<FileContent> {
-    return this.#state.mainFile(preference)
-  }
-
-  file (path: string): Promise<FileContent> {
-    return this.#state.file(path)
-  }
-
-  open (path: string): Promise<ServableFile> {
-    return this.#state.open(path)
-  }
-
-  archive (nameOf?: (path: string) => string): Promise<SkillArchive> {
-    return this.#state.archive(nameOf)
+export function shadowingState (state: SkillState, roots: readonly string[]): SkillState {
+  return {
+    skill: withShadowing(state.skill, roots),
+    manifest: () => state.manifest(),
+    fileFindings: () => state.fileFindings(),
+    trust: () => state.trust(),
+    mainFile: (preference) => state.mainFile(preference),
+    file: (path) => state.file(path),
+    open: (path) => state.open(path),
+    archive: (nameOf) => state.archive(nameOf)
   }
 }
 

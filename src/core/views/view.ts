@@ -18,7 +18,7 @@ import { folderOfDisplayName, type NamedSkills } from './display-names.ts'
 import type { MemberLists } from './member-lists.ts'
 import { MemberOrder, NOBODY } from './member-order.ts'
 import type { RootsSearch } from './roots-search.ts'
-import { ShadowingState, withShadowing } from './shadowing.ts'
+import { shadowingState, withShadowing } from './shadowing.ts'
 import { ViewChanges } from './view-changes.ts'
 import { ignoreMissingRoot, isMissing, type ViewMember } from './view-member.ts'
 import { viewStatus } from './view-status.ts'
@@ -278,7 +278,7 @@ export class View implements SkillService, NamedSkills {
     // A kept revision is read from one root alone.
     return (state) => {
       const hidden = 'folder' in state.skill ? this.#hiddenRoots(name) : []
-      return answer(hidden.length === 0 ? state : new ShadowingState(state, hidden))
+      return answer(hidden.length === 0 ? state : shadowingState(state, hidden))
     }
   }
 
