@@ -48,9 +48,8 @@ const TYPES_OF_KINDS = {
   unavailable: 'system_error'
 } as const satisfies Record<SkillErrorKind, WaveErrorType>
 
-/** Wave's type for an error of the domain. */
+/** Wave's type for an error of the domain, other than a skill that is not there. */
 export function waveErrorType ({ code, kind }: SkillError): WaveErrorType {
-  if (code === 'skill_not_found') return 'skill_not_found'
   return code === 'skills_folder_permission_denied' ? 'skill_inaccessible' : TYPES_OF_KINDS[kind]
 }
 

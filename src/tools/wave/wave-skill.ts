@@ -149,11 +149,8 @@ function successResult ({ metadata }: CatalogSkill, text: string): WaveToolResul
 }
 
 function explain (error: ToolFailure, name: string, available: readonly SkillMetadata[]): WaveToolResult {
-  if (!(error instanceof SkillError)) return failureResult(name, 'skill_invalid', error.message, available)
-  switch (error.code) {
-    case 'skill_not_found': return notFoundResult(name, available)
-    default: return failureResult(name, waveErrorType(error), error.message, available)
-  }
+  if (error instanceof SkillError && error.code === 'skill_not_found') return notFoundResult(name, available)
+  return failureResult(name, error instanceof SkillError ? waveErrorType(error) : 'skill_invalid', error.message, available)
 }
 
 function toOutcome (result: WaveToolResult, failure: ToolFailure | boolean = !result.success): ToolOutcome {
