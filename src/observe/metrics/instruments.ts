@@ -31,29 +31,35 @@ const OTHER = '_other'
 
 const SEPARATOR = '\0'
 
-/** Series by the values of their labels, whose text is made once. Beyond the bound, new ones share the last. */
-class SeriesMap<Series> {
+/** A metric with a series for each set of values of its labels, whose text is made once. Beyond the bound, new ones share the last. */
+abstract class SeriesMetric<Series> implements Metric {
+  abstract readonly type: Metric['type']
+  readonly help: string
+  readonly labels: readonly string[]
   readonly #byKey = new Map<string, { readonly labels: string, readonly series: Series }>()
-  readonly #names: readonly string[]
   readonly #make: () => Series
 
-  constructor (names: readonly string[], make: () => Series) {
-    this.#names = names
+  constructor ({ help, labels = [] }: MetricText, make: () => Series) {
+    this.help = help
+    this.labels = labels
     this.#make = make
-    if (names.length === 0) this.get([])
+    if (labels.length === 0) this.of()
   }
 
-  get (values: readonly string[]): Series {
+  /** The series with these values. Keep it where many requests count. */
+  of (...values: readonly string[]): Series {
     const key = values.join(SEPARATOR)
     let entry = this.#byKey.get(key)
     if (entry !== undefined) return entry.series
-    if (this.#byKey.size >= MAX_SERIES && values.some((value) => value !== OTHER)) return this.get(values.map(() => OTHER))
-    entry = { labels: labelText(this.#names, values), series: this.#make() }
+    if (this.#byKey.size >= MAX_SERIES && values.some((value) => value !== OTHER)) return this.of(...values.map(() => OTHER))
+    entry = { labels: labelText(this.labels, values), series: this.#make() }
     this.#byKey.set(key, entry)
     return entry.series
   }
 
-  values (): Iterable<{ readonly labels: string, readonly series: Series }> {
+  abstract samples (): Iterable<Sample>
+
+  protected all (): Iterable<{ readonly labels: string, readonly series: Series }> {
     return this.#byKey.values()
   }
 }
@@ -70,25 +76,15 @@ export interface CounterSeries {
   value: number
 }
 
-export class Counter implements Metric {
+export class Counter extends SeriesMetric<CounterSeries> {
   readonly type = 'counter'
-  readonly help: string
-  readonly labels: readonly string[]
-  readonly #series: SeriesMap<CounterSeries>
 
-  constructor ({ help, labels = [] }: MetricText) {
-    this.help = help
-    this.labels = labels
-    this.#series = new SeriesMap(labels, () => ({ value: 0 }))
-  }
-
-  /** The series with these values. Keep it where many requests count. */
-  of (...labels: readonly string[]): CounterSeries {
-    return this.#series.get(labels)
+  constructor (text: MetricText) {
+    super(text, () => ({ value: 0 }))
   }
 
   * samples (): Iterable<Sample> {
-    for (const { labels, series } of this.#series.values()) yield { suffix: '', labels, value: series.value }
+    for (const { labels, series } of this.all()) yield { suffix: '', labels, value: series.value }
   }
 }
 
@@ -108,24 +104,15 @@ export class HistogramSeries {
 }
 
 /** A histogram of durations in seconds. */
-export class Histogram implements Metric {
+export class Histogram extends SeriesMetric<HistogramSeries> {
   readonly type = 'histogram'
-  readonly help: string
-  readonly labels: readonly string[]
-  readonly #series: SeriesMap<HistogramSeries>
 
-  constructor ({ help, labels = [] }: MetricText) {
-    this.help = help
-    this.labels = labels
-    this.#series = new SeriesMap(labels, () => new HistogramSeries())
-  }
-
-  of (...labels: readonly string[]): HistogramSeries {
-    return this.#series.get(labels)
+  constructor (text: MetricText) {
+    super(text, () => new HistogramSeries())
   }
 
   * samples (): Iterable<Sample> {
-    for (const { labels, series } of this.#series.values()) {
+    for (const { labels, series } of this.all()) {
       let count = 0
       const comma = labels === '' ? '' : ','
       for (let i = 0; i <= BOUNDS.length; i++) {
