@@ -14,7 +14,8 @@ const SAMPLES = new Set(['test', 'tests', 'fixtures', 'examples', 'template', 't
 /** Hidden groups of skills in a folder of skills: those of openai/skills. */
 const HIDDEN_GROUPS = new Set(['.curated', '.experimental', '.system'])
 
-const PACKAGE = /\.(?:skill|zip)$/i
+/** A file that may be a skill as an archive. */
+export const PACKAGE = /\.(?:skill|zip)$/i
 
 /** A search for skills in a tree: what it shares between places. */
 export interface TreeSearch {
@@ -99,4 +100,11 @@ export function join (folder: string, name: string): string {
 
 export function baseName (path: string): string {
   return path.slice(path.lastIndexOf('/') + 1)
+}
+
+/** All folders that a path lies in, the outermost first. */
+export function foldersAbove (path: string): string[] {
+  const folders: string[] = []
+  for (let end = path.indexOf('/'); end !== -1; end = path.indexOf('/', end + 1)) folders.push(path.slice(0, end))
+  return folders
 }

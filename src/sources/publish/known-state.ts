@@ -1,12 +1,11 @@
 import { isMainFile } from '../../core/format/main-files.ts'
 import type { FoundSkills, LeftOut } from '../../core/layout/layout.ts'
-import { baseName } from '../../core/layout/walk-tree.ts'
+import { baseName, foldersAbove, PACKAGE } from '../../core/layout/walk-tree.ts'
 import { brokenParts } from './report.ts'
 import { checkEntries, type SourceChange, type SourceFiles, type SourceTree } from './source-tree.ts'
 
 /** Files that say where skills are: one that comes, goes or is another may add and remove skills. */
 const MANIFEST = /(?:^|\/)\.claude-plugin\//
-const PACKAGE = /\.(?:skill|zip)$/i
 
 /**
  * The files and skills of the state that is published. Consumer: a push of few files to a source of thousands of skills.
@@ -66,8 +65,7 @@ export class KnownState {
     if (isOther && isMainFile(baseName(path))) return undefined
     // The name of a skill that is the whole source is in its main file, and any new file may end that it is.
     if (this.#names.has('')) return undefined
-    const names: string[] = []
-    for (let end = path.lastIndexOf('/'); end > 0; end = path.lastIndexOf('/', end - 1)) names.push(...this.#names.get(path.slice(0, end)) ?? [])
+    const names = foldersAbove(path).flatMap((folder) => this.#names.get(folder) ?? [])
     return isOther && names.length === 0 ? undefined : names
   }
 }

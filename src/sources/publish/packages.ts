@@ -5,12 +5,11 @@ import { createUnpackedFiles } from '../archive/unpacked-files.ts'
 import { unpackArchive } from '../archive/unpack.ts'
 import { isMainFile } from '../../core/format/main-files.ts'
 import type { LeftOut } from '../../core/layout/layout.ts'
-import { baseName } from '../../core/layout/walk-tree.ts'
+import { baseName, foldersAbove, PACKAGE } from '../../core/layout/walk-tree.ts'
 import { SourceError } from '../source-error.ts'
 import { MAX_FILE_BYTES } from './limits.ts'
 import type { SourceEntry, SourceFiles } from './source-tree.ts'
 
-const PACKAGE = /\.(?:skill|zip)$/i
 const MAX_PACKAGES = 1_000
 
 export interface ExpandedFiles {
@@ -112,12 +111,6 @@ async function unpack (bytes: Buffer, tmp: string, signal: AbortSignal): Promise
 
 function folderOf (path: string): string {
   return path.slice(0, Math.max(0, path.lastIndexOf('/')))
-}
-
-function foldersAbove (path: string): string[] {
-  const folders: string[] = []
-  for (let end = path.indexOf('/'); end !== -1; end = path.indexOf('/', end + 1)) folders.push(path.slice(0, end))
-  return folders
 }
 
 /** A skill at the top is the top, and has all files: packages beside other skills count all the same. */

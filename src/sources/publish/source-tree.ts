@@ -1,6 +1,7 @@
 import { posix } from 'node:path'
 import type { LayoutTree, TreeEntry } from '../../core/layout/layout.ts'
 import { compareCodePoints } from '../../core/ground/text.ts'
+import { foldersAbove } from '../../core/layout/walk-tree.ts'
 import { SourceError } from '../source-error.ts'
 
 /** A file or link of a source in one state. */
@@ -56,9 +57,8 @@ export function checkEntries (entries: readonly SourceEntry[], where: string): v
     names.add(path)
   }
   for (const { path } of entries) {
-    for (let end = path.indexOf('/'); end !== -1; end = path.indexOf('/', end + 1)) {
-      if (names.has(path.slice(0, end))) throw new SourceError('refused_tree', `${where} is refused: ${quotePath(path.slice(0, end))} is a file and a folder`)
-    }
+    const both = foldersAbove(path).find((folder) => names.has(folder))
+    if (both !== undefined) throw new SourceError('refused_tree', `${where} is refused: ${quotePath(both)} is a file and a folder`)
   }
 }
 

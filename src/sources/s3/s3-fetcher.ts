@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import type { Environment } from '../../operator/setting.ts'
 import type { LeftOut } from '../../core/layout/layout.ts'
+import { foldersAbove } from '../../core/layout/walk-tree.ts'
 import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'
 import { MAX_FILE_BYTES, MAX_NAME_BYTES } from '../publish/limits.ts'
 import { AddressError, SourceError } from '../source-error.ts'
@@ -87,7 +88,7 @@ function toEntries (objects: readonly StoredObject[], prefixLength: number): { e
       continue
     }
     byPath.set(path, object)
-    for (let end = path.indexOf('/'); end !== -1; end = path.indexOf('/', end + 1)) folders.add(path.slice(0, end))
+    for (const folder of foldersAbove(path)) folders.add(folder)
   }
   for (const path of byPath.keys()) {
     if (!folders.has(path)) continue
