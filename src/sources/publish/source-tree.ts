@@ -144,12 +144,6 @@ export class SourceTree implements LayoutTree {
     return node === undefined || node instanceof Map || node.size > limit ? undefined : await this.files.read(node)
   }
 
-  /** The entry behind a path. */
-  entry (path: string): SourceEntry | undefined {
-    const node = this.#find(path)?.node
-    return node instanceof Map ? undefined : node
-  }
-
   isFolder (folder: string): boolean {
     return this.#find(folder)?.node instanceof Map
   }
