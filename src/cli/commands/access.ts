@@ -19,7 +19,7 @@ Exits with 1 when the file cannot be used, or there is no such token, link or sk
     const asked = flags.get('as')?.at(-1)
     const skill = flags.get('skill')?.at(-1)
     if (asked !== undefined && skill !== undefined) throw new CommandError('access takes --as or --skill, not both')
-    const config = loadConfig({ positionals: folders, flags: new Map([...flags].filter(([flag]) => flag !== 'as' && flag !== 'skill')), env, cwd })
+    const config = loadConfig({ positionals: folders, flags, env, cwd })
     const { reportAccess } = await import('../../access/report.ts')
     const lines = await reportAccess(config, resolve(cwd, file), asked !== undefined ? { caller: asked } : skill !== undefined ? { skill } : {}, env)
     print(lines.map((line) => `${line}\n`).join(''))

@@ -32,7 +32,7 @@ could be exported.
     if (out === undefined || out === '') throw new CommandError('export needs the folder to write to: skillserve export OUT [DIR...]')
     for (const folder of folders) await checkSkillsFolder(folder, cwd, commands, flags.get('layout')?.at(-1) ?? env['LAYOUT'])
     const caller = flags.get('as')?.at(-1)
-    const config = withoutDefaultFolder(loadConfig({ positionals: folders, flags: new Map([...flags].filter(([flag]) => flag !== 'as')), env, cwd }), folders, env)
+    const config = withoutDefaultFolder(loadConfig({ positionals: folders, flags, env, cwd }), folders, env)
     if (caller !== undefined && config.accessFile === undefined) throw new CommandError('--as needs an access file: --access FILE')
     const folder = resolve(cwd, out)
     const [{ openRoots }, { loadPolicy }, { SILENT }, { ExportError, exportSkills }, { SkillError }] = await Promise.all([
