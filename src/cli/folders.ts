@@ -1,10 +1,11 @@
-import { readdir, stat } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { isAbsolute, join, resolve, sep } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { loadConfig } from '../config/load.ts'
 import type { Config } from '../config/settings.ts'
 import type { OpenedRoots } from '../config/roots.ts'
 import { isMainFile } from '../core/format/main-files.ts'
+import { isFolder } from '../operator/make-folder.ts'
 import { quote } from '../operator/setting.ts'
 import { isAddress } from '../sources/address/address.ts'
 import { type Arguments, type CommandContext, CommandError, commandHint, type CommandTable } from './command.ts'
@@ -70,14 +71,6 @@ async function check (text: string, path: string, commands: CommandTable, layout
 
 function isBareWord (text: string): boolean {
   return text !== '.' && text !== '..' && !isAbsolute(text) && !text.includes('/') && !text.includes(sep)
-}
-
-async function isFolder (path: string): Promise<boolean> {
-  try {
-    return (await stat(path)).isDirectory()
-  } catch {
-    return false
-  }
 }
 
 /** A folder that cannot be listed is left to the service, which says why. */

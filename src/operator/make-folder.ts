@@ -20,6 +20,6 @@ export async function makeFolder (path: string, mode?: number): Promise<void> {
   }
 }
 
-async function isFolder (path: string): Promise<boolean> {
+export async function isFolder (path: string): Promise<boolean> {
   return (await stat(path).catch(() => undefined))?.isDirectory() === true
 }
