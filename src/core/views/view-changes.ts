@@ -24,10 +24,19 @@ export interface ViewChangesOptions {
  */
 export class ViewChanges {
   readonly #options: ViewChangesOptions
-  readonly #changed = new Signal<CatalogChange>()
-  readonly #touched = new Signal<Iterable<string> | undefined>()
-  #stops: Array<() => void> = []
-  #touchStops: Array<() => void> = []
+  readonly #changed = new Signal<CatalogChange>(() => {
+    this.#known = this.#snapshot()
+    this.#stop = this.#follow()
+    return () => { this.#stop() }
+  })
+
+  readonly #touched = new Signal<Iterable<string> | undefined>(() => {
+    this.#stopTouches = this.#followTouches()
+    return () => { this.#stopTouches() }
+  })
+
+  #stop = (): void => {}
+  #stopTouches = (): void => {}
   /** What listeners have been told: the owner of each name, and whether it hides another skill. */
   #known = new Map<string, Known>()
 
@@ -36,66 +45,42 @@ export class ViewChanges {
   }
 
   subscribe (listener: (change: CatalogChange) => void): () => void {
-    const stop = this.#changed.subscribe(listener)
-    if (this.#stops.length === 0) {
-      this.#known = this.#snapshot()
-      this.#follow()
-    }
-    return () => {
-      stop()
-      if (!this.#changed.hasListeners) this.#unfollow()
-    }
+    return this.#changed.subscribe(listener)
   }
 
   observe (listener: (names?: Iterable<string>) => void): () => void {
-    const stop = this.#touched.subscribe(listener)
-    if (this.#touchStops.length === 0) this.#followTouches()
-    return () => {
-      stop()
-      if (!this.#touched.hasListeners) this.#unfollowTouches()
-    }
+    return this.#touched.subscribe(listener)
   }
 
   /** The view has new members: reports each skill that came, went, or was replaced by another of the same name. */
   membersChanged (): void {
     if (this.#changed.hasListeners) {
-      this.#unfollow()
-      this.#follow()
+      this.#stop()
+      this.#stop = this.#follow()
       this.#report(new Set([...this.#known.keys(), ...this.#options.names().owners.keys()]), new Set())
     }
     if (this.#touched.hasListeners) {
-      this.#unfollowTouches()
-      this.#followTouches()
+      this.#stopTouches()
+      this.#stopTouches = this.#followTouches()
       this.#touched.emit(undefined)
     }
   }
 
-  #follow (): void {
-    this.#stops = this.#options.members().map((member) => member.skills.subscribe(({ added, changed, removed }) => {
+  #follow (): () => void {
+    const stops = this.#options.members().map((member) => member.skills.subscribe(({ added, changed, removed }) => {
       this.#report([...added, ...changed, ...removed].filter((name) => member.allows(name)), new Set([...added, ...changed]), member)
     }))
-    // A view without roots is followed too.
-    this.#stops.push(() => {})
+    return () => { for (const stop of stops) stop() }
   }
 
-  #unfollow (): void {
-    for (const stop of this.#stops) stop()
-    this.#stops = []
-  }
-
-  #followTouches (): void {
-    this.#touchStops = this.#options.members().map((member, index) => member.inspections.observe((names) => {
+  #followTouches (): () => void {
+    const stops = this.#options.members().map((member, index) => member.inspections.observe((names) => {
       if (names === undefined) return this.#touched.emit(undefined)
       const { owners } = this.#options.names()
       const own = [...names].filter((name) => owners.get(name) === index)
       if (own.length > 0) this.#touched.emit(own)
     }))
-    this.#touchStops.push(() => {})
-  }
-
-  #unfollowTouches (): void {
-    for (const stop of this.#touchStops) stop()
-    this.#touchStops = []
+    return () => { for (const stop of stops) stop() }
   }
 
   /** @param rewritten those of the names whose skill in `by` is another than before */

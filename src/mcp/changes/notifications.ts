@@ -1,4 +1,5 @@
 import type { ChangeFeed } from '../../core/events/change-feed.ts'
+import { Signal } from '../../core/ground/signal.ts'
 import type { SkillService } from '../../core/skill-source.ts'
 import type { SendFrame } from '../../http/send/event-streams.ts'
 import { MCP_NOTIFY_MS } from '../limits.ts'
@@ -14,9 +15,7 @@ const LIST_CHANGES = Buffer.concat([frameOf('resources/list_changed'), frameOf('
 export class Notifications {
   readonly #skills: Pick<SkillService, 'subscribe'>
   readonly #feed: Pick<ChangeFeed, 'subscribe'>
-  readonly #streams = new Set<SendFrame>()
-  #stops: ReadonlyArray<() => void> = []
-  #timer: NodeJS.Timeout | undefined
+  readonly #frames = new Signal<Buffer>(() => this.#follow())
 
   constructor (skills: Pick<SkillService, 'subscribe'>, feed: Pick<ChangeFeed, 'subscribe'>) {
     this.#skills = skills
@@ -25,36 +24,25 @@ export class Notifications {
 
   /** Sends all later changes, until the returned function is called. */
   subscribe (send: SendFrame): () => void {
-    if (this.#streams.size === 0) this.#follow()
-    this.#streams.add(send)
-    return () => {
-      if (this.#streams.delete(send) && this.#streams.size === 0) this.#stop()
+    return this.#frames.subscribe(send)
+  }
+
+  #follow (): () => void {
+    let timer: NodeJS.Timeout | undefined
+    const sendListChanges = (): void => {
+      timer = undefined
+      this.#frames.emit(LIST_CHANGES)
     }
-  }
-
-  #follow (): void {
-    this.#stops = [
-      // Changes come in bursts.
-      this.#skills.subscribe(() => { this.#timer ??= setTimeout(() => { this.#sendListChanges() }, MCP_NOTIFY_MS).unref() }),
-      this.#feed.subscribe((event) => {
-        if (event.type === 'changed') this.#send(frameOf('resources/updated', { uri: mainFileUri(event.name) }))
-      })
-    ]
-  }
-
-  #stop (): void {
-    clearTimeout(this.#timer)
-    this.#timer = undefined
-    for (const stop of this.#stops) stop()
-  }
-
-  #sendListChanges (): void {
-    this.#timer = undefined
-    this.#send(LIST_CHANGES)
-  }
-
-  #send (frame: Buffer): void {
-    for (const send of this.#streams) send(frame)
+    // Changes come in bursts.
+    const stopLists = this.#skills.subscribe(() => { timer ??= setTimeout(sendListChanges, MCP_NOTIFY_MS).unref() })
+    const stopFeed = this.#feed.subscribe((event) => {
+      if (event.type === 'changed') this.#frames.emit(frameOf('resources/updated', { uri: mainFileUri(event.name) }))
+    })
+    return () => {
+      clearTimeout(timer)
+      stopLists()
+      stopFeed()
+    }
   }
 }
 

@@ -44,3 +44,22 @@ t.test('a listener that throws stops nobody: its error is a warning', async (t) 
   t.strictSame(got, [1])
   t.match(await warned, [{ name: 'TypeError', message: 'a bug' }])
 })
+
+t.test('what feeds a signal begins with the first listener and ends with the last, again and again', async (t) => {
+  const steps: string[] = []
+  const signal = new Signal<number>(() => {
+    steps.push('begin')
+    return () => { steps.push('end') }
+  })
+  const stops = [signal.subscribe(() => {}), signal.subscribe(() => {})]
+  stops[0]?.()
+  stops[0]?.()
+  t.strictSame(steps, ['begin'])
+  stops[1]?.()
+  signal.clear()
+  t.strictSame(steps, ['begin', 'end'])
+  const stop = signal.subscribe(() => {})
+  signal.clear()
+  stop()
+  t.strictSame(steps, ['begin', 'end', 'begin', 'end'])
+})
