@@ -33,10 +33,6 @@ function isUnwanted (request: FastifyRequest, reply: FastifyReply, etag: string)
   return !matchesStrongly(ifMatch, etag, ...revision === undefined ? [] : [`"${String(revision)}"`])
 }
 
-function isStream (payload: unknown): payload is Readable {
-  return payload instanceof Readable
-}
-
 export interface ConditionalOptions {
   /**
    * How long shared caches may answer without asking, in seconds, and once more that long while they ask. 0: never. Only where
@@ -69,7 +65,7 @@ export const conditional = fp<ConditionalOptions>(function conditional (app, { c
       reply.header('etag', etag)
     }
     if (etag !== undefined && isUnwanted(request, reply, etag)) {
-      if (isStream(payload)) payload.destroy()
+      if (payload instanceof Readable) payload.destroy()
       next(new HttpProblem('precondition_failed'))
       return
     }
@@ -83,10 +79,10 @@ export const conditional = fp<ConditionalOptions>(function conditional (app, { c
       reply.code(304).header('etag', present)
       for (const name of HEADERS_OF_BODY) reply.removeHeader(name)
     }
-    if (isStream(payload) && (fresh || isHead)) payload.destroy()
+    if (payload instanceof Readable && (fresh || isHead)) payload.destroy()
 
     // Fastify's HEAD routes run one more hook, which measures any payload except a stream, and reads that to its end.
-    if (isHead && (fresh || isStream(payload))) next(null, Readable.from([]))
+    if (isHead && (fresh || payload instanceof Readable)) next(null, Readable.from([]))
     else if (fresh) next(null, null)
     else send(payload, encoding, etag, next)
   })
