@@ -1,6 +1,7 @@
 import type { Environment } from '../operator/setting.ts'
 import { createQueue } from '../core/ground/async.ts'
 import { type CoreLog, SILENT } from '../core/ground/log.ts'
+import { distinctNames } from '../core/ground/text.ts'
 import type { RootOptions } from '../core/roots/root.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 import type { GithubState } from './git/github.ts'
@@ -97,7 +98,10 @@ export async function createSources ({ sources, stateDir, env, log = SILENT, ret
     const queues = Array.from({ length: MAX_FETCHES }, () => createQueue())
     const folders = new Set<string>()
     const programs = new Set<string>()
-    for (const [index, source] of uniqueNames(sources).entries()) {
+    // Those that came from addresses may be equal.
+    const names = distinctNames(sources.map(({ name }) => name))
+    for (const [index, given] of sources.entries()) {
+      const source = { ...given, name: names[index] ?? given.name }
       if (source.kind === 'folder') {
         const { FolderKeeper } = await import('./folder/folder-keeper.ts')
         keepers.push(new FolderKeeper({ folder: source, log, polling, linkTargets }))
@@ -120,15 +124,4 @@ export async function createSources ({ sources, stateDir, env, log = SILENT, ret
     await lock.release()
     throw error
   }
-}
-
-/** Names that came from addresses may be equal: the later ones get a number. */
-function uniqueNames <Named extends { readonly name: string }> (sources: readonly Named[]): Named[] {
-  const taken = new Set<string>()
-  return sources.map((source) => {
-    let { name } = source
-    for (let number = 2; taken.has(name); number++) name = `${source.name}-${number}`
-    taken.add(name)
-    return { ...source, name }
-  })
 }

@@ -17,6 +17,18 @@ export function sameOr<T> (before: readonly T[] | undefined, now: readonly T[]):
   return before?.length === now.length && now.every((item, index) => item === before[index]) ? before : now
 }
 
+/** The same names, each once: of equal ones, the later get a number that makes no other name of the list: `skills`, `skills-2`. */
+export function distinctNames (names: readonly string[]): readonly string[] {
+  const taken = new Set(names)
+  return names.map((name, index) => {
+    if (names.indexOf(name) === index) return name
+    let number = 2
+    while (taken.has(`${name}-${number}`)) number++
+    taken.add(`${name}-${number}`)
+    return `${name}-${number}`
+  })
+}
+
 /** Strict UTF-8: undefined where a byte sequence is not valid, instead of U+FFFD. */
 export function decodeUtf8 (bytes: Buffer): string | undefined {
   return isUtf8(bytes) ? bytes.toString('utf8') : undefined

@@ -2,6 +2,7 @@ import type { CacheUsage } from '../../core/files/file-store.ts'
 import type { RootRefresh } from '../../core/skill-manager.ts'
 import type { SkillStatus } from '../../core/skill-source.ts'
 import type { Signal } from '../../core/ground/signal.ts'
+import { distinctNames } from '../../core/ground/text.ts'
 import { Counter, Histogram, type Metric, Reading } from './instruments.ts'
 
 /** What is measured of the skills. */
@@ -27,6 +28,7 @@ export function skillMetrics (skills: MeasuredSkills, revision: () => string | u
   const failedRefreshes = new Counter({ help: 'Comparisons that failed; what was there before is served.', labels: ['root'] })
   const startedAt = Date.now()
   const refreshedAt: number[] = []
+  // One series cannot stand for two roots in folders of one name.
   const names = distinctNames(skills.status.roots.map(({ name }) => name))
   const nameOf = (root: number): string => names[root] ?? ''
 
@@ -55,18 +57,6 @@ export function skillMetrics (skills: MeasuredSkills, revision: () => string | u
     skillserve_cache_hits_total: ofCache('counter', 'Files that were found in memory.', 'hits'),
     skillserve_cache_misses_total: ofCache('counter', 'Files that were read.', 'misses')
   }
-}
-
-/** Roots in folders of one name, which one series cannot stand for: `skills`, `skills-2`. */
-function distinctNames (names: readonly string[]): readonly string[] {
-  const taken = new Set(names)
-  return names.map((name, index) => {
-    if (names.indexOf(name) === index) return name
-    let number = 2
-    while (taken.has(`${name}-${number}`)) number++
-    taken.add(`${name}-${number}`)
-    return `${name}-${number}`
-  })
 }
 
 /** A number, since a label would add a series with each change: the first digits, which two catalogs hardly share. */
