@@ -110,7 +110,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const judge = createJudge([mcpFindings])
   const translate = (error: unknown, request: FastifyRequest): unknown => access === undefined ? error : access.translate(error, request)
   const readiness = { remarks: () => [access?.remark() ?? [], policy?.remark() ?? []].flat(), isRefusing, shutdown, sources: sources && (() => sources.status) }
-  const pages = ui ? catalogPages({ skillsOf, judge, version, prefix: basePath, log: logger, isPreview, publicUrl, sources, readiness, translate }) : undefined
+  const pages = ui ? catalogPages({ load, skillsOf, judge, version, prefix: basePath, log: logger, isPreview, publicUrl, sources, readiness, translate }) : undefined
 
   await app.register(security, { loopbackOnly, allowedHosts })
   await app.register(errors, { basePath, translate })

@@ -1,8 +1,12 @@
 import { basename } from 'node:path/posix'
 import type { FastifyError, FastifyPluginAsync, FastifyReply, FastifyRequest, preValidationAsyncHookHandler } from 'fastify'
+import { overloadError } from '../core/ground/errors.ts'
+import { own } from '../core/ground/json.ts'
 import { addVary } from '../http/headers.ts'
 import type { RouteReads } from '../http/observer.ts'
+import type { Load } from '../http/overload/load.ts'
 import { prefersPage } from '../http/request/accept.ts'
+import type { Weight } from '../http/request/weight.ts'
 import type { PageMaker, Pages, PagesOptions } from './pages.ts'
 
 type LoadPage = () => Promise<{ readonly page: PageMaker }>
@@ -26,7 +30,7 @@ export interface CatalogPages {
 
 /** What a route that answers programs does for browsers. */
 export interface ForBrowsers {
-  readonly config: { readonly reads: (request: FastifyRequest) => RouteReads }
+  readonly config: { readonly reads: (request: FastifyRequest) => RouteReads, readonly weight: (request: FastifyRequest) => Weight | undefined }
   /** Answers them; for others the route goes on. */
   readonly preValidation: preValidationAsyncHookHandler
   /** Answers them with what went wrong before. */
@@ -34,7 +38,7 @@ export interface ForBrowsers {
 }
 
 /** The catalog for people. It costs its routes, until the first page is asked for. */
-export function catalogPages (options: PagesOptions): CatalogPages {
+export function catalogPages ({ load: busy, ...options }: PagesOptions & { readonly load: Pick<Load, 'level'> }): CatalogPages {
   let loading: Promise<Pages> | undefined
   const pages = () => (loading ??= load())
 
@@ -62,12 +66,17 @@ export function catalogPages (options: PagesOptions): CatalogPages {
 
   return {
     forBrowsers: {
-      config: { reads: (request) => prefersPage(request) ? LIST : 'nothing' },
+      config: {
+        reads: (request) => prefersPage(request) ? LIST : 'nothing',
+        weight: (request) => prefersPage(request) && hasSearch(request) ? 'costly' : undefined
+      },
       async preValidation (request, reply) {
         // Of the server as a whole: no page.
         if (request.url === '*') return
         addVary(reply, 'Accept')
         if (!prefersPage(request)) return
+        // It has entries, as the list of the API has.
+        if (busy.level > 0) throw overloadError.busy()
         const [path = '', query] = request.url.split('?', 2)
         // Relative links need the slash.
         if (!path.endsWith('/')) await reply.redirect(`${basename(options.prefix)}/${query === undefined ? '' : `?${query}`}`, 308)
@@ -88,4 +97,10 @@ export function catalogPages (options: PagesOptions): CatalogPages {
       app.get('/ui/*', { schema, config }, async (request, reply) => (await pages()).missing(request, reply))
     }
   }
+}
+
+/** Whether the list is one of matches. Its form sends an empty field too. */
+function hasSearch ({ query }: FastifyRequest): boolean {
+  const text = own(query, 'q')
+  return text !== undefined && text !== ''
 }

@@ -145,6 +145,18 @@ t.test('K67: a search costs the same through every door, and any other call thro
   t.equal((json() as Array<{ readonly content: string }>).filter(({ content }) => content.includes('Rate limit')).length, 2)
 })
 
+t.test('K67: a search on the page of the catalog costs the same as any other', async (t) => {
+  const service = await buildLimited(t)
+  const open = async (path: string) => {
+    const page = await fetch(service.url + path, { headers: { accept: 'text/html' } })
+    await page.text()
+    return page.status
+  }
+  for (let i = 0; i < 6; i++) t.equal(await open('/?q=demo'), 200)
+  t.equal(await open('/?q=demo'), 429)
+  t.strictSame([await open('/'), await open('/?q='), await open('/')], [200, 200, 429], '20 - 6 * 3')
+})
+
 t.test('K67: large answers and searches cost more', async (t) => {
   const service = await buildLimited(t)
   t.equal((await service.get('/skills/demo/files/large.bin'))[0], 200)

@@ -39,6 +39,22 @@ t.test('K68: archives, search and lists with entries are refused first, then eve
   t.strictSame(await statusesOf([...COSTLY, ...USUAL]), [...artifactStatus(200), ...USUAL.map(() => 200)])
 })
 
+t.test('K68: the page with the list of skills is refused with the lists, as a page', async (t) => {
+  const load: { level: LoadLevel } = { level: 1 }
+  const { url } = await buildService(t, { options: { load }, files: { demo: skill('demo') } })
+  const ask = async (target: string) => await fetch(url + target, { headers: { accept: 'text/html' } })
+  for (const target of ['/', '/?q=demo']) {
+    const page = await ask(target)
+    t.equal(page.status, 503, target)
+    t.match(page.headers.get('retry-after'), /^[1-9]\d*$/)
+    t.match(await page.text(), /<h1>[^]*more to do than it can/)
+  }
+  t.equal((await ask('/ui/skills/demo')).status, 200)
+  t.equal((await fetch(url)).status, 200, 'the list of doors')
+  load.level = 0
+  t.equal((await ask('/')).status, 200)
+})
+
 t.test('K68: under overload a search is refused in the form of its door, and other calls of the same batch run', async (t) => {
   const load: { level: LoadLevel } = { level: 1 }
   const { url } = await buildService(t, { options: { load }, files: { demo: skill('demo') } })
