@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest,
 import fp from 'fastify-plugin'
 import type { CoreLog } from '../core/ground/log.ts'
 import { HttpProblem, problemCodeOf, replaceProblem } from '../http/problem.ts'
+import { lengthOf } from '../http/send/compressed.ts'
 import { networkOf, peerOf, type ClientOf } from '../http/request/client-address.ts'
 import type { Tool } from '../tools/tool.ts'
 import { type Bucket, Buckets } from './buckets.ts'
@@ -146,8 +147,9 @@ export class Limits {
     if (status === 401 || (status === 404 && this.#options.hasCallers && isAnonymous)) return this.#countFailure(request)
     if (status === 403 && problemCodeOf(request) === 'hook_refused') return this.#countFailure(request)
     if (status === 400 || status === 403) return UNCOUNTED.has(problemCodeOf(request)) ? this.#pastUnits(request, this.#callerOf(request), 1) : undefined
-    if (status >= 300 || request.method !== 'GET') return undefined
-    const bytes = Buffer.isBuffer(payload) || typeof payload === 'string' ? payload.length : Number(reply.getHeader('content-length') ?? 0)
+    // The answer to a HEAD says how long another one would be.
+    if (status >= 300 || request.method === 'HEAD') return undefined
+    const bytes = Buffer.isBuffer(payload) || typeof payload === 'string' ? payload.length : lengthOf(reply)
     if (bytes <= UNIT_BYTES) return undefined
     const { buckets, bucket } = this.#callerOf(request)
     buckets.charge(bucket, Math.floor(bytes / UNIT_BYTES))

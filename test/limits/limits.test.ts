@@ -9,7 +9,7 @@ import type { Principal } from '../../src/http/callers.ts'
 import { buildService, type Service } from '../helper/build.ts'
 import { modernRequest } from '../helper/mcp.ts'
 
-const FILES = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo\n', 'large.bin': Buffer.alloc(5 * 1_048_576) } }
+const FILES = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo\n', 'large.bin': Buffer.alloc(5 * 1_048_576), 'large.txt': 'a'.repeat(5 * 1_048_576) } }
 
 interface Limited extends Service {
   refusals (): Limits['refusals']
@@ -155,6 +155,31 @@ t.test('K67: a search on the page of the catalog costs the same as any other', a
   for (let i = 0; i < 6; i++) t.equal(await open('/?q=demo'), 200)
   t.equal(await open('/?q=demo'), 429)
   t.strictSame([await open('/'), await open('/?q='), await open('/')], [200, 200, 429], '20 - 6 * 3')
+})
+
+t.test('K67: a large answer costs the same through every door, compressed or not', async (t) => {
+  const call = { name: 'read_file_in_skill', arguments: { skill_name: 'demo', file_path: 'large.txt' } }
+  const plain = { 'accept-encoding': 'identity' }
+  const doors: Readonly<Record<string, (service: Limited) => Promise<number>>> = {
+    bytes: async ({ get }) => (await get('/skills/demo/files/large.txt', plain))[0],
+    'compressed bytes': async ({ get }) => (await get('/skills/demo/files/large.txt', { 'accept-encoding': 'gzip' }))[0],
+    JSON: async ({ get }) => (await get('/skills/demo/files/large.txt', { ...plain, accept: 'application/json' }))[0],
+    'a tool': async ({ post }) => (await post(`/agent/tools/${call.name}`, call.arguments, plain)).status,
+    'a tool call': async ({ post }) => (await post('/agent/tool-call', { function: call }, plain)).status,
+    MCP: async ({ url }) => {
+      const response = await fetch(`${url}/mcp`, modernRequest({ method: 'tools/call', params: call }, plain))
+      await response.arrayBuffer()
+      return response.status
+    }
+  }
+  for (const [label, ask] of Object.entries(doors)) {
+    const service = await buildLimited(t)
+    t.equal(await ask(service), 200, label)
+    t.equal((await spend(service, 20)).filter((status) => status === 200).length, 14, `20 - 1 - 5: ${label}`)
+  }
+  const service = await buildLimited(t)
+  t.equal((await service.raw('HEAD', '/skills/demo/files/large.txt')).status, 200)
+  t.equal((await spend(service, 20)).filter((status) => status === 200).length, 19, 'a HEAD sends nothing')
 })
 
 t.test('K67: large answers and searches cost more', async (t) => {

@@ -27,6 +27,9 @@ const kept = new LRUCache<string, Buffer, Body>({
   fetchMethod: (_etag, _stale, { context: { encoding, payload } }) => codecOf(encoding).compress(payload)
 })
 
+/** Of compressed streams: the length of the bytes that they are made from. Their own is not known before their end. */
+const lengths = new WeakMap<FastifyReply, number>()
+
 interface Body {
   readonly encoding: Encoding
   readonly payload: Buffer | string
@@ -41,15 +44,21 @@ export function chooseEncoding (request: FastifyRequest, reply: FastifyReply, pa
   const encoding = typeof accepted === 'string' ? preferredEncoding(accepted) : undefined
   if (encoding === undefined) return undefined
   reply.header('content-encoding', encoding)
+  if (payload instanceof Readable) lengths.set(reply, lengthOf(reply))
   // Ranges are ranges of the uncompressed bytes.
   for (const name of ['content-length', 'accept-ranges']) reply.removeHeader(name)
   return encoding
 }
 
+/** Bytes of an answer that is a stream, before it is compressed; 0 where nobody knows. */
+export function lengthOf (reply: FastifyReply): number {
+  return lengths.get(reply) ?? Number(reply.getHeader('content-length') ?? 0)
+}
+
 function isLarge (payload: unknown, reply: FastifyReply): boolean {
   if (typeof payload === 'string') return payload.length >= MIN_BYTES || Buffer.byteLength(payload) >= MIN_BYTES
   if (Buffer.isBuffer(payload)) return payload.length >= MIN_BYTES
-  return payload instanceof Readable && Number(reply.getHeader('content-length')) >= MIN_BYTES
+  return payload instanceof Readable && lengthOf(reply) >= MIN_BYTES
 }
 
 /** The payload in this encoding; at once when that form is kept. */
