@@ -28,14 +28,14 @@ function contentSecurityPolicy ({ script }: Frame['assets']): string {
   return `default-src 'none'; script-src '${script.integrity}'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'`
 }
 
-/** The ETag names everything that the page shows; the page holds it too, so that its script can ask whether it is still so. */
+/** The ETag names everything that the page shows; the page holds it too, so that its script can ask whether it is still so. An error has none. */
 export function sendPage (reply: FastifyReply, page: Page, frame: Frame): FastifyReply {
   const text = renderPage(page, frame).toString()
   const state = sha256(text)
+  if (reply.statusCode < 400) reply.header('etag', strongEtag(state))
   return reply
     .headers(HEADERS)
     .header('content-security-policy', contentSecurityPolicy(frame.assets))
-    .header('etag', strongEtag(state))
     .send(text.replace(STATE_PLACEHOLDER, strongEtag(state).slice(1, -1)))
 }
 

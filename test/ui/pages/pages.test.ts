@@ -184,6 +184,7 @@ t.test('K74: an error is a page for browsers and a problem for programs', async 
   t.notMatch(none.text, folder, 'no path of the server')
   t.equal(none.headers.get('retry-after'), '5')
   t.equal(none.headers.get('cache-control'), 'no-store')
+  t.notOk(none.headers.has('etag'), 'an error is never what a client has')
   for (const path of ['/ui/nope', '/ui/assets/catalog-0.css', '/ui/skills/nope']) {
     const page = await open(url + path)
     t.equal(page.status, path === '/ui/skills/nope' ? 503 : 404, path)
