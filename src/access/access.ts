@@ -128,10 +128,10 @@ export class Access implements AccessDoors {
       else next(this.#admit(request, reply, authentication))
       if (this.#links.digestOf(raw) !== undefined) reply.header('referrer-policy', 'no-referrer')
     })
-    // The last word on caches, whatever a route has said.
-    app.addHook('onSend', ({ principal }, reply, payload, next) => {
+    // The last word on caches, whatever a route has said. An open route gives everybody the same, unless it says `no-store`.
+    app.addHook('onSend', ({ principal, routeOptions: { config } }, reply, payload, next) => {
       const control = reply.getHeader('cache-control')
-      if (principal !== undefined && control !== PRIVATE && control !== 'no-store') reply.header('cache-control', privately(control))
+      if (principal !== undefined && control !== PRIVATE && control !== 'no-store' && config.isOpen !== true) reply.header('cache-control', privately(control))
       next(null, payload)
     })
     addMetadata(app, { basePath: this.#options.basePath, publicUrl: this.#options.publicUrl, issuers: () => this.#policy.issuers })

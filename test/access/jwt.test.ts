@@ -76,6 +76,9 @@ t.test('K62: the metadata lie at both paths, and are public', async (t) => {
     })
     t.equal(response.headers.get('cache-control'), 'public, max-age=300')
   }
+  for (const token of [await issuer.sign(), 'unknown']) {
+    t.equal((await get('/.well-known/oauth-protected-resource', token)).headers.get('cache-control'), 'public, max-age=300', 'the same for everybody')
+  }
   t.equal((await get('/.well-known/oauth-authorization-server')).status, 404)
 })
 
