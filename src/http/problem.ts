@@ -110,8 +110,8 @@ export function problemOf (error: unknown, request: FastifyRequest): Problem {
 export function replaceProblem (problem: HttpProblem, request: FastifyRequest, reply: FastifyReply): Buffer {
   codes.set(request, problem.code)
   const body = Buffer.from(JSON.stringify(toProblem(problem, request.url, request.id, request.server.prefix)))
-  reply.code(httpProblems[problem.code].status).headers(problem.headers).header('content-length', body.length)
-  for (const name of ['content-encoding', 'www-authenticate']) reply.removeHeader(name)
+  reply.code(httpProblems[problem.code].status).headers(problem.headers).type(PROBLEM_MEDIA_TYPE).header('content-length', body.length)
+  for (const name of [...HEADERS_OF_CONTENT, 'www-authenticate']) reply.removeHeader(name)
   return body
 }
 

@@ -234,6 +234,16 @@ t.test('K67: guesses of one address are refused after a few dozen, and a good to
   t.equal((await service.get('/skills/demo'))[0], 200)
 })
 
+t.test('K67: the refusal of a guess on a page is a problem, and says so', async (t) => {
+  const service = await buildLimited(t, { principals: true, burst: 5_000 })
+  await spend(service, 60, '/skills/secret')
+  const { status, headers, json } = await service.fetch('/ui/skills/secret', { headers: { accept: 'text/html' } })
+  t.equal(status, 429)
+  t.equal(headers.get('content-type'), 'application/problem+json')
+  t.notOk(headers.has('content-encoding'))
+  t.match(json(), { code: 'rate_limited' })
+})
+
 t.test('K67: hooks with a wrong signature are guesses too, whether callers are told apart or not', async (t) => {
   for (const principals of [false, true]) {
     const service = await buildLimited(t, { principals, burst: 5_000 })
