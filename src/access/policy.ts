@@ -135,7 +135,8 @@ export class Policy {
     this.warnings = [
       ...unused(['anonymous'], anonymous),
       ...tokens.flatMap(({ groups }, index) => unused(['tokens', index, 'groups'], groups)),
-      ...links.flatMap(({ groups }, index) => unused(['links', index, 'groups'], groups))
+      ...links.flatMap(({ groups }, index) => unused(['links', index, 'groups'], groups)),
+      ...issuers.flatMap(({ groups }, index) => unused(['issuers', index, 'groups'], groups))
     ]
   }
 

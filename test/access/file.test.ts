@@ -108,3 +108,15 @@ t.test('K60: the start warns of patterns that fit no skill, and of no others', a
   await printed('which fits no skill')
   t.match(log().map(({ problem }) => problem).filter((problem) => problem !== undefined), [/"nosuch\*", which fits no skill$/])
 })
+
+t.test('K60: a group that no rule names is a warning, whoever is in it', (t) => {
+  const { warnings } = Policy.parse('access.yaml', [
+    'anonymous: [typo, docs]',
+    `tokens: [{ name: a, sha256: ${DIGEST}, groups: [docs, typo] }]`,
+    `links: [{ name: b, sha256: ${DIGEST}, groups: [typo] }]`,
+    'issuers: [{ issuer: https://id.example, audiences: [a], groups: [docs, typo] }]',
+    'rules: [{ groups: [docs] }]'
+  ].join('\n'), { roots: ['docs'], resource: undefined })
+  t.strictSame(warnings, ['1: anonymous[0]', '2: tokens[0].groups[1]', '3: links[0].groups[0]', '4: issuers[0].groups[1]'].map((place) => `access.yaml:${place} is a group that no rule names`))
+  t.end()
+})
