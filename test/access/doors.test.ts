@@ -89,6 +89,17 @@ t.test('K61: what is wrong with credentials is said as RFC 6750 says it', async 
   }
 })
 
+t.test('K62: headers of a proxy that came twice are refused, and the answer says what to look for', async (t) => {
+  const { url } = await buildGuarded(t, { roots: roots(), access: `proxy: { peers: [127.0.0.1] }\n${ACCESS.trimStart()}` })
+  const ask = (...headers: readonly string[]) => rawRequest(url, request('GET', '/skills', { headers }))
+  t.equal((await ask('X-Auth-Request-User: ann', 'X-Auth-Request-Groups: docs')).status, 200)
+  for (const twice of ['X-Auth-Request-User: root', 'X-Auth-Request-Groups: ops']) {
+    const response = await ask('X-Auth-Request-User: ann', 'X-Auth-Request-Groups: docs', twice)
+    t.equal(response.status, 400, twice)
+    t.match(response.json(), { code: 'invalid_credentials', detail: /a proxy sends each of its headers once/ })
+  }
+})
+
 t.test('K61: who sends no credentials is asked for some, where those of everybody do not suffice', async (t) => {
   const meterRoute: FastifyPluginAsync = fp(async (app) => { app.get('/meter', { config: { scope: 'metrics:read' }, schema: { hide: true } }, async () => '') })
   const { get } = await buildGuarded(t, { roots: roots(), access: `anonymous: [docs]\n${ACCESS}`, plugins: [meterRoute] })
