@@ -16,7 +16,7 @@ export interface ToolRegistry {
   call (tool: Tool, args: ToolArguments, skills: SkillSource): Promise<ToolOutcome>
 
   /** The outcome of a call that is not run, in the tool's own form. Never throws. */
-  refuse (tool: Tool, failure: ToolFailure, skills: SkillSource): Promise<ToolOutcome>
+  refuse (tool: Tool, failure: ToolFailure, args: ToolArguments, skills: SkillSource): Promise<ToolOutcome>
 
   /** `Unknown tool: <name>` and the names there are, of one toolset: a model must not hear of tools that it was not given. */
   unknownTool (name: string, toolset?: Toolset): string
@@ -81,7 +81,7 @@ export function createToolRegistry (tools: readonly Tool[], { onError = () => {}
       }
     },
 
-    refuse: (tool, failure, skills) => fail(tool, failure, {}, skills),
+    refuse: (tool, failure, args, skills) => fail(tool, failure, args, skills),
 
     unknownTool: (name, toolset) => `Unknown tool: ${printable(name)}. Available tools: ${list(toolset).map((tool) => tool.name).join(', ')}`
   }

@@ -111,6 +111,13 @@ t.test('K67: calls are counted and not requests: those past the limit get a sent
   t.equal((await service.post('/agent/tool-call', calls.slice(0, 10))).status, 200)
 })
 
+t.test('K26: a call past the limit is refused under the name of its skill', async (t) => {
+  const service = await buildLimited(t, { burst: 2 })
+  const call = (args: unknown) => ({ id: 'c', type: 'function', function: { name: 'Skill', arguments: args } })
+  const { json } = await service.post('/agent/tool-call', [call({}), call({}), call({ skill_name: 'demo' }), call('{"skill_name":"demo"}'), call('{')])
+  t.match((json() as ReadonlyArray<{ readonly content: string }>).slice(2).map(({ content }) => content), ['demo', 'demo', ''].map((name) => new RegExp(`^Error invoking skill '${name}': Rate limit: try again in \\d s$`)))
+})
+
 t.test('K67: what is no call of a tool that there is costs as much as one', async (t) => {
   const service = await buildLimited(t)
   const unknown = Array.from({ length: 18 }, (_, i) => ({ id: `c${i}`, type: 'function', function: { name: 'rm_rf', arguments: '{}' } }))

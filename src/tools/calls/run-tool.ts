@@ -29,13 +29,14 @@ export async function runTool (tool: Tool, raw: unknown, run: ToolRun, id?: stri
   const args = readArguments(tool, raw)
   log.info(fields, toolCallLine(tool, args instanceof ToolArgumentsError ? {} : args))
   const end = observer?.onCall({ tool, args: args instanceof ToolArgumentsError ? {} : args, dialect, id, origin })
-  const outcome = await (args instanceof ToolArgumentsError ? registry.refuse(tool, args, skills) : registry.call(tool, args, skills))
+  const outcome = await (args instanceof ToolArgumentsError ? registry.refuse(tool, args, {}, skills) : registry.call(tool, args, skills))
   log.info(fields, toolResultLine(outcome))
   end?.(outcome.isError ? 'error' : 'ok', outcome)
   return outcome
 }
 
-function readArguments (tool: Tool, raw: unknown): ToolArguments | ToolArgumentsError {
+/** The arguments of a call as its tool takes them, or what is wrong with them. */
+export function readArguments (tool: Tool, raw: unknown): ToolArguments | ToolArgumentsError {
   try {
     return parseArguments(raw, tool.parameters)
   } catch (error) {

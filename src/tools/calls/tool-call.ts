@@ -4,11 +4,11 @@ import type { Dialect, ToolCall } from '../dialects/dialect.ts'
 import { openEnvelope } from '../dialects/envelope.ts'
 import type { ToolRegistry } from '../registry.ts'
 import { isJsonObject } from '../../core/ground/json.ts'
-import { type Tool, ToolLimitError, ToolOutcome, type Toolset } from '../tool.ts'
+import { type Tool, ToolArgumentsError, ToolLimitError, ToolOutcome, type Toolset } from '../tool.ts'
 import { type CallLogger, toolCallLine, toolResultLine } from './call-log.ts'
 import { type ConfirmSkill, confirmSkills } from './confirm-skills.ts'
 import type { ToolObserver } from './observer.ts'
-import { runTool, type ToolRun } from './run-tool.ts'
+import { readArguments, runTool, type ToolRun } from './run-tool.ts'
 
 export type ToolCallAnswer =
   /** The whole answer as JSON text: one result for one call, an array for a batch or a container. */
@@ -140,9 +140,11 @@ export function createToolCallHandler ({ registry, log, observer }: ToolCallHand
 
   /** A call that a limit refuses has a result and two log lines too. */
   async function refuse (call: ToolCall, tool: Tool | undefined, message: string, request: CallRun, neverRan = true): Promise<ToolOutcome> {
-    const outcome = tool === undefined ? new ToolOutcome({ error: message }, message, true) : await registry.refuse(tool, new ToolLimitError(message), request.skills)
+    const read = tool === undefined ? {} : readArguments(tool, call.args)
+    const args = read instanceof ToolArgumentsError ? {} : read
+    const outcome = tool === undefined ? new ToolOutcome({ error: message }, message, true) : await registry.refuse(tool, new ToolLimitError(message), args, request.skills)
     if (!neverRan) return outcome
-    log.info(request.fields, toolCallLine(tool ?? call.name, {}))
+    log.info(request.fields, toolCallLine(tool ?? call.name, args))
     log.info(request.fields, toolResultLine(outcome))
     observeRefusal(call, tool, outcome, request)
     return outcome

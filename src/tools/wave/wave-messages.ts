@@ -92,8 +92,8 @@ export function failureResult (name: string, type: WaveErrorType, message: strin
 }
 
 /** A ToolResult without the catalog in it, for refusals that must stay small. */
-export function refusalResult (message: string): WaveToolResult {
-  return failure('', message, message, { type: 'system_error', message, suggestions: [] }, [])
+export function refusalResult (name: string, message: string): WaveToolResult {
+  return failure(name, message, message, { type: 'system_error', message, suggestions: [] }, [])
 }
 
 /** The tool's description as it follows the catalog. */

@@ -95,8 +95,8 @@ export function createWaveSkillTool (): Tool {
     },
 
     async fail (error, args, skills) {
-      if (error instanceof ToolLimitError) return toOutcome(refusalResult(error.message), error)
       const name = ownText(args, 'skill_name')
+      if (error instanceof ToolLimitError) return toOutcome(refusalResult(name, error.message), error)
       const available = await availableSkills(skills)
       if (error instanceof SkillError && error.code === 'main_file_not_found') return toOutcome(invalidResult(name, await mainFileProblem(name, skills), available), error)
       return toOutcome(explain(error, name, available), error)
