@@ -1,6 +1,5 @@
 import { createPrivateKey, createPublicKey, type KeyObject, sign, X509Certificate } from 'node:crypto'
 import { rename, rm, writeFile } from 'node:fs/promises'
-import type { Manifest } from '../core/ground/skill.ts'
 import { formatBundle, SIGNATURE_FILE, signedBytes } from './bundle.ts'
 import { hashOf, hintOf } from './signers.ts'
 import { createStatement, isNeverSigned } from './statement.ts'
@@ -52,10 +51,10 @@ function parse<T> (part: KeyError['part'], message: string, read: () => T): T {
 export async function signFolder (path: string, key: SigningKey): Promise<readonly string[]> {
   const skills = await readSkills(path)
   for (const skill of skills) checkSignable(skill)
-  for (const { folder, manifest } of skills) {
+  for (const { folder, ...skill } of skills) {
     const temporary = `${folder}/.#${SIGNATURE_FILE}`
     try {
-      await writeFile(temporary, signManifest(manifest, key))
+      await writeFile(temporary, signSkill(skill, key))
       await rename(temporary, `${folder}/${SIGNATURE_FILE}`)
     } catch (error) {
       await rm(temporary, { force: true }).catch(() => {})
@@ -65,9 +64,9 @@ export async function signFolder (path: string, key: SigningKey): Promise<readon
   return skills.map(({ manifest }) => manifest.skill_name)
 }
 
-/** The text of a signature over all files of a manifest. */
-function signManifest (manifest: Manifest, { key, certificates }: SigningKey): string {
-  const payload = createStatement(manifest)
+/** The text of a signature over all files of a skill. */
+function signSkill ({ manifest, hasLinks }: Pick<ReadSkill, 'manifest' | 'hasLinks'>, { key, certificates }: SigningKey): string {
+  const payload = createStatement(manifest, hasLinks)
   return formatBundle({
     payload,
     signature: sign(hashOf(key), signedBytes(payload), key),

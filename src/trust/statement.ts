@@ -50,8 +50,11 @@ export function parseStatement (payload: Buffer): SignedFiles {
   return { digests, allowsLinks, leftOut: leftOut ?? [] }
 }
 
-/** A statement about all files of a manifest but the signature, and those that no signature covers. */
-export function createStatement ({ skill_name: name, files }: Manifest): Buffer {
+/**
+ * A statement about all files of a manifest but the signature, and those that no signature covers.
+ * @param allowsLinks whether the skill may hold symbolic links, whose targets' bytes are signed under the names of the links
+ */
+export function createStatement ({ skill_name: name, files }: Manifest, allowsLinks: boolean): Buffer {
   const signed = files.filter(({ path }) => path !== SIGNATURE_FILE && !isNeverSigned(path)).toSorted((a, b) => compareCodePoints(a.path, b.path))
   const root = createHash('sha256')
   for (const file of signed) root.update(Buffer.from(hexOf(file), 'hex'))
@@ -60,7 +63,7 @@ export function createStatement ({ skill_name: name, files }: Manifest): Buffer 
     subject: [{ name, digest: { sha256: root.digest('hex') } }],
     predicateType: PREDICATE_TYPE,
     predicate: {
-      serialization: { method: 'files', hash_type: 'sha256', allow_symlinks: false, ignore_paths: [...NEVER_SIGNED, SIGNATURE_FILE] },
+      serialization: { method: 'files', hash_type: 'sha256', allow_symlinks: allowsLinks, ignore_paths: [...NEVER_SIGNED, SIGNATURE_FILE] },
       resources: signed.map((file) => ({ name: file.path, digest: hexOf(file), algorithm: 'sha256' }))
     }
   }))

@@ -55,6 +55,7 @@ export interface ReadSkill {
   /** Path of its own folder. */
   readonly folder: string
   readonly manifest: Manifest
+  readonly hasLinks: boolean
   /** See `unreadPart`. */
   readonly unread: string | undefined
 }
@@ -64,7 +65,9 @@ export async function readSkills (path: string): Promise<readonly ReadSkill[]> {
   return await withSkills(path, {}, async (skills, names, parent) => {
     const all: ReadSkill[] = []
     for (const name of names) {
-      all.push(await skills.read(name, async (state) => ({ folder: `${parent}/${name}`, manifest: await state.manifest(), unread: await unreadPart(state) })))
+      all.push(await skills.read(name, async (state) => ({
+        folder: `${parent}/${name}`, manifest: await state.manifest(), hasLinks: await state.hasLinks(), unread: await unreadPart(state)
+      })))
     }
     return all
   })

@@ -51,6 +51,14 @@ t.test('K95: sign and verify a skill or a folder of them, with exit codes for CI
   t.strictSame(fs.readdirSync(join(cwd, 'skills/one')), ['SKILL.md', 'skill.oms.sig'])
 })
 
+t.test('K19, K95: a skill with links to its own files is valid once it is signed', async (t) => {
+  const cwd = world(t)
+  fs.symlinkSync('SKILL.md', join(cwd, 'skills/one/again.md'))
+  const trust = ['--trust', 'trust/trust.yaml']
+  t.equal((await run(cwd, 'sign', 'skills', '--key', 'private.pem')).code, 0)
+  t.strictSame(await run(cwd, 'verify', 'skills', ...trust), { code: 0, stderr: '', stdout: 'ok       "one"  acme\nok       "two"  acme\n' })
+})
+
 t.test('K4, K95: --allow-links verifies the links that a service with it serves', async (t) => {
   const cwd = world(t)
   fs.mkdirSync(join(cwd, 'installed'))

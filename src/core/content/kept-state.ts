@@ -34,6 +34,10 @@ export class KeptState implements SkillState {
     return this.#kept.manifest
   }
 
+  async hasLinks (): Promise<boolean> {
+    return false
+  }
+
   async fileFindings (): Promise<readonly Finding[]> {
     const { manifest: { files }, contents } = this.#kept
     return contentFindings(files, new Map(files.flatMap(({ path, digest }) => {

@@ -26,6 +26,8 @@ export interface SkillState {
   readonly skill: CatalogSkill
   /** All files and the revision. */
   manifest (): Promise<Manifest>
+  /** Whether a file of the skill, or one that was left out of the manifest, is a symbolic link. */
+  hasLinks (): Promise<boolean>
   /** Findings about files left out of the manifest, and about the bytes of those in it. */
   fileFindings (): Promise<readonly Finding[]>
   /** What the trust policy says of it; undefined without a policy. */
@@ -146,6 +148,10 @@ export class LiveState implements SkillState {
     }
     catalog.refuse(folder)
     throw mainFileError.skillNotFound(name)
+  }
+
+  async hasLinks (): Promise<boolean> {
+    return (await this.#snapshotOnce()).hasLinks
   }
 
   async fileFindings (): Promise<readonly Finding[]> {
