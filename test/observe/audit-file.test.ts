@@ -66,6 +66,16 @@ t.test('K73: a line that a full disk has cut off is whole, in the file before a 
   for (const [i, line] of lines.slice(1).entries()) t.equal((JSON.parse(line) as { readonly prev: string }).prev, createHash('sha256').update(lines[i] ?? '').digest('hex'))
 })
 
+t.test('K73: a process that ends on a full disk leaves whole lines', async (t) => {
+  const folder = t.testdir({ skills: FILES })
+  const path = join(folder, 'audit.log')
+  const first = `${JSON.stringify({ text: 'x'.repeat(64 * 1_024 - 112) })}\n`
+  writeFileSync(path, first)
+  const service = await startProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_LOG: path }, ulimit: "-f 64; trap '' XFSZ" })
+  t.match(await service.stop(), { code: 0 })
+  t.equal(readFileSync(path, 'utf8'), first, 'there was room for 100 bytes')
+})
+
 t.test('K73: a disk that hangs delays no request and no end', async (t) => {
   const folder = t.testdir({ skills: FILES })
   const fifo = join(folder, 'audit.fifo')

@@ -1,4 +1,4 @@
-import { close, closeSync, constants, fstat, fstatSync, ftruncate, open, openSync, readSync, stat, write, writeSync } from 'node:fs'
+import { close, closeSync, constants, fstat, fstatSync, ftruncate, ftruncateSync, open, openSync, readSync, stat, write, writeSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { Signal } from '../../core/ground/signal.ts'
 import type { LogSink } from '../../log-output.ts'
@@ -70,7 +70,17 @@ export class AuditFile implements LogSink {
   }
 
   writeSync (bytes: Uint8Array): number {
-    return writeSync(this.#fd, bytes)
+    const written = writeSync(this.#fd, bytes)
+    if (written === bytes.length) return written
+    const whole = lengthOfLines(bytes, written)
+    const file = fstatSync(this.#fd)
+    if (!file.isFile()) return written
+    try {
+      ftruncateSync(this.#fd, file.size - (written - whole))
+    } catch {
+      return written
+    }
+    return takenLines(whole)
   }
 
   #note (error: NodeJS.ErrnoException | undefined): void {
@@ -84,7 +94,7 @@ export class AuditFile implements LogSink {
    * @returns how many bytes of whole lines are written
    */
   async #endWithLine (bytes: Uint8Array, written: number): Promise<number> {
-    const whole = bytes.lastIndexOf(NEWLINE, written - 1) + 1
+    const whole = lengthOfLines(bytes, written)
     const file = await statOfFd(this.#fd)
     if (!file.isFile()) return written
     try {
@@ -93,8 +103,7 @@ export class AuditFile implements LogSink {
       // A file that can only be appended to.
       return written
     }
-    if (whole === 0) throw Object.assign(new Error('no room for a line'), { code: 'ENOSPC' })
-    return whole
+    return takenLines(whole)
   }
 
   async #follow (): Promise<void> {
@@ -104,6 +113,15 @@ export class AuditFile implements LogSink {
     await closeFile(this.#fd)
     this.#fd = fd
   }
+}
+
+function lengthOfLines (bytes: Uint8Array, written: number): number {
+  return bytes.lastIndexOf(NEWLINE, written - 1) + 1
+}
+
+function takenLines (whole: number): number {
+  if (whole === 0) throw Object.assign(new Error('no room for a line'), { code: 'ENOSPC' })
+  return whole
 }
 
 /** A pipe with a reader, or a device, is opened again: writes to it wait, as those to a disk do. */
