@@ -72,7 +72,7 @@ t.test('K84: what no disk can hold is refused and named where it lies in a skill
   t.strictSame(await skills.list(), ['good'])
 })
 
-t.test('K84: odd but honest trees are served, and what is no skill is named', async (t) => {
+t.test('K4, K84: odd but honest trees are served, and what is no skill is named', async (t) => {
   const { repository, sources, skills, status } = await openGood(t)
   const main = (name: string) => blob(repository, skillText(name))
   const skill = (name: string, ...more: readonly string[]) => `040000 tree ${tree(repository, `100644 blob ${main(name)}\tSKILL.md`, ...more)}`
@@ -81,7 +81,7 @@ t.test('K84: odd but honest trees are served, and what is no skill is named', as
     repository,
     `${skill('a', `${link('/etc/passwd')}\tabsolute`, `${link('../../../../etc/passwd')}\tup`, `${link('SKILL.md')}\tinside`, `160000 commit ${'a'.repeat(40)}\tmodule`, `100755 blob ${main('x')}\tnew\nline`, `100644 blob ${main('x')}\tback\\slash`, `100644 blob ${main('x')}\tend `)}\ta`,
     `${skill('B')}\tB`, `${skill('b')}\tb`, `${skill('x')}\tbad\nname`, `${skill('x')}\t\u202egnp`,
-    `${link('../../outside')}\tfar`, `${link('a')}\tnear`
+    `${link('../../outside')}\tfar`, `${link('/opt/skills/gone')}\tinstalled`, `${link('a')}\tnear`
   )}\tskills`])
   await sources.sync()
   t.strictSame(status().state, 'ok', JSON.stringify(status().error))
@@ -90,7 +90,7 @@ t.test('K84: odd but honest trees are served, and what is no skill is named', as
   t.notOk(files.some(({ path }) => ['absolute', 'up', 'module'].includes(path)), 'no byte from outside')
   t.ok(files.some(({ path }) => path === 'inside'))
   const reasons = status().left_out?.first.map(({ path, reason }) => `${path}: ${reason}`) ?? []
-  for (const expected of ['skills/a/absolute: link_outside', 'skills/a/up: link_outside', 'skills/a/module: submodule']) t.ok(reasons.includes(expected), `${expected} in ${reasons.join(', ')}`)
+  for (const expected of ['skills/a/absolute: link_outside', 'skills/a/up: link_outside', 'skills/far: link_outside', 'skills/installed: link_outside', 'skills/a/module: submodule']) t.ok(reasons.includes(expected), `${expected} in ${reasons.join(', ')}`)
   for (const path of ['absolute', 'up']) await t.rejects(async () => { await skills.readFile('a', path) })
 })
 

@@ -34,9 +34,11 @@ export class KnownState {
     return { ...this.#found, leftOut: this.#leftOut }
   }
 
-  /** Records files of skills that clients cannot use, such as submodules. */
+  /** Records what clients cannot use, such as submodules: in skills, and beside them where a skill could be. */
   async findBrokenParts (): Promise<void> {
-    this.#leftOut = [...this.#leftOut, ...await brokenParts(this.tree.files, this.#found.skills.flatMap(({ path }) => this.tree.below(path).map(({ entry }) => entry)))]
+    const entries = new Set(this.tree.unresolved)
+    for (const { path } of this.#found.skills) for (const { entry } of this.tree.below(path)) entries.add(entry)
+    this.#leftOut = [...this.#leftOut, ...await brokenParts(this.tree.files, entries)]
   }
 
   /**

@@ -82,6 +82,7 @@ export class SourceTree implements LayoutTree {
   #files: SourceFiles
   readonly #top: Folder = new Map()
   readonly #base: string
+  readonly #unresolved = new Set<SourceEntry>()
 
   /** @param base the folder that is the top; '' for all */
   constructor (files: SourceFiles, base = '') {
@@ -125,9 +126,15 @@ export class SourceTree implements LayoutTree {
         continue
       }
       const target = node.kind === 'link' ? this.#resolve(posix.join(found.path, name))?.node : node.kind === 'file' ? node : undefined
-      if (target !== undefined) entries.push({ name, kind: target instanceof Map ? 'folder' : 'file', linked: node.kind === 'link' })
+      if (target === undefined) this.#unresolved.add(node)
+      else entries.push({ name, kind: target instanceof Map ? 'folder' : 'file', linked: node.kind === 'link' })
     }
     return entries.sort((a, b) => compareCodePoints(a.name, b.name))
+  }
+
+  /** Submodules, and links that lead to nothing in the tree, of all folders that were listed. */
+  get unresolved (): ReadonlySet<SourceEntry> {
+    return this.#unresolved
   }
 
   async realPath (folder: string): Promise<string> {
