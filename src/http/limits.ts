@@ -9,8 +9,11 @@ export const MAX_EVENT_STREAM_BYTES = 1_048_576
 /** Pause between two comments that keep a silent stream open, in milliseconds: less than proxies and we ourselves wait. */
 export const EVENT_HEARTBEAT_MS = 15_000
 
-/** Time that a client of GET /events waits before it connects again, in milliseconds: sent as `retry`. */
-export const EVENT_RETRY_MS = 3_000
+/** Shortest time that a client of GET /events waits before it connects again, in milliseconds: sent as `retry`. */
+export const EVENT_RETRY_MS = 2_000
+
+/** What is added at random to that, at most: clients of a process that ended do not all return at once. */
+export const EVENT_RETRY_SPREAD_MS = 2_000
 
 /** Largest request body, in bytes. */
 export const MAX_BODY_BYTES = 1_048_576

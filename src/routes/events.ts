@@ -3,7 +3,7 @@ import type { SkillsOf, WhileAllowed } from '../http/callers.ts'
 import type { ChangeFeed, FeedEvent } from '../core/events/change-feed.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import type { Observer } from '../http/observer.ts'
-import { EVENT_RETRY_MS, MAX_EVENT_STREAMS } from '../http/limits.ts'
+import { EVENT_RETRY_MS, EVENT_RETRY_SPREAD_MS, MAX_EVENT_STREAMS } from '../http/limits.ts'
 import { accepts } from '../http/request/accept.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { createEventStreams, EVENT_STREAM_MEDIA_TYPE } from '../http/send/event-streams.ts'
@@ -23,8 +23,6 @@ export interface EventRoutesOptions {
   readonly maxStreamBytes?: number
   readonly heartbeatMs?: number
 }
-
-const RETRY = Buffer.from(`retry: ${EVENT_RETRY_MS}\n\n`)
 
 /** An event is the same bytes for all clients. */
 const frames = new WeakMap<FeedEvent, Buffer>()
@@ -50,7 +48,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
     const lastId = request.headers['last-event-id'] || request.query.last_event_id || undefined
     const feed = feeds.of(followedOf(request))
     return streams.open(request, reply, (send) => {
-      send(RETRY)
+      send(Buffer.from(`retry: ${EVENT_RETRY_MS + Math.floor(Math.random() * EVENT_RETRY_SPREAD_MS)}\n\n`))
       const unsubscribe = feed.subscribe((event) => { send(frameOf(event)) }, lastId)
       // Without an event: a client that is cut off before the first one resumes from here.
       if (lastId === undefined) send(Buffer.from(`id: ${feed.position}\n\n`))
