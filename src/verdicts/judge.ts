@@ -87,6 +87,8 @@ function worse (a: Outcome, b: Outcome): Outcome {
 }
 
 function isEcho ({ found, outcomes }: Judged, all: readonly Judged[]): boolean {
+  // YAML refuses them, so that they are named there.
+  if (found.code === 'control_characters') return all.some((other) => other.found.code.startsWith('yaml_') && other.found.line === found.line)
   if (LEFT_OUT.has(found.code)) return all.some((other) => MAIN_FILE_LEFT_OUT.has(other.found.code) && isAbout(found, other.found.file))
   if (!ECHOES.has(found.code)) return found.code === 'mcp_limits_exceeded' && all.some((other) => other.found.code === 'mcp_too_many_files')
   return all.some((other) => !ECHOES.has(other.found.code) &&

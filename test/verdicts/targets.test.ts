@@ -104,6 +104,8 @@ t.test('K79: one mistake is one finding, which names its targets', async (t) => 
     { text: text('name: demo', D, 'allowed-tools: [Read, Write]') },
     { text: text('name: [demo]', D) },
     { text: text('name: demo', D, 'license: [MIT] too') },
+    { text: text('name: demo', 'description: Use \u0007 when asked') },
+    { text: text('name: demo', 'description: "Use \u0007 when asked"') },
     { text: GOOD.text?.replace('---', '---  ') ?? '' }
   ]) {
     const { findings } = await verdictsFor(parts)

@@ -1,6 +1,6 @@
 import { type ReadableFields, readFieldByField } from './field-by-field.ts'
 import { finding, quoteList } from './findings.ts'
-import { isJsonObject } from '../ground/json.ts'
+import { isJsonObject, own } from '../ground/json.ts'
 import { MAX_FRONTMATTER_BYTES } from '../ground/limits.ts'
 import type { Finding, Frontmatter } from '../ground/skill.ts'
 import { failureFinding, readLenientYaml } from './yaml.ts'
@@ -20,6 +20,7 @@ export interface ParsedFrontmatter {
 }
 
 const REQUIRED_FIELDS = ['name', 'description']
+const CONTROL_CHARACTER = /[^\P{Cc}\t]/u
 const NO_FIELDS: ReadonlySet<string> = new Set()
 
 const BOM = Buffer.from('\uFEFF')
@@ -72,7 +73,7 @@ export function parseFrontmatter (bytes: Buffer): ParsedFrontmatter {
   }
   const source = bytes.toString()
   const { outcome, repaired } = readLenientYaml(source)
-  if (outcome.kind === 'value') return fromValue(outcome.value, repaired.length > 0 ? [repairFinding(repaired)] : [])
+  if (outcome.kind === 'value') return fromValue(outcome.value, repaired.length > 0 ? [repairFinding(repaired, outcome.value)] : [])
   return fromFields(readFieldByField(source, outcome)) ?? refused(failureFinding(outcome))
 }
 
@@ -96,7 +97,7 @@ function fromFields (read: ReadableFields | undefined): ParsedFrontmatter | unde
   const absent = hasErrors ? REQUIRED_FIELDS.filter((field) => !Object.hasOwn(frontmatter, field)) : []
   return {
     frontmatter,
-    findings: [...findings, ...repaired.length > 0 ? [repairFinding(repaired)] : []],
+    findings: [...findings, ...repaired.length > 0 ? [repairFinding(repaired, frontmatter)] : []],
     broken: new Set([...broken, ...absent])
   }
 }
@@ -105,8 +106,10 @@ function refused (problem: Finding): ParsedFrontmatter {
   return { frontmatter: {}, findings: [problem], broken: new Set(REQUIRED_FIELDS) }
 }
 
-function repairFinding (fields: readonly string[]): Finding {
+function repairFinding (fields: readonly string[], values: unknown): Finding {
   const names = quoteList(fields)
+  // Quotes mend none of these.
+  const hasControls = isJsonObject(values) && fields.some((field) => CONTROL_CHARACTER.test(String(own(values, field))))
   return finding('yaml_repaired', `the text of ${names} is not valid YAML and was read as it stands`,
-    `Put the text of ${names} in double quotes`, fields[0])
+    `Put the text of ${names} in double quotes${hasControls ? ', without control characters' : ''}`, fields[0])
 }

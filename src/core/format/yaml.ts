@@ -33,6 +33,7 @@ export const INDENTED_REASON = 'it begins with blanks'
 const SYNTAX_FIXES: ReadonlyArray<readonly [RegExp, (where: string) => string]> = [
   [/^duplicated mapping key/, where => `Remove the field in ${where} or the other one of the same name`],
   [/^tab characters/, where => `Indent ${where} with blanks instead of tabs`],
+  [/^the stream contains non-printable|^expected valid JSON character|^null byte/, where => `Remove the control characters from ${where}`],
   [/^unknown escape/, where => `Write every backslash in ${where} twice`],
   [/^unknown \w+ tag|^undeclared tag/, where => `Put the value in ${where} that begins with '!' in double quotes`],
   [/^expected a single document/, () => "Remove the lines that begin with '---' or '...' from the frontmatter"],
