@@ -36,6 +36,9 @@ export const CONDITIONS = {
   too_large_for_anthropic: (subject) => bytesOf(subject) >= MAX_UPLOAD_BYTES,
   too_large_for_openai: (subject) => isTooLargeForOpenai(subject),
   field_in_brackets: hasBrackets,
+  // Its client reads some of what other readers refuse, and refuses some of what they read.
+  refused_by_mcp: ({ otherFindings }) => otherFindings.some(({ code }) => code === 'mcp_refused'),
+  line_refused_by_mcp: ({ otherFindings }, { line }) => otherFindings.some((other) => other.code === 'mcp_refused' && other.line === line),
   opening_fence_has_blanks: ({ mainFile }) => mainFile !== undefined && OPENING_FENCE_WITH_BLANKS.test(mainFile.toString('latin1', 0, FENCE_BYTES))
 } as const satisfies Readonly<Record<string, (subject: Subject, found: Finding) => boolean>>
 

@@ -43,13 +43,15 @@ const ROWS: readonly OutcomeRow[] = [
   {
     codes: ['yaml_invalid', 'yaml_repaired'],
     refused: [...STRICT, 'anthropic-upload'],
-    not_loaded: ['codex', 'opencode', 'goose', 'skills-cli', 'mcp', ...INDEXES],
+    not_loaded: ['codex', 'opencode', 'goose', 'skills-cli', ...INDEXES],
     changed: ['claude-code', 'gemini-cli'],
     warned: ['vscode']
   },
+  { codes: ['yaml_repaired'], when: 'refused_by_mcp', not_loaded: ['mcp'] },
   { codes: ['byte_order_mark'], refused: ['skills-ref', 'quick-validate'], not_loaded: ['codex', 'gemini-cli'] },
   { codes: ['line_ends_crlf'], refused: ['quick-validate'] },
   { codes: ['frontmatter_flow_style'], refused: ['skills-ref'] },
+  { codes: ['frontmatter_flow_style'], when: 'line_refused_by_mcp', not_loaded: ['mcp'] },
   {
     codes: ['name_not_text', 'description_not_text', 'license_not_text', 'compatibility_not_text', 'metadata_not_mapping', 'metadata_not_text', 'allowed_tools_not_text', 'allowed_tools_list'],
     when: 'field_in_brackets',

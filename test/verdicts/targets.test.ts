@@ -104,6 +104,7 @@ t.test('K79: one mistake is one finding, which names its targets', async (t) => 
     { text: text('name: demo', D, 'allowed-tools: [Read, Write]') },
     { text: text('name: [demo]', D) },
     { text: text('name: demo', D, 'license: [MIT] too') },
+    { text: text('{"name": "demo", "description": "Use when asked"}') },
     { text: text('name: demo', 'description: Use \u0007 when asked') },
     { text: text('name: demo', 'description: "Use \u0007 when asked"') },
     { text: GOOD.text?.replace('---', '---  ') ?? '' }
@@ -111,6 +112,21 @@ t.test('K79: one mistake is one finding, which names its targets', async (t) => 
     const { findings } = await verdictsFor(parts)
     t.equal(findings.length, 1, findings.map(({ code }) => code).join())
     t.ok(findings[0]?.targets !== undefined)
+  }
+})
+
+t.test('K80: what a target of this service is said to do is what the service does', async (t) => {
+  for (const [lines, verdict, because] of [
+    [['name: demo', 'description: Use: it'], 'not_loaded', ['yaml_repaired']],
+    [['name: demo', 'description: Use \u0007 it'], 'ok', undefined],
+    [['name: demo', 'description: Use \u0007 it', 'note: Use: it'], 'not_loaded', ['yaml_repaired']],
+    [['{"name": "demo", "description": "Use it"}'], 'not_loaded', ['frontmatter_flow_style']],
+    [['name: demo', D, 'license: [MIT]'], 'ok', undefined],
+    [['name: demo', D, 'tags: [a]', 'note: "over', '  lines"'], 'not_loaded', ['mcp_refused']]
+  ] as const) {
+    const subject = await subjectFor({ text: text(...lines) })
+    t.equal(subject.otherFindings.some(({ code }) => code.startsWith('mcp_')), verdict === 'not_loaded', lines.join())
+    t.match(verdictsOf(subject, ['mcp']).targets, [{ verdict, because }], lines.join())
   }
 })
 
