@@ -84,6 +84,7 @@ t.test('K79: a skill without mistakes has no finding, and every target takes it'
     GOOD,
     { text: text('name: demo', D, 'license: MIT', 'compatibility: Any', 'allowed-tools: Read Write', 'metadata:', '  a: b') },
     { text: `${GOOD.text}[a](docs/b%20c.md#d), [x](https://example.org), [h](#demo), \`[no](link.md)\`\n\`\`\`\n[no](link.md)\n\`\`\`\n`, files: { 'docs/b c.md': 1 } },
+    { text: `${GOOD.text}[a](copy(1).md), [b](copy(1)(2).md#x), [c](copy(1).md "title"), ([d](copy(1).md))\n`, files: { 'copy(1).md': 1, 'copy(1)(2).md': 1 } },
     { text: text('name: demo', `description: ${long(1_024)}`) },
     { folder: long(64), text: text(`name: ${long(64)}`, D) }
   ]) {

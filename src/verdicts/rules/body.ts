@@ -14,6 +14,9 @@ const PLACEHOLDER_BEGINNINGS = ['$ARGUMENTS', '${CLAUDE_', '!`']
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})/
 
+/** The destination of a link, up to a blank or the bracket that closes it. It may hold brackets in pairs. */
+const DESTINATION = /^((?:[^\s()]|\([^\s()]*\))*)[\s)]/
+
 /** Destinations that name no file of the skill: addresses, headings, paths of a host, and templates. */
 const NO_FILE = /^(?:[a-z][a-z\d+.-]*:|\/|#|\?)|[<>{}*$|\\]|\.\.\.|…/i
 
@@ -92,8 +95,7 @@ function linksOf (body: string, firstLine: number): readonly Link[] {
     if (fence !== undefined || mark !== undefined || !text.includes('](')) continue
     const plain = text.replaceAll(/(`+)[^`]*\1/g, (code) => ' '.repeat(code.length))
     for (let at = plain.indexOf(']('); at !== -1 && tried++ < MAX_TRIED && links.length < MAX_LINKS; at = plain.indexOf('](', at + 2)) {
-      const end = plain.slice(at + 2, at + 2 + MAX_LINK_CHARACTERS).search(/[\s)]/)
-      const destination = end === -1 ? '' : plain.slice(at + 2, at + 2 + end)
+      const [, destination = ''] = DESTINATION.exec(plain.slice(at + 2, at + 2 + MAX_LINK_CHARACTERS)) ?? []
       if (destination !== '' && !NO_FILE.test(destination)) links.push({ destination, position: { line: firstLine + index, column: at + 3 } })
     }
   }
