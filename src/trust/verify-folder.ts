@@ -1,4 +1,4 @@
-import { readdir, stat } from 'node:fs/promises'
+import { lstat, readdir, stat } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import type { TrustPolicy, Verdict } from '../core/content/trust/trust-policy.ts'
 import type { Manifest } from '../core/ground/skill.ts'
@@ -90,7 +90,7 @@ async function withSkills<T> (path: string, options: ReadOptions, use: (skills: 
   const parent = isSkill ? dirname(path) : path
   return await readRoot({ path: parent, name: basename(path) }, options, async (skills) => {
     const names = await skills.list()
-    if (isSkill && !names.includes(basename(path))) throw new FolderError(`${path} has a name that no skill can have`)
+    if (isSkill && !names.includes(basename(path))) throw new FolderError(`${path} ${(await lstat(path)).isSymbolicLink() ? 'is a link out of its folder' : 'has a name that no skill can have'}`)
     if (names.length === 0) throw new FolderError(`${path} has no skills`)
     return await use(skills, isSkill ? [basename(path)] : names, parent)
   })

@@ -75,6 +75,7 @@ t.test('K4, K95: --allow-links verifies the links that a service with it serves'
 t.test('K95: what cannot be signed or verified is one line, and exit code 1', async (t) => {
   const cwd = world(t)
   fs.mkdirSync(join(cwd, 'empty'))
+  fs.symlinkSync('../skills/one', join(cwd, 'empty/linked'))
   for (const [argv, stderr] of [
     [['sign', 'skills'], /^skillserve: sign needs --key FILE\n$/],
     [['sign', '--key', 'private.pem'], /sign takes one folder/],
@@ -82,6 +83,7 @@ t.test('K95: what cannot be signed or verified is one line, and exit code 1', as
     [['sign', 'skills', '--key', 'missing.pem'], /missing\.pem cannot be read: ENOENT, there is no such file\n$/],
     [['sign', 'empty', '--key', 'private.pem'], /empty has no skills\n$/],
     [['verify', 'empty', '--trust', 'trust/trust.yaml'], /empty has no skills\n$/],
+    [['sign', 'empty/linked', '--key', 'private.pem'], /empty\/linked is a link out of its folder\n$/],
     [['sign', 'missing', '--key', 'private.pem'], /missing cannot be read: ENOENT/],
     [['sign', 'skills', '--key', 'private.pem', '--chain', 'trust/acme.pem'], /^skillserve: --chain trust\/acme\.pem must begin with the certificate of the key\n$/],
     [['verify', 'skills'], /verify needs --trust FILE or --locked FILE/],
