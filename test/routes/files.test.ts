@@ -251,6 +251,22 @@ t.test('one service', async (t) => {
   })
 })
 
+t.test('K44: a text that is streamed has its charset too, whoever has read it before', async (t) => {
+  const large = {
+    // The characters lie over the ends of the pieces that are read.
+    'utf8.md': Buffer.from('a' + 'é'.repeat(1_200_000)),
+    'latin.md': Buffer.from(`${'a'.repeat(1_300_000)}\xe9`, 'latin1'),
+    'cut.md': Buffer.from('é'.repeat(200_000)).subarray(0, -1)
+  }
+  const { fetch } = await buildService(t, { files: { demo: { 'SKILL.md': '# Demo\n', ...large } } })
+  const types = { 'utf8.md': 'text/markdown; charset=utf-8', 'latin.md': 'text/markdown', 'cut.md': 'text/markdown' }
+  for (const [path, type] of Object.entries(types)) {
+    for (const init of [{}, { method: 'HEAD' }, { headers: { range: 'bytes=1-2' } }]) t.equal((await fetch(`${base}/${path}`, init)).headers.get('content-type'), type, path)
+    await fetch(`${base}/${path}`, { headers: { accept: 'application/json' } })
+    t.equal((await fetch(`${base}/${path}`)).headers.get('content-type'), type, `${path}, in memory`)
+  }
+})
+
 t.test('no file stays open behind a 304, a HEAD, a 416, a part or a client that goes away', async (t) => {
   let open = 0
   let allClosed = () => {}

@@ -13,13 +13,13 @@ import { BLOCK_CACHE_BYTES, CONTENT_CACHE_BYTES, MAX_BUFFERED_FILE_BYTES, MAX_CA
 import type { Signature } from '../ground/skill.ts'
 import { CheckedFile, digestBlocks } from './checked-file.ts'
 import { FileContent } from './file-content.ts'
-import type { Checksums, ChecksumOptions, OpenFile } from './open-file.ts'
+import type { ChecksumOptions, FileChecksums, OpenFile } from './open-file.ts'
 import { openInside } from './open-inside.ts'
 
 /** A file as it can be sent: in memory, or open and to be streamed by the one who asked, who must close it. */
 export type ServableFile =
   | { readonly kind: 'content', readonly content: FileContent }
-  | { readonly kind: 'stream', readonly file: OpenFile, readonly digest: string | undefined }
+  | { readonly kind: 'stream', readonly file: OpenFile, readonly digest: string | undefined, readonly isUtf8: boolean }
 
 /**
  * Whether there is room for the answer with a large file. False after a while: then the file is not read.
@@ -79,11 +79,11 @@ export class FileStore {
   readonly #hasRoom: RoomForFile
   readonly #contents: LRUCache<string, StoredFile>
   /** Of large files, by identity: the same inode in the same state has the same bytes. */
-  readonly #checksums = new LRUCache<string, Checksums>({ max: MAX_CACHED_DIGESTS })
+  readonly #checksums = new LRUCache<string, FileChecksums>({ max: MAX_CACHED_DIGESTS })
   /** Digests of the blocks of large files, by digest. */
   readonly #blocks = new LRUCache<string, Buffer>({ maxSize: BLOCK_CACHE_BYTES, sizeCalculation: ({ length }) => length + 1 })
   /** Checksums that are being computed: whoever needs them meanwhile waits. */
-  readonly #hashing = new Map<string, Promise<Checksums>>()
+  readonly #hashing = new Map<string, Promise<FileChecksums>>()
   /** Large files are read one after the other: many at a time would fill the memory. */
   readonly #queues = new WeakMap<Disk, Queue>()
   /** One piece of one large file in each turn of the event loop, in the order of their asking: none holds up another. */
@@ -146,7 +146,7 @@ export class FileStore {
   }
 
   /** The same file, whose blocks are compared with those of its digest before they are given out. It is read once for each digest. */
-  async withCheckedBlocks ({ file, digest }: Extract<ServableFile, { kind: 'stream' }>): Promise<ServableFile> {
+  async withCheckedBlocks ({ file, digest, isUtf8 }: Extract<ServableFile, { kind: 'stream' }>): Promise<ServableFile> {
     try {
       if (digest === undefined) throw new RefusedError('too_many_bytes')
       let blocks = this.#blocks.get(digest)
@@ -155,7 +155,7 @@ export class FileStore {
         if (hashed.digest !== digest) throw changed('the file changed before its blocks were hashed')
         this.#blocks.set(digest, blocks = hashed.blocks)
       }
-      return { kind: 'stream', digest, file: new CheckedFile(file, blocks) }
+      return { kind: 'stream', digest, isUtf8, file: new CheckedFile(file, blocks) }
     } catch (error) {
       await file.close()
       throw error
@@ -167,24 +167,23 @@ export class FileStore {
     const { file } = opening
     if (file.stats.size <= MAX_BUFFERED_FILE_BYTES) return { kind: 'content', content: (await this.#take(place, opening, MAX_MAIN_FILE_BYTES)).content }
     try {
-      return { kind: 'stream', file, digest: file.stats.size > MAX_SKILL_BYTES ? undefined : await this.#digestOf(file) }
+      const { digest, isUtf8 } = file.stats.size > MAX_SKILL_BYTES ? { digest: undefined, isUtf8: false } : await this.#checksumsOf(file)
+      return { kind: 'stream', file, digest, isUtf8 }
     } catch (error) {
       await file.close()
       throw error
     }
   }
 
-  async #digestOf (file: OpenFile): Promise<string> {
-    try {
-      return (await this.checksums(file)).digest
-    } catch (error) {
+  async #checksumsOf (file: OpenFile): Promise<FileChecksums> {
+    return await this.checksums(file).catch(async (error: unknown) => {
       if (!(error instanceof RefusedError) || error.refusal !== 'changed') throw error
-      return (await file.checksums({ pause: this.#pause, mayGrow: true })).digest
-    }
+      return await file.checksums({ pause: this.#pause, mayGrow: true })
+    })
   }
 
   /** Checksums of an open file; those of a large one are kept, since whoever streams it needs them each time. */
-  async checksums (file: OpenFile, wanted: ChecksumOptions = {}): Promise<Checksums> {
+  async checksums (file: OpenFile, wanted: ChecksumOptions = {}): Promise<FileChecksums> {
     const options = { ...wanted, pause: this.#pause }
     const signature = signatureOf(file.stats)
     if (signature.size <= MAX_BUFFERED_FILE_BYTES || options.onBytes !== undefined) return await file.checksums(options)
@@ -196,7 +195,7 @@ export class FileStore {
     return await (this.#hashing.get(id) ?? this.#hash(id, file, options))
   }
 
-  #hash (id: string, file: OpenFile, options: ChecksumOptions): Promise<Checksums> {
+  #hash (id: string, file: OpenFile, options: ChecksumOptions): Promise<FileChecksums> {
     const hashing = file.checksums(options).then((checksums) => {
       this.#checksums.set(id, checksums)
       return checksums

@@ -7,18 +7,23 @@ import { asRefused, changed, RefusedError } from '../disk/refused.ts'
 import { isSameState, signatureOf } from '../disk/signature.ts'
 import type { Signature } from '../ground/skill.ts'
 import { fileKind, type FileKind } from './file-kind.ts'
+import { Utf8Check } from './utf8-check.ts'
 
 const CHUNK_BYTES = 1_048_576
 const MIN_CHUNK_BYTES = 4_096
 const STREAM_CHUNK_BYTES = 65_536
 
-/** What one pass over all bytes of a file gives. */
+/** What one pass over all bytes of a file gives, and manifests keep. */
 export interface Checksums {
   /** `sha256:<hex>`. */
   readonly digest: string
   /** For ZIP archives. */
   readonly crc32: number
   readonly kind: FileKind | undefined
+}
+
+export interface FileChecksums extends Checksums {
+  readonly isUtf8: boolean
 }
 
 export interface ChecksumOptions {
@@ -73,13 +78,14 @@ export class OpenFile {
    * Checksums of the state that `stats` describe.
    * @throws {RefusedError} `changed`, `io_error`
    */
-  async checksums ({ signal, onBytes, pause = nextTurn, mayGrow = false }: ChecksumOptions = {}): Promise<Checksums> {
+  async checksums ({ signal, onBytes, pause = nextTurn, mayGrow = false }: ChecksumOptions = {}): Promise<FileChecksums> {
     const hash = createHash('sha256')
     const size = Number(this.stats.size)
     // No larger than the file: a megabyte for each of ten thousand small files would keep the garbage collector busy. One
     // byte more than the size shows that a file has grown.
     const buffer = Buffer.allocUnsafeSlow(Math.min(CHUNK_BYTES, Math.max(MIN_CHUNK_BYTES, size + 1)))
     let crc = 0
+    const utf8 = new Utf8Check()
     let kind: FileKind | undefined
     let position = 0
     for (let isComplete = false; !isComplete;) {
@@ -87,6 +93,7 @@ export class OpenFile {
       const bytes = buffer.subarray(0, count)
       hash.update(bytes)
       crc = crc32(bytes, crc)
+      utf8.add(bytes)
       if (position === 0) kind = fileKind(bytes)
       onBytes?.(bytes)
       position += count
@@ -97,7 +104,7 @@ export class OpenFile {
       if (count === CHUNK_BYTES) await pause()
       signal?.throwIfAborted()
     }
-    return { digest: `sha256:${hash.digest('hex')}`, crc32: crc, kind }
+    return { digest: `sha256:${hash.digest('hex')}`, crc32: crc, kind, isUtf8: utf8.holds }
   }
 
   /**

@@ -58,10 +58,11 @@ export function answerContent (
   return range === undefined ? bytes : bytes.subarray(range.start, range.end + 1)
 }
 
-function answerStream (request: FastifyRequest, reply: FastifyReply, { file, digest }: StreamedFile, path: string, answer: FileAnswer): Readable {
+function answerStream (request: FastifyRequest, reply: FastifyReply, { file, digest, isUtf8 }: StreamedFile, path: string, answer: FileAnswer): Readable {
   try {
     return answerChunks(request, reply, {
       ...answer,
+      mediaType: contentType(answer.mediaType, isUtf8),
       size: Number(file.stats.size),
       etag: digest === undefined ? undefined : strongEtag(digest),
       chunks: (start, end) => withSentences(file.chunks(start, end, digest), path),
@@ -132,13 +133,16 @@ function chooseRange (
 function describe (content: FileContent, mediaType: string, variant: string | undefined): FileHeaders {
   const known = headersOf.get(content)
   if (known?.mediaType === mediaType && known.variant === variant) return known
-  const hasCharset = isTextType(mediaType) && content.utf8 !== undefined
   const headers = {
     mediaType,
     variant,
-    type: hasCharset ? `${mediaType}; charset=utf-8` : mediaType,
+    type: contentType(mediaType, content.utf8 !== undefined),
     etag: strongEtag(content.digest, variant)
   }
   headersOf.set(content, headers)
   return headers
+}
+
+function contentType (mediaType: string, isUtf8: boolean): string {
+  return isUtf8 && isTextType(mediaType) ? `${mediaType}; charset=utf-8` : mediaType
 }

@@ -321,7 +321,7 @@ t.test('K43: a digest is of one state', async (t) => {
     const file = await openInside(disk, folder, 'file')
     return await file.checksums().finally(() => file.close())
   }
-  t.same(await digest(), { digest: sha256(text), crc32: crc32(text) })
+  t.match(await digest(), { digest: sha256(text), crc32: crc32(text) })
   disk.intercept = (operation) => { if (operation === 'read') fs.appendFileSync(join(folder, 'file'), 'x') }
   await t.rejects(digest(), { message: 'changed' })
 })
