@@ -1,6 +1,7 @@
-import { mkdir, stat } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { errorCode } from '../core/disk/disk.ts'
+import { isFolder } from './is-folder.ts'
 
 /**
  * Makes a folder that an operator has named, and those above it. Node's option `recursive` does not end where the system says
@@ -18,8 +19,4 @@ export async function makeFolder (path: string, mode?: number): Promise<void> {
     await makeFolder(dirname(path), mode)
     await mkdir(path, mode).catch(async (again: unknown) => { if (!await isFolder(path)) throw again })
   }
-}
-
-export async function isFolder (path: string): Promise<boolean> {
-  return (await stat(path).catch(() => undefined))?.isDirectory() === true
 }
