@@ -19,11 +19,11 @@ export function startLoad (url: string): Load {
     for (let count = 0; !stopped.signal.aborted; count++) {
       const target = TARGETS[count % TARGETS.length] ?? '/'
       const outcome = await fetch(`${url}${target}`, { headers }).then(async (response) => {
-        await response.arrayBuffer()
-        return response.status
+        const body = Buffer.from(await response.arrayBuffer())
+        return response.ok ? undefined : `${response.status} ${body.toString('utf8', 0, 200)}`
       }, (error: Error) => error.message)
       answered++
-      if (outcome !== 200) failures.push(`${target}: ${outcome}`)
+      if (outcome !== undefined) failures.push(`${target}: ${outcome}`)
     }
   }
 
