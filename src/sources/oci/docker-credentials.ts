@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { isJsonObject, own } from '../../core/ground/json.ts'
+import { own } from '../../core/ground/json.ts'
 import type { Environment } from '../../operator/setting.ts'
 import { basic } from '../http/http-client.ts'
 import { SourceError } from '../source-error.ts'
@@ -76,7 +76,8 @@ function credentialsIn (text: string, program: string): Readonly<Record<string, 
   } catch {
     answer = undefined
   }
-  const [username, secret] = isJsonObject(answer) ? [answer['Username'], answer['Secret']] : []
+  const username = own(answer, 'Username')
+  const secret = own(answer, 'Secret')
   if (typeof username !== 'string' || typeof secret !== 'string') throw new SourceError('secret_missing', `${program} gives something else than a user and a secret`)
   if (username === TOKEN_USER) throw new SourceError('secret_missing', `${program} gives a refresh token: set a user and a password or access token with auth`)
   return basic(username, secret)
