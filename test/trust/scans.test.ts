@@ -2,6 +2,7 @@ import { appendFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { verifyFolder } from '../../src/trust/verify-folder.ts'
+import { modernRequest } from '../helper/mcp.ts'
 import { startProcess } from '../helper/process.ts'
 import { makeKeyPair, sign, trustOf } from '../helper/signing.ts'
 import { skill, until } from '../helper/skills.ts'
@@ -42,19 +43,23 @@ t.test('K95: results of scanners count for their revision, and refuse by severit
 
 t.test('K95: a service follows scans and revocations: of a revision, and of a signer', async (t) => {
   const cwd = t.testdir({ skills: { one: skill('one', { 'run.sh': 'echo' }), two: skill('two') }, 'scans.json': '{}' })
-  const trust = join(cwd, 'trust.yaml')
+  const trustFile = join(cwd, 'trust.yaml')
   const keys = makeKeyPair()
   writeFileSync(join(cwd, 'acme.pem'), keys.publicPem)
   for (const name of ['one', 'two']) await sign(join(cwd, 'skills', name), keys)
-  const write = (more = ''): void => { writeFileSync(trust, `signers: [{ name: acme, key: acme.pem }]\nroots: { skills: require }\nscans: { file: scans.json, max_severity: medium }\n${more}`) }
+  const write = (more = ''): void => { writeFileSync(trustFile, `signers: [{ name: acme, key: acme.pem }]\nroots: { skills: require }\nscans: { file: scans.json, max_severity: medium }\n${more}`) }
   write()
   const service = await startProcess(t, { cwd, args: ['--trust', 'trust.yaml', './skills'] })
   const get = async (path: string) => await fetch(`${service.url}${path}`)
   const list = async () => (await (await get('/skills')).json() as { skills: readonly string[] }).skills.join()
   const entryOf = async (name: string) => await (await get(`/catalog/${name}`)).json() as Entry
   t.equal(await list(), 'one,two')
-  const { revision, trust: { scans } } = await entryOf('one')
-  t.strictSame(scans, [])
+  const { revision, trust } = await entryOf('one')
+  t.strictSame(trust.scans, [])
+  for (const [method, uri, found] of [['skills/get', 'skill://one/SKILL.md', 'skill'], ['resources/read', 'skill://one/run.sh', 'contents']] as const) {
+    const { result } = await (await fetch(`${service.url}/mcp`, modernRequest({ method, params: { uri } }))).json() as { result: Record<string, unknown> }
+    t.match([result[found]].flat(), [{ _meta: { 'skillserve/trust': trust } }], `MCP says the same: ${method}`)
+  }
 
   writeFileSync(join(cwd, 'scans.json'), JSON.stringify({ [revision]: [scanOf('low')] }))
   await until(async () => (await entryOf('one')).findings.some(({ code }) => code === 'scan_note'))

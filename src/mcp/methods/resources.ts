@@ -6,6 +6,7 @@ import type { SkillSource } from '../../core/skill-source.ts'
 import { compareCodePoints } from '../../core/ground/text.ts'
 import { McpFault } from '../faults.ts'
 import { type Page, readPage } from './paging.ts'
+import { TRUST } from './skill-entries.ts'
 import { mainFileUri, parseSkillUri, skillUri } from '../skill-uri.ts'
 
 export const resourceTemplates = [{
@@ -41,9 +42,10 @@ export async function readResource (skills: SkillSource, uri: string): Promise<R
   if (parts === undefined || parts.path === '') {
     throw new ResourceNotFoundError(uri, 'No such resource: files are skill://<name>/<path>, percent-encoded; folders are for resources/directory/read')
   }
-  const content = await skills.readFile(parts.name, parts.path)
+  const { name, path } = parts
+  const [content, verdict] = await skills.read(name, async (state) => [await state.file(path), await state.trust()] as const)
   const body = content.utf8 === undefined ? { blob: content.bytes.toString('base64') } : { text: content.utf8 }
-  return { contents: [{ uri, mimeType: mediaType(parts.path), ...body }] }
+  return { contents: [{ uri, mimeType: mediaType(path), ...body, ...verdict && { _meta: { [TRUST]: verdict.report } } }] }
 }
 
 /**

@@ -1,5 +1,6 @@
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import type { SkillState } from '../../core/content/skill-state.ts'
+import type { TrustReport } from '../../core/content/trust/trust-policy.ts'
 import { SkillError } from '../../core/ground/errors.ts'
 import type { Finding, Frontmatter } from '../../core/ground/skill.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
@@ -8,16 +9,21 @@ import { MCP_PAGE_ENTRIES, MCP_PAGE_FILES } from '../limits.ts'
 import { type Page, readPage } from './paging.ts'
 import { mainFileUri, parseSkillUri, skillUri } from '../skill-uri.ts'
 
-/** The key of the protocol's metadata: a prefix that is ours. */
+/** Keys of the protocol's metadata: a prefix that is ours. */
 const REVISION = 'skillserve/revision'
+export const TRUST = 'skillserve/trust'
 
 /** An entry of `skills/list` (Skills extension, "The skill entry"). */
 export interface SkillEntry {
   readonly uri: string
   readonly frontmatter: Frontmatter
   readonly resources: ReadonlyArray<{ readonly uri: string, readonly digest: string, readonly size: number }>
-  /** The revision of the skill, of which the HTTP routes read files and archives. */
-  readonly _meta: { readonly [REVISION]: string }
+  readonly _meta: {
+    /** The revision of the skill, of which the HTTP routes read files and archives. */
+    readonly [REVISION]: string
+    /** Where the skill comes from; absent without a trust policy. */
+    readonly [TRUST]?: TrustReport
+  }
 }
 
 /** One page of the skills that the official client accepts. */
@@ -61,6 +67,7 @@ async function readEntry (state: SkillState): Promise<{ readonly entry?: SkillEn
   const { frontmatter, findings } = await checkEligibility(state.skill, manifest, await state.mainFile())
   if (frontmatter === undefined) return { findings }
   const { name } = state.skill
+  const verdict = await state.trust()
   const resources = manifest.files.map(({ path, digest, size_bytes: size }) => ({ uri: skillUri(name, path), digest, size }))
-  return { entry: { uri: mainFileUri(name), frontmatter, resources, _meta: { [REVISION]: manifest.revision } }, findings }
+  return { entry: { uri: mainFileUri(name), frontmatter, resources, _meta: { [REVISION]: manifest.revision, ...verdict && { [TRUST]: verdict.report } } }, findings }
 }
