@@ -64,7 +64,7 @@ could be exported.
       const served = new Set(service.namesNow())
       const leftOut = [...report.leftOut, ...[...quarantined].filter(([name]) => !served.has(name)).map(([name, reason]) => ({ name, reason: `quarantined: ${reason}` }))]
       for (const { name, reason } of leftOut) print(`left out: ${name}: ${reason}\n`)
-      print(`${report.skills} skills in ${report.files} files: ${report.written} changed, ${report.removed} removed\n`)
+      print(`${report.skills} ${report.skills === 1 ? 'skill' : 'skills'} in ${report.files} files: ${report.written} changed, ${report.removed} removed\n`)
       if (report.skills === 0) return 1
       return leftOut.length > 0 ? 2 : 0
     } catch (error) {
