@@ -14,8 +14,6 @@ const UPPER_BOUND_MS = 10_000
 const LARGE_FILE_BYTES = 40_000_000
 
 // Some twenty processes, two of which are stopped by their deadline.
-t.setTimeout(300_000)
-
 const skillFile = (name: string) => `---\nname: ${name}\ndescription: A test\n---\n# ${name}\n`
 
 function skillsFolder (t: Test): string {

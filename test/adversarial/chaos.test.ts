@@ -7,7 +7,6 @@ import { type ChaosReport, runChaos } from './chaos/chaos.ts'
 import { World } from './chaos/world.ts'
 
 // The long form is `npm run chaos`: any seed, for as long as you like.
-t.setTimeout(300_000)
 
 const OPERATIONS = 80
 const BOUND = process.getuid?.() !== 0

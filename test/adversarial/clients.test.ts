@@ -7,8 +7,6 @@ import { startProcess, type ServiceProcess } from '../helper/process.ts'
 import { jsonRequest, openRaw, rawRequest, request, type RawConnection, type RawResponse } from '../helper/raw-http.ts'
 import { skills, skillText, until } from '../helper/skills.ts'
 
-t.setTimeout(180_000)
-
 const LARGE_BYTES = 20_000_000
 const IDLE_CLIENTS = 1_000
 const ASKED_MEANWHILE = 200

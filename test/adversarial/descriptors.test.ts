@@ -6,8 +6,6 @@ import { startProcess } from '../helper/process.ts'
 import { openRaw, rawRequest, request } from '../helper/raw-http.ts'
 import { skills, skillText, until } from '../helper/skills.ts'
 
-t.setTimeout(120_000)
-
 const CLIENTS = 400
 const DESCRIPTORS = 100
 

@@ -3,8 +3,6 @@ import t from 'tap'
 import { attackByBatch, attackByExcess, attackBySize, attackBySwaps } from './attacks/heavy-attacks.ts'
 import { attackByPipelines } from './attacks/pipelining.ts'
 
-t.setTimeout(180_000)
-
 /** Of those that `npm run attack` sends, what costs the suite least: descriptors, and memory. */
 const PIPELINES_TRIED = ['a file of 8 MB', 'the largest page']
 

@@ -7,8 +7,6 @@ import { jsonRequest, openRaw, request, type RawConnection } from '../helper/raw
 import { skills, until } from '../helper/skills.ts'
 import { startStopwatch } from '../helper/timing.ts'
 
-t.setTimeout(120_000)
-
 const CLIENTS = 16
 /** More than a socket's buffers hold. */
 const LARGE_BYTES = 1_000_000

@@ -4,8 +4,6 @@ import { fullDisk, startStuck, type StuckService, unreadPipe } from './attacks/s
 import { rawRequest, request } from '../helper/raw-http.ts'
 import { skills } from '../helper/skills.ts'
 
-t.setTimeout(120_000)
-
 /** More than the backlog of the log and the buffers of the system, in bytes of log lines. */
 const FLOOD_BYTES = 9_500_000
 const STOP_MS = 10_000

@@ -10,8 +10,6 @@ import { startProcess } from '../helper/process.ts'
 import { skills, until } from '../helper/skills.ts'
 import { startStopwatch } from '../helper/timing.ts'
 
-t.setTimeout(240_000)
-
 const PROBE = fileURLToPath(new URL('attacks/loop-stall.mjs', import.meta.url))
 
 /** Answers to wait for while the writers write. */

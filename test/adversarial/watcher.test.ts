@@ -7,8 +7,6 @@ import { osError, skills, skillText, until } from '../helper/skills.ts'
 import { runChaos } from './chaos/chaos.ts'
 import { World } from './chaos/world.ts'
 
-t.setTimeout(120_000)
-
 const BOUND = process.getuid?.() !== 0
 const HOUR_MS = 3_600_000
 const OPERATIONS = 80

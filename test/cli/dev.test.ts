@@ -11,8 +11,6 @@ import { skill, skills, skillText, until } from '../helper/skills.ts'
 /** Runs a command in a terminal of its own. */
 const TERMINAL = '/usr/bin/script'
 
-t.setTimeout(120_000)
-
 t.test('K77: dev prints the findings of a skill after each save, and its open page follows', async (t) => {
   const folder = t.testdir({ skills: { demo: skill('demo') } })
   const preview = launch(t, { args: ['dev', join(folder, 'skills'), '--port', '0'], env: {} })

@@ -11,9 +11,6 @@ import { skills } from '../helper/skills.ts'
 const EXAMPLES = fileURLToPath(new URL('../../skills', import.meta.url))
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { readonly version: string }
 
-// Some twenty processes.
-t.setTimeout(300_000)
-
 t.test('K82: a command prints to stdout and ends with 0, a mistake prints to stderr and ends with 1', async (t) => {
   t.match(await runProcess(t, { args: ['version'] }), { code: 0, stdout: `${version}\n`, stderr: '' })
   t.match(await runProcess(t, { args: ['help', 'serve'] }), { code: 0, stdout: /^Usage: skillserve serve \[DIR\.\.\.\]/, stderr: '' })

@@ -21,17 +21,22 @@ export async function createBalancer (ports: readonly number[]): Promise<Balance
   const agent = new Agent({ keepAlive: true })
   const changes = new EventEmitter()
   const ready = new Set<number>(ports)
+  /** What the last check of a backend said that was not ready, for the message of a failure. */
+  const refusals = new Map<number, string>()
   const closed = new AbortController()
   let next = 0
 
   async function check (port: number): Promise<void> {
     while (!closed.signal.aborted) {
-      const isReady = await fetch(`http://127.0.0.1:${port}/readyz`, { headers: { connection: 'close' } }).then(async (response) => {
-        await response.arrayBuffer()
-        return response.ok
-      }, () => false)
-      if (isReady) ready.add(port)
-      else ready.delete(port)
+      const refusal = await fetch(`http://127.0.0.1:${port}/readyz`, { headers: { connection: 'close' } }).then(async (response) => {
+        const text = await response.text()
+        return response.ok ? undefined : text
+      }, ({ message, cause }: Error) => `${message} ${String(cause)}`)
+      if (refusal === undefined) ready.add(port)
+      else {
+        ready.delete(port)
+        refusals.set(port, `${new Date().toISOString()} ${refusal}`)
+      }
       changes.emit('checked')
       await pause(CHECK_MS)
     }
@@ -45,7 +50,9 @@ export async function createBalancer (ports: readonly number[]): Promise<Balance
       response.pipe(outgoing)
       response.once('error', (error) => { outgoing.destroy(error) })
     })
-    upstream.once('error', ({ message }) => { outgoing.writeHead(502).end(`backend ${port}: ${message}`) })
+    upstream.once('error', ({ message }) => {
+      outgoing.writeHead(502).end(`${new Date().toISOString()} backend ${port} of ${backends.join(' and ')}: ${message}; last refusals: ${JSON.stringify(Object.fromEntries(refusals))}`)
+    })
     incoming.pipe(upstream)
   })
   server.listen(0, '127.0.0.1')

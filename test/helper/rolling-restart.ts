@@ -20,7 +20,7 @@ export function startLoad (url: string): Load {
       const target = TARGETS[count % TARGETS.length] ?? '/'
       const outcome = await fetch(`${url}${target}`, { headers }).then(async (response) => {
         const body = Buffer.from(await response.arrayBuffer())
-        return response.ok ? undefined : `${response.status} ${body.toString('utf8', 0, 200)}`
+        return response.ok ? undefined : `${response.status} ${body.toString('utf8', 0, 1_000)}`
       }, (error: Error) => error.message)
       answered++
       if (outcome !== undefined) failures.push(`${target}: ${outcome}`)

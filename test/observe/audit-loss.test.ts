@@ -7,8 +7,6 @@ import { freePort } from '../helper/proxies.ts'
 import { rawRequest, request } from '../helper/raw-http.ts'
 import { skills, until } from '../helper/skills.ts'
 
-t.setTimeout(120_000)
-
 for (const [what, stdout] of [['on a full disk', fullDisk], ['a pipe that nobody reads', unreadPipe]] as const) {
   t.test(`K73: where the audit log is required and standard output is ${what}, nothing is read`, async (t) => {
     const service = await startStuck(t, t.testdir(skills('one')), stdout(t), { AUDIT_LOG: 'stdout', AUDIT_REQUIRED: 'true' })

@@ -12,8 +12,6 @@ const SHELL = /^```sh\n([^]*?)^```$/gm
 /** What ends by itself, and needs nothing but the checkout. */
 const COMMAND = /^(?:npx skillserve (?:token|access|lock|sign|verify|validate|export|completion|help|version)|mkdir|cp|openssl) .*/gm
 
-t.setTimeout(120_000)
-
 /** A folder as that of somebody who follows a document: the example skills, and `npx`, which finds the program of the checkout. */
 function createFolder (t: Test): { readonly folder: string, run (command: string): string } {
   const folder = t.testdir({ bin: {} })

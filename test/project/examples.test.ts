@@ -15,8 +15,6 @@ const SKILLS = fileURLToPath(new URL('../../skills', import.meta.url))
 const SCRIPTED_MODEL = 'http://127.0.0.1:8081'
 const QUESTION = 'What is the weather in Lyon?'
 
-t.setTimeout(120_000)
-
 /** The programs as JavaScript: `tsx`, which the documents name, takes longer to start than most of them run. The model runs with it. */
 const built = t.testdir({})
 buildSync({ entryPoints: ['agent-loop', 'anthropic', 'gemini', 'mcp-client', 'openai-responses'].map((name) => `${ROOT}examples/${name}.ts`), outdir: built, format: 'esm', platform: 'node' })

@@ -15,8 +15,6 @@ const RESOLVE = 'export async function resolve (name, context, next) { if (name 
 const WITHOUT_IOREDIS = `data:text/javascript,import { register } from 'node:module'; register(${JSON.stringify(`data:text/javascript,${RESOLVE}`)})`
 const LINK = /\]\(([^)\s#]+)[^)\s]*\)/g
 
-t.setTimeout(120_000)
-
 interface Package {
   readonly bin: { readonly skillserve: string }
   scripts: Record<string, string>

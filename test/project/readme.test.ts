@@ -25,8 +25,6 @@ const DOCUMENTS = [
   ...readdirSync(`${ROOT}docs`).filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`)
 ]
 
-t.setTimeout(120_000)
-
 interface Block {
   readonly document: string
   readonly line: number

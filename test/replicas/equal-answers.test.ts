@@ -9,8 +9,6 @@ import { saveAtomically, skill, until } from '../helper/skills.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../skills/', import.meta.url))
 
-t.setTimeout(120_000)
-
 interface Replica {
   readonly service: ServiceProcess
   readonly root: string

@@ -10,8 +10,6 @@ const cli = fileURLToPath(new URL('../../node_modules/skills/bin/cli.mjs', impor
 const SWAP_MS = 1_000
 const FILES = ['SKILL.md', 'a.txt', 'b/c.txt']
 
-t.setTimeout(120_000)
-
 t.test('K59 K92: while a link to the skills is swapped every second, no skill is missing, no answer mixes two states, and the skills client installs one of them', async (t) => {
   const folder = t.testdir({ client: {} })
   const write = (number: number): string => {

@@ -11,8 +11,6 @@ import { startLoad } from '../helper/rolling-restart.ts'
 const EXAMPLES = fileURLToPath(new URL('../../skills/', import.meta.url))
 const DELAY_SECONDS = 2
 
-t.setTimeout(120_000)
-
 function exampleSkills (t: Test): string {
   const root = join(t.testdir(), 'skills')
   cpSync(EXAMPLES, root, { recursive: true })

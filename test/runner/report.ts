@@ -70,7 +70,8 @@ function placeOf (file: string, { diagnostics: { at, stack } }: Failure): string
 
 /** What explains the failure, the shortest that there is: the difference, or both values, or the stack. */
 function detailsOf ({ diagnostics }: Failure): readonly string[] {
-  const { diff, found, wanted, doNotWant, compare, stack, source, at, ...others } = diagnostics
+  // tap lists each socket that is open when a test takes too long.
+  const { diff, found, wanted, doNotWant, compare, stack, source, at, handles, ...others } = diagnostics
   const lines: string[] = []
   if (typeof diff === 'string') lines.push(...diff.trimEnd().split('\n'))
   else {

@@ -1,6 +1,6 @@
 /**
- * Runs test files, and prints what a person reads: the totals, and the failures last. Tests of one area that start no process share
- * one, since loading tap, Fastify and the service costs more CPU time than most of them. Every other file has its own.
+ * Runs test files, and prints what a person reads: the totals, and the failures last. Tests of one area and kind share a
+ * process, since loading tap, Fastify and the service costs more CPU time than most of them.
  *
  *     tsx test/runner/run.ts [--unit] [--jobs N] [FILE|FOLDER...]
  *
@@ -22,13 +22,14 @@ import { transpile } from './transpile.ts'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const TIMES = join(ROOT, '.tap/seconds.json')
 
-/** One test file; tap itself ends the tests of a file some time before. */
-const FILE_SECONDS = 300
-const KILL_AFTER_SECONDS = FILE_SECONDS + 30
+/** One process; tap itself ends its tests some time before. */
+const PROCESS_SECONDS = 300
+const KILL_AFTER_SECONDS = PROCESS_SECONDS + 30
 
-/** What is no unit test: some folders, and hundreds of changes or thousands of reads on a real disk. */
-const WHOLE_SERVICE = /^test\/(?:adversarial|figures|project|ui\/pages)\/|\/(?:checkout|consistency|file-edits|freshness|live-reload|markdown-renderer|skill-manager-disks)\.test\.ts$/
-/** Nor is what uses the helpers that start processes: the service, others' programs, git, a browser. */
+/** Hundreds of changes or thousands of reads on a real disk, git's many processes, a browser: each has a process of its own. */
+const ITS_OWN = /^test\/figures\/|\/(?:browser|checkout|consistency|file-edits|freshness|git|git-hostile|git-pushes|heavy-attacks|live-reload|markdown-renderer|real-load|skill-manager-disks|watcher-storms)\.test\.ts$/
+/** What is no unit test besides: some folders, and what uses the helpers that start processes: the service, others' programs, git, a browser. */
+const WHOLE_SERVICE = /^test\/(?:adversarial|project|ui\/pages)\//
 const STARTS_PROCESSES = /\/helper\/(?:browser|git|process|skills-client|swapper)\.ts'/
 
 /** No unit tests either, for they take seconds: programs and SDKs of others, whole doors, thousands of requests. They share processes all the same. */
@@ -38,13 +39,11 @@ const LONGEST = /\/browser\.test\.ts$/
 /** Nothing else runs beside what is timed. */
 const ALONE = /^test\/figures\//
 
-/** Test files in one process: more of them would leave one core without work at the end. */
-const MAX_FILES_TOGETHER = 12
-/** Unit tests of areas with fewer files share processes with those of others. */
+/** Areas with fewer files of a kind share processes with others. */
 const FEW_FILES = 4
 
-/** One more than there are cores: a third of the time, tests wait for a process, a watcher or a deadline. */
-const JOBS = String(availableParallelism() + 1)
+/** Two more than there are cores: a third of the time, tests wait for a process, a watcher or a deadline. */
+const JOBS = String(availableParallelism() + 2)
 
 /** By the name of their run. */
 const running = new Map<string, ChildProcess>()
@@ -62,12 +61,12 @@ function listFiles (paths: readonly string[]): readonly string[] {
   return files.filter((file) => wanted.some((path) => file === path || file.startsWith(`${path}/`)))
 }
 
-function sharesProcess (file: string): boolean {
-  return !WHOLE_SERVICE.test(file) && !STARTS_PROCESSES.test(readFileSync(join(ROOT, file), 'utf8'))
+function isWholeService (file: string): boolean {
+  return ITS_OWN.test(file) || WHOLE_SERVICE.test(file) || STARTS_PROCESSES.test(readFileSync(join(ROOT, file), 'utf8'))
 }
 
 function isUnit (file: string): boolean {
-  return !THOROUGH.test(file) && sharesProcess(file)
+  return !THOROUGH.test(file) && !isWholeService(file)
 }
 
 /** Seconds of each file in the last runs: the longest start first, so that none of them runs at the end by itself. */
@@ -76,7 +75,7 @@ function readTimes (): Record<string, number> {
 }
 
 function secondsOf ([first = '', ...others]: readonly string[]): number {
-  return times[nameOf([first, ...others])] ?? (LONGEST.test(first) ? FILE_SECONDS : sharesProcess(first) ? 1 + 1.5 * others.length : 10)
+  return times[nameOf([first, ...others])] ?? (LONGEST.test(first) ? PROCESS_SECONDS : isWholeService(first) ? 10 * (1 + others.length) : 1 + 1.5 * others.length)
 }
 
 /** The file, or for several files the first and the number of the others. */
@@ -89,25 +88,30 @@ function areaOf (file: string): string {
   return file.split('/', 2).join('/')
 }
 
-/** What runs in one process each: unit tests by area, thorough ones likewise, and every other file. */
+/** How many files share a process, by what they are; the first kind that fits counts. More would leave one core without work at the end. */
+const KINDS: ReadonlyArray<readonly [fits: (file: string) => boolean, together: number]> = [
+  [(file) => ITS_OWN.test(file), 1],
+  [isWholeService, 4],
+  [isUnit, 12],
+  [() => true, 12]
+]
+
+/** What runs in one process each: files of one kind and area; those of small areas with each other. */
 function group (files: readonly string[]): readonly (readonly string[])[] {
-  const groups: string[][] = []
-  const open = new Map<string, string[]>()
-  for (const file of files) {
-    const kind = sharesProcess(file) ? `${areaOf(file)} ${isUnit(file)}` : file
-    const known = open.get(kind)
-    if (known !== undefined && known.length < MAX_FILES_TOGETHER) {
-      known.push(file)
-      continue
-    }
-    const files = [file]
-    groups.push(files)
-    open.set(kind, files)
-  }
-  const isSmall = (files: readonly string[]) => files.length < FEW_FILES && files.every(isUnit)
-  const small = groups.filter(isSmall).flat()
-  const joined = Array.from({ length: Math.ceil(small.length / MAX_FILES_TOGETHER) }, (_, index) => small.slice(index * MAX_FILES_TOGETHER, (index + 1) * MAX_FILES_TOGETHER))
-  return [...groups.filter((files) => !isSmall(files)), ...joined]
+  const left = new Set(files)
+  return KINDS.flatMap(([fits, together]) => {
+    const ofKind = [...left].filter(fits)
+    for (const file of ofKind) left.delete(file)
+    const areas = [...new Set(ofKind.map(areaOf))].map((area) => ofKind.filter((file) => areaOf(file) === area))
+    const isSmall = ({ length }: readonly string[]): boolean => length < Math.min(together, FEW_FILES)
+    return [...areas.filter((files) => !isSmall(files)), areas.filter(isSmall).flat()].flatMap((files) => chunks(files, together))
+  })
+}
+
+/** As equal as they can be: a last group of one file would load all for little. */
+function chunks (files: readonly string[], most: number): readonly (readonly string[])[] {
+  const count = Math.ceil(files.length / most)
+  return Array.from({ length: count }, (_, index) => files.slice(Math.floor(index * files.length / count), Math.floor((index + 1) * files.length / count)))
 }
 
 async function runFiles (files: readonly string[], folder: string): Promise<FileRun> {
@@ -121,7 +125,7 @@ async function runFiles (files: readonly string[], folder: string): Promise<File
   const child = spawn(process.execPath, ['--enable-source-maps', script], {
     cwd: ROOT,
     // tap would remove the folder of a test before its teardown, under a service that still runs in it.
-    env: { ...process.env, TAP: '1', TAP_TIMEOUT: String(FILE_SECONDS), TAP_SAVE_FIXTURE: '1' },
+    env: { ...process.env, TAP: '1', TAP_TIMEOUT: String(PROCESS_SECONDS), TAP_SAVE_FIXTURE: '1' },
     stdio: ['ignore', 'pipe', 'pipe'],
     // A group of its own: what a test has started ends with it.
     detached: true

@@ -7,10 +7,8 @@ import { createRepository, skillFiles } from '../helper/git.ts'
 import { skillText, startManager, until } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
 
-/** The sources are pushed to so often; `PUSHES=100 node --import tsx test/sources/git-pushes.test.ts` for more. */
+/** The sources are pushed to so often; `PUSHES=100 npx tsx test/runner/run.ts test/sources/git-pushes.test.ts` for more. */
 const PUSHES = Number(process.env['PUSHES'] ?? 3)
-
-t.setTimeout(280_000)
 
 async function stateOf (skills: SkillManager): Promise<Record<string, string>> {
   return Object.fromEntries(await Promise.all((await skills.list()).map(async (name) => [name, (await skills.manifest(name)).revision] as const)))

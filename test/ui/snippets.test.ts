@@ -15,8 +15,6 @@ import { skill, skillText } from '../helper/skills.ts'
 
 const SKILLS_CLI = fileURLToPath(new URL('../../node_modules/skills/bin/cli.mjs', import.meta.url))
 
-t.setTimeout(120_000)
-
 /** A shell whose `npx skills` is the client of this checkout, offline and without questions, and whose `claude` notes its arguments. */
 function createShell (t: Test): { readonly cwd: string, run (line: string): Promise<string> } {
   const folder = t.testdir({ bin: {}, cwd: {} })

@@ -9,8 +9,6 @@ import { skill, skillText } from '../helper/skills.ts'
 const EXAMPLES = fileURLToPath(new URL('../../skills/', import.meta.url))
 const cli = fileURLToPath(new URL('../../node_modules/skills/bin/cli.mjs', import.meta.url))
 
-t.setTimeout(120_000)
-
 t.test('the skills client installs every example skill, byte for byte', async (t) => {
   const service = await buildService(t)
   const names = readdirSync(EXAMPLES)

@@ -6,8 +6,6 @@ import { skills, until } from '../../helper/skills.ts'
 /** Each body takes milliseconds to parse, and all of them arrive in one iteration of the event loop. */
 const CLIENTS = 48
 
-t.setTimeout(120_000)
-
 t.test('K68: under real load what costs most is 503 with Retry-After, probes are answered, and afterwards everything is', async (t) => {
   const service = await startProcess(t, { args: [t.testdir(skills('one'))] })
   // Under load the first index takes its time, and /readyz says so.

@@ -64,8 +64,6 @@ const UNSEEN_STOPS = `(() => {
   return { first, unseen: unseen.map(({ outerHTML }) => outerHTML) }
 })()`
 
-t.setTimeout(240_000)
-
 const browser = noBrowser === false ? await startBrowser(t) : undefined
 
 t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
