@@ -22,7 +22,7 @@ t.test('K83: wherever a folder can be given, so can a source', async (t) => {
   t.match(await run(cwd, 'lock', address), { code: 0, stdout: 'skills.lock: 2 skills\n' })
   t.match(readFileSync(join(cwd, 'skills.lock'), 'utf8'), /"a": sha256:/)
   t.match(await run(cwd, 'verify', address, '--locked', 'skills.lock'), { code: 0, stdout: /ok {7}"a"/ })
-  t.match(await run(cwd, 'export', 'out', `${address}#main:skills`), { stdout: /1 skills|2 skills/ })
+  t.match(await run(cwd, 'export', 'out', `${address}#main:skills`), { stdout: /1 skill in|2 skills in/ })
   t.ok(existsSync(join(cwd, 'out/.well-known')))
 
   writeFileSync(join(cwd, 'sources.yaml'), `sources:\n  - git: file://${repository.path}\n    name: team\n  - git: file://${repository.path}-none\n    name: none\n    optional: true\n`)

@@ -148,7 +148,7 @@ t.test('K93: what cannot be exported is named, and the exit code is 2; links out
   symlinkSync(join(base, 'secret.md'), join(base, 'skills/good/notes.md'))
   const { code, stdout } = await exportTo(t, join(base, 'out'), join(base, 'skills'))
   t.equal(code, 2)
-  t.match(stdout, /^left out: bad: \S.*\n1 skills in/)
+  t.match(stdout, /^left out: bad: \S.*\n1 skill in/)
   t.notMatch(JSON.stringify(stateOf(join(base, 'out'))), Buffer.from('secret').toString('base64'))
 })
 
@@ -208,7 +208,7 @@ t.test('K93: with an access file an export holds what one caller sees, with a tr
     const { files } = JSON.parse(readFileSync(join(cwd, out, 'manifest.json'), 'utf8')) as Listed
     for (const { path, cache_control: rule } of files) t.strictSame(rulesFor(headersIn(out), `/${path}`), [rule], `${out}: ${path}`)
   }
-  t.match(await run('team', 'skills', '--access', 'access.yaml'), { code: 0, stdout: /^1 skills in/ })
+  t.match(await run('team', 'skills', '--access', 'access.yaml'), { code: 0, stdout: /^1 skill in/ })
   t.strictSame(namesIn('team'), ['index.json', 'open'], 'what another caller saw does not stay')
   t.match(await run('anyone', 'skills'), { stdout: /^3 skills in/ })
   t.match(await run('anyone', 'skills', '--trust', 'trust.yaml'), { code: 2 })

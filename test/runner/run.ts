@@ -27,7 +27,7 @@ const PROCESS_SECONDS = 300
 const KILL_AFTER_SECONDS = PROCESS_SECONDS + 30
 
 /** Hundreds of changes or thousands of reads on a real disk, git's many processes, a browser: each has a process of its own. */
-const ITS_OWN = /^test\/figures\/|\/(?:browser|checkout|consistency|file-edits|freshness|git|git-hostile|git-pushes|heavy-attacks|live-reload|markdown-renderer|real-load|skill-manager-disks|watcher-storms)\.test\.ts$/
+const ITS_OWN = /^test\/figures\/|\/(?:browser|checkout|consistency|file-edits|freshness|git|git-hostile|git-pushes|heavy-attacks|live-reload|markdown-renderer|open-inside-swaps|real-load|skill-manager-disks|watcher-storms)\.test\.ts$/
 /** What is no unit test besides: some folders, and what uses the helpers that start processes: the service, others' programs, git, a browser. */
 const WHOLE_SERVICE = /^test\/(?:adversarial|project|ui\/pages)\//
 const STARTS_PROCESSES = /\/helper\/(?:browser|git|process|skills-client|swapper)\.ts'/
