@@ -1,5 +1,6 @@
 import t from 'tap'
 import { startProcess } from '../helper/process.ts'
+import { openRaw, request } from '../helper/raw-http.ts'
 import { skills } from '../helper/skills.ts'
 
 /** More than the least that a caller may have at once. */
@@ -9,11 +10,11 @@ t.test('K67: on a loopback address without callers nothing is limited, unless th
   const root = t.testdir(skills('demo'))
   for (const [limits, statuses] of [['auto', [200]], ['off', [200]], ['on', [200, 429]]] as const) {
     const { url, stop } = await startProcess(t, { args: [root], env: { LIMITS: limits, LIMIT_RATE: '1', LIMIT_BURST: '1' } })
-    const answers = await Promise.all(Array.from({ length: REQUESTS }, async () => {
-      const { status, body } = await fetch(`${url}/skills`)
-      await body?.cancel()
-      return status
-    }))
+    const last = request('GET', '/skills', { headers: ['Connection: close'] })
+    const connection = (await openRaw(url)).send(Buffer.concat([...Array(REQUESTS - 1).fill(request('GET', '/skills')), last]))
+    await connection.closed()
+    const answers = Array.from(connection.received.toString('latin1').matchAll(/HTTP\/1\.1 (\d+)/g), ([, status]) => Number(status))
+    t.equal(answers.length, REQUESTS)
     t.strictSame([...new Set(answers)].sort(), statuses, limits)
     await stop()
   }
