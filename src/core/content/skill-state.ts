@@ -63,7 +63,7 @@ export class SkillStates {
   /**
    * What `answer` makes of a skill. If the skill's folder was replaced meanwhile, a failure is discarded and computed again
    * on the new folder, at most MAX_ATTEMPTS times. If the skill changed between two reads, the answer waits for a state
-   * that holds, at most MAX_CHANGE_WAIT_MS.
+   * that holds, at most MAX_CHANGE_WAIT_MS, or for two attempts that take longer.
    * @param find the skill as it is now
    * @param name what the caller calls it
    * @param isListed for a list of many skills: it waits MAX_LISTED_CHANGE_WAIT_MS, and not for files that are read for long
@@ -86,7 +86,9 @@ export class SkillStates {
       } catch (error) {
         if (!(error instanceof SkillError)) throw error
         if (error.code === 'skill_changing') {
-          if (error instanceof SkillUnreadError || performance.now() >= giveUpAt) throw error
+          // On a slow disk, or a busy machine, one attempt can take longer than the whole wait, and one edit makes it worthless.
+          const isOver = performance.now() >= giveUpAt && (isListed || count > 1)
+          if (isOver || error instanceof SkillUnreadError) throw error
           await catalog.confirmPlace(skill.folder)
           await pause(Math.min(2 ** count, MAX_CHANGE_PAUSE_MS))
         } else if (count === MAX_ATTEMPTS || performance.now() >= giveUpAt || await catalog.isStill(skill, signature)) throw error

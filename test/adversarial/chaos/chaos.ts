@@ -64,7 +64,7 @@ const GET_KINDS = KINDS.filter((kind) => !isToolCall({ kind } as Question))
 const TOOL_KINDS = KINDS.filter((kind) => isToolCall({ kind } as Question))
 
 const TOUCHING = /^(?:chmod|link|unlink|rename|rm) /
-const GAVE_UP = /Error reading SKILL\.MD for skill|: I\/O error$/
+const GAVE_UP = /Error reading SKILL\.MD for skill|: I\/O error$| changed while it was read$/
 
 /**
  * Changes the world at random while readers ask the service. Holds each answer against every state that the disk was

@@ -1,6 +1,8 @@
 import fs from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
+import { MAX_CHANGE_WAIT_MS } from '../../../src/core/ground/limits.ts'
 import { createFaultyDisk, outcome, passTick, skill, skillText, startManager } from '../../helper/skills.ts'
 
 const HOUR_MS = 3_600_000
@@ -41,6 +43,22 @@ t.test('K48: a skill of which no state holds is unavailable for now, after a bou
   t.ok(performance.now() - start < 20_000)
   disk.intercept = () => {}
   t.match(await manager.manifest('demo'), { skill_name: 'demo' })
+})
+
+t.test('K48 K53: a disk that is slower than the wait gets a second try, however long the first one took', async (t) => {
+  const base = t.testdir({ demo: skill('demo', { a: 'a' }) })
+  const disk = createFaultyDisk()
+  const manager = await startManager(t, [base], { disk })
+  let state: 'unread' | 'read' | 'edited' = 'unread'
+  disk.intercept = async (operation, path, file) => {
+    if (state === 'unread' && operation === 'close' && file.endsWith('/a')) state = 'read'
+    if (state !== 'read' || operation !== 'stat' || !path.endsWith('/a')) return
+    state = 'edited'
+    await pause(MAX_CHANGE_WAIT_MS)
+    fs.writeFileSync(join(base, 'demo/a'), 'edited')
+  }
+  t.match((await manager.manifest('demo')).files, [{ path: 'SKILL.md' }, { path: 'a', size_bytes: 6 }])
+  t.equal(state, 'edited')
 })
 
 t.test('K53: a main file that is replaced by rename at every moment is always read whole, with its own metadata', async (t) => {
