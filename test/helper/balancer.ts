@@ -17,10 +17,11 @@ export interface Balancer {
 
 const CHECK_MS = 25
 
+/** Resolves when every backend is ready: one that has just begun to listen may not have its first index. */
 export async function createBalancer (ports: readonly number[]): Promise<Balancer> {
   const agent = new Agent({ keepAlive: true })
   const changes = new EventEmitter()
-  const ready = new Set<number>(ports)
+  const ready = new Set<number>()
   /** What the last check of a backend said that was not ready, for the message of a failure. */
   const refusals = new Map<number, string>()
   const closed = new AbortController()
@@ -57,13 +58,17 @@ export async function createBalancer (ports: readonly number[]): Promise<Balance
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  for (const port of ports) void check(port)
+  const noticed = async (port: number, isReady: boolean): Promise<void> => {
+    while (ready.has(port) !== isReady) await once(changes, 'checked')
+  }
+  for (const port of ports) {
+    void check(port)
+    await noticed(port, true)
+  }
 
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    noticed: async (port, isReady) => {
-      while (ready.has(port) !== isReady) await once(changes, 'checked')
-    },
+    noticed,
     close: () => {
       closed.abort()
       agent.destroy()
