@@ -3,6 +3,7 @@ import { ConfigError, didYouMean, type Environment, quote } from '../operator/se
 import { readSetting, readTextFile } from '../operator/yaml-file.ts'
 import type { Config } from '../config/settings.ts'
 import { SILENT } from '../core/ground/log.ts'
+import { counted } from '../core/ground/text.ts'
 import type { SkillManagerOptions } from '../core/skill-manager.ts'
 import { SkillManager } from '../core/skill-manager.ts'
 import type { View } from '../core/views/view.ts'
@@ -77,7 +78,7 @@ function reportCaller (policy: Policy, skills: SkillManager, caller: string): re
     own.add(name)
     return [`${name.padEnd(ofNames)}  ${root.padEnd(ofRoots)}  ${rule.where} for ${rule.groups.filter((group) => groups.includes(group)).join(', ')}${note}`]
   }))
-  return [`${caller} is in ${groups.length === 0 ? 'no group' : `the groups ${groups.join(', ')}`} and sees ${own.size} ${own.size === 1 ? 'skill' : 'skills'}`, ...lines]
+  return [`${caller} is in ${groups.length === 0 ? 'no group' : `the groups ${groups.join(', ')}`} and sees ${counted(own.size, 'skill')}`, ...lines]
 }
 
 function reportSkill (policy: Policy, skills: SkillManager, skill: string): readonly string[] {

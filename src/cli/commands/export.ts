@@ -1,6 +1,7 @@
 import { realpath } from 'node:fs/promises'
 import { dirname, resolve, sep } from 'node:path'
 import { loadConfig, settingFlags, settingsWithoutValue } from '../../config/load.ts'
+import { counted } from '../../core/ground/text.ts'
 import { quote } from '../../operator/setting.ts'
 import type { Config } from '../../config/settings.ts'
 import type { SkillManager, SkillManagerOptions } from '../../core/skill-manager.ts'
@@ -64,7 +65,7 @@ could be exported.
       const served = new Set(service.namesNow())
       const leftOut = [...report.leftOut, ...[...quarantined].filter(([name]) => !served.has(name)).map(([name, reason]) => ({ name, reason: `quarantined: ${reason}` }))]
       for (const { name, reason } of leftOut) print(`left out: ${name}: ${reason}\n`)
-      print(`${report.skills} ${report.skills === 1 ? 'skill' : 'skills'} in ${report.files} files: ${report.written} changed, ${report.removed} removed\n`)
+      print(`${counted(report.skills, 'skill')} in ${report.files} files: ${report.written} changed, ${report.removed} removed\n`)
       if (report.skills === 0) return 1
       return leftOut.length > 0 ? 2 : 0
     } catch (error) {

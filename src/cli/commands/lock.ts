@@ -2,6 +2,7 @@ import { rename, rm, writeFile } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
 import { errorCode } from '../../core/disk/disk.ts'
 import type { TrustPolicy } from '../../core/content/trust/trust-policy.ts'
+import { counted } from '../../core/ground/text.ts'
 import type { RootOptions } from '../../core/roots/root-reports.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import type { Lock } from '../../trust/lock-file.ts'
@@ -39,7 +40,7 @@ when a folder or a skill cannot be read, or there is no skill: then nothing is w
     const before = await readBefore(out)
     await write(out, formatLock(lock))
     for (const line of differences(before, lock)) print(`${line}\n`)
-    print(`${basename(out)}: ${lock.size} ${lock.size === 1 ? 'skill' : 'skills'}\n`)
+    print(`${basename(out)}: ${counted(lock.size, 'skill')}\n`)
     return 0
   }
 }

@@ -1,4 +1,5 @@
 import { loadConfig, settingFlags } from '../../config/load.ts'
+import { counted } from '../../core/ground/text.ts'
 import { type Command, CommandError } from '../command.ts'
 import { checkSkillsFolder, withoutDefaultFolder } from '../folders.ts'
 
@@ -26,7 +27,7 @@ delivered before stays.
     try {
       await sources.sync()
       for (const { name, error, revision, skills } of sources.status) {
-        print(error === undefined ? `${name}: ${revision === undefined ? '' : `${revision}, `}${skills} ${skills === 1 ? 'skill' : 'skills'}\n` : `${name}: ${error.code}: ${error.message}\n`)
+        print(error === undefined ? `${name}: ${revision === undefined ? '' : `${revision}, `}${counted(skills, 'skill')}\n` : `${name}: ${error.code}: ${error.message}\n`)
       }
       return sources.status.every(({ error, optional }) => error === undefined || optional === true) ? 0 : 1
     } finally {

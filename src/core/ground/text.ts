@@ -102,6 +102,11 @@ export function foldWhitespace (text: string): string {
   return UNFOLDED.test(text) ? text.replaceAll(/\s+/g, ' ').trim() : text
 }
 
+/** `1 skill`, `2 skills`. */
+export function counted (count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
+}
+
 /** Number of Unicode code points, which is what the format's limits count. */
 export function countCodePoints (text: string): number {
   let count = 0

@@ -1,5 +1,5 @@
 import type { Finding, FindingSeverity } from '../../core/ground/skill.ts'
-import { printable } from '../../core/ground/text.ts'
+import { counted, printable } from '../../core/ground/text.ts'
 import { listedTokens, roundTokens, type TokenEstimate } from '../../verdicts/tokens.ts'
 import { fileOf, helpUrl, type ReporterFactory, type SkillReport, type Totals } from './reporter.ts'
 
@@ -53,10 +53,6 @@ function describeTokens (listed: number, only: TokenEstimate | undefined): strin
   if (only === undefined) return about
   const { body, all_files: all } = only
   return `${about}${body === null ? '' : `, ${body.toLocaleString('en')} in use`}${all === null ? '' : `, ${all.toLocaleString('en')} with all files`}`
-}
-
-function counted (count: number, word: string): string {
-  return `${count} ${word}${count === 1 ? '' : 's'}`
 }
 
 function shown (path: string): string {
