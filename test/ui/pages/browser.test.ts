@@ -51,6 +51,8 @@ const PAGES = [
   '/ui/skills/weather/files/docs', '/ui/skills/changed/changes', '/ui/status', '/ui/skills/wether'
 ]
 
+const HOUR_MS = 3_600_000
+
 const COLOUR_RULES = ['color-contrast', 'link-in-text-block']
 
 /** Pages that are checked at a time: the tests have two cores. */
@@ -67,7 +69,8 @@ const UNSEEN_STOPS = `(() => {
 /** From here on, pages ask whether they are up to date when a test says so; by themselves they would ask on a busy machine only. */
 async function stopClock (page: Page): Promise<void> {
   await page.clock.install({ time: 0 })
-  await page.clock.pauseAt(1)
+  // A clock runs until it is stopped, and stops at a later time only.
+  await page.clock.pauseAt(HOUR_MS)
 }
 
 const browser = noBrowser === false ? await startBrowser(t) : undefined
