@@ -22,7 +22,6 @@ import { LogOutput } from './log-output.ts'
 import { AnswerMemory } from './http/overload/answer-memory.ts'
 import { Load } from './http/overload/load.ts'
 import { protect, type Protection } from './limits/protect.ts'
-import { loadMcp } from './mcp/plugin.ts'
 import { observe, type Observation } from './observe/observe.ts'
 import type { Sources } from './sources/sources.ts'
 import { loadPolicy } from './trust/load-policy.ts'
@@ -161,8 +160,6 @@ async function openServer (config: Config, { version, env, isExample = false, pr
   const endPreview = preview?.(service, url)
   if (endPreview !== undefined) closers.add(endPreview)
   sources?.start()
-  // After the first index, and before the first request that needs it. If it fails, that request tries again.
-  skills.available().then(loadMcp).catch(() => {})
 }
 
 async function openLog ({ logLevel, logFormat = defaultLogFormat() }: Config, env: Environment): Promise<{ readonly output: LogOutput, readonly logger: Logger }> {

@@ -1,3 +1,4 @@
+import { grouped } from '../ground/text.ts'
 import * as limits from '../ground/limits.ts'
 import type { Finding, FindingSeverity } from '../ground/skill.ts'
 
@@ -151,11 +152,6 @@ export interface Position {
 export function finding (code: FindingCode, message: string, fix: string, field?: string, position?: Position): Finding {
   const [severity] = FINDINGS[code]
   return { code, severity, message, fix, ...field !== undefined && { field }, ...position }
-}
-
-/** A number as documents write it: `1,048,576`. */
-function grouped (value: number): string {
-  return value.toLocaleString('en-US')
 }
 
 /** Untrusted text of a skill for use inside a sentence: in quotes, in one line, cut. */

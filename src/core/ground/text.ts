@@ -102,9 +102,14 @@ export function foldWhitespace (text: string): string {
   return UNFOLDED.test(text) ? text.replaceAll(/\s+/g, ' ').trim() : text
 }
 
-/** `1 skill`, `2 skills`. */
-export function counted (count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`
+/** A whole number as documents write it: `1,048,576`. Node's locales would take 30 ms with the first one. */
+export function grouped (number: number): string {
+  return String(number).replaceAll(/\B(?=(?:\d{3})+$)/g, ',')
+}
+
+/** `1 skill`, `2 skills`, `1,000 skills`. */
+export function counted (number: number, noun: string, plural = `${noun}s`): string {
+  return `${grouped(number)} ${number === 1 ? noun : plural}`
 }
 
 /** Number of Unicode code points, which is what the format's limits count. */

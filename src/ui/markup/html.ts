@@ -1,3 +1,4 @@
+import { grouped } from '../../core/ground/text.ts'
 import { isHidden, nameOfHidden } from './hidden-characters.ts'
 
 /** Markup that is safe to send. Only this module makes it: from templates, which escape, and from `trusted`. */
@@ -80,7 +81,7 @@ function markOf (hidden: string): string {
   const [first = 0] = named
   const isSame = codePoints.length > 1 && codePoints.every((codePoint) => codePoint === first)
   const left = codePoints.length - named.length
-  const numbers = isSame ? `${toHex(first)} × ${codePoints.length.toLocaleString('en')}` : `${named.map(toHex).join(' ')}${left > 0 ? ` and ${left.toLocaleString('en')} more` : ''}`
+  const numbers = isSame ? `${toHex(first)} × ${grouped(codePoints.length)}` : `${named.map(toHex).join(' ')}${left > 0 ? ` and ${grouped(left)} more` : ''}`
   return `<span class="hidden-character" title="${kinds}">${numbers}</span>`
 }
 

@@ -1,3 +1,4 @@
+import { counted } from '../../core/ground/text.ts'
 import type { Addresses } from '../addresses.ts'
 import { type Changes, type FileChange, readChanges } from '../changes.ts'
 import { html, type Html, trusted, visible } from '../markup/html.ts'
@@ -5,7 +6,7 @@ import { missingSkill } from '../missing.ts'
 import type { PageMaker } from '../pages.ts'
 import { crumbs } from './files.ts'
 import type { Page } from './layout.ts'
-import { count, digest } from './parts.ts'
+import { digest } from './parts.ts'
 
 interface ShownChange extends FileChange {
   /** Markup of what differs; undefined where texts are not compared. */
@@ -54,7 +55,7 @@ function unknown (from: string | undefined): Html {
 }
 
 function changeList (files: readonly ShownChange[], name: string, from: string, addresses: Addresses): Html {
-  return html`<p class="note">${count(files.length, 'file')}</p>
+  return html`<p class="note">${counted(files.length, 'file')}</p>
 ${files.map((change) => html`
 <section><h2><span class="label ${change.kind}">${change.kind}</span> ${file(change, name, addresses)}</h2>
 ${change.kind === 'renamed' && html`<p class="note">It was <bdi>${visible(change.pathBefore ?? '')}</bdi>.</p>`}

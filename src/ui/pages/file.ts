@@ -1,3 +1,4 @@
+import { counted } from '../../core/ground/text.ts'
 import { skillBody } from '../../core/format/main-file.ts'
 import type { Addresses } from '../addresses.ts'
 import { readFile, type ShownFile } from '../content.ts'
@@ -7,7 +8,7 @@ import { missingFile, missingSkill } from '../missing.ts'
 import type { PageMaker } from '../pages.ts'
 import { crumbs, folderPage } from './files.ts'
 import type { Page } from './layout.ts'
-import { count, digest, size } from './parts.ts'
+import { digest, size } from './parts.ts'
 import { plainText } from './skill.ts'
 import { type Source, sourceView } from './source.ts'
 
@@ -42,7 +43,7 @@ function filePage (file: FileContentOfPage, addresses: Addresses): Page {
     main: html`<div class="file">
 ${crumbs(name, path, addresses)}
 <h1><bdi>${visible(path.slice(path.lastIndexOf('/') + 1))}</bdi></h1>
-<div class="title"><p class="meta">${source !== undefined && !isCut && html`<span>${count(source.lines, 'line')}</span> `}${size(bytes)} <span>${mediaType}</span>${encoding !== undefined && encoding !== 'utf-8' && html` <span>${encoding}</span>`}${file.text === undefined && file.digest !== undefined && html` ${digest(file.digest)}`}</p>
+<div class="title"><p class="meta">${source !== undefined && !isCut && html`<span>${counted(source.lines, 'line')}</span> `}${size(bytes)} <span>${mediaType}</span>${encoding !== undefined && encoding !== 'utf-8' && html` <span>${encoding}</span>`}${file.text === undefined && file.digest !== undefined && html` ${digest(file.digest)}`}</p>
 <p class="actions">${file.isMarkdown && toggle(file, addresses)} <a href="${addresses.bytes(name, path)}">Raw</a> <a href="${addresses.bytes(name, path)}" download>Download</a></p></div>
 ${rendering === undefined ? shown(file, source, isCut, addresses) : rendered(file, rendering)}
 </div>`

@@ -1,8 +1,9 @@
 import type { ListedFile, Manifest } from '../../core/ground/skill.ts'
+import { counted } from '../../core/ground/text.ts'
 import type { Addresses } from '../addresses.ts'
 import { type Content, html, type Html, visible } from '../markup/html.ts'
 import type { Page } from './layout.ts'
-import { count, size } from './parts.ts'
+import { size } from './parts.ts'
 
 /** Most entries of a list. */
 const MAX_LISTED = 500
@@ -23,7 +24,7 @@ export function folderPage ({ name, path, manifest }: { readonly name: string, r
   const { folders, files } = contentsOf(below, prefix)
   const items = [
     ...Array.from(folders, ([folder, inside]) => html`
-<li class="folder"><a href="${addresses.file(name, prefix + folder)}"><bdi>${visible(folder)}/</bdi></a> <span>${count(inside.length, 'file')}</span> ${size(sumOf(inside))}</li>`),
+<li class="folder"><a href="${addresses.file(name, prefix + folder)}"><bdi>${visible(folder)}/</bdi></a> <span>${counted(inside.length, 'file')}</span> ${size(sumOf(inside))}</li>`),
     ...files.map((file) => fileItem(file, prefix, name, addresses))
   ]
   return {
@@ -32,7 +33,7 @@ export function folderPage ({ name, path, manifest }: { readonly name: string, r
     main: html`<div class="file">
 ${crumbs(name, path, addresses)}
 <h1>${path === '' ? 'Files' : html`<bdi>${visible(path)}/</bdi>`}</h1>
-<p class="meta"><span>${count(below.length, 'file')}</span> ${size(sumOf(below))}</p>
+<p class="meta"><span>${counted(below.length, 'file')}</span> ${size(sumOf(below))}</p>
 <ul class="files">${items.slice(0, MAX_LISTED)}
 </ul>
 ${more(items.length - MAX_LISTED, name, addresses)}
@@ -67,7 +68,7 @@ function fileItem ({ path, size_bytes: bytes }: ListedFile, prefix: string, name
 }
 
 function more (left: number, name: string, addresses: Addresses): Content {
-  return left > 0 && html`<p class="note">${count(left, 'more entry', 'more entries')}: <a href="${addresses.at(`skills/${encodeURIComponent(name)}/files`)}">all files as JSON</a>.</p>`
+  return left > 0 && html`<p class="note">${counted(left, 'more entry', 'more entries')}: <a href="${addresses.at(`skills/${encodeURIComponent(name)}/files`)}">all files as JSON</a>.</p>`
 }
 
 function contentsOf (below: readonly ListedFile[], prefix: string): Folder {

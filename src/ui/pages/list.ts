@@ -1,3 +1,4 @@
+import { counted, grouped } from '../../core/ground/text.ts'
 import type { CatalogEntry } from '../../core/listing/entry.ts'
 import { readCatalogPage } from '../../core/listing/pages.ts'
 import { HttpProblem } from '../../http/problem.ts'
@@ -10,7 +11,7 @@ import type { PageMaker } from '../pages.ts'
 import { CHOICE_PARAMETERS, CHOICES, filterOf, listAddress, type ListQuestion, readQuestion } from '../question.ts'
 import { snippets } from '../snippets.ts'
 import type { Page } from './layout.ts'
-import { count, outcome, size, verdict } from './parts.ts'
+import { outcome, size, verdict } from './parts.ts'
 import { snippetList } from './use.ts'
 
 interface ListedSkill extends CatalogEntry, EntryVerdicts {
@@ -104,9 +105,9 @@ function select (name: string, none: string, options: ReadonlyArray<readonly [va
 
 function item ({ name, description, findings, file_count: files, size_bytes: bytes, root, tokens, targets }: ListedSkill, highlight: (text: string) => Html, showsRoot: boolean, addresses: Addresses): Html {
   const facts: readonly Content[] = [
-    files !== null && count(files, 'file'),
+    files !== null && counted(files, 'file'),
     bytes !== null && size(bytes),
-    tokens.body !== null && html`<span title="${tokens.method}">≈ ${count(tokens.body, 'token')}</span>`,
+    tokens.body !== null && html`<span title="${tokens.method}">≈ ${counted(tokens.body, 'token')}</span>`,
     showsRoot && root !== undefined && html`in <bdi>${visible(root)}</bdi>`
   ]
   return html`
@@ -122,9 +123,9 @@ function shortened (description: string): string {
 
 function countLine ({ entries, total, end, isFiltered, query, isComplete, choice, cursor, nextCursor, target }: ListContent): string {
   const suffix = `${choice === undefined ? '' : ` ${SUFFIXES[choice]}`}${target === undefined ? '' : ` for ${TARGETS[target].title}`}${query === '' ? '' : ` for “${query}”`}`
-  const what = count(isFiltered ? entries.length : total, 'skill') + suffix
+  const what = counted(isFiltered ? entries.length : total, 'skill') + suffix
   const isAll = !isFiltered || (cursor === undefined && nextCursor === undefined)
-  const range = isAll ? '' : cursor === undefined ? ` among the first ${end.toLocaleString('en')} of ${total.toLocaleString('en')}` : ` on this page, which ends at ${end.toLocaleString('en')} of ${total.toLocaleString('en')}`
+  const range = isAll ? '' : cursor === undefined ? ` among the first ${grouped(end)} of ${grouped(total)}` : ` on this page, which ends at ${grouped(end)} of ${grouped(total)}`
   return `${what}${range}${isComplete ? '' : '. Texts are still being indexed: search again in a few seconds'}`
 }
 

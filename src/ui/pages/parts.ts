@@ -1,4 +1,5 @@
 import type { Finding } from '../../core/ground/skill.ts'
+import { counted, grouped } from '../../core/ground/text.ts'
 import { type Outcome, TARGETS } from '../../verdicts/index.ts'
 import type { Addresses } from '../addresses.ts'
 import { type Content, html, type Html, visible } from '../markup/html.ts'
@@ -16,21 +17,16 @@ export function size (bytes: number): Html {
     value /= 1_000
     unit++
   }
-  const text = unit === 0 || value >= 10 ? Math.round(value).toLocaleString('en') : value.toFixed(1)
-  return html`<span title="${bytes.toLocaleString('en')} bytes">${text} ${bytes === 1 ? 'byte' : UNITS[unit]}</span>`
-}
-
-/** `1 file`, `12 files`. */
-export function count (number: number, noun: string, plural = `${noun}s`): string {
-  return `${number.toLocaleString('en')} ${number === 1 ? noun : plural}`
+  const text = unit === 0 || value >= 10 ? grouped(Math.round(value)) : value.toFixed(1)
+  return html`<span title="${grouped(bytes)} bytes">${text} ${bytes === 1 ? 'byte' : UNITS[unit]}</span>`
 }
 
 /** How a skill is, in one word and one colour. */
 export function verdict (findings: readonly Finding[]): Html {
   const errors = findings.filter(({ severity }) => severity === 'error').length
   const warnings = findings.filter(({ severity }) => severity === 'warning').length
-  if (errors > 0) return html`<span class="verdict error">${count(errors, 'error')}</span>`
-  if (warnings > 0) return html`<span class="verdict warning">${count(warnings, 'warning')}</span>`
+  if (errors > 0) return html`<span class="verdict error">${counted(errors, 'error')}</span>`
+  if (warnings > 0) return html`<span class="verdict warning">${counted(warnings, 'warning')}</span>`
   return html`<span class="verdict good">valid</span>`
 }
 

@@ -1,3 +1,4 @@
+import { counted, grouped } from '../../core/ground/text.ts'
 import type { TrustReport } from '../../core/content/trust/trust-policy.ts'
 import { skillBody } from '../../core/format/main-file.ts'
 import type { GithubState } from '../../sources/git/github.ts'
@@ -11,7 +12,7 @@ import type { PageMaker } from '../pages.ts'
 import { githubSnippets, type Snippet, snippets } from '../snippets.ts'
 import { fileTree } from './files.ts'
 import type { Page } from './layout.ts'
-import { count, digest, factList, findingList, size, verdict } from './parts.ts'
+import { digest, factList, findingList, size, verdict } from './parts.ts'
 import { sourceView } from './source.ts'
 import { summary, targetTable } from './targets.ts'
 import { snippetList } from './use.ts'
@@ -52,7 +53,7 @@ function skillPage (content: SkillContent, addresses: Addresses): Page {
 <nav class="crumbs" aria-label="Breadcrumb"><ol><li><a href="${addresses.home}">Skills</a></li></ol></nav>
 <h1><bdi>${visible(name)}</bdi></h1>
 <p class="lead" dir="auto">${description === '' ? html`<em>No description</em>` : visible(description)}</p>
-<p class="meta">${verdict(findings)} <a href="#targets">${summary(entry.targets)}</a>${entry.file_count !== null && html` <a href="#files">${count(entry.file_count, 'file')}</a>`}${entry.size_bytes !== null && html` ${size(entry.size_bytes)}`}</p>
+<p class="meta">${verdict(findings)} <a href="#targets">${summary(entry.targets)}</a>${entry.file_count !== null && html` <a href="#files">${counted(entry.file_count, 'file')}</a>`}${entry.size_bytes !== null && html` ${size(entry.size_bytes)}`}</p>
 </div>
 <aside aria-labelledby="use"><section><h2 id="use">Use it</h2>
 ${snippetList([...snippets(base, name), ...githubSnippets(name, content.github)], base, missingFor(content))}</section>
@@ -94,7 +95,7 @@ ${factList([
   root === undefined ? undefined : ['Folder', html`<bdi>${visible(root)}</bdi>${type === 'personal' && ', personal'}`],
   trust === undefined ? undefined : ['Origin', origin(trust)],
   revision === null ? undefined : ['Revision', html`<ul><li>${digest(revision)}</li><li><a href="${addresses.skill(name)}/changes">Earlier revisions</a></li></ul>`],
-  ['Tokens', html`<ul title="${method}"><li>≈ ${listed.toLocaleString('en')} in each turn</li>${body !== null && html`<li>≈ ${body.toLocaleString('en')} in use</li>`}${all !== null && html`<li>≈ ${all.toLocaleString('en')} with all files</li>`}</ul>`]
+  ['Tokens', html`<ul title="${method}"><li>≈ ${grouped(listed)} in each turn</li>${body !== null && html`<li>≈ ${grouped(body)} in use</li>`}${all !== null && html`<li>≈ ${grouped(all)} with all files</li>`}</ul>`]
 ])}
 <p class="actions"><a href="${addresses.at(`catalog/${encodeURIComponent(name)}`)}">As JSON</a></p></section>`
 }

@@ -1,3 +1,4 @@
+import { counted, grouped } from '../../core/ground/text.ts'
 import type { SkillStatus } from '../../core/skill-source.ts'
 import { HttpProblem } from '../../http/problem.ts'
 import { judgeReadiness, type Readiness } from '../../http/readiness.ts'
@@ -7,7 +8,7 @@ import { html, type Html, visible } from '../markup/html.ts'
 import type { PageMaker } from '../pages.ts'
 import { listAddress } from '../question.ts'
 import type { Page } from './layout.ts'
-import { count, factList } from './parts.ts'
+import { factList } from './parts.ts'
 
 const STATES = { ok: 'there', missing: 'missing', unreadable: 'not readable', failed: 'cannot be listed' } as const
 const WATCHERS = { starting: 'starting', watching: 'following changes', degraded: 'compared at intervals only', off: 'off' } as const
@@ -29,11 +30,11 @@ function statusPage (status: SkillStatus, { isReady, detail, sources }: Readines
     title: 'Status – Skills',
     current: 'status',
     main: html`<h1>Status</h1>
-<p class="lead"><span class="verdict ${isReady ? detail === undefined ? 'good' : 'warning' : 'error'}">${isReady ? 'ready' : 'not ready'}</span> – ${detail === undefined ? `${count(skills, 'skill')}, and nothing is wrong` : readable(detail)}.</p>
+<p class="lead"><span class="verdict ${isReady ? detail === undefined ? 'good' : 'warning' : 'error'}">${isReady ? 'ready' : 'not ready'}</span> – ${detail === undefined ? `${counted(skills, 'skill')}, and nothing is wrong` : readable(detail)}.</p>
 <section aria-labelledby="roots"><h2 id="roots">Folders</h2>
 <div class="table" tabindex="0"><table><thead><tr><th scope="col">Name</th><th scope="col">Kind</th><th scope="col">State</th><th scope="col" class="align-right">Skills</th><th scope="col" class="align-right">Left out</th></tr></thead>
 <tbody>${roots.map(({ name, type, state, skills, skipped }) => html`
-<tr><td><a href="${listAddress(addresses, { root: name })}"><bdi>${visible(name)}</bdi></a></td><td>${type}</td><td><span class="verdict ${state === 'ok' ? 'good' : 'error'}">${STATES[state]}</span></td><td class="align-right">${skills.toLocaleString('en')}</td><td class="align-right">${skipped.toLocaleString('en')}</td></tr>`)}
+<tr><td><a href="${listAddress(addresses, { root: name })}"><bdi>${visible(name)}</bdi></a></td><td>${type}</td><td><span class="verdict ${state === 'ok' ? 'good' : 'error'}">${STATES[state]}</span></td><td class="align-right">${grouped(skills)}</td><td class="align-right">${grouped(skipped)}</td></tr>`)}
 </tbody></table></div></section>
 ${sources !== undefined && sources.length > 0 && sourceTable(sources)}
 <section aria-labelledby="index"><h2 id="index">Index</h2>
@@ -42,7 +43,7 @@ ${factList([
   ['How', watcher.mode === 'polling' ? 'by polling' : 'by events of the operating system'],
   watcher.lastError === undefined ? undefined : ['Last error', html`<code>${watcher.lastError}</code>`],
   failures.length === 0 ? undefined : ['Failures', failures.join(', ')],
-  quarantined === undefined ? undefined : ['Quarantined', html`${count(quarantined, 'folder')}${quarantined > 0 && ', kept back by the lock or the trust file: the log and skillserve verify say why'}`],
+  quarantined === undefined ? undefined : ['Quarantined', html`${counted(quarantined, 'folder')}${quarantined > 0 && ', kept back by the lock or the trust file: the log and skillserve verify say why'}`],
   hanging.length === 0 ? undefined : ['Disk does not answer', html`<ul>${hanging.map((name) => html`<li><a href="${addresses.skill(name)}"><bdi>${visible(name)}</bdi></a></li>`)}</ul>`]
 ])}
 <p class="actions"><a href="${addresses.at('readyz')}">As JSON</a></p></section>`
@@ -55,7 +56,7 @@ function sourceTable (sources: readonly SourceStatus[]): Html {
 <tbody>${sources.map(({ name, kind, state, error, failing_since: since, revision, checked_at: checked, skills, left_out: leftOut }) => {
   const [what, quality] = SOURCE_STATES[state]
   return html`
-<tr><td><bdi>${visible(name)}</bdi></td><td>${kind}</td><td><span class="verdict ${quality}">${what}</span>${error !== undefined && html`<br>${visible(error.message)}${since !== undefined && html`, since ${time(since)}`}`}${leftOut !== undefined && html`<br>${count(leftOut.count, 'entry', 'entries')} left out`}</td><td>${revision !== undefined && html`<code>${visible(shortened(revision))}</code>`}</td><td>${checked === undefined ? 'never' : time(checked)}</td><td class="align-right">${skills.toLocaleString('en')}</td></tr>`
+<tr><td><bdi>${visible(name)}</bdi></td><td>${kind}</td><td><span class="verdict ${quality}">${what}</span>${error !== undefined && html`<br>${visible(error.message)}${since !== undefined && html`, since ${time(since)}`}`}${leftOut !== undefined && html`<br>${counted(leftOut.count, 'entry', 'entries')} left out`}</td><td>${revision !== undefined && html`<code>${visible(shortened(revision))}</code>`}</td><td>${checked === undefined ? 'never' : time(checked)}</td><td class="align-right">${grouped(skills)}</td></tr>`
 })}
 </tbody></table></div></section>`
 }

@@ -1,5 +1,5 @@
 import type { Finding, FindingSeverity } from '../../core/ground/skill.ts'
-import { counted, printable } from '../../core/ground/text.ts'
+import { counted, grouped, printable } from '../../core/ground/text.ts'
 import { listedTokens, roundTokens, type TokenEstimate } from '../../verdicts/tokens.ts'
 import { fileOf, helpUrl, type ReporterFactory, type SkillReport, type Totals } from './reporter.ts'
 
@@ -49,10 +49,10 @@ function sumUp ({ skills, error, warning, info, accepted }: Totals): string {
 
 /** `about 240 tokens in each turn`. */
 function describeTokens (listed: number, only: TokenEstimate | undefined): string {
-  const about = `about ${roundTokens(listed).toLocaleString('en')} tokens in each turn`
+  const about = `about ${grouped(roundTokens(listed))} tokens in each turn`
   if (only === undefined) return about
   const { body, all_files: all } = only
-  return `${about}${body === null ? '' : `, ${body.toLocaleString('en')} in use`}${all === null ? '' : `, ${all.toLocaleString('en')} with all files`}`
+  return `${about}${body === null ? '' : `, ${grouped(body)} in use`}${all === null ? '' : `, ${grouped(all)} with all files`}`
 }
 
 function shown (path: string): string {

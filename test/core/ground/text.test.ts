@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { FileContent } from '../../../src/core/files/file-content.ts'
 import { sha256 } from '../../../src/core/ground/digest.ts'
-import { compareCodePoints, countCodePoints, decodeText, decodeUtf8, foldWhitespace, printable } from '../../../src/core/ground/text.ts'
+import { compareCodePoints, countCodePoints, decodeText, decodeUtf8, foldWhitespace, grouped, printable } from '../../../src/core/ground/text.ts'
 import { codePoint } from '../../helper/code-point.ts'
 
 function utf16be (text: string): Buffer {
@@ -101,5 +101,10 @@ t.test('text from outside stays in one visible line', (t) => {
   t.equal(printable('plain'), 'plain')
   t.equal(printable('é 日本 \u{1f600}'), 'é 日本 \u{1f600}')
   t.equal(printable('a\r\n\x1b[0m\u2028\u2029\u202e\u0085\ud800b'), 'a\\u000d\\u000a\\u001b[0m\\u2028\\u2029\\u202e\\u0085\\ud800b')
+  t.end()
+})
+
+t.test('whole numbers are grouped as English texts group them', (t) => {
+  fc.assert(fc.property(fc.oneof(fc.nat(1_100), fc.maxSafeNat()), (number) => grouped(number) === number.toLocaleString('en')))
   t.end()
 })
