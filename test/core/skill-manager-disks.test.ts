@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { createNetworkDisk } from '../../src/core/disk/disk.ts'
 import type { SkillManager } from '../../src/core/skill-manager.ts'
-import { countDescriptors, createFaultyDisk, osError, outcome, skill, skillText, startManager, textOf, until } from '../helper/skills.ts'
+import { countOpenBelow, createFaultyDisk, osError, outcome, skill, skillText, startManager, textOf, until } from '../helper/skills.ts'
 
 const HOUR_MS = 3_600_000
 const SRC = fileURLToPath(new URL('../../src/core/', import.meta.url))
@@ -61,7 +61,6 @@ t.test('no descriptor stays open after 2,000 mixed reads, failures included', as
   for (const disk of [createFaultyDisk(), createFaultyDisk({ disk: createNetworkDisk() }), createFaultyDisk({ hasProc: false })]) {
     const manager = await startManager(t, [root], { disk })
     await answers(manager)
-    const before = countDescriptors()
     let operations = 0
     disk.intercept = (operation) => { if (operation !== 'close' && ++operations % 17 === 0) throw osError(operations % 2 === 0 ? 'EIO' : 'EACCES') }
     for (let round = 0; round < 8; round++) await answers(manager)
@@ -72,7 +71,7 @@ t.test('no descriptor stays open after 2,000 mixed reads, failures included', as
     t.ok(operations > 2_000, `${operations} operations`)
     // The index follows in the background, and a folder is open while it is listed.
     disk.intercept = () => {}
-    await until(() => countDescriptors() <= before)
+    await until(() => countOpenBelow(root) === 0)
   }
 })
 

@@ -88,8 +88,18 @@ export function passTick (folder: string): void {
   fs.rmSync(probe)
 }
 
-export function countDescriptors (): number {
-  return fs.readdirSync('/proc/self/fd').length
+/** Files and folders below a folder that this process has open. Other tests of the process open and close their own meanwhile. */
+export function countOpenBelow (folder: string): number {
+  const path = fs.realpathSync(folder)
+  return fs.readdirSync('/proc/self/fd').filter((descriptor) => isOpenBelow(path, descriptor)).length
+}
+
+function isOpenBelow (folder: string, descriptor: string): boolean {
+  try {
+    return `${fs.readlinkSync(`/proc/self/fd/${descriptor}`)}/`.startsWith(`${folder}/`)
+  } catch {
+    return false // Closed meanwhile, as the one that lists them is.
+  }
 }
 
 /** What a promise came to, as text: to compare answers and refusals alike. */

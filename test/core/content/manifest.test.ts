@@ -7,7 +7,7 @@ import { createNetworkDisk } from '../../../src/core/disk/disk.ts'
 import { sha256 } from '../../../src/core/ground/digest.ts'
 import { isTextType, mediaType } from '../../../src/core/content/media-type.ts'
 import { compareCodePoints } from '../../../src/core/ground/text.ts'
-import { countDescriptors, createFaultyDisk, failing, osError, outcome, passTick, skill, skillText, startManager } from '../../helper/skills.ts'
+import { countOpenBelow, createFaultyDisk, failing, osError, outcome, passTick, skill, skillText, startManager } from '../../helper/skills.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -195,12 +195,11 @@ t.test('K43: a failing disk is an I/O error, and leaves nothing open', async (t)
   const base = t.testdir({ demo: skill('demo', { a: 'a', docs: { b: 'b' } }) })
   const disk = createFaultyDisk()
   const manager = await startManager(t, [base], { disk })
-  const before = countDescriptors()
   for (const [operation, ending] of [['read', ''], ['fstat', ''], ['readdir', 'docs'], ['stat', 'docs']] as const) {
     disk.intercept = failing(operation, ending, 'EIO')
     t.equal(await outcome(() => manager.manifest('demo')), "SkillError: Error reading skill 'demo'", operation)
   }
-  t.equal(countDescriptors(), before)
+  t.equal(countOpenBelow(base), 0)
 })
 
 t.test('K43: a tree deeper than any path, and a folder of 2,000 files', async (t) => {

@@ -144,8 +144,9 @@ t.test('K59: the revision of an event stays readable after the next edit, while 
     const revision = event !== undefined && 'revision' in event ? event.revision ?? '' : ''
     passTick(root)
     fs.writeFileSync(file, `${text}, edited`)
+    const reported = next('a')
     t.equal((await skills.at(revision).readFile('a', 'references/x.md')).utf8, text)
-    await next('a')
+    await reported
   }
   write(join(root, 'c/SKILL.md'), skillText('c'))
   await next('c')

@@ -6,7 +6,7 @@ import { FileStore, type RoomForFile } from '../../../src/core/files/file-store.
 import { sha256 } from '../../../src/core/ground/digest.ts'
 import { CONTENT_CACHE_BYTES, MAX_BUFFERED_FILE_BYTES, MAX_LARGE_READS, MAX_MAIN_FILE_BYTES } from '../../../src/core/ground/limits.ts'
 import { PollPhase } from '../../../src/core/disk/poll-phase.ts'
-import { countDescriptors, createFaultyDisk, failing, type FaultyDisk, outcome, passTick, skill } from '../../helper/skills.ts'
+import { countOpenBelow, createFaultyDisk, failing, type FaultyDisk, outcome, passTick, skill } from '../../helper/skills.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -87,7 +87,6 @@ t.test('K32: memory is bounded by the weight of the contents, not by their numbe
 t.test('K44: small files come whole, large ones open, with their digest', async (t) => {
   const large = 'x'.repeat(MAX_BUFFERED_FILE_BYTES + 1)
   const { disk, store, place, path } = await createStore(t, { small: large.slice(1), large })
-  const before = countDescriptors()
   t.match(await store.open(place('small')), { kind: 'content', content: { digest: sha256(large.slice(1)) } })
   const streamed = await store.open(place('large'))
   t.match(streamed, { kind: 'stream', digest: sha256(large) })
@@ -99,7 +98,7 @@ t.test('K44: small files come whole, large ones open, with their digest', async 
   disk.intercept = failing('read', '', 'EIO')
   fs.appendFileSync(join(path, 'large'), 'x')
   await t.rejects(async () => await store.open(place('large')), { message: 'io_error' })
-  t.equal(countDescriptors(), before, 'nothing stays open')
+  t.equal(countOpenBelow(path), 0, 'nothing stays open')
 })
 
 t.test('K49: the digest of a file that was written just now is not kept', async (t) => {

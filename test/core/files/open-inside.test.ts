@@ -10,7 +10,7 @@ import { createLocalDisk, createNetworkDisk, type Disk } from '../../../src/core
 import { sha256 } from '../../../src/core/ground/digest.ts'
 import { openInside } from '../../../src/core/files/open-inside.ts'
 import { readInside } from '../../helper/open-inside.ts'
-import { countDescriptors, createFaultyDisk, failing, osError } from '../../helper/skills.ts'
+import { countOpenBelow, createFaultyDisk, failing, osError } from '../../helper/skills.ts'
 
 const LIMIT = 1_000
 const CANARY = 'CANARY'
@@ -175,7 +175,6 @@ t.test('K18: each error of the operating system has one meaning, its text none',
     EMFILE: 'io_error',
     EWHATEVER: 'io_error'
   }
-  const before = countDescriptors()
   for (const hasProc of [true, false]) {
     const disk = createFaultyDisk({ hasProc })
     for (const [code, meaning] of Object.entries(meanings)) {
@@ -187,7 +186,7 @@ t.test('K18: each error of the operating system has one meaning, its text none',
     disk.intercept = () => { throw new Error('not of the system') }
     t.equal(await readInside(disk, folder, 'file'), 'refused: io_error')
   }
-  t.equal(countDescriptors(), before)
+  t.equal(countOpenBelow(folder), 0)
 })
 
 t.test('K18: the error for a door holds the cause for the log', async (t) => {

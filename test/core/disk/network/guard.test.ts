@@ -6,7 +6,7 @@ import { createNetworkDisk } from '../../../../src/core/disk/disk.ts'
 import { DiskGuard } from '../../../../src/core/disk/network/guard.ts'
 import { guardDisk } from '../../../../src/core/disk/network/guarded-disk.ts'
 import { MAX_DISK_CALLS } from '../../../../src/core/ground/limits.ts'
-import { countDescriptors, createFaultyDisk, outcome, skills, until, type FaultyDisk } from '../../../helper/skills.ts'
+import { countOpenBelow, createFaultyDisk, outcome, skills, until, type FaultyDisk } from '../../../helper/skills.ts'
 
 const NO_ANSWER = 'Error: ETIMEDOUT: the disk does not answer'
 
@@ -131,16 +131,15 @@ t.test('the real path of a root leads to the same areas', async (t) => {
 
 t.test('no descriptor stays open: not one that came too late, not one that was open when its disk began to hang', async (t) => {
   const { root, disk, guard, guarded } = createGuarded(t, 1, 'a', 'b')
-  const before = countDescriptors()
   const file = await guarded.open(join(root, 'a/SKILL.md'), fs.constants.O_RDONLY)
   const held = hold(disk, join(root, 'a'), join(root, 'b'))
   t.equal(await outcome(() => guarded.open(join(root, 'b/SKILL.md'), fs.constants.O_RDONLY)), NO_ANSWER)
   t.equal(await outcome(() => guarded.read(file, Buffer.alloc(8), 0, 8, 0)), NO_ANSWER)
   await guarded.close(file)
   t.notOk(held.asked.some((call) => call.startsWith('close')), 'a disk that hangs is not asked to close')
-  t.ok(countDescriptors() > before)
+  t.ok(countOpenBelow(root) > 0)
   held.release()
-  await until(() => countDescriptors() === before)
+  await until(() => countOpenBelow(root) === 0)
   t.strictSame(namesOf(guard), [])
 })
 
