@@ -81,7 +81,7 @@ export function parseYamlFile<Schema extends TSchema> (path: string, text: strin
     lineOf: (at: YamlPath): number => lines.get(keyOf(at)) ?? (at.length === 0 ? 1 : file.lineOf(at.slice(0, -1))),
     error: (at: YamlPath, sentence: string) => fail(file.lineOf(at), at.length === 0 ? sentence : `${nameOf(at)} ${sentence}`)
   }
-  const validate = new Ajv({ allErrors: true, verbose: true, strict: false }).compile<Static<Schema>>(schema)
+  const validate = new Ajv({ allErrors: true, verbose: true, strict: false, validateSchema: false, addUsedSchema: false }).compile<Static<Schema>>(schema)
   if (validate(value)) return { ...file, value }
   const complaints = (validate.errors ?? []).map((error) => complaintOf(error, value)).map(({ at, sentence }) => ({ line: file.lineOf(at), error: file.error(at, sentence), isMissing: sentence === MISSING }))
   // The reader begins at the top. A mistyped key explains the one that is missing.
