@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { appendFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import { grouped } from '../src/core/ground/text.ts'
 import type { Bench } from './bench.ts'
 import { makeSkills, skillText } from './fixtures.ts'
 import { load } from './load.ts'
@@ -87,7 +88,7 @@ function measureValidate ({ run, cores }: Bench, root: string): Row {
   const start = performance.now()
   const { stdout } = spawnSync(file, args, { encoding: 'utf8', maxBuffer: 64 * 1_048_576 })
   const wall = performance.now() - start
-  if (!stdout.includes(`${MANY} skills: no findings;`)) throw new Error(stdout.slice(-200))
+  if (!stdout.includes(`${grouped(MANY)} skills: no findings;`)) throw new Error(stdout.slice(-200))
   return {
     what: `\`validate --target all\`, 10,000 skills × ${FILES + 1} files`,
     against: '–',
