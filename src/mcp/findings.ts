@@ -1,4 +1,5 @@
 import type { FindingSource } from '../verdicts/entry.ts'
+import { loadSchemas } from './load-schemas.ts'
 import type * as eligibility from './methods/eligibility.ts'
 
 let loading: Promise<typeof eligibility> | undefined
@@ -11,6 +12,7 @@ export const mcpFindings: FindingSource = async (skill, manifest, mainFile) => {
 
 async function load (): Promise<typeof eligibility> {
   try {
+    await loadSchemas()
     return await import('./methods/eligibility.ts')
   } catch (error) {
     // A later question may succeed: too many open files, for example, is a passing failure.

@@ -15,6 +15,7 @@ import { createEventStreams, EVENT_STREAM_MEDIA_TYPE } from '../http/send/event-
 import type { ToolRegistry } from '../tools/registry.ts'
 import { own } from '../core/ground/json.ts'
 import type { createMcpDoor, McpDoor } from './handler.ts'
+import { loadSchemas } from './load-schemas.ts'
 import { MAX_MCP_STREAMS } from './limits.ts'
 import { Notifications } from './changes/notifications.ts'
 import type { OriginCheck } from './origin.ts'
@@ -50,8 +51,7 @@ const URL_OF_DOOR = 'http://localhost/mcp'
  * Each part has a turn of the event loop, so that other requests wait 50 ms at most.
  */
 async function loadMcp (): Promise<typeof createMcpDoor> {
-  await import('./protocol-schemas.ts')
-  await nextTurn()
+  await loadSchemas()
   const { createMcpDoor: create } = await import('./handler.ts')
   await nextTurn()
   void globalThis.Request
