@@ -1,3 +1,4 @@
+import { counted } from '../core/ground/text.ts'
 import type { SkillStatus } from '../core/skill-source.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 import type { Shutdown } from './connections/shutdown.ts'
@@ -51,7 +52,7 @@ function explainStatus ({ ready, indexed, roots, watcher, hanging }: SkillStatus
   if (!ready && awaited.size < Math.max(roots.length, 1) && roots.every(({ state }) => state === 'missing' || state === 'unreadable')) reasons[0] = `No skills folder is there: ${reasons[0] ?? 'none is configured'}`
   else if (!indexed) reasons.unshift('The first index is not complete')
   if (watcher.status === 'degraded') reasons.push(`changes cause no events${watcher.lastError === undefined ? '' : ` (${watcher.lastError})`}; the folders are compared at intervals`)
-  if (hanging.length > 0) reasons.push(`the disk of ${hanging.length === 1 ? '1 skill' : `${hanging.length} skills`} does not answer`)
+  if (hanging.length > 0) reasons.push(`the disk of ${counted(hanging.length, 'skill')} does not answer`)
   reasons.push(...sources.flatMap(explainSource))
   return reasons.length === 0 ? undefined : reasons.join('; ')
 }
