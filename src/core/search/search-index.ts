@@ -220,13 +220,17 @@ export class SearchIndex {
     const { scores, matched, weights } = this.#scratch
     scores.fill(0, 0, count)
     matched.fill(0, 0, count)
+    let unit = 0
     let totalRarity = 0
     let misspelt = 0
     for (const term of terms) {
       let found = this.#weighInto(weights.fill(0, 0, count), this.#matches(term), isIn, minWeight)
       if (found === 0 && misspelt++ < MAX_MISSPELT_TERMS) found = this.#weighInto(weights, this.#similar(term), isIn, minWeight)
       if (found === 0) continue
-      const rarity = Math.log(1 + size / found)
+      const logarithm = Math.log(1 + size / found)
+      // The first word has exactly 1: a product that is divided again would differ by a rounding error, with the number of documents.
+      if (unit === 0) unit = logarithm
+      const rarity = logarithm / unit
       totalRarity += rarity
       for (let number = 0; number < count; number++) {
         const weight = weights[number] ?? 0
