@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
+import { Lazy } from '../core/ground/async.ts'
 import { PerSkills, type SkillsOf, type WhileAllowed } from '../http/callers.ts'
 import type { ChangeFeed } from '../core/events/change-feed.ts'
 import type { SkillService } from '../core/skill-source.ts'
@@ -63,24 +64,16 @@ async function loadMcp (): Promise<typeof createMcpDoor> {
 export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function mcpDoor (app, { checkOrigin, shutdown, load, skillsOf, followedOf, feeds, whileAllowed, registry, version, observer }) {
   const streams = createEventStreams(app, { maxStreams: MAX_MCP_STREAMS, shutdown, whileAllowed, observer })
   const notifications = new PerSkills((skills) => new Notifications(skills, feeds.of(skills)))
-  let loading: Promise<PerSkills<McpDoor>> | undefined
+  const doors = new Lazy<PerSkills<McpDoor>>(async () => {
+    const create = await loadMcp()
+    return new PerSkills((skills) => create({ skills, feed: feeds.of(skills), registry, version, observer, log: app.log }))
+  })
   const inProgress = new Set<Promise<Response>>()
-
-  async function loadDoors (): Promise<PerSkills<McpDoor>> {
-    try {
-      const create = await loadMcp()
-      return new PerSkills((skills) => create({ skills, feed: feeds.of(skills), registry, version, observer, log: app.log }))
-    } catch (error) {
-      // A later request may succeed: too many open files, for example, is a passing failure.
-      loading = undefined
-      throw error
-    }
-  }
 
   // An open stream would keep the server from closing. Answers in progress are sent first.
   app.addHook('preClose', async () => {
     await Promise.allSettled(inProgress)
-    await Promise.all((await loading)?.values().map((door) => door.close()) ?? [])
+    await Promise.all((await doors.peek())?.values().map((door) => door.close()) ?? [])
   })
 
   function weightOfMessage ({ body }: FastifyRequest): Weight | undefined {
@@ -124,7 +117,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
       disconnected.abort()
     })
     const [skills, followed] = [skillsOf(request), followedOf(request)]
-    const door = (await (loading ??= loadDoors())).of(followed)
+    const door = (await doors.get()).of(followed)
     const answer = door.fetch(toWebRequest(request, disconnected.signal), request, skills)
     inProgress.add(answer)
     try {

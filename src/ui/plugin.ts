@@ -1,5 +1,6 @@
 import { basename } from 'node:path/posix'
 import type { FastifyError, FastifyPluginAsync, FastifyReply, FastifyRequest, preValidationAsyncHookHandler } from 'fastify'
+import { Lazy } from '../core/ground/async.ts'
 import { overloadError } from '../core/ground/errors.ts'
 import { own } from '../core/ground/json.ts'
 import { addVary } from '../http/headers.ts'
@@ -39,29 +40,20 @@ export interface ForBrowsers {
 
 /** The catalog for people. It costs its routes, until the first page is asked for. */
 export function catalogPages ({ load: busy, ...options }: PagesOptions & { readonly load: Pick<Load, 'level'> }): CatalogPages {
-  let loading: Promise<Pages> | undefined
-  const pages = () => (loading ??= load())
-
-  async function load (): Promise<Pages> {
-    try {
-      const { Pages } = await import('./pages.ts')
-      return new Pages(options)
-    } catch (error) {
-      // A later request may succeed: too many open files, for example, is a passing failure.
-      loading = undefined
-      throw error
-    }
-  }
+  const pages = new Lazy<Pages>(async () => {
+    const { Pages } = await import('./pages.ts')
+    return new Pages(options)
+  })
 
   async function show (request: FastifyRequest, reply: FastifyReply, loadPage: LoadPage): Promise<FastifyReply> {
-    const [all, { page }] = await Promise.all([pages(), loadPage()])
+    const [all, { page }] = await Promise.all([pages.get(), loadPage()])
     return await all.answer(request, reply, page)
   }
 
   async function errorHandler (error: FastifyError, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     // Thrown on to the handler of the service, which knows everybody else's form.
     if (!prefersPage(request)) throw error
-    return (await pages()).problem(error, request, reply)
+    return (await pages.get()).problem(error, request, reply)
   }
 
   return {
@@ -87,14 +79,14 @@ export function catalogPages ({ load: busy, ...options }: PagesOptions & { reado
     async routes (app) {
       const schema = { hide: true }
       app.setErrorHandler(errorHandler)
-      app.addHook('onClose', async () => { await (await loading)?.close() })
+      app.addHook('onClose', async () => { await (await pages.peek())?.close() })
       for (const [address, { load, reads }] of Object.entries(PAGES)) app.get(address, { schema, config: { reads } }, (request, reply) => show(request, reply, load))
       const config = { reads: 'nothing' } as const
       // Open to all: the page that refuses a caller has a style too.
-      app.get('/ui/assets/:name', { schema, config: { isOpen: true } }, async (request, reply) => (await pages()).asset(request, reply))
+      app.get('/ui/assets/:name', { schema, config: { isOpen: true } }, async (request, reply) => (await pages.get()).asset(request, reply))
       app.get('/ui', { schema, config }, async (_request, reply) => reply.redirect('./', 308))
       app.get('/ui/', { schema, config }, async (_request, reply) => reply.redirect('../', 308))
-      app.get('/ui/*', { schema, config }, async (request, reply) => (await pages()).missing(request, reply))
+      app.get('/ui/*', { schema, config }, async (request, reply) => (await pages.get()).missing(request, reply))
     }
   }
 }

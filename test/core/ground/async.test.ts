@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import fc from 'fast-check'
 import t from 'tap'
-import { coalesce, createQueue, createSlicer } from '../../../src/core/ground/async.ts'
+import { coalesce, createQueue, createSlicer, Lazy } from '../../../src/core/ground/async.ts'
 
 function deferred () {
   let resolve = () => {}
@@ -113,4 +113,24 @@ t.test('jobs in a queue begin in order, each when the one before has ended, howe
     { status: 'fulfilled', value: 'a' }, { status: 'rejected', reason: new Error('b') }, { status: 'fulfilled', value: 'c' }
   ])
   t.same(events, ['a', 'b', 'c'].flatMap((name) => [`${name} begins`, `${name} ends`]))
+})
+
+t.test('what is made when it is first asked for is made once, and again after a failure', async (t) => {
+  let made = 0
+  let isBroken = true
+  const lazy = new Lazy(async () => {
+    made++
+    await nextTurn()
+    if (isBroken) throw new Error(`broken ${made}`)
+    return made
+  })
+  t.equal(await lazy.peek(), undefined, 'looking makes nothing')
+  t.equal(made, 0)
+  const failing = [lazy.get(), lazy.get()]
+  const [failed] = await Promise.all([lazy.peek(), ...failing.map((value) => t.rejects(value, { message: 'broken 1' }))])
+  t.equal(failed, undefined, 'looking does not fail')
+  isBroken = false
+  t.same(await Promise.all([lazy.get(), lazy.peek(), lazy.get()]), [2, 2, 2])
+  t.equal(await lazy.peek(), 2)
+  t.equal(made, 2)
 })
