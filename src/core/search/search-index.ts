@@ -228,9 +228,8 @@ export class SearchIndex {
       if (found === 0 && misspelt++ < MAX_MISSPELT_TERMS) found = this.#weighInto(weights, this.#similar(term), isIn, minWeight)
       if (found === 0) continue
       const logarithm = Math.log(1 + size / found)
-      // The first word has exactly 1: a product that is divided again would differ by a rounding error, with the number of documents.
-      if (unit === 0) unit = logarithm
-      const rarity = logarithm / unit
+      // The first word has exactly 1: a product that is divided again would have a rounding error for each number of documents.
+      const rarity = logarithm / (unit ||= logarithm)
       totalRarity += rarity
       for (let number = 0; number < count; number++) {
         const weight = weights[number] ?? 0
