@@ -44,6 +44,14 @@ export function parseDelay (text: string): number | undefined {
   return WHOLE_NUMBER.test(text) && Number(text) <= MAX_DELAY_SECONDS ? Number(text) : undefined
 }
 
+/** Two weeks: a timer of Node takes less than twice that. */
+export const MAX_KEEP_SECONDS = 1_209_600
+
+export function parseKeepSeconds (text: string): number | undefined {
+  const seconds = parseCount(text)
+  return seconds !== undefined && seconds <= MAX_KEEP_SECONDS ? seconds : undefined
+}
+
 export function parsePort (text: string): number | undefined {
   return WHOLE_NUMBER.test(text) && Number(text) <= MAX_PORT ? Number(text) : undefined
 }

@@ -3,7 +3,7 @@ import { isHost, parseHost, parseOrigin } from '../http/request/hosts.ts'
 import { LIMITS_SETTINGS } from './limits-settings.ts'
 import { splitRoots } from '../sources/address/address.ts'
 import { OBSERVE_SETTINGS } from './observe-settings.ts'
-import { BOOLEANS, LOG_LEVELS, MAX_DELAY_SECONDS, MAX_PORT, parseCount, parseDelay, parseFolder, parseFolderOrAddress, parsePath, parsePort, parseUrl } from './parse.ts'
+import { BOOLEANS, LOG_LEVELS, MAX_DELAY_SECONDS, MAX_KEEP_SECONDS, MAX_PORT, parseCount, parseDelay, parseFolder, parseFolderOrAddress, parseKeepSeconds, parsePath, parsePort, parseUrl } from './parse.ts'
 import type { Setting } from '../operator/setting.ts'
 import { SOURCE_SETTINGS } from './source-settings.ts'
 import { TRUST_SETTINGS } from './trust-settings.ts'
@@ -151,9 +151,9 @@ export const SETTINGS = {
   keepRevisionSeconds: {
     variable: 'REVISION_KEEP_SECONDS',
     default: '600',
-    parse: parseCount,
-    mustBe: 'a whole number of seconds',
-    meaning: 'how long a revision that was handed out stays readable after a change, in seconds; `0` keeps none',
+    parse: parseKeepSeconds,
+    mustBe: `a whole number of seconds up to ${MAX_KEEP_SECONDS} (two weeks)`,
+    meaning: 'how long a revision that was handed out stays readable after a change, in seconds, two weeks at most; `0` keeps none',
     section: 'kept-revisions'
   },
   keepRevisionBytes: {

@@ -78,8 +78,10 @@ export class Buckets {
   /** Takes units of work that is done, or that nobody could foresee: the next requests wait for them. */
   charge (bucket: Bucket, cost: number): void {
     const now = this.#now()
-    bucket.fullAt = Math.min(Math.max(now, bucket.fullAt) + cost * this.#intervalMs, now + MAX_DEBT * this.#burst() * this.#intervalMs)
-    this.#note(bucket.key, cost)
+    const before = Math.max(now, bucket.fullAt)
+    bucket.fullAt = Math.max(before, Math.min(before + cost * this.#intervalMs, now + MAX_DEBT * this.#burst() * this.#intervalMs))
+    // What a shared store adds comes back to this bucket: it must not be more.
+    this.#note(bucket.key, (bucket.fullAt - before) / this.#intervalMs)
   }
 
   /** From now on used units are collected for `takeUsed`. */

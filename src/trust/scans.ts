@@ -14,9 +14,11 @@ const DAY_MS = 86_400_000
 
 export const SeveritySchema = Type.Union(SCAN_SEVERITIES.map((each) => Type.Literal(each, { title: `one of ${SCAN_SEVERITIES.join(', ')}` })), { title: `one of ${SCAN_SEVERITIES.join(', ')}` })
 
+const SCANNED_AT = 'a date, or a date and time in UTC'
+
 const ScanSchema = Type.Object({
   tool: Type.String({ minLength: 1, maxLength: 200, title: 'the name and version of a scanner' }),
-  scanned_at: Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\d(T[\\d:.]+Z)?$', title: 'a date, or a date and time in UTC' }),
+  scanned_at: Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\d(T[\\d:.]+Z)?$', title: SCANNED_AT }),
   results: Type.Array(Type.Object({
     severity: SeveritySchema,
     message: Type.String({ minLength: 1, title: 'a sentence' }),
@@ -44,7 +46,13 @@ export interface ScanRules {
 
 /** @throws ConfigError of one line, with the file and the line */
 export function parseScans (path: string, text: string): ScanRules['byRevision'] {
-  return new Map(Object.entries(parseYamlFile(path, text, ScansFileSchema).value))
+  const file = parseYamlFile(path, text, ScansFileSchema)
+  for (const [revision, scans] of Object.entries(file.value)) {
+    // Such a scan would be of no age, and so none: what it has found would be ignored.
+    const index = scans.findIndex(({ scanned_at: at }) => Number.isNaN(Date.parse(at)))
+    if (index !== -1) throw file.error([revision, index, 'scanned_at'], `must be ${SCANNED_AT}`)
+  }
+  return new Map(Object.entries(file.value))
 }
 
 /** What scanners said of a revision. The first finding of a refused one is the reason. */

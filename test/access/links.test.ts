@@ -116,6 +116,8 @@ async function run (...argv: readonly string[]): Promise<{ readonly code: number
 t.test('K63: a token that the command prints works with the line that it prints', async (t) => {
   const { out, code } = await run('token', 'ci', '--group', 'docs', '--expires', '30d')
   t.equal(code, 0)
+  const expires = Date.parse(/expires: (\S+)/.exec(out)?.[1] ?? '')
+  t.ok(Math.abs(expires - Date.now() - 30 * 86_400_000) < 120_000, `thirty days, and not the night before: ${out}`)
   const [, secret = '', entry = ''] = /^(sks_\w{38})\n[^]*\n {2}- (\{.*\})\n$/.exec(out) ?? []
   const service = await buildGuarded(t, { roots: roots(), access: `tokens:\n  - ${entry}\n${RULES}` })
   t.strictSame(await (await service.get('/skills', secret)).json(), { skills: ['guide', 'plain'] })

@@ -168,6 +168,8 @@ t.test('K2: a bad value is refused in one line that names where it came from and
     ...['*', 'null', 'app.example', 'https://', 'https://a/', 'https://a/b', 'https://a,', ',', 'https://u@a', 'https://a b', 'https://a:99999', 'https://a?b'].map(
       (origins) => [[], { ALLOWED_ORIGINS: origins }, /^ALLOWED_ORIGINS must be an origin such as https:\/\/app\.example, or several joined by ","/] as const),
     ...['yes', 'TRUE', '2'].map((flag) => [[], { WATCH_POLLING: flag }, /^WATCH_POLLING must be true, false, 1 or 0, not /] as const),
+    // A timer of Node that is set to more milliseconds than 31 bits goes off at once.
+    ...['1209601', '2592000', '-1', '1.5'].map((seconds) => [[], { REVISION_KEEP_SECONDS: seconds }, /^REVISION_KEEP_SECONDS must be a whole number of seconds up to 1209600 \(two weeks\), not /] as const),
     [['--prot', '80'], {}, /^"--prot" is not a flag, did you mean "--port"\? \(flags: --personal, --allow-links, .*--host, --port, .*--help, --version\)$/],
     [['--elsewhere'], {}, /^"--elsewhere" is not a flag, there are --personal, /],
     [['-p'], {}, /^"-p" is not a flag/],

@@ -35,6 +35,21 @@ t.test('K67: work that is charged afterwards is owed, at most two bursts of it',
   t.equal(buckets.take(bucket, 1), 0)
 })
 
+t.test('K67: a store that replicas share hears of no more than is owed', async (t) => {
+  const { buckets, pass } = setUp()
+  buckets.share()
+  const bucket = buckets.of('a')
+  buckets.take(bucket, 2)
+  buckets.charge(bucket, 1_000_000)
+  t.same([...buckets.takeUsed()], [['a', 10]], 'two bursts')
+  pass(100)
+  buckets.charge(bucket, 1_000_000)
+  t.same([...buckets.takeUsed()], [['a', 1]], 'what has come back meanwhile')
+  buckets.addUsedElsewhere('a', 3_000)
+  buckets.charge(bucket, 1)
+  t.equal(buckets.wait(bucket, 5), 3_000, 'a charge takes nothing off the debt that other replicas know')
+})
+
 t.test('K67: no more than burst and rate are given, however requests come', async () => {
   fc.assert(fc.property(fc.array(fc.record({ pause: fc.nat(300), cost: fc.integer({ min: 1, max: 3 }) }), { maxLength: 200 }), (steps) => {
     const { buckets, pass } = setUp()

@@ -1,6 +1,7 @@
 import { appendFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { parseScans } from '../../src/trust/scans.ts'
 import { verifyFolder } from '../../src/trust/verify-folder.ts'
 import { modernRequest } from '../helper/mcp.ts'
 import { startProcess } from '../helper/process.ts'
@@ -84,4 +85,12 @@ t.test('K95: a service follows scans and revocations: of a revision, and of a si
   await service.printed('the last good one stays in force')
   t.equal(await list(), 'two')
   await service.stop()
+})
+
+t.test('K95: a scan of no date is refused: what it has found must not be ignored', async (t) => {
+  for (const at of ['2026-13-01', '2026-11-20T10Z', '2026-11-20T25:00:00Z', '2026-11-20T10:00']) {
+    t.throws(() => parseScans('scans.json', JSON.stringify({ 'sha256:1': [scanOf('low'), scanOf('critical', at)] }, undefined, 1)),
+      { message: /^scans\.json:\d+: "?sha256:1"?\[1\]\.scanned_at must be a date, or a date and time in UTC$/ }, at)
+  }
+  t.equal(parseScans('scans.json', JSON.stringify({ 'sha256:1': [scanOf('low', '2026-11-20'), scanOf('low', '2026-11-20T10:00Z')] })).size, 1)
 })

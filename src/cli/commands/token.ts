@@ -50,7 +50,8 @@ Prints the secret, which nothing else ever prints, and the line for the access f
 
 async function dateOf (text: string): Promise<string> {
   const days = DAYS.exec(text)?.[1]
-  if (days !== undefined) return new Date(Date.now() + Number(days) * DAY_MS).toISOString().slice(0, 10)
+  // With the time: a date alone begins with its first minute, up to a day before.
+  if (days !== undefined) return new Date(Date.now() + Number(days) * DAY_MS).toISOString().replace(/:\d\d\.\d+Z$/, 'Z')
   const { parseExpiry } = await import('../../access/expiry.ts')
   const time = parseExpiry(text)
   if (time === undefined) throw new ConfigError(`--expires must be a number of days such as 30d, or a date such as 2027-03-01, not ${quote(text)}`)
