@@ -193,3 +193,28 @@ t.test('K61: two callers on one connection, pipelined, get each their own', asyn
   for (let count = 0; count < 4; count++) bodies.push((await socket.response()).body.toString())
   t.strictSame(bodies, [1, 2].flatMap(() => ['{"skills":["guide"]}', '{"skills":["pager"]}']))
 })
+
+t.test('K64: compressed answers that are kept are those of the caller, though another skill has equal files', async (t) => {
+  const ben = newSecret('ben', 'groups: [ops]')
+  const text = 'the same text in two skills\n'.repeat(100)
+  const twin = (name: string, file: string) => ({ [name]: { 'SKILL.md': `---\nname: twin\ndescription: of both\n---\n${text}`, [file]: text } })
+  const service = await buildGuarded(t, {
+    roots: { docs: twin('first', 'open.txt'), ops: twin('secret', 'hidden.txt') },
+    access: `tokens: [${ann.entry}, ${ben.entry}]\nrules: [{ groups: [docs], roots: [docs] }, { groups: [ops], roots: [ops] }]\n`
+  })
+  const paths = ['/skills/NAME', '/skills/NAME/files/FILE', '/skills/NAME/files/FILE?encoding=base64', '/skills/NAME/files', '/skills/NAME/archive.tar', '/catalog/NAME', '/catalog', '/agent/prompt?format=json', '/ui/skills/NAME', '/ui/skills/NAME/files/FILE']
+  let compressed = 0
+  for (const accept of ['application/json', '*/*', 'text/html']) {
+    for (const path of paths) {
+      for (const [token, name, file] of [[ben.text, 'secret', 'hidden.txt'], [ann.text, 'first', 'open.txt']] as const) {
+        const ask = (encoding: string) => service.get(path.replace('NAME', name).replace('FILE', file), token, { headers: { accept, 'accept-encoding': encoding, 'x-request-id': 'same' } })
+        const [form, plain] = [await ask('gzip'), await ask('identity')]
+        if (form.headers.get('content-encoding') === 'gzip') compressed++
+        const body = await form.text()
+        t.equal(body, await plain.text(), `${name}: ${path} as ${accept}`)
+        if (name === 'first') t.notMatch(body, /secret|hidden\.txt/, path)
+      }
+    }
+  }
+  t.ok(compressed > 20, `${compressed} compressed answers`)
+})
