@@ -101,7 +101,7 @@ function keepsMeaning (before: Frontmatter, after: Frontmatter, folder: string):
   const metadata = isJsonObject(own) ? own : {}
   const isKept = Object.entries(before).every(([field, value]) => {
     if (field === 'name') return after['name'] === folder || isDeepStrictEqual(after['name'], value)
-    if (field === 'allowed-tools') return after[field] !== undefined
+    if (field === 'allowed-tools') return isDeepStrictEqual(after[field], value) || (Array.isArray(value) && after[field] === value.join(' '))
     if (field === 'metadata') return isJsonObject(value) ? Object.entries(value).every(([key, entry]) => isDeepStrictEqual(metadata[key], entry)) : isDeepStrictEqual(own, value)
     return Object.hasOwn(after, field) ? isDeepStrictEqual(after[field], value) : Object.hasOwn(metadata, field)
   })
@@ -161,7 +161,8 @@ function moveUnknown (lines: readonly string[]): string[] | undefined {
   const rest = lines.filter((line, index) => {
     const [, field = '', text = '', comment = ''] = /^([A-Za-z][\w-]*):[ \t]+(.*?)([ \t]+#.*)?$/.exec(line) ?? []
     if (field === '' || KNOWN_FIELDS.has(field) || AGENT_FIELDS.has(field) || !MOVABLE.test(text.trim()) || /^[ \t]+\S|^-[ \t]/.test(lines[index + 1] ?? '')) return true
-    if (!Object.hasOwn(values, field) || (metadata !== undefined && Object.hasOwn(metadata as object, field))) return true
+    // A value that is not there says nothing, and as a text it would.
+    if (!Object.hasOwn(values, field) || values[field] === null || (metadata !== undefined && Object.hasOwn(metadata as object, field))) return true
     const isText = typeof values[field] === 'string'
     moved.push(`${indent}${field}: ${isText ? text.trim() : JSON.stringify(text.trim())}${comment}`)
     return false
@@ -178,7 +179,12 @@ function blockOf (lines: readonly string[], field: string): { readonly start: nu
   if (position === undefined) return undefined
   const start = position.line - 2
   let end = start + 1
-  while (end < lines.length && /^(?:[ \t]+\S|-[ \t])/.test(lines[end] ?? '')) end++
+  for (let at = end; at < lines.length; at++) {
+    const line = lines[at] ?? ''
+    if (/^(?:[ \t]+\S|-[ \t])/.test(line)) end = at + 1
+    // A blank line is inside when more of the field follows.
+    else if (line.trim() !== '') break
+  }
   return { start, end }
 }
 
@@ -192,6 +198,8 @@ export function diffOf (path: string, { before, after }: FixedFile): string {
   while (tail < old.length - head && tail < now.length - head && old.at(-1 - tail) === now.at(-1 - tail)) tail++
   const removed = old.slice(head, old.length - tail)
   const added = now.slice(head, now.length - tail)
-  const range = `@@ -${head + 1},${removed.length} +${head + 1},${added.length} @@`
+  // Of no lines, the range names the line before.
+  const rangeOf = ({ length }: readonly string[]) => `${length === 0 ? head : head + 1},${length}`
+  const range = `@@ -${rangeOf(removed)} +${rangeOf(added)} @@`
   return `--- ${path}\n+++ ${path}\n${range}\n${[...removed.map((line) => `-${line}`), ...added.map((line) => `+${line}`)].join('\n')}\n`
 }

@@ -1,3 +1,4 @@
+import { basename } from 'node:path/posix'
 import { locateFrontmatter } from '../core/format/frontmatter.ts'
 import type { ListedFile, SkillMetadata } from '../core/ground/skill.ts'
 import type { Subject } from './subject.ts'
@@ -48,7 +49,7 @@ export function estimateTokens ({ skill: { metadata, digest }, mainFile, files }
   return {
     listed: roundTokens(listedTokens(metadata)),
     body: mainFile === undefined || text === undefined ? null : roundTokens(countTokens(mainFile.toString('utf8', locateFrontmatter(mainFile).bodyStart))),
-    all_files: files === undefined ? null : roundTokens(whole + tokensOfOthers(files, metadata.path)),
+    all_files: files === undefined ? null : roundTokens(whole + tokensOfOthers(files, text === undefined ? undefined : basename(metadata.path))),
     method: TOKEN_METHOD
   }
 }
@@ -58,9 +59,10 @@ export function listedTokens ({ name, description }: Pick<SkillMetadata, 'name' 
   return countTokens(`${name}: ${description}`)
 }
 
-function tokensOfOthers (files: readonly ListedFile[], mainPath: string): number {
+/** @param counted the path in the skill of the file whose text was counted */
+function tokensOfOthers (files: readonly ListedFile[], counted: string | undefined): number {
   let bytes = 0
-  for (const { path, size_bytes: size } of files) if (!BINARY.test(path) && !mainPath.endsWith(`/${path}`)) bytes += size
+  for (const { path, size_bytes: size } of files) if (!BINARY.test(path) && path !== counted) bytes += size
   return bytes / BYTES_PER_TOKEN
 }
 

@@ -2,11 +2,12 @@ import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, statSync, wr
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { Ajv } from 'ajv'
+import { applyPatch } from 'diff'
 import formats from 'ajv-formats'
 import fc from 'fast-check'
 import { runCommandLine } from '../../src/cli/run.ts'
 import { parseSkillBytes } from '../../src/core/format/main-file.ts'
-import { fixFile, fixText } from '../../src/validate/fix.ts'
+import { diffOf, fixFile, fixText } from '../../src/validate/fix.ts'
 import { runProcess } from '../helper/process.ts'
 import { skill, skills, skillText } from '../helper/skills.ts'
 
@@ -289,4 +290,25 @@ t.test('K81: the report has estimates of tokens', async (t) => {
   const { skills: [{ tokens }] } = JSON.parse((await run(cwd, '--format', 'json')).out)
   t.match(tokens, { listed: Number, body: Number, all_files: Number, method: /estimate/ })
   t.ok(tokens.all_files >= 1_000 && tokens.body < 20, skillText('good'))
+})
+
+t.test('K79: --fix joins tools across a blank line, and leaves values alone that are not there', (t) => {
+  const head = '---\nname: demo\ndescription: x\n'
+  t.equal(fixText(`${head}allowed-tools:\n  - Read\n\n  - Write\n\nlicense: MIT\n---\nBody\n`, 'demo'), `${head}allowed-tools: Read Write\n\nlicense: MIT\n---\nBody\n`)
+  const empty = `${head}version: null\nauthor: ~\n---\nBody\n`
+  t.equal(fixText(empty, 'demo'), empty)
+  t.end()
+})
+
+t.test('K79: what --dry-run prints is a patch, to the line', (t) => {
+  const texts = ['---\ndescription: x\n---\nBody\n', '---\nname: demo\ndescription: x\nallowed-tools:\n  - A\n  - B\n---\nBody\n', '---\n# one\nname: other\ndescription: x\n---\nBody\n']
+  for (const before of texts) {
+    const after = fixText(before, 'demo')
+    t.not(after, before)
+    t.equal(applyPatch(before, diffOf('SKILL.md', { before, after }), { fuzzFactor: 0, autoConvertLineEndings: false }), after, before)
+  }
+  // A range of no lines names the line before: other programs add the new ones behind it.
+  t.match(diffOf('SKILL.md', { before: '---\nb\n', after: '---\na\nb\n' }), /^@@ -1,0 \+2,1 @@$/m)
+  t.match(diffOf('SKILL.md', { before: '---\na\nb\n', after: '---\nb\n' }), /^@@ -2,1 \+1,0 @@$/m)
+  t.end()
 })

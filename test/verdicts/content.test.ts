@@ -3,7 +3,8 @@ import { gzipSync } from 'node:zlib'
 import { contentFindings } from '../../src/core/content/file-findings.ts'
 import { fileKind } from '../../src/core/files/file-kind.ts'
 import { scanText } from '../../src/verdicts/rules/text-scan.ts'
-import { verdictsFor } from '../helper/verdicts.ts'
+import { estimateTokens } from '../../src/verdicts/tokens.ts'
+import { subjectFor, verdictsFor } from '../helper/verdicts.ts'
 
 const LETTERS = 'aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zaBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789'
 /** A secret in two parts, so that no scanner of this repository finds it. */
@@ -109,4 +110,21 @@ t.test('K79: programs, archives, and files that are not what their names say', (
   ] as const) t.strictSame(codes(path, bytes[name]), [], `${path} ${name}`)
   t.strictSame(codes('b.zip', bytes.zip), ['file_archive info b.zip'])
   t.end()
+})
+
+t.test('K81: every file counts but the one whose text was counted', async (t) => {
+  const allOf = async (path: string) => estimateTokens(await subjectFor({ text: '---\nname: demo\ndescription: x\n---\nBody\n', files: { [path]: 40_000 } })).all_files
+  t.equal(await allOf('demo/SKILL.md'), await allOf('other/SKILL.md'))
+  t.ok(Number(await allOf('demo/SKILL.md')) >= 10_000)
+})
+
+t.test('K79: links are looked for outside fences, wherever those begin and end', async (t) => {
+  const missing = async (...lines: readonly string[]) => {
+    const { findings } = await verdictsFor({ text: `---\nname: demo\ndescription: x\n---\n${lines.join('\n')}\n` })
+    return findings.filter(({ code }) => code === 'body_link_missing').map(({ line }) => line)
+  }
+  t.same(await missing('```npm i``` and more', '[a](a.md)'), [6], 'code in a line opens no fence')
+  t.same(await missing('```', '```js', '```', '[a](a.md)'), [8], 'a mark with a word behind it closes none')
+  t.same(await missing('- a list', '', '     ```', '     [a](a.md)', '     ```', '[b](b.md)'), [10], 'a fence in a list')
+  t.same(await missing('~~~ a `word`', '[a](a.md)', '~~~~', '[b](b.md)'), [8])
 })

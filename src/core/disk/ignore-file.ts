@@ -26,9 +26,9 @@ export function parseIgnoreFile (bytes: Buffer): IgnoreRules {
   const id = sha256(bytes)
   if (!isUtf8(bytes)) return { id, problem: 'is not valid UTF-8' }
   const lines = bytes.toString('utf8').split(/\r?\n/)
-  const patterns = lines.filter((line) => line.trim() !== '' && !line.startsWith('#'))
+  const patterns = lines.filter(isPattern)
   if (patterns.length > MAX_IGNORE_PATTERNS) return { id, problem: `has more than ${MAX_IGNORE_PATTERNS} patterns` }
-  const heavy = lines.findIndex(isHeavy)
+  const heavy = lines.findIndex((line) => isPattern(line) && isHeavy(line))
   if (heavy !== -1) return { id, problem: `has more than ${MAX_STARS} wildcards in one part of line ${heavy + 1}` }
   return { id, filter: new PatternFilter(id, patterns) }
 }
@@ -63,6 +63,10 @@ class PatternFilter implements PathFilter {
     this.#answers = 0
     return createIgnore({ ignorecase: false }).add(this.#patterns)
   }
+}
+
+function isPattern (line: string): boolean {
+  return line.trim() !== '' && !line.startsWith('#')
 }
 
 function isHeavy (line: string): boolean {

@@ -98,6 +98,8 @@ function quotePlainValues (source: string): { text: string, fields: string[] } {
     const isContinued = /^[ \t]+\S/.test(lines[index + 1] ?? '')
     if (colon < 1 || isContinued || /^[\s#]/.test(line)) return line
     const value = line.slice(colon + 1).trim()
+    // No value, and a comment.
+    if (value.startsWith('#')) return line
     const beforeComment = value.split(/[ \t]#/, 1)[0] ?? value
     if (STRUCTURED_VALUE.test(value) || isPlainScalar(beforeComment)) return line
     fields.push(line.slice(0, colon))

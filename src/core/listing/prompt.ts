@@ -82,7 +82,8 @@ export async function renderPrompt<Skill extends Omit<PromptSkill, 'location'>> 
     const pause = yieldIfNeeded()
     if (pause !== undefined) await pause
     const { name, description } = skill
-    if (whole > budget && least + name.length + description.length >= room) continue
+    // Whatever becomes of the description: a form may fold its white space.
+    if (whole > budget && least + name.length >= room) continue
     const text = entry({ name, description, location: locate(skill) })
     whole += text.length + 1
     if (whole <= budget) all.push(text)

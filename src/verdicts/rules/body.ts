@@ -12,7 +12,8 @@ const MAX_LINK_CHARACTERS = 512
 const PLACEHOLDER = /\$ARGUMENTS\b|\$\{CLAUDE_[A-Z_]+\}|(?<=^|\s)!`[^`\n]{1,500}`/m
 const PLACEHOLDER_BEGINNINGS = ['$ARGUMENTS', '${CLAUDE_', '!`']
 
-const FENCE = /^ {0,3}(`{3,}|~{3,})/
+/** In a list, a fence has any indentation. */
+const FENCE = /^[ \t]*(`{3,}|~{3,})(.*)$/
 
 /** The destination of a link, up to a blank or the bracket that closes it. It may hold brackets in pairs. */
 const DESTINATION = /^((?:[^\s()]|\([^\s()]*\))*)[\s)]/
@@ -89,10 +90,11 @@ function linksOf (body: string, firstLine: number): readonly Link[] {
   let fence: string | undefined
   let tried = 0
   for (const [index, text] of body.split('\n').entries()) {
-    const mark = FENCE.exec(text)?.[1]
-    if (mark !== undefined && fence === undefined) fence = mark
-    else if (mark !== undefined && fence !== undefined && mark.startsWith(fence)) fence = undefined
-    if (fence !== undefined || mark !== undefined || !text.includes('](')) continue
+    const [, mark, info = ''] = FENCE.exec(text) ?? []
+    // Behind the mark that closes is nothing; one with backticks behind it is code in the line.
+    const isFence = mark !== undefined && (fence === undefined ? mark.startsWith('~') || !info.includes('`') : mark.startsWith(fence) && info.trim() === '')
+    if (isFence) fence = fence === undefined ? mark : undefined
+    if (fence !== undefined || isFence || !text.includes('](')) continue
     const plain = text.replaceAll(/(`+)[^`]*\1/g, (code) => ' '.repeat(code.length))
     for (let at = plain.indexOf(']('); at !== -1 && tried++ < MAX_TRIED && links.length < MAX_LINKS; at = plain.indexOf('](', at + 2)) {
       const [, destination = ''] = DESTINATION.exec(plain.slice(at + 2, at + 2 + MAX_LINK_CHARACTERS)) ?? []

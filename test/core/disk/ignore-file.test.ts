@@ -38,6 +38,8 @@ t.test('K8: what is too much to be matched is refused, and says which line', (t)
   t.match(problemOf('**/a/**/b/**/c'), /line 1/)
   t.match(problemOf('x\n'.repeat(MAX_IGNORE_PATTERNS + 1)), /more than 64 patterns/)
   t.equal(problemOf('# x\n\n'.repeat(1_000)), undefined, 'comments and empty lines do not count')
+  t.equal(problemOf('# *.a, *.b and *.c\n*.log'), undefined, 'a comment may have stars')
+  t.equal(problemOf('# *.a, *.b and *.c\n*a*b*c\n'), 'has more than 2 wildcards in one part of line 2')
   t.match(problemOf(Buffer.from([0xff])), /UTF-8/)
   for (const odd of ['', '!', '[', '[]', '\\', '/', '//', '.', '..', './a', '../a', '\0', '[z-a]', '[[:nope:]]', '{a,b}', '(', '+', '^$', '\uFEFFa', 'a\\ ']) {
     t.equal(problemOf(odd), undefined, JSON.stringify(odd))

@@ -160,3 +160,9 @@ t.test('K32: what is kept of a document is its metadata, not its text', async t 
   const bytesEach = (process.memoryUsage().heapUsed - before) / kept.length
   t.ok(bytesEach < 10_000, `${bytesEach.toFixed(0)} bytes each`)
 })
+
+t.test('K9: of the fields beside one that is repaired, none changes', async t => {
+  const { frontmatter, findings } = parse('---\nname: demo\ndescription: Use this: when asked\nlicense: # todo: choose\n---\nx')
+  t.strictSame(frontmatter, { name: 'demo', description: 'Use this: when asked', license: null })
+  t.strictSame(findings.filter(({ code }) => code === 'yaml_repaired').map(({ field }) => field), ['description'])
+})

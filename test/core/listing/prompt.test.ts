@@ -191,3 +191,11 @@ function unescape (text: string): string {
   const characters: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', '#x27': "'" }
   return text.replaceAll(/&([^;]+);/g, (_, name: string) => characters[name] ?? '')
 }
+
+t.test('K41: a description that a form shortens may fit', async (t) => {
+  const long = { ...WEATHER, description: 'x'.repeat(600) }
+  const folded = { ...PDF, description: `Do:\n${'    step\n'.repeat(20)}` }
+  const padded = { ...PDF, description: `${' '.repeat(300)}Do` }
+  t.match(await render([long, folded], 'markdown', 200), /^- \[pdf\].*\n- 1 more, not listed here$/)
+  t.match(await render([long, padded], 'xml', 300), /<name>\npdf\n<\/name>[^]*1 more/)
+})
