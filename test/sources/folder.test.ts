@@ -1,5 +1,7 @@
-import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { mock } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { readCatalogPage } from '../../src/core/listing/pages.ts'
 import { locate } from '../../src/routes/prompt.ts'
@@ -148,6 +150,25 @@ t.test('K86: packages in a folder are skills, and follow their files', async (t)
   await sources.sync()
   t.strictSame(await skills.list(), ['skill'])
   t.match(status(), { skills: 1 })
+})
+
+t.test('K86: a package that goes and comes back within minutes is served after the sweep', async (t) => {
+  const path = t.testdir()
+  const packed = (name: string) => ({ [`${name}.skill`]: zipOfTexts(Object.entries({ 'SKILL.md': skillText(name) })) })
+  write(path, { ...packed('a'), ...packed('b'), ...packed('gone') })
+  const { sources } = await openFolder(t, { path, layout: 'tree' })
+  const places = sources.roots[0]?.listed?.folders
+  const isThere = (name: string): boolean => existsSync(places?.get(name)?.path ?? '')
+  mock.timers.enable({ apis: ['Date', 'setTimeout'], now: Date.now() })
+  t.teardown(() => { mock.timers.reset() })
+  for (const name of ['a', 'gone']) rmSync(join(path, `${name}.skill`))
+  await sources.sync()
+  write(path, packed('a'))
+  await sources.sync()
+  mock.timers.tick(130_000)
+  while (isThere('gone')) await nextTurn()
+  t.strictSame([...sources.roots[0]?.listed?.folders?.keys() ?? []].sort(), ['a', 'b'])
+  t.ok(isThere('a'))
 })
 
 t.test('K86: nothing outside of the folder is served, whatever links say', async (t) => {

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { mock } from 'node:test'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -47,6 +47,15 @@ function stateOf (number: number, write?: SourceFiles['write']): Fetched {
       read: async () => Buffer.from(text),
       write: write ?? (async (files) => { for (const { path } of files) writeFileSync(path, text, { flag: 'wx' }) })
     }
+  }
+}
+
+/** Files of skills with these names. */
+function filesOf (names: readonly string[]): SourceFiles {
+  return {
+    entries: names.map((name) => ({ path: `skills/${name}/SKILL.md`, kind: 'file', id: name, size: 100 })),
+    read: async ({ id }) => Buffer.from(skillText(id)),
+    write: async (files) => { for (const { path, entry } of files) writeFileSync(path, skillText(entry.id), { flag: 'wx' }) }
   }
 }
 
@@ -113,4 +122,24 @@ t.test('K85: a disk that is full while a state is written leaves the state befor
   next = stateOf(3)
   await keeper.sync()
   t.match(keeper.status, { state: 'ok', revision: /3$/ })
+})
+
+t.test('K85: a skill that goes and comes back within minutes is still there when the folders of others are swept', async (t) => {
+  let names = ['a', 'b', 'gone']
+  const { keeper } = await openKeeper(t, async () => ({ ...stateOf(1), revision: names.join(), files: filesOf(names) }))
+  mock.timers.enable({ apis: ['Date', 'setTimeout'], now: Date.now() })
+  t.teardown(() => { mock.timers.reset() })
+  await keeper.sync()
+  const places = keeper.root.listed?.folders
+  const isThere = (name: string): boolean => existsSync(places?.get(name)?.path ?? '')
+  names = ['b']
+  await keeper.sync()
+  mock.timers.tick(5_000)
+  names = ['a', 'b']
+  await keeper.sync()
+  mock.timers.tick(130_000)
+  while (isThere('gone')) await nextTurn()
+  t.match(keeper.status, { state: 'ok', skills: 2 })
+  t.equal(keeper.root.listed?.folders?.get('a')?.path, places?.get('a')?.path, 'the folder is used again')
+  t.ok(isThere('a'))
 })

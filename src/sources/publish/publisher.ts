@@ -123,6 +123,7 @@ export class Publisher implements Listing {
       sizes.set(name, files.reduce((sum, { entry }) => sum + entry.size, 0))
       const digest = digestOf(name, files)
       listed.set(name, digest)
+      this.#retiredAt.delete(digest)
       if (!(there?.has(digest) ?? existsSync(join(this.#skillsFolder, digest)))) missing.push({ digest, name, files })
     }
     if ([...sizes.values()].reduce((sum, size) => sum + size, 0) > MAX_PUBLISHED_BYTES) throw new SourceError('too_large', `${where} is refused: its skills are larger than ${MAX_PUBLISHED_BYTES} bytes together`)
@@ -182,10 +183,7 @@ export class Publisher implements Listing {
   #retire (before: ReadonlyMap<string, string>): void {
     const now = Date.now()
     for (const [name, digest] of before) {
-      const listed = this.#listed.get(name)
-      if (listed === digest) continue
-      this.#retiredAt.set(digest, now)
-      if (listed !== undefined) this.#retiredAt.delete(listed)
+      if (this.#listed.get(name) !== digest) this.#retiredAt.set(digest, now)
     }
     if (this.#retiredAt.size > 0) this.#sweep ??= setTimeout(() => { void this.#sweepRetired() }, RETIRED_MS).unref()
   }
