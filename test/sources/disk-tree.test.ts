@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { DiskTree } from '../../src/sources/folder/disk-tree.ts'
@@ -35,4 +35,20 @@ t.test('K86: what is no file, too large or outside is not read', async (t) => {
   t.equal(await read('inside.md'), 'plain')
   t.equal(await read('shared.md'), 'shared', 'a target that the operator named')
   for (const file of ['leaving.md', 'pipe.md', 'a/large.md', 'a', 'nothing.md']) t.equal(await read(file), 'undefined', file)
+})
+
+t.test('K86: a folder that was looked for in vain is found as soon as it is there', async (t) => {
+  const root = t.testdir({ '.claude': {}, a: { 'SKILL.md': skillText('a') } })
+  const tree = await DiskTree.open(root)
+  for (const folder of ['skills', '.claude/skills', '.agents/skills']) t.strictSame(await tree.entries(folder), [], folder)
+  const add = (folder: string): void => {
+    mkdirSync(join(root, folder, 'new'), { recursive: true })
+    writeFileSync(join(root, folder, 'new/SKILL.md'), skillText('new'))
+  }
+  for (const [folder, hint] of [['skills', 'skills'], ['.claude/skills', '.claude'], ['.agents/skills', '.agents']] as const) {
+    add(folder)
+    t.ok(await tree.update(['', hint]), folder)
+    t.match(await tree.entries(folder), [{ name: 'new', kind: 'folder' }], folder)
+    t.notOk(await tree.update(['', hint]), 'nothing happened')
+  }
 })

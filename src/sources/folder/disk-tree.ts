@@ -113,7 +113,7 @@ export class DiskTree implements LayoutTree {
     for (const folder of folders) {
       const known = this.#folders.get(folder)
       if (known === undefined) {
-        isChanged ||= this.#folders.delete(folder)
+        isChanged = this.#forget(folder) || isChanged
         continue
       }
       const now = await this.#list(folder, known.realPath)
@@ -121,8 +121,13 @@ export class DiskTree implements LayoutTree {
       for (const { name, kind } of known.entries) if (kind === 'folder' && !await this.#isStill(join(folder, name))) isChanged = this.#forget(join(folder, name)) || isChanged
       if (isSame && !this.#readFrom.has(folder)) continue
       isChanged = true
-      if (now === undefined) this.#forget(folder)
-      else this.#folders.set(folder, now)
+      if (now === undefined) {
+        this.#forget(folder)
+        continue
+      }
+      this.#folders.set(folder, now)
+      // A search that looked for them in vain left a note that nothing is there.
+      for (const child of now.entries.map(({ name }) => join(folder, name))) if (this.#folders.has(child) && this.#folders.get(child) === undefined) this.#forget(child)
     }
     return isChanged
   }
