@@ -1,9 +1,10 @@
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { createChangeFeed } from '../../src/core/events/change-feed.ts'
 import type { SkillManager } from '../../src/core/skill-manager.ts'
-import { createRepository, skillFiles } from '../helper/git.ts'
+import type { Source } from '../../src/sources/kinds.ts'
+import { createRepository, type Repository, skillFiles } from '../helper/git.ts'
 import { skillText, startManager, until } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
 
@@ -55,6 +56,29 @@ t.test('K84: after each push, a source that compares two commits has what one ha
     t.strictSame(status().left_out, leftOut, what)
     await whole.sources.close()
   }
+})
+
+/** What a source has after a push that it compares with the commit before; it is what one has that reads the whole commit. */
+async function pushed (t: Test, before: Readonly<Record<string, string>>, push: (repository: Repository) => void, { fragment = '', ...more }: Partial<Source> & { readonly fragment?: string } = {}) {
+  const repository = createRepository(t)
+  repository.commit(before)
+  const source = sourceAt(`git+file://${repository.path}${fragment}`, more)
+  const { sources, skills, status } = await openSources(t, [source])
+  push(repository)
+  await sources.sync()
+  const whole = await openSources(t, [source], { stateDir: join(t.testdirName, 'whole') })
+  t.match(status(), { state: 'ok', revision: whole.status().revision })
+  t.strictSame(await stateOf(skills), await stateOf(whole.skills))
+  return skills
+}
+
+t.test('K84: a push that puts a file in the place of a folder, or a folder in the place of a file, is published with it', async (t) => {
+  const skills = await pushed(t, { ...skillFiles('a', 'b'), 'skills/a/data/x.txt': 'x', 'skills/b/data': 'a file' }, (repository) => {
+    for (const name of ['a', 'b']) rmSync(join(repository.path, 'skills', name, 'data'), { recursive: true })
+    repository.commit({ 'skills/a/data': 'a file', 'skills/b/data/x.txt': 'x' })
+  })
+  t.strictSame((await skills.manifest('a')).files.map(({ path }) => path), ['SKILL.md', 'data'])
+  t.strictSame((await skills.manifest('b')).files.map(({ path }) => path), ['SKILL.md', 'data/x.txt'])
 })
 
 t.test('K84: a commit that is refused does not count as the one before, and nothing of it is published later', async (t) => {

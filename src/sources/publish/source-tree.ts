@@ -98,10 +98,9 @@ export class SourceTree implements LayoutTree {
   /** Makes it the tree of another state. */
   update (files: SourceFiles, changes: readonly SourceChange[]): void {
     this.#files = files
-    for (const { path, entry } of changes) {
-      if (entry === undefined) removeFrom(this.#top, path.split('/'))
-      else this.#put(entry)
-    }
+    // First what went: a file may come in the place of a folder.
+    for (const { path, entry } of changes) if (entry === undefined) removeFrom(this.#top, path.split('/'))
+    for (const { entry } of changes) if (entry !== undefined) this.#put(entry)
   }
 
   #put (entry: SourceEntry): void {
