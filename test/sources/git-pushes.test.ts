@@ -15,6 +15,21 @@ async function stateOf (skills: SkillManager): Promise<Record<string, string>> {
   return Object.fromEntries(await Promise.all((await skills.list()).map(async (name) => [name, (await skills.manifest(name)).revision] as const)))
 }
 
+/** What a source has after a push that it compares with the commit before; it is what one has that reads the whole commit. */
+async function pushed (t: Test, before: Readonly<Record<string, string>>, push: (repository: Repository) => void, { fragment = '', ...more }: Partial<Source> & { readonly fragment?: string } = {}) {
+  const repository = createRepository(t)
+  repository.commit(before)
+  const source = sourceAt(`git+file://${repository.path}${fragment}`, more)
+  const { sources, skills, status } = await openSources(t, [source])
+  push(repository)
+  await sources.sync()
+  const whole = await openSources(t, [source], { stateDir: join(t.testdirName, 'whole') })
+  const { revision, layout } = whole.status()
+  t.match(status(), { state: 'ok', revision, layout })
+  t.strictSame(await stateOf(skills), await stateOf(whole.skills))
+  return skills
+}
+
 t.test('K84: after each push, a source that compares two commits has what one has that reads the whole commit', async (t) => {
   const repository = createRepository(t)
   repository.commit({ ...skillFiles('a', 'b', 'c'), 'skills/a/x/y.txt': 'y', 'other/d/SKILL.md': skillText('d') })
@@ -58,20 +73,6 @@ t.test('K84: after each push, a source that compares two commits has what one ha
   }
 })
 
-/** What a source has after a push that it compares with the commit before; it is what one has that reads the whole commit. */
-async function pushed (t: Test, before: Readonly<Record<string, string>>, push: (repository: Repository) => void, { fragment = '', ...more }: Partial<Source> & { readonly fragment?: string } = {}) {
-  const repository = createRepository(t)
-  repository.commit(before)
-  const source = sourceAt(`git+file://${repository.path}${fragment}`, more)
-  const { sources, skills, status } = await openSources(t, [source])
-  push(repository)
-  await sources.sync()
-  const whole = await openSources(t, [source], { stateDir: join(t.testdirName, 'whole') })
-  t.match(status(), { state: 'ok', revision: whole.status().revision })
-  t.strictSame(await stateOf(skills), await stateOf(whole.skills))
-  return skills
-}
-
 t.test('K84: a push that puts a file in the place of a folder, or a folder in the place of a file, is published with it', async (t) => {
   const skills = await pushed(t, { ...skillFiles('a', 'b'), 'skills/a/data/x.txt': 'x', 'skills/b/data': 'a file' }, (repository) => {
     for (const name of ['a', 'b']) rmSync(join(repository.path, 'skills', name, 'data'), { recursive: true })
@@ -79,6 +80,17 @@ t.test('K84: a push that puts a file in the place of a folder, or a folder in th
   })
   t.strictSame((await skills.manifest('a')).files.map(({ path }) => path), ['SKILL.md', 'data'])
   t.strictSame((await skills.manifest('b')).files.map(({ path }) => path), ['SKILL.md', 'data/x.txt'])
+})
+
+t.test('K84: a push may rename the one skill that is all of a path, and add others below it', async (t) => {
+  const before = { 'pack/SKILL.md': skillText('old-name'), 'README.md': 'x' }
+  const pushes = [[{ 'pack/SKILL.md': skillText('new-name') }, 'new-name'], [{ 'pack/skills/z/SKILL.md': skillText('z') }, 'z'], [{ 'pack/skills/note.txt': 'x' }, 'old-name']] as const
+  for (const [files, name] of pushes) {
+    await t.test(name, async (t) => {
+      const skills = await pushed(t, before, (repository) => { repository.commit(files) }, { fragment: '#main:pack' })
+      t.ok((await skills.list()).includes(name))
+    })
+  }
 })
 
 t.test('K84: a commit that is refused does not count as the one before, and nothing of it is published later', async (t) => {

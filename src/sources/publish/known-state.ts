@@ -66,7 +66,7 @@ export class KnownState {
     const isOther = isNew || entry === undefined
     if (isOther && isMainFile(baseName(path))) return undefined
     // The name of a skill that is the whole source is in its main file, and any new file may end that it is.
-    if (this.#names.has('')) return undefined
+    if (this.#names.has(this.tree.placeOf(''))) return undefined
     const names = foldersAbove(path).flatMap((folder) => this.#names.get(folder) ?? [])
     return isOther && names.length === 0 ? undefined : names
   }
