@@ -1,9 +1,14 @@
+import assert from 'node:assert/strict'
 import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { createChangeFeed } from '../../src/core/events/change-feed.ts'
+import { findSkills } from '../../src/core/layout/find-skills.ts'
 import type { SkillManager } from '../../src/core/skill-manager.ts'
 import type { Source } from '../../src/sources/kinds.ts'
+import { KnownState } from '../../src/sources/publish/known-state.ts'
+import { type SourceEntry, type SourceFiles, SourceTree } from '../../src/sources/publish/source-tree.ts'
 import { createRepository, type Repository, skillFiles } from '../helper/git.ts'
 import { skillText, startManager, until } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
@@ -28,6 +33,36 @@ async function pushed (t: Test, before: Readonly<Record<string, string>>, push: 
   t.match(status(), { state: 'ok', revision, layout })
   t.strictSame(await stateOf(skills), await stateOf(whole.skills))
   return skills
+}
+
+/** Files with one of some contents, by path: no path is a folder of another one. */
+type Contents = ReadonlyMap<string, number>
+
+const TEXTS = [skillText('one'), skillText('two'), 'x']
+const PATHS = [...['', 'x/', 'skills/x/', 'pack/', 'pack/x/'].flatMap((place) => ['SKILL.md', 'a.txt', 'd', 'd/x.txt'].map((name) => place + name)), 'skills/test/SKILL.md', '.claude/skills/x/SKILL.md', 'pack/x/sub/Skill.md']
+
+function changed (before: Contents, changes: ReadonlyArray<readonly [path: string, content: number | undefined]>): Contents {
+  const after = new Map(before)
+  for (const [path, content] of changes) {
+    if (content === undefined) after.delete(path)
+    else {
+      for (const other of after.keys()) if (other.startsWith(`${path}/`) || path.startsWith(`${other}/`)) after.delete(other)
+      after.set(path, content)
+    }
+  }
+  return after
+}
+
+function entryOf (path: string, content = 0): SourceEntry {
+  return { path, kind: 'file', id: String(content), size: 50 }
+}
+
+function filesOf (contents: Contents): SourceFiles {
+  return { entries: [...contents].map(([path, content]) => entryOf(path, content)), read: async ({ id }) => Buffer.from(TEXTS[Number(id)] ?? ''), write: async () => {} }
+}
+
+function shapeOf ({ tree, found }: KnownState): Record<string, readonly string[]> {
+  return Object.fromEntries(found.skills.map(({ name, path }) => [name, tree.below(path).map(({ path, entry }) => `${path} ${entry.id}`).sort()]))
 }
 
 t.test('K84: after each push, a source that compares two commits has what one has that reads the whole commit', async (t) => {
@@ -91,6 +126,36 @@ t.test('K84: a push may rename the one skill that is all of a path, and add othe
       t.ok((await skills.list()).includes(name))
     })
   }
+})
+
+t.test('K84: with the layout flat, a folder whose last file goes is no skill any more', async (t) => {
+  const skills = await pushed(t, { 'a/SKILL.md': skillText('a'), 'docs/x.md': 'x' }, (repository) => { repository.commit({ 'docs/x.md': undefined }) }, { layout: 'flat' })
+  t.strictSame(await skills.list(), ['a'])
+})
+
+t.test('K84: whatever a push changes, the state that follows from the changes is the one that follows from the whole commit', async () => {
+  const content = fc.constantFrom(0, 1, 2)
+  const commit = fc.array(fc.tuple(fc.constantFrom(...PATHS), content), { minLength: 1, maxLength: 8 })
+  // A number is one of the files that are there.
+  const push = fc.array(fc.tuple(fc.oneof(fc.nat(7), fc.constantFrom(...PATHS)), fc.option(content, { nil: undefined, freq: 3 })), { minLength: 1, maxLength: 2 })
+  await fc.assert(fc.asyncProperty(commit, push, fc.constantFrom('', 'pack'), fc.constantFrom('auto', 'tree', 'flat', 'single'), async (first, second, base, layout) => {
+    const before = changed(new Map(), first)
+    const after = changed(before, second.map(([path, content]) => [typeof path === 'string' ? path : [...before.keys()].at(path) ?? 'a.txt', content]))
+    const open = async (contents: Contents) => {
+      const tree = new SourceTree(filesOf(contents), base)
+      return new KnownState(tree, await findSkills(tree, { layout, name: 'source' }))
+    }
+    const known = await open(before)
+    const old = shapeOf(known)
+    // In the order of git.
+    const changes = [...new Set([...before.keys(), ...after.keys()])].sort().filter((path) => before.get(path) !== after.get(path))
+      .map((path) => ({ path, isNew: !before.has(path), entry: after.has(path) ? entryOf(path, after.get(path)) : undefined }))
+    const names = await known.apply({ ...filesOf(after), entries: [] }, changes, 'it')
+    if (names === undefined) return
+    const [now, whole] = [shapeOf(known), shapeOf(await open(after))]
+    assert.deepEqual(now, whole)
+    for (const [name, files] of Object.entries(whole)) if (!names.has(name)) assert.deepEqual(files, old[name], 'others stay as they were')
+  }), { numRuns: 1_000 })
 })
 
 t.test('K84: a commit that is refused does not count as the one before, and nothing of it is published later', async (t) => {

@@ -43,7 +43,7 @@ export class KnownState {
 
   /**
    * Becomes the state after these changes.
-   * @returns the names of the skills that have other files; undefined where there may be other skills, and everything stays as it was
+   * @returns the names of the skills that have other files; undefined where there may be other skills: this state is of no use then
    * @throws SourceError for a file that no state may have
    */
   async apply (files: SourceFiles, changes: readonly SourceChange[], where: string): Promise<ReadonlySet<string> | undefined> {
@@ -56,6 +56,8 @@ export class KnownState {
     const entries = changes.flatMap(({ entry }) => entry ?? [])
     checkEntries(entries, where)
     this.tree.update(files, changes)
+    // A folder that is a skill without a main file ends with its last file.
+    if (this.#found.skills.some(({ name, path }) => names.has(name) && !this.tree.isFolder(path))) return undefined
     const changed = new Set(changes.map(({ path }) => path))
     this.#leftOut = [...this.#leftOut.filter(({ path }) => !changed.has(path)), ...await brokenParts(files, entries)]
     return names
