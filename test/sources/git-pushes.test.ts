@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
@@ -156,6 +156,19 @@ t.test('K84: whatever a push changes, the state that follows from the changes is
     assert.deepEqual(now, whole)
     for (const [name, files] of Object.entries(whole)) if (!names.has(name)) assert.deepEqual(files, old[name], 'others stay as they were')
   }), { numRuns: 1_000 })
+})
+
+t.test('K84: a push to what a manifest is a link to counts as one to the manifest', async (t) => {
+  const manifestOf = (...names: readonly string[]) => JSON.stringify({ plugins: [{ name: 'p', source: './', skills: names.map((name) => `./x/${name}`) }] })
+  const repository = createRepository(t)
+  mkdirSync(join(repository.path, '.claude-plugin'))
+  symlinkSync('../m.json', join(repository.path, '.claude-plugin/marketplace.json'))
+  repository.commit({ 'm.json': manifestOf('a'), 'x/a/SKILL.md': skillText('a'), 'x/b/SKILL.md': skillText('b') })
+  const { sources, skills } = await openSources(t, [sourceAt(`git+file://${repository.path}`)])
+  t.strictSame(await skills.list(), ['a'])
+  repository.commit({ 'm.json': manifestOf('a', 'b') })
+  await sources.sync()
+  t.strictSame(await skills.list(), ['a', 'b'])
 })
 
 t.test('K84: a commit that is refused does not count as the one before, and nothing of it is published later', async (t) => {

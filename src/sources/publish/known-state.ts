@@ -64,7 +64,7 @@ export class KnownState {
   }
 
   #skillsWith ({ path, entry, isNew }: SourceChange): readonly string[] | undefined {
-    if (MANIFEST.test(path) || PACKAGE.test(path)) return undefined
+    if (MANIFEST.test(path) || PACKAGE.test(path) || this.tree.wasRead(path)) return undefined
     const isOther = isNew || entry === undefined
     if (isOther && isMainFile(baseName(path))) return undefined
     // The name of a skill that is the whole source is in its main file, and any new file may end that it is.

@@ -83,6 +83,7 @@ export class SourceTree implements LayoutTree {
   readonly #top: Folder = new Map()
   readonly #base: string
   readonly #unresolved = new Set<SourceEntry>()
+  readonly #readPaths = new Set<string>()
 
   /** @param base the folder that is the top; '' for all */
   constructor (files: SourceFiles, base = '') {
@@ -146,8 +147,15 @@ export class SourceTree implements LayoutTree {
   }
 
   async read (file: string, limit: number): Promise<Buffer | undefined> {
-    const node = this.#find(file)?.node
-    return node === undefined || node instanceof Map || node.size > limit ? undefined : await this.files.read(node)
+    const found = this.#find(file)
+    if (found === undefined || found.node instanceof Map) return undefined
+    this.#readPaths.add(found.path)
+    return found.node.size > limit ? undefined : await this.files.read(found.node)
+  }
+
+  /** Whether a search has read this file of the source, by whatever link. */
+  wasRead (path: string): boolean {
+    return this.#readPaths.has(path)
   }
 
   isFolder (folder: string): boolean {
