@@ -12,6 +12,8 @@ const TextSchema = (description: string) => Type.String({ minLength: 1, title: '
 const DURATION = '^[1-9][0-9]{0,6}(?:s|m|h)$'
 const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 }
 const MIN_INTERVAL_MS = 10_000
+/** Timers take 24 days at most, and end at once for more: 500 hours are below that, with a tenth on top as well. */
+const MAX_HOURS = 500
 
 const AuthSchema = Type.Object({
   username: Type.Optional(TextSchema('Default: what the kind of source takes for a token')),
@@ -34,8 +36,8 @@ const CommonSchema = Type.Object({
   include: Type.Optional(Type.Array(TextSchema('A glob'), { title: 'a list of globs', description: 'Globs of paths: only these skills' })),
   exclude: Type.Optional(Type.Array(TextSchema('A glob'), { title: 'a list of globs', description: 'Globs of paths of folders that are not searched; they replace the default' })),
   prefix: Type.Optional(Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,31}$', title: 'up to 32 letters a to z, digits and hyphens', description: 'In front of the name of each skill' })),
-  interval: Type.Optional(Type.String({ pattern: DURATION, title: 'a duration such as 60s, 5m or 1h', description: 'Time between two checks, at least 10s' })),
-  timeout: Type.Optional(Type.String({ pattern: DURATION, title: 'a duration such as 60s, 5m or 1h', description: 'Longest time of a fetch; default 120s' })),
+  interval: Type.Optional(Type.String({ pattern: DURATION, title: 'a duration such as 60s, 5m or 1h', description: `Time between two checks, from 10s to ${MAX_HOURS}h` })),
+  timeout: Type.Optional(Type.String({ pattern: DURATION, title: 'a duration such as 60s, 5m or 1h', description: `Longest time of a fetch, at most ${MAX_HOURS}h; default 120s` })),
   optional: Type.Optional(Type.Boolean({ title: 'true or false', description: 'Whether the service is ready without it' })),
   auth: Type.Optional(AuthSchema),
   webhook: Type.Optional(Type.Object({ secret_file: TextSchema('A file with the secret that the sender has') }, { additionalProperties: false, title: 'an object', description: 'Who may ask for a check, by POST /hooks/git' }))
@@ -107,6 +109,10 @@ function toFolder (entry: SourceEntry, at: YamlPath, file: YamlFile<unknown>): R
 function commonOf (entry: SourceEntry, at: YamlPath, file: YamlFile<unknown>): Partial<SourceCommon> {
   const { name, layout, include, exclude, prefix, optional, interval, timeout, auth, webhook } = entry
   const intervalMs = interval === undefined ? undefined : milliseconds(interval)
+  const timeoutMs = timeout === undefined ? undefined : milliseconds(timeout)
+  for (const [key, value = 0] of Object.entries({ interval: intervalMs, timeout: timeoutMs })) {
+    if (value > MAX_HOURS * 3_600_000) throw file.error([...at, key], `must be at most ${MAX_HOURS}h`)
+  }
   if (intervalMs !== undefined && intervalMs < MIN_INTERVAL_MS) throw file.error([...at, 'interval'], 'must be at least 10s')
   const folder = dirname(file.path)
   return {
@@ -117,7 +123,7 @@ function commonOf (entry: SourceEntry, at: YamlPath, file: YamlFile<unknown>): P
     ...prefix !== undefined && { prefix },
     ...optional !== undefined && { optional },
     ...intervalMs !== undefined && { intervalMs },
-    ...timeout !== undefined && { timeoutMs: milliseconds(timeout) },
+    ...timeoutMs !== undefined && { timeoutMs },
     ...auth !== undefined && { auth: toAuth(auth, folder) },
     ...webhook !== undefined && { webhookSecretFile: resolve(folder, webhook.secret_file) }
   }

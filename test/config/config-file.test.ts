@@ -35,6 +35,9 @@ t.test('K83: what is wrong stops the start with the line and the key', async (t)
   const table: ReadonlyArray<readonly [string, RegExp]> = [
     ['sources:\n  - folder: a\n    colour: red\n', /^FILE:3: sources\[0\]\.colour is no key here/],
     ['sources:\n  - git: https://h.example/r.git\n    interval: 5s\n', /^FILE:3: sources\[0\]\.interval must be at least 10s/],
+    ['sources:\n  - git: https://h.example/r.git\n    interval: 720h\n', /^FILE:3: sources\[0\]\.interval must be at most 500h/],
+    ['sources:\n  - git: https://h.example/r.git\n    timeout: 9999999h\n', /^FILE:3: sources\[0\]\.timeout must be at most 500h/],
+    ['sources:\n  - git: https://h.example/r.git\n    timeout: 1800001s\n', /^FILE:3: sources\[0\]\.timeout must be at most 500h/],
     ['sources:\n  - git: https://h.example/r.git\n    interval: soon\n', /^FILE:3: .*duration/],
     ['sources:\n  - name: x\n', /^FILE:2: sources\[0\] needs one of folder, archive, git/],
     ['sources:\n  - git: https://h.example/r.git\n    s3: s3://bbb\n', /^FILE:3: sources\[0\]\.s3 is a second source beside git: keep one/],
