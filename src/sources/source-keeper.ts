@@ -73,6 +73,8 @@ export class SourceKeeper implements Keeper {
   #checkedAt: Date | undefined
   #nextAt: Date | undefined
   #isFinal = false
+  /** Whether a hook has come since the last check began. */
+  #isHinted = false
   #timer: NodeJS.Timeout | undefined
   #running: Promise<void> = Promise.resolve()
 
@@ -111,6 +113,7 @@ export class SourceKeeper implements Keeper {
 
   /** A hook says that there may be something new. */
   hint (): void {
+    this.#isHinted = true
     this.#wakeIn(this.#schedule.pauseBeforeHook(performance.now()))
   }
 
@@ -178,11 +181,13 @@ export class SourceKeeper implements Keeper {
     }
     this.#nextAt = undefined
     // A final state is only fetched again after a hook.
-    if (!this.#isFinal) this.#wakeIn(pause)
+    if (this.#isHinted) this.#wakeIn(this.#schedule.pauseBeforeHook(performance.now()))
+    else if (!this.#isFinal) this.#wakeIn(pause)
   }
 
   async #check (): Promise<void> {
     const { source, fetcher, lock } = this.#options
+    this.#isHinted = false
     await lock.confirm()
     this.#schedule.started(performance.now())
     const settings = settingsOf(source)

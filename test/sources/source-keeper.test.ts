@@ -143,3 +143,26 @@ t.test('K85: a skill that goes and comes back within minutes is still there when
   t.equal(keeper.root.listed?.folders?.get('a')?.path, places?.get('a')?.path, 'the folder is used again')
   t.ok(isThere('a'))
 })
+
+t.test('K84: a hook that comes during a check is followed by another one, as soon as hooks may be, after a final state too', async (t) => {
+  for (const isFinal of [false, true]) {
+    await t.test(`final: ${isFinal}`, async (t) => {
+      let asked = 0
+      const { keeper } = await openKeeper(t, async () => {
+        if (++asked > 1) return undefined
+        keeper.hint()
+        return { ...stateOf(1), isFinal }
+      })
+      mock.timers.enable({ apis: ['Date', 'setTimeout'], now: Date.now() })
+      t.teardown(() => { mock.timers.reset() })
+      await keeper.sync()
+      const pause = Date.parse(keeper.status.next_at ?? '') - Date.now()
+      if (!t.ok(pause <= 5_000, `a check in ${pause} ms`)) return
+      mock.timers.tick(5_000)
+      while (asked < 2) await nextTurn()
+      await keeper.sync()
+      t.equal(asked, 3)
+      t.notOk(Date.parse(keeper.status.next_at ?? '') - Date.now() <= 5_000, 'and by no more than one')
+    })
+  }
+})
