@@ -100,6 +100,26 @@ t.test('K83: an archive without a validator is fetched again after ten minutes, 
   }
 })
 
+t.test('K85: an archive without a validator that cannot be published fails until another one is there', async (t) => {
+  const whole = await tarGzOf(good)
+  let body = whole
+  const server = await startServer(t, (_, response) => { response.end(body) })
+  const source = sourceAt(`${server.url}/a.tar.gz`)
+  const { sources, stateDir } = await openSources(t, [source])
+  await sources.close()
+  body = whole.subarray(0, 60)
+  const { sources: again, status, log } = await openSources(t, [source], { stateDir })
+  for (const requests of [2, 3, 4]) {
+    t.match(status(), { state: 'stale', error: { code: 'bad_archive' } })
+    t.equal(server.requests.length, requests)
+    await again.sync()
+  }
+  t.notMatch(JSON.stringify(log), /delivers again/)
+  body = whole
+  await again.sync()
+  t.match(status(), { state: 'ok' })
+})
+
 t.test('K83: other bytes than those of the digest are never published', async (t) => {
   const body = await tarGzOf(good)
   const server = await startServer(t, (_, response) => { response.end(body) })

@@ -17,14 +17,14 @@ export const MAX_ARCHIVE_BYTES = 512 * 1_048_576
 
 /** Fetches one archive over HTTPS: once for each release, everything else is a 304. */
 export function createArchiveFetcher (source: ArchiveSource, env: Environment): Fetcher {
-  /** Uses the monotonic clock: the clock of the machine may be set back. */
-  let blindUntil = 0
+  /** The last download without a validator, which counts only once it is published. By the monotonic clock: that of the machine may be set back. */
+  let blind: { readonly digest: string, readonly until: number } | undefined
   return {
     intervalMs: INTERVAL_MS,
     async fetch ({ known, signal, tmp }: FetchOptions): Promise<Fetched | undefined> {
       const { url, digest, path, auth = {} } = source
       if (known !== undefined && digest !== undefined && known['digest'] === digest) return undefined
-      if (known !== undefined && performance.now() < blindUntil) return undefined
+      if (known !== undefined && known['digest'] === blind?.digest && performance.now() < (blind?.until ?? 0)) return undefined
       const conditions = { ...known?.['etag'] && { 'if-none-match': known['etag'] }, ...known?.['modified'] && { 'if-modified-since': known['modified'] } }
       const accept = Object.keys(conditions).length > 0 ? [304] : []
       const answer = await send({ url, signal, accept, credentials: await credentialsOf(auth, env), headers: conditions })
@@ -35,7 +35,7 @@ export function createArchiveFetcher (source: ArchiveSource, env: Environment): 
       const { sha256 } = await saveBody(answer, file, MAX_ARCHIVE_BYTES)
       const found = `sha256:${sha256}`
       if (digest !== undefined && digest !== found) throw new SourceError('digest_mismatch', `the archive is ${found}, and not the one that is configured`)
-      if (etag === null && modified === null) blindUntil = performance.now() + BLIND_INTERVAL_MS
+      if (etag === null && modified === null) blind = { digest: found, until: performance.now() + BLIND_INTERVAL_MS }
       if (known?.['digest'] === found && etag === null && modified === null) return undefined
       const files = await createUnpackedFiles(tmp, signal)
       await unpackArchive(file, files, signal)
