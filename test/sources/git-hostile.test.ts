@@ -94,6 +94,23 @@ t.test('K4, K84: odd but honest trees are served, and what is no skill is named'
   for (const path of ['absolute', 'up']) await t.rejects(async () => { await skills.readFile('a', path) })
 })
 
+t.test('K84: a file whose name is not UTF-8 is left out and named, and not published under another name', async (t) => {
+  const { repository, sources, skills, status } = await openGood(t)
+  const treeOf = (...lines: readonly Buffer[]) => repository.git(['mktree', '-z'], Buffer.concat(lines.flatMap((line) => [line, Buffer.from([0])])))
+  const commit = (text: string): void => {
+    const file = (name: string, bytes = text) => Buffer.from(`100644 blob ${blob(repository, bytes)}\t${name}`, 'latin1')
+    const skill = treeOf(file('SKILL.md', skillText('a')), file('x\xff.txt'), file('x\xfe.txt'), file('y.txt'))
+    repository.commitTree([`040000 tree ${treeOf(Buffer.from(`040000 tree ${skill}\ta`))}\tskills`])
+  }
+  for (const text of ['one', 'two']) {
+    commit(text)
+    await sources.sync()
+    t.match(status(), { state: 'ok', skills: 1, left_out: { first: [{ path: 'skills/a/x\ufffd.txt', reason: 'unsafe_name' }] } }, JSON.stringify(status().error))
+    t.strictSame((await skills.manifest('a')).files.map(({ path }) => path), ['SKILL.md', 'y.txt'])
+    t.equal((await skills.readFile('a', 'y.txt')).bytes.toString(), text)
+  }
+})
+
 t.test('K84: attributes, filters, hooks and the configuration of a repository change nothing and run nothing', async (t) => {
   const repository = createRepository(t, 'team.git')
   const marker = join(t.testdirName, 'ran')

@@ -85,13 +85,14 @@ export function createGitFetcher (source: GitSource, stateDir: string, env: Envi
     const changed = isListed === true && known?.['path'] === resolved.path ? await readChanges(run, known['commit'] ?? '', tip) : undefined
     const commit = changed?.commit ?? (await run(['rev-parse', '--verify', '--quiet', '--end-of-options', tip])).toString().trim()
     if (COMMIT_ID.test(resolved.label) && commit !== resolved.label) throw new SourceError('ref_not_found', 'the host gave another commit than the one that was asked for')
-    const files = changed?.files ?? await readCommit(run, commit, resolved.path)
+    const { files, leftOut } = changed === undefined ? await readCommit(run, commit, resolved.path) : { files: changed.files, leftOut: [] }
     if (await countPacks(store) > MAX_PACKS) await run(['gc', '--quiet', '--prune=now'])
     const algorithm = commit.length === 40 ? 'sha1' : 'sha256'
     return {
       revision: `${COMMIT_ID.test(resolved.label) ? '' : `${resolved.label}@`}${algorithm}:${commit}`,
       memory: { commit, path: resolved.path },
       files,
+      leftOut,
       ...changed && { changes: changed.changes },
       path: resolved.path,
       isFinal: COMMIT_ID.test(resolved.label)

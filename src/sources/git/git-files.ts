@@ -1,4 +1,6 @@
+import { isUtf8 } from 'node:buffer'
 import { writeFile } from 'node:fs/promises'
+import type { LeftOut } from '../../core/layout/layout.ts'
 import { SourceError } from '../source-error.ts'
 import type { SourceChange, SourceEntry, SourceFiles } from '../publish/source-tree.ts'
 import { MAX_FILE_BYTES } from '../publish/limits.ts'
@@ -15,29 +17,30 @@ const MAX_FLUSHED_FILES = 500
  * The files of a commit. Blobs are read as they are, without a checkout. No attribute, filter or line-end setting of the
  * repository changes a byte, and nothing but what is published is written.
  */
-export async function readCommit (run: RunInStore, commit: string, path: string): Promise<SourceFiles> {
-  const listing = await run(['ls-tree', '-r', '-l', '-z', '--full-tree', commit])
-  const entries = parseListing(listing)
-  const isPart = (entry: SourceEntry): boolean => path === '' || entry.path === path || entry.path.startsWith(`${path}/`)
+export async function readCommit (run: RunInStore, commit: string, path: string): Promise<{ readonly files: SourceFiles, readonly leftOut: readonly LeftOut[] }> {
+  const { entries, leftOut } = parseListing(await run(['ls-tree', '-r', '-l', '-z', '--full-tree', commit]))
+  const isPart = (entry: { readonly path: string }): boolean => path === '' || entry.path === path || entry.path.startsWith(`${path}/`)
   if (path !== '' && !entries.some(isPart)) throw new SourceError('path_not_found', `commit ${commit} has no folder ${JSON.stringify(path)}`)
   const links = entries.filter(({ kind, size }) => kind === 'link' && size <= MAX_LINK_BYTES)
   const targets = new Map<string, string>()
   await readBlobs(run, links.map(({ id }) => id), async (index, bytes) => { targets.set(links[index]?.id ?? '', bytes.toString()) })
-  return filesOf(run, entries.map((entry) => entry.kind === 'link' ? { ...entry, target: targets.get(entry.id) ?? '' } : entry))
+  return { files: filesOf(run, entries.map((entry) => entry.kind === 'link' ? { ...entry, target: targets.get(entry.id) ?? '' } : entry)), leftOut: leftOut.filter(isPart) }
 }
 
 /** More changes than that are read as a whole commit. */
 const MAX_CHANGES = 1_000
 
 /**
- * What is different between two commits, for a push of few files. Undefined where more than plain files came, changed or went, or where
- * the first commit is not in the store any more.
+ * What is different between two commits, for a push of few files. Undefined where more than plain files came, changed or went, where
+ * a name is not UTF-8, or where the first commit is not in the store any more.
  * @param to any name of a commit
  */
 export async function readChanges (run: RunInStore, from: string, to: string): Promise<{ readonly commit: string, readonly files: SourceFiles, readonly changes: readonly SourceChange[] } | undefined> {
   let fields: string[]
   try {
-    fields = (await run(['diff-tree', '-r', '-z', '--raw', '--no-renames', from, to])).toString().split('\0')
+    const listing = await run(['diff-tree', '-r', '-z', '--raw', '--no-renames', from, to])
+    if (!isUtf8(listing)) return undefined
+    fields = listing.toString().split('\0')
   } catch {
     return undefined
   }
@@ -83,18 +86,20 @@ function filesOf (run: RunInStore, entries: readonly SourceEntry[]): SourceFiles
 }
 
 /** `<mode> <type> <id> <size>\t<path>\0` */
-function parseListing (listing: Buffer): SourceEntry[] {
+function parseListing (listing: Buffer): { readonly entries: readonly SourceEntry[], readonly leftOut: readonly LeftOut[] } {
   const entries: SourceEntry[] = []
+  const leftOut: LeftOut[] = []
   for (let start = 0; start < listing.length;) {
     const end = listing.indexOf(0, start)
     const tab = listing.indexOf('\t', start)
     const [mode = '', , id = '', size = ''] = listing.toString('latin1', start, tab).split(/ +/)
-    // A name that is not UTF-8 gets U+FFFD here, and is no safe name of a skill.
     const path = listing.toString('utf8', tab + 1, end)
-    entries.push({ path, kind: mode === '160000' ? 'submodule' : mode === '120000' ? 'link' : 'file', id, size: Number(size) || 0 })
+    // A name that is not UTF-8 has U+FFFD in its path, and would be published as another name.
+    if (!isUtf8(listing.subarray(tab + 1, end))) leftOut.push({ path, reason: 'unsafe_name' })
+    else entries.push({ path, kind: mode === '160000' ? 'submodule' : mode === '120000' ? 'link' : 'file', id, size: Number(size) || 0 })
     start = end + 1
   }
-  return entries
+  return { entries, leftOut }
 }
 
 /** Reads blobs one after the other through one process of git, in the order of their ids. */
