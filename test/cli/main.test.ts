@@ -76,7 +76,7 @@ t.test('K50: the health check passes on a ready service, whatever hosts it allow
   t.match(await runProcess(t, check), { code: 1, stderr: /^skillserve: .*ECONNREFUSED/ })
 })
 
-t.test('the health check finds a service by the flags that it was started with', async (t) => {
+t.test('K50: the health check finds a service by the flags that it was started with', async (t) => {
   if (process.platform !== 'linux') {
     t.comment('skipped: only Linux tells the command line of a process')
     return
@@ -86,6 +86,9 @@ t.test('the health check finds a service by the flags that it was started with',
   const env = { PORT: '1' }
   t.match(await runProcess(t, { args: ['healthcheck', '--pid', String(service.pid)], env }), { code: 0, stderr: '' })
   t.match(await runProcess(t, { args: ['healthcheck'], env }), { code: 1 })
+  const cwd = t.testdir({ 'skills.lock': '{}' })
+  const locked = await startProcess(t, { cwd, args: [EXAMPLES, '--port', String(await freePort()), '--locked'] })
+  t.match(await runProcess(t, { args: ['healthcheck', '--pid', String(locked.pid)], env }), { code: 0, stderr: '' }, 'a flag that may have a value')
   t.match(await runProcess(t, { args: ['healthcheck', '--pid', String(process.pid), '--port', String(port), '--base-path', '/team'] }), { code: 0 }, 'a process that is no service has nothing to say')
   for (const [pid, problem] of [['abc', '--pid must be the number of a process, not "abc"'], ['999999999', '--pid: there is no process 999999999']] as const) {
     t.match(await runProcess(t, { args: ['healthcheck', '--pid', pid, '--port', String(port), '--base-path', '/team'] }), { code: 1, stderr: `skillserve: ${problem}\n` })

@@ -51,7 +51,7 @@ async function flagsOfProcess (pid: string): Promise<Arguments['flags'] | undefi
   const { readFile } = await import('node:fs/promises')
   const argv = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0').slice(0, -1)
   const program = argv.findIndex((argument) => PROGRAM.test(argument))
-  return program === -1 ? undefined : parseArguments(argv.slice(program + 1), settingFlags()).flags
+  return program === -1 ? undefined : parseArguments(argv.slice(program + 1), settingFlags(), [], settingsWithoutValue()).flags
 }
 
 /** @throws CommandError when there is no answer */
