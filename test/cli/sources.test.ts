@@ -1,13 +1,18 @@
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { runCommandLine } from '../../src/cli/run.ts'
+import { createSources } from '../../src/sources/sources.ts'
 import { createRepository, skillFiles } from '../helper/git.ts'
+import { makeKeyPair, sign } from '../helper/signing.ts'
 import { skillText } from '../helper/skills.ts'
+import { sourceAt } from '../helper/sources.ts'
 
-async function run (cwd: string, ...argv: string[]) {
+const run = (cwd: string, ...argv: readonly string[]) => runWith({}, cwd, ...argv)
+
+async function runWith (env: Readonly<Record<string, string>>, cwd: string, ...argv: readonly string[]) {
   let [stdout, stderr] = ['', '']
-  const code = await runCommandLine(argv, { env: { STATE_DIR: join(cwd, 'state') }, cwd, print: (text) => { stdout += text } }, (text) => { stderr += text })
+  const code = await runCommandLine(argv, { env: { STATE_DIR: join(cwd, 'state'), ...env }, cwd, print: (text) => { stdout += text } }, (text) => { stderr += text })
   return { code, stdout, stderr }
 }
 
@@ -31,6 +36,29 @@ t.test('K83: wherever a folder can be given, so can a source', async (t) => {
   t.match(await run(cwd, 'sync', address), { code: 1, stdout: /repo: not_found/ })
   t.match(await run(cwd, 'lock', address), { code: 1, stderr: /the source repo cannot be read: the host has no such repository/ }, 'no lock of what may be old')
   t.match(await run(cwd, 'sync'), { code: 1, stderr: /nothing to fetch/ })
+})
+
+t.test('K95: sync publishes no state with a skill that is not signed as the trust file asks', async (t) => {
+  const repository = createRepository(t)
+  const keys = makeKeyPair()
+  mkdirSync(join(repository.path, 'skills'), { recursive: true })
+  repository.commit(skillFiles('a'))
+  await sign(join(repository.path, 'skills/a'), keys)
+  const signed = repository.commit({})
+  const address = `git+file://${repository.path}`
+  const cwd = t.testdirName
+  writeFileSync(join(cwd, 'key.pub'), keys.publicPem)
+  writeFileSync(join(cwd, 'trust.yaml'), 'signers:\n  - { name: team, key: key.pub }\nroots: { repo: require }\n')
+  t.strictSame(await run(cwd, 'sync', '--trust', 'trust.yaml', address), { code: 0, stdout: `repo: main@sha1:${signed}, 1 skill\n`, stderr: '' })
+
+  const unsigned = repository.commit({ 'skills/a/SKILL.md': skillText('a', 'Changed by somebody.\n') })
+  const refusal = { code: 1, stdout: new RegExp(`^repo: verification_failed: main@sha1:${unsigned} is refused: the skill "a": [^\\n]+\\n$`), stderr: '' }
+  t.match(await run(cwd, 'sync', '--trust', 'trust.yaml', address), refusal)
+  t.match(await runWith({ TRUST_FILE: 'trust.yaml' }, cwd, 'sync', address), refusal, 'by the variable')
+  const sources = await createSources({ sources: [sourceAt(address)], stateDir: join(cwd, 'state'), env: {} })
+  t.match(sources.status, [{ revision: `main@sha1:${signed}`, skills: 1 }], 'the state before stays')
+  await sources.close()
+  t.match(await run(cwd, 'sync', '--trust', 'none.yaml', address), { code: 1, stdout: '', stderr: /^skillserve: TRUST_FILE or --trust: [^\n]+\n$/ })
 })
 
 t.test('K86: a folder that is a skill is one with the layout single', async (t) => {

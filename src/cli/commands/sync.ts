@@ -3,7 +3,7 @@ import { counted } from '../../core/ground/text.ts'
 import { type Command, CommandError } from '../command.ts'
 import { checkSkillsFolder, withoutDefaultFolder } from '../folders.ts'
 
-const FLAGS = settingFlags().filter((flag) => ['personal', 'config', 'state-dir', 'layout'].includes(flag))
+const FLAGS = settingFlags().filter((flag) => ['personal', 'config', 'state-dir', 'layout', 'trust'].includes(flag))
 
 /** For init containers: the service that starts afterwards has everything, and waits for no network. */
 export const command: Command = {
@@ -16,21 +16,26 @@ export const command: Command = {
   --once  what it does anyway, for those who write it down
 
 Prints a line for each source. Exits with 0 when all of them have delivered, with 1 when one that is not optional has not: what it had
-delivered before stays.
+delivered before stays. A state that is not signed as the trust file asks is not taken.
 `,
   async run ({ positionals, flags }, { commands, env, cwd, print }) {
     for (const text of positionals) await checkSkillsFolder(text, cwd, commands, flags.get('layout')?.at(-1) ?? env['LAYOUT'])
     const config = withoutDefaultFolder(loadConfig({ positionals, flags, env, cwd }), positionals, env)
-    const [{ openRoots }, { SILENT }] = await Promise.all([import('../../config/roots.ts'), import('../../core/ground/log.ts')])
-    const { sources } = await openRoots(config, { log: SILENT, env })
+    const [{ openRoots }, { loadPolicy }, { SILENT }] = await Promise.all([import('../../config/roots.ts'), import('../../trust/load-policy.ts'), import('../../core/ground/log.ts')])
+    const roots = await openRoots(config, { log: SILENT, env })
+    const { sources } = roots
     if (sources === undefined) throw new CommandError('there is nothing to fetch: give an address, or --config FILE with sources')
+    let policy: Awaited<ReturnType<typeof loadPolicy>>
     try {
+      // A lock keeps no state from being published.
+      policy = await loadPolicy({ lockFile: undefined, trustFile: config.trustFile }, roots, SILENT)
       await sources.sync()
       for (const { name, error, revision, skills } of sources.status) {
         print(error === undefined ? `${name}: ${revision === undefined ? '' : `${revision}, `}${counted(skills, 'skill')}\n` : `${name}: ${error.code}: ${error.message}\n`)
       }
       return sources.status.every(({ error, optional }) => error === undefined || optional === true) ? 0 : 1
     } finally {
+      policy?.close()
       await sources.close()
     }
   }
