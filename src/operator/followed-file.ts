@@ -102,6 +102,8 @@ export class FollowedFile<Value> implements FollowedPolicy {
       const isStill = now === this.#last
       this.#last = now
       if (!isStill || now === this.#read) return
+      // One that is away may come back as it was.
+      this.#read = undefined
       const text = await readTextFile(this.path)
       this.#read = now
       this.#use(text)

@@ -83,6 +83,25 @@ t.test('K60: while a file is broken or away the last good value stays, and the r
   t.equal(file.error, undefined)
 })
 
+t.test('K60: a file that was away and comes back unchanged, with its times, can be used again', async (t) => {
+  const folder = t.testdir({ disk: { one: 'good' } })
+  const file = await FollowedFile.open(join(folder, 'disk/one'), parse, CHECK_MS)
+  t.teardown(() => { file.close() })
+  // Once it was read again, its own fingerprint is known.
+  const changed = next(file.changed)
+  writeFileSync(join(folder, 'disk/one'), 'better')
+  t.equal(await changed, 'better')
+
+  let failed = next(file.failed)
+  renameSync(join(folder, 'disk'), join(folder, 'away'))
+  t.match(await failed, { message: /ENOENT/ })
+  failed = next(file.failed)
+  renameSync(join(folder, 'away'), join(folder, 'disk'))
+  t.equal(await failed, undefined)
+  t.equal(file.error, undefined)
+  t.equal(file.remark('the lock'), undefined)
+})
+
 t.test('K60: a pipe in the place of the file is refused, and ends no reading', async (t) => {
   const folder = t.testdir({ one: 'good' })
   const path = join(folder, 'one')
