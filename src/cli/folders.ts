@@ -24,12 +24,12 @@ const DISK_ANSWER_MS = 1_000
 /**
  * Checks what was given as a folder of skills. `./path`, an absolute path or a name with a separator is a folder, there
  * or not. A bare word is one only if it is there, since it may as well be a mistyped command.
- * @param layout with another than `flat`, the folder may itself be a skill
+ * @param layout with another than `flat`, the folder may itself be a skill; an empty one is that of an unset variable
  * @throws CommandError for an unknown word, and for a folder that is itself a skill
  */
-export async function checkSkillsFolder (text: string, cwd: string, commands: CommandTable, layout = 'flat'): Promise<void> {
+export async function checkSkillsFolder (text: string, cwd: string, commands: CommandTable, layout?: string): Promise<void> {
   if (isAddress(text)) return
-  await Promise.race([check(text, resolve(cwd, text), commands, layout), sleep(DISK_ANSWER_MS, undefined, { ref: false })])
+  await Promise.race([check(text, resolve(cwd, text), commands, layout || 'flat'), sleep(DISK_ANSWER_MS, undefined, { ref: false })])
 }
 
 /**

@@ -12,10 +12,12 @@ interface Outcome {
 }
 
 /** What a command line that starts no service does in a folder. */
-async function run (cwd: string, ...argv: string[]): Promise<Outcome> {
+const run = (cwd: string, ...argv: readonly string[]): Promise<Outcome> => runWith({}, cwd, ...argv)
+
+async function runWith (env: Readonly<Record<string, string>>, cwd: string, ...argv: readonly string[]): Promise<Outcome> {
   let stdout = ''
   let stderr = ''
-  const code = await runCommandLine(argv, { env: {}, cwd, print: (text) => { stdout += text } }, (text) => { stderr += text })
+  const code = await runCommandLine(argv, { env, cwd, print: (text) => { stdout += text } }, (text) => { stderr += text })
   return { code, stdout, stderr }
 }
 
@@ -94,6 +96,14 @@ t.test('K82: what is no command and no folder, or a skill, is one line on stderr
     t.strictSame([code, stdout], [1, ''], JSON.stringify(argv))
     t.match(stderr, /^skillserve: [^\n]+\n$/)
     t.match(stderr.slice('skillserve: '.length, -1), line)
+  }
+})
+
+t.test('K82: a folder that is itself a skill is refused with an empty variable LAYOUT as without one', async (t) => {
+  const cwd = world(t)
+  for (const argv of [['./skills/demo'], ['sync', './skills/demo'], ['export', 'out', './skills/demo']]) {
+    // Without a port that it can have, no service starts.
+    t.match(await runWith({ LAYOUT: '', PORT: 'x' }, cwd, ...argv), { code: 1, stdout: '', stderr: /^skillserve: "\.\/skills\/demo" is itself a skill, [^\n]+\n$/ }, argv.join(' '))
   }
 })
 
