@@ -1,9 +1,12 @@
 import { createHash } from 'node:crypto'
+import dns from 'node:dns'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { AwsV4Signer } from 'aws4fetch'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
+import { Bucket } from '../../src/sources/s3/bucket.ts'
+import { s3Kind } from '../../src/sources/s3/s3-source.ts'
 import { startServer } from '../helper/fault-server.ts'
 import { skillText, textOf } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
@@ -196,4 +199,13 @@ t.test('K85: keys that no folder holds are left out one by one, and named', asyn
   for (const key of [`team/skills/a/${'n'.repeat(256)}`, 'team/skills/a//x', 'team/../x', 'team/skills/a/../y', 'team/skills/b', 'team/skills/c/']) store.objects.set(key, key.endsWith('/') ? '' : 'x')
   const { status } = await open(t, store)
   t.match(status(), { state: 'ok', skills: 3, left_out: { count: 5 } })
+})
+
+t.test('K83: the region of a bucket is that of the variable, and us-east-1 when it is unset or empty', async (t) => {
+  const lookup = t.capture(dns, 'lookup', (_host: string, _options: object, done: (error: Error) => void) => { done(new Error('there is no network')) })
+  for (const env of [{}, { AWS_REGION: '' }, { AWS_REGION: 'eu-west-1' }]) {
+    const bucket = await Bucket.open(s3Kind.configure('s3://bucket/team', {}), env, AbortSignal.timeout(60_000))
+    await t.rejects(bucket.list('team/'))
+  }
+  t.strictSame(lookup().map(({ args: [host] }) => host), ['s3.us-east-1.amazonaws.com', 's3.us-east-1.amazonaws.com', 's3.eu-west-1.amazonaws.com'])
 })

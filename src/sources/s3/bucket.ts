@@ -41,7 +41,7 @@ export class Bucket {
 
   /** Credentials come from the source's settings, else from the usual variables; without any, the bucket is asked as anybody. */
   static async open (source: S3Source, env: Environment, signal: AbortSignal): Promise<Bucket> {
-    const { region = env['AWS_REGION'] ?? 'us-east-1', auth = {}, bucket, endpoint = `https://s3.${region}.amazonaws.com/` } = source
+    const { region = env['AWS_REGION'] || 'us-east-1', auth = {}, bucket, endpoint = `https://s3.${region}.amazonaws.com/` } = source
     const base = new URL(endpoint)
     base.pathname = `${base.pathname.replace(/\/$/, '')}/${bucket}/`
     const secret = await readSecret(auth, env)
