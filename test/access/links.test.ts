@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
@@ -106,10 +106,12 @@ t.test('K66: the official client installs what the link shows, and no more', asy
   t.match((await installSkills(`${service.url}/t/${link.text}`, { cli: CLI, cwd: later })).output, /no .*skills/i)
 })
 
-async function run (...argv: readonly string[]): Promise<{ readonly code: number | undefined, readonly out: string, readonly err: string }> {
+const run = (...argv: readonly string[]) => runIn(process.cwd(), ...argv)
+
+async function runIn (cwd: string, ...argv: readonly string[]): Promise<{ readonly code: number | undefined, readonly out: string, readonly err: string }> {
   let out = ''
   let err = ''
-  const code = await runCommandLine(argv, { env: {}, cwd: process.cwd(), print: (text) => { out += text } }, (text) => { err += text })
+  const code = await runCommandLine(argv, { env: {}, cwd, print: (text) => { out += text } }, (text) => { err += text })
   return { code, out, err }
 }
 
@@ -149,6 +151,22 @@ t.test('K63: access says what a caller sees and why, and who sees a skill', asyn
   t.equal((await ask('--as', 'ann')).out, 'ann has the scopes metrics:read and lacks skills:read: it sees no skills\n')
   writeFileSync(at('access.yaml'), ACCESS.replace('roots: [ops]', 'roots: [nosuch]'))
   t.match(await ask(), { code: 1, err: /access\.yaml:8: rules\[1\]\.roots\[0\] names no folder of skills, there are "docs", "ops"/ })
+})
+
+t.test('K63: access tells of the skills that serve would have with the same flags', async (t) => {
+  const cwd = t.testdir({
+    ...roots(),
+    skills: { unnamed: skill('unnamed') },
+    elsewhere: { linked: skill('linked') },
+    'access.yaml': 'rules:\n  - { groups: [anonymous] }\n',
+    'sources.yaml': 'sources:\n  - folder: ./docs\n'
+  })
+  symlinkSync('../elsewhere/linked', join(cwd, 'docs/linked'))
+  const seen = async (...argv: readonly string[]) => (await runIn(cwd, 'access', 'access.yaml', ...argv, '--as', 'anonymous')).out.split('\n').slice(1, -1).map((line) => line.split(' ')[0])
+  t.strictSame(await seen('docs'), ['guide', 'plain'])
+  t.strictSame(await seen('docs', '--allow-links', 'elsewhere'), ['guide', 'linked', 'plain'])
+  t.strictSame(await seen('--config', 'sources.yaml'), ['guide', 'plain'], 'the configuration file says alone which skills there are')
+  t.strictSame(await seen(), ['unnamed'])
 })
 
 t.test('the published schemas of operators\' files are those of the service', async (t) => {

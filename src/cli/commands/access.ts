@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { loadConfig, settingFlags } from '../../config/load.ts'
 import { type Command, CommandError } from '../command.ts'
+import { withoutDefaultFolder } from '../folders.ts'
 
 /** Answers an operator's two questions about an access file, without a running service. */
 export const command: Command = {
@@ -11,7 +12,7 @@ export const command: Command = {
                    anonymous for callers without credentials, group:G for members of G
   --skill SKILL    lists who sees this skill, in each folder that has it
 
-Folders are those of serve: arguments, SKILLS_DIR, or ./skills. Without a question, checks the file.
+Folders are those of serve: arguments, SKILLS_DIR, --config, or ./skills. Without a question, checks the file.
 Exits with 1 when the file cannot be used, or there is no such token, link or skill.
 `,
   async run ({ positionals: [file, ...folders], flags }, { env, cwd, print }) {
@@ -19,7 +20,7 @@ Exits with 1 when the file cannot be used, or there is no such token, link or sk
     const asked = flags.get('as')?.at(-1)
     const skill = flags.get('skill')?.at(-1)
     if (asked !== undefined && skill !== undefined) throw new CommandError('access takes --as or --skill, not both')
-    const config = loadConfig({ positionals: folders, flags, env, cwd })
+    const config = withoutDefaultFolder(loadConfig({ positionals: folders, flags, env, cwd }), folders, env)
     const { reportAccess } = await import('../../access/report.ts')
     const lines = await reportAccess(config, resolve(cwd, file), asked !== undefined ? { caller: asked } : skill !== undefined ? { skill } : {}, env)
     print(lines.map((line) => `${line}\n`).join(''))
