@@ -47,9 +47,11 @@ const LAST_FILES = 4
 const INDEX = '.well-known/agent-skills/index.json'
 const LEGACY_INDEX = '.well-known/skills/index.json'
 const MANIFEST = 'manifest.json'
+/** In a folder whose first export is not finished: the next one may go on. */
+const MARKER = '.skillserve-unfinished'
 
 /** `.well-known/agent-skills/<name>/<digest>/…`, which may stay when the index does not list it any more. */
-const ARTIFACT = /^\.well-known\/agent-skills\/([^/]+)\/[\da-f]{64}\//
+const ARTIFACT = /^\.well-known\/agent-skills\/([^/]+)\/[\da-f]{64}\/(?:SKILL\.md|archive\.zip)$/
 
 /** What caches may do, behind `public` or `private`. */
 const IMMUTABLE = 'max-age=31536000, immutable'
@@ -89,7 +91,7 @@ function cacheControl (rule: string, isPublic: boolean): string {
 export async function exportSkills ({ skills, folder, isPublic, isRestricted = false, prune = false }: ExportOptions): Promise<ExportReport> {
   const output = new OutputFolder(folder)
   const names = await output.names()
-  if (names.length > 0 && !names.includes(MANIFEST)) throw new ExportError('holds something else than an earlier export: name an empty or a new folder')
+  if (names.length > 0 && !names.includes(MANIFEST) && !names.includes(MARKER)) throw new ExportError('holds something else than an earlier export: name an empty or a new folder')
   const discovery = new Discovery(skills)
   try {
     const { '0.2.0': index, '0.1.0': legacyIndex } = await discovery.indexes()
@@ -98,6 +100,8 @@ export async function exportSkills ({ skills, folder, isPublic, isRestricted = f
     for (const { name, files, version = 'current' } of legacyIndex.skills) listed.push(...await filesOfSkill(skills, version, name, files))
     listed.push(textFile(LEGACY_INDEX, JSON.stringify(legacyIndex)), textFile(INDEX, JSON.stringify(index)))
     const all = [...listed, textFile('_headers', headersFor(isPublic), 'text/plain; charset=utf-8'), textFile(MANIFEST, manifestOf(listed, isPublic))]
+    const isFirst = !names.includes(MANIFEST) || names.includes(MARKER)
+    if (isFirst) await output.write(textFile(MARKER, ''))
     // The indexes are written after everything that they list.
     let written = await output.writeAll(all.slice(0, -LAST_FILES))
     for (const file of all.slice(-LAST_FILES)) if (await output.write(file)) written++
@@ -107,6 +111,7 @@ export async function exportSkills ({ skills, folder, isPublic, isRestricted = f
       return name !== '' && !prune && (!isRestricted || installable.has(name))
     }
     const removed = await removeOthers(output, new Set(all.map(({ path }) => path)), mayStay)
+    if (isFirst) await output.remove(MARKER)
     return { files: all.length, written, removed, skills: installable.size, leftOut: await explain(skills, (await skills.list()).filter((name) => !installable.has(name))) }
   } finally {
     discovery.close()

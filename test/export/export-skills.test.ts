@@ -1,7 +1,7 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { createHash } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { runCommandLine } from '../../src/cli/run.ts'
 import { hasProgram, startNginx } from '../helper/proxies.ts'
@@ -143,6 +143,22 @@ t.test('K93: a second export changes nothing, whatever the times of the files, a
   t.same(differences(out, join(base, 'fresh')), [], 'as if there had been no export before')
 })
 
+t.test('K93: an export that was interrupted is finished by the next one, and leaves nothing behind', async (t) => {
+  const base = t.testdir({ skills: { a: skill('a'), b: skill('b', { 'x.bin': randomBytes(100_000) }) } })
+  const [root, out, fresh] = [join(base, 'skills'), join(base, 'out'), join(base, 'fresh')]
+  await exportTo(t, fresh, root)
+  const { code } = await runProcess(t, { args: ['export', out, root], ulimit: '-f 16' })
+  t.not(code, 0, 'no file may have more than 16 KiB')
+  t.ok(existsSync(join(out, '.well-known')), 'some files were written')
+  t.notOk(existsSync(join(out, 'manifest.json')))
+  const [single = ''] = readdirSync(join(fresh, '.well-known/agent-skills/a'))
+  mkdirSync(join(out, '.well-known/agent-skills/a', single), { recursive: true })
+  // What a process that was killed leaves.
+  writeFileSync(join(out, '.well-known/agent-skills/a', single, 'SKILL.md.0123456789ab.part'), '---\n')
+  t.match(await exportTo(t, out, root), { code: 0, stderr: '' })
+  t.same(differences(out, fresh), [])
+})
+
 t.test('K93: what cannot be exported is named, and the exit code is 2; links out of a skill are not followed', async (t) => {
   const base = t.testdir({ skills: { good: skill('good'), bad: { 'SKILL.md': '# No frontmatter\n' } }, 'secret.md': 'secret' })
   symlinkSync(join(base, 'secret.md'), join(base, 'skills/good/notes.md'))
@@ -153,10 +169,10 @@ t.test('K93: what cannot be exported is named, and the exit code is 2; links out
 })
 
 t.test('K93: a folder with something else in it, or in the skills, is refused with one line', async (t) => {
-  const base = t.testdir({ skills: { a: skill('a') }, mine: { 'thesis.md': 'years of work' } })
+  const base = t.testdir({ skills: { a: skill('a') }, mine: { 'thesis.md': 'years of work' }, site: { '.well-known': { 'security.txt': 'mail us' }, _headers: 'own' } })
   const root = join(base, 'skills')
   for (const [out, reason] of [
-    [join(base, 'mine'), /something else/], [join(root, 'out'), /must be apart/], [root, /must be apart/], [base, /must be apart/]
+    [join(base, 'mine'), /something else/], [join(base, 'site'), /something else/], [join(root, 'out'), /must be apart/], [root, /must be apart/], [base, /must be apart/]
   ] as const) {
     const { code, stderr } = await exportTo(t, out, root)
     t.equal(code, 1, out)
