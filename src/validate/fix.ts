@@ -13,7 +13,8 @@ import { decodeUtf8 } from '../core/ground/text.ts'
 /** One fix may make room for another. */
 const MAX_ROUNDS = 4
 
-const BOM = '\uFEFF'
+/** Several too: behind the first one, no reader finds the frontmatter. */
+const BYTE_ORDER_MARKS = /^\uFEFF+/
 
 /** CRLF, but none behind another CR: without it a second run would find one. */
 const LINE_END = /(?<!\r)\r\n/g
@@ -26,7 +27,7 @@ const MOVABLE = /^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[A-Za-z0-9][^#:"'[\]{}&*!|
 
 /** A main file after its certain fixes; the same text when there is nothing to do. Pure. */
 export function fixText (text: string, folder: string): string {
-  const plain = (text.startsWith(BOM) ? text.slice(1) : text).replaceAll(LINE_END, '\n')
+  const plain = text.replace(BYTE_ORDER_MARKS, '').replaceAll(LINE_END, '\n')
   const bytes = Buffer.from(plain)
   const location = locateFrontmatter(bytes)
   if (location.kind !== 'found') return plain

@@ -248,6 +248,7 @@ t.test('K79: fixing twice is fixing once, brings no error and leaves the body, w
   const twice = '---\nname: demo\ndescription: x\n---\none\r\ntwo\r\r\nthree\r'
   t.equal(fixText(twice, 'demo'), '---\nname: demo\ndescription: x\n---\none\ntwo\r\r\nthree\r')
   t.equal(fixText(fixText(twice, 'demo'), 'demo'), fixText(twice, 'demo'), 'a CRLF that was converted twice is no certain thing')
+  for (const marks of ['\uFEFF', '\uFEFF\uFEFF', '\uFEFF\uFEFF\uFEFF']) t.equal(fixText(`${marks}---\nname: other\n---\nBody\n`, 'demo'), '---\nname: demo\n---\nBody\n', `${marks.length} byte order marks`)
 })
 
 t.test('K79: --fix writes names that every reader takes as text, in quotes where YAML 1.1 would not', (t) => {
