@@ -13,11 +13,11 @@ const STEMMED_WORD = /^[a-z]{4,24}$/
 /** Shorter stems stand for unrelated words. */
 const MIN_STEM = 3
 
-/** Longest ending of English inflection that a form has beyond the stem. */
-const MAX_ENDING = 6
+/** Longest ending of an English word beyond its stem: responsibilities has nine letters, hospitalizations ten. */
+const MAX_ENDING = 10
 
-/** Vowels that Porter's rules change at the end of a stem: policy, policies; argue, arguing. */
-const CHANGED_END = /[iye]$/
+/** Letters that Porter's rules change at the end of a stem: policy, policies; argue, arguing; scalable, scalability. */
+const CHANGED_END = /(?:[iye]|(?<=b)l)$/
 
 /**
  * What an English word and its other forms have in common, by Porter's rules; undefined for words without forms. Only

@@ -77,6 +77,8 @@ t.test('K46: other forms of an English word, after the word itself', async (t) =
   t.same(library.find('merged'), ['merge', 'merging', 'merge-lists'])
   t.same(library.find('policies'), ['policy'])
   t.same(library.find('universities'), ['universe'], 'Porter takes these for one word')
+  t.same(createLibrary({ charts: { description: 'Data visualization' } }).find('visualize'), ['charts'])
+  t.same(createLibrary({ growth: { description: 'Scalability of services' } }).find('scalable'), ['growth'])
   const code = createLibrary({ a: { body: 'ids' }, b: { body: 'k8s' }, c: { body: 'recettes' } })
   t.same(code.find('id'), [], 'short words have no other forms')
   t.same(code.find('k8'), [])

@@ -40,6 +40,18 @@ t.test('words that begin so are a range', async () => {
   }), { numRuns: 500 })
 })
 
+t.test('K46: forms with the longest endings share a stem', async (t) => {
+  for (const [term, form] of [
+    ['visualize', 'visualization'], ['authorizing', 'authorization'], ['customize', 'customizations'], ['available', 'availability'], ['accessible', 'accessibility'],
+    ['capability', 'capabilities'], ['responsible', 'responsibilities'], ['reliable', 'reliability'], ['scalable', 'scalability'], ['hospital', 'hospitalizations']
+  ] as const) {
+    for (const [asked, found] of [[term, form], [form, term]] as const) {
+      t.ok(stemOf(asked)?.fits(found), `${asked}: ${found}`)
+      t.ok(found.startsWith(stemOf(asked)?.beginning ?? '-'), `${found} is among those that are compared to ${asked}`)
+    }
+  }
+})
+
 t.test('a word and its other forms share a stem, and no word takes long', async (t) => {
   for (const [term, form] of [['merging', 'merge'], ['drafting', 'drafts'], ['policies', 'policy'], ['libraries', 'library'], ['scheduled', 'scheduling'], ['argue', 'arguing']] as const) {
     t.ok(stemOf(term)?.fits(form), `${term}: ${form}`)
