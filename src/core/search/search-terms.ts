@@ -53,8 +53,14 @@ function words (text: string, withLast: boolean): string[] {
   return found
 }
 
+/** A text without what a search ignores: upper case, accents and compatibility forms. */
+export function fold (text: string): string {
+  // Upper case first: sharp s and dotless i have the capitals of other letters. The final sigma has that of the other sigma.
+  return text.normalize('NFKD').replaceAll(ACCENTS, '').normalize('NFC').toUpperCase().toLowerCase().replaceAll('ς', 'σ')
+}
+
 function unicodeWords (text: string, withLast: boolean): string[] {
-  const folded = (text.length > MAX_MARKS ? text.replaceAll(ENDLESS_MARKS, '$1') : text).normalize('NFKD').replaceAll(ACCENTS, '').normalize('NFC').toLowerCase()
+  const folded = fold(text.length > MAX_MARKS ? text.replaceAll(ENDLESS_MARKS, '$1') : text)
     // One ligature can become eighteen characters, and a body may consist of ligatures.
     .slice(0, text.length + MAX_TERM_CHARACTERS)
   return (folded.match(RUNS) ?? []).flatMap((run) => isUnspaced(run) ? pairs(run, withLast) : cut(run))

@@ -22,13 +22,21 @@ t.test('words are folded: case, accents, compatibility forms', async (t) => {
     ['İstanbul', ['istanbul']],
     ['Ελλάδα', ['ελλαδα']],
     ['Привет, мир', ['привет', 'мир']],
-    ['Straße', ['straße']],
+    ['Straße', ['strasse']],
     ['한국어 문서', ['한국어', '문서']],
     ['😀 ok', ['ok']],
     ['\ud800x', ['x']],
     ['__proto__ constructor', ['proto', 'constructor']]
   ]
   for (const [text, terms] of table) t.same(termsOf(text), terms, JSON.stringify(text))
+})
+
+t.test('K46: upper case makes no difference, also where it has other letters', async (t) => {
+  for (const word of ['straße', 'οδος', 'σοφός', 'kapı', 'ŉdirection', 'ﬁle', 'ſave', 'ᲀода']) {
+    t.same(termsOf(word.toUpperCase()), termsOf(word), word)
+    t.same(queryTermsOf(word.toUpperCase()), termsOf(word), `${word} in a query`)
+  }
+  t.same(termsOf('STRASSE STRAẞE ΟΔΟΣ KAPI'), ['strasse', 'strasse', 'οδοσ', 'kapi'])
 })
 
 t.test('where a script has no blanks, pairs of characters are words', async (t) => {
