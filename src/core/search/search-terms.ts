@@ -67,7 +67,8 @@ function unicodeWords (text: string, withLast: boolean): string[] {
 }
 
 function cut (word: string): string {
-  return word.length > MAX_TERM_CHARACTERS ? word.slice(0, MAX_TERM_CHARACTERS) : word
+  // Half a character at the end would become another one in the index.
+  return word.length > MAX_TERM_CHARACTERS ? word.slice(0, MAX_TERM_CHARACTERS).replace(/[\ud800-\udbff]$/, '') : word
 }
 
 function pairs (run: string, withLast: boolean): string[] {

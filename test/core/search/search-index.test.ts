@@ -140,6 +140,11 @@ t.test('K46: accents, Japanese and Chinese', async (t) => {
   t.same(library.find('天下'), [], 'no misspelling of another word')
 })
 
+t.test('K46: a long word finds itself, wherever it is cut', async (t) => {
+  const words = ['a', ''].map((start) => `${start}${'\u{10330}'.repeat(40)}`)
+  for (const body of words) t.same(createLibrary({ gothic: { body } }).find(body), ['gothic'])
+})
+
 t.test('K46: equally good ones come by name, however they came in', async (t) => {
   const names = ['b', 'a', '\u{1F600}', '\uFF21', 'Z']
   const forward = createLibrary(Object.fromEntries(names.map((name) => [name, { body: 'same words' }])))

@@ -54,6 +54,7 @@ t.test('where a script has no blanks, pairs of characters are words', async (t) 
 
 t.test('words are cut, and a query has sixteen of them, each once', async (t) => {
   t.same(termsOf('x'.repeat(5_000)), ['x'.repeat(MAX_TERM_CHARACTERS)])
+  t.same(termsOf(`a${'\u{10330}'.repeat(40)}`), [`a${'\u{10330}'.repeat(31)}`], 'between two characters')
   t.same(queryTermsOf('b c b c'), ['b', 'c'])
   t.same(queryTermsOf('How do I use the C API?'), ['use', 'c', 'api'])
   t.same(queryTermsOf('who is it'), ['who', 'is', 'it'], 'unless there is nothing else')
