@@ -62,8 +62,11 @@ export function preferredEncoding (header: string): Encoding | undefined {
 }
 
 function negotiate (header: string): Encoding | undefined {
-  // Negotiator prefers what comes first, and browsers begin with gzip.
-  const rank = (coding: string) => available.findIndex((name) => coding.trim().toLowerCase().startsWith(name))
+  // Negotiator prefers what comes first, and browsers begin with gzip. All other codings, such as identity, come last.
+  const rank = (coding: string) => {
+    const index = available.findIndex((name) => coding.trim().toLowerCase().startsWith(name))
+    return index === -1 ? available.length : index
+  }
   const sorted = header.split(',').sort((a, b) => rank(a) - rank(b)).join(',')
   const [first] = new Negotiator({ headers: { 'accept-encoding': sorted } }).encodings([...available, 'identity'])
   return available.find((name) => name === first)

@@ -29,6 +29,11 @@ t.test('an encoding is chosen by weight, then by the preference of the service',
   for (const [header, wanted] of cases) t.equal(preferredEncoding(header), wanted, header.slice(0, 40))
 })
 
+t.test('K49: what is named beside identity is asked for, unless identity weighs more', async (t) => {
+  for (const header of ['gzip, identity', 'identity, gzip', 'deflate, gzip, identity;q=1', 'gzip;q=0.5, identity;q=0.5', 'identity;q=0.5, gzip']) t.equal(preferredEncoding(header), 'gzip', header)
+  for (const header of ['gzip;q=0.5, identity', 'gzip;q=0.5, identity;q=0.6', 'gzip;q=0, identity']) t.equal(preferredEncoding(header), undefined, header)
+})
+
 t.test('K49: answers of 1 KiB and more are compressed when asked for', async (t) => {
   const { url, fetch } = await buildService(t, { files: FILES })
   const get = (target: string, encoding?: string, headers: readonly string[] = []) =>
