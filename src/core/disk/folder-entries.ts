@@ -17,13 +17,14 @@ export interface FolderPiece {
 export async function * entriesIn (disk: Disk, folder: string, size: bigint): AsyncGenerator<FolderPiece> {
   if (size <= LARGE_FOLDER_BYTES) {
     const entries = await disk.readdir(folder)
-    yield hasReplacement(entries) ? compareBytes(entries, await disk.readdirBytes(folder)) : { entries, unnameable: [] }
+    yield hasReplacement(entries) ? await compareBytes(disk, folder, entries) : { entries, unnameable: [] }
     return
   }
+  const taken = new Set<string>()
   const reader = await disk.opendir(folder)
   try {
     for (let entries = await reader.read(); entries.length > 0; entries = await reader.read()) {
-      yield hasReplacement(entries) ? await compareTypes(disk, folder, entries) : { entries, unnameable: [] }
+      yield hasReplacement(entries) ? await compareTypes(disk, folder, entries, taken) : { entries, unnameable: [] }
     }
   } finally {
     await reader.close()
@@ -36,22 +37,33 @@ function hasReplacement (entries: readonly Dirent[]): boolean {
 }
 
 /** Only the bytes tell for sure. */
-function compareBytes (entries: readonly Dirent[], names: readonly Buffer[]): FolderPiece {
+async function compareBytes (disk: Disk, folder: string, entries: readonly Dirent[]): Promise<FolderPiece> {
   const valid = new Set<string>()
-  for (const bytes of names) {
+  for (const bytes of await disk.readdirBytes(folder)) {
     const name = bytes.toString('utf8')
     if (Buffer.from(name).equals(bytes)) valid.add(name)
   }
-  return split(entries, ({ name }) => valid.has(name))
+  const named = split(entries, ({ name }) => valid.has(name))
+  if (new Set(named.entries.map(({ name }) => name)).size === named.entries.length) return named
+  const distinct = await compareTypes(disk, folder, named.entries, new Set())
+  return { entries: distinct.entries, unnameable: [...named.unnameable, ...distinct.unnameable] }
 }
 
-/** Of a large folder the bytes of all names would be too many. If `lstat` finds an entry of the same type under the decoded name, the name is real. */
-async function compareTypes (disk: Disk, folder: string, entries: readonly Dirent[]): Promise<FolderPiece> {
+/**
+ * Of a large folder the bytes of all names would be too many. If `lstat` finds an entry of the same type under the decoded name, the
+ * name is real. Of several names that are decoded alike, only one is.
+ * @param taken names that are real, in earlier pieces too
+ */
+async function compareTypes (disk: Disk, folder: string, entries: readonly Dirent[], taken: Set<string>): Promise<FolderPiece> {
   const valid = new Set<Dirent>()
   for (const entry of entries) {
     const stats = entry.name.includes('\uFFFD') ? await disk.lstat(`${folder}/${entry.name}`) : undefined
     const isThere = stats !== undefined && stats.isDirectory() === entry.isDirectory() && stats.isSymbolicLink() === entry.isSymbolicLink()
-    if (isThere || !entry.name.includes('\uFFFD')) valid.add(entry)
+    if (!entry.name.includes('\uFFFD')) valid.add(entry)
+    else if (isThere && !taken.has(entry.name)) {
+      taken.add(entry.name)
+      valid.add(entry)
+    }
   }
   return split(entries, (entry) => valid.has(entry))
 }
