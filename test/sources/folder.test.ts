@@ -204,6 +204,20 @@ t.test('K86: the ignore file of the folder counts by paths in the folder', async
   t.equal((await skills.manifest('a')).files.length, 4)
 })
 
+t.test('K8: a skill of a folder with a layout that is hidden whole is not read in a kept revision', async (t) => {
+  const path = t.testdir()
+  write(path, skillsAt('group/a', 'drafts/b'))
+  const { skills, sources } = await openFolder(t, { path, layout: 'tree', prefix: 'x-' })
+  const read = (name: string, revision: string) => textOf(() => skills.at(revision).readFile(name, 'SKILL.md'))
+  const [a, b] = [await skills.manifest('x-a'), await skills.manifest('x-b')]
+  writeFileSync(join(path, '.skillignore'), 'drafts/\n')
+  rmSync(join(path, 'group'), { recursive: true })
+  await sources.sync()
+  t.strictSame(await skills.list(), [])
+  t.match(await read('x-b', b.revision), /^skill_not_found/)
+  t.equal(await read('x-a', a.revision), skillText('a'), 'one that is removed is kept')
+})
+
 t.test('K86: after a change one folder is listed, and not the whole tree', async (t) => {
   const path = t.testdir()
   write(path, Object.fromEntries(Array.from({ length: 300 }, (_, index) => Object.entries(skillsAt(`g${index % 10}/s${index}`))).flat()))

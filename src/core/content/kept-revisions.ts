@@ -1,8 +1,10 @@
 import { LRUCache } from 'lru-cache'
+import type { PathFilter } from '../disk/hidden.ts'
 import { isMainFile } from '../format/main-files.ts'
 import type { IndexedSkill } from '../catalog/catalog.ts'
 import type { SkillFolder } from '../roots/scan-root.ts'
 import type { FileContent } from '../files/file-content.ts'
+import { createSlicer } from '../ground/async.ts'
 import { KEPT_REVISION_BYTES, KEPT_REVISION_MS } from '../ground/limits.ts'
 import type { Manifest } from '../ground/skill.ts'
 
@@ -16,8 +18,6 @@ export interface KeptRevisionsOptions {
 /** A revision that was handed out, with the bytes of all its files. */
 export interface KeptRevision {
   readonly folder: SkillFolder
-  /** What was hidden then: once more is hidden, the revision is no longer given out. */
-  readonly filterId: string | undefined
   readonly manifest: Manifest
   readonly crc32s: Uint32Array
   /** By digest. */
@@ -29,6 +29,9 @@ export interface KeptRevision {
 /** Counted beside the bytes, so that thousands of small revisions are bounded too. */
 const WEIGHT_PER_FILE = 256
 const WEIGHT_PER_REVISION = 1_024
+
+/** Rules that a revision has yet to be compared with. With more it is dropped, so that edits without a reader take no memory. */
+const MAX_DOUBTS = 32
 
 const NO_REVISIONS: ReadonlyMap<string, number> = new Map()
 
@@ -77,6 +80,10 @@ export class CollectedContents {
 
 interface Held extends KeptRevision {
   readonly owner: KeptRevisions
+  /** What came to be hidden since it was the present one, by id: it is compared when somebody asks, as that may take long. */
+  readonly doubts: Map<string, PathFilter>
+  /** Ids of what hides nothing of it. */
+  readonly harmless: Set<string | undefined>
 }
 
 /** The bytes of kept revisions of all roots. Bounded by KEPT_REVISION_BYTES, unless an operator says otherwise; the oldest go first. */
@@ -140,7 +147,7 @@ export class KeptRevisions {
     const contents = collected?.complete(manifest)
     if (contents === undefined) return
     const mainFiles = manifest.files.map(({ path }) => path).filter((path) => isMainFile(path))
-    this.#memory.held.set(this.#keyOf(name, revision), { owner: this, folder, filterId: filter?.id, manifest, crc32s, contents, mainFiles }, { ttl: 0 })
+    this.#memory.held.set(this.#keyOf(name, revision), { owner: this, folder, manifest, crc32s, contents, mainFiles, doubts: new Map(), harmless: new Set([filter?.id]) }, { ttl: 0 })
     if (!this.#memory.held.has(this.#keyOf(name, revision))) return
     const revisions = this.#byName.get(name) ?? new Map<string, number>()
     this.#byName.set(name, revisions.set(revision, this.#memory.takeNumber()))
@@ -176,7 +183,37 @@ export class KeptRevisions {
   renew (name: string, revision: string): void {
     const key = this.#keyOf(name, revision)
     const kept = this.#memory.held.peek(key)
+    kept?.doubts.clear()
     if (kept !== undefined && this.#memory.held.getRemainingTTL(key) !== Number.POSITIVE_INFINITY) this.#memory.held.set(key, kept, { ttl: 0 })
+  }
+
+  /** From now on this is hidden in a skill: revisions with some of it are not given out again, whatever becomes of the skill and its rules. */
+  hide (name: string, filterOf: () => PathFilter | undefined): void {
+    const revisions = this.#byName.get(name)
+    const filter = revisions && filterOf()
+    if (revisions === undefined || filter === undefined) return
+    for (const revision of [...revisions.keys()]) {
+      const key = this.#keyOf(name, revision)
+      const kept = this.#memory.held.peek(key)
+      if (kept === undefined || kept.harmless.has(filter.id)) continue
+      kept.doubts.set(filter.id, filter)
+      if (kept.doubts.size > MAX_DOUBTS) this.#memory.held.delete(key)
+    }
+  }
+
+  /** The same as `get`, for a caller: undefined, and dropped, once something of it was hidden. */
+  async find (name: string, revision: string): Promise<KeptRevision | undefined> {
+    const key = this.#keyOf(name, revision)
+    const kept = this.#memory.held.peek(key)
+    for (const [id, filter] of kept?.doubts ?? []) {
+      if (kept === undefined || await hidesSome(filter, kept)) {
+        this.#memory.held.delete(key)
+        return undefined
+      }
+      kept.harmless.add(id)
+      kept.doubts.delete(id)
+    }
+    return kept
   }
 
   get (name: string, revision: string): KeptRevision | undefined {
@@ -207,6 +244,16 @@ export class KeptRevisions {
   #keyOf (name: string, revision: string): string {
     return `${this.#number}\n${name}\n${revision}`
   }
+}
+
+/** Whether a file of a revision is hidden by these rules. */
+export async function hidesSome (filter: PathFilter, { manifest: { files } }: Pick<KeptRevision, 'manifest'>): Promise<boolean> {
+  const yieldIfNeeded = createSlicer()
+  for (const { path } of files) {
+    if (filter.hides(path, false)) return true
+    await yieldIfNeeded()
+  }
+  return false
 }
 
 function weightOf ({ manifest: { files } }: KeptRevision): number {

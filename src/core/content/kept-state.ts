@@ -16,14 +16,12 @@ import type { Verdict } from './trust/trust-policy.ts'
 /** A revision that the skill had, from memory. */
 export class KeptState implements SkillState {
   readonly skill: CatalogSkill
-  readonly filterId: string | undefined
   readonly #kept: KeptRevision
   readonly #gate: Gate | undefined
 
   constructor (kept: KeptRevision, gate?: Gate) {
     const { folder, mainFiles } = kept
     this.#kept = kept
-    this.filterId = kept.filterId
     this.#gate = gate
     const name = orderMainFiles(mainFiles, 'SKILL.md')[0]
     const content = name === undefined ? undefined : this.#contentOf(name)

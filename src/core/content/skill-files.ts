@@ -3,13 +3,14 @@ import type { IndexedSkill } from '../catalog/catalog.ts'
 import type { LiveCatalog } from '../catalog/live-catalog.ts'
 import type { Root } from '../roots/root.ts'
 import { changed } from '../disk/refused.ts'
+import type { PathFilter } from '../disk/hidden.ts'
 import type { SkillFolder } from '../roots/scan-root.ts'
 import { RevisionChangedError, SkillError } from '../ground/errors.ts'
 import type { FileContent } from '../files/file-content.ts'
 import type { FileStore, ServableFile } from '../files/file-store.ts'
 import type { CatalogSkill } from '../ground/skill.ts'
 import type { Gate } from './trust/gate.ts'
-import type { KeptRevisions } from './kept-revisions.ts'
+import { hidesSome, type KeptRevisions } from './kept-revisions.ts'
 import type { Inspected, Inspection, ManifestStore, Unread } from './manifest.ts'
 import { pathInside } from './path-inside.ts'
 import { skillSentence } from './refusal-sentences.ts'
@@ -31,6 +32,7 @@ export class SkillFiles {
 
   constructor (parts: SkillStatesOptions) {
     const { root, catalog, manifests, kept, gate, store } = parts
+    const hide = (name: string) => { kept.hide(name, () => catalog.last.get(name)?.filter) }
     this.#root = root
     this.#catalog = catalog
     this.#kept = kept
@@ -42,7 +44,10 @@ export class SkillFiles {
       for (const name of added) kept.arrive(name)
       for (const name of changed) kept.expire(name)
       for (const name of removed) kept.leave(name)
+      for (const name of [...added, ...changed]) hide(name)
     })
+    // A skill that is hidden whole is gone from the catalog, and its own rules with it.
+    root.changed.subscribe(({ names }) => { for (const name of names) kept.hide(name, () => root.filterOf(name)) })
   }
 
   /**
@@ -140,23 +145,25 @@ export class SkillFiles {
   }
 
   async #readRevision<T> (name: string, answer: (state: SkillState) => Promise<T>, revision: RevisionChoice, present: Pick<IndexedSkill, 'filter'> | undefined): Promise<T> {
-    const kept = async () => {
-      const found = this.#kept.get(name, revision)
-      if (found === undefined || (this.#gate?.guards() === true && !(await this.#gate.judgeKept(found)).isServed)) return undefined
-      return new KeptState(found, this.#gate)
+    const kept = async (now: PathFilter | undefined) => {
+      this.#kept.hide(name, () => now)
+      const found = await this.#kept.find(name, revision)
+      // Only compared: what a skill of another root hides is not hidden in views without that root.
+      if (found === undefined || (present?.filter !== undefined && await hidesSome(present.filter, found))) return undefined
+      return this.#gate?.guards() === true && !(await this.#gate.judgeKept(found)).isServed ? undefined : new KeptState(found, this.#gate)
     }
     try {
       return await this.#readLive(name, async (state) => {
         const { revision: now } = await state.manifest()
         if (revision === 'current' || revision === now) return await answer(state)
-        const before = await kept()
-        if (before === undefined || before.filterId !== state.skill.filter?.id) throw new RevisionChangedError(now)
+        const before = await kept(state.skill.filter)
+        if (before === undefined) throw new RevisionChangedError(now)
         return await answer(before)
       })
     } catch (error) {
       // The skill is gone, or no state of it holds: the kept state is whole.
-      const before = error instanceof SkillError && (error.code === 'skill_not_found' || error.code === 'skill_changing') ? await kept() : undefined
-      if (before === undefined || (present !== undefined && before.filterId !== present.filter?.id)) throw error
+      const before = error instanceof SkillError && (error.code === 'skill_not_found' || error.code === 'skill_changing') ? await kept(this.#root.filterOf(name)) : undefined
+      if (before === undefined) throw error
       return await answer(before)
     }
   }

@@ -18,6 +18,8 @@ export interface ListedFolder {
 export interface Listing {
   /** A new map for each state; undefined while there is none. Names are safe. */
   readonly folders: ReadonlyMap<string, ListedFolder> | undefined
+  /** Names of the skills that an ignore file hides whole. */
+  readonly ignored?: ReadonlySet<string>
   /** Emits after each new state. */
   readonly changed: Signal<void>
   /** Whether the folders never change once they are listed: a change is another folder. */

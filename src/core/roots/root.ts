@@ -5,6 +5,7 @@ import type { DiskGuard } from '../disk/network/guard.ts'
 import { guardDisk } from '../disk/network/guarded-disk.ts'
 import { readNetworkMounts } from '../disk/network/network-mounts.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
+import type { PathFilter } from '../disk/hidden.ts'
 import { isSameState } from '../disk/signature.ts'
 import { folderError, type SkillError } from '../ground/errors.ts'
 import { Signal } from '../ground/signal.ts'
@@ -13,6 +14,7 @@ import type { RootChange, RootOptions, RootReport, RootStatus } from './root-rep
 import type { Listing } from './listing.ts'
 import { areSameNames, areSameSkips, holdLinks, holdsIgnoreFile, isOtherKind, isSameScan } from './scan-state.ts'
 import { type GoodScan, type RootFolder, type RootScan, scanRoot, type SkillFolder, type SkippedEntry } from './scan-root.ts'
+import { createSkillFilter } from './skill-filter.ts'
 
 export type { RootChange, RootOptions, RootReport, RootStatus }
 
@@ -28,6 +30,11 @@ export interface RootParts {
   readonly guard: DiskGuard
   readonly phase: PollPhase
 }
+
+/** Of a skill that is hidden whole. */
+const WHOLE: PathFilter = { id: 'whole', hides: () => true }
+
+const NO_NAMES: ReadonlySet<string> = new Set()
 
 const NO_FOLDERS: ReadonlyMap<string, SkillFolder> = new Map()
 
@@ -124,6 +131,13 @@ export class Root implements RootFolder {
     const scan = this.#scan
     if (this.listed !== undefined) return this.listingHolds()
     return scan?.state === 'ok' && scan.isTrustworthy && scan.ignoreFile?.rules === rootRules && await holdsIgnoreFile(this.#parts.phase, this.#disk, scan)
+  }
+
+  /** What the root's ignore file, as of the last scan, hides of a skill that need not be there. */
+  filterOf (name: string): PathFilter | undefined {
+    if (this.listed !== undefined) return this.listed.ignored?.has(name) === true ? WHOLE : undefined
+    const rules = this.#lastGood?.ignoreFile?.rules
+    return rules && createSkillFilter(name, rules, undefined, NO_NAMES)
   }
 
   /**

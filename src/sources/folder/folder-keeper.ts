@@ -50,7 +50,7 @@ interface Packages {
  */
 export class FolderKeeper implements Keeper {
   readonly #options: FolderKeeperOptions
-  readonly #listing: { folders: Listing['folders'], readonly changed: Signal<void>, readonly isFixed: false } = { folders: undefined, changed: new Signal(), isFixed: false }
+  readonly #listing: { folders: Listing['folders'], ignored: ReadonlySet<string>, readonly changed: Signal<void>, readonly isFixed: false } = { folders: undefined, ignored: new Set(), changed: new Signal(), isFixed: false }
   readonly #refresher: Refresher
   readonly #closing = new AbortController()
   /** Searches all of it anew. */
@@ -147,6 +147,7 @@ export class FolderKeeper implements Keeper {
       ...found, leftOut: [...found.leftOut, ...packages?.leftOut ?? [], ...tree.outside, ...ignored.map(({ path }): LeftOut => ({ path, reason: 'ignored' }))]
     })
     const before = this.#listing.folders
+    this.#listing.ignored = new Set(ignored.map(({ name }) => prefix + name))
     if (before !== undefined && isSameListing(before, folders)) return
     this.#listing.folders = folders
     this.#listing.changed.emit()

@@ -200,6 +200,65 @@ t.test('K8: a revision from before a file was hidden is not read any more', asyn
   t.match(await textOf(() => manager.at(revision).readFile('demo', 'secret.txt')), 'revision_changed')
 })
 
+t.test('K8: a revision from before a file was hidden stays unreadable, whatever becomes of the skill and its rules', async (t) => {
+  const [ofRoot, ofSkill] = ['.skillignore', 'demo/.skillignore']
+  const hideInRoot = (base: string): void => { fs.writeFileSync(join(base, ofRoot), 'secret.txt\n') }
+  const removeSkill = (base: string): void => { fs.rmSync(join(base, 'demo'), { recursive: true }) }
+  const courses: Readonly<Record<string, ReadonlyArray<(base: string) => void>>> = {
+    'hidden by the root, then whole': [hideInRoot, (base) => { fs.writeFileSync(join(base, ofRoot), 'demo/\n') }],
+    'hidden whole': [(base) => { fs.writeFileSync(join(base, ofRoot), 'demo\n') }],
+    'hidden whole, and the rules are gone': [(base) => { fs.writeFileSync(join(base, ofRoot), 'demo\n') }, (base) => {
+      removeSkill(base)
+      fs.rmSync(join(base, ofRoot))
+    }],
+    'hidden by its own file, then removed': [(base) => { fs.writeFileSync(join(base, ofSkill), 'secret.txt\n') }, removeSkill],
+    'hidden by the root, then removed': [hideInRoot, removeSkill],
+    'removed, then hidden by the root': [removeSkill, hideInRoot],
+    'hidden for a while, then edited': [(base) => { fs.writeFileSync(join(base, ofSkill), 'secret.txt\n') }, (base) => {
+      fs.rmSync(join(base, ofSkill))
+      fs.writeFileSync(join(base, 'demo/a.md'), 'edited')
+    }]
+  }
+  for (const [what, steps] of Object.entries(courses)) {
+    for (const rules of ['zzz\n', undefined]) {
+      const base = t.testdir({ ...rules !== undefined && { '.skillignore': rules }, demo: skill('demo', { 'a.md': 'a', 'secret.txt': 'secret' }), other: skill('other') })
+      const manager = await startManager(t, [base])
+      const { revision } = await manager.manifest('demo')
+      for (const step of steps) {
+        step(base)
+        // A first ignore file in a root is noticed when the root is listed.
+        await manager.list()
+        await manager.find('demo')
+      }
+      const at = () => manager.at(revision)
+      t.match(await textOf(() => at().readFile('demo', 'secret.txt')), /^(?:revision_changed|skill_not_found)/, `${what} (${rules})`)
+      await t.rejects(at().readMainFile('demo', 'SKILL.md'), what)
+      await t.rejects(at().archive('demo'), what)
+      await manager.close()
+    }
+  }
+})
+
+t.test('K59: an edit of an ignore file that hides nothing of a revision leaves it readable', async (t) => {
+  const base = t.testdir({ '.skillignore': 'zzz\n', demo: skill('demo', { 'a.md': 'a', 'b.log': 'b', '.skillignore': 'b.log\n' }) })
+  const manager = await startManager(t, [base])
+  const { revision } = await manager.manifest('demo')
+  const edits: Readonly<Record<string, (base: string) => void>> = {
+    'a comment': () => { fs.writeFileSync(join(base, 'demo/.skillignore'), '# none\nb.log\n') },
+    'a pattern less': () => { fs.writeFileSync(join(base, 'demo/.skillignore'), '') },
+    'no file': () => { fs.rmSync(join(base, 'demo/.skillignore')) },
+    'a pattern of the root that names nothing': () => { fs.writeFileSync(join(base, '.skillignore'), 'yyy\n') },
+    'no skill': () => { fs.rmSync(join(base, 'demo'), { recursive: true }) }
+  }
+  for (const [what, edit] of Object.entries(edits)) {
+    edit(base)
+    t.equal(await textOf(() => manager.at(revision).readFile('demo', 'a.md')), 'a', what)
+    t.match(await textOf(() => manager.at(revision).readFile('demo', 'b.log')), 'file_not_found', what)
+  }
+  fs.writeFileSync(join(base, '.skillignore'), 'a.md\n')
+  t.match(await textOf(() => manager.at(revision).readFile('demo', 'a.md')), 'skill_not_found')
+})
+
 t.test('K8: without ignore files no answer asks the disk for one', async (t) => {
   const base = t.testdir({ demo: skill('demo', { 'a.md': 'a' }) })
   const asked: string[] = []
