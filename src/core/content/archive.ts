@@ -169,14 +169,14 @@ export function checkedSource (openChecked: (path: string) => Promise<ServableFi
 export function diskSource (disk: Disk, folder: string, { observed }: Pick<Snapshot, 'observed'>, filter?: PathFilter): ArchiveSource {
   let states: ReadonlyMap<string, Signature | undefined> | undefined
   return {
-    async * read ({ path, size, crc32: expected }, first, last) {
+    async * read ({ path, size, digest, crc32: expected }, first, last) {
       states ??= new Map(observed)
       const state = states.get(path)
       const open = await openInside(disk, folder, path, filter)
       try {
         if (state === undefined || !isSameState(signatureOf(open.stats), state)) throw changed('a file changed while its skill was archived')
         let crc = 0
-        for await (const bytes of open.chunks(first, last)) {
+        for await (const bytes of open.chunks(first, last, digest)) {
           crc = crc32(bytes, crc)
           yield bytes
         }

@@ -173,6 +173,25 @@ t.test('K53: without kept revisions a change after the archive was made ends it;
   }
 })
 
+t.test('K53: a part of an archive ends when a large file grew meanwhile and no longer begins with the same bytes', async (t) => {
+  const base = t.testdir({ demo: skill('demo', { 'big.bin': Buffer.alloc(20 * ARCHIVE_CHUNK_BYTES, 'a') }) })
+  const big = join(base, 'demo/big.bin')
+  const manager = await startManager(t, [base], { keep: { keepMs: 0 } })
+  const readWith = async (change: () => void) => {
+    const archive = await manager.archive('demo')
+    let length = 0
+    for await (const chunk of archive.chunks(400, archive.size - 1)) {
+      if (length === 0) change()
+      length += chunk.length
+    }
+    return length + 400 === archive.size
+  }
+  t.equal(await readWith(() => {}), true)
+  t.equal(await readWith(() => { fs.appendFileSync(big, 'more') }), true, 'what was begun is still its beginning')
+  await t.rejects(readWith(() => { fs.writeFileSync(big, Buffer.alloc(21 * ARCHIVE_CHUNK_BYTES, 'b'), { flag: 'r+' }) }), { code: 'skill_changing' })
+  t.equal(countOpenBelow(base), 0)
+})
+
 t.test('K59: an archive that was begun is finished, whatever becomes of the skill meanwhile', async (t) => {
   const base = t.testdir({ demo: skill('demo', { first: Buffer.alloc(3 * ARCHIVE_CHUNK_BYTES), second: 'one' }) })
   const manager = await startManager(t, [base])
