@@ -1,5 +1,6 @@
 import { describeSkill } from '../catalog/index-skill.ts'
 import { type MainFilePreference, orderMainFiles } from '../format/main-files.ts'
+import { RefusedError } from '../disk/refused.ts'
 import type { FileContent } from '../files/file-content.ts'
 import type { ServableFile } from '../files/file-store.ts'
 import { mainFileError, fileError } from '../ground/errors.ts'
@@ -25,7 +26,9 @@ export class KeptState implements SkillState {
     this.#gate = gate
     const name = orderMainFiles(mainFiles, 'SKILL.md')[0]
     const content = name === undefined ? undefined : this.#contentOf(name)
-    this.skill = describeSkill(folder, { mainFiles, main: name !== undefined && content !== undefined ? { name, content } : undefined })
+    // As of the index of a skill that is there, which reads no such file.
+    const refused = content !== undefined && content.bytes.length > MAX_MAIN_FILE_BYTES ? new RefusedError('too_large') : undefined
+    this.skill = describeSkill(folder, { mainFiles, main: name !== undefined && content !== undefined && refused === undefined ? { name, content } : undefined, refused })
   }
 
   async manifest (): Promise<Manifest> {

@@ -6,6 +6,7 @@ import type { SkillArchive } from '../../../src/core/content/archive.ts'
 import { KeptRevisions, RevisionMemory } from '../../../src/core/content/kept-revisions.ts'
 import { sha256 } from '../../../src/core/ground/digest.ts'
 import { FileContent } from '../../../src/core/files/file-content.ts'
+import { MAX_MAIN_FILE_BYTES } from '../../../src/core/ground/limits.ts'
 import { outcome, skill, skillText, startManager, until } from '../../helper/skills.ts'
 
 const MINUTE_MS = 60_000
@@ -121,4 +122,18 @@ t.test('K59: a skill that goes back and forth between two revisions keeps both',
     for (const revision of revisions) t.equal((await manager.at(revision).manifest('demo')).revision, revision)
   }
   t.equal(revisions.size, 2)
+})
+
+t.test('K58: the entry of a skill whose main file is too large is the same of the present and of a kept revision', async (t) => {
+  const base = t.testdir({ demo: { 'SKILL.md': `${skillText('demo')}${'x'.repeat(MAX_MAIN_FILE_BYTES)}` } })
+  const manager = await startManager(t, [base])
+  const { revision } = await manager.manifest('demo')
+  const entry = async () => {
+    const found = await manager.at(revision).find('demo')
+    return { valid: found?.valid, findings: found?.findings, metadata: found?.metadata, frontmatter: found?.frontmatter }
+  }
+  const present = await entry()
+  t.match(present, { valid: false, findings: [{ code: 'main_file_too_large' }], metadata: { description: '' } })
+  fs.writeFileSync(join(base, 'demo/a'), 'new')
+  t.strictSame(await entry(), present)
 })
