@@ -67,6 +67,21 @@ t.test('K84: over HTTP, by branch, tag and commit; a pinned commit stays', async
   t.equal(sources.status[0]?.revision, `v1@sha1:${first}`, 'back, too')
 })
 
+t.test('K84: a branch or tag may look like a short commit id, and the status of one without says what to give', async (t) => {
+  const repository = createRepository(t)
+  const first = repository.commit(skillFiles('a'))
+  repository.git(['tag', '20240101'])
+  repository.git(['branch', 'abc1234'])
+  for (const ref of ['20240101', 'abc1234', first.slice(0, 7)]) {
+    const { status, sources } = await openSources(t, [sourceAt(`git+file://${repository.path}#${ref}`)], { stateDir: join(t.testdirName, `state-${ref}`) })
+    const message = `the host has no branch or tag "${ref}": if that is a commit, give its full id`
+    t.match(status(), first.startsWith(ref) ? { state: 'failed', error: { code: 'ref_not_found', message } } : { state: 'ok', revision: `${ref}@sha1:${first}` })
+    await sources.close()
+  }
+  const { status } = await openSources(t, [sourceAt(`git+file://${repository.path}#gone`)], { stateDir: join(t.testdirName, 'state-gone') })
+  t.equal(status().error?.message, 'the host has no branch or tag "gone"')
+})
+
 t.test('K84: nothing new costs one question', async (t) => {
   const repository = createRepository(t, 'team.git')
   repository.commit(skillFiles('a'))

@@ -18,6 +18,7 @@ import type { RefAndPath } from './host-page.ts'
 const INTERVAL_MS = 60_000
 
 const COMMIT_ID = /^(?:[\da-f]{40}|[\da-f]{64})$/
+const SHORT_COMMIT_ID = /^[\da-f]{4,63}$/
 
 /** Packs of a store before it is packed anew without what no source needs. */
 const MAX_PACKS = 16
@@ -134,7 +135,9 @@ async function resolveRef (wanted: readonly RefAndPath[], list: (args: readonly 
       if (commit !== undefined) return { ref: name, label: ref, path, commit }
     }
   }
-  throw new SourceError('ref_not_found', `the host has no branch or tag ${JSON.stringify(first.ref)}`)
+  // Hosts give no commit by a short id, which may also be that of two commits later.
+  const hint = SHORT_COMMIT_ID.test(first.ref) ? ': if that is a commit, give its full id' : ''
+  throw new SourceError('ref_not_found', `the host has no branch or tag ${JSON.stringify(first.ref)}${hint}`)
 }
 
 function fullNames (ref: string): string[] {

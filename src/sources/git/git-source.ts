@@ -66,6 +66,5 @@ function parseRef (ref: string): string {
   if (!REF.test(ref) || ref.includes('..') || ref.includes('//') || ref.includes('@{') || /\.lock(?:\/|$)/.test(ref) || ref.includes('/.')) {
     throw new AddressError('a ref is a branch, a tag, refs/… or a full commit id')
   }
-  if (/^[\da-f]{4,39}$/.test(ref) && /\d/.test(ref)) throw new AddressError('a commit is given with its full id: a short one may become ambiguous')
   return ref
 }
