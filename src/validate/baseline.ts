@@ -1,4 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
+import { dirname, relative, resolve, sep } from 'node:path'
 import { errorCode } from '../core/disk/disk.ts'
 import { isJsonObject } from '../core/ground/json.ts'
 import { compareCodePoints } from '../core/ground/text.ts'
@@ -9,8 +10,23 @@ export interface Baseline {
   readonly accepts: (path: string, code: string) => boolean
 }
 
-/** @throws {PathError} for a file that is not there, or has another shape */
-export function readBaseline (file: string): Baseline {
+/** How a baseline calls a skill that reports call by this path. */
+export type BaselineKey = (path: string) => string
+
+/**
+ * The path from the folder of the baseline, so that it counts wherever the command runs.
+ * @param named what reports call skills of sources: they lie in no folder of the caller's
+ */
+export function baselineKeys (file: string, cwd: string, named: Iterable<string>): BaselineKey {
+  const names = new Set(named)
+  return (path) => names.has(path) ? path : relative(dirname(file), resolve(cwd, path)).split(sep).join('/') || '.'
+}
+
+/**
+ * Of a skill without a key of its own, that of its path in reports counts: earlier versions wrote it.
+ * @throws {PathError} for a file that is not there, or has another shape
+ */
+export function readBaseline (file: string, keyOf: BaselineKey): Baseline {
   let accepted: unknown
   try {
     accepted = JSON.parse(readFileSync(file, 'utf8'))
@@ -19,12 +35,12 @@ export function readBaseline (file: string): Baseline {
   }
   if (!isCodesByPath(accepted)) throw new PathError(`the baseline ${JSON.stringify(file)} must be an object of paths, each with a list of codes`)
   const codes = new Map(Object.entries(accepted).map(([path, list]) => [path, new Set(list)]))
-  return { accepts: (path, code) => codes.get(path)?.has(code) === true }
+  return { accepts: (path, code) => (codes.get(keyOf(path)) ?? codes.get(path))?.has(code) === true }
 }
 
 /** Writes what is there now as accepted, sorted, so that a change of it is easy to read. */
-export function writeBaseline (file: string, found: ReadonlyMap<string, ReadonlySet<string>>): void {
-  const entries = [...found].sort(([a], [b]) => compareCodePoints(a, b)).map(([path, codes]) => [path, [...codes].sort(compareCodePoints)] as const)
+export function writeBaseline (file: string, found: ReadonlyMap<string, ReadonlySet<string>>, keyOf: BaselineKey): void {
+  const entries = [...found].map(([path, codes]) => [keyOf(path), [...codes].sort(compareCodePoints)] as const).sort(([a], [b]) => compareCodePoints(a, b))
   try {
     writeFileSync(file, `${JSON.stringify(Object.fromEntries(entries), null, 2)}\n`)
   } catch (error) {

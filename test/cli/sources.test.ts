@@ -23,6 +23,10 @@ t.test('K83: wherever a folder can be given, so can a source', async (t) => {
   const cwd = t.testdirName
   t.strictSame(await run(cwd, 'sync', '--once', address), { code: 0, stdout: `repo: main@sha1:${commit}, 2 skills\n`, stderr: '' })
   t.match(await run(cwd, 'validate', address), { code: 1, stdout: /repo\/b/ })
+  mkdirSync(join(cwd, 'ci'))
+  t.match(await run(cwd, 'validate', address, '--baseline', 'ci/base.json', '--write-baseline'), { code: 0 })
+  t.match(JSON.parse(readFileSync(join(cwd, 'ci/base.json'), 'utf8')), { 'repo/b': Array }, 'a skill of a source has its name')
+  t.match(await run(cwd, 'validate', address, '--baseline', 'ci/base.json'), { code: 0 })
   t.match(await run(cwd, 'validate', address, '--fix'), { code: 2, stderr: /--fix is for folders/ })
   t.match(await run(cwd, 'lock', address), { code: 0, stdout: 'skills.lock: 2 skills\n' })
   t.match(readFileSync(join(cwd, 'skills.lock'), 'utf8'), /"a": sha256:/)

@@ -163,6 +163,20 @@ t.test('K79: a baseline accepts what there is', async (t) => {
   t.match(await run(cwd, '--baseline', 'base.json'), { code: 1, out: /description_missing/ }, 'new sins are found')
 })
 
+t.test('K79: a baseline counts wherever the command runs, and so does one with paths from the working folder', async (t) => {
+  const cwd = brokenFolder(t)
+  mkdirSync(join(cwd, 'ci'))
+  writeFileSync(join(cwd, 'skills/.skillserve.yaml'), 'baseline: ../base.json\n')
+  t.equal((await run(cwd, '--baseline', 'base.json', '--write-baseline')).code, 0)
+  t.equal((await run(cwd, '--baseline', 'ci/base.json', '--write-baseline')).code, 0)
+  t.strictSame(JSON.parse(readFileSync(join(cwd, 'ci/base.json'), 'utf8')), { '../skills/bad': ['name_folder_mismatch'] })
+  for (const [folder, ...argv] of [['.'], ['skills', '.'], ['skills/bad', '.', '--baseline', '../../base.json'], ['ci', '../skills'], ['ci', '../skills', '--baseline', 'base.json'], ['skills', '.', '--baseline', '../ci/base.json']] as const) {
+    t.equal((await run(join(cwd, folder), ...argv)).code, 0, `${folder}: validate ${argv.join(' ')}`)
+  }
+  writeFileSync(join(cwd, 'ci/base.json'), '{"skills/bad": ["name_folder_mismatch"]}')
+  t.equal((await run(cwd, '--baseline', 'ci/base.json')).code, 0, 'as earlier versions wrote it')
+})
+
 t.test('K79: text of a skill forges no line of a report', async (t) => {
   const text = '---\nname: other\ndescription: "a\\n::error file=x::forged\\e[31m"\nx\u2028y: 1\n::error::z: 2\n---\n\u001b[31m[a](b\u0085::error.md)\n'
   const cwd = t.testdir({ '::error::a': { 'SKILL.md': text } })

@@ -173,7 +173,7 @@ function foldersOf ({ name = '', listed }: RootOptions): NamedFolder[] {
 async function judge (paths: readonly string[], options: Options, { cwd, env, print, warn, isTerminal = false }: CommandContext, folders: readonly NamedFolder[] = []): Promise<number> {
   const { validate, reaches } = await import('../../validate/validate.ts')
   const { mcpFindings } = await import('../../mcp/findings.ts')
-  const { readBaseline, writeBaseline } = await import('../../validate/baseline.ts')
+  const { baselineKeys, readBaseline, writeBaseline } = await import('../../validate/baseline.ts')
   const { createReporter, collecting } = await import('../../validate/report/index.ts')
   const { targets, format, failOn, maxWarnings, isQuiet, baseline, writesBaseline, linkTargets } = options
   const skipped = new Set<string>()
@@ -189,6 +189,7 @@ async function judge (paths: readonly string[], options: Options, { cwd, env, pr
   const reporter = createReporter(format, { print, targets, hasColor: isTerminal && (env['NO_COLOR'] ?? '') === '', version: readPackageVersion() })
   const found = new Map<string, Set<string>>()
   const file = baseline === undefined ? undefined : resolve(cwd, baseline)
+  const keyOf = baselineKeys(file ?? cwd, cwd, folders.map(([path]) => path))
   const totals = await validate({
     ...list,
     paths,
@@ -197,12 +198,12 @@ async function judge (paths: readonly string[], options: Options, { cwd, env, pr
     sources: [mcpFindings],
     reporter: writesBaseline ? collecting(found) : reporter,
     ...isQuiet && !writesBaseline && { reportFrom: failOn },
-    baseline: file === undefined || writesBaseline ? undefined : readBaseline(file)
+    baseline: file === undefined || writesBaseline ? undefined : readBaseline(file, keyOf)
   })
   for (const sentence of [...skipped].slice(0, MAX_SKIPPED_LINES)) warn(sentence)
   if (skipped.size > MAX_SKIPPED_LINES) warn(`${skipped.size - MAX_SKIPPED_LINES} more are left out`)
   if (writesBaseline && file !== undefined) {
-    writeBaseline(file, found)
+    writeBaseline(file, found, keyOf)
     print(`${totals.error + totals.warning + totals.info} findings of ${totals.skills} skills accepted\n`)
     return 0
   }
