@@ -81,6 +81,17 @@ export function toolCondition ({ query, headers }: FastifyRequest, skills: Skill
   }
 }
 
+const revisions = new WeakMap<FastifyRequest, string>()
+
+/** Notes the revision that was read for an answer which does not name it: for its line in the audit log. */
+export function noteRevision (request: FastifyRequest, revision: string): void {
+  revisions.set(request, revision)
+}
+
+export function notedRevision (request: FastifyRequest): string | undefined {
+  return revisions.get(request)
+}
+
 function isMatch (ifMatch: string, revision: string | undefined, ...etags: readonly string[]): boolean {
   return matchesStrongly(ifMatch, ...etags, ...revision === undefined ? [] : [`"${revision}"`])
 }

@@ -4,6 +4,7 @@ import { mediaType } from '../core/content/media-type.ts'
 import { strongEtag } from '../http/etag.ts'
 import { type RevisionOf, setCatalogRevision } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
+import { noteRevision } from '../http/revision.ts'
 import { answerArchive } from '../http/send/archive.ts'
 import { answerContent, answerFile } from '../http/send/file.ts'
 import { answerRendered } from '../http/send/json.ts'
@@ -74,6 +75,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     const discovery = discoveries.of(skillsOf(request))
     const installable = await discovery.findInstallable(name, (installable) => isSingleFile(installable) && hexOf(installable.mainFile.digest) === digest)
     if (installable === undefined) throw new HttpProblem('artifact_not_found')
+    noteRevision(request, installable.manifest.revision)
     return answerContent(request, reply.header('cache-control', IMMUTABLE), installable.mainFile, { mediaType: 'text/markdown' })
   })
 
@@ -92,6 +94,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     const discovery = discoveries.of(skillsOf(request))
     const installable = await discovery.findInstallable(name, async (installable) => !isSingleFile(installable) && hexOf((await discovery.archive(installable)).digest) === digest)
     if (installable === undefined) throw new HttpProblem('artifact_not_found')
+    noteRevision(request, installable.manifest.revision)
     const { archive } = await discovery.archive(installable)
     return answerArchive(request, reply.header('cache-control', IMMUTABLE), archive, { name, etag: strongEtag(digest) })
   })

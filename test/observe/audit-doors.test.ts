@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { InjectOptions } from 'fastify'
 import t from 'tap'
 import { LEGACY_METHODS, MCP_METHODS } from '../access/questions.ts'
@@ -204,5 +205,24 @@ t.test('K61: what a client calls itself, and where it says to come from, holds n
     const lines = await next(3)
     t.notMatch(JSON.stringify(lines), secret.slice(4, 12), kind)
     t.match(lines.map(({ client }) => client), ['curl -', `${'x'.repeat(120)}-`, '- -'])
+  }
+})
+
+t.test('K73: a read of a kept revision names that revision, and not the present one', async (t) => {
+  for (const files of [{ 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# One\n' }, { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# One\n', 'a.txt': 'text' }]) {
+    const { fetch, post, next, root } = await buildAudited(t, { files: { demo: files } })
+    const revision = (await fetch('/skills/demo/files')).headers.get('skill-revision')
+    const { skills: [entry] } = (await fetch('/.well-known/agent-skills/index.json')).json() as { readonly skills: ReadonlyArray<{ readonly url: string }> }
+    await next(2)
+    writeFileSync(join(root, 'demo/SKILL.md'), '---\nname: demo\ndescription: A demo\n---\n# Two\n')
+    const answers = [
+      await post(`/agent/tools/get_skill?revision=${String(revision)}`, { skill_name: 'demo' }),
+      await post(`/agent/tools/skill?revision=${String(revision)}`, { skill: 'demo' }),
+      await post(`/agent/tool-call?revision=${String(revision)}`, { id: 'a', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"demo"}' } }),
+      await fetch(`/.well-known/agent-skills/${String(entry?.url)}`)
+    ]
+    for (const { text } of answers) t.match(text, '# One')
+    t.strictSame((await next(4)).map(({ target }) => target['revision']), answers.map(() => revision))
+    t.equal(answers.at(-1)?.headers.get('skill-revision'), null, 'an answer that was not asked for its revision names none')
   }
 })

@@ -2,12 +2,14 @@ import { createHmac } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { own } from '../../core/ground/json.ts'
 import { maskSecrets } from '../../core/ground/text.ts'
+import { SkillsAtRevision } from '../../core/skills-at-revision.ts'
 import type { SkillsOf } from '../../http/callers.ts'
 import { REVISION_HEADER } from '../../http/headers.ts'
 import type { ObservedOperation, Observer, OperationEnd, ResponseEnd } from '../../http/observer.ts'
 import { problemCodeOf } from '../../http/problem.ts'
 import { type ClientOf, peerOf } from '../../http/request/client-address.ts'
 import { traceOf } from '../../http/request/traceparent.ts'
+import { notedRevision } from '../../http/revision.ts'
 import type { CallResult, ObservedCall } from '../../tools/calls/observer.ts'
 import type { ToolOutcome } from '../../tools/tool.ts'
 import { doorOfCalls, type Read, readOfCall, readOfOperation, readOfRequest } from '../reads.ts'
@@ -75,7 +77,7 @@ export class AuditedReads implements Observer {
     if (reply.raw.statusCode === 401) {
       const { clientOf, failures } = this.#options
       if (failures.admits(this.#personal(clientOf(request.raw)))) this.#report(request, { ...read, event: 'auth.failed', door: door ?? OTHER_DOOR }, outcome, more)
-    } else if (read !== undefined) this.#report(request, read, outcome, more, revisionIn(reply))
+    } else if (read !== undefined) this.#report(request, read, outcome, more, revisionIn(request, reply))
     else if (outcome === 'denied' || (door !== undefined && !hasRead)) this.#report(request, { event: 'access.denied', door: door ?? OTHER_DOOR }, outcome, more)
   }
 
@@ -84,7 +86,10 @@ export class AuditedReads implements Observer {
     if (request === undefined) return undefined
     const read = readOfCall(call, request, this.#skillsOf?.(request).availableNow() ?? [])
     if (read === undefined) return undefined
-    return (result, { errorKind }) => { this.#report(request, read, result === 'ok' ? 'success' : result === 'refused' ? 'denied' : outcomeOfError(errorKind)) }
+    return (result, { errorKind }) => {
+      if (result === 'ok') this.#report(request, read, 'success', {}, revisionRead(call, read))
+      else this.#report(request, read, result === 'refused' ? 'denied' : outcomeOfError(errorKind))
+    }
   }
 
   onOperation (operation: ObservedOperation): ((end: OperationEnd) => void) | undefined {
@@ -164,7 +169,12 @@ function digestIn (reply: FastifyReply, read: Read | undefined): string | undefi
   return digest === undefined ? undefined : `sha256:${digest}`
 }
 
-function revisionIn (reply: FastifyReply): string | undefined {
-  const revision = reply.getHeader(REVISION_HEADER)
+function revisionIn (request: FastifyRequest, reply: FastifyReply): string | undefined {
+  const revision = reply.getHeader(REVISION_HEADER) ?? notedRevision(request)
   return typeof revision === 'string' && reply.raw.statusCode < 400 ? revision : undefined
+}
+
+/** Of a call in a request that chose a revision: the present one may be another. */
+function revisionRead ({ skills }: ObservedCall, { skill }: Read): string | undefined {
+  return skill !== undefined && skills instanceof SkillsAtRevision ? skills.revisionOf(skill) : undefined
 }

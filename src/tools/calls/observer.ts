@@ -1,3 +1,4 @@
+import type { SkillSource } from '../../core/skill-source.ts'
 import type { Tool, ToolArguments, ToolOutcome } from '../tool.ts'
 
 /** A call of a tool, whatever door it came through. */
@@ -6,6 +7,8 @@ export interface ObservedCall {
   readonly tool: Tool | undefined
   /** From outside: read own properties only. */
   readonly args: ToolArguments
+  /** What the call may see. */
+  readonly skills: SkillSource
   /** The shape of the call, or the door: `openai`, `mcp`, `rest`. */
   readonly dialect: string
   /** As the caller sent it. */

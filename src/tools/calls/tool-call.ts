@@ -150,8 +150,8 @@ export function createToolCallHandler ({ registry, log, observer }: ToolCallHand
     return outcome
   }
 
-  function observeRefusal ({ id, args }: ToolCall, tool: Tool | undefined, outcome: ToolOutcome, { dialect = '', origin }: CallRun): void {
-    observer?.onCall({ tool, args: isJsonObject(args) ? args : {}, dialect, id, origin })?.('refused', outcome)
+  function observeRefusal ({ id, args }: ToolCall, tool: Tool | undefined, outcome: ToolOutcome, { skills, dialect = '', origin }: CallRun): void {
+    observer?.onCall({ tool, args: isJsonObject(args) ? args : {}, skills, dialect, id, origin })?.('refused', outcome)
   }
 }
 
