@@ -2,6 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import { addressOf, type SkillMetadata } from '../core/ground/skill.ts'
 import type { ObservedOperation, RouteReads } from '../http/observer.ts'
 import type { ObservedCall } from '../tools/calls/observer.ts'
+import type { ToolOutcome } from '../tools/tool.ts'
 import { own } from '../core/ground/json.ts'
 import { decodePercent, maskSecrets } from '../core/ground/text.ts'
 
@@ -75,14 +76,15 @@ export function doorOfCalls (request: FastifyRequest): string | undefined {
   return reads !== undefined && 'callsOf' in reads ? reads.callsOf : undefined
 }
 
-export function readOfCall ({ tool, args, dialect }: ObservedCall, request: FastifyRequest, available: readonly SkillMetadata[]): Read | undefined {
+/** What a call has read, or was refused: known when it has ended, since a display name may mean any skill before. */
+export function readOfCall ({ tool, args, skills, dialect }: ObservedCall, request: FastifyRequest, outcome: ToolOutcome): Read | undefined {
   if (tool === undefined) return undefined
   const { reads } = tool
   const given = tool.skillArgument === undefined ? undefined : text(own(args, tool.skillArgument))
   return {
     event: reads.event,
     door: readsOf(request)?.door ?? `tool-call/${dialect}`,
-    skill: tool.skillArgument === 'skill' ? folderOf(given, available) : given,
+    skill: tool.skillArgument === 'skill' ? outcome.skill ?? folderOf(given?.trim(), skills.availableNow()) : given,
     path: reads.event === 'skill.file_read' ? text(own(args, reads.pathArgument)) : undefined,
     queryLength: reads.event === 'skill.search' ? text(own(args, reads.queryArgument))?.length : undefined
   }
@@ -97,9 +99,9 @@ export function readOfOperation ({ method, params, origin }: ObservedOperation):
   return { event, door, skill: skill && (decodePercent(skill) ?? skill), path: event === 'skill.file_read' ? path && (decodePercent(path) ?? path) : undefined }
 }
 
-/** The folder of the skill that a model calls by its display name. */
+/** The folder of the skill that a model calls by its display name, for a call that found none or did not run. */
 function folderOf (displayName: string | undefined, available: readonly SkillMetadata[]): string | undefined {
-  const skill = available.find(({ name }) => name === displayName?.trim())
+  const skill = available.find(({ name }) => name === displayName)
   return skill === undefined ? displayName : addressOf(skill)
 }
 

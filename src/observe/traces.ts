@@ -1,11 +1,11 @@
 import type * as OpenTelemetry from '@opentelemetry/api'
 import type { Attributes, Context, Span, SpanOptions, Tracer } from '@opentelemetry/api'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { SkillsOf } from '../http/callers.ts'
 import { REVISION_HEADER } from '../http/headers.ts'
 import type { ObservedOperation, Observer, OperationEnd } from '../http/observer.ts'
 import type { ClientOf } from '../http/request/client-address.ts'
 import type { CallResult, ObservedCall } from '../tools/calls/observer.ts'
+import type { ToolOutcome } from '../tools/tool.ts'
 import { sha256 } from '../core/ground/digest.ts'
 import { own } from '../core/ground/json.ts'
 import type { Signal } from '../core/ground/signal.ts'
@@ -56,7 +56,6 @@ export class Traces implements Observer {
   readonly #requests = new WeakMap<object, Span>()
   /** Spans of MCP operations, by the request that they came in. */
   readonly #operations = new WeakMap<object, Span>()
-  #skillsOf: SkillsOf | undefined
 
   /** @param api found by the caller, so that nothing is loaded without an SDK */
   constructor (api: Api, { version, clientOf, skills }: TracesOptions) {
@@ -68,10 +67,6 @@ export class Traces implements Observer {
       if (milliseconds < SLOW_MANIFEST_MS) return
       this.#record('manifest.build', milliseconds, { 'skillserve.root': skills.rootNames[root] ?? '', 'skillserve.skill': cut(skill), 'skillserve.files': files }).end()
     })
-  }
-
-  useSkills (skillsOf: SkillsOf): void {
-    this.#skillsOf = skillsOf
   }
 
   onRequest (request: FastifyRequest): void {
@@ -132,7 +127,7 @@ export class Traces implements Observer {
     }
   }
 
-  onCall (call: ObservedCall): (result: CallResult) => void {
+  onCall (call: ObservedCall): (result: CallResult, outcome: ToolOutcome) => void {
     const { tool, dialect, id, origin } = call
     const name = tool?.name ?? 'unknown'
     const request = origin as FastifyRequest | undefined
@@ -144,12 +139,11 @@ export class Traces implements Observer {
         'gen_ai.operation.name': 'execute_tool',
         'gen_ai.tool.name': name,
         ...id !== undefined && { 'gen_ai.tool.call.id': cut(String(id)) },
-        'skillserve.dialect': dialect,
-        ...request !== undefined && ofSkill(readOfCall(call, request, this.#skillsOf?.(request).availableNow() ?? []))
+        'skillserve.dialect': dialect
       }
     }, this.#below(origin))
-    return (result) => {
-      span.setAttribute('skillserve.outcome', result)
+    return (result, outcome) => {
+      span.setAttributes({ 'skillserve.outcome': result, ...request !== undefined && ofSkill(readOfCall(call, request, outcome)) })
       if (result !== 'ok') span.setAttribute('error.type', 'tool_error')
       span.end()
     }

@@ -40,6 +40,8 @@ export class ToolOutcome {
   readonly result: object
   /** Why a skill or file could not be read. */
   readonly errorKind: SkillErrorKind | undefined
+  /** The folder name of the skill that was read, where the call gave another name. */
+  readonly skill: string | undefined
   #render: (() => string) | undefined
   #text: string | undefined
   #quotedText: string | undefined
@@ -48,9 +50,11 @@ export class ToolOutcome {
   /**
    * @param text what the model reads, or how to make it
    * @param failure the reason for an error, or true for an error without one
+   * @param skill see the member
    */
-  constructor (result: object, text: string | (() => string), failure: ToolFailure | boolean = false) {
+  constructor (result: object, text: string | (() => string), failure: ToolFailure | boolean = false, skill?: string) {
     this.result = result
+    this.skill = skill
     this.isError = failure !== false
     this.errorKind = failure instanceof SkillError ? failure.kind : undefined
     if (typeof text === 'string') this.#text = text

@@ -9,6 +9,7 @@ import { createTools } from '../../src/tools/tools.ts'
 import { type AuditLine, buildAudited, settle } from '../helper/audited.ts'
 import { modernRequest } from '../helper/mcp.ts'
 import { followRoutes } from '../helper/routes.ts'
+import { skillText } from '../helper/skills.ts'
 
 const OPERATIONS = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
 
@@ -225,4 +226,19 @@ t.test('K73: a read of a kept revision names that revision, and not the present 
     t.strictSame((await next(4)).map(({ target }) => target['revision']), answers.map(() => revision))
     t.equal(answers.at(-1)?.headers.get('skill-revision'), null, 'an answer that was not asked for its revision names none')
   }
+})
+
+t.test('K73: a call by display name is a read of the skill that was found', async (t) => {
+  const { fetch, post, next } = await buildAudited(t, { files: { pdf: { 'SKILL.md': skillText('other') }, 'pdf-tools': { 'SKILL.md': skillText('pdf') } } })
+  await settle()
+  for (const [name, folder] of [['pdf', 'pdf-tools'], [' pdf-tools ', 'pdf-tools'], ['other', 'pdf']] as const) {
+    const revision = (await fetch(`/skills/${folder}/files`)).headers.get('skill-revision')
+    await next(1)
+    await post('/agent/tools/skill', { skill: name })
+    await post(`/agent/tools/skill?revision=${String(revision)}`, { skill: name })
+    const target = { skill: folder, root: 'skills', revision }
+    t.match(await next(2), [{ event: 'skill.read', outcome: 'success', target }, { event: 'skill.read', outcome: 'success', target }], name)
+  }
+  await post('/agent/tools/skill', { skill: ' none ' })
+  t.match(await next(1), [{ event: 'skill.read', outcome: 'not_found', target: { skill: 'none' } }])
 })

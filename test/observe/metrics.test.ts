@@ -6,11 +6,11 @@ import type { RootRefresh } from '../../src/core/skill-manager.ts'
 import { createMetrics, type Metrics } from '../../src/observe/metrics/metrics.ts'
 import { OPENMETRICS, PROMETHEUS, writeMetrics } from '../../src/observe/metrics/exposition.ts'
 import { Histogram } from '../../src/observe/metrics/instruments.ts'
-import { SkillReads } from '../../src/observe/metrics/skill-reads.ts'
+import { observeReads, SkillReads } from '../../src/observe/metrics/skill-reads.ts'
 import { buildService, type ServiceOptions } from '../helper/build.ts'
 import { modernRequest } from '../helper/mcp.ts'
 import { jsonRequest, openRaw, request } from '../helper/raw-http.ts'
-import { until } from '../helper/skills.ts'
+import { skillText, until } from '../helper/skills.ts'
 
 const FILES = {
   demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo\n', 'a.txt': 'text' },
@@ -183,6 +183,16 @@ t.test('K71: reads are counted for names of the catalog alone, a thousand of the
   t.equal(rows().length, 1_001, 'the last reads are still scraped')
   time += 3_600_001
   t.strictSame(rows(), [['skill-0', 'rest', 1], ['_other', 'rest', 500]])
+})
+
+t.test('K71: a call by display name counts as a read of the skill that was found', async (t) => {
+  const reads = new SkillReads({ namesNow: () => ['pdf', 'pdf-tools'] })
+  const { post } = await buildService(t, {
+    files: { pdf: { 'SKILL.md': skillText('other') }, 'pdf-tools': { 'SKILL.md': skillText('pdf') } },
+    options: { observe: () => [observeReads(reads)] }
+  })
+  for (const skill of ['pdf', ' pdf ', 'other', 'none']) await post('/agent/tools/skill', { skill })
+  t.strictSame(reads.rows(), [['pdf-tools', 'rest', 2], ['pdf', 'rest', 1]])
 })
 
 t.test('K71: the text is the format of Prometheus, and of OpenMetrics where that is asked for', async (t) => {

@@ -12,7 +12,7 @@ import { saveAtomically, skillText, until } from '../helper/skills.ts'
 const SKILL = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo CANARY-CONTENT\n' } }
 
 t.test('K72: with an SDK that --import loads, requests, tool calls and MCP requests are spans of the caller\'s trace', async (t) => {
-  const folder = t.testdir({ skills: SKILL })
+  const folder = t.testdir({ skills: { ...SKILL, pdf: { 'SKILL.md': skillText('other') } } })
   const sdk = installSdk(folder)
   const service = await startProcess(t, { args: [join(folder, 'skills')], nodeOptions: sdk.nodeOptions })
   const [trace, span, other] = ['4bf92f3577b34da6a3ce929d0e0e4736', '00f067aa0ba902b7', 'a'.repeat(32)]
@@ -34,6 +34,7 @@ t.test('K72: with an SDK that --import loads, requests, tool calls and MCP reque
       _meta: { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {}, traceparent: `00-${other}-${span}-01`, baggage: 'team=docs' }
     }
   }, { traceparent: headers.traceparent }))).text()
+  await (await fetch(`${service.url}/agent/tools/skill`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"skill":"other"}' })).text()
   t.match(await service.stop(), { code: 0 })
   const text = sdk.text()
   const spans = sdk.spans()
@@ -48,6 +49,7 @@ t.test('K72: with an SDK that --import loads, requests, tool calls and MCP reque
   const [operation] = named('tools/call get_skill')
   t.match(operation, { kind: 1, trace: other, parent: span, links: 1, attributes: { 'mcp.method.name': 'tools/call', 'mcp.protocol.version': '2026-07-28', 'gen_ai.tool.name': 'get_skill', team: 'docs' } })
   t.match(called, { trace: other, parent: operation?.id, attributes: { 'skillserve.skill': 'demo' } })
+  t.match(named('execute_tool skill'), [{ attributes: { 'skillserve.skill': 'pdf', 'skillserve.outcome': 'ok' } }], 'the folder of a display name')
   t.match(named('POST /mcp'), [{ trace }])
   t.notMatch(text, 'CANARY')
   t.notMatch(text + JSON.stringify(service.log()), secret.slice(12, 30), 'no secret link, whatever its spelling')

@@ -83,13 +83,12 @@ export class AuditedReads implements Observer {
 
   onCall (call: ObservedCall): ((result: CallResult, outcome: ToolOutcome) => void) | undefined {
     const request = call.origin as FastifyRequest | undefined
-    if (request === undefined) return undefined
-    const read = readOfCall(call, request, this.#skillsOf?.(request).availableNow() ?? [])
-    if (read === undefined) return undefined
-    return (result, { errorKind }) => {
+    return request && ((result, outcome) => {
+      const read = readOfCall(call, request, outcome)
+      if (read === undefined) return
       if (result === 'ok') this.#report(request, read, 'success', {}, revisionRead(call, read))
-      else this.#report(request, read, result === 'refused' ? 'denied' : outcomeOfError(errorKind))
-    }
+      else this.#report(request, read, result === 'refused' ? 'denied' : outcomeOfError(outcome.errorKind))
+    })
   }
 
   onOperation (operation: ObservedOperation): ((end: OperationEnd) => void) | undefined {

@@ -1,6 +1,5 @@
 import type { FastifyRequest } from 'fastify'
 import { isMainFile } from '../../core/format/main-files.ts'
-import type { SkillsOf } from '../../http/callers.ts'
 import type { Observer } from '../../http/observer.ts'
 import { type Read, readOfCall, readOfOperation, readOfRequest } from '../reads.ts'
 
@@ -63,9 +62,7 @@ export class SkillReads {
 
 /** Counts the reads that succeed. */
 export function observeReads (reads: Pick<SkillReads, 'count'>): Observer {
-  let skillsOf: SkillsOf | undefined
   return {
-    useSkills (given) { skillsOf = given },
     onRequest () {},
     onResponse (request, reply) {
       const { statusCode } = reply.raw
@@ -74,8 +71,10 @@ export function observeReads (reads: Pick<SkillReads, 'count'>): Observer {
     },
     onCall (call) {
       const request = call.origin as FastifyRequest | undefined
-      const read = request && readOfCall(call, request, skillsOf?.(request).availableNow() ?? [])
-      return read && ((result) => { if (result === 'ok') reads.count(read) })
+      return request && ((result, outcome) => {
+        const read = result === 'ok' ? readOfCall(call, request, outcome) : undefined
+        if (read !== undefined) reads.count(read)
+      })
     },
     onOperation (operation) {
       const read = readOfOperation(operation)

@@ -33,7 +33,7 @@ export function createNeovateSkillTool (): Tool {
     async run (args, skills) {
       const label = stringArgument(args, 'skill', neovateDefinition.parameters).trim()
       const { skill, content, text } = await skills.readByDisplayName(label, loadSkill)
-      const make = () => toOutcome(neovateSuccess(label, skill.metadata, skillBody(text)))
+      const make = () => toOutcome(neovateSuccess(label, skill.metadata, skillBody(text)), skill.name)
       return label === skill.metadata.name ? outcomes.get(content, skill, make) : make()
     },
 
@@ -45,6 +45,6 @@ export function createNeovateSkillTool (): Tool {
   }
 }
 
-function toOutcome (result: NeovateSuccess): ToolOutcome {
-  return new ToolOutcome(result, result.llmContent)
+function toOutcome (result: NeovateSuccess, skill?: string): ToolOutcome {
+  return new ToolOutcome(result, result.llmContent, false, skill)
 }
