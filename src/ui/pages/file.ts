@@ -12,6 +12,8 @@ import { digest, size } from './parts.ts'
 import { plainText } from './skill.ts'
 import { type Source, sourceView } from './source.ts'
 
+const LARGE: Rendering = { plain: 'large' }
+
 interface FileContentOfPage extends Omit<ShownFile, 'manifest'> {
   readonly name: string
   readonly path: string
@@ -27,8 +29,11 @@ export const page: PageMaker = {
     if ('folder' in shown) return folderPage({ name, path: shown.folder, manifest: shown.manifest }, addresses)
     const { manifest, digest, ...file } = shown
     const isMarkdown = /\.mdx?$/i.test(path) && file.text !== undefined
-    const text = isMarkdown && view === 'rendered' && digest !== undefined ? { path, text: skillBody(file.text ?? ''), digest, manifest, level: 1 } : undefined
-    return filePage({ ...file, digest, name, path, isMarkdown, rendering: text && await render(text) }, addresses)
+    const isRendered = isMarkdown && view === 'rendered'
+    const text = isRendered && !file.isCut && digest !== undefined ? { path, text: skillBody(file.text ?? ''), digest, manifest, level: 1 } : undefined
+    // Half of a text is not rendered: nobody would see that it goes on.
+    const rendering = isRendered && file.isCut ? LARGE : text && await render(text)
+    return filePage({ ...file, digest, name, path, isMarkdown, rendering }, addresses)
   },
   explain: async (error, { skills, name, path, addresses }) => missingSkill(error, skills, name, addresses) ?? await missingFile(error, skills, name, path, addresses)
 }
@@ -55,8 +60,8 @@ function toggle ({ name, path, rendering }: FileContentOfPage, addresses: Addres
   return rendering === undefined ? html`<a href="${address}?view=rendered">Rendered</a>` : html`<a href="${address}">Source</a>`
 }
 
-function rendered ({ text = '' }: FileContentOfPage, rendering: Rendering): Html {
-  return 'html' in rendering ? html`<div class="prose" dir="auto">${trusted(rendering.html)}</div>` : plainText(text, rendering.plain)
+function rendered ({ text = '', isCut }: FileContentOfPage, rendering: Rendering): Html {
+  return 'html' in rendering ? html`<div class="prose" dir="auto">${trusted(rendering.html)}</div>` : plainText(text, rendering.plain, isCut)
 }
 
 function shown ({ name, path, mediaType, text }: FileContentOfPage, source: Source | undefined, isCut: boolean, addresses: Addresses): Html {

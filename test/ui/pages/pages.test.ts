@@ -127,6 +127,17 @@ t.test('K74: a file has an address for each line, is rendered on request, or can
   t.match(await file('docs/%2e%2e%2f%2e%2e%2fx'), { status: 403 })
 })
 
+t.test('K75: of a Markdown file that is too large to be rendered, the rendered page shows the beginning as plain text, and says both', async (t) => {
+  const { url, fetch } = await buildService(t, { files: { demo: skill('demo', { 'guide.md': `# Guide\n\n${'some *text* '.repeat(100)}\n`.repeat(1_300) }) } })
+  const address = `${url}/ui/skills/demo/files/guide.md?view=rendered`
+  const expected = /<p class="note">Shown as plain text: it is too large to be rendered\. This is its beginning\.<\/p>\s*<pre class="source">[^]*\*text\*/
+  t.match((await open(address)).text, expected)
+  t.equal((await fetch('/skills/demo/files')).status, 200, 'now its digest is known')
+  const { text } = await open(address)
+  t.match(text, expected)
+  t.match(text, /guide\.md">Source</)
+})
+
 t.test('K74: names of any characters work on every page, and no text of a skill becomes markup', async (t) => {
   const names = ['a b?c#d%', '技能', '<img src=x>', '"quoted\'', 'x&amp;y', '%2e%2e', ';', 'ünï']
   const hostile = '---\nname: "<script>alert(1)</script>"\ndescription: "</p><script>alert(1)</script>"\n"<b>key</b>": ["<i>", {"<u>": null}]\n---\n<script>alert(1)</script>'
