@@ -1,26 +1,15 @@
-import { finding, type FindingCode, type Position } from './findings.ts'
+import { finding, type Position } from './findings.ts'
+import { BYTE_ORDER_MARK, HIDDEN_KINDS, type HiddenKind, hiddenKindOf, ZERO_WIDTH_JOINER, ZERO_WIDTH_NON_JOINER } from './hidden-characters.ts'
 import { ADVISED_MAIN_FILE_LINES } from '../ground/limits.ts'
 import type { Finding } from '../ground/skill.ts'
 
-const TAB = 0x09
 const LF = 0x0a
-const FF = 0x0c
-const CR = 0x0d
 const BLANK = 0x20
 const DEL = 0x7f
 
-/** The lowest first byte, in UTF-8, of all characters in `hiddenKindOf`. */
+/** The first byte, in UTF-8, of the control characters beyond ASCII, and the lowest one of all others in `hiddenKindOf`. */
+const CONTROL_LEAD = 0xc2
 const FIRST_HIDDEN_LEAD = 0xe2
-
-/** Names of the text that a model reads and a person does not see, by finding code. */
-const HIDDEN_KINDS = {
-  control_characters: 'control characters',
-  zero_width_characters: 'zero-width characters',
-  bidi_control_characters: 'characters that change the direction of text',
-  hidden_tag_characters: 'invisible tag characters'
-} as const satisfies Partial<Record<FindingCode, string>>
-
-type HiddenKind = keyof typeof HIDDEN_KINDS
 
 /**
  * Findings about the whole text of a main file: its length and its hidden characters. One pass over the bytes, without
@@ -38,8 +27,8 @@ export function checkContent (bytes: Buffer): Finding[] {
       line++
       lineStart = i + 1
     }
-    if (byte >= BLANK && byte < FIRST_HIDDEN_LEAD && byte !== DEL) continue
-    const kind = hiddenKindAt(bytes, i, byte)
+    if (byte >= BLANK && byte < FIRST_HIDDEN_LEAD && byte !== DEL && byte !== CONTROL_LEAD) continue
+    const kind = hiddenKindAt(bytes, i)
     if (kind !== undefined && !firsts.has(kind)) firsts.set(kind, { line, column: bytes.toString('utf8', lineStart, i).length + 1 })
   }
 
@@ -54,26 +43,29 @@ export function checkContent (bytes: Buffer): Finding[] {
   return findings
 }
 
-function hiddenKindAt (bytes: Buffer, at: number, byte: number): HiddenKind | undefined {
-  if (byte <= DEL) return byte === TAB || byte === LF || byte === FF || byte === CR ? undefined : 'control_characters'
-  const second = bytes[at + 1] ?? 0
-  const third = bytes[at + 2] ?? 0
-  if (byte >= 0xf0) return byte === 0xf3 && second === 0xa0 && third <= 0x81 ? 'hidden_tag_characters' : undefined
-  return hiddenKindOf((byte & 0x0f) << 12 | (second & 0x3f) << 6 | (third & 0x3f), bytes, at)
+function hiddenKindAt (bytes: Buffer, at: number): HiddenKind | undefined {
+  const codePoint = codePointAt(bytes, at)
+  if (codePoint === BYTE_ORDER_MARK && at === 0) return undefined
+  const isJoiner = codePoint === ZERO_WIDTH_JOINER || codePoint === ZERO_WIDTH_NON_JOINER
+  return hiddenKindOf(codePoint, isJoiner && at > 0 ? codePointAt(bytes, startBefore(bytes, at)) : undefined)
 }
 
-function hiddenKindOf (codePoint: number, bytes: Buffer, at: number): HiddenKind | undefined {
-  switch (codePoint) {
-    case 0x200b: // zero width space
-    case 0x2060: // word joiner
-      return 'zero_width_characters'
-    case 0xfeff: // at the start of the file it is the byte order mark
-      return at === 0 ? undefined : 'zero_width_characters'
-    case 0x200c: // the joiners belong to the spelling of some scripts and to emoji: they hide only after ASCII
-    case 0x200d:
-      return (bytes[at - 1] ?? DEL) < DEL ? 'zero_width_characters' : undefined
-  }
-  const isOverride = codePoint >= 0x202a && codePoint <= 0x202e
-  const isIsolate = codePoint >= 0x2066 && codePoint <= 0x2069
-  return isOverride || isIsolate ? 'bidi_control_characters' : undefined
+/** Where the character before this one begins. */
+function startBefore (bytes: Buffer, at: number): number {
+  let start = at - 1
+  while (isContinuation(bytes[start])) start--
+  return start
+}
+
+/** Of valid UTF-8. Bytes that continue a character stand for none. */
+function codePointAt (bytes: Buffer, at: number): number {
+  const lead = bytes[at] ?? 0
+  if (lead < 0x80) return lead
+  let codePoint = lead & (lead < 0xe0 ? 0x1f : lead < 0xf0 ? 0x0f : 0x07)
+  for (let next = at + 1; isContinuation(bytes[next]); next++) codePoint = codePoint << 6 | ((bytes[next] ?? 0) & 0x3f)
+  return codePoint
+}
+
+function isContinuation (byte = 0): boolean {
+  return (byte & 0xc0) === 0x80
 }

@@ -5,6 +5,8 @@ import { escapeVisibly, html, type Html, trusted } from '../markup/html.ts'
 export const MAX_SHOWN_CHARACTERS = 262_144
 const MAX_SHOWN_LINES = 10_000
 
+const BYTE_ORDER_MARK = '\ufeff'
+
 /** Marks for what nobody sees, each of 80 characters. */
 const MAX_SHOWN_MARKS = 5_000
 
@@ -19,15 +21,23 @@ export interface Source {
 /** A text as it is, each line with an address: `#L12`. */
 export function sourceView (text: string): Source {
   const shown = text.slice(0, endOfShown(text))
-  const all = shown.split('\n')
+  // Otherwise it would be a hidden character.
+  const mark = shown.startsWith(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK : ''
+  let markup = ''
+  let lines = 0
+  let start = 0
   // What ends a file is no line of its own.
-  if (all.at(-1) === '' && all.length > 1) all.pop()
-  const lines = all.slice(0, MAX_SHOWN_LINES)
-  const markup = lines.map((line, index) => `<span class="line"><a id="L${index + 1}" href="#L${index + 1}" tabindex="-1">${index + 1}</a>${escapeVisibly(line)}\n</span>`).join('')
+  while (lines < MAX_SHOWN_LINES && (start < shown.length || lines === 0)) {
+    const lineEnd = shown.indexOf('\n', start)
+    const end = lineEnd === -1 ? shown.length : lineEnd
+    lines++
+    markup += `<span class="line"><a id="L${lines}" href="#L${lines}" tabindex="-1">${lines}</a>${start === 0 ? mark : ''}${escapeVisibly(shown, start === 0 ? mark.length : start, end)}\n</span>`
+    start = end + 1
+  }
   return {
     markup: html`<pre class="source"><code dir="auto">${trusted(markup)}</code></pre>`,
-    lines: lines.length,
-    isCut: text.length > shown.length || all.length > lines.length
+    lines,
+    isCut: text.length > shown.length || start < shown.length
   }
 }
 

@@ -10,12 +10,16 @@ t.test('K9: hidden text is a warning that names the line', async t => {
     ['zero width space', 'one\ntwo\u200B\n'],
     ['word joiner', 'one\ntwo\u2060\n'],
     ['a joiner between Latin letters', 'one\nt\u200Dwo\n'],
+    ['a joiner at the start of a line', 'one\n\u200Dtwo\n'],
+    ['joiners in a row', 'one\né\u200D\u200Cè\n'],
     ['a byte order mark in the middle', 'one\n\uFEFFtwo\n'],
     ['right-to-left override', 'one\n\u202Etwo\n'],
     ['an isolate', 'one\n\u2066two\n'],
     ['a terminal escape', 'one\n\u001b[2Jtwo\n'],
     ['NUL', 'one\ntwo\0\n'],
-    ['DEL', 'one\ntwo\u007f\n']
+    ['DEL', 'one\ntwo\u007f\n'],
+    ['a control character beyond ASCII', 'one\ntwo\u0085\n'],
+    ['the last of them', 'one\ntwo\u009f\n']
   ]
   for (const [name, text] of rows) {
     const findings = checkContent(Buffer.from(text))
@@ -30,7 +34,7 @@ t.test('K9: each kind of hidden text is reported once', async t => {
 })
 
 t.test('ordinary text of any language hides nothing', async t => {
-  const rows = ['', 'plain\ttext\r\n\f', '\uFEFFwith a byte order mark', '“quotes” – dashes … é', '技能 навык', '👩\u200D💻 family', 'می\u200Cخواهم', '\u{E0100}', '\u{10FFFF}']
+  const rows = ['', 'plain\ttext\r\n\f', '\uFEFFwith a byte order mark', '“quotes” – dashes … é', '技能 навык', '👩\u200D💻 family', 'می\u200Cخواهم', 'क्\u200Dष', '❤\uFE0F\u200D🔥', 'a\u00A0b', '\u{E0100}', '\u{10FFFF}']
   for (const text of rows) t.strictSame(codes(text), [], JSON.stringify(text))
 })
 

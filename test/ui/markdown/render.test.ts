@@ -13,6 +13,20 @@ function render (text: string, context: Partial<MarkdownContext> = {}): string {
   return renderMarkdown(text, { ...CONTEXT, ...context })?.trim() ?? ''
 }
 
+t.test('K75: what nobody sees is marked wherever Markdown cuts a text', (t) => {
+  const marks = (text: string) => Array.from(render(text).matchAll(/<span class="hidden-character"[^>]*>([^<]*)</g), ([, numbers]) => numbers)
+  t.strictSame(marks('# A\u200d\u200c\u200d\u200c'), ['U+200D U+200C U+200D U+200C'])
+  t.strictSame(marks('\u200dx'), ['U+200D'])
+  t.strictSame(marks('a\n\u200cx'), ['U+200C'])
+  t.strictSame(marks('**\u200dy** *x*\u200c'), ['U+200D', 'U+200C'])
+  t.strictSame(marks('`\u200c\u200d` [\u200dx](https://example.com "\u200d")'), ['U+200C U+200D', 'U+200D', 'U+200D'])
+  t.strictSame(marks('é\u200d\u200c\u200d'), ['U+200C U+200D'])
+  t.strictSame(marks('```x \u200d\n\u200d\n```'), ['U+200D', 'U+200D'])
+  t.strictSame(marks('**a**\ufeffx `\ufeff` **\ufeffb**'), ['U+FEFF', 'U+FEFF', 'U+FEFF'])
+  t.strictSame(marks('# 👨\u200d👩\u200d👧 *क्\u200dष* `می\u200cخواهم`'), [])
+  t.end()
+})
+
 t.test('K75: links to files of the skill lead to their pages, from any depth', (t) => {
   const href = (text: string, path?: string) => /href="([^"]*)"/.exec(render(text, path === undefined ? {} : { path }))?.[1]
   t.equal(href('[x](references/a.md)'), '../../ui/skills/demo/files/references/a.md?view=rendered')

@@ -1,0 +1,45 @@
+import type { FindingCode } from './findings.ts'
+
+/** Names of the text that a model reads and a person does not see, by finding code. */
+export const HIDDEN_KINDS = {
+  control_characters: 'control characters',
+  zero_width_characters: 'zero-width characters',
+  bidi_control_characters: 'characters that change the direction of text',
+  hidden_tag_characters: 'invisible tag characters'
+} as const satisfies Partial<Record<FindingCode, string>>
+
+export type HiddenKind = keyof typeof HIDDEN_KINDS
+
+export const ZERO_WIDTH_NON_JOINER = 0x200c
+export const ZERO_WIDTH_JOINER = 0x200d
+export const BYTE_ORDER_MARK = 0xfeff
+
+const TAGS_START = 0xe0000
+const TAGS_END = 0xe007f
+
+/**
+ * Which kind a character is of, undefined for one that a person sees. A byte order mark is one that nobody sees: callers
+ * know whether it is the first of a file.
+ *
+ * @param before the code point before it, which decides on joiners; undefined at the start
+ */
+export function hiddenKindOf (codePoint: number, before: number | undefined): HiddenKind | undefined {
+  if (codePoint < 0x20) return codePoint === 0x09 || codePoint === 0x0a || codePoint === 0x0c || codePoint === 0x0d ? undefined : 'control_characters'
+  if (codePoint < 0x200b) return codePoint >= 0x7f && codePoint <= 0x9f ? 'control_characters' : undefined
+  switch (codePoint) {
+    case 0x200b: // zero width space
+    case 0x2060: // word joiner
+    case BYTE_ORDER_MARK:
+      return 'zero_width_characters'
+    case ZERO_WIDTH_NON_JOINER:
+    case ZERO_WIDTH_JOINER:
+      return joins(before) ? undefined : 'zero_width_characters'
+  }
+  if ((codePoint >= 0x202a && codePoint <= 0x202e) || (codePoint >= 0x2066 && codePoint <= 0x2069)) return 'bidi_control_characters'
+  return codePoint >= TAGS_START && codePoint <= TAGS_END ? 'hidden_tag_characters' : undefined
+}
+
+/** A joiner belongs to the spelling of some scripts and to emoji. Behind ASCII, another joiner, or what nobody sees, it hides something. */
+function joins (before: number | undefined): boolean {
+  return before !== undefined && before >= 0x80 && hiddenKindOf(before, undefined) === undefined
+}
