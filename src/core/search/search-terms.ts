@@ -53,16 +53,16 @@ function words (text: string, withLast: boolean): string[] {
   return found
 }
 
-/** A text without what a search ignores: upper case, accents and compatibility forms. */
-export function fold (text: string): string {
+/** A text as words of the index are spelled: without upper case, accents and compatibility forms. */
+export function foldTerm (text: string): string {
+  const bounded = text.length > MAX_MARKS ? text.replaceAll(ENDLESS_MARKS, '$1') : text
   // Upper case first: sharp s and dotless i have the capitals of other letters. The final sigma has that of the other sigma.
-  return text.normalize('NFKD').replaceAll(ACCENTS, '').normalize('NFC').toUpperCase().toLowerCase().replaceAll('ς', 'σ')
+  return bounded.normalize('NFKD').replaceAll(ACCENTS, '').normalize('NFC').toUpperCase().toLowerCase().replaceAll('ς', 'σ')
 }
 
 function unicodeWords (text: string, withLast: boolean): string[] {
-  const folded = fold(text.length > MAX_MARKS ? text.replaceAll(ENDLESS_MARKS, '$1') : text)
-    // One ligature can become eighteen characters, and a body may consist of ligatures.
-    .slice(0, text.length + MAX_TERM_CHARACTERS)
+  // One ligature can become eighteen characters, and a body may consist of ligatures.
+  const folded = foldTerm(text).slice(0, text.length + MAX_TERM_CHARACTERS)
   return (folded.match(RUNS) ?? []).flatMap((run) => isUnspaced(run) ? pairs(run, withLast) : cut(run))
 }
 

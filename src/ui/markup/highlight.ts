@@ -1,9 +1,8 @@
-import { isUnspaced, queryTermsOf } from '../../core/search/search-terms.ts'
+import { foldTerm, isUnspaced, queryTermsOf } from '../../core/search/search-terms.ts'
 import { stemOf } from '../../core/search/stems.ts'
 import { escapeVisibly, type Html, trusted, visible } from './html.ts'
 
 const WORDS = /[\p{L}\p{N}\p{M}]+/gu
-const ACCENTS = /\p{M}/gu
 
 /** Shortest words that a search completes. */
 const MIN_PREFIX = 3
@@ -20,7 +19,7 @@ export function highlighter (query: string): (text: string) => Html {
     let markup = ''
     let start = 0
     for (const { 0: word, index } of text.matchAll(WORDS)) {
-      if (!isFound(word.normalize('NFKD').replaceAll(ACCENTS, '').toLowerCase())) continue
+      if (!isFound(foldTerm(word))) continue
       markup += `${escapeVisibly(text, start, index)}<mark>${escapeVisibly(text, index, index + word.length)}</mark>`
       start = index + word.length
     }

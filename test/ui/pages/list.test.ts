@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import { readAssets } from '../../../src/ui/assets.ts'
+import { highlighter } from '../../../src/ui/markup/highlight.ts'
 import { buildService } from '../../helper/build.ts'
 import { listedNames, type OpenedPage, openPage as open } from '../../helper/pages.ts'
 import { skill } from '../../helper/skills.ts'
@@ -64,6 +65,19 @@ t.test('K74: what a search has found is marked, in names, descriptions and other
   t.match(text, /Fills &lt;b&gt;<mark>PDF<\/mark>&lt;\/b&gt; forms, <span class="hidden-character"[^>]*>U\+200B<\/span>and <mark>extracts<\/mark> text\. <mark>Extracting<\/mark> is fast/)
   t.match((await open(`${url}/?q=extracted`)).text, /and <mark>extracts<\/mark> text\. <mark>Extracting</)
   t.match((await open(`${url}/?q=${encodeURIComponent('天气')}`)).text, '<mark>天气预报</mark>')
+})
+
+t.test('K74: what a search has found is marked in any script, also where letters are composed of others', (t) => {
+  for (const [query, text, marked] of [
+    ['한국어', '이 한국어 문서', '이 <mark>한국어</mark> 문서'],
+    ['ガイド', 'ガイド', '<mark>ガイド</mark>'],
+    ['ガイド', '\uff76\uff9e\uff72\uff84\uff9e', '<mark>\uff76\uff9e\uff72\uff84\uff9e</mark>'],
+    ['हिन्दी', 'यह हिन्दी है', 'यह <mark>हिन्दी</mark> है'],
+    ['cafe', 'Un café, un CAFE\u0301', 'Un <mark>café</mark>, un <mark>CAFE\u0301</mark>'],
+    ['ελλάδα', 'ΕΛΛΆΔΑ', '<mark>ΕΛΛΆΔΑ</mark>'],
+    ['カ', 'ガイド', 'ガイド']
+  ] as const) t.equal(highlighter(query)(text).toString(), marked, `${query} in ${text}`)
+  t.end()
 })
 
 t.test('K74: a list of 50 skills takes less than 40 kB of the line, its style less than 12 and its script less than 10', async (t) => {
