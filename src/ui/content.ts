@@ -90,11 +90,23 @@ async function beginningOf ({ file, digest }: Extract<ServableFile, { kind: 'str
 
 /** A cut may lie inside of a character: what follows the last line end is left out, or else the beginning of one in UTF-8. */
 function withoutBrokenEnd (bytes: Buffer): Buffer {
+  const mark = bytes.toString('latin1', 0, 2)
+  if (mark === '\xff\xfe' || mark === '\xfe\xff') return withoutHalfPair(bytes, mark === '\xff\xfe' ? 1 : 0)
   const end = bytes.lastIndexOf(0x0a)
   if (end !== -1) return bytes.subarray(0, end + 1)
   let start = bytes.length - 1
   while (start > bytes.length - MAX_UTF8_BYTES && ((bytes[start] ?? 0) & 0xc0) === 0x80) start--
   return (bytes[start] ?? 0) >= 0xc0 ? bytes.subarray(0, start) : bytes
+}
+
+/**
+ * The same in UTF-16.
+ * @param high which byte of a unit is the high one
+ */
+function withoutHalfPair (bytes: Buffer, high: 0 | 1): Buffer {
+  const end = bytes.length - bytes.length % 2
+  const isHalf = ((bytes[end - 2 + high] ?? 0) & 0xfc) === 0xd8
+  return bytes.subarray(0, isHalf ? end - 2 : end)
 }
 
 /** What can be said instead of content that cannot be read. A skill that changed meanwhile is read again as a whole. */

@@ -138,6 +138,24 @@ t.test('K75: of a Markdown file that is too large to be rendered, the rendered p
   t.match(text, /guide\.md">Source</)
 })
 
+t.test('K20: the page of a large file in UTF-16 shows its beginning, as the JSON form shows all of it', async (t) => {
+  const utf16le = (text: string) => Buffer.from(`\ufeff${text}`, 'utf16le')
+  const text = 'first line, ünï ✓\n'.repeat(60_000)
+  const { url } = await buildService(t, {
+    files: { demo: skill('demo', { 'le.txt': utf16le(text), 'be.txt': utf16le(text).swap16(), 'pairs-le.txt': utf16le('😀'.repeat(600_000)), 'pairs-be.txt': utf16le('😀'.repeat(600_000)).swap16() }) }
+  })
+  for (const [path, encoding, expected] of [
+    ['le.txt', 'utf-16le', /This is the beginning\.[^]*id="L7000"[^>]*>7000<\/a>first line, ünï ✓\n/],
+    ['be.txt', 'utf-16be', /This is the beginning\.[^]*id="L7000"[^>]*>7000<\/a>first line, ünï ✓\n/],
+    ['pairs-le.txt', 'utf-16le', /This is the beginning\.[^]*(?:😀){1000}\n<\/span>/u],
+    ['pairs-be.txt', 'utf-16be', /This is the beginning\.[^]*(?:😀){1000}\n<\/span>/u]
+  ] as const) {
+    const page = await open(`${url}/ui/skills/demo/files/${path}`)
+    t.ok(page.text.includes(`<span>${encoding}</span>`), path)
+    t.ok(expected.test(page.text), path)
+  }
+})
+
 t.test('K74: names of any characters work on every page, and no text of a skill becomes markup', async (t) => {
   const names = ['a b?c#d%', '技能', '<img src=x>', '"quoted\'', 'x&amp;y', '%2e%2e', ';', 'ünï']
   const hostile = '---\nname: "<script>alert(1)</script>"\ndescription: "</p><script>alert(1)</script>"\n"<b>key</b>": ["<i>", {"<u>": null}]\n---\n<script>alert(1)</script>'
