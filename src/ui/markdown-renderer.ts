@@ -17,6 +17,9 @@ export const MAX_MARKDOWN_CHARACTERS = 262_144
 /** Time for one text, and how long a request waits for its own, in milliseconds. */
 const RENDER_MS = 600
 
+/** How long such a text is not tried again, in milliseconds: a busy machine may have been the reason. */
+const SLOW_KEPT_MS = 60_000
+
 /** The HTML of all kept texts together, in UTF-16 code units, and of one. A hidden character becomes a mark of 80. */
 const MAX_KEPT_CHARACTERS = 8_388_608
 const MAX_HTML_CHARACTERS = 2_097_152
@@ -44,6 +47,8 @@ export interface MarkdownRendererOptions {
   readonly log: Pick<FastifyBaseLogger, 'warn'>
   /** Default RENDER_MS. */
   readonly renderMs?: number
+  /** Milliseconds of a clock that never goes back. Default: the process's. */
+  readonly now?: () => number
 }
 
 /** The thread, and when it has loaded what it needs: that is not the time of the text which is the first. */
@@ -64,7 +69,13 @@ export class MarkdownRenderer {
     this.#kept = new LRUCache<string, Rendering, { readonly job: RenderJob }>({
       maxSize: MAX_KEPT_CHARACTERS,
       sizeCalculation: (rendering) => 1_000 + ('html' in rendering ? rendering.html.length : 0),
-      fetchMethod: (_key, _stale, { context }) => this.#enter(() => this.#render(context.job))
+      ttlResolution: 0,
+      ...options.now !== undefined && { perf: { now: options.now } },
+      fetchMethod: async (_key, _stale, { context, options }) => {
+        const rendering = await this.#enter(() => this.#render(context.job))
+        if (rendering === SLOW) options.ttl = SLOW_KEPT_MS
+        return rendering
+      }
     })
   }
 

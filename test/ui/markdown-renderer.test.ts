@@ -31,6 +31,24 @@ t.test('K75: a text that takes too long is shown as it is, and those after it ar
   t.strictSame(warnings, [])
 })
 
+t.test('K75: a text that took too long is tried again after a minute: a busy machine may have been the reason', async (t) => {
+  const clock = { time: 1_000 }
+  const options = { log: { warn: () => {} }, renderMs: 100, now: () => clock.time }
+  const renderer = new MarkdownRenderer(options)
+  t.teardown(() => renderer.close())
+  const render = (text: string) => renderer.render('key', { text, context: CONTEXT })
+  t.strictSame(await render(ENDLESS), { plain: 'slow' })
+  options.renderMs = 60_000
+  t.strictSame(await render('# A'), { plain: 'slow' }, 'by its key it is the same text')
+  clock.time += 59_000
+  t.strictSame(await render('# A'), { plain: 'slow' })
+  clock.time += 2_000
+  const rendered = await render('# A')
+  t.match(rendered, { html: /user-content-a/ })
+  clock.time += 3_600_000
+  t.equal(await render('# A'), rendered, 'what is rendered stays')
+})
+
 t.test('K75: a text beyond the limit, or with more markup than a page can hold, is shown as it is', async (t) => {
   const { render } = createRenderer(t, 60_000)
   t.strictSame(await render('x'.repeat(MAX_MARKDOWN_CHARACTERS + 1)), { plain: 'large' })
