@@ -1,5 +1,5 @@
 import { isMainFile } from '../core/format/main-files.ts'
-import type { Manifest } from '../core/ground/skill.ts'
+import type { Manifest, ManifestFile } from '../core/ground/skill.ts'
 import type { SkillState } from '../core/content/skill-state.ts'
 import { RevisionChangedError, SkillError } from '../core/ground/errors.ts'
 import type { SkillSource } from '../core/skill-source.ts'
@@ -62,13 +62,20 @@ function compare (before: Manifest, after: Manifest): readonly FileChange[] {
   const old = new Map(before.files.map((file) => [file.path, file]))
   const now = new Set(after.files.map(({ path }) => path))
   const gone = new Set(before.files.filter(({ path }) => !now.has(path)))
-  const goneByDigest = new Map(Array.from(gone, (file) => [file.digest, file]))
+  const goneByDigest = new Map<string, ManifestFile[]>()
+  for (const file of gone) {
+    const equal = goneByDigest.get(file.digest)
+    if (equal === undefined) goneByDigest.set(file.digest, [file])
+    else equal.push(file)
+  }
   const changes: FileChange[] = []
   for (const { path, digest } of after.files) {
     const was = old.get(path)
-    const moved = was === undefined ? goneByDigest.get(digest) : undefined
-    if (moved !== undefined && gone.delete(moved)) changes.push({ kind: 'renamed', path, pathBefore: moved.path, key: digest })
-    else if (was === undefined) changes.push({ kind: 'added', path, key: digest })
+    const moved = was === undefined ? goneByDigest.get(digest)?.shift() : undefined
+    if (moved !== undefined) {
+      gone.delete(moved)
+      changes.push({ kind: 'renamed', path, pathBefore: moved.path, key: digest })
+    } else if (was === undefined) changes.push({ kind: 'added', path, key: digest })
     else if (was.digest !== digest) changes.push({ kind: 'changed', path, key: `${was.digest} ${digest}` })
   }
   for (const { path, digest } of gone) changes.push({ kind: 'removed', path, key: digest })

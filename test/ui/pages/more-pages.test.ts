@@ -65,6 +65,19 @@ t.test('K77: what changed in a skill since a revision that somebody had: files, 
   t.equal((await open(`${url}/ui/skills/none/changes`)).status, 404)
 })
 
+t.test('K77: equal files that move are all renamed, each once', async (t) => {
+  const { url, root } = await buildService(t, { files: { demo: skill('demo', { a: { '__init__.py': '' }, b: { '__init__.py': '' }, c: { '__init__.py': '' } }) } })
+  const page = `${url}/ui/skills/demo`
+  t.equal((await open(page)).status, 200)
+  passTick(join(root, '..'))
+  mkdirSync(join(root, 'demo/x'))
+  for (const folder of ['a', 'b']) renameSync(join(root, 'demo', folder), join(root, 'demo/x', folder))
+  rmSync(join(root, 'demo/c'), { recursive: true })
+  const { text } = await open(`${page}/changes`)
+  const kinds = Array.from(text.matchAll(/(added|removed|renamed|changed)<\/span> (?:<a[^>]*>)?<bdi>([^<]*)<\/bdi>(?:[^]*?It was <bdi>([^<]*)<\/bdi>)?/g), ([, ...parts]) => parts.join(' ').trim())
+  t.strictSame(kinds, ['renamed x/a/__init__.py a/__init__.py', 'renamed x/b/__init__.py b/__init__.py', 'removed c/__init__.py'])
+})
+
 t.test('K74: the status page says since when and why a source is not up to date', async (t) => {
   const status: SourceStatus[] = [
     { name: 'skills', kind: 'git', state: 'stale', skills: 1, revision: `main@sha1:${'0123456789'.repeat(4)}`, checked_at: '2026-11-22T10:00:00.000Z', failing_since: '2026-11-22T11:00:00.000Z', error: { code: 'unreachable', message: 'the host <does> not answer' } },
