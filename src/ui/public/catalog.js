@@ -117,10 +117,9 @@
 
   // Lines: `#L12-L20`, which shift and a click on a number makes.
   function chooseLines () {
-    for (const line of document.querySelectorAll('.line.chosen')) line.classList.remove('chosen')
     const [, first, last] = /^#L(\d+)-L(\d+)$/.exec(location.hash) ?? []
-    if (first === undefined) return
-    for (let number = Number(first); number <= Number(last); number++) document.getElementById(`L${number}`)?.parentElement.classList.add('chosen')
+    // By the lines that there are: an address may name any number.
+    for (const [index, line] of document.querySelectorAll('.line').entries()) line.classList.toggle('chosen', index + 1 >= first && index + 1 <= last)
     document.getElementById(`L${first}`)?.scrollIntoView({ block: 'center' })
   }
 

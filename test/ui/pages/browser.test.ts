@@ -235,6 +235,15 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     t.equal(await tab.locator('.line.chosen').count(), 3)
   })
 
+  await t.test('K74: an address of more lines than the file has chooses those that are there, at once', async (t) => {
+    const tab = await openTab(t, browser, { reducedMotion: 'reduce' })
+    for (const [lines, count] of [[`L38-L${'9'.repeat(400)}`, 3], ['L39-L999999999999', 2], ['L41-L50', 0], ['L5-L3', 0], ['L3', 0]] as const) {
+      await tab.goto('about:blank')
+      await tab.goto(`${url}/ui/skills/weather/files/run.py#${lines}`)
+      t.equal(await tab.locator('.line.chosen').count(), count, lines.slice(0, 20))
+    }
+  })
+
   await t.test('K77: a page that is open says when what it shows has changed, and not before, a list too', async (t) => {
     const [tab, list] = [await openTab(t, browser), await openTab(t, browser)]
     const asked = (page: Page) => page.waitForResponse((response) => response.request().method() === 'HEAD')
