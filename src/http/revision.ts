@@ -95,3 +95,14 @@ export function notedRevision (request: FastifyRequest): string | undefined {
 function isMatch (ifMatch: string, revision: string | undefined, ...etags: readonly string[]): boolean {
   return matchesStrongly(ifMatch, ...etags, ...revision === undefined ? [] : [`"${revision}"`])
 }
+
+/**
+ * Whether `If-Match` names neither an answer with this ETag nor the revision in its head. A route that knows revisions has made the
+ * same comparison, and has put the revision there.
+ */
+export function isUnwanted (request: FastifyRequest, reply: FastifyReply, etag: string): boolean {
+  const ifMatch = request.headers['if-match']
+  if (ifMatch === undefined) return false
+  const revision = reply.getHeader(REVISION_HEADER)
+  return !isMatch(ifMatch, revision === undefined ? undefined : String(revision), etag)
+}

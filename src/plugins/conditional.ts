@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { sha256 } from '../core/ground/digest.ts'
-import { type Encoding, encodedEtag, matchesStrongly, matchingEtag, strongEtag } from '../http/etag.ts'
-import { REVISION_HEADER } from '../http/headers.ts'
+import { type Encoding, encodedEtag, matchingEtag, strongEtag } from '../http/etag.ts'
 import { HttpProblem } from '../http/problem.ts'
+import { isUnwanted } from '../http/revision.ts'
 import { chooseEncoding, compressed } from '../http/send/compressed.ts'
 
 /** Headers that describe a body, and go with it when the answer becomes 304 (RFC 9110 §15.4.5). */
@@ -23,14 +23,6 @@ function send (payload: unknown, encoding: Encoding | undefined, etag: string | 
   const body = encoding === undefined ? payload : compressed(payload, encoding, etag)
   if (body instanceof Promise) body.then((bytes: unknown) => { next(null, bytes) }, next)
   else next(null, body)
-}
-
-/** A route that knows revisions has made the same comparison, and has put the revision into the answer. */
-function isUnwanted (request: FastifyRequest, reply: FastifyReply, etag: string): boolean {
-  const ifMatch = request.headers['if-match']
-  if (ifMatch === undefined) return false
-  const revision = reply.getHeader(REVISION_HEADER)
-  return !matchesStrongly(ifMatch, etag, ...revision === undefined ? [] : [`"${String(revision)}"`])
 }
 
 export interface ConditionalOptions {

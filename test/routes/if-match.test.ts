@@ -25,6 +25,19 @@ t.test('K49: If-Match with another tag is 412 on every resource that has one, an
   t.ok(tagged >= RESOURCES.length - 4, `${tagged} of ${RESOURCES.length} have a tag`)
 })
 
+t.test('K49: If-Match with another tag is 412 before any range is looked at, and with its own 206 or 416', async (t) => {
+  const service = await buildService(t, { files: { demo: skill('demo', { 'large.bin': Buffer.alloc(300_000) }) } })
+  for (const resource of ['/skills/demo/files/SKILL.md', '/skills/demo/files/large.bin', '/skills/demo/archive.zip', '/.well-known/skills/demo/SKILL.md', '/.well-known/skills/demo/large.bin']) {
+    const etag = (await service.fetch(resource)).headers.get('etag') ?? ''
+    const statusOf = async (tag: string, range: string) => (await service.fetch(resource, { headers: { 'if-match': tag, range } })).status
+    for (const range of ['bytes=0-1', 'bytes=9000000-']) t.equal(await statusOf('"another"', range), 412, `${resource} ${range}`)
+    t.equal(await statusOf(etag, 'bytes=0-1'), 206, resource)
+    t.equal(await statusOf(etag, 'bytes=9000000-'), 416, resource)
+  }
+  const { revision } = (await service.fetch('/skills/demo/files')).json() as { readonly revision: string }
+  t.equal((await service.fetch('/skills/demo/files/large.bin', { headers: { 'if-match': `"${revision}"`, range: 'bytes=0-1' } })).status, 206)
+})
+
 t.test('K58: a kept revision is an answer to ?revision=R, and 412 to If-Match', async (t) => {
   const service = await buildService(t, { files: { demo: skill('demo') } })
   const { revision } = (await service.fetch('/skills/demo/files')).json() as { readonly revision: string }

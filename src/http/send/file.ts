@@ -8,7 +8,7 @@ import { matchingEtag, strongEtag } from '../etag.ts'
 import { contentHeaders } from '../headers.ts'
 import { HttpProblem } from '../problem.ts'
 import { selectRange } from './range.ts'
-import type { RevisionCondition } from '../revision.ts'
+import { isUnwanted, type RevisionCondition } from '../revision.ts'
 
 /** What is sent, and how. */
 export interface FileAnswer {
@@ -117,7 +117,8 @@ function chooseRange (
 ): { readonly start: number, readonly end: number } | undefined {
   const { range, 'if-range': ifRange, 'if-none-match': ifNoneMatch } = request.headers
   if (range === undefined || request.method !== 'GET') return undefined
-  // A 304 has no range to check (RFC 9110 §13.2.2).
+  // Neither a 412 nor a 304 has a range to check (RFC 9110 §13.2.2).
+  if (etag !== undefined && isUnwanted(request, reply, etag)) return undefined
   if (ifNoneMatch !== undefined && etag !== undefined && matchingEtag(ifNoneMatch, etag) !== undefined) return undefined
   const selection = selectRange(range, typeof ifRange === 'string' ? ifRange : undefined, { size, etag })
   switch (selection.kind) {
