@@ -79,8 +79,9 @@ export interface SkillSource {
    * The same skills in one revision: reads of a skill with another present revision give the kept one, or throw
    * `revision_changed`. Made for one request: all its reads of one skill are of one revision.
    * @param revision `sha256:<hex>`, or `current` for the present one of each skill that is read
+   * @param notesPresent whether each read finds out the present revision too, which `current` does in any case
    */
-  at (revision: string): SourceAtRevision
+  at (revision: string, notesPresent?: boolean): SourceAtRevision
 }
 
 /** Skills in a chosen revision. */
@@ -89,6 +90,8 @@ export interface SourceAtRevision extends SkillSource {
   revisionOf (name: string): string | undefined
   /** The revision of everything that was read, if it is one. */
   readonly onlyRevision: string | undefined
+  /** The present revision of the skill that was read last, if it was noted; undefined for a skill that is gone. */
+  readonly presentRevision: string | undefined
 }
 
 /** What /readyz tells. */

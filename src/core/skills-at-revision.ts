@@ -5,6 +5,7 @@ import type { SkillState } from './content/skill-state.ts'
 import type { FileContent } from './files/file-content.ts'
 import type { ServableFile } from './files/file-store.ts'
 import type { SearchAnswer } from './search/search.ts'
+import { SkillError } from './ground/errors.ts'
 import type { CatalogSkill, Manifest, SkillMetadata } from './ground/skill.ts'
 import type { SourceAtRevision, SkillSource } from './skill-source.ts'
 
@@ -20,11 +21,14 @@ export class SkillsAtRevision implements SourceAtRevision {
   readonly #wanted: RevisionChoice
   /** By name of the skill: its first read decides for the others. */
   readonly #revisions = new Map<string, string>()
+  readonly #notesPresent: boolean
+  #present: string | undefined
 
-  constructor (source: SkillSource, files: RevisionReader, wanted: RevisionChoice) {
+  constructor (source: SkillSource, files: RevisionReader, wanted: RevisionChoice, notesPresent = false) {
     this.#source = source
     this.#files = files
     this.#wanted = wanted
+    this.#notesPresent = notesPresent && wanted !== 'current'
   }
 
   get scope (): string {
@@ -40,11 +44,18 @@ export class SkillsAtRevision implements SourceAtRevision {
     return revisions.size === 1 ? revisions.values().next().value : undefined
   }
 
+  get presentRevision (): string | undefined {
+    return this.#present
+  }
+
   async read<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
+    // Before the answer, which may hold an open file.
+    if (this.#notesPresent) this.#present = await this.#presentOf(name)
     return await this.#files.read(name, async (state) => {
       const { revision } = await state.manifest()
       const value = await answer(state)
       this.#revisions.set(name, revision)
+      if (this.#wanted === 'current') this.#present = revision
       return value
     }, this.#revisions.get(name) ?? this.#wanted)
   }
@@ -108,7 +119,17 @@ export class SkillsAtRevision implements SourceAtRevision {
     return this.#source.keptRevisions(name)
   }
 
-  at (revision: string): SourceAtRevision {
-    return this.#source.at(revision)
+  at (revision: string, notesPresent?: boolean): SourceAtRevision {
+    return this.#source.at(revision, notesPresent)
+  }
+
+  /** Undefined for a skill that is gone, or that changes without pause: a kept revision of it can still be read. */
+  async #presentOf (name: string): Promise<string | undefined> {
+    try {
+      return (await this.#source.manifest(name)).revision
+    } catch (error) {
+      if (error instanceof SkillError) return undefined
+      throw error
+    }
   }
 }

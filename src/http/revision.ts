@@ -39,9 +39,9 @@ class Conditional implements RevisionCondition {
   }
 
   confirm (reply: FastifyReply, etag: string | undefined): void {
-    const { onlyRevision } = this.skills
+    const { onlyRevision, presentRevision } = this.skills
+    if (this.#ifMatch !== undefined) confirmPresent(this.#ifMatch, onlyRevision, presentRevision, ...etag === undefined ? [] : [etag])
     if (onlyRevision !== undefined) reply.header(REVISION_HEADER, onlyRevision)
-    if (this.#ifMatch !== undefined && !isMatch(this.#ifMatch, onlyRevision, ...etag === undefined ? [] : [etag])) throw new RevisionChangedError(onlyRevision)
   }
 }
 
@@ -50,7 +50,7 @@ export function revisionCondition ({ query, headers }: FastifyRequest, skills: S
   const { revision } = query as { readonly revision?: string }
   const ifMatch = headers['if-match']
   if (revision === undefined && ifMatch === undefined) return new Unconditional(skills)
-  return new Conditional(skills.at(revision ?? 'current'), ifMatch)
+  return new Conditional(skills.at(revision ?? 'current', ifMatch !== undefined), ifMatch)
 }
 
 /** The same for a request with tool calls. */
@@ -69,14 +69,14 @@ export function toolCondition ({ query, headers }: FastifyRequest, skills: Skill
   const { revision } = query as { readonly revision?: string }
   const ifMatch = headers['if-match']
   if (revision === undefined && ifMatch === undefined) return { skills, revision: undefined }
-  const pinned = skills.at(revision ?? 'current')
+  const pinned = skills.at(revision ?? 'current', ifMatch !== undefined)
   return {
     skills: pinned,
     get revision () { return pinned.onlyRevision },
     async confirmSkill ({ name, isDisplayName }) {
       const revisionOf = async (state: SkillState) => (await state.manifest()).revision
-      const present = await (isDisplayName ? pinned.readByDisplayName(name, revisionOf) : pinned.read(name, revisionOf))
-      if (ifMatch !== undefined && !isMatch(ifMatch, present)) throw new RevisionChangedError(present)
+      const read = await (isDisplayName ? pinned.readByDisplayName(name, revisionOf) : pinned.read(name, revisionOf))
+      if (ifMatch !== undefined) confirmPresent(ifMatch, read, pinned.presentRevision)
     }
   }
 }
@@ -90,6 +90,14 @@ export function noteRevision (request: FastifyRequest, revision: string): void {
 
 export function notedRevision (request: FastifyRequest): string | undefined {
   return revisions.get(request)
+}
+
+/**
+ * A revision that is only kept never matches: `If-Match` wants the present one.
+ * @param read the revision of the answer
+ */
+function confirmPresent (ifMatch: string, read: string | undefined, present: string | undefined, ...etags: readonly string[]): void {
+  if (!isMatch(ifMatch, read === present ? present : undefined, ...etags)) throw new RevisionChangedError(present)
 }
 
 function isMatch (ifMatch: string, revision: string | undefined, ...etags: readonly string[]): boolean {

@@ -250,8 +250,8 @@ export class View implements SkillService, NamedSkills {
     })
   }
 
-  at (revision: string): SourceAtRevision {
-    return new SkillsAtRevision(this, { read: (name, answer, wanted) => this.#readAt(name, answer, wanted) }, revision)
+  at (revision: string, notesPresent?: boolean): SourceAtRevision {
+    return new SkillsAtRevision(this, { read: (name, answer, wanted) => this.#readAt(name, answer, wanted) }, revision, notesPresent)
   }
 
   /** A revision that is kept may be one of another root, from when that was the skill's. What the present skill hides, it hides there too. */
