@@ -165,7 +165,7 @@ export class SkillReader {
     try {
       const listed = this.#withRevisions ? undefined : await listFiles(this.#disk, skill)
       if (listed !== undefined) return { manifest: listed, fileFindings: listed.findings }
-      const { manifest, findings } = await this.#manifests.get(this.#disk, skill, this.#store.readCount)
+      const { manifest, findings } = await this.#manifests.get(this.#disk, skill, this.#store.readCount, 'compared')
       return { manifest, revision: manifest.revision, fileFindings: findings }
     } catch (error) {
       if (!(error instanceof RefusedError)) throw error

@@ -179,12 +179,17 @@ export class KeptRevisions {
     }
   }
 
-  /** A revision is handed out again: the skill still has it, or has come back to it. */
-  renew (name: string, revision: string): void {
-    const key = this.#keyOf(name, revision)
-    const kept = this.#memory.held.peek(key)
-    kept?.doubts.clear()
-    if (kept !== undefined && this.#memory.held.getRemainingTTL(key) !== Number.POSITIVE_INFINITY) this.#memory.held.set(key, kept, { ttl: 0 })
+  /**
+   * A revision is handed out again: the skill still has it, or has come back to it.
+   * @returns false when it made room for others, and would fit: it is to be read again
+   */
+  renew (manifest: Manifest): boolean {
+    const key = this.#keyOf(manifest.skill_name, manifest.revision)
+    const kept = this.#memory.held.get(key)
+    if (kept === undefined) return this.#memory.keepMs === 0 || weightOf({ manifest }) > this.#memory.maxBytes
+    kept.doubts.clear()
+    if (this.#memory.held.getRemainingTTL(key) !== Number.POSITIVE_INFINITY) this.#memory.held.set(key, kept, { ttl: 0 })
+    return true
   }
 
   /** From now on this is hidden in a skill: revisions with some of it are not given out again, whatever becomes of the skill and its rules. */
@@ -256,6 +261,6 @@ export async function hidesSome (filter: PathFilter, { manifest: { files } }: Pi
   return false
 }
 
-function weightOf ({ manifest: { files } }: KeptRevision): number {
+function weightOf ({ manifest: { files } }: Pick<KeptRevision, 'manifest'>): number {
   return files.reduce((sum, { size_bytes: size, path }) => sum + size + path.length + WEIGHT_PER_FILE, WEIGHT_PER_REVISION)
 }

@@ -66,6 +66,12 @@ export interface Unread {
   readonly ended: Promise<void>
 }
 
+/**
+ * What becomes of a revision. One that is `named` in an answer is kept. One that is `listed` among many is kept while it is at hand:
+ * all skills may not fit, and each list would read them again. One that is only `compared` with another takes no place from that.
+ */
+export type RevisionUse = 'named' | 'listed' | 'compared'
+
 interface CachedSnapshot extends Snapshot {
   readonly observed: PackedObserved
   /** Wall clock when the reading began, in milliseconds. */
@@ -131,12 +137,12 @@ export class ManifestStore {
    * @throws {RefusedError} `not_found` when the folder went away, `changed` when a file changed meanwhile, `too_many_files`,
    * `too_many_bytes`
    */
-  async get (disk: Disk, skill: SkillPlace, since: number): Promise<Snapshot> {
+  async get (disk: Disk, skill: SkillPlace, since: number, use: RevisionUse): Promise<Snapshot> {
     for (;;) {
-      const cached = await this.#cached(disk, skill)
+      const cached = await this.#cached(disk, skill, use)
       if (cached !== undefined) return cached
       const making = this.#making.get(keyOf(skill))
-      if (making === undefined) return await this.#make(disk, skill, since).snapshot
+      if (making === undefined) return await this.#make(disk, skill, since, use).snapshot
       // It began before this call and may be out of date; but it leaves little to be hashed.
       await making.ended
     }
@@ -145,10 +151,10 @@ export class ManifestStore {
   /** The same for a list of many skills: undefined while there is much to be hashed, which goes on in the background. */
   async getSoon (disk: Disk, skill: SkillPlace, since: number): Promise<Snapshot | undefined> {
     for (;;) {
-      const cached = await this.#cached(disk, skill)
+      const cached = await this.#cached(disk, skill, 'listed')
       if (cached !== undefined) return cached
       const running = this.#making.get(keyOf(skill))
-      const making = running ?? this.#make(disk, skill, since)
+      const making = running ?? this.#make(disk, skill, since, 'listed')
       if (await making.isHeavy) return undefined
       if (running === undefined) return await making.snapshot
       await making.ended
@@ -170,7 +176,7 @@ export class ManifestStore {
       if (walk.excess !== undefined) return { state: stateOf(walk.observed, undefined, areTrustworthy(walk.observed, walk.startedAt)), inside }
       const cached = this.#cache.peek(keyOf(skill))
       const plan = planReading(walk, { known: cached && knownFiles(cached), isKept: false })
-      if (plan.isHeavy) return { ended: (this.#making.get(keyOf(skill)) ?? this.#make(disk, skill, this.#store.readCount)).ended }
+      if (plan.isHeavy) return { ended: (this.#making.get(keyOf(skill)) ?? this.#make(disk, skill, this.#store.readCount, 'listed')).ended }
       const { files, isTrustworthy } = await readSkill(disk, this.#store, plan)
       return { state: stateOf(walk.observed, revisionOf(files), isTrustworthy), inside }
     } catch (error) {
@@ -179,22 +185,22 @@ export class ManifestStore {
     }
   }
 
-  async #cached (disk: Disk, skill: SkillPlace): Promise<Snapshot | undefined> {
+  async #cached (disk: Disk, skill: SkillPlace, use: RevisionUse): Promise<Snapshot | undefined> {
     const known = this.#excesses.get(keyOf(skill))
     if (known !== undefined && await holds(statOf(disk), skill.folder.realPath, known.observed)) throw new RefusedError(known.excess)
     const cached = this.#cache.get(keyOf(skill))
     if (cached?.isTrustworthy !== true || !await holds(statOf(disk), skill.folder.realPath, cached.observed)) return undefined
-    this.#kept.renew(skill.folder.name, cached.manifest.revision)
-    return cached
+    const isKept = use === 'compared' || this.#kept.renew(cached.manifest)
+    return isKept || use === 'listed' ? cached : undefined
   }
 
-  #make (disk: Disk, skill: SkillPlace, since: number): Making {
+  #make (disk: Disk, skill: SkillPlace, since: number, use: RevisionUse): Making {
     const key = keyOf(skill)
     const start = performance.now()
-    const plan = this.#plan(disk, skill)
+    const plan = this.#plan(disk, skill, use)
     const snapshot = plan.then((plan) => plan.isHeavy
       // What was found before the wait may be out of date.
-      ? this.#heavyQueue(async () => await this.#finish(disk, skill, await this.#plan(disk, skill), since))
+      ? this.#heavyQueue(async () => await this.#finish(disk, skill, await this.#plan(disk, skill, use), since))
       : this.#finish(disk, skill, plan, since))
     const end = (): void => { this.#making.delete(key) }
     const ended = snapshot.then(({ manifest: { files } }) => {
@@ -206,11 +212,11 @@ export class ManifestStore {
     return making
   }
 
-  async #plan (disk: Disk, skill: SkillPlace): Promise<ReadingPlan> {
+  async #plan (disk: Disk, skill: SkillPlace, use: RevisionUse): Promise<ReadingPlan> {
     const walk = await walkSkill(disk, skill.folder.realPath, skill, this.#closing.signal)
     this.#noteExcess(skill, walk)
     const cached = this.#cache.peek(keyOf(skill))
-    return planReading(walk, { known: cached && knownFiles(cached), contents: this.#kept.collect(skill.folder, cached?.manifest) })
+    return planReading(walk, { known: cached && knownFiles(cached), contents: use === 'compared' ? undefined : this.#kept.collect(skill.folder, cached?.manifest) })
   }
 
   /** The folders alone show how many files there are. */

@@ -10,7 +10,7 @@ import type { FileContent } from '../files/file-content.ts'
 import type { FileStore, ServableFile } from '../files/file-store.ts'
 import type { CatalogSkill } from '../ground/skill.ts'
 import type { Gate } from './trust/gate.ts'
-import { hidesSome, type KeptRevisions } from './kept-revisions.ts'
+import { hidesSome, type KeptRevision, type KeptRevisions } from './kept-revisions.ts'
 import type { Inspected, Inspection, ManifestStore, Unread } from './manifest.ts'
 import { pathInside } from './path-inside.ts'
 import { skillSentence } from './refusal-sentences.ts'
@@ -112,7 +112,7 @@ export class SkillFiles {
       const { folder } = skill
       try {
         const inspection = await this.#manifests.inspect(disk, skill, known)
-        if (this.#gate?.guards() === true && !('ended' in inspection) && inspection.state.revision !== (await state.manifest()).revision) {
+        if (this.#gate?.guards() === true && !('ended' in inspection) && inspection.state.revision !== await state.revision()) {
           throw changed('the skill changed after it was checked')
         }
         return { ...inspection, folder }
@@ -145,24 +145,29 @@ export class SkillFiles {
   }
 
   async #readRevision<T> (name: string, answer: (state: SkillState) => Promise<T>, revision: RevisionChoice, present: Pick<IndexedSkill, 'filter'> | undefined): Promise<T> {
-    const kept = async (now: PathFilter | undefined) => {
+    const find = async (now: PathFilter | undefined) => {
       this.#kept.hide(name, () => now)
       const found = await this.#kept.find(name, revision)
       // Only compared: what a skill of another root hides is not hidden in views without that root.
-      if (found === undefined || (present?.filter !== undefined && await hidesSome(present.filter, found))) return undefined
-      return this.#gate?.guards() === true && !(await this.#gate.judgeKept(found)).isServed ? undefined : new KeptState(found, this.#gate)
+      return found === undefined || (present?.filter !== undefined && await hidesSome(present.filter, found)) ? undefined : found
+    }
+    const served = async (found: KeptRevision | undefined) => {
+      if (found === undefined || (this.#gate?.guards() === true && !(await this.#gate.judgeKept(found)).isServed)) return undefined
+      return new KeptState(found, this.#gate)
     }
     try {
       return await this.#readLive(name, async (state) => {
-        const { revision: now } = await state.manifest()
-        if (revision === 'current' || revision === now) return await answer(state)
-        const before = await kept(state.skill.filter)
-        if (before === undefined) throw new RevisionChangedError(now)
+        if (revision === 'current') return await answer(state)
+        // Before the present one is made, which may take its place.
+        const found = await find(state.skill.filter)
+        if (revision === (found === undefined ? (await state.manifest()).revision : await state.revision())) return await answer(state)
+        const before = await served(found)
+        if (before === undefined) throw new RevisionChangedError((await state.manifest()).revision)
         return await answer(before)
       })
     } catch (error) {
       // The skill is gone, or no state of it holds: the kept state is whole.
-      const before = error instanceof SkillError && (error.code === 'skill_not_found' || error.code === 'skill_changing') ? await kept(this.#root.filterOf(name)) : undefined
+      const before = error instanceof SkillError && (error.code === 'skill_not_found' || error.code === 'skill_changing') ? await served(await find(this.#root.filterOf(name))) : undefined
       if (before === undefined) throw error
       return await answer(before)
     }

@@ -13,7 +13,7 @@ import type { CatalogSkill, Finding, Manifest } from '../ground/skill.ts'
 import { checkedSource, createArchive, diskSource, keptSource, type SkillArchive } from './archive.ts'
 import type { KeptRevisions } from './kept-revisions.ts'
 import type { Gate } from './trust/gate.ts'
-import type { ManifestStore, Snapshot } from './manifest.ts'
+import type { ManifestStore, RevisionUse, Snapshot } from './manifest.ts'
 import { pathInside } from './path-inside.ts'
 import { mainFileSentence, fileSentence, skillSentence } from './refusal-sentences.ts'
 import type { Verdict } from './trust/trust-policy.ts'
@@ -123,10 +123,15 @@ export class LiveState implements SkillState {
     return (await this.#snapshotOnce()).manifest
   }
 
+  /** The present revision, for a comparison: no answer names it. */
+  async revision (): Promise<string> {
+    return (await this.#snapshotOnce('compared')).manifest.revision
+  }
+
   async trust (): Promise<Verdict | undefined> {
     const { gate } = this.#options
     if (gate === undefined) return undefined
-    const snapshot = await this.#snapshotOnce()
+    const snapshot = await this.#snapshotOnce('listed')
     try {
       return await gate.judge(this.skill.folder, snapshot)
     } catch (error) {
@@ -234,13 +239,15 @@ export class LiveState implements SkillState {
     return this.#isGuarded && file.kind === 'stream' ? await store.withCheckedBlocks(file) : file
   }
 
-  async #snapshotOnce (): Promise<Snapshot> {
-    if (this.#snapshot !== undefined) return this.#snapshot
+  async #snapshotOnce (use: RevisionUse = this.#isListed ? 'listed' : 'named'): Promise<Snapshot> {
+    const before = this.#snapshot
+    const { manifests, kept } = this.#options
+    if (before !== undefined && (use !== 'named' || kept.renew(before.manifest))) return before
     const { name, mainFile, digest } = this.skill
-    const { manifests } = this.#options
     try {
-      const snapshot = await (this.#isListed ? manifests.getSoon(this.disk, this.#consistentSkill, this.#since) : manifests.get(this.disk, this.#consistentSkill, this.#since))
+      const snapshot = await (this.#isListed ? manifests.getSoon(this.disk, this.#consistentSkill, this.#since) : manifests.get(this.disk, this.#consistentSkill, this.#since, use))
       if (snapshot === undefined) throw skillError.unread(name)
+      if (before !== undefined && before.manifest.revision !== snapshot.manifest.revision) throw changed('the skill changed before its revision was named')
       this.#snapshot = snapshot
       if (mainFile !== undefined && digest !== undefined) this.#confirm(mainFile.name, digest)
       for (const [path, given] of this.#given) this.#confirm(path, given)

@@ -7,7 +7,7 @@ import { KeptRevisions, RevisionMemory } from '../../../src/core/content/kept-re
 import { sha256 } from '../../../src/core/ground/digest.ts'
 import { FileContent } from '../../../src/core/files/file-content.ts'
 import { MAX_MAIN_FILE_BYTES } from '../../../src/core/ground/limits.ts'
-import { outcome, skill, skillText, startManager, until } from '../../helper/skills.ts'
+import { createFaultyDisk, outcome, skill, skillText, startManager, until } from '../../helper/skills.ts'
 
 const MINUTE_MS = 60_000
 
@@ -110,6 +110,38 @@ t.test('K59: bounded in bytes, the oldest go first', (t) => {
   t.same([...kept.revisionsOf('skill-9').keys()], [revisions[9]?.revision])
   kept.clear()
   t.end()
+})
+
+t.test('K59: a request for a kept revision keeps no other one in its place; an answer that names the present one does', async (t) => {
+  const base = t.testdir({ demo: skill('demo', { a: 'a'.repeat(12_000) }) })
+  const manager = await startManager(t, [base], { keep: { maxBytes: 20_000 } })
+  const { revision } = await manager.manifest('demo')
+  fs.writeFileSync(join(base, 'demo/a'), 'b'.repeat(12_000))
+  for (let count = 0; count < 2; count++) t.equal((await manager.at(revision).readFile('demo', 'a')).utf8, 'a'.repeat(12_000))
+  const wrong = await outcome(() => manager.at(`sha256:${'0'.repeat(64)}`).manifest('demo'))
+  const [present = ''] = /sha256:\w+/.exec(String(wrong)) ?? []
+  fs.writeFileSync(join(base, 'demo/a'), 'c'.repeat(12_000))
+  t.match(await manager.at(present).manifest('demo'), { revision: present }, 'a refusal names it too')
+  t.match(await outcome(() => manager.at(revision).manifest('demo')), /The skill has changed/, 'the oldest goes first')
+})
+
+t.test('K59: a revision that is handed out again is kept again, and is no longer the oldest', async (t) => {
+  const text = 'x'.repeat(9_000)
+  const base = t.testdir({ a: skill('a', { text }), b: skill('b', { text }), c: skill('c', { text }) })
+  const disk = createFaultyDisk({ ageMs: MINUTE_MS })
+  const manager = await startManager(t, [base], { disk, keep: { maxBytes: 30_000 } })
+  const handOut = async (...names: readonly string[]): Promise<void> => { for (const name of names) revisions.set(name, (await manager.manifest(name)).revision) }
+  const revisions = new Map<string, string>()
+  const isKept = (name: string) => manager.keptRevisions(name).includes(revisions.get(name) ?? '')
+  await handOut('a', 'b', 'c', 'a')
+  t.strictSame([isKept('a'), isKept('b'), isKept('c')], [true, false, true], 'it had made room')
+  await handOut('c', 'a', 'c', 'b')
+  t.strictSame([isKept('a'), isKept('b'), isKept('c')], [false, true, true], 'the one that was handed out longest ago goes')
+  fs.writeFileSync(join(base, 'b/text'), 'edited')
+  t.equal((await manager.at(revisions.get('b') ?? '').readFile('b', 'text')).utf8, text)
+  disk.calls.clear()
+  await handOut('c')
+  t.equal(disk.calls.get('read'), undefined, 'one that is kept is not read again')
 })
 
 t.test('K59: a skill that goes back and forth between two revisions keeps both', async (t) => {

@@ -53,7 +53,7 @@ export class Gate implements Admission {
     const { manifests, root, store } = this.#options
     if (skill.refused?.refusal === 'changed') return 'changed'
     try {
-      const snapshot = await manifests.get(root.disk, skill, store.readCount)
+      const snapshot = await manifests.get(root.disk, skill, store.readCount, 'listed')
       if (mainFile !== undefined && !lists(snapshot, mainFile.name, digest)) return 'changed'
       const { isServed } = await this.judge(folder, snapshot)
       this.checked.emit({ folder, inside: snapshot.folders.map((path) => pathBelow(folder.realPath, path)) })
