@@ -2,16 +2,18 @@ import type { MainFilePreference } from './format/main-files.ts'
 import type { SkillArchive } from './content/archive.ts'
 import type { RevisionChoice } from './content/skill-files.ts'
 import type { SkillState } from './content/skill-state.ts'
+import { mainFileError, SkillError } from './ground/errors.ts'
 import type { FileContent } from './files/file-content.ts'
 import type { ServableFile } from './files/file-store.ts'
 import type { SearchAnswer } from './search/search.ts'
-import { SkillError } from './ground/errors.ts'
 import type { CatalogSkill, Manifest, SkillMetadata } from './ground/skill.ts'
 import type { SourceAtRevision, SkillSource } from './skill-source.ts'
 
 /** Reads a skill in a chosen revision. */
 export interface RevisionReader {
   read<T> (name: string, answer: (state: SkillState) => Promise<T>, revision: RevisionChoice): Promise<T>
+  /** Names of the skills that have a revision in memory. */
+  keepersOf (revision: RevisionChoice): readonly string[]
 }
 
 /** The skills of one request that asked for a revision. What is asked of all skills together has none, and passes through. */
@@ -66,8 +68,31 @@ export class SkillsAtRevision implements SourceAtRevision {
   }
 
   async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
+    return await this.read(await this.#folderOf(displayName), answer)
+  }
+
+  /** The names of a revision count: the skill may be called otherwise by now, or be gone. */
+  async #folderOf (displayName: string): Promise<string> {
+    const others = new Set<string>()
+    for (const name of this.#wanted === 'current' ? [] : this.#files.keepersOf(this.#wanted)) {
+      const before = await this.#nameBefore(name)
+      if (before === displayName) return name
+      if (before !== undefined) others.add(name)
+    }
+    if (others.has(displayName)) return displayName
     const name = await this.#source.readByDisplayName(displayName, async ({ skill }) => skill.name)
-    return await this.read(name, answer)
+    if (others.has(name)) throw mainFileError.skillNotFound(displayName)
+    return name
+  }
+
+  /** What the frontmatter of a skill calls it in the wanted revision; undefined when that is not given out. */
+  async #nameBefore (name: string): Promise<string | undefined> {
+    try {
+      return await this.#files.read(name, async ({ skill }) => skill.metadata.name, this.#wanted)
+    } catch (error) {
+      if (error instanceof SkillError) return undefined
+      throw error
+    }
   }
 
   async find (name: string): Promise<CatalogSkill | undefined> {

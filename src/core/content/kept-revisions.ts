@@ -234,6 +234,11 @@ export class KeptRevisions {
     return (isOver ? undefined : this.#byName.get(name)) ?? NO_REVISIONS
   }
 
+  /** Names of the skills that have, or had, this revision. Looks at each skill with revisions in memory. */
+  namesOf (revision: string): readonly string[] {
+    return [...this.#byName].flatMap(([name, revisions]) => revisions.has(revision) ? [name] : [])
+  }
+
   clear (): void {
     for (const [name, revisions] of [...this.#byName]) for (const revision of [...revisions.keys()]) this.#memory.held.delete(this.#keyOf(name, revision))
   }

@@ -101,7 +101,7 @@ export class SkillFiles {
   }
 
   /** Which revisions can be read from memory. The present one is among them if it was handed out. */
-  get kept (): Pick<KeptRevisions, 'arrivalOf' | 'revisionsOf'> {
+  get kept (): Pick<KeptRevisions, 'arrivalOf' | 'namesOf' | 'revisionsOf'> {
     return this.#kept
   }
 

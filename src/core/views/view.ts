@@ -11,7 +11,7 @@ import { MAX_ATTEMPTS } from '../ground/limits.ts'
 import type { CatalogSkill, Manifest, SkillMetadata } from '../ground/skill.ts'
 import { hasForbiddenSequence } from '../ground/skill-name.ts'
 import { compareCodePoints } from '../ground/text.ts'
-import { SkillsAtRevision } from '../skills-at-revision.ts'
+import { type RevisionReader, SkillsAtRevision } from '../skills-at-revision.ts'
 import type { SearchAnswer } from '../search/search.ts'
 import type { SourceAtRevision, SkillService, SkillStatus } from '../skill-source.ts'
 import { folderOfDisplayName, type NamedSkills } from './display-names.ts'
@@ -250,8 +250,14 @@ export class View implements SkillService, NamedSkills {
     })
   }
 
+  #keepersOf (revision: string): readonly string[] {
+    const names = this.#members.flatMap(({ skills, allows }) => skills.kept.namesOf(revision).filter((name) => allows(name)))
+    return [...new Set(names)].filter((name) => this.keptRevisions(name).includes(revision)).sort(compareCodePoints)
+  }
+
   at (revision: string, notesPresent?: boolean): SourceAtRevision {
-    return new SkillsAtRevision(this, { read: (name, answer, wanted) => this.#readAt(name, answer, wanted) }, revision, notesPresent)
+    const reader: RevisionReader = { read: (name, answer, wanted) => this.#readAt(name, answer, wanted), keepersOf: (wanted) => this.#keepersOf(wanted) }
+    return new SkillsAtRevision(this, reader, revision, notesPresent)
   }
 
   /** A revision that is kept may be one of another root, from when that was the skill's. What the present skill hides, it hides there too. */

@@ -169,3 +169,24 @@ t.test('K58: the entry of a skill whose main file is too large is the same of th
   fs.writeFileSync(join(base, 'demo/a'), 'new')
   t.strictSame(await entry(), present)
 })
+
+t.test('K59 K29: a skill is found by the name that it has in the wanted revision, whatever it is called by now', async (t) => {
+  const base = t.testdir({ s: { 'SKILL.md': skillText('foo') }, other: skill('other') })
+  const manager = await startManager(t, [base])
+  const { revision } = await manager.manifest('s')
+  const find = (displayName: string, wanted = revision) => outcome(() => manager.at(wanted).readByDisplayName(displayName, async ({ skill }) => `${skill.name} ${skill.metadata.name}`))
+  t.strictSame([await find('foo'), await find('s')], ['s foo', 's foo'])
+  const missing = (name: string) => `SkillError: Skill '${name}' not found in skills folder`
+
+  fs.writeFileSync(join(base, 's/SKILL.md'), skillText('bar'))
+  t.strictSame([await find('foo'), await find('s'), await find('bar')], ['s foo', 's foo', missing('bar')])
+  t.strictSame([await find('bar', 'current'), await find('foo', 'current')], ['s bar', missing('foo')])
+  t.match(await find('other'), /The skill has changed/)
+  t.equal(await find('nope'), missing('nope'))
+
+  fs.rmSync(join(base, 's'), { recursive: true })
+  t.strictSame([await find('foo'), await find('s'), await find('bar')], ['s foo', 's foo', missing('bar')])
+  fs.mkdirSync(join(base, 'foo'))
+  fs.writeFileSync(join(base, 'foo/SKILL.md'), skillText('foo', 'new'))
+  t.equal(await find('foo'), 's foo', 'another skill that has the name by now is not meant')
+})
