@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { isHost } from '../http/request/hosts.ts'
+import { parseListenHost } from '../http/request/hosts.ts'
 import { BOOLEANS, MAX_PORT, parsePort } from './parse.ts'
 import type { Setting } from '../operator/setting.ts'
 
@@ -24,7 +24,7 @@ export const OBSERVE_SETTINGS = {
   metricsHost: {
     variable: 'METRICS_HOST',
     default: '127.0.0.1',
-    parse: (text) => isHost(text) ? text : undefined,
+    parse: parseListenHost,
     mustBe: 'a host name or an IP address',
     meaning: 'name or address that `METRICS_PORT` listens on',
     section: 'metrics'

@@ -1,5 +1,5 @@
 import { delimiter } from 'node:path'
-import { isHost, parseHost, parseOrigin } from '../http/request/hosts.ts'
+import { parseHost, parseListenHost, parseOrigin } from '../http/request/hosts.ts'
 import { LIMITS_SETTINGS } from './limits-settings.ts'
 import { splitRoots } from '../sources/address/address.ts'
 import { OBSERVE_SETTINGS } from './observe-settings.ts'
@@ -48,7 +48,7 @@ export const SETTINGS = {
     argument: '--host HOST',
     variable: 'HOST',
     default: '127.0.0.1',
-    parse: (text) => isHost(text) ? text : undefined,
+    parse: parseListenHost,
     mustBe: 'a host name or an IP address',
     meaning: 'name or address to listen on; the image sets `0.0.0.0`'
   },

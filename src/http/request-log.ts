@@ -4,6 +4,7 @@ import { LogController, type FastifyBaseLogger, type FastifyReply, type FastifyR
 import { maskSecrets } from '../core/ground/text.ts'
 import type { Observer } from './observer.ts'
 import { problemCodeOf } from './problem.ts'
+import { peerOf } from './request/client-address.ts'
 import { traceOf } from './request/traceparent.ts'
 
 /** Longest URL in a line, in characters. */
@@ -63,11 +64,11 @@ export class RequestLogController extends LogController {
     if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') request.log.error({ reqId: request.id, err: error }, 'response stream failed')
   }
 
-  #loggerOf ({ log, raw: { socket }, routeOptions: { url: route } }: FastifyRequest): FastifyBaseLogger {
-    let ofSocket = this.#loggers.get(socket)
-    if (ofSocket === undefined) this.#loggers.set(socket, ofSocket = new Map())
+  #loggerOf ({ log, raw, routeOptions: { url: route } }: FastifyRequest): FastifyBaseLogger {
+    let ofSocket = this.#loggers.get(raw.socket)
+    if (ofSocket === undefined) this.#loggers.set(raw.socket, ofSocket = new Map())
     let logger = ofSocket.get(route)
-    if (logger === undefined) ofSocket.set(route, logger = log.child(this.#clientOf === undefined ? { client: socket.remoteAddress, route } : { route }))
+    if (logger === undefined) ofSocket.set(route, logger = log.child(this.#clientOf === undefined ? { client: peerOf(raw), route } : { route }))
     return logger
   }
 }

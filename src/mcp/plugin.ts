@@ -8,6 +8,7 @@ import type { SkillService } from '../core/skill-source.ts'
 import type { Observer, RouteReads } from '../http/observer.ts'
 import { overloadError } from '../core/ground/errors.ts'
 import { HttpProblem } from '../http/problem.ts'
+import { names } from '../http/request/accept.ts'
 import { parseTraceparent } from '../http/request/traceparent.ts'
 import type { Weight } from '../http/request/weight.ts'
 import type { Shutdown } from '../http/connections/shutdown.ts'
@@ -145,7 +146,7 @@ function opensStream ({ headers }: FastifyRequest): boolean {
 }
 
 function takesStream ({ accept }: FastifyRequest['headers']): boolean {
-  return accept?.includes(EVENT_STREAM_MEDIA_TYPE) === true
+  return names(accept, EVENT_STREAM_MEDIA_TYPE)
 }
 
 function callsOf (request: FastifyRequest): RouteReads {

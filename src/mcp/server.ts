@@ -4,6 +4,7 @@ import type { SkillService } from '../core/skill-source.ts'
 import type { Observer } from '../http/observer.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import { withFaults } from './faults.ts'
+import { refuseCursor } from './methods/paging.ts'
 import { getPrompt, listPrompts } from './methods/prompts.ts'
 import { acceptSubscription, listResources, readDirectory, readResource, resourceTemplates } from './methods/resources.ts'
 import { getSkillEntry, listSkillEntries } from './methods/skill-entries.ts'
@@ -60,7 +61,10 @@ export function createMcpServer ({ skills, registry, log, version, observer }: M
     return operation === undefined ? guarded() : operation.run(guarded)
   }
 
-  server.setRequestHandler('tools/list', () => guard(async () => listTools(registry, skills)))
+  server.setRequestHandler('tools/list', ({ params }) => guard(async () => {
+    refuseCursor(params?.cursor)
+    return listTools(registry, skills)
+  }))
   server.setRequestHandler('tools/call', ({ params: { name, arguments: args } }) =>
     guard(() => callTool(name, args, { skills, registry, log, fields, observer, dialect: 'mcp', origin: operation?.origin })))
 
@@ -74,7 +78,10 @@ export function createMcpServer ({ skills, registry, log, version, observer }: M
     const { items, ...next } = await listResources(skills, params?.cursor)
     return { resources: items, ...next }
   }))
-  server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates }))
+  server.setRequestHandler('resources/templates/list', ({ params }) => guard(async () => {
+    refuseCursor(params?.cursor)
+    return { resourceTemplates }
+  }))
   server.setRequestHandler('resources/read', ({ params: { uri } }) => guard(() => readResource(skills, uri)))
   if (!isModern) {
     server.setRequestHandler('resources/subscribe', ({ params: { uri } }) => guard(async () => acceptSubscription(uri)))

@@ -66,7 +66,7 @@ export function readOfRequest (request: FastifyRequest): Read | undefined {
     door,
     skill: text(own(params, 'name')),
     path: event === 'skill.file_read' ? text(own(params, '*')) : undefined,
-    queryLength: event === 'skill.list' ? text(own(query, 'q'))?.length : undefined
+    queryLength: event === 'skill.list' ? lengthOf(own(query, 'q')) : undefined
   }
 }
 
@@ -86,7 +86,7 @@ export function readOfCall ({ tool, args, skills, dialect }: ObservedCall, reque
     door: readsOf(request)?.door ?? `tool-call/${dialect}`,
     skill: tool.skillArgument === 'skill' ? outcome.skill ?? folderOf(given?.trim(), skills.availableNow()) : given,
     path: reads.event === 'skill.file_read' ? text(own(args, reads.pathArgument)) : undefined,
-    queryLength: reads.event === 'skill.search' ? text(own(args, reads.queryArgument))?.length : undefined
+    queryLength: reads.event === 'skill.search' ? lengthOf(own(args, reads.queryArgument)) : undefined
   }
 }
 
@@ -110,6 +110,11 @@ function readsOf (request: FastifyRequest): Exclude<RouteReads, 'nothing'> | und
   const { reads } = request.routeOptions.config
   const said = typeof reads === 'function' ? reads(request) : reads
   return said === 'nothing' ? undefined : said
+}
+
+/** Of the whole text, which the log does not repeat. */
+function lengthOf (value: unknown): number | undefined {
+  return typeof value === 'string' ? value.length : undefined
 }
 
 function text (value: unknown): string | undefined {

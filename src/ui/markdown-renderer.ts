@@ -68,6 +68,8 @@ export class MarkdownRenderer {
     this.#options = options
     this.#kept = new LRUCache<string, Rendering, { readonly job: RenderJob }>({
       maxSize: MAX_KEPT_CHARACTERS,
+      // A text that loses its place while it is rendered still has requests that wait for it.
+      ignoreFetchAbort: true,
       sizeCalculation: (rendering) => 1_000 + ('html' in rendering ? rendering.html.length : 0),
       ttlResolution: 0,
       ...options.now !== undefined && { perf: { now: options.now } },

@@ -140,6 +140,13 @@ t.test('a folder argument is taken literally, path delimiters too, and after -- 
   t.strictSame(load([odd, '--', '-x']).skillsDirs, [resolve(cwd, odd), resolve(cwd, '-x')])
 })
 
+t.test('K55: an address to listen on has one spelling, by which loopback is known', async (t) => {
+  for (const [given, host] of [
+    ['Localhost', 'localhost'], ['LOCALHOST', 'localhost'], ['0:0:0:0:0:0:0:1', '::1'], ['::FFFF:127.0.0.1', '127.0.0.1'], ['::ffff:7f00:1', '127.0.0.1'], ['FE80::1', 'fe80::1'],
+    ['fe80::1%eth0', 'fe80::1%eth0'], ['0:0:0:0:0:0:0:0', '::'], ['Skills.Example', 'skills.example']
+  ] as const) t.match([load([], { HOST: given }).host, load([], { METRICS_HOST: given }).metricsHost], [host, host], given)
+})
+
 t.test('of a repeated flag the last counts', async (t) => {
   t.equal(load(['--port', '1', '--port', '2']).port, 2)
 })

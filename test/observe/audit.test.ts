@@ -23,6 +23,7 @@ t.test('K73: each read through any door leaves one line, with the revision that 
     ['/catalog/demo', 'skill.entry', 'rest', { skill: 'demo', revision }],
     ['/catalog', 'skill.list', 'rest', { skills: 1 }],
     ['/catalog?q=words', 'skill.search', 'rest', { query_length: 5 }],
+    [`/catalog?q=${'many%20'.repeat(180)}`, 'skill.search', 'rest', { query_length: 900 }],
     ['/skills', 'skill.list', 'rest', { skills: 1 }],
     ['/agent/prompt', 'skill.list', 'prompt', {}],
     ['/.well-known/agent-skills/index.json', 'discovery.index', 'well-known', {}],

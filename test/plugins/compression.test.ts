@@ -1,8 +1,10 @@
+import { randomBytes } from 'node:crypto'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import t from 'tap'
 import { identityEtag } from '../../src/http/etag.ts'
 import { preferredEncoding } from '../../src/http/encoding.ts'
 import { buildService } from '../helper/build.ts'
+import { listenWithPlugins } from '../helper/plugin-app.ts'
 import { jsonRequest, openRaw, rawRequest, request } from '../helper/raw-http.ts'
 
 const TEXT = 'All of this is text, line after line.\n'.repeat(200)
@@ -114,4 +116,22 @@ t.test('K49: many requests for one form at the same time get the same bytes', as
   const ask = () => rawRequest(url, request('GET', FILE, { headers: ['Accept-Encoding: br'] }))
   const answers = await Promise.all(Array.from({ length: 20 }, ask))
   t.equal(new Set(answers.map(({ body }) => body.toString('hex'))).size, 1)
+})
+
+t.test('K49: a form that loses its place while it is made is sent all the same', async (t) => {
+  const service = await listenWithPlugins(t, (app) => {
+    // Together more than what is kept; the large one takes longest.
+    app.get('/:size', (request, reply) => {
+      const size = Number((request.params as { readonly size: string }).size)
+      return reply.type('application/json').header('etag', `"${size}"`).send(randomBytes(size * 3 / 4).toString('base64'))
+    })
+  })
+  const ask = async (size: number, encoding: string) => {
+    const response = await fetch(`${service.url}/${size}`, { headers: { 'accept-encoding': encoding } })
+    return [response.status, (await response.text()).length]
+  }
+  const sizes = Array.from({ length: 12 }, (_, index) => 1_900_000 + 4 * index)
+  const large = ask(6_000_000, 'br')
+  t.same(await Promise.all(sizes.map((size) => ask(size, 'gzip'))), sizes.map((size) => [200, size]))
+  t.same(await large, [200, 6_000_000])
 })

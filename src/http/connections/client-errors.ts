@@ -4,6 +4,7 @@ import type { ConnectionError, FastifyInstance } from 'fastify'
 import type { HttpProblemCode } from '../../schemas/problem.ts'
 import { securityHeaders } from '../headers.ts'
 import { HttpProblem, PROBLEM_MEDIA_TYPE, toProblem } from '../problem.ts'
+import { plainAddress } from '../request/client-address.ts'
 import type { Connections } from './connections.ts'
 
 const REQUEST_LINE = /^[A-Z]+ (\S+)/
@@ -30,7 +31,7 @@ export function answerClientErrors (connections: Connections): (this: FastifyIns
     // Node reports again what comes behind the first error.
     if (refused.has(socket)) return
     refused.add(socket)
-    this.log.info({ code: error.code, address: socket.remoteAddress }, 'request refused')
+    this.log.info({ code: error.code, address: plainAddress(socket.remoteAddress ?? '') }, 'request refused')
 
     const before = connections.owedTo(socket).findLast(({ req }) => req.complete)
     if (before === undefined) refuse()

@@ -150,7 +150,9 @@ export class AnswerMemory {
     return this.#total === 0 || this.#total + bytes <= this.#maxBytes
   }
 
-  #enter (response: ServerResponse, { bytes, memory, isStreamed = false }: Held, now: number): boolean {
+  #enter (response: ServerResponse, { bytes: wanted, memory, isStreamed = false }: Held, now: number): boolean {
+    // A part of it keeps all of it, and others may share it: whoever leaves last gives back what the first has taken.
+    const bytes = memory?.byteLength ?? wanted
     if ((memory === undefined || !this.#sharers.has(memory)) && !this.#makeRoom(bytes)) return false
     if (!this.#answers.has(response)) response.once('close', () => { this.#leave(response) })
     this.#answers.set(response, { since: now, bytes, memory, isStreamed })

@@ -12,6 +12,12 @@ export function accepts (accept: string | undefined, type: string): boolean {
   return new Negotiator({ headers: { accept: accept.replace(PARAMETERS, '') } }).mediaType([type]) !== undefined
 }
 
+/** Whether a header names the type itself: a browser takes any type, and has no use for an endless answer. */
+export function names (accept: string | undefined, type: string): boolean {
+  if (accept === undefined || accept.length > MAX_ACCEPT_CHARACTERS) return false
+  return new Negotiator({ headers: { accept: accept.replace(PARAMETERS, '') } }).mediaTypes().some((named) => named.toLowerCase() === type)
+}
+
 /**
  * The media type of `available` that an `Accept` header prefers. The first is the default. It counts for no header, when nothing
  * fits (only `accepts` leads to 406), and for a header that is longer than any honest one.

@@ -68,7 +68,8 @@ export function createClientOf (trusted: readonly string[]): ClientOf {
   }
 }
 
-function plainAddress (address: string): string {
+/** An address in the spelling of its family: an IPv4 address is never shown as IPv6. */
+export function plainAddress (address: string): string {
   const dotted = MAPPED.exec(address)?.[1]
   if (dotted !== undefined || !MAYBE_MAPPED.test(address) || isIP(address) !== 6) return dotted ?? address
   // Some proxies write it in hex, which no socket shows.

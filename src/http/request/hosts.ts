@@ -1,4 +1,5 @@
-import { isIP, isIPv4, isIPv6 } from 'node:net'
+import { isIP, isIPv4, isIPv6, SocketAddress } from 'node:net'
+import { plainAddress } from './client-address.ts'
 
 /**
  * A host is a name or an address in lower case, without brackets and without a port: `example.org`, `127.0.0.1`, `::1`.
@@ -45,6 +46,14 @@ export function isHost (text: string): boolean {
   if (isIP(text) !== 0) return true
   const labels = text.split('.')
   return text.length <= MAX_HOST_CHARACTERS && labels.every((label) => LABEL.test(label)) && !DIGITS.test(labels.at(-1) ?? '')
+}
+
+/** A host to listen on, in its one spelling, by which loopback is known as such; undefined when the text is none. */
+export function parseListenHost (text: string): string | undefined {
+  if (!isHost(text)) return undefined
+  // One with a zone is of a link, and its only spelling is its own.
+  if (!isIPv6(text) || text.includes('%')) return text.toLowerCase()
+  return plainAddress(new SocketAddress({ address: text, family: 'ipv6' }).address)
 }
 
 /** A host as somebody wrote it, with or without brackets, port and capitals; undefined when it is not one. */

@@ -23,6 +23,8 @@ const kept = new LRUCache<string, Buffer, Body>({
   maxSize: MAX_KEPT_BYTES,
   maxEntrySize: MAX_KEPT_FORM_BYTES,
   sizeCalculation: (form) => form.length,
+  // A form that loses its place while it is made still has requests that wait for it.
+  ignoreFetchAbort: true,
   // Requests that come meanwhile wait for the same result.
   fetchMethod: (_etag, _stale, { context: { encoding, payload } }) => codecOf(encoding).compress(payload)
 })

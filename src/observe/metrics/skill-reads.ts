@@ -66,7 +66,9 @@ export function observeReads (reads: Pick<SkillReads, 'count'>): Observer {
     onRequest () {},
     onResponse (request, reply) {
       const { statusCode } = reply.raw
-      const read = statusCode < 300 || statusCode === 304 ? readOfRequest(request) : undefined
+      // HEAD gives nobody the bytes; a 304 goes to one who has them.
+      const hasBytes = request.method !== 'HEAD' && (statusCode < 300 || statusCode === 304)
+      const read = hasBytes ? readOfRequest(request) : undefined
       if (read !== undefined) reads.count(read)
     },
     onCall (call) {

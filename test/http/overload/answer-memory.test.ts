@@ -171,3 +171,20 @@ t.test('K68: clients that ask for large answers and leave at once do not keep ot
   resolve()
   await until(async () => (await rawRequest(url, request('GET', '/slow'))).status === 200)
 })
+
+t.test('K44: what answers share is given back as it was taken, whichever comes and goes first', (t) => {
+  const memory = new AnswerMemory({ maxBytes: 4 * MEBIBYTE })
+  const file = new ArrayBuffer(MEBIBYTE)
+  const start = (bytes: number) => {
+    const response = new ServerResponse(new IncomingMessage(new Socket()))
+    t.ok(memory.hold(response, { bytes, memory: file }))
+    return response
+  }
+  for (const [first, second] of [[MEBIBYTE, 20_000], [20_000, MEBIBYTE]] as const) {
+    const answers = [start(first), start(second)]
+    t.equal(memory.total, MEBIBYTE, 'all of it is in memory, once')
+    for (const answer of answers) memory.release(answer)
+    t.equal(memory.total, 0)
+  }
+  t.end()
+})

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { accepts, prefers } from '../../../src/http/request/accept.ts'
+import { accepts, names, prefers } from '../../../src/http/request/accept.ts'
 import { codePoint } from '../../helper/code-point.ts'
 import { checkTime } from '../../helper/timing.ts'
 
@@ -24,6 +24,14 @@ t.test('K42: the Accept header chooses among the forms', (t) => {
     ['image/png', 'application/json'],
     ['', 'application/json']
   ] as const) t.equal(prefers(accept, offered), expected, String(accept))
+  t.end()
+})
+
+t.test('K47: a type is named by itself, in any case, unless its weight is 0', (t) => {
+  for (const [accept, expected] of [
+    ['text/event-stream', true], ['Text/Event-Stream', true], ['application/json, text/event-stream;charset=utf-8', true], ['text/event-stream;q=0.1', true],
+    ['text/event-stream;q=0', false], ['text/event-stream;q=0.0, */*', false], ['*/*', false], ['text/*', false], ['', false], [undefined, false], ['text/event-streams', false]
+  ] as const) t.equal(names(accept, 'text/event-stream'), expected, String(accept))
   t.end()
 })
 
