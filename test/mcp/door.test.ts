@@ -244,8 +244,11 @@ t.test('pages survive changes between them', async (t) => {
       for (const method of ['resources/list', 'prompts/list', 'skills/list', 'tools/list', 'resources/templates/list']) {
         const params = { cursor }
         const requests: Readonly<Record<string, () => Promise<unknown>>> = {
-          'resources/list': () => client.listResources(params), 'prompts/list': () => client.listPrompts(params), 'skills/list': () => new SkillsClient(client).list(params),
-          'tools/list': () => client.listTools(params), 'resources/templates/list': () => client.listResourceTemplates(params)
+          'resources/list': () => client.listResources(params),
+          'prompts/list': () => client.listPrompts(params),
+          'skills/list': () => new SkillsClient(client).list(params),
+          'tools/list': () => client.listTools(params),
+          'resources/templates/list': () => client.listResourceTemplates(params)
         }
         await t.rejects(async () => requests[method]?.(), { code: -32602, message: /Invalid cursor/ }, `${method} ${JSON.stringify(cursor.slice(0, 20))}`)
       }
