@@ -7,6 +7,7 @@ import { isMainFile } from '../core/format/main-files.ts'
 import type { ServableFile } from '../core/files/file-store.ts'
 import { sha256 } from '../core/ground/digest.ts'
 import { SkillError } from '../core/ground/errors.ts'
+import { isJsonObject } from '../core/ground/json.ts'
 import { compareCodePoints } from '../core/ground/text.ts'
 import { type Judge, type JudgedEntry, readCatalogEntry } from '../core/listing/entry.ts'
 import type { SkillService } from '../core/skill-source.ts'
@@ -91,7 +92,7 @@ function cacheControl (rule: string, isPublic: boolean): string {
 export async function exportSkills ({ skills, folder, isPublic, isRestricted = false, prune = false }: ExportOptions): Promise<ExportReport> {
   const output = new OutputFolder(folder)
   const names = await output.names()
-  if (names.length > 0 && !names.includes(MANIFEST) && !names.includes(MARKER)) throw new ExportError('holds something else than an earlier export: name an empty or a new folder')
+  if (names.length > 0 && !names.includes(MARKER) && !isManifest(await output.read(MANIFEST))) throw new ExportError('holds something else than an earlier export: name an empty or a new folder')
   const discovery = new Discovery(skills)
   try {
     const { '0.2.0': index, '0.1.0': legacyIndex } = await discovery.indexes()
@@ -187,6 +188,16 @@ function textFile (path: string, text: string, type = JSON_TYPE): ServedFile {
 function manifestOf (files: readonly ServedFile[], isPublic: boolean): string {
   const rows = files.map(({ path, type, caching, digest, size }) => ({ path, content_type: type, cache_control: cacheControl(caching, isPublic), sha256: hexOf(digest), size_bytes: size }))
   return `${JSON.stringify({ files: rows }, undefined, 2)}\n`
+}
+
+/** Web applications have a file of this name too. */
+function isManifest (text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isJsonObject(value) && Array.isArray(value['files'])
+  } catch {
+    return false
+  }
 }
 
 async function removeOthers (output: OutputFolder, present: ReadonlySet<string>, mayStay: (path: string) => boolean): Promise<number> {

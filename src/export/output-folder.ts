@@ -87,6 +87,11 @@ export class OutputFolder {
     return (await readdir(this.#folder, { withFileTypes: true }).catch(nothingThere)).map(({ name }) => name)
   }
 
+  /** The text of a file; empty when it cannot be read. */
+  async read (path: string): Promise<string> {
+    return await readFile(join(this.#folder, path), 'utf8').catch(() => '')
+  }
+
   /** Removes a file, and the folders that are empty then. */
   async remove (path: string): Promise<void> {
     await rm(join(this.#folder, path))

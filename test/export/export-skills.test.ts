@@ -169,10 +169,10 @@ t.test('K93: what cannot be exported is named, and the exit code is 2; links out
 })
 
 t.test('K93: a folder with something else in it, or in the skills, is refused with one line', async (t) => {
-  const base = t.testdir({ skills: { a: skill('a') }, mine: { 'thesis.md': 'years of work' }, site: { '.well-known': { 'security.txt': 'mail us' }, _headers: 'own' } })
+  const base = t.testdir({ skills: { a: skill('a') }, mine: { 'thesis.md': 'years of work' }, site: { '.well-known': { 'security.txt': 'mail us' }, _headers: 'own' }, app: { 'manifest.json': '{"name":"app"}', _headers: 'own' } })
   const root = join(base, 'skills')
   for (const [out, reason] of [
-    [join(base, 'mine'), /something else/], [join(base, 'site'), /something else/], [join(root, 'out'), /must be apart/], [root, /must be apart/], [base, /must be apart/]
+    [join(base, 'mine'), /something else/], [join(base, 'site'), /something else/], [join(base, 'app'), /something else/], [join(root, 'out'), /must be apart/], [root, /must be apart/], [base, /must be apart/]
   ] as const) {
     const { code, stderr } = await exportTo(t, out, root)
     t.equal(code, 1, out)
