@@ -201,6 +201,12 @@ export class RootSkills {
     return this.#catalog.last.get(name)
   }
 
+  /** Stands for the folder that the index has of a skill: another one after a switch to files that lay ready, however old they are. */
+  placeNow (name: string): string | undefined {
+    const signature = this.findNow(name)?.folderSignature
+    return signature && `${signature.dev}:${signature.ino}`
+  }
+
   /** Names of the folders whose skills have this name in their frontmatter, and another one than the folder. */
   namedOtherwise (displayName: string): readonly string[] {
     return this.#catalog.last.namedOtherwise(displayName)

@@ -38,7 +38,7 @@ t.test('K73: lines whose revisions nobody gets are bounded, whatever was begun f
   const source = { inspect } as unknown as SkillService
   const flushes: Array<Promise<void>> = []
   for (let round = 0; round < 10; round++) {
-    for (let i = 0; i < 5_000; i++) lines.add({ time: 0, fields: {}, target: {}, skill: 'a', skills: source, revision: undefined })
+    for (let i = 0; i < 5_000; i++) lines.add({ time: 0, fields: {}, target: {}, skill: 'a', skills: source, revision: undefined, place: undefined })
     t.equal(lines.hasRoom, round < 2, `${(round + 1) * 5_000}`)
     flushes.push(lines.flush())
   }

@@ -1,9 +1,13 @@
 import { createHash } from 'node:crypto'
+import { renameSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import fp from 'fastify-plugin'
 import t from 'tap'
 import { sha256 } from '../../src/core/ground/digest.ts'
 import { AuthFailures } from '../../src/observe/audit/auth-failures.ts'
 import { type AuditLine, buildAudited, settle } from '../helper/audited.ts'
 import { modernRequest } from '../helper/mcp.ts'
+import { skills } from '../helper/skills.ts'
 
 t.test('K73: each read through any door leaves one line, with the revision that was read', async (t) => {
   const { fetch, post, next, url } = await buildAudited(t)
@@ -59,6 +63,33 @@ t.test('K73: each read through any door leaves one line, with the revision that 
     ['skill.file_read', 'mcp/modern', 'not_found', { skill: 'none', path: 'a.txt' }]
   ])
 })
+
+for (const [what, link, target, next] of [['a skill', 'skills/ok', '../v1/ok', '../v2/ok'], ['a folder above it', 'current', 'v1', 'v2']] as const) {
+  t.test(`K73: a read before a link of ${what} was switched to older files never has their revision`, async (t) => {
+    let switchLink: (() => void) | undefined
+    // After the call has ended, and before anything else can run.
+    const onSend = fp(async (app) => { app.addHook('onSend', async () => { switchLink?.() }) }, { fastify: '5.x' })
+    const service = await buildAudited(t, {
+      files: { ok: t.fixture('symlink', link === 'current' ? '../current/ok' : target) },
+      siblings: { v1: skills('ok'), v2: { ok: { 'SKILL.md': '# Two' } }, current: t.fixture('symlink', 'v1') },
+      linkTargets: ['v1', 'v2'],
+      plug: () => [onSend]
+    })
+    await settle()
+    const read = async () => {
+      await service.post('/agent/tools/get_skill', { skill_name: 'ok' })
+      return (await service.next(1))[0]?.target['revision']
+    }
+    t.match(await read(), /^sha256:/)
+    switchLink = () => {
+      switchLink = undefined
+      symlinkSync(next, join(service.folder, 'next'))
+      renameSync(join(service.folder, 'next'), join(service.folder, link))
+    }
+    t.equal(await read(), null)
+    t.match(await read(), /^sha256:/, 'the read after it has it')
+  })
+}
 
 t.test('K73: refusals say so, and probes and pages about nothing leave no line', async (t) => {
   const { fetch, raw, next } = await buildAudited(t)

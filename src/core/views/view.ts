@@ -151,6 +151,10 @@ export class View implements SkillService, NamedSkills {
     return this.#lists.ownerOf(name)?.skills.findNow(name)
   }
 
+  placeNow (name: string): string | undefined {
+    return this.#lists.ownerOf(name)?.skills.placeNow(name)
+  }
+
   async search (query: string): Promise<SearchAnswer> {
     for (let attempt = 1; ; attempt++) {
       // At each search: a missing root is an error, and what is gone from a root is not found.

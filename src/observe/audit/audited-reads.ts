@@ -117,6 +117,7 @@ export class AuditedReads implements Observer {
       skills: hasRead ? skills : undefined,
       skill,
       revision,
+      place: hasRead && skill !== undefined && revision === undefined ? skills?.placeNow(skill) : undefined,
       fields: { event, outcome, ...this.#whoAsks(request), door, client: clientName(request), reqId: request.id, trace_id: traceOf(request)?.traceId },
       target: {
         skill,

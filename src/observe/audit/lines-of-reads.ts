@@ -12,6 +12,8 @@ export interface LineOfRead {
   readonly skills: SkillService | undefined
   /** Known from the answer. */
   readonly revision: string | undefined
+  /** Where the skill was at the answer: see `SkillService.placeNow`. */
+  readonly place: string | undefined
 }
 
 /** Pause in which lines collect, in milliseconds: the revision of a skill is looked up once for all of them. */
@@ -29,7 +31,7 @@ const CHANGE_STEP_MS = 20
 /**
  * Lines of reads, which wait for the revisions of their skills. A revision needs the bytes of all files. It is looked up after the
  * answer, once for all reads of a skill within a tenth of a second. It is that of the read unless the skill has changed
- * since; then it is null.
+ * since, or is another folder by now; then it is null.
  */
 export class LinesOfReads {
   readonly #journal: Pick<Journal, 'append'>
@@ -107,8 +109,8 @@ export class LinesOfReads {
         if (known === undefined) states.set(skills, known = new Map())
         let state = known.get(skill)
         if (state === undefined) known.set(skill, state = this.#isLate ? late : stateOf(skills, skill))
-        const { revision, changedAt } = await Promise.race([state, late])
-        this.#write(line, revision !== undefined && changedAt < time - CHANGE_STEP_MS ? revision : null)
+        const { revision, changedAt, place } = await Promise.race([state, late])
+        this.#write(line, revision !== undefined && place === line.place && changedAt < time - CHANGE_STEP_MS ? revision : null)
       }
     }
   }
@@ -119,18 +121,19 @@ export class LinesOfReads {
   }
 }
 
-/** The present revision of a skill, and when any of its files has changed last. */
+/** The present revision of a skill, when any of its files has changed last, and where they are: files put in its place may be older. */
 interface KnownState {
   readonly revision: string | undefined
   readonly changedAt: number
+  readonly place: string | undefined
 }
 
-const UNKNOWN: KnownState = { revision: undefined, changedAt: Number.POSITIVE_INFINITY }
+const UNKNOWN: KnownState = { revision: undefined, changedAt: Number.POSITIVE_INFINITY, place: undefined }
 
 async function stateOf (skills: SkillService, name: string): Promise<KnownState> {
   try {
     const state = await skills.inspect(name)
-    if (state !== undefined && !('ended' in state)) return state
+    if (state !== undefined && !('ended' in state)) return { ...state, place: skills.placeNow(name) }
   } catch {
     // The revision is unknown while the disk fails or the skill is being written.
   }
