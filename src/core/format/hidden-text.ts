@@ -9,6 +9,7 @@ const DEL = 0x7f
 
 /** The first byte, in UTF-8, of the control characters beyond ASCII, and the lowest one of all others in `hiddenKindOf`. */
 const CONTROL_LEAD = 0xc2
+const LAST_CONTROL = 0x9f
 const FIRST_HIDDEN_LEAD = 0xe2
 
 /**
@@ -27,7 +28,7 @@ export function checkContent (bytes: Buffer): Finding[] {
       line++
       lineStart = i + 1
     }
-    if (byte >= BLANK && byte < FIRST_HIDDEN_LEAD && byte !== DEL && byte !== CONTROL_LEAD) continue
+    if (byte >= BLANK && byte < FIRST_HIDDEN_LEAD && byte !== DEL && (byte !== CONTROL_LEAD || (bytes[i + 1] ?? 0) > LAST_CONTROL)) continue
     const kind = hiddenKindAt(bytes, i)
     if (kind !== undefined && !firsts.has(kind)) firsts.set(kind, { line, column: bytes.toString('utf8', lineStart, i).length + 1 })
   }
@@ -53,19 +54,16 @@ function hiddenKindAt (bytes: Buffer, at: number): HiddenKind | undefined {
 /** Where the character before this one begins. */
 function startBefore (bytes: Buffer, at: number): number {
   let start = at - 1
-  while (isContinuation(bytes[start])) start--
+  while (((bytes[start] ?? 0) & 0xc0) === 0x80) start--
   return start
 }
 
-/** Of valid UTF-8. Bytes that continue a character stand for none. */
+/** Of valid UTF-8. */
 function codePointAt (bytes: Buffer, at: number): number {
   const lead = bytes[at] ?? 0
   if (lead < 0x80) return lead
-  let codePoint = lead & (lead < 0xe0 ? 0x1f : lead < 0xf0 ? 0x0f : 0x07)
-  for (let next = at + 1; isContinuation(bytes[next]); next++) codePoint = codePoint << 6 | ((bytes[next] ?? 0) & 0x3f)
-  return codePoint
-}
-
-function isContinuation (byte = 0): boolean {
-  return (byte & 0xc0) === 0x80
+  const two = (lead & 0x1f) << 6 | ((bytes[at + 1] ?? 0) & 0x3f)
+  if (lead < 0xe0) return two
+  const three = (two & 0x3ff) << 6 | ((bytes[at + 2] ?? 0) & 0x3f)
+  return lead < 0xf0 ? three : (three & 0x7fff) << 6 | ((bytes[at + 3] ?? 0) & 0x3f)
 }

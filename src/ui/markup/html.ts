@@ -74,14 +74,21 @@ function endOfHidden (text: string, start: number, to: number): number {
   return end
 }
 
+/** One pass without a list of all: a whole file may be one mark. */
 function markOf (hidden: string): string {
-  const codePoints = Array.from(hidden, (character) => character.codePointAt(0) ?? 0)
-  const named = codePoints.slice(0, MAX_NAMED)
+  const named: number[] = []
+  const first = hidden.codePointAt(0) ?? 0
+  let count = 0
+  let isSame = true
+  for (let i = 0; i < hidden.length; count++) {
+    const codePoint = hidden.codePointAt(i) ?? 0
+    if (count < MAX_NAMED) named.push(codePoint)
+    isSame &&= codePoint === first
+    i += codePoint > 0xffff ? 2 : 1
+  }
   const kinds = [...new Set(named.map(nameOfHidden))].join(', ')
-  const [first = 0] = named
-  const isSame = codePoints.length > 1 && codePoints.every((codePoint) => codePoint === first)
-  const left = codePoints.length - named.length
-  const numbers = isSame ? `${toHex(first)} × ${grouped(codePoints.length)}` : `${named.map(toHex).join(' ')}${left > 0 ? ` and ${grouped(left)} more` : ''}`
+  const left = count - named.length
+  const numbers = isSame && count > 1 ? `${toHex(first)} × ${grouped(count)}` : `${named.map(toHex).join(' ')}${left > 0 ? ` and ${grouped(left)} more` : ''}`
   return `<span class="hidden-character" title="${kinds}">${numbers}</span>`
 }
 
