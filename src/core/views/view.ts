@@ -15,6 +15,7 @@ import { type RevisionReader, SkillsAtRevision } from '../skills-at-revision.ts'
 import type { SearchAnswer } from '../search/search.ts'
 import type { SourceAtRevision, SkillService, SkillStatus } from '../skill-source.ts'
 import { folderOfDisplayName, type NamedSkills } from './display-names.ts'
+import { keepersOf, keptBy, keptRevisionsOf } from './kept-by-members.ts'
 import type { MemberLists } from './member-lists.ts'
 import { MemberOrder, NOBODY } from './member-order.ts'
 import type { RootsSearch } from './roots-search.ts'
@@ -240,27 +241,11 @@ export class View implements SkillService, NamedSkills {
   }
 
   keptRevisions (name: string): readonly string[] {
-    const all = this.#kept(name).flatMap(({ revisions }) => [...revisions])
-    return [...new Set(all.sort(([, a], [, b]) => b - a).map(([revision]) => revision))]
-  }
-
-  /** The kept revisions of each root. A skill that comes hides those of later roots, whose time runs from then on. */
-  #kept (name: string): ReadonlyArray<{ readonly skills: ViewMember['skills'], readonly revisions: ReadonlyMap<string, number> }> {
-    let hiddenSince = Infinity
-    return this.#members.filter(({ allows }) => allows(name)).map(({ skills }) => {
-      const revisions = skills.kept.revisionsOf(name, hiddenSince)
-      hiddenSince = Math.min(hiddenSince, skills.kept.arrivalOf(name) ?? Infinity)
-      return { skills, revisions }
-    })
-  }
-
-  #keepersOf (revision: string): readonly string[] {
-    const names = this.#members.flatMap(({ skills, allows }) => skills.kept.namesOf(revision).filter((name) => allows(name)))
-    return [...new Set(names)].filter((name) => this.keptRevisions(name).includes(revision)).sort(compareCodePoints)
+    return keptRevisionsOf(this.#members, name)
   }
 
   at (revision: string, notesPresent?: boolean): SourceAtRevision {
-    const reader: RevisionReader = { read: (name, answer, wanted) => this.#readAt(name, answer, wanted), keepersOf: (wanted) => this.#keepersOf(wanted) }
+    const reader: RevisionReader = { read: (name, answer, wanted) => this.#readAt(name, answer, wanted), keepersOf: (wanted) => keepersOf(this.#members, wanted) }
     return new SkillsAtRevision(this, reader, revision, notesPresent)
   }
 
@@ -271,7 +256,7 @@ export class View implements SkillService, NamedSkills {
     try {
       return await this.#first(name, ({ skills }) => skills.read(name, this.#shown(name, answer), revision, present))
     } catch (error) {
-      const keeper = this.#kept(name).find(({ revisions }) => revisions.has(revision))
+      const keeper = keptBy(this.#members, name).find(({ revisions }) => revisions.has(revision))
       if (!(error instanceof SkillError) || error.code !== 'revision_changed' || keeper === undefined) throw error
       return await keeper.skills.read(name, answer, revision, present).catch((second: unknown) => { throw isMissing(second) ? error : second })
     }

@@ -99,6 +99,8 @@ export class LinesOfReads {
       this.#reported = this.#dropped
     }
     const late = new Promise<KnownState>((resolve) => { this.#giveUp = () => { resolve(UNKNOWN) } })
+    // The lines that came while those before were waited for: at the end nobody else gives them up.
+    if (this.#isLate) this.#giveUp()
     const states = new Map<SkillService, Map<string, Promise<KnownState>>>()
     for (const line of lines) {
       const { skills, skill, time } = line
