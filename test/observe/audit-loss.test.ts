@@ -52,6 +52,19 @@ t.test('K73: lines whose revisions nobody gets are bounded, whatever was begun f
   t.equal(reported, 30_000)
 })
 
+t.test('K73: the end writes every line, though nobody answers for the revisions of those before', async (t) => {
+  const written: object[] = []
+  const lines = new LinesOfReads({ append: (_time, fields) => { written.push(fields) } }, () => {})
+  const source = { inspect: () => new Promise(() => {}) } as unknown as SkillService
+  const add = (number: number) => { lines.add({ time: 0, fields: { number }, target: {}, skill: 'a', skills: source, revision: undefined, place: undefined }) }
+  add(1)
+  const flushed = lines.flush()
+  add(2)
+  add(3)
+  await Promise.all([lines.close(), flushed])
+  t.same(written, [1, 2, 3].map((number) => ({ number, target: { revision: null } })))
+})
+
 t.test('K73: an output keeps up while it has room, and no line has waited for long', async (t) => {
   let isFull = true
   const write = (bytes: Uint8Array): number => {
