@@ -105,6 +105,8 @@ t.test('K71: with callers, GET /metrics of the service is for those with the sco
     headers: { 'content-type': 'application/json', authorization: `Bearer ${ci}` },
     body: JSON.stringify([{ id: 'a', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"demo"}' } }])
   })).text()
+  // Neither gives anybody the bytes.
+  for (const path of ['/skills/demo', '/skills/demo/archive.zip']) await fetch(`${service.url}${path}`, { method: 'HEAD', headers: { authorization: `Bearer ${ci}` } })
   const { text } = await fetchAs('/metrics', metrics)
   const value = (series: string) => Number(text.split('\n').find((line) => line.startsWith(`${series} `))?.slice(series.length + 1))
   t.equal(value('skillserve_reads_total{skill="demo",door="rest"}'), 6)

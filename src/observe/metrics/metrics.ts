@@ -72,7 +72,7 @@ function readingMetrics (readings: Readings): Record<string, Reading> {
     skillserve_overload_level: new Reading('gauge', { help: '1 while costly requests are refused, 2 while all but probes are.' }, readings.overloadLevel ?? zero),
     skillserve_audit_dropped_total: new Reading('counter', { help: 'Lines of the audit log that were lost: must stay 0.' }, readings.auditDropped ?? zero),
     skillserve_log_dropped_total: new Reading('counter', { help: 'Lines of the log that standard output did not take.' }, readings.logDropped ?? zero),
-    skillserve_reads_total: new Reading('counter', { help: 'Reads of main files with METRICS_READS=true, at most 1,000 skills; a 304 and an archive are reads too.', labels: ['skill', 'door'] }, readings.reads ?? none)
+    skillserve_reads_total: new Reading('counter', { help: 'Reads of main files with METRICS_READS=true, at most 1,000 skills; a 304 and an archive are reads too, a HEAD is none.', labels: ['skill', 'door'] }, readings.reads ?? none)
   }
 }
 
