@@ -26,13 +26,15 @@ export interface CallersView {
 /**
  * The view of a caller. Undefined for an unknown one.
  * @param caller name of a token or link, `anonymous`, or `group:G`
- * @throws ConfigError
+ * @throws ConfigError also for a caller whom the service refuses
  */
 export async function openViewOf (options: SkillManagerOptions, { file, publicUrl }: { readonly file: string, readonly publicUrl?: string | undefined }, caller: string): Promise<CallersView | undefined> {
   const skills = new SkillManager(options)
   const policy = await readSetting('ACCESS_FILE or --access', readPolicy(file, publicUrl, skills))
   const groups = groupsOf(policy, caller)
   if (groups === undefined) return undefined
+  const refusal = refusalOf(policy, caller)
+  if (refusal !== undefined) throw new ConfigError(refusal)
   return { skills, service: skills.createView(caller, policy.grantsOf(policy.viewOf(groups))) }
 }
 
@@ -64,8 +66,8 @@ async function readPolicy (file: string, publicUrl: string | undefined, { rootNa
 function reportCaller (policy: Policy, skills: SkillManager, caller: string): readonly string[] {
   const groups = groupsOf(policy, caller)
   if (groups === undefined) throw new ConfigError(`${quote(caller)} is no token or link of the access file${didYouMean(caller, policy.secretNames)}`)
-  const scopes = scopesOf(policy, caller)
-  if (scopes?.has(READ_SCOPE) === false) return [`${caller} has the scopes ${[...scopes].join(', ') || '(none)'} and lacks ${READ_SCOPE}: it sees no skills`]
+  const refusal = refusalOf(policy, caller)
+  if (refusal !== undefined) return [refusal]
   const own = new Set<string>()
   const width = (texts: readonly string[]) => Math.max(0, ...texts.map(({ length }) => length))
   const ofRoots = width(skills.rootNames)
@@ -87,7 +89,7 @@ function reportSkill (policy: Policy, skills: SkillManager, skill: string): read
   const callers = ['anonymous', ...policy.secretNames]
   return folders.flatMap((root) => {
     const rules = policy.rules.filter((rule) => rule.admits(root, skill))
-    const names = callers.filter((name) => ruleFor(policy.rules, groupsOf(policy, name) ?? [], root, skill) !== undefined)
+    const names = callers.filter((name) => refusalOf(policy, name) === undefined && ruleFor(policy.rules, groupsOf(policy, name) ?? [], root, skill) !== undefined)
     return [
       `${skill} in ${root}: ${rules.length === 0 ? 'no rule grants it' : `seen by the groups ${[...new Set(rules.flatMap(({ groups }) => groups))].join(', ')}`}`,
       ...names.map((name) => `  ${name}`)
@@ -103,14 +105,21 @@ function groupsOf (policy: Policy, caller: string): readonly string[] | undefine
   if (caller.startsWith('group:')) {
     return policy.groupsOf([caller.slice('group:'.length)])
   }
-  const proof = caller === 'anonymous' ? { kind: caller } as const : policy.proofOf(caller)
-  const principal: Principal | undefined = proof && policy.principalOf(proof)
   // Callers without credentials may be nobody.
-  return principal?.groups ?? (caller === 'anonymous' ? [] : undefined)
+  return principalOf(policy, caller)?.groups ?? (caller === 'anonymous' ? [] : undefined)
 }
 
-/** Undefined for a group, whose members may have any. */
-function scopesOf (policy: Policy, caller: string): ReadonlySet<string> | undefined {
-  const proof = caller.startsWith('group:') ? undefined : policy.proofOf(caller)
-  return proof && policy.principalOf(proof)?.scopes
+/** Why the service refuses a caller, whatever the rules grant to its groups. Members of a group may have any scope. */
+function refusalOf (policy: Policy, caller: string): string | undefined {
+  const { scopes, expiresAt = Infinity } = principalOf(policy, caller) ?? {}
+  if (expiresAt <= Date.now()) return `${caller} expired at ${new Date(expiresAt).toISOString().replace('.000', '')}: it sees no skills`
+  if (scopes === undefined || scopes.has(READ_SCOPE)) return undefined
+  return `${caller} has the scopes ${[...scopes].join(', ') || '(none)'} and lacks ${READ_SCOPE}: it sees no skills`
+}
+
+/** Undefined for a group, and for anonymous callers where they are nobody. */
+function principalOf (policy: Policy, caller: string): Principal | undefined {
+  if (caller.startsWith('group:')) return undefined
+  const proof = caller === 'anonymous' ? { kind: caller } as const : policy.proofOf(caller)
+  return proof && policy.principalOf(proof)
 }

@@ -153,6 +153,18 @@ t.test('K63: access says what a caller sees and why, and who sees a skill', asyn
   t.match(await ask(), { code: 1, err: /access\.yaml:8: rules\[1\]\.roots\[0\] names no folder of skills, there are "docs", "ops"/ })
 })
 
+t.test('K63: access says that an expired token or link sees nothing, and lists no caller whom the service refuses', async (t) => {
+  const tokens = [['prom', 'scopes: [metrics:read], '], ['old', 'expires: 2020-03-01, '], ['both', 'scopes: [], expires: 2020-03-01T01:30+01:30, '], ['young', 'expires: 2999-03-01, ']]
+    .map(([name = '', fields]) => `  - ${newSecret(name, `${fields}groups: [docs]`).entry}\n`).join('')
+  const oldLink = newSecret('oldlink', 'expires: 2020-03-01, groups: [docs]', 'link')
+  const folder = t.testdir({ ...roots(), 'access.yaml': `tokens:\n  - ${ann.entry}\n${tokens}links:\n  - ${link.entry}\n  - ${oldLink.entry}\n${RULES}` })
+  const ask = (...rest: readonly string[]) => run('access', join(folder, 'access.yaml'), join(folder, 'docs'), join(folder, 'ops'), ...rest)
+  for (const name of ['old', 'both', 'oldlink']) t.strictSame(await ask('--as', name), { code: 0, out: `${name} expired at 2020-03-01T00:00:00Z: it sees no skills\n`, err: '' })
+  t.equal((await ask('--as', 'prom')).out, 'prom has the scopes metrics:read and lacks skills:read: it sees no skills\n')
+  t.match((await ask('--as', 'young')).out, / and sees 2 skills\n/)
+  t.equal((await ask('--skill', 'guide')).out, 'guide in docs: seen by the groups docs\n  ann\n  young\n  laptops\n')
+})
+
 t.test('K63: access tells of the skills that serve would have with the same flags', async (t) => {
   const cwd = t.testdir({
     ...roots(),
