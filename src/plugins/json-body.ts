@@ -8,12 +8,13 @@ import { HttpProblem } from '../http/problem.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Media types of bodies that a route takes; default: JSON. Its `bodyLimit` counts for them. */
+    /** Media types of bodies that a route takes; default: JSON. Its `bodyLimit` counts for them. `*`: any bytes, whatever the headers call them. */
     bodyTypes?: readonly string[]
   }
 }
 
 const MEDIA_TYPE = 'application/json'
+const ANY_TYPE = '*'
 const BOM = '\uFEFF'
 const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]*)/gi
 
@@ -61,9 +62,11 @@ const answerExpectation: preParsingHookHandler = (request, reply, payload, next)
   if (!awaitsContinue(request)) return next(null, payload)
   const { 'content-type': contentType, 'content-length': length } = request.headers
   const { config: { bodyTypes = [MEDIA_TYPE] }, bodyLimit = MAX_BODY_BYTES } = request.routeOptions
-  const isTaken = bodyTypes.includes(contentType?.split(';', 1)[0]?.trim().toLowerCase() ?? '')
-  const problem = isTaken ? problemOfCoding(request) : new HttpProblem('unsupported_media_type')
-  if (problem !== undefined) return next(problem)
+  if (!bodyTypes.includes(ANY_TYPE)) {
+    const isTaken = bodyTypes.includes(contentType?.split(';', 1)[0]?.trim().toLowerCase() ?? '')
+    const problem = isTaken ? problemOfCoding(request) : new HttpProblem('unsupported_media_type')
+    if (problem !== undefined) return next(problem)
+  }
   if (Number(length) > bodyLimit) return next(new HttpProblem('body_too_large'))
   reply.raw.writeContinue()
   next(null, payload)

@@ -1,7 +1,9 @@
 import { createHmac } from 'node:crypto'
+import { once } from 'node:events'
 import { join } from 'node:path'
 import t from 'tap'
 import { buildService } from '../helper/build.ts'
+import { openRaw, request } from '../helper/raw-http.ts'
 
 t.test('K84: a signed hook asks for a check of the sources with its secret', async (t) => {
   const asked: string[] = []
@@ -21,6 +23,27 @@ t.test('K84: a signed hook asks for a check of the sources with its secret', asy
     t.equal(await send(headers as Record<string, string>), 403)
   }
   t.equal(asked.length, 4)
+})
+
+t.test('K84: a signed hook that waits for 100 Continue may have any type, charset and coding, as one that does not wait', async (t) => {
+  const sources = { status: [], githubOf: () => undefined, hooks: [{ secretFile: join(t.testdirName, 'one'), hint () {} }] }
+  const { url } = await buildService(t, { options: { sources, siblings: { one: 'secret-one\n' } } })
+  const body = 'payload=%7B%7D'
+  const signature = `X-Hub-Signature-256: sha256=${createHmac('sha256', 'secret-one').update(body).digest('hex')}`
+  const send = async (...headers: readonly string[]): Promise<number> => {
+    const connection = await openRaw(url)
+    t.teardown(() => { connection.destroy() })
+    connection.send(request('POST', '/hooks/git', { headers: ['Expect: 100-continue', ...headers] }))
+    while (connection.received.length === 0) await once(connection.socket, 'data')
+    return (await connection.send(body).response()).status
+  }
+
+  const length = `Content-Length: ${body.length}`
+  for (const headers of [
+    ['Content-Type: application/x-www-form-urlencoded'], ['Content-Type: application/json; charset=latin1'], ['Content-Type: application/json', 'Content-Encoding: gzip'], []
+  ]) t.equal(await send(...headers, length, signature), 200, headers.join())
+  t.equal(await send('Content-Type: application/x-www-form-urlencoded', length), 403)
+  t.equal(await send('Content-Type: application/x-www-form-urlencoded', `Content-Length: ${25 * 1_048_576 + 1}`, signature), 413)
 })
 
 t.test('K84: without a webhook every hook is refused', async (t) => {
