@@ -15,8 +15,8 @@ export interface LimitsOptions {
   /** Whether callers are told apart: then anonymous ones may not guess names either. */
   readonly hasCallers: boolean
   readonly clientOf: ClientOf
-  /** Whether `clientOf` trusts any proxy. */
-  readonly hasProxies: boolean
+  /** Whether `clientOf` trusts this address. */
+  readonly isProxy: (address: string) => boolean
   readonly log: CoreLog
   readonly now?: () => number
 }
@@ -221,10 +221,10 @@ export class Limits {
 
   /** A header that is ignored is most often a proxy that nobody has named: all its clients share one bucket. */
   #warnOnce (request: FastifyRequest): void {
-    const { clientOf, hasProxies, log } = this.#options
+    const { isProxy, log } = this.#options
     if (this.#hasWarned || request.headers['x-forwarded-for'] === undefined) return
     const peer = peerOf(request.raw)
-    if (hasProxies && clientOf(request.raw) !== peer) return
+    if (isProxy(peer)) return
     this.#hasWarned = true
     log.warn({ peer }, 'X-Forwarded-For is ignored, since its sender is not in TRUSTED_PROXIES: all clients behind one proxy share one limit')
   }

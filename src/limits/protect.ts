@@ -1,11 +1,11 @@
 import type { FastifyPluginAsync } from 'fastify'
-import { type ClientOf, createClientOf } from '../http/request/client-address.ts'
+import { type ClientOf, createClientOf, createSubnets } from '../http/request/client-address.ts'
 import type { LimitRule, Limits, LimitsOptions } from './limits.ts'
 
 /** A client that installs all skills sends a request for each at once, and some more. */
 const EXTRA_UNITS = 1_000
 
-export interface ProtectOptions extends Omit<LimitsOptions, 'burst' | 'clientOf' | 'hasProxies'> {
+export interface ProtectOptions extends Omit<LimitsOptions, 'burst' | 'clientOf' | 'isProxy'> {
   /** Units that a caller may use at once, whatever the number of skills. */
   readonly burst: number
   readonly skills: { namesNow (): readonly string[] }
@@ -28,12 +28,11 @@ export interface Protection {
 }
 
 export async function protect ({ isLimited, trustedProxies, store, burst, skills, ...options }: ProtectOptions): Promise<Protection> {
-  const hasProxies = trustedProxies.length > 0
   const clientOf = createClientOf(trustedProxies)
-  const own = { clientOf: hasProxies ? clientOf : undefined }
+  const own = { clientOf: trustedProxies.length > 0 ? clientOf : undefined }
   if (!isLimited) return { ...own, plugins: [], admitCall: undefined, refusals: new Map(), storeFailures: () => 0, close () {} }
   const { Limits } = await import('./limits.ts')
-  const limits = new Limits({ ...options, clientOf, hasProxies, burst: () => Math.max(burst, skills.namesNow().length + EXTRA_UNITS) })
+  const limits = new Limits({ ...options, clientOf, isProxy: createSubnets(trustedProxies), burst: () => Math.max(burst, skills.namesNow().length + EXTRA_UNITS) })
   const shared = store === undefined ? undefined : await shareLimits(store, limits, options)
   return {
     ...own,

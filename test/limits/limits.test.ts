@@ -1,7 +1,7 @@
 import { fastify } from 'fastify'
 import fp from 'fastify-plugin'
 import t, { type Test } from 'tap'
-import { createClientOf } from '../../src/http/request/client-address.ts'
+import { createClientOf, createSubnets } from '../../src/http/request/client-address.ts'
 import { SETTINGS } from '../../src/config/settings.ts'
 import { Limits } from '../../src/limits/limits.ts'
 import { protect } from '../../src/limits/protect.ts'
@@ -33,7 +33,7 @@ async function buildLimited (t: Test, { proxies = [], principals = false, burst 
           burst: () => burst,
           hasCallers: principals,
           clientOf,
-          hasProxies: proxies.length > 0,
+          isProxy: createSubnets(proxies),
           log: { info: (...line) => { service.app.log.info(...line) }, warn: (...line) => { service.app.log.warn(...line) } },
           now: () => time
         })
@@ -280,6 +280,18 @@ t.test('K67: without trusted proxies X-Forwarded-For changes nothing, which the 
   const lines = service.log()
   t.ok(lines.filter(({ msg }) => msg === 'request completed').every(({ client }) => client === '127.0.0.1'))
   t.equal(lines.filter(({ msg }) => String(msg).startsWith('X-Forwarded-For is ignored')).length, 1)
+})
+
+t.test('K67: a trusted proxy that names no client, or itself, is not said to be untrusted; the line is left for one that is', async (t) => {
+  const service = await buildLimited(t, { proxies: ['10.0.0.0/8'] })
+  const warned = async (remoteAddress: string, forwarded: string): Promise<unknown[]> => {
+    const { statusCode } = await service.app.inject({ url: '/skills/demo', remoteAddress, headers: { host: 'localhost', 'x-forwarded-for': forwarded } })
+    t.equal(statusCode, 200)
+    return service.log().filter(({ msg }) => String(msg).startsWith('X-Forwarded-For is ignored')).map(({ peer }) => peer)
+  }
+  for (const forwarded of ['unknown', '10.0.0.1', '', '10.0.0.2, unknown']) t.strictSame(await warned('10.0.0.1', forwarded), [], forwarded)
+  t.strictSame(await warned('::ffff:10.0.0.1', 'unknown'), [])
+  t.strictSame(await warned('192.0.2.1', '203.0.113.7'), ['192.0.2.1'])
 })
 
 t.test('K67: a caller has at most sixteen streams of events through all doors, and another one its own', async (t) => {
