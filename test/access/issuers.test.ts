@@ -80,6 +80,36 @@ for (const [label, answer] of Object.entries(FAULTS)) {
   })
 }
 
+for (const path of ['/tenant', '/realms/a%20b/']) {
+  t.test(`K62: metadata of the issuer ${path} are found before its path too, where RFC 8414 puts them`, async (t) => {
+    const [keys, issuer] = [await startIssuer(t), await startIssuer(t)]
+    const url = `${issuer.url}${path}`
+    const bare = path.replace(/\/$/, '')
+    const asked: Array<string | undefined> = []
+    issuer.answer = (request, response) => {
+      asked.push(request.url)
+      if (request.url === `/.well-known/oauth-authorization-server${bare}`) response.end(JSON.stringify({ issuer: url, jwks_uri: `${keys.url}/keys` }))
+      else response.writeHead(404).end()
+    }
+    const { get } = await start(t, { ...issuer, url })
+    t.equal((await get('/skills', await keys.sign({ iss: url }))).status, 200)
+    t.strictSame(asked, [`${bare}/.well-known/openid-configuration`, `${bare}/.well-known/oauth-authorization-server`, `/.well-known/oauth-authorization-server${bare}`])
+  })
+}
+
+t.test('K62: an issuer without a path has its metadata at two addresses', async (t) => {
+  const issuer = await startIssuer(t)
+  const url = `${issuer.url}/`
+  const asked: Array<string | undefined> = []
+  issuer.answer = (request, response) => {
+    asked.push(request.url)
+    response.writeHead(404).end()
+  }
+  const { get } = await start(t, { ...issuer, url })
+  t.equal((await get('/skills', await issuer.sign({ iss: url }))).status, 503)
+  t.strictSame(asked, ['/.well-known/openid-configuration', '/.well-known/oauth-authorization-server'])
+})
+
 t.test('K62: an issuer that was never there is 503, and the service starts without it', async (t) => {
   const issuer = await startIssuer(t)
   issuer.stop()

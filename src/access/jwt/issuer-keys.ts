@@ -1,8 +1,8 @@
 import { createRemoteJWKSet, customFetch, type JWTVerifyGetKey } from 'jose'
 import type { CoreLog } from '../../core/ground/log.ts'
 
-/** Paths of an issuer's metadata (OpenID Connect Discovery, RFC 8414), relative to the issuer. */
-const METADATA = ['/.well-known/openid-configuration', '/.well-known/oauth-authorization-server']
+const OPENID = '/.well-known/openid-configuration'
+const OAUTH = '/.well-known/oauth-authorization-server'
 
 /** The longest wait for the metadata, and for the keys, in milliseconds. */
 const TIMEOUT_MS = 5_000
@@ -111,9 +111,9 @@ export class IssuerKeys {
     const { issuer } = this.#options
     const signal = AbortSignal.timeout(TIMEOUT_MS)
     let failure: unknown
-    for (const path of METADATA) {
+    for (const address of metadataOf(issuer)) {
       try {
-        const metadata = JSON.parse(await read(`${issuer.replace(/\/$/, '')}${path}`, signal)) as { readonly issuer?: unknown, readonly jwks_uri?: unknown } | null
+        const metadata = JSON.parse(await read(address, signal)) as { readonly issuer?: unknown, readonly jwks_uri?: unknown } | null
         // RFC 8414 §3.3.
         if (metadata?.issuer !== issuer || typeof metadata.jwks_uri !== 'string') throw new Error('the metadata are of another issuer, or name no keys')
         return new URL(metadata.jwks_uri).href
@@ -132,6 +132,13 @@ export class IssuerKeys {
     this.#text = text
     return new Response(text)
   }
+}
+
+/** Addresses of an issuer's metadata: OpenID Connect appends to a path, RFC 8414 §3.1 puts its own before it. */
+function metadataOf (issuer: string): readonly string[] {
+  const base = issuer.replace(/\/$/, '')
+  const { origin, pathname } = new URL(base)
+  return [`${base}${OPENID}`, `${base}${OAUTH}`, ...pathname === '/' ? [] : [`${origin}${OAUTH}${pathname}`]]
 }
 
 async function read (url: string, signal: AbortSignal): Promise<string> {
