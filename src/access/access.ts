@@ -1,7 +1,6 @@
 import type { FastifyBaseLogger, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { FollowedFile } from '../operator/followed-file.ts'
-import { ConfigError, quote } from '../operator/setting.ts'
 import { SkillError } from '../core/ground/errors.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
@@ -68,8 +67,6 @@ export class Access implements AccessDoors {
   static async open (options: AccessOptions): Promise<Access> {
     const { file, skills, basePath, publicUrl } = options
     const roots = skills.rootNames
-    const twice = roots.find((name, index) => roots.indexOf(name) !== index)
-    if (twice !== undefined) throw new ConfigError(`two folders of skills are called ${quote(twice)}: with ACCESS_FILE their names must differ, as its rules name them`)
     const resource = publicUrl === undefined ? undefined : `${publicUrl}/mcp`
     return new Access(options, await FollowedFile.open(file, (text) => Policy.parse(file, text, { roots, resource })), basePath)
   }

@@ -1,5 +1,5 @@
 import { type YamlFile, type YamlPath, parseYamlFile } from '../operator/yaml-file.ts'
-import { quote } from '../operator/setting.ts'
+import { ConfigError, quote } from '../operator/setting.ts'
 import type { Grant } from '../core/skill-manager.ts'
 import type { Principal } from '../http/callers.ts'
 import { createSubnets, isSubnet } from '../http/request/client-address.ts'
@@ -76,8 +76,11 @@ export class Policy {
   /** By proofs that live as long as their token is remembered. */
   readonly #principals = new WeakMap<Proof, Principal>()
 
-  /** @throws ConfigError `FILE:LINE: KEY …` */
+  /** @throws ConfigError `FILE:LINE: KEY …`, or when two folders have one name */
   static parse (path: string, text: string, options: PolicyOptions): Policy {
+    const { roots } = options
+    const twice = roots.find((name, index) => roots.indexOf(name) !== index)
+    if (twice !== undefined) throw new ConfigError(`two folders of skills are called ${quote(twice)}: with ACCESS_FILE their names must differ, as its rules name them`)
     return new Policy(parseYamlFile(path, text, AccessFileSchema), options)
   }
 

@@ -181,6 +181,13 @@ t.test('K63: access tells of the skills that serve would have with the same flag
   t.strictSame(await seen(), ['unnamed'])
 })
 
+t.test('K63: access refuses two folders of one name, as serve does', async (t) => {
+  const cwd = t.testdir({ a: { skills: { one: skill('one') } }, b: { skills: { two: skill('two') } }, 'access.yaml': 'rules: [{ groups: [anonymous], skills: [two] }]\n' })
+  for (const question of [[], ['--skill', 'two'], ['--as', 'anonymous']]) {
+    t.match(await runIn(cwd, 'access', 'access.yaml', 'a/skills', 'b/skills', ...question), { code: 1, err: /two folders of skills are called "skills"/ })
+  }
+})
+
 t.test('the published schemas of operators\' files are those of the service', async (t) => {
   for (const [document, schema] of Object.entries(FILE_SCHEMAS)) t.strictSame(readFileSync(new URL(`../../${document}`, import.meta.url), 'utf8'), schemaDocument(schema))
 })
