@@ -53,7 +53,7 @@ export async function readIgnoreFile (disk: Disk, folder: string): Promise<Ignor
 
 /**
  * The filter of a skill; undefined when no ignore file says anything. A skill cannot take back what its root hides. While a
- * file cannot be used, only the main file is served: what it would hide is not known.
+ * file cannot be used, at most the main file is served: what it would hide is not known.
  * @param hiddenNames what is hidden at the top of the skill besides
  */
 export function createSkillFilter (name: string, rootRules: IgnoreRules | undefined, own: IgnoreRules | undefined, hiddenNames: ReadonlySet<string>): SkillFilter | undefined {
@@ -65,9 +65,8 @@ export function createSkillFilter (name: string, rootRules: IgnoreRules | undefi
   return {
     id: sha256([rootRules?.id ?? '', own?.id ?? '', ...hiddenNames].join('\n')),
     findings,
-    hides: findings.length > 0
-      ? (path) => !isMainFile(path)
-      : (path, isFolder) => isIgnored(rootRules, `${name}/${path}`, isFolder) || isIgnored(own, path, isFolder) || hiddenNames.has(path.split('/', 1)[0] ?? '')
+    hides: (path, isFolder) => (findings.length > 0 && !isMainFile(path)) || isIgnored(rootRules, `${name}/${path}`, isFolder) ||
+      isIgnored(own, path, isFolder) || hiddenNames.has(path.split('/', 1)[0] ?? '')
   }
 }
 

@@ -150,6 +150,18 @@ t.test('K8: while an ignore file cannot be used, only the main file is served, a
   t.match(await textOf(() => manager.readFile('demo', 'a.md')), 'file_not_found')
 })
 
+t.test('K8: a main file that a usable ignore file hides stays hidden while the other one cannot be used', async (t) => {
+  const [rules, unusable] = ['SKILL.md\n', Buffer.from([0xff])]
+  for (const [ofRoot, own] of [[rules, unusable], [unusable, rules]] as const) {
+    const base = t.testdir({ '.skillignore': ofRoot, demo: skill('demo', { '.skillignore': own }) })
+    const manager = await startManager(t, [base])
+    t.match(await textOf(() => manager.readFile('demo', 'SKILL.md')), /^file_not_found/)
+    t.match(await textOf(() => manager.readMainFile('demo', 'SKILL.md')), /_not_found/)
+    t.strictSame(await pathsOf(manager), [])
+    await manager.close()
+  }
+})
+
 t.test('K8: an ignore file that goes away while it is looked for hides nothing', async (t) => {
   const base = t.testdir({ demo: skill('demo', { 'a.md': 'a', '.skillignore': '' }) })
   const file = join(base, 'demo/.skillignore')
