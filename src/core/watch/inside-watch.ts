@@ -2,8 +2,11 @@ import { dirname, join } from 'node:path'
 import { FolderWatcher, type FolderWatcherEvents, type WatchFolder } from './folder-watcher.ts'
 
 export interface InsideWatchEvents extends Omit<FolderWatcherEvents, 'onChange'> {
-  /** A file inside of this skill may have changed. */
-  readonly onChange: (skillFolder: string) => void
+  /**
+   * A file inside of this skill may have changed.
+   * @param isNew only a watch has been set: what happened before gave no event
+   */
+  readonly onChange: (skillFolder: string, isNew: boolean) => void
 }
 
 /**
@@ -23,9 +26,19 @@ export class InsideWatch {
       ...events,
       onChange: (folder, entry) => {
         if (entry !== '') this.renew(join(folder, entry))
-        for (const owner of this.#ownersOf.get(folder) ?? []) onChange(owner)
+        for (const owner of this.#ownersOf.get(folder) ?? []) onChange(owner, entry === '')
       }
     }, watchFolder)
+  }
+
+  /** The folders that are followed, by skill folder. */
+  get folders (): ReadonlyMap<string, readonly string[]> {
+    return this.#foldersOf
+  }
+
+  /** Whether no folder waits to be watched. */
+  get isIdle (): boolean {
+    return this.#watcher.isIdle
   }
 
   /** Replaces the folders that are watched inside of a skill. */

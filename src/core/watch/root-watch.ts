@@ -1,5 +1,5 @@
 import { basename, dirname, join } from 'node:path'
-import { readNetworkMounts } from '../disk/network/network-mounts.ts'
+import { type NetworkMounts, readNetworkMounts } from '../disk/network/network-mounts.ts'
 import { FolderWatcher, type WatchFolder } from './folder-watcher.ts'
 import { InsideWatch } from './inside-watch.ts'
 import { tracePath } from './trace-path.ts'
@@ -49,7 +49,7 @@ export class RootWatch {
   #decisiveFolders: ReadonlySet<string> = new Set()
   /** Names of the links by the paths outside of the root that decide what they lead to. */
   #linkPaths: ReadonlyMap<string, readonly string[]> = new Map()
-  #mounts = readNetworkMounts('')
+  #mounts: NetworkMounts
   #update: NodeJS.Immediate | undefined
   #retry: NodeJS.Timeout | undefined
   #isReady = false
@@ -60,6 +60,7 @@ export class RootWatch {
     this.#root = root
     this.#events = events
     this.#options = options
+    this.#mounts = readNetworkMounts(options.readMountInfo?.())
     this.#watcher = new FolderWatcher({
       onChange: (folder, entry) => { this.#onChange(folder, entry) },
       onError: events.onError,
@@ -92,13 +93,19 @@ export class RootWatch {
     this.#scheduleUpdate()
   }
 
+  /** The folders that are followed inside of skills, by skill folder. */
+  get inside (): ReadonlyMap<string, readonly string[]> {
+    return this.#inside?.folders ?? new Map()
+  }
+
   /** Watches these folders inside of a skill too, until `leaveInside` or the next call for the same skill. */
   followInside (skillFolder: string, folders: readonly string[]): void {
     if (this.#closed || !this.#names.has(skillFolder)) return
     this.#inside ??= new InsideWatch({
-      onChange: (folder) => { this.#hintSkills(folder) },
+      onChange: (folder, isNew) => { if (this.#isReady || !isNew) this.#hintSkills(folder) },
       onError: this.#events.onError,
-      onMissed: this.#events.onMissed
+      onMissed: this.#events.onMissed,
+      onIdle: () => { this.#onInsideIdle() }
     }, this.#options.watchFolder)
     this.#inside.follow(skillFolder, folders.filter((folder) => !this.#mounts.has(folder)))
   }
@@ -106,6 +113,7 @@ export class RootWatch {
   leaveInside (): void {
     this.#inside?.close()
     this.#inside = undefined
+    this.#onInsideIdle()
   }
 
   close (): void {
@@ -209,8 +217,14 @@ export class RootWatch {
     return names
   }
 
+  #onInsideIdle (): void {
+    if (!this.#isReady && this.#watcher.isIdle) this.#onIdle()
+  }
+
   #onIdle (): void {
     if (this.#closed || this.#update !== undefined) return
+    // Folders inside that cannot be watched would otherwise be found out after the report that all is well, each time.
+    if (!this.#isReady && this.#inside?.isIdle === false) return
     this.#isReady = true
     this.#events.onReady()
   }

@@ -31,7 +31,7 @@ export interface Watcher {
   readonly states: Signal<WatcherState>
   /** Replaces what is watched in the root. */
   follow (targets: WatchTargets): void
-  /** Watches these folders inside of a skill too, all by real path, until `leaveInside` or the next restart. */
+  /** Watches these folders inside of a skill too, all by real path, until `leaveInside`. */
   followInside (skillFolder: string, folders: readonly string[]): void
   leaveInside (): void
   /** Sets up everything anew: the only way out of `degraded`. */
@@ -83,9 +83,11 @@ export function createWatcher ({ root, ...options }: WatcherOptions): Watcher {
 
     restart () {
       if (status === 'off') return
+      const { inside } = watch
       watch.close()
       status = 'starting'
       watch = open()
+      for (const [skillFolder, folders] of inside) watch.followInside(skillFolder, folders)
     },
 
     close () {

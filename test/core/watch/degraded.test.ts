@@ -1,9 +1,10 @@
 import fs from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { createChangeFeed } from '../../../src/core/events/change-feed.ts'
 import type { CoreLog } from '../../../src/core/ground/log.ts'
 import { createWatcher } from '../../../src/core/watch/watcher.ts'
-import { until } from '../../helper/skills.ts'
+import { osError, until } from '../../helper/skills.ts'
 import { followed, skill, startWatching, writeSkill } from '../../helper/watched-index.ts'
 import { BLIND, failWith } from '../../helper/watched-roots.ts'
 
@@ -65,6 +66,43 @@ t.test('K54: a watcher that cannot be set up', async (t) => {
     await followed(manager, root)
     t.equal(warnings().length, 1)
   })
+})
+
+t.test('K54: folders inside of skills that cannot be watched are one error too, until they can', async (t) => {
+  const inside = () => ({ ...skill('a'), docs: { 'a.md': 'a' } })
+  const root = t.testdir({ a: inside(), b: inside(), c: inside() })
+  const { log, lines } = createLog()
+  let isFull = true
+  let attempts = 0
+  const manager = await startWatching(t, root, {
+    log,
+    times: { reconcileDegraded: 5, reconcileHealthy: HOUR_MS },
+    watcher: (options) => createWatcher({
+      ...options,
+      watchFolder: (folder, onEvent) => {
+        if (folder === join(root, 'a/docs')) attempts++
+        if (isFull && folder.endsWith('/docs')) throw osError('ENOSPC')
+        return fs.watch(folder, onEvent)
+      }
+    })
+  })
+  const reports = () => lines.filter(({ message }) => message.includes('watch')).map(({ level }) => level)
+  const feed = createChangeFeed({ skills: manager })
+  t.teardown(() => { feed.close() })
+  const changed: string[] = []
+  feed.subscribe((event) => { if ('name' in event) changed.push(event.name) })
+  await until(() => attempts >= 6)
+  t.strictSame(reports(), ['info', 'warn'])
+  await until(() => manager.status.watcher.status === 'degraded')
+  t.match(manager.status.watcher, { lastError: 'ENOSPC' })
+
+  isFull = false
+  await until(() => manager.status.watcher.status === 'watching')
+  t.strictSame(reports(), ['info', 'warn', 'info'])
+  const before = changed.length
+  fs.writeFileSync(join(root, 'b/docs/a.md'), 'edited')
+  await until(() => changed.length > before)
+  t.equal(changed.at(-1), 'b')
 })
 
 t.test('K54: a watcher that is blind and does not know it is made up for by the ticks', async (t) => {
