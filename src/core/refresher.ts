@@ -60,6 +60,8 @@ export class Refresher {
   #wakesAt = Infinity
   #isRefreshing = false
   #degradedTicks = 0
+  /** The last comparison of everything has found a watcher that works. */
+  #wasHealthy = false
   #wantsInside = false
   #isStarted = false
   #closed = false
@@ -159,10 +161,7 @@ export class Refresher {
     const { root, log } = this.#options
     if (state.status === 'degraded') {
       log.warn({ root, watcher: state }, 'the watcher does not work; the folder is compared with the index at intervals')
-    } else if (state.status === 'watching') {
-      log.info({ root, watcher: state }, 'watching a skills folder')
-      this.#degradedTicks = 0
-    }
+    } else if (state.status === 'watching') log.info({ root, watcher: state }, 'watching a skills folder')
     // The watcher has missed what changed until now.
     this.#everythingWithin(0)
   }
@@ -216,10 +215,14 @@ export class Refresher {
     this.#tickBy(end + this.#pause)
   }
 
-  /** With growing pauses: at the 1st, 2nd, 4th, 8th and each 16th tick. */
+  /** With growing pauses: at the 1st, 2nd, 4th, 8th and each 16th tick. They begin anew when it has worked from one tick to the next. */
   #restartWatcher (): void {
-    if (this.#watcher?.state.status !== 'degraded') return
+    const status = this.#watcher?.state.status
+    const isHealthy = status === 'watching'
+    if (isHealthy && this.#wasHealthy) this.#degradedTicks = 0
+    this.#wasHealthy = isHealthy
+    if (status !== 'degraded') return
     const tick = ++this.#degradedTicks
-    if (tick % 16 === 0 || (tick & (tick - 1)) === 0) this.#watcher.restart()
+    if (tick % 16 === 0 || (tick & (tick - 1)) === 0) this.#watcher?.restart()
   }
 }

@@ -209,10 +209,28 @@ t.test('K54: the watcher is tried again with growing pauses, and healed', async 
   t.strictSame(walks, [1, 2, 4, 8, 16, 32, 48])
   await until(() => refreshes.length === (at[6] ?? 0) + 1)
   t.match(refresher.watcher, { status: 'watching' })
+  watcher.miss()
+  await until(() => refreshes.length === (at[6] ?? 0) + 2)
   watcher.onRestart = () => { at.push(refreshes.length) }
   watcher.become('degraded', { errors: 1, lastError: 'EMFILE' })
   await until(() => at.length >= 9)
   t.ok((at[8] ?? 0) - (at[7] ?? 0) <= 2, 'from the beginning, when it breaks again')
+})
+
+t.test('K54: a watcher that breaks again after each comparison is tried with the same growing pauses', async (t) => {
+  const watcher = createFakeWatcher()
+  const { refresher, refreshes } = createRefresher(t, { watcher: watcher.factory, times: { ...AT_ONCE, reconcileDegraded: 1, reconcileHealthy: NEVER_MS } })
+  const breaks = () => { watcher.become('degraded', { errors: 1, lastError: 'ENOSPC' }) }
+  const at: number[] = []
+  watcher.onRestart = () => {
+    at.push(refreshes.length)
+    watcher.become('watching')
+  }
+  refresher.refreshed.subscribe(() => { if (refresher.watcher.status === 'watching') setImmediate(breaks) })
+  refresher.start()
+  breaks()
+  await until(() => at.length >= 5)
+  t.strictSame(at.slice(0, 5), [1, 3, 6, 11, 20], 'the 1st, 2nd, 4th, 8th and 16th tick that finds it broken, and one comparison after each restart')
 })
 
 t.test('K52: with a working watcher everything is compared too, now and then', async (t) => {
