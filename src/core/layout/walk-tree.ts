@@ -36,10 +36,14 @@ export async function walkTree (search: TreeSearch, place: string, maxDepth = MA
   const found: string[] = []
   const yieldIfNeeded = createSlicer()
   let isCutOff = false
-  let level: Array<readonly [folder: string, isInSkill: boolean]> = [[place, false]]
+  let level: Array<readonly [folder: string, isInSkill: boolean, isLinkedSkill?: boolean]> = [[place, false]]
   for (let depth = 0; depth <= maxDepth && level.length > 0; depth++) {
     const next: typeof level = []
-    for (const [folder, isBelowSkill] of level) {
+    for (const [folder, isBelowSkill, isLinkedSkill] of level) {
+      if (isLinkedSkill === true) {
+        found.push(folder)
+        continue
+      }
       if (++search.folders > MAX_FOLDERS) {
         search.leftOut.push({ path: folder, reason: 'bound_reached' })
         return found
@@ -62,7 +66,7 @@ export async function walkTree (search: TreeSearch, place: string, maxDepth = MA
           search.leftOut.push({ path, reason: 'excluded' })
         } else if (linked) {
           // A link to a skill counts, one to a group would lead in circles.
-          if (await hasMainFile(search.tree, path)) found.push(path)
+          if (await hasMainFile(search.tree, path)) next.push([path, isInSkill, true])
         } else if (!name.startsWith('.') || (HIDDEN_GROUPS.has(name) && baseName(folder) === 'skills')) {
           next.push([path, isInSkill])
         }

@@ -62,6 +62,13 @@ t.test('K86: links to skills count, links in circles and out of the tree do not'
   t.strictSame(found.leftOut.filter(({ reason }) => reason === 'shadowed'), [], 'one folder in two places is one skill')
 })
 
+t.test('K86: a link counts at its own depth, not at that of the group it lies in', async (t) => {
+  const found = await find({ ...skillsAt('pdf', 'g/more', 'zz/other', 'z/pdf'), 'g/pdf': '->../zz/other', 'g/aa': '->../zz/other', 'z/zz/deep': '->../../zz/other' }, { layout: 'tree' })
+  t.strictSame(paths(found), { pdf: 'pdf', aa: 'g/aa', more: 'g/more', other: 'zz/other', deep: 'z/zz/deep' })
+  t.strictSame(found.skills.map(({ path }) => path), ['pdf', 'g/aa', 'g/more', 'zz/other', 'z/zz/deep'], 'by depth and path')
+  t.match(found.leftOut, [{ path: 'g/pdf', reason: 'shadowed', by: 'pdf' }, { path: 'z/pdf', reason: 'shadowed', by: 'pdf' }])
+})
+
 t.test('K86: flat, include, exclude, and names that are unsafe', async (t) => {
   t.strictSame(paths(await find({ ...skillsAt('a', 'b/c'), 'd/x.txt': '', 'e.txt': '', '.git2/x': '' }, { layout: 'flat' })), { a: 'a', b: 'b', d: 'd' })
   t.strictSame(Object.keys(paths(await find(skillsAt('skills/a', 'skills/b', 'skills/x/c'), { include: ['skills/{a,x/*}'] }))), ['a', 'c'])
