@@ -62,7 +62,10 @@ export class OpenFile {
     let before = signatureOf(this.stats)
     let first: Buffer | undefined
     for (let attempt = 0; attempt < 2; attempt++) {
-      if (before.size > limit) throw new RefusedError('too_large', undefined, before.size)
+      if (before.size > limit) {
+        if (first !== undefined && await this.#stillBeginsWith(first, before.size)) return { bytes: first, signature: signatureOf(this.stats) }
+        throw new RefusedError('too_large', undefined, before.size)
+      }
       const bytes = await this.#readOnce(Number(before.size), limit)
       const after = await this.#signature()
       if (isSameState(before, after)) return { bytes, signature: after }
@@ -129,6 +132,13 @@ export class OpenFile {
   /** Never fails. */
   close (): Promise<void> {
     return closeQuietly(() => this.disk.close(this.descriptor))
+  }
+
+  /** Whether the file has only grown since it was opened, when it had these bytes: others than them are not read. */
+  async #stillBeginsWith (bytes: Buffer, grownSize: bigint): Promise<boolean> {
+    if (this.stats.size !== BigInt(bytes.length) || grownSize <= this.stats.size) return false
+    const again = await this.#readOnce(bytes.length, bytes.length)
+    return bytes.equals(again) && (await this.#signature()).size >= grownSize
   }
 
   async #isUnchanged (): Promise<boolean> {

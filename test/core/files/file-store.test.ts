@@ -84,6 +84,29 @@ t.test('K32: memory is bounded by the weight of the contents, not by their numbe
   t.ok(CONTENT_CACHE_BYTES <= 50 * 1_048_576)
 })
 
+t.test('K22: a file whose growth passes the limit gives what it had when it was opened', async (t) => {
+  const { disk, store, place, path } = await createStore(t, { log: 'a'.repeat(20_000) })
+  const growsBy = (bytes: number) => {
+    let isGrown = false
+    disk.intercept = (operation) => {
+      if (operation !== 'read' || isGrown) return
+      isGrown = true
+      fs.appendFileSync(join(path, 'log'), 'b'.repeat(bytes))
+    }
+  }
+  growsBy(MAX_MAIN_FILE_BYTES)
+  const opened = await store.open(place('log'))
+  t.equal(opened.kind === 'content' ? opened.content.bytes.toString() : opened.kind, 'a'.repeat(20_000))
+  fs.writeFileSync(join(path, 'log'), 'a'.repeat(900))
+  growsBy(200)
+  t.equal((await store.read(place('log'), 1_000)).content.bytes.toString(), 'a'.repeat(900))
+
+  fs.writeFileSync(join(path, 'log'), 'a'.repeat(900))
+  let writes = 0
+  disk.intercept = (operation) => { if (operation === 'read') fs.writeFileSync(join(path, 'log'), `${++writes % 10}`.repeat(1_100)) }
+  t.match(await store.read(place('log'), 1_000).catch((error: unknown) => error), { refusal: 'too_large' }, 'not one that is rewritten')
+})
+
 t.test('K44: small files come whole, large ones open, with their digest', async (t) => {
   const large = 'x'.repeat(MAX_BUFFERED_FILE_BYTES + 1)
   const { disk, store, place, path } = await createStore(t, { small: large.slice(1), large })
