@@ -295,5 +295,5 @@ interface Opening {
 }
 
 function keyOf ({ folder, path }: FilePlace): string {
-  return `${folder}\n${path}`
+  return `${folder}\0${path}`
 }

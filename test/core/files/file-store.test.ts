@@ -107,6 +107,15 @@ t.test('K22: a file whose growth passes the limit gives what it had when it was 
   t.match(await store.read(place('log'), 1_000).catch((error: unknown) => error), { refusal: 'too_large' }, 'not one that is rewritten')
 })
 
+t.test('K44: no two files of different skills share a place in memory, whatever their names are', async (t) => {
+  const { disk, store, base, path } = await createStore(t, { 'x\ny': 'of demo' })
+  fs.mkdirSync(join(base, 'demo\nx'))
+  fs.writeFileSync(join(base, 'demo\nx/y'), 'of the other')
+  const since = store.readCount
+  await store.read({ disk, folder: path, path: 'x\ny' }, 100)
+  t.equal((await store.read({ disk, folder: `${path}\nx`, path: 'y' }, 100, since)).content.bytes.toString(), 'of the other')
+})
+
 t.test('K44: small files come whole, large ones open, with their digest', async (t) => {
   const large = 'x'.repeat(MAX_BUFFERED_FILE_BYTES + 1)
   const { disk, store, place, path } = await createStore(t, { small: large.slice(1), large })
