@@ -12,7 +12,7 @@ export function guardDisk (guard: DiskGuard, disk: Disk, root: string): Disk {
   const opened = new Map<number, string>()
   const rootPaths = new Set([root])
   /** Names of links in the root, by the real paths outside of it that they lead to. */
-  const linked = new Map<string, string>()
+  const linked = new Map<string, Set<string>>()
   const targets = new Map<string, string>()
 
   function nameOf (path: string): string {
@@ -23,7 +23,8 @@ export function guardDisk (guard: DiskGuard, disk: Disk, root: string): Disk {
       if (below !== undefined) return below.split('/', 1)[0] ?? ''
     }
     for (let folder = linked.size === 0 ? '' : path; folder.length > 1; folder = dirname(folder)) {
-      const name = linked.get(folder)
+      // Of several links to one folder the first counts for all.
+      const [name] = linked.get(folder) ?? []
       if (name !== undefined) return name
     }
     return ''
@@ -33,9 +34,14 @@ export function guardDisk (guard: DiskGuard, disk: Disk, root: string): Disk {
     if (path === root) rootPaths.add(realPath)
     if (!rootPaths.has(dirname(path)) || [...rootPaths].some((rootPath) => pathFrom(rootPath, realPath) !== undefined)) return
     const name = basename(path)
-    linked.delete(targets.get(name) ?? '')
+    const before = targets.get(name)
+    if (before === realPath) return
+    if (before !== undefined) linked.get(before)?.delete(name)
+    if (before !== undefined && linked.get(before)?.size === 0) linked.delete(before)
     targets.set(name, realPath)
-    linked.set(realPath, name)
+    const names = linked.get(realPath)
+    if (names === undefined) linked.set(realPath, new Set([name]))
+    else names.add(name)
   }
 
   const ask = <T>(call: (path: string) => Awaitable<T>) => (path: string) => guard.ask(root, nameOf(path), () => call(path))

@@ -129,6 +129,28 @@ t.test('the real path of a root leads to the same areas', async (t) => {
   await Promise.all(answers)
 })
 
+t.test('of two links to one folder the other one keeps it when one leads elsewhere', async (t) => {
+  const base = fs.realpathSync(t.testdir({ root: { a: t.fixture('symlink', '../x'), b: t.fixture('symlink', '../x') }, x: {}, y: {} }))
+  const root = join(base, 'root')
+  for (const moved of ['b', 'a']) {
+    const disk = createFaultyDisk()
+    const guard = new DiskGuard(1)
+    const guarded = guardDisk(guard, disk, root)
+    for (const path of [root, join(root, 'a'), join(root, 'b')]) await guarded.realpath(path)
+    fs.unlinkSync(join(root, moved))
+    fs.symlinkSync('../y', join(root, moved))
+    await guarded.realpath(join(root, moved))
+    const held = hold(disk, join(base, 'x'))
+    t.equal(await outcome(() => guarded.stat(join(base, 'x/SKILL.md'))), NO_ANSWER)
+    t.strictSame(namesOf(guard), [moved === 'a' ? 'b' : 'a'])
+    t.ok((await guarded.stat(join(base, 'y')))?.isDirectory(), 'the others answer')
+    held.release()
+    await until(() => guard.hanging.length === 0)
+    fs.unlinkSync(join(root, moved))
+    fs.symlinkSync('../x', join(root, moved))
+  }
+})
+
 t.test('no descriptor stays open: not one that came too late, not one that was open when its disk began to hang', async (t) => {
   const { root, disk, guard, guarded } = createGuarded(t, 1, 'a', 'b')
   const file = await guarded.open(join(root, 'a/SKILL.md'), fs.constants.O_RDONLY)
