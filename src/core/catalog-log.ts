@@ -65,6 +65,7 @@ export class CatalogLog {
 
   /** Logs the state of the root, which is known by now: several roots are listed at the same time, and logged in their order. */
   start (): void {
+    if (this.#isStarted) return
     this.#isStarted = true
     if (this.#first !== undefined) logRoot(this.#log, this.#path, this.#first, this.#skipped.size > 0)
   }

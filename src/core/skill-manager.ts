@@ -48,6 +48,7 @@ export class SkillManager extends View {
   readonly #log: CoreLog
   readonly #parts: Parts
   readonly #roots: readonly RootSkills[]
+  #isStarted = false
 
   constructor (options: SkillManagerOptions) {
     const parts = createParts(options)
@@ -74,9 +75,8 @@ export class SkillManager extends View {
   /** Lists the roots, and returns when `list` can be answered; the index and the watchers follow in the background. */
   async start (): Promise<void> {
     const starts = Promise.all(this.#roots.map((skills) => skills.start()))
-    this.available().then((available) => {
-      this.#log.info({ skills: this.namesNow().length, valid: available.length, roots: this.status.roots }, 'the skills are indexed')
-    }, () => {})
+    if (!this.#isStarted) this.available().then((available) => { this.#logIndexed(available.length) }, () => {})
+    this.#isStarted = true
     await starts
     for (const skills of this.#roots) skills.logStart()
   }
@@ -89,6 +89,10 @@ export class SkillManager extends View {
 
   async close (): Promise<void> {
     await Promise.all(this.#roots.map((skills) => skills.close()))
+  }
+
+  #logIndexed (valid: number): void {
+    this.#log.info({ skills: this.namesNow().length, valid, roots: this.status.roots }, 'the skills are indexed')
   }
 
   override get unavailable (): SkillError | undefined {

@@ -36,6 +36,17 @@ t.test('K70: at the start one line for each root in their order, with its absolu
   t.equal(ofRoots().length, 6)
 })
 
+t.test('K70: a start that is asked for twice is logged once', async (t) => {
+  const base = t.testdir({ good: skills('a') })
+  const { log, lines } = createLog()
+  const manager = await startManager(t, [join(base, 'good'), join(base, 'absent')], { log })
+  await manager.start()
+  await manager.initialize()
+  t.strictSame(lines.map(({ message }) => message).filter((message) => /^serving|is missing|are indexed/.test(message)), [
+    'serving a skills folder', 'a skills folder is missing; it is served when it appears', 'the skills are indexed'
+  ])
+})
+
 t.test('K4: a root of links that lead out has one line for each link, and then says why it has no skills', async (t) => {
   const base = t.testdir({ agents: skills('a'), links: { a: t.fixture('symlink', '../agents/a') } })
   const { log, ofRoots } = createLog()
