@@ -118,7 +118,7 @@ export function createFakeKernel () {
 
 function realFolder (path: string): string | undefined {
   try {
-    const realPath = fs.realpathSync(path)
+    const realPath = fs.realpathSync.native(path)
     return fs.statSync(realPath).isDirectory() ? realPath : undefined
   } catch {
     return undefined

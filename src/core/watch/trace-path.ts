@@ -1,5 +1,5 @@
 import { lstatSync, readlinkSync } from 'node:fs'
-import { join, parse, resolve, sep } from 'node:path'
+import { dirname, isAbsolute, join, parse, sep } from 'node:path'
 
 /** Links that are followed in one path, as many as Linux follows. */
 const MAX_LINKS = 40
@@ -15,22 +15,26 @@ export function tracePath (path: string, isRemote: (path: string) => boolean): S
   let rest = namesOf(path)
   let links = 0
   for (let name = rest.shift(); name !== undefined; name = rest.shift()) {
+    // The folder is a real path, as it is for the kernel: above it is not where the link to it lies.
+    if (name === '..') {
+      folder = dirname(folder)
+      continue
+    }
     const entry = join(folder, name)
     if (isRemote(entry)) return decisive.add(entry)
     const target = linkTarget(entry)
     if (target !== undefined && ++links <= MAX_LINKS) {
       decisive.add(entry)
-      const next = resolve(folder, target)
-      folder = parse(next).root
-      rest = [...namesOf(next), ...rest]
+      if (isAbsolute(target)) folder = parse(target).root
+      rest = [...namesOf(target), ...rest]
     } else if (rest.length === 0 || !isFolder(entry)) return decisive.add(entry)
     else folder = entry
   }
-  return decisive
+  return decisive.add(folder)
 }
 
 function namesOf (path: string): string[] {
-  return path.slice(parse(path).root.length).split(sep).filter((name) => name !== '')
+  return path.slice(parse(path).root.length).split(sep).filter((name) => name !== '' && name !== '.')
 }
 
 function linkTarget (path: string): string | undefined {

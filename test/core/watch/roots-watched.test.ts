@@ -116,6 +116,27 @@ t.test('K3: a root that comes and goes is followed', async (t) => {
     await expectWatched(watched, 'b', join(root, 'b/SKILL.md'))
   })
 
+  await t.test('a link that goes up from where another link leads', async (t) => {
+    const folder = t.testdir({
+      other: { deep: {}, skills: t.fixture('symlink', 'one'), one: { a: skill() }, two: { b: skill() } },
+      link: t.fixture('symlink', 'other/deep'),
+      skills: t.fixture('symlink', 'link/../skills')
+    })
+    const watched = await watchRoot(t, join(folder, 'skills'))
+    await expectHint(watched, '', () => { repoint(join(folder, 'other/skills'), 'two') })
+    await expectWatched(watched, 'b', join(folder, 'other/two/b/SKILL.md'))
+  })
+
+  await t.test('a link that ends above another one', async (t) => {
+    const folder = t.testdir({ other: { deep: {}, a: skill() }, link: t.fixture('symlink', 'other/deep'), skills: t.fixture('symlink', 'link/..') })
+    const watched = await watchRoot(t, join(folder, 'skills'))
+    await expectHint(watched, '', () => {
+      fs.renameSync(join(folder, 'other'), join(folder, 'previous'))
+      fs.mkdirSync(join(folder, 'other/deep'), { recursive: true })
+    })
+    await expectWatched(watched, 'b', join(makeFolder(join(folder, 'other'), 'b'), 'SKILL.md'))
+  })
+
   await t.test('below a link that is re-pointed (a release folder)', async (t) => {
     const folder = t.testdir({ r1: { skills: { a: skill() } }, r2: { skills: { b: skill() } }, current: t.fixture('symlink', 'r1') })
     const root = join(folder, 'current/skills')
