@@ -87,7 +87,8 @@ function escapeControls (text: string): string {
 }
 
 function shown (value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value)
+  // An error may carry the size of a file.
+  return typeof value === 'string' ? value : JSON.stringify(value, (_key, each: unknown) => typeof each === 'bigint' ? String(each) : each)
 }
 
 function indent (lines: readonly string[], limit: number): readonly string[] {
