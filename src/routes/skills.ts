@@ -3,11 +3,9 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply } from 'fastify'
 import type { FileContent } from '../core/files/file-content.ts'
 import { mediaType } from '../core/content/media-type.ts'
-import { sha256 } from '../core/ground/digest.ts'
 import { SkillError } from '../core/ground/errors.ts'
 import type { SkillsOf } from '../http/callers.ts'
 import { accepts, prefers } from '../http/request/accept.ts'
-import { strongEtag } from '../http/etag.ts'
 import { DOCUMENT_EXAMPLE, FILE_EXAMPLE } from '../openapi/examples.ts'
 import { FILE_PROBLEMS, FOLDER_PROBLEMS, MAIN_FILE_PROBLEMS, READ_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
 import { bytesOrJsonAnswer, jsonAnswer, jsonOrTextAnswer, notModifiedAnswer, partialAnswer, problemAnswers, withCatalogRevision, withRevision } from '../openapi/responses.ts'
@@ -17,7 +15,7 @@ import {
 } from '../schemas/skills.ts'
 import type { Tool } from '../tools/tool.ts'
 import { answerContent, answerFile } from '../http/send/file.ts'
-import { JSON_MEDIA_TYPE, answerJson, answerOutcome } from '../http/send/json.ts'
+import { answerJson, answerOutcome } from '../http/send/json.ts'
 import { addVary, REVISION_HEADER, type RevisionOf, setCatalogRevision } from '../http/headers.ts'
 import { revisionCondition, type RevisionCondition } from '../http/revision.ts'
 
@@ -149,17 +147,6 @@ async function orBytes (jsonForm: () => Promise<Buffer>, bytes: () => Promise<Bu
 function answerBase64 (
   reply: FastifyReply, { name, '*': path }: { readonly name: string, readonly '*': string }, { bytes }: FileContent, condition: RevisionCondition
 ): Buffer {
-  const body = Buffer.from(JSON.stringify({
-    success: true,
-    skill_name: name,
-    file_path: path,
-    content: bytes.toString('base64'),
-    size_bytes: bytes.length,
-    encoding: 'base64'
-  }))
-  // Not of the file alone: compressed forms are kept by ETag, and equal files of two skills have two bodies.
-  const etag = strongEtag(sha256(body))
-  condition.confirm(reply, etag)
-  reply.header('content-type', JSON_MEDIA_TYPE).header('etag', etag)
-  return body
+  const value = { success: true, skill_name: name, file_path: path, content: bytes.toString('base64'), size_bytes: bytes.length, encoding: 'base64' }
+  return answerJson(reply, value, () => JSON.stringify(value), condition)
 }
