@@ -2,7 +2,7 @@ import type { MainFilePreference } from './format/main-files.ts'
 import type { SkillArchive } from './content/archive.ts'
 import type { RevisionChoice } from './content/skill-files.ts'
 import type { SkillState } from './content/skill-state.ts'
-import { mainFileError, SkillError } from './ground/errors.ts'
+import { mainFileError, unlessRefused } from './ground/errors.ts'
 import type { FileContent } from './files/file-content.ts'
 import type { ServableFile } from './files/file-store.ts'
 import type { SearchAnswer } from './search/search.ts'
@@ -87,12 +87,7 @@ export class SkillsAtRevision implements SourceAtRevision {
 
   /** What the frontmatter of a skill calls it in the wanted revision; undefined when that is not given out. */
   async #nameBefore (name: string): Promise<string | undefined> {
-    try {
-      return await this.#files.read(name, async ({ skill }) => skill.metadata.name, this.#wanted)
-    } catch (error) {
-      if (error instanceof SkillError) return undefined
-      throw error
-    }
+    return await unlessRefused(() => this.#files.read(name, async ({ skill }) => skill.metadata.name, this.#wanted))
   }
 
   async find (name: string): Promise<CatalogSkill | undefined> {
@@ -150,11 +145,6 @@ export class SkillsAtRevision implements SourceAtRevision {
 
   /** Undefined for a skill that is gone, or that changes without pause: a kept revision of it can still be read. */
   async #presentOf (name: string): Promise<string | undefined> {
-    try {
-      return (await this.#source.manifest(name)).revision
-    } catch (error) {
-      if (error instanceof SkillError) return undefined
-      throw error
-    }
+    return (await unlessRefused(() => this.#source.manifest(name)))?.revision
   }
 }

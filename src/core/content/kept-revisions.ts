@@ -210,8 +210,9 @@ export class KeptRevisions {
   async find (name: string, revision: string): Promise<KeptRevision | undefined> {
     const key = this.#keyOf(name, revision)
     const kept = this.#memory.held.peek(key)
-    for (const [id, filter] of kept?.doubts ?? []) {
-      if (kept === undefined || await hidesSome(filter, kept)) {
+    if (kept === undefined) return undefined
+    for (const [id, filter] of kept.doubts) {
+      if (await hidesSome(filter, kept)) {
         this.#memory.held.delete(key)
         return undefined
       }

@@ -10,11 +10,12 @@ export const HIDDEN_KINDS = {
 
 export type HiddenKind = keyof typeof HIDDEN_KINDS
 
-export const ZERO_WIDTH_NON_JOINER = 0x200c
-export const ZERO_WIDTH_JOINER = 0x200d
+const ZERO_WIDTH_NON_JOINER = 0x200c
+const ZERO_WIDTH_JOINER = 0x200d
 export const BYTE_ORDER_MARK = 0xfeff
 
-const TAGS_START = 0xe0000
+/** The tag characters repeat ASCII from here. */
+export const TAGS_START = 0xe0000
 const TAGS_END = 0xe007f
 
 /**
@@ -37,6 +38,11 @@ export function hiddenKindOf (codePoint: number, before: number | undefined): Hi
   }
   if ((codePoint >= 0x202a && codePoint <= 0x202e) || (codePoint >= 0x2066 && codePoint <= 0x2069)) return 'bidi_control_characters'
   return codePoint >= TAGS_START && codePoint <= TAGS_END ? 'hidden_tag_characters' : undefined
+}
+
+/** Whether the character before decides what this one is. */
+export function isJoiner (codePoint: number): boolean {
+  return codePoint === ZERO_WIDTH_NON_JOINER || codePoint === ZERO_WIDTH_JOINER
 }
 
 /** A joiner belongs to the spelling of some scripts and to emoji. Behind ASCII, another joiner, or what nobody sees, it hides something. */

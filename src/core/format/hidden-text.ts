@@ -1,5 +1,5 @@
 import { finding, type Position } from './findings.ts'
-import { BYTE_ORDER_MARK, HIDDEN_KINDS, type HiddenKind, hiddenKindOf, ZERO_WIDTH_JOINER, ZERO_WIDTH_NON_JOINER } from './hidden-characters.ts'
+import { BYTE_ORDER_MARK, HIDDEN_KINDS, type HiddenKind, hiddenKindOf, isJoiner } from './hidden-characters.ts'
 import { ADVISED_MAIN_FILE_LINES } from '../ground/limits.ts'
 import type { Finding } from '../ground/skill.ts'
 
@@ -47,8 +47,7 @@ export function checkContent (bytes: Buffer): Finding[] {
 function hiddenKindAt (bytes: Buffer, at: number): HiddenKind | undefined {
   const codePoint = codePointAt(bytes, at)
   if (codePoint === BYTE_ORDER_MARK && at === 0) return undefined
-  const isJoiner = codePoint === ZERO_WIDTH_JOINER || codePoint === ZERO_WIDTH_NON_JOINER
-  return hiddenKindOf(codePoint, isJoiner && at > 0 ? codePointAt(bytes, startBefore(bytes, at)) : undefined)
+  return hiddenKindOf(codePoint, isJoiner(codePoint) && at > 0 ? codePointAt(bytes, startBefore(bytes, at)) : undefined)
 }
 
 /** Where the character before this one begins. */

@@ -54,6 +54,16 @@ export class SkillError extends Error {
   }
 }
 
+/** What a read gives; undefined for a skill that is not there, or cannot be read. */
+export async function unlessRefused<T> (read: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await read()
+  } catch (error) {
+    if (error instanceof SkillError) return undefined
+    throw error
+  }
+}
+
 /** `get_skill`'s sentences. */
 export const mainFileError = {
   invalidName: (name: string) =>

@@ -1,6 +1,6 @@
 import { createSlicer } from '../../core/ground/async.ts'
 import type { Manifest } from '../../core/ground/skill.ts'
-import { SkillError } from '../../core/ground/errors.ts'
+import { unlessRefused } from '../../core/ground/errors.ts'
 import type { ChangeFeed } from '../../core/events/change-feed.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import { parseSkillUri } from '../skill-uri.ts'
@@ -91,13 +91,8 @@ export class FollowedFiles {
     }
   }
 
-  async #manifest (name: string): Promise<Manifest | undefined> {
-    try {
-      return await this.#options.skills.manifest(name)
-    } catch (error) {
-      if (error instanceof SkillError) return undefined
-      throw error
-    }
+  #manifest (name: string): Promise<Manifest | undefined> {
+    return unlessRefused(() => this.#options.skills.manifest(name))
   }
 }
 

@@ -1,7 +1,7 @@
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import type { SkillState } from '../../core/content/skill-state.ts'
 import type { TrustReport } from '../../core/content/trust/trust-policy.ts'
-import { SkillError } from '../../core/ground/errors.ts'
+import { unlessRefused } from '../../core/ground/errors.ts'
 import type { Finding, Frontmatter } from '../../core/ground/skill.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import { checkEligibility } from './eligibility.ts'
@@ -52,14 +52,11 @@ export async function getSkillEntry (skills: SkillSource, uri: string): Promise<
 
 /** The entry of a skill that is listed. A skill that goes away, or cannot be read, is not on the page. */
 async function findListed (skills: SkillSource, name: string): Promise<SkillEntry | undefined> {
-  try {
+  return await unlessRefused(async () => {
     // The index knows invalid skills, which spares the manifest of each.
     if ((await skills.find(name))?.valid !== true) return undefined
     return (await skills.readListed(name, readEntry)).entry
-  } catch (error) {
-    if (error instanceof SkillError) return undefined
-    throw error
-  }
+  })
 }
 
 async function readEntry (state: SkillState): Promise<{ readonly entry?: SkillEntry, readonly findings: readonly Finding[] }> {

@@ -1,4 +1,4 @@
-import { hiddenKindOf, ZERO_WIDTH_JOINER, ZERO_WIDTH_NON_JOINER } from '../../core/format/hidden-characters.ts'
+import { hiddenKindOf, isJoiner, TAGS_START } from '../../core/format/hidden-characters.ts'
 
 /**
  * Characters that a model reads and a person does not see, by position. They are the same as those of the findings
@@ -8,16 +8,13 @@ export function isHidden (text: string, index: number): boolean {
   const unit = text.charCodeAt(index)
   if (unit >= 0x20 && unit < 0x7f) return false
   const codePoint = text.codePointAt(index) ?? 0
-  const isJoiner = codePoint === ZERO_WIDTH_JOINER || codePoint === ZERO_WIDTH_NON_JOINER
-  return hiddenKindOf(codePoint, isJoiner ? codePointBefore(text, index) : undefined) !== undefined
+  return hiddenKindOf(codePoint, isJoiner(codePoint) ? codePointBefore(text, index) : undefined) !== undefined
 }
 
 function codePointBefore (text: string, index: number): number | undefined {
   const pair = text.codePointAt(index - 2)
   return pair !== undefined && pair > 0xffff ? pair : text.codePointAt(index - 1)
 }
-
-const TAGS_START = 0xe0000
 
 /** What kind of hidden character it is, in words; for a tag also the character that it stands for. */
 export function nameOfHidden (codePoint: number): string {
