@@ -7,7 +7,9 @@ import { parseExpiry } from './expiry.ts'
 import { type AccessFile, AccessFileSchema } from './schema.ts'
 
 export const READ_SCOPE = 'skills:read'
-const ANONYMOUS = 'anonymous'
+export const ANONYMOUS = 'anonymous'
+/** Commands name the members of a group so. */
+export const GROUP_PREFIX = 'group:'
 const AUTHENTICATED = 'authenticated'
 
 /**
@@ -93,6 +95,7 @@ export class Policy {
       const { name, sha256, groups = [], scopes = [READ_SCOPE], expires } = entry
       const digest = sha256.toLowerCase()
       if (names.has(name)) throw file.error([...at, 'name'], 'is the name of another token or link')
+      if (name === ANONYMOUS || name.startsWith(GROUP_PREFIX)) throw file.error([...at, 'name'], `stands for other callers: commands take ${ANONYMOUS} and ${GROUP_PREFIX}G for them`)
       if (this.#secrets[kind].has(digest)) throw file.error([...at, 'sha256'], 'is that of another entry')
       const expiresAt = expires === undefined ? undefined : parseExpiry(expires)
       if (expires !== undefined && expiresAt === undefined) throw file.error([...at, 'expires'], 'is no date of the calendar')

@@ -7,7 +7,7 @@ import { counted } from '../core/ground/text.ts'
 import type { SkillManagerOptions } from '../core/skill-manager.ts'
 import { SkillManager } from '../core/skill-manager.ts'
 import type { View } from '../core/views/view.ts'
-import { Policy, READ_SCOPE, type Rule } from './policy.ts'
+import { ANONYMOUS, GROUP_PREFIX, Policy, READ_SCOPE, type Rule } from './policy.ts'
 import type { Principal } from '../http/callers.ts'
 
 /** Neither: the file is only checked. */
@@ -86,7 +86,7 @@ function reportCaller (policy: Policy, skills: SkillManager, caller: string): re
 function reportSkill (policy: Policy, skills: SkillManager, skill: string): readonly string[] {
   const folders = skills.rootNames.filter((root) => skills.skillsIn(root).includes(skill))
   if (folders.length === 0) throw new ConfigError(`no folder has a skill ${quote(skill)}${didYouMean(skill, skills.rootNames.flatMap((root) => skills.skillsIn(root)))}`)
-  const callers = ['anonymous', ...policy.secretNames]
+  const callers = [ANONYMOUS, ...policy.secretNames]
   return folders.flatMap((root) => {
     const rules = policy.rules.filter((rule) => rule.admits(root, skill))
     const names = callers.filter((name) => refusalOf(policy, name) === undefined && ruleFor(policy.rules, groupsOf(policy, name) ?? [], root, skill) !== undefined)
@@ -102,11 +102,11 @@ function ruleFor (rules: readonly Rule[], groups: readonly string[], root: strin
 }
 
 function groupsOf (policy: Policy, caller: string): readonly string[] | undefined {
-  if (caller.startsWith('group:')) {
-    return policy.groupsOf([caller.slice('group:'.length)])
+  if (caller.startsWith(GROUP_PREFIX)) {
+    return policy.groupsOf([caller.slice(GROUP_PREFIX.length)])
   }
   // Callers without credentials may be nobody.
-  return principalOf(policy, caller)?.groups ?? (caller === 'anonymous' ? [] : undefined)
+  return principalOf(policy, caller)?.groups ?? (caller === ANONYMOUS ? [] : undefined)
 }
 
 /** Why the service refuses a caller, whatever the rules grant to its groups. Members of a group may have any scope. */
@@ -119,7 +119,7 @@ function refusalOf (policy: Policy, caller: string): string | undefined {
 
 /** Undefined for a group, and for anonymous callers where they are nobody. */
 function principalOf (policy: Policy, caller: string): Principal | undefined {
-  if (caller.startsWith('group:')) return undefined
-  const proof = caller === 'anonymous' ? { kind: caller } as const : policy.proofOf(caller)
+  if (caller.startsWith(GROUP_PREFIX)) return undefined
+  const proof = caller === ANONYMOUS ? { kind: caller } as const : policy.proofOf(caller)
   return proof && policy.principalOf(proof)
 }

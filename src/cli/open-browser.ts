@@ -12,7 +12,7 @@ const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly [command: strin
  */
 export function openBrowser (url: string, env: Readonly<Record<string, string | undefined>>): void {
   const [command, ...args] = OPENERS[process.platform] ?? []
-  const hasDesktop = process.platform !== 'linux' || (env['DISPLAY'] ?? env['WAYLAND_DISPLAY'] ?? '') !== ''
+  const hasDesktop = process.platform !== 'linux' || Boolean(env['DISPLAY'] || env['WAYLAND_DISPLAY'])
   if (command === undefined || !hasDesktop) return
   // The address is printed too: whoever has no opener uses that.
   spawn(command, [...args, url], { stdio: 'ignore', detached: true }).on('error', () => {}).unref()

@@ -53,6 +53,8 @@ const BROKEN: Readonly<Record<string, string>> = {
   'a group that is no name': 'rules:\n  - { groups: ["a,b"] }\n',
   'a digest that is a token': `tokens:\n  - { name: a, sha256: ${ann.text} }\n`,
   'a name twice': `tokens:\n  - { name: a, sha256: ${DIGEST} }\n  - { name: a, sha256: ${'b'.repeat(64)} }\n`,
+  'the name of callers without credentials': `tokens:\n  - { name: anonymous, sha256: ${DIGEST} }\n`,
+  'a link with the name of a group': `links:\n  - { name: "group:docs", sha256: ${DIGEST} }\n`,
   'a digest twice': `tokens:\n  - { name: a, sha256: ${DIGEST} }\n  - { name: b, sha256: ${DIGEST.toUpperCase()} }\n`,
   'a key twice': 'rules: []\nrules:\n  - { groups: [anonymous] }\n',
   'no day of the calendar': `tokens:\n  - { name: a, sha256: ${DIGEST}, expires: 2027-13-01 }\n`,
