@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import { newSecret } from '../helper/guarded.ts'
 import { installSdk } from '../helper/otel.ts'
 import { runProcess, startProcess } from '../helper/process.ts'
+import { openRaw, request } from '../helper/raw-http.ts'
 
 const FILES = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo\n' } }
 
@@ -19,6 +20,27 @@ t.test('K71: METRICS_PORT has the metrics on a port of its own, and the service 
   t.equal((await fetch(String(url).replace('/metrics', '/'))).status, 404)
   t.equal((await fetch(String(url), { method: 'POST' })).status, 405)
   t.equal((await fetch(`${service.url}/metrics`)).status, 404)
+  t.match(await service.stop(), { code: 0, stderr: '' })
+})
+
+/** Opens what the limit allows at each signal. */
+const TAKE_ALL_DESCRIPTORS = `data:text/javascript,${encodeURIComponent(`
+  import { openSync, writeSync } from 'node:fs'
+  process.on('SIGUSR2', () => { try { for (;;) openSync('/dev/null') } catch { writeSync(1, '{"msg":"all taken"}\\n') } })
+`)}`
+
+t.test('K71: a scrape while no descriptor is free has no sample of what needs one, and ends nothing', async (t) => {
+  const service = await startProcess(t, { args: [t.testdir(FILES)], env: { METRICS_PORT: '0' }, ulimit: '-n 100', nodeOptions: ['--import', TAKE_ALL_DESCRIPTORS] })
+  const { url } = service.log().find(({ msg }) => msg === 'metrics for Prometheus') ?? {}
+  const connection = await openRaw(String(url))
+  t.match(await connection.send(request('GET', '/metrics')).response(), { status: 200, text: /^process_resident_memory_bytes \d+$/m })
+  service.signal('SIGUSR2')
+  await service.printed('all taken')
+  const { status, text } = await connection.send(request('GET', '/metrics')).response()
+  t.equal(status, 200)
+  t.match(text, /^nodejs_heap_used_bytes \d+$/m)
+  for (const name of ['process_resident_memory_bytes', 'process_open_fds']) t.notMatch(text, `\n${name} `)
+  connection.destroy()
   t.match(await service.stop(), { code: 0, stderr: '' })
 })
 

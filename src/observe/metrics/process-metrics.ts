@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks'
+import { getHeapStatistics } from 'node:v8'
 import { type Metric, Reading } from './instruments.ts'
 
 /** Interval at which the delay of the event loop is sampled, in milliseconds. */
@@ -28,23 +29,24 @@ export function processMetrics (): { readonly metrics: Readonly<Record<string, M
         before = now
         return utilization
       }),
-      nodejs_heap_used_bytes: new Reading('gauge', { help: 'Memory of JavaScript objects.' }, () => process.memoryUsage().heapUsed),
+      nodejs_heap_used_bytes: new Reading('gauge', { help: 'Memory of JavaScript objects.' }, () => getHeapStatistics().used_heap_size),
       process_cpu_seconds_total: new Reading('counter', { help: 'CPU time of the process, user and system.' }, () => {
         const { user, system } = process.cpuUsage()
         return (user + system) / MICROSECONDS
       }),
-      process_resident_memory_bytes: new Reading('gauge', { help: 'Memory of the process.' }, () => process.memoryUsage.rss()),
-      process_open_fds: new Reading('gauge', { help: 'Open file descriptors.' }, countDescriptors),
+      process_resident_memory_bytes: new Reading('gauge', { help: 'Memory of the process.' }, () => whereReadable(() => process.memoryUsage.rss())),
+      // The list holds the descriptor that reads it.
+      process_open_fds: new Reading('gauge', { help: 'Open file descriptors.' }, () => whereReadable(() => readdirSync('/proc/self/fd').length - 1)),
       process_start_time_seconds: new Reading('gauge', { help: 'Start of the process, in seconds since 1970.' }, () => startedAt)
     },
     close: () => { delay.disable() }
   }
 }
 
-/** No sample where there is no /proc. The list holds the descriptor that reads it. */
-function countDescriptors (): Array<readonly [number]> {
+/** No sample where there is no /proc, or no free descriptor to read it. */
+function whereReadable (read: () => number): Array<readonly [number]> {
   try {
-    return [[readdirSync('/proc/self/fd').length - 1]]
+    return [[read()]]
   } catch {
     return []
   }
