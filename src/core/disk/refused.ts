@@ -26,6 +26,11 @@ export function asRefused (error: unknown): RefusedError {
   return error instanceof RefusedError ? error : new RefusedError(refusalOf(error), error)
 }
 
+/** Whether an error says nothing about what is at a path: what was known of it stands. */
+export function isUnknown (error: unknown): boolean {
+  return asRefused(error).refusal === 'io_error'
+}
+
 /** Whether a file is passed over as main file: it is not a regular file of this skill. */
 export function isNoMainFile (refusal: Refusal): boolean {
   return refusal === 'not_found' || refusal === 'outside' || refusal === 'is_directory' || refusal === 'not_regular'

@@ -1,6 +1,7 @@
-import { type Disk, errorCode } from '../disk/disk.ts'
+import type { Disk } from '../disk/disk.ts'
 import { isVersionControl } from '../disk/hidden.ts'
 import { pathFrom } from '../disk/paths.ts'
+import { isUnknown } from '../disk/refused.ts'
 
 /** What a link in a root leads to: a skill, a file, a folder that may not be served, or no folder at all. */
 export type LinkMeaning =
@@ -20,7 +21,7 @@ export async function linkContainers (disk: Disk, rootRealPath: string, allowed:
     try {
       containers.push(await disk.realpath(folder))
     } catch (error) {
-      if (errorCode(error) === 'ETIMEDOUT') containers.push(folder)
+      if (isUnknown(error)) containers.push(folder)
     }
   }
   return containers
@@ -30,7 +31,7 @@ export async function linkContainers (disk: Disk, rootRealPath: string, allowed:
  * Finds out what a link in a root leads to. A folder is a skill if it lies strictly below a container, and in no version
  * control folder of it. An allowed folder itself is outside: the setting that names its parent allows it.
  * @param containers from `linkContainers`
- * @param known the last known answer, for a disk that does not answer
+ * @param known the last known answer, for a disk that fails or does not answer
  */
 export async function resolveLink (disk: Disk, containers: readonly string[], path: string, known: LinkMeaning = NOTHING): Promise<LinkMeaning> {
   try {
@@ -41,7 +42,7 @@ export async function resolveLink (disk: Disk, containers: readonly string[], pa
     if (paths.some((path) => path !== '' && !isVersionControl(path.split('/')))) return { kind: 'skill', realPath }
     return paths.every((path) => path === '') && realPath !== containers[0] ? { kind: 'outside', realPath } : NOTHING
   } catch (error) {
-    return errorCode(error) === 'ETIMEDOUT' ? known : NOTHING
+    return isUnknown(error) ? known : NOTHING
   }
 }
 

@@ -79,7 +79,7 @@ export type GoodScan = Extract<RootScan, { state: 'ok' }>
 
 /**
  * Lists the skills of one root, in slices. Reads names and types only, never a file.
- * @param before the last good scan: a link whose disk does not answer keeps its meaning
+ * @param before the last good scan: a link whose disk fails keeps its meaning
  */
 export async function scanRoot (disk: Disk, root: RootFolder, before?: GoodScan): Promise<RootScan> {
   try {

@@ -199,6 +199,27 @@ t.test('a link whose disk does not answer keeps its meaning', async (t) => {
   t.strictSame(await linkContainers(disk, root, [store]), [root, store])
 })
 
+t.test('K53: a skill behind a link whose disk fails stays listed, as one without a link does', async (t) => {
+  const { base, root, store } = createInstalled(t)
+  const disk = createFaultyDisk({ ageMs: 60_000 })
+  const manager = await startManager(t, [root], { disk, linkTargets: [store] })
+  for (const code of ['EIO', 'ESTALE', 'EMFILE']) {
+    for (const failing of [['store', 'root/one', 'root/two'], ['root/own']]) {
+      disk.intercept = (_operation, path) => {
+        if (failing.some((name) => `${path}/`.startsWith(`${join(base, name)}/`))) throw osError(code)
+      }
+      t.strictSame(await manager.list(), ['one', 'own', 'two'], `${code} ${failing.join()}`)
+      t.strictSame(manager.availableNow().map(({ name }) => name), ['one', 'own', 'two'])
+      for (const name of failing.includes('root/own') ? ['own'] : ['one', 'two']) {
+        t.match(await textOf(() => manager.readMainFile(name, 'SKILL.md')), /^main_file_unreadable/)
+        t.match(await textOf(() => manager.readFile(name, 'SKILL.md')), /^file_io_error/)
+      }
+    }
+  }
+  disk.intercept = () => {}
+  t.equal(await textOf(() => manager.readFile('one', 'a.md')), 'one')
+})
+
 t.test('K52: the index follows what links lead to outside of the root', async (t) => {
   const { base, root, store } = createInstalled(t)
   const manager = await startWatching(t, root, { linkTargets: [store] })
