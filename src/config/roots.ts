@@ -29,7 +29,8 @@ export async function openRoots (config: Pick<Config, 'skillsDirs' | 'personalDi
   if (project.length === 0) throw new ConfigError('there is no source of skills: the configuration file names none')
   const all = [...project, ...personal]
   const kept = all.map((spec) => spec.kind === 'folder' ? withLayout(spec) : spec)
-  const sources = await openSources(kept.filter((spec) => spec !== undefined), config, options)
+  const otherNames = all.flatMap((spec, index) => spec.kind === 'folder' && kept[index] === undefined ? [spec.name ?? basename(spec.path)] : [])
+  const sources = await openSources(kept.filter((spec) => spec !== undefined), otherNames, config, options)
   const opened = [...sources?.roots ?? []]
   const roots = all.map((spec, index): RootOptions => {
     if (spec.kind !== 'folder' || kept[index] !== undefined) return opened.shift() ?? { path: '' }
@@ -51,13 +52,13 @@ function withLayout ({ layout = 'flat', name, ...folder }: FolderRoot): LayoutFo
 
 /** No module is loaded for plain folders. */
 async function openSources (
-  specs: ReadonlyArray<Source | LayoutFolder>, { stateDir, watchPolling: polling = false, linkTargets }: Partial<Pick<Config, 'stateDir' | 'watchPolling' | 'linkTargets'>>,
+  specs: ReadonlyArray<Source | LayoutFolder>, otherNames: readonly string[], { stateDir, watchPolling: polling = false, linkTargets }: Partial<Pick<Config, 'stateDir' | 'watchPolling' | 'linkTargets'>>,
   { log, env }: { readonly log: CoreLog, readonly env: Environment }
 ): Promise<Sources | undefined> {
   if (specs.length === 0) return undefined
   const { createSources } = await import('../sources/sources.ts')
   try {
-    return await createSources({ sources: specs, stateDir: stateDir ?? defaultStateDir(env), env, log, polling, linkTargets })
+    return await createSources({ sources: specs, otherNames, stateDir: stateDir ?? defaultStateDir(env), env, log, polling, linkTargets })
   } catch (error) {
     throw error instanceof AddressError ? new ConfigError(error.message, { cause: error }) : error
   }

@@ -19,6 +19,8 @@ export interface SourcesOptions {
   readonly sources: ReadonlyArray<Source | LayoutFolder>
   /** Absolute. Folders need none. */
   readonly stateDir: string
+  /** Of the roots that are no sources. */
+  readonly otherNames?: readonly string[]
   /** For credentials, and for git. */
   readonly env: Environment
   readonly log?: CoreLog
@@ -34,9 +36,12 @@ export class Sources {
   readonly #keepers: readonly Keeper[]
   readonly #approval: Approval
   readonly #lock: StateLock
+  /** The names that operators gave, by the numbered ones that took their place. */
+  readonly givenNames: ReadonlyMap<string, string>
 
-  constructor (keepers: readonly Keeper[], approval: Approval, lock: StateLock) {
+  constructor (keepers: readonly Keeper[], givenNames: ReadonlyMap<string, string>, approval: Approval, lock: StateLock) {
     this.#keepers = keepers
+    this.givenNames = givenNames
     this.#approval = approval
     this.#lock = lock
   }
@@ -90,7 +95,7 @@ export class Sources {
  * Opens the state folder, and takes up what was published before. Nothing is fetched yet.
  * @throws AddressError for what an operator has to change
  */
-export async function createSources ({ sources, stateDir, env, log = SILENT, retryFactor, polling, linkTargets }: SourcesOptions): Promise<Sources> {
+export async function createSources ({ sources, stateDir, otherNames, env, log = SILENT, retryFactor, polling, linkTargets }: SourcesOptions): Promise<Sources> {
   const lock = sources.every(({ kind }) => kind === 'folder') ? NO_LOCK : await lockFolder(stateDir)
   const keepers: Keeper[] = []
   const approval: Approval = {}
@@ -99,9 +104,11 @@ export async function createSources ({ sources, stateDir, env, log = SILENT, ret
     const folders = new Set<string>()
     const programs = new Set<string>()
     // Those that came from addresses may be equal.
-    const names = distinctNames(sources.map(({ name }) => name))
+    const names = distinctNames(sources.map(({ name }) => name), otherNames)
+    const givenNames = new Map<string, string>()
     for (const [index, given] of sources.entries()) {
       const source = { ...given, name: names[index] ?? given.name }
+      if (source.name !== given.name) givenNames.set(source.name, given.name)
       if (source.kind === 'folder') {
         const { FolderKeeper } = await import('./folder/folder-keeper.ts')
         keepers.push(new FolderKeeper({ folder: source, log, polling, linkTargets }))
@@ -118,7 +125,7 @@ export async function createSources ({ sources, stateDir, env, log = SILENT, ret
     }
     for (const program of programs) log.info({ program }, 'sources are fetched by a program of this machine')
     for (const keeper of keepers) await keeper.open()
-    return new Sources(keepers, approval, lock)
+    return new Sources(keepers, givenNames, approval, lock)
   } catch (error) {
     for (const keeper of keepers) await keeper.close()
     await lock.release()

@@ -14,7 +14,7 @@ export async function loadPolicy ({ lockFile, trustFile }: Pick<Config, 'lockFil
   const { openPolicy } = await import('./open-policy.ts')
   const { projectRoots, personalRoot, sources } = roots
   const names = [...projectRoots, ...personalRoot === undefined ? [] : [personalRoot]].map((root) => typeof root === 'string' ? basename(root) : root.name ?? basename(root.path))
-  const policy = await openPolicy({ lockFile, trustFile }, names, log)
+  const policy = await openPolicy({ lockFile, trustFile }, names, log, sources?.givenNames)
   sources?.guardBy((candidate) => policy.approve(candidate))
   return policy
 }

@@ -8,7 +8,7 @@ import { SourceError } from '../sources/source-error.ts'
 import type { Candidate } from '../sources/source-keeper.ts'
 import { parseLock } from './lock-file.ts'
 import { OriginPolicy } from './origin-policy.ts'
-import { parseTrust } from './trust-file.ts'
+import { parseTrust, type Trust } from './trust-file.ts'
 import { verifyRoot } from './verify-folder.ts'
 
 /** A policy that follows its files until it is closed. */
@@ -28,11 +28,12 @@ export type PolicyFiles = { readonly [Name in 'lockFile' | 'trustFile']?: Config
 /**
  * The policy of a service's settings. Its files are read again when they change; while a file is broken, its last good content counts.
  * @param rootNames names of the folders and sources of the service
+ * @param givenNames the names that operators gave to some of them, which got others since two had one name
  * @throws ConfigError when a file cannot be used now
  */
-export async function openPolicy ({ lockFile, trustFile }: PolicyFiles, rootNames: readonly string[], log: CoreLog): Promise<OpenPolicy> {
+export async function openPolicy ({ lockFile, trustFile }: PolicyFiles, rootNames: readonly string[], log: CoreLog, givenNames: ReadonlyMap<string, string> = new Map()): Promise<OpenPolicy> {
   const lock = lockFile === undefined ? undefined : await readSetting('LOCKED or --locked', FollowedFile.open(lockFile, (text) => parseLock(lockFile, text)), LOCK_REMEDY)
-  const trust = trustFile === undefined ? undefined : await readSetting('TRUST_FILE or --trust', FollowedFile.open(trustFile, (text, reads) => parseTrust(trustFile, text, rootNames, reads)))
+  const trust = trustFile === undefined ? undefined : await readSetting('TRUST_FILE or --trust', FollowedFile.open(trustFile, (text, reads) => withGivenNames(parseTrust(trustFile, text, rootNames, reads), givenNames)))
   if (lock !== undefined) report(lock, 'the lock', log)
   if (trust !== undefined) report(trust, 'the trust file', log)
   return Object.assign(new OriginPolicy({ lock, trust }), {
@@ -46,6 +47,16 @@ export async function openPolicy ({ lockFile, trustFile }: PolicyFiles, rootName
     },
     remark: () => [lock?.remark('the lock') ?? [], trust?.remark('the trust file') ?? []].flat().join('; ') || undefined
   })
+}
+
+/** A rule for a name holds for all roots that were given it, unless it names the number too. */
+function withGivenNames (trust: Trust, givenNames: ReadonlyMap<string, string>): Trust {
+  const roots = new Map(trust.roots)
+  for (const [name, given] of givenNames) {
+    const mode = trust.roots.get(name) ?? trust.roots.get(given)
+    if (mode !== undefined) roots.set(name, mode)
+  }
+  return { ...trust, roots }
 }
 
 /**

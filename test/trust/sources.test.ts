@@ -1,11 +1,13 @@
 import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { openRoots } from '../../src/config/roots.ts'
 import { SILENT } from '../../src/core/ground/log.ts'
+import { loadPolicy } from '../../src/trust/load-policy.ts'
 import { openPolicy } from '../../src/trust/open-policy.ts'
 import { createRepository, skillFiles } from '../helper/git.ts'
 import { makeKeyPair, sign } from '../helper/signing.ts'
-import { skillText, until } from '../helper/skills.ts'
+import { skill, skillText, startManager, until } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
 
 t.test('K95: of a source that must be signed, only a signed state is published, as a whole', async (t) => {
@@ -45,6 +47,27 @@ t.test('K95: of a source that must be signed, only a signed state is published, 
   repository.commit({})
   await sources.sync()
   t.match(status(), { state: 'ok' })
+})
+
+t.test('K95: a rule for a name holds for every source and folder of that name', async (t) => {
+  const { publicPem } = makeKeyPair()
+  const folder = t.testdir({
+    'trust.yaml': 'signers:\n  - { name: team, key: key.pub }\nroots: { skills: require, skills-2: report }\n',
+    'key.pub': publicPem,
+    a: { skills: { a: skill('a') } },
+    b: { skills: { b: skill('b') } },
+    c: { skills: { c: skill('c') } },
+    'skills-2': { d: skill('d') }
+  })
+  const skillsDirs = ['a/skills', 'b/skills', 'c/skills'].map((path) => join(folder, path))
+  writeFileSync(join(folder, 'config.yaml'), JSON.stringify({ sources: [{ folder: 'skills-2' }] }))
+  const roots = await openRoots({ skillsDirs, configFile: join(folder, 'config.yaml'), layout: 'tree', stateDir: '/nowhere', personalDir: undefined }, { log: SILENT, env: {} })
+  t.teardown(() => roots.sources?.close())
+  t.strictSame(roots.projectRoots.map(({ name }) => name), ['skills', 'skills-3', 'skills-4', undefined], 'a number makes no name of another root')
+  const policy = await loadPolicy({ lockFile: undefined, trustFile: join(folder, 'trust.yaml') }, roots, SILENT)
+  t.teardown(() => { policy?.close() })
+  const skills = await startManager(t, roots.projectRoots, { ...policy && { policy } })
+  t.strictSame(await skills.list(), ['d'])
 })
 
 t.test('K95: a key that goes away is remarked on until it is back', async (t) => {

@@ -17,9 +17,12 @@ export function sameOr<T> (before: readonly T[] | undefined, now: readonly T[]):
   return before?.length === now.length && now.every((item, index) => item === before[index]) ? before : now
 }
 
-/** The same names, each once: of equal ones, the later get a number that makes no other name of the list: `skills`, `skills-2`. */
-export function distinctNames (names: readonly string[]): readonly string[] {
-  const taken = new Set(names)
+/**
+ * The same names, each once: of equal ones, the later get a number that makes no other name of the list: `skills`, `skills-2`.
+ * @param others what no numbered name may be either
+ */
+export function distinctNames (names: readonly string[], others: readonly string[] = []): readonly string[] {
+  const taken = new Set([...names, ...others])
   return names.map((name, index) => {
     if (names.indexOf(name) === index) return name
     let number = 2
