@@ -54,8 +54,10 @@ export class RequestLogController extends LogController {
     // Now, because a socket forgets its address when it closes.
     const log = this.#loggerOf(request)
     const client = this.#clientOf?.(request.raw)
+    // A request that is destroyed with its answer has none any more.
+    const { socket } = request.raw
     // `close` comes after every response, and once; `finish` only after a complete one.
-    reply.raw.on('close', () => { logRequest(log, request, reply, performance.now() - start, observer, client) })
+    reply.raw.on('close', () => { logRequest(log, request, reply, performance.now() - start, socket.destroyed, observer, client) })
   }
 
   override requestCompleted (): void {}
@@ -73,12 +75,12 @@ export class RequestLogController extends LogController {
   }
 }
 
-function logRequest (log: FastifyBaseLogger, request: FastifyRequest, reply: FastifyReply, milliseconds: number, observer: Observer | undefined, client: string | undefined): void {
+function logRequest (log: FastifyBaseLogger, request: FastifyRequest, reply: FastifyReply, milliseconds: number, isCut: boolean, observer: Observer | undefined, client: string | undefined): void {
   const { raw } = reply
   const { method } = request
   const url = maskSecrets(request.url)
   // A destroyed socket counts what it still held as finished. A complete response closes before its socket is destroyed.
-  const isComplete = raw.writableFinished && !request.raw.socket.destroyed
+  const isComplete = raw.writableFinished && !isCut
   const length = method === 'HEAD' ? undefined : reply.getHeader('content-length')
   const bytes = length === undefined ? undefined : Number(length)
   // Flat fields, because Fastify's serialisers of `req` and `res` would build two more objects; those that most lines lack are added.

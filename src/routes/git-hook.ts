@@ -47,12 +47,22 @@ export const gitHook: FastifyPluginAsyncTypebox<GitHookOptions> = async function
 async function digestsOf (body: Readable | undefined, secrets: ReadonlyArray<string | undefined>): Promise<string[]> {
   const hashes = secrets.map((secret) => createHmac('sha256', secret ?? ''))
   let size = 0
-  for await (const chunk of body ?? []) {
-    size += (chunk as Buffer).length
+  for await (const chunk of chunksOf(body)) {
+    size += chunk.length
     if (size > MAX_BODY_BYTES) throw new HttpProblem('body_too_large', `A hook has at most ${MAX_BODY_BYTES} bytes`)
-    for (const hash of hashes) hash.update(chunk as Buffer)
+    for (const hash of hashes) hash.update(chunk)
   }
   return hashes.map((hash) => hash.digest('hex'))
+}
+
+/** The end of the loop must not destroy the request: its socket, which still carries the answer, would go with it. */
+async function * chunksOf (body: Readable | undefined): AsyncGenerator<Buffer> {
+  try {
+    yield * body?.iterator({ destroyOnReturn: false }) ?? []
+  } catch {
+    // A body has no errors of its own: its sender has left.
+    throw new HttpProblem('bad_request', 'The body of the hook has ended too early')
+  }
 }
 
 /** GitHub and Bitbucket sign with a prefix, Gitea and Forgejo without; GitLab sends the secret itself. */

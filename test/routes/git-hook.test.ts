@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import t from 'tap'
 import { buildService } from '../helper/build.ts'
-import { openRaw, request } from '../helper/raw-http.ts'
+import { openRaw, rawRequest, request } from '../helper/raw-http.ts'
 
 t.test('K84: a signed hook asks for a check of the sources with its secret', async (t) => {
   const asked: string[] = []
@@ -49,4 +49,32 @@ t.test('K84: a signed hook that waits for 100 Continue may have any type, charse
 t.test('K84: without a webhook every hook is refused', async (t) => {
   const { app } = await buildService(t)
   t.equal((await app.inject({ method: 'POST', url: '/hooks/git', headers: { host: 'localhost' } })).statusCode, 403)
+})
+
+t.test('K84: a hook with more bytes than GitHub sends is 413, whatever it announces, and the service goes on', async (t) => {
+  const { url, logged, log } = await buildService(t)
+  const size = 25 * 1_048_576 + 1
+  for (const [framing, body] of [
+    [`Content-Length: ${size}`, Buffer.alloc(size)],
+    ['Transfer-Encoding: chunked', Buffer.concat([Buffer.from(`${size.toString(16)}\r\n`), Buffer.alloc(size), Buffer.from('\r\n0\r\n\r\n')])]
+  ] as const) {
+    const done = logged('"code":"body_too_large"')
+    t.match(await rawRequest(url, request('POST', '/hooks/git', { headers: [framing], body })), { status: 413, headers: { connection: 'close' } })
+    await done
+  }
+  t.equal((await rawRequest(url, request('POST', '/hooks/git'))).status, 403)
+  t.strictSame(log().filter(({ level }) => Number(level) >= 50), [])
+})
+
+t.test('K84: a hook whose sender leaves in the middle is no error of the service', async (t) => {
+  const { url, log, logged } = await buildService(t)
+  const connection = await openRaw(url)
+  const done = logged('request aborted')
+  connection.send(request('POST', '/hooks/git', { headers: ['Content-Length: 100'], body: 'the beginning' }))
+  // Behind the request, its answer tells that both have been read.
+  await rawRequest(url, request('GET', '/livez'))
+  connection.destroy()
+  await done
+  await rawRequest(url, request('GET', '/livez'))
+  t.strictSame(log().filter(({ level }) => Number(level) >= 50), [])
 })
