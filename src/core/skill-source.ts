@@ -107,6 +107,8 @@ export interface SkillStatus {
   readonly failures: readonly string[]
   /** Names of the skills whose disk does not answer. */
   readonly hanging: readonly string[]
+  /** Names of the roots of which only some skills may be seen; absent without callers. */
+  readonly partial?: readonly string[]
   /** How many folders a trust policy keeps from being skills; absent without one. */
   readonly quarantined?: number
 }

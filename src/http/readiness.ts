@@ -58,8 +58,28 @@ function explainStatus ({ ready, indexed, roots, watcher, hanging }: SkillStatus
 }
 
 /** Of the sources, as of the roots, what the caller may see. */
-function visibleSources (sources: readonly SourceStatus[] | undefined, { roots }: SkillStatus): readonly SourceStatus[] | undefined {
-  return sources?.filter(({ name }) => roots.some((root) => root.name === name))
+function visibleSources (sources: readonly SourceStatus[] | undefined, { roots, partial = [] }: SkillStatus): readonly SourceStatus[] | undefined {
+  return sources?.flatMap((source) => {
+    const root = roots.find(({ name }) => name === source.name)
+    if (root === undefined) return []
+    return partial.includes(root.name) ? partOf(source, root.skills) : source
+  })
+}
+
+/** Revision, layout and the words of an error tell of all skills of a source. */
+function partOf (source: SourceStatus, skills: number): SourceStatus {
+  const { name, kind, state, optional, checked_at: checkedAt, next_at: nextAt, failing_since: since, error } = source
+  return {
+    name,
+    kind,
+    state,
+    skills,
+    ...optional !== undefined && { optional },
+    ...checkedAt !== undefined && { checked_at: checkedAt },
+    ...nextAt !== undefined && { next_at: nextAt },
+    ...since !== undefined && { failing_since: since },
+    ...error !== undefined && { error: { code: error.code, message: 'the log says why' } }
+  }
 }
 
 /** Whether the service waits for a source before it is ready. */

@@ -1,6 +1,7 @@
 import type { FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
 import t from 'tap'
+import type { SourceStatus } from '../../src/schemas/health.ts'
 import { bearer, buildGuarded, newSecret } from '../helper/guarded.ts'
 import { openRaw, rawRequest, request } from '../helper/raw-http.ts'
 import { followRoutes } from '../helper/routes.ts'
@@ -157,6 +158,37 @@ t.test('K64: who sees some skills of a folder is not told how many entries of it
   })
   t.match(await (await service.get('/readyz', ann.text)).json(), { roots: [{ skills: 1, skipped: 1 }] })
   t.match(await (await service.get('/readyz', cy.text)).json(), { roots: [{ skills: 1, skipped: 0 }] })
+})
+
+t.test('K64: who sees some skills of a source is told nothing of its others: no count, name, path, revision or error that quotes them', async (t) => {
+  const cy = newSecret('cy', 'groups: [some]')
+  const source: SourceStatus = {
+    name: 'docs',
+    kind: 'git',
+    state: 'stale',
+    skills: 2,
+    revision: 'main@sha1:0123456789abcdef',
+    changed_at: '2026-11-22T09:00:00.000Z',
+    checked_at: '2026-11-22T10:00:00.000Z',
+    failing_since: '2026-11-22T11:00:00.000Z',
+    error: { code: 'bad_tree', message: 'hidden/x is no path' },
+    layout: 'tree',
+    places: [{ path: 'hidden', skills: 1 }],
+    left_out: { count: 1, first: [{ path: 'hidden/y', reason: 'link_outside' }] }
+  }
+  const service = await buildGuarded(t, {
+    roots: { docs: { guide: skill('guide'), hidden: skill('hidden') } },
+    access: `tokens:\n  - ${ann.entry}\n  - ${cy.entry}\nrules:\n  - { groups: [docs] }\n  - { groups: [some], skills: [guide] }\n`,
+    sources: { status: [source], hooks: [], githubOf: () => undefined }
+  })
+  t.match(await (await service.get('/readyz', ann.text)).json(), { sources: [source] })
+  const state = await (await service.get('/readyz', cy.text)).json() as { readonly sources: unknown }
+  const { name, kind, checked_at: checkedAt, failing_since: since } = source
+  t.strictSame(state.sources, [{ name, kind, state: 'stale', skills: 1, checked_at: checkedAt, failing_since: since, error: { code: 'bad_tree', message: 'the log says why' } }])
+  t.notMatch(JSON.stringify(state), /hidden|0123456789ab/)
+  const page = await (await service.get('/ui/status', cy.text)).text()
+  t.match(page, 'not up to date')
+  t.notMatch(page, /hidden|0123456789ab|left out</)
 })
 
 t.test('K64: an anonymous view answers 401 for every miss', async (t) => {

@@ -6,7 +6,7 @@ import type { Test } from 'tap'
 import { createSecret, digestOf, type SecretKind } from '../../src/access/secret.ts'
 import type { AccessDoors } from '../../src/http/callers.ts'
 import { openAccess } from '../../src/access/open.ts'
-import { buildApp } from '../../src/app.ts'
+import { type AppOptions, buildApp } from '../../src/app.ts'
 import { readPackageVersion } from '../../src/cli/package-files.ts'
 import { createSkillManager, type SkillManagerOptions } from '../../src/core/skill-manager.ts'
 import { createToolRegistry } from '../../src/tools/registry.ts'
@@ -46,6 +46,7 @@ export interface GuardedOptions extends Pick<SkillManagerOptions, 'watcher'> {
   /** Default: any free one. */
   readonly port?: number
   readonly plugins?: readonly FastifyPluginAsync[]
+  readonly sources?: AppOptions['sources']
 }
 
 /** A new token or link, and its line. */
@@ -59,7 +60,7 @@ export function bearer (token: string): { readonly authorization: string } {
 }
 
 /** Starts a service with callers on a free port; the test's teardown ends it. */
-export async function buildGuarded (t: Test, { roots, access: text, basePath = '', publicUrl, watcher = false, host = '127.0.0.1', port = 0, plugins = [] }: GuardedOptions): Promise<GuardedService> {
+export async function buildGuarded (t: Test, { roots, access: text, basePath = '', publicUrl, watcher = false, host = '127.0.0.1', port = 0, plugins = [], sources }: GuardedOptions): Promise<GuardedService> {
   const folder = t.testdir({ ...roots, 'access.yaml': text })
   const file = join(folder, 'access.yaml')
   let log = ''
@@ -71,7 +72,7 @@ export async function buildGuarded (t: Test, { roots, access: text, basePath = '
   }))
   const skills = createSkillManager({ projectRoots: Object.keys(roots).map((root) => join(folder, root)), watcher, log: logger })
   const access = await openAccess({ file, basePath, publicUrl, skills, log: logger }, skills.rootPaths)
-  const app = await buildApp({ skills: access.nothing, access, registry: createToolRegistry(createTools()), logger, version: readPackageVersion(), host, basePath, plugins })
+  const app = await buildApp({ skills: access.nothing, access, registry: createToolRegistry(createTools()), logger, version: readPackageVersion(), host, basePath, plugins, ...sources && { sources } })
   t.teardown(async () => {
     app.server.closeAllConnections()
     await app.close()

@@ -18,6 +18,7 @@ export function viewStatus (members: readonly ViewMember[]): Omit<SkillStatus, '
       // Skipped entries may belong to skills that the view must not have.
       member.isWhole ? root : { ...root, skills: member.skills.namesNow().filter((name) => member.allows(name)).length, skipped: 0 })),
     watcher: { status: 'off', mode: 'events', ...worst, errors: watchers.reduce((sum, { errors }) => sum + errors, 0) },
+    partial: members.filter(({ isWhole }) => !isWhole).map(({ skills }) => skills.name),
     failures: [...new Set(all.flatMap(({ status }) => status.failures))],
     ...quarantined.length > 0 && { quarantined: quarantined.reduce((sum, count) => sum + count, 0) },
     hanging: all.flatMap(({ member, status }) => status.hanging.filter((name) => member.allows(name)))
