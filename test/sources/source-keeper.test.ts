@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { mock } from 'node:test'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -14,10 +14,9 @@ import { type LogLine, sourceAt } from '../helper/sources.ts'
 const HOUR_MS = 3_600_000
 
 /** A source that a test answers for. */
-async function openKeeper (t: Test, fetch: (options: FetchOptions) => Promise<Fetched | undefined>) {
+async function openKeeper (t: Test, fetch: (options: FetchOptions) => Promise<Fetched | undefined>, folder = join(t.testdir(), 'source')) {
   const log: LogLine[] = []
-  const folder = join(t.testdir(), 'source')
-  mkdirSync(folder)
+  mkdirSync(folder, { recursive: true })
   const keeper = new SourceKeeper({
     source: sourceAt('git+https://git.example/team/skills.git'),
     fetcher: { intervalMs: 60_000, fetch },
@@ -39,7 +38,7 @@ function stateOf (number: number, write?: SourceFiles['write']): Fetched {
   const text = skillText('a', `Number ${number}.\n`)
   return {
     revision: `main@sha1:${String(number).repeat(40)}`,
-    memory: {},
+    memory: { number: String(number) },
     path: '',
     isFinal: false,
     files: {
@@ -165,5 +164,31 @@ t.test('K84: a hook that comes during a check is followed by another one, as soo
       t.equal(asked, 3)
       t.notOk(Date.parse(keeper.status.next_at ?? '') - Date.now() <= 5_000, 'and by no more than one')
     })
+  }
+})
+
+t.test('K85: a process that was killed between two files of its state serves what the source has after the next check', async (t) => {
+  let next = stateOf(1)
+  const fetch = async ({ known }: FetchOptions): Promise<Fetched | undefined> => known?.['number'] === next.memory['number'] ? undefined : next
+  const { keeper, folder } = await openKeeper(t, fetch)
+  await keeper.sync()
+  const before = join(t.testdirName, 'before')
+  cpSync(folder, before, { recursive: true })
+  next = stateOf(2)
+  await keeper.sync()
+  await keeper.close()
+  // The branch is forced back, and any of the files may not have been written.
+  next = stateOf(1)
+  const files = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isFile()).map(({ name }) => name)
+  t.not(files.length, 0)
+  for (const name of files) {
+    const killed = join(t.testdirName, `killed-${name}`)
+    cpSync(folder, killed, { recursive: true })
+    cpSync(join(before, name), join(killed, name))
+    const { keeper: again } = await openKeeper(t, fetch, killed)
+    await again.sync()
+    const place = again.root.listed?.folders?.get('a')?.path ?? ''
+    t.match(again.status, { state: 'ok', revision: /1$/ }, name)
+    t.equal(readFileSync(join(place, 'SKILL.md'), 'utf8'), skillText('a', 'Number 1.\n'), name)
   }
 })

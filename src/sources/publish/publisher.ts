@@ -14,7 +14,10 @@ import { readJson, replaceFile } from './state-folder.ts'
 import { SourceError } from '../source-error.ts'
 import { quotePath, type SourceEntry, type SourceTree } from './source-tree.ts'
 
-/** Names the skills of what was published last. It is only ever replaced, by a rename. */
+/**
+ * Names the skills of what was published last, and their state. It is only ever replaced, by a rename: of two files, a process that
+ * is killed could leave those of two states.
+ */
 const LISTING_FILE = 'skills.json'
 
 /** Of what a link says. */
@@ -100,7 +103,7 @@ export class Publisher implements Listing {
     const present = listed.filter(([, digest]) => there.has(digest))
     this.#list(new Map(present))
     await this.#removeUnlisted()
-    const state = await readJson(join(this.#folder, 'state.json'))
+    const { state } = listing
     if (!isState(state)) return undefined
     // What somebody has removed is fetched again, and not taken for what the source has.
     return present.length === listed.length ? state : { ...state, memory: {} }
@@ -132,18 +135,13 @@ export class Publisher implements Listing {
     for (const [name, digest] of listed) if (before.get(name) !== digest) others.push([name, digest])
     await approve?.(new Map(others.map(([name, digest]) => [name, join(this.#realFolder, digest, name)])), this.#realFolder)
     signal.throwIfAborted()
-    if (this.#folders === undefined || others.length > 0 || listed.size !== before.size) await replaceFile(join(this.#folder, LISTING_FILE), `${JSON.stringify({ skills: Object.fromEntries(listed) })}\n`, this.tmp)
-    await this.saveState(state)
+    await replaceFile(join(this.#folder, LISTING_FILE), `${JSON.stringify({ skills: Object.fromEntries(listed), state })}\n`, this.tmp)
     this.#sizes = sizes
     this.#list(listed)
     this.#retire(before)
     const changed = others.filter(([name]) => before.has(name)).length
     const added = others.length - changed
     return { added, changed, removed: before.size + added - listed.size }
-  }
-
-  async saveState (state: PublishedState): Promise<void> {
-    await replaceFile(join(this.#folder, 'state.json'), JSON.stringify(state), this.tmp)
   }
 
   close (): void {
