@@ -23,6 +23,8 @@ export interface PluginAppOptions {
   readonly overload?: AnswerMemoryOptions
   /** Requests that may wait on all connections together. */
   readonly maxWaiting?: number
+  /** Time in which a body that was refused may end, in milliseconds. */
+  readonly lingerMs?: number
 }
 
 export interface PluginApp {
@@ -49,7 +51,7 @@ export async function listenWithPlugins (t: Test, addRoutes: (app: FastifyInstan
     }
   })
 
-  const connections = new Connections(options.maxWaiting)
+  const connections = new Connections(options.maxWaiting, options.lingerMs)
   const app = fastify(httpServerOptions({ connections, logger: pino(stream), ...(options.timeouts && { timeouts: options.timeouts }) }))
   t.teardown(() => {
     app.server.closeAllConnections()

@@ -1,4 +1,5 @@
 import { gzipSync } from 'node:zlib'
+import type { FastifyInstance } from 'fastify'
 import t from 'tap'
 import { listenWithPlugins } from '../helper/plugin-app.ts'
 import { jsonRequest, openRaw, rawRequest, request } from '../helper/raw-http.ts'
@@ -111,5 +112,48 @@ t.test('request bodies', async (t) => {
       t.match(response.json(), { code: 'body_too_large', instance: '/size' })
       await connection.closed()
     }
+  })
+})
+
+t.test('a body that is refused while it is being sent', async (t) => {
+  const asked: string[] = []
+  const addRoutes = (app: FastifyInstance) => {
+    app.post('/size', () => 'size')
+    app.get('/behind', () => { asked.push('behind') })
+  }
+  /** More than the buffers of both ends take. */
+  const body = Buffer.alloc(16 * 1_048_576, 'a')
+  const chunk = `${body.length.toString(16)}\r\n`
+
+  t.test('K57: a client that reads after it has sent all of its body gets the answer, and none to what is behind it', { timeout: 60_000 }, async (t) => {
+    const { url } = await listenWithPlugins(t, addRoutes)
+    for (const [status, type, framing, begin, end] of [
+      [413, 'application/json', `Content-Length: ${body.length}`, '', ''],
+      [413, 'application/json', 'Transfer-Encoding: chunked', chunk, '\r\n0\r\n\r\n'],
+      [415, 'text/plain', `Content-Length: ${body.length}`, '', '']
+    ] as const) {
+      const connection = await openRaw(url)
+      connection.socket.pause()
+      connection.send(request('POST', '/size', { headers: [`Content-Type: ${type}`, framing] })).send(begin).send(body).send(end)
+      await new Promise<void>((resolve) => { connection.socket.write(request('GET', '/behind'), () => { resolve() }) })
+      connection.socket.resume()
+      t.match(await connection.response(), { status, headers: { connection: 'close' } }, `${type} ${framing}`)
+      await connection.closed()
+      t.equal(connection.received.length, 0)
+    }
+    t.strictSame(asked, [])
+  })
+
+  t.test('K57: the rest of a body is not read for ever', { timeout: 60_000 }, async (t) => {
+    const { url } = await listenWithPlugins(t, addRoutes, { lingerMs: 1 })
+    const connection = await openRaw(url)
+    // Open from its own side still, when the service has ended its side.
+    connection.socket.allowHalfOpen = true
+    const cut = new Promise<void>((resolve) => { connection.socket.once('close', () => { resolve() }) })
+    connection.send(request('POST', '/size', { headers: ['Content-Type: application/json', 'Content-Length: 2000000'], body: 'a' }))
+    t.equal((await connection.response()).status, 413)
+    const drip = setInterval(() => { connection.send('a') }, 1)
+    t.teardown(() => { clearInterval(drip) })
+    await cut
   })
 })

@@ -1,5 +1,5 @@
 import { type RequestListener, Server, type ServerOptions, type ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
+import { Socket } from 'node:net'
 import { fitHeap } from '../../core/ground/heap.ts'
 import { MAX_WAITING_REQUESTS } from '../limits.ts'
 import { Garbage } from '../overload/garbage.ts'
@@ -9,6 +9,12 @@ import { Garbage } from '../overload/garbage.ts'
  * connections can deliver 300,000 of them.
  */
 const MAX_READ_AHEAD = 4_000
+
+/**
+ * How long the rest of a body is read that nobody wants, in milliseconds. Closing the connection before would reset it, and a client
+ * that is still sending would lose its answer (RFC 9112 §9.6).
+ */
+const LINGER_MS = 5_000
 
 /** What a request that waits takes with its response, in bytes. Most of them are garbage when their connection is closed. */
 const WAITING_BYTES = 8_192
@@ -27,20 +33,27 @@ export class Connections {
   /** How many of them have not been handed to the handler, for connections that have any. */
   readonly #waiting = new Map<Socket, number>()
   readonly #maxWaiting: number
+  readonly #lingerMs: number
   readonly #garbage = new Garbage()
   #waitingCount = 0
   #readAhead = 0
   #late: ServerResponse | undefined
 
-  /** @param maxWaiting requests that wait on all connections together; beyond it the connection with the most is closed */
-  constructor (maxWaiting = fitHeap(MAX_WAITING_REQUESTS)) {
+  /**
+   * @param maxWaiting requests that wait on all connections together; beyond it the connection with the most is closed
+   * @param lingerMs time in which a body that was refused may end, in milliseconds
+   */
+  constructor (maxWaiting = fitHeap(MAX_WAITING_REQUESTS), lingerMs = LINGER_MS) {
     this.#maxWaiting = maxWaiting
+    this.#lingerMs = lingerMs
   }
 
   /** Passes the requests of a server to its handler. */
   follow (server: Server, handler: RequestListener): void {
     server.on('connection', (socket: Socket) => {
       this.#responses.set(socket, [])
+      // Node calls it after an answer with `Connection: close`.
+      socket.destroySoon = () => { this.#end(socket) }
       socket.once('close', () => { this.#forget(socket) })
       // Node reads on after each answer, to find out what follows.
       socket.on('resume', () => { if (this.#waiting.has(socket)) socket.pause() })
@@ -48,7 +61,8 @@ export class Connections {
     server.on('request', (request, response) => {
       const { socket } = request
       const responses = this.#responses.get(socket)
-      if (responses === undefined) return
+      // Behind the rest of a body that was refused, nothing is answered.
+      if (responses === undefined || !socket.writable) return
       if (response.socket === null) {
         responses.push(response)
         this.#wait(socket, responses, handler)
@@ -86,6 +100,18 @@ export class Connections {
     for (const socket of this.sockets) {
       if (socket.writableLength === 0 && this.owedTo(socket).length === 0) socket.destroy()
     }
+  }
+
+  #end (socket: Socket): void {
+    const last = this.#responses.get(socket)?.at(-1)
+    if (last === undefined || !last.writableFinished || last.req.complete) {
+      Socket.prototype.destroySoon.call(socket)
+      return
+    }
+    socket.end()
+    const timer = setTimeout(() => { socket.destroy() }, this.#lingerMs).unref()
+    socket.once('close', () => { clearTimeout(timer) })
+    last.req.unpipe().once('end', () => { socket.destroy() }).resume()
   }
 
   /** The latest response waits for those before it. No further request is read meanwhile. */
