@@ -121,7 +121,8 @@ export class Access implements AccessDoors {
     app.addHook('onRequest', (request, reply, next) => {
       const { raw } = request
       const authentication = this.#authenticate(request)
-      if (authentication instanceof Promise) authentication.then((found) => { next(this.#admit(request, reply, found)) }, next)
+      // Who has left meanwhile gets no further: what a request takes is given back when its response closes.
+      if (authentication instanceof Promise) authentication.then((found) => { if (!reply.raw.destroyed) next(this.#admit(request, reply, found)) }, next)
       else next(this.#admit(request, reply, authentication))
       if (this.#links.digestOf(raw) !== undefined) reply.header('referrer-policy', 'no-referrer')
     })

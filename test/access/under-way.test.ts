@@ -1,4 +1,6 @@
 import t, { type Test } from 'tap'
+import { AnswerMemory } from '../../src/http/overload/answer-memory.ts'
+import { protect } from '../../src/limits/protect.ts'
 import { openEvents } from '../helper/event-stream.ts'
 import { buildGuarded, type GuardedService, newSecret } from '../helper/guarded.ts'
 import { AUDIENCE, startIssuer } from '../helper/issuer.ts'
@@ -78,6 +80,34 @@ for (const [label, before, after] of [
     t.match(await stream.text(), 'retry:', 'it ends')
   })
 }
+
+t.test('K67 K68: callers who leave while the keys for their tokens are read take no stream and no memory', async (t) => {
+  const issuer = await startIssuer(t)
+  const held: Array<() => void> = []
+  const memory = new AnswerMemory()
+  const log = { info () {}, warn () {} }
+  const { plugins } = await protect({ isLimited: true, rate: 100, burst: 1_000, trustedProxies: [], store: undefined, hasCallers: true, skills: { namesNow: () => [] }, log })
+  const service = await buildGuarded(t, { roots: ROOTS, access: `issuers:\n  - { issuer: '${issuer.url}', audiences: ['${AUDIENCE}'] }\n${RULES}`, plugins, memory })
+  issuer.answer = (request, response) => {
+    held.push(() => { issuer.server.emit('request', request, response) })
+  }
+  const authorization = `Authorization: Bearer ${await issuer.sign()}`
+  const clients = await Promise.all(Array.from({ length: 17 }, () => openRaw(service.url)))
+  for (const [index, client] of clients.entries()) {
+    client.send(index === 0
+      ? request('POST', '/agent/tool-call', { headers: [authorization, 'content-type: application/json', 'content-length: 1000000'] })
+      : request('GET', '/events', { headers: [authorization, 'accept: text/event-stream'] }))
+  }
+  await until(() => held.length > 0)
+  for (const client of clients) client.destroy()
+  await until(() => service.logText().split('request aborted').length > clients.length)
+  issuer.answer = undefined
+  for (const answer of held) answer()
+  const stream = await service.get('/events', await issuer.sign())
+  t.equal(stream.status, 200)
+  await stream.body?.cancel()
+  await until(() => memory.total === 0)
+})
 
 t.test('K62: a proxy that is no peer any more ends the streams of its callers', async (t) => {
   const accessOf = (peer: string) => `proxy: { peers: [${peer}] }\n${RULES}`

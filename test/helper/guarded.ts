@@ -35,7 +35,7 @@ export interface GuardedService {
   get (path: string, token?: string, init?: RequestInit): Promise<Response>
 }
 
-export interface GuardedOptions extends Pick<SkillManagerOptions, 'watcher'> {
+export interface GuardedOptions extends Pick<SkillManagerOptions, 'watcher'>, Pick<AppOptions, 'memory'> {
   /** Files by name of the root, in the order of the roots. */
   readonly roots: Readonly<Record<string, Files>>
   /** The access file. */
@@ -60,7 +60,7 @@ export function bearer (token: string): { readonly authorization: string } {
 }
 
 /** Starts a service with callers on a free port; the test's teardown ends it. */
-export async function buildGuarded (t: Test, { roots, access: text, basePath = '', publicUrl, watcher = false, host = '127.0.0.1', port = 0, plugins = [], sources }: GuardedOptions): Promise<GuardedService> {
+export async function buildGuarded (t: Test, { roots, access: text, basePath = '', publicUrl, watcher = false, host = '127.0.0.1', port = 0, plugins = [], sources, memory }: GuardedOptions): Promise<GuardedService> {
   const folder = t.testdir({ ...roots, 'access.yaml': text })
   const file = join(folder, 'access.yaml')
   let log = ''
@@ -72,7 +72,7 @@ export async function buildGuarded (t: Test, { roots, access: text, basePath = '
   }))
   const skills = createSkillManager({ projectRoots: Object.keys(roots).map((root) => join(folder, root)), watcher, log: logger })
   const access = await openAccess({ file, basePath, publicUrl, skills, log: logger }, skills.rootPaths)
-  const app = await buildApp({ skills: access.nothing, access, registry: createToolRegistry(createTools()), logger, version: readPackageVersion(), host, basePath, plugins, ...sources && { sources } })
+  const app = await buildApp({ skills: access.nothing, access, registry: createToolRegistry(createTools()), logger, version: readPackageVersion(), host, basePath, plugins, ...sources && { sources }, ...memory && { memory } })
   t.teardown(async () => {
     app.server.closeAllConnections()
     await app.close()
