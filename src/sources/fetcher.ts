@@ -26,6 +26,11 @@ export interface Fetched {
   readonly path: string
   /** The parts of it that no file system can hold. */
   readonly leftOut?: readonly LeftOut[]
+  /**
+   * Called when its files are read, and before any of it is published.
+   * @throws SourceError for a source that has another state by now
+   */
+  readonly confirm?: () => Promise<void>
   /** Whether it can never change. */
   readonly isFinal: boolean
 }

@@ -242,7 +242,7 @@ export class SourceKeeper implements Keeper {
   async #publish (fetched: Fetched, settings: string, { tree, found }: KnownState, only?: ReadonlySet<string>): Promise<void> {
     const { log, approval: { approve } } = this.#options
     const { name, prefix = '' } = this.source
-    const { revision, memory, isFinal } = fetched
+    const { revision, memory, confirm, isFinal } = fetched
     const where = shortOf(fetched)
     const before = this.#published
     const isSame = before?.revision === revision && before.settings === settings
@@ -252,6 +252,7 @@ export class SourceKeeper implements Keeper {
       state,
       prefix,
       where,
+      confirm,
       signal: this.#closing.signal,
       approve: approve && ((folders, place) => approve({ source: name, revision: where, place, folders }))
     })

@@ -209,3 +209,43 @@ t.test('K83: the region of a bucket is that of the variable, and us-east-1 when 
   }
   t.strictSame(lookup().map(({ args: [host] }) => host), ['s3.us-east-1.amazonaws.com', 's3.us-east-1.amazonaws.com', 's3.eu-west-1.amazonaws.com'])
 })
+
+t.test('K85: a listing that lacks objects makes no skill go until another one says the same, and one that contradicts itself is refused', async (t) => {
+  const store = await startStore(t)
+  fill(store)
+  const { sources, status, skills } = await open(t, store)
+  const { revision } = status()
+  const listed = [...store.objects.keys()].filter((key) => key.startsWith('team/')).sort().map((key) => `<Contents><Key>${encodeURIComponent(key)}</Key><ETag>${etagOf(store.objects.get(key) ?? '')}</ETag><Size>${Buffer.byteLength(store.objects.get(key) ?? '')}</Size></Contents>`)
+  const [first = '', notes = '', , ...rest] = listed
+  let isFirst = true
+  const pages: ReadonlyArray<readonly [what: string, code: string, page: () => string]> = [
+    ['whole the next time', 'changing', () => {
+      const page = isFirst ? [first, notes, ...rest] : listed
+      isFirst = false
+      return `<EncodingType>url</EncodingType><IsTruncated>false</IsTruncated>${page.join('')}`
+    }],
+    ['more objects than it has', 'bad_answer', () => `<EncodingType>url</EncodingType><KeyCount>${listed.length}</KeyCount><IsTruncated>false</IsTruncated>${first}`],
+    ['an end, and a token for the next page', 'bad_answer', () => `<EncodingType>url</EncodingType><IsTruncated>false</IsTruncated><NextContinuationToken>1</NextContinuationToken>${first}`],
+    ['no word of whether it ends', 'bad_answer', () => `<EncodingType>url</EncodingType>${first}`],
+    ['neither yes nor no', 'bad_answer', () => `<EncodingType>url</EncodingType><IsTruncated>1</IsTruncated>${first}`],
+    ['folders in the place of objects', 'bad_answer', () => '<IsTruncated>false</IsTruncated><CommonPrefixes><Prefix>team/skills/</Prefix></CommonPrefixes>']
+  ]
+  for (const [what, code, page] of pages) {
+    store.before = (_, response, url) => url.searchParams.has('list-type') && Boolean(response.end(`<ListBucketResult>${page()}</ListBucketResult>`))
+    await sources.sync()
+    t.match(status(), { state: 'stale', revision, skills: 3, error: { code } }, what)
+    t.strictSame(await skills.list(), ['a', 'b', 'c'], what)
+  }
+  store.before = () => false
+  for (const key of store.objects.keys()) if (key.startsWith('team/skills/b/')) store.objects.delete(key)
+  await sources.sync()
+  t.match(status(), { state: 'ok', skills: 2 }, 'what is gone twice is gone')
+})
+
+t.test('K85: a marker without a tag is no marker, since nobody could see that it changes', async (t) => {
+  const store = await startStore(t)
+  fill(store)
+  store.before = (_, response, url) => url.pathname.endsWith('.revision') && Boolean(response.end('1'))
+  const { status } = await open(t, store, { marker: '.revision' })
+  t.match(status(), { state: 'failed', error: { code: 'bad_answer', message: 'the service gives no tag of the marker' } })
+})

@@ -46,6 +46,8 @@ export interface PublishOptions {
   readonly signal: AbortSignal
   /** Names the state in sentences. */
   readonly where: string
+  /** Called when the files are read. Throws a SourceError if they are of no one state. */
+  readonly confirm?: (() => Promise<void>) | undefined
   /** Called with the real paths of the skills that are others than before, by name, before readers see them. Throws a SourceError to refuse them. */
   readonly approve?: ((folders: ReadonlyMap<string, string>, place: string) => Promise<void>) | undefined
 }
@@ -109,7 +111,7 @@ export class Publisher implements Listing {
     return present.length === listed.length ? state : { ...state, memory: {} }
   }
 
-  async publish (tree: SourceTree, found: readonly FoundSkill[], { only, state, prefix, signal, where, approve }: PublishOptions): Promise<PublishedChange> {
+  async publish (tree: SourceTree, found: readonly FoundSkill[], { only, state, prefix, signal, where, confirm, approve }: PublishOptions): Promise<PublishedChange> {
     const before = this.#listed
     const listed = only === undefined ? new Map<string, string>() : new Map(before)
     const sizes = only === undefined ? new Map<string, number>() : new Map(this.#sizes)
@@ -131,6 +133,7 @@ export class Publisher implements Listing {
     }
     if ([...sizes.values()].reduce((sum, size) => sum + size, 0) > MAX_PUBLISHED_BYTES) throw new SourceError('too_large', `${where} is refused: its skills are larger than ${MAX_PUBLISHED_BYTES} bytes together`)
     await this.#write(tree, missing, signal)
+    await confirm?.()
     const others: Array<readonly [name: string, digest: string]> = []
     for (const [name, digest] of listed) if (before.get(name) !== digest) others.push([name, digest])
     await approve?.(new Map(others.map(([name, digest]) => [name, join(this.#realFolder, digest, name)])), this.#realFolder)

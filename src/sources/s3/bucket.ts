@@ -60,20 +60,16 @@ export class Bucket {
     do {
       const url = new URL(this.#base)
       url.search = new URLSearchParams({ 'list-type': '2', 'encoding-type': 'url', prefix, ...token !== undefined && { 'continuation-token': token } }).toString().replaceAll('+', '%20')
-      const listing = parseListing((await readBody(await this.#send(url, {}))).toString())
-      // The parser makes an empty element a text.
-      if (!isJsonObject(listing) && (typeof listing !== 'string' || listing.trim() !== '')) throw new SourceError('bad_answer', 'the service gives no listing')
-      const result = asObject(listing)
+      const result = parseListing((await readBody(await this.#send(url, {}))).toString())
+      if (!isJsonObject(result)) throw new SourceError('bad_answer', 'the service gives no listing')
       const isEncoded = result['EncodingType'] === 'url'
       const page = (Array.isArray(result['Contents']) ? result['Contents'] : []).map((item) => toObject(asObject(item), isEncoded))
       if (page.some(({ key }) => !key.startsWith(prefix))) throw new SourceError('bad_answer', 'the service lists objects that were not asked for')
       objects.push(...page)
       if (objects.length > MAX_OBJECTS) throw new SourceError('too_large', `the bucket has more than ${MAX_OBJECTS} objects below the prefix`)
-      const isTruncated = result['IsTruncated'] === 'true'
-      const next = isTruncated ? result['NextContinuationToken'] : undefined
-      // A service that repeats a page would be listed for ever. One that ends too early would remove skills.
-      if (isTruncated && (typeof next !== 'string' || tokens.has(next) || tokens.size === MAX_PAGES)) throw new SourceError('bad_answer', 'the service does not go on with its listing')
-      token = typeof next === 'string' ? next : undefined
+      token = tokenAfter(result, page.length)
+      // A service that repeats a page would be listed for ever.
+      if (token !== undefined && (tokens.has(token) || tokens.size === MAX_PAGES)) throw new SourceError('bad_answer', 'the service does not go on with its listing')
       if (token !== undefined) tokens.add(token)
     } while (token !== undefined)
     if (new Set(objects.map(({ key }) => key)).size < objects.length) throw new SourceError('bad_answer', 'the service lists an object twice')
@@ -95,7 +91,8 @@ export class Bucket {
     answer.body.destroy()
     if (answer.status === 304) return undefined
     if (answer.status === 404) throw new SourceError('not_found', 'the marker is not in the bucket')
-    const etag = answer.headers.get('etag') ?? ''
+    const etag = answer.headers.get('etag')
+    if (etag === null) throw new SourceError('bad_answer', 'the service gives no tag of the marker')
     return etag === known ? undefined : etag
   }
 
@@ -135,6 +132,18 @@ function parseListing (text: string): unknown {
   } catch (cause) {
     throw new SourceError('bad_answer', 'the service gives no listing', { cause })
   }
+}
+
+/**
+ * The token of the page that follows; undefined after the last one.
+ * @throws SourceError for a page that contradicts itself: one that ends too early would remove skills
+ */
+function tokenAfter ({ IsTruncated: isTruncated, KeyCount: count, NextContinuationToken: next = '', CommonPrefixes: folders }: JsonObject, objects: number): string | undefined {
+  const isLast = String(isTruncated).toLowerCase() === 'false'
+  if (!isLast && String(isTruncated).toLowerCase() !== 'true') throw new SourceError('bad_answer', 'the service does not say whether its listing ends')
+  if (isLast !== (next === '') || typeof next !== 'string') throw new SourceError('bad_answer', 'the service does not go on with its listing')
+  if (folders !== undefined || (count !== undefined && Number(count) !== objects)) throw new SourceError('bad_answer', 'the service lists fewer objects than it says')
+  return isLast ? undefined : next
 }
 
 function toObject ({ Key: key, ETag: etag, Size: size }: JsonObject, isEncoded: boolean): StoredObject {

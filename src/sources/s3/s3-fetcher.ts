@@ -41,6 +41,11 @@ export function createS3Fetcher (source: S3Source, env: Environment): Fetcher {
         path: '',
         isFinal: false,
         leftOut,
+        // A listing may be half of a state, during an upload, or cut by a service: everything listed must still be there afterwards.
+        async confirm () {
+          const isStill = markerKey === undefined ? revisionOf(await bucket.list(prefix)) === revision : await bucket.changedTag(markerKey, marker) === undefined
+          if (!isStill) throw new SourceError('changing', 'the bucket changed while it was read')
+        },
         files: {
           entries,
           async write (files, signal) {
@@ -48,9 +53,6 @@ export function createS3Fetcher (source: S3Source, env: Environment): Fetcher {
               signal.throwIfAborted()
               await writeFile(path, await bucket.read(objectOf(byPath, entry)), { flag: 'wx', mode: 0o644, flush: true })
             })
-            // A listing during an upload may be half of a state: everything listed must still be there afterwards.
-            const isStill = markerKey === undefined ? revisionOf(await bucket.list(prefix)) === revision : await bucket.changedTag(markerKey, marker) === undefined
-            if (!isStill) throw new SourceError('changing', 'the bucket changed while it was read')
           },
           read: (entry) => bucket.read(objectOf(byPath, entry))
         }
