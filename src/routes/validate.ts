@@ -32,6 +32,8 @@ export interface ValidateRouteOptions {
 
 /** Judges a skill that is on no disk of the service: for editors and pipelines. Nothing of it is kept. */
 export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = async function validateRoute (app, { sources }) {
+  // Without the parser of JSON, which would judge a body that nobody takes.
+  app.removeAllContentTypeParsers()
   app.addContentTypeParser([...DOCUMENT_TYPES, ...ARCHIVE_TYPES], { parseAs: 'buffer', bodyLimit: MAX_VALIDATED_BYTES }, (request, body, next) => { next(problemOfCoding(request) ?? null, body) })
   // A body without a type comes here too.
   app.addContentTypeParser('*', (_request, _body, next) => { next(new HttpProblem('unsupported_media_type', WANTED)) })

@@ -95,7 +95,7 @@ t.test('K80: POST /validate', async (t) => {
 
   await t.test('what cannot be judged is a problem', async (t) => {
     t.match(await send(service, '{}', { type: 'application/json' }), { status: 415 })
-    for (const type of ['image/png', '']) t.match(await send(service, DEMO, { type }), { status: 415, json: { detail: 'Send a SKILL.md as text/markdown, or a ZIP as application/zip' } }, type)
+    for (const type of ['application/json', 'application/json; charset=latin1', 'image/png', '']) t.match(await send(service, DEMO, { type }), { status: 415, json: { detail: 'Send a SKILL.md as text/markdown, or a ZIP as application/zip' } }, type)
     t.match(await send(service, DEMO, { headers: { 'content-encoding': 'gzip' } }), { status: 415 })
     t.match(await send(service, DEMO, { query: '?target=nope' }), { status: 400, json: { code: 'bad_query', detail: /'nope', allowed: spec, .*all/ } })
     t.match(await send(service, DEMO, { query: '?folder=a%2Fb' }), { status: 400, json: { code: 'bad_query' } })
