@@ -32,7 +32,7 @@ const BLANK = 0x20
 const DIAGNOSIS_BYTES = 4096
 
 /** What git leaves of a symbolic link where there are none: the path that it leads to, without a line end. */
-const LINK_TEXT = /^(?:\.{0,2}\/[^\r\n]+|\S+\/\S+|\S+\.md)$/i
+const LINK_TEXT = /^(?:\.{0,2}\/[^\r\n]+|[^\s/]+\/\S+|\S+\.md)$/i
 
 const MISPLACED_FRONTMATTER = /^---[ \t]*\r?\n(?:name|description)[ \t]*:/m
 const DOTS_LINE = /^\.\.\.[ \t]*\r?$/m

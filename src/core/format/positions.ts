@@ -1,16 +1,17 @@
 import { KNOWN_FIELDS, keysWithoutText } from './fields.ts'
 import { isJsonObject, own } from '../ground/json.ts'
+import { MAX_FRONTMATTER_BYTES } from '../ground/limits.ts'
 import type { Position } from './findings.ts'
 import type { FrontmatterLocation } from './frontmatter.ts'
 import type { Finding, Frontmatter } from '../ground/skill.ts'
 
 const FIRST: Position = { line: 1, column: 1 }
 
-/** A top-level field at the start of its line: its name, in quotes or not, and what stands before its value. */
-const FIELD_LINE = /^(?:"([^"\\]*)"|'([^']*)'|([^\s#"'[\]{},&*!|>%@`-][^:]*?))[ \t]*:(?:[ \t]+|$)/
-
-/** An entry of a mapping inside a field: its indentation, and its name without quotes. */
-const ENTRY_LINE = /^([ \t]+)["']?([^\s"':#][^"':]*)["']?[ \t]*:/
+/**
+ * A field at the start of its line: its name, in quotes or not, and what stands before its value. No two parts of the expression
+ * can take the same blanks: the author of a skill chooses how many there are.
+ */
+const FIELD_LINE = /^(?:"([^"\\]*)"[ \t]*|'([^']*)'[ \t]*|([^\s#"'[\]{},&*!|>%@`-][^:]*)):(?:[ \t]+|$)/
 
 /**
  * Adds line and column to findings that have none: those of the field that a finding is about, else those of the first line.
@@ -32,33 +33,46 @@ export function locateFindings (findings: readonly Finding[], bytes: Buffer, loc
 function positionOfEntry (source: string, fields: ReadonlyMap<string, Position>, frontmatter: Frontmatter): Position | undefined {
   const start = fields.get('metadata')?.line
   const metadata = own(frontmatter, 'metadata')
-  const [key] = isJsonObject(metadata) ? keysWithoutText(metadata) : []
-  if (start === undefined || key === undefined) return undefined
-  for (const [index, text] of source.split('\n').entries()) {
+  if (start === undefined || !isJsonObject(metadata)) return undefined
+  const keys = new Set(keysWithoutText(metadata))
+  let depth: number | undefined
+  for (const [index, text] of linesOf(source).entries()) {
     const line = index + 2
-    if (line <= start) continue
-    const [, indent = '', name = ''] = ENTRY_LINE.exec(text) ?? []
-    if (indent !== '' && name === key) return { line, column: indent.length + 1 }
+    const entry = text.trimStart()
+    if (line <= start || entry === '' || entry.startsWith('#')) continue
+    const indent = text.length - entry.length
+    if (indent === 0) return undefined
+    // Lines that are indented further belong to the value of an entry.
+    depth ??= indent
+    if (indent === depth && keys.has(fieldIn(entry)?.name ?? '')) return { line, column: indent + 1 }
   }
   return undefined
 }
 
 /**
  * Where the values of top-level fields begin, by field; of a value that begins in a later line, where the field begins.
- * @param source the frontmatter without its fences
+ * @param source the frontmatter without its fences; nothing is read of one that is too large
  */
 export function fieldPositions (source: string): Map<string, Position> {
   const positions = new Map<string, Position>()
-  for (const [index, text] of source.split('\n').entries()) {
-    const match = FIELD_LINE.exec(text.replace(/\r$/, ''))
-    if (match === null) continue
-    const [head, double, single, plain] = match
-    const name = double ?? single ?? plain ?? ''
-    const hasValue = text.slice(head.length).trim() !== ''
+  for (const [index, text] of linesOf(source).entries()) {
+    const field = fieldIn(text)
+    if (field === undefined || positions.has(field.name)) continue
     // The opening fence is the first line.
-    if (!positions.has(name)) positions.set(name, { line: index + 2, column: hasValue ? head.length + 1 : 1 })
+    positions.set(field.name, { line: index + 2, column: text.slice(field.valueAt).trim() === '' ? 1 : field.valueAt + 1 })
   }
   return positions
+}
+
+function linesOf (source: string): readonly string[] {
+  return source.length > MAX_FRONTMATTER_BYTES ? [] : source.split('\n')
+}
+
+function fieldIn (line: string): { readonly name: string, readonly valueAt: number } | undefined {
+  const match = FIELD_LINE.exec(line.endsWith('\r') ? line.slice(0, -1) : line)
+  if (match === null) return undefined
+  const [head, double, single, plain = ''] = match
+  return { name: double ?? single ?? plain.trimEnd(), valueAt: head.length }
 }
 
 function positionOf ({ code, field }: Finding, fields: ReadonlyMap<string, Position>, bytes: Buffer, location: FrontmatterLocation): Position {

@@ -140,7 +140,10 @@ t.test('K10: the largest file takes linear time, whatever it holds', async t => 
     'lines of text': filled('some text\n', valid),
     'hidden characters': filled('\u200B', valid),
     emoji: filled('👩\u200D💻', valid),
-    NUL: filled('\0', valid)
+    NUL: filled('\0', valid),
+    'blanks in a line of frontmatter': Buffer.from(`---\nname: demo\nx${' '.repeat(60_000)}y\n---\n`),
+    'blanks in a line below metadata': Buffer.from(`---\nname: demo\nmetadata:\n  a: 1\n  x${' '.repeat(8_000)}y: z${' '.repeat(60)}\n---\n`),
+    'slashes that are no path': filled('/').subarray(0, 4_090).fill('\r', 4_089)
   }
   for (const [name, bytes] of Object.entries(rows)) {
     await checkTime(t, BUDGET_MS, () => parseSkillBytes(bytes, 'demo'), name)
