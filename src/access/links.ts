@@ -6,7 +6,8 @@ import { digestOf, isWellFormed } from './secret.ts'
 /** A token in a query is refused: it would be in logs (RFC 6750 §5.3). */
 const TOKEN_NAME = /^(?:access_)?token$/i
 
-const PARAMETER = /([?&]([^=&#]*)=)[^&#]*/g
+/** A name without a value is taken too: looked through from each of its characters, a long one would take the square of its length. */
+const PARAMETER = /([?&]([^=&#]*))(=[^&#]*)?/g
 
 const DISCOVERY = /^\/\.well-known\/(?:agent-skills|skills)\//
 
@@ -35,7 +36,8 @@ export class Links {
     if (!hasQuery && !url.startsWith(this.#prefix, start)) return url
     let target = url
     if (hasQuery) {
-      target = url.replace(PARAMETER, (parameter, head: string, name: string) => TOKEN_NAME.test(decodePercent(name) ?? name) ? head + MASK : parameter)
+      target = url.replace(PARAMETER, (parameter, head: string, name: string, value?: string) =>
+        value !== undefined && TOKEN_NAME.test(decodePercent(name) ?? name) ? `${head}=${MASK}` : parameter)
       if (target !== url) this.#withToken.add(request)
     }
     if (target.startsWith(this.#prefix, start)) target = target.slice(0, start) + this.#open(request, target.slice(start))

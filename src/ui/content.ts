@@ -5,7 +5,7 @@ import type { SkillState } from '../core/content/skill-state.ts'
 import type { FileContent } from '../core/files/file-content.ts'
 import type { ServableFile } from '../core/files/file-store.ts'
 import { SkillError } from '../core/ground/errors.ts'
-import { decodeText } from '../core/ground/text.ts'
+import { decodeText, withoutEndSlashes } from '../core/ground/text.ts'
 import { type CatalogEntry, describeState } from '../core/listing/entry.ts'
 import { type EntryVerdicts, type Judging, TARGET_NAMES, type TargetVerdict } from '../verdicts/index.ts'
 import { MAX_SHOWN_CHARACTERS } from './pages/source.ts'
@@ -64,7 +64,7 @@ export interface ShownFolder {
 export async function readFile (state: SkillState, path: string): Promise<ShownFile | ShownFolder> {
   const listed = await orSentence(() => state.manifest())
   const manifest = typeof listed === 'string' ? undefined : listed
-  const folder = path.replace(/\/+$/, '')
+  const folder = withoutEndSlashes(path)
   if (manifest !== undefined && (folder === '' || manifest.files.some((file) => file.path.startsWith(`${folder}/`)))) return { folder, manifest }
   const file = await state.open(path)
   const shown = file.kind === 'content' ? wholeFile(file.content) : await beginningOf(file)

@@ -14,7 +14,7 @@ import type { FileContent } from '../core/files/file-content.ts'
 import { FileStore } from '../core/files/file-store.ts'
 import { quote } from '../core/format/findings.ts'
 import { MAX_MAIN_FILE_BYTES } from '../core/ground/limits.ts'
-import { compareCodePoints, printable } from '../core/ground/text.ts'
+import { compareCodePoints, printable, withoutEndSlashes } from '../core/ground/text.ts'
 import { tooLargeFinding } from '../core/listing/entry.ts'
 import { type FindingSource, subjectOf } from '../verdicts/entry.ts'
 import type { Subject } from '../verdicts/subject.ts'
@@ -100,7 +100,7 @@ async function hint (path: string, folders: readonly SkillFolder[]): Promise<str
   for (const folder of folders.slice(0, MAX_HINT_FOLDERS)) {
     const names = await readdir(folder.realPath).catch(() => [])
     for (const name of names.slice(0, MAX_HINT_FOLDERS)) {
-      if (await hasMainFile(`${folder.realPath}/${name}`)) return `. There are skills in ${quote(`${path.replace(/\/+$/, '')}/${folder.name}`)}`
+      if (await hasMainFile(`${folder.realPath}/${name}`)) return `. There are skills in ${quote(`${withoutEndSlashes(path)}/${folder.name}`)}`
     }
   }
   return ''

@@ -1,13 +1,16 @@
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { Links } from '../../src/access/links.ts'
 import { runCommandLine } from '../../src/cli/run.ts'
 import { FILE_SCHEMAS, schemaDocument } from '../../scripts/tables.ts'
 import { buildGuarded, newSecret } from '../helper/guarded.ts'
 import { installSkills } from '../helper/skills-client.ts'
 import { rawRequest, request } from '../helper/raw-http.ts'
 import { skill, until } from '../helper/skills.ts'
+import { checkTime } from '../helper/timing.ts'
 
 const CLI = fileURLToPath(new URL('../../node_modules/skills/bin/cli.mjs', import.meta.url))
 
@@ -90,6 +93,14 @@ t.test('K66: a token in a query is refused however its name is encoded, and a li
   const { host } = new URL(service.url)
   t.equal((await rawRequest(service.url, request('GET', `http://${host}${path}`))).status, 200)
   t.equal((await rawRequest(service.url, request('GET', `http://elsewhere.example${path}`))).status, 403)
+})
+
+t.test('a query is searched for tokens in linear time', async (t) => {
+  const links = new Links('', () => false)
+  const rewrite = (url: string) => links.rewrite({ url } as IncomingMessage)
+  t.strictSame(['/x?token=a', '/x?a&access_token=b&c=d', '/x?a&token', '/x??token=a', '/x?tok%65n=#&token=b'].map(rewrite),
+    ['/x?token=-', '/x?a&access_token=-&c=d', '/x?a&token', '/x??token=a', '/x?tok%65n=-#&token=-'])
+  await checkTime(t, 20, () => rewrite(`/x${'?'.repeat(16_000)}`))
 })
 
 t.test('K66: the official client installs what the link shows, and no more', async (t) => {

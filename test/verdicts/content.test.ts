@@ -4,6 +4,7 @@ import { contentFindings } from '../../src/core/content/file-findings.ts'
 import { fileKind } from '../../src/core/files/file-kind.ts'
 import { scanText } from '../../src/verdicts/rules/text-scan.ts'
 import { estimateTokens } from '../../src/verdicts/tokens.ts'
+import { checkTime } from '../helper/timing.ts'
 import { subjectFor, verdictsFor } from '../helper/verdicts.ts'
 
 const LETTERS = 'aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zaBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789'
@@ -48,6 +49,16 @@ t.test('K79: encoded data and downloads for a shell are shown for review', (t) =
   }
   for (const line of ['curl https://example.org | jq .', 'cat x | sh', '| curl | what sh does |', 'curl https://example.org -o x; sh x']) t.strictSame(codesOf(line), [], line)
   t.end()
+})
+
+t.test('K80: hostile bodies and frontmatter take linear time', async (t) => {
+  const head = `${'---'}\nname: demo\ndescription: x\n`
+  for (const text of [
+    `${head}---\n${'`'.repeat(60_000)}\r\n[x](a)`,
+    `${head}---\n${'~'.repeat(60_000)}\r\n[x](a)`,
+    `${head}---\n${'[x](a) `'.repeat(7_000)}`,
+    `${head}x: [\n${'-\t'.repeat(3_500)}!\n---\n[x](a)`
+  ]) await checkTime(t, 250, async () => await verdictsFor({ text }), JSON.stringify(text.slice(35, 60)))
 })
 
 t.test('hostile text takes linear time', (t) => {

@@ -105,6 +105,15 @@ export function foldWhitespace (text: string): string {
   return UNFOLDED.test(text) ? text.replaceAll(/\s+/g, ' ').trim() : text
 }
 
+const SLASH = 0x2f
+
+/** The text without slashes at its end. The time is linear: `/\/+$/` looks again from each of many slashes that stand elsewhere. */
+export function withoutEndSlashes (text: string): string {
+  let end = text.length
+  while (text.charCodeAt(end - 1) === SLASH) end--
+  return text.slice(0, end)
+}
+
 /** A whole number as documents write it: `1,048,576`. Node's locales would take 30 ms with the first one. */
 export function grouped (number: number): string {
   return String(number).replaceAll(/\B(?=(?:\d{3})+$)/g, ',')

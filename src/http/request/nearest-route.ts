@@ -1,4 +1,5 @@
 import { nearest } from '../../core/ground/nearest.ts'
+import { withoutEndSlashes } from '../../core/ground/text.ts'
 import { toInstance } from '../problem.ts'
 
 /** A path below a skill that is none of the skill's routes: most likely that of a file. */
@@ -17,7 +18,7 @@ export function nearestRoute (url: string, basePath: string, segments: readonly 
   const target = toInstance(url)
   if (!target.startsWith(basePath)) return undefined
   const path = target.slice(basePath.length)
-  const closed = path.replace(/\/+$/, '')
+  const closed = withoutEndSlashes(path)
   const first = FIRST_SEGMENT.exec(closed)?.[0] ?? ''
   const respelt = nearest(first, segments)
   const near = [

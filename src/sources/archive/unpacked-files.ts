@@ -4,6 +4,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { withoutEndSlashes } from '../../core/ground/text.ts'
 import { MAX_FILE_BYTES, MAX_PUBLISHED_BYTES } from '../publish/limits.ts'
 import { SourceError } from '../source-error.ts'
 import { quotePath, type SourceEntry, type SourceFiles } from '../publish/source-tree.ts'
@@ -62,7 +63,7 @@ export class UnpackedFiles {
 
   /** Folders are not part of the state, but their names are checked and counted. */
   addFolder (name: string): void {
-    const path = name.replace(/\/+$/, '')
+    const path = withoutEndSlashes(name)
     if (path !== '.') this.#check(path)
   }
 

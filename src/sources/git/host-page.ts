@@ -1,5 +1,5 @@
 import { isMainFile } from '../../core/format/main-files.ts'
-import { decodePercent } from '../../core/ground/text.ts'
+import { decodePercent, withoutEndSlashes } from '../../core/ground/text.ts'
 import { AddressError } from '../source-error.ts'
 
 /** A ref of a repository, and a folder in it. */
@@ -26,7 +26,7 @@ const MAX_REF_SEGMENTS = 8
 
 /** The repository behind an address as a browser shows it; undefined for an address that is not known to be one. */
 export function hostPage (url: URL): { readonly url: string, readonly at: readonly RefAndPath[] } | undefined {
-  const path = url.pathname.replace(/\/+$/, '')
+  const path = withoutEndSlashes(url.pathname)
   for (const pattern of PAGES) {
     const { repository, kind, rest } = pattern.exec(path)?.groups ?? {}
     if (repository === undefined || rest === undefined) continue

@@ -79,7 +79,7 @@ export class Registry {
   async #logIn (challenge: string, isInside: boolean): Promise<Readonly<Record<string, string>>> {
     const credentials = await this.#ownCredentials()
     if (!/^bearer /i.test(challenge)) return credentials
-    const { realm = '', service, scope = `repository:${this.#source.repository}:pull` } = Object.fromEntries(Array.from(challenge.matchAll(/(\w+)="([^"]*)"/g), ([, key = '', value = '']) => [key, value]))
+    const { realm = '', service, scope = `repository:${this.#source.repository}:pull` } = Object.fromEntries(Array.from(challenge.matchAll(/\b(\w+)="([^"]*)"/g), ([, key = '', value = '']) => [key, value]))
     if (!URL.canParse(realm)) throw new SourceError('bad_answer', 'the registry asks for a token, and does not say where')
     const url = new URL(realm)
     const base = new URL(this.#base)

@@ -1,3 +1,4 @@
+import { withoutEndSlashes } from '../../core/ground/text.ts'
 import { type Address, decode, isAtLoopback, lastPart, requireNoCredentials, splitAddress } from '../address/parts.ts'
 import type { SourceCommon, SourceKind } from '../address/source-kind.ts'
 import { AddressError } from '../source-error.ts'
@@ -44,6 +45,6 @@ function bucket ({ url, fragment }: Address): S3Source {
   requireNoCredentials(url)
   const { protocol, hostname, pathname, search } = url
   if (protocol !== 's3:' || !BUCKET.test(hostname) || search !== '' || fragment !== undefined) throw new AddressError('an address of a bucket is s3://bucket/prefix')
-  const prefixPath = decode(pathname).replace(/^\/+|\/+$/g, '')
+  const prefixPath = withoutEndSlashes(decode(pathname)).replace(/^\/+/, '')
   return { kind: 's3', name: prefixPath === '' ? hostname : lastPart(prefixPath), layout: 'auto', bucket: hostname, prefixPath }
 }

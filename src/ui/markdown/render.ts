@@ -43,7 +43,7 @@ const DEEPEST_HEADING = 6
 const MAX_NESTING = 100
 
 const LINE_END = /\r\n?|\n/
-const ROW_EDGES = /^[\s>]*\|?|(?:(?<!\\)\|)?\s*$/g
+const ROW_EDGES = /^[\s>]*\|?|(?<!\\)\|$/g
 const CELL_END = /(?<!\\)\|/
 
 /**
@@ -133,7 +133,7 @@ function createRenderer (): { readonly markdown: Parser, readonly setState: (sta
     let columns = 0
     for (let each = index + 1; at(tokens, each).type !== 'tr_close'; each++) if (at(tokens, each).type === 'td_open') columns++
     const [line = 0] = at(tokens, index).map ?? []
-    const cells = state.lines[line]?.replaceAll(ROW_EDGES, '').split(CELL_END) ?? []
+    const cells = state.lines[line]?.trimEnd().replaceAll(ROW_EDGES, '').split(CELL_END) ?? []
     state.rowEnd = columns === 0 ? '' : cells.slice(columns).join('|').trim()
     return '<tr>\n'
   }

@@ -12,8 +12,8 @@ const MAX_LINK_CHARACTERS = 512
 const PLACEHOLDER = /\$ARGUMENTS\b|\$\{CLAUDE_[A-Z_]+\}|(?<=^|\s)!`[^`\n]{1,500}`/m
 const PLACEHOLDER_BEGINNINGS = ['$ARGUMENTS', '${CLAUDE_', '!`']
 
-/** In a list, a fence has any indentation. */
-const FENCE = /^[ \t]*(`{3,}|~{3,})(.*)$/
+/** In a list, a fence has any indentation. What is behind the mark may end with a carriage return. */
+const FENCE = /^[ \t]*(`{3,}|~{3,})(.*)/s
 
 /** The destination of a link, up to a blank or the bracket that closes it. It may hold brackets in pairs. */
 const DESTINATION = /^((?:[^\s()]|\([^\s()]*\))*)[\s)]/

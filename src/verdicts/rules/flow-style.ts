@@ -7,7 +7,7 @@ import type { Finding } from '../../core/ground/skill.ts'
 import type { Subject } from '../subject.ts'
 
 /** A line with brackets, in frontmatter that is no YAML. */
-const FLOW_VALUE = /^\s*(?:-[ \t]+)*(?:[^\s#"'[{][^:]*:[ \t]+)?[[{]/
+const FLOW_VALUE = /^\s*(?:-[ \t]+)*(?:(?!-[ \t])[^\s#"'[{][^:]*:[ \t]+)?[[{]/
 
 /** What asks for text in the place of a list or mapping. */
 export const SHAPE_CODES: ReadonlySet<string> = new Set<FindingCode>([

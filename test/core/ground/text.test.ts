@@ -2,8 +2,9 @@ import fc from 'fast-check'
 import t from 'tap'
 import { FileContent } from '../../../src/core/files/file-content.ts'
 import { sha256 } from '../../../src/core/ground/digest.ts'
-import { compareCodePoints, countCodePoints, decodeText, decodeUtf8, foldWhitespace, grouped, printable } from '../../../src/core/ground/text.ts'
+import { compareCodePoints, countCodePoints, decodeText, decodeUtf8, foldWhitespace, grouped, printable, withoutEndSlashes } from '../../../src/core/ground/text.ts'
 import { codePoint } from '../../helper/code-point.ts'
+import { checkTime } from '../../helper/timing.ts'
 
 function utf16be (text: string): Buffer {
   return Buffer.from(text, 'utf16le').swap16()
@@ -107,4 +108,9 @@ t.test('text from outside stays in one visible line', (t) => {
 t.test('whole numbers are grouped as English texts group them', (t) => {
   fc.assert(fc.property(fc.oneof(fc.nat(1_100), fc.maxSafeNat()), (number) => grouped(number) === number.toLocaleString('en')))
   t.end()
+})
+
+t.test('slashes at the end go in linear time, wherever others are', async (t) => {
+  t.strictSame(['', '/', 'a', 'a/', '/a//', 'a/b'].map(withoutEndSlashes), ['', '', 'a', 'a', '/a', 'a/b'])
+  await checkTime(t, 20, () => withoutEndSlashes(`${'/'.repeat(100_000)}x`))
 })
