@@ -101,9 +101,9 @@ export class Access implements AccessDoors {
 
   readonly followedOf = ({ principal }: FastifyRequest): SkillService => this.#callerOf(principal)?.seen.followed ?? this.nothing
 
-  readonly whileAllowed = ({ principal }: FastifyRequest, end: () => void): () => void => {
+  readonly whileAllowed = ({ principal }: FastifyRequest, end: () => void, move?: () => void): () => void => {
     const caller = this.#callerOf(principal)
-    if (caller !== undefined) return this.#views.watch(caller.principal, caller.proof, caller.seen.followed, end)
+    if (caller !== undefined) return this.#views.watch(caller.principal, caller.proof, caller.seen.followed, end, move)
     if (principal !== undefined) end()
     return () => {}
   }

@@ -21,15 +21,19 @@ export interface Seen {
 /** An answer that goes on for long. */
 interface Stream {
   readonly proof: Proof
-  readonly followed: View
   readonly end: () => void
+  readonly move: () => void
+  followed: View
   expiresAt: number | undefined
 }
 
+/** Streams by what their callers see now. */
+type ByView = Map<string, Stream[]>
+
 /**
  * The views of the present policy, shared by callers who see the same. With another policy there are other views, and whoever follows
- * one hears of the difference. Streams end when their caller is no longer known, may no longer read, or sees something else than the
- * others who follow the same.
+ * one hears of the difference. Streams end when their caller is no longer known, or may no longer read. They move when it sees something
+ * else than others who follow the same.
  */
 export class LiveViews {
   readonly #skills: SkillManager
@@ -53,33 +57,51 @@ export class LiveViews {
   }
 
   usePolicy (policy: Policy): void {
+    const last = this.#policy
     this.#policy = policy
-    const wanted = new Map<View, Map<string, Stream[]>>()
-    for (const { followed } of this.#seen.values()) wanted.set(followed, new Map())
-    for (const stream of [...this.#streams]) {
-      const principal = policy.principalOf(stream.proof)
-      if (principal?.scopes.has(READ_SCOPE) !== true) {
-        this.#end(stream)
-        continue
-      }
-      stream.expiresAt = principal.expiresAt
-      const keys = wanted.get(stream.followed) ?? new Map<string, Stream[]>()
-      wanted.set(stream.followed, keys.set(principal.view, [...keys.get(principal.view) ?? [], stream]))
-    }
     const before = new Map(this.#seen.entries())
+    const shared = new Set([...before.values()].map(({ followed }) => followed))
+    const all = new Map<View, ByView>([...shared].map((followed) => [followed, new Map()]))
+    for (const stream of this.#allowedStreams()) addTo(all, stream)
     this.#seen.clear()
-    for (const [followed, keys] of wanted) {
-      const [[key] = [policy.viewOf(groupsOf(followed.scope))], ...others] = [...keys].sort(([, a], [, b]) => b.length - a.length)
-      for (const [, streams] of others) for (const stream of streams) this.#end(stream)
-      const view = this.#seen.get(key)?.view ?? this.#skills.createView(key, policy.grantsOf(key), before.get(key)?.view)
+    const leaving: Array<readonly [string, Stream]> = []
+    for (const [followed, byView] of all) {
+      const terms = last.termsOfView(followed.scope)
+      const isSame = (view: string): boolean => policy.termsOfView(view) === terms
+      const [[key] = [policy.viewOf(groupsOf(followed.scope))], ...others] = [...byView].sort(([a, ofA], [b, ofB]) => Number(isSame(b)) - Number(isSame(a)) || ofB.length - ofA.length)
+      leaving.push(...others.flatMap(([view, streams]) => streams.map((stream) => [view, stream] as const)))
+      const seen = this.#seen.get(key)
+      const view = seen?.view ?? this.#skills.createView(key, policy.grantsOf(key), before.get(key)?.view)
       followed.become(view)
-      if (!this.#seen.has(key)) this.#seen.set(key, { view, followed })
+      // What was told of other skills is not for who comes now: it is told to the streams that were there alone.
+      if (shared.has(followed) && isSame(key)) this.#seen.set(key, { view, followed })
+      else if (seen === undefined) this.#seen.set(key, { view, followed: view.copy() })
+    }
+    for (const [key, stream] of leaving) {
+      stream.followed = this.of(key).followed
+      stream.move()
     }
   }
 
-  /** Calls `end` once when the caller may no longer have what goes on. Returns a function that stops this. */
-  watch ({ expiresAt }: Principal, proof: Proof, followed: View, end: () => void): () => void {
-    const stream: Stream = { proof, followed, end, expiresAt }
+  /** Ends the others. */
+  #allowedStreams (): ReadonlyArray<readonly [string, Stream]> {
+    return [...this.#streams].flatMap((stream) => {
+      const principal = this.#policy.principalOf(stream.proof)
+      if (principal?.scopes.has(READ_SCOPE) !== true) {
+        this.#end(stream)
+        return []
+      }
+      stream.expiresAt = principal.expiresAt
+      return [[principal.view, stream] as const]
+    })
+  }
+
+  /**
+   * Calls `end` once when the caller may no longer have what goes on, and `move` when it follows another view from now on.
+   * Returns a function that stops this.
+   */
+  watch ({ expiresAt }: Principal, proof: Proof, followed: View, end: () => void, move?: () => void): () => void {
+    const stream: Stream = { proof, followed, end, move: move ?? (() => { this.#end(stream) }), expiresAt }
     this.#streams.add(stream)
     this.#timer ??= setInterval(() => { this.#endExpired() }, EXPIRY_CHECK_MS).unref()
     return () => { this.#forget(stream) }
@@ -106,4 +128,9 @@ export class LiveViews {
     clearInterval(this.#timer)
     this.#timer = undefined
   }
+}
+
+function addTo (all: Map<View, ByView>, [view, stream]: readonly [string, Stream]): void {
+  const byView: ByView = all.get(stream.followed) ?? new Map()
+  all.set(stream.followed, byView.set(view, [...byView.get(view) ?? [], stream]))
 }

@@ -197,10 +197,19 @@ export class Policy {
     }
   }
 
+  /** Equal for views that may have the same skills, whichever skills there are, under this policy and others. */
+  termsOfView (view: string): string {
+    return JSON.stringify(this.#rulesOf(view).map(({ roots, patterns }) => [roots, patterns]))
+  }
+
+  #rulesOf (view: string): readonly Rule[] {
+    const groups = new Set(groupsOf(view))
+    return this.rules.filter((rule) => rule.groups.some((group) => groups.has(group)))
+  }
+
   /** What callers of a view may see of each root. */
   grantsOf (view: string): ReadonlyMap<string, Grant> {
-    const groups = new Set(groupsOf(view))
-    const rules = this.rules.filter((rule) => rule.groups.some((group) => groups.has(group)))
+    const rules = this.#rulesOf(view)
     return new Map(this.#roots.flatMap((root) => {
       const own = rules.filter(({ roots }) => roots === undefined || roots.includes(root))
       if (own.length === 0) return []

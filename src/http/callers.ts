@@ -61,10 +61,10 @@ export class PerSkills<Value extends object> {
 }
 
 /**
- * Watches over an answer that goes on for long: `end` is called once when the caller may no longer have it. Returns a
- * function that stops the watch.
+ * Watches over an answer that goes on for long: `end` is called once when the caller may no longer have it. `move` is called when
+ * `followedOf` gives other skills from now on; without it the answer ends then. Returns a function that stops the watch.
  */
-export type WhileAllowed = (request: FastifyRequest, end: () => void) => () => void
+export type WhileAllowed = (request: FastifyRequest, end: () => void, move?: () => void) => () => void
 
 /** For a service without callers. */
 export const alwaysAllowed: WhileAllowed = () => () => {}

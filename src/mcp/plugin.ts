@@ -19,7 +19,7 @@ import { own } from '../core/ground/json.ts'
 import type { createMcpDoor, McpDoor } from './handler.ts'
 import { loadSchemas } from './load-schemas.ts'
 import { MAX_MCP_STREAMS } from './limits.ts'
-import { Notifications } from './changes/notifications.ts'
+import { LIST_CHANGES, Notifications } from './changes/notifications.ts'
 import type { OriginCheck } from './origin.ts'
 
 export interface McpDoorOptions {
@@ -96,8 +96,8 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
     onRequest: checkRequestOrigin
   }, async (request, reply) => {
     if (!opensStream(request)) throw new HttpProblem('method_not_allowed', 'MCP takes POST; the stream of notifications of the 2025 revisions has Accept: text/event-stream', { allow: 'POST' })
-    return streams.open(request, reply, (send) => {
-      send(OPENING)
+    return streams.open(request, reply, (send, isMoved) => {
+      send(isMoved ? LIST_CHANGES : OPENING)
       return notifications.of(followedOf(request)).subscribe(send)
     })
   })

@@ -46,8 +46,13 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
   }, async (request, reply) => {
     if (!accepts(request.headers.accept, EVENT_STREAM_MEDIA_TYPE)) throw new HttpProblem('not_acceptable')
     const lastId = request.headers['last-event-id'] || request.query.last_event_id || undefined
-    const feed = feeds.of(followedOf(request))
-    return streams.open(request, reply, (send) => {
+    return streams.open(request, reply, (send, isMoved) => {
+      const feed = feeds.of(followedOf(request))
+      if (isMoved) {
+        const stop = feed.subscribe((event) => { send(frameOf(event)) })
+        send(frameOf({ type: 'reset', id: feed.position ?? '' }))
+        return stop
+      }
       send(Buffer.from(`retry: ${EVENT_RETRY_MS + Math.floor(Math.random() * EVENT_RETRY_SPREAD_MS)}\n\n`))
       const unsubscribe = feed.subscribe((event) => { send(frameOf(event)) }, lastId)
       // Without an event: a client that is cut off before the first one resumes from here.

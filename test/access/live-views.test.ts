@@ -43,3 +43,22 @@ t.test('K64: no answer mixes two policies: with another one streams see other sk
   t.not(again, view)
   t.ok(generation > 0 && view.generation === generation)
 })
+
+t.test('K64: a change of policy is told to nobody whose skills stay the same, by pattern or not', async (t) => {
+  const folder = t.testdir({ docs: { guide: skill('guide'), other: skill('other') }, ops: { pager: skill('pager') } })
+  const skills = createSkillManager({ projectRoots: ['docs', 'ops'].map((root) => join(folder, root)), watcher: false })
+  t.teardown(() => skills.close())
+  await skills.initialize()
+  const rules = '  - { groups: [docs], skills: [guide] }\n'
+  const policyWith = (more: string) => Policy.parse('access.yaml', `rules:\n${rules}${more}`, { roots: ['docs', 'ops'], resource: undefined })
+  const views = new LiveViews(skills, policyWith(''))
+  t.teardown(() => { views.close() })
+  const { followed } = views.of('["docs"]')
+  const told: object[] = []
+  followed.subscribe((change) => { told.push(change) })
+  views.usePolicy(policyWith('  - { groups: [ops] }\n'))
+  t.equal(views.of('["docs"]').followed, followed, 'nor are its events lost for who resumes')
+  views.usePolicy(policyWith('  - { groups: [docs], skills: [gui*] }\n'))
+  t.strictSame(told, [])
+  t.not(views.of('["docs"]').followed, followed, 'the terms are others, although they give the same now')
+})

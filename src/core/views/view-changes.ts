@@ -96,7 +96,7 @@ export class ViewChanges {
       if (before === undefined && now === undefined) continue
       if (before === undefined) added.push(name)
       else if (now === undefined) removed.push(name)
-      else if (before.owner !== now.owner || before.isShadowing !== now.isShadowing || (now.owner === by && rewritten.has(name))) changed.push(name)
+      else if (before.owner?.skills !== now.owner?.skills || before.isShadowing !== now.isShadowing || (now.owner === by && rewritten.has(name))) changed.push(name)
     }
     if (added.length + changed.length + removed.length === 0) return
     const { generation } = this.#options

@@ -26,10 +26,11 @@ export type SendFrame = (frame: Buffer) => void
 export interface EventStreams {
   /**
    * Answers with a stream that ends with its connection, or when its caller may no longer have it.
-   * @param begin sends the first frames, and returns a function that stops the others
+   * @param begin sends the first frames, and returns a function that stops the others. It is called again, with `isMoved`, when the
+   * caller follows other skills from now on.
    * @throws {HttpProblem} `too_many_streams`, `not_ready` while the service is stopping
    */
-  open (request: FastifyRequest, reply: FastifyReply, begin: (send: SendFrame) => () => void): FastifyReply
+  open (request: FastifyRequest, reply: FastifyReply, begin: (send: SendFrame, isMoved: boolean) => () => void): FastifyReply
 }
 
 export const EVENT_STREAM_MEDIA_TYPE = 'text/event-stream'
@@ -93,8 +94,12 @@ export function createEventStreams (app: FastifyInstance, options: EventStreamsO
 
       const stream = new Readable({ read () {} })
       streams.set(stream, reply.raw)
-      const stop = begin((frame) => { send(stream, frame) })
-      const stopWatch = whileAllowed(request, () => { end(stream) })
+      const follow = (isMoved: boolean): () => void => begin((frame) => { send(stream, frame) }, isMoved)
+      let stop = follow(false)
+      const stopWatch = whileAllowed(request, () => { end(stream) }, () => {
+        stop()
+        stop = follow(true)
+      })
       stream.once('close', () => {
         stop()
         stopWatch()

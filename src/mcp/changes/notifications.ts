@@ -5,7 +5,8 @@ import type { SendFrame } from '../../http/send/event-streams.ts'
 import { MCP_NOTIFY_MS } from '../limits.ts'
 import { mainFileUri } from '../skill-uri.ts'
 
-const LIST_CHANGES = Buffer.concat([frameOf('resources/list_changed'), frameOf('prompts/list_changed')])
+/** Says that every list may be another. */
+export const LIST_CHANGES = Buffer.concat([frameOf('resources/list_changed'), frameOf('prompts/list_changed')])
 
 /**
  * Changes for the streams of `GET /mcp`, which clients of the 2025 revisions open. They are changes of the lists, and of each skill as
