@@ -45,6 +45,9 @@ const OPENING = Buffer.from(': notifications follow\n\n')
 /** The first revision without a handshake, and without a stream that a GET opens. */
 const FIRST_MODERN_REVISION = '2026'
 
+/** The method whose answer is a stream of notifications. */
+const LISTEN = 'subscriptions/listen'
+
 /** The SDK needs a URL and reads no part of it. */
 const URL_OF_DOOR = 'http://localhost/mcp'
 
@@ -79,7 +82,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
 
   function weightOfMessage ({ body }: FastifyRequest): Weight | undefined {
     const method = own(body, 'method')
-    if (method === 'subscriptions/listen') return 'stream'
+    if (method === LISTEN) return 'stream'
     const tool = method === 'tools/call' ? own(own(body, 'params'), 'name') : undefined
     return typeof tool === 'string' && registry.find(tool)?.isCostly === true ? 'costly' : undefined
   }
@@ -112,7 +115,8 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
     if (load.level > 0 && own(request.body, 'method') === 'skills/list') throw overloadError.busy()
     request.trace = parseTraceparent(own(own(own(request.body, 'params'), '_meta'), 'traceparent')) ?? request.trace
     const disconnected = new AbortController()
-    const stopWatch = whileAllowed(request, () => { reply.raw.destroy() })
+    // An answer that has begun is finished under the policy before.
+    const stopWatch = own(request.body, 'method') === LISTEN ? whileAllowed(request, () => { reply.raw.destroy() }) : () => {}
     reply.raw.once('close', () => {
       stopWatch()
       disconnected.abort()

@@ -1,8 +1,10 @@
+import type { FastifyPluginAsync } from 'fastify'
+import fp from 'fastify-plugin'
 import t, { type Test } from 'tap'
 import { AnswerMemory } from '../../src/http/overload/answer-memory.ts'
 import { protect } from '../../src/limits/protect.ts'
 import { openEvents } from '../helper/event-stream.ts'
-import { buildGuarded, type GuardedService, newSecret } from '../helper/guarded.ts'
+import { bearer, buildGuarded, type GuardedService, newSecret } from '../helper/guarded.ts'
 import { AUDIENCE, startIssuer } from '../helper/issuer.ts'
 import { modernRequest } from '../helper/mcp.ts'
 import { openRaw, type RawConnection, request } from '../helper/raw-http.ts'
@@ -56,6 +58,25 @@ t.test('K60: a request that is under way when its token is removed sees nothing,
   t.notMatch((await call.connection.response()).text, 'guide')
   stream.finish()
   await stream.connection.closed({ timeoutMs: 10_000 })
+})
+
+t.test('K60: an answer of MCP that has begun is finished when the policy changes, as every other', async (t) => {
+  let finish = () => {}
+  const gate = new Promise<void>((resolve) => { finish = resolve })
+  const reached = new Set<string>()
+  const hold: FastifyPluginAsync = fp(async (app) => {
+    app.addHook('onSend', async ({ url }) => {
+      reached.add(url)
+      if (url === '/mcp') await gate
+    })
+  })
+  const service = await buildGuarded(t, { roots: ROOTS, access: access(ann.entry, bob.entry), plugins: [hold] })
+  const { headers, body } = modernRequest({ method: 'skills/list', params: {} }, bearer(ann.text))
+  const answer = fetch(`${service.url}/mcp`, { method: 'POST', headers: headers as Record<string, string>, body: String(body) })
+  await until(() => reached.has('/mcp'))
+  await service.setAccess(access(bob.entry))
+  finish()
+  t.match(await (await answer).text(), 'guide')
 })
 
 t.test('K60: a token that loses the scope for skills ends its streams', async (t) => {
