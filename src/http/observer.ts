@@ -54,8 +54,13 @@ export interface Observer extends ToolObserver {
   onOperation (operation: ObservedOperation): ((end: OperationEnd) => void) | undefined
 }
 
+/** The status of a request whose connection ended before its answer began, as nginx has it in its log. */
+export const NEVER_ANSWERED = 499
+
 export interface ResponseEnd {
   readonly milliseconds: number
+  /** Of the answer that the client got, or NEVER_ANSWERED. */
+  readonly status: number
   /** Whether the client got all of it. */
   readonly isComplete: boolean
   /** Of the body; undefined for HEAD and 304. */

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { RevisionChangedError, SkillError } from '../core/ground/errors.ts'
 import { maskSecrets } from '../core/ground/text.ts'
@@ -90,25 +90,37 @@ function below (basePath: string, sentence: string): string {
   return basePath === '' ? sentence : sentence.replace(ADDRESS, `$&${basePath}`)
 }
 
-const codes = new WeakMap<FastifyRequest, Problem['code']>()
+const codes = new WeakMap<IncomingMessage, Problem['code']>()
 
 /** The code of the problem that a request was answered with: for its line in the log. */
-export function problemCodeOf (request: FastifyRequest): Problem['code'] | undefined {
-  return codes.get(request)
+export function problemCodeOf ({ raw }: FastifyRequest): Problem['code'] | undefined {
+  return codes.get(raw)
+}
+
+const refused = new WeakMap<ServerResponse, number>()
+
+/** A request that is not whole yet is refused on its connection, not through its response. */
+export function noteRefusal (response: ServerResponse, code: HttpProblemCode): void {
+  codes.set(response.req, code)
+  refused.set(response, httpProblems[code].status)
+}
+
+export function refusedStatusOf (response: ServerResponse): number | undefined {
+  return refused.get(response)
 }
 
 /** The problem that an error is. The log names it; of what is unexpected it has all, and the problem nothing but an id. */
 export function problemOf (error: unknown, request: FastifyRequest): Problem {
   const known = toKnownError(error)
   const problem = toProblem(known, request.url, request.id, request.server.prefix)
-  codes.set(request, known.code)
+  codes.set(request.raw, known.code)
   if (problem.status === 500) request.log.error({ reqId: request.id, err: error }, 'request failed')
   return problem
 }
 
 /** The body of another problem in place of the one that is being sent: an error in `onSend` reaches no error handler then. */
 export function replaceProblem (problem: HttpProblem, request: FastifyRequest, reply: FastifyReply): Buffer {
-  codes.set(request, problem.code)
+  codes.set(request.raw, problem.code)
   const body = Buffer.from(JSON.stringify(toProblem(problem, request.url, request.id, request.server.prefix)))
   reply.code(httpProblems[problem.code].status).headers(problem.headers).type(PROBLEM_MEDIA_TYPE).header('content-length', body.length)
   for (const name of [...HEADERS_OF_CONTENT, 'www-authenticate']) reply.removeHeader(name)

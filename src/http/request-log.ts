@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { LogController, type FastifyBaseLogger, type FastifyReply, type FastifyRequest } from 'fastify'
 import { maskSecrets } from '../core/ground/text.ts'
-import type { Observer } from './observer.ts'
-import { problemCodeOf } from './problem.ts'
+import { NEVER_ANSWERED, type Observer } from './observer.ts'
+import { problemCodeOf, refusedStatusOf } from './problem.ts'
 import { peerOf } from './request/client-address.ts'
 import { traceOf } from './request/traceparent.ts'
 
@@ -81,6 +81,8 @@ function logRequest (log: FastifyBaseLogger, request: FastifyRequest, reply: Fas
   const url = maskSecrets(request.url)
   // A destroyed socket counts what it still held as finished. A complete response closes before its socket is destroyed.
   const isComplete = raw.writableFinished && !isCut
+  // Until its head is out, a response says 200, or what nobody was told.
+  const status = raw.headersSent ? raw.statusCode : refusedStatusOf(raw) ?? NEVER_ANSWERED
   const length = method === 'HEAD' ? undefined : reply.getHeader('content-length')
   const bytes = length === undefined ? undefined : Number(length)
   // Flat fields, because Fastify's serialisers of `req` and `res` would build two more objects; those that most lines lack are added.
@@ -88,8 +90,8 @@ function logRequest (log: FastifyBaseLogger, request: FastifyRequest, reply: Fas
     reqId: request.id,
     method,
     url: url.length > MAX_LOGGED_URL_CHARACTERS ? url.slice(0, MAX_LOGGED_URL_CHARACTERS) : url,
-    status: raw.statusCode,
-    code: raw.statusCode < 400 ? undefined : problemCodeOf(request),
+    status,
+    code: status < 400 || status === NEVER_ANSWERED ? undefined : problemCodeOf(request),
     ms: Math.round(milliseconds * 1000) / 1000,
     bytes
   }
@@ -102,5 +104,5 @@ function logRequest (log: FastifyBaseLogger, request: FastifyRequest, reply: Fas
     line.trace_flags = trace.flags
   }
   log.info(line, isComplete ? 'request completed' : 'request aborted')
-  observer?.onResponse(request, reply, { milliseconds, isComplete, bytes })
+  observer?.onResponse(request, reply, { milliseconds, status, isComplete, bytes })
 }

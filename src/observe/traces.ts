@@ -2,7 +2,7 @@ import type * as OpenTelemetry from '@opentelemetry/api'
 import type { Attributes, Context, Span, SpanOptions, Tracer } from '@opentelemetry/api'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { REVISION_HEADER } from '../http/headers.ts'
-import type { ObservedOperation, Observer, OperationEnd } from '../http/observer.ts'
+import type { ObservedOperation, Observer, OperationEnd, ResponseEnd } from '../http/observer.ts'
 import type { ClientOf } from '../http/request/client-address.ts'
 import type { CallResult, ObservedCall } from '../tools/calls/observer.ts'
 import type { ToolOutcome } from '../tools/tool.ts'
@@ -93,8 +93,8 @@ export class Traces implements Observer {
     this.#end(request, 200)
   }
 
-  onResponse (request: FastifyRequest, reply: FastifyReply): void {
-    this.#end(request, reply.raw.statusCode, reply)
+  onResponse (request: FastifyRequest, reply: FastifyReply, { status }: ResponseEnd): void {
+    this.#end(request, status, reply)
   }
 
   onOperation (operation: ObservedOperation): (end: OperationEnd) => void {

@@ -1,4 +1,5 @@
 import type { Test } from 'tap'
+import type { Observer } from '../../src/http/observer.ts'
 import { peerOf } from '../../src/http/request/client-address.ts'
 import { Audit, type AuditOptions } from '../../src/observe/audit/audit.ts'
 import { buildService, type Files, type ServiceOptions } from './build.ts'
@@ -15,11 +16,11 @@ export interface AuditLine {
 }
 
 /** A service whose audit log is at hand, and required. */
-export async function buildAudited (t: Test, { files = FILES, salt, ...options }: { readonly files?: Files, readonly salt?: AuditOptions['salt'] } & Pick<ServiceOptions, 'linkTargets' | 'plug' | 'siblings'> = {}) {
+export async function buildAudited (t: Test, { files = FILES, salt, observe = [], ...options }: { readonly files?: Files, readonly salt?: AuditOptions['salt'], readonly observe?: readonly Observer[] } & Pick<ServiceOptions, 'linkTargets' | 'plug' | 'siblings'> = {}) {
   let text = ''
   let isWorking = true
   const audit = new Audit({ output: { write: (line) => { text += line } }, clientOf: peerOf, isRequired: true, isWorking: () => isWorking, version: '1', salt })
-  const service = await buildService(t, { files, options: { ...options, observe: () => [audit.observer], plug: (skills) => [audit.plugin, ...options.plug?.(skills) ?? []] } })
+  const service = await buildService(t, { files, options: { ...options, observe: () => [audit.observer, ...observe], plug: (skills) => [audit.plugin, ...options.plug?.(skills) ?? []] } })
   const lines = () => text.split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as AuditLine)
   return {
     ...service,

@@ -141,6 +141,7 @@ t.test('slow clients', async (t) => {
       checkProblem(t, await connection.response(), 408, 'request_timeout')
       await connection.closed()
     }
+    t.match(await service.logged(({ msg }) => msg === 'request aborted'), { url: '/ok', status: 408, code: 'request_timeout' })
   })
 
   t.test('K56: dripping does not extend the time', async (t) => {

@@ -88,7 +88,7 @@ t.test('the log', async (t) => {
       connection.send(bytes)
       await running
       connection.destroy()
-      t.match(await completed(id), { msg: 'request aborted', url: '/wait' })
+      t.match(await completed(id), { msg: 'request aborted', url: '/wait', status: 499 })
       waiting.shift()?.()
     }
     const connection = await openRaw(url)
@@ -96,6 +96,7 @@ t.test('the log', async (t) => {
     await new Promise((resolve) => setImmediate(resolve))
     connection.socket.resetAndDestroy()
     t.match(await completed('gone3'), { msg: 'request aborted' })
+    t.not((await completed('gone3'))['status'], 200, 'a body that ends too early may be refused before the reset is seen')
     t.equal(entriesOf('gone3').length, 1)
   })
 

@@ -1,8 +1,10 @@
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import t from 'tap'
+import { observeReads } from '../../src/observe/metrics/skill-reads.ts'
 import { buildAudited } from '../helper/audited.ts'
 import { modernRequest } from '../helper/mcp.ts'
+import { openRaw, request } from '../helper/raw-http.ts'
 import { until } from '../helper/skills.ts'
 
 const STREAM = { accept: 'text/event-stream' }
@@ -38,6 +40,25 @@ t.test('K73: an event stream that is refused leaves one line, with what came of 
   }
   await app.inject({ method: 'HEAD', url: '/events', headers: STREAM })
   t.match(await next(1), [{ event: 'events.open', outcome: 'success' }], 'HEAD has no stream')
+  await audit.close()
+})
+
+t.test('K71 K73: a read that was never answered is no success, and none is counted', async (t) => {
+  const reads: string[] = []
+  const { app, url, next, audit } = await buildAudited(t, {
+    observe: [observeReads({ count: ({ event }) => { reads.push(event) } })],
+    plug: () => [async (app) => {
+      app.get('/slow', { config: { reads: { event: 'skill.list', door: 'rest' } } }, async () => {
+        connection.socket.resetAndDestroy()
+        await new Promise(() => {})
+      })
+    }]
+  })
+  const connection = await openRaw(url)
+  connection.send(request('GET', '/slow'))
+  t.match(await next(1), [{ event: 'skill.list', outcome: 'failure', target: { complete: false } }])
+  t.strictSame(reads, [])
+  await app.close()
   await audit.close()
 })
 

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import type { ConnectionError, FastifyInstance } from 'fastify'
 import type { HttpProblemCode } from '../../schemas/problem.ts'
 import { securityHeaders } from '../headers.ts'
-import { HttpProblem, PROBLEM_MEDIA_TYPE, toProblem } from '../problem.ts'
+import { HttpProblem, noteRefusal, PROBLEM_MEDIA_TYPE, toProblem } from '../problem.ts'
 import { plainAddress } from '../request/client-address.ts'
 import type { Connections } from './connections.ts'
 
@@ -41,7 +41,9 @@ export function answerClientErrors (connections: Connections): (this: FastifyIns
       // A head in the middle of the response that is being sent would become part of its body.
       const [current] = connections.owedTo(socket)
       if (socket.writable && current?.headersSent !== true) {
-        socket.write(renderProblem(new HttpProblem(problemOf(error)), requestTarget(error)))
+        const code = problemOf(error)
+        socket.write(renderProblem(new HttpProblem(code), requestTarget(error)))
+        if (current !== undefined) noteRefusal(current, code)
       }
       socket.destroySoon()
     }

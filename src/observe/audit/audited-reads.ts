@@ -5,7 +5,7 @@ import { maskSecrets } from '../../core/ground/text.ts'
 import { SkillsAtRevision } from '../../core/skills-at-revision.ts'
 import type { SkillsOf } from '../../http/callers.ts'
 import { REVISION_HEADER } from '../../http/headers.ts'
-import type { ObservedOperation, Observer, OperationEnd, ResponseEnd } from '../../http/observer.ts'
+import { NEVER_ANSWERED, type ObservedOperation, type Observer, type OperationEnd, type ResponseEnd } from '../../http/observer.ts'
 import { problemCodeOf } from '../../http/problem.ts'
 import { type ClientOf, peerOf } from '../../http/request/client-address.ts'
 import { traceOf } from '../../http/request/traceparent.ts'
@@ -66,19 +66,20 @@ export class AuditedReads implements Observer {
     this.#report(request, read, 'success')
   }
 
-  onResponse (request: FastifyRequest, reply: FastifyReply, { isComplete, bytes }: ResponseEnd): void {
+  onResponse (request: FastifyRequest, reply: FastifyReply, { status, isComplete, bytes }: ResponseEnd): void {
     if (--this.#running === 0) this.#onLastClosed()
     if (this.#opened.has(request)) return
-    const outcome = outcomeOf(reply.raw.statusCode)
+    const outcome = outcomeOf(status)
     const hasRead = outcome === 'success' || outcome === 'not_modified'
     const read = readOfRequest(request)
     const door = read?.door ?? doorOfCalls(request)
-    const more = { bytes, digest: digestIn(reply, read), ...!hasRead && { code: problemCodeOf(request) }, ...!isComplete && { complete: false } }
-    if (reply.raw.statusCode === 401) {
+    const more = { bytes, digest: digestIn(reply, read), ...!hasRead && status !== NEVER_ANSWERED && { code: problemCodeOf(request) }, ...!isComplete && { complete: false } }
+    if (status === 401) {
       const { clientOf, failures } = this.#options
       if (failures.admits(this.#personal(clientOf(request.raw)))) this.#report(request, { ...read, event: 'auth.failed', door: door ?? OTHER_DOOR }, outcome, more)
     } else if (read !== undefined) this.#report(request, read, outcome, more, revisionIn(request, reply))
-    else if (outcome === 'denied' || (door !== undefined && !hasRead)) this.#report(request, { event: 'access.denied', door: door ?? OTHER_DOOR }, outcome, more)
+    // Calls of a client that has left are reported one by one, as those of every other.
+    else if (outcome === 'denied' || (door !== undefined && !hasRead && status !== NEVER_ANSWERED)) this.#report(request, { event: 'access.denied', door: door ?? OTHER_DOOR }, outcome, more)
   }
 
   onCall (call: ObservedCall): ((result: CallResult, outcome: ToolOutcome) => void) | undefined {

@@ -52,11 +52,10 @@ export class RequestMetrics implements Observer {
     if (streams !== undefined && method === 'GET') this.#openStreams[streams]++
   }
 
-  onResponse (request: FastifyRequest, reply: FastifyReply, { milliseconds, bytes }: ResponseEnd): void {
+  onResponse (request: FastifyRequest, _reply: FastifyReply, { milliseconds, status, bytes }: ResponseEnd): void {
     const { method, routeOptions: { url: route, config: { streams } } } = request
     const series = this.#seriesOf(route)
     if (series === undefined) return
-    const status = reply.raw.statusCode
     this.#active.set(method, (this.#active.get(method) ?? 1) - 1)
     if (streams !== undefined && method === 'GET') this.#openStreams[streams]--
     else if (this.#openSubscriptions > 0 && this.#subscriptions.delete(request)) this.#openSubscriptions--

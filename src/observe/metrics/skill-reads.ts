@@ -64,10 +64,9 @@ export class SkillReads {
 export function observeReads (reads: Pick<SkillReads, 'count'>): Observer {
   return {
     onRequest () {},
-    onResponse (request, reply) {
-      const { statusCode } = reply.raw
+    onResponse (request, _reply, { status }) {
       // HEAD gives nobody the bytes; a 304 goes to one who has them.
-      const hasBytes = request.method !== 'HEAD' && (statusCode < 300 || statusCode === 304)
+      const hasBytes = request.method !== 'HEAD' && (status < 300 || status === 304)
       const read = hasBytes ? readOfRequest(request) : undefined
       if (read !== undefined) reads.count(read)
     },
