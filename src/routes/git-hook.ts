@@ -25,7 +25,7 @@ export const gitHook: FastifyPluginAsyncTypebox<GitHookOptions> = async function
   app.post('/hooks/git', {
     bodyLimit: MAX_BODY_BYTES,
     // The sender proves itself by the signature of the body.
-    config: { isOpen: true, bodyTypes: ['*'] },
+    config: { isOpen: true, bodyTypes: ['*'], isBodyStreamed: true },
     schema: {
       operationId: 'gitHook',
       summary: 'Asks for a check of git sources',

@@ -43,7 +43,7 @@ interface Waiter {
  * Bounds the memory of all answers that are being made, or wait for their clients. Thousands of clients that read nothing, or ask for
  * a page of 4 MB at once, would fill it. Past the bound, answers that have waited for more than the grace time are cut, the
  * oldest first. Requests wait for room in the order in which they came, and not for long. The plugin `overload` reserves and holds
- * room for each answer, and `FileStore` asks for room before it reads a large file. The bound is MAX_HELD_BYTES.
+ * room for each body and answer, and `FileStore` asks for room before it reads a large file. The bound is MAX_HELD_BYTES.
  */
 export class AnswerMemory {
   readonly #maxBytes: number
@@ -71,16 +71,42 @@ export class AnswerMemory {
   /**
    * Holds room for what a request takes until its answer is known: then comes `hold`, or `release` where no client is left.
    * @param ready called once, with whether there is room: at once, or after a wait. Not called when the client leaves
-   * @param isCuttable whether the client itself may take too long: while its body is read
    */
-  reserve (response: ServerResponse, bytes: number, ready: (hasRoom: boolean) => void, isCuttable = false): void {
-    const enter = (): boolean => this.#enter(response, { bytes }, isCuttable ? performance.now() : Infinity)
-    if (this.#waiters.size === 0 && enter()) return ready(true)
+  reserve (response: ServerResponse, bytes: number, ready: (hasRoom: boolean) => void): void {
+    const enter = (): boolean => this.#enter(response, { bytes }, Infinity)
+    if (this.#waiters.size === 0 && enter()) ready(true)
+    else this.#enterLater(response, bytes, enter, ready)
+  }
+
+  /**
+   * Holds room for a piece of a body that has come: what is only announced takes none. A body that has begun is not overtaken by requests
+   * that wait.
+   * @param ready as for `reserve`
+   */
+  grow (response: ServerResponse, bytes: number, ready: (hasRoom: boolean) => void): void {
+    // After the answer nobody keeps what comes.
+    if (response.writableEnded || response.destroyed) return ready(true)
+    const enter = (): boolean => this.#grow(response, bytes)
+    if (enter()) ready(true)
+    else this.#enterLater(response, bytes, enter, ready)
+  }
+
+  #enterLater (response: ServerResponse, bytes: number, enter: () => boolean, ready: (hasRoom: boolean) => void): void {
     const leave = this.#wait(bytes, this.#waitMs, () => {
       response.off('close', leave)
       ready(enter())
     })
     response.once('close', leave)
+  }
+
+  #grow (response: ServerResponse, bytes: number): boolean {
+    const body = this.#answers.get(response)
+    // The client itself may take too long.
+    if (body === undefined) return this.#enter(response, { bytes }, performance.now())
+    if (!this.#makeRoom(bytes, response)) return false
+    body.bytes += bytes
+    this.#total += bytes
+    return true
   }
 
   /**
@@ -145,12 +171,14 @@ export class AnswerMemory {
     }
   }
 
-  #fits (bytes: number): boolean {
+  /** @param own what the same request holds already, in bytes */
+  #fits (bytes: number, own = 0): boolean {
     // One answer always fits, however large.
-    return this.#total === 0 || this.#total + bytes <= this.#maxBytes
+    return this.#total === own || this.#total + bytes <= this.#maxBytes
   }
 
   #enter (response: ServerResponse, { bytes: wanted, memory, isStreamed = false }: Held, now: number): boolean {
+    this.#remove(response)
     // A part of it keeps all of it, and others may share it: whoever leaves last gives back what the first has taken.
     const bytes = memory?.byteLength ?? wanted
     if ((memory === undefined || !this.#sharers.has(memory)) && !this.#makeRoom(bytes)) return false
@@ -162,16 +190,18 @@ export class AnswerMemory {
     return true
   }
 
-  #makeRoom (bytes: number): boolean {
+  /** @param beneficiary whose answer or body it is for, if it holds something already */
+  #makeRoom (bytes: number, beneficiary?: ServerResponse): boolean {
     const now = performance.now()
+    const own = beneficiary && this.#answers.get(beneficiary)?.bytes
     if (now - this.#measuredAt > MEASURE_MS) this.#measure(now)
     for (const [response, { since }] of this.#answers) {
-      if (this.#fits(bytes)) return true
-      if (now - since <= this.#graceMs) continue
+      if (this.#fits(bytes, own)) return true
+      if (response === beneficiary || now - since <= this.#graceMs) continue
       this.#remove(response)
       response.destroy()
     }
-    return this.#fits(bytes)
+    return this.#fits(bytes, own)
   }
 
   #measure (now: number): void {

@@ -1,5 +1,5 @@
 import { Socket } from 'node:net'
-import { Readable } from 'node:stream'
+import { Readable, Transform } from 'node:stream'
 import { ReadableStream } from 'node:stream/web'
 import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
@@ -13,6 +13,8 @@ declare module 'fastify' {
     load?: 'costly' | 'probe'
     /** The most that an answer takes while it is made, in bytes. Default: it is counted when it is sent. */
     answerBytes?: (request: FastifyRequest) => number
+    /** Whether the body is used up as it comes, and so takes no memory. */
+    isBodyStreamed?: boolean
   }
 }
 
@@ -30,11 +32,20 @@ const UNCOUNTED_BYTES = 16_384
  * that a platform does not restart a busy process. Requests with small bodies and answers pay for three comparisons.
  */
 export const overload = fp<OverloadOptions>(function overload (app, { load, memory = new AnswerMemory() }, done) {
-  app.addHook('onRequest', (request, reply, next) => {
-    if (load.level > 0 && isShed(request, load.level)) return next(overloadError.busy())
-    const bytes = request.method === 'GET' ? 0 : bodyBytes(request)
-    if (bytes <= UNCOUNTED_BYTES || !hasClient(request)) return next()
-    memory.reserve(reply.raw, bytes, (hasRoom) => { next(hasRoom ? undefined : overloadError.full()) }, true)
+  app.addHook('onRequest', (request, _reply, next) => {
+    next(load.level > 0 && isShed(request, load.level) ? overloadError.busy() : undefined)
+  })
+
+  // Not a hook of every route: a GET would pay for it. After those that refuse a body before it is sent.
+  app.addHook('onRoute', (route) => {
+    if (route.method !== 'POST' || route.config?.isBodyStreamed === true) return
+    route.preParsing = [
+      ...[route.preParsing ?? []].flat(),
+      (request, { raw }, payload, next) => {
+        const isCounted = hasClient(request) && isLarge(request)
+        next(null, isCounted ? countedBody(payload, (bytes, ready) => { memory.grow(raw, bytes, ready) }) : payload)
+      }
+    ]
   })
 
   app.addHook('onRoute', (route) => {
@@ -68,10 +79,25 @@ function isShed ({ routeOptions: { config } }: FastifyRequest, level: number): b
   return level > 1 ? config.load !== 'probe' : config.load === 'costly'
 }
 
-/** The most that the body of a request takes. */
-function bodyBytes ({ headers, routeOptions: { bodyLimit = 0 } }: FastifyRequest): number {
-  if (headers['transfer-encoding'] !== undefined) return bodyLimit
-  return Math.min(Number(headers['content-length'] ?? 0), bodyLimit)
+function isLarge ({ headers }: FastifyRequest): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > UNCOUNTED_BYTES
+}
+
+/**
+ * Lets a body through as far as there is room for it.
+ * @param grow asks for room for a piece, in bytes
+ */
+function countedBody (body: Readable, grow: (bytes: number, ready: (hasRoom: boolean) => void) => void): Readable {
+  const counted = new Transform({
+    transform (piece: Buffer, _encoding, next) {
+      grow(piece.length, (hasRoom) => { if (hasRoom) next(null, piece); else next(overloadError.full()) })
+    }
+  })
+  // Nobody listens any more once the body is refused.
+  counted.on('error', () => {})
+  // `pipeline` would destroy the request with its connection, before the answer.
+  body.once('error', (error) => { counted.destroy(error) })
+  return body.pipe(counted)
 }
 
 /** What is injected has no client that could be slow. */

@@ -188,3 +188,54 @@ t.test('K44: what answers share is given back as it was taken, whichever comes a
   }
   t.end()
 })
+
+t.test('K68: a body takes room as it comes', { timeout: 60_000 }, async (t) => {
+  const start = async () => await listenWithPlugins(t, (app) => {
+    app.post('/body', async () => 'body')
+    app.get('/page', { config: { answerBytes: () => 60 } }, async () => 'page')
+  }, { overload: { maxBytes: 100_000, waitMs: 1, graceMs: 60_000 } })
+  const headers = ['Content-Type: application/json']
+  const whole = jsonRequest('POST', '/body', { text: 'x'.repeat(90_000) })
+
+  t.test('K68: what is only announced takes none', async (t) => {
+    const { url } = await start()
+    for (const framing of ['Content-Length: 90000', 'Transfer-Encoding: chunked']) {
+      for (let index = 0; index < 3; index++) {
+        const connection = await openRaw(url)
+        t.teardown(() => { connection.destroy() })
+        connection.send(request('POST', '/body', { headers: [...headers, framing] }))
+      }
+    }
+    t.equal((await rawRequest(url, whole)).status, 200)
+  })
+
+  t.test('K68: what has come takes it until the client leaves', async (t) => {
+    const { url } = await start()
+    const connection = await openRaw(url)
+    const part = Buffer.from(`"${'x'.repeat(59_999)}`)
+    connection.send(request('POST', '/body', { headers: [...headers, 'Content-Length: 60001'] })).send(part)
+    await until(async () => (await rawRequest(url, whole)).status === 503)
+    t.equal((await connection.send('"').response()).status, 200)
+    connection.destroy()
+    await until(async () => (await rawRequest(url, whole)).status === 200)
+
+    const left = await openRaw(url)
+    left.send(request('POST', '/body', { headers: [...headers, 'Transfer-Encoding: chunked'] })).send(`${part.length.toString(16)}\r\n`).send(part)
+    await until(async () => (await rawRequest(url, whole)).status === 503)
+    left.destroy()
+    await until(async () => (await rawRequest(url, whole)).status === 200)
+  })
+
+  t.test('K68: one that is larger than all room is taken while nothing else is held', async (t) => {
+    const { url } = await start()
+    t.equal((await rawRequest(url, jsonRequest('POST', '/body', { text: 'x'.repeat(500_000) }))).status, 200)
+    t.equal((await rawRequest(url, jsonRequest('POST', '/body', { text: 'x'.repeat(1_100_000) }))).status, 413)
+    t.equal((await rawRequest(url, whole)).status, 200)
+  })
+
+  t.test('K68: one that is announced to a route without bodies takes nothing away for good', async (t) => {
+    const { url } = await start()
+    for (let index = 0; index < 3; index++) t.equal((await rawRequest(url, request('HEAD', '/page', { headers: ['Content-Length: 90000'] }))).status, 200)
+    t.equal((await rawRequest(url, whole)).status, 200)
+  })
+})
