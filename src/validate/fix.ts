@@ -25,14 +25,33 @@ const NOT_PLAIN_NAME = /^(?:\d.*|null|true|false|yes|no|on|off|y|n)$/
 /** Values that one line can be moved with as they are: plain text without marks, or text in quotes. */
 const MOVABLE = /^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[A-Za-z0-9][^#:"'[\]{}&*!|>%@`]*)$/
 
+/** A value in quotes, and the blanks before it. */
+const QUOTED = /^[ \t]*(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')/
+
+/** Values of `name` in one line that another one can replace. */
+const ONE_LINE_NAME = /^(?:"[^"]*"|'[^']*'|[^#"'|>[{]*)$/
+
 /** A main file after its certain fixes; the same text when there is nothing to do. Pure. */
 export function fixText (text: string, folder: string): string {
+  return mend(text, folder).text
+}
+
+interface Mended {
+  readonly text: string
+  /** Why the frontmatter was left as it is. */
+  readonly left?: string | undefined
+}
+
+function mend (text: string, folder: string): Mended {
   const plain = text.replace(BYTE_ORDER_MARKS, '').replaceAll(LINE_END, '\n')
   const bytes = Buffer.from(plain)
   const location = locateFrontmatter(bytes)
-  if (location.kind !== 'found') return plain
+  if (location.kind !== 'found') return { text: plain }
   const lines = bytes.toString('utf8', location.start, location.end).replace(/\n$/, '').split('\n')
-  const before = parseFrontmatter(bytes.subarray(location.start, location.end)).frontmatter
+  const { frontmatter: before, findings } = parseFrontmatter(bytes.subarray(location.start, location.end))
+  // What a part means that is not read, nobody knows: a field that seems to be missing may stand in it.
+  const left = findings.find(({ code, severity }) => severity === 'error' && code !== 'frontmatter_empty')?.message
+  if (left !== undefined) return { text: plain, left }
   let fixed = lines
   for (let round = 0, last: readonly string[] | undefined; round < MAX_ROUNDS && fixed !== last; round++) {
     last = fixed
@@ -43,28 +62,30 @@ export function fixText (text: string, folder: string): string {
       if (keepsMeaning(before, read(next), folder) && errorCount(next) <= errorCount(fixed)) fixed = next
     }
   }
-  if (fixed === lines) return plain
-  return `${bytes.toString('utf8', 0, location.start)}${fixed.map((line) => `${line}\n`).join('')}${bytes.toString('utf8', location.end)}`
+  if (fixed === lines) return { text: plain }
+  return { text: `${bytes.toString('utf8', 0, location.start)}${fixed.map((line) => `${line}\n`).join('')}${bytes.toString('utf8', location.end)}` }
 }
 
 /** What is reported of one file. */
 export interface FixedFile {
   readonly before: string
   readonly after: string
+  /** Why the frontmatter was left as it is; undefined where it was read. */
+  readonly left: string | undefined
 }
 
 /**
  * Mends a main file on the disk, by a new file in its place. Links and files that are not UTF-8 are left alone.
- * @returns undefined when there is nothing to do
+ * @returns undefined when there is nothing to do, and nothing to say
  */
 export function fixFile (path: string, folder: string, isDryRun: boolean): FixedFile | undefined {
   const stats = lstatSync(path)
   if (!stats.isFile() || stats.size > MAX_MAIN_FILE_BYTES) return undefined
   const before = decodeUtf8(readFileSync(path))
   if (before === undefined) return undefined
-  const after = fixText(before, folder)
-  if (after === before) return undefined
-  if (!isDryRun) {
+  const { text: after, left } = mend(before, folder)
+  if (after === before && left === undefined) return undefined
+  if (!isDryRun && after !== before) {
     const temporary = `${path}.${randomUUID()}`
     try {
       writeFileSync(temporary, after, { mode: stats.mode, flag: 'wx' })
@@ -75,7 +96,7 @@ export function fixFile (path: string, folder: string, isDryRun: boolean): Fixed
       throw error
     }
   }
-  return { before, after }
+  return { before, after, left }
 }
 
 /** A new file has the owner of the process, and not the modes that its mask takes away. */
@@ -104,7 +125,8 @@ function keepsMeaning (before: Frontmatter, after: Frontmatter, folder: string):
     if (field === 'name') return after['name'] === folder || isDeepStrictEqual(after['name'], value)
     if (field === 'allowed-tools') return isDeepStrictEqual(after[field], value) || (Array.isArray(value) && after[field] === value.join(' '))
     if (field === 'metadata') return isJsonObject(value) ? Object.entries(value).every(([key, entry]) => isDeepStrictEqual(metadata[key], entry)) : isDeepStrictEqual(own, value)
-    return Object.hasOwn(after, field) ? isDeepStrictEqual(after[field], value) : Object.hasOwn(metadata, field)
+    if (Object.hasOwn(after, field)) return isDeepStrictEqual(after[field], value)
+    return Object.hasOwn(metadata, field) && (typeof value !== 'string' || metadata[field] === value)
   })
   return isKept && Object.keys(after).every((field) => (field === 'name' && (Object.hasOwn(before, 'name') || after['name'] === folder)) || field === 'metadata' || Object.hasOwn(before, field))
 }
@@ -115,10 +137,19 @@ function quoteValue (lines: readonly string[]): string[] | undefined {
   if (!findings.some(({ code }) => code === 'yaml_repaired')) return undefined
   const values = read(lines)
   return lines.map((line) => {
-    const match = /^([A-Za-z0-9_-]+):[ \t]+([^"'|>[{\s].*?)[ \t]*$/.exec(line)
-    const [, field = '', text = ''] = match ?? []
-    return match !== null && values[field] === text && !isPlainScalar(text) ? `${field}: ${quoteScalar(text)}` : line
+    const [, field = '', value = ''] = /^([A-Za-z0-9_-]+):[ \t]+([^"'|>[{\s].*)$/.exec(line) ?? []
+    const text = value.trimEnd()
+    return field !== '' && values[field] === text && !isPlainScalar(text) ? `${field}: ${quoteScalar(text)}` : line
   })
+}
+
+/** What stands behind the colon of a field: its value, and a comment with the blanks before. The time is linear in the length. */
+function splitComment (text: string): readonly [value: string, comment: string] {
+  const start = QUOTED.exec(text)?.[0].length ?? 0
+  const blank = text.slice(start).search(/[ \t]#/)
+  if (blank === -1) return [text.trim(), '']
+  const value = text.slice(0, start + blank).trimEnd()
+  return [value.trimStart(), text.slice(value.length)]
 }
 
 /** YAML refuses the control characters that JSON leaves as they are. */
@@ -135,15 +166,17 @@ function writeName (lines: readonly string[], folder: string): string[] | undefi
   const position = fieldPositions(lines.join('\n')).get('name')
   if (position === undefined) return [`name: ${value}`, ...lines]
   const at = position.line - 2
-  const match = /^("?'?name"?'?[ \t]*:)[ \t]*(?:"[^"]*"|'[^']*'|[^#"'|>[{]*?)?([ \t]+#.*)?$/.exec(lines[at] ?? '')
-  if (match === null || /^[ \t]+\S/.test(lines[at + 1] ?? '')) return undefined
-  return lines.with(at, `${match[1] ?? 'name:'} ${value}${match[2] ?? ''}`)
+  const line = lines[at] ?? ''
+  const [head] = /^"?'?name"?'?[ \t]*:/.exec(line) ?? []
+  if (head === undefined || /^[ \t]+\S/.test(lines[at + 1] ?? '')) return undefined
+  const [old, comment] = splitComment(line.slice(head.length))
+  return ONE_LINE_NAME.test(old) ? lines.with(at, `${head} ${value}${comment}`) : undefined
 }
 
-/** `allowed-tools` as one text. A list with comments in it is left alone. */
+/** `allowed-tools` as one text. A list with comments in it is left alone, and one of tools with blanks: each reader parts these otherwise. */
 function joinTools (lines: readonly string[]): string[] | undefined {
   const tools = read(lines)['allowed-tools']
-  if (!Array.isArray(tools) || tools.length === 0 || !tools.every((tool): tool is string => typeof tool === 'string' && tool.trim() !== '')) return undefined
+  if (!Array.isArray(tools) || tools.length === 0 || !tools.every((tool): tool is string => typeof tool === 'string' && /^\S+$/.test(tool))) return undefined
   const block = blockOf(lines, 'allowed-tools')
   if (block === undefined || lines.slice(block.start, block.end).some((line) => line.includes('#'))) return undefined
   const text = tools.join(' ')
@@ -160,12 +193,13 @@ function moveUnknown (lines: readonly string[]): string[] | undefined {
   const moved: string[] = []
   const indent = block === undefined ? '  ' : /^[ \t]+(?=[^\s#])/.exec(lines.slice(block.start + 1, block.end).find((line) => line.trim() !== '' && !line.trim().startsWith('#')) ?? '')?.[0] ?? '  '
   const rest = lines.filter((line, index) => {
-    const [, field = '', text = '', comment = ''] = /^([A-Za-z][\w-]*):[ \t]+(.*?)([ \t]+#.*)?$/.exec(line) ?? []
-    if (field === '' || KNOWN_FIELDS.has(field) || AGENT_FIELDS.has(field) || !MOVABLE.test(text.trim()) || /^[ \t]+\S|^-[ \t]/.test(lines[index + 1] ?? '')) return true
+    const [, field = ''] = /^([A-Za-z][\w-]*):[ \t]/.exec(line) ?? []
+    const [text, comment] = splitComment(line.slice(field.length + 1))
+    if (field === '' || KNOWN_FIELDS.has(field) || AGENT_FIELDS.has(field) || !MOVABLE.test(text) || /^[ \t]+\S|^-[ \t]/.test(lines[index + 1] ?? '')) return true
     // A value that is not there says nothing, and as a text it would.
     if (!Object.hasOwn(values, field) || values[field] === null || (metadata !== undefined && Object.hasOwn(metadata as object, field))) return true
     const isText = typeof values[field] === 'string'
-    moved.push(`${indent}${field}: ${isText ? text.trim() : JSON.stringify(text.trim())}${comment}`)
+    moved.push(`${indent}${field}: ${isText ? text : JSON.stringify(text)}${comment}`)
     return false
   })
   if (moved.length === 0) return undefined
@@ -190,7 +224,7 @@ function blockOf (lines: readonly string[], field: string): { readonly start: nu
 }
 
 /** The changed lines of a file, between what both have in common. */
-export function diffOf (path: string, { before, after }: FixedFile): string {
+export function diffOf (path: string, { before, after }: Pick<FixedFile, 'before' | 'after'>): string {
   const old = before.split('\n')
   const now = after.split('\n')
   let head = 0

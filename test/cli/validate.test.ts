@@ -10,6 +10,7 @@ import { parseSkillBytes } from '../../src/core/format/main-file.ts'
 import { diffOf, fixFile, fixText } from '../../src/validate/fix.ts'
 import { runProcess } from '../helper/process.ts'
 import { skill, skills, skillText } from '../helper/skills.ts'
+import { checkTime } from '../helper/timing.ts'
 
 async function run (cwd: string, ...argv: readonly string[]): Promise<{ code: number | undefined, out: string, errors: string }> {
   let out = ''
@@ -326,4 +327,36 @@ t.test('K79: what --dry-run prints is a patch, to the line', (t) => {
   t.match(diffOf('SKILL.md', { before: '---\nb\n', after: '---\na\nb\n' }), /^@@ -1,0 \+2,1 @@$/m)
   t.match(diffOf('SKILL.md', { before: '---\na\nb\n', after: '---\nb\n' }), /^@@ -2,1 \+1,0 @@$/m)
   t.end()
+})
+
+t.test('K79: --fix leaves frontmatter alone of which a part is not read, and says so', async (t) => {
+  const large = `x: ${'y'.repeat(9_000)}`
+  for (const lines of ['name: "other\ndescription: x', 'name: [other\ndescription: x\nversion: 1', 'name: other\n\tbad: y', '- name: other', 'just text', 'name: other\nauthor: *a', 'name: other\nname: again', `name: other\n${large}`]) {
+    const text = `---\n${lines}\n---\nBody\n`
+    t.equal(fixText(text, 'demo'), text)
+    t.equal(fixText(`\uFEFF${text}`, 'demo'), text, 'a byte order mark is no part of it')
+  }
+  const text = '---\nname: "other\ndescription: x\n---\nBody\n'
+  const cwd = t.testdir({ skills: { bad: { 'SKILL.md': text }, good: skill('good') } })
+  for (const flags of [['--fix', '--dry-run'], ['--fix']]) {
+    const { errors, out } = await run(cwd, ...flags)
+    t.match(errors, /^(?:skillserve: )?skills\/bad\/SKILL\.md: the frontmatter is left as it is: line 2 of SKILL\.md is not valid YAML: '.*'\n$/)
+    if (flags.length > 1) t.equal(out, '')
+  }
+  t.equal(readFileSync(join(cwd, 'skills/bad/SKILL.md'), 'utf8'), text)
+})
+
+t.test('K79: --fix joins no tools with blanks in them, and moves a value with a mark in quotes', (t) => {
+  const head = '---\nname: demo\ndescription: x\n'
+  for (const tools of ['allowed-tools:\n  - "Bash(git add:*)"\n  - Read', 'allowed-tools: ["Read Write", Edit]']) t.equal(fixText(`${head}${tools}\n---\nBody\n`, 'demo'), `${head}${tools}\n---\nBody\n`)
+  t.equal(fixText(`${head}tags: "a # b" # c\n---\nBody\n`, 'demo'), `${head}metadata:\n  tags: "a # b" # c\n---\nBody\n`)
+  t.equal(fixText('---\nname: "a # b"\t# c\ndescription: x\n---\nBody\n', 'demo'), '---\nname: demo\t# c\ndescription: x\n---\nBody\n')
+  t.end()
+})
+
+t.test('--fix takes linear time, whatever the lines', async (t) => {
+  const blanks = '\t'.repeat(3_500)
+  for (const line of [`x:${blanks}a${blanks}\r`, `x:${blanks}\u2028`, `name:${blanks}a${blanks}!"\u2028`, `license: a:${blanks} b${blanks}\u2028`]) {
+    await checkTime(t, 300, () => fixText(`---\n${line}\ndescription: x: y\n---\n`, 'demo'), JSON.stringify(line.slice(0, 12)))
+  }
 })

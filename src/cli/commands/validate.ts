@@ -180,7 +180,8 @@ async function judge (paths: readonly string[], options: Options, { cwd, env, pr
   const list = { cwd, linkTargets, onSkipped: (sentence: string) => { skipped.add(sentence) } }
   if (options.fix !== 'no') {
     const { fixAll } = await import('../../validate/fix-all.ts')
-    const diffs = await fixAll(paths, list, options.fix === 'dry')
+    const { diffs, left } = await fixAll(paths, list, options.fix === 'dry')
+    for (const sentence of left) warn(sentence)
     if (options.fix === 'dry') {
       print(diffs.join(''))
       return diffs.length > 0 ? FOUND : 0
