@@ -2,11 +2,12 @@ import type { MainFilePreference } from './format/main-files.ts'
 import type { SkillArchive } from './content/archive.ts'
 import type { RevisionChoice } from './content/skill-files.ts'
 import type { SkillState } from './content/skill-state.ts'
-import { mainFileError, unlessRefused } from './ground/errors.ts'
+import { fileError, mainFileError, unlessRefused } from './ground/errors.ts'
 import type { FileContent } from './files/file-content.ts'
 import type { ServableFile } from './files/file-store.ts'
 import type { SearchAnswer } from './search/search.ts'
 import type { CatalogSkill, Manifest, SkillMetadata } from './ground/skill.ts'
+import { hasForbiddenSequence } from './ground/skill-name.ts'
 import type { SourceAtRevision, SkillSource } from './skill-source.ts'
 
 /** Reads a skill in a chosen revision. */
@@ -100,19 +101,25 @@ export class SkillsAtRevision implements SourceAtRevision {
   }
 
   readFile (name: string, path: string): Promise<FileContent> {
-    return this.read(name, (state) => state.file(path))
+    return this.#readFiles(name, (state) => state.file(path))
   }
 
   openFile (name: string, path: string): Promise<ServableFile> {
-    return this.read(name, (state) => state.open(path))
+    return this.#readFiles(name, (state) => state.open(path))
   }
 
   manifest (name: string): Promise<Manifest> {
-    return this.read(name, (state) => state.manifest())
+    return this.#readFiles(name, (state) => state.manifest())
   }
 
   archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive> {
-    return this.read(name, (state) => state.archive(nameOf))
+    return this.#readFiles(name, (state) => state.archive(nameOf))
+  }
+
+  /** The doors of files have a sentence of their own for names. */
+  async #readFiles<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
+    if (hasForbiddenSequence(name)) throw fileError.invalidName()
+    return await this.read(name, answer)
   }
 
   list (): Promise<readonly string[]> {

@@ -174,3 +174,13 @@ t.test('beside a gigabyte', async (t) => {
     t.match(await asked, [412, /^sha256:/])
   })
 })
+
+t.test('K18: a bad name gets the sentence of its door, with a revision as without', async (t) => {
+  const { fetch } = await buildService(t, { files: { demo: { 'SKILL.md': '# Demo' } } })
+  const name = encodeURIComponent('../demo')
+  for (const rest of ['', '/files', '/files/SKILL.md', '/archive.zip']) {
+    const [plain, asked] = await Promise.all(['', '?revision=current'].map(async (query) => (await fetch(`/skills/${name}${rest}${query}`)).json() as { readonly error: string }))
+    t.match(plain?.error, rest === '' ? /^Invalid skill name: '/ : 'Invalid skill name: must not contain special characters')
+    t.equal(asked?.error, plain?.error, rest)
+  }
+})
