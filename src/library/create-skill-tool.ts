@@ -1,3 +1,4 @@
+import { SkillError } from '../core/ground/errors.ts'
 import { addressOf, type SkillMetadata } from '../core/ground/skill.ts'
 import type { ToolParameters } from '../tools/tool.ts'
 import { neovateDefinition, neovateFailure, type NeovateFailure, neovateSuccess, type NeovateSuccess, notFoundSentence } from '../tools/neovate/neovate-messages.ts'
@@ -26,7 +27,13 @@ export function createSkillTool ({ skillManager }: { readonly skillManager: Skil
       const displayName = skill.trim()
       const found = findByDisplayName(skillManager.getSkills(), displayName)
       if (found === undefined) return neovateFailure(notFoundSentence(displayName))
-      return neovateSuccess(displayName, found, await skillManager.readSkillBody(found))
+      try {
+        return neovateSuccess(displayName, found, await skillManager.readSkillBody(found))
+      } catch (error) {
+        // As through the service: a model is told, and the program goes on.
+        if (error instanceof SkillError) return neovateFailure(error.code === 'skill_not_found' ? notFoundSentence(displayName) : error.message)
+        throw error
+      }
     },
 
     approval: { category: 'read' }

@@ -1,5 +1,6 @@
 import t from 'tap'
 import type { SkillMetadata } from '../../src/core/ground/skill.ts'
+import { createSkillManager } from '../../src/core/skill-manager.ts'
 import { createSkillTool } from '../../src/library/create-skill-tool.ts'
 
 const SKILLS: readonly SkillMetadata[] = [
@@ -33,4 +34,15 @@ t.test('K29: the folder\'s name is the second choice', async (t) => {
 
 t.test('K30: a skill that is not there', async (t) => {
   t.same(await createSkillTool({ skillManager }).execute({ skill: '../demo' }), { isError: true, llmContent: 'Skill "../demo" not found' })
+})
+
+t.test('K30: a skill that cannot be read is an answer, as through the service', async (t) => {
+  const folder = t.testdir({ demo: { 'SKILL.md': Buffer.from([0xff]) } })
+  const manager = createSkillManager({ projectRoots: [folder], watcher: false })
+  t.teardown(() => manager.close())
+  await manager.initialize()
+  const { execute } = createSkillTool({ skillManager: manager })
+  t.strictSame(await execute({ skill: 'demo' }), { isError: true, llmContent: "SKILL.MD contains invalid UTF-8 for skill 'demo'" })
+  const broken = createSkillTool({ skillManager: { ...skillManager, readSkillBody: async () => { throw new TypeError('a fault of the program') } } })
+  await t.rejects(broken.execute({ skill: 'demo' }), TypeError)
 })
