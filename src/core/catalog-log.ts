@@ -1,4 +1,4 @@
-import { dirname } from 'node:path'
+import { dirname, isAbsolute } from 'node:path'
 import type { CatalogChange, IndexedSkill } from './catalog/catalog.ts'
 import type { RootReport } from './roots/root.ts'
 import type { RootFolder, SkippedEntry } from './roots/scan-root.ts'
@@ -58,8 +58,9 @@ export class CatalogLog {
     catalog.changed.subscribe((change) => { this.#onChange(change) })
     gate?.subscribe((change) => { this.#onVerdict(change) })
     disks.subscribe(({ name, isAnswering }) => {
-      if (isAnswering) log.info({ root: path, skill: name }, 'a disk answers again')
-      else log.warn({ root: path, skill: name }, 'a disk does not answer; what was there before is served')
+      const fields = { root: path, ...isAbsolute(name) ? { folder: name } : { skill: name } }
+      if (isAnswering) log.info(fields, 'a disk answers again')
+      else log.warn(fields, 'a disk does not answer; what was there before is served')
     })
   }
 

@@ -118,7 +118,8 @@ export class RootSkills {
   get status (): SkillStatus {
     const { gate, guard } = this.#core
     const { generation, names } = this.#catalog.last
-    const { failure, path, unavailable } = this.#root
+    const root = this.#root
+    const { failure, path, unavailable } = root
     return {
       ready: this.#indexed && unavailable === undefined,
       indexed: this.#indexed,
@@ -127,7 +128,7 @@ export class RootSkills {
       roots: [this.#catalog.rootStatus],
       watcher: this.#refresher.watcher,
       failures: failure === undefined ? [] : [failure],
-      hanging: guard.hanging.filter(({ root, name }) => name !== '' && root === path).map(({ name }) => name),
+      hanging: guard.hanging.filter((area) => area.name !== '' && area.root === path).flatMap(({ name }) => root.namesIn(name)),
       ...gate && { quarantined: gate.refusedCount }
     }
   }

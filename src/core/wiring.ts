@@ -46,7 +46,7 @@ export function wireCore ({ root: options, type, linkTargets, polling = false, l
     )
   }
   // Reads again what could not be read while the disk hung: one skill, or the whole root.
-  disks.subscribe(({ name, isAnswering }) => { if (isAnswering) refresher.hintAt(name === '' ? catalog.last.names : [name]) })
+  disks.subscribe(({ name, isAnswering }) => { if (isAnswering) refresher.hintAt(name === '' ? catalog.last.names : root.namesIn(name)) })
   root.changed.subscribe(({ realPath, links, names }) => {
     refresher.hintAt(names)
     refresher.follow({ realPath, folders: root.listed?.isFixed === true ? new Map() : root.folders, links })

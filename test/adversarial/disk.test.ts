@@ -161,3 +161,45 @@ t.test('K53: a link whose disk hangs stays the skill that it was', async (t) => 
   await until(() => service.skills.status.hanging.length === 0)
   t.equal((await service.fetch('/skills/linked')).status, 200)
 })
+
+t.test('K53: links into a folder that hangs hold up neither their root nor each other', async (t) => {
+  const names = ['a', 'b', 'c', 'd']
+  for (const hangsFromTheStart of [true, false]) {
+    await t.test(hangsFromTheStart ? 'from the start' : 'later', async (t) => {
+      const disk = createFaultyDisk()
+      const asked: string[] = []
+      let release = () => {}
+      const hang = () => {
+        const hanging = new Promise<void>((resolve) => { release = resolve })
+        disk.intercept = (operation, path) => {
+          const isLink = /\/skills\/[abcd]$/.test(path) && (operation === 'readlink' || operation === 'lstat')
+          if (isLink || !/\/(?:store|skills\/[abcd])(?:\/|$)/.test(path)) return undefined
+          asked.push(`${operation} ${path}`)
+          return hanging
+        }
+      }
+      if (hangsFromTheStart) hang()
+      const service = await buildService(t, {
+        files: { own: skill('own'), ...Object.fromEntries(names.map((name) => [name, t.fixture('symlink', `../store/${name}`)])) },
+        options: { disk, siblings: { store: skills(...names) }, linkTargets: ['store'], times: { diskAnswer: ANSWER_MS } }
+      })
+      const known = hangsFromTheStart ? [] : names
+      if (!hangsFromTheStart) {
+        t.same((await service.fetch('/skills')).json(), { skills: [...names, 'own'] })
+        hang()
+      }
+      for (let round = 0; round < 3; round++) t.same((await service.fetch('/skills')).json(), { skills: [...known, 'own'] })
+      t.equal((await service.fetch('/skills/own')).status, 200)
+      if (!hangsFromTheStart) t.equal((await service.fetch('/skills/c')).status, 500)
+      mkdirSync(join(service.root, 'new'))
+      t.same((await service.fetch('/skills')).json(), { skills: [...known, 'new', 'own'] })
+      t.match(await readiness(service), { status: 'ready', hanging: names })
+      t.equal(asked.length, 1, 'the folder is asked one thing')
+      disk.intercept = () => undefined
+      release()
+      await until(() => service.skills.status.hanging.length === 0)
+      t.same((await service.fetch('/skills')).json(), { skills: [...names, 'new', 'own'] })
+      t.equal((await service.fetch('/skills/c')).status, 200)
+    })
+  }
+})

@@ -2,7 +2,7 @@ import { basename } from 'node:path'
 import { type Awaitable, coalesce } from '../ground/async.ts'
 import { createLocalDisk, createNetworkDisk, type Disk, errorCode } from '../disk/disk.ts'
 import type { DiskGuard } from '../disk/network/guard.ts'
-import { guardDisk } from '../disk/network/guarded-disk.ts'
+import { guardDisk, type GuardedDisk } from '../disk/network/guarded-disk.ts'
 import { readNetworkMounts } from '../disk/network/network-mounts.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
 import type { PathFilter } from '../disk/hidden.ts'
@@ -56,8 +56,8 @@ export class Root implements RootFolder {
   readonly rescan = coalesce(() => this.#scanAgain())
   readonly #parts: RootParts
   #disk: Disk
-  /** Whether calls go through the guard: the root, or a mount in it, may lie on a disk that does not answer at once. */
-  #isGuarded: boolean
+  /** The same, where calls go through the guard: the root, or a mount in it, may lie on a disk that does not answer at once. */
+  #guarded: GuardedDisk | undefined
   #scan: RootScan | undefined
   /** The last scan that succeeded: it is served while scans fail for other reasons than a missing root. */
   #lastGood: GoodScan | undefined
@@ -67,7 +67,7 @@ export class Root implements RootFolder {
 
   constructor (root: string | RootOptions, parts: RootParts) {
     const { path, name = basename(path), listed, prefix = '' } = typeof root === 'string' ? { path: root } : root
-    const { type, linkTargets = [], disk, guard } = parts
+    const { type, linkTargets = [], disk } = parts
     this.name = name
     this.path = path
     this.type = type
@@ -75,8 +75,8 @@ export class Root implements RootFolder {
     this.prefix = prefix
     this.linkTargets = linkTargets
     this.#parts = parts
-    this.#isGuarded = disk !== undefined
-    this.#disk = disk === undefined ? createLocalDisk() : guardDisk(guard, disk, path)
+    this.#guarded = disk && this.#guard(disk)
+    this.#disk = this.#guarded ?? createLocalDisk()
   }
 
   get disk (): Disk {
@@ -107,6 +107,11 @@ export class Root implements RootFolder {
   status (served?: Served): RootStatus {
     const skills = served === undefined ? this.folders.size : [...this.folders.values()].filter((folder) => served.has(folder)).length
     return { name: this.name, type: this.type, state: this.#scan?.state ?? 'missing', skills, skipped: this.#lastGood?.skipped.length ?? 0 }
+  }
+
+  /** Names of the entries that hang with an area of the disk. */
+  namesIn (area: string): readonly string[] {
+    return this.#guarded?.namesIn(area) ?? [area]
   }
 
   /** The error of a root that is not there. */
@@ -209,6 +214,7 @@ export class Root implements RootFolder {
       return
     }
     this.#lastGood = good
+    if (good !== undefined) this.#guarded?.keepLinks(good.links)
     // Stats from before would say that what moved here, or away, is still where it was.
     if (!isSameScan(good, before)) {
       this.#changeCount++
@@ -231,9 +237,13 @@ export class Root implements RootFolder {
 
   /** A root with a network disk, or a mount of one in it, is asked so that nobody else waits. */
   #chooseDisk (path: string): void {
-    const { disk, guard } = this.#parts
-    if (disk !== undefined || [path, ...this.linkTargets].some(readNetworkMounts().touches) === this.#isGuarded) return
-    this.#isGuarded = !this.#isGuarded
-    this.#disk = this.#isGuarded ? guardDisk(guard, createNetworkDisk(), this.path) : createLocalDisk()
+    const { disk } = this.#parts
+    if (disk !== undefined || [path, ...this.linkTargets].some(readNetworkMounts().touches) === (this.#guarded !== undefined)) return
+    this.#guarded = this.#guarded === undefined ? this.#guard(createNetworkDisk()) : undefined
+    this.#disk = this.#guarded ?? createLocalDisk()
+  }
+
+  #guard (disk: Disk): GuardedDisk {
+    return guardDisk(this.#parts.guard, disk, this.path, this.linkTargets)
   }
 }

@@ -2,7 +2,10 @@ import type { Awaitable } from '../../ground/async.ts'
 import { DISK_ANSWER_MS, MAX_DISK_CALLS } from '../../ground/limits.ts'
 import { Signal } from '../../ground/signal.ts'
 
-/** What answers or hangs as one: a folder of a root with all that is in it, or the root itself, with the name ''. */
+/**
+ * What answers or hangs as one: a folder of a root with all that is in it, or the root itself, with the name ''. A folder outside that
+ * links lead into has its path as its name.
+ */
 export interface DiskArea {
   /** Path of the root, as configured. */
   readonly root: string

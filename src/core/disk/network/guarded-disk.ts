@@ -1,47 +1,57 @@
-import { basename, dirname } from 'node:path'
+import { basename, dirname, resolve } from 'node:path'
 import type { Awaitable } from '../../ground/async.ts'
 import { closeQuietly, type Disk } from '../disk.ts'
 import { pathFrom } from '../paths.ts'
 import type { DiskGuard } from './guard.ts'
+import { LinkedAreas } from './linked-areas.ts'
 
 const THROUGH_DESCRIPTOR = /^\/proc\/self\/fd\/(\d+)$/
 
-/** The same disk for what is in a root, with all calls made through the guard. */
-export function guardDisk (guard: DiskGuard, disk: Disk, root: string): Disk {
+/** A disk that is asked through the guard. */
+export interface GuardedDisk extends Disk {
+  /** Names of the entries of the root that hang with an area. */
+  namesIn (area: string): readonly string[]
+  /** Forgets all links in the root but these. */
+  keepLinks (names: { has (name: string): boolean }): void
+}
+
+/**
+ * The same disk for what is in a root, with all calls made through the guard.
+ * @param linkTargets absolute paths of the folders outside that links in the root may lead into
+ */
+export function guardDisk (guard: DiskGuard, disk: Disk, root: string, linkTargets: readonly string[] = []): GuardedDisk {
   /** Names of areas by what is open in them. */
   const opened = new Map<number, string>()
   const rootPaths = new Set([root])
-  /** Names of links in the root, by the real paths outside of it that they lead to. */
-  const linked = new Map<string, Set<string>>()
-  const targets = new Map<string, string>()
+  const linked = new LinkedAreas(linkTargets)
 
   function nameOf (path: string): string {
     const descriptor = THROUGH_DESCRIPTOR.exec(path)?.[1]
     if (descriptor !== undefined) return opened.get(Number(descriptor)) ?? ''
+    const below = belowRoot(path)
+    return below === undefined ? linked.areaOf(path) : linked.areaOfEntry(below.split('/', 1)[0] ?? '')
+  }
+
+  function belowRoot (path: string): string | undefined {
     for (const rootPath of rootPaths) {
       const below = pathFrom(rootPath, path)
-      if (below !== undefined) return below.split('/', 1)[0] ?? ''
+      if (below !== undefined) return below
     }
-    for (let folder = linked.size === 0 ? '' : path; folder.length > 1; folder = dirname(folder)) {
-      // Of several links to one folder the first counts for all.
-      const [name] = linked.get(folder) ?? []
-      if (name !== undefined) return name
-    }
-    return ''
+    return undefined
   }
 
   function noteRealPath (path: string, realPath: string): void {
     if (path === root) rootPaths.add(realPath)
-    if (!rootPaths.has(dirname(path)) || [...rootPaths].some((rootPath) => pathFrom(rootPath, realPath) !== undefined)) return
-    const name = basename(path)
-    const before = targets.get(name)
-    if (before === realPath) return
-    if (before !== undefined) linked.get(before)?.delete(name)
-    if (before !== undefined && linked.get(before)?.size === 0) linked.delete(before)
-    targets.set(name, realPath)
-    const names = linked.get(realPath)
-    if (names === undefined) linked.set(realPath, new Set([name]))
-    else names.add(name)
+    linked.addRealPath(path, realPath)
+    if (!rootPaths.has(dirname(path))) return
+    if (belowRoot(realPath) === undefined) linked.tie(basename(path), realPath)
+    else linked.untie(basename(path))
+  }
+
+  /** The text of a link says which disk it leads to before that disk is asked. */
+  function noteText (path: string, text: string): void {
+    const target = resolve(dirname(path), text)
+    if (rootPaths.has(dirname(path)) && belowRoot(target) === undefined && linked.allowedFolderOf(target) !== undefined) linked.tie(basename(path), target)
   }
 
   const ask = <T>(call: (path: string) => Awaitable<T>) => (path: string) => guard.ask(root, nameOf(path), () => call(path))
@@ -60,7 +70,11 @@ export function guardDisk (guard: DiskGuard, disk: Disk, root: string): Disk {
       }
     },
     readdirBytes: ask((path) => disk.readdirBytes(path)),
-    readlink: ask((path) => disk.readlink(path)),
+    readlink: ask(async (path) => {
+      const text = await disk.readlink(path)
+      noteText(path, text)
+      return text
+    }),
     realpath: ask(async (path) => {
       const realPath = await disk.realpath(path)
       noteRealPath(path, realPath)
@@ -79,6 +93,8 @@ export function guardDisk (guard: DiskGuard, disk: Disk, root: string): Disk {
       opened.delete(descriptor)
       return guard.release(root, name, () => disk.close(descriptor))
     },
+    namesIn: (area) => linked.namesIn(area),
+    keepLinks (names) { linked.keep(names) },
     hasProc: disk.hasProc
   }
 }

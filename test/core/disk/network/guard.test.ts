@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { createNetworkDisk } from '../../../../src/core/disk/disk.ts'
 import { DiskGuard } from '../../../../src/core/disk/network/guard.ts'
-import { guardDisk } from '../../../../src/core/disk/network/guarded-disk.ts'
+import { guardDisk, type GuardedDisk } from '../../../../src/core/disk/network/guarded-disk.ts'
 import { MAX_DISK_CALLS } from '../../../../src/core/ground/limits.ts'
 import { countOpenBelow, createFaultyDisk, outcome, skills, until, type FaultyDisk } from '../../../helper/skills.ts'
 
@@ -148,6 +148,57 @@ t.test('of two links to one folder the other one keeps it when one leads elsewhe
     await until(() => guard.hanging.length === 0)
     fs.unlinkSync(join(root, moved))
     fs.symlinkSync('../x', join(root, moved))
+  }
+})
+
+t.test('links into one allowed folder hang together, with the folder, and hold up nothing else in the root', async (t) => {
+  const base = fs.realpathSync(t.testdir({ root: { own: {} }, store: { a: {}, b: {}, c: {}, d: {} } }))
+  const [root, store] = [join(base, 'root'), join(base, 'store')]
+  for (const name of ['a', 'b', 'c', 'd']) fs.symlinkSync(`../store/${name}`, join(root, name))
+  const disk = createFaultyDisk()
+  const guard = new DiskGuard(1)
+  const guarded = guardDisk(guard, disk, root, [store])
+  await guarded.realpath(root)
+  const held = hold(disk, store, ...['a', 'b', 'c', 'd'].map((name) => join(root, name)))
+  t.equal(await outcome(() => guarded.realpath(store)), NO_ANSWER)
+  for (const name of ['a', 'b', 'c', 'd']) t.equal(await outcome(() => guarded.stat(join(store, name))), NO_ANSWER)
+  t.strictSame(held.asked, [`realpath ${store}`], 'one call is under way')
+  t.ok((await guarded.stat(join(root, 'own')))?.isDirectory(), 'the root answers')
+  t.strictSame(namesOf(guard).flatMap((area) => guarded.namesIn(area)), [], 'no link is known to lead there')
+  held.release()
+  await until(() => guard.hanging.length === 0)
+
+  for (const name of ['a', 'b', 'c', 'd']) await guarded.readlink(join(root, name))
+  const again = hold(disk, ...['a', 'b', 'c', 'd'].map((name) => join(root, name)))
+  for (const name of ['a', 'b', 'c', 'd']) t.equal(await outcome(() => guarded.realpath(join(root, name))), NO_ANSWER)
+  t.strictSame(again.asked, [`realpath ${root}/a`], 'the text of a link says where it leads')
+  t.strictSame(namesOf(guard).flatMap((area) => guarded.namesIn(area)), ['a', 'b', 'c', 'd'])
+  t.ok((await guarded.stat(join(root, 'own')))?.isDirectory())
+  again.release()
+  await until(() => guard.hanging.length === 0)
+})
+
+t.test('a link that is gone, or a folder by now, has nothing to do any more with what it led to', async (t) => {
+  const base = fs.realpathSync(t.testdir({ root: { a: t.fixture('symlink', '../x'), b: t.fixture('symlink', '../x') }, x: {} }))
+  const root = join(base, 'root')
+  for (const leave of [
+    (guarded: GuardedDisk) => { guarded.keepLinks(new Set(['b'])) },
+    async (guarded: GuardedDisk) => {
+      fs.unlinkSync(join(root, 'a'))
+      fs.mkdirSync(join(root, 'a'))
+      await guarded.realpath(join(root, 'a'))
+    }
+  ]) {
+    const disk = createFaultyDisk()
+    const guard = new DiskGuard(1)
+    const guarded = guardDisk(guard, disk, root)
+    for (const path of [root, join(root, 'a'), join(root, 'b')]) await guarded.realpath(path)
+    await leave(guarded)
+    const held = hold(disk, join(base, 'x'))
+    t.equal(await outcome(() => guarded.stat(join(base, 'x'))), NO_ANSWER)
+    t.strictSame(namesOf(guard), ['b'])
+    held.release()
+    await until(() => guard.hanging.length === 0)
   }
 })
 
