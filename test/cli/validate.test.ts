@@ -237,6 +237,16 @@ t.test('K79: SARIF has what code scanning reads', async (t) => {
   for (const { id, helpUri, help, shortDescription } of rules) t.ok(helpUri.endsWith(`docs/findings.md#${id}`) && help.text !== '' && shortDescription.text !== '', id)
 })
 
+t.test('K79: SARIF shows a text of a skill as it stands, and names no line that is not there', async (t) => {
+  const field = String.raw`{0} [a](https://example.org) [b\](c:d) [e\\](f:g)`
+  const cwd = t.testdir({ skills: { demo: { 'SKILL.md': `---\nname: demo\ndescription: x\n'${field}': x\n---\n` } } })
+  const [{ results }] = JSON.parse((await run(cwd, '--format', 'sarif')).out).runs
+  const find = (code: string) => results.find(({ ruleId }: { readonly ruleId: string }) => ruleId === code)
+  const { message: { text } } = find('unknown_fields')
+  t.ok(text.includes(String.raw`'{{0}} [a\](https://example.org) [b\](c:d) [e\\\](f:g)'`), text)
+  t.match(find('body_empty').locations, [{ physicalLocation: { region: { startLine: 5, startColumn: 1 } } }])
+})
+
 t.test('K79: --fix mends what is certain, once, and keeps comments and order', async (t) => {
   const text = '\uFEFF---\r\n# about\r\nname: Other # the name\r\nversion: 1.0 # of ours\r\ndescription: Use when: asked\r\nallowed-tools: [Read, "Bash(git:*)"]\r\nmetadata:\r\n  a: b\r\nargument-hint: x\r\n---\r\nBody\r\n'
   const cwd = t.testdir({ skills: { demo: { 'SKILL.md': text } } })

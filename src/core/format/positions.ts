@@ -77,13 +77,14 @@ function fieldIn (line: string): { readonly name: string, readonly valueAt: numb
 
 function positionOf ({ code, field }: Finding, fields: ReadonlyMap<string, Position>, bytes: Buffer, location: FrontmatterLocation): Position {
   if (field !== undefined) return fields.get(field) ?? FIRST
-  if (code === 'body_empty') return { line: lineAt(bytes, location.bodyStart), column: 1 }
+  if (code === 'body_empty') return { line: lineAt(bytes, Math.min(location.bodyStart, bytes.length - 1)), column: 1 }
   if (code === 'unknown_fields') {
     for (const [name, { line }] of fields) if (!KNOWN_FIELDS.has(name)) return { line, column: 1 }
   }
   return FIRST
 }
 
+/** The line that holds this byte. */
 function lineAt (bytes: Buffer, offset: number): number {
   let line = 1
   for (let at = bytes.indexOf(0x0a); at !== -1 && at < offset; at = bytes.indexOf(0x0a, at + 1)) line++

@@ -7,6 +7,9 @@ const MAX_RESULTS = 25_000
 
 const LEVELS: Readonly<Record<FindingSeverity, string>> = { error: 'error', warning: 'warning', info: 'note' }
 
+/** What ends the text of a link (SARIF 2.1.0 §3.11.6), and the backslashes before it, of which an even number escapes nothing. */
+const LINK_TEXT_END = /(?<!\\)((?:\\\\)*)\]\(/g
+
 const SCHEMA = 'https://json.schemastore.org/sarif-2.1.0.json'
 
 /** SARIF 2.1.0, for code scanning: one run, a rule for each code. */
@@ -50,7 +53,7 @@ function toResult (report: SkillReport, found: Finding): object {
   return {
     ruleId: code,
     level: LEVELS[severity],
-    message: { text: `${message}. ${fix}.` },
+    message: { text: literal(`${message}. ${fix}.`) },
     locations: [{
       physicalLocation: {
         artifactLocation: toLocation(file),
@@ -59,6 +62,11 @@ function toResult (report: SkillReport, found: Finding): object {
     }],
     ...targets !== undefined && { properties: { targets } }
   }
+}
+
+/** A text that viewers show as it stands: in messages, braces mean arguments (§3.11.5) and `[text](address)` a link. */
+function literal (text: string): string {
+  return text.replaceAll(/[{}]/g, '$&$&').replaceAll(LINK_TEXT_END, '$1\\](')
 }
 
 /** Relative to the root of the repository, where the tool is run. */
