@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { errorCode } from '../core/disk/disk.ts'
 import type { RootOptions } from '../core/roots/root-reports.ts'
 import { coalesce } from '../core/ground/async.ts'
 import type { CoreLog } from '../core/ground/log.ts'
@@ -14,7 +13,7 @@ import { type PublishedState, Publisher } from './publish/publisher.ts'
 import { isReport, summaryOf } from './publish/report.ts'
 import { Schedule } from './schedule.ts'
 import { readSecretFile } from './secrets.ts'
-import { SourceError } from './source-error.ts'
+import { asSourceError, SourceError } from './source-error.ts'
 import type { Keeper } from './keeper.ts'
 import { githubState, type GithubState } from './git/github.ts'
 import { DEFAULT_TIMEOUT_MS } from './address/source-kind.ts'
@@ -80,7 +79,7 @@ export class SourceKeeper implements Keeper {
 
   constructor (options: SourceOptions) {
     this.#options = options
-    this.#publisher = new Publisher(options.folder)
+    this.#publisher = new Publisher(options.folder, () => options.lock.confirm())
     const { source, fetcher, retryFactor } = options
     this.#schedule = new Schedule({ intervalMs: source.intervalMs ?? fetcher.intervalMs, ...retryFactor !== undefined && { retryFactor } })
   }
@@ -189,6 +188,7 @@ export class SourceKeeper implements Keeper {
     const { source, fetcher, lock } = this.#options
     this.#isHinted = false
     await lock.confirm()
+    if (!await this.#publisher.restore()) this.#forget()
     this.#schedule.started(performance.now())
     const settings = settingsOf(source)
     const known = this.#published?.settings === settings ? this.#published.memory : undefined
@@ -207,6 +207,13 @@ export class SourceKeeper implements Keeper {
     } finally {
       await rm(tmp, { recursive: true, force: true })
     }
+  }
+
+  /** What is published is not what the source had any more, and is fetched again. */
+  #forget (): void {
+    this.#known = undefined
+    if (this.#published !== undefined) this.#published = { ...this.#published, memory: {} }
+    this.#options.log.warn({ source: this.source.name }, 'skills are missing in the state folder: they are fetched again')
   }
 
   async #publishAll (fetched: Fetched, settings: string, tmp: string): Promise<void> {
@@ -286,13 +293,4 @@ function settingsOf ({ name, layout, include, exclude, prefix }: Source): string
 
 function shortOf ({ revision }: Fetched): string {
   return revision.length > 80 ? `${revision.slice(0, 80)}…` : revision
-}
-
-function asSourceError (error: unknown): SourceError {
-  if (error instanceof SourceError) return error
-  const code = errorCode(error)
-  if (code === 'ENOSPC' || code === 'EDQUOT' || code === 'EACCES' || code === 'EROFS' || code === 'EMFILE') {
-    return new SourceError('disk', `the state folder cannot be written (${code})`, { cause: error })
-  }
-  return new SourceError('internal', 'an unexpected error, which the log has', { cause: error })
 }

@@ -324,3 +324,19 @@ t.test('a process whose state folder another one has taken over writes no more i
   await sources.close()
   t.notOk(existsSync(lock))
 })
+
+t.test('K85: a state folder that is removed while the service runs is there again after the next check, and so are its skills', async (t) => {
+  const repository = createRepository(t)
+  repository.commit(skillFiles('a', 'b'))
+  const { stateDir, sources, status, skills, log } = await openSources(t, [sourceAt(`git+file://${repository.path}`)])
+  const folder = join(stateDir, 'sources', readdirSync(join(stateDir, 'sources'))[0] ?? '')
+  const [lost = ''] = readdirSync(join(folder, 'skills'))
+  for (const gone of [stateDir, join(folder, 'tmp'), join(folder, 'skills', lost)]) {
+    rmSync(gone, { recursive: true })
+    await sources.sync()
+    t.match(status(), { state: 'ok', skills: 2, error: undefined }, gone)
+    for (const name of ['a', 'b']) t.match(await textOf(() => skills.readMainFile(name, 'SKILL.md')), new RegExp(`name: ${name}`), gone)
+    t.ok(existsSync(join(stateDir, 'lock')))
+  }
+  t.equal(log.filter(({ message }) => message.startsWith('skills are missing in the state folder')).length, 2)
+})

@@ -1,4 +1,4 @@
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { mock } from 'node:test'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -7,14 +7,14 @@ import type { FetchOptions, Fetched } from '../../src/sources/fetcher.ts'
 import type { SourceFiles } from '../../src/sources/publish/source-tree.ts'
 import { Schedule } from '../../src/sources/schedule.ts'
 import { SourceError } from '../../src/sources/source-error.ts'
-import { SourceKeeper } from '../../src/sources/source-keeper.ts'
+import { SourceKeeper, type SourceOptions } from '../../src/sources/source-keeper.ts'
 import { skillText } from '../helper/skills.ts'
 import { type LogLine, sourceAt } from '../helper/sources.ts'
 
 const HOUR_MS = 3_600_000
 
 /** A source that a test answers for. */
-async function openKeeper (t: Test, fetch: (options: FetchOptions) => Promise<Fetched | undefined>, folder = join(t.testdir(), 'source')) {
+async function openKeeper (t: Test, fetch: (options: FetchOptions) => Promise<Fetched | undefined>, { folder = join(t.testdir(), 'source'), ...more }: Partial<SourceOptions> = {}) {
   const log: LogLine[] = []
   mkdirSync(folder, { recursive: true })
   const keeper = new SourceKeeper({
@@ -27,7 +27,8 @@ async function openKeeper (t: Test, fetch: (options: FetchOptions) => Promise<Fe
     log: {
       info: (details, message) => { log.push({ level: 'info', details, message }) },
       warn: (details, message) => { log.push({ level: 'warn', details, message }) }
-    }
+    },
+    ...more
   })
   t.teardown(() => keeper.close())
   await keeper.open()
@@ -185,10 +186,55 @@ t.test('K85: a process that was killed between two files of its state serves wha
     const killed = join(t.testdirName, `killed-${name}`)
     cpSync(folder, killed, { recursive: true })
     cpSync(join(before, name), join(killed, name))
-    const { keeper: again } = await openKeeper(t, fetch, killed)
+    const { keeper: again } = await openKeeper(t, fetch, { folder: killed })
     await again.sync()
     const place = again.root.listed?.folders?.get('a')?.path ?? ''
     t.match(again.status, { state: 'ok', revision: /1$/ }, name)
     t.equal(readFileSync(join(place, 'SKILL.md'), 'utf8'), skillText('a', 'Number 1.\n'), name)
   }
+})
+
+t.test('K85: what was written of a state that is refused afterwards goes when what was replaced goes, and no file is left', async (t) => {
+  let next = stateOf(1)
+  let isRefused = false
+  const { keeper, folder } = await openKeeper(t, async () => next, { approval: { approve: async () => { if (isRefused) throw new SourceError('verification_failed', 'not signed') } } })
+  mock.timers.enable({ apis: ['Date', 'setTimeout'], now: Date.now() })
+  t.teardown(() => { mock.timers.reset() })
+  await keeper.sync()
+  const skills = readdirSync(join(folder, 'skills'))
+  isRefused = true
+  for (const number of [2, 3, 2]) {
+    next = stateOf(number)
+    await keeper.sync()
+    t.match(keeper.status, { state: 'stale', error: { code: 'verification_failed' } })
+  }
+  isRefused = false
+  rmSync(join(folder, 'skills.json'))
+  mkdirSync(join(folder, 'skills.json'))
+  await keeper.sync()
+  t.match(keeper.status, { state: 'stale', error: { code: 'internal' } })
+  t.strictSame(readdirSync(join(folder, 'tmp')), [])
+  mock.timers.tick(130_000)
+  for (let turn = 0; turn < 2_000 && readdirSync(join(folder, 'skills')).length > 1; turn++) await nextTurn()
+  t.strictSame(readdirSync(join(folder, 'skills')), skills)
+})
+
+t.test('K85: a process whose state folder another one has taken over during a fetch publishes nothing in it, and removes nothing', async (t) => {
+  let next = stateOf(1)
+  let isLost = false
+  const confirm = async (): Promise<void> => { if (isLost) throw new SourceError('disk', 'another process uses the state folder') }
+  const { keeper, folder } = await openKeeper(t, async () => next, { lock: { confirm } })
+  mock.timers.enable({ apis: ['Date', 'setTimeout'], now: Date.now() })
+  t.teardown(() => { mock.timers.reset() })
+  await keeper.sync()
+  next = stateOf(2)
+  await keeper.sync()
+  const before = [...readdirSync(join(folder, 'skills')), readFileSync(join(folder, 'skills.json'), 'utf8')]
+  next = { ...stateOf(3), confirm: async () => { isLost = true } }
+  await keeper.sync()
+  t.match(keeper.status, { state: 'stale', error: { code: 'disk', message: 'another process uses the state folder' } })
+  t.equal(readFileSync(join(folder, 'skills.json'), 'utf8'), before.at(-1))
+  mock.timers.tick(130_000)
+  for (let turn = 0; turn < 500; turn++) await nextTurn()
+  t.match(new Set(readdirSync(join(folder, 'skills'))), new Set(before.slice(0, -1)))
 })

@@ -18,6 +18,7 @@ import type { SourceStatus } from '../../schemas/health.ts'
 import type { LayoutFolder } from '../address/source-kind.ts'
 import { unpackPackages } from '../publish/packages.ts'
 import { Publisher } from '../publish/publisher.ts'
+import { NO_LOCK } from '../publish/state-folder.ts'
 import { type LayoutReport, summaryOf } from '../publish/report.ts'
 import { MAX_FILE_BYTES } from '../publish/limits.ts'
 import { SourceTree } from '../publish/source-tree.ts'
@@ -175,7 +176,7 @@ export class FolderKeeper implements Keeper {
   /** Skills of packages need folders of their own. */
   async #publish ({ tree }: Packages, skills: FoundSkills['skills']): Promise<ReadonlyMap<string, ListedFolder>> {
     if (this.#publisher === undefined) {
-      this.#publisher = new Publisher(join(this.#tmp ?? '', 'published'))
+      this.#publisher = new Publisher(join(this.#tmp ?? '', 'published'), NO_LOCK.confirm)
       await this.#publisher.open()
     }
     const { name, prefix = '' } = this.#options.folder

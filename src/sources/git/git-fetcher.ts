@@ -51,8 +51,7 @@ export function createGitFetcher (source: GitSource, stateDir: string, env: Envi
     intervalMs: INTERVAL_MS,
     async check () {
       checkAuth(source)
-      await mkdir(home, { recursive: true, mode: 0o700 })
-      await writeAuthorities(surroundings)
+      await makeHome()
       return `git ${await gitVersion(surroundings)}`
     },
     fetch: (options) => inTurn(async () => {
@@ -67,9 +66,16 @@ export function createGitFetcher (source: GitSource, stateDir: string, env: Envi
     })
   }
 
+  async function makeHome (): Promise<void> {
+    await mkdir(home, { recursive: true, mode: 0o700 })
+    await writeAuthorities(surroundings)
+  }
+
   async function fetchOnce ({ known, isListed, signal }: FetchOptions): Promise<Fetched | undefined> {
     const [first] = source.at
     if (first?.ref !== undefined && COMMIT_ID.test(first.ref) && known?.['commit'] === first.ref && known['path'] === first.path) return undefined
+    // Somebody may have removed the state folder.
+    if (!existsSync(home)) await makeHome()
     const remote = await connection(source, surroundings, signal)
     const resolved = await resolveRef(source.at, (args) => runGit({ ...remote, args: ['ls-remote', '--quiet', ...args] }), source.url)
     if (resolved.commit !== undefined && known?.['commit'] === resolved.commit && known['path'] === resolved.path) return undefined

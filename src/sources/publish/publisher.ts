@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, realpath, rename, rm, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -6,22 +5,18 @@ import type { ListedFolder, Listing } from '../../core/roots/listing.ts'
 import { errorCode } from '../../core/disk/disk.ts'
 import type { FoundSkill } from '../../core/layout/layout.ts'
 import { isJsonObject } from '../../core/ground/json.ts'
+import { createQueue } from '../../core/ground/async.ts'
 import { Signal } from '../../core/ground/signal.ts'
 import { isSafeName } from '../../core/ground/skill-name.ts'
-import { compareCodePoints } from '../../core/ground/text.ts'
-import { MAX_FILE_BYTES, MAX_NAME_BYTES, MAX_PUBLISHED_BYTES } from './limits.ts'
+import { planOf, type SkillToWrite } from './plan.ts'
 import { readJson, replaceFile } from './state-folder.ts'
-import { SourceError } from '../source-error.ts'
-import { quotePath, type SourceEntry, type SourceTree } from './source-tree.ts'
+import type { SourceEntry, SourceTree } from './source-tree.ts'
 
 /**
  * Names the skills of what was published last, and their state. It is only ever replaced, by a rename: of two files, a process that
  * is killed could leave those of two states.
  */
 const LISTING_FILE = 'skills.json'
-
-/** Of what a link says. */
-const MAX_LINK_BYTES = 4_095
 
 /** How long a folder that no listing names any more stays, in milliseconds: slow clients have a minute for an answer. */
 const RETIRED_MS = 120_000
@@ -67,6 +62,9 @@ export class Publisher implements Listing {
   readonly changed = new Signal<void>()
   readonly isFixed = true
   readonly #folder: string
+  readonly #confirm: () => Promise<void>
+  /** No folder is removed while a state that may name it is published. */
+  readonly #inTurn = createQueue()
   readonly #retiredAt = new Map<string, number>()
   /** Digests by name. */
   #listed: ReadonlyMap<string, string> = new Map()
@@ -76,8 +74,10 @@ export class Publisher implements Listing {
   #realFolder = ''
   #sweep: NodeJS.Timeout | undefined
 
-  constructor (folder: string) {
+  /** @param confirm throws while another process may write into the folder */
+  constructor (folder: string, confirm: () => Promise<void>) {
     this.#folder = folder
+    this.#confirm = confirm
   }
 
   get folders (): ReadonlyMap<string, ListedFolder> | undefined {
@@ -96,7 +96,7 @@ export class Publisher implements Listing {
   /** Makes the folders, and removes what a process that was killed left behind. */
   async open (): Promise<PublishedState | undefined> {
     await rm(this.tmp, { recursive: true, force: true })
-    for (const folder of [this.tmp, this.#skillsFolder]) await mkdir(folder, { recursive: true, mode: 0o700 })
+    await this.#makeFolders()
     this.#realFolder = await realpath(this.#skillsFolder)
     const listing = await readJson(join(this.#folder, LISTING_FILE))
     if (!isJsonObject(listing) || !isJsonObject(listing.skills)) return undefined
@@ -111,40 +111,44 @@ export class Publisher implements Listing {
     return present.length === listed.length ? state : { ...state, memory: {} }
   }
 
-  async publish (tree: SourceTree, found: readonly FoundSkill[], { only, state, prefix, signal, where, confirm, approve }: PublishOptions): Promise<PublishedChange> {
-    const before = this.#listed
-    const listed = only === undefined ? new Map<string, string>() : new Map(before)
-    const sizes = only === undefined ? new Map<string, number>() : new Map(this.#sizes)
-    const missing: Array<{ readonly digest: string, readonly name: string, readonly files: SkillFiles }> = []
-    const there = only === undefined ? new Set(await readdir(this.#skillsFolder)) : undefined
-    for (const { name: found_, path } of found) {
-      if (only?.has(found_) === false) continue
-      const name = prefix + found_
-      const files = tree.below(path).sort((a, b) => compareCodePoints(a.path, b.path))
-      const tooLarge = files.find(({ entry }) => entry.size > MAX_FILE_BYTES)
-      const unwritable = files.find(isUnwritable)
-      if (unwritable !== undefined) throw new SourceError('refused_tree', `${where} is refused: no disk can hold ${quotePath(unwritable.path)} in the skill ${quotePath(path)}`)
-      if (tooLarge !== undefined) throw new SourceError('too_large', `${where} is refused: ${quotePath(tooLarge.entry.path)} is larger than ${MAX_FILE_BYTES} bytes`)
-      sizes.set(name, files.reduce((sum, { entry }) => sum + entry.size, 0))
-      const digest = digestOf(name, files)
-      listed.set(name, digest)
-      this.#retiredAt.delete(digest)
-      if (!(there?.has(digest) ?? existsSync(join(this.#skillsFolder, digest)))) missing.push({ digest, name, files })
-    }
-    if ([...sizes.values()].reduce((sum, size) => sum + size, 0) > MAX_PUBLISHED_BYTES) throw new SourceError('too_large', `${where} is refused: its skills are larger than ${MAX_PUBLISHED_BYTES} bytes together`)
-    await this.#write(tree, missing, signal)
-    await confirm?.()
-    const others: Array<readonly [name: string, digest: string]> = []
-    for (const [name, digest] of listed) if (before.get(name) !== digest) others.push([name, digest])
-    await approve?.(new Map(others.map(([name, digest]) => [name, join(this.#realFolder, digest, name)])), this.#realFolder)
-    signal.throwIfAborted()
-    await replaceFile(join(this.#folder, LISTING_FILE), `${JSON.stringify({ skills: Object.fromEntries(listed), state })}\n`, this.tmp)
-    this.#sizes = sizes
-    this.#list(listed)
-    this.#retire(before)
-    const changed = others.filter(([name]) => before.has(name)).length
-    const added = others.length - changed
-    return { added, changed, removed: before.size + added - listed.size }
+  /** Makes the folders again that somebody has removed. False: skills are missing, and are not listed any more. */
+  async restore (): Promise<boolean> {
+    await this.#makeFolders()
+    const there = new Set(await readdir(this.#skillsFolder))
+    const present = [...this.#listed].filter(([, digest]) => there.has(digest))
+    if (present.length === this.#listed.size) return true
+    this.#list(new Map(present))
+    return false
+  }
+
+  async publish (tree: SourceTree, found: readonly FoundSkill[], options: PublishOptions): Promise<PublishedChange> {
+    return await this.#inTurn(async () => {
+      const { only, state, signal, confirm, approve } = options
+      const before = this.#listed
+      const { listed, sizes, skills } = planOf(tree, found, { listed: before, sizes: this.#sizes }, options)
+      const others = [...listed].filter(([name, digest]) => before.get(name) !== digest)
+      try {
+        await this.#confirm()
+        const there = only === undefined ? new Set(await readdir(this.#skillsFolder)) : undefined
+        await this.#write(tree, skills.filter(({ digest }) => !(there?.has(digest) ?? existsSync(join(this.#skillsFolder, digest)))), signal)
+        await confirm?.()
+        await approve?.(new Map(others.map(([name, digest]) => [name, join(this.#realFolder, digest, name)])), this.#realFolder)
+        await this.#confirm()
+        signal.throwIfAborted()
+        await replaceFile(join(this.#folder, LISTING_FILE), `${JSON.stringify({ skills: Object.fromEntries(listed), state })}\n`, this.tmp)
+      } catch (error) {
+        // No listing names what was written.
+        this.#retire(listed)
+        throw error
+      }
+      for (const digest of listed.values()) this.#retiredAt.delete(digest)
+      this.#sizes = sizes
+      this.#list(listed)
+      this.#retire(before)
+      const changed = others.filter(([name]) => before.has(name)).length
+      const added = others.length - changed
+      return { added, changed, removed: before.size + added - listed.size }
+    })
   }
 
   close (): void {
@@ -156,7 +160,7 @@ export class Publisher implements Listing {
   }
 
   /** Files first and links afterwards: nothing is ever written through a link. */
-  async #write (tree: SourceTree, skills: ReadonlyArray<{ readonly digest: string, readonly name: string, readonly files: SkillFiles }>, signal: AbortSignal): Promise<void> {
+  async #write (tree: SourceTree, skills: readonly SkillToWrite[], signal: AbortSignal): Promise<void> {
     if (skills.length === 0) return
     const staging = await mkdtemp(join(this.tmp, 'skills-'))
     try {
@@ -181,22 +185,33 @@ export class Publisher implements Listing {
     }
   }
 
-  #retire (before: ReadonlyMap<string, string>): void {
+  /** Has those folders removed later that are not listed. */
+  #retire (folders: ReadonlyMap<string, string>): void {
     const now = Date.now()
-    for (const [name, digest] of before) {
+    for (const [name, digest] of folders) {
       if (this.#listed.get(name) !== digest) this.#retiredAt.set(digest, now)
     }
-    if (this.#retiredAt.size > 0) this.#sweep ??= setTimeout(() => { void this.#sweepRetired() }, RETIRED_MS).unref()
+    this.#sweepLater()
+  }
+
+  #sweepLater (): void {
+    if (this.#retiredAt.size > 0) this.#sweep ??= setTimeout(() => { void this.#inTurn(() => this.#sweepRetired()) }, RETIRED_MS).unref()
   }
 
   async #sweepRetired (): Promise<void> {
     this.#sweep = undefined
-    for (const [path, at] of this.#retiredAt) {
-      if (Date.now() - at < RETIRED_MS) continue
-      this.#retiredAt.delete(path)
-      await rm(join(this.#skillsFolder, path), { recursive: true, force: true }).catch(() => {})
+    const due = [...this.#retiredAt].filter(([, at]) => Date.now() - at >= RETIRED_MS)
+    try {
+      // Another process may have listed them again.
+      await this.#confirm()
+      for (const [digest] of due) {
+        await rm(join(this.#skillsFolder, digest), { recursive: true, force: true })
+        this.#retiredAt.delete(digest)
+      }
+    } catch {
+      // What stays is tried again.
     }
-    if (this.#retiredAt.size > 0) this.#sweep = setTimeout(() => { void this.#sweepRetired() }, RETIRED_MS).unref()
+    this.#sweepLater()
   }
 
   /** Readers get it from now on. The same state stays the same map, and the same skill the same object. */
@@ -213,6 +228,10 @@ export class Publisher implements Listing {
     this.changed.emit()
   }
 
+  async #makeFolders (): Promise<void> {
+    for (const folder of [this.tmp, this.#skillsFolder]) await mkdir(folder, { recursive: true, mode: 0o700 })
+  }
+
   async #removeUnlisted (): Promise<void> {
     const listed = new Set(this.#listed.values())
     for (const name of await readdir(this.#skillsFolder)) {
@@ -222,21 +241,6 @@ export class Publisher implements Listing {
 }
 
 const DIGEST = /^[\da-f]{40}$/
-
-type SkillFiles = ReadonlyArray<{ readonly path: string, readonly entry: SourceEntry }>
-
-/** Whether a name is longer than file systems have them, or a link leads to what is no path. */
-function isUnwritable ({ path, entry: { kind, target = '' } }: SkillFiles[number]): boolean {
-  if (path.split('/').some((name) => Buffer.byteLength(name) > MAX_NAME_BYTES)) return true
-  return kind === 'link' && (target === '' || target.includes('\0') || Buffer.byteLength(target) > MAX_LINK_BYTES)
-}
-
-/** Names a folder by its content, and by the skill's name: two skills of one content are two folders. */
-function digestOf (name: string, files: SkillFiles): string {
-  const digest = createHash('sha256').update(name)
-  for (const { path, entry } of files) if (entry.kind !== 'submodule') digest.update(`\0${entry.kind}\0${path}\0${entry.kind === 'link' ? entry.target ?? '' : entry.id}`)
-  return digest.digest('hex').slice(0, 40)
-}
 
 async function moveInto (from: string, to: string): Promise<void> {
   try {

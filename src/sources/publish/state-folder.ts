@@ -22,8 +22,13 @@ export function folderOf (stateDir: string, name: string, identity: unknown): st
 /** Writes a file so that nobody ever reads half of it, also after the power went. */
 export async function replaceFile (path: string, text: string, tmp: string): Promise<void> {
   const temporary = join(tmp, randomBytes(8).toString('hex'))
-  await writeFile(temporary, text, { flag: 'wx', flush: true })
-  await rename(temporary, path)
+  try {
+    await writeFile(temporary, text, { flag: 'wx', flush: true })
+    await rename(temporary, path)
+  } catch (error) {
+    await rm(temporary, { force: true })
+    throw error
+  }
   const folder = await open(dirname(path))
   try {
     await folder.sync()
@@ -83,6 +88,8 @@ export async function lockFolder (stateDir: string): Promise<StateLock> {
     async confirm () {
       if (await isOwn()) return
       try {
+        // Somebody may have removed the state folder.
+        await makeFolder(stateDir, 0o700)
         await writeFile(path, own, { flag: 'wx', mode: 0o600 })
       } catch (error) {
         throw new SourceError('disk', errorCode(error) === 'EEXIST' ? 'another process uses the state folder' : `the state folder cannot be written (${errorCode(error)})`, { cause: error })
