@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify'
+import { isMainFile } from '../core/format/main-files.ts'
 import { addressOf, type SkillMetadata } from '../core/ground/skill.ts'
 import type { ObservedOperation, RouteReads } from '../http/observer.ts'
 import type { ObservedCall } from '../tools/calls/observer.ts'
@@ -61,11 +62,12 @@ export function readOfRequest (request: FastifyRequest): Read | undefined {
   if (reads === undefined || !('event' in reads)) return undefined
   const { params, query } = request
   const { event, door } = reads
+  const skill = text(own(params, 'name'))
+  if (event === 'skill.file_read') return readOfFile(text(own(params, '*')), { door, skill })
   return {
     event: event === 'skill.list' && own(query, 'q') !== undefined ? 'skill.search' : event,
     door,
-    skill: text(own(params, 'name')),
-    path: event === 'skill.file_read' ? text(own(params, '*')) : undefined,
+    skill,
     queryLength: event === 'skill.list' ? lengthOf(own(query, 'q')) : undefined
   }
 }
@@ -73,7 +75,7 @@ export function readOfRequest (request: FastifyRequest): Read | undefined {
 /** The door of a request whose reads are reported call by call. */
 export function doorOfCalls (request: FastifyRequest): string | undefined {
   const reads = readsOf(request)
-  return reads !== undefined && 'callsOf' in reads ? reads.callsOf : undefined
+  return reads !== undefined && 'callsOf' in reads ? reads.door ?? reads.callsOf : undefined
 }
 
 /** What a call has read, or was refused: known when it has ended, since a display name may mean any skill before. */
@@ -81,11 +83,12 @@ export function readOfCall ({ tool, args, skills, dialect }: ObservedCall, reque
   if (tool === undefined) return undefined
   const { reads } = tool
   const given = tool.skillArgument === undefined ? undefined : text(own(args, tool.skillArgument))
+  const door = readsOf(request)?.door ?? `tool-call/${dialect}`
+  if (reads.event === 'skill.file_read') return readOfFile(text(own(args, reads.pathArgument)), { door, skill: given })
   return {
     event: reads.event,
-    door: readsOf(request)?.door ?? `tool-call/${dialect}`,
+    door,
     skill: tool.skillArgument === 'skill' ? outcome.skill ?? folderOf(given?.trim(), skills.availableNow()) : given,
-    path: reads.event === 'skill.file_read' ? text(own(args, reads.pathArgument)) : undefined,
     queryLength: reads.event === 'skill.search' ? lengthOf(own(args, reads.queryArgument)) : undefined
   }
 }
@@ -95,8 +98,14 @@ export function readOfOperation ({ method, params, origin }: ObservedOperation):
   if (event === undefined) return undefined
   const door = readsOf(origin)?.door ?? 'mcp'
   if (method === 'prompts/get') return { event, door, skill: text(own(params, 'name')) }
-  const [, skill, path] = /^skill:\/\/([^/?#]+)(?:\/([^?#]*))?$/.exec(text(own(params, 'uri')) ?? '') ?? []
-  return { event, door, skill: skill && (decodePercent(skill) ?? skill), path: event === 'skill.file_read' ? path && (decodePercent(path) ?? path) : undefined }
+  const [, address, file] = /^skill:\/\/([^/?#]+)(?:\/([^?#]*))?$/.exec(text(own(params, 'uri')) ?? '') ?? []
+  const skill = address && (decodePercent(address) ?? address)
+  return event === 'skill.file_read' ? readOfFile(file && (decodePercent(file) ?? file), { door, skill }) : { event, door, skill }
+}
+
+/** The main file is the same read through the doors of files. */
+function readOfFile (path: string | undefined, { door, skill }: Pick<Read, 'door' | 'skill'>): Read {
+  return { event: path !== undefined && isMainFile(path) ? 'skill.read' : 'skill.file_read', door, skill, path }
 }
 
 /** The folder of the skill that a model calls by its display name, for a call that found none or did not run. */

@@ -46,12 +46,12 @@ const ROUTES: Readonly<Record<string, string | undefined>> = {
 const METHODS: Readonly<Record<string, string | undefined>> = {
   'prompts/get': 'skill.read',
   'prompts/list': 'skill.list',
-  'resources/read': 'skill.file_read',
+  'resources/read': 'skill.read',
   'resources/directory/read': 'skill.manifest',
   'resources/list': 'skill.list',
   'skills/get': 'skill.entry',
   'skills/list': 'skill.list',
-  'tools/call': 'skill.file_read'
+  'tools/call': 'skill.read'
 }
 
 t.test('K73: every route says what its requests read, or is open to all and says nothing about skills', async (t) => {
@@ -94,7 +94,7 @@ t.test('K73: every route, dialect, tool and method of MCP leaves exactly one lin
   for (const { method, url } of all.filter(({ method, url }) => method === 'GET' && ROUTES[url] !== 'events.open' && url !== '/mcp')) {
     unknown.delete(url)
     const event = ROUTES[url]
-    const path = url.replace(':digest', '0'.repeat(64)).replaceAll(/:\w+/g, 'demo').replace('*', 'SKILL.md')
+    const path = url.replace(':digest', '0'.repeat(64)).replaceAll(/:\w+/g, 'demo').replace('*', 'a.txt')
     t.strictSame((await linesOf({ method: 'GET', url: path })).map((line) => line.event), event === undefined ? [] : [event], `${method} ${url}`)
   }
   t.strictSame([...unknown].sort(), ['/agent/tool-call', '/agent/tools/:name', '/events', '/mcp'], 'those below, and the streams')
@@ -131,7 +131,15 @@ t.test('K73: every route, dialect, tool and method of MCP leaves exactly one lin
   }
   for (const method of ['skills/get', 'resources/directory/read', 'resources/read', 'prompts/get']) {
     const { headers, body } = modernRequest({ method, params: { unknown: 'demo' } })
-    t.match(await linesOf({ method: 'POST', url: '/mcp', headers: headers as Record<string, string>, payload: String(body) }), [{ event: METHODS[method], outcome: 'failure' }], `${method} without parameters`)
+    t.match(await linesOf({ method: 'POST', url: '/mcp', headers: headers as Record<string, string>, payload: String(body) }), [{ event: method === 'resources/read' ? 'skill.file_read' : METHODS[method], outcome: 'failure' }], `${method} without parameters`)
+  }
+  for (const method of ['skills/list', 'resources/read']) {
+    const { headers, body } = modernRequest({ method, params: { uri: 'skill://demo/a.txt' } })
+    for (const wrong of ['mcp-method', 'mcp-protocol-version']) {
+      const lines = await linesOf({ method: 'POST', url: '/mcp', headers: { ...headers as Record<string, string>, [wrong]: 'other' }, payload: String(body) })
+      t.match(lines, [{ event: METHODS[method]?.replace('skill.read', 'skill.file_read'), outcome: 'failure' }], `${method}: a wrong ${wrong} is refused`)
+      t.equal(lines.length, 1, `${method}: ${wrong}`)
+    }
   }
   await audit.close()
 

@@ -31,7 +31,7 @@ t.test('K73: each read through any door leaves one line, with the revision that 
     ['/skills', 'skill.list', 'rest', { skills: 1 }],
     ['/agent/prompt', 'skill.list', 'prompt', {}],
     ['/.well-known/agent-skills/index.json', 'discovery.index', 'well-known', {}],
-    ['/.well-known/skills/demo/SKILL.md', 'skill.file_read', 'well-known', { skill: 'demo', path: 'SKILL.md', revision }]
+    ['/.well-known/skills/demo/SKILL.md', 'skill.read', 'well-known', { skill: 'demo', path: 'SKILL.md', revision }]
   ] as const) {
     await fetch(path)
     t.match(await next(1), [{ event, outcome: 'success', door, target }], path)

@@ -42,6 +42,8 @@ export class AuditedReads implements Observer {
   readonly #options: AuditedReadsOptions
   /** Streams whose line is written: they may last for days, and the process may die before their end. */
   readonly #opened = new WeakSet<FastifyRequest>()
+  /** Requests with the line of a call or of an operation: a refusal by its status is the same. */
+  readonly #told = new WeakSet<FastifyRequest>()
   #skillsOf: SkillsOf | undefined
   /** Responses that have not closed: each may leave a line yet. */
   #running = 0
@@ -79,7 +81,7 @@ export class AuditedReads implements Observer {
       if (failures.admits(this.#personal(clientOf(request.raw)))) this.#report(request, { ...read, event: 'auth.failed', door: door ?? OTHER_DOOR }, outcome, more)
     } else if (read !== undefined) this.#report(request, read, outcome, more, revisionIn(request, reply))
     // Calls of a client that has left are reported one by one, as those of every other.
-    else if (outcome === 'denied' || (door !== undefined && !hasRead && status !== NEVER_ANSWERED)) this.#report(request, { event: 'access.denied', door: door ?? OTHER_DOOR }, outcome, more)
+    else if (!this.#told.has(request) && (outcome === 'denied' || (door !== undefined && !hasRead && status !== NEVER_ANSWERED))) this.#report(request, { event: 'access.denied', door: door ?? OTHER_DOOR }, outcome, more)
   }
 
   onCall (call: ObservedCall): ((result: CallResult, outcome: ToolOutcome) => void) | undefined {
@@ -87,6 +89,7 @@ export class AuditedReads implements Observer {
     return request && ((result, outcome) => {
       const read = readOfCall(call, request, outcome)
       if (read === undefined) return
+      this.#told.add(request)
       if (result === 'ok') this.#report(request, read, 'success', {}, revisionRead(call, read))
       else this.#report(request, read, result === 'refused' ? 'denied' : outcomeOfError(outcome.errorKind))
     })
@@ -95,7 +98,10 @@ export class AuditedReads implements Observer {
   onOperation (operation: ObservedOperation): ((end: OperationEnd) => void) | undefined {
     const read = readOfOperation(operation)
     if (read === undefined) return undefined
-    return ({ error, kind }) => { this.#report(operation.origin, read, error === undefined ? 'success' : outcomeOfError(kind)) }
+    return ({ error, kind }) => {
+      this.#told.add(operation.origin)
+      this.#report(operation.origin, read, error === undefined ? 'success' : outcomeOfError(kind))
+    }
   }
 
   /** Waits for responses that were cut off at the end of the process: they close after the server. */
