@@ -33,6 +33,8 @@ export interface LogSink {
   /** Returns the number of bytes written, at once or when a thread has written them. Never stops the event loop. */
   write (bytes: Uint8Array): Awaitable<number>
   writeSync (bytes: Uint8Array): number
+  /** Whether a thread has the bytes of a write that has not returned; absent, it has. */
+  readonly isWithThread?: boolean
 }
 
 /**
@@ -105,7 +107,8 @@ export class LogOutput implements DestinationStream {
   flushSync (): void {
     this.#join()
     // The end of the process waits for the threads: what a thread has is not written a second time.
-    if (this.#isWithThread) this.#backlog.shift()
+    if (this.#isWithThread && this.#sink.isWithThread !== false) this.#backlog.shift()
+    this.#isWithThread = false
     const end = performance.now() + EXIT_WAIT_MS
     for (let [bytes] = this.#backlog; bytes !== undefined; [bytes] = this.#backlog) {
       try {

@@ -152,3 +152,22 @@ t.test('a sink that writes in a thread has one piece at a time, and flushSync le
   output.flushSync()
   t.strictSame(pieces, [big('a'), big('b'), big('c')])
 })
+
+t.test('the end of the process writes what a thread was not given yet', (t) => {
+  for (const isWithThread of [true, false]) {
+    const pieces: string[] = []
+    const output = new LogOutput({
+      isWithThread,
+      write: () => new Promise<number>(() => {}),
+      writeSync: (bytes) => pieces.push(Buffer.from(bytes).toString()) && bytes.length
+    })
+    output.write('one\n')
+    output.flush()
+    output.write('two\n')
+    output.flushSync()
+    output.write('three\n')
+    output.flushSync()
+    t.equal(pieces.join(''), isWithThread ? 'two\nthree\n' : 'one\ntwo\nthree\n')
+  }
+  t.end()
+})

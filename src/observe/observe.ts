@@ -136,7 +136,11 @@ async function openAudit ({ audit: wanted, version, log, clientOf = peerOf }: Ob
     if (error === undefined) log.info({ path }, 'the audit log is written again')
     else log.warn({ path, code: error.code }, `the audit log cannot be written; ${isRequired ? 'nothing is read until it can' : 'its lines wait'}`)
   })
-  if (file !== undefined) process.once('exit', () => { output.flushSync() })
+  // A second signal lets nothing be waited for.
+  process.once('exit', () => {
+    audit.closeNow()
+    output.flushSync()
+  })
   judged?.subscribe((change) => { audit.judged(change) })
   return {
     observers: [audit.observer],

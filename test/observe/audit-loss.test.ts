@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import t from 'tap'
 import type { SkillService } from '../../src/core/skill-source.ts'
 import { LinesOfReads } from '../../src/observe/audit/lines-of-reads.ts'
@@ -63,6 +64,30 @@ t.test('K73: the end writes every line, though nobody answers for the revisions 
   add(3)
   await Promise.all([lines.close(), flushed])
   t.same(written, [1, 2, 3].map((number) => ({ number, target: { revision: null } })))
+})
+
+t.test('K73: the end that waits for nothing writes every line once, in its order', async (t) => {
+  const written: object[] = []
+  const lines = new LinesOfReads({ append: (_time, fields) => { written.push(fields) } }, () => {})
+  const asked = new EventTarget()
+  let answer: (state: undefined) => void = () => {}
+  const source = {
+    inspect: () => new Promise((resolve) => {
+      answer = resolve
+      asked.dispatchEvent(new Event('asked'))
+    })
+  } as unknown as SkillService
+  const add = (number: number, more: object = {}) => { lines.add({ time: 0, fields: { number }, target: {}, skill: 'a', skills: source, revision: undefined, place: undefined, ...more }) }
+  add(1)
+  const inspected = once(asked, 'asked')
+  const flushed = lines.flush()
+  await inspected
+  add(2, { revision: 'r' })
+  add(3, { skill: undefined })
+  lines.closeNow()
+  answer(undefined)
+  await flushed
+  t.same(written, [{ number: 1, target: { revision: null } }, { number: 2, target: { revision: 'r' } }, { number: 3, target: {} }])
 })
 
 t.test('K73: an output keeps up while it has room, and no line has waited for long', async (t) => {

@@ -48,6 +48,22 @@ t.test('K73: SIGHUP ends no service whose audit log is its output', async (t) =>
   t.equal(linesOf(stdout).filter(({ event }) => event === 'skill.read').length, 5)
 })
 
+t.test('K73: a second signal takes no line of the audit log of what was answered before', async (t) => {
+  const folder = t.testdir({ skills: FILES })
+  const path = join(folder, 'audit.log')
+  for (const audit of [path, 'stdout']) {
+    const service = await startProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_LOG: audit, SHUTDOWN_DELAY: '30' } })
+    service.signal('SIGTERM')
+    await service.printed('"stopping"')
+    const read = await fetch(`${service.url}/skills/demo`)
+    const { code, stdout } = await service.stop()
+    t.equal(read.status, 200)
+    t.equal(code, 1)
+    const events = linesOf(audit === path ? readFileSync(path, 'utf8') : stdout).map(({ event }) => event)
+    t.strictSame(events, ['service.started', 'skill.read'])
+  }
+})
+
 t.test('K73: a start that failed has not stopped what it never started', async (t) => {
   const folder = t.testdir({ skills: { demo: skill('demo') } })
   const path = join(folder, 'audit.log')

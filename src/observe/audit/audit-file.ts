@@ -34,6 +34,7 @@ export class AuditFile implements LogSink {
   #fd: number
   #error: NodeJS.ErrnoException | undefined
   #since: number | undefined
+  #isWithThread = false
 
   /** The last line in the file: the next one has its digest. */
   readonly last: string | undefined
@@ -53,10 +54,15 @@ export class AuditFile implements LogSink {
     return this.#error === undefined && (this.#since === undefined || performance.now() - this.#since < SLOW_MS)
   }
 
+  get isWithThread (): boolean {
+    return this.#isWithThread
+  }
+
   async write (bytes: Uint8Array): Promise<number> {
     this.#since = performance.now()
     try {
       await this.#follow()
+      this.#isWithThread = true
       const { bytesWritten: written } = await writeTo(this.#fd, bytes)
       const taken = written === bytes.length ? written : await this.#endWithLine(bytes, written)
       this.#note(undefined)
@@ -66,6 +72,7 @@ export class AuditFile implements LogSink {
       throw error
     } finally {
       this.#since = undefined
+      this.#isWithThread = false
     }
   }
 

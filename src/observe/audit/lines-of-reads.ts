@@ -37,8 +37,8 @@ export class LinesOfReads {
   readonly #journal: Pick<Journal, 'append'>
   readonly #onDropped: (lines: number) => void
   #waiting: LineOfRead[] = []
-  /** Lines that are not written yet. */
-  #held = 0
+  /** Lines that are not written yet, in their order. */
+  readonly #held = new Set<LineOfRead>()
   #timer: NodeJS.Timeout | undefined
   #flushing = Promise.resolve()
   /** Ends the wait for the revision that is looked up now. */
@@ -60,15 +60,15 @@ export class LinesOfReads {
 
   /** Whether at most half of the room for waiting lines is in use. */
   get hasRoom (): boolean {
-    return this.#held <= MAX_WAITING / 2
+    return this.#held.size <= MAX_WAITING / 2
   }
 
   add (line: LineOfRead): void {
-    if (this.#held >= MAX_WAITING) {
+    if (this.#held.size >= MAX_WAITING) {
       this.#dropped++
       return
     }
-    this.#held++
+    this.#held.add(line)
     this.#waiting.push(line)
     this.#timer ??= setTimeout(() => { void this.flush() }, COLLECT_MS).unref()
   }
@@ -93,11 +93,20 @@ export class LinesOfReads {
     clearTimeout(timer)
   }
 
+  /** Writes what waits at once, without the revisions that are not known yet: nothing that is asynchronous happens any more. */
+  closeNow (): void {
+    this.#reportDropped()
+    for (const line of this.#held) this.#write(line, line.revision ?? (line.skills === undefined || line.skill === undefined ? undefined : null))
+  }
+
+  #reportDropped (): void {
+    if (this.#dropped === this.#reported) return
+    this.#onDropped(this.#dropped - this.#reported)
+    this.#reported = this.#dropped
+  }
+
   async #writeAll (lines: readonly LineOfRead[]): Promise<void> {
-    if (this.#dropped > this.#reported) {
-      this.#onDropped(this.#dropped - this.#reported)
-      this.#reported = this.#dropped
-    }
+    this.#reportDropped()
     const late = new Promise<KnownState>((resolve) => { this.#giveUp = () => { resolve(UNKNOWN) } })
     // The lines that came while those before were waited for: at the end nobody else gives them up.
     if (this.#isLate) this.#giveUp()
@@ -117,8 +126,9 @@ export class LinesOfReads {
     }
   }
 
-  #write ({ time, fields, target }: LineOfRead, revision: string | null | undefined): void {
-    this.#held--
+  #write (line: LineOfRead, revision: string | null | undefined): void {
+    const { time, fields, target } = line
+    if (!this.#held.delete(line)) return
     this.#journal.append(time, { ...fields, target: revision === undefined ? target : { ...target, revision } })
   }
 }
