@@ -4,6 +4,15 @@ import type { Setting } from '../operator/setting.ts'
 
 const positive = (text: string): number | undefined => parseCount(text) || undefined
 
+/** A `%` of a password is `%25`. */
+function isDecodable (text: string): boolean {
+  try {
+    return decodeURIComponent(text) !== ''
+  } catch {
+    return false
+  }
+}
+
 /** How much one caller may ask for. */
 export const LIMITS_SETTINGS = {
   limits: {
@@ -32,7 +41,7 @@ export const LIMITS_SETTINGS = {
   },
   limitsStore: {
     variable: 'LIMITS_STORE',
-    parse: (text) => /^rediss?:\/\/\S+$/.test(text) && URL.canParse(text) ? text : undefined,
+    parse: (text) => /^rediss?:\/\/\S+$/.test(text) && URL.canParse(text) && isDecodable(text) ? text : undefined,
     isSecret: true,
     mustBe: 'an address such as redis://127.0.0.1:6379',
     meaning: 'Redis or Valkey in which several replicas share the limits; needs the package `ioredis`',

@@ -69,9 +69,10 @@ export class SharedStore {
         const used = [...buckets.takeUsed()]
         for (let start = 0; start < used.length; start += MAX_KEYS) await this.#exchangeSome(kind, buckets, used.slice(start, start + MAX_KEYS))
       }
-    } catch (err) {
+    } catch (error) {
       this.failures++
-      if (!this.#isDown) this.#options.log.warn({ err }, 'the store of limits does not answer; this replica counts for itself')
+      // Of the error of a command nothing but its sentence: it has the command, with the names and addresses of callers.
+      if (!this.#isDown) this.#options.log.warn({ reason: error instanceof Error ? error.message : String(error) }, 'the store of limits does not answer; this replica counts for itself')
       this.#isDown = true
     } finally {
       this.#isExchanging = false
@@ -113,7 +114,11 @@ export async function connectRedis (url: string): Promise<RedisLike> {
     enableOfflineQueue: false,
     retryStrategy: (attempt) => Math.min(attempt * EXCHANGE_MS, 2_000)
   })
-  // The next exchange reports the error.
-  redis.on('error', () => {})
-  return redis
+  // The next exchange reports the error of the connection: its own would only say that there is none.
+  let reason: unknown
+  redis.on('error', (error) => { reason = error }).on('ready', () => { reason = undefined })
+  return {
+    eval: (...args) => redis.eval(...args).catch((error: unknown) => { throw reason ?? error }),
+    disconnect: () => { redis.disconnect() }
+  }
 }

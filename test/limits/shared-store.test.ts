@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { pino } from 'pino'
 import t, { type Test } from 'tap'
 import { Buckets } from '../../src/limits/buckets.ts'
 import { connectRedis, SharedStore } from '../../src/limits/shared-store.ts'
@@ -115,6 +116,20 @@ t.test('K67: a store that was never there delays no start and no request', async
     await nextTurn()
   }
   t.equal(replica.lines.length, 1)
+})
+
+t.test('K67: what the log has of a store that refuses names no caller and no password', async (t) => {
+  const lines: string[] = []
+  const buckets = new Buckets({ rate: 1, burst: () => 10 })
+  // As ioredis has it: with the command, of which AUTH is one.
+  const refused = Object.assign(new Error('NOAUTH Authentication required.'), { command: { name: 'eval', args: ['skillserve:limit:network:CANARY'] } })
+  const redis = { async eval () { throw refused }, disconnect () {} }
+  const store = new SharedStore({ redis, buckets: { network: buckets }, rate: 1, log: pino({}, { write: (line: string) => { lines.push(line) } }) })
+  t.teardown(() => { store.close() })
+  buckets.take(buckets.of('CANARY'), 1)
+  await store.exchange()
+  t.match(lines, [/"reason":"NOAUTH Authentication required\."/])
+  t.notMatch(lines.join(), 'CANARY')
 })
 
 t.test('K67: callers go to the store in commands of a bounded size', async (t) => {

@@ -84,10 +84,10 @@ t.test('K70: what is no format is refused by its name', async (t) => {
 })
 
 t.test('K67 K73: a setting that is a secret is not in the error about it', async (t) => {
-  for (const [variable, text] of [['AUDIT_SALT', 'CANARY'], ['LIMITS_STORE', 'rediss//:CANARY@host']] as const) {
+  for (const [variable, text] of [['AUDIT_SALT', 'CANARY'], ['LIMITS_STORE', 'rediss//:CANARY@host'], ['LIMITS_STORE', 'redis://:CANARY%zz@host']] as const) {
     const { code, stderr } = await runProcess(t, { env: { [variable]: text } })
     t.equal(code, 1)
-    t.match(stderr, `${variable} must be`)
+    t.match(stderr, new RegExp(`^skillserve: ${variable} must be [^\\n]+\\n$`))
     t.notMatch(stderr, 'CANARY')
   }
 })
