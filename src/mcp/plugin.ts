@@ -1,3 +1,4 @@
+import type { ReadableStream } from 'node:stream/web'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
@@ -19,6 +20,7 @@ import { own } from '../core/ground/json.ts'
 import type { createMcpDoor, McpDoor } from './handler.ts'
 import { loadSchemas } from './load-schemas.ts'
 import { MAX_MCP_STREAMS } from './limits.ts'
+import { ListenStreams } from './changes/listen-streams.ts'
 import { LIST_CHANGES, Notifications } from './changes/notifications.ts'
 import type { OriginCheck } from './origin.ts'
 
@@ -73,6 +75,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
     return new PerSkills((skills) => create({ skills, feed: feeds.of(skills), registry, version, observer, log: app.log }))
   })
   const inProgress = new Set<Promise<Response>>()
+  const listening = new ListenStreams({ onDrop: (bytes) => { app.log.info({ bytes }, 'a client that does not read its notifications was dropped') } })
 
   // An open stream would keep the server from closing. Answers in progress are sent first.
   app.addHook('preClose', async () => {
@@ -114,9 +117,11 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
     // Entries have revisions, for which every file of a skill may have to be read.
     if (load.level > 0 && own(request.body, 'method') === 'skills/list') throw overloadError.busy()
     request.trace = parseTraceparent(own(own(own(request.body, 'params'), '_meta'), 'traceparent')) ?? request.trace
+    const isListening = own(request.body, 'method') === LISTEN
+    if (isListening) listening.admit(reply.raw)
     const disconnected = new AbortController()
     // An answer that has begun is finished under the policy before.
-    const stopWatch = own(request.body, 'method') === LISTEN ? whileAllowed(request, () => { reply.raw.destroy() }) : () => {}
+    const stopWatch = isListening ? whileAllowed(request, () => { reply.raw.destroy() }) : () => {}
     reply.raw.once('close', () => {
       stopWatch()
       disconnected.abort()
@@ -127,8 +132,9 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
     inProgress.add(answer)
     try {
       const response = await answer
-      if (response.headers.get('content-type') === EVENT_STREAM_MEDIA_TYPE) observer?.onStream?.(request)
-      return await send(reply, response)
+      const isStream = response.headers.get('content-type') === EVENT_STREAM_MEDIA_TYPE
+      if (isStream) observer?.onStream?.(request)
+      return await send(reply, response, isStream && isListening ? listening : undefined)
     } finally {
       inProgress.delete(answer)
     }
@@ -136,12 +142,14 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
 }
 
 /** JSON goes out whole, and so is compressed like every other answer; a stream goes out as it comes. */
-async function send (reply: FastifyReply, response: Response): Promise<FastifyReply> {
+async function send (reply: FastifyReply, response: Response, listening: ListenStreams | undefined): Promise<FastifyReply> {
   // Set here, since Fastify would set them after the hooks that decide on caching.
   // Node decides whether the connection stays open: the client may have asked to close it.
   for (const [name, value] of response.headers) if (name !== 'connection') reply.header(name, value)
+  reply.code(response.status)
+  if (listening !== undefined && response.body !== null) return reply.send(listening.bound(response.body as ReadableStream<Uint8Array>))
   const isJson = response.headers.get('content-type')?.startsWith('application/json') === true
-  return reply.code(response.status).send(isJson ? Buffer.from(await response.arrayBuffer()) : response.body ?? undefined)
+  return reply.send(isJson ? Buffer.from(await response.arrayBuffer()) : response.body ?? undefined)
 }
 
 /** A browser that opens the address has no use for an endless answer, and the newer revision has no such stream. */

@@ -1,0 +1,61 @@
+import { once } from 'node:events'
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import { ReadableStream, type ReadableStreamDefaultController } from 'node:stream/web'
+import t from 'tap'
+import { ListenStreams } from '../../../src/mcp/changes/listen-streams.ts'
+import { until } from '../../helper/skills.ts'
+
+function startStream (maxStreamBytes: number) {
+  const dropped: number[] = []
+  let controller!: ReadableStreamDefaultController<Uint8Array>
+  let isCancelled = false
+  const body = new ReadableStream<Uint8Array>({ start (given) { controller = given }, cancel () { isCancelled = true } })
+  const stream = new ListenStreams({ onDrop: (bytes) => { dropped.push(bytes) }, maxStreamBytes }).bound(body)
+  return { stream, dropped, send: (bytes: number) => { controller.enqueue(new Uint8Array(bytes)) }, end: () => { controller.close() }, isCancelled: () => isCancelled }
+}
+
+t.test('K67: a client that does not read its notifications is dropped, and nothing more is kept for it', async (t) => {
+  const { stream, dropped, send, isCancelled } = startStream(100)
+  for (const bytes of [60, 40]) send(bytes)
+  await until(() => stream.readableLength === 100)
+  const closed = once(stream, 'close')
+  send(1)
+  await closed
+  t.strictSame([dropped, isCancelled()], [[100], true])
+})
+
+t.test('K67: a client that reads gets any number of notifications, and the end', async (t) => {
+  const { stream, dropped, send, end } = startStream(100)
+  let received = 0
+  stream.on('data', (bytes: Buffer) => { received += bytes.length })
+  for (let index = 1; index <= 10; index++) {
+    send(60)
+    await until(() => received === 60 * index)
+  }
+  const ended = once(stream, 'end')
+  end()
+  await ended
+  t.strictSame(dropped, [])
+})
+
+t.test('a client that leaves ends the stream of the SDK', async (t) => {
+  const { stream, isCancelled } = startStream(100)
+  stream.destroy()
+  await until(isCancelled)
+  t.pass()
+})
+
+t.test('K67: streams of subscriptions are bounded for the process, whatever view they follow', (t) => {
+  const streams = new ListenStreams({ onDrop () {}, maxStreams: 2 })
+  const respond = () => new ServerResponse(new IncomingMessage(new Socket()))
+  const [first] = [respond(), respond()].map((response) => {
+    streams.admit(response)
+    return response
+  })
+  t.throws(() => { streams.admit(respond()) }, { code: 'too_many_streams' })
+  first?.emit('close')
+  streams.admit(respond())
+  t.throws(() => { streams.admit(respond()) }, { code: 'too_many_streams' })
+  t.end()
+})
