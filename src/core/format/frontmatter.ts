@@ -108,8 +108,12 @@ function refused (problem: Finding): ParsedFrontmatter {
 
 function repairFinding (fields: readonly string[], values: unknown): Finding {
   const names = quoteList(fields)
+  const texts = isJsonObject(values) ? fields.map((field) => String(own(values, field))) : []
+  // Double quotes give a meaning to what has none here.
+  const inSingle = texts.some((text) => /["\\]/.test(text))
+  const isApostropheInside = inSingle && texts.some((text) => text.includes("'"))
   // Quotes mend none of these.
-  const hasControls = isJsonObject(values) && fields.some((field) => CONTROL_CHARACTER.test(String(own(values, field))))
+  const hasControls = texts.some((text) => CONTROL_CHARACTER.test(text))
   return finding('yaml_repaired', `the text of ${names} is not valid YAML and was read as it stands`,
-    `Put the text of ${names} in double quotes${hasControls ? ', without control characters' : ''}`, fields[0])
+    `Put the text of ${names} in ${inSingle ? 'single' : 'double'} quotes${isApostropheInside ? ", with each ' in it written twice" : ''}${hasControls ? ', without control characters' : ''}`, fields[0])
 }

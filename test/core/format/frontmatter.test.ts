@@ -87,13 +87,20 @@ t.test('K10: a one-line value that YAML cannot read is read as text', async t =>
     ['a dash', '- item'],
     ['a closing bracket', '] done'],
     ['a control character', 'ring\u0007 the bell'],
-    ['quotes inside', 'say "x": then \\ stop']
+    ['quotes inside', 'say "x": then \\ stop'],
+    ['an apostrophe', "don't: stop"],
+    ['a path and an apostrophe', "don't: C:\\temp"]
   ]
   for (const [name, value] of rows) {
     for (const end of ['\n', '\r\n']) {
       const { frontmatter, findings } = parse(`name: x${end}description: ${value}${end}version: 1.5${end}`)
       t.same(frontmatter, { name: 'x', description: value, version: 1.5 }, name)
-      t.match(findings, [{ code: 'yaml_repaired', severity: 'warning', field: 'description', fix: `Put the text of 'description' in double quotes${/\p{Cc}/u.test(value) ? ', without control characters' : ''}` }], name)
+      t.match(findings, [{ code: 'yaml_repaired', severity: 'warning', field: 'description', fix: /^Put the text of 'description' in (?:double|single) quotes/ }], name)
+      const fix = findings[0]?.fix ?? ''
+      const plain = value.replaceAll(/\p{Cc}/gu, '')
+      t.equal(fix.includes(', without control characters'), plain !== value, name)
+      const quoted = fix.includes('in double') ? `"${plain}"` : `'${fix.includes(", with each ' in it written twice") ? plain.replaceAll("'", "''") : plain}'`
+      t.same(parse(`description: ${quoted}`), { frontmatter: { description: plain }, findings: [], broken: new Set() }, `${name}, mended as it says`)
     }
   }
 })
