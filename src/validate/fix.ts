@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { chmodSync, chownSync, lstatSync, readFileSync, renameSync, rmSync, type Stats, writeFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import { locateFrontmatter, parseFrontmatter } from '../core/format/frontmatter.ts'
-import { AGENT_FIELDS, isValidName, KNOWN_FIELDS } from '../core/format/fields.ts'
+import { AGENT_FIELDS, isValidName, KNOWN_FIELDS, nameAsYaml } from '../core/format/fields.ts'
 import { fieldPositions } from '../core/format/positions.ts'
 import { isPlainScalar } from '../core/format/yaml.ts'
 import { isJsonObject } from '../core/ground/json.ts'
@@ -18,9 +18,6 @@ const BYTE_ORDER_MARKS = /^\uFEFF+/
 
 /** CRLF, but none behind another CR: without it a second run would find one. */
 const LINE_END = /(?<!\r)\r\n/g
-
-/** Names that YAML 1.1 reads as something else than text: numbers, dates, truth values. */
-const NOT_PLAIN_NAME = /^(?:\d.*|null|true|false|yes|no|on|off|y|n)$/
 
 /** Values that one line can be moved with as they are: plain text without marks, or text in quotes. */
 const MOVABLE = /^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[A-Za-z0-9][^#:"'[\]{}&*!|>%@`]*)$/
@@ -162,7 +159,7 @@ function writeName (lines: readonly string[], folder: string): string[] | undefi
   if (!isValidName(folder)) return undefined
   const { name } = read(lines)
   if (name === folder) return undefined
-  const value = NOT_PLAIN_NAME.test(folder) ? JSON.stringify(folder) : folder
+  const value = nameAsYaml(folder)
   const position = fieldPositions(lines.join('\n')).get('name')
   if (position === undefined) return [`name: ${value}`, ...lines]
   const at = position.line - 2

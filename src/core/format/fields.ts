@@ -16,6 +16,8 @@ export const AGENT_FIELDS: ReadonlySet<string> = new Set([
 export const NAME_CHARACTERS = /^[a-z0-9-]+$/
 export const VALID_NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/
 export const RESERVED_WORD = /anthropic|claude/
+/** Names that YAML 1.1 reads as something else than text: numbers, dates, truth values. */
+const NOT_PLAIN_NAME = /^(?:\d.*|null|true|false|yes|no|on|off|y|n)$/
 const OTHER_LETTER = /(?![a-z0-9])[\p{L}\p{N}]/u
 export const XML_TAG = /<\/?[A-Za-z][^<>]*>/
 
@@ -28,7 +30,7 @@ const SLUG_SOURCE_CHARACTERS = 4 * MAX_NAME_CODE_POINTS
  */
 export function validateFrontmatter (frontmatter: Frontmatter, folderName: string): Finding[] {
   return [
-    ...checkName(field(frontmatter, 'name'), folderName),
+    ...checkName(frontmatter, folderName),
     ...checkDescription(field(frontmatter, 'description')),
     ...checkLicense(field(frontmatter, 'license')),
     ...checkCompatibility(field(frontmatter, 'compatibility')),
@@ -43,10 +45,12 @@ function field (frontmatter: Frontmatter, name: string): unknown {
   return own(frontmatter, name) ?? undefined
 }
 
-function checkName (name: unknown, folderName: string): Finding[] {
-  const fix = nameFix(name, folderName)
+function checkName (frontmatter: Frontmatter, folderName: string): Finding[] {
+  const name = field(frontmatter, 'name')
+  const isWritten = own(frontmatter, 'name') !== undefined
+  const fix = nameFix(name, isWritten, folderName)
   if (name === undefined || (typeof name === 'string' && name.trim() === '')) {
-    return [finding('name_missing', `name is ${name === undefined ? 'missing' : 'empty'}`, fix, 'name')]
+    return [finding('name_missing', `name is ${isWritten ? 'empty' : 'missing'}`, fix, 'name')]
   }
   if (typeof name !== 'string') return [finding('name_not_text', `name must be text, not ${kindOf(name)}`, fix, 'name')]
 
@@ -76,14 +80,19 @@ function checkName (name: unknown, folderName: string): Finding[] {
   return found
 }
 
-/** One instruction that gives the skill a valid name. */
-function nameFix (name: unknown, folderName: string): string {
+/** One instruction that gives the skill a valid name: a second line of that field would be no YAML. */
+function nameFix (name: unknown, isWritten: boolean, folderName: string): string {
   const target = bestName(name, folderName)
   if (target === undefined) return 'Choose a name of lowercase letters a to z, numbers and hyphens, and give it to the folder too'
   if (name === target) return `Rename the folder to ${quote(target)}`
-  const isThere = typeof name === 'string' ? name.trim() !== '' : name !== undefined
-  return `${isThere ? `Change name to ${quote(target)}` : `Add 'name: ${target}' to the frontmatter`}` +
-    (target === folderName ? '' : ` and rename the folder to ${quote(target)}`)
+  const value = nameAsYaml(target)
+  const change = value === target ? `Change name to ${quote(target)}` : `Change the line of name to 'name: ${value}'`
+  return `${isWritten ? change : `Add 'name: ${value}' to the frontmatter`}${target === folderName ? '' : ` and rename the folder to ${quote(target)}`}`
+}
+
+/** A valid name as a value that every reader takes as text. */
+export function nameAsYaml (name: string): string {
+  return NOT_PLAIN_NAME.test(name) ? JSON.stringify(name) : name
 }
 
 /** The valid name that needs the fewest changes: the folder's, else the frontmatter's, else one made of the folder's. */

@@ -110,7 +110,11 @@ t.test('K25: the message and the fix of a name belong to the problem', async t =
     ['!!', '!!', "name '!!' must contain only lowercase letters, numbers and hyphens", NO_PROPOSAL],
     [42, 'answer', 'name must be text, not a number', "Change name to 'answer'"],
     [undefined, 'answer', 'name is missing', "Add 'name: answer' to the frontmatter"],
-    ['', 'The Answer', 'name is empty', "Add 'name: the-answer' to the frontmatter and rename the folder to 'the-answer'"]
+    ['', 'The Answer', 'name is empty', "Change name to 'the-answer' and rename the folder to 'the-answer'"],
+    [null, 'answer', 'name is empty', "Change name to 'answer'"],
+    [42, '42', 'name must be text, not a number', "Change the line of name to 'name: \"42\"'"],
+    ['other', '42', "name 'other' does not match the folder name '42'", "Change the line of name to 'name: \"42\"'"],
+    [undefined, 'null', 'name is missing', "Add 'name: \"null\"' to the frontmatter"]
   ]
   for (const [name, folder, message, fix] of rows) {
     t.match(validateFrontmatter({ ...valid, name }, folder)[0], { field: 'name', message, fix }, `${name} in ${folder}`)
@@ -121,7 +125,7 @@ t.test('K25: the name that a fix proposes is valid', async t => {
   t.doesNotThrow(() => fc.assert(fc.property(fc.string({ unit: codePoint, maxLength: 300 }), fc.string({ unit: 'grapheme', maxLength: 300 }), (name, folder) => {
     for (const { fix } of validateFrontmatter({ ...valid, name }, folder)) {
       if (fix === NO_PROPOSAL) continue
-      const proposed = /(?:to|name:) '?([a-z0-9-]+)'/.exec(fix)?.[1]
+      const proposed = /(?:to|name:) ['"]?([a-z0-9-]+)["']/.exec(fix)?.[1]
       if (proposed === undefined || errors({ ...valid, name: proposed }, proposed).length > 0) return false
     }
     return true
