@@ -1,4 +1,4 @@
-import { type KeptRevisionsOptions, RevisionMemory } from './content/kept-revisions.ts'
+import { type KeptRevisionsOptions, RevisionMemory } from './content/kept/revision-memory.ts'
 import { DiskGuard } from './disk/network/guard.ts'
 import { PollPhase } from './disk/poll-phase.ts'
 import { FileStore, type RoomForFile } from './files/file-store.ts'

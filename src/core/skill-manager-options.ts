@@ -1,5 +1,5 @@
 import type { RootOptions } from './roots/root.ts'
-import type { KeptRevisionsOptions } from './content/kept-revisions.ts'
+import type { KeptRevisionsOptions } from './content/kept/revision-memory.ts'
 import type { TrustPolicy } from './content/trust/trust-policy.ts'
 import type { Disk } from './disk/disk.ts'
 import type { RoomForFile } from './files/file-store.ts'

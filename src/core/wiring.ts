@@ -1,6 +1,6 @@
 import { CatalogLog } from './catalog-log.ts'
 import { LiveCatalog } from './catalog/live-catalog.ts'
-import { KeptRevisions } from './content/kept-revisions.ts'
+import { KeptRevisions } from './content/kept/kept-revisions.ts'
 import { ManifestStore } from './content/manifest.ts'
 import { SkillFiles } from './content/skill-files.ts'
 import { Gate } from './content/trust/gate.ts'

@@ -6,12 +6,11 @@ import type { PathFilter } from '../disk/hidden.ts'
 import { changed } from '../disk/refused.ts'
 import { isSameState, signatureOf } from '../disk/signature.ts'
 import { archiveError } from '../ground/errors.ts'
-import type { FileContent } from '../files/file-content.ts'
 import type { ServableFile } from '../files/file-store.ts'
 import { openInside } from '../files/open-inside.ts'
 import { ARCHIVE_CHUNK_BYTES, MAX_ARCHIVE_BYTES, MAX_ARCHIVE_FILES } from '../ground/limits.ts'
 import type { Signature } from '../ground/skill.ts'
-import type { KeptRevision } from './kept-revisions.ts'
+import type { KeptRevision } from './kept/kept-revisions.ts'
 import type { Snapshot } from './manifest.ts'
 import { fileSentence } from './refusal-sentences.ts'
 import { centralHeader, centralSize, endOfArchive, localHeader, localSize, type ZipEntry, zipSize } from './zip.ts'
@@ -137,9 +136,9 @@ export function createArchive (
 export function keptSource ({ contents }: Pick<KeptRevision, 'contents'>): ArchiveSource {
   return {
     async * read ({ digest }, first, last) {
-      const content: FileContent | undefined = contents.get(digest)
-      if (content === undefined) throw changed('a file of a kept revision is not there')
-      for (let start = first; start <= last; start += ARCHIVE_CHUNK_BYTES) yield content.bytes.subarray(start, Math.min(start + ARCHIVE_CHUNK_BYTES, last + 1))
+      const bytes = contents.get(digest)
+      if (bytes === undefined) throw changed('a file of a kept revision is not there')
+      for (let start = first; start <= last; start += ARCHIVE_CHUNK_BYTES) yield bytes.subarray(start, Math.min(start + ARCHIVE_CHUNK_BYTES, last + 1))
     }
   }
 }

@@ -14,7 +14,7 @@ import { EXCESS_CACHE_BYTES, MANIFEST_CACHE_BYTES } from '../ground/limits.ts'
 import { Signal } from '../ground/signal.ts'
 import type { Finding, Manifest, ManifestFile } from '../ground/skill.ts'
 import { contentFindings, leftOutFindings } from './file-findings.ts'
-import type { KeptRevisions } from './kept-revisions.ts'
+import type { KeptRevisions } from './kept/kept-revisions.ts'
 import { mediaType } from './media-type.ts'
 import { type KnownFile, planReading, type ReadingPlan, readSkill, type SkillFile } from './skill-reader.ts'
 
@@ -190,6 +190,7 @@ export class ManifestStore {
     if (known !== undefined && await holds(statOf(disk), skill.folder.realPath, known.observed)) throw new RefusedError(known.excess)
     const cached = this.#cache.get(keyOf(skill))
     if (cached?.isTrustworthy !== true || !await holds(statOf(disk), skill.folder.realPath, cached.observed)) return undefined
+    if (use === 'compared') this.#kept.stay(cached.manifest)
     const isKept = use === 'compared' || this.#kept.renew(cached.manifest)
     return isKept || use === 'listed' ? cached : undefined
   }
@@ -216,7 +217,7 @@ export class ManifestStore {
     const walk = await walkSkill(disk, skill.folder.realPath, skill, this.#closing.signal)
     this.#noteExcess(skill, walk)
     const cached = this.#cache.peek(keyOf(skill))
-    return planReading(walk, { known: cached && knownFiles(cached), contents: use === 'compared' ? undefined : this.#kept.collect(skill.folder, cached?.manifest) })
+    return planReading(walk, { known: cached && knownFiles(cached), contents: use === 'compared' ? undefined : this.#kept.collect(skill.folder, cached?.manifest, bytesOf(walk)) })
   }
 
   /** The folders alone show how many files there are. */
@@ -257,6 +258,10 @@ function kindsOf (files: readonly SkillFile[]): ReadonlyMap<string, FileKind> {
 
 function toManifestFile ({ path, state, checksums: { digest } }: SkillFile): ManifestFile {
   return { path, size_bytes: Number(state.size), media_type: mediaType(path), digest }
+}
+
+function bytesOf ({ files, observed }: Walk): bigint {
+  return files.reduce((sum, { path }) => sum + (observed.get(path)?.size ?? 0n), 0n)
 }
 
 function stateOf (observed: Walk['observed'], revision: string | undefined, isTrustworthy: boolean): Inspected {

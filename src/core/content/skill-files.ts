@@ -10,11 +10,11 @@ import type { FileContent } from '../files/file-content.ts'
 import type { FileStore, ServableFile } from '../files/file-store.ts'
 import type { CatalogSkill } from '../ground/skill.ts'
 import type { Gate } from './trust/gate.ts'
-import { hidesSome, type KeptRevision, type KeptRevisions } from './kept-revisions.ts'
+import { hidesSome, type KeptRevision, type KeptRevisions } from './kept/kept-revisions.ts'
 import type { Inspected, Inspection, ManifestStore, Unread } from './manifest.ts'
 import { pathInside } from './path-inside.ts'
 import { skillSentence } from './refusal-sentences.ts'
-import { KeptState } from './kept-state.ts'
+import { KeptState } from './kept/kept-state.ts'
 import { type LiveState, type SkillState, SkillStates, type SkillStatesOptions } from './skill-state.ts'
 
 /** A revision that a caller asked for: `sha256:<hex>`, or `current` for whatever is there. */

@@ -14,7 +14,7 @@ import { openInside } from '../files/open-inside.ts'
 import { FILE_WORK_BYTES, MAX_BUFFERED_FILE_BYTES, MAX_LISTED_WORK_BYTES, MAX_SKILL_BYTES } from '../ground/limits.ts'
 import type { Signature } from '../ground/skill.ts'
 import { compareCodePoints } from '../ground/text.ts'
-import type { CollectedContents } from './kept-revisions.ts'
+import type { CollectedContents } from './kept/collected-contents.ts'
 
 /** A file whose bytes are known while it is in that state. */
 export interface KnownFile {

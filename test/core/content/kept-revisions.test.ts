@@ -3,7 +3,8 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { SkillArchive } from '../../../src/core/content/archive.ts'
-import { KeptRevisions, RevisionMemory } from '../../../src/core/content/kept-revisions.ts'
+import { KeptRevisions } from '../../../src/core/content/kept/kept-revisions.ts'
+import { RevisionMemory } from '../../../src/core/content/kept/revision-memory.ts'
 import { sha256 } from '../../../src/core/ground/digest.ts'
 import { FileContent } from '../../../src/core/files/file-content.ts'
 import { MAX_MAIN_FILE_BYTES } from '../../../src/core/ground/limits.ts'
@@ -98,7 +99,7 @@ t.test('K59: bounded in bytes, the oldest go first', (t) => {
     const content = new FileContent(Buffer.alloc(2_000, `${index}`))
     const folder = { name, type: 'project', path: `/${name}`, realPath: `/${name}`, linked: false } as const
     const manifest = { skill_name: name, revision: content.digest, files: [{ path: 'SKILL.md', size_bytes: 2_000, media_type: '', digest: content.digest }] }
-    const collected = kept.collect(folder, undefined)
+    const collected = kept.collect(folder, undefined, 0n)
     collected?.add(content)
     kept.keep({ folder, filter: undefined }, { manifest, crc32s: Uint32Array.of(0) }, collected)
     return { name, revision: content.digest }
@@ -110,6 +111,94 @@ t.test('K59: bounded in bytes, the oldest go first', (t) => {
   t.same([...kept.revisionsOf('skill-9').keys()], [revisions[9]?.revision])
   kept.clear()
   t.end()
+})
+
+t.test('K59: equal files of several revisions and skills are kept once and count once', async (t) => {
+  const asset = 'x'.repeat(40_000)
+  const base = t.testdir({ a: skill('a', { asset, copy: asset, b: '0' }), other: skill('other', { asset }) })
+  const manager = await startManager(t, [base], { keep: { maxBytes: 60_000 } })
+  const revisions = new Set<string>()
+  const other = await manager.manifest('other')
+  for (let edit = 0; edit < 4; edit++) {
+    fs.writeFileSync(join(base, 'a/b'), `${edit}`)
+    revisions.add((await manager.manifest('a')).revision)
+  }
+  t.equal(revisions.size, 4)
+  fs.rmSync(join(base, 'other/asset'))
+  for (const revision of revisions) t.equal((await manager.at(revision).readFile('a', 'copy')).utf8, asset)
+  t.equal((await manager.at(other.revision).readFile('other', 'asset')).utf8, asset)
+})
+
+t.test('K59: no bytes stay in memory when the revisions that have them are gone, and none go before', (t) => {
+  const memory = new RevisionMemory({ keepMs: MINUTE_MS, maxBytes: 100_000 })
+  const kept = new KeptRevisions(memory)
+  const add = (name: string, ...contents: readonly FileContent[]): string => {
+    const revision = sha256(contents.map(({ digest }) => digest).join())
+    const folder = { name, type: 'project', path: `/${name}`, realPath: `/${name}`, linked: false } as const
+    const files = contents.map(({ digest, bytes }, index) => ({ path: `${index}`, size_bytes: bytes.length, media_type: '', digest }))
+    const collected = kept.collect(folder, undefined, 0n)
+    for (const content of contents) collected?.add(content)
+    kept.keep({ folder, filter: undefined }, { manifest: { skill_name: name, revision, files }, crc32s: Uint32Array.of(0) }, collected)
+    return revision
+  }
+  const contentOf = (size: number, text: string) => new FileContent(Buffer.alloc(size, text))
+  const [large, small, huge] = [contentOf(40_000, 'l'), contentOf(10, 's'), contentOf(90_000, 'h')]
+  const first = add('a', large, large, small)
+  const second = add('b', large)
+  t.ok(memory.weight < 50_000, `${memory.weight}`)
+  add('a', large, large, small)
+  t.ok(memory.weight < 50_000, 'again')
+  kept.expire('a')
+  const third = add('a', small)
+  t.strictSame([kept.get('a', first)?.contents.size, kept.get('b', second)?.contents.size], [2, 1])
+  add('c', huge)
+  t.strictSame([...'ab'].map((name) => kept.revisionsOf(name).size), [1, 0], 'those that made room are not among the kept ones')
+  t.strictSame([kept.get('a', first), kept.get('b', second), kept.get('a', third)?.contents.size], [undefined, undefined, 1])
+  t.ok(memory.weight < 100_000, `${memory.weight}`)
+  kept.clear()
+  t.equal(memory.weight, 0)
+  t.end()
+})
+
+t.test('K59: a revision that the skill has again has no end, also where a comparison has found that', async (t) => {
+  const kept = new KeptRevisions(new RevisionMemory({ keepMs: 1, maxBytes: 100_000 }))
+  const folder = { name: 'a', type: 'project', path: '/a', realPath: '/a', linked: false } as const
+  const keep = (revision: string, collected = kept.collect(folder, undefined, 0n)) => {
+    kept.keep({ folder, filter: undefined }, { manifest: { skill_name: 'a', revision, files: [] }, crc32s: Uint32Array.of() }, collected)
+  }
+  keep('first')
+  keep('second')
+  keep('first', undefined)
+  await until(() => !kept.revisionsOf('a').has('second'))
+  t.strictSame([...kept.revisionsOf('a').keys()], ['first'])
+  kept.leave('a')
+  kept.stay({ skill_name: 'a', revision: 'first', files: [] })
+  keep('third')
+  keep('fourth')
+  kept.stay({ skill_name: 'a', revision: 'first', files: [] })
+  await until(() => !kept.revisionsOf('a').has('third'))
+  t.strictSame([...kept.revisionsOf('a').keys()], ['first', 'fourth'])
+})
+
+t.test('an answer from a kept revision leaves no text or rendering in memory', async (t) => {
+  const base = t.testdir({ demo: skill('demo') })
+  const manager = await startManager(t, [base])
+  const { revision } = await manager.manifest('demo')
+  fs.writeFileSync(join(base, 'demo/SKILL.md'), skillText('demo', 'new'))
+  const read = () => manager.at(revision).readFile('demo', 'SKILL.md')
+  t.equal((await read()).utf8, skillText('demo'))
+  t.not(await read(), await read())
+})
+
+t.test('K59: a skill that was too large to be kept is kept from when it is not', async (t) => {
+  const base = t.testdir({ demo: skill('demo', { a: 'x'.repeat(30_000) }) })
+  const manager = await startManager(t, [base], { keep: { maxBytes: 20_000 } })
+  const large = await manager.manifest('demo')
+  fs.writeFileSync(join(base, 'demo/a'), 'small')
+  const small = await manager.manifest('demo')
+  fs.writeFileSync(join(base, 'demo/a'), 'other')
+  t.match(await outcome(() => manager.at(small.revision).manifest('demo')), { revision: small.revision })
+  t.match(await outcome(() => manager.at(large.revision).manifest('demo')), /The skill has changed/)
 })
 
 t.test('K59: a request for a kept revision keeps no other one in its place; an answer that names the present one does', async (t) => {
@@ -126,8 +215,8 @@ t.test('K59: a request for a kept revision keeps no other one in its place; an a
 })
 
 t.test('K59: a revision that is handed out again is kept again, and is no longer the oldest', async (t) => {
-  const text = 'x'.repeat(9_000)
-  const base = t.testdir({ a: skill('a', { text }), b: skill('b', { text }), c: skill('c', { text }) })
+  const textOf = (name: string) => name.repeat(9_000)
+  const base = t.testdir({ a: skill('a', { text: textOf('a') }), b: skill('b', { text: textOf('b') }), c: skill('c', { text: textOf('c') }) })
   const disk = createFaultyDisk({ ageMs: MINUTE_MS })
   const manager = await startManager(t, [base], { disk, keep: { maxBytes: 30_000 } })
   const handOut = async (...names: readonly string[]): Promise<void> => { for (const name of names) revisions.set(name, (await manager.manifest(name)).revision) }
@@ -138,7 +227,7 @@ t.test('K59: a revision that is handed out again is kept again, and is no longer
   await handOut('c', 'a', 'c', 'b')
   t.strictSame([isKept('a'), isKept('b'), isKept('c')], [false, true, true], 'the one that was handed out longest ago goes')
   fs.writeFileSync(join(base, 'b/text'), 'edited')
-  t.equal((await manager.at(revisions.get('b') ?? '').readFile('b', 'text')).utf8, text)
+  t.equal((await manager.at(revisions.get('b') ?? '').readFile('b', 'text')).utf8, textOf('b'))
   disk.calls.clear()
   await handOut('c')
   t.equal(disk.calls.get('read'), undefined, 'one that is kept is not read again')

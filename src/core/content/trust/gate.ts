@@ -7,7 +7,7 @@ import { changed, RefusedError } from '../../disk/refused.ts'
 import type { FileStore } from '../../files/file-store.ts'
 import { finding } from '../../format/findings.ts'
 import { Signal } from '../../ground/signal.ts'
-import type { KeptRevision } from '../kept-revisions.ts'
+import type { KeptRevision } from '../kept/kept-revisions.ts'
 import type { ManifestStore, Snapshot } from '../manifest.ts'
 import type { GateChange, TrustPolicy, Verdict } from './trust-policy.ts'
 
@@ -94,9 +94,9 @@ export class Gate implements Admission {
       manifest,
       hasLinks: false,
       read: async (path) => {
-        const content = contents.get(manifest.files.find((file) => file.path === path)?.digest ?? '')
-        if (content === undefined) throw changed('a file of a kept revision is not there')
-        return content.bytes
+        const bytes = contents.get(manifest.files.find((file) => file.path === path)?.digest ?? '')
+        if (bytes === undefined) throw changed('a file of a kept revision is not there')
+        return bytes
       }
     })
   }

@@ -1,18 +1,19 @@
-import { describeSkill } from '../catalog/index-skill.ts'
-import { type MainFilePreference, orderMainFiles } from '../format/main-files.ts'
-import { RefusedError } from '../disk/refused.ts'
-import type { FileContent } from '../files/file-content.ts'
-import type { ServableFile } from '../files/file-store.ts'
-import { mainFileError, fileError } from '../ground/errors.ts'
-import { MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../ground/limits.ts'
-import type { CatalogSkill, Finding, Manifest } from '../ground/skill.ts'
-import { createArchive, keptSource, type SkillArchive } from './archive.ts'
-import { contentFindings } from './file-findings.ts'
+import { describeSkill } from '../../catalog/index-skill.ts'
+import { type MainFilePreference, orderMainFiles } from '../../format/main-files.ts'
+import { RefusedError } from '../../disk/refused.ts'
+import { FileContent } from '../../files/file-content.ts'
+import { fileKind } from '../../files/file-kind.ts'
+import type { ServableFile } from '../../files/file-store.ts'
+import { mainFileError, fileError } from '../../ground/errors.ts'
+import { MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../../ground/limits.ts'
+import type { CatalogSkill, Finding, Manifest } from '../../ground/skill.ts'
+import { createArchive, keptSource, type SkillArchive } from '../archive.ts'
+import { contentFindings } from '../file-findings.ts'
 import type { KeptRevision } from './kept-revisions.ts'
-import { pathInside } from './path-inside.ts'
-import type { SkillState } from './skill-state.ts'
-import type { Gate } from './trust/gate.ts'
-import type { Verdict } from './trust/trust-policy.ts'
+import { pathInside } from '../path-inside.ts'
+import type { SkillState } from '../skill-state.ts'
+import type { Gate } from '../trust/gate.ts'
+import type { Verdict } from '../trust/trust-policy.ts'
 
 /** A revision that the skill had, from memory. */
 export class KeptState implements SkillState {
@@ -42,7 +43,8 @@ export class KeptState implements SkillState {
   async fileFindings (): Promise<readonly Finding[]> {
     const { manifest: { files }, contents } = this.#kept
     return contentFindings(files, new Map(files.flatMap(({ path, digest }) => {
-      const kind = contents.get(digest)?.kind
+      const bytes = contents.get(digest)
+      const kind = bytes && fileKind(bytes)
       return kind === undefined ? [] : [[path, kind] as const]
     })))
   }
@@ -82,9 +84,11 @@ export class KeptState implements SkillState {
     throw isFolder ? fileError.isDirectory(filePath) : fileError.notFound(this.skill.name, filePath)
   }
 
+  /** A new one each time: its text and renderings go with the answer, and only the bytes stay in memory. */
   #contentOf (path: string): FileContent | undefined {
     const { manifest: { files }, contents } = this.#kept
-    const file = files.find((each) => each.path === path)
-    return file && contents.get(file.digest)
+    const digest = files.find((each) => each.path === path)?.digest
+    const bytes = digest && contents.get(digest)
+    return bytes ? new FileContent(bytes, digest) : undefined
   }
 }
