@@ -5,19 +5,37 @@ import { escapeVisibly } from './html.ts'
 const CONTEXT_LINES = 3
 const MAX_EDITS = 4_000
 
-const ELEMENTS: Readonly<Record<string, string>> = { '+': 'ins', '-': 'del', ' ': 'span' }
+const ELEMENTS: Readonly<Record<string, string>> = { '+': 'ins', '-': 'del' }
 
-/** What differs between two texts, line by line; empty when too much does. */
+const CARRIAGE_RETURN = '<span class="hidden-character" title="carriage return">U+000D</span>'
+const NO_LINE_END = '<span class="hidden-character" title="the file ends here">no line end</span>'
+
+/** Git's note that the line before ends its file without a line end. */
+const NOTE = '\\'
+
+/** What differs between two texts, line by line; empty when too much does. Line ends that differ are marked, since nobody sees them. */
 export function renderDiff (before: string, after: string): string {
+  if (before === after) return note('The text is the same: the bytes of the file differ in their encoding.')
   const patch = structuredPatch('', '', before, after, '', '', { context: CONTEXT_LINES, maxEditLength: MAX_EDITS })
   if (patch === undefined) return ''
   const hunks = patch.hunks.map(({ newStart, lines }) => `<span class="hunk">line ${newStart}\n</span>${lines.map(renderLine).join('')}`)
-  return `<pre class="source diff" tabindex="0"><code dir="auto">${hunks.join('')}</code></pre>`
+  return `${withoutLineEnds(before) === withoutLineEnds(after) ? note('Only line ends differ.') : ''}<pre class="source diff" tabindex="0"><code dir="auto">${hunks.join('')}</code></pre>`
 }
 
-function renderLine (line: string): string {
-  const element = ELEMENTS[line.charAt(0)]
-  // Git's note that a file ends without a line end.
-  if (element === undefined) return ''
-  return `<${element}>${escapeVisibly(line)}\n</${element}>`
+function note (sentence: string): string {
+  return `<p class="note">${sentence}</p>`
+}
+
+function withoutLineEnds (text: string): string {
+  const lines = text.replaceAll(/\r\n?/g, '\n')
+  return lines.endsWith('\n') ? lines.slice(0, -1) : lines
+}
+
+function renderLine (line: string, index: number, lines: readonly string[]): string {
+  const kind = line.charAt(0)
+  if (kind === NOTE) return ''
+  const element = ELEMENTS[kind] ?? 'span'
+  if (element === 'span') return `<span>${escapeVisibly(line)}\n</span>`
+  const text = line.split('\r').map((part) => escapeVisibly(part)).join(CARRIAGE_RETURN)
+  return `<${element}>${text}${lines[index + 1]?.startsWith(NOTE) === true ? NO_LINE_END : ''}\n</${element}>`
 }
