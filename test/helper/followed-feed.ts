@@ -74,6 +74,7 @@ export function countInspections (skills: SkillManager, inspections: Map<string,
     subscribe: skills.subscribe.bind(skills),
     observe: skills.observe.bind(skills),
     manifest: skills.manifest.bind(skills),
+    keptRevisions: skills.keptRevisions.bind(skills),
     inspect: async (...[name, known]: Parameters<SkillManager['inspect']>) => {
       const state = await skills.inspect(name, known)
       inspections.set(name, (inspections.get(name) ?? 0) + 1)

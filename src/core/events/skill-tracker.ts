@@ -12,7 +12,7 @@ export type SkillChange =
   | { readonly type: 'added' | 'changed', readonly name: string, readonly revision?: string }
   | { readonly type: 'removed', readonly name: string }
 
-export type TrackedSkills = Pick<SkillService, 'available' | 'namesNow' | 'subscribe' | 'observe' | 'inspect' | 'manifest'>
+export type TrackedSkills = Pick<SkillService, 'available' | 'namesNow' | 'subscribe' | 'observe' | 'inspect' | 'manifest' | 'keptRevisions'>
 
 export interface SkillTrackerOptions {
   readonly skills: TrackedSkills
@@ -56,7 +56,7 @@ export class SkillTracker {
   readonly #hinted = new Set<string>()
   readonly #pass = new Set<string>()
   readonly #attempts = new Map<string, number>()
-  /** Skills whose last reported revision is kept. */
+  /** Skills whose last reported revision was handed out, and kept unless others took its room. */
   readonly #kept = new Set<string>()
   /** Skills from the beginning that were not inspected yet, and skills with a hint that is not followed up. */
   readonly #unread: Set<string>
@@ -203,7 +203,7 @@ export class SkillTracker {
     }
     const mayNotLast = state !== undefined && state !== known && state.fingerprint === undefined
     if (this.#stopped || (mayNotLast && this.#tryAgain(name))) return false
-    if (state?.revision !== known?.revision) this.#kept.delete(name)
+    if (state !== known) this.#kept.delete(name)
     if (state !== known && !await this.#keepNews(name, state) && this.#tryAgain(name)) return false
     if (this.#stopped) return false
     this.#attempts.delete(name)
@@ -218,7 +218,8 @@ export class SkillTracker {
   keepNamed (changes: Iterable<{ readonly type: string, readonly name?: string, readonly revision?: string }>): Promise<void> | undefined {
     const due = new Map<string, string>()
     for (const { name, revision } of changes) {
-      if (name !== undefined && revision !== undefined && this.#lastReported.get(name)?.revision === revision && !this.#kept.has(name)) due.set(name, revision)
+      if (name === undefined || revision === undefined || this.#lastReported.get(name)?.revision !== revision) continue
+      if (!this.#kept.has(name) || !this.#options.skills.keptRevisions(name).includes(revision)) due.set(name, revision)
     }
     return due.size === 0 ? undefined : this.#keepAll(due)
   }
@@ -259,8 +260,7 @@ export class SkillTracker {
 
   #report (name: string, state: Inspected | undefined): void {
     const { onChange, onRevision } = this.#options
-    const before = this.#lastReported.get(name)
-    const lastRevision = this.#sum.text
+    const [before, lastRevision] = [this.#lastReported.get(name), this.#sum.text]
     if (before !== undefined && !isUnreported(before)) this.#sum.remove(name, before.revision)
     if (state === undefined) {
       if (this.#lastReported.delete(name)) onChange({ type: 'removed', name }, this.#reportedRevision)

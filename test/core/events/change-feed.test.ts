@@ -52,7 +52,7 @@ t.test('who comes back resumes, or learns that events were missed', async (t) =>
 t.test(`whoever missed more than ${MAX_RECENT_EVENTS} events has to read again`, (t) => {
   let onTouch: (names?: Iterable<string>) => void = () => {}
   const feed = createChangeFeed({
-    skills: { available: async () => [], namesNow: () => [], subscribe: () => () => {}, observe: (listener) => { onTouch = listener; return () => {} }, inspect: async (name) => ({ revision: name, fingerprint: name, changedAt: 0 }), manifest: manifestOf }
+    skills: { available: async () => [], namesNow: () => [], subscribe: () => () => {}, observe: (listener) => { onTouch = listener; return () => {} }, inspect: async (name) => ({ revision: name, fingerprint: name, changedAt: 0 }), manifest: manifestOf, keptRevisions: (name) => [name] }
   })
   const events: FeedEvent[] = []
   feed.subscribe((event) => { if ('name' in event) events.push(event) })
@@ -113,7 +113,8 @@ t.test('an error that nobody expects is logged, and the others are reported', as
         if (name === 'bad') throw new TypeError('a bug')
         return { revision: name, fingerprint: name, changedAt: 0 }
       },
-      manifest: manifestOf
+      manifest: manifestOf,
+      keptRevisions: (name) => [name]
     }
   })
   const events: FeedEvent[] = []
@@ -135,7 +136,8 @@ t.test('K92: the first question for the revision reads all of 10,000 skills, onc
       subscribe: () => () => {},
       observe: () => () => {},
       inspect: async (name) => { inspected++; return { revision: name, fingerprint: name, changedAt: 0 } },
-      manifest: async () => await Promise.reject(new Error('nobody is told of a revision of a skill'))
+      manifest: async () => await Promise.reject(new Error('nobody is told of a revision of a skill')),
+      keptRevisions: () => []
     }
   })
   t.equal(feed.revision, undefined)

@@ -190,3 +190,20 @@ t.test('K59: the revision of an event that a stream gets later, by the last id t
   t.equal((await skills.at(String(revisions[1])).readFile('b', 'references/x.md')).utf8, 'one')
   await t.rejects(skills.at(String(revisions[0])).readFile('a', 'references/x.md'), { code: 'revision_changed' }, 'one that was gone before')
 })
+
+t.test('K59: the revision of an event that made room for others is kept again when a later stream gets the event', async (t) => {
+  const root = t.testdir({ a: deep('a'), big: skill('big', { x: 'x'.repeat(20_000) }) })
+  const { skills, feed, next } = await follow(t, root, { keep: { maxBytes: 23_000 } })
+  await knownRevision(feed)
+  const since = feed.position ?? ''
+  passTick(root)
+  fs.writeFileSync(join(root, 'a/references/x.md'), 'one')
+  await next('a')
+  const [revision = ''] = skills.keptRevisions('a')
+  await skills.manifest('big')
+  t.strictSame(skills.keptRevisions('a'), [], 'others took its room')
+  await new Promise<void>((resolve) => { t.teardown(feed.subscribe((event) => { if ('name' in event && event.name === 'a') resolve() }, since)) })
+  passTick(root)
+  fs.writeFileSync(join(root, 'a/references/x.md'), 'two')
+  t.equal((await skills.at(revision).readFile('a', 'references/x.md')).utf8, 'one')
+})
