@@ -1,3 +1,5 @@
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import type { FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
 import t from 'tap'
@@ -189,6 +191,21 @@ t.test('K64: who sees some skills of a source is told nothing of its others: no 
   const page = await (await service.get('/ui/status', cy.text)).text()
   t.match(page, 'not up to date')
   t.notMatch(page, /hidden|0123456789ab|left out</)
+})
+
+t.test('K64: a search fails for nobody because of a folder that its caller does not see, and says nothing of it', async (t) => {
+  const cy = newSecret('cy', 'groups: [docs, ops]')
+  const service = await buildGuarded(t, { roots: roots(), access: `${ACCESS.replace('tokens:', `tokens:\n  - ${cy.entry}`)}  - { groups: [ops], roots: [ops] }\n` })
+  const search = async (token: string) => {
+    const response = await service.get('/catalog?q=guide', token)
+    return { status: response.status, body: await response.text() }
+  }
+  const before = await search(ann.text)
+  t.equal(before.status, 200)
+  rmSync(join(service.folder, 'ops'), { recursive: true })
+  t.strictSame(await (await service.get('/skills', cy.text)).json(), { skills: ['guide'] }, 'the folder is known to be gone')
+  t.strictSame(await search(ann.text), before)
+  t.equal((await search(cy.text)).status, 200, 'nor for who sees both, as of every other list')
 })
 
 t.test('K64: an anonymous view answers 401 for every miss', async (t) => {

@@ -42,6 +42,8 @@ export class SkillSearch {
   #stale = new Set<string>()
   /** Names of the skills that are being read. */
   #due: Set<string> = new Set()
+  /** What kept skills from being read at the last attempt, by name. */
+  readonly #failures = new Map<string, unknown>()
   #isBuilt = false
 
   constructor (source: SearchSource, waitMs = MAX_SEARCH_WAIT_MS) {
@@ -61,16 +63,23 @@ export class SkillSearch {
     const names = within ?? all
     this.#described ??= this.#describe(all)
     await this.#described
-    const isComplete = (this.#due.size === 0 && this.#stale.size === 0) || await isDoneWithin(this.#refresh(), this.#waitMs) ||
-      !names.some((name) => this.#stale.has(name) || this.#due.has(name))
+    const isDone = (this.#due.size === 0 && this.#stale.size === 0) || await isDoneWithin(this.#refresh(), this.#waitMs)
+    if (isDone) this.#throwFailure(names)
+    const isComplete = isDone || !names.some((name) => this.#stale.has(name) || this.#due.has(name))
     return { hits: this.#index.search(query, names, hitNames), isComplete }
+  }
+
+  /** A skill that is not searched fails for others alone. */
+  #throwFailure (names: readonly string[]): void {
+    if (this.#failures.size === 0) return
+    const asked = new Set(names)
+    for (const [name, error] of this.#failures) if (asked.has(name)) throw error
   }
 
   async #describe (names: readonly string[]): Promise<void> {
     this.#stale = new Set(names)
     this.#source.subscribe(({ added, changed, removed }) => {
       for (const name of [...added, ...changed, ...removed]) this.#stale.add(name)
-      // After a failure the names stay stale: the next search tries again, and throws what then fails.
       this.#refresh().catch(() => {})
     })
     const yieldIfNeeded = createSlicer()
@@ -89,7 +98,7 @@ export class SkillSearch {
     const yieldIfNeeded = createSlicer()
     try {
       for (const name of due) {
-        if (await this.#refreshSkill(name)) due.delete(name)
+        if (await this.#tryRefresh(name)) due.delete(name)
         await yieldIfNeeded()
         await this.#index.tidy(yieldIfNeeded)
       }
@@ -98,6 +107,17 @@ export class SkillSearch {
     } finally {
       for (const name of due) this.#stale.add(name)
       this.#due = new Set()
+    }
+  }
+
+  /** After a failure the name stays stale: the next search tries again, and throws what then fails. */
+  async #tryRefresh (name: string): Promise<boolean> {
+    this.#failures.delete(name)
+    try {
+      return await this.#refreshSkill(name)
+    } catch (error) {
+      this.#failures.set(name, error)
+      return false
     }
   }
 

@@ -1,9 +1,10 @@
 import type { CatalogChange } from '../catalog/catalog.ts'
 import type { MainFilePreference } from '../format/main-files.ts'
+import type { CatalogSkill } from '../ground/skill.ts'
 import type { RootSkills } from '../root-skills.ts'
 import { type SearchAnswer, SkillSearch, type SearchSource } from '../search/search.ts'
 import type { MergedNames } from './member-lists.ts'
-import type { ViewMember } from './view-member.ts'
+import { ignoreMissingRoot, type ViewMember } from './view-member.ts'
 
 /** No name of a skill holds a line end. */
 const SEPARATOR = '\n'
@@ -44,9 +45,9 @@ export class RootsSearch implements SearchSource {
     return skills.findNow(name)
   }
 
-  find (key: string) {
+  async find (key: string): Promise<CatalogSkill | undefined> {
     const { skills, name } = this.#at(key)
-    return skills.find(name)
+    return await skills.find(name).catch(ignoreMissingRoot)
   }
 
   readMainFile (key: string, preference: MainFilePreference) {

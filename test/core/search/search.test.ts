@@ -179,6 +179,19 @@ t.test('K53: a root that goes away while the index begins costs that search only
   t.same(await namesFor(search, 'alpha'), ['a'])
 })
 
+t.test('K64: what keeps a skill from being read fails only the searches that look there', async (t) => {
+  const source = new FakeSkills({ a: 'alpha', b: 'alpha' })
+  const { find, findNow } = source
+  source.findNow = (name) => name === 'b' ? undefined : findNow.call(source, name)
+  source.find = async (name) => {
+    if (name === 'b') throw folderError.permissionDenied()
+    return await find.call(source, name)
+  }
+  const search = new SkillSearch(source)
+  t.match(await search.search('alpha', ['a']), { hits: [{ name: 'a' }], isComplete: true })
+  await t.rejects(search.search('alpha'), { code: 'skills_folder_permission_denied' })
+})
+
 t.test('a skill without a readable main file is found by its name', async (t) => {
   const search = new SkillSearch(new FakeSkills({ broken: 'unreadable', other: 'x' }))
   t.same(await namesFor(search, 'broken'), ['broken'])
