@@ -3,7 +3,7 @@ import type { IncomingMessage, RequestListener, Server } from 'node:http'
 import type { FastifyBaseLogger, FastifyError, FastifyHttpOptions, FastifyReply, FastifyRequest } from 'fastify'
 import { maskSecrets } from '../core/ground/text.ts'
 import { MAX_BODY_BYTES } from './limits.ts'
-import { answerClientErrors } from './connections/client-errors.ts'
+import { answerClientErrors, answerConnect } from './connections/client-errors.ts'
 import { type Connections, GracefulServer } from './connections/connections.ts'
 import { sendProblem } from './problem.ts'
 import { RequestLogController, type RequestLogOptions } from './request-log.ts'
@@ -41,7 +41,7 @@ const REQUEST_ID = /^[\w.-]{1,64}$/
 /** Fastify's options for this service; `buildApp` adds the plugins that they rely on. */
 export function httpServerOptions ({ connections, logger, timeouts = {}, rewriteUrl, ...log }: HttpServerOptions): FastifyHttpOptions<Server> {
   return {
-    serverFactory: (handler: RequestListener) => createServer(handler, connections, timeouts),
+    serverFactory: (handler: RequestListener) => createServer(handler, connections, timeouts, logger),
     ...(logger === undefined ? undefined : { loggerInstance: logger }),
     ...rewriteUrl && { rewriteUrl },
     // Fastify then leaves its own compilers unloaded, a tenth of the start.
@@ -67,7 +67,7 @@ function refuseToCompile (): never {
   throw new Error('a route with a schema comes after the plugin schemas')
 }
 
-function createServer (handler: RequestListener, connections: Connections, timeouts: Partial<HttpTimeouts>): Server {
+function createServer (handler: RequestListener, connections: Connections, timeouts: Partial<HttpTimeouts>, logger: FastifyBaseLogger | undefined): Server {
   const server = new GracefulServer({
     headersTimeout: timeouts.headers ?? 15_000,
     requestTimeout: timeouts.request ?? 30_000,
@@ -76,6 +76,7 @@ function createServer (handler: RequestListener, connections: Connections, timeo
     // Node's own refusal has no body; `security` makes it a problem.
     requireHostHeader: false
   }, connections, handler)
+  server.on('connect', answerConnect(connections, logger))
   return server.setTimeout(timeouts.connection ?? 60_000)
 }
 

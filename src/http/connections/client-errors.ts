@@ -1,6 +1,7 @@
-import { STATUS_CODES } from 'node:http'
-import type { Socket } from 'node:net'
-import type { ConnectionError, FastifyInstance } from 'fastify'
+import { type IncomingMessage, STATUS_CODES } from 'node:http'
+import { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { ConnectionError, FastifyBaseLogger, FastifyInstance } from 'fastify'
 import type { HttpProblemCode } from '../../schemas/problem.ts'
 import { securityHeaders } from '../headers.ts'
 import { HttpProblem, noteRefusal, PROBLEM_MEDIA_TYPE, toProblem } from '../problem.ts'
@@ -10,6 +11,9 @@ import type { Connections } from './connections.ts'
 const REQUEST_LINE = /^[A-Z]+ (\S+)/
 /** The parser says the same of a line that ends wrongly. */
 const VERSIONED = /^(?!PRI )[A-Z]+ \S+ HTTP\/(?!1\.[01])\d\.\d\r\n/
+
+/** All that any route takes. */
+const METHODS = 'GET, HEAD, POST'
 
 const problemOfError: ReadonlyMap<string, HttpProblemCode> = new Map([
   ['ERR_HTTP_REQUEST_TIMEOUT', 'request_timeout'],
@@ -33,20 +37,35 @@ export function answerClientErrors (connections: Connections): (this: FastifyIns
     refused.add(socket)
     this.log.info({ code: error.code, address: plainAddress(socket.remoteAddress ?? '') }, 'request refused')
 
-    const before = connections.owedTo(socket).findLast(({ req }) => req.complete)
-    if (before === undefined) refuse()
-    else before.once('finish', refuse)
+    endWith(new HttpProblem(problemOf(error)), requestTarget(error), socket, connections)
+  }
+}
 
-    function refuse (): void {
-      // A head in the middle of the response that is being sent would become part of its body.
-      const [current] = connections.owedTo(socket)
-      if (socket.writable && current?.headersSent !== true) {
-        const code = problemOf(error)
-        socket.write(renderProblem(new HttpProblem(code), requestTarget(error)))
-        if (current !== undefined) noteRefusal(current, code)
-      }
-      socket.destroySoon()
+/** Node's `connect`: without a listener it cuts off whoever takes the service for a proxy. */
+export function answerConnect (connections: Connections, log: FastifyBaseLogger | undefined): (request: IncomingMessage, socket: Duplex) => void {
+  return function answerConnect ({ url = '/' }, socket) {
+    if (!(socket instanceof Socket)) return
+    log?.info({ code: 'CONNECT', address: plainAddress(socket.remoteAddress ?? '') }, 'request refused')
+    // Node has taken its own listeners away.
+    socket.on('error', () => { socket.destroy() }).resume()
+    endWith(new HttpProblem('method_not_allowed', `This service is no proxy; it takes ${METHODS}`, { allow: METHODS }), url, socket, connections)
+  }
+}
+
+/** Sends a problem as the last answer on a connection, after those to the requests before it. */
+function endWith (problem: HttpProblem, target: string, socket: Socket, connections: Connections): void {
+  const before = connections.owedTo(socket).findLast(({ req }) => req.complete)
+  if (before === undefined) refuse()
+  else before.once('finish', refuse)
+
+  function refuse (): void {
+    // A head in the middle of the response that is being sent would become part of its body.
+    const [current] = connections.owedTo(socket)
+    if (socket.writable && current?.headersSent !== true) {
+      socket.write(renderProblem(problem, target))
+      if (current !== undefined) noteRefusal(current, problem.code)
     }
+    socket.destroySoon()
   }
 }
 
@@ -70,6 +89,7 @@ function renderProblem (error: HttpProblem, target: string): string {
   const body = JSON.stringify(problem)
   const head = Object.entries({
     ...securityHeaders,
+    ...error.headers,
     'cache-control': 'no-store',
     connection: 'close',
     'content-type': PROBLEM_MEDIA_TYPE,
