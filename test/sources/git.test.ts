@@ -280,6 +280,35 @@ t.test('K84: a store that was broken is fetched anew', async (t) => {
   t.match(status(), { state: 'ok', skills: 3 })
 })
 
+t.test('K84: a store of which files are damaged or missing is fetched anew within two checks', async (t) => {
+  const repository = createRepository(t)
+  repository.commit({ ...skillFiles('a'), 'skills/a/data.txt': 'one line of the data\n'.repeat(50) })
+  const { sources, stateDir, status, skills } = await openSources(t, [sourceAt(`git+file://${repository.path}`)])
+  const store = join(stateDir, 'git', readdirSync(join(stateDir, 'git'))[0] ?? '')
+  const published = join(stateDir, 'sources', readdirSync(join(stateDir, 'sources'))[0] ?? '', 'skills')
+  const packs = (ending: string): string[] => readdirSync(join(store, 'objects/pack')).filter((name) => name.endsWith(ending)).map((name) => join(store, 'objects/pack', name))
+  const write = (path: string, content: string | Buffer): void => {
+    rmSync(path, { recursive: true, force: true })
+    writeFileSync(path, content)
+  }
+  const damages: Readonly<Record<string, () => void>> = {
+    'HEAD cut': () => { write(join(store, 'HEAD'), 'ref') },
+    'configuration without an end': () => { write(join(store, 'config'), '[[') },
+    'ref of zeros': () => { for (const name of readdirSync(join(store, 'refs/skillserve'))) write(join(store, 'refs/skillserve', name), Buffer.alloc(41)) },
+    'list of ends of zeros': () => { write(join(store, 'shallow'), Buffer.alloc(41)) },
+    'pack of zeros': () => { for (const pack of packs('.pack')) write(pack, Buffer.concat([readFileSync(pack).subarray(0, -300), Buffer.alloc(280), readFileSync(pack).subarray(-20)])) },
+    'no packs': () => { for (const pack of packs('.pack')) rmSync(pack) }
+  }
+  for (const [what, damage] of Object.entries(damages)) {
+    damage()
+    // All is read again from the store.
+    for (const name of readdirSync(published)) rmSync(join(published, name), { recursive: true })
+    for (let checks = 0; checks < 2; checks++) await sources.sync()
+    t.match(status(), { state: 'ok', skills: 1, error: undefined }, what)
+    t.match(await textOf(() => skills.readFile('a', 'data.txt')), /^(?:one line of the data\n){50}$/, what)
+  }
+})
+
 t.test('K85: what a fetch left that a full disk had ended takes no room from the next one', async (t) => {
   const repository = createRepository(t)
   repository.commit(skillFiles('a'))

@@ -1,6 +1,7 @@
 import { retryAfter } from '../http/http-client.ts'
 import { SourceError, type SourceErrorCode } from '../source-error.ts'
 
+const NO_REASON = 'git could not fetch'
 const REFUSED_OBJECT = 'git refuses an object of the repository'
 
 /** Messages of git and its helpers, in the order in which they are tried. */
@@ -39,14 +40,27 @@ export function gitError (stderr: string, code: number, trace = ''): SourceError
   if (code === 127) return new SourceError('git_missing', 'git is not installed')
   if (FILE_SIZE_EXCEEDED.has(code) || /signal 25/.test(stderr)) return new SourceError('too_large', 'the repository is larger than 512 MiB', { details })
   const reason = REASONS.find(([pattern]) => pattern.test(stderr))
-  return reason === undefined ? new SourceError('unreachable', 'git could not fetch', { details, retryAfterMs }) : new SourceError(reason[1], reason[2], { details, retryAfterMs })
+  return reason === undefined ? new SourceError('unreachable', NO_REASON, { details, retryAfterMs }) : new SourceError(reason[1], reason[2], { details, retryAfterMs })
 }
 
 function lastOf (pattern: RegExp, text: string): string | undefined {
   return [...text.matchAll(pattern)].at(-1)?.[1]
 }
 
-/** Whether the local store is broken and has to be made anew. */
+/** A failure of git that reads nothing but the store. */
+class StoreError extends SourceError {}
+
+/** Failures that no store is the reason of. */
+const NOT_OF_STORE: ReadonlySet<SourceErrorCode> = new Set(['disk', 'git_missing', 'too_large'])
+
+/** What a failure of git means that has only read the store. */
+export function storeError (error: unknown): unknown {
+  if (!(error instanceof SourceError) || NOT_OF_STORE.has(error.code)) return error
+  return new StoreError('disk', 'the copy of the repository in the state folder is damaged, and is fetched again', { ...error.details !== undefined && { details: error.details }, cause: error })
+}
+
+/** Whether the local store may be broken, and has to be made anew: a failure without a known reason is none of the host. */
 export function isBrokenStore (error: unknown): boolean {
-  return error instanceof SourceError && /\.lock'?: File exists|Unable to create|not a git repository|is corrupt|bad object|loose object|unable to read|shallow file has changed/i.test(error.details ?? '')
+  if (!(error instanceof SourceError)) return false
+  return error instanceof StoreError || error.message === NO_REASON || /\.lock'?: File exists|Unable to create|not a git repository|is corrupt|bad object|loose object|unable to read|shallow file has changed/i.test(error.details ?? '')
 }

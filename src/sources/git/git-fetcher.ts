@@ -6,12 +6,13 @@ import { join } from 'node:path'
 import type { Environment } from '../../operator/setting.ts'
 import { createQueue, type Queue } from '../../core/ground/async.ts'
 import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'
+import type { SourceFiles } from '../publish/source-tree.ts'
 import { readSecret } from '../secrets.ts'
 import { AddressError, SourceError } from '../source-error.ts'
 import type { SourceAuth } from '../address/source-kind.ts'
 import { gitVersion, type GitOptions, type GitSurroundings, runGit, writeAuthorities } from './git-command.ts'
-import { isBrokenStore } from './git-errors.ts'
-import { readChanges, readCommit } from './git-files.ts'
+import { isBrokenStore, storeError } from './git-errors.ts'
+import { readChanges, readCommit, type RunInStore } from './git-files.ts'
 import type { GitSource } from './git-source.ts'
 import type { RefAndPath } from './host-page.ts'
 
@@ -54,16 +55,7 @@ export function createGitFetcher (source: GitSource, stateDir: string, env: Envi
       await makeHome()
       return `git ${await gitVersion(surroundings)}`
     },
-    fetch: (options) => inTurn(async () => {
-      try {
-        return await fetchOnce(options)
-      } catch (error) {
-        // A store that a killed git has left broken is fetched anew, not repaired.
-        if (!isBrokenStore(error)) throw error
-        await rm(store, { recursive: true, force: true })
-        return await fetchOnce(options)
-      }
-    })
+    fetch: (options) => inTurn(() => fetchOnce(options))
   }
 
   async function makeHome (): Promise<void> {
@@ -71,7 +63,8 @@ export function createGitFetcher (source: GitSource, stateDir: string, env: Envi
     await writeAuthorities(surroundings)
   }
 
-  async function fetchOnce ({ known, isListed, signal }: FetchOptions): Promise<Fetched | undefined> {
+  async function fetchOnce (options: FetchOptions): Promise<Fetched | undefined> {
+    const { known, signal } = options
     const [first] = source.at
     if (first?.ref !== undefined && COMMIT_ID.test(first.ref) && known?.['commit'] === first.ref && known['path'] === first.path) return undefined
     // Somebody may have removed the state folder.
@@ -79,6 +72,34 @@ export function createGitFetcher (source: GitSource, stateDir: string, env: Envi
     const remote = await connection(source, surroundings, signal)
     const resolved = await resolveRef(source.at, (args) => runGit({ ...remote, args: ['ls-remote', '--quiet', ...args] }), source.url)
     if (resolved.commit !== undefined && known?.['commit'] === resolved.commit && known['path'] === resolved.path) return undefined
+    try {
+      return await readState(remote, resolved, options)
+    } catch (error) {
+      if (!isBrokenStore(error)) throw error
+      // A store that a killed git or a disk has left broken is fetched anew, not repaired.
+      await removeStore()
+      return await readState(remote, resolved, options)
+    }
+  }
+
+  async function removeStore (): Promise<void> {
+    await rm(store, { recursive: true, force: true })
+  }
+
+  /** Files are read after the fetch, when what of the store is damaged is known: the next fetch makes it anew. */
+  function watched (files: SourceFiles): SourceFiles {
+    const watch = async <T>(read: Promise<T>): Promise<T> => {
+      try {
+        return await read
+      } catch (error) {
+        if (isBrokenStore(error)) await inTurn(removeStore)
+        throw error
+      }
+    }
+    return { entries: files.entries, write: (wanted, signal) => watch(files.write(wanted, signal)), read: (entry) => watch(files.read(entry)) }
+  }
+
+  async function readState (remote: Omit<GitOptions, 'args'>, resolved: Resolved, { known, isListed, signal }: FetchOptions): Promise<Fetched> {
     await mkdir(store, { recursive: true, mode: 0o700 })
     if (!existsSync(join(store, 'HEAD'))) await runGit({ args: ['init', '--quiet', '--bare', '--template=', store], signal, ...surroundings })
     await removeRests(store)
@@ -87,7 +108,13 @@ export function createGitFetcher (source: GitSource, stateDir: string, env: Envi
       ...remote,
       args: ['--git-dir', store, 'fetch', '--quiet', '--force', '--no-tags', '--depth=1', '--no-write-fetch-head', '--no-recurse-submodules', '--', source.url, `+${resolved.ref}:${own}`]
     })
-    const run = (args: readonly string[], more: object = {}) => runGit({ ...more, args: ['--git-dir', store, ...args], signal, ...surroundings })
+    const run: RunInStore = async (args, more = {}) => {
+      try {
+        return await runGit({ ...more, args: ['--git-dir', store, ...args], signal, ...surroundings })
+      } catch (error) {
+        throw storeError(error)
+      }
+    }
     const tip = `${own}^{commit}`
     const changed = isListed === true && known?.['path'] === resolved.path ? await readChanges(run, known['commit'] ?? '', tip) : undefined
     const commit = changed?.commit ?? (await run(['rev-parse', '--verify', '--quiet', '--end-of-options', tip])).toString().trim()
@@ -98,7 +125,7 @@ export function createGitFetcher (source: GitSource, stateDir: string, env: Envi
     return {
       revision: `${COMMIT_ID.test(resolved.label) ? '' : `${resolved.label}@`}${algorithm}:${commit}`,
       memory: { commit, path: resolved.path },
-      files,
+      files: watched(files),
       leftOut,
       ...changed && { changes: changed.changes },
       path: resolved.path,

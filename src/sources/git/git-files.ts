@@ -120,7 +120,8 @@ async function readBlobs (run: RunInStore, ids: readonly string[], use: (index: 
         rest = [bytes]
         if (end === -1) return
         const [, type, size = ''] = bytes.toString('latin1', 0, end).split(' ')
-        if (type !== 'blob' || Number(size) > MAX_FILE_BYTES) throw new SourceError('too_large', `a file is larger than ${MAX_FILE_BYTES} bytes, or missing`)
+        if (type !== 'blob') throw new SourceError('internal', 'the store has not all files of a commit')
+        if (Number(size) > MAX_FILE_BYTES) throw new SourceError('too_large', `a file is larger than ${MAX_FILE_BYTES} bytes`)
         // Head, bytes, and a line end.
         const whole = end + 1 + Number(size) + 1
         missing = whole
