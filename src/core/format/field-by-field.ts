@@ -1,6 +1,6 @@
 import { isJsonObject } from '../ground/json.ts'
 import type { Finding } from '../ground/skill.ts'
-import { finding, quote } from './findings.ts'
+import { finding, quote, quoteList } from './findings.ts'
 import { failureFinding, INDENTED_REASON, linesOf, NO_FIELD_REASON, lineName, readLenientYaml, startOf, type YamlFailure } from './yaml.ts'
 
 /** What can be read of a frontmatter that is not valid YAML as a whole. */
@@ -56,7 +56,8 @@ export function readFieldByField (source: string, whole: YamlFailure): ReadableF
   const broken = new Set<string>()
   const problems: Array<{ readonly line: number, readonly finding: Finding }> = []
 
-  for (const block of [...blocks].sort((a, b) => rank(a) - rank(b)).slice(0, MAX_FIELDS)) {
+  const ranked = [...blocks].sort((a, b) => rank(a) - rank(b))
+  for (const block of ranked.slice(0, MAX_FIELDS)) {
     const { field } = block
     const { entries: read, isRepaired, problem } = entries.has(field) || broken.has(field) ? repeated(block) : readBlock(block)
     for (const [key, value] of read) if (!entries.has(key)) entries.set(key, value)
@@ -67,7 +68,19 @@ export function readFieldByField (source: string, whole: YamlFailure): ReadableF
   }
   // Each of these fields is right by itself, so the mistake is in one that was not read.
   if (problems.length === 0 && repaired.length === 0) problems.push({ line: 0, finding: failureFinding(whole) })
+  problems.push(...unreadProblem(ranked.slice(MAX_FIELDS)))
   return { entries: [...entries], repaired, broken, findings: problems.sort((a, b) => a.line - b.line).map(({ finding }) => finding) }
+}
+
+function unreadProblem (blocks: readonly Block[]): ReadonlyArray<{ readonly line: number, readonly finding: Finding }> {
+  const [first] = blocks
+  if (first === undefined) return []
+  const { start: line } = first
+  return [{
+    line,
+    finding: finding('yaml_invalid', `of frontmatter that is not valid YAML only ${MAX_FIELDS} fields are read, and not ${quoteList(blocks.map(({ field }) => field))}`,
+      'Correct the other lines that are not valid YAML: then all fields are read', undefined, startOf(line))
+  }]
 }
 
 function rank ({ field }: Block): number {

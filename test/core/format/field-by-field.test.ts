@@ -95,6 +95,15 @@ t.test('K10: a bracket at the margin closes the value of its field', async t => 
   }
 })
 
+t.test('K9: fields beyond those that are read one by one are named', async t => {
+  const fields = (count: number) => Array.from({ length: count }, (_, index) => `f${index + 1}: x\n`).join('')
+  const { frontmatter, findings } = parse(`bad: [\n${fields(33)}name: x\ndescription: y\n`)
+  t.equal(Object.keys(frontmatter).length, 31)
+  t.match(findings, [{ code: 'yaml_invalid', line: 2 }, { code: 'yaml_invalid', severity: 'error', line: 32, message: "of frontmatter that is not valid YAML only 32 fields are read, and not 'f30', 'f31', 'f32' and 1 more" }])
+  t.equal(findings.length, 2)
+  t.equal(parse(`bad: [\n${fields(29)}name: x\ndescription: y\n`).findings.length, 1)
+})
+
 t.test('K9: keys that clash with object internals are data in broken frontmatter too', async t => {
   const { frontmatter } = parse('__proto__:\n  polluted: yes\nconstructor: x\ntags: [\n')
   t.strictSame(Object.keys(frontmatter).sort(), ['__proto__', 'constructor'])
