@@ -32,7 +32,7 @@ export class SkillFiles {
 
   constructor (parts: SkillStatesOptions) {
     const { root, catalog, manifests, kept, gate, store } = parts
-    const hide = (name: string) => { kept.hide(name, () => catalog.last.get(name)?.filter) }
+    const hide = (name: string) => { kept.hide(name, () => catalog.last.get(name)?.filter, true) }
     this.#root = root
     this.#catalog = catalog
     this.#kept = kept
@@ -145,8 +145,8 @@ export class SkillFiles {
   }
 
   async #readRevision<T> (name: string, answer: (state: SkillState) => Promise<T>, revision: RevisionChoice, present: Pick<IndexedSkill, 'filter'> | undefined): Promise<T> {
-    const find = async (now: PathFilter | undefined) => {
-      this.#kept.hide(name, () => now)
+    const find = async (now: PathFilter | undefined, isWhole: boolean) => {
+      this.#kept.hide(name, () => now, isWhole)
       const found = await this.#kept.find(name, revision)
       // Only compared: what a skill of another root hides is not hidden in views without that root.
       return found === undefined || (present?.filter !== undefined && await hidesSome(present.filter, found)) ? undefined : found
@@ -159,7 +159,7 @@ export class SkillFiles {
       return await this.#readLive(name, async (state) => {
         if (revision === 'current') return await answer(state)
         // Before the present one is made, which may take its place.
-        const found = await find(state.skill.filter)
+        const found = await find(state.skill.filter, true)
         if (revision === (found === undefined ? (await state.manifest()).revision : await state.revision())) return await answer(state)
         const before = await served(found)
         if (before === undefined) throw new RevisionChangedError((await state.manifest()).revision)
@@ -167,7 +167,7 @@ export class SkillFiles {
       })
     } catch (error) {
       // The skill is gone, or no state of it holds: the kept state is whole.
-      const before = error instanceof SkillError && (error.code === 'skill_not_found' || error.code === 'skill_changing') ? await served(await find(this.#root.filterOf(name))) : undefined
+      const before = error instanceof SkillError && (error.code === 'skill_not_found' || error.code === 'skill_changing') ? await served(await find(this.#root.filterOf(name), false)) : undefined
       if (before === undefined) throw error
       return await answer(before)
     }

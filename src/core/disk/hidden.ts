@@ -4,6 +4,8 @@ export interface PathFilter {
   readonly id: string
   /** @param path relative, of normal segments, without a slash at the end */
   hides (path: string, isFolder: boolean): boolean
+  /** What is hidden for certain, of a filter that hides more while it is not known what an ignore file says. */
+  readonly certain?: PathFilter | undefined
 }
 
 const VERSION_CONTROL = new Set(['.git', '.hg', '.svn'])

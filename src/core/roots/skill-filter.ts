@@ -62,12 +62,11 @@ export function createSkillFilter (name: string, rootRules: IgnoreRules | undefi
     ...rootRules !== undefined && 'problem' in rootRules ? [unusable(`the ${IGNORE_FILE} of the skills folder ${rootRules.problem}`)] : [],
     ...own !== undefined && 'problem' in own ? [unusable(`${IGNORE_FILE} ${own.problem}`)] : []
   ]
-  return {
-    id: sha256([rootRules?.id ?? '', own?.id ?? '', ...hiddenNames].join('\n')),
-    findings,
-    hides: (path, isFolder) => (findings.length > 0 && !isMainFile(path)) || isIgnored(rootRules, `${name}/${path}`, isFolder) ||
-      isIgnored(own, path, isFolder) || hiddenNames.has(path.split('/', 1)[0] ?? '')
-  }
+  const id = sha256([rootRules?.id ?? '', own?.id ?? '', ...hiddenNames].join('\n'))
+  const hides = (path: string, isFolder: boolean): boolean =>
+    isIgnored(rootRules, `${name}/${path}`, isFolder) || isIgnored(own, path, isFolder) || hiddenNames.has(path.split('/', 1)[0] ?? '')
+  if (findings.length === 0) return { id, findings, hides }
+  return { id, findings, hides: (path, isFolder) => !isMainFile(path) || hides(path, isFolder), certain: { id: `${id} for certain`, hides } }
 }
 
 export function isIgnored (rules: IgnoreRules | undefined, path: string, isFolder: boolean): boolean {

@@ -271,6 +271,36 @@ t.test('K59: an edit of an ignore file that hides nothing of a revision leaves i
   t.match(await textOf(() => manager.at(revision).readFile('demo', 'a.md')), 'skill_not_found')
 })
 
+t.test('K8 K59: a kept revision waits while an ignore file cannot be used, and is readable again afterwards', async (t) => {
+  const unusable = (base: string, path: string) => { fs.writeFileSync(join(base, path), Buffer.from([0xff])) }
+  for (const [what, place, rules] of [['its own file', 'demo/.skillignore', 'a.log\n'], ['that of the root', '.skillignore', 'a.log\n']] as const) {
+    const base = t.testdir({ [place === '.skillignore' ? place : 'unused']: rules, demo: skill('demo', { 'a.md': 'a', ...place !== '.skillignore' && { '.skillignore': rules } }) })
+    const manager = await startManager(t, [base])
+    const { revision } = await manager.manifest('demo')
+    const read = () => textOf(() => manager.at(revision).readFile('demo', 'a.md'))
+    unusable(base, place)
+    t.match(await read(), 'revision_changed', what)
+    fs.writeFileSync(join(base, place), '# mended\n')
+    fs.writeFileSync(join(base, 'demo/b.md'), 'b')
+    t.equal(await read(), 'a', what)
+    unusable(base, place)
+    t.match(await read(), 'revision_changed', what)
+    fs.rmSync(join(base, 'demo'), { recursive: true })
+    t.match(await read(), 'skill_not_found', `${what}: nobody knows what it would have hidden`)
+    await manager.close()
+  }
+  const base = t.testdir({ demo: skill('demo', { 'a.md': 'a', '.skillignore': 'a.log\n' }) })
+  const disk = createFaultyDisk()
+  const manager = await startManager(t, [base], { disk })
+  const { revision } = await manager.manifest('demo')
+  fs.writeFileSync(join(base, 'demo/a.md'), 'new')
+  disk.intercept = failing('open', '/.skillignore', 'EIO')
+  fs.writeFileSync(join(base, 'demo/b.md'), 'b')
+  await textOf(() => manager.at(revision).readFile('demo', 'a.md'))
+  disk.intercept = () => {}
+  t.equal(await textOf(() => manager.at(revision).readFile('demo', 'a.md')), 'a', 'a disk that failed')
+})
+
 t.test('K8: without ignore files no answer asks the disk for one', async (t) => {
   const base = t.testdir({ demo: skill('demo', { 'a.md': 'a' }) })
   const asked: string[] = []

@@ -25,6 +25,8 @@ const NO_REVISIONS: ReadonlyMap<string, number> = new Map()
 interface Held extends KeptRevision {
   /** What came to be hidden since it was the present one, by id: it is compared when somebody asks, as that may take long. */
   readonly doubts: Map<string, PathFilter>
+  /** What hides some of it only as long as an ignore file of the skill cannot be used. */
+  blocking: PathFilter | undefined
   /** Ids of what hides nothing of it. */
   readonly harmless: Set<string | undefined>
 }
@@ -71,7 +73,7 @@ export class KeptRevisions {
     const contents = this.#memory.add(key, manifest, complete, () => { this.#forget(name, revision) })
     if (contents === undefined) return
     const mainFiles = manifest.files.map(({ path }) => path).filter((path) => isMainFile(path))
-    this.#held.set(key, { folder, manifest, crc32s, contents, mainFiles, doubts: new Map(), harmless: new Set([filter?.id]) })
+    this.#held.set(key, { folder, manifest, crc32s, contents, mainFiles, doubts: new Map(), blocking: undefined, harmless: new Set([filter?.id]) })
     this.#noteHandOut(name, revision)
   }
 
@@ -113,21 +115,30 @@ export class KeptRevisions {
     const kept = this.#held.get(this.#keyOf(name, revision))
     if (kept === undefined) return this.#memory.keepMs === 0 || !this.#memory.fits(manifest)
     kept.doubts.clear()
+    kept.blocking = undefined
     this.#memory.renew(this.#keyOf(name, revision))
     this.#noteHandOut(name, revision)
     return true
   }
 
-  /** From now on this is hidden in a skill: revisions with some of it are not given out again, whatever becomes of the skill and its rules. */
-  hide (name: string, filterOf: () => PathFilter | undefined): void {
+  /**
+   * From now on this is hidden in a skill: revisions with some of it are not given out again, whatever becomes of the skill and its rules.
+   * While an ignore file cannot be used, those with more than main files wait until the skill is there with rules that can.
+   * @param isWhole whether these are all rules of the present skill, and not those of its root alone
+   */
+  hide (name: string, filterOf: () => PathFilter | undefined, isWhole = false): void {
     const revisions = this.#byName.get(name)
-    const filter = revisions && filterOf()
-    if (revisions === undefined || filter === undefined) return
+    if (revisions === undefined) return
+    const filter = filterOf()
+    const certain = filter?.certain ?? filter
     for (const revision of [...revisions.keys()]) {
       const key = this.#keyOf(name, revision)
       const kept = this.#held.get(key)
-      if (kept === undefined || kept.harmless.has(filter.id)) continue
-      kept.doubts.set(filter.id, filter)
+      if (kept === undefined) continue
+      if (filter?.certain !== undefined) kept.blocking = filter
+      else if (isWhole) kept.blocking = undefined
+      if (certain === undefined || kept.harmless.has(certain.id)) continue
+      kept.doubts.set(certain.id, certain)
       if (kept.doubts.size > MAX_DOUBTS) this.#memory.delete(key)
     }
   }
@@ -145,7 +156,7 @@ export class KeptRevisions {
       kept.harmless.add(id)
       kept.doubts.delete(id)
     }
-    return kept
+    return kept.blocking !== undefined && await hidesSome(kept.blocking, kept) ? undefined : kept
   }
 
   get (name: string, revision: string): KeptRevision | undefined {
