@@ -1,5 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import { promisify } from 'node:util'
 import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
 import { type Logger, pino } from 'pino'
@@ -12,10 +10,10 @@ import { ConfigError, type Environment } from './operator/setting.ts'
 import type { Config } from './config/settings.ts'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from './core/skill-manager.ts'
 import type { SkillService } from './core/skill-source.ts'
-import { readBacklog } from './http/connections/accept-backlog.ts'
 import { isLoopback } from './http/request/hosts.ts'
 import { maxConnections } from './http/connections/max-connections.ts'
 import { Closers, Shutdown } from './http/connections/shutdown.ts'
+import { stop } from './http/connections/stop.ts'
 import { explainListenError, listen } from './listen.ts'
 import { defaultLogFormat, logDestination } from './log-format.ts'
 import { LogOutput } from './log-output.ts'
@@ -28,32 +26,22 @@ import { loadPolicy } from './trust/load-policy.ts'
 import { createToolRegistry } from './tools/registry.ts'
 import { createTools } from './tools/tools.ts'
 
-/** Time for clients with an open connection to receive `Connection: close` before the port is closed, in milliseconds. */
-const ANNOUNCE_MS = 200
-
-/** Running requests may go on this long once the drain has begun, in milliseconds; then their connections are cut. */
-const DRAIN_DEADLINE_MS = 8_000
-
-/** When the process ends whatever hangs, in milliseconds after the drain has begun: below the ten seconds that Docker waits. */
-const STOP_DEADLINE_MS = 9_000
-
-/** Pause between two checks for calls to the file system that have not returned, in milliseconds. */
-const RECHECK_MS = 20
-
-/** Signals left to the system. After a real fault a handler in JavaScript would spin. SIGUSR2 is for diagnostics. */
-const NOT_HANDLED: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV', 'SIGUSR2']
+/** Signals that do not stop the process by themselves. After a real fault a handler in JavaScript would spin. SIGUSR2 is for diagnostics. */
+const NOT_HANDLED: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV', 'SIGUSR2', 'SIGHUP']
 
 export interface ServerOptions {
   readonly version: string
   readonly env: Environment
   readonly isExample?: boolean
+  /** Learns that signals are handled here from now on, or are not any more. */
+  readonly takeSignals?: (takes: boolean) => void
   /** Makes open pages follow each change. Called with the address once the service listens; what it returns is called at the end. */
   readonly preview?: (skills: SkillService, url: string) => () => void
 }
 
 /**
  * Starts the process: logger, skills, app, port. Resolves when it listens; one log line for each address says where.
- * From then on SIGTERM and SIGINT stop it with exit code 0, in under ten seconds after the configured delay. A second signal stops it at once with 1. An
+ * SIGTERM and SIGINT stop it with exit code 0, in under ten seconds after the configured delay, and while it starts too. A second signal stops it at once with 1. An
  * error that nobody handled is logged in full and stops it with 1.
  * @param version of the package
  * @param isExample the folder is that of the package, since no other was named: the log says so
@@ -78,8 +66,57 @@ interface Ending {
   readonly shutdown: Shutdown
 }
 
-async function openServer (config: Config, { version, env, isExample = false, preview }: ServerOptions, { closers, shutdown }: Ending): Promise<void> {
+async function openServer (config: Config, options: ServerOptions, { closers, shutdown }: Ending): Promise<void> {
+  const { env, takeSignals = () => {}, preview } = options
   const { output, logger } = await openLog(config, env)
+  const open: { parts?: OpenedParts } = {}
+  const signals = closeWithGrace({ delay: false, logger, skip: NOT_HANDLED }, async ({ signal, err }) => {
+    closers.openNoMore()
+    const delaySeconds = err || open.parts?.app.server.listening !== true ? 0 : config.shutdownDelay
+    if (err) logger.fatal({ err }, 'stopping because of an error that nobody handled')
+    else logger.info({ signal, ...delaySeconds > 0 && { delaySeconds } }, 'stopping')
+    await shutdown.begin(delaySeconds * 1_000)
+    await stop(opening, logger, closers)
+  })
+  takeSignals(true)
+  // By habit, rotation of logs sends this signal. The audit log finds its file without it.
+  process.on('SIGHUP', () => {
+    if (open.parts === undefined || config.auditLog !== undefined || open.parts.sources !== undefined) open.parts?.sources?.hint()
+    else process.kill(process.pid, 'SIGTERM')
+  })
+  closers.add(() => {
+    // While the process stops, a second signal ends it.
+    if (shutdown.isLeaving) return
+    signals.uninstall()
+    takeSignals(false)
+  })
+
+  const opening = openParts(config, options, { output, logger, closers, shutdown })
+  const { app, skills, service, sources, observation, load } = open.parts = await opening
+  if (!shutdown.isLeaving) await skills.start()
+  if (shutdown.isLeaving) return
+  try {
+    await observation.start()
+  } catch (error) {
+    throw explainListenError(error, config.metricsPort ?? 0, config.metricsHost, 'METRICS_PORT', 'METRICS_HOST')
+  }
+  const url = await listen(app, config, preview === undefined ? 'PORT or --port' : '--port')
+  // Whoever started the process waits for the address.
+  output.flush()
+  load.start()
+  const endPreview = preview?.(service, url)
+  if (endPreview !== undefined) closers.add(endPreview)
+  sources?.start()
+}
+
+interface OpenedParts extends OpenedSkills {
+  readonly app: FastifyInstance
+  readonly observation: Observation
+  readonly load: Load
+}
+
+/** All parts, which serve nobody yet. */
+async function openParts (config: Config, { version, env, isExample = false, preview }: ServerOptions, { output, logger, closers, shutdown }: Ending & { readonly output: LogOutput, readonly logger: Logger }): Promise<OpenedParts> {
   if (isExample) logger.info({ path: config.skillsDirs[0] }, 'no folder was named and there is no ./skills: serving the example skills of the package')
   for (const problem of idleSettings(config)) logger.warn({ problem }, 'a setting has no effect')
   const memory = new AnswerMemory()
@@ -133,33 +170,7 @@ async function openServer (config: Config, { version, env, isExample = false, pr
   })
   closers.add(() => app.close())
   app.server.maxConnections = maxConnections()
-
-  const takesHangup = config.auditLog !== undefined || sources !== undefined
-  // By habit, rotation of logs sends this signal. The audit log finds its file without it.
-  if (takesHangup) process.on('SIGHUP', () => { sources?.hint() })
-  const signals = closeWithGrace({ delay: false, logger, skip: takesHangup ? [...NOT_HANDLED, 'SIGHUP'] : NOT_HANDLED }, async ({ signal, err }) => {
-    const delaySeconds = err ? 0 : config.shutdownDelay
-    if (err) logger.fatal({ err }, 'stopping because of an error that nobody handled')
-    else logger.info({ signal, ...delaySeconds > 0 && { delaySeconds } }, 'stopping')
-    await shutdown.begin(delaySeconds * 1_000)
-    await stop(app, closers)
-  })
-  // While the process stops, a second signal ends it.
-  closers.add(() => { if (!shutdown.isLeaving) signals.uninstall() })
-
-  await skills.start()
-  try {
-    await observation.start()
-  } catch (error) {
-    throw explainListenError(error, config.metricsPort ?? 0, config.metricsHost, 'METRICS_PORT', 'METRICS_HOST')
-  }
-  const url = await listen(app, config, preview === undefined ? 'PORT or --port' : '--port')
-  // Whoever started the process waits for the address.
-  output.flush()
-  load.start()
-  const endPreview = preview?.(service, url)
-  if (endPreview !== undefined) closers.add(endPreview)
-  sources?.start()
+  return { ...opened, app, observation, load }
 }
 
 async function openLog ({ logLevel, logFormat = defaultLogFormat() }: Config, env: Environment): Promise<{ readonly output: LogOutput, readonly logger: Logger }> {
@@ -253,32 +264,4 @@ async function openObservation (config: Config, { skills, service, access, sourc
     const code = error instanceof Error && 'syscall' in error && error.syscall === 'open' ? errorCode(error) : undefined
     throw code === undefined ? error : new ConfigError(`AUDIT_LOG must be a file that can be written, and ${config.auditLog ?? ''} cannot be opened (${code})`, { cause: error })
   }
-}
-
-/** Drains and closes everything; returns by the deadline in any case, or kills the process. */
-async function stop (app: FastifyInstance, closers: Closers): Promise<void> {
-  const deadline = sleep(STOP_DEADLINE_MS)
-  setTimeout(() => {
-    app.log.warn('cutting the connections that are still open')
-    app.server.closeAllConnections()
-  }, DRAIN_DEADLINE_MS)
-  await Promise.race([close(), deadline])
-  // A call to the file system that never returns holds a thread. The cause is a dead network mount, below skills or below the log.
-  // exit() would wait for that thread.
-  const isFree = await Promise.race([fileSystemIdle(), deadline.then(() => false)])
-  if (!isFree) process.kill(process.pid, 'SIGKILL')
-
-  async function close (): Promise<void> {
-    const connections = await promisify(app.server.getConnections.bind(app.server))()
-    if (connections > 0) await sleep(ANNOUNCE_MS)
-    await readBacklog(app.server)
-    await closers.close()
-    app.log.info('stopped')
-  }
-}
-
-/** Resolves with true when no call to the file system is under way, lines of the log included. */
-async function fileSystemIdle (): Promise<true> {
-  while (process.getActiveResourcesInfo().some((resource) => resource.startsWith('FSReq'))) await sleep(RECHECK_MS)
-  return true
 }

@@ -1,5 +1,11 @@
 import nodeModule from 'node:module'
+import { constants } from 'node:os'
 import { isatty } from 'node:tty'
+
+let codeOfSignal: ((signal: 'SIGINT' | 'SIGTERM') => number) | undefined = (signal) => 128 + constants.signals[signal]
+
+// The first process of a container has no end by default. What a command holds is given back when the process exits.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => { if (codeOfSignal !== undefined) process.exit(codeOfSignal(signal)) })
 
 // Without a listener Node opens its inspector on this signal: a port at which any local user could run code as the service.
 process.on('SIGUSR1', () => {})
@@ -29,6 +35,7 @@ process.exitCode = await runCommandLine(process.argv.slice(2), {
   env: process.env,
   cwd: process.cwd(),
   print,
+  endBySignal: (code) => { codeOfSignal = code === undefined ? undefined : () => code },
   // Asking `process.stdout` makes its stream, and a stream made this early slows down every `process.nextTick` of the process (V8 11.3).
   isTerminal: isatty(1)
 }, (text) => { process.stderr.write(text) })

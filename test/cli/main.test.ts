@@ -28,6 +28,15 @@ t.test('a reader of the output that leaves ends the command without a word', asy
   t.equal(code, 141)
 })
 
+t.test('SIGTERM ends the process while it still loads its code, also as the first process of a container', async (t) => {
+  const preload = `data:text/javascript,${encodeURIComponent(`
+    process.on('newListener', (name) => { if (name === 'SIGUSR1') setImmediate(() => process.kill(process.pid, 'SIGTERM')) })
+  `)}`
+  const { code, signal } = await runProcess(t, { args: ['serve', EXAMPLES], nodeOptions: ['--import', preload] })
+  t.equal(signal, null)
+  t.ok(code === 0 || code === 143, `${code}`)
+})
+
 t.test('K1: an older Node gets one sentence', async (t) => {
   for (const [older, code] of [['18.20.8', 1], ['20.18.3', 1], ['20.19.0', 0], ['22.0.0', 0]] as const) {
     const preload = `data:text/javascript,Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${older}' } })`

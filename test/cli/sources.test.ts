@@ -40,6 +40,8 @@ t.test('K83: wherever a folder can be given, so can a source', async (t) => {
   t.match(await run(cwd, 'sync', address), { code: 1, stdout: /repo: not_found/ })
   t.match(await run(cwd, 'lock', address), { code: 1, stderr: /the source repo cannot be read: the host has no such repository/ }, 'no lock of what may be old')
   t.match(await run(cwd, 'sync'), { code: 1, stderr: /nothing to fetch/ })
+  t.match(await run(cwd, 'export', 'out', address, '--trust', 'none.yaml'), { code: 1, stderr: /TRUST_FILE or --trust/ })
+  t.notOk(existsSync(join(cwd, 'state/lock')), 'whatever fails, others may use the state folder')
 })
 
 t.test('K95: sync publishes no state with a skill that is not signed as the trust file asks', async (t) => {

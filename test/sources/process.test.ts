@@ -1,8 +1,10 @@
-import { existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { chmodSync, existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
 import { createRepository, skillFiles, startGitHost } from '../helper/git.ts'
-import { startProcess } from '../helper/process.ts'
+import { launch, startProcess } from '../helper/process.ts'
 import { skillText, until } from '../helper/skills.ts'
 
 t.test('K85: killed in the middle of a fetch, and started again without network, the service has the last state', async (t) => {
@@ -41,6 +43,38 @@ t.test('K85: killed in the middle of a fetch, and started again without network,
   second.signal('SIGHUP')
   await until(async () => await documentOf(second.url) === skillText('a', 'Pushed.\n'))
   t.match(await second.stop(), { code: 0 })
+})
+
+t.test('K83 K84: a signal while sources are opened or first fetched ends the process as every other time, and leaves neither a lock nor a git', async (t) => {
+  const folder = t.testdir({ bin: { git: '#!/bin/sh\necho $$ > pid\nwhile [ ! -e go ]; do sleep 0.05; done\necho git version 2.40.0\n' } })
+  chmodSync(join(folder, 'bin/git'), 0o755)
+  const env = { PATH: `${join(folder, 'bin')}:${process.env.PATH}`, STATE_DIR: join(folder, 'state') }
+  const starting = launch(t, { args: ['git+https://127.0.0.1:1/team.git'], cwd: folder, env })
+  await until(() => existsSync(join(folder, 'pid')))
+  t.ok(existsSync(join(folder, 'state/lock')))
+  process.kill(starting.pid, 'SIGTERM')
+  await starting.printed('"stopping"')
+  writeFileSync(join(folder, 'go'), '')
+  t.match(await starting.ended, { code: 0, signal: null, stdout: /"stopped"/, stderr: '' })
+  t.notOk(existsSync(join(folder, 'state/lock')))
+
+  const repository = createRepository(t, 'team.git')
+  repository.commit(skillFiles('a'))
+  const host = await startGitHost(t, join(repository.path, '..'))
+  for (const [args, code] of [[['sync'], 143], [['export', 'out'], 143], [[], 0]] as const) {
+    const asked = new Promise<IncomingMessage>((resolve) => {
+      host.fault = (request) => {
+        resolve(request)
+        return true
+      }
+    })
+    const fetching = launch(t, { args: [...args, `git+${host.url}/team.git`], cwd: folder, env: { STATE_DIR: env.STATE_DIR } })
+    const { socket } = await asked
+    process.kill(fetching.pid, 'SIGTERM')
+    t.match(await fetching.ended, { code, signal: null, stderr: '' })
+    t.notOk(existsSync(join(env.STATE_DIR, 'lock')))
+    if (!socket.closed) await once(socket, 'close')
+  }
 })
 
 t.test('K86: a folder with a layout is followed by the service', async (t) => {

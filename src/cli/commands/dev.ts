@@ -26,7 +26,8 @@ findings and token counts of each skill that is saved are printed here.
 
 Exits with 0 after SIGTERM or SIGINT.
 `,
-  async run ({ positionals, flags }, { commands, cwd, env, print, isTerminal = false }) {
+  async run ({ positionals, flags }, { commands, cwd, env, print, isTerminal = false, endBySignal }) {
+    endBySignal?.(0)
     if (positionals.length === 0) throw new CommandError('dev needs a folder of skills: skillserve dev ./skills')
     for (const folder of positionals) await checkSkillsFolder(folder, cwd, commands)
     const config = { ...loadConfig({ positionals, flags, env: {}, cwd }), ...OVERRIDES }
@@ -34,6 +35,7 @@ Exits with 0 after SIGTERM or SIGINT.
     await startServer(config, {
       version: readPackageVersion(),
       env,
+      takeSignals: (takes) => { endBySignal?.(takes ? undefined : 1) },
       preview: (skills, url) => {
         print(`Preview at ${url}\n`)
         if (isTerminal && !flags.has('no-open')) openBrowser(url, env)

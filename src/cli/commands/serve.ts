@@ -16,13 +16,14 @@ export const command: Command = {
   details: () => `${settingsHelp()}
 Exits with 0 after SIGTERM or SIGINT, with 1 for a setting that cannot be used and after an error that nobody handled.
 `,
-  async run ({ positionals, flags }, { commands, env, cwd }) {
+  async run ({ positionals, flags }, { commands, env, cwd, endBySignal }) {
+    endBySignal?.(0)
     for (const folder of positionals) await checkSkillsFolder(folder, cwd, commands, flags.get('layout')?.at(-1) ?? env['LAYOUT'])
     const hasDefaultFolder = existsSync(resolve(cwd, SETTINGS.skillsDirs.default))
     const config = withoutDefaultFolder(loadConfig({ positionals, flags, env, cwd, ...!hasDefaultFolder && { defaults: { skillsDirs: EXAMPLE_SKILLS } } }), positionals, env)
     const { startServer } = await import('../../server.ts')
     const isExample = !hasDefaultFolder && positionals.length === 0 && !env['SKILLS_DIR'] && config.skillsDirs.length > 0
-    await startServer(config, { version: readPackageVersion(), env, isExample })
+    await startServer(config, { version: readPackageVersion(), env, isExample, takeSignals: (takes) => { endBySignal?.(takes ? undefined : 1) } })
     return undefined
   }
 }

@@ -144,8 +144,12 @@ function messageOf (error: unknown): string {
 async function watch (paths: readonly string[], options: Options, context: CommandContext): Promise<number> {
   const { runOnChanges } = await import('../../validate/watch.ts')
   const stop = new AbortController()
-  const onSignal = (): void => { stop.abort() }
+  const onSignal = (): void => {
+    stop.abort()
+    context.endBySignal?.(FAULT)
+  }
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, onSignal)
+  context.endBySignal?.(undefined)
   let code = 0
   await runOnChanges(paths, context.cwd, async () => {
     if (context.isTerminal === true) context.print(CLEAR_SCREEN)

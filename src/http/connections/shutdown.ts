@@ -33,9 +33,17 @@ export class Shutdown {
 /** What has been opened, to be closed in the reverse order: nothing is closed before what uses it. */
 export class Closers {
   readonly #closers: Array<() => unknown> = []
+  #opensNoMore = false
 
+  /** @throws {Error} once nothing further is to be opened: what is added is closed all the same */
   add (close: () => unknown): void {
     this.#closers.push(close)
+    if (this.#opensNoMore) throw new Error('the process ends while it starts')
+  }
+
+  /** Whatever is being opened is the last. */
+  openNoMore (): void {
+    this.#opensNoMore = true
   }
 
   /** Closes each once, one after the other. */

@@ -116,6 +116,9 @@ export async function runGit ({ args, signal, protocol = '', config = [], sshCom
     hardKill ??= setTimeout(() => { kill('SIGKILL') }, KILL_AFTER_MS).unref()
   }
   signal.addEventListener('abort', stop, { once: true })
+  // A terminal interrupts its own group only.
+  const stopNow = (): void => { kill('SIGTERM') }
+  process.once('exit', stopNow)
   const stderr = keepEnd(child.stderr)
   const trace = keepEnd(child.stdio[TRACE] as Readable)
   child.stdin.on('error', () => {})
@@ -144,6 +147,7 @@ export async function runGit ({ args, signal, protocol = '', config = [], sshCom
     return Buffer.concat(chunks)
   } finally {
     signal.removeEventListener('abort', stop)
+    process.off('exit', stopNow)
     if (child.exitCode === null && child.signalCode === null) stop()
   }
 }

@@ -1,4 +1,5 @@
 import { hash, randomBytes } from 'node:crypto'
+import { readFileSync, rmSync } from 'node:fs'
 import { open, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -83,6 +84,15 @@ export async function lockFolder (stateDir: string): Promise<StateLock> {
     const now = new Date()
     if (await isOwn()) await utimes(path, now, now)
   }
+  // The end of a process that a signal does not let wait.
+  const releaseNow = (): void => {
+    try {
+      if (readFileSync(path, 'utf8') === own) rmSync(path)
+    } catch {
+      // Another process takes over what is left.
+    }
+  }
+  process.once('exit', releaseNow)
   const timer = setInterval(() => { renew().catch(() => {}) }, LOCK_RENEW_MS).unref()
   return {
     async confirm () {
@@ -97,6 +107,7 @@ export async function lockFolder (stateDir: string): Promise<StateLock> {
     },
     async release () {
       clearInterval(timer)
+      process.off('exit', releaseNow)
       if (await isOwn()) await rm(path, { force: true })
     }
   }
