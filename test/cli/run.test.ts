@@ -1,4 +1,7 @@
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { COMMANDS } from '../../src/cli/commands.ts'
@@ -111,4 +114,20 @@ t.test('the health check says why it fails', async (t) => {
   const { code, stderr } = await run(world(t), 'healthcheck', '--port', '1')
   t.equal(code, 1)
   t.match(stderr, /^skillserve: .*ECONNREFUSED.*\n$/)
+})
+
+t.test('K50: the health check says that port 0 names no service', async (t) => {
+  t.match(await run(world(t), 'healthcheck', '--port', '0'), { code: 1, stderr: /^skillserve: [^\n]+port 0 takes any free port[^\n]+\n$/ })
+})
+
+t.test('K50: the health check finds a service at an address with a zone', { skip: process.platform !== 'linux' && 'the loopback interface has another name' }, async (t) => {
+  const hosts: unknown[] = []
+  const server = createServer((request, response) => {
+    hosts.push(request.headers.host)
+    response.end('{}')
+  })
+  t.teardown(() => { server.close() })
+  await once(server.listen(0, '::1'), 'listening')
+  t.match(await run(world(t), 'healthcheck', '--host', '::1%lo', '--port', String((server.address() as AddressInfo).port)), { code: 0, stderr: '' })
+  t.strictSame(hosts, ['[::1]'])
 })

@@ -56,9 +56,11 @@ async function flagsOfProcess (pid: string): Promise<Arguments['flags'] | undefi
 
 /** @throws CommandError when there is no answer */
 async function askReadiness ({ host, port, basePath, allowedHosts }: Config): Promise<{ readonly status: number | undefined, readonly reason: string | undefined }> {
+  if (port === 0) throw new CommandError('a service with port 0 takes any free port, which is not known here: PORT or --port names the port that its log has')
   const { get } = await import('node:http')
   const hostname = connectableHost(host)
-  const name = allowedHosts?.[0] ?? hostname
+  // The zone of an address is this machine's own, and no part of the header (RFC 6874 §4).
+  const name = allowedHosts?.[0] ?? hostname.replace(/%.*$/, '')
   return await new Promise((resolve, reject) => {
     get({
       host: hostname,
