@@ -76,7 +76,9 @@ export function questions (known: readonly string[]): readonly Question[] {
   const all: InjectOptions[] = [
     ...pages.flatMap((url) => [{ url }, { url, method: 'HEAD' as const }]),
     { url: '/', headers: { accept: 'text/html' } },
-    ...['/catalog?limit=500&valid=true', '/catalog?valid=false', '/catalog?cursor=abc'].map((url) => ({ url })),
+    ...['/catalog?limit=500&valid=true', '/catalog?valid=false', '/catalog?cursor=abc', '/catalog?limit=1', '/catalog?q=orange&limit=1', '/catalog?q=orange%20lemon&limit=1',
+      `/catalog/${first}?target=all`].map((url) => ({ url })),
+    ...['/ui/?root=second', '/ui/?root=third', '/ui/?severity=info', '/ui/?target=codex'].map((url) => ({ url, headers: { accept: 'text/html' } })),
     ...['orange', 'lemon', 'orang', 'second', first, 'the', 'ornage'].flatMap((q) => [{ url: `/catalog?q=${q}` }, { url: `/ui/?q=${q}` }]),
     ...['xml', 'json', 'markdown'].map((format) => ({ url: `/agent/prompt?format=${format}` })),
     { url: '/agent/prompt?budget=200' },
