@@ -7,7 +7,8 @@ export interface Stem {
   readonly fits: (word: string) => boolean
 }
 
-/** Words that may be English. */
+/** Words that may be English, and of these the ones that have shorter forms. Longer forms of a shorter word begin with it. */
+const ENGLISH_WORD = /^[a-z]{3,24}$/
 const STEMMED_WORD = /^[a-z]{4,24}$/
 
 /** Shorter stems stand for unrelated words. */
@@ -26,7 +27,8 @@ const CHANGED_END = /(?:[iye]|(?<=b)l)$/
 export function stemOf (term: string): Stem | undefined {
   if (!STEMMED_WORD.test(term)) return undefined
   const stem = stemmer(term)
-  const beginning = stem.replace(CHANGED_END, '')
+  const unchanged = stem.replace(CHANGED_END, '')
+  const beginning = unchanged.length < MIN_STEM ? stem : unchanged
   if (beginning.length < MIN_STEM || !term.startsWith(beginning)) return undefined
-  return { beginning, fits: (word) => word.length <= stem.length + MAX_ENDING && STEMMED_WORD.test(word) && stemmer(word) === stem }
+  return { beginning, fits: (word) => word.length <= stem.length + MAX_ENDING && ENGLISH_WORD.test(word) && stemmer(word) === stem }
 }

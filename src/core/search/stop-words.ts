@@ -7,7 +7,7 @@ const STOP_WORDS: ReadonlySet<string> = new Set((
   'could couldn d did didn do does doesn doing don down each few for from had hadn has hasn have haven having he her ' +
   'here hers herself him himself his how i if in into is isn it its itself just let ll may me more most much must ' +
   'my myself need needs no nor not now of off on once one only or other our ours ourselves out over own per please s shall she should ' +
-  'shouldn so some such t than that the their theirs them themselves then there these they this those through to too under until up us ve ' +
+  'shouldn so some such t than that the their theirs them themselves then there these they this those through to too under until up us used uses using ve ' +
   'very want wants was wasn we were weren what when where whether which while who whom whose why will with won would wouldn you your yours ' +
   'yourself yourselves').split(' '))
 

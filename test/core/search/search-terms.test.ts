@@ -57,6 +57,7 @@ t.test('words are cut, and a query has sixteen of them, each once', async (t) =>
   t.same(termsOf(`a${'\u{10330}'.repeat(40)}`), [`a${'\u{10330}'.repeat(31)}`], 'between two characters')
   t.same(queryTermsOf('b c b c'), ['b', 'c'])
   t.same(queryTermsOf('How do I use the C API?'), ['use', 'c', 'api'])
+  t.same(queryTermsOf('What is PDF used for, using an API?'), ['pdf', 'api'])
   t.same(queryTermsOf('who is it'), ['who', 'is', 'it'], 'unless there is nothing else')
   t.equal(queryTermsOf(Array.from({ length: 400 }, (_, index) => `w${index}`).join(' ')).length, MAX_QUERY_TERMS)
 })
