@@ -93,6 +93,7 @@ export async function exportSkills ({ skills, folder, isPublic, isRestricted = f
   const output = new OutputFolder(folder)
   const names = await output.names()
   if (names.length > 0 && !names.includes(MARKER) && !isManifest(await output.read(MANIFEST))) throw new ExportError('holds something else than an earlier export: name an empty or a new folder')
+  await output.removeRests()
   const discovery = new Discovery(skills)
   try {
     const { '0.2.0': index, '0.1.0': legacyIndex } = await discovery.indexes()

@@ -1,9 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { open, readdir, readFile, rename, rm, rmdir, stat } from 'node:fs/promises'
+import { open, readdir, readFile, rename, rm, rmdir, stat, unlink } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import { errorCode } from '../core/disk/disk.ts'
 import { sha256 } from '../core/ground/digest.ts'
+import { isFolder } from '../operator/is-folder.ts'
 import { makeFolder } from '../operator/make-folder.ts'
 
 /** Files that are written at the same time: as many calls to the disk as Node has threads, several times over. */
@@ -11,6 +12,12 @@ const WRITTEN_TOGETHER = 16
 
 /** Files up to this size, in bytes, are read whole. */
 const MAX_READ_BYTES = 1_048_576
+
+/** The name of a file until it is whole: its own, random bytes in hexadecimal digits, and this ending. */
+const PART = '.part'
+const PART_BYTES = 6
+/** The same of the files directly in the folder. */
+const REST = /^(?:_headers|manifest\.json|\.skillserve-unfinished)\.[\da-f]{12}\.part$/
 
 /** A file of an export. */
 export interface OutputFile {
@@ -41,7 +48,7 @@ export class OutputFolder {
     const target = join(this.#folder, path)
     if (await digestOf(target, size) === digest) return false
     await this.#make(dirname(target))
-    const part = `${target}.${randomBytes(6).toString('hex')}.part`
+    const part = `${target}.${randomBytes(PART_BYTES).toString('hex')}${PART}`
     try {
       const file = await open(part, 'wx')
       try {
@@ -49,7 +56,7 @@ export class OutputFolder {
       } finally {
         await file.close()
       }
-      await rename(part, target)
+      await takePlace(part, target)
     } catch (error) {
       await rm(part, { force: true })
       throw error
@@ -70,8 +77,22 @@ export class OutputFolder {
 
   async #make (folder: string): Promise<void> {
     if (this.#made.has(folder)) return
-    await makeFolder(folder)
+    await makeFolder(folder).catch(async (error: unknown) => {
+      if (!isOneOf(error, ['EEXIST', 'ENOTDIR'])) throw error
+      await this.#removeFileAbove(folder)
+      await makeFolder(folder)
+    })
     this.#made.add(folder)
+  }
+
+  /** An earlier export has a file where this one has a folder. */
+  async #removeFileAbove (folder: string): Promise<void> {
+    let path = this.#folder
+    for (const segment of relative(this.#folder, folder).split(sep)) {
+      path = join(path, segment)
+      // Another file of the same folder may do so at the same time.
+      if (!await isFolder(path)) return await unlink(path).catch(() => {})
+    }
   }
 
   /** Paths of all files below a folder of the export; none when it is not there. */
@@ -82,9 +103,14 @@ export class OutputFolder {
       .sort()
   }
 
-  /** Names of what is directly in the folder; none when it is not there. */
+  /** Names of what is directly in the folder, without what a write of ours that was killed has left; none when it is not there. */
   async names (): Promise<string[]> {
-    return (await readdir(this.#folder, { withFileTypes: true }).catch(nothingThere)).map(({ name }) => name)
+    return (await readdir(this.#folder).catch(nothingThere)).filter((name) => !isRest(name))
+  }
+
+  /** Removes what writes that were killed have left directly in the folder. */
+  async removeRests (): Promise<void> {
+    for (const name of (await readdir(this.#folder).catch(nothingThere)).filter(isRest)) await rm(join(this.#folder, name), { force: true })
   }
 
   /** The text of a file; empty when it cannot be read. */
@@ -103,6 +129,23 @@ export class OutputFolder {
       }
     }
   }
+}
+
+function isRest (name: string): boolean {
+  return REST.test(name)
+}
+
+function isOneOf (error: unknown, codes: readonly string[]): boolean {
+  return codes.includes(errorCode(error))
+}
+
+/** An earlier export may have a folder where this one has a file. */
+async function takePlace (part: string, target: string): Promise<void> {
+  await rename(part, target).catch(async (error: unknown) => {
+    if (!isOneOf(error, ['EISDIR', 'ENOTEMPTY', 'EEXIST'])) throw error
+    await rm(target, { recursive: true })
+    await rename(part, target)
+  })
 }
 
 /** The digest of a file of this size; undefined when there is none. */

@@ -4,11 +4,12 @@ import { fileURLToPath } from 'node:url'
 import { createHash, randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { runCommandLine } from '../../src/cli/run.ts'
+import { exportSkills } from '../../src/export/export-skills.ts'
 import { hasProgram, startNginx } from '../helper/proxies.ts'
 import { runProcess, startProcess } from '../helper/process.ts'
 import { differences, installSkills } from '../helper/skills-client.ts'
 import { makeKeyPair, sign } from '../helper/signing.ts'
-import { skill, skillText } from '../helper/skills.ts'
+import { skill, skillText, startManager } from '../helper/skills.ts'
 import { serveFolder } from '../helper/static-server.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../skills/', import.meta.url))
@@ -157,6 +158,20 @@ t.test('K93: an export that was interrupted is finished by the next one, and lea
   writeFileSync(join(out, '.well-known/agent-skills/a', single, 'SKILL.md.0123456789ab.part'), '---\n')
   t.match(await exportTo(t, out, root), { code: 0, stderr: '' })
   t.same(differences(out, fresh), [])
+})
+
+t.test('K93: a file may become a folder, and a folder a file; what a killed export left beside the manifest goes, and does not count', async (t) => {
+  const base = t.testdir({ file: { a: skill('a', { x: 'x', 'z.md': 'z' }) }, folder: { a: skill('a', { x: { y: { '1.md': '1' }, '2.md': '2', '3.md': '3' }, 'z.md': { z: 'z' } }) }, out: {} })
+  const out = join(base, 'out')
+  const rests = ['.skillserve-unfinished', '_headers', 'manifest.json'].map((name) => join(out, `${name}.0123456789ab.part`))
+  for (const [index, root] of ['file', 'folder', 'file'].entries()) {
+    for (const rest of rests) writeFileSync(rest, '')
+    const skills = await startManager(t, [join(base, root)])
+    await exportSkills({ skills, folder: out, isPublic: true, prune: true })
+    await exportSkills({ skills, folder: join(base, `fresh-${index}`), isPublic: true })
+    t.same(differences(out, join(base, `fresh-${index}`)), [], root)
+    for (const rest of rests) t.notOk(existsSync(rest), rest)
+  }
 })
 
 t.test('K93: what cannot be exported is named, and the exit code is 2; links out of a skill are not followed', async (t) => {
