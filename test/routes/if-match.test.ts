@@ -19,7 +19,10 @@ t.test('K49: If-Match with another tag is 412 on every resource that has one, an
     const tag = plain.headers.get('etag')
     if (tag === null) continue
     tagged++
-    t.equal((await service.fetch(resource, { headers: { 'if-match': '"another"' } })).status, 412, resource)
+    const refused = await service.fetch(resource, { headers: { 'if-match': '"another"' } })
+    t.equal(refused.status, 412, resource)
+    const vary = refused.headers.get('vary')?.split(', ') ?? []
+    t.equal(vary.length, new Set(vary).size, `${resource} ${vary.join()}`)
     t.equal((await service.fetch(resource, { headers: { 'if-match': tag } })).status, plain.status, resource)
   }
   t.ok(tagged >= RESOURCES.length - 4, `${tagged} of ${RESOURCES.length} have a tag`)
@@ -72,4 +75,14 @@ t.test('K58: a kept revision is an answer to ?revision=R, and 412 to If-Match', 
   appendFileSync(join(service.root, 'demo/SKILL.md'), 'more')
   t.equal((await service.fetch(`/skills/demo?revision=${revision}`)).status, 200)
   t.match(await conditional(), { status: 412, text: /revision_changed/ })
+})
+
+t.test('K49: a page with If-Match of another tag is 412 as a page, and names each header of Vary once', async (t) => {
+  const service = await buildService(t, { files: { demo: skill('demo') } })
+  for (const page of ['/', '/ui/skills/demo']) {
+    const { status, headers } = await fetch(service.url + page, { headers: { accept: 'text/html', 'accept-encoding': 'gzip', 'if-match': '"another"' } })
+    const vary = headers.get('vary')?.split(', ') ?? []
+    t.equal(status, 412, page)
+    t.equal(vary.length, new Set(vary).size, `${page} ${vary.join()}`)
+  }
 })
