@@ -181,7 +181,7 @@ t.test('K64: who sees some skills of a source is told nothing of its others: no 
   const service = await buildGuarded(t, {
     roots: { docs: { guide: skill('guide'), hidden: skill('hidden') } },
     access: `tokens:\n  - ${ann.entry}\n  - ${cy.entry}\nrules:\n  - { groups: [docs] }\n  - { groups: [some], skills: [guide] }\n`,
-    sources: { status: [source], hooks: [], githubOf: () => undefined }
+    sources: { status: [source], hooks: [], githubOf: () => ({ repository: 'acme/docs', commit: '0123456789'.repeat(4), prefix: '' }) }
   })
   t.match(await (await service.get('/readyz', ann.text)).json(), { sources: [source] })
   const state = await (await service.get('/readyz', cy.text)).json() as { readonly sources: unknown }
@@ -191,6 +191,11 @@ t.test('K64: who sees some skills of a source is told nothing of its others: no 
   const page = await (await service.get('/ui/status', cy.text)).text()
   t.match(page, 'not up to date')
   t.notMatch(page, /hidden|0123456789ab|left out</)
+  const html = { headers: { accept: 'text/html' } }
+  t.match(await (await service.get('/ui/skills/guide', ann.text, html)).text(), 'acme/docs')
+  const pageOfSkill = await (await service.get('/ui/skills/guide', cy.text, html)).text()
+  t.match(pageOfSkill, 'What guide is for')
+  t.notMatch(pageOfSkill, /acme|0123456789ab/)
 })
 
 t.test('K64: a search fails for nobody because of a folder that its caller does not see, and says nothing of it', async (t) => {

@@ -35,7 +35,9 @@ export const page: PageMaker = {
     const body = main === undefined ? '' : skillBody(main.text)
     const rendering = main && await render({ path: skill.mainFile, text: body, digest: main.digest, manifest: skill.manifest, level: 2 })
     const root = skills.rootOf(name)
-    const github = root === undefined ? undefined : sources?.githubOf(root)
+    const published = root === undefined ? undefined : sources?.githubOf(root)
+    // A commit tells of all skills of a source.
+    const github = root !== undefined && published !== undefined && skills.status.partial?.includes(root) === true ? undefined : published
     return skillPage({ ...skill, body, rendering, base, root, github }, addresses)
   },
   explain: async (error, { skills, name, addresses }) => missingSkill(error, skills, name, addresses)
