@@ -160,7 +160,7 @@ export class SkillFiles {
         if (revision === 'current') return await answer(state)
         // Before the present one is made, which may take its place.
         const found = await find(state.skill.filter, true)
-        if (revision === (found === undefined ? (await state.manifest()).revision : await state.revision())) return await answer(state)
+        if (found === undefined ? revision === (await state.manifest()).revision : await isOfRevision(state, revision)) return await answer(state)
         const before = await served(found)
         if (before === undefined) throw new RevisionChangedError((await state.manifest()).revision)
         return await answer(before)
@@ -171,5 +171,15 @@ export class SkillFiles {
       if (before === undefined) throw error
       return await answer(before)
     }
+  }
+}
+
+/** A skill that has become too large, or whose disk fails, is of no revision: a kept one can be read all the same. */
+async function isOfRevision (state: LiveState, revision: string): Promise<boolean> {
+  try {
+    return await state.revision() === revision
+  } catch (error) {
+    if (!(error instanceof SkillError) || error.code === 'skill_changing' || error.code === 'skill_not_found') throw error
+    return false
   }
 }

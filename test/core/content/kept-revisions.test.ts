@@ -7,8 +7,8 @@ import { KeptRevisions } from '../../../src/core/content/kept/kept-revisions.ts'
 import { RevisionMemory } from '../../../src/core/content/kept/revision-memory.ts'
 import { sha256 } from '../../../src/core/ground/digest.ts'
 import { FileContent } from '../../../src/core/files/file-content.ts'
-import { MAX_MAIN_FILE_BYTES } from '../../../src/core/ground/limits.ts'
-import { createFaultyDisk, outcome, skill, skillText, startManager, until } from '../../helper/skills.ts'
+import { MAX_MAIN_FILE_BYTES, MAX_SKILL_BYTES } from '../../../src/core/ground/limits.ts'
+import { createFaultyDisk, failing, outcome, skill, skillText, startManager, until } from '../../helper/skills.ts'
 
 const MINUTE_MS = 60_000
 
@@ -46,6 +46,22 @@ t.test('K59: a revision that was handed out is readable after each kind of chang
       t.equal(await outcome(() => at().readFile('demo', '../demo/SKILL.md')), 'SkillError: Path traversal detected: cannot access files outside skill folder')
     })
   }
+})
+
+t.test('K59: a revision stays readable when the skill has become too large, or its disk fails', async (t) => {
+  const base = t.testdir({ demo: skill('demo', { docs: { 'a.md': 'a' } }) })
+  const disk = createFaultyDisk()
+  const manager = await startManager(t, [base], { disk })
+  const { revision } = await manager.manifest('demo')
+  const read = () => outcome(async () => (await manager.at(revision, true).readFile('demo', 'docs/a.md')).utf8)
+  fs.writeFileSync(join(base, 'demo/huge'), '')
+  fs.truncateSync(join(base, 'demo/huge'), MAX_SKILL_BYTES + 1)
+  await t.rejects(manager.manifest('demo'), { code: 'skill_too_large' })
+  t.equal(await read(), 'a')
+  fs.rmSync(join(base, 'demo/huge'))
+  fs.writeFileSync(join(base, 'demo/docs/a.md'), 'new')
+  disk.intercept = failing('readdir', '/docs', 'EIO')
+  t.equal(await read(), 'a')
 })
 
 t.test('K59: what was not handed out is not kept, and nothing is kept when keeping is off', async (t) => {
