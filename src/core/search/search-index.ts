@@ -1,5 +1,5 @@
 import { MAX_MISSPELT_TERMS } from '../ground/limits.ts'
-import { isUnspaced, queryTermsOf } from './search-terms.ts'
+import { canBegin, isUnspaced, queryTermsOf } from './search-terms.ts'
 import { createSegment, mergeSegments, type Posting, type Segment, WEIGHT_BITS, WEIGHT_MASK } from './segment.ts'
 import { similarWords } from './similar-words.ts'
 import { stemOf } from './stems.ts'
@@ -17,10 +17,6 @@ export interface SearchHit {
 const STEM_QUALITY = 0.8
 const PREFIX_QUALITY = 0.6
 const FUZZY_QUALITY = 0.4
-
-/** Shortest words that match as prefixes: shorter ones begin too many words. */
-const MIN_ASCII_PREFIX = 3
-const MIN_PREFIX = 2
 
 /** Shortest words in which one, or two, characters may be wrong, and again none: longer ones are no words. */
 const ONE_WRONG_FROM = 4
@@ -287,11 +283,6 @@ export class SearchIndex {
     return this.#segments.flatMap((segment) => similarWords(segment, term, wrong).map(({ index, distance }) =>
       ({ postings: segment.postingsAt(index), quality: FUZZY_QUALITY * (1 - distance / term.length) })))
   }
-}
-
-function canBegin (term: string): boolean {
-  if (isUnspaced(term)) return true
-  return term.length >= (/^[a-z\d]/.test(term) ? MIN_ASCII_PREFIX : MIN_PREFIX)
 }
 
 function maxWrong (term: string): number {

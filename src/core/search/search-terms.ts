@@ -41,6 +41,16 @@ export function isUnspaced (term: string): boolean {
   return UNSPACED_START.test(term)
 }
 
+/** Shortest words that match as prefixes: shorter ones begin too many words. */
+const MIN_ASCII_PREFIX = 3
+const MIN_PREFIX = 2
+
+/** Whether a word of a query also finds the words that begin with it. */
+export function canBegin (term: string): boolean {
+  if (isUnspaced(term)) return true
+  return term.length >= (/^[a-z\d]/.test(term) ? MIN_ASCII_PREFIX : MIN_PREFIX)
+}
+
 function words (text: string, withLast: boolean): string[] {
   const found: string[] = []
   for (const candidate of text.toLowerCase().match(CANDIDATES) ?? []) {

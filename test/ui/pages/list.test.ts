@@ -75,7 +75,11 @@ t.test('K74: what a search has found is marked in any script, also where letters
     ['हिन्दी', 'यह हिन्दी है', 'यह <mark>हिन्दी</mark> है'],
     ['cafe', 'Un café, un CAFE\u0301', 'Un <mark>café</mark>, un <mark>CAFE\u0301</mark>'],
     ['ελλάδα', 'ΕΛΛΆΔΑ', '<mark>ΕΛΛΆΔΑ</mark>'],
-    ['カ', 'ガイド', 'ガイド']
+    ['カ', 'ガイド', 'ガイド'],
+    ['да', 'данные', '<mark>данные</mark>'],
+    ['csv', '変換csv', '<mark>変換csv</mark>'],
+    ['logs', 'one log, two logs', 'one <mark>log</mark>, two <mark>logs</mark>'],
+    ['it', 'it is an item', '<mark>it</mark> is an item']
   ] as const) t.equal(highlighter(query)(text).toString(), marked, `${query} in ${text}`)
   t.end()
 })
