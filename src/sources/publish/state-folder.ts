@@ -11,6 +11,9 @@ import { AddressError, SourceError } from '../source-error.ts'
 const LOCK_RENEW_MS = 15_000
 const LOCK_STALE_MS = 60_000
 
+/** Place of the start in /proc/PID/stat, counted from the field behind the name. */
+const START_FIELD = 19
+
 /**
  * The folder of one source, below the state folder: the same for the same place, whatever its other settings.
  * Deleting it costs a fetch, and nothing else.
@@ -68,7 +71,7 @@ export async function lockFolder (stateDir: string): Promise<StateLock> {
   const unusable = (error: unknown) => new AddressError(`the state folder ${stateDir} cannot be written (${errorCode(error)}): --state-dir or STATE_DIR chooses another`)
   await makeFolder(stateDir, 0o700).catch((error: unknown) => { throw unusable(error) })
   const path = join(stateDir, 'lock')
-  const own = JSON.stringify({ pid: process.pid, host: hostname(), id: randomBytes(8).toString('hex') })
+  const own = JSON.stringify({ pid: process.pid, started: await startOf(process.pid), host: hostname(), id: randomBytes(8).toString('hex') })
   for (let attempt = 0; ; attempt++) {
     try {
       await writeFile(path, own, { flag: 'wx', mode: 0o600 })
@@ -116,11 +119,22 @@ export async function lockFolder (stateDir: string): Promise<StateLock> {
 async function isHeld (path: string): Promise<boolean> {
   const holder = await readJson(path)
   const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: 0 }))
-  if (Date.now() - mtimeMs > LOCK_STALE_MS) return false
+  // The clock of this machine may have been set back.
+  if (Math.abs(Date.now() - mtimeMs) > LOCK_STALE_MS) return false
   if (typeof holder !== 'object' || holder === null || !('pid' in holder) || !('host' in holder)) return true
   // The process ids of another machine, or container, say nothing here.
   if (holder.host !== hostname() || typeof holder.pid !== 'number') return true
-  return holder.pid !== process.pid && isAlive(holder.pid)
+  if (holder.pid === process.pid || !isAlive(holder.pid)) return false
+  // In containers, each first process has the id 1: that of a holder that died is soon another one's.
+  const started = 'started' in holder ? holder.started : undefined
+  return started === undefined || started === await startOf(holder.pid)
+}
+
+/** When a process began, in ticks since the start of the machine; undefined where the system does not say so. */
+async function startOf (pid: number): Promise<string | undefined> {
+  const line = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
+  // The name of the program may hold blanks and brackets.
+  return line.slice(line.lastIndexOf(')') + 2).split(' ')[START_FIELD]
 }
 
 function isAlive (pid: number): boolean {
