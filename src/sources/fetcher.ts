@@ -9,6 +9,8 @@ export interface FetchOptions {
   readonly known: FetchMemory | undefined
   /** Whether the caller has all files of `known` in mind: what is different from them is enough. */
   readonly isListed?: boolean
+  /** Whether somebody asks for this check, and it is not only due. */
+  readonly isAsked?: boolean
   readonly signal: AbortSignal
   /** An empty folder for what is fetched, on the file system of the state folder; its owner removes it. */
   readonly tmp: string

@@ -186,6 +186,7 @@ export class SourceKeeper implements Keeper {
 
   async #check (): Promise<void> {
     const { source, fetcher, lock } = this.#options
+    const isAsked = this.#isHinted
     this.#isHinted = false
     await lock.confirm()
     if (!await this.#publisher.restore()) this.#forget()
@@ -195,7 +196,7 @@ export class SourceKeeper implements Keeper {
     const timeout = AbortSignal.timeout(source.timeoutMs ?? DEFAULT_TIMEOUT_MS)
     const tmp = await mkdtemp(join(this.#publisher.tmp, 'fetch-'))
     try {
-      const options = { known, tmp, signal: AbortSignal.any([timeout, this.#closing.signal]) }
+      const options = { known, isAsked, tmp, signal: AbortSignal.any([timeout, this.#closing.signal]) }
       const fetched = await fetcher.fetch({ ...options, isListed: known !== undefined && this.#known !== undefined })
       if (fetched === undefined) return
       const isPublished = fetched.changes !== undefined && await this.#publishChanges(fetched, fetched.changes, settings)

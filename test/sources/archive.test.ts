@@ -100,6 +100,23 @@ t.test('K83: an archive without a validator is fetched again after ten minutes, 
   }
 })
 
+t.test('K83: an archive without a validator is fetched when somebody asks for a check, and compared', async (t) => {
+  let body = await tarGzOf(good)
+  const server = await startServer(t, (_, response) => { response.end(body) })
+  const { sources, skills, status } = await openSources(t, [sourceAt(`${server.url}/a.tar.gz`)])
+  const revision = status().revision
+  sources.hint()
+  await sources.sync()
+  t.equal(server.requests.length, 2)
+  t.match(status(), { state: 'ok', revision })
+  body = await tarGzOf([['c/SKILL.md', skillText('c')]])
+  await sources.sync()
+  t.equal(server.requests.length, 2, 'a check that is due only')
+  sources.hint()
+  await sources.sync()
+  t.strictSame(await skills.list(), ['c'])
+})
+
 t.test('K85: an archive without a validator that cannot be published fails until another one is there', async (t) => {
   const whole = await tarGzOf(good)
   let body = whole

@@ -21,10 +21,10 @@ export function createArchiveFetcher (source: ArchiveSource, env: Environment): 
   let blind: { readonly digest: string, readonly until: number } | undefined
   return {
     intervalMs: INTERVAL_MS,
-    async fetch ({ known, signal, tmp }: FetchOptions): Promise<Fetched | undefined> {
+    async fetch ({ known, isAsked, signal, tmp }: FetchOptions): Promise<Fetched | undefined> {
       const { url, digest, path, auth = {} } = source
       if (known !== undefined && digest !== undefined && known['digest'] === digest) return undefined
-      if (known !== undefined && known['digest'] === blind?.digest && performance.now() < (blind?.until ?? 0)) return undefined
+      if (isAsked !== true && known !== undefined && known['digest'] === blind?.digest && performance.now() < (blind?.until ?? 0)) return undefined
       const conditions = { ...known?.['etag'] && { 'if-none-match': known['etag'] }, ...known?.['modified'] && { 'if-modified-since': known['modified'] } }
       const accept = Object.keys(conditions).length > 0 ? [304] : []
       const answer = await send({ url, signal, accept, credentials: await credentialsOf(auth, env), headers: conditions })
