@@ -49,6 +49,7 @@ export class RootWatch {
   #decisiveFolders: ReadonlySet<string> = new Set()
   /** Names of the links by the paths outside of the root that decide what they lead to. */
   #linkPaths: ReadonlyMap<string, readonly string[]> = new Map()
+  #linkFolders: ReadonlySet<string> = new Set()
   #mounts: NetworkMounts
   #update: NodeJS.Immediate | undefined
   #retry: NodeJS.Timeout | undefined
@@ -136,7 +137,10 @@ export class RootWatch {
     if (entry === basename(folder)) this.#renew(folder)
     if (folder === this.#targets.realPath) this.#events.onHint(entry)
     this.#hintSkills(folder)
-    for (const name of this.#linkPaths.get(path) ?? []) this.#onLinkTarget(name)
+    const names = this.#linkPaths.get(path)
+    // Other paths may decide from now on what the links lead to, also where that is nothing before and after.
+    if (names !== undefined || this.#targets.links?.includes(path) === true) this.#scheduleUpdate()
+    for (const name of names ?? []) this.#onLinkTarget(name)
   }
 
   /** What a link leads to came, went, or is another folder. */
@@ -148,11 +152,13 @@ export class RootWatch {
 
   #onNewWatch (folder: string): void {
     // The folder may have been replaced between the trace and the watch.
-    if (this.#decisiveFolders.has(folder)) this.#scheduleUpdate(this.#watcher.isMissing(folder) ? RETRACE_MS : 0)
+    if (this.#decisiveFolders.has(folder) || this.#linkFolders.has(folder)) this.#scheduleUpdate(this.#watcher.isMissing(folder) ? RETRACE_MS : 0)
     // Until everything has been watched once, changes are found by the comparison that follows.
     if (!this.#isReady) return
     if (folder === this.#targets.realPath || this.#decisiveFolders.has(folder)) this.#events.onHint()
     this.#hintSkills(folder)
+    if (!this.#linkFolders.has(folder)) return
+    for (const [path, names] of this.#linkPaths) if (dirname(path) === folder) for (const name of names) this.#events.onHint(name)
   }
 
   #hintSkills (folder: string): void {
@@ -191,7 +197,8 @@ export class RootWatch {
     this.#decisiveFolders = new Set([...this.#decisive].map((path) => dirname(path)))
     const { realPath } = this.#targets
     this.#linkPaths = this.#traceLinks()
-    const folders = [...this.#decisiveFolders, ...[...this.#linkPaths.keys()].map((path) => dirname(path)), ...realPath === undefined ? [] : [realPath], ...this.#names.keys()]
+    this.#linkFolders = new Set([...this.#linkPaths.keys()].map((path) => dirname(path)))
+    const folders = [...this.#decisiveFolders, ...this.#linkFolders, ...realPath === undefined ? [] : [realPath], ...this.#names.keys()]
     const wanted = new Set(folders.filter((folder) => !this.#mounts.has(folder)))
     for (const folder of this.#watcher.folders) {
       if (!wanted.has(folder)) this.#watcher.remove(folder)

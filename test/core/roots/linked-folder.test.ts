@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { linkContainers, resolveLink } from '../../../src/core/roots/linked-folder.ts'
 import { createLocalDisk } from '../../../src/core/disk/disk.ts'
-import { createFaultyDisk, osError, skill, skillText, startManager, textOf } from '../../helper/skills.ts'
+import { createFaultyDisk, osError, skill, skillText, startManager, textOf, until } from '../../helper/skills.ts'
 import { startWatching, followed } from '../../helper/watched-index.ts'
 
 const CANARY = 'CANARY'
@@ -244,6 +244,36 @@ t.test('K52: the index follows what links lead to outside of the root', async (t
     fs.mkdirSync(join(base, 'made'))
     fs.writeFileSync(join(base, 'made/SKILL.md'), skillText('later'))
     fs.renameSync(join(base, 'made'), join(store, 'later'))
+    await followed(manager, root)
+  })
+
+  let refreshes = 0
+  manager.refreshed.subscribe(() => { refreshes++ })
+  /** Returns when the change has been looked at. */
+  const refreshed = async (act: () => void) => {
+    const before = refreshes
+    act()
+    await until(() => refreshes > before)
+  }
+
+  await t.test('a link to a skill in folders that are made one after the other', async () => {
+    fs.symlinkSync('../store/deep/deeper/last', join(root, 'last'))
+    await manager.list()
+    for (const folder of ['deep', 'deep/deeper']) await refreshed(() => { fs.mkdirSync(join(store, folder)) })
+    fs.mkdirSync(join(base, 'made'))
+    fs.writeFileSync(join(base, 'made/SKILL.md'), skillText('last'))
+    fs.renameSync(join(base, 'made'), join(store, 'deep/deeper/last'))
+    await followed(manager, root)
+  })
+
+  await t.test('a link to nothing that is turned to another nothing', async () => {
+    fs.symlinkSync('../store/never', join(root, 'turned'))
+    await manager.list()
+    fs.mkdirSync(join(store, 'elsewhere'))
+    await refreshed(() => { relink(join(root, 'turned'), '../store/elsewhere/turned') })
+    fs.mkdirSync(join(base, 'made'))
+    fs.writeFileSync(join(base, 'made/SKILL.md'), skillText('turned'))
+    fs.renameSync(join(base, 'made'), join(store, 'elsewhere/turned'))
     await followed(manager, root)
   })
 })
