@@ -3,6 +3,7 @@ import { sha256 } from '../ground/digest.ts'
 import type { Signature } from '../ground/skill.ts'
 import type { Disk } from './disk.ts'
 import { pathBelow } from './paths.ts'
+import { asRefused, isUnknown } from './refused.ts'
 import { isSameOrMissing, isTrustworthy, signatureOf, stateId } from './signature.ts'
 
 /**
@@ -48,12 +49,16 @@ export function statOf (disk: Disk): Stat {
   return (path) => signatureAt(disk, path)
 }
 
-/** Undefined for what is not there or may not be read. */
+/**
+ * Undefined for what is not there or may not be read.
+ * @throws {RefusedError} `io_error`: a disk that fails says neither
+ */
 export async function signatureAt (disk: Disk, path: string): Promise<Signature | undefined> {
   try {
     const stats = await disk.stat(path)
     return stats && signatureOf(stats)
-  } catch {
+  } catch (error) {
+    if (isUnknown(error)) throw asRefused(error)
     return undefined
   }
 }

@@ -10,7 +10,7 @@ import { isHiddenFile, isHiddenPath, type PathFilter } from './hidden.ts'
 import { IGNORE_FILE } from './ignore-file.ts'
 import { signatureAt } from './observed.ts'
 import { pathBelow } from './paths.ts'
-import { asRefused, changed, RefusedError } from './refused.ts'
+import { asRefused, changed, isUnknown, RefusedError } from './refused.ts'
 import { isSameOrMissing, signatureOf } from './signature.ts'
 
 /** A file, or a link, of a skill. */
@@ -46,7 +46,7 @@ export interface Walk {
  * Lists a skill and observes the states of all that is in it, in slices. Opens no file.
  * @param hidden what else than hidden names is not part of the skill, and the ignore file that says so, if there is one
  * @param signal ends it, with an error
- * @throws {RefusedError} `not_found` when the folder went away, `changed` when one in it did
+ * @throws {RefusedError} `not_found` when the folder went away, `changed` when one in it did, `io_error`
  */
 export async function walkSkill (disk: Disk, base: string, { filter, ignoreFile }: Hiding = {}, signal?: AbortSignal): Promise<Walk> {
   const walk: Walk = { base, startedAt: Date.now(), observed: new Map(), folders: [''], files: [], leftOut: new LeftOutFiles(), filter, signal, excess: undefined }
@@ -110,6 +110,8 @@ async function stateOf (disk: Disk, path: string, entry: Dirent): Promise<Signat
     const stats = await (entry.isFile() ? disk.lstat(path) : disk.stat(path))
     return stats && signatureOf(stats)
   } catch (error) {
+    // A disk that fails does not say that the file is gone.
+    if (isUnknown(error)) throw asRefused(error)
     // Of a link, it may be the text of a target.
     return entry.isFile() && isTooLong(error) ? 'too_long' : undefined
   }

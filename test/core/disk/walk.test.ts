@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createNetworkDisk, type Disk } from '../../../src/core/disk/disk.ts'
 import { listFiles } from '../../../src/validate/listed-files.ts'
-import { createFaultyDisk, skillText, startManager } from '../../helper/skills.ts'
+import type { Interceptor } from '../../helper/disk.ts'
+import { createFaultyDisk, failing, outcome, skill, skillText, startManager } from '../../helper/skills.ts'
 
 /** Goes down one folder at a time, as tar does: no absolute path of the system reaches what it makes. */
 const NEST = `
@@ -62,4 +63,27 @@ t.test('K9: the check of a folder names what no path reaches too', async (t) => 
   const root = nest(t, LONG)
   const listed = await listFiles(createFaultyDisk(), { folder: { name: 'demo', realPath: join(root, 'demo') } } as Parameters<typeof listFiles>[1])
   t.match(listed, { files: [{ path: 'SKILL.md' }], findings: [{ code: 'file_path_too_long' }] })
+})
+
+t.test('K53: a file whose state a failing disk does not tell is not taken for gone', async (t) => {
+  const root = t.testdir({ demo: skill('demo', { a: 'a', link: t.fixture('symlink', 'a') }) })
+  const disk = createFaultyDisk({ ageMs: 60_000 })
+  const manager = await startManager(t, [root], { disk })
+  const { files } = await manager.manifest('demo')
+  const failures: Readonly<Record<string, Interceptor>> = {
+    'while it is listed': failing('lstat', '/a', 'EIO'),
+    'behind a link': failing('stat', '/link', 'ESTALE'),
+    'when it is compared': failing('stat', '/a', 'EIO')
+  }
+  for (const [when, intercept] of Object.entries(failures)) {
+    fs.writeFileSync(join(root, 'demo/b'), when)
+    disk.intercept = intercept
+    t.equal(await outcome(() => manager.manifest('demo')), "SkillError: Error reading skill 'demo'", when)
+    disk.intercept = () => {}
+    t.equal((await manager.manifest('demo')).files.length, files.length + 1)
+  }
+  disk.intercept = failing('lstat', '/a', 'EIO')
+  fs.rmSync(join(root, 'demo/link'))
+  const listed = listFiles(disk, { folder: { name: 'demo', realPath: join(root, 'demo') } } as Parameters<typeof listFiles>[1])
+  t.match(await listed.catch((error: unknown) => error), { refusal: 'io_error' })
 })
