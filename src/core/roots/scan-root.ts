@@ -114,7 +114,7 @@ export async function scanRoot (disk: Disk, root: RootFolder, before?: GoodScan)
         else if (entry.isDirectory()) folders.addFolder(name)
         else if (entry.isSymbolicLink()) {
           containers ??= await linkContainers(disk, realPath, root.linkTargets)
-          if (disk.answersAtOnce !== true && root.linkTargets.length > 0) await linkText(disk, pathBelow(realPath, name))
+          if (disk.answersAtOnce !== true && root.linkTargets.length > 0 && before?.links.has(name) !== true) await linkText(disk, pathBelow(realPath, name))
           const meaning = await resolveLink(disk, containers, pathBelow(realPath, name), before?.links.get(name))
           links.set(name, meaning)
           if (meaning.kind === 'skill') folders.addLink(name, meaning.realPath)
