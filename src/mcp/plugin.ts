@@ -2,6 +2,7 @@ import type { ReadableStream } from 'node:stream/web'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
+import { lazyCode } from '../core/files/load-code.ts'
 import { Lazy } from '../core/ground/async.ts'
 import { PerSkills, type SkillsOf, type WhileAllowed } from '../http/callers.ts'
 import type { ChangeFeed } from '../core/events/change-feed.ts'
@@ -53,13 +54,15 @@ const LISTEN = 'subscriptions/listen'
 /** The SDK needs a URL and reads no part of it. */
 const URL_OF_DOOR = 'http://localhost/mcp'
 
+const loadHandler = lazyCode(() => import('./handler.ts'))
+
 /**
  * Loads the SDK, and Node's `fetch`, of which it takes `Request`: a quarter of the time of a start, and 16 MB, for whoever uses MCP.
  * Each part has a turn of the event loop, so that other requests wait 50 ms at most.
  */
 async function loadMcp (): Promise<typeof createMcpDoor> {
   await loadSchemas()
-  const { createMcpDoor: create } = await import('./handler.ts')
+  const { createMcpDoor: create } = await loadHandler()
   await nextTurn()
   void globalThis.Request
   await nextTurn()

@@ -1,5 +1,6 @@
 import { basename } from 'node:path/posix'
 import type { FastifyError, FastifyPluginAsync, FastifyReply, FastifyRequest, preValidationAsyncHookHandler } from 'fastify'
+import { lazyCode } from '../core/files/load-code.ts'
 import { Lazy } from '../core/ground/async.ts'
 import { overloadError } from '../core/ground/errors.ts'
 import { own } from '../core/ground/json.ts'
@@ -14,11 +15,11 @@ type LoadPage = () => Promise<{ readonly page: PageMaker }>
 
 /** Every page by its address: a new one is a file and a row here. What makes it is loaded when it is asked for. */
 const PAGES: Readonly<Record<string, { readonly load: LoadPage, readonly reads: RouteReads }>> = {
-  '/ui/skills/:name': { load: () => import('./pages/skill.ts'), reads: { event: 'skill.read', door: 'ui' } },
-  '/ui/skills/:name/changes': { load: () => import('./pages/changes.ts'), reads: { event: 'skill.read', door: 'ui' } },
-  '/ui/skills/:name/files': { load: () => import('./pages/file.ts'), reads: { event: 'skill.read', door: 'ui' } },
-  '/ui/skills/:name/files/*': { load: () => import('./pages/file.ts'), reads: { event: 'skill.file_read', door: 'ui' } },
-  '/ui/status': { load: () => import('./pages/status.ts'), reads: 'nothing' }
+  '/ui/skills/:name': { load: lazyCode(() => import('./pages/skill.ts')), reads: { event: 'skill.read', door: 'ui' } },
+  '/ui/skills/:name/changes': { load: lazyCode(() => import('./pages/changes.ts')), reads: { event: 'skill.read', door: 'ui' } },
+  '/ui/skills/:name/files': { load: lazyCode(() => import('./pages/file.ts')), reads: { event: 'skill.read', door: 'ui' } },
+  '/ui/skills/:name/files/*': { load: lazyCode(() => import('./pages/file.ts')), reads: { event: 'skill.file_read', door: 'ui' } },
+  '/ui/status': { load: lazyCode(() => import('./pages/status.ts')), reads: 'nothing' }
 }
 
 const LIST: RouteReads = { event: 'skill.list', door: 'ui' }
@@ -28,6 +29,9 @@ export interface CatalogPages {
   /** Everything below `/ui/`. */
   readonly routes: FastifyPluginAsync
 }
+
+const loadPages = lazyCode(() => import('./pages.ts'))
+const loadList: LoadPage = lazyCode(() => import('./pages/list.ts'))
 
 /** What a route that answers programs does for browsers. */
 export interface ForBrowsers {
@@ -41,7 +45,7 @@ export interface ForBrowsers {
 /** The catalog for people. It costs its routes, until the first page is asked for. */
 export function catalogPages ({ load: busy, ...options }: PagesOptions & { readonly load: Pick<Load, 'level'> }): CatalogPages {
   const pages = new Lazy<Pages>(async () => {
-    const { Pages } = await import('./pages.ts')
+    const { Pages } = await loadPages()
     return new Pages(options)
   })
 
@@ -72,7 +76,7 @@ export function catalogPages ({ load: busy, ...options }: PagesOptions & { reado
         const [path = '', query] = request.url.split('?', 2)
         // Relative links need the slash.
         if (!path.endsWith('/')) await reply.redirect(`${basename(options.prefix)}/${query === undefined ? '' : `?${query}`}`, 308)
-        else await show(request, reply, () => import('./pages/list.ts'))
+        else await show(request, reply, loadList)
       },
       errorHandler
     },

@@ -9,6 +9,7 @@ import { IGNORE_FILE, type IgnoreRules, parseIgnoreFile, unreadableIgnoreFile } 
 import { RefusedError } from '../core/disk/refused.ts'
 import { isHidden } from '../core/disk/hidden.ts'
 import { FileContent } from '../core/files/file-content.ts'
+import { lazyCode } from '../core/files/load-code.ts'
 import { fileKind, type FileKind, HEAD_BYTES } from '../core/files/file-kind.ts'
 import { parseSkillBytes } from '../core/format/main-file.ts'
 import { createSlicer } from '../core/ground/async.ts'
@@ -70,6 +71,8 @@ export async function subjectOfMainFile (bytes: Buffer, folder: string | undefin
   return { ...subject, files: undefined }
 }
 
+const loadYauzl = lazyCode(() => import('yauzl'))
+
 /**
  * A skill in a ZIP, at its root or in its one folder. Only SKILL.md is unpacked, up to MAX_MAIN_FILE_BYTES; of the other files
  * names, sizes and first bytes are read. Nothing is written.
@@ -77,7 +80,7 @@ export async function subjectOfMainFile (bytes: Buffer, folder: string | undefin
  */
 export async function subjectOfArchive (bytes: Buffer, folder: string | undefined, sources: readonly FindingSource[]): Promise<Subject> {
   // The bundle gives the names of a CommonJS module only by its default.
-  const { default: { fromBufferPromise } } = await import('yauzl')
+  const { default: { fromBufferPromise } } = await loadYauzl()
   const zip = await fromBufferPromise(bytes, { strictFileNames: true, validateEntrySizes: true }).catch(refuse)
   try {
     const all = await listEntries(zip, bytes.length)
