@@ -7,6 +7,7 @@ const REFUSED_OBJECT = 'git refuses an object of the repository'
 /** Messages of git and its helpers, in the order in which they are tried. */
 const REASONS: ReadonlyArray<readonly [pattern: RegExp, code: SourceErrorCode, sentence: string]> = [
   [/^(?!remote:).*no space left/im, 'disk', 'the disk of the state folder is full'],
+  [/detected dubious ownership/i, 'auth_failed', 'the repository on this machine belongs to another user: run the service as its owner, or give it the folder'],
   [/returned error: 429|too many requests/i, 'rate_limited', 'the host asks for fewer requests'],
   [/host key verification failed|host key is known|REMOTE HOST IDENTIFICATION/i, 'host_key', 'the key of the SSH host is not the one in the known hosts'],
   [/couldn't find remote ref|not our ref|remote ref does not exist|unadvertised object/i, 'ref_not_found', 'the host has no such branch, tag or commit'],
