@@ -59,10 +59,13 @@ const IndexStateSchema = describes<Omit<SkillStatus, 'ready' | 'indexed' | 'part
   quarantined: Type.Optional(Type.Integer({ minimum: 0, description: 'Folders that the lock or the trust file keeps from being skills; absent without them' }))
 }))
 
+/** Strangers get none of it where an access file is in force. */
+const VisibleStateSchema = Type.Partial(IndexStateSchema)
+
 export const ReadinessSchema = Type.Object({
   status: Type.Literal('ready'),
   detail: Type.Optional(Type.String({ description: 'What is wrong although the service is ready; folders by position and type' })),
-  ...IndexStateSchema.properties,
+  ...VisibleStateSchema.properties,
   sources: Type.Optional(Type.Array(SourceStatusSchema, { description: 'Only with sources that are no plain folders' }))
 }, {
   $id: 'Readiness',
@@ -82,7 +85,7 @@ export const ReadinessSchema = Type.Object({
 /** The same while it is not: a problem with these members too. */
 export const NotReadySchema = Type.Object({
   ...ProblemSchema.properties,
-  ...IndexStateSchema.properties,
+  ...VisibleStateSchema.properties,
   sources: Type.Optional(Type.Array(SourceStatusSchema))
 }, {
   $id: 'NotReady',

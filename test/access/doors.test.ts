@@ -5,6 +5,7 @@ import fp from 'fastify-plugin'
 import t from 'tap'
 import type { SourceStatus } from '../../src/schemas/health.ts'
 import { bearer, buildGuarded, newSecret } from '../helper/guarded.ts'
+import { responseCheckOf } from '../helper/openapi.ts'
 import { openRaw, rawRequest, request } from '../helper/raw-http.ts'
 import { followRoutes } from '../helper/routes.ts'
 import { skill } from '../helper/skills.ts'
@@ -271,4 +272,15 @@ t.test('K64: compressed answers that are kept are those of the caller, though an
     }
   }
   t.ok(compressed > 20, `${compressed} compressed answers`)
+})
+
+t.test('K50: with an access file strangers and callers get of the probes what the OpenAPI document says', async (t) => {
+  const token = newSecret('a', 'groups: [all]')
+  const service = await buildGuarded(t, { roots: { skills: { demo: skill('demo') } }, access: `tokens:\n  - ${token.entry}\n` })
+  const check = responseCheckOf(await (await service.get('/openapi.json', token.text)).text())
+  for (const [target, secret] of [['/readyz', undefined], ['/readyz', token.text], ['/livez', undefined], ['/skills', undefined], ['/skills', token.text], ['/', token.text]] as const) {
+    const response = await service.get(target, secret)
+    const body = Buffer.from(await response.arrayBuffer())
+    t.doesNotThrow(() => { check({ method: 'GET', target, status: response.status, headers: Object.fromEntries(response.headers), body }) }, `${target} ${secret === undefined ? 'stranger' : 'caller'}`)
+  }
 })
