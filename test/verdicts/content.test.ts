@@ -51,6 +51,13 @@ t.test('K79: encoded data and downloads for a shell are shown for review', (t) =
   t.end()
 })
 
+t.test('K79: code in a quotation or a list has no links, and ends where its fence does', async (t) => {
+  for (const code of ['- ```md\n  [x](gone)\n  ```', '> ```\n> [x](gone)\n> ```', '1. > ~~~\n   > [x](gone)\n   > ~~~', '```\n- ```\n[x](gone)\n```', '```\r\n[x](gone)\r\n```\r']) {
+    const { findings } = await verdictsFor({ text: `---\nname: demo\ndescription: x\n---\n${code}\n[y](lost)\n` })
+    t.equal(findings.find((each) => each.code === 'body_link_missing')?.message, "the body links to files that the skill does not have: 'lost'", code)
+  }
+})
+
 t.test('K80: hostile bodies and frontmatter take linear time', async (t) => {
   const head = `${'---'}\nname: demo\ndescription: x\n`
   for (const text of [

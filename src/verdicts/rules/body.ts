@@ -12,6 +12,11 @@ const MAX_LINK_CHARACTERS = 512
 const PLACEHOLDER = /\$ARGUMENTS\b|\$\{CLAUDE_[A-Z_]+\}|(?<=^|\s)!`[^`\n]{1,500}`/m
 const PLACEHOLDER_BEGINNINGS = ['$ARGUMENTS', '${CLAUDE_', '!`']
 
+/** Marks of quotations and lists, in each other. No two parts can take the same blanks. */
+const CONTAINERS = /^[ \t]*(?:(?:>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t]))[ \t]*){1,20}/
+
+const QUOTE_MARKS = /^[ \t]*(?:>[ \t]*){1,20}/
+
 /** In a list, a fence has any indentation. What is behind the mark may end with a carriage return. */
 const FENCE = /^[ \t]*(`{3,}|~{3,})(.*)/s
 
@@ -90,7 +95,9 @@ function linksOf (body: string, firstLine: number): readonly Link[] {
   let fence: string | undefined
   let tried = 0
   for (const [index, text] of body.split('\n').entries()) {
-    const [, mark, info = ''] = FENCE.exec(text) ?? []
+    // Inside of a fence a mark of a list is text, and that of a quotation stays one.
+    const line = text.replace(fence === undefined ? CONTAINERS : QUOTE_MARKS, '')
+    const [, mark, info = ''] = FENCE.exec(line) ?? []
     // Behind the mark that closes is nothing; one with backticks behind it is code in the line.
     const isFence = mark !== undefined && (fence === undefined ? mark.startsWith('~') || !info.includes('`') : mark.startsWith(fence) && info.trim() === '')
     if (isFence) fence = fence === undefined ? mark : undefined
