@@ -1,4 +1,6 @@
 import type { IncomingMessage } from 'node:http'
+import { lazyCode } from '../core/files/load-code.ts'
+import { Lazy } from '../core/ground/async.ts'
 import type { CoreLog } from '../core/ground/log.ts'
 import { peerOf } from '../http/request/client-address.ts'
 import { hasSeveral } from '../http/request/protocol.ts'
@@ -24,11 +26,13 @@ export type Authentication = Proof | { readonly kind: 'refused', readonly refusa
 
 const ANONYMOUS: Proof = { kind: 'anonymous' }
 
+const loadVerifier = lazyCode(() => import('./jwt/verifier.ts'))
+
 /** Finds out who sent a request. Only the digest of a secret is kept. */
 export class Authenticator {
   readonly #policy: Policy
   /** jose is loaded for the first issuer. */
-  readonly #loading: Promise<JwtVerifier> | undefined
+  readonly #loading: Lazy<JwtVerifier> | undefined
   #verifier: JwtVerifier | undefined
 
   /** @param before that of the policy before: keys of issuers stay */
@@ -40,12 +44,15 @@ export class Authenticator {
     }
     const verifier = before === undefined ? undefined : before.#verifier
     if (verifier === undefined) before?.close()
-    this.#loading = import('./jwt/verifier.ts').then(({ JwtVerifier }) => {
+    this.#loading = new Lazy(async () => {
+      const { JwtVerifier } = await loadVerifier()
       this.#verifier = new JwtVerifier(policy.issuers, log, verifier)
       // An issuer may not answer now: the next token asks again.
       this.#verifier.preload()
       return this.#verifier
     })
+    // Code that cannot be loaded now is asked for again by the next token.
+    void this.#loading.get().catch(() => {})
   }
 
   /** Issuers whose keys could not be read at the last attempt. */
@@ -54,7 +61,7 @@ export class Authenticator {
   }
 
   close (): void {
-    void this.#loading?.then((verifier) => { verifier.close() })
+    void this.#loading?.peek().then((verifier) => { verifier?.close() })
   }
 
   /** Synchronous, unless a signature has to be checked. */
@@ -78,8 +85,8 @@ export class Authenticator {
   }
 
   /** @param digest of the whole header */
-  async #verify (loading: Promise<JwtVerifier>, token: string, digest: string): Promise<Authentication> {
-    const outcome: JwtOutcome = await (await loading).verify(token, digest)
+  async #verify (loading: Lazy<JwtVerifier>, token: string, digest: string): Promise<Authentication> {
+    const outcome: JwtOutcome = await (await loading.get()).verify(token, digest)
     switch (outcome.kind) {
       case 'proof': return outcome.proof
       case 'invalid': return refused('invalid_token')
