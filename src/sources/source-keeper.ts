@@ -101,7 +101,7 @@ export class SourceKeeper implements Keeper {
 
   /** Takes up what was published before, without the network; the first check follows. */
   async open (): Promise<void> {
-    this.#published = await this.#publisher.open()
+    this.#published = await this.#publisher.open(settingsOf(this.source))
     if (this.#published !== undefined) this.#options.log.info({ source: this.source.name, revision: this.#published.revision, changedAt: this.#published.changedAt }, 'serving what the source had when it was last fetched')
   }
 

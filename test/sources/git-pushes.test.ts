@@ -255,3 +255,21 @@ t.test(`K84: during ${PUSHES} pushes no question fails, no answer mixes two comm
   t.ok(answers > PUSHES, `${answers} answers`)
   t.strictSame(events, Array.from({ length: PUSHES }, () => 'changed moving'))
 })
+
+t.test('K85: a start without network serves the last state to the settings that it was fetched with, and to no others', async (t) => {
+  const repository = createRepository(t)
+  repository.commit(skillFiles('a', 'b'))
+  const address = `git+file://${repository.path}`
+  const first = await openSources(t, [sourceAt(address)])
+  await first.sources.close()
+  rmSync(repository.path, { recursive: true })
+  const { stateDir } = first
+  for (const [more, expected] of [
+    [{ exclude: ['skills/b'] }, { state: 'failed', skills: 0 }], [{ include: ['skills/a'] }, { state: 'failed', skills: 0 }],
+    [{ layout: 'single' }, { state: 'failed', skills: 0 }], [{ prefix: 'x-' }, { state: 'failed', skills: 0 }], [{}, { state: 'stale', skills: 2 }]
+  ] as const) {
+    const { sources, status } = await openSources(t, [sourceAt(address, more)], { stateDir })
+    t.match(status(), expected, JSON.stringify(more))
+    await sources.close()
+  }
+})

@@ -177,7 +177,7 @@ export class FolderKeeper implements Keeper {
   async #publish ({ tree }: Packages, skills: FoundSkills['skills']): Promise<ReadonlyMap<string, ListedFolder>> {
     if (this.#publisher === undefined) {
       this.#publisher = new Publisher(join(this.#tmp ?? '', 'published'), NO_LOCK.confirm)
-      await this.#publisher.open()
+      await this.#publisher.open('')
     }
     const { name, prefix = '' } = this.#options.folder
     const state = { revision: '', settings: '', memory: {}, changedAt: '', report: undefined }

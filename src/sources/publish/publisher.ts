@@ -93,19 +93,23 @@ export class Publisher implements Listing {
     return join(this.#folder, 'tmp')
   }
 
-  /** Makes the folders, and removes what a process that was killed left behind. */
-  async open (): Promise<PublishedState | undefined> {
+  /**
+   * Makes the folders, and removes what a process that was killed left behind.
+   * @param settings those of now: what was published by others may hold skills that these leave out
+   */
+  async open (settings: string): Promise<PublishedState | undefined> {
     await rm(this.tmp, { recursive: true, force: true })
     await this.#makeFolders()
     this.#realFolder = await realpath(this.#skillsFolder)
     const listing = await readJson(join(this.#folder, LISTING_FILE))
     if (!isJsonObject(listing) || !isJsonObject(listing.skills)) return undefined
+    const { state } = listing
+    if (isState(state) && state.settings !== settings) return undefined
     const listed = Object.entries(listing.skills).filter((entry): entry is [string, string] => isSafeName(entry[0]) && typeof entry[1] === 'string' && DIGEST.test(entry[1]))
     const there = new Set(await readdir(this.#skillsFolder))
     const present = listed.filter(([, digest]) => there.has(digest))
     this.#list(new Map(present))
     await this.#removeUnlisted()
-    const { state } = listing
     if (!isState(state)) return undefined
     // What somebody has removed is fetched again, and not taken for what the source has.
     return present.length === listed.length ? state : { ...state, memory: {} }
