@@ -2,8 +2,9 @@ import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
-import { tarGzOf } from '../helper/archives.ts'
+import { tarGzOf, tarOf, zipOf } from '../helper/archives.ts'
 import { startServer } from '../helper/fault-server.ts'
 import { freePort } from '../helper/proxies.ts'
 import { skillText, textOf, until } from '../helper/skills.ts'
@@ -29,7 +30,7 @@ function digestOf (bytes: Buffer): string {
 }
 
 /** Uploads blobs and a manifest, as `oras push` does; returns the manifest's digest. */
-async function push (host: string, reference: string, layers: ReadonlyArray<readonly [mediaType: string, bytes: Buffer, title?: string]>, artifactType = 'application/vnd.agentskills.skill.v1'): Promise<string> {
+async function push (host: string, reference: string, layers: ReadonlyArray<readonly [mediaType: string, bytes: Buffer, title?: string, isFolder?: boolean | undefined]>, artifactType = 'application/vnd.agentskills.skill.v1'): Promise<string> {
   const empty = Buffer.from('{}')
   for (const bytes of [empty, ...layers.map(([, bytes]) => bytes)]) {
     const { headers } = await fetch(`http://${host}/v2/team/skills/blobs/uploads/`, { method: 'POST' })
@@ -42,7 +43,7 @@ async function push (host: string, reference: string, layers: ReadonlyArray<read
     mediaType: 'application/vnd.oci.image.manifest.v1+json',
     artifactType,
     config: { mediaType: 'application/vnd.agentskills.skill.config.v1+json', digest: digestOf(empty), size: empty.length },
-    layers: layers.map(([mediaType, bytes, title]) => ({ mediaType, digest: digestOf(bytes), size: bytes.length, ...title !== undefined && { annotations: { 'org.opencontainers.image.title': title } } }))
+    layers: layers.map(([mediaType, bytes, title, isFolder]) => ({ mediaType, digest: digestOf(bytes), size: bytes.length, ...title !== undefined && { annotations: { 'org.opencontainers.image.title': title, ...isFolder === true && { 'io.deis.oras.content.unpack': 'true' } } } }))
   })
 }
 
@@ -71,6 +72,31 @@ t.test('K83: artifacts of a registry, by tag, digest and collection, and a tag t
   await sources.sync()
   t.strictSame(sources.status.map(({ revision }) => revision).slice(0, 2), [`1@${second}`, first], 'a digest never moves')
   t.equal(await textOf(() => skills.readFile('a', 'x.txt')), 'moved')
+})
+
+t.test('K83: what ORAS pushes without a type of its own: plain files, archives and folders', { skip }, async (t) => {
+  const host = await startRegistry(t)
+  const { sources, skills, status } = await openSources(t, [sourceAt(`oci://${host}/team/skills:1`)])
+  const skill = Buffer.from(skillText('a'))
+  const tar = await tarOf([['a/SKILL.md', skill]])
+  const listing = gzipSync('no archive')
+  const table: ReadonlyArray<readonly [what: string, ...layers: ReadonlyArray<readonly [title: string, bytes: Buffer, isFolder?: boolean]>]> = [
+    ['files with paths, one of them an archive', ['a/SKILL.md', skill], ['a/x.tar', tar]],
+    ['a file of one skill', ['SKILL.md', skill], ['x.tar', listing]],
+    ['an archive', ['skills.tar', tar]], ['a compressed archive', ['skills.tgz', gzipSync(tar)]], ['a ZIP', ['skills.zip', zipOf([{ name: 'a/SKILL.md', bytes: skill }])]],
+    ['a folder', ['a', gzipSync(tar), true]], ['a folder with a path', ['b/a', gzipSync(tar), true]]
+  ]
+  for (const [what, ...layers] of table) {
+    await push(host, '1', layers.map(([title, bytes, isFolder]) => ['application/vnd.oci.image.layer.v1.tar', bytes, title, isFolder]))
+    await sources.sync()
+    t.match(status(), { state: 'ok', skills: 1 }, what)
+    t.strictSame(await skills.list(), ['a'], what)
+    const [, [path = '', bytes = skill] = []] = layers
+    if (path !== '') t.match(await skills.openFile('a', path.replace('a/', '')), { kind: 'content', content: { bytes } }, what)
+  }
+  await push(host, '1', [['application/vnd.oci.image.layer.v1.tar', skill, '../SKILL.md']])
+  await sources.sync()
+  t.match(status(), { state: 'stale', error: { code: 'bad_archive' } })
 })
 
 t.test('K84: a registry gets no credentials to another host, and other bytes than those of a digest are refused', async (t) => {

@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { open, stat } from 'node:fs/promises'
-import { Readable, Transform } from 'node:stream'
+import { pipeline as startPipeline, Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import zlib from 'node:zlib'
 import { extract } from 'tar-stream'
@@ -9,6 +9,8 @@ import { SourceError } from '../source-error.ts'
 import { refused, type UnpackedFiles } from './unpacked-files.ts'
 import { unpackZip } from './unpack-zip.ts'
 
+/** Enough to tell what a file is: the first header of a tar archive. */
+const HEAD_BYTES = 512
 const USTAR_AT = 257
 const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
 
@@ -20,45 +22,65 @@ const ZSTD_WINDOW_LOG = 25
 /** Two empty blocks, in bytes: without them, nobody can tell where a tar archive was cut. */
 const TAR_END_BYTES = 1_024
 
+type Kind = 'zip' | 'gzip' | 'zstd' | 'tar'
+
 /** Unpacks an archive by what its first bytes say it is: neither its name nor its type can be trusted. */
 export async function unpackArchive (path: string, into: UnpackedFiles, signal: AbortSignal): Promise<void> {
   into.addPackedBytes((await stat(path)).size)
   try {
-    switch (await kindOf(path)) {
-      case 'zip':
-        await unpackZip(path, into)
-        return
-      case 'gzip':
-        await unpackTar(path, [zlib.createGunzip()], into, signal)
-        return
-      case 'zstd':
-        if (zlib.createZstdDecompress === undefined) throw new SourceError('bad_archive', 'the archive is compressed with zstd, which Node 22.15 or later unpacks')
-        await unpackTar(path, [zlib.createZstdDecompress({ params: { [WINDOW_LOG_MAX]: ZSTD_WINDOW_LOG } })], into, signal)
-        return
-      case 'tar':
-        await unpackTar(path, [], into, signal)
-        return
-      case undefined:
-        throw new SourceError('bad_archive', 'what the host sends is no ZIP, tar, tar.gz or tar.zst archive')
-    }
+    const kind = await kindOf(path)
+    if (kind === undefined) throw new SourceError('bad_archive', 'what the host sends is no ZIP, tar, tar.gz or tar.zst archive')
+    if (kind === 'zip') await unpackZip(path, into)
+    else await unpackTar(path, decompressorsOf(kind), into, signal)
   } catch (error) {
     signal.throwIfAborted()
     throw asArchiveError(error)
   }
 }
 
-async function kindOf (path: string): Promise<'zip' | 'gzip' | 'zstd' | 'tar' | undefined> {
+/** Whether a file is an archive, and no single file that is compressed. */
+export async function isArchive (path: string): Promise<boolean> {
+  const kind = await kindOf(path)
+  return kind === 'gzip' || kind === 'zstd' ? await isCompressedTar(path, kind) : kind !== undefined
+}
+
+async function isCompressedTar (path: string, kind: Kind): Promise<boolean> {
+  let head = Buffer.alloc(0)
+  try {
+    const unpacked = startPipeline([createReadStream(path), ...decompressorsOf(kind)], () => {}) as unknown as AsyncIterable<Buffer>
+    for await (const chunk of unpacked) {
+      head = Buffer.concat([head, chunk])
+      if (head.length >= HEAD_BYTES) break
+    }
+  } catch (error) {
+    if (error instanceof SourceError) throw error
+    return false
+  }
+  return kindOfBytes(head) === 'tar'
+}
+
+async function kindOf (path: string): Promise<Kind | undefined> {
   const file = await open(path)
   try {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(512), 0, 512, 0)
-    const head = buffer.subarray(0, bytesRead)
-    if (head.toString('latin1', 0, 4) === 'PK\x03\x04') return 'zip'
-    if (head[0] === 0x1f && head[1] === 0x8b) return 'gzip'
-    if (head.subarray(0, ZSTD.length).equals(ZSTD)) return 'zstd'
-    return head.toString('latin1', USTAR_AT, USTAR_AT + 5) === 'ustar' ? 'tar' : undefined
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0)
+    return kindOfBytes(buffer.subarray(0, bytesRead))
   } finally {
     await file.close()
   }
+}
+
+function kindOfBytes (head: Buffer): Kind | undefined {
+  if (head.toString('latin1', 0, 4) === 'PK\x03\x04') return 'zip'
+  if (head[0] === 0x1f && head[1] === 0x8b) return 'gzip'
+  if (head.subarray(0, ZSTD.length).equals(ZSTD)) return 'zstd'
+  return head.toString('latin1', USTAR_AT, USTAR_AT + 5) === 'ustar' ? 'tar' : undefined
+}
+
+function decompressorsOf (kind: Kind): readonly Transform[] {
+  if (kind === 'gzip') return [zlib.createGunzip()]
+  if (kind !== 'zstd') return []
+  if (zlib.createZstdDecompress === undefined) throw new SourceError('bad_archive', 'the archive is compressed with zstd, which Node 22.15 or later unpacks')
+  return [zlib.createZstdDecompress({ params: { [WINDOW_LOG_MAX]: ZSTD_WINDOW_LOG } })]
 }
 
 /** Files and links inside; nothing else is ever in a skill. */

@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isJsonObject, type JsonObject } from '../../core/ground/json.ts'
 import type { Environment } from '../../operator/setting.ts'
-import { unpackArchive } from '../archive/unpack.ts'
+import { isArchive, unpackArchive } from '../archive/unpack.ts'
 import { createUnpackedFiles, type UnpackedFiles } from '../archive/unpacked-files.ts'
 import { MAX_ARCHIVE_BYTES } from '../archive/archive-fetcher.ts'
 import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'
@@ -16,6 +16,8 @@ const INTERVAL_MS = 60_000
 const MAX_LAYERS = 100
 const MAX_MANIFESTS = 2_000
 const TITLE = 'org.opencontainers.image.title'
+/** Set by ORAS for a folder that it packed: the layer has the folder's name as its title. */
+const UNPACK = 'io.deis.oras.content.unpack'
 /** How a layer of an image says that a file of a lower one is gone. */
 const WHITE_OUT = /(?:^|\/)\.wh\./
 const TAR_LAYER = /[./+]tar(?:[.+](?:gzip|zstd))?$/
@@ -23,6 +25,7 @@ const TAR_LAYER = /[./+]tar(?:[.+](?:gzip|zstd))?$/
 interface Layer extends Descriptor {
   readonly mediaType: string
   readonly title: string | undefined
+  readonly isPacked: boolean
 }
 
 /**
@@ -40,7 +43,7 @@ export function createOciFetcher (source: OciSource, env: Environment): Fetcher 
       if (known?.['digest'] === digest) return undefined
       const files = await createUnpackedFiles(tmp, signal)
       let bytes = 0
-      const layers = (await layersOf(registry, digest)).filter(({ mediaType, title }) => TAR_LAYER.test(mediaType) || title !== undefined)
+      const layers = (await layersOf(registry, digest)).filter(({ mediaType, title, isPacked }) => TAR_LAYER.test(mediaType) || title !== undefined || isPacked)
       if (layers.length === 0) throw new SourceError('bad_archive', 'the artifact has no layer that is a tar, tar.gz or tar.zst archive, or a file with a title')
       for (const [index, layer] of layers.entries()) {
         bytes += layer.size
@@ -58,13 +61,19 @@ export function createOciFetcher (source: OciSource, env: Environment): Fetcher 
   }
 }
 
-async function unpackLayer ({ mediaType, title, size }: Layer, blob: string, files: UnpackedFiles, signal: AbortSignal): Promise<void> {
-  if (TAR_LAYER.test(mediaType)) {
+async function unpackLayer (layer: Layer, blob: string, files: UnpackedFiles, signal: AbortSignal): Promise<void> {
+  const { title, size } = layer
+  if (title === undefined || await isToUnpack(layer, title, blob)) {
     await unpackArchive(blob, files, signal)
-  } else if (title !== undefined) {
+  } else {
     files.addPackedBytes(size)
     await files.addFile(title, createReadStream(blob))
   }
+}
+
+/** ORAS pushes a plain file under the type of a tar layer, unless another is given. */
+async function isToUnpack ({ mediaType, isPacked }: Layer, title: string, blob: string): Promise<boolean> {
+  return isPacked || (TAR_LAYER.test(mediaType) && !title.includes('/') && await isArchive(blob))
 }
 
 /** The layers of a manifest, or of all manifests of an index. */
@@ -92,8 +101,8 @@ function manifestLayers (manifest: JsonObject): Layer[] {
     const value = asObject(layer)
     if (value['urls'] !== undefined) throw new SourceError('refused_tree', 'the artifact has layers at other addresses')
     const { annotations, mediaType } = value
-    const title = isJsonObject(annotations) ? annotations[TITLE] : undefined
-    return { ...descriptorOf(value), mediaType: typeof mediaType === 'string' ? mediaType : '', title: typeof title === 'string' ? title : undefined }
+    const { [TITLE]: title, [UNPACK]: unpack } = isJsonObject(annotations) ? annotations : {}
+    return { ...descriptorOf(value), mediaType: typeof mediaType === 'string' ? mediaType : '', title: typeof title === 'string' ? title : undefined, isPacked: unpack === 'true' }
   })
 }
 
