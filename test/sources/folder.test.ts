@@ -1,4 +1,5 @@
-import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { mock } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -150,6 +151,43 @@ t.test('K86: packages in a folder are skills, and follow their files', async (t)
   await sources.sync()
   t.strictSame(await skills.list(), ['skill'])
   t.match(status(), { skills: 1 })
+})
+
+t.test('K86: a temporary folder that cannot be written or was cleaned costs no skill that is there', async (t) => {
+  const path = t.testdir({ root: {}, tmp: {} })
+  const root = join(path, 'root')
+  const packed = (name: string) => ({ [`${name}.skill`]: zipOfTexts(Object.entries({ 'SKILL.md': skillText(name), 'x.txt': name })) })
+  write(root, { ...skillsAt('plain'), ...packed('a') })
+  const { TMPDIR: before = tmpdir() } = process.env
+  t.teardown(() => { process.env['TMPDIR'] = before })
+  process.env['TMPDIR'] = join(path, 'nowhere')
+  const { skills, sources, status } = await openFolder(t, { path: root, layout: 'tree' })
+  t.strictSame(await skills.list(), ['plain'])
+  t.match(status(), { state: 'stale', skills: 1, error: { code: 'disk', message: /temporary files \(ENOENT\)/ } })
+  const tmp = join(path, 'tmp')
+  process.env['TMPDIR'] = tmp
+  await sources.sync()
+  t.strictSame(await skills.list(), ['a', 'plain'])
+  t.match(status(), { state: 'ok', error: undefined })
+  const files = () => readdirSync(tmp, { recursive: true, withFileTypes: true }).filter((entry) => entry.name === 'x.txt').map((entry) => join(entry.parentPath, entry.name))
+  for (const clean of [() => { rmSync(tmp, { recursive: true }); mkdirSync(tmp) }, () => { for (const file of files()) rmSync(file) }]) {
+    clean()
+    await sources.sync()
+    t.equal(await textOf(() => skills.readFile('a', 'x.txt')), 'a')
+    t.equal(readdirSync(tmp).length, 1, 'what is left of the other one is removed')
+  }
+  write(root, packed('b'))
+  process.env['TMPDIR'] = join(path, 'nowhere')
+  const [ours = ''] = readdirSync(tmp)
+  renameSync(join(tmp, ours), join(tmp, 'kept'))
+  writeFileSync(join(tmp, ours), '')
+  write(root, skillsAt('new'))
+  await sources.sync()
+  t.strictSame([...sources.roots[0]?.listed?.folders?.keys() ?? []].sort(), ['a', 'new', 'plain'])
+  t.match(status(), { state: 'stale', error: { code: 'disk' } })
+  rmSync(join(root, 'a.skill'))
+  await sources.sync()
+  t.strictSame(await skills.list(), ['new', 'plain'], 'a package that is gone is not served')
 })
 
 t.test('K86: a package that goes and comes back within minutes is served after the sweep', async (t) => {

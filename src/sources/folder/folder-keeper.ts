@@ -1,5 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ListedFolder, Listing } from '../../core/roots/listing.ts'
 import type { RootOptions } from '../../core/roots/root-reports.ts'
@@ -11,20 +9,16 @@ import { coalesce } from '../../core/ground/async.ts'
 import { type CoreLog, SILENT } from '../../core/ground/log.ts'
 import { Signal } from '../../core/ground/signal.ts'
 import { findSkills } from '../../core/layout/find-skills.ts'
-import type { FoundSkills, LeftOut } from '../../core/layout/layout.ts'
+import type { LeftOut } from '../../core/layout/layout.ts'
 import { Refresher, type RefreshTimes } from '../../core/refresher.ts'
 import type { RefreshHints } from '../../core/watch/watcher.ts'
 import type { SourceStatus } from '../../schemas/health.ts'
 import type { LayoutFolder } from '../address/source-kind.ts'
-import { unpackPackages } from '../publish/packages.ts'
-import { Publisher } from '../publish/publisher.ts'
-import { NO_LOCK } from '../publish/state-folder.ts'
 import { type LayoutReport, summaryOf } from '../publish/report.ts'
-import { MAX_FILE_BYTES } from '../publish/limits.ts'
-import { SourceTree } from '../publish/source-tree.ts'
 import { SourceError } from '../source-error.ts'
 import type { Keeper } from '../keeper.ts'
 import { DiskTree } from './disk-tree.ts'
+import { FolderPackages } from './folder-packages.ts'
 import { PackageTree } from './package-tree.ts'
 
 /** Shorter than the catalog's own pause, which comes on top. */
@@ -37,14 +31,6 @@ export interface FolderKeeperOptions {
   readonly linkTargets?: readonly string[] | undefined
 }
 
-/** Packages of a folder, unpacked. */
-interface Packages {
-  readonly fingerprint: string
-  readonly tree: SourceTree
-  readonly leftOut: readonly LeftOut[]
-  readonly tmp: string
-}
-
 /**
  * Keeps the listing of a folder with a layout near its disk. Skills are served where they lie, and compared with the disk at
  * each request like any other. Hints of a watcher and full searches at intervals say which folders are skills.
@@ -54,12 +40,10 @@ export class FolderKeeper implements Keeper {
   readonly #listing: { folders: Listing['folders'], ignored: ReadonlySet<string>, readonly changed: Signal<void>, readonly isFixed: false } = { folders: undefined, ignored: new Set(), changed: new Signal(), isFixed: false }
   readonly #refresher: Refresher
   readonly #closing = new AbortController()
+  readonly #packages: FolderPackages
   /** Searches all of it anew. */
   readonly sync = coalesce(() => this.#refresh({ everything: true, names: new Set() }))
   #tree: DiskTree | undefined
-  #packages: Packages | undefined
-  #publisher: Publisher | undefined
-  #tmp: string | undefined
   #report: LayoutReport | undefined
   #failure: { readonly error: SourceError, readonly since: Date } | undefined
   #checkedAt: Date | undefined
@@ -67,6 +51,7 @@ export class FolderKeeper implements Keeper {
   constructor (options: FolderKeeperOptions) {
     this.#options = options
     const { folder, polling = false, log } = options
+    this.#packages = new FolderPackages(folder.name, this.#closing.signal)
     this.#refresher = new Refresher({
       root: folder.path,
       polling,
@@ -112,8 +97,7 @@ export class FolderKeeper implements Keeper {
   async close (): Promise<void> {
     this.#closing.abort()
     await this.#refresher.close()
-    this.#publisher?.close()
-    if (this.#tmp !== undefined) await rm(this.#tmp, { recursive: true, force: true })
+    await this.#packages.close()
   }
 
   async #refresh ({ everything, names }: RefreshHints): Promise<void> {
@@ -122,27 +106,28 @@ export class FolderKeeper implements Keeper {
       const isSame = !everything && names.size > 0 && this.#tree !== undefined && await this.#tree.isAt(path)
       if (!isSame) this.#tree = await DiskTree.open(path, linkTargets)
       else if (await this.#tree?.update(['', ...names]) === false) return
-      if (this.#tree !== undefined) await this.#search(this.#tree)
+      if (this.#tree !== undefined) await this.#search(this.#tree, !isSame)
       this.#checkedAt = new Date()
-      this.#failure = undefined
+      if (this.#packages.problem === undefined) this.#failure = undefined
+      else this.#setFailure(this.#packages.problem)
     } catch (error) {
       if (!this.#closing.signal.aborted) this.#fail(error)
     }
   }
 
-  async #search (tree: DiskTree): Promise<void> {
+  async #search (tree: DiskTree, isThorough: boolean): Promise<void> {
     const { folder, log } = this.#options
     const { layout, name, include, exclude, prefix = '' } = folder
     const options = { layout, name, ...include && { include }, ...exclude && { exclude } }
     const plain = await findSkills(tree, options)
-    const packages = await this.#unpack(tree, plain.packages)
+    const packages = await this.#packages.unpack(tree, plain.packages, isThorough)
     const found = packages === undefined ? plain : await findSkills(new PackageTree(tree, packages.tree), options)
     const rules = await tree.ignoreRules()
     const [ignored, skills] = split(found.skills, ({ path }) => path !== '' && isIgnored(rules, path, true))
     const [packed, own] = split(skills, ({ path }) => packages?.tree.isFolder(path) === true && !tree.listed.has(path))
     const folders = new Map<string, ListedFolder>()
     for (const { name, path } of own) folders.set(prefix + name, { path: path === '' ? folder.path : join(folder.path, path), realPath: await tree.realPath(path), rules: rulesOf(rules, prefix + name, path) })
-    if (packages !== undefined) for (const [name, place] of await this.#publish(packages, packed)) folders.set(name, place)
+    for (const [name, place] of await this.#packages.publish(packed, prefix, plain.packages)) folders.set(name, place)
     this.#refresher.follow({ realPath: tree.root, folders: tree.listed })
     this.#report = summaryOf({
       ...found, leftOut: [...found.leftOut, ...packages?.leftOut ?? [], ...tree.outside, ...ignored.map(({ path }): LeftOut => ({ path, reason: 'ignored' }))]
@@ -155,48 +140,22 @@ export class FolderKeeper implements Keeper {
     log.info({ source: name, path: folder.path, layout: found.layout, skills: folders.size, leftOut: this.#report.left_out?.count ?? 0 }, before === undefined ? 'a folder was searched for skills' : 'the skills of a folder are others')
   }
 
-  /** Undefined without packages. They are unpacked again when one of them changed. */
-  async #unpack (tree: DiskTree, paths: readonly string[]): Promise<Packages | undefined> {
-    const before = this.#packages
-    const fingerprint = (await Promise.all(paths.map(async (path) => `${path}\0${await tree.fingerprintOf(path)}`))).join('\n')
-    if (before?.fingerprint !== fingerprint) {
-      this.#packages = paths.length === 0 ? undefined : await this.#unpackNow(tree, paths, fingerprint)
-      if (before !== undefined) await rm(before.tmp, { recursive: true, force: true })
-    }
-    return this.#packages
-  }
-
-  async #unpackNow (tree: DiskTree, paths: readonly string[], fingerprint: string): Promise<Packages> {
-    this.#tmp ??= await mkdtemp(join(tmpdir(), 'skillserve-'))
-    const tmp = await mkdtemp(join(this.#tmp, 'packages-'))
-    const { files, leftOut } = await unpackPackages(paths.map((path) => ({ path, read: () => tree.read(path, MAX_FILE_BYTES) })), tmp, this.#closing.signal)
-    return { fingerprint, tree: new SourceTree(files), leftOut, tmp }
-  }
-
-  /** Skills of packages need folders of their own. */
-  async #publish ({ tree }: Packages, skills: FoundSkills['skills']): Promise<ReadonlyMap<string, ListedFolder>> {
-    if (this.#publisher === undefined) {
-      this.#publisher = new Publisher(join(this.#tmp ?? '', 'published'), NO_LOCK.confirm)
-      await this.#publisher.open('')
-    }
-    const { name, prefix = '' } = this.#options.folder
-    const state = { revision: '', settings: '', memory: {}, changedAt: '', report: undefined }
-    await this.#publisher.publish(tree, skills, { state, prefix, where: `the folder ${name}`, signal: this.#closing.signal })
-    return this.#publisher.folders ?? new Map()
-  }
-
   /** A folder that is gone has no skills; of one that cannot be read now, those of the last search stay. */
   #fail (cause: unknown): void {
     const error = asSourceError(cause)
     const isGone = error.code !== 'disk' && error.code !== 'internal'
-    const isSame = this.#failure?.error.code === error.code
-    this.#failure = { error, since: this.#failure?.since ?? new Date() }
     if (isGone && this.#listing.folders !== undefined) {
       this.#listing.folders = undefined
       this.#tree = undefined
       this.#listing.changed.emit()
     }
     this.#refresher.follow({ realPath: undefined, folders: new Map() })
+    this.#setFailure(error, cause)
+  }
+
+  #setFailure (error: SourceError, cause: unknown = error): void {
+    const isSame = this.#failure?.error.code === error.code && this.#failure.error.message === error.message
+    this.#failure = { error, since: this.#failure?.since ?? new Date() }
     const { name, path } = this.#options.folder
     if (!isSame) this.#options.log.warn({ source: name, path, code: error.code, ...error.code === 'internal' && { err: cause } }, `a folder cannot be searched for skills: ${error.message}`)
   }

@@ -95,7 +95,7 @@ export async function unpackPackages (packages: readonly PackageFile[], tmp: str
   }
 }
 
-function folderOfPackage (path: string): string {
+export function folderOfPackage (path: string): string {
   return path.replace(PACKAGE, '')
 }
 
