@@ -126,5 +126,5 @@ export default [
   },
   noImports(['src/core/**/*.ts'], ['fastify', 'fastify-plugin', '@fastify/*', '@sinclair/*'], 'core is the domain: no HTTP, no wire shapes'),
   noImports(['src/tools/**/*.ts'], ['fastify', 'fastify-plugin', '@fastify/*'], 'tools know the core, not HTTP'),
-  noImports(['src/mcp/{plugin,origin,findings,load-schemas}.ts'], ['@modelcontextprotocol/*'], 'the SDK is loaded at the first request')
+  noImports(['src/mcp/{plugin,origin,findings,sdk/load-schemas}.ts'], ['@modelcontextprotocol/*'], 'the SDK is loaded at the first request')
 ]

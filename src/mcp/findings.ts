@@ -1,6 +1,6 @@
 import type { FindingSource } from '../verdicts/entry.ts'
 import { lazyCode } from '../core/files/load-code.ts'
-import { loadSchemas } from './load-schemas.ts'
+import { loadSchemas } from './sdk/load-schemas.ts'
 import type * as eligibility from './methods/eligibility.ts'
 
 const judge = lazyCode<typeof eligibility>(async () => {

@@ -19,7 +19,7 @@ import { createEventStreams, EVENT_STREAM_MEDIA_TYPE } from '../http/send/event-
 import type { ToolRegistry } from '../tools/registry.ts'
 import { own } from '../core/ground/json.ts'
 import type { createMcpDoor, McpDoor } from './handler.ts'
-import { loadSchemas } from './load-schemas.ts'
+import { loadSchemas } from './sdk/load-schemas.ts'
 import { MAX_MCP_STREAMS } from './limits.ts'
 import { ListenStreams } from './changes/listen-streams.ts'
 import { LIST_CHANGES, Notifications } from './changes/notifications.ts'

@@ -1,5 +1,3 @@
-import { errorCode } from '../core/disk/disk.ts'
-
 /** Why a source could not deliver: a closed set, for status and metrics. */
 export type SourceErrorCode =
   | 'auth_failed' | 'not_found' | 'ref_not_found' | 'path_not_found' | 'redirected' | 'rate_limited' | 'unreachable' | 'tls' | 'host_key' | 'timeout'
@@ -26,14 +24,4 @@ export class SourceError extends Error {
 /** What an operator wrote of a source and cannot be used. The message is one sentence without secrets. */
 export class AddressError extends Error {
   override readonly name = 'AddressError'
-}
-
-/** What an error of a check is to those who read the status. */
-export function asSourceError (error: unknown): SourceError {
-  if (error instanceof SourceError) return error
-  const code = errorCode(error)
-  if (code === 'ENOSPC' || code === 'EDQUOT' || code === 'EACCES' || code === 'EROFS' || code === 'EMFILE') {
-    return new SourceError('disk', `the state folder cannot be written (${code})`, { cause: error })
-  }
-  return new SourceError('internal', 'an unexpected error, which the log has', { cause: error })
 }

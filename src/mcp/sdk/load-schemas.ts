@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { lazyCode } from '../core/files/load-code.ts'
+import { lazyCode } from '../../core/files/load-code.ts'
 
 const loadLibrary = lazyCode(() => import('./schema-library.ts'))
 const loadProtocol = lazyCode(() => import('./protocol-schemas.ts'))

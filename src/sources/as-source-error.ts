@@ -1,0 +1,13 @@
+import { errorCode } from '../core/disk/disk.ts'
+import { SourceError } from './source-error.ts'
+
+/** Errors of the operating system that an operator can mend. */
+const DISK_CODES: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EACCES', 'EROFS', 'EMFILE'])
+
+/** What an error of a check is to those who read the status. */
+export function asSourceError (error: unknown): SourceError {
+  if (error instanceof SourceError) return error
+  const code = errorCode(error)
+  if (DISK_CODES.has(code)) return new SourceError('disk', `the state folder cannot be written (${code})`, { cause: error })
+  return new SourceError('internal', 'an unexpected error, which the log has', { cause: error })
+}
