@@ -277,3 +277,22 @@ t.test('K86: packages in a tree are skills too, and a bad one takes nothing alon
   t.equal(await textOf(() => skills.readFile('p', 'x.txt')), 'x')
   t.match(status().left_out, { count: 1, first: [{ path: 'bad.zip', reason: 'bad_package' }] })
 })
+
+t.test('K86: a package that cannot be published costs only itself', async (t) => {
+  const zip = (...more: ReadonlyArray<readonly [string, string, number?]>) => zipOfTexts([['SKILL.md', skillText('p')], ...more])
+  const packages: ReadonlyArray<readonly [string, Buffer]> = [
+    ['a.skill', zip()], ['a.zip', zip()], ['b', Buffer.from('a file')], ['b.zip', zip()], ['deep.zip', zip([`${'d/'.repeat(21)}x`, 'x'])], ['git.zip', zip(['.git/config', 'x'])],
+    ['long.zip', zip(['n'.repeat(256), 'x'])], ['twice.zip', zip(['x', 'x'], ['x/y', 'y'])]
+  ]
+  const expected = [['a.zip', 'shadowed'], ['b.zip', 'bad_package'], ['deep.zip', 'bad_package'], ['git.zip', 'bad_package'], ['long.zip', 'bad_package'], ['twice.zip', 'bad_package']]
+  const body = await tarGzOf([['top/SKILL.txt', 'x'], ...packages])
+  const server = await startServer(t, (_, response) => { response.end(body) })
+  const folder = join(t.testdir({ folder: Object.fromEntries(packages) }), 'folder')
+  for (const source of [sourceAt(`${server.url}/a.tar.gz`, { layout: 'tree' }), { kind: 'folder', name: 'f', path: folder, layout: 'tree' } as const]) {
+    const { skills, sources, status } = await openSources(t, [source])
+    t.match(status(), { state: 'ok', skills: 1 })
+    t.strictSame(await skills.list(), ['a'])
+    t.strictSame(status().left_out?.first.map(({ path, reason }) => [path, reason]), expected)
+    await sources.close()
+  }
+})

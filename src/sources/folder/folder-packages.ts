@@ -132,7 +132,9 @@ export class FolderPackages {
   async #unpackInto (room: Room, tree: DiskTree, paths: readonly string[], fingerprint: string): Promise<Unpacked> {
     const tmp = await mkdtemp(join(room.path, 'packages-'))
     try {
-      const { files, leftOut } = await unpackPackages(paths.map((path) => ({ path, read: () => tree.read(path, MAX_FILE_BYTES) })), tmp, this.#signal)
+      const { folders, others } = await neighboursOf(tree, paths)
+      const packages = paths.filter((path) => !folders.has(folderOfPackage(path))).map((path) => ({ path, read: () => tree.read(path, MAX_FILE_BYTES) }))
+      const { files, leftOut } = await unpackPackages(packages, others, tmp, this.#signal)
       return { room, fingerprint, tree: new SourceTree(files), leftOut, tmp }
     } catch (error) {
       await remove(tmp)
@@ -154,6 +156,16 @@ export class FolderPackages {
     for (const folder of [tmp, ...[...folders.values()].map(({ realPath }) => realPath)]) counts.set(folder, await countIn(folder))
     this.#counts = counts
   }
+}
+
+/** What lies beside packages. */
+async function neighboursOf (tree: DiskTree, paths: readonly string[]): Promise<{ readonly folders: ReadonlySet<string>, readonly others: ReadonlySet<string> }> {
+  const folders = new Set<string>()
+  const others = new Set<string>()
+  for (const above of new Set(paths.map((path) => path.slice(0, Math.max(0, path.lastIndexOf('/')))))) {
+    for (const { name, kind } of await tree.entries(above)) (kind === 'folder' ? folders : others).add(join(above, name))
+  }
+  return { folders, others }
 }
 
 /** Links are not followed. */

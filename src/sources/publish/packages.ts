@@ -5,10 +5,12 @@ import { createUnpackedFiles } from '../archive/unpacked-files.ts'
 import { unpackArchive } from '../archive/unpack.ts'
 import { isMainFile } from '../../core/format/main-files.ts'
 import type { LeftOut } from '../../core/layout/layout.ts'
+import { RefusedError } from '../../core/disk/refused.ts'
 import { baseName, foldersAbove, PACKAGE } from '../../core/layout/walk-tree.ts'
 import { SourceError } from '../source-error.ts'
-import { MAX_FILE_BYTES } from './limits.ts'
-import type { SourceEntry, SourceFiles } from './source-tree.ts'
+import { MAX_FILE_BYTES, MAX_PUBLISHED_BYTES } from './limits.ts'
+import { isUnwritable } from './plan.ts'
+import { checkEntries, MAX_ENTRIES, type SourceEntry, type SourceFiles } from './source-tree.ts'
 
 const MAX_PACKAGES = 1_000
 
@@ -27,7 +29,7 @@ export async function expandPackages (files: SourceFiles, tmp: string, signal: A
   if (packages.length === 0) return { files, leftOut: [] }
   const folders = new Set(files.entries.flatMap(({ path }) => foldersAbove(path)))
   const { files: unpacked, leftOut } = await unpackPackages(
-    packages.filter(({ path }) => !folders.has(folderOfPackage(path))).map((entry) => ({ path: entry.path, read: () => files.read(entry) })), tmp, signal)
+    packages.filter(({ path }) => !folders.has(folderOfPackage(path))).map((entry) => ({ path: entry.path, read: () => files.read(entry) })), new Set(files.entries.map(({ path }) => path)), tmp, signal)
   const inner = new Set(unpacked.entries)
   return {
     leftOut,
@@ -53,23 +55,29 @@ export interface PackageFile {
 
 /**
  * What packages hold, each in a folder of its name where the package lies. Those without a skill are left out silently: an
- * archive may be anything.
+ * archive may be anything. One that cannot be published costs nothing but itself.
+ * @param taken paths of files beside them
  * @param tmp the packages are unpacked into it, and stay there
  */
-export async function unpackPackages (packages: readonly PackageFile[], tmp: string, signal: AbortSignal): Promise<ExpandedFiles> {
+export async function unpackPackages (packages: readonly PackageFile[], taken: ReadonlySet<string>, tmp: string, signal: AbortSignal): Promise<ExpandedFiles> {
   const leftOut: LeftOut[] = packages.slice(MAX_PACKAGES).map(({ path }) => ({ path, reason: 'bound_reached' }))
   const owners = new Map<SourceEntry, readonly [owner: SourceFiles, entry: SourceEntry]>()
+  const places = new Map<string, string>()
+  let bytes = 0
   for (const { path, read } of packages.slice(0, MAX_PACKAGES)) {
-    const folder = folderOfPackage(path)
-    try {
-      const bytes = await read()
-      if (bytes === undefined) continue
-      const unpacked = await unpack(bytes, tmp, signal)
-      if (!unpacked.entries.some(({ path }) => isMainFile(path))) continue
-      for (const inner of unpacked.entries) owners.set({ ...inner, path: `${folder}/${inner.path}` }, [unpacked, inner])
-    } catch (error) {
-      if (!(error instanceof SourceError) || (error.code !== 'bad_archive' && error.code !== 'too_large')) throw error
-      leftOut.push({ path, reason: 'bad_package' })
+    const place = folderOfPackage(path)
+    const unpacked = await unpackIfGood(read, tmp, signal)
+    if (unpacked !== undefined && !unpacked.entries.some(({ path }) => isMainFile(path))) continue
+    const placed = unpacked?.entries.map((inner) => ({ ...inner, path: `${place}/${inner.path}` })) ?? []
+    const size = placed.reduce((sum, { size }) => sum + size, 0)
+    const other = places.get(place)
+    if (unpacked === undefined || taken.has(place) || !isPublishable(placed)) leftOut.push({ path, reason: 'bad_package' })
+    else if (other !== undefined) leftOut.push({ path, reason: 'shadowed', by: other })
+    else if (bytes + size > MAX_PUBLISHED_BYTES || taken.size + owners.size + placed.length > MAX_ENTRIES) leftOut.push({ path, reason: 'bound_reached' })
+    else {
+      bytes += size
+      places.set(place, path)
+      for (const [index, inner] of unpacked.entries.entries()) owners.set(placed[index] ?? inner, [unpacked, inner])
     }
   }
   const ownerOf = (entry: SourceEntry): readonly [owner: SourceFiles, entry: SourceEntry] => {
@@ -97,6 +105,26 @@ export async function unpackPackages (packages: readonly PackageFile[], tmp: str
 
 export function folderOfPackage (path: string): string {
   return path.replace(PACKAGE, '')
+}
+
+/** Undefined for what is no archive, or cannot be read now. */
+async function unpackIfGood (read: PackageFile['read'], tmp: string, signal: AbortSignal): Promise<SourceFiles | undefined> {
+  try {
+    const bytes = await read()
+    return bytes === undefined ? undefined : await unpack(bytes, tmp, signal)
+  } catch (error) {
+    if (error instanceof RefusedError || (error instanceof SourceError && (error.code === 'bad_archive' || error.code === 'too_large'))) return undefined
+    throw error
+  }
+}
+
+function isPublishable (entries: readonly SourceEntry[]): boolean {
+  try {
+    checkEntries(entries, 'the package')
+    return !entries.some((entry) => isUnwritable({ path: entry.path, entry }))
+  } catch {
+    return false
+  }
 }
 
 async function unpack (bytes: Buffer, tmp: string, signal: AbortSignal): Promise<SourceFiles> {

@@ -60,7 +60,7 @@ export function planOf (tree: SourceTree, found: readonly FoundSkill[], before: 
 }
 
 /** Whether a name is longer than file systems have them, or a link leads to what is no path. */
-function isUnwritable ({ path, entry: { kind, target = '' } }: SkillFiles[number]): boolean {
+export function isUnwritable ({ path, entry: { kind, target = '' } }: SkillFiles[number]): boolean {
   if (path.split('/').some((name) => Buffer.byteLength(name) > MAX_NAME_BYTES)) return true
   return kind === 'link' && (target === '' || target.includes('\0') || Buffer.byteLength(target) > MAX_LINK_BYTES)
 }

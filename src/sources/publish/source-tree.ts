@@ -33,7 +33,7 @@ export interface SourceFiles {
 }
 
 /** What a source may hold, and what is published of it. */
-const MAX_ENTRIES = 200_000
+export const MAX_ENTRIES = 200_000
 const MAX_PATH_BYTES = 1_024
 const MAX_DEPTH = 20
 
