@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { findSkills } from '../../src/core/layout/find-skills.ts'
 import { DiskTree } from '../../src/sources/folder/disk-tree.ts'
 import { createFaultyDisk, failing, outcome, skillText } from '../helper/skills.ts'
 
@@ -51,4 +52,14 @@ t.test('K86: a folder that was looked for in vain is found as soon as it is ther
     t.match(await tree.entries(folder), [{ name: 'new', kind: 'folder' }], folder)
     t.notOk(await tree.update(['', hint]), 'nothing happened')
   }
+})
+
+t.test('K86: a path of very many folders in a manifest is a bad one, and costs no other plugin', async (t) => {
+  const far = `./${'d/'.repeat(100_000)}x`
+  const manifest = JSON.stringify({ plugins: [{ name: 'far', source: far }, { name: 'p', source: './p', strict: false, skills: [far, './a'] }] })
+  const root = t.testdir({ '.claude-plugin': { 'marketplace.json': manifest }, p: { a: { 'SKILL.md': skillText('a') } } })
+  const { skills, leftOut } = await findSkills(await DiskTree.open(root), { layout: 'marketplace', name: 'x' })
+  t.strictSame(skills, [{ name: 'a', path: 'p/a' }])
+  const shown = `${far.slice(0, 120)}…`
+  t.strictSame(leftOut, [{ path: shown, reason: 'bad_manifest' }, { path: shown, reason: 'bad_manifest' }])
 })

@@ -9,6 +9,10 @@ const PLUGIN_FILE = '.claude-plugin/plugin.json'
 
 const MAX_MANIFEST_BYTES = 1_048_576
 const MAX_PLUGINS = 2_000
+/** Of a path in a manifest: no file system holds longer ones in a tree that is published. */
+const MAX_PATH_LENGTH = 1_024
+/** Of a bad path, for a report. */
+const MAX_SHOWN = 120
 
 /** The keys that are read. Other keys are for other programs, except those that look like a misspelt one of these. */
 const MARKETPLACE_KEYS = ['metadata', 'plugins']
@@ -35,7 +39,7 @@ export async function pluginSkills (tree: LayoutTree, leftOut: LeftOut[]): Promi
     }
     const folder = inside('', source.startsWith('./') ? source : join(pluginRoot, source))
     if (folder === undefined) {
-      leftOut.push({ path: source, reason: 'bad_manifest' })
+      leftOut.push({ path: shown(source), reason: 'bad_manifest' })
       continue
     }
     const own = entry['strict'] === false ? undefined : await readManifest(tree, join(folder, PLUGIN_FILE), PLUGIN_KEYS, leftOut)
@@ -54,7 +58,7 @@ async function skillsOfPlugin (tree: LayoutTree, plugin: string, manifests: read
     for (const path of [skills].flat()) {
       if (typeof path !== 'string') continue
       const folder = inside(plugin, path)
-      if (folder === undefined) leftOut.push({ path, reason: 'bad_manifest' })
+      if (folder === undefined) leftOut.push({ path: shown(path), reason: 'bad_manifest' })
       else if (await hasMainFile(tree, folder)) found.push(folder)
       else found.push(...await skillsBelow(tree, folder, leftOut))
     }
@@ -71,9 +75,13 @@ async function skillsBelow (tree: LayoutTree, folder: string, leftOut: LeftOut[]
   return found
 }
 
+function shown (path: string): string {
+  return path.length > MAX_SHOWN ? `${path.slice(0, MAX_SHOWN)}…` : path
+}
+
 /** A path of a manifest below a folder; undefined for one that leads out of it. */
 function inside (folder: string, path: string): string | undefined {
-  if (path.startsWith('/') || path.includes('\\') || path.includes('\0')) return undefined
+  if (path.length > MAX_PATH_LENGTH || path.startsWith('/') || path.includes('\\') || path.includes('\0')) return undefined
   const relative = posix.normalize(path).replace(/\/$/, '')
   if (relative === '..' || relative.startsWith('../')) return undefined
   return relative === '.' || relative === '' ? folder : join(folder, relative)
