@@ -278,6 +278,17 @@ t.test('K86: packages in a tree are skills too, and a bad one takes nothing alon
   t.match(status().left_out, { count: 1, first: [{ path: 'bad.zip', reason: 'bad_package' }] })
 })
 
+t.test('K86: what a Mac adds to an archive is no skill, no package and no folder beside the only one', async (t) => {
+  const zip = zipOfTexts([['p/SKILL.md', skillText('p')], ['p/._kept', 'x'], ['__MACOSX/p/._SKILL.md', 'mac'], ['__MACOSX/._p', 'mac']])
+  const body = await tarGzOf([['._top', 'mac'], ['top/._a', 'mac'], ['top/a/SKILL.md', skillText('a')], ['top/a/._SKILL.md', 'mac'], ['top/p.skill', zip], ['top/._p.skill', 'mac']])
+  const server = await startServer(t, (_, response) => { response.end(body) })
+  const { skills, status } = await openSources(t, [sourceAt(`${server.url}/a.tar.gz`, { layout: 'tree' })])
+  t.strictSame(await skills.list(), ['a', 'p'])
+  t.strictSame((await skills.manifest('a')).files.map(({ path }) => path), ['SKILL.md'])
+  t.strictSame((await skills.manifest('p')).files.map(({ path }) => path).sort(), ['._kept', 'SKILL.md'])
+  t.equal(status().left_out, undefined)
+})
+
 t.test('K86: a package that cannot be published costs only itself', async (t) => {
   const zip = (...more: ReadonlyArray<readonly [string, string, number?]>) => zipOfTexts([['SKILL.md', skillText('p')], ...more])
   const packages: ReadonlyArray<readonly [string, Buffer]> = [

@@ -4,6 +4,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { baseName, foldersAbove } from '../../core/layout/walk-tree.ts'
 import { withoutEndSlashes } from '../../core/ground/text.ts'
 import { MAX_FILE_BYTES, MAX_PUBLISHED_BYTES } from '../publish/limits.ts'
 import { SourceError } from '../source-error.ts'
@@ -80,8 +81,9 @@ export class UnpackedFiles {
 
   /** What was unpacked. One top folder that holds everything is left out of the paths. */
   files (strip: boolean): SourceFiles {
-    const prefix = strip ? commonFolder(this.#entries) : ''
-    const entries = this.#entries.map((entry) => ({ ...entry, path: entry.path.slice(prefix.length) }))
+    const own = withoutMacFiles(this.#entries)
+    const prefix = strip ? commonFolder(own) : ''
+    const entries = own.map((entry) => ({ ...entry, path: entry.path.slice(prefix.length) }))
     return {
       entries,
       write: async (files, signal) => {
@@ -128,6 +130,15 @@ export async function createUnpackedFiles (tmp: string, signal: AbortSignal): Pr
 
 export function refused (name: string, problem: string): SourceError {
   return new SourceError('bad_archive', `the archive is refused: ${quotePath(name)} ${problem}`)
+}
+
+/** Macs put the attributes of `X` into `._X` beside it, or into a folder of their own at the top. */
+function withoutMacFiles (entries: readonly SourceEntry[]): SourceEntry[] {
+  const paths = new Set(entries.flatMap(({ path }) => [path, ...foldersAbove(path)]))
+  return entries.filter(({ path }) => {
+    const name = baseName(path)
+    return !path.startsWith('__MACOSX/') && !(name.startsWith('._') && paths.has(path.slice(0, -name.length) + name.slice(2)))
+  })
 }
 
 function commonFolder (entries: readonly SourceEntry[]): string {
