@@ -6,6 +6,7 @@ import type { AccessDoors } from './http/callers.ts'
 import { buildApp } from './app.ts'
 import { idleSettings } from './config/idle-settings.ts'
 import { openRoots } from './config/roots.ts'
+import { checkAuditLog } from './config/written-places.ts'
 import { ConfigError, type Environment } from './operator/setting.ts'
 import type { Config } from './config/settings.ts'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from './core/skill-manager.ts'
@@ -194,6 +195,7 @@ async function openSkills (config: Config, { logger, env, memory, closers }: { r
   const roots = await openRoots(config, { log: logger, env })
   const { sources, ...folders } = roots
   closers.add(() => sources?.close())
+  await checkAuditLog(config, folders)
   const policy = await loadPolicy(config, roots, logger)
   closers.add(() => { policy?.close() })
   const options: SkillManagerOptions & { readonly log: Logger } = {

@@ -9,6 +9,7 @@ import type { RootSpec, Source } from '../sources/kinds.ts'
 import type { Sources } from '../sources/sources.ts'
 import { ConfigError, type Environment } from '../operator/setting.ts'
 import type { Config } from './settings.ts'
+import { checkNotServed } from './written-places.ts'
 
 /** The roots of a service, and what keeps some of them up to date. */
 export interface OpenedRoots {
@@ -30,6 +31,8 @@ export async function openRoots (config: Pick<Config, 'skillsDirs' | 'personalDi
   const all = [...project, ...personal]
   const kept = all.map((spec) => spec.kind === 'folder' ? withLayout(spec) : spec)
   const otherNames = all.flatMap((spec, index) => spec.kind === 'folder' && kept[index] === undefined ? [spec.name ?? basename(spec.path)] : [])
+  const writesState = all.some(({ kind }) => kind !== 'folder')
+  if (writesState) await checkNotServed(config.stateDir ?? defaultStateDir(options.env), 'STATE_DIR or --state-dir', config, { project: project.map(folderOf), personal: personal.map(folderOf)[0] })
   const sources = await openSources(kept.filter((spec) => spec !== undefined), otherNames, config, options)
   const opened = [...sources?.roots ?? []]
   const roots = all.map((spec, index): RootOptions => {
@@ -62,6 +65,10 @@ async function openSources (
   } catch (error) {
     throw error instanceof AddressError ? new ConfigError(error.message, { cause: error }) : error
   }
+}
+
+function folderOf (spec: RootSpec): string | undefined {
+  return spec.kind === 'folder' ? spec.path : undefined
 }
 
 function toSpec (text: string, layout: Config['layout']): RootSpec {

@@ -29,3 +29,9 @@ export const MAX_WAITING_REQUESTS = 20_000
  * once. The process has several times as much in memory: texts, their bytes, and what the system has not taken.
  */
 export const MAX_HELD_BYTES = 100_663_296
+
+/**
+ * How long the rest of a body is read that nobody wants, in milliseconds. Closing the connection before would reset it, and a client
+ * that is still sending would lose its answer (RFC 9112 §9.6).
+ */
+export const LINGER_MS = 5_000

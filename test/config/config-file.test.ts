@@ -1,8 +1,10 @@
-import { writeFileSync } from 'node:fs'
+import { existsSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { readConfigFile } from '../../src/config/config-file.ts'
 import { openRoots } from '../../src/config/roots.ts'
+import type { Config } from '../../src/config/settings.ts'
+import { checkAuditLog } from '../../src/config/written-places.ts'
 import { ConfigError } from '../../src/operator/setting.ts'
 import { SILENT } from '../../src/core/ground/log.ts'
 
@@ -75,4 +77,36 @@ t.test('K83: folders and sources keep their order, and folders alone need no sta
   t.teardown(() => mixed.sources?.close())
   t.match(mixed.projectRoots, [{ path: '/a' }, { name: 'none', listed: Object }, { path: '/b' }, { name: 'mine' }])
   t.match(mixed.personalRoot, { name: 'own', listed: Object })
+})
+
+t.test('K83, K73: a state folder or an audit log among the skills is refused with both settings', async (t) => {
+  const folder = t.testdir({ skills: {}, mine: {}, linked: {}, apart: {} })
+  const at = (...names: string[]): string => join(folder, ...names)
+  symlinkSync(at('skills'), at('also'))
+  symlinkSync(at('skills', 'audit.jsonl'), at('later.jsonl'))
+  writeFileSync(at('file.yaml'), 'sources:\n  - folder: ./skills\n')
+  const base = { skillsDirs: ['https://127.0.0.1:1/a.zip'], personalDir: undefined, linkTargets: undefined, configFile: undefined, layout: undefined }
+  const table: ReadonlyArray<readonly [named: string, path: string, config: Partial<Config>]> = [
+    ['DIR or SKILLS_DIR', at('skills', '.state'), { skillsDirs: [...base.skillsDirs, at('skills')] }],
+    ['DIR or SKILLS_DIR', at('skills'), { skillsDirs: [...base.skillsDirs, at('skills')], layout: 'tree' }],
+    ['DIR or SKILLS_DIR', at('also', 'a', 'b'), { skillsDirs: [...base.skillsDirs, at('skills')] }],
+    ['DIR or SKILLS_DIR', at('skills', 'a'), { skillsDirs: [...base.skillsDirs, at('also')] }],
+    ['DIR or SKILLS_DIR', at('later.jsonl'), { skillsDirs: [...base.skillsDirs, at('skills')] }],
+    ['SKILLS_PERSONAL_DIR or --personal', at('mine', 'a'), { personalDir: at('mine') }],
+    ['LINK_TARGETS or --allow-links', at('linked', 'a'), { linkTargets: [at('linked')] }],
+    ['CONFIG_FILE or --config', at('skills', 'a'), { configFile: at('file.yaml') }]
+  ]
+  for (const [named, path, more] of table) {
+    const config = { ...base, ...more }
+    const message = await openRoots({ ...config, stateDir: path }, { log: SILENT, env: {} }).then(async ({ sources }) => { await sources?.close(); return '' }, (error: unknown) => error instanceof ConfigError ? error.message : String(error))
+    t.ok(message.startsWith(`STATE_DIR or --state-dir: ${JSON.stringify(path)} is inside `) && message.includes(` of ${named}, `), message)
+    t.notOk(existsSync(join(path, 'lock')))
+    const { sources, ...roots } = await openRoots({ ...config, stateDir: at('apart') }, { log: SILENT, env: {} })
+    await sources?.close()
+    await t.rejects(checkAuditLog({ ...config, auditLog: path } as Config, roots), { name: 'ConfigError', message: new RegExp(`^AUDIT_LOG: .* of ${named}, `) })
+    await t.resolves(checkAuditLog({ ...config, auditLog: at('skillset') } as Config, roots))
+  }
+  const plain = await openRoots({ ...base, skillsDirs: [at('skills')], stateDir: at('skills') }, { log: SILENT, env: {} })
+  t.equal(plain.sources, undefined, 'folders need no state')
+  await t.rejects(openRoots({ ...base, skillsDirs: [...base.skillsDirs, at('skills')], stateDir: undefined }, { log: SILENT, env: { XDG_CACHE_HOME: at('skills') } }), { name: 'ConfigError' }, 'the default counts too')
 })

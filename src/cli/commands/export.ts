@@ -1,7 +1,7 @@
-import { realpath } from 'node:fs/promises'
-import { dirname, resolve, sep } from 'node:path'
+import { resolve } from 'node:path'
 import { loadConfig, settingFlags, settingsWithoutValue } from '../../config/load.ts'
 import { counted } from '../../core/ground/text.ts'
+import { isWithin, realPathOf } from '../../operator/real-path.ts'
 import { quote } from '../../operator/setting.ts'
 import type { Config } from '../../config/settings.ts'
 import type { SkillManager, SkillManagerOptions } from '../../core/skill-manager.ts'
@@ -106,17 +106,4 @@ async function checkApart (folder: string, roots: readonly string[]): Promise<vo
     const path = await realPathOf(root)
     if (isWithin(out, path) || isWithin(path, out)) throw new CommandError(`${quote(folder)} and the skills folder ${quote(root)} must be apart: name another folder to write to`)
   }
-}
-
-async function realPathOf (path: string): Promise<string> {
-  try {
-    return await realpath(path)
-  } catch {
-    const parent = dirname(path)
-    return parent === path ? path : resolve(await realPathOf(parent), path.slice(parent.length).replace(/^[/\\]+/, ''))
-  }
-}
-
-function isWithin (path: string, folder: string): boolean {
-  return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
 }

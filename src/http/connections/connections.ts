@@ -1,7 +1,7 @@
 import { type RequestListener, Server, type ServerOptions, type ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { fitHeap } from '../../core/ground/heap.ts'
-import { MAX_WAITING_REQUESTS } from '../limits.ts'
+import { LINGER_MS, MAX_WAITING_REQUESTS } from '../limits.ts'
 import { Garbage } from '../overload/garbage.ts'
 
 /**
@@ -9,12 +9,6 @@ import { Garbage } from '../overload/garbage.ts'
  * connections can deliver 300,000 of them.
  */
 const MAX_READ_AHEAD = 4_000
-
-/**
- * How long the rest of a body is read that nobody wants, in milliseconds. Closing the connection before would reset it, and a client
- * that is still sending would lose its answer (RFC 9112 §9.6).
- */
-const LINGER_MS = 5_000
 
 /** What a request that waits takes with its response, in bytes. Most of them are garbage when their connection is closed. */
 const WAITING_BYTES = 8_192

@@ -1,0 +1,43 @@
+import { readNetworkMounts } from '../core/disk/network/network-mounts.ts'
+import type { RootOptions } from '../core/roots/root.ts'
+import { isWithin, realPathOf } from '../operator/real-path.ts'
+import { ConfigError } from '../operator/setting.ts'
+import type { Config } from './settings.ts'
+
+/** What is served, as far as it is folders: addresses are undefined. */
+export interface ServedFolders {
+  /** Those of SKILLS_DIR first. */
+  readonly project: ReadonlyArray<string | undefined>
+  readonly personal: string | undefined
+}
+
+type ServingConfig = Pick<Config, 'skillsDirs'> & Partial<Pick<Config, 'linkTargets'>>
+
+/**
+ * What the service writes among skills would be served as their files.
+ * @param setting what names the place
+ * @throws ConfigError that names the two settings
+ */
+export async function checkNotServed (place: string, setting: string, { skillsDirs, linkTargets = [] }: ServingConfig, { project, personal }: ServedFolders): Promise<void> {
+  const folders = [
+    ...project.map((folder, index) => [folder, index < skillsDirs.length ? 'DIR or SKILLS_DIR' : 'CONFIG_FILE or --config'] as const),
+    [personal, 'SKILLS_PERSONAL_DIR or --personal'] as const,
+    ...linkTargets.map((folder) => [folder, 'LINK_TARGETS or --allow-links'] as const)
+  ]
+  const real = await realPathOf(place)
+  for (const [folder, named] of folders) {
+    if (folder === undefined || !(isWithin(place, folder) || isWithin(real, await knownPathOf(folder)))) continue
+    throw new ConfigError(`${setting}: ${JSON.stringify(place)} is inside ${JSON.stringify(folder)} of ${named}, whose files are served: choose a place outside all folders of skills`)
+  }
+}
+
+/** @throws ConfigError for an audit log that would be served */
+export async function checkAuditLog ({ auditLog, ...config }: Config, { projectRoots, personalRoot }: { readonly projectRoots: readonly RootOptions[], readonly personalRoot?: RootOptions }): Promise<void> {
+  if (auditLog === undefined || auditLog === 'stdout') return
+  await checkNotServed(auditLog, 'AUDIT_LOG', config, { project: projectRoots.map(({ path }) => path), personal: personalRoot?.path })
+}
+
+/** The start waits for no network disk, which may never answer. */
+async function knownPathOf (folder: string): Promise<string> {
+  return readNetworkMounts().touches(folder) ? folder : await realPathOf(folder)
+}
