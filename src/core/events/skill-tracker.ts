@@ -203,7 +203,7 @@ export class SkillTracker {
     }
     const mayNotLast = state !== undefined && state !== known && state.fingerprint === undefined
     if (this.#stopped || (mayNotLast && this.#tryAgain(name))) return false
-    if (state !== known) this.#kept.delete(name)
+    if (state?.revision !== known?.revision) this.#kept.delete(name)
     if (state !== known && !await this.#keepNews(name, state) && this.#tryAgain(name)) return false
     if (this.#stopped) return false
     this.#attempts.delete(name)
