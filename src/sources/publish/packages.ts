@@ -49,7 +49,7 @@ export async function expandPackages (files: SourceFiles, tmp: string, signal: A
 /** A file that may be a package. */
 export interface PackageFile {
   readonly path: string
-  /** Undefined when it cannot be read. */
+  /** Undefined when it cannot be read, or leads out of the source. */
   read (): Promise<Buffer | undefined>
 }
 
@@ -66,7 +66,10 @@ export async function unpackPackages (packages: readonly PackageFile[], taken: R
   let bytes = 0
   for (const { path, read } of packages.slice(0, MAX_PACKAGES)) {
     const place = folderOfPackage(path)
-    const unpacked = await unpackIfGood(read, tmp, signal)
+    const content = await readIfStill(read)
+    // Nothing is said of what lies outside of the source, and whether it is there.
+    if (content === undefined) continue
+    const unpacked = content === 'changed' ? undefined : await unpackIfGood(content, tmp, signal)
     if (unpacked !== undefined && !unpacked.entries.some(({ path }) => isMainFile(path))) continue
     const placed = unpacked?.entries.map((inner) => ({ ...inner, path: `${place}/${inner.path}` })) ?? []
     const size = placed.reduce((sum, { size }) => sum + size, 0)
@@ -107,13 +110,21 @@ export function folderOfPackage (path: string): string {
   return path.replace(PACKAGE, '')
 }
 
-/** Undefined for what is no archive, or cannot be read now. */
-async function unpackIfGood (read: PackageFile['read'], tmp: string, signal: AbortSignal): Promise<SourceFiles | undefined> {
+async function readIfStill (read: PackageFile['read']): Promise<Buffer | 'changed' | undefined> {
   try {
-    const bytes = await read()
-    return bytes === undefined ? undefined : await unpack(bytes, tmp, signal)
+    return await read()
   } catch (error) {
-    if (error instanceof RefusedError || (error instanceof SourceError && (error.code === 'bad_archive' || error.code === 'too_large'))) return undefined
+    if (error instanceof RefusedError) return 'changed'
+    throw error
+  }
+}
+
+/** Undefined for what is no archive. */
+async function unpackIfGood (bytes: Buffer, tmp: string, signal: AbortSignal): Promise<SourceFiles | undefined> {
+  try {
+    return await unpack(bytes, tmp, signal)
+  } catch (error) {
+    if (error instanceof SourceError && (error.code === 'bad_archive' || error.code === 'too_large')) return undefined
     throw error
   }
 }
