@@ -51,10 +51,6 @@ export class RevisionMemory {
     return this.#weight
   }
 
-  has (key: string): boolean {
-    return this.#entries.has(key)
-  }
-
   /** Whether there is room for a revision, if all others make room. */
   fits ({ files }: Manifest): boolean {
     const sizes = new Map(files.map(({ digest, size_bytes: size }) => [digest, size]))
