@@ -4,6 +4,7 @@ import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
+import { isSameSite } from '../../src/sources/oci/registry.ts'
 import { tarGzOf, tarOf, zipOf } from '../helper/archives.ts'
 import { startServer } from '../helper/fault-server.ts'
 import { freePort } from '../helper/proxies.ts'
@@ -133,6 +134,13 @@ t.test('K84: a registry gets no credentials to another host, and other bytes tha
   server.answer = (_, response) => { response.setHeader('docker-content-digest', `sha256:${'2'.repeat(64)}`).end('{}') }
   await sources.sync()
   t.match(status(), { error: { code: 'digest_mismatch' } })
+})
+
+t.test('K84: a realm gets credentials on the host of the registry and on hosts of its domain, such as that of GitLab', async (t) => {
+  for (const [realm, registry, expected] of [
+    ['ghcr.io', 'ghcr.io', true], ['localhost', 'localhost', true], ['auth.docker.io', 'registry-1.docker.io', true], ['gitlab.com', 'registry.gitlab.com', true], ['gitlab.team.example', 'registry.team.example', true],
+    ['evilgitlab.com', 'registry.gitlab.com', false], ['gitlab.com.evil.example', 'registry.gitlab.com', false], ['com', 'registry.gitlab.com', false], ['10.0.0.1', '192.0.0.1', false], ['[::1]', '[::2]', false]
+  ] as const) t.equal(isSameSite(realm, registry), expected, `${realm} for ${registry}`)
 })
 
 t.test('K84: the credentials of docker login, from config.json or from a helper that it names', async (t) => {

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { sha256 } from '../../core/ground/digest.ts'
 import { own } from '../../core/ground/json.ts'
 import type { Environment } from '../../operator/setting.ts'
@@ -87,7 +88,7 @@ export class Registry {
     if (service !== undefined) url.searchParams.set('service', service)
     url.searchParams.set('scope', scope)
     // Whoever answers for the registry names the realm: another domain gets no credentials.
-    const answer = await readBody(await send({ url: url.href, signal: this.#signal, mayBeInside: isInside || url.host === base.host, credentials: isSameSite(url, base) ? credentials : {} }), MAX_MANIFEST_BYTES)
+    const answer = await readBody(await send({ url: url.href, signal: this.#signal, mayBeInside: isInside || url.host === base.host, credentials: isSameSite(url.hostname, base.hostname) ? credentials : {} }), MAX_MANIFEST_BYTES)
     const bearer = tokenIn(answer.toString())
     if (typeof bearer !== 'string' || !/^[\x21-\x7e]+$/.test(bearer)) throw new SourceError('auth_failed', 'the registry gives no token')
     return { authorization: `Bearer ${bearer}` }
@@ -120,9 +121,9 @@ function tokenIn (text: string): unknown {
   }
 }
 
-/** The same host, or hosts below one domain: `auth.docker.io` for `registry-1.docker.io`. */
-function isSameSite (a: URL, b: URL): boolean {
-  if (a.hostname === b.hostname) return true
-  const site = ({ hostname }: URL): string => hostname.split('.').slice(-2).join('.')
-  return site(a) === site(b) && !/^[\d.]+$|\[/.test(a.hostname) && a.hostname.split('.').length > 2
+/** The same host, or hosts of one domain: `auth.docker.io` for `registry-1.docker.io`, `gitlab.com` for `registry.gitlab.com`. */
+export function isSameSite (a: string, b: string): boolean {
+  if (a === b) return true
+  const site = (host: string): string => host.split('.').slice(-2).join('.')
+  return site(a) === site(b) && isIP(a) === 0
 }
