@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { hostname } from 'node:os'
 import zlib, { gzipSync } from 'node:zlib'
 import t from 'tap'
+import { RefusedError } from '../../src/core/disk/refused.ts'
 import { isInsideAddress, send } from '../../src/sources/http/http-client.ts'
+import { unpackPackages } from '../../src/sources/publish/packages.ts'
 import { tarGzOf, tarOf, zipOf, zipOfTexts } from '../helper/archives.ts'
 import { startServer } from '../helper/fault-server.ts'
 import { skillText, startManager, textOf } from '../helper/skills.ts'
@@ -306,4 +308,23 @@ t.test('K86: a package that cannot be published costs only itself', async (t) =>
     t.strictSame(status().left_out?.first.map(({ path, reason }) => [path, reason]), expected)
     await sources.close()
   }
+})
+
+t.test('K83 K86: packages take room while they are skills: others, bad ones and those beyond a thousand leave nothing on the disk', async (t) => {
+  const tmp = t.testdir({ packages: {} })
+  const skill = zipOfTexts([['SKILL.md', skillText('p')]])
+  const zeros = (size: number): Buffer => zipOfTexts([['zeros', Buffer.alloc(size).toString()]])
+  const contents: ReadonlyArray<readonly [string, Buffer | Error | undefined]> = [
+    ['a.zip', skill], ['a.skill', skill], ['bomb.zip', zeros(30 * 1_048_576)], ['data.zip', zeros(1_048_576)], ['moving.zip', new RefusedError('changed')],
+    ...Array.from({ length: 996 }, (_, index) => [`${index}.zip`, undefined] as const)
+  ]
+  const read = async (content: Buffer | Error | undefined): Promise<Buffer | undefined> => {
+    if (content instanceof Error) throw content
+    return content
+  }
+  const { files, leftOut } = await unpackPackages(contents.map(([path, content]) => ({ path, read: () => read(content) })), new Set(), join(tmp, 'packages'), new AbortController().signal)
+  t.strictSame(files.entries.map(({ path }) => path), ['a/SKILL.md'])
+  t.strictSame(leftOut.map(({ path, reason }) => [path, reason]), [['995.zip', 'bound_reached'], ['a.skill', 'shadowed'], ['bomb.zip', 'bad_package'], ['moving.zip', 'bad_package']])
+  const rest = readdirSync(join(tmp, 'packages'), { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+  t.equal(rest.length, 1, 'the file of the skill')
 })

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createUnpackedFiles } from '../archive/unpacked-files.ts'
 import { unpackArchive } from '../archive/unpack.ts'
@@ -57,26 +57,31 @@ export interface PackageFile {
  * What packages hold, each in a folder of its name where the package lies. Those without a skill are left out silently: an
  * archive may be anything. One that cannot be published costs nothing but itself.
  * @param taken paths of files beside them
- * @param tmp the packages are unpacked into it, and stay there
+ * @param tmp those with a skill are unpacked into it, and stay there
  */
 export async function unpackPackages (packages: readonly PackageFile[], taken: ReadonlySet<string>, tmp: string, signal: AbortSignal): Promise<ExpandedFiles> {
   const leftOut: LeftOut[] = packages.slice(MAX_PACKAGES).map(({ path }) => ({ path, reason: 'bound_reached' }))
   const owners = new Map<SourceEntry, readonly [owner: SourceFiles, entry: SourceEntry]>()
   const places = new Map<string, string>()
   let bytes = 0
+  const leaveOut = async (folder: string, item: LeftOut): Promise<void> => {
+    leftOut.push(item)
+    await remove(folder)
+  }
   for (const { path, read } of packages.slice(0, MAX_PACKAGES)) {
-    const place = folderOfPackage(path)
     const content = await readIfStill(read)
     // Nothing is said of what lies outside of the source, and whether it is there.
     if (content === undefined) continue
-    const unpacked = content === 'changed' ? undefined : await unpackIfGood(content, tmp, signal)
-    if (unpacked !== undefined && !unpacked.entries.some(({ path }) => isMainFile(path))) continue
+    const folder = join(tmp, randomUUID())
+    const unpacked = content === 'changed' ? undefined : await unpackIfGood(content, folder, signal)
+    const place = folderOfPackage(path)
     const placed = unpacked?.entries.map((inner) => ({ ...inner, path: `${place}/${inner.path}` })) ?? []
     const size = placed.reduce((sum, { size }) => sum + size, 0)
-    const other = places.get(place)
-    if (unpacked === undefined || taken.has(place) || !isPublishable(placed)) leftOut.push({ path, reason: 'bad_package' })
-    else if (other !== undefined) leftOut.push({ path, reason: 'shadowed', by: other })
-    else if (bytes + size > MAX_PUBLISHED_BYTES || taken.size + owners.size + placed.length > MAX_ENTRIES) leftOut.push({ path, reason: 'bound_reached' })
+    const by = places.get(place)
+    if (unpacked?.entries.some(({ path }) => isMainFile(path)) === false) await remove(folder)
+    else if (unpacked === undefined || taken.has(place) || !isPublishable(placed)) await leaveOut(folder, { path, reason: 'bad_package' })
+    else if (by !== undefined) await leaveOut(folder, { path, reason: 'shadowed', by })
+    else if (bytes + size > MAX_PUBLISHED_BYTES || taken.size + owners.size + placed.length > MAX_ENTRIES) await leaveOut(folder, { path, reason: 'bound_reached' })
     else {
       bytes += size
       places.set(place, path)
@@ -120,9 +125,9 @@ async function readIfStill (read: PackageFile['read']): Promise<Buffer | 'change
 }
 
 /** Undefined for what is no archive. */
-async function unpackIfGood (bytes: Buffer, tmp: string, signal: AbortSignal): Promise<SourceFiles | undefined> {
+async function unpackIfGood (bytes: Buffer, folder: string, signal: AbortSignal): Promise<SourceFiles | undefined> {
   try {
-    return await unpack(bytes, tmp, signal)
+    return await unpack(bytes, folder, signal)
   } catch (error) {
     if (error instanceof SourceError && (error.code === 'bad_archive' || error.code === 'too_large')) return undefined
     throw error
@@ -138,14 +143,19 @@ function isPublishable (entries: readonly SourceEntry[]): boolean {
   }
 }
 
-async function unpack (bytes: Buffer, tmp: string, signal: AbortSignal): Promise<SourceFiles> {
-  const folder = join(tmp, randomUUID())
+async function unpack (bytes: Buffer, folder: string, signal: AbortSignal): Promise<SourceFiles> {
   await mkdir(folder)
   const archive = join(folder, 'package')
   await writeFile(archive, bytes, { flag: 'wx' })
   const unpacked = await createUnpackedFiles(folder, signal)
   await unpackArchive(archive, unpacked, signal)
+  await remove(archive)
   return unpacked.files(true)
+}
+
+/** What is not published takes no room: of a thousand packages, each may unpack to a gigabyte. */
+async function remove (path: string): Promise<void> {
+  await rm(path, { recursive: true, force: true })
 }
 
 function folderOf (path: string): string {
