@@ -6,7 +6,7 @@ import { coalesce } from '../core/ground/async.ts'
 import type { CoreLog } from '../core/ground/log.ts'
 import { findSkills } from '../core/layout/find-skills.ts'
 import type { SourceStatus } from '../schemas/health.ts'
-import type { Fetched, Fetcher } from './fetcher.ts'
+import type { Fetched, Fetcher, FetchOptions } from './fetcher.ts'
 import { KnownState } from './publish/known-state.ts'
 import { expandPackages } from './publish/packages.ts'
 import { type PublishedState, Publisher } from './publish/publisher.ts'
@@ -202,7 +202,7 @@ export class SourceKeeper implements Keeper {
       if (fetched === undefined) return
       const isPublished = fetched.changes !== undefined && await this.#publishChanges(fetched, fetched.changes, settings)
       const all = isPublished ? undefined : fetched.changes === undefined ? fetched : await fetcher.fetch(options)
-      if (all !== undefined) await this.#publishAll(all, settings, tmp)
+      if (all !== undefined) await this.#publishAll(all, settings, options)
     } catch (error) {
       if (timeout.aborted && !this.#closing.signal.aborted) throw new SourceError('timeout', 'the source did not deliver in time', { cause: error })
       throw error
@@ -218,13 +218,13 @@ export class SourceKeeper implements Keeper {
     this.#options.log.warn({ source: this.source.name }, 'skills are missing in the state folder: they are fetched again')
   }
 
-  async #publishAll (fetched: Fetched, settings: string, tmp: string): Promise<void> {
+  async #publishAll (fetched: Fetched, settings: string, { tmp, signal }: Pick<FetchOptions, 'tmp' | 'signal'>): Promise<void> {
     const { name, layout, include, exclude } = this.source
     const { path, leftOut = [] } = fetched
     const where = shortOf(fetched)
     this.#known = undefined
     checkEntries(fetched.files.entries, where)
-    const { files, leftOut: packages } = layout === 'auto' || layout === 'tree' ? await expandPackages(fetched.files, tmp, this.#closing.signal) : { files: fetched.files, leftOut: [] }
+    const { files, leftOut: packages } = layout === 'auto' || layout === 'tree' ? await expandPackages(fetched.files, tmp, signal) : { files: fetched.files, leftOut: [] }
     if (files !== fetched.files) checkEntries(files.entries, where)
     const tree = new SourceTree(files, path)
     if (path !== '' && !tree.isFolder('')) throw new SourceError('path_not_found', `${where} has no folder ${JSON.stringify(path)}`)
