@@ -50,6 +50,11 @@ export class Buckets {
     return this.#buckets.size
   }
 
+  /** The most that a caller may owe: how long its bucket takes to be full again, in milliseconds. */
+  get maxDebtMs (): number {
+    return MAX_DEBT * this.#burst() * this.#intervalMs
+  }
+
   of (key: string): Bucket {
     let bucket = this.#buckets.get(key)
     if (bucket === undefined) {
@@ -79,7 +84,7 @@ export class Buckets {
   charge (bucket: Bucket, cost: number): void {
     const now = this.#now()
     const before = Math.max(now, bucket.fullAt)
-    bucket.fullAt = Math.max(before, Math.min(before + cost * this.#intervalMs, now + MAX_DEBT * this.#burst() * this.#intervalMs))
+    bucket.fullAt = Math.max(before, Math.min(before + cost * this.#intervalMs, now + this.maxDebtMs))
     // What a shared store adds comes back to this bucket: it must not be more.
     this.#note(bucket.key, (bucket.fullAt - before) / this.#intervalMs)
   }
@@ -98,6 +103,8 @@ export class Buckets {
 
   /** A shared store knows of more units that a caller has used elsewhere: the bucket is full in so many milliseconds at the earliest. */
   addUsedElsewhere (key: string, untilFullMs: number): void {
+    // A store may answer anything: a caller would wait for ever for what is no number.
+    if (!(untilFullMs > 0)) return
     const since = (this.#used?.get(key) ?? 0) * this.#intervalMs
     const bucket = this.#buckets.get(key)
     if (bucket !== undefined) bucket.fullAt = Math.max(bucket.fullAt, this.#now() + untilFullMs + since)

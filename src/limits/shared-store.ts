@@ -13,14 +13,16 @@ const MAX_KEYS = 500
 
 /**
  * Adds used units to the time at which each bucket is full, by the store's clock, and returns how far that is away. A key
- * ends with its bucket being full. KEYS: callers; ARGV: milliseconds that the used units take to come back.
+ * ends with its bucket being full. KEYS: callers; ARGV: milliseconds that the used units take to come back, and at the end the most that a
+ * caller may owe. A clock that was put back, or that of another machine after a failover, would have callers wait for the difference.
  */
 const SCRIPT = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local latest = now + tonumber(ARGV[#ARGV])
 local left = {}
 for i, key in ipairs(KEYS) do
-  local full = math.max(now, tonumber(redis.call('GET', key) or 0)) + tonumber(ARGV[i])
+  local full = math.min(latest, math.max(now, tonumber(redis.call('GET', key) or 0)) + tonumber(ARGV[i]))
   redis.call('SET', key, string.format('%.0f', full), 'PX', math.ceil(full - now) + 1)
   left[i] = math.ceil(full - now)
 end
@@ -65,8 +67,9 @@ export class SharedStore {
     if (this.#isExchanging) return
     this.#isExchanging = true
     try {
-      for (const [kind, buckets] of Object.entries(this.#options.buckets)) {
-        const used = [...buckets.takeUsed()]
+      // All at once: what is left behind by a failure would count as that of a moment later on.
+      const kinds = Object.entries(this.#options.buckets).map(([kind, buckets]) => ({ kind, buckets, used: [...buckets.takeUsed()] }))
+      for (const { kind, buckets, used } of kinds) {
         for (let start = 0; start < used.length; start += MAX_KEYS) await this.#exchangeSome(kind, buckets, used.slice(start, start + MAX_KEYS))
       }
     } catch (error) {
@@ -87,7 +90,7 @@ export class SharedStore {
   async #exchangeSome (kind: string, buckets: Buckets, used: ReadonlyArray<readonly [key: string, units: number]>): Promise<void> {
     const { redis, rate, log } = this.#options
     const keys = used.map(([key]) => `skillserve:limit:${kind}:${key}`)
-    const left = await redis.eval(SCRIPT, keys.length, ...keys, ...used.map(([, units]) => Math.ceil(units * 1000 / rate)))
+    const left = await redis.eval(SCRIPT, keys.length, ...keys, ...used.map(([, units]) => Math.ceil(units * 1000 / rate)), Math.ceil(buckets.maxDebtMs))
     if (Array.isArray(left)) for (const [i, [key]] of used.entries()) buckets.addUsedElsewhere(key, Number(left[i]))
     this.exchanges++
     if (this.#isDown) log.info({}, 'the store of limits answers again')

@@ -74,6 +74,18 @@ async function shareThrough (t: Test, program: string): Promise<void> {
   await one.settled()
   t.notOk(one.take(20))
 
+  // As after a failover to a machine whose clock is behind.
+  const [direct, key] = [await connectRedis(`redis://127.0.0.1:${port}`), 'skillserve:limit:principal:skewed']
+  t.teardown(() => { direct.disconnect() })
+  t.ok(one.take(1, 'skewed'))
+  await one.settled()
+  while (await direct.eval('return redis.call("SET", KEYS[1], redis.call("TIME")[1] * 1000 + 86400000)', 1, key).catch(() => undefined) === undefined) await nextTurn()
+  t.notOk(one.take(100, 'skewed'))
+  t.ok(one.take(1, 'skewed'))
+  await one.settled()
+  const owed = Number(await direct.eval('return redis.call("PTTL", KEYS[1])', 1, key))
+  t.ok(owed > 0 && owed <= 20_000_001, `twice what a bucket holds comes back in 20,000 s, and is forgotten after ${owed} ms`)
+
   // Hung: the process is there, and answers nothing.
   redis.kill('SIGSTOP')
   const failed = one.store.failures
@@ -116,6 +128,43 @@ t.test('K67: a store that was never there delays no start and no request', async
     await nextTurn()
   }
   t.equal(replica.lines.length, 1)
+})
+
+t.test('K67: while a store is away, nothing is kept for its return, whichever kinds of callers there are', async (t) => {
+  let isDown = true
+  const sent: unknown[][] = []
+  const redis = {
+    async eval (_script: string, keyCount: number, ...args: unknown[]) {
+      if (isDown) throw new Error('down')
+      sent.push(args.slice(0, keyCount + 1))
+      return Array<number>(keyCount).fill(0)
+    },
+    disconnect () {}
+  }
+  const [principal, network] = [new Buckets({ rate: 1, burst: () => 1_000 }), new Buckets({ rate: 1, burst: () => 1_000 })]
+  const store = new SharedStore({ redis, buckets: { principal, network }, rate: 1, log: SILENT })
+  t.teardown(() => { store.close() })
+  const use = async () => {
+    principal.take(principal.of('ci'), 5)
+    network.take(network.of('192.0.2.1'), 5)
+    await store.exchange()
+  }
+  for (let i = 0; i < 100; i++) await use()
+  isDown = false
+  await use()
+  t.strictSame(sent, [['skillserve:limit:principal:ci', 5_000], ['skillserve:limit:network:192.0.2.1', 5_000]])
+})
+
+t.test('K67: a store that answers nonsense refuses nobody for ever', async (t) => {
+  for (const answer of [[], [null], ['x'], [{}], [-5], 'OK', null]) {
+    const buckets = new Buckets({ rate: 1_000, burst: () => 10 })
+    const store = new SharedStore({ redis: { async eval () { return answer }, disconnect () {} }, buckets: { network: buckets }, rate: 1_000, log: SILENT })
+    buckets.take(buckets.of('192.0.2.1'), 1)
+    await store.exchange()
+    store.close()
+    const wait = buckets.wait(buckets.of('192.0.2.1'), 1)
+    t.ok(wait <= 20, `${JSON.stringify(answer)}: ${wait} ms`)
+  }
 })
 
 t.test('K67: what the log has of a store that refuses names no caller and no password', async (t) => {
