@@ -252,6 +252,16 @@ t.test('K85: a host that says that nothing has changed, when nothing was asked f
   t.match(status(), { state: 'failed', error: { code: 'bad_answer', message: /304/ } })
 })
 
+t.test('K85: a host that answers in another protocol has delivered nothing, and is asked again', async (t) => {
+  const body = await tarGzOf(good)
+  const server = await startServer(t, (request) => { request.socket.end('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n') })
+  const { sources, status } = await openSources(t, [sourceAt(`${server.url}/a.tar.gz`)])
+  t.match(status(), { state: 'failed', error: { code: 'unreachable' } })
+  server.answer = (_, response) => { response.end(body) }
+  await sources.sync()
+  t.match(status(), { state: 'ok', skills: 2 })
+})
+
 t.test('K85: a host that sends slowly, or nothing, is left alone after the time of the source', async (t) => {
   const server = await startServer(t, (_, response) => { response.writeHead(200, { 'content-length': '1000' }).write('x') })
   const { status } = await openSources(t, [sourceAt(`${server.url}/a.tar.gz`, { timeoutMs: 300 }), sourceAt(`${server.url}/b.tar.gz`, { timeoutMs: 300 })])

@@ -84,6 +84,8 @@ async function request (url: URL, { mayBeInside, ...options }: RequestOptions): 
       const sent = start(url, { ...options, agent: false, ...!mayBeInside && { lookup: lookupOutside } }, resolve)
       sent.setTimeout(SILENCE_MS, () => { sent.destroy(new SourceError('timeout', 'the host stopped sending')) })
       sent.once('error', reject)
+      // An answer that switches to another protocol ends the connection without an error.
+      sent.once('close', () => { reject(new Error('there is no answer')) })
       sent.end()
     })
   } catch (error) {
