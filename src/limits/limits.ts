@@ -35,7 +35,7 @@ const MAX_STREAMS = 16
 const FAILURES = { rate: 0.5, burst: 60 }
 
 /** Access refuses these before they are counted, and they are no guesses. */
-const UNCOUNTED: ReadonlySet<string | undefined> = new Set<ReturnType<typeof problemCodeOf>>(['invalid_credentials', 'insufficient_scope'])
+const UNCOUNTED: ReadonlySet<string | undefined> = new Set<ReturnType<typeof problemCodeOf>>(['invalid_credentials', 'insufficient_scope', 'issuer_unavailable'])
 
 /** One log line for each caller past its limit in this time, in milliseconds. */
 const LOG_PAUSE_MS = 60_000
@@ -146,7 +146,7 @@ export class Limits {
     const isAnonymous = request.principal === undefined || request.principal.kind === 'anonymous'
     if (status === 401 || (status === 404 && this.#options.hasCallers && isAnonymous)) return this.#countFailure(request)
     if (status === 403 && problemCodeOf(request) === 'hook_refused') return this.#countFailure(request)
-    if (status === 400 || status === 403) return UNCOUNTED.has(problemCodeOf(request)) ? this.#pastUnits(request, this.#callerOf(request), 1) : undefined
+    if (status === 400 || status === 403 || status === 503) return UNCOUNTED.has(problemCodeOf(request)) ? this.#pastUnits(request, this.#callerOf(request), 1) : undefined
     // The answer to a HEAD says how long another one would be.
     if (status >= 300 || request.method === 'HEAD') return undefined
     const bytes = Buffer.isBuffer(payload) || typeof payload === 'string' ? payload.length : lengthOf(reply)

@@ -76,18 +76,20 @@ t.test('K67: of ten thousand guessed tokens and links, a few dozen are looked at
   t.notMatch(everything, /sk[sl]_/)
 })
 
-t.test('K67: who loops with a token that lacks the scope, or with credentials that are none, comes to a limit too, and the logs say who it is', async (t) => {
+t.test('K67: who loops with a token that lacks the scope, with one of an issuer that is away, or with credentials that are none, comes to a limit too, and the logs say who it is', async (t) => {
   const meter = newSecret('meter', 'groups: [docs], scopes: [metrics:read]')
+  const away = `http://127.0.0.1:${await freePort()}`
+  const jwt = [{ alg: 'ES256' }, { iss: away, text: 'long enough to be that of a JWT' }, 'signature'].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')
   const folder = t.testdir({ docs: { guide: skill('guide') } })
   const at = (name: string) => join(folder, name)
-  writeFileSync(at('access.yaml'), `tokens:\n  - ${meter.entry}\nrules:\n  - { groups: [docs] }\n`)
-  const service = await startProcess(t, { args: [at('docs'), '--access', at('access.yaml')], env: { AUDIT_LOG: at('audit.log'), LOG_FORMAT: 'json', LIMIT_RATE: '1', LIMIT_BURST: '1' } })
+  writeFileSync(at('access.yaml'), `tokens:\n  - ${meter.entry}\nissuers:\n  - { issuer: ${away}, audiences: [a] }\nrules:\n  - { groups: [docs] }\n`)
+  const service = await startProcess(t, { args: [at('docs'), '--access', at('access.yaml')], env: { AUDIT_LOG: at('audit.log'), LOG_FORMAT: 'json', LIMIT_RATE: '1', LIMIT_BURST: '1', TRUSTED_PROXIES: '127.0.0.1' } })
   // As many as one caller may send at once, and some more.
   const count = 1_100
-  for (const [authorization, refusal] of [[`Bearer ${meter.text}`, 403], ['Bearer', 400]] as const) {
+  for (const [authorization, refusal] of [[`Bearer ${meter.text}`, 403], ['Bearer', 400], [`Bearer ${jwt}`, 503]] as const) {
     const connection = await openRaw(service.url)
     t.teardown(() => { connection.destroy() })
-    connection.send(Buffer.concat(Array.from({ length: count }, () => request('GET', '/skills/guide', { headers: [`Authorization: ${authorization}`] }))))
+    connection.send(Buffer.concat(Array.from({ length: count }, () => request('GET', '/skills/guide', { headers: [`Authorization: ${authorization}`, `X-Forwarded-For: 192.0.2.${refusal % 100}`] }))))
     const statuses = new Set<number>()
     for (let i = 0; i < count; i++) statuses.add((await connection.response()).status)
     t.strictSame([...statuses], [refusal, 429])
