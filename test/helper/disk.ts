@@ -33,20 +33,27 @@ export interface FaultyDiskOptions {
   readonly hasProc?: boolean
   /** Shows every timestamp as this much older, so that what was written just now counts as settled and is kept. */
   readonly ageMs?: number
+  /** Shows timestamps as coarse as this, as file systems without parts of a second do. */
+  readonly stepMs?: number
 }
 
 /** A disk that does what a test says, else what the real one does. */
-export function createFaultyDisk ({ disk = createLocalDisk(), intercept = () => {}, hasProc = disk.hasProc, ageMs = 0 }: FaultyDiskOptions = {}): FaultyDisk {
+export function createFaultyDisk ({ disk = createLocalDisk(), intercept = () => {}, hasProc = disk.hasProc, ageMs = 0, stepMs = 0 }: FaultyDiskOptions = {}): FaultyDisk {
   const opened = new Map<number, Named>()
   const calls = new Map<DiskOperation, number>()
   const age = BigInt(ageMs) * 1_000_000n
+  const step = BigInt(stepMs) * 1_000_000n
+
+  function shown (time: bigint): bigint {
+    return (step === 0n ? time : time - time % step) - age
+  }
 
   function aged (stats: BigIntStats): BigIntStats
   function aged (stats: BigIntStats | undefined): BigIntStats | undefined
   function aged (stats: BigIntStats | undefined): BigIntStats | undefined {
     if (stats !== undefined) {
-      stats.ctimeNs -= age
-      stats.mtimeNs -= age
+      stats.ctimeNs = shown(stats.ctimeNs)
+      stats.mtimeNs = shown(stats.mtimeNs)
     }
     return stats
   }

@@ -1,8 +1,11 @@
 import type { BigIntStats } from 'node:fs'
-import { RACY_WINDOW_MS } from '../ground/limits.ts'
+import { RACY_WINDOW_MS, TIMESTAMP_STEP_MS } from '../ground/limits.ts'
 import type { Signature } from '../ground/skill.ts'
 
+const SECOND_NS = 1_000_000_000n
 const RACY_WINDOW_NS = BigInt(RACY_WINDOW_MS) * 1_000_000n
+/** Of a file system that knows no parts of a second. */
+const COARSE_WINDOW_NS = RACY_WINDOW_NS + BigInt(TIMESTAMP_STEP_MS) * 1_000_000n
 
 /** The five fields out of eighteen: an index of thousands keeps no more than it compares. */
 export function signatureOf (stats: BigIntStats): Signature {
@@ -26,10 +29,10 @@ export function isSameOrMissing (a: Signature | undefined, b: Signature | undefi
 
 /**
  * Whether the next edit is sure to change a signature. A signature younger than RACY_WINDOW_MS may stay the same: the
- * kernel's clock ticks that slowly ("racily clean" in git's index).
+ * kernel's clock ticks that slowly ("racily clean" in git's index). Some file systems have whole seconds only, or every second one.
  * @param now wall clock when the signature was taken, in milliseconds
  */
 export function isTrustworthy (signature: Signature, now: number): boolean {
   const latest = signature.ctimeNs > signature.mtimeNs ? signature.ctimeNs : signature.mtimeNs
-  return BigInt(now) * 1_000_000n - latest > RACY_WINDOW_NS
+  return BigInt(now) * 1_000_000n - latest > (latest % SECOND_NS === 0n ? COARSE_WINDOW_NS : RACY_WINDOW_NS)
 }

@@ -98,7 +98,7 @@ export const FEED_GRACE_PER_READING = 60
 
 /**
  * Coarsest timestamps of a file system, in milliseconds (FAT's). A file whose timestamp is older than this when the change
- * feed begins has not changed since.
+ * feed begins has not changed since. One that is younger, without parts of a second, is read again on the next request.
  */
 export const TIMESTAMP_STEP_MS = 2_000
 

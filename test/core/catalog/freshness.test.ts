@@ -3,8 +3,10 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { createNetworkDisk, type Disk } from '../../../src/core/disk/disk.ts'
+import { sha256 } from '../../../src/core/ground/digest.ts'
+import { RACY_WINDOW_MS } from '../../../src/core/ground/limits.ts'
 import type { SkillManager } from '../../../src/core/skill-manager.ts'
-import { createFaultyDisk, findByDisplayName, outcome, passTick, skill, skills, skillText, startManager } from '../../helper/skills.ts'
+import { createFaultyDisk, findByDisplayName, outcome, passTick, skill, skills, skillText, startManager, until } from '../../helper/skills.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -254,4 +256,26 @@ t.test('nothing changed, nothing changes', async (t) => {
   fs.cpSync(join(base, 'v3'), join(base, 'v1'), { recursive: true, verbatimSymlinks: true })
   t.strictSame(await answers(manager), before)
   t.equal(manager.status.generation, generation)
+})
+
+t.test('K51: the second of two edits in one second is in the answers, on a disk whose timestamps have whole seconds only', async (t) => {
+  const base = t.testdir({ demo: skill('demo', { 'a.md': 'text 0' }) })
+  const manager = await startManager(t, [base], { disk: createFaultyDisk({ stepMs: 2_000 }) })
+  const ask = async () => [
+    await manager.list(),
+    (await manager.readMainFile('demo', 'SKILL.md')).utf8,
+    (await manager.readFile('demo', 'a.md')).utf8,
+    (await manager.manifest('demo')).files.map(({ digest }) => digest)
+  ]
+  for (let edit = 1; edit < 5; edit++) {
+    const [main, text] = [skillText('demo', `${edit}`), `text ${edit}`]
+    fs.writeFileSync(join(base, 'demo/SKILL.md'), main)
+    fs.writeFileSync(join(base, 'demo/a.md'), text)
+    fs.mkdirSync(join(base, `new-${edit}`))
+    const { ctimeMs } = fs.statSync(base)
+    const names = ['demo', ...Array.from({ length: edit }, (_, index) => `new-${index + 1}`)]
+    t.strictSame(await ask(), [names, main, text, [sha256(main), sha256(text)]])
+    await until(() => Date.now() - ctimeMs > 2 * RACY_WINDOW_MS)
+    await ask()
+  }
 })
