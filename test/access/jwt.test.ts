@@ -52,6 +52,7 @@ t.test('K62: every token that is not an access token for this service is refused
     ['expired', await issuer.sign({ exp: now - 120 }), 'token_expired'],
     ['no expiry', await issuer.sign({ exp: null })],
     ['not yet valid', await issuer.sign({ nbf: now + 120 })],
+    ['issued in the future', await issuer.sign({ iat: now + 120 })],
     ['an ID token by its nonce', await issuer.sign({ nonce: 'n' }, { typ: 'JWT' })],
     ['an ID token by its hash', await issuer.sign({ at_hash: 'n' }, { typ: 'JWT' })],
     ['an ID token by its type', await issuer.sign({ typ: 'ID' }, { typ: 'JWT' })],

@@ -99,13 +99,18 @@ class Issuer {
     const { issuer, algorithms = DEFAULT_ALGORITHMS } = this.#entry
     try {
       const { payload, protectedHeader } = await jwtVerify(token, this.keys.find, { issuer, algorithms: [...algorithms], clockTolerance: this.#clockTolerance, requiredClaims: ['exp', 'aud'] })
-      if (!isAccessToken(protectedHeader, payload)) return INVALID
+      if (!isAccessToken(protectedHeader, payload) || this.#isOfFuture(payload)) return INVALID
       if (!this.#isForUs(payload)) return { kind: 'audience' }
       return { kind: 'proof', proof: this.#proofOf(payload) }
     } catch (error) {
       if (error instanceof errors.JWTExpired) return { kind: 'expired' }
       return error instanceof IssuerAway ? { kind: 'unavailable' } : INVALID
     }
+  }
+
+  /** jose checks `nbf` alone, which not every issuer sets. */
+  #isOfFuture ({ iat = 0 }: JWTPayload): boolean {
+    return iat > Date.now() / 1_000 + this.#clockTolerance
   }
 
   #isForUs ({ aud }: JWTPayload): boolean {
