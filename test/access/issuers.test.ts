@@ -97,6 +97,30 @@ for (const path of ['/tenant', '/realms/a%20b/']) {
   })
 }
 
+t.test('K62: metadata that OpenID Connect has put before the path of an issuer are found last', async (t) => {
+  const [keys, issuer] = [await startIssuer(t), await startIssuer(t)]
+  const url = `${issuer.url}/tenant`
+  issuer.answer = (request, response) => {
+    if (request.url === '/.well-known/openid-configuration/tenant') response.end(JSON.stringify({ issuer: url, jwks_uri: `${keys.url}/keys` }))
+    else response.writeHead(404).end()
+  }
+  const { get } = await start(t, { ...issuer, url })
+  t.equal((await get('/skills', await keys.sign({ iss: url }))).status, 200)
+})
+
+t.test('K62: the address of keys that a file names may have a query, as those of one application at Entra', async (t) => {
+  const issuer = await startIssuer(t)
+  const keys = await startIssuer(t)
+  const asked: Array<string | undefined> = []
+  issuer.answer = (request, response) => {
+    asked.push(request.url)
+    void fetch(`${keys.url}/keys`).then((answer) => answer.text()).then((text) => { response.end(text) })
+  }
+  const { get } = await buildGuarded(t, { roots: { docs: { guide: skill('guide') } }, access: accessOf(issuer, `, jwks_uri: '${issuer.url}/keys?appid=1'`) })
+  t.equal((await get('/skills', await keys.sign({ iss: issuer.url }))).status, 200)
+  t.strictSame(new Set(asked), new Set(['/keys?appid=1']))
+})
+
 t.test('K62: an issuer without a path has its metadata at two addresses', async (t) => {
   const issuer = await startIssuer(t)
   const url = `${issuer.url}/`

@@ -134,11 +134,11 @@ export class IssuerKeys {
   }
 }
 
-/** Addresses of an issuer's metadata: OpenID Connect appends to a path, RFC 8414 §3.1 puts its own before it. */
+/** Addresses of an issuer's metadata: OpenID Connect appends to a path, RFC 8414 §3.1 and §5 put theirs before it. */
 function metadataOf (issuer: string): readonly string[] {
   const base = issuer.replace(/\/$/, '')
   const { origin, pathname } = new URL(base)
-  return [`${base}${OPENID}`, `${base}${OAUTH}`, ...pathname === '/' ? [] : [`${origin}${OAUTH}${pathname}`]]
+  return [`${base}${OPENID}`, `${base}${OAUTH}`, ...pathname === '/' ? [] : [`${origin}${OAUTH}${pathname}`, `${origin}${OPENID}${pathname}`]]
 }
 
 async function read (url: string, signal: AbortSignal): Promise<string> {
