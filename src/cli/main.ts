@@ -18,24 +18,40 @@ const { runCommandLine } = await import('./run.ts')
 
 /** What a shell says of a program that SIGPIPE ended. Node ignores the signal. */
 const EXIT_OF_SIGPIPE = 141
+/** No command has another use for it than `validate`, where it is a fault and no finding. */
+const EXIT_OF_LOST_OUTPUT = 3
 
 function print (text: string): void {
   const { stdout } = process
   // A reader such as `head` leaves when it has what it wants. The rest is for nobody.
   if (stdout.listenerCount('error') === 0) {
     stdout.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EPIPE') throw error
-      process.exit(EXIT_OF_SIGPIPE)
+      if (error.code === 'EPIPE') process.exit(EXIT_OF_SIGPIPE)
+      printError(`skillserve: standard output cannot be written (${error.code ?? error.message})\n`)
+      process.exit(EXIT_OF_LOST_OUTPUT)
     })
   }
   stdout.write(text)
 }
 
+function printError (text: string): void {
+  process.stderr.write(text)
+}
+
+/** Undefined when the folder that the process was started in is gone. */
+function workingFolder (): string | undefined {
+  try {
+    return process.cwd()
+  } catch {
+    return undefined
+  }
+}
+
 process.exitCode = await runCommandLine(process.argv.slice(2), {
   env: process.env,
-  cwd: process.cwd(),
+  cwd: workingFolder(),
   print,
   endBySignal: (code) => { codeOfSignal = code === undefined ? undefined : () => code },
   // Asking `process.stdout` makes its stream, and a stream made this early slows down every `process.nextTick` of the process (V8 11.3).
   isTerminal: isatty(1)
-}, (text) => { process.stderr.write(text) })
+}, printError)

@@ -10,11 +10,12 @@ import { checkSkillsFolder } from './folders.ts'
  * @returns the exit code, or undefined while the process goes on by itself
  */
 export async function runCommandLine (
-  argv: readonly string[], context: Omit<CommandContext, 'commands' | 'warn'>, printError: (text: string) => void
+  argv: readonly string[], { cwd, ...context }: Omit<CommandContext, 'commands' | 'warn' | 'cwd'> & { readonly cwd: string | undefined }, printError: (text: string) => void
 ): Promise<number | undefined> {
   const warn = (sentence: string): void => { printError(`skillserve: ${sentence}\n`) }
   try {
-    return await dispatch(argv, { ...context, commands: COMMANDS, warn })
+    if (cwd === undefined) throw new CommandError('the working folder is not there any more: change to another one')
+    return await dispatch(argv, { ...context, cwd, commands: COMMANDS, warn })
   } catch (error) {
     if (!(error instanceof CommandError || error instanceof ConfigError)) throw error
     warn(error.message)
@@ -40,6 +41,8 @@ async function dispatch (argv: readonly string[], context: CommandContext): Prom
   if (args.flags.has('help')) return await dispatch(named === undefined ? ['help'] : ['help', named], context)
   if (args.flags.has('version')) return await dispatch(['version'], context)
 
+  // What a shell makes of "$DIR" without a value would be the working folder. `serve` says what its DIR must be.
+  if (named !== undefined && args.positionals.includes('')) throw new CommandError(`${first} has an empty argument`)
   const [unwanted] = args.positionals
   if (command.positionals === undefined && unwanted !== undefined) throw new CommandError(`${first} takes no argument, not ${quote(unwanted)}`)
   return await command.run(named === undefined ? withoutCommand(args, commands) : args, context)

@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -26,6 +26,14 @@ t.test('a reader of the output that leaves ends the command without a word', asy
   const [code] = await once(child, 'close')
   t.equal(stderr, '')
   t.equal(code, 141)
+})
+
+t.test('output that cannot be written, and a working folder that is gone, are one line each', { skip: process.platform !== 'linux' }, (t) => {
+  const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
+  const shell = (script: string) => spawnSync('sh', ['-c', script, process.execPath, main, t.testdir({ gone: {} })], { encoding: 'utf8' })
+  t.match(shell('"$0" "$1" validate --help >/dev/full'), { status: 3, stderr: /^skillserve: standard output cannot be written \(ENOSPC\)\n$/ })
+  t.match(shell('cd "$2/gone" && rmdir "$2/gone" && "$0" "$1" version'), { status: 1, stderr: /^skillserve: the working folder is not there any more: change to another one\n$/ })
+  t.end()
 })
 
 t.test('SIGTERM ends the process while it still loads its code, also as the first process of a container', async (t) => {

@@ -92,6 +92,8 @@ t.test('K82: what is no command and no folder, or a skill, is one line on stderr
     [['--port', '0', 'version'], /^version comes before its flags: skillserve version …$/],
     [['version', '--port', '1'], /^"--port" is not a flag, there are --help, --version$/],
     [[''], /^DIR must be a folder, not ""$/],
+    [['verify', '', '--trust', 'trust.yaml'], /^verify has an empty argument$/],
+    [['sync', 'skills', ''], /^sync has an empty argument$/],
     [['--port', 'x', './elsewhere'], /^--port must be /]
   ]
   for (const [argv, line] of cases) {
