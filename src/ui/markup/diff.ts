@@ -19,7 +19,7 @@ export function renderDiff (before: string, after: string): string {
   const patch = structuredPatch('', '', before, after, '', '', { context: CONTEXT_LINES, maxEditLength: MAX_EDITS })
   if (patch === undefined) return ''
   const hunks = patch.hunks.map(({ newStart, lines }) => `<span class="hunk">line ${newStart}\n</span>${lines.map(renderLine).join('')}`)
-  return `${withoutLineEnds(before) === withoutLineEnds(after) ? note('Only line ends differ.') : ''}<pre class="source diff" tabindex="0"><code dir="auto">${hunks.join('')}</code></pre>`
+  return `${withoutLineEnds(before) === withoutLineEnds(after) ? note('Only line ends differ.') : ''}<pre class="source diff" tabindex="0"><code>${hunks.join('')}</code></pre>`
 }
 
 function note (sentence: string): string {

@@ -35,7 +35,7 @@ export function sourceView (text: string): Source {
     start = end + 1
   }
   return {
-    markup: html`<pre class="source"><code dir="auto">${trusted(markup)}</code></pre>`,
+    markup: html`<pre class="source"><code>${trusted(markup)}</code></pre>`,
     lines,
     isCut: text.length > shown.length || start < shown.length
   }

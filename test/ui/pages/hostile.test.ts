@@ -70,7 +70,7 @@ t.test('K74: the source of a file on its page is what the API serves', async (t)
   const text = '---\nname: demo\n---\n\n\n<b>&amp;\t"x"  \r\n\u3000end\n'
   const { url, fetch } = await buildService(t, { files: { demo: { 'SKILL.md': text } } })
   const { text: page } = await open(`${url}/ui/skills/demo/files/SKILL.md`)
-  const source = /<pre class="source"><code dir="auto">([^]*)<\/code><\/pre>/.exec(page)?.[1] ?? ''
+  const source = /<pre class="source"><code>([^]*)<\/code><\/pre>/.exec(page)?.[1] ?? ''
   const shown = source.replaceAll(/<a id="L\d+"[^>]*>\d+<\/a>|<\/?span[^>]*>/g, '')
     .replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&quot;', '"').replaceAll('&amp;', '&')
   t.equal(shown, (await fetch('/skills/demo/files/SKILL.md')).text)
