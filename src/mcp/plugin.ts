@@ -82,8 +82,10 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
 
   // An open stream would keep the server from closing. Answers in progress are sent first.
   app.addHook('preClose', async () => {
+    listening.refuse()
     await Promise.allSettled(inProgress)
     await Promise.all((await doors.peek())?.values().map((door) => door.close()) ?? [])
+    await listening.cut()
   })
 
   function weightOfMessage ({ body }: FastifyRequest): Weight | undefined {
@@ -130,8 +132,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
       disconnected.abort()
     })
     const [skills, followed] = [skillsOf(request), followedOf(request)]
-    const door = (await doors.get()).of(followed)
-    const answer = door.fetch(toWebRequest(request, disconnected.signal), request, skills)
+    const answer = doors.get().then((perSkills) => perSkills.of(followed).fetch(toWebRequest(request, disconnected.signal), request, skills))
     inProgress.add(answer)
     try {
       const response = await answer

@@ -1,11 +1,13 @@
 import { type EventEmitter, once } from 'node:events'
 import { writeFileSync } from 'node:fs'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { buildService } from '../helper/build.ts'
 import { modernRequest } from '../helper/mcp.ts'
 import { jsonRequest, openRaw } from '../helper/raw-http.ts'
+import { until } from '../helper/skills.ts'
 import { startStopwatch } from '../helper/timing.ts'
 
 const FILES = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo\n', 'big.txt': 'x'.repeat(2_000_000) } }
@@ -216,6 +218,27 @@ t.test('open streams', async (t) => {
     await closed
     t.match(rest, /"result":\{"resultType":"complete"/)
     t.ok(elapsed() < 4_000)
+  })
+
+  t.test('K91: closing waits for no client that reads nothing, and for none that subscribes late', async (t) => {
+    const { url, app } = await buildService(t, { files: FILES })
+    const { headers, body } = LISTEN
+    const subscribe = jsonRequest('POST', '/mcp', String(body), { headers: Object.entries(headers ?? {}).filter(([name]) => name !== 'content-type').map(([name, value]) => `${name}: ${value}`) })
+    const late = await openRaw(url)
+    const begun = once(app.server, 'request')
+    late.send(subscribe.subarray(0, -1))
+    await begun
+    app.server.prependOnceListener('request', ({ socket }: IncomingMessage) => { socket.cork() })
+    const unread = await openRaw(url)
+    const subscribed = once(app.server, 'request') as Promise<[IncomingMessage, ServerResponse]>
+    unread.send(subscribe)
+    const [, response] = await subscribed
+    await until(() => response.writableLength > 0)
+    const closed = app.close()
+    await unread.closed()
+    late.send(subscribe.subarray(-1))
+    t.match((await late.response()).json(), { code: 'not_ready' })
+    await closed
   })
 
   t.test('a client that hangs up is forgotten', async (t) => {

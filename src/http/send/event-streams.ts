@@ -1,12 +1,12 @@
 import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { WhileAllowed } from '../callers.ts'
 import { EVENT_HEARTBEAT_MS, MAX_EVENT_STREAM_BYTES } from '../limits.ts'
 import type { Shutdown } from '../connections/shutdown.ts'
 import type { Observer } from '../observer.ts'
 import { HttpProblem } from '../problem.ts'
+import { cutUnread, pushBounded } from './unread.ts'
 
 export interface EventStreamsOptions {
   readonly maxStreams: number
@@ -49,12 +49,8 @@ export function createEventStreams (app: FastifyInstance, options: EventStreamsO
 
   /** What a client does not take waits, up to a bound. Then the client is dropped, and comes back with the last id it has. */
   function send (stream: Readable, frame: Buffer): void {
-    if (stream.destroyed || ended.has(stream)) return
-    if (stream.readableLength + frame.length <= maxStreamBytes) stream.push(frame)
-    else {
-      stream.destroy()
-      app.log.info({ bytes: stream.readableLength }, 'a client that does not read its events was dropped')
-    }
+    if (ended.has(stream)) return
+    pushBounded(stream, frame, maxStreamBytes, (bytes) => { app.log.info({ bytes }, 'a client that does not read its events was dropped') })
   }
 
   function end (stream: Readable): void {
@@ -80,9 +76,7 @@ export function createEventStreams (app: FastifyInstance, options: EventStreamsO
     clearInterval(heartbeat)
     const open = [...streams]
     for (const [stream] of open) end(stream)
-    await nextTurn()
-    // The end of a stream waits behind what the client has not read.
-    for (const [, response] of open) if (!response.writableEnded || response.writableLength > 0) response.destroy()
+    await cutUnread(open.map(([, response]) => response))
   })
 
   return {

@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import { MAX_EVENT_STREAM_BYTES } from '../../http/limits.ts'
 import { HttpProblem } from '../../http/problem.ts'
+import { cutUnread, pushBounded } from '../../http/send/unread.ts'
 import { MAX_MCP_STREAMS } from '../limits.ts'
 
 export interface ListenStreamsOptions {
@@ -18,7 +19,8 @@ export interface ListenStreamsOptions {
  */
 export class ListenStreams {
   readonly #options: Required<ListenStreamsOptions>
-  #open = 0
+  readonly #open = new Set<ServerResponse>()
+  #isClosing = false
 
   constructor ({ onDrop, maxStreams = MAX_MCP_STREAMS, maxStreamBytes = MAX_EVENT_STREAM_BYTES }: ListenStreamsOptions) {
     this.#options = { onDrop, maxStreams, maxStreamBytes }
@@ -26,12 +28,23 @@ export class ListenStreams {
 
   /**
    * Counts a stream until its answer has ended.
-   * @throws {HttpProblem} `too_many_streams`
+   * @throws {HttpProblem} `too_many_streams`, `not_ready` while the service is stopping
    */
   admit (response: ServerResponse): void {
-    if (this.#open >= this.#options.maxStreams) throw new HttpProblem('too_many_streams')
-    this.#open++
-    response.once('close', () => { this.#open-- })
+    if (this.#isClosing) throw new HttpProblem('not_ready', 'The service is stopping')
+    if (this.#open.size >= this.#options.maxStreams) throw new HttpProblem('too_many_streams')
+    this.#open.add(response)
+    response.once('close', () => { this.#open.delete(response) })
+  }
+
+  /** Admits no more. */
+  refuse (): void {
+    this.#isClosing = true
+  }
+
+  /** Cuts the streams that have ended, and whose clients do not read. */
+  async cut (): Promise<void> {
+    await cutUnread([...this.#open])
   }
 
   /** The same bytes, read at once, so that what waits for the client is known. */
@@ -48,13 +61,8 @@ export class ListenStreams {
   async #readAll (read: () => Promise<{ readonly done: boolean, readonly value?: Uint8Array | undefined }>, stream: Readable): Promise<void> {
     const { maxStreamBytes, onDrop } = this.#options
     for (let { value } = await read(); value !== undefined && !stream.destroyed; { value } = await read()) {
-      if (stream.readableLength + value.length > maxStreamBytes) {
-        onDrop(stream.readableLength)
-        stream.destroy()
-        return
-      }
-      stream.push(value)
+      pushBounded(stream, value, maxStreamBytes, onDrop)
     }
-    stream.push(null)
+    if (!stream.destroyed) stream.push(null)
   }
 }
