@@ -5,6 +5,8 @@ import { loadConfig } from '../config/load.ts'
 import type { Config } from '../config/settings.ts'
 import type { OpenedRoots } from '../config/roots.ts'
 import { isMainFile } from '../core/format/main-files.ts'
+import type { SkippedEntry } from '../core/roots/scan-root.ts'
+import { describeSkipped } from '../core/roots/skipped.ts'
 import { isFolder } from '../operator/is-folder.ts'
 import { quote } from '../operator/setting.ts'
 import { isAddress } from '../sources/address/address.ts'
@@ -17,6 +19,9 @@ export function withoutDefaultFolder (config: Config, folders: readonly string[]
 
 /** Flags that say how sources are read. */
 export const ROOT_FLAGS = ['layout', 'state-dir'] as const
+
+/** Entries that are left out and named. */
+const MAX_SKIPPED_LINES = 10
 
 /** A disk that has not answered after this many milliseconds does not keep the service from starting. */
 const DISK_ANSWER_MS = 1_000
@@ -49,6 +54,25 @@ export async function withRoots<T> (texts: readonly string[], { flags }: Pick<Ar
     return await use(roots)
   } finally {
     await roots.sources?.close()
+  }
+}
+
+/** Names on standard error what a command leaves out. */
+export function warnSkipped (sentences: ReadonlySet<string>, { warn }: Pick<CommandContext, 'warn'>): void {
+  for (const sentence of [...sentences].slice(0, MAX_SKIPPED_LINES)) warn(sentence)
+  if (sentences.size > MAX_SKIPPED_LINES) warn(`${sentences.size - MAX_SKIPPED_LINES} more are left out`)
+}
+
+/**
+ * Names what a command has left out, when the command is done or has failed.
+ * @param remedy see `describeSkipped`
+ */
+export async function namingSkipped<T> (context: Pick<CommandContext, 'warn'>, use: (onSkipped: (entries: readonly SkippedEntry[]) => void) => Promise<T>, remedy?: (target: string) => string): Promise<T> {
+  const sentences = new Set<string>()
+  try {
+    return await use((entries) => { for (const sentence of entries.flatMap((entry) => describeSkipped(entry, remedy))) sentences.add(sentence) })
+  } finally {
+    warnSkipped(sentences, context)
   }
 }
 

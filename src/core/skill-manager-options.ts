@@ -5,6 +5,7 @@ import type { Disk } from './disk/disk.ts'
 import type { RoomForFile } from './files/file-store.ts'
 import type { CoreLog } from './ground/log.ts'
 import type { RefreshTimes } from './refresher.ts'
+import type { SkippedEntry } from './roots/scan-root.ts'
 import type { WatcherFactory } from './watch/watcher.ts'
 
 export interface SkillManagerOptions {
@@ -17,6 +18,8 @@ export interface SkillManagerOptions {
   /** Ask the disk at intervals instead of the kernel for events. */
   readonly polling?: boolean
   readonly log?: CoreLog
+  /** Told of the entries of a root that could be skills and are left out, which the log names too. */
+  readonly onSkipped?: (entries: readonly SkippedEntry[]) => void
   /** How a watcher is made; `false` runs without one. */
   readonly watcher?: WatcherFactory | false
   /** The file system, for all roots. Default: what fits the kind of disk of each root. */

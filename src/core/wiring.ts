@@ -24,7 +24,7 @@ export interface RootSkillsOptions extends Omit<SkillManagerOptions, 'projectRoo
 export type Core = ReturnType<typeof wireCore>
 
 /** Makes the parts in one order, disk → root → catalog → files → refresher. Each is handed the parts before it. */
-export function wireCore ({ root: options, type, linkTargets, polling = false, log = SILENT, watcher, disk, times = {}, shared, policy }: RootSkillsOptions) {
+export function wireCore ({ root: options, type, linkTargets, polling = false, log = SILENT, onSkipped, watcher, disk, times = {}, shared, policy }: RootSkillsOptions) {
   const { phase, guard, store } = shared
   const root = new Root(options, { type, ...linkTargets && { linkTargets }, ...disk && { disk }, guard, phase })
   // The guard is shared with the other roots.
@@ -35,6 +35,7 @@ export function wireCore ({ root: options, type, linkTargets, polling = false, l
   const gate = policy && new Gate({ policy, root, store, manifests })
   const catalog = new LiveCatalog({ root, store, phase, admission: gate })
   const catalogLog = new CatalogLog({ log, root, catalog, disks, gate: gate?.changed })
+  if (onSkipped !== undefined) root.skipped.subscribe(onSkipped)
   const files = new SkillFiles({ root, catalog, store, kept, manifests, gate })
   const refresher = new Refresher({ root: root.path, polling, ...watcher !== undefined && { watcher }, times, log, index: catalog })
   if (gate !== undefined && policy !== undefined) {

@@ -3,7 +3,7 @@ import { rename, rm, writeFile } from 'node:fs/promises'
 import { formatBundle, SIGNATURE_FILE, signedBytes } from './bundle.ts'
 import { hashOf, hintOf } from './signers.ts'
 import { createStatement, isNeverSigned } from './statement.ts'
-import { type ReadSkill, readSkills } from './verify-folder.ts'
+import { type ReadSkill, readSkills, type ListOptions } from './verify-folder.ts'
 
 /** Why a skill is not signed. The message is one line. */
 export class SigningError extends Error {}
@@ -48,8 +48,8 @@ function parse<T> (part: KeyError['part'], message: string, read: () => T): T {
  * @returns the names of the skills
  * @throws SigningError before anything is written, FolderError, the system's error for a file that cannot be written
  */
-export async function signFolder (path: string, key: SigningKey): Promise<readonly string[]> {
-  const skills = await readSkills(path)
+export async function signFolder (path: string, key: SigningKey, list: Pick<ListOptions, 'onSkipped'> = {}): Promise<readonly string[]> {
+  const skills = await readSkills(path, list)
   for (const skill of skills) checkSignable(skill)
   for (const { folder, ...skill } of skills) {
     const temporary = `${folder}/.#${SIGNATURE_FILE}`

@@ -8,7 +8,7 @@ import { isMainFile } from '../core/format/main-files.ts'
 import { SkillError } from '../core/ground/errors.ts'
 import { Signal } from '../core/ground/signal.ts'
 import type { RootOptions } from '../core/roots/root-reports.ts'
-import { createSkillManager, type SkillManager } from '../core/skill-manager.ts'
+import { createSkillManager, type SkillManager, type SkillManagerOptions } from '../core/skill-manager.ts'
 import { whyUnreadable } from '../operator/regular-file.ts'
 import { quote } from '../operator/setting.ts'
 
@@ -28,13 +28,15 @@ const UNREAD: ReadonlySet<string> = new Set<FindingCode>(['file_unreadable', 'fi
 /** A folder cannot be verified: it is not there, or may not be read. */
 export class FolderError extends Error {}
 
+/** How a folder is listed: which links lead somewhere, and who is told of what is left out. */
+export type ListOptions = { readonly [Name in 'linkTargets' | 'onSkipped']?: SkillManagerOptions[Name] | undefined }
+
 /**
  * What a policy says of all skills of a folder, or of the one that the folder is.
- * @param linkTargets absolute paths of the folders that links in the folder may lead into
  * @throws FolderError
  */
-export async function verifyFolder (path: string, policy: TrustPolicy, linkTargets?: readonly string[]): Promise<readonly VerifiedSkill[]> {
-  return await withSkills(path, { policy, linkTargets }, async (skills, names) => {
+export async function verifyFolder (path: string, policy: TrustPolicy, list: ListOptions = {}): Promise<readonly VerifiedSkill[]> {
+  return await withSkills(path, { policy, ...list }, async (skills, names) => {
     const verified: VerifiedSkill[] = []
     for (const name of names) verified.push(await verifySkill(skills, name))
     return verified
@@ -42,8 +44,8 @@ export async function verifyFolder (path: string, policy: TrustPolicy, linkTarge
 }
 
 /** What a policy says of all skills of a root. */
-export async function verifyRoot (root: RootOptions, policy: TrustPolicy, linkTargets?: readonly string[]): Promise<readonly VerifiedSkill[]> {
-  return await readRoot(root, { policy, linkTargets }, async (skills) => {
+export async function verifyRoot (root: RootOptions, policy: TrustPolicy, list: ListOptions = {}): Promise<readonly VerifiedSkill[]> {
+  return await readRoot(root, { policy, ...list }, async (skills) => {
     const verified: VerifiedSkill[] = []
     for (const name of await skills.list()) verified.push(await verifySkill(skills, name))
     return verified
@@ -61,8 +63,8 @@ export interface ReadSkill {
 }
 
 /** Reads the skills of a folder, or the one that the folder is. */
-export async function readSkills (path: string): Promise<readonly ReadSkill[]> {
-  return await withSkills(path, {}, async (skills, names, parent) => {
+export async function readSkills (path: string, list: ListOptions = {}): Promise<readonly ReadSkill[]> {
+  return await withSkills(path, list, async (skills, names, parent) => {
     const all: ReadSkill[] = []
     for (const name of names) {
       all.push(await skills.read(name, async (state) => ({
@@ -80,15 +82,15 @@ export async function unreadPart (state: Pick<SkillState, 'skill' | 'fileFinding
   return unread?.code === 'file_unreadable' ? `${quote(unread.file ?? '')} may not be read` : unread?.message
 }
 
-interface ReadOptions {
+interface ReadOptions extends ListOptions {
   readonly policy?: TrustPolicy
-  readonly linkTargets?: readonly string[] | undefined
 }
 
 async function withSkills<T> (path: string, options: ReadOptions, use: (skills: SkillManager, names: readonly string[], parent: string) => Promise<T>): Promise<T> {
   const isSkill = await holdsMainFile(path)
   const parent = isSkill ? dirname(path) : path
-  return await readRoot({ path: parent, name: basename(path) }, options, async (skills) => {
+  // What lies beside a single skill is nobody's question.
+  return await readRoot({ path: parent, name: basename(path) }, isSkill ? { ...options, onSkipped: undefined } : options, async (skills) => {
     const names = await skills.list()
     if (isSkill && !names.includes(basename(path))) throw new FolderError(`${path} ${(await lstat(path)).isSymbolicLink() ? 'is a link out of its folder' : 'has a name that no skill can have'}`)
     if (names.length === 0) throw new FolderError(`${path} has no skills`)
@@ -96,13 +98,14 @@ async function withSkills<T> (path: string, options: ReadOptions, use: (skills: 
   })
 }
 
-async function readRoot<T> (root: RootOptions, { policy, linkTargets }: ReadOptions, use: (skills: SkillManager) => Promise<T>): Promise<T> {
+async function readRoot<T> (root: RootOptions, { policy, linkTargets, onSkipped }: ReadOptions, use: (skills: SkillManager) => Promise<T>): Promise<T> {
   const skills = createSkillManager({
     projectRoots: [root],
     watcher: false,
     keep: { keepMs: 0 },
     ...policy && { policy: unobeyed(policy) },
-    ...linkTargets && { linkTargets }
+    ...linkTargets && { linkTargets },
+    ...onSkipped && { onSkipped }
   })
   try {
     await skills.start()

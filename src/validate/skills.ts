@@ -3,7 +3,8 @@ import { basename, dirname, resolve } from 'node:path'
 import { LRUCache } from 'lru-cache'
 import { indexSkill } from '../core/catalog/index-skill.ts'
 import { isMainFile } from '../core/format/main-files.ts'
-import { scanRoot, type SkillFolder, type SkippedEntry } from '../core/roots/scan-root.ts'
+import { scanRoot, type SkillFolder } from '../core/roots/scan-root.ts'
+import { describeSkipped } from '../core/roots/skipped.ts'
 import { KeptRevisions } from '../core/content/kept/kept-revisions.ts'
 import { RevisionMemory } from '../core/content/kept/revision-memory.ts'
 import { ManifestStore, type SkillPlace } from '../core/content/manifest.ts'
@@ -15,7 +16,7 @@ import type { FileContent } from '../core/files/file-content.ts'
 import { FileStore } from '../core/files/file-store.ts'
 import { quote } from '../core/format/findings.ts'
 import { MAX_MAIN_FILE_BYTES } from '../core/ground/limits.ts'
-import { compareCodePoints, printable, withoutEndSlashes } from '../core/ground/text.ts'
+import { compareCodePoints, withoutEndSlashes } from '../core/ground/text.ts'
 import { tooLargeFinding } from '../core/listing/entry.ts'
 import { type FindingSource, subjectOf } from '../verdicts/entry.ts'
 import type { Subject } from '../verdicts/subject.ts'
@@ -63,7 +64,7 @@ export async function skillsAt (path: string, { cwd, linkTargets = [], onSkipped
   if (scan.state !== 'ok') throw new PathError(`${quote(path)} cannot be read`)
   if (scan.isSkill) return [await folderOf(absolute)]
   const folders = [...scan.folders.values()].sort((a, b) => compareCodePoints(a.name, b.name))
-  const skipped = scan.skipped.flatMap(describeSkipped)
+  const skipped = scan.skipped.flatMap((entry) => describeSkipped(entry))
   for (const folder of folders) {
     // A folder that may not be read is judged: its finding names the remedy.
     if (!await hasMainFile(folder.realPath, isRefusal)) continue
@@ -71,16 +72,6 @@ export async function skillsAt (path: string, { cwd, linkTargets = [], onSkipped
     return folders
   }
   throw new PathError(`${quote(path)} has no skills: ${skipped[0] ?? `no folder in it has a SKILL.md${await hint(path, folders)}`}`)
-}
-
-/** What a .skillignore names is left out on purpose. */
-function describeSkipped ({ name, reason, target = '' }: SkippedEntry): string[] {
-  switch (reason) {
-    case 'outside': return [`${quote(name)} is left out, since the link leads out of the folder: --allow-links ${printable(dirname(target))} allows it`]
-    case 'nothing': return [`${quote(name)} is left out, since the link leads to no folder`]
-    case 'unsafe_name': return [`${quote(name)} is left out, since no skill has such a name`]
-    case 'ignored': return []
-  }
 }
 
 async function folderOf (path: string): Promise<SkillFolder> {

@@ -45,6 +45,27 @@ t.test('K4, K95: --allow-links locks the links that a service with it serves', a
   t.match(fs.readFileSync(join(cwd, 'skills.lock'), 'utf8'), /^"linked": sha256:/m)
 })
 
+t.test('K4: lock, sign, verify and export name what could be a skill and is left out', async (t) => {
+  const { privatePem, publicPem } = makeKeyPair()
+  const cwd = t.testdir({
+    real: skills('linked'),
+    skills: { ...skills('one'), linked: t.fixture('symlink', '../real/linked') },
+    key: privatePem,
+    'acme.pem': publicPem,
+    'trust.yaml': 'signers:\n  - { name: acme, key: acme.pem }\n'
+  })
+  const real = join(cwd, 'real')
+  const leftOut = (remedy: string): string => `skillserve: 'linked' is left out, since the link leads out of the folder: ${remedy}\n`
+  const allowed = leftOut(`--allow-links ${real} allows it`)
+  t.match(await run(cwd, 'lock', 'skills'), { code: 0, stderr: allowed })
+  t.match(await run(cwd, 'sign', 'skills', '--key', 'key'), { code: 0, stderr: leftOut(`sign ${join(real, 'linked')} by itself`) })
+  t.match(await run(cwd, 'verify', 'skills', '--trust', 'trust.yaml'), { code: 0, stderr: allowed })
+  t.match(await run(cwd, 'export', 'out', 'skills'), { code: 0, stderr: allowed })
+  t.equal((await run(cwd, 'verify', 'skills/one', '--trust', 'trust.yaml')).stderr, '', 'nothing of what lies beside a single skill')
+  fs.rmSync(join(cwd, 'skills/one'), { recursive: true })
+  t.match(await run(cwd, 'lock', 'skills'), { code: 1, stderr: `${allowed}skillserve: there are no skills to lock` })
+})
+
 t.test('K95: without a folder that can be read, lock writes nothing', async (t) => {
   const cwd = t.testdir({ skills: skills('one') })
   t.match(await run(cwd, 'lock', 'skills', './missing'), { code: 1, stderr: /missing cannot be read as a folder of skills\n$/ })

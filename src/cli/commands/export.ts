@@ -7,8 +7,8 @@ import type { Config } from '../../config/settings.ts'
 import type { SkillManager, SkillManagerOptions } from '../../core/skill-manager.ts'
 import type { SkillService } from '../../core/skill-source.ts'
 import { Closers } from '../../http/connections/shutdown.ts'
-import { type Command, CommandError } from '../command.ts'
-import { checkSkillsFolder, withoutDefaultFolder } from '../folders.ts'
+import { type Arguments, type Command, type CommandContext, CommandError } from '../command.ts'
+import { checkSkillsFolder, namingSkipped, withoutDefaultFolder } from '../folders.ts'
 
 /** Flags of `serve` that say which skills there are. */
 const FOLDER_FLAGS = ['personal', 'config', 'state-dir', 'layout', 'allow-links', 'access', 'locked', 'trust']
@@ -30,59 +30,61 @@ Skills come from DIR, which may be an address of a source, or from what serve wo
 Exits with 0 when every skill is in the export; with 2 when some are not, each with a line that says why; with 1 when nothing
 could be exported.
 `,
-  async run ({ positionals: [out, ...folders], flags }, { commands, env, cwd, print }) {
-    if (out === undefined || out === '') throw new CommandError('export needs the folder to write to: skillserve export OUT [DIR...]')
-    for (const folder of folders) await checkSkillsFolder(folder, cwd, commands, flags.get('layout')?.at(-1) ?? env['LAYOUT'])
-    const caller = flags.get('as')?.at(-1)
-    const config = withoutDefaultFolder(loadConfig({ positionals: folders, flags, env, cwd }), folders, env)
-    if (caller !== undefined && config.accessFile === undefined) throw new CommandError('--as needs an access file: --access FILE')
-    const folder = resolve(cwd, out)
-    const [{ openRoots }, { loadPolicy }, { SILENT }, { ExportError, exportSkills }, { SkillError }] = await Promise.all([
-      import('../../config/roots.ts'), import('../../trust/load-policy.ts'), import('../../core/ground/log.ts'), import('../../export/export-skills.ts'), import('../../core/ground/errors.ts')
-    ])
-    const found = await openRoots(config, { log: SILENT, env })
-    const { sources, ...roots } = found
-    const closers = new Closers()
-    closers.add(() => sources?.close())
+  run: async (args, context) => await namingSkipped(context, async (onSkipped) => await runExport(args, context, onSkipped))
+}
+
+async function runExport ({ positionals: [out, ...folders], flags }: Arguments, { commands, env, cwd, print }: CommandContext, onSkipped: SkillManagerOptions['onSkipped']): Promise<number> {
+  if (out === undefined || out === '') throw new CommandError('export needs the folder to write to: skillserve export OUT [DIR...]')
+  for (const folder of folders) await checkSkillsFolder(folder, cwd, commands, flags.get('layout')?.at(-1) ?? env['LAYOUT'])
+  const caller = flags.get('as')?.at(-1)
+  const config = withoutDefaultFolder(loadConfig({ positionals: folders, flags, env, cwd }), folders, env)
+  if (caller !== undefined && config.accessFile === undefined) throw new CommandError('--as needs an access file: --access FILE')
+  const folder = resolve(cwd, out)
+  const [{ openRoots }, { loadPolicy }, { SILENT }, { ExportError, exportSkills }, { SkillError }] = await Promise.all([
+    import('../../config/roots.ts'), import('../../trust/load-policy.ts'), import('../../core/ground/log.ts'), import('../../export/export-skills.ts'), import('../../core/ground/errors.ts')
+  ])
+  const found = await openRoots(config, { log: SILENT, env })
+  const { sources, ...roots } = found
+  const closers = new Closers()
+  closers.add(() => sources?.close())
+  try {
+    const policy = await loadPolicy(config, found, SILENT)
+    closers.add(() => { policy?.close() })
+    const options = { ...roots, ...config.linkTargets && { linkTargets: config.linkTargets }, watcher: false, policy, ...onSkipped && { onSkipped } } as const
+    const opened = await openSkills(options, config, caller ?? 'anonymous')
+    if (opened === undefined) throw new CommandError(`${quote(caller ?? '')} is no token or link of the access file`)
+    const { skills, service } = opened
+    closers.add(() => skills.close())
+    const quarantined = new Map<string, string>()
+    policy?.judged.subscribe(({ folder: { name }, verdict: { isServed, findings: [reason] } }) => {
+      if (isServed) quarantined.delete(name)
+      else quarantined.set(name, reason?.message ?? 'it is not served')
+    })
+    const paths = [...roots.projectRoots, ...roots.personalRoot ? [roots.personalRoot] : []].map(({ path }) => path)
     try {
-      const policy = await loadPolicy(config, found, SILENT)
-      closers.add(() => { policy?.close() })
-      const options = { ...roots, ...config.linkTargets && { linkTargets: config.linkTargets }, watcher: false, policy } as const
-      const opened = await openSkills(options, config, caller ?? 'anonymous')
-      if (opened === undefined) throw new CommandError(`${quote(caller ?? '')} is no token or link of the access file`)
-      const { skills, service } = opened
-      closers.add(() => skills.close())
-      const quarantined = new Map<string, string>()
-      policy?.judged.subscribe(({ folder: { name }, verdict: { isServed, findings: [reason] } }) => {
-        if (isServed) quarantined.delete(name)
-        else quarantined.set(name, reason?.message ?? 'it is not served')
-      })
-      const paths = [...roots.projectRoots, ...roots.personalRoot ? [roots.personalRoot] : []].map(({ path }) => path)
-      try {
-        await checkApart(folder, paths)
-        await sources?.sync()
-        const failed = sources?.status.find(({ error, optional }) => error !== undefined && optional !== true)
-        if (failed !== undefined) throw new CommandError(`the source ${failed.name} cannot be read: ${failed.error?.message ?? ''}`)
-        await skills.start()
-        await skills.available()
-        // An export that is there stays, unless all of its skills were refused.
-        if ((await service.list()).length === 0 && quarantined.size === 0) throw new CommandError(`there are no skills to export${config.accessFile === undefined ? '' : `: ${caller ?? 'anonymous'} sees none by the access file${caller === undefined ? ', --as NAME exports what another caller sees' : ''}`}`)
-        const report = await exportSkills({ skills: service, folder, isPublic: caller === undefined || caller === 'anonymous', isRestricted: config.accessFile !== undefined || policy !== undefined, prune: flags.has('prune') })
-        const served = new Set(service.namesNow())
-        const leftOut = [...report.leftOut, ...[...quarantined].filter(([name]) => !served.has(name)).map(([name, reason]) => ({ name, reason: `quarantined: ${reason}` }))]
-        for (const { name, reason } of leftOut) print(`left out: ${name}: ${reason}\n`)
-        print(`${counted(report.skills, 'skill')} in ${report.files} files: ${report.written} changed, ${report.removed} removed\n`)
-        if (report.skills === 0) return 1
-        return leftOut.length > 0 ? 2 : 0
-      } catch (error) {
-        if (error instanceof ExportError) throw new CommandError(`${quote(out)} ${error.message}`)
-        if (error instanceof SkillError) throw new CommandError(error.code === 'skills_folder_permission_denied' ? `${error.message}: ${paths.join(', ')}` : error.message)
-        if (error instanceof Error && 'syscall' in error && 'code' in error) throw new CommandError(`cannot write the export: ${quote(out)} ${error.code === 'ENOTDIR' ? 'is no folder, or lies below a file' : `cannot be written (${String(error.code)})`}: name another folder to write to`)
-        throw error
-      }
-    } finally {
-      await closers.close()
+      await checkApart(folder, paths)
+      await sources?.sync()
+      const failed = sources?.status.find(({ error, optional }) => error !== undefined && optional !== true)
+      if (failed !== undefined) throw new CommandError(`the source ${failed.name} cannot be read: ${failed.error?.message ?? ''}`)
+      await skills.start()
+      await skills.available()
+      // An export that is there stays, unless all of its skills were refused.
+      if ((await service.list()).length === 0 && quarantined.size === 0) throw new CommandError(`there are no skills to export${config.accessFile === undefined ? '' : `: ${caller ?? 'anonymous'} sees none by the access file${caller === undefined ? ', --as NAME exports what another caller sees' : ''}`}`)
+      const report = await exportSkills({ skills: service, folder, isPublic: caller === undefined || caller === 'anonymous', isRestricted: config.accessFile !== undefined || policy !== undefined, prune: flags.has('prune') })
+      const served = new Set(service.namesNow())
+      const leftOut = [...report.leftOut, ...[...quarantined].filter(([name]) => !served.has(name)).map(([name, reason]) => ({ name, reason: `quarantined: ${reason}` }))]
+      for (const { name, reason } of leftOut) print(`left out: ${name}: ${reason}\n`)
+      print(`${counted(report.skills, 'skill')} in ${report.files} files: ${report.written} changed, ${report.removed} removed\n`)
+      if (report.skills === 0) return 1
+      return leftOut.length > 0 ? 2 : 0
+    } catch (error) {
+      if (error instanceof ExportError) throw new CommandError(`${quote(out)} ${error.message}`)
+      if (error instanceof SkillError) throw new CommandError(error.code === 'skills_folder_permission_denied' ? `${error.message}: ${paths.join(', ')}` : error.message)
+      if (error instanceof Error && 'syscall' in error && 'code' in error) throw new CommandError(`cannot write the export: ${quote(out)} ${error.code === 'ENOTDIR' ? 'is no folder, or lies below a file' : `cannot be written (${String(error.code)})`}: name another folder to write to`)
+      throw error
     }
+  } finally {
+    await closers.close()
   }
 }
 

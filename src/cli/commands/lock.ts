@@ -4,10 +4,11 @@ import { errorCode } from '../../core/disk/disk.ts'
 import type { TrustPolicy } from '../../core/content/trust/trust-policy.ts'
 import { counted } from '../../core/ground/text.ts'
 import type { RootOptions } from '../../core/roots/root-reports.ts'
+import type { SkillManagerOptions } from '../../core/skill-manager.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import type { Lock } from '../../trust/lock-file.ts'
 import { type Command, CommandError } from '../command.ts'
-import { readLinkTargets, ROOT_FLAGS, withRoots } from '../folders.ts'
+import { namingSkipped, readLinkTargets, ROOT_FLAGS, withRoots } from '../folders.ts'
 
 const DEFAULT_FOLDER = './skills'
 const DEFAULT_FILE = 'skills.lock'
@@ -35,7 +36,8 @@ when a folder or a skill cannot be read, or there is no skill: then nothing is w
     const trustFile = flags.get('trust')?.at(-1)
     const policy = trustFile === undefined ? undefined : await readUnobeyed(resolve(cwd, trustFile))
     const linkTargets = readLinkTargets({ flags }, context)
-    const lock = await withRoots(folders, { flags }, context, ({ projectRoots }) => readLock(projectRoots, policy, linkTargets))
+    const lock = await namingSkipped(context, async (onSkipped) =>
+      await withRoots(folders, { flags }, context, ({ projectRoots }) => readLock(projectRoots, { policy, linkTargets, onSkipped })))
     const { formatLock } = await import('../../trust/lock-file.ts')
     const before = await readBefore(out)
     await write(out, formatLock(lock))
@@ -62,19 +64,24 @@ async function readUnobeyed (trustFile: string): Promise<TrustPolicy> {
   return unobeyed(await readPolicy({ trustFile }))
 }
 
+interface ReadOptions extends Required<Pick<SkillManagerOptions, 'onSkipped'>> {
+  readonly policy: TrustPolicy | undefined
+  readonly linkTargets: readonly string[] | undefined
+}
+
 /** Each folder by itself: of two with a skill of one name, some callers see the later one alone. */
-async function readLock (roots: readonly RootOptions[], policy: TrustPolicy | undefined, linkTargets: readonly string[] | undefined): Promise<Lock> {
+async function readLock (roots: readonly RootOptions[], options: ReadOptions): Promise<Lock> {
   const lock = new Map<string, Set<string>>()
   for (const root of roots) {
-    for (const [name, revision] of await readRevisions(root, policy, linkTargets)) lock.set(name, (lock.get(name) ?? new Set()).add(revision))
+    for (const [name, revision] of await readRevisions(root, options)) lock.set(name, (lock.get(name) ?? new Set()).add(revision))
   }
   if (lock.size === 0) throw new CommandError(`there are no skills to lock in ${roots.map(({ path }) => path).join(', ')}`)
   return lock
 }
 
-async function readRevisions (root: RootOptions, policy: TrustPolicy | undefined, linkTargets: readonly string[] | undefined): Promise<ReadonlyMap<string, string>> {
+async function readRevisions (root: RootOptions, { policy, linkTargets, onSkipped }: ReadOptions): Promise<ReadonlyMap<string, string>> {
   const { createSkillManager } = await import('../../core/skill-manager.ts')
-  const skills = createSkillManager({ projectRoots: [root], watcher: false, keep: { keepMs: 0 }, ...policy && { policy }, ...linkTargets && { linkTargets } })
+  const skills = createSkillManager({ projectRoots: [root], watcher: false, keep: { keepMs: 0 }, ...policy && { policy }, ...linkTargets && { linkTargets }, onSkipped })
   try {
     await skills.start()
     const { roots: [report] } = await skills.freshStatus()

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { whyUnreadable } from '../../operator/regular-file.ts'
 import { type Command, CommandError } from '../command.ts'
+import { namingSkipped } from '../folders.ts'
 
 /** Signs skills for `--trust`. */
 export const command: Command = {
@@ -15,7 +16,8 @@ export const command: Command = {
 Writes skill.oms.sig, in the format of OpenSSF Model Signing 1.0, into each skill. Exits with 0 when all are signed, with 1 and a
 line that says why otherwise.
 `,
-  async run ({ positionals: [folder, unwanted], flags }, { cwd, print }) {
+  async run ({ positionals: [folder, unwanted], flags }, context) {
+    const { cwd, print } = context
     const [keyFile, chainFile] = [flags.get('key')?.at(-1), flags.get('chain')?.at(-1)]
     if (folder === undefined || unwanted !== undefined) throw new CommandError('sign takes one folder: skillserve sign DIR --key FILE')
     if (keyFile === undefined) throw new CommandError('sign needs --key FILE')
@@ -23,7 +25,8 @@ line that says why otherwise.
     const { FolderError } = await import('../../trust/verify-folder.ts')
     try {
       const key = parseSigningKey(await read(resolve(cwd, keyFile)), chainFile === undefined ? undefined : await read(resolve(cwd, chainFile)))
-      for (const name of await signFolder(resolve(cwd, folder), key)) print(`signed  ${JSON.stringify(name)}\n`)
+      const names = await namingSkipped(context, async (onSkipped) => await signFolder(resolve(cwd, folder), key, { onSkipped }), (target) => `sign ${target} by itself`)
+      for (const name of names) print(`signed  ${JSON.stringify(name)}\n`)
       return 0
     } catch (error) {
       if (error instanceof KeyError) throw new CommandError(`--${error.part} ${error.part === 'key' ? keyFile : chainFile} ${error.message}`)

@@ -8,7 +8,7 @@ import type { NamedFolder } from '../../validate/validate.ts'
 import { TARGET_NAMES, type TargetName, parseTargets } from '../../verdicts/targets.ts'
 import { type Arguments, type Command, type CommandContext, CommandError } from '../command.ts'
 import { readPackageVersion } from '../package-files.ts'
-import { readLinkTargets, ROOT_FLAGS, withRoots } from '../folders.ts'
+import { readLinkTargets, ROOT_FLAGS, warnSkipped, withRoots } from '../folders.ts'
 
 const FORMATS = ['text', 'json', 'sarif', 'github'] as const
 const FAIL_ON = ['error', 'warning', 'info', 'never'] as const
@@ -18,9 +18,6 @@ const DEFAULT_PATH = './skills'
 const FOUND = 1
 const MISUSE = 2
 const FAULT = 3
-
-/** Entries that are left out and named. */
-const MAX_SKIPPED_LINES = 10
 
 const CLEAR_SCREEN = '\u001B[2J\u001B[3J\u001B[H'
 
@@ -205,8 +202,7 @@ async function judge (paths: readonly string[], options: Options, { cwd, env, pr
     ...isQuiet && !writesBaseline && { reportFrom: failOn },
     baseline: file === undefined || writesBaseline ? undefined : readBaseline(file, keyOf)
   })
-  for (const sentence of [...skipped].slice(0, MAX_SKIPPED_LINES)) warn(sentence)
-  if (skipped.size > MAX_SKIPPED_LINES) warn(`${skipped.size - MAX_SKIPPED_LINES} more are left out`)
+  warnSkipped(skipped, { warn })
   if (writesBaseline && file !== undefined) {
     writeBaseline(file, found, keyOf)
     print(`${totals.error + totals.warning + totals.info} findings of ${totals.skills} skills accepted\n`)

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { isAddress } from '../../sources/address/address.ts'
 import { type Command, CommandError } from '../command.ts'
-import { readLinkTargets, ROOT_FLAGS, withRoots } from '../folders.ts'
+import { namingSkipped, readLinkTargets, ROOT_FLAGS, withRoots } from '../folders.ts'
 
 /** Checks skills as a service with the same trust file and `require` does. */
 export const command: Command = {
@@ -27,9 +27,9 @@ Exits with 0 when a service with these files and require would serve every skill
     const policy = await readPolicy({ ...trustFile !== undefined && { trustFile: resolve(cwd, trustFile) }, ...lockFile !== undefined && { lockFile: resolve(cwd, lockFile) } })
     const linkTargets = readLinkTargets({ flags }, context)
     try {
-      const verified = isAddress(folder)
-        ? await withRoots([folder], { flags }, context, async ({ projectRoots }) => (await Promise.all(projectRoots.map((root) => verifyRoot(root, policy, linkTargets)))).flat())
-        : await verifyFolder(resolve(cwd, folder), policy, linkTargets)
+      const verified = await namingSkipped(context, async (onSkipped) => isAddress(folder)
+        ? await withRoots([folder], { flags }, context, async ({ projectRoots }) => (await Promise.all(projectRoots.map((root) => verifyRoot(root, policy, { linkTargets, onSkipped })))).flat())
+        : await verifyFolder(resolve(cwd, folder), policy, { linkTargets, onSkipped }))
       const skills = verified.map(({ name, isServed, problem, verdict }) => ({ name, ok: isServed, ...verdict?.report, problem }))
       if (flags.has('json')) print(`${JSON.stringify({ skills }, undefined, 2)}\n`)
       else for (const line of inColumns(skills.map(({ name, ok, problem, ...report }) => [ok ? 'ok     ' : 'refused', JSON.stringify(name), report.signer ?? '-', problem]))) print(`${line}\n`)
