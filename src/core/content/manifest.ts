@@ -67,7 +67,7 @@ export interface Unread {
 }
 
 /**
- * What becomes of a revision. One that is `named` in an answer is kept. One that is `listed` among many is kept while it is at hand:
+ * What becomes of a revision. One that is `named` in an answer is kept. One that is `listed` among many is kept while there is room:
  * all skills may not fit, and each list would read them again. One that is only `compared` with another takes no place from that.
  */
 export type RevisionUse = 'named' | 'listed' | 'compared'
@@ -191,8 +191,7 @@ export class ManifestStore {
     const cached = this.#cache.get(keyOf(skill))
     if (cached?.isTrustworthy !== true || !await holds(statOf(disk), skill.folder.realPath, cached.observed)) return undefined
     if (use === 'compared') this.#kept.stay(cached.manifest)
-    const isKept = use === 'compared' || this.#kept.renew(cached.manifest)
-    return isKept || use === 'listed' ? cached : undefined
+    return use === 'compared' || this.#kept.renew(cached.manifest, use === 'named') ? cached : undefined
   }
 
   #make (disk: Disk, skill: SkillPlace, since: number, use: RevisionUse): Making {

@@ -64,6 +64,17 @@ t.test('K59: a revision stays readable when the skill has become too large, or i
   t.equal(await read(), 'a')
 })
 
+t.test('K59: a revision that a list names is kept, also when it was only compared before', async (t) => {
+  const base = t.testdir({ demo: skill('demo', { 'a.md': 'one' }) })
+  const manager = await startManager(t, [base], { disk: createFaultyDisk({ ageMs: MINUTE_MS }) })
+  const first = await manager.manifest('demo')
+  fs.writeFileSync(join(base, 'demo/a.md'), 'two')
+  t.equal((await manager.at(first.revision).readFile('demo', 'a.md')).utf8, 'one')
+  const second = await manager.readListed('demo', (state) => state.manifest())
+  fs.writeFileSync(join(base, 'demo/a.md'), 'three')
+  t.equal(await outcome(async () => (await manager.at(second.revision).readFile('demo', 'a.md')).utf8), 'two')
+})
+
 t.test('K59: what was not handed out is not kept, and nothing is kept when keeping is off', async (t) => {
   const base = t.testdir({ demo: skill('demo') })
   const first = sha256(`${sha256(skillText('demo'))} SKILL.md\0`)

@@ -108,12 +108,13 @@ export class KeptRevisions {
 
   /**
    * A revision is handed out again: the skill still has it, or has come back to it.
-   * @returns false when it made room for others, and would fit: it is to be read again
+   * @param mayMakeRoom whether others may make room for it
+   * @returns false when it is not kept, and would fit: it is to be read again
    */
-  renew (manifest: Manifest): boolean {
+  renew (manifest: Manifest, mayMakeRoom = true): boolean {
     const { skill_name: name, revision } = manifest
     const kept = this.#held.get(this.#keyOf(name, revision))
-    if (kept === undefined) return this.#memory.keepMs === 0 || !this.#memory.fits(manifest)
+    if (kept === undefined) return this.#memory.keepMs === 0 || !(mayMakeRoom ? this.#memory.fits(manifest) : this.#memory.hasRoomFor(manifest))
     kept.doubts.clear()
     kept.blocking = undefined
     this.#memory.renew(this.#keyOf(name, revision))

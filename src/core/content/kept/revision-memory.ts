@@ -57,6 +57,12 @@ export class RevisionMemory {
     return [...sizes.values()].reduce((sum, size) => sum + size, weightBesideContents(files)) <= this.maxBytes
   }
 
+  /** Whether there is room without that: equal files of other revisions are there already. */
+  hasRoomFor ({ files }: Manifest): boolean {
+    const sizes = new Map(files.flatMap(({ digest, size_bytes: size }) => this.#contents.has(digest) ? [] : [[digest, size] as const]))
+    return [...sizes.values()].reduce((sum, size) => sum + size, this.#weight + weightBesideContents(files)) <= this.maxBytes
+  }
+
   /**
    * Keeps a revision without an end, as the newest; others make room.
    * @param onGone called when it goes, whatever the reason
