@@ -81,9 +81,14 @@ async function openServer (config: Config, options: ServerOptions, { closers, sh
   })
   takeSignals(true)
   // By habit, rotation of logs sends this signal. The audit log finds its file without it.
+  let isHungUp = false
   process.on('SIGHUP', () => {
     if (open.parts === undefined || config.auditLog !== undefined || open.parts.sources !== undefined) open.parts?.sources?.hint()
-    else process.kill(process.pid, 'SIGTERM')
+    // A terminal that closes sends it twice, by itself and by its shell. A second SIGTERM would cut running requests.
+    else if (!isHungUp && !shutdown.isLeaving) {
+      isHungUp = true
+      process.kill(process.pid, 'SIGTERM')
+    }
   })
   closers.add(() => {
     // While the process stops, a second signal ends it.
