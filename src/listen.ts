@@ -35,7 +35,10 @@ export function explainListenError (error: unknown, port: number, host: string, 
   switch (code) {
     case 'EADDRINUSE':
       return new ConfigError(`port ${port} of ${host} is in use, ${portSetting} chooses another (0 takes any free port)`, { cause: error })
+    // The last two: an address of a family or of a link that the machine does not have, `::1` without IPv6 or `fe80::1%nope`.
     case 'EADDRNOTAVAIL':
+    case 'EAFNOSUPPORT':
+    case 'EINVAL':
       return new ConfigError(`${host} is not an address of this machine, ${hostSetting} chooses another`, { cause: error })
     case 'EACCES':
       return new ConfigError(`no permission to listen on port ${port} of ${host}, ${portSetting} chooses another`, { cause: error })

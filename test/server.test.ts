@@ -105,6 +105,8 @@ t.test('an address of another machine is one line on stderr and exit code 1', as
   const { code, stderr } = await runProcess(t, { env: { HOST: '192.0.2.1' } })
   t.equal(code, 1)
   t.equal(stderr, 'skillserve: 192.0.2.1 is not an address of this machine, HOST or --host chooses another\n')
+  const unknownLink = await runProcess(t, { env: { HOST: 'fe80::1%nowhere' } })
+  t.match(unknownLink, { code: 1, stderr: 'skillserve: fe80::1%nowhere is not an address of this machine, HOST or --host chooses another\n' })
 })
 
 t.test('K3: a missing root is not created, is an error and not ready, and is served when it appears, goes, returns or is swapped', async (t) => {
@@ -177,6 +179,19 @@ t.test('a download that goes on after SIGTERM is complete', async (t) => {
   await service.printed('"stopping"')
   let bytes = 0
   for await (const chunk of response) bytes += (chunk as Buffer).length
+  t.equal(bytes, LARGE_FILE_BYTES)
+  t.equal((await service.ended).code, 0)
+})
+
+t.test('a terminal that closes ends the process as SIGTERM does, however often it says so', async (t) => {
+  const folder = skillsFolder(t)
+  const service = await startProcess(t, { cwd: folder })
+  const download = await startDownload(t, service, folder)
+  for (let count = 0; count < 3; count++) service.signal('SIGHUP')
+  await service.printed('"stopping"')
+  service.signal('SIGHUP')
+  let bytes = 0
+  for await (const chunk of download) bytes += (chunk as Buffer).length
   t.equal(bytes, LARGE_FILE_BYTES)
   t.equal((await service.ended).code, 0)
 })
