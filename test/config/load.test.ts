@@ -172,7 +172,7 @@ t.test('K2: a bad value is refused in one line that names where it came from and
     [[''], {}, /^DIR must be a folder, not ""$/],
     ...['a,', ',', '*', 'a b', 'http://a', '[a]', '[1.2.3.4]', 'a:b', '[::1]x'].map(
       (hosts) => [[], { ALLOWED_HOSTS: hosts }, /^ALLOWED_HOSTS must be a host name or an IP address, or several joined by ",", none of them empty, not "/] as const),
-    ...['*', 'null', 'app.example', 'https://', 'https://a/', 'https://a/b', 'https://a,', ',', 'https://u@a', 'https://a b', 'https://a:99999', 'https://a?b'].map(
+    ...['*', 'null', 'app.example', 'https://', 'https://a/', 'https://a/b', 'https://a,', ',', 'https://u@a', 'https://a b', 'https://a:99999', 'https://a?b', 'https://*.example', '*://a'].map(
       (origins) => [[], { ALLOWED_ORIGINS: origins }, /^ALLOWED_ORIGINS must be an origin such as https:\/\/app\.example, or several joined by ","/] as const),
     ...['yes', 'TRUE', '2'].map((flag) => [[], { WATCH_POLLING: flag }, /^WATCH_POLLING must be true, false, 1 or 0, not /] as const),
     // A timer of Node that is set to more milliseconds than 31 bits goes off at once.

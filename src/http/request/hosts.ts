@@ -62,7 +62,8 @@ export function parseHost (text: string): string | undefined {
   return host !== undefined && isHost(host) ? host : undefined
 }
 
-const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^\s/?#@\\]+$/
+/** No `*` either: no browser sends one, so that `https://*.example` would open the service to nobody. */
+const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^\s/?#@\\*]+$/
 const WEB_ORIGIN = /^https?:\/\/([^/]+)$/
 
 /**
