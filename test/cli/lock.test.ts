@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -72,6 +73,17 @@ t.test('K95: without a folder that can be read, lock writes nothing', async (t) 
   fs.mkdirSync(join(cwd, 'empty'))
   t.match(await run(cwd, 'lock', 'empty'), { code: 1, stderr: `skillserve: there are no skills to lock in ${join(cwd, 'empty')}\n` })
   t.strictSame(fs.readdirSync(cwd).sort(), ['empty', 'skills'])
+})
+
+t.test('K95: lock writes through a link, and replaces no device or pipe by a file', async (t) => {
+  const cwd = t.testdir({ skills: skills('one'), 'real.lock': '', 'linked.lock': t.fixture('symlink', 'real.lock') })
+  t.match(await run(cwd, 'lock', 'skills', '--out', 'linked.lock'), { code: 0, stderr: '' })
+  t.ok(fs.lstatSync(join(cwd, 'linked.lock')).isSymbolicLink())
+  t.match(fs.readFileSync(join(cwd, 'real.lock'), 'utf8'), /one/)
+  const pipe = join(cwd, 'pipe')
+  execFileSync('mkfifo', [pipe])
+  t.strictSame(await run(cwd, 'lock', 'skills', '--out', 'pipe'), { code: 1, stdout: '', stderr: `skillserve: cannot write the lock: ${pipe} is no regular file, --out chooses another file\n` })
+  t.ok(fs.lstatSync(pipe).isFIFO())
 })
 
 t.test('K95: a place that cannot be written is one line of lock, sign and export, and nothing is left there', async (t) => {

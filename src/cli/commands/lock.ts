@@ -1,8 +1,9 @@
-import { rename, rm, writeFile } from 'node:fs/promises'
+import { rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
 import { errorCode } from '../../core/disk/disk.ts'
 import type { TrustPolicy } from '../../core/content/trust/trust-policy.ts'
 import { counted } from '../../core/ground/text.ts'
+import { realPathOf } from '../../operator/real-path.ts'
 import type { RootOptions } from '../../core/roots/root-reports.ts'
 import type { SkillManagerOptions } from '../../core/skill-manager.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
@@ -47,11 +48,15 @@ when a folder or a skill cannot be read, or there is no skill: then nothing is w
   }
 }
 
+/** A link stays one. A device or pipe would be replaced by a file: `--out /dev/stdout`, by root. */
 async function write (out: string, text: string): Promise<void> {
-  const temporary = `${out}.${process.pid}.tmp`
+  const stats = await stat(out).catch(() => undefined)
+  if (stats !== undefined && !stats.isFile() && !stats.isDirectory()) throw new CommandError(`cannot write the lock: ${out} is no regular file, --out chooses another file`)
+  const target = await realPathOf(out)
+  const temporary = `${target}.${process.pid}.tmp`
   try {
     await writeFile(temporary, text)
-    await rename(temporary, out)
+    await rename(temporary, target)
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => {})
     throw new CommandError(`cannot write the lock: ${out} cannot be written (${errorCode(error)}), --out chooses another file`)
