@@ -30,9 +30,11 @@ export function isSameOrMissing (a: Signature | undefined, b: Signature | undefi
 /**
  * Whether the next edit is sure to change a signature. A signature younger than RACY_WINDOW_MS may stay the same: the
  * kernel's clock ticks that slowly ("racily clean" in git's index). Some file systems have whole seconds only, or every second one.
+ * An `mtime` to come was set by `tar` or `touch`, and an edit sets another.
  * @param now wall clock when the signature was taken, in milliseconds
  */
-export function isTrustworthy (signature: Signature, now: number): boolean {
-  const latest = signature.ctimeNs > signature.mtimeNs ? signature.ctimeNs : signature.mtimeNs
-  return BigInt(now) * 1_000_000n - latest > (latest % SECOND_NS === 0n ? COARSE_WINDOW_NS : RACY_WINDOW_NS)
+export function isTrustworthy ({ ctimeNs, mtimeNs }: Signature, now: number): boolean {
+  const nowNs = BigInt(now) * 1_000_000n
+  const latest = ctimeNs > mtimeNs || mtimeNs > nowNs ? ctimeNs : mtimeNs
+  return nowNs - latest > (latest % SECOND_NS === 0n ? COARSE_WINDOW_NS : RACY_WINDOW_NS)
 }

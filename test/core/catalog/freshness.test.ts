@@ -279,3 +279,19 @@ t.test('K51: the second of two edits in one second is in the answers, on a disk 
     await ask()
   }
 })
+
+t.test('a file whose time was set to the future is read once', async (t) => {
+  const base = t.testdir({ demo: skill('demo', { 'a.md': 'text' }) })
+  for (const file of ['demo/SKILL.md', 'demo/a.md', 'demo', '']) fs.utimesSync(join(base, file), 2e9, 2e9)
+  const { ctimeMs } = fs.statSync(base)
+  await until(() => Date.now() - ctimeMs > 2 * RACY_WINDOW_MS)
+  const disk = createFaultyDisk()
+  const manager = await startManager(t, [base], { disk })
+  const ask = async () => [await manager.list(), await manager.readMainFile('demo', 'SKILL.md'), await manager.readFile('demo', 'a.md'), await manager.manifest('demo')]
+  await ask()
+  disk.calls.clear()
+  await ask()
+  t.strictSame([disk.calls.get('read'), disk.calls.get('readdir')], [undefined, undefined])
+  fs.writeFileSync(join(base, 'demo/a.md'), 'next')
+  t.equal((await manager.readFile('demo', 'a.md')).utf8, 'next')
+})
