@@ -201,7 +201,7 @@ export class SkillTracker {
       this.#options.log.warn({ err, skill: name }, 'a skill could not be compared with what it was')
       return true
     }
-    const mayNotLast = state !== undefined && state !== known && state.fingerprint === undefined
+    const mayNotLast = state !== undefined && state.revision !== known?.revision && state.fingerprint === undefined
     if (this.#stopped || (mayNotLast && this.#tryAgain(name))) return false
     if (state?.revision !== known?.revision) this.#kept.delete(name)
     if (state !== known && !await this.#keepNews(name, state) && this.#tryAgain(name)) return false

@@ -104,6 +104,20 @@ t.test('K52 K54: without a watcher that works every edit is found by the ticks',
   })
 })
 
+t.test('K92: the revision of the catalog stays known while the timestamps of a skill lie in the future', async (t) => {
+  const root = t.testdir({ a: deep('a') })
+  const { skills, feed } = await follow(t, root, { disk: createFaultyDisk({ ageMs: -HOUR_MS }), watcher: false, times: { reconcileDegraded: 20 } })
+  await until(() => feed.revision !== undefined)
+  let refreshes = 0
+  let gaps = 0
+  skills.refreshed.subscribe(() => { refreshes++ })
+  await until(() => {
+    if (feed.revision === undefined) gaps++
+    return refreshes > 5
+  })
+  t.equal(gaps, 0)
+})
+
 t.test('a skill that may not be read any more is changed, without a revision', async (t) => {
   const root = t.testdir({ a: skill('a'), b: skill('b') })
   const disk = createFaultyDisk({ ageMs: AGE_MS })
