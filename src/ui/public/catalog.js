@@ -57,6 +57,7 @@
       // Not exchanged: what changes in it is read out.
       document.getElementById('count').textContent = request.response.getElementById('count').textContent
       root.dataset.state = request.response.documentElement.dataset.state
+      tell('')
       document.title = request.response.title
       history.replaceState(undefined, '', address)
     })
@@ -139,40 +140,63 @@
   // A visible page asks whether it is still the same. Nothing is exchanged under the reader.
   const ASK_MS = 10_000
 
+  let told = ''
+
   async function ask () {
-    if (document.hidden || notice.hasChildNodes()) return
+    if (document.hidden) return
+    const { state } = root.dataset
     try {
-      const { status } = await fetch(location.href, { method: 'HEAD', cache: 'no-store', headers: { accept: 'text/html', 'if-none-match': `"${root.dataset.state}"` } })
+      const { status } = await fetch(location.href, { method: 'HEAD', cache: 'no-store', headers: { accept: 'text/html', 'if-none-match': `"${state}"` } })
+      // A search has exchanged what the page shows.
+      if (state !== root.dataset.state) return
       // Other answers say nothing of the page: a caller may be asked to sign in again, or to wait.
-      const isGone = status === 404 && !document.querySelector('.problem')
-      if ((status !== 200 && !isGone) || notice.hasChildNodes()) return
-      // The browser keeps the place where the author reads.
-      if ('preview' in root.dataset) {
-        location.reload()
-        return
-      }
-      const link = document.createElement('a')
-      link.href = location.href
-      link.textContent = 'Show it as it is now'
-      link.addEventListener('click', (event) => {
-        event.preventDefault()
-        location.reload()
-      })
-      notice.append(isGone ? 'What this page shows is gone. ' : 'What this page shows has changed. ', link)
-      if (isGone || !notice.dataset.changes) return
-      const changes = document.createElement('a')
-      changes.href = notice.dataset.changes
-      changes.textContent = 'What changed'
-      notice.append(' ', changes)
+      if (status === 304) tell('')
+      else if (status === 200) tell('What this page shows has changed. ', notice.dataset.changes)
+      else if (status === 404 && !document.querySelector('.problem')) tell('What this page shows is gone. ')
     } catch {
       // The service does not answer: the next time it may.
     }
   }
 
-  // In an author's preview the stream of changes says when to ask; elsewhere a stream for each tab would cost too much.
+  // Once: what is written again is read out again. A page that is as it was has nothing to tell.
+  function tell (sentence, changes) {
+    if (sentence === told) return
+    // The browser keeps the place where the author reads.
+    if (sentence !== '' && 'preview' in root.dataset) {
+      location.reload()
+      return
+    }
+    told = sentence
+    notice.replaceChildren()
+    if (sentence === '') return
+    const link = linkTo(location.href, 'Show it as it is now')
+    link.addEventListener('click', (event) => {
+      event.preventDefault()
+      location.reload()
+    })
+    notice.append(sentence, link)
+    if (changes) notice.append(' ', linkTo(changes, 'What changed'))
+  }
+
+  function linkTo (address, text) {
+    const link = document.createElement('a')
+    link.href = address
+    link.textContent = text
+    return link
+  }
+
+  // In an author's preview the stream of changes says when to ask; elsewhere a stream for each tab would cost too much. A browser
+  // has six connections to a host: those of tabs that nobody sees would leave none for the seventh.
   function follow () {
-    const events = new EventSource(`${base}/events`)
-    for (const type of ['added', 'changed', 'removed', 'reset']) events.addEventListener(type, ask)
+    let events
+    const listen = () => {
+      events?.close()
+      if (document.hidden) return
+      events = new EventSource(`${base}/events`)
+      for (const type of ['open', 'added', 'changed', 'removed', 'reset']) events.addEventListener(type, ask)
+    }
+    document.addEventListener('visibilitychange', listen)
+    listen()
   }
 
   prepareSnippets()

@@ -301,10 +301,9 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     const tab = await openTab(t, browser, {}, /status of/)
     await stopClock(tab)
     let status = 0
-    await tab.route((address) => address.pathname.startsWith('/ui/skills/'), (route) => route.request().method() === 'HEAD' ? route.fulfill({ status }) : route.continue())
-    const shown = async (path: string, answer: number, times = 1): Promise<string> => {
+    await tab.route('**', (route) => route.request().method() === 'HEAD' ? route.fulfill({ status }) : route.continue())
+    const ask = async (answer: number, times = 1): Promise<string> => {
       status = answer
-      await tab.goto(url + path)
       const asked = Array.from({ length: times }, () => tab.waitForResponse((response) => response.request().method() === 'HEAD'))
       await tab.evaluate(`for (let i = 0; i < ${times}; i++) document.dispatchEvent(new Event('visibilitychange'))`)
       await Promise.all(asked)
@@ -312,10 +311,37 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
       await tab.evaluate("fetch(location.href, { method: 'HEAD' })")
       return await tab.locator('.outdated').innerText()
     }
+    const shown = async (path: string, answer: number, times = 1): Promise<string> => {
+      await tab.goto(url + path)
+      return await ask(answer, times)
+    }
     for (const status of [401, 403, 429, 500, 502, 503]) t.equal(await shown('/ui/skills/weather', status), '', `${status} says nothing of the page`)
     t.equal(await shown('/ui/skills/none', 404), '', 'what was not there is not gone')
     t.equal(await shown('/ui/skills/weather', 404), 'What this page shows is gone. Show it as it is now')
+    t.equal(await ask(200), 'What this page shows has changed. Show it as it is now What changed')
+    t.equal(await ask(304), '', 'it is again as it was')
     t.equal(await shown('/ui/skills/none', 200, 2), 'What this page shows has changed. Show it as it is now')
+    t.match(await shown('/', 200), 'has changed')
+    await tab.getByRole('searchbox').fill('wea')
+    await tab.clock.runFor(100)
+    await tab.locator('#count', { hasText: '“wea”' }).waitFor()
+    t.equal(await tab.locator('.outdated').innerText(), '', 'a search shows what is there now')
+  })
+
+  await t.test('K77: a preview listens to changes while somebody sees it: a browser has six connections to a host', async (t) => {
+    const tab = await openTab(t, browser)
+    await tab.route('**/ui/skills/weather', async (route) => {
+      if (route.request().method() === 'HEAD') return await route.fulfill({ status: 304 })
+      const response = await route.fetch()
+      await route.fulfill({ response, body: (await response.text()).replace('<html ', '<html data-preview ') })
+    })
+    await tab.addInitScript('globalThis.streams = []; globalThis.EventSource = class extends EventSource { constructor (url) { super(url); streams.push(this) } }')
+    const streams = (isHidden: boolean) => tab.evaluate(`Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true })
+      document.dispatchEvent(new Event('visibilitychange'))
+      streams.map(({ readyState }) => readyState === EventSource.CLOSED ? 'closed' : 'open')`)
+    await tab.goto(`${url}/ui/skills/weather`)
+    t.strictSame(await streams(true), ['closed'])
+    t.strictSame(await streams(false), ['closed', 'open'])
   })
 })
 
